@@ -1,0 +1,57 @@
+"""whitelab: a laboratory for the geometry of sentence embeddings.
+
+The public names below are loaded on first use, so importing the package loads neither torch nor
+Streamlit.
+"""
+
+from importlib import import_module
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Moments": "whitelab.moments",
+    "WHITENERS": "whitelab.whitening",
+    "Whitener": "whitelab.whitening",
+    "fit": "whitelab.whitening",
+    "fit_center": "whitelab.whitening",
+    "fit_cholesky": "whitelab.whitening",
+    "fit_none": "whitelab.whitening",
+    "fit_pca": "whitelab.whitening",
+    "fit_standardize": "whitelab.whitening",
+    "fit_zca": "whitelab.whitening",
+    "METRICS": "whitelab.geometry",
+    "alignment": "whitelab.geometry",
+    "mean_cosine": "whitelab.geometry",
+    "pair_cosines": "whitelab.geometry",
+    "participation_ratio": "whitelab.geometry",
+    "uniformity": "whitelab.geometry",
+    "spearman": "whitelab.correlation",
+    "SentencePairs": "whitelab.datasets",
+    "load": "whitelab.datasets",
+    "discover": "whitelab.datasets",
+    "Store": "whitelab.store",
+    "LayerEmbeddings": "whitelab.embeddings",
+    "Encoder": "whitelab.encoders",
+    "embed": "whitelab.encoders",
+    "load_encoder": "whitelab.encoders",
+    "Protocol": "whitelab.evaluate",
+    "Score": "whitelab.evaluate",
+    "score": "whitelab.evaluate",
+    "layer_pairs": "whitelab.layers",
+    "k_curve": "whitelab.dimensions",
+    "project": "whitelab.projection",
+}
+
+__all__ = ["__version__", *_HOMES]
+
+
+def __getattr__(name: str):
+    if name not in _HOMES:
+        raise AttributeError(f"module 'whitelab' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
