@@ -1,0 +1,76 @@
+"""Functions that return what they checked, or say clearly what was wrong with it.
+
+`check_*` functions are the door of the package: a value that passed one is used without further
+tests. Every message names the argument, what was expected and what came.
+"""
+
+from collections.abc import Collection, Iterable
+
+import torch
+from torch import Tensor
+
+
+def check_int(value, name: str, low: int, high: int | None = None, high_name: str = "") -> int:
+    """Return `value` as an int within `low..high` (`high` None: no upper bound)."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if high is None:
+        if not whole or value < low:
+            raise ValueError(f"{name}={value!r} must be a whole number of at least {low}")
+        return value
+    label = f"{high_name}={high}" if high_name else str(high)
+    if not whole or not low <= value <= high:
+        raise ValueError(f"{name}={value!r} must lie between {low} and {label}")
+    return value
+
+
+def check_choice(value: str, name: str, choices: Collection[str]) -> str:
+    """Return `value` if it is one of `choices`."""
+    if value not in choices:
+        raise ValueError(f"{name}={value!r} must be one of {', '.join(map(str, choices))}")
+    return value
+
+
+def check_layers(layers: Iterable[int], count: int) -> tuple[int, ...]:
+    """Return distinct layer numbers in ascending order, each within `0..count - 1`."""
+    layers = tuple(layers)
+    if not layers:
+        raise ValueError(f"layers=() must name at least one of the layers 0 to {count - 1}")
+    for layer in layers:
+        if not isinstance(layer, int) or isinstance(layer, bool) or not 0 <= layer < count:
+            raise ValueError(f"layers={list(layers)} must lie between 0 and {count - 1} for this model")
+    if len(set(layers)) < len(layers):
+        raise ValueError(f"layers={list(layers)} must not name a layer twice")
+    return tuple(sorted(layers))
+
+
+def check_matrix(x, name: str = "x", rows: int = 1) -> Tensor:
+    """Return `x` as a floating tensor `[n, d]` with at least `rows` rows, d >= 1, all values finite.
+
+    Integers become float64. float16 and bfloat16 become float32, because their squares overflow or
+    lose their digits.
+    """
+    x = torch.as_tensor(x)
+    if x.ndim != 2:
+        raise ValueError(f"{name} must have the shape [n, d], got {list(x.shape)}")
+    if x.shape[0] < rows or x.shape[1] < 1:
+        raise ValueError(f"{name} must have at least {rows} row(s) and 1 column, got {list(x.shape)}")
+    if x.is_complex():
+        raise ValueError(f"{name} must hold real numbers, got {x.dtype}")
+    if not x.is_floating_point():
+        x = x.to(torch.float64)
+    elif x.dtype in (torch.float16, torch.bfloat16):
+        x = x.to(torch.float32)
+    if not torch.isfinite(x).all():
+        bad = (~torch.isfinite(x)).any(dim=1).nonzero()[0].item()
+        raise ValueError(f"{name} must hold finite numbers, row {bad} has NaN or infinity")
+    return x
+
+
+def check_weights(weights, n: int) -> Tensor:
+    """Return non-negative float64 weights `[n]` with a positive sum."""
+    weights = torch.as_tensor(weights, dtype=torch.float64)
+    if weights.shape != (n,):
+        raise ValueError(f"weights must have the shape [{n}], got {list(weights.shape)}")
+    if not torch.isfinite(weights).all() or (weights < 0).any() or weights.sum() <= 0:
+        raise ValueError("weights must be finite, not negative, and not all zero")
+    return weights

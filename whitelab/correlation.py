@@ -1,0 +1,94 @@
+"""Ranks with ties, Spearman's correlation for many settings at once, and its average over subsets."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from whitelab.checks import check_choice
+
+AGGREGATES = ("all", "mean", "wmean")
+AGGREGATE_LABELS = {
+    "all": "all: one Spearman over every pair",
+    "mean": "mean: average of the subsets' Spearman",
+    "wmean": "wmean: average weighted by pairs",
+}
+
+
+def average_ranks(x: Float[Tensor, "... p"]) -> Float[Tensor, "... p"]:
+    """Ranks 1..p along the last axis, float64; equal values share the mean of their ranks."""
+    values, order = torch.sort(x, dim=-1, stable=True)
+    size = x.shape[-1]
+    position = torch.arange(size, device=x.device).expand(values.shape)
+    starts = torch.ones_like(values, dtype=torch.bool)
+    starts[..., 1:] = values[..., 1:] != values[..., :-1]
+    ends = torch.ones_like(starts)
+    ends[..., :-1] = starts[..., 1:]
+    first = torch.cummax(torch.where(starts, position, 0), dim=-1).values
+    last = torch.cummin(torch.where(ends, position, size).flip(-1), dim=-1).values.flip(-1)
+    ranks = (first + last).to(torch.float64) / 2 + 1
+    return torch.empty_like(ranks).scatter_(-1, order, ranks)
+
+
+def spearman(x: Float[Tensor, "... p"], gold: Float[Tensor, "p"]) -> Float[Tensor, "..."]:
+    """Spearman's rho of every row of `x` with `gold`: the Pearson correlation of average ranks.
+
+    Equal to `scipy.stats.spearmanr` (ties included). NaN where a side is constant or p < 2, because
+    the correlation is not defined there.
+    """
+    if x.shape[-1] != gold.shape[0]:
+        raise ValueError(f"x must have p={gold.shape[0]} values a row, got {x.shape[-1]}")
+    middle = (gold.shape[0] + 1) / 2
+    a = average_ranks(x) - middle
+    b = average_ranks(gold) - middle
+    norm = (a.square().sum(-1) * b.square().sum()).sqrt()
+    return torch.where(norm > 0, (a @ b) / norm, torch.nan).clamp(-1, 1)
+
+
+def spearman_by_subset(
+    x: Float[Tensor, "... p"], gold: Float[Tensor, "p"], subset: Int[Tensor, "p"], n_subsets: int
+) -> Float[Tensor, "... s"]:
+    """Spearman's rho within each subset; `subset` holds the subset's number of every pair."""
+    columns = []
+    for number in range(n_subsets):
+        rows = (subset == number).nonzero()[:, 0]
+        columns.append(spearman(x[..., rows], gold[rows]))
+    return torch.stack(columns, dim=-1)
+
+
+def aggregate(
+    x: Float[Tensor, "... p"],
+    gold: Float[Tensor, "p"],
+    subset: Int[Tensor, "p"],
+    n_subsets: int,
+    how: str = "all",
+) -> Float[Tensor, "..."]:
+    """One score a setting: `all` pairs at once, `mean` over subsets, or `wmean` weighted by pairs.
+
+    The three differ by several points on STS-12..16 (SimCSE reports `all`, Su et al. `wmean`,
+    WhiteningBERT `mean`). With one subset they agree. NaN if any subset's own score is undefined.
+    """
+    check_choice(how, "aggregate", AGGREGATES)
+    if how == "all" or n_subsets == 1:
+        return spearman(x, gold)
+    scores = spearman_by_subset(x, gold, subset, n_subsets)
+    weights = torch.bincount(subset, minlength=n_subsets).to(scores)
+    if how == "mean":
+        weights = torch.ones_like(weights)
+    return (scores * weights).sum(-1) / weights.sum()
+
+
+def half_width(rho: float, pairs: int | Sequence[int]) -> float:
+    """Half the width of the 95 % interval of a Spearman correlation, or of a mean of several.
+
+    Bonett and Wright (2000): Fisher's z has the variance (1 + rho^2 / 2) / (p - 3). Several subsets,
+    given by their sizes, are treated as independent with the same rho. NaN below 4 pairs.
+    """
+    sizes = [pairs] if isinstance(pairs, int) else list(pairs)
+    if math.isnan(rho) or min(sizes) < 4:
+        return math.nan
+    variance = sum((1 + rho**2 / 2) / (p - 3) for p in sizes) / len(sizes) ** 2
+    z, step = math.atanh(max(min(rho, 1 - 1e-12), -1 + 1e-12)), 1.959963984540054 * math.sqrt(variance)
+    return (math.tanh(z + step) - math.tanh(z - step)) / 2

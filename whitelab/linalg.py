@@ -1,0 +1,102 @@
+"""Symmetric eigendecompositions and THE rank policy; every numerical decision of the package is here.
+
+A post-LayerNorm layer lies exactly in a hyperplane, so the covariance of a single layer is singular
+and its smallest "eigenvalue" is rounding noise. Dividing by its square root would blow that noise up
+to unit variance and into every cosine. Whoever needs an inverse of a covariance therefore asks
+`eigen` (which drops such directions) or `trusted_cholesky` (which refuses where there may be some).
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+# A direction counts as present when its eigenvalue is at least this part of the largest one. Rounding
+# in float64 moments of float32 data leaves null directions near 1e-15 and real ones of pretrained
+# encoders above 1e-7 (measured on all-MiniLM-L6-v2); 1e-10 stands clear of both.
+RANK_TOLERANCE = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Eigen:
+    """The kept part of S = U diag(values) U^T: `values [r]` descending, `vectors [d, r]`, `dim` = d."""
+
+    values: Float[Tensor, "r"]
+    vectors: Float[Tensor, "d r"]
+    dim: int
+
+    @property
+    def rank(self) -> int:
+        """Number of kept directions."""
+        return self.values.shape[0]
+
+    def top(self, k: int | None) -> "Eigen":
+        """The first `k` directions (all of them when `k` is None or above the rank)."""
+        if k is None or k >= self.rank:
+            return self
+        return Eigen(self.values[:k], self.vectors[:, :k], self.dim)
+
+
+def exact(x: Tensor) -> Tensor:
+    """`x` in float64, on its own device, or on the CPU where the device has no float64 (MPS)."""
+    if x.device.type == "mps":
+        x = x.cpu()
+    return x.to(torch.float64)
+
+
+def eigenvalues(matrix: Float[Tensor, "d d"]) -> Float[Tensor, "d"]:
+    """All eigenvalues of a symmetric positive semi-definite matrix, descending, negatives set to 0."""
+    return torch.linalg.eigvalsh(exact(matrix)).flip(0).clamp_min(0)
+
+
+def kept_rank(values: Float[Tensor, "d"]) -> int:
+    """How many of the descending `values` the rank policy keeps (0 when all are zero)."""
+    if values.numel() == 0 or values[0] <= 0:
+        return 0
+    return int((values >= RANK_TOLERANCE * values[0]).sum())
+
+
+def eigen(matrix: Float[Tensor, "d d"]) -> Eigen:
+    """Eigendecomposition of a symmetric positive semi-definite matrix without its null directions.
+
+    The sign of each eigenvector is fixed so that its largest coordinate is positive: the result does
+    not depend on the linear algebra library.
+    """
+    values, vectors = torch.linalg.eigh(exact(matrix))
+    values, vectors = values.flip(0), vectors.flip(1)
+    rank = kept_rank(values)
+    values, vectors = values[:rank], vectors[:, :rank]
+    if rank:
+        largest = vectors.abs().argmax(dim=0)
+        vectors = vectors * vectors[largest, torch.arange(rank, device=vectors.device)].sign()
+    return Eigen(values, vectors, matrix.shape[0])
+
+
+def trusted_cholesky(matrix: Float[Tensor, "d d"]) -> Float[Tensor, "d d"] | None:
+    """L^-1 with matrix = L L^T, or None when full rank under the policy is not certain.
+
+    The certificate costs no eigenvalues: 1 / ||L^-1||_F^2 is at most the smallest eigenvalue and the
+    trace is at least the largest, so when their ratio passes the tolerance, so does the true one.
+    Rows z = L^-1 (x - mean) then have identity covariance.
+    """
+    matrix = exact(matrix)
+    factor, failed = torch.linalg.cholesky_ex(matrix)
+    if failed.item() or not torch.isfinite(factor).all():
+        return None
+    eye = torch.eye(matrix.shape[0], dtype=matrix.dtype, device=matrix.device)
+    inverse = torch.linalg.solve_triangular(factor, eye, upper=False)
+    certain = 1.0 / inverse.square().sum() >= RANK_TOLERANCE * matrix.diagonal().sum()
+    return inverse if bool(certain) else None
+
+
+def lower_factor(root: Float[Tensor, "r d"]) -> Float[Tensor, "r d"]:
+    """The lower trapezoidal W with W^T W = root^T root and a positive diagonal.
+
+    For r = d this is the inverse Cholesky factor L^-1 of (root^T root)^-1 = L L^T; for r < d it is the
+    one triangular map with the same pseudo-inverse, from the QL decomposition root = Q W.
+    """
+    rank, dim = root.shape
+    lower = torch.linalg.qr(root.flip(1), mode="r").R.flip(0, 1)
+    diagonal = lower[torch.arange(rank), torch.arange(dim - rank, dim)]
+    return lower * torch.where(diagonal < 0, -1.0, 1.0).to(lower.dtype)[:, None]
