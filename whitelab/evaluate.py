@@ -1,0 +1,196 @@
+"""From a task's embeddings and a protocol to a score that says how it was made."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from whitelab import correlation, geometry, whitening
+from whitelab.checks import check_choice, check_layers
+from whitelab.datasets import SentencePairs
+from whitelab.embeddings import LayerEmbeddings
+from whitelab.encoders import Encoder, EmbedReport, Progress, embed
+from whitelab.pooling import check_pooling
+from whitelab.store import Store
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """Everything that decides a score. Two scores are comparable when their protocols are equal.
+
+    `layers` are averaged; `fit` names the sentences the variant is fitted on (`task`: every sentence
+    occurrence of both columns of the whole task, WhiteningBERT's choice); `k` keeps the top-k
+    eigen-directions; `text` is the normalisation applied before tokenising.
+    """
+
+    model: str
+    data: str
+    task: str
+    split: str
+    pooling: str
+    layers: tuple[int, ...]
+    whitening: str = "none"
+    k: int | None = None
+    fit: str = "task"
+    aggregate: str = "all"
+    dtype: str = "float32"
+    max_length: int = 128
+    text: str = "strip"
+    combine: str = "mean"
+
+    def __post_init__(self) -> None:
+        check_pooling(self.pooling)
+        check_choice(self.whitening, "whitening", whitening.WHITENERS)
+        check_choice(self.aggregate, "aggregate", correlation.AGGREGATES)
+        check_choice(self.fit, "fit", ("task",))
+
+    def with_(self, **changes) -> "Protocol":
+        """The same protocol but for `changes`."""
+        return replace(self, **changes)
+
+    def as_dict(self) -> dict:
+        """A JSON-ready record."""
+        return asdict(self) | {"layers": list(self.layers)}
+
+
+@dataclass(frozen=True)
+class SubsetScore:
+    """Spearman x 100 of one subset (None where it is not defined) and its pairs."""
+
+    spearman: float | None
+    pairs: int
+
+
+@dataclass(frozen=True)
+class Score:
+    """Spearman x 100 under `protocol`; None with a `reason` where it is not defined.
+
+    `half_width` is half the 95 % interval on the same scale, `rank` the directions the map keeps out of
+    `dim`, `sentences` the occurrences it was fitted on.
+    """
+
+    spearman: float | None
+    pairs: int
+    subsets: dict[str, SubsetScore]
+    rank: int
+    dim: int
+    sentences: int
+    half_width: float | None
+    protocol: Protocol
+    reason: str = ""
+    cosines: Float[Tensor, "p"] | None = field(default=None, repr=False, compare=False)
+
+    def as_dict(self) -> dict:
+        """The JSON document of `python -m whitelab score`."""
+        record = {
+            "spearman": self.spearman,
+            "half_width_95": self.half_width,
+            "pairs": self.pairs,
+            "subsets": {name: asdict(one) for name, one in self.subsets.items()},
+            "rank": self.rank,
+            "dim": self.dim,
+            "sentences": self.sentences,
+            "protocol": self.protocol.as_dict(),
+        }
+        return record | ({"undefined": self.reason} if self.reason else {})
+
+
+def embed_pairs(
+    encoder: Encoder,
+    pairs: SentencePairs,
+    pooling: str = "mean",
+    *,
+    store: Store | None = None,
+    progress: Progress | None = None,
+) -> tuple[LayerEmbeddings, EmbedReport]:
+    """Embed every unique sentence of `pairs` once, in all layers."""
+    values, report = embed(encoder, pairs.sentences, pooling, store=store, progress=progress)
+    return with_pairs(values, pairs), report
+
+
+def with_pairs(values: Float[Tensor, "l n d"], pairs: SentencePairs) -> LayerEmbeddings:
+    """`values`, whose rows are `pairs.sentences`, with the pairs' map to rows."""
+    if values.shape[1] != len(pairs.sentences):
+        raise ValueError(f"values must have n={len(pairs.sentences)} rows, got {values.shape[1]}")
+    return LayerEmbeddings(
+        values,
+        _tensor(pairs.first_index),
+        _tensor(pairs.second_index),
+        _tensor(pairs.gold),
+        _tensor(pairs.subset),
+        pairs.subset_names,
+    )
+
+
+def _tensor(array: np.ndarray) -> Tensor:
+    return torch.from_numpy(np.array(array))
+
+
+def cosines(
+    space: LayerEmbeddings, layers: Sequence[int], variant: str = "none", k: int | None = None
+) -> tuple[Float[Tensor, "p"], whitening.Whitener]:
+    """Cosine of every pair after fitting `variant` on the task's sentences, and the fitted map."""
+    x = space.combine(layers)
+    whitening.check_k(k, variant, space.dim)
+    fitted = whitening.fit(variant, space.moments(layers), k)
+    z = fitted(x)
+    return geometry.pair_cosines(z[space.first], z[space.second]), fitted
+
+
+def score(space: LayerEmbeddings, protocol: Protocol) -> Score:
+    """Score one protocol.
+
+    Raises ValueError for layers the model does not have and for a `k` out of range. The score is None,
+    with a reason, where Spearman's correlation is not defined (constant scores, fewer than two pairs).
+    """
+    protocol = protocol.with_(layers=check_layers(protocol.layers, space.n_layers))
+    values, fitted = cosines(space, protocol.layers, protocol.whitening, protocol.k)
+    by_subset = correlation.spearman_by_subset(values, space.gold, space.subset, space.n_subsets)
+    total = float(
+        correlation.aggregate(values, space.gold, space.subset, space.n_subsets, protocol.aggregate)
+    )
+    sizes = torch.bincount(space.subset, minlength=space.n_subsets).tolist()
+    width = correlation.half_width(
+        total, space.n_pairs if protocol.aggregate == "all" or len(sizes) == 1 else sizes
+    )
+    return Score(
+        spearman=percent(total),
+        pairs=space.n_pairs,
+        subsets={
+            name: SubsetScore(percent(float(rho)), size)
+            for name, rho, size in zip(space.subset_names, by_subset, sizes, strict=True)
+        },
+        rank=fitted.rank,
+        dim=space.dim,
+        sentences=round(fitted.count),
+        half_width=percent(width),
+        protocol=protocol,
+        reason="" if not math.isnan(total) else undefined_reason(space, values, protocol.aggregate),
+        cosines=values,
+    )
+
+
+def percent(value: float) -> float | None:
+    """`value` x 100, None for NaN (JSON has no NaN)."""
+    return None if math.isnan(value) else 100 * value
+
+
+def undefined_reason(space: LayerEmbeddings, values: Tensor, aggregate: str) -> str:
+    """Why Spearman's correlation is not defined here, in one sentence."""
+    whole = aggregate == "all" or space.n_subsets == 1
+    groups = [("", slice(None))] if whole else []
+    if not whole:
+        groups = [(f" in subset {n!r}", space.subset == i) for i, n in enumerate(space.subset_names)]
+    for where, rows in groups:
+        gold, cosine = space.gold[rows], values[rows]
+        if gold.shape[0] < 2:
+            return f"Spearman is not defined{where}: it needs at least 2 pairs, got {gold.shape[0]}"
+        if bool((gold == gold[0]).all()):
+            return f"Spearman is not defined{where}: all gold scores are {float(gold[0]):g}"
+        if bool((cosine == cosine[0]).all()):
+            return f"Spearman is not defined{where}: all cosines are {float(cosine[0]):g}"
+    return "Spearman is not defined"

@@ -1,0 +1,152 @@
+"""Which layers to average: the score of every pair of layers, a layer with itself among them."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from whitelab import correlation, geometry, linalg, whitening
+from whitelab.checks import check_choice
+from whitelab.embeddings import LayerEmbeddings
+from whitelab.linalg import exact
+from whitelab.moments import Moments
+
+_PAIRS_PER_CHUNK = 2048
+
+
+@dataclass(frozen=True)
+class LayerCell:
+    """Spearman x 100 of the average of two layers (i = j: the layer alone), and the rank of the map."""
+
+    layers: tuple[int, int]
+    spearman: float | None
+    rank: int
+
+
+@dataclass(frozen=True)
+class LayerPairs:
+    """Every cell i <= j, in order, under one variant, k and aggregate."""
+
+    cells: tuple[LayerCell, ...]
+    whitening: str
+    k: int | None
+    aggregate: str
+
+    @property
+    def best(self) -> LayerCell | None:
+        """The cell with the highest score (the first of equals); None when no score is defined."""
+        scored = [cell for cell in self.cells if cell.spearman is not None]
+        return max(scored, key=lambda cell: cell.spearman) if scored else None
+
+    def __getitem__(self, layers: tuple[int, int]) -> LayerCell:
+        wanted = tuple(sorted(layers))
+        return next(cell for cell in self.cells if cell.layers == wanted)
+
+
+def layer_pairs(
+    space: LayerEmbeddings, variant: str = "none", k: int | None = None, how: str = "all", progress=None
+) -> LayerPairs:
+    """Score every unordered pair of layers (WhiteningBERT Figure 1), without or with whitening.
+
+    Without whitening from each pair's Gram matrices between layers; with it from cross-covariance blocks
+    and one factorisation a cell. Equal to `evaluate.score` cell by cell.
+    """
+    check_choice(variant, "whitening", whitening.WHITENERS)
+    whitening.check_k(k, variant, space.dim)
+    numbers = [(i, j) for i in range(space.n_layers) for j in range(i, space.n_layers)]
+    if variant == "none":
+        cosines, ranks = _raw_cosines(space, numbers), [space.dim] * len(numbers)
+        scores = correlation.aggregate(cosines, space.gold, space.subset, space.n_subsets, how).tolist()
+    else:
+        scores, ranks = [], []
+        blocks = LayerMoments.of(space)
+        for done, (i, j) in enumerate(numbers):
+            row, rank = _fitted_cosines(space, blocks, i, j, variant, k)
+            scores.append(
+                float(correlation.aggregate(row, space.gold, space.subset, space.n_subsets, how))
+            )
+            ranks.append(rank)
+            if progress:
+                progress(done + 1, len(numbers))
+    cells = tuple(
+        LayerCell(ij, None if s != s else 100 * s, r) for ij, s, r in zip(numbers, scores, ranks, strict=True)
+    )
+    return LayerPairs(cells, variant, k, how)
+
+
+def pair_grams(
+    space: LayerEmbeddings,
+) -> tuple[Float[Tensor, "l l p"], Float[Tensor, "l l p"], Float[Tensor, "l l p"]]:
+    """Gram matrices between layers of every pair: a.b, a.a and b.b, float64.
+
+    The cosine of any average of layers is a ratio of sums of their entries.
+    """
+    products = []
+    for left, right in ((space.first, space.second), (space.first, space.first), (space.second, space.second)):
+        chunks = []
+        for i in range(0, space.n_pairs, _PAIRS_PER_CHUNK):
+            rows = slice(i, i + _PAIRS_PER_CHUNK)
+            a, b = exact(space.values[:, left[rows]]), exact(space.values[:, right[rows]])
+            chunks.append(torch.einsum("ipd,jpd->ijp", a, b))
+        products.append(torch.cat(chunks, dim=-1))
+    return products[0], products[1], products[2]
+
+
+def _raw_cosines(space: LayerEmbeddings, numbers: list[tuple[int, int]]) -> Float[Tensor, "c p"]:
+    ab, aa, bb = pair_grams(space)
+    rows = []
+    for i, j in numbers:
+        dot, square_a, square_b = (g[i, i] + g[i, j] + g[j, i] + g[j, j] for g in (ab, aa, bb))
+        rows.append(geometry.cosines_from(dot, square_a, square_b))
+    return torch.stack(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class LayerMoments:
+    """Mean of every layer and scatter between every two: `means [l, d]`, `scatter [l, l, d, d]`."""
+
+    count: float
+    means: Float[Tensor, "l d"]
+    scatter: Float[Tensor, "l l d d"]
+
+    @classmethod
+    def of(cls, space: LayerEmbeddings) -> "LayerMoments":
+        """Over every sentence occurrence of the task; only blocks i <= j are multiplied out."""
+        weights = space.counts
+        count = float(weights.sum())
+        centred, means = [], []
+        for layer in range(space.n_layers):
+            x = exact(space.values[layer])
+            means.append((weights @ x) / count)
+            centred.append(x - means[-1])
+        scatter = torch.empty(space.n_layers, space.n_layers, space.dim, space.dim, dtype=torch.float64)
+        for i in range(space.n_layers):
+            weighted = centred[i] * weights[:, None]
+            for j in range(i, space.n_layers):
+                block = weighted.T @ centred[j]
+                scatter[i, j], scatter[j, i] = block, block.T
+        return cls(count, torch.stack(means), scatter)
+
+    def average(self, layers: tuple[int, ...]) -> Moments:
+        """Moments of the average of `layers`."""
+        index = torch.tensor(layers)
+        scatter = self.scatter[index][:, index].sum(dim=(0, 1)) / len(layers) ** 2
+        return Moments(self.count, self.means[index].mean(dim=0), scatter)
+
+
+def _fitted_cosines(
+    space: LayerEmbeddings, blocks: LayerMoments, i: int, j: int, variant: str, k: int | None
+) -> tuple[Float[Tensor, "p"], int]:
+    layers = (i,) if i == j else (i, j)
+    moments = blocks.average(layers)
+    z = None
+    if whitening.WHITENERS[variant].whitens and (k is None or k == space.dim):
+        # Every full-rank whitening has the same cosines, so the cheapest factor serves them all.
+        inverse = linalg.trusted_cholesky(moments.covariance)
+        if inverse is not None:
+            rank, z = space.dim, (space.combine(layers) - moments.mean) @ inverse.T
+    if z is None:
+        fitted = whitening.fit(variant, moments, k)
+        rank, z = fitted.rank, fitted(space.combine(layers))
+    return geometry.pair_cosines(z[space.first], z[space.second]), rank
