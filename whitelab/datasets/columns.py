@@ -1,0 +1,234 @@
+"""Which column is which, and whether a row can be used."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from .pairs import DataError, Problem
+from .tables import Table, as_number
+
+# Names are compared in lower case and without spaces, hyphens and underscores.
+SENTENCE_NAMES = (
+    ("sentence1", "sentence2"),
+    ("sentencea", "sentenceb"),
+    ("sent1", "sent2"),
+    ("senta", "sentb"),
+    ("text1", "text2"),
+    ("texta", "textb"),
+    ("s1", "s2"),
+    ("question1", "question2"),
+    ("premise", "hypothesis"),
+    ("first", "second"),
+)
+SCORE_NAMES = (
+    "score",
+    "gold",
+    "goldscore",
+    "label",
+    "similarity",
+    "similarityscore",
+    "relatedness",
+    "relatednessscore",
+    "rating",
+)
+SUBSET_NAMES = ("subset", "genre", "dataset")
+KIND_NAMES = ("kind",)
+NEEDED = "two text columns and one number are needed: name them sentence1, sentence2 and score"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Positions of what is read in a row of `width` cells; header: the table's first row holds names."""
+
+    first: int
+    second: int
+    score: int
+    width: int
+    subset: int | None = None
+    kind: int | None = None
+    header: bool = False
+    notes: tuple[str, ...] = ()
+
+
+class Row(NamedTuple):
+    first: str
+    second: str
+    gold: float
+    subset: str | None
+    kind: str | None
+
+
+def find_columns(table: Table) -> Columns:
+    """The columns of a table, by names where these are known, else by content where that leaves one choice.
+
+    DataError lists the columns found when it leaves more, or says that there are no rows below the names.
+    """
+    names, header, guessed = _names(table)
+    body = table.rows[1:] if header else table.rows
+    if names and not body and not table.problems:
+        raise DataError(f"{table.path}: column names only, no pairs")
+    cells = [row for _, row in body if len(row) == len(names)]
+    contents = [_content([row[column] for row in cells]) for column in range(len(names))]
+    roles = _named_roles(table, names, contents)
+    taken = set(roles.values())
+    by_content = not {"score", "first"} <= set(roles)
+    if "score" not in roles:
+        numbers = _free(contents, "number", taken)
+        if len(numbers) != 1:
+            raise _unclear(table, names, contents)
+        roles["score"] = numbers[0]
+    if "first" not in roles:
+        texts = _free(contents, "text", taken)
+        if len(texts) != 2:
+            raise _unclear(table, names, contents)
+        roles["first"], roles["second"] = texts
+    notes = []
+    if by_content:
+        chosen = ", ".join(f"{role} {names[roles[role]]!r}" for role in ("first", "second", "score"))
+        notes.append(f"columns recognised by content: {chosen}")
+    if guessed:
+        notes.append("the first line was taken for column names: " + ", ".join(map(repr, names)))
+    return Columns(width=len(names), header=header, notes=tuple(notes), **roles)
+
+
+def read_rows(table: Table, columns: Columns) -> tuple[list[Row], list[Problem]]:
+    """The usable rows in order, and the others with their reasons, the table's own problems included."""
+    rows, problems = [], list(table.problems)
+    for line, cells in table.rows[1:] if columns.header else table.rows:
+        try:
+            rows.append(_row(cells, columns))
+        except ValueError as error:
+            problems.append(Problem(str(table.path), line, str(error)))
+    return rows, sorted(problems, key=lambda problem: problem.line)
+
+
+def _row(cells: tuple, columns: Columns) -> Row:
+    if len(cells) != columns.width:
+        found = f"{len(cells)} column{'s' if len(cells) != 1 else ''}"
+        raise ValueError(f"{found} where {columns.width} are expected")
+    return Row(
+        _sentence(cells[columns.first], "first sentence"),
+        _sentence(cells[columns.second], "second sentence"),
+        _gold(cells[columns.score]),
+        None if columns.subset is None else _sentence(cells[columns.subset], "subset", any_type=True),
+        None if columns.kind is None else str(cells[columns.kind] or "").strip(),
+    )
+
+
+def _sentence(cell: object, what: str, any_type: bool = False) -> str:
+    if cell is None:
+        raise ValueError(f"{what} is missing")
+    if not isinstance(cell, str) and not any_type:
+        raise ValueError(f"{what} is not text: {_short(cell)}")
+    text = str(cell).strip()
+    if not text:
+        raise ValueError(f"{what} is empty")
+    if "\0" in text:
+        raise ValueError(f"{what} holds a NUL byte (UTF-16 needs a byte-order mark)")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ValueError(f"{what} holds half a surrogate pair, which is not text") from None
+    return text
+
+
+def _gold(cell: object) -> float:
+    if cell is None:
+        raise ValueError("score is missing")
+    if isinstance(cell, str) and not cell.strip():
+        raise ValueError("score is empty")
+    number = as_number(cell)
+    if number is None:
+        raise ValueError(f"score {_short(cell)} is not a number")
+    if not math.isfinite(number):
+        raise ValueError(f"score {_short(cell)} is not a finite number")
+    return number
+
+
+def _names(table: Table) -> tuple[tuple[str, ...], bool, bool]:
+    """Column names; whether the first row holds them; whether that was only guessed."""
+    if table.names is not None:
+        return table.names, False, False
+    if not table.rows:
+        return (), False, False
+    top = tuple(cell.strip() for cell in table.rows[0][1])
+    if table.rows[0][0] == 1 and not any(as_number(cell) is not None for cell in top):
+        known = {name for pair in SENTENCE_NAMES for name in pair} | {
+            *SCORE_NAMES,
+            *SUBSET_NAMES,
+            *KIND_NAMES,
+        }
+        hits = sum(_plain(cell) in known for cell in top)
+        # Two known names are a header; a single one could be a one-word sentence.
+        if hits >= 2:
+            return top, True, False
+        # Unknown names: short, different, and a number below one of them. Sentences are rarely this short.
+        short = all(cell and len(cell.split()) <= 3 for cell in top) and len(set(top)) == len(top)
+        below = [row for _, row in table.rows[1:] if len(row) == len(top)]
+        if short and any(_content([row[column] for row in below]) == "number" for column in range(len(top))):
+            return top, True, True
+    width = Counter(len(row) for _, row in table.rows).most_common(1)[0][0]
+    return tuple(f"column {number}" for number in range(1, width + 1)), False, False
+
+
+def _named_roles(table: Table, names: tuple[str, ...], contents: list[str]) -> dict[str, int]:
+    plain = [_plain(name) for name in names]
+    pairs = [pair for pair in SENTENCE_NAMES if pair[0] in plain and pair[1] in plain]
+    scores = [name for name in SCORE_NAMES if name in plain]
+    if len(scores) > 1:  # a relatedness score beside a textual label, say
+        scores = [name for name in scores if contents[plain.index(name)] == "number"]
+        if len(scores) != 1:
+            raise _unclear(table, names, contents)
+    if len(pairs) > 1:
+        raise _unclear(table, names, contents)
+    wanted = {"score": scores, "subset": SUBSET_NAMES, "kind": KIND_NAMES}
+    if pairs:
+        wanted |= {"first": pairs[0][:1], "second": pairs[0][1:]}
+    roles = {}
+    for role, candidates in wanted.items():
+        for name in candidates:
+            if name in plain:
+                if plain.count(name) > 1:
+                    raise DataError(
+                        f"{table.path}: two columns are named {names[plain.index(name)]!r}; rename one"
+                    )
+                roles[role] = plain.index(name)
+                break
+    return roles
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace("_", "").replace("-", "").replace(" ", "")
+
+
+def _content(cells: list) -> str:
+    """`number` when at least half of the filled cells are, so that malformed scores do not hide it."""
+    filled = [cell for cell in cells if cell is not None and str(cell).strip()]
+    if not filled:
+        return "empty"
+    numbers = sum(as_number(cell) is not None for cell in filled)
+    if 2 * numbers >= len(filled):
+        return "number"
+    return "text" if any(isinstance(cell, str) for cell in filled) else "other"
+
+
+def _free(contents: list[str], wanted: str, taken: set[int]) -> list[int]:
+    return [column for column, content in enumerate(contents) if content == wanted and column not in taken]
+
+
+def _unclear(table: Table, names: tuple[str, ...], contents: list[str]) -> DataError:
+    found = ", ".join(
+        f"{_short(name)} ({content})" for name, content in zip(names[:12], contents[:12], strict=True)
+    )
+    more = f" and {len(names) - 12} more" if len(names) > 12 else ""
+    tabs = any(isinstance(cell, str) and "\t" in cell for _, row in table.rows[:1] for cell in row)
+    hint = "; its first line holds tabs: give it the extension .tsv" if tabs else ""
+    return DataError(f"{table.path}: columns found: {found or 'none'}{more}; {NEEDED}{hint}")
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,171 @@
+"""Loading a task: choose it, read its files, say what was noticed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from .columns import Columns, Row, find_columns, read_rows
+from .layouts import DEMO, PUBLISHED_PAIRS, SPLITS, Part, TaskInfo, discover, existing_path
+from .pairs import DataError, MalformedRows, Problem, SentencePairs, gold_notes
+from .tables import read_lines, read_table
+
+# Layouts without column names. Columns 0-3 of whiteningbert are padding; the genre in STS-B is no subset.
+FIXED = {
+    "whiteningbert": ("\t", Columns(first=5, second=6, score=4, width=7)),
+    "stsb": (",", Columns(first=0, second=1, score=2, width=3)),
+}
+DELIMITERS = {"sick": "\t"}
+
+
+def load(
+    data: str | Path, task: str | None = None, split: str = "test", *, keep_going: bool = False
+) -> SentencePairs:
+    """The sentence pairs of one task in a folder, a file, or the bundled "demo".
+
+    task may be left out when there is only one. split: train, dev, test or all; data without splits answers
+    to "test" as well, and says "all". Malformed rows raise MalformedRows; with keep_going=True they are left
+    out and listed in `problems`. DataError for everything else that its owner can solve.
+    """
+    info = _choose(discover(data), task, data)
+    split = _resolve(info, split)
+    used, unused = _parts(info, split)
+    notes: list[str] = []
+    rows: list[Row] = []
+    problems: list[Problem] = []
+    for part in used:
+        part_rows, part_problems, part_notes = _read(info, part)
+        rows += part_rows
+        problems += part_problems
+        notes += [f"{part.path.name}: {note}" if len(used) > 1 else note for note in part_notes]
+    if problems and not keep_going:
+        raise MalformedRows(problems)
+    if not rows:
+        raise MalformedRows(problems, MalformedRows.NOTHING_LEFT)
+    if problems:
+        notes.append(f"malformed rows left out: {len(problems)}, rows kept: {len(rows)}")
+    notes += [_compare(info, part, rows) for part in unused]
+    notes.append(_size_note(info, split, len(rows)))
+    return _assemble(info, split, used, rows, problems, notes)
+
+
+def load_text(path: str | Path) -> tuple[str, ...]:
+    """The stripped sentences of a plain text file, one a line, without blank lines; DataError as for load."""
+    path = existing_path(path)
+    if not path.is_file():
+        raise DataError(f"{path}: not a file; give a text file with one sentence a line")
+    stripped = [line.strip() for line in read_lines(path)]
+    for number, sentence in enumerate(stripped, start=1):
+        if "\0" in sentence:
+            raise DataError(f"{path}:{number}: the line holds a NUL byte (UTF-16 needs a byte-order mark)")
+    sentences = tuple(sentence for sentence in stripped if sentence)
+    if not sentences:
+        raise DataError(f"{path}: the file holds no sentences")
+    return sentences
+
+
+def _choose(tasks: tuple[TaskInfo, ...], task: str | None, data: str | Path) -> TaskInfo:
+    names = ", ".join(info.name for info in tasks)
+    if task is None:
+        if len(tasks) > 1:
+            raise DataError(f"{data} holds {len(tasks)} tasks, choose one: {names}")
+        return tasks[0]
+    for info in tasks:
+        if info.name == task:
+            return info
+    raise DataError(f"{data} holds no task {task!r}; it holds: {names}")
+
+
+def _resolve(info: TaskInfo, split: str) -> str:
+    if split in info.splits:
+        return split
+    if info.splits == ("all",) and split == "test":
+        return "all"
+    raise DataError(f"{info.name} has no split {split!r}; it has: {', '.join(info.splits)}")
+
+
+def _parts(info: TaskInfo, split: str) -> tuple[list[Part], list[Part]]:
+    """Files to read, and task files that repeat what subset files hold."""
+    if split == "all" and info.splits != ("all",):
+        chosen = [_parts(info, each) for each in SPLITS]
+        return [part for used, _ in chosen for part in used], [part for _, rest in chosen for part in rest]
+    parts = [part for part in info.parts if part.split == split]
+    subsets = [part for part in parts if part.subset is not None]
+    whole = [part for part in parts if part.subset is None]
+    return (subsets, whole) if subsets else (whole, [])
+
+
+def _read(info: TaskInfo, part: Part) -> tuple[list[Row], list[Problem], tuple[str, ...]]:
+    delimiter, columns = FIXED.get(info.layout, (DELIMITERS.get(info.layout), None))
+    table = read_table(part.path, delimiter)
+    if columns is None:
+        if not table.rows and table.problems:
+            return [], list(table.problems), ()
+        columns = find_columns(table)
+    rows, problems = read_rows(table, columns)
+    if not rows and not problems:
+        raise DataError(f"{part.path}: no pairs in this file")
+    if part.subset is not None or info.layout != "table":
+        rows = [row._replace(subset=part.subset) for row in rows]
+    return rows, problems, columns.notes
+
+
+def _compare(info: TaskInfo, part: Part, rows: list[Row]) -> str:
+    """A note when the task file and its subset files are not the same pairs; empty when they are."""
+    try:
+        whole, problems, _ = _read(info, part)
+    except DataError as error:
+        return f"subset files used; the task file could not be compared: {error}"
+    in_task, in_subsets = (Counter(row[:3] for row in each) for each in (whole, rows))
+    only_task = (in_task - in_subsets).total() + len(problems)
+    only_subsets = (in_subsets - in_task).total()
+    if not only_task and not only_subsets:
+        return ""
+    return (
+        f"subset files used; they differ from {part.path.name}: {only_task} of its rows are not in them, "
+        f"{only_subsets} of theirs are not in it"
+    )
+
+
+def _size_note(info: TaskInfo, split: str, pairs: int) -> str:
+    wanted = [PUBLISHED_PAIRS.get((info.name, each)) for each in (SPLITS if split == "all" else (split,))]
+    if not info.published or None in wanted or sum(wanted) == pairs:
+        return ""
+    return f"{info.title} {split} has {sum(wanted)} pairs as published, this is {pairs}"
+
+
+def _assemble(
+    info: TaskInfo, split: str, used: list[Part], rows: list[Row], problems: list[Problem], notes: list[str]
+) -> SentencePairs:
+    labels = [info.name if row.subset is None else row.subset for row in rows]
+    names = tuple(dict.fromkeys(labels))
+    position = {name: index for index, name in enumerate(names)}
+    gold = np.array([row.gold for row in rows], np.float64)
+    subset = np.array([position[label] for label in labels], np.int64)
+    kinds = tuple(row.kind or "" for row in rows) if any(row.kind is not None for row in rows) else None
+    notes += gold_notes(gold, subset, names)
+    return SentencePairs(
+        task=info.name,
+        first=tuple(row.first for row in rows),
+        second=tuple(row.second for row in rows),
+        gold=gold,
+        subset=subset,
+        subset_names=names,
+        split=split,
+        source=_source(info, split, used),
+        published=info.published,
+        notes=tuple(note for note in notes if note),
+        problems=tuple(problems),
+        kinds=kinds,
+    )
+
+
+def _source(info: TaskInfo, split: str, used: list[Part]) -> str:
+    count = len(used)
+    if used[0].subset is not None:
+        return f"{info.name}, {count} subset file{'s' if count != 1 else ''}"
+    if info.layout in ("table", DEMO):
+        return used[0].path.name
+    return f"{info.name} {split}, {', '.join(part.path.name for part in used)}"

@@ -1,0 +1,200 @@
+"""What a set of scored sentence pairs is, and how its problems are told."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+SCALE = (0.0, 5.0)  # the STS scale; other ranges are accepted and noted, since Spearman reads order only
+
+
+class DataError(ValueError):
+    """A problem with the data that its owner can solve; the message is one line: what, where, what to do."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One row that cannot be used. `line` counts from 1; in a Parquet file it is the row."""
+
+    file: str
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.reason}"
+
+
+class MalformedRows(DataError):
+    """Rows that cannot be used, all of them in `problems`; the message shows the first three.
+
+    `remedy` is the advice that closes the message.
+    """
+
+    KEEP_THE_REST = "fix them, or keep the rest with keep_going=True (--skip-malformed)"
+    NOTHING_LEFT = "no row is left to keep"
+
+    def __init__(self, problems: Iterable[Problem], remedy: str = KEEP_THE_REST):
+        self.problems = tuple(problems)
+        self.remedy = remedy
+        count = len(self.problems)
+        shown = "; ".join(str(problem) for problem in self.problems[:3])
+        more = "; ..." if count > 3 else ""
+        super().__init__(f"{count} malformed row{'s' if count != 1 else ''}: {shown}{more}; {remedy}")
+
+    def __reduce__(self):
+        return MalformedRows, (self.problems, self.remedy)
+
+
+@dataclass(frozen=True, eq=False)
+class SentencePairs:
+    """p scored sentence pairs of one task, as its files have them.
+
+    first, second: p stripped sentences each. gold: float64 [p], not rescaled. subset: int64 [p], index into
+    subset_names; a task without subsets has its own name as the only one. split: train, dev, test or all.
+    source: what to show on screen. published: whether this is a known benchmark. notes: what a reader of a
+    score should know. problems: rows left out because the caller asked for the rest. kinds: the optional
+    `kind` column. Arrays are read-only copies; DataError when the parts do not fit together.
+    """
+
+    task: str
+    first: tuple[str, ...]
+    second: tuple[str, ...]
+    gold: np.ndarray
+    subset: np.ndarray
+    subset_names: tuple[str, ...]
+    split: str = "all"
+    source: str = ""
+    published: bool = False
+    notes: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    kinds: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("first", "second", "subset_names", "notes", "problems"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        object.__setattr__(self, "gold", _frozen(self.gold, np.float64))
+        object.__setattr__(self, "subset", _frozen(self.subset, np.int64))
+        if self.kinds is not None:
+            object.__setattr__(self, "kinds", tuple(self.kinds))
+        self._check()
+
+    def _check(self) -> None:
+        pairs = len(self.first)
+        if pairs == 0:
+            raise DataError(f"{self.task}: at least one pair is needed, got none")
+        sizes = {"second": len(self.second), "gold": self.gold.shape, "subset": self.subset.shape}
+        wanted = {"second": pairs, "gold": (pairs,), "subset": (pairs,)}
+        if self.kinds is not None:
+            sizes["kinds"], wanted["kinds"] = len(self.kinds), pairs
+        for name, size in sizes.items():
+            if size != wanted[name]:
+                raise DataError(f"{self.task}: {name} has size {size} but first holds {pairs} sentences")
+        if not np.isfinite(self.gold).all():
+            raise DataError(f"{self.task}: gold must be finite in every row")
+        if self.subset.min() < 0 or self.subset.max() >= len(self.subset_names):
+            raise DataError(f"{self.task}: subset must index the {len(self.subset_names)} subset_names")
+
+    @property
+    def n_pairs(self) -> int:
+        return len(self.first)
+
+    @cached_property
+    def sentences(self) -> tuple[str, ...]:
+        """The n unique sentences, by first appearance, pair by pair and first before second."""
+        return tuple(self._rows_of_sentences)
+
+    @cached_property
+    def first_index(self) -> np.ndarray:
+        """int64 [p]: the row of each pair's first sentence in `sentences`."""
+        return _frozen([self._rows_of_sentences[sentence] for sentence in self.first], np.int64)
+
+    @cached_property
+    def second_index(self) -> np.ndarray:
+        """int64 [p]: the row of each pair's second sentence in `sentences`."""
+        return _frozen([self._rows_of_sentences[sentence] for sentence in self.second], np.int64)
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """int64 [n]: how often each of `sentences` occurs over both columns; sums to 2p."""
+        occurrences = np.concatenate([self.first_index, self.second_index])
+        return _frozen(np.bincount(occurrences, minlength=len(self.sentences)), np.int64)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hex SHA-256 of sentences, gold scores, subsets and their names, in order: what decides a score."""
+        digest = hashlib.sha256()
+        for texts in (self.first, self.second, self.subset_names):
+            digest.update(len(texts).to_bytes(8, "little"))
+            for text in texts:
+                encoded = text.encode("utf-8")
+                digest.update(len(encoded).to_bytes(8, "little"))  # lengths keep ("ab", "c") from ("a", "bc")
+                digest.update(encoded)
+        digest.update((self.gold + 0.0).astype("<f8").tobytes())  # + 0.0 makes -0.0 and 0.0 one value
+        digest.update(self.subset.astype("<i8").tobytes())
+        return digest.hexdigest()
+
+    def subset_rows(self, name: str) -> np.ndarray:
+        """int64 indices of the pairs in subset `name`, in order; DataError when there is no such subset."""
+        if name not in self.subset_names:
+            raise DataError(f"{self.task} has no subset {name!r}; it has: {', '.join(self.subset_names)}")
+        return np.flatnonzero(self.subset == self.subset_names.index(name))
+
+    def only(self, subset_name: str) -> SentencePairs:
+        """The pairs of one subset, as a set of their own; notes about the gold scores are made anew."""
+        rows = self.subset_rows(subset_name)
+        if len(rows) == 0:
+            raise DataError(f"{self.task}: subset {subset_name!r} holds no pairs")
+        gold, subset = self.gold[rows], np.zeros(len(rows), np.int64)
+        about_gold = gold_notes(self.gold, self.subset, self.subset_names)
+        kept = tuple(note for note in self.notes if note not in about_gold)
+        return replace(
+            self,
+            first=tuple(self.first[row] for row in rows),
+            second=tuple(self.second[row] for row in rows),
+            gold=gold,
+            subset=subset,
+            subset_names=(subset_name,),
+            source=f"{self.source or self.task}, subset {subset_name}",
+            notes=kept + gold_notes(gold, subset, (subset_name,)),
+            kinds=None if self.kinds is None else tuple(self.kinds[row] for row in rows),
+        )
+
+    @cached_property
+    def _rows_of_sentences(self) -> dict[str, int]:
+        rows: dict[str, int] = {}
+        for a, b in zip(self.first, self.second, strict=True):
+            rows.setdefault(a, len(rows))
+            rows.setdefault(b, len(rows))
+        return rows
+
+
+def gold_notes(gold: np.ndarray, subset: np.ndarray, subset_names: tuple[str, ...]) -> tuple[str, ...]:
+    """What a reader of a Spearman should know about the gold scores: too few, constant, another range."""
+    notes = []
+    if len(gold) == 1:
+        notes.append("one pair only: Spearman is undefined")
+    elif gold.min() == gold.max():
+        notes.append(f"every gold score is {gold[0]:g}: Spearman is undefined")
+    elif len(subset_names) > 1:
+        present = [gold[subset == index] for index in range(len(subset_names))]
+        flat = [
+            name for name, part in zip(subset_names, present, strict=True) if len(part) and np.ptp(part) == 0
+        ]
+        if flat:
+            notes.append(f"one gold score throughout, so Spearman is undefined, in: {', '.join(flat)}")
+    if gold.min() < SCALE[0] or gold.max() > SCALE[1]:
+        notes.append(
+            f"gold scores run from {gold.min():g} to {gold.max():g}, "
+            f"outside the STS scale of {SCALE[0]:g} to {SCALE[1]:g}"
+        )
+    return tuple(notes)
+
+
+def _frozen(values, dtype) -> np.ndarray:
+    array = np.array(values, dtype=dtype)
+    array.setflags(write=False)
+    return array
