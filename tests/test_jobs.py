@@ -1,0 +1,459 @@
+"""Long work: one job a key, cancel, progress, failure, bounded memory, and what the visitor sees of it."""
+
+import gc
+import threading
+import time
+import weakref
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from whitelab.ui.jobs import jobs
+from whitelab.ui.worker import FINISHED_KEPT, WATCH_SECONDS, Job, JobCancelled, Jobs, spaced, time_left
+
+PATIENCE = 10.0  # seconds after which a thread that should have ended counts as stuck
+
+
+class Clock:
+    """Time that moves only when told to."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+class Held:
+    """Work that reports 3 of 10 and then stays until released, checking for cancel as it waits."""
+
+    def __init__(self, result="result"):
+        self.result, self.started, self.release, self.calls = result, threading.Event(), threading.Event(), 0
+
+    def __call__(self, progress):
+        self.calls += 1
+        progress(3, 10)
+        self.started.set()
+        while not self.release.wait(0.01):
+            progress(3, 10)
+        return self.result
+
+
+def failing(progress):
+    raise ValueError("k=900 must lie between 1 and d=384\nsecond line")
+
+
+@pytest.fixture
+def held():
+    work = Held()
+    yield work
+    work.release.set()  # lets the worker go even where the test failed
+
+
+# the queue
+
+
+def test_a_job_returns_what_its_work_returned():
+    job = Jobs().submit("a", "A", lambda progress: 42)
+    assert job.join(PATIENCE)
+    assert (job.state, job.result, job.error) == ("done", 42, None)
+
+
+def test_a_second_submitter_of_a_key_gets_the_same_job_while_it_runs_and_after(held):
+    queue = Jobs()
+    first = queue.submit("a", "A", held)
+    assert held.started.wait(PATIENCE)
+    assert queue.submit("a", "A", held) is first
+    held.release.set()
+    assert first.join(PATIENCE)
+    assert queue.submit("a", "A", held) is first
+    assert held.calls == 1
+    assert queue.submit("b", "B", lambda progress: 1) is not first
+
+
+def test_many_threads_submitting_one_key_start_its_work_once(held):
+    queue, got = Jobs(), []
+    threads = [threading.Thread(target=lambda: got.append(queue.submit("a", "A", held))) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    held.release.set()
+    assert got[0].join(PATIENCE)
+    assert len({id(job) for job in got}) == 1
+    assert held.calls == 1
+
+
+def test_jobs_run_one_after_another_in_the_order_of_submission(held):
+    queue, order = Jobs(), []
+    first = queue.submit("a", "A", held)
+    assert held.started.wait(PATIENCE)
+    others = [queue.submit(name, name, lambda progress, name=name: order.append(name)) for name in "cb"]
+    assert [job.key for job in queue.active()] == ["a", "c", "b"]
+    assert [job.state for job in queue.active()] == ["running", "queued", "queued"]
+    held.release.set()
+    assert all(job.join(PATIENCE) for job in [first, *others])
+    assert order == ["c", "b"]
+    assert queue.active() == []
+
+
+def test_a_running_job_stops_at_its_next_report_once_cancelled(held):
+    job = Jobs().submit("a", "A", held)
+    assert held.started.wait(PATIENCE)
+    job.cancel()
+    assert job.join(PATIENCE)
+    assert (job.state, job.result, job.error) == ("cancelled", None, None)
+    with pytest.raises(JobCancelled, match="A was cancelled"):
+        job.progress(4, 10)
+
+
+def test_a_queued_job_is_cancelled_at_once_and_its_work_never_runs(held):
+    queue, ran = Jobs(), []
+    queue.submit("a", "A", held)
+    assert held.started.wait(PATIENCE)
+    job = queue.submit("b", "B", ran.append)
+    job.cancel()
+    assert job.state == "cancelled"
+    held.release.set()
+    assert queue.submit("c", "C", lambda progress: 1).join(PATIENCE)
+    assert ran == []
+
+
+def test_work_that_ends_without_noticing_the_cancel_keeps_its_result():
+    queue, started, release = Jobs(), threading.Event(), threading.Event()
+    job = queue.submit("a", "A", lambda progress: (started.set(), release.wait(PATIENCE), 7)[-1])
+    assert started.wait(PATIENCE)
+    job.cancel()
+    assert job.message == "cancelling, after the step in hand"
+    release.set()
+    assert job.join(PATIENCE)
+    assert (job.state, job.result) == ("done", 7)
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (ValueError("first line\nsecond line"), "first line"),
+        (KeyError(), "KeyError"),
+        (MemoryError(), "there was not enough memory."),
+        (SystemExit("left"), "left"),
+    ],
+)
+def test_a_failure_is_kept_as_one_sentence_and_the_worker_goes_on(error, message):
+    queue = Jobs()
+
+    def work(progress):
+        raise error
+
+    job = queue.submit("a", "A", work)
+    assert job.join(PATIENCE)
+    assert (job.state, job.error, job.message) == ("failed", error, message)
+    after = queue.submit("b", "B", lambda progress: 1)
+    assert after.join(PATIENCE)
+    assert after.state == "done"
+
+
+def test_a_failed_job_keeps_its_key_until_forgotten_and_then_the_work_is_done_anew():
+    queue = Jobs()
+    failed = queue.submit("a", "A", failing)
+    assert failed.join(PATIENCE)
+    assert queue.submit("a", "A", lambda progress: 1) is failed
+    queue.forget("a")
+    again = queue.submit("a", "A", lambda progress: 1)
+    assert again.join(PATIENCE)
+    assert again.result == 1
+
+
+def test_forgetting_a_running_job_cancels_it(held):
+    queue = Jobs()
+    job = queue.submit("a", "A", held)
+    assert held.started.wait(PATIENCE)
+    queue.forget("a")
+    assert job.join(PATIENCE)
+    assert job.state == "cancelled"
+    assert queue.get("a") is None
+    queue.forget("never submitted")
+
+
+def test_only_the_last_used_finished_jobs_are_kept():
+    queue = Jobs()
+    for index in range(FINISHED_KEPT + 5):
+        assert queue.submit(f"{index}", "A", lambda progress: 1).join(PATIENCE)
+        assert queue.get("0") is not None  # used every time, so never the oldest
+    assert queue.submit("last", "A", lambda progress: 1).join(PATIENCE)
+    queue.submit("flush", "A", lambda progress: 1).join(PATIENCE)
+    kept = [index for index in range(FINISHED_KEPT + 5) if queue.get(f"{index}")]
+    assert len(kept) <= FINISHED_KEPT
+    assert kept[0] == 0
+    assert 1 not in kept
+
+
+def test_open_jobs_are_never_dropped_however_many_there_are(held):
+    queue = Jobs(kept=2)
+    queue.submit("held", "H", held)
+    for index in range(9):
+        queue.submit(f"{index}", "A", lambda progress: 1)
+    assert len(queue.active()) == 10
+
+
+@pytest.mark.parametrize("ending", ["done", "failed"])
+def test_a_job_out_of_the_registry_leaves_nothing_in_memory(ending):
+    class Large:
+        pass
+
+    queue, alive = Jobs(), []
+
+    def work(progress):
+        array = Large()
+        alive.append(weakref.ref(array))
+        if ending == "failed":
+            raise ValueError("after the array was made")
+        return array
+
+    assert queue.submit("a", "A", work).join(PATIENCE)
+    if ending == "done":
+        assert alive[0]() is not None
+        queue.forget("a")
+    deadline = time.monotonic() + PATIENCE
+    while alive[0]() is not None and time.monotonic() < deadline:
+        gc.collect()
+        time.sleep(0.01)
+    assert alive[0]() is None
+
+
+def test_a_finished_job_lets_go_of_its_work_and_what_that_closed_over():
+    class Large:
+        pass
+
+    large = Large()
+    alive = weakref.ref(large)
+    job = Jobs().submit("a", "A", lambda progress, large=large: 1)
+    assert job.join(PATIENCE)
+    del large
+    gc.collect()
+    assert alive() is None
+
+
+# progress and time left
+
+
+def ticking_job():
+    clock = Clock()
+    job = Job("a", "A", lambda progress: None, "sentences", clock)
+    job.state = "running"
+    return job, clock
+
+
+def test_time_left_is_unknown_before_a_rate_is_known():
+    job, clock = ticking_job()
+    assert job.message == "starting"
+    job.progress(1000, 2000)
+    assert job.seconds_left is None
+    assert job.message == "1\u202f000 of 2\u202f000 sentences"
+
+
+def test_a_steady_rate_gives_the_exact_time_left():
+    job, clock = ticking_job()
+    for done in range(0, 1250, 50):
+        job.progress(done, 2551)
+        clock.now += 0.5
+    assert job.seconds_left == pytest.approx((2551 - 1200) / 100)
+    assert job.message == "1\u202f200 of 2\u202f551 sentences, about 14 s left"
+
+
+def test_what_was_there_at_the_first_report_does_not_count_as_speed():
+    job, clock = ticking_job()
+    clock.now += 1.0
+    job.progress(900, 1000)  # resumed: 900 were in the store
+    clock.now += 1.0
+    job.progress(910, 1000)
+    assert job.seconds_left == pytest.approx(9.0)
+
+
+def test_a_change_of_rate_is_followed_smoothly():
+    job, clock = ticking_job()
+    done = 0
+    for rate, steps in [(100, 20), (10, 4)]:
+        for _ in range(steps):
+            job.progress(done, 100_000)
+            clock.now += 0.5
+            done += rate // 2
+    rate = (100_000 - job.done) / job.seconds_left
+    assert 10 < rate < 100
+    for _ in range(100):
+        job.progress(done, 100_000)
+        clock.now += 0.5
+        done += 5
+    assert (100_000 - job.done) / job.seconds_left == pytest.approx(10, rel=0.01)
+
+
+@pytest.mark.parametrize("total", [10, 500])
+def test_a_new_stage_measures_its_rate_afresh_whether_or_not_its_total_is_new(total):
+    job, clock = ticking_job()
+    job.progress(0, 10)
+    clock.now += 1.0
+    job.progress(10, 10)
+    assert job.seconds_left == 0.0
+    job.progress(0, total)
+    assert job.seconds_left is None
+    clock.now += 1.0
+    job.progress(total // 10, total)
+    assert job.seconds_left == pytest.approx(9.0)
+
+
+def test_counts_and_times_read_well():
+    assert spaced(1234567) == "1\u202f234\u202f567"
+    assert [time_left(s) for s in (0.0, 13.2, 89.0, 200.0, 7200.0)] == [
+        "about 1 s left",
+        "about 14 s left",
+        "about 89 s left",
+        "about 3 min left",
+        "about 2.0 h left",
+    ]
+
+
+# several visitors
+
+
+def test_leaving_cancels_only_when_nobody_else_waits():
+    job, clock = ticking_job()
+    job.watch("anna")
+    job.watch("ben")
+    assert not job.leave("anna")
+    job.progress(1, 10)  # not cancelled
+    assert job.leave("ben")
+    with pytest.raises(JobCancelled):
+        job.progress(2, 10)
+
+
+def test_a_visitor_who_closed_the_page_no_longer_counts_as_waiting():
+    job, clock = ticking_job()
+    job.watch("anna")
+    clock.now += WATCH_SECONDS + 1
+    job.watch("ben")
+    assert job.leave("ben")
+
+
+# the view
+
+
+def page(work):
+    import streamlit as st
+
+    from whitelab.ui.jobs import jobs, wait
+
+    st.title("Page")
+    result = wait(jobs().submit("a", "Embedding demo", work[0], unit="sentences"), key="embed")
+    if result is None:
+        st.stop()
+    st.metric("Result", str(result))
+
+
+WORK = []
+
+
+@pytest.fixture
+def open_page():
+    jobs.clear()
+    WORK[:] = [None]
+
+    def opened(work):
+        WORK[0] = work
+        return AppTest.from_function(page, args=(WORK,), default_timeout=PATIENCE).run()
+
+    yield opened
+    for job in jobs().active():
+        job.cancel()
+    jobs.clear()
+
+
+def buttons(at):
+    return [button.label for button in at.button]
+
+
+def test_quick_work_shows_its_result_in_the_first_run_without_a_panel(open_page):
+    at = open_page(lambda progress: 42)
+    assert at.metric[0].value == "42"
+    assert buttons(at) == []
+    assert not at.exception
+
+
+def test_open_work_shows_title_progress_and_cancel_and_then_its_result(open_page, held):
+    at = open_page(held)
+    assert at.markdown[0].value == "**Embedding demo**"
+    assert at.caption[0].value == "3 of 10 sentences"
+    assert at.get("progress")[0].value == 30
+    assert buttons(at) == ["Cancel"]
+    assert len(at.metric) == 0
+    held.release.set()
+    assert jobs().get("a").join(PATIENCE)
+    at.run()
+    assert at.metric[0].value == "result"
+    assert buttons(at) == []
+
+
+def test_a_second_visitor_and_a_reload_meet_the_job_that_is_running(open_page, held):
+    open_page(held)
+    job = jobs().get("a")
+    again = AppTest.from_function(page, args=(WORK,), default_timeout=PATIENCE).run()
+    assert again.caption[0].value == "3 of 10 sentences"
+    assert jobs().get("a") is job
+    assert held.calls == 1
+
+
+def test_queued_work_names_what_it_waits_for(open_page, held):
+    jobs().submit("first", "UMAP of demo", held)
+    at = open_page(lambda progress: 1)
+    assert at.caption[0].value == "waiting for: UMAP of demo"
+
+
+def test_cancel_says_so_and_start_again_starts_anew(open_page, held):
+    at = open_page(held)
+    at.button[0].click().run()
+    assert jobs().get("a").join(PATIENCE)
+    at.run()
+    assert at.info[0].value == "Embedding demo was cancelled."
+    assert buttons(at) == ["Start again"]
+    at.run()
+    assert buttons(at) == ["Start again"]  # a rerun alone restarts nothing
+    assert held.calls == 1
+    WORK[0] = lambda progress: 5
+    at.button[0].click().run()
+    assert at.metric[0].value == "5"
+
+
+def test_a_failure_is_one_sentence_without_traceback_and_can_be_tried_again(open_page):
+    at = open_page(failing)
+    assert at.error[0].value == "Embedding demo failed: k=900 must lie between 1 and d=384"
+    assert not at.exception
+    assert buttons(at) == ["Try again"]
+    WORK[0] = lambda progress: 5
+    at.run()
+    assert buttons(at) == ["Try again"]
+    at.button[0].click().run()
+    assert at.metric[0].value == "5"
+
+
+def test_who_opens_the_page_after_a_shown_failure_gets_a_new_try(open_page):
+    open_page(failing)
+    again = open_page(lambda progress: 5)
+    assert again.metric[0].value == "5"
+
+
+def test_a_failure_that_repeats_is_shown_and_not_retried_forever(open_page):
+    open_page(failing)
+    again = open_page(failing)
+    assert buttons(again) == ["Try again"]
+
+
+def test_one_visitor_cannot_cancel_what_another_waits_for(open_page, held):
+    at = open_page(held)
+    jobs().get("a").watch("another visitor")
+    at.button[0].click().run()
+    assert jobs().get("a").state == "running"
+    assert at.info[0].value.startswith("Embedding demo goes on for another visitor.")
+    at.button[0].click().run()
+    assert buttons(at) == ["Cancel"]
+    held.release.set()
+    assert jobs().get("a").join(PATIENCE)
+    assert at.run().metric[0].value == "result"
