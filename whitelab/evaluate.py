@@ -56,6 +56,19 @@ class Protocol:
         """A JSON-ready record."""
         return asdict(self) | {"layers": list(self.layers)}
 
+    def line(self, sentences: int | None = None, rank: int | None = None) -> str:
+        """The protocol in one line, as shown under every score."""
+        layers = "layer " if len(self.layers) == 1 else "layers "
+        variant = self.whitening + (f", k = {self.k}" if self.k is not None else "")
+        fitted = ""
+        if self.whitening != "none" and sentences is not None:
+            fitted = f" fitted on the task's {sentences:,} sentence occurrences".replace(",", "\u2009")
+            fitted += f" (rank {rank})" if rank is not None else ""
+        return (
+            f"{self.model} · {layers}{' + '.join(map(str, self.layers))} · {self.pooling} pooling · {self.data} · "
+            f"{variant}{fitted} · aggregate {self.aggregate} · {self.dtype} · at most {self.max_length} tokens"
+        )
+
 
 @dataclass(frozen=True)
 class SubsetScore:

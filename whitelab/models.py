@@ -196,3 +196,22 @@ def _download(name: str) -> Path:
 
 def _first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def cached_models() -> tuple[str, ...]:
+    """Names of the Hugging Face models already on this machine with safetensors weights."""
+    from huggingface_hub import scan_cache_dir
+    from huggingface_hub.errors import CacheNotFound
+
+    try:
+        cache = scan_cache_dir()
+    except (CacheNotFound, OSError):
+        return ()
+    return tuple(
+        sorted(
+            repo.repo_id
+            for repo in cache.repos
+            if repo.repo_type == "model"
+            and any(file.file_name.endswith(".safetensors") for rev in repo.revisions for file in rev.files)
+        )
+    )

@@ -1,0 +1,7 @@
+"""`python -m whitelab`."""
+
+import sys
+
+from whitelab.cli import main
+
+sys.exit(main())

@@ -1,0 +1,397 @@
+"""The laboratory without a browser: `python -m whitelab score --layers 1,6 --whitening pca --json`.
+
+Results go to stdout, everything else to stderr; wrong input exits with 2 and one line. Nothing heavy is
+imported before a command runs, so `--help` answers at once.
+"""
+
+import argparse
+import contextlib
+import json
+import sys
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str):
+        self.exit(2, f"{self.prog}: error: {message}\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit status (0, or 2 for wrong input)."""
+    argv = list(sys.argv[1:] if argv is None else argv)
+    parser = _Parser(prog="python -m whitelab", description="A laboratory for the geometry of sentence embeddings.")
+    chosen = next((word for word in argv if not word.startswith("-")), None)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
+    for name, (summary, add_options, _) in COMMANDS.items():
+        sub = commands.add_parser(name, help=summary, description=summary)
+        if name == chosen:  # the registries its options are read from import torch
+            add_options(sub)
+    args = parser.parse_args(argv)
+    warnings.simplefilter("ignore")
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            result, lines = COMMANDS[args.command][2](args)
+    except KeyboardInterrupt:
+        print("interrupted; finished shards are kept", file=sys.stderr)
+        return 130
+    except Exception as error:
+        if not _is_for_the_user(error):
+            raise
+        print(f"python -m whitelab {args.command}: error: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    if result is not None:
+        print(json.dumps(result, allow_nan=False, ensure_ascii=False) if args.json else "\n".join(lines))
+    return 0
+
+
+def _is_for_the_user(error: Exception) -> bool:
+    from whitelab.store import StoreError
+
+    return isinstance(error, (ValueError, OSError, MemoryError, StoreError))
+
+
+# ---------------------------------------------------------------------------------------------- options
+
+
+def _json_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+
+
+def _data_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data", default="demo", help="folder, file or 'demo' (the bundled demonstration set)")
+    parser.add_argument("--task", help="which task of the data, such as stsb, sickr, sts12 (if there are several)")
+    parser.add_argument("--split", default="test", help="train, dev, test or all, where the data has splits")
+    parser.add_argument("--skip-malformed", action="store_true", help="report malformed rows and keep the rest")
+
+
+def _space_options(parser: argparse.ArgumentParser) -> None:
+    from whitelab.encoders import BATCH_BYTES, DTYPES, MAX_LENGTH
+    from whitelab.pooling import POOLINGS
+
+    _data_options(parser)
+    parser.add_argument("--model", default="bundled", help="'bundled', a local folder or a Hugging Face name")
+    parser.add_argument("--num-layers", type=int, help="keep only the first N transformer blocks")
+    parser.add_argument("--pooling", default="mean", choices=tuple(POOLINGS))
+    parser.add_argument("--max-length", type=int, default=MAX_LENGTH, help="in tokens, special ones included")
+    parser.add_argument("--dtype", default="float32", choices=tuple(DTYPES), help="type to compute in")
+    parser.add_argument("--device", choices=tuple(BATCH_BYTES), help="default: the best there is")
+    parser.add_argument("--cache", help="folder of the embedding store (default: the user's cache folder)")
+    parser.add_argument("--no-store", action="store_true", help="neither read nor keep embeddings on disk")
+    _json_option(parser)
+
+
+def _aggregate_option(parser: argparse.ArgumentParser) -> None:
+    from whitelab.correlation import AGGREGATES
+
+    parser.add_argument("--aggregate", default="all", choices=AGGREGATES, help="how subsets become one score")
+
+
+def _whitening_options(parser: argparse.ArgumentParser, default: str, with_k: bool = True) -> None:
+    from whitelab.whitening import WHITENERS
+
+    parser.add_argument("--whitening", default=default, choices=tuple(WHITENERS), help=f"default: {default}")
+    if with_k:
+        parser.add_argument("--k", type=int, help="keep the top-k eigen-directions")
+
+
+def _layers_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--layers", type=_layers, help="layers to average, such as 1,6 (default: the last)")
+
+
+def _layers(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} must be layer numbers with commas, such as 1,6") from None
+
+
+def _models_options(parser: argparse.ArgumentParser) -> None:
+    _json_option(parser)
+
+
+def _datasets_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data", default="demo", help="folder, file or 'demo'")
+    _json_option(parser)
+
+
+def _embed_options(parser: argparse.ArgumentParser) -> None:
+    _space_options(parser)
+    parser.add_argument("--out", help="also write values [l, n, d] and sentences to this .npz file")
+
+
+def _score_options(parser: argparse.ArgumentParser) -> None:
+    _space_options(parser)
+    _layers_option(parser)
+    _whitening_options(parser, "none")
+    _aggregate_option(parser)
+
+
+def _pairs_options(parser: argparse.ArgumentParser) -> None:
+    _space_options(parser)
+    _whitening_options(parser, "none")
+    _aggregate_option(parser)
+
+
+def _kcurve_options(parser: argparse.ArgumentParser) -> None:
+    _space_options(parser)
+    _layers_option(parser)
+    _whitening_options(parser, "pca", with_k=False)
+    _aggregate_option(parser)
+
+
+def _geometry_options(parser: argparse.ArgumentParser) -> None:
+    from whitelab.geometry import POSITIVES
+
+    _space_options(parser)
+    _whitening_options(parser, "pca")
+    _aggregate_option(parser)
+    parser.add_argument("--positives", default="gt4", choices=tuple(POSITIVES), help="pairs the alignment is over")
+
+
+def _app_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--port", type=int, default=8501)
+    parser.add_argument("--address", default="127.0.0.1", help="0.0.0.0 serves the whole network")
+    parser.add_argument("--headless", action="store_true", help="do not open a browser")
+
+
+# ---------------------------------------------------------------------------------------------- commands
+
+
+def _models(args):
+    from whitelab.models import BUNDLED, SUGGESTED, ModelError, cached_models, find_model
+
+    try:
+        files = find_model(BUNDLED)
+        bundled = {"name": BUNDLED, "model": files.name, "layers": files.layers, "dim": files.dim, "ready": True}
+    except ModelError as error:
+        bundled = {"name": BUNDLED, "ready": False, "reason": str(error)}
+    cached = [{"name": name, "ready": True} for name in cached_models()]
+    others = [{"name": name, "ready": False} for name in SUGGESTED if name not in {c["name"] for c in cached}]
+    models = [bundled, *cached, *others]
+    lines = [f"{'ready' if one['ready'] else 'to download':12} {one['name']}" for one in models]
+    return {"models": models}, lines
+
+
+def _datasets(args):
+    from whitelab.datasets import discover
+
+    tasks = [
+        {
+            "name": task.name,
+            "title": task.title,
+            "splits": list(task.splits),
+            "subsets": list(task.subset_names),
+            "published": task.published,
+        }
+        for task in discover(args.data)
+    ]
+    lines = [f"{t['name']:12} splits {', '.join(t['splits'])}; subsets {', '.join(t['subsets'])}" for t in tasks]
+    return {"data": args.data, "tasks": tasks}, lines
+
+
+def _space(args):
+    """The task's pairs, embeddings, encoder and report the options ask for."""
+    from whitelab.datasets import load
+    from whitelab.encoders import load_encoder
+    from whitelab.evaluate import embed_pairs
+    from whitelab.store import Store
+
+    pairs = load(args.data, args.task, args.split, keep_going=args.skip_malformed)
+    for problem in pairs.problems:
+        print(f"left out: {problem}", file=sys.stderr)
+    encoder = load_encoder(
+        args.model, num_layers=args.num_layers, device=args.device, dtype=args.dtype, max_length=args.max_length
+    )
+    store = None if args.no_store else Store(args.cache)
+    space, report = embed_pairs(encoder, pairs, args.pooling, store=store, progress=_progress())
+    for note in (*pairs.notes, *report.notes):
+        print(f"note: {note}", file=sys.stderr)
+    if report.truncated:
+        print(f"note: {report.truncated} sentences were cut to {encoder.max_length} tokens", file=sys.stderr)
+    return pairs, space, encoder, report
+
+
+def _progress() -> Callable[[int, int], None] | None:
+    """A line that counts up on a terminal; nothing where stderr is a file."""
+    if not sys.stderr.isatty():
+        return None
+    start = time.monotonic()
+
+    def show(done: int, total: int) -> None:
+        left = (time.monotonic() - start) * (total - done) / done if done else 0
+        end = "\n" if done == total else ""
+        print(f"\rencoding {done:,} of {total:,} tokens, {left:.0f} s left ", end=end, file=sys.stderr, flush=True)
+
+    return show
+
+
+def _protocol(args, pairs, encoder, layers=None, **more):
+    from whitelab.evaluate import Protocol
+
+    return Protocol(
+        model=encoder.name,
+        data=pairs.source,
+        task=pairs.task,
+        split=pairs.split,
+        pooling=args.pooling,
+        layers=layers or (encoder.n_layers - 1,),
+        dtype=encoder.dtype,
+        max_length=encoder.max_length,
+        **more,
+    )
+
+
+def _embed(args):
+    pairs, space, encoder, report = _space(args)
+    if args.out:
+        import numpy as np
+
+        np.savez(args.out, values=space.values.numpy(), sentences=np.array(pairs.sentences, dtype=np.str_))
+    result = {
+        "model": encoder.name,
+        "task": pairs.task,
+        "pooling": args.pooling,
+        "device": encoder.device,
+        "dtype": encoder.dtype,
+        "layers": space.n_layers,
+        "sentences": space.n_sentences,
+        "dim": space.dim,
+        "encoded": report.encoded,
+        "reused": report.reused,
+        "truncated": report.truncated,
+        "seconds": report.seconds,
+        "out": args.out,
+    }
+    return result, [f"{name:10} {value}" for name, value in result.items() if value is not None]
+
+
+def _check_early(args, layers=True) -> None:
+    """Refuse what needs no model to refuse, before minutes are spent on encoding."""
+    from whitelab.whitening import WHITENERS, check_k
+
+    k = getattr(args, "k", None)
+    if k is not None and (k < 1 or not WHITENERS[args.whitening].takes_k):
+        check_k(k, args.whitening, max(k, 1))
+
+
+def _score(args):
+    from whitelab.evaluate import score
+
+    _check_early(args)
+    pairs, space, encoder, _ = _space(args)
+    protocol = _protocol(
+        args, pairs, encoder, args.layers, whitening=args.whitening, k=args.k, aggregate=args.aggregate
+    )
+    found = score(space, protocol)
+    shown = "undefined" if found.spearman is None else f"{found.spearman:.2f}"
+    lines = [f"Spearman x 100  {shown}  ({found.pairs} pairs, rank {found.rank} of {found.dim})"]
+    if found.reason:
+        lines.append(found.reason)
+    if len(found.subsets) > 1:
+        for name, one in found.subsets.items():
+            value = "undefined" if one.spearman is None else f"{one.spearman:.2f}"
+            lines.append(f"  {name:24} {value:>9}  {one.pairs} pairs")
+    lines.append(protocol.line(found.sentences, found.rank))
+    return found.as_dict(), lines
+
+
+def _layer_pairs(args):
+    from whitelab.layers import layer_pairs
+
+    _check_early(args)
+    pairs, space, encoder, _ = _space(args)
+    found = layer_pairs(space, args.whitening, args.k, args.aggregate)
+    cells = [{"layers": list(c.layers), "spearman": c.spearman, "rank": c.rank} for c in found.cells]
+    best = found.best and {"layers": list(found.best.layers), "spearman": found.best.spearman}
+    protocol = _protocol(
+        args,
+        pairs,
+        encoder,
+        tuple(range(space.n_layers)),
+        whitening=args.whitening,
+        k=args.k,
+        aggregate=args.aggregate,
+    ).as_dict() | {"layers": "every pair"}
+    ranked = sorted((c for c in cells if c["spearman"] is not None), key=lambda c: -c["spearman"])
+    lines = [f"{'+'.join(map(str, dict.fromkeys(c['layers']))):8} {c['spearman']:.2f}" for c in ranked]
+    return {"cells": cells, "best": best, "pairs": space.n_pairs, "protocol": protocol}, lines
+
+
+def _kcurve(args):
+    from whitelab.dimensions import k_curve
+
+    pairs, space, encoder, _ = _space(args)
+    protocol = _protocol(
+        args, pairs, encoder, args.layers, whitening=args.whitening, aggregate=args.aggregate
+    )
+    curve = k_curve(space, protocol.layers, args.whitening, args.aggregate)
+    result = {
+        "k": list(curve.k),
+        "spearman": list(curve.spearman),
+        "best_k": curve.best_k,
+        "knee": curve.knee,
+        "rank": curve.rank,
+        "subsets": {name: list(values) for name, values in curve.subsets.items()},
+        "protocol": protocol.as_dict() | {"k": "every k"},
+    }
+    shown = [k for k in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 768, 1024, space.dim) if k <= space.dim]
+    lines = [f"k = {k:5}  {curve.spearman[k - 1]:.2f}" for k in dict.fromkeys(shown) if curve.spearman[k - 1]]
+    if curve.best_k:
+        lines.append(f"best k {curve.best_k}, within 0.5 points from k = {curve.knee}, rank {curve.rank}")
+    return result, lines
+
+
+def _geometry(args):
+    from whitelab.profiles import profile
+
+    _check_early(args)
+    pairs, space, encoder, _ = _space(args)
+    records, lines = [], ["layer  mean cosine  participation ratio  alignment  uniformity  (raw -> whitened)"]
+    for layer in range(space.n_layers):
+        before = profile(space, (layer,), "none", None, args.positives, args.aggregate).as_dict()
+        after = profile(space, (layer,), args.whitening, args.k, args.positives, args.aggregate).as_dict()
+        names = ("mean_cosine", "participation_ratio", "alignment", "uniformity")
+        lines.append(f"{layer:5}  " + "  ".join(f"{_short(before[n])} -> {_short(after[n])}" for n in names))
+        for record in (before, after):
+            del record["layers"]
+        records.append({"layer": layer} | before | {"whitened": after})
+    protocol = _protocol(
+        args,
+        pairs,
+        encoder,
+        tuple(range(space.n_layers)),
+        whitening=args.whitening,
+        k=args.k,
+        aggregate=args.aggregate,
+    ).as_dict()
+    return {"layers": records, "protocol": protocol | {"positives": args.positives, "layers": "each"}}, lines
+
+
+def _short(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.4g}"
+
+
+def _app(args):
+    import subprocess
+
+    app = Path(__file__).resolve().parents[1] / "app.py"
+    command = [sys.executable, "-m", "streamlit", "run", str(app), "--server.port", str(args.port)]
+    command += ["--server.address", args.address, "--server.headless", str(args.headless).lower()]
+    # The settings and the page folder are found from the folder of app.py.
+    subprocess.run(command, cwd=app.parent, check=False)
+    return None, []
+
+
+COMMANDS = {
+    "models": ("list the models that can be used", _models_options, _models),
+    "datasets": ("list the tasks a folder or file holds", _datasets_options, _datasets),
+    "embed": ("embed a task's sentences in every layer and keep them", _embed_options, _embed),
+    "score": ("Spearman of one setting", _score_options, _score),
+    "layers": ("Spearman of every pair of layers", _pairs_options, _layer_pairs),
+    "kcurve": ("Spearman for every number of kept dimensions", _kcurve_options, _kcurve),
+    "geometry": ("isotropy, alignment and uniformity of every layer", _geometry_options, _geometry),
+    "app": ("open the laboratory in a browser", _app_options, _app),
+}
