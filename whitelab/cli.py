@@ -7,6 +7,7 @@ imported before a command runs, so `--help` answers at once.
 import argparse
 import contextlib
 import json
+import os
 import sys
 import time
 import warnings
@@ -43,8 +44,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"python -m whitelab {args.command}: error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     if result is not None:
-        print(json.dumps(result, allow_nan=False, ensure_ascii=False) if args.json else "\n".join(lines))
+        _print(json.dumps(result, allow_nan=False, ensure_ascii=False) if args.json else "\n".join(lines))
     return 0
+
+
+def _print(text: str) -> None:
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:  # the reader (head, less) has seen enough; keep Python from saying so again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _is_for_the_user(error: Exception) -> bool:
@@ -165,7 +173,13 @@ def _models(args):
 
     try:
         files = find_model(BUNDLED)
-        bundled = {"name": BUNDLED, "model": files.name, "layers": files.layers, "dim": files.dim, "ready": True}
+        bundled = {
+            "name": BUNDLED,
+            "model": files.name,
+            "layers": files.layers,
+            "dim": files.dim,
+            "ready": True,
+        }
     except ModelError as error:
         bundled = {"name": BUNDLED, "ready": False, "reason": str(error)}
     cached = [{"name": name, "ready": True} for name in cached_models()]
@@ -203,7 +217,11 @@ def _space(args):
     for problem in pairs.problems:
         print(f"left out: {problem}", file=sys.stderr)
     encoder = load_encoder(
-        args.model, num_layers=args.num_layers, device=args.device, dtype=args.dtype, max_length=args.max_length
+        args.model,
+        num_layers=args.num_layers,
+        device=args.device,
+        dtype=args.dtype,
+        max_length=args.max_length,
     )
     store = None if args.no_store else Store(args.cache)
     space, report = embed_pairs(encoder, pairs, args.pooling, store=store, progress=_progress())
@@ -223,7 +241,12 @@ def _progress() -> Callable[[int, int], None] | None:
     def show(done: int, total: int) -> None:
         left = (time.monotonic() - start) * (total - done) / done if done else 0
         end = "\n" if done == total else ""
-        print(f"\rencoding {done:,} of {total:,} tokens, {left:.0f} s left ", end=end, file=sys.stderr, flush=True)
+        print(
+            f"\rencoding {done:,} of {total:,} tokens, {left:.0f} s left ",
+            end=end,
+            file=sys.stderr,
+            flush=True,
+        )
 
     return show
 
@@ -324,9 +347,7 @@ def _kcurve(args):
     from whitelab.dimensions import k_curve
 
     pairs, space, encoder, _ = _space(args)
-    protocol = _protocol(
-        args, pairs, encoder, args.layers, whitening=args.whitening, aggregate=args.aggregate
-    )
+    protocol = _protocol(args, pairs, encoder, args.layers, whitening=args.whitening, aggregate=args.aggregate)
     curve = k_curve(space, protocol.layers, args.whitening, args.aggregate)
     result = {
         "k": list(curve.k),

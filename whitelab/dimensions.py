@@ -57,7 +57,11 @@ def _first_best(scores: Sequence[float | None]) -> int | None:
 
 
 def k_curve(
-    space: LayerEmbeddings, layers: Sequence[int], variant: str = "pca", how: str = "all", by_subset: bool = True
+    space: LayerEmbeddings,
+    layers: Sequence[int],
+    variant: str = "pca",
+    how: str = "all",
+    by_subset: bool = True,
 ) -> KCurve:
     """Score `variant` for every k. Whitening variants share one curve; `center` is plain PCA.
 

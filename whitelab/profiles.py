@@ -76,8 +76,7 @@ def profile(
         top_share=nan if empty else geometry.top_share(covariance),
         alignment=nan if empty else geometry.alignment(z[space.first[chosen]], z[space.second[chosen]]),
         uniformity=nan if empty else geometry.uniformity(z, space.counts),
-        spearman=100
-        * float(correlation.aggregate(cosines, space.gold, space.subset, space.n_subsets, how)),
+        spearman=100 * float(correlation.aggregate(cosines, space.gold, space.subset, space.n_subsets, how)),
         positives=len(chosen),
         eigenvalues=() if empty else tuple(linalg.eigenvalues(covariance).tolist()),
     )

@@ -260,9 +260,7 @@ def transaction(index: sqlite3.Connection) -> Iterator[None]:
 
 def index_is_broken(problem: sqlite3.Error) -> bool:
     """Whether the file is at fault (not a database, malformed, other tables) and not the disk or a lock."""
-    code = getattr(
-        problem, "sqlite_errorcode", None
-    )  # none: raised by this module or by a value that cannot be
+    code = getattr(problem, "sqlite_errorcode", None)  # none: raised by this module or by a value that cannot be
     return code is None or code & 0xFF in (
         sqlite3.SQLITE_ERROR,
         sqlite3.SQLITE_CORRUPT,

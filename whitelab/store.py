@@ -129,9 +129,7 @@ class Store:
         """
         kept = {space.folder.name for space in ([keep] if isinstance(keep, Space) else keep or ())}
         listing = self.spaces()
-        excess = sum(info.bytes for info in listing) - (
-            math.inf if self.cap_bytes is None else self.cap_bytes
-        )
+        excess = sum(info.bytes for info in listing) - (math.inf if self.cap_bytes is None else self.cap_bytes)
         gone = []
         for info in reversed(listing):
             if excess > 0 and info.folder not in kept:

@@ -192,9 +192,7 @@ def _named_roles(table: Table, names: tuple[str, ...], contents: list[str]) -> d
         for name in candidates:
             if name in plain:
                 if plain.count(name) > 1:
-                    raise DataError(
-                        f"{table.path}: two columns are named {names[plain.index(name)]!r}; rename one"
-                    )
+                    raise DataError(f"{table.path}: two columns are named {names[plain.index(name)]!r}; rename one")
                 roles[role] = plain.index(name)
                 break
     return roles
@@ -220,9 +218,7 @@ def _free(contents: list[str], wanted: str, taken: set[int]) -> list[int]:
 
 
 def _unclear(table: Table, names: tuple[str, ...], contents: list[str]) -> DataError:
-    found = ", ".join(
-        f"{_short(name)} ({content})" for name, content in zip(names[:12], contents[:12], strict=True)
-    )
+    found = ", ".join(f"{_short(name)} ({content})" for name, content in zip(names[:12], contents[:12], strict=True))
     more = f" and {len(names) - 12} more" if len(names) > 12 else ""
     tabs = any(isinstance(cell, str) and "\t" in cell for _, row in table.rows[:1] for cell in row)
     hint = "; its first line holds tabs: give it the extension .tsv" if tabs else ""

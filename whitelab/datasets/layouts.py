@@ -118,9 +118,7 @@ def existing_path(data: str | Path) -> Path:
     except (OSError, RuntimeError) as error:  # a name too long, a folder closed to us, an unknown ~user
         raise DataError(f"{data}: cannot be opened ({getattr(error, 'strerror', None) or error})") from None
     if not exists:
-        raise DataError(
-            f"{data or '(empty path)'}: no such file or folder; give a file or folder, or {DEMO!r}"
-        )
+        raise DataError(f"{data or '(empty path)'}: no such file or folder; give a file or folder, or {DEMO!r}")
     return path
 
 
@@ -150,9 +148,7 @@ def _whiteningbert(files: list[Path]) -> list[TaskInfo]:
         # One look-alike is enough: an empty or damaged subset file must not drop out of its task unnoticed.
         if any(_has_seven_columns(part.path) for part in parts):
             name = WHITENINGBERT_TASKS.get(name, name)
-            tasks.append(
-                TaskInfo(name, TITLES.get(name, name), "whiteningbert", tuple(parts), name in TITLES)
-            )
+            tasks.append(TaskInfo(name, TITLES.get(name, name), "whiteningbert", tuple(parts), name in TITLES))
     return tasks
 
 

@@ -20,9 +20,7 @@ FIXED = {
 DELIMITERS = {"sick": "\t"}
 
 
-def load(
-    data: str | Path, task: str | None = None, split: str = "test", *, keep_going: bool = False
-) -> SentencePairs:
+def load(data: str | Path, task: str | None = None, split: str = "test", *, keep_going: bool = False) -> SentencePairs:
     """The sentence pairs of one task in a folder, a file, or the bundled "demo".
 
     task may be left out when there is only one. split: train, dev, test or all; data without splits answers

@@ -181,9 +181,7 @@ def gold_notes(gold: np.ndarray, subset: np.ndarray, subset_names: tuple[str, ..
         notes.append(f"every gold score is {gold[0]:g}: Spearman is undefined")
     elif len(subset_names) > 1:
         present = [gold[subset == index] for index in range(len(subset_names))]
-        flat = [
-            name for name, part in zip(subset_names, present, strict=True) if len(part) and np.ptp(part) == 0
-        ]
+        flat = [name for name, part in zip(subset_names, present, strict=True) if len(part) and np.ptp(part) == 0]
         if flat:
             notes.append(f"one gold score throughout, so Spearman is undefined, in: {', '.join(flat)}")
     if gold.min() < SCALE[0] or gold.max() > SCALE[1]:

@@ -140,14 +140,10 @@ def split_line(line: str, delimiter: str) -> tuple[str, ...]:
     try:
         return tuple(next(csv.reader([line], delimiter=delimiter, strict=True)))
     except csv.Error as error:
-        raise ValueError(
-            f"its quotes cannot be read ({error}); double the quotes inside a quoted field"
-        ) from None
+        raise ValueError(f"its quotes cannot be read ({error}); double the quotes inside a quoted field") from None
 
 
-def _each_line(
-    path: Path, lines: list[str], parse: Callable[[str], object]
-) -> tuple[tuple, tuple[Problem, ...]]:
+def _each_line(path: Path, lines: list[str], parse: Callable[[str], object]) -> tuple[tuple, tuple[Problem, ...]]:
     rows, problems = [], []
     for number, line in enumerate(lines, start=1):
         try:

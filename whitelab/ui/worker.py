@@ -186,9 +186,7 @@ class Jobs:
     def active(self) -> list[Job]:
         """Queued and running jobs, in the order in which they run."""
         with self._lock:
-            return sorted(
-                (job for job in self._jobs.values() if not job.finished), key=lambda job: job.number
-            )
+            return sorted((job for job in self._jobs.values() if not job.finished), key=lambda job: job.number)
 
     def forget(self, key: str) -> None:
         """Drop the job of this key, cancelling it if it is open, so that the key can be submitted anew."""

@@ -1,0 +1,128 @@
+"""The space at a glance."""
+
+import streamlit as st
+
+from whitelab import figures
+from whitelab.ui import cache, frame
+from whitelab.whitening import WHITENERS
+
+chosen, opened = frame.open_page(
+    "What does this space look like, and what would whitening change?",
+    "Look at the distance between the grey bar and the coloured ones: that is what a linear map of the same "
+    "vectors gains or loses.",
+)
+variant = chosen.compared
+k = chosen.k if WHITENERS[variant].takes_k else None
+base = chosen.protocol(opened.pairs.source)
+scores = {
+    name: cache.score(opened.key, base.with_(whitening=name, k=k if WHITENERS[name].takes_k else None))
+    for name in WHITENERS
+}
+before = cache.profile(opened.key, chosen.layers, "none", None, "gt4", chosen.aggregate)
+after = cache.profile(opened.key, chosen.layers, variant, k, "gt4", chosen.aggregate)
+raw, now = scores["none"], scores[variant]
+
+for column, draw in zip(
+    st.columns(4),
+    (
+        lambda: frame.score_metric("Spearman, raw", raw),
+        lambda: frame.score_metric(f"Spearman, {WHITENERS[variant].label}", now, raw),
+        lambda: st.metric(
+            "Mean cosine of random pairs",
+            frame.number(after.mean_cosine, 3),
+            delta=f"{after.mean_cosine - before.mean_cosine:+.3f} from {before.mean_cosine:.3f}",
+            delta_color="inverse",
+            border=True,
+            height="stretch",
+            help="Anisotropy: 0 is isotropic, near 1 a narrow cone.",
+        ),
+        lambda: st.metric(
+            "Rank kept",
+            f"{now.rank} of {now.dim}",
+            delta=f"fitted on {frame.spaced(now.sentences)} sentences",
+            delta_color="off",
+            delta_arrow="off",
+            border=True,
+            height="stretch",
+            help="Directions the rank policy kept. A single layer after LayerNorm is never of full rank.",
+        ),
+    ),
+    strict=True,
+):
+    with column:
+        draw()
+
+if now.reason:
+    st.warning(now.reason)
+left, right = st.columns([3, 2])
+known = [name for name in WHITENERS if scores[name].spearman is not None]
+with left:
+    st.subheader("Spearman by variant")
+    if known:
+        frame.chart(
+            figures.score_bars(
+                known,
+                [WHITENERS[name].label for name in known],
+                [scores[name].spearman for name in known],
+                [scores[name].half_width or 0.0 for name in known],
+            ),
+            "scores",
+            lambda: [
+                {"variant": name, "spearman": scores[name].spearman, "half_width_95": scores[name].half_width}
+                for name in known
+            ],
+        )
+    st.caption(
+        "PCA, ZCA and Cholesky whitening have equal bars because they differ by a rotation only, and a rotation "
+        "changes no cosine. Whiskers are 95 % intervals."
+    )
+with right:
+    st.subheader("Spectrum")
+    frame.chart(
+        figures.spectrum({"none": before.eigenvalues, variant: after.eigenvalues}, frame.labels()),
+        "spectrum",
+        lambda: [
+            {"variant": p.whitening, "direction": i + 1, "eigenvalue": value}
+            for p in (before, after)
+            for i, value in enumerate(p.eigenvalues)
+        ],
+    )
+    st.caption(
+        f"Participation ratio {before.participation_ratio:.1f} before and {after.participation_ratio:.1f} after, "
+        f"of {opened.space.dim} dimensions."
+    )
+if raw.spearman is not None and now.spearman is not None and now.spearman < raw.spearman:
+    st.info(
+        f"{WHITENERS[variant].label} lowers the score here. Encoders trained contrastively, as this bundled model "
+        "was, already spread their last layers evenly, and whitening then amplifies directions that carry little "
+        "meaning. On published STS data its lower layers gain instead.",
+        icon=":material/info:",
+    )
+st.subheader("Where to go next")
+with st.container(horizontal=True):
+    for name, label in (
+        ("anisotropy", "How narrow is the cone, layer by layer?"),
+        ("layers", "Which layers should be averaged?"),
+        ("dimensions", "How many dimensions are worth keeping?"),
+        ("uniformity", "Are similar sentences close, and all spread out?"),
+    ):
+        st.page_link(f"views/{name}.py", label=label, icon=":material/arrow_forward:")
+
+frame.close_page(
+    opened,
+    now,
+    [
+        (
+            r"\operatorname{score} = 100\,\rho\big(\text{gold}_i,\ \cos(z_{a_i}, z_{b_i})\big)",
+            "Spearman's rank correlation",
+        ),
+        (WHITENERS[variant].formula, WHITENERS[variant].source),
+    ],
+    WHITENERS[variant].hint,
+    frame.preamble(chosen)
+    + "\nfor name in whitelab.WHITENERS:\n"
+    + "    protocol = whitelab.Protocol(encoder.name, pairs.source, pairs.task, pairs.split, "
+    + f"{chosen.pooling!r},\n"
+    + f"                                 layers={chosen.layers}, whitening=name, aggregate={chosen.aggregate!r})\n"
+    + "    print(name, whitelab.score(space, protocol).spearman)\n",
+)

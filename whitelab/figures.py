@@ -1,0 +1,414 @@
+"""Results -> plotly figures. Pure functions that know neither torch nor Streamlit.
+
+Colour carries meaning and never changes it: each variant has one hue on every page, layers run along one
+sequential scale, gold similarity along another. Backgrounds and text colours are left to the theme of the
+page. `layout.meta["alt"]` holds the text for people who cannot see the picture.
+"""
+
+import html
+import textwrap
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.colors import qualitative, sample_colorscale
+
+VARIANT_COLOURS = {
+    "none": "#8A8A8A",
+    "center": "#9DB4CC",
+    "standardize": "#5F7F9F",
+    "pca": "#2E86D1",
+    "zca": "#E0702A",
+    "cholesky": "#12A078",
+}
+VARIANT_SYMBOLS = {
+    "none": "circle",
+    "center": "circle-open",
+    "standardize": "square",
+    "pca": "diamond",
+    "zca": "triangle-up",
+    "cholesky": "triangle-down",
+}
+LAYER_SCALE = "Viridis"
+GOLD_SCALE = [[0.0, "#3B1C6B"], [0.35, "#9B2C7A"], [0.7, "#EE7B51"], [1.0, "#FCC83F"]]
+SCORE_SCALE = "Cividis"
+MARK = "#D6336C"  # what is selected or best
+RULE = "#888888"  # reference lines, readable on light and on dark
+_SUBSET_COLOURS = qualitative.Safe
+
+
+def layer_colour(layer: int, n_layers: int) -> str:
+    """The colour of one layer on the sequential scale (without its palest end)."""
+    return sample_colorscale(LAYER_SCALE, [0.9 * layer / max(n_layers - 1, 1)])[0]
+
+
+def wrapped(sentence: str, width: int = 56, lines: int = 4) -> str:
+    """A sentence for a hover label: escaped, in lines, cut when very long."""
+    rows = textwrap.wrap(sentence, width) or [""]
+    shown = [html.escape(row) for row in rows[:lines]]
+    return "<br>".join(shown) + (" ..." if len(rows) > lines else "")
+
+
+def _finish(figure: go.Figure, alt: str, height: int, **layout) -> go.Figure:
+    margin = {"l": 10, "r": 10, "t": 30, "b": 10}
+    legend = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "title_text": ""}
+    settings = {"height": height, "margin": margin, "legend": legend, "meta": {"alt": alt}} | layout
+    figure.update_layout(**settings)
+    figure.update_xaxes(automargin=True)
+    figure.update_yaxes(automargin=True)
+    return figure
+
+
+def score_bars(
+    names: Sequence[str], labels: Sequence[str], scores: Sequence[float], half_widths: Sequence[float]
+) -> go.Figure:
+    """Spearman of each variant with its 95 % interval; the axis starts at 0 (or below, for negatives)."""
+    figure = go.Figure(
+        go.Bar(
+            x=[label.replace(" ", "<br>") for label in labels],
+            y=list(scores),
+            marker_color=[VARIANT_COLOURS[name] for name in names],
+            error_y={"type": "data", "array": list(half_widths), "color": RULE, "thickness": 1.5, "width": 4},
+            text=[f"{score:.2f}" for score in scores],
+            textposition="inside",
+            insidetextanchor="start",
+            insidetextfont={"color": "#FFFFFF", "size": 14},
+            hovertemplate="%{x}<br>Spearman x 100: %{y:.2f}<extra></extra>",
+        )
+    )
+    alt = "Spearman by variant: " + ", ".join(f"{a} {s:.2f}" for a, s in zip(labels, scores, strict=True))
+    return _finish(figure, alt, 340, yaxis_title="Spearman x 100", showlegend=False)
+
+
+def by_layer(
+    curves: Mapping[str, Sequence[float]], labels: Mapping[str, str], title: str, log: bool = False
+) -> go.Figure:
+    """A measure against the layer number, one line a variant."""
+    figure = go.Figure()
+    for name, values in curves.items():
+        figure.add_scatter(
+            x=list(range(len(values))),
+            y=list(values),
+            name=labels[name],
+            mode="lines+markers",
+            line={"color": VARIANT_COLOURS[name], "width": 2.5},
+            marker={"size": 9, "symbol": VARIANT_SYMBOLS[name]},
+            hovertemplate=f"{labels[name]}<br>layer %{{x}}: %{{y:.4g}}<extra></extra>",
+        )
+    first = next(iter(curves.values()), [])
+    figure.update_xaxes(title="Layer (0 = embedding layer)", dtick=max(1, len(first) // 13))
+    figure.update_yaxes(title=title, type="log" if log else "linear")
+    if not log:
+        figure.update_yaxes(rangemode="tozero")
+    alt = f"{title} by layer: " + "; ".join(
+        f"{labels[name]} from {values[0]:.3g} at layer 0 to {values[-1]:.3g} at layer {len(values) - 1}"
+        for name, values in curves.items()
+        if len(values)
+    )
+    return _finish(figure, alt, 380)
+
+
+def cosine_histogram(samples: Mapping[str, np.ndarray], labels: Mapping[str, str]) -> go.Figure:
+    """Distribution of the cosine of random sentence pairs, one outline a variant, on the whole of [-1, 1]."""
+    edges = np.linspace(-1, 1, 101)
+    figure = go.Figure()
+    for name, values in samples.items():
+        counts, _ = np.histogram(values, bins=edges)
+        share = 100 * counts / max(counts.sum(), 1)
+        figure.add_scatter(
+            x=(edges[:-1] + edges[1:]) / 2,
+            y=share,
+            name=labels[name],
+            mode="lines",
+            line={"color": VARIANT_COLOURS[name], "width": 2, "shape": "hvh"},
+            fill="tozeroy",
+            hovertemplate=f"{labels[name]}<br>cosine %{{x:.2f}}: %{{y:.1f}} % of pairs<extra></extra>",
+        )
+    means = "; ".join(f"{labels[n]} mean {np.mean(v):.3f}" for n, v in samples.items() if len(v))
+    figure.update_xaxes(title="Cosine of two random sentences", range=[-1, 1])
+    figure.update_yaxes(title="Share of pairs (%)", rangemode="tozero")
+    return _finish(figure, f"Histogram of cosines of random pairs: {means}", 380)
+
+
+def spectrum(values: Mapping[str, Sequence[float]], labels: Mapping[str, str]) -> go.Figure:
+    """Eigenvalues of the covariance as shares of the total variance, largest first, on a log axis."""
+    figure = go.Figure()
+    for name, eigenvalues in values.items():
+        share = 100 * np.asarray(eigenvalues) / max(float(np.sum(eigenvalues)), 1e-300)
+        kept = share > 1e-9 * share.max() if len(share) else share > 0
+        figure.add_scatter(
+            x=np.arange(1, len(share) + 1)[kept],
+            y=share[kept],
+            name=labels[name],
+            mode="lines",
+            line={"color": VARIANT_COLOURS[name], "width": 2.5},
+            hovertemplate=f"{labels[name]}<br>direction %{{x}}: %{{y:.3g}} % of the variance<extra></extra>",
+        )
+    figure.update_xaxes(title="Principal direction, largest first")
+    figure.update_yaxes(title="Share of variance (%)", type="log", dtick=1, exponentformat="power")
+    return _finish(figure, "Eigenvalue spectrum of the covariance before and after the variant", 380)
+
+
+def projection(
+    points: np.ndarray,
+    sentences: Sequence[str],
+    colour: Sequence[float] | Sequence[str],
+    colour_title: str,
+    method: str,
+) -> go.Figure:
+    """A 2-D or 3-D scatter of sentences; numbers colour along the gold scale, words by category."""
+    points = np.asarray(points)
+    flat = points.shape[1] == 2
+    numeric = len(colour) > 0 and isinstance(colour[0], (int, float, np.floating))
+    texts = [wrapped(text) for text in sentences]
+    groups: list[tuple[str, np.ndarray, dict]] = []
+    if numeric:
+        marker = {
+            "color": list(colour),
+            "colorscale": GOLD_SCALE,
+            "colorbar": {"title": colour_title, "thickness": 12},
+            "cmin": float(np.min(colour)),
+            "cmax": float(np.max(colour)),
+        }
+        groups.append((colour_title, np.arange(len(points)), marker))
+    else:
+        for number, name in enumerate(sorted(set(colour))):
+            rows = np.array([i for i, value in enumerate(colour) if value == name])
+            groups.append((str(name), rows, {"color": _SUBSET_COLOURS[number % len(_SUBSET_COLOURS)]}))
+    figure = go.Figure()
+    for name, rows, marker in groups:
+        hover = [f"{texts[i]}<br><i>{html.escape(colour_title)}: {_shown(colour[i])}</i>" for i in rows]
+        shared = {
+            "name": name,
+            "mode": "markers",
+            "text": hover,
+            "hovertemplate": "%{text}<extra></extra>",
+            "showlegend": not numeric,
+        }
+        x, y = points[rows, 0], points[rows, 1]
+        if flat:
+            figure.add_scattergl(x=x, y=y, marker=marker | {"size": 5, "opacity": 0.75}, **shared)
+        else:
+            figure.add_scatter3d(x=x, y=y, z=points[rows, 2], marker=marker | {"size": 2.5}, **shared)
+    axis = {"showticklabels": False, "zeroline": False}
+    figure.update_xaxes(title=f"{method} 1", **axis)
+    figure.update_yaxes(title=f"{method} 2", **axis)
+    figure.update_scenes(
+        xaxis={"title": f"{method} 1"} | axis,
+        yaxis={"title": f"{method} 2"} | axis,
+        zaxis={"title": f"{method} 3"} | axis,
+        aspectmode="cube",
+    )
+    alt = f"{method} projection of {len(points)} sentences, coloured by {colour_title}"
+    return _finish(figure, alt, 560, legend={"itemsizing": "constant", "title_text": ""})
+
+
+def _shown(value: float | str) -> str:
+    return html.escape(value) if isinstance(value, str) else f"{value:.2f}"
+
+
+def plane(rows: Sequence[Mapping], labels: Mapping[str, str], floor: float, selected: int | None = None) -> go.Figure:
+    """Alignment against uniformity: one path of layers a variant, the Spearman score as colour.
+
+    `rows` have layer, whitening, alignment, uniformity, spearman. Lower is better on both axes.
+    """
+    known = [row for row in rows if row["alignment"] == row["alignment"]]
+    scores = [row["spearman"] for row in known if row["spearman"] == row["spearman"]]
+    low, high = (min(scores), max(scores)) if scores else (0.0, 1.0)
+    figure = go.Figure()
+    figure.add_vline(x=floor, line={"color": RULE, "dash": "dash", "width": 1.5})
+    figure.add_annotation(
+        x=floor,
+        y=1,
+        yref="paper",
+        text="isotropic floor",
+        showarrow=False,
+        xanchor="left",
+        yanchor="top",
+        xshift=4,
+    )
+    for number, name in enumerate(dict.fromkeys(row["whitening"] for row in known)):
+        path = [row for row in known if row["whitening"] == name]
+        figure.add_scatter(
+            x=[row["uniformity"] for row in path],
+            y=[row["alignment"] for row in path],
+            name=labels[name],
+            mode="lines+markers+text",
+            text=[str(row["layer"]) for row in path],
+            textposition="top center",
+            line={"color": VARIANT_COLOURS[name], "width": 1.5},
+            marker={
+                "size": 13,
+                "symbol": VARIANT_SYMBOLS[name].removesuffix("-open"),
+                "color": [row["spearman"] for row in path],
+                "colorscale": SCORE_SCALE,
+                "cmin": low,
+                "cmax": high,
+                "showscale": number == 0,
+                "colorbar": {"title": "Spearman<br>x 100", "thickness": 12},
+                "line": {
+                    "color": [MARK if row["layer"] == selected else VARIANT_COLOURS[name] for row in path],
+                    "width": [3 if row["layer"] == selected else 1.5 for row in path],
+                },
+            },
+            customdata=[[row["layer"], row["spearman"]] for row in path],
+            hovertemplate=(
+                f"{labels[name]}, layer %{{customdata[0]}}<br>uniformity %{{x:.3f}}<br>alignment %{{y:.3f}}"
+                "<br>Spearman x 100: %{customdata[1]:.2f}<extra></extra>"
+            ),
+        )
+    figure.update_xaxes(title="Uniformity loss (lower: more spread out)")
+    figure.update_yaxes(title="Alignment loss (lower: similar pairs closer)", rangemode="tozero")
+    alt = f"Alignment and uniformity of {len(known)} layer and variant combinations; floor {floor:.3f}"
+    return _finish(figure, alt, 520)
+
+
+def pair_heatmap(
+    cells: Mapping[tuple[int, int], float | None],
+    n_layers: int,
+    best: tuple[int, int] | None,
+    selected: tuple[int, ...] = (),
+    scale: tuple[float, float] | None = None,
+) -> go.Figure:
+    """Spearman of every layer pair, symmetric; best cell starred, selected cell outlined.
+
+    Plotly reports no clicks on heatmap cells, so invisible squares lie over them, each with its layers in
+    `customdata`.
+    """
+    grid = np.full((n_layers, n_layers), np.nan)
+    for (i, j), value in cells.items():
+        grid[i, j] = grid[j, i] = np.nan if value is None else value
+    numbers = [(i, j) for i in range(n_layers) for j in range(n_layers)]
+    size = 300 / n_layers
+    text = [
+        [("" if np.isnan(v) else f"{v:.1f}") + ("★" if best and {i, j} == set(best) else "") for j, v in enumerate(row)]
+        for i, row in enumerate(grid)
+    ]
+    figure = go.Figure(
+        go.Heatmap(
+            z=grid,
+            text=text,
+            texttemplate="%{text}",
+            textfont={"size": 12 if n_layers <= 13 else 8},
+            colorscale=SCORE_SCALE,
+            zmin=scale[0] if scale else None,
+            zmax=scale[1] if scale else None,
+            colorbar={"title": "Spearman<br>x 100", "thickness": 12},
+            hoverinfo="skip",
+            xgap=1,
+            ygap=1,
+        )
+    )
+    figure.add_scatter(
+        x=[j for i, j in numbers],
+        y=[i for i, j in numbers],
+        mode="markers",
+        customdata=numbers,
+        text=[f"{grid[i, j]:.2f}" if not np.isnan(grid[i, j]) else "undefined" for i, j in numbers],
+        marker={"symbol": "square", "size": size, "color": "rgba(0,0,0,0)"},
+        selected={"marker": {"opacity": 0}},
+        unselected={"marker": {"opacity": 0}},
+        hovertemplate="layers %{customdata[0]} and %{customdata[1]}<br>Spearman x 100: %{text}<extra></extra>",
+        showlegend=False,
+    )
+    if 1 <= len(selected) <= 2:
+        i, j = selected[0], selected[-1]
+        for row, column in {(i, j), (j, i)}:
+            figure.add_shape(
+                type="rect",
+                x0=column - 0.5,
+                x1=column + 0.5,
+                y0=row - 0.5,
+                y1=row + 0.5,
+                line={"color": MARK, "width": 3},
+            )
+    edges = [-0.5, n_layers - 0.5]
+    figure.update_xaxes(title="Layer", dtick=1, range=edges, showgrid=False, zeroline=False, constrain="domain")
+    figure.update_yaxes(
+        title="Layer", dtick=1, range=edges, showgrid=False, zeroline=False, scaleanchor="x", constrain="domain"
+    )
+    shown = f"best {best[0]} and {best[1]} with {cells[best]:.2f}" if best else "no score defined"
+    return _finish(
+        figure,
+        f"Spearman of every pair of layers: {shown}",
+        500,
+        margin={"l": 10, "r": 10, "t": 10, "b": 10},
+        clickmode="event+select",
+        dragmode=False,
+        showlegend=False,
+    )
+
+
+def k_curves(
+    main: Sequence[float | None],
+    subsets: Mapping[str, Sequence[float | None]],
+    variant: str,
+    label: str,
+    k: int,
+    best_k: int | None,
+    knee: int | None,
+    rank: int,
+    baseline: float | None = None,
+    other: tuple[str, str, Sequence[float | None]] | None = None,
+) -> go.Figure:
+    """Spearman against the kept dimensions, with best k, knee, the chosen k and the raw score as a line."""
+    d = len(main)
+    ks = list(range(1, d + 1))
+    figure = go.Figure()
+    for number, (name, values) in enumerate(subsets.items()):
+        figure.add_scatter(
+            x=ks,
+            y=list(values),
+            name=name,
+            mode="lines",
+            line={"width": 1.2, "color": _SUBSET_COLOURS[number % len(_SUBSET_COLOURS)]},
+            opacity=0.85,
+            hovertemplate=f"{html.escape(name)}<br>k = %{{x}}: %{{y:.2f}}<extra></extra>",
+        )
+    if other:
+        name, other_label, values = other
+        figure.add_scatter(
+            x=ks,
+            y=list(values),
+            name=other_label,
+            mode="lines",
+            line={"color": VARIANT_COLOURS[name], "width": 2, "dash": "dot"},
+            hovertemplate=f"{other_label}<br>k = %{{x}}: %{{y:.2f}}<extra></extra>",
+        )
+    figure.add_scatter(
+        x=ks,
+        y=list(main),
+        name=label,
+        mode="lines",
+        line={"color": VARIANT_COLOURS[variant], "width": 3},
+        hovertemplate=f"{label}<br>k = %{{x}}: %{{y:.2f}}<extra></extra>",
+    )
+    marks = [("knee", knee, "diamond"), ("best", best_k, "star"), ("chosen", k, "circle-open")]
+    for name, at, symbol in marks:
+        if at is not None and main[at - 1] is not None:
+            figure.add_scatter(
+                x=[at],
+                y=[main[at - 1]],
+                name=f"{name}: k = {at}",
+                mode="markers",
+                cliponaxis=False,
+                marker={
+                    "symbol": symbol,
+                    "size": 15,
+                    "color": MARK,
+                    "line": {"width": 3 if name == "chosen" else 0, "color": MARK},
+                },
+                hovertemplate=f"{name} k = %{{x}}: %{{y:.2f}}<extra></extra>",
+            )
+    if baseline is not None:
+        figure.add_hline(
+            y=baseline,
+            line={"color": VARIANT_COLOURS["none"], "dash": "dash", "width": 1.5},
+            annotation={"text": f"raw {baseline:.2f}", "xanchor": "right"},
+        )
+    if rank < d:
+        figure.add_vline(x=rank, line={"color": RULE, "dash": "dot", "width": 1})
+    figure.update_xaxes(title="k, kept dimensions", range=[0, d + 1])
+    figure.update_yaxes(title="Spearman x 100")
+    top = f"best {main[best_k - 1]:.2f} at k = {best_k}, knee at {knee}" if best_k else "no score defined"
+    return _finish(figure, f"Spearman by kept dimensions: {top}; rank {rank} of {d}", 460)

@@ -1,0 +1,134 @@
+"""What pages may ask for: embeddings through a job, results through st.cache_data.
+
+Every argument of a cached function is part of its key, so they are small: the key of the embeddings and the
+knobs. The embeddings themselves are shared by all visitors and never copied.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import streamlit as st
+
+from whitelab import datasets, dimensions, evaluate, geometry, profiles
+from whitelab import layers as layers_module
+from whitelab.datasets import SentencePairs
+from whitelab.embeddings import LayerEmbeddings
+from whitelab.encoders import EmbedReport, Encoder, load_encoder
+from whitelab.evaluate import Protocol, Score
+from whitelab.projection import METHODS, project
+from whitelab.store import Store
+from whitelab.ui.jobs import jobs, wait
+from whitelab.ui.workspace import Workspace
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """The task of a workspace, embedded: `key` names it in every cache."""
+
+    key: str
+    pairs: SentencePairs
+    space: LayerEmbeddings
+    report: EmbedReport
+    device: str
+
+
+@st.cache_resource(max_entries=2, show_spinner=False)
+def encoder(model: str, dtype: str) -> Encoder:
+    """A loaded model, shared by all visitors (the encoder locks itself)."""
+    return load_encoder(model, dtype=dtype)
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def pairs_of(data: str, task: str, split: str, keep_going: bool, stamp: float) -> SentencePairs:
+    """A task's pairs; `stamp` is the files' time, so a changed file is read again."""
+    return datasets.load(data, task, split, keep_going=keep_going)
+
+
+def open_space(workspace: Workspace) -> Opened | None:
+    """The workspace's embeddings; None after drawing the progress of the job that makes them.
+
+    Raises DataError when the data cannot be read.
+    """
+    pairs = pairs_of(workspace.data, workspace.task, workspace.split, workspace.keep_going, workspace.stamp)
+    parts = (workspace.model, workspace.dtype, workspace.pooling, workspace.task, pairs.fingerprint)
+    key = "embed/" + "/".join(parts)
+
+    def work(progress) -> Opened:
+        model = encoder(workspace.model, workspace.dtype)
+        space, report = evaluate.embed_pairs(model, pairs, workspace.pooling, store=Store(), progress=progress)
+        return Opened(key, pairs, space, report, model.device)
+
+    title = f"Embedding {len(pairs.sentences):,} sentences of {workspace.task}".replace(",", "\u2009")
+    return wait(jobs().submit(key, title, work, "tokens"), key="embed", height=170)
+
+
+def _space(key: str) -> LayerEmbeddings:
+    job = jobs().get(key)
+    if job is None or job.state != "done":
+        raise LookupError("the embeddings were let go; reload the page")
+    return job.result.space
+
+
+@st.cache_data(max_entries=2000, show_spinner=False)
+def score(key: str, protocol: Protocol) -> Score:
+    """`evaluate.score` of the embeddings `key`."""
+    return evaluate.score(_space(key), protocol)
+
+
+@st.cache_data(max_entries=200, show_spinner=False)
+def k_curve(key: str, layers: tuple[int, ...], variant: str, aggregate: str) -> dimensions.KCurve:
+    """`dimensions.k_curve`, with one curve a subset."""
+    return dimensions.k_curve(_space(key), layers, variant, aggregate)
+
+
+@st.cache_data(max_entries=200, show_spinner=False)
+def profile(
+    key: str, layers: tuple[int, ...], variant: str, k: int | None, positives: str, aggregate: str
+) -> profiles.Profile:
+    """`profiles.profile` of one combination of layers."""
+    return profiles.profile(_space(key), layers, variant, k, positives, aggregate)
+
+
+@st.cache_data(max_entries=200, show_spinner=False)
+def cosine_sample(key: str, layers: tuple[int, ...], variant: str, k: int | None) -> np.ndarray:
+    """Cosines of random pairs of different sentences."""
+    space = _space(key)
+    z, _ = profiles.transformed(space, layers, variant, k)
+    return geometry.cosine_sample(z, space.counts).numpy()
+
+
+def layer_pairs(key: str, variant: str, aggregate: str, name: str) -> layers_module.LayerPairs | None:
+    """`layers.layer_pairs` as a job; None while it runs."""
+
+    def work(progress):
+        return layers_module.layer_pairs(_space(key), variant, None, aggregate, progress)
+
+    job = jobs().submit(f"pairs/{key}/{variant}/{aggregate}", "Scoring every pair of layers", work, "cells")
+    return wait(job, key=name, height=500)
+
+
+def layer_profiles(
+    key: str, variants: Sequence[str], positives: str, aggregate: str, name: str
+) -> tuple[profiles.Profile, ...] | None:
+    """`profiles.layer_profiles` as a job; None while it runs."""
+
+    def work(progress):
+        return profiles.layer_profiles(_space(key), variants, positives, aggregate, progress)
+
+    job_key = f"profiles/{key}/{'+'.join(variants)}/{positives}/{aggregate}"
+    return wait(jobs().submit(job_key, "Measuring every layer", work, "settings"), key=name, height=420)
+
+
+def projected(
+    key: str, layers: tuple[int, ...], variant: str, k: int | None, method: str, dims: int, name: str
+) -> np.ndarray | None:
+    """Coordinates of the sentences as a job; None while it runs."""
+
+    def work(progress):
+        z, _ = profiles.transformed(_space(key), layers, variant, k)
+        return project(z, method, dims, progress=progress).numpy()
+
+    job_key = f"project/{key}/{layers}/{variant}/{k}/{method}/{dims}"
+    job = jobs().submit(job_key, f"Computing the {METHODS[method]} projection", work, "epochs")
+    return wait(job, key=name, height=560)

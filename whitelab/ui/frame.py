@@ -1,0 +1,195 @@
+"""The parts every page is made of: its question, charts with their data, explanation, code, protocol line."""
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+import streamlit as st
+
+from whitelab.datasets import DataError, MalformedRows
+from whitelab.evaluate import Score
+from whitelab.ui import cache, workspace
+from whitelab.ui.cache import Opened
+from whitelab.ui.workspace import Workspace
+from whitelab.whitening import WHITENERS
+
+DEMO = "Demonstration set written for this project, not a published benchmark."
+
+
+def open_page(question: str, look_for: str) -> tuple[Workspace, Opened]:
+    """Draw the title, open the workspace's space and the live score; stop where there is nothing to show."""
+    st.title(question)
+    st.markdown(look_for)
+    chosen = workspace.current()
+    if chosen is None:
+        st.info("Choose a model and data in the bar at the left. What is missing there is said there.")
+        st.stop()
+    try:
+        opened = cache.open_space(chosen)
+    except MalformedRows as error:
+        workspace.say_malformed(error, chosen.data)
+        st.stop()
+    except DataError as error:
+        st.error(str(error))
+        st.stop()
+    if opened is None:
+        st.stop()
+    for note in (*opened.pairs.notes, *opened.report.notes):
+        st.caption(f"Note: {note}")
+    if opened.pairs.problems:
+        with st.expander(f"{len(opened.pairs.problems)} malformed rows were left out"):
+            st.dataframe([{"file": p.file, "line": p.line, "reason": p.reason} for p in opened.pairs.problems])
+    if opened.report.truncated:
+        st.caption(f"Note: {opened.report.truncated} sentences were cut to 128 tokens.")
+    _live(chosen, opened)
+    return chosen, opened
+
+
+def _live(chosen: Workspace, opened: Opened) -> None:
+    protocol = chosen.protocol(opened.pairs.source)
+    now = cache.score(opened.key, protocol)
+    raw = cache.score(opened.key, protocol.with_(whitening="none", k=None))
+    with st.session_state[workspace.LIVE]:
+        st.metric(
+            "Spearman x 100, live",
+            number(now.spearman),
+            delta=change(now.spearman, raw.spearman, "against raw"),
+            help=protocol.line(now.sentences, now.rank),
+            border=True,
+        )
+        if not opened.pairs.published and opened.pairs.task == "demo":
+            st.caption(DEMO)
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """A number for a headline; 'undefined' for None or NaN."""
+    if value is None or value != value:
+        return "undefined"
+    return f"{round(value, digits) + 0.0:.{digits}f}"  # + 0.0 turns -0.0 into 0.0
+
+
+def change(now: float | None, before: float | None, words: str) -> str | None:
+    """A signed difference for a metric's second line."""
+    if now is None or before is None or now != now or before != before:
+        return None
+    return f"{now - before:+.2f} {words}"
+
+
+def spaced(value: int) -> str:
+    """A count with thin separators."""
+    return f"{value:,}".replace(",", "\u2009")
+
+
+def score_metric(label: str, score: Score, raw: Score | None = None, **more) -> None:
+    """A Spearman score with its interval, and its change against raw."""
+    width = "" if score.half_width is None else f"± {score.half_width:.2f}"
+    delta = change(score.spearman, raw.spearman, "against raw") if raw else None
+    st.metric(
+        label,
+        number(score.spearman),
+        delta=delta or width or None,
+        delta_color="normal" if delta else "off",
+        delta_arrow="auto" if delta else "off",
+        delta_description=width if delta else None,
+        border=True,
+        height="stretch",
+        **more,
+    )
+
+
+def chart(
+    figure: go.Figure,
+    key: str,
+    rows: Callable[[], Sequence[dict]] | None = None,
+    on_select: Callable[[], None] | None = None,
+) -> None:
+    """A figure at its own height with alternative text, and its data to download as CSV."""
+    st.plotly_chart(
+        figure,
+        key=key,
+        width="stretch",
+        height=int(figure.layout.height),
+        alt=figure.layout.meta["alt"],
+        on_select=on_select or "ignore",
+        selection_mode="points",
+        config={"displaylogo": False, "displayModeBar": False if on_select else "hover"},
+    )
+    if rows is not None:
+        st.download_button(
+            "Data (CSV)",
+            lambda: as_csv(rows()),
+            file_name=f"whitelab-{key}.csv",
+            mime="text/csv",
+            key=f"{key}-csv",
+            on_click="ignore",
+            type="tertiary",
+            icon=":material/download:",
+        )
+
+
+def as_csv(rows: Sequence[dict]) -> str:
+    """Rows as CSV text."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else [])
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def variant_picker(key: str, default: Sequence[str], label: str = "Variants") -> list[str]:
+    """Choose variants side by side, in the registry's order; never none at all."""
+    chosen = st.pills(
+        label,
+        list(WHITENERS),
+        selection_mode="multi",
+        default=list(dict.fromkeys(default)),
+        key=key,
+        bind="query-params",
+        format_func=lambda name: WHITENERS[name].label,
+    )
+    return [name for name in WHITENERS if name in (chosen or default)]
+
+
+def labels() -> dict[str, str]:
+    """Readable names of the variants."""
+    return {name: variant.label for name, variant in WHITENERS.items()}
+
+
+def close_page(opened: Opened, score: Score, formulas: Sequence[tuple[str, str]], words: str, code: str) -> None:
+    """What am I looking at, show the code, and the protocol line."""
+    with st.expander("What am I looking at?", icon=":material/help:"):
+        st.markdown(words)
+        for formula, source in formulas:
+            st.latex(formula)
+            st.caption(source)
+    with st.expander("Show the code", icon=":material/code:"):
+        st.code(code, language="python")
+    st.caption(score.protocol.line(score.sentences, score.rank) + f" · {spaced(score.pairs)} pairs")
+    if not opened.pairs.published and opened.pairs.task == "demo":
+        st.caption(DEMO)
+
+
+def preamble(chosen: Workspace) -> str:
+    """The lines of code that open the same space."""
+    pooling = "" if chosen.pooling == "mean" else f', "{chosen.pooling}"'
+    dtype = "" if chosen.dtype == "float32" else f', dtype="{chosen.dtype}"'
+    return (
+        "import whitelab\n"
+        "from whitelab.evaluate import embed_pairs\n\n"
+        f"pairs = whitelab.load({chosen.data!r}, {chosen.task!r}, {chosen.split!r})\n"
+        f"encoder = whitelab.load_encoder({chosen.model!r}{dtype})\n"
+        f"space, report = embed_pairs(encoder, pairs{pooling}, store=whitelab.Store())\n"
+    )
+
+
+def sentence_colours(opened: Opened, colour: str) -> tuple[list, str]:
+    """A value for every sentence: the mean gold of its pairs, or the subset it first occurs in."""
+    pairs = opened.pairs
+    rows = np.concatenate([pairs.first_index, pairs.second_index])
+    if colour == "subset":
+        first = dict(zip(rows[::-1], np.tile(pairs.subset, 2)[::-1], strict=True))
+        return [pairs.subset_names[first[i]] for i in range(len(pairs.sentences))], "subset"
+    total = np.bincount(rows, weights=np.tile(pairs.gold, 2), minlength=len(pairs.sentences))
+    return (total / pairs.counts).tolist(), "gold"

@@ -1,0 +1,222 @@
+"""The workspace bar: the controls that decide what every page shows, kept in the address of the page.
+
+Drawn by app.py before the page, so that its widgets live on every page. Choices come from the registries.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import streamlit as st
+
+from whitelab import datasets
+from whitelab.correlation import AGGREGATE_LABELS
+from whitelab.datasets import DataError, MalformedRows, TaskInfo
+from whitelab.encoders import choose_device, device_name, dtypes_for
+from whitelab.evaluate import Protocol
+from whitelab.models import BUNDLED, BUNDLED_NAME, SUGGESTED, ModelFiles, find_model
+from whitelab.pooling import POOLING_LABELS
+from whitelab.ui.jobs import jobs, wait
+from whitelab.whitening import WHITENERS
+
+SLOT = "workspace"  # session_state: the Workspace of this run
+LIVE = "live-score"  # session_state: the sidebar's place for the live score
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """What the user chose. `k` is None when all dimensions are kept or the variant takes no k."""
+
+    model: str
+    data: str
+    task: str
+    split: str
+    keep_going: bool
+    pooling: str
+    layers: tuple[int, ...]
+    whitening: str
+    k: int | None
+    aggregate: str
+    dtype: str
+    n_layers: int
+    dim: int
+    stamp: float
+
+    @property
+    def compared(self) -> str:
+        """The variant to hold against raw: the chosen one, PCA whitening when that is raw itself."""
+        return "pca" if self.whitening == "none" else self.whitening
+
+    def protocol(self, source: str, **changes) -> Protocol:
+        """The Protocol of a score in this workspace."""
+        shown = BUNDLED_NAME if self.model == BUNDLED else self.model
+        base = Protocol(
+            model=shown,
+            data=source,
+            task=self.task,
+            split=self.split,
+            pooling=self.pooling,
+            layers=self.layers,
+            whitening=self.whitening,
+            k=self.k,
+            aggregate=self.aggregate,
+            dtype=self.dtype,
+        )
+        return base.with_(**changes) if changes else base
+
+
+def draw() -> None:
+    """Draw the bar and put the Workspace (or None, with the reason on screen) into the session."""
+    st.session_state[SLOT] = None
+    with st.sidebar:
+        st.session_state[LIVE] = st.container()
+        model = st.selectbox(
+            "Model",
+            list(dict.fromkeys((BUNDLED, *SUGGESTED))),
+            key="model",
+            bind="query-params",
+            accept_new_options=True,
+            format_func=lambda name: f"{BUNDLED_NAME} (bundled)" if name == BUNDLED else name,
+            help="Type a Hugging Face name or the path of a local folder. Weights must be in safetensors.",
+        )
+        files = _find(model or BUNDLED)
+        task = _task()
+        if files is not None and task is not None:
+            st.session_state[SLOT] = _knobs(model or BUNDLED, files, *task)
+        st.caption(f"Computing on {device_name(choose_device())}")
+
+
+def current() -> Workspace | None:
+    """The Workspace of this run, None where model or data cannot be had."""
+    return st.session_state.get(SLOT)
+
+
+def _find(model: str) -> ModelFiles | None:
+    job = jobs().submit(f"find/{model}", f"Finding {model}", lambda progress: find_model(model, progress), "bytes")
+    return wait(job, key="find")
+
+
+def _task() -> tuple[str, TaskInfo, str, bool] | None:
+    data = st.selectbox(
+        "Data",
+        ["demo"],
+        key="data",
+        bind="query-params",
+        accept_new_options=True,
+        format_func=lambda name: "Demonstration set (bundled)" if name == "demo" else name,
+        help="Type the path of a folder or file: STS in the WhiteningBERT layout, STS-B CSV, SICK, or any CSV, TSV, "
+        "JSONL or Parquet with two text columns and one score.",
+    )
+    data = data or "demo"
+    try:
+        tasks = {task.name: task for task in datasets.discover(data)}
+    except DataError as error:
+        st.error(str(error))
+        return None
+    name = next(iter(tasks))
+    if len(tasks) > 1:
+        name = st.selectbox("Task", list(tasks), key="task", bind="query-params") or name
+    task = tasks[name]
+    split = "test" if "test" in task.splits else task.splits[0]
+    if len(task.splits) > 1:
+        split = (
+            st.selectbox("Split", task.splits, index=task.splits.index(split), key="split", bind="query-params")
+            or split
+        )
+    keep = st.session_state.get("keep") is True
+    if keep or st.session_state.get("malformed") == data:
+        keep = st.checkbox("Leave malformed rows out", key="keep", help="They stay listed under the data's notes.")
+    return data, task, split, keep
+
+
+def _knobs(model: str, files: ModelFiles, data: str, task: TaskInfo, split: str, keep: bool) -> Workspace:
+    n_layers, dim, state = files.layers + 1, files.dim, st.session_state
+    if "layers" not in state:
+        state.layers = sorted({min(1, n_layers - 1), n_layers - 1})
+    state.layers = [layer for layer in state.layers if layer < n_layers] or [n_layers - 1]
+    layers = st.pills(
+        "Layers, averaged",
+        list(range(n_layers)),
+        selection_mode="multi",
+        key="layers",
+        bind="query-params",
+        help="0 is the embedding layer. Several layers are averaged.",
+    )
+    pooling = st.segmented_control(
+        "Pooling",
+        list(POOLING_LABELS),
+        default="mean",
+        key="pooling",
+        bind="query-params",
+        required=True,
+        format_func=lambda name: {"mean": "Mean", "cls": "[CLS]"}.get(name, name),
+        help="; ".join(POOLING_LABELS.values()),
+    )
+    whitening = st.selectbox(
+        "Variant",
+        list(WHITENERS),
+        index=list(WHITENERS).index("pca"),
+        key="whitening",
+        bind="query-params",
+        format_func=lambda name: WHITENERS[name].label,
+        help="Fitted on every sentence occurrence of the task.",
+    )
+    whitening = whitening or "pca"
+    if state.get("k", 0) > dim:
+        state.k = dim
+    takes_k = WHITENERS[whitening].takes_k
+    k = st.slider(
+        "k, kept dimensions",
+        1,
+        dim,
+        value=dim,
+        key="k",
+        bind="query-params",
+        disabled=not takes_k,
+        help="The top-k eigen-directions." if takes_k else f"{WHITENERS[whitening].label} has no k.",
+    )
+    aggregate = st.segmented_control(
+        "Aggregate over subsets",
+        list(AGGREGATE_LABELS),
+        default="all",
+        key="aggregate",
+        bind="query-params",
+        required=True,
+        help="; ".join(AGGREGATE_LABELS.values()),
+    )
+    types = dtypes_for(choose_device())
+    dtype = st.segmented_control(
+        "Compute type",
+        types,
+        default="float32",
+        key="dtype",
+        bind="query-params",
+        required=True,
+        help="bfloat16 is faster on processors that have it and moves scores by a few hundredths.",
+    )
+    return Workspace(
+        model=model,
+        data=data,
+        task=task.name,
+        split=split,
+        keep_going=keep,
+        pooling=pooling or "mean",
+        layers=tuple(sorted(layers or [n_layers - 1])),
+        whitening=whitening,
+        k=k if takes_k and k < dim else None,
+        aggregate=aggregate or "all",
+        dtype=dtype or "float32",
+        n_layers=n_layers,
+        dim=dim,
+        stamp=max((Path(file).stat().st_mtime for file in task.files), default=0.0),
+    )
+
+
+def say_malformed(error: MalformedRows, data: str) -> None:
+    """List what is wrong with the rows and offer to leave them out."""
+    st.error(
+        f"{len(error.problems)} rows cannot be read. Mend the file, or leave these rows out in the bar at the left."
+    )
+    st.dataframe([{"file": p.file, "line": p.line, "reason": p.reason} for p in error.problems], hide_index=True)
+    if st.session_state.get("malformed") != data:
+        st.session_state["malformed"] = data
+        st.rerun()
