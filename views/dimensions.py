@@ -60,8 +60,17 @@ for column, draw in zip(
     with column:
         draw()
 
-several = space.n_subsets > 1
-lines = several and st.toggle("One line for each subset", key="lines", bind="query-params")
+
+def take(value: int) -> None:
+    """Move the workspace's k."""
+    st.session_state["k"] = value
+
+
+with st.container(horizontal=True, vertical_alignment="center"):
+    lines = space.n_subsets > 1 and st.toggle("One line for each subset", key="lines", bind="query-params")
+    if curve.best_k and WHITENERS[chosen.whitening].takes_k:
+        st.button(f"Take the best k, {curve.best_k}", on_click=take, args=(curve.best_k,))
+        st.button(f"Take the knee, {curve.knee}", on_click=take, args=(curve.knee,))
 frame.chart(
     figures.k_curves(
         curve.spearman,

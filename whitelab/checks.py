@@ -5,6 +5,7 @@ tests. Every message names the argument, what was expected and what came.
 """
 
 from collections.abc import Collection, Iterable
+from numbers import Integral
 
 import torch
 from torch import Tensor
@@ -12,7 +13,8 @@ from torch import Tensor
 
 def check_int(value, name: str, low: int, high: int | None = None, high_name: str = "") -> int:
     """Return `value` as an int within `low..high` (`high` None: no upper bound)."""
-    whole = isinstance(value, int) and not isinstance(value, bool)
+    whole = _is_whole(value)
+    value = int(value) if whole else value
     if high is None:
         if not whole or value < low:
             raise ValueError(f"{name}={value!r} must be a whole number of at least {low}")
@@ -36,11 +38,16 @@ def check_layers(layers: Iterable[int], count: int) -> tuple[int, ...]:
     if not layers:
         raise ValueError(f"layers=() must name at least one of the layers 0 to {count - 1}")
     for layer in layers:
-        if not isinstance(layer, int) or isinstance(layer, bool) or not 0 <= layer < count:
+        if not _is_whole(layer) or not 0 <= layer < count:
             raise ValueError(f"layers={list(layers)} must lie between 0 and {count - 1} for this model")
     if len(set(layers)) < len(layers):
         raise ValueError(f"layers={list(layers)} must not name a layer twice")
-    return tuple(sorted(layers))
+    return tuple(sorted(int(layer) for layer in layers))
+
+
+def _is_whole(value) -> bool:
+    """Python's and NumPy's integers, but not bool."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def check_matrix(x, name: str = "x", rows: int = 1) -> Tensor:

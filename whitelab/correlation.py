@@ -32,10 +32,10 @@ def average_ranks(x: Float[Tensor, "... p"]) -> Float[Tensor, "... p"]:
     return torch.empty_like(ranks).scatter_(-1, order, ranks)
 
 
-def spearman(x: Float[Tensor, "... p"], gold: Float[Tensor, "p"]) -> Float[Tensor, "..."]:
+def spearman(x: Float[Tensor, "... p"], gold: Float[Tensor, "q"]) -> Float[Tensor, "..."]:
     """Spearman's rho of every row of `x` with `gold`: the Pearson correlation of average ranks.
 
-    Equal to `scipy.stats.spearmanr` (ties included). NaN where a side is constant or p < 2, because
+    Equal to `scipy.stats.spearmanr` (ties included). NaN where a side is constant, holds NaN, or p < 2:
     the correlation is not defined there.
     """
     if x.shape[-1] != gold.shape[0]:
@@ -44,7 +44,8 @@ def spearman(x: Float[Tensor, "... p"], gold: Float[Tensor, "p"]) -> Float[Tenso
     a = average_ranks(x) - middle
     b = average_ranks(gold) - middle
     norm = (a.square().sum(-1) * b.square().sum()).sqrt()
-    return torch.where(norm > 0, (a @ b) / norm, torch.nan).clamp(-1, 1)
+    defined = (norm > 0) & ~torch.isnan(x).any(-1) & ~torch.isnan(gold).any()
+    return torch.where(defined, (a @ b) / norm, torch.nan).clamp(-1, 1)
 
 
 def spearman_by_subset(
@@ -80,15 +81,18 @@ def aggregate(
     return (scores * weights).sum(-1) / weights.sum()
 
 
-def half_width(rho: float, pairs: int | Sequence[int]) -> float:
+def half_width(rho: float, pairs: int | Sequence[int], how: str = "mean") -> float:
     """Half the width of the 95 % interval of a Spearman correlation, or of a mean of several.
 
     Bonett and Wright (2000): Fisher's z has the variance (1 + rho^2 / 2) / (p - 3). Several subsets,
-    given by their sizes, are treated as independent with the same rho. NaN below 4 pairs.
+    given by their sizes, are treated as independent with the same rho, averaged plainly (`mean`) or
+    weighted by size (`wmean`). NaN below 4 pairs.
     """
     sizes = [pairs] if isinstance(pairs, int) else list(pairs)
     if math.isnan(rho) or min(sizes) < 4:
         return math.nan
-    variance = sum((1 + rho**2 / 2) / (p - 3) for p in sizes) / len(sizes) ** 2
+    weights = sizes if how == "wmean" else [1] * len(sizes)
+    parts = (w**2 * (1 + rho**2 / 2) / (p - 3) for w, p in zip(weights, sizes, strict=True))
+    variance = sum(parts) / sum(weights) ** 2
     z, step = math.atanh(max(min(rho, 1 - 1e-12), -1 + 1e-12)), 1.959963984540054 * math.sqrt(variance)
     return (math.tanh(z + step) - math.tanh(z - step)) / 2

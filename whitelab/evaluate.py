@@ -165,7 +165,8 @@ def score(space: LayerEmbeddings, protocol: Protocol) -> Score:
     by_subset = correlation.spearman_by_subset(values, space.gold, space.subset, space.n_subsets)
     total = float(correlation.aggregate(values, space.gold, space.subset, space.n_subsets, protocol.aggregate))
     sizes = torch.bincount(space.subset, minlength=space.n_subsets).tolist()
-    width = correlation.half_width(total, space.n_pairs if protocol.aggregate == "all" or len(sizes) == 1 else sizes)
+    whole = protocol.aggregate == "all" or len(sizes) == 1
+    width = correlation.half_width(total, space.n_pairs if whole else sizes, protocol.aggregate)
     return Score(
         spearman=percent(total),
         pairs=space.n_pairs,

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from whitelab.checks import check_choice, check_matrix, check_weights
-from whitelab.linalg import eigenvalues, exact
+from whitelab.linalg import eigenvalues, exact, kept_rank
 
 # Cosines are rounded here, once, so that pairs whose cosines are equal in exact arithmetic (65 identical
 # pairs of 459 in SMTeuroparl) stay tied whatever path computed them.
@@ -28,9 +28,9 @@ _ROWS_PER_BLOCK = 1024
 def cosines_from(
     dot: Float[Tensor, "..."], square_a: Float[Tensor, "..."], square_b: Float[Tensor, "..."]
 ) -> Float[Tensor, "..."]:
-    """a.b / sqrt(a.a b.b), rounded to 12 decimals; 0 where a vector is zero."""
-    norm = (square_a * square_b).sqrt()
-    cosine = torch.where(norm > 0, dot / norm, torch.zeros_like(dot))
+    """a.b / (|a| |b|), rounded to 12 decimals; 0 where a vector is zero, NaN where one has NaN."""
+    norm = square_a.sqrt() * square_b.sqrt()  # one root each: their product under one root could overflow
+    cosine = torch.where(norm == 0, torch.zeros_like(dot), dot / norm)
     return cosine.clamp_(-1, 1).round_(decimals=COSINE_DECIMALS)
 
 
@@ -84,7 +84,8 @@ def effective_rank(matrix: Float[Tensor, "d d"]) -> float:
 
     The p_i are sqrt(lambda_i) / sum_j sqrt(lambda_j) of the covariance; some codes use lambda_i.
     """
-    root = eigenvalues(matrix).sqrt()
+    values = eigenvalues(matrix)
+    root = values[: kept_rank(values)].sqrt()
     if root.sum() <= 0:
         return float("nan")
     p = root / root.sum()

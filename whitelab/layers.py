@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whitelab import correlation, geometry, linalg, whitening
-from whitelab.checks import check_choice
+from whitelab.checks import check_choice, check_matrix
 from whitelab.embeddings import LayerEmbeddings
 from whitelab.linalg import exact
 from whitelab.moments import Moments
@@ -41,7 +41,10 @@ class LayerPairs:
 
     def __getitem__(self, layers: tuple[int, int]) -> LayerCell:
         wanted = tuple(sorted(layers))
-        return next(cell for cell in self.cells if cell.layers == wanted)
+        for cell in self.cells:
+            if cell.layers == wanted:
+                return cell
+        raise KeyError(f"layers={layers} must be two of the layers scored")
 
 
 def layer_pairs(
@@ -54,10 +57,14 @@ def layer_pairs(
     """
     check_choice(variant, "whitening", whitening.WHITENERS)
     whitening.check_k(k, variant, space.dim)
+    for layer in space.values:
+        check_matrix(layer, "space.values")
     numbers = [(i, j) for i in range(space.n_layers) for j in range(i, space.n_layers)]
     if variant == "none":
         cosines, ranks = _raw_cosines(space, numbers), [space.dim] * len(numbers)
         scores = correlation.aggregate(cosines, space.gold, space.subset, space.n_subsets, how).tolist()
+        if progress:
+            progress(len(numbers), len(numbers))
     else:
         scores, ranks = [], []
         blocks = LayerMoments.of(space)
@@ -119,9 +126,11 @@ class LayerMoments:
         count = float(weights.sum())
         centred, means = [], []
         for layer in range(space.n_layers):
-            x = exact(space.values[layer])
-            means.append((weights @ x) / count)
-            centred.append(x - means[-1])
+            origin = exact(space.values[layer, 0])  # as in Moments: equal rows have no scatter at all
+            x = exact(space.values[layer]) - origin
+            mean = (weights @ x) / count
+            means.append(origin + mean)
+            centred.append(x - mean)
         scatter = torch.empty(space.n_layers, space.n_layers, space.dim, space.dim, dtype=torch.float64)
         for i in range(space.n_layers):
             weighted = centred[i] * weights[:, None]

@@ -75,11 +75,13 @@ class Moments:
 
 
 def _of_batch(x: Tensor, weights: Tensor | None) -> Moments:
-    x = exact(x)
+    # Measured from the first row, so that rows which are all equal have a scatter of exactly zero.
+    origin = exact(x[0])
+    x = exact(x) - origin
     if weights is None:
         mean = x.mean(dim=0)
         centred = x - mean
-        return Moments(float(x.shape[0]), mean, centred.T @ centred)
+        return Moments(float(x.shape[0]), origin + mean, centred.T @ centred)
     weights = exact(weights)
     count = float(weights.sum())
     if count == 0:
@@ -87,4 +89,4 @@ def _of_batch(x: Tensor, weights: Tensor | None) -> Moments:
         return Moments(0.0, zero, torch.outer(zero, zero))
     mean = (weights @ x) / count
     centred = x - mean
-    return Moments(count, mean, centred.T @ (centred * weights[:, None]))
+    return Moments(count, origin + mean, centred.T @ (centred * weights[:, None]))

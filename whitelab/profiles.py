@@ -78,8 +78,14 @@ def profile(
         uniformity=nan if empty else geometry.uniformity(z, space.counts),
         spearman=100 * float(correlation.aggregate(cosines, space.gold, space.subset, space.n_subsets, how)),
         positives=len(chosen),
-        eigenvalues=() if empty else tuple(linalg.eigenvalues(covariance).tolist()),
+        eigenvalues=_spectrum(covariance, space.dim),
     )
+
+
+def _spectrum(covariance: Tensor, dim: int) -> tuple[float, ...]:
+    """d eigenvalues, those of dropped directions 0."""
+    values = linalg.eigenvalues(covariance).tolist() if covariance.numel() else []
+    return tuple(values + [0.0] * (dim - len(values)))
 
 
 def layer_profiles(

@@ -32,6 +32,7 @@ def project(
     """
     check_choice(method, "method", METHODS)
     check_int(dims, "dims", 2, 3)
+    check_int(neighbors, "neighbors", 2)
     x = check_matrix(x)
     return _pca(x, dims) if method == "pca" else _umap(x, dims, neighbors, seed, progress)
 

@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from whitelab.datasets import DataError, MalformedRows
+from whitelab.encoders import MAX_LENGTH
 from whitelab.evaluate import Score
 from whitelab.ui import cache, workspace
 from whitelab.ui.cache import Opened
@@ -42,7 +43,7 @@ def open_page(question: str, look_for: str) -> tuple[Workspace, Opened]:
         with st.expander(f"{len(opened.pairs.problems)} malformed rows were left out"):
             st.dataframe([{"file": p.file, "line": p.line, "reason": p.reason} for p in opened.pairs.problems])
     if opened.report.truncated:
-        st.caption(f"Note: {opened.report.truncated} sentences were cut to 128 tokens.")
+        st.caption(f"Note: {opened.report.truncated} sentences were cut to {MAX_LENGTH} tokens.")
     _live(chosen, opened)
     return chosen, opened
 
@@ -61,6 +62,13 @@ def _live(chosen: Workspace, opened: Opened) -> None:
         )
         if not opened.pairs.published and opened.pairs.task == "demo":
             st.caption(DEMO)
+    if WHITENERS[chosen.whitening].whitens and now.rank >= opened.space.n_sentences - 1:
+        st.warning(
+            f"{opened.space.n_sentences} different sentences span only {now.rank} of {now.dim} dimensions. Whitening "
+            "then puts them at equal distances from each other, so these cosines say nothing about meaning. Keep fewer "
+            "dimensions (k) or bring more sentences.",
+            icon=":material/warning:",
+        )
 
 
 def number(value: float | None, digits: int = 2) -> str:

@@ -1,0 +1,64 @@
+"""Small made-up embeddings with everything that is awkward in real ones."""
+
+import numpy as np
+import pytest
+import torch
+
+from whitelab.embeddings import LayerEmbeddings
+
+# Matrices here are tiny: a second thread costs more than it saves.
+torch.set_num_threads(1)
+
+
+def make_space(n=60, d=12, layers=4, sizes=(40, 25, 15), seed=0, hyperplane=False) -> LayerEmbeddings:
+    """Float32 embeddings of `n` sentences off the origin, with unequal directions and related layers.
+
+    Sentences repeat, some pairs are one sentence twice (gold 5), gold has steps of 0.5 and so has ties.
+    With `hyperplane` every layer is like the output of a LayerNorm: sum_i (h_i - bias_i) / gain_i = 0.
+    """
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((n, d))
+    values = []
+    for _ in range(layers):
+        x = 0.7 * x + 0.5 * np.tanh(x @ rng.standard_normal((d, d)) / np.sqrt(d))
+        gain, bias = rng.uniform(0.4, 2.0, d), 1.5 * rng.standard_normal(d)
+        h = x - x.mean(axis=1, keepdims=True) if hyperplane else x
+        values.append(h * gain + bias)
+    values = np.stack(values).astype(np.float32)
+    p = sum(sizes)
+    first = np.resize(np.arange(n), p)
+    second = rng.integers(0, n, p)
+    second[::7] = first[::7]
+    a, b = values[-1][first].astype(float), values[-1][second].astype(float)
+    distance = np.linalg.norm(a - b, axis=1)
+    noisy = 5 - 5 * distance / distance.max() + rng.normal(0, 0.7, p)
+    gold = np.where(first == second, 5.0, np.clip(np.round(2 * noisy) / 2, 0, 5))
+    gold[1:4] = 4.0
+    subset = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    names = tuple(f"part {i}" for i in range(len(sizes)))
+    arrays = (values, first, second, gold, subset)
+    return LayerEmbeddings(*(torch.from_numpy(np.array(a)) for a in arrays), names)
+
+
+@pytest.fixture
+def space() -> LayerEmbeddings:
+    """Four full-rank layers of 60 sentences in 12 dimensions, 80 pairs in three subsets."""
+    return make_space()
+
+
+@pytest.fixture
+def thin() -> LayerEmbeddings:
+    """Fewer sentences than dimensions: the rank is at most n - 1."""
+    return make_space(n=8, sizes=(12,), seed=1)
+
+
+@pytest.fixture
+def layernorm() -> LayerEmbeddings:
+    """Every layer lies in a hyperplane of its own, so its rank is d - 1; the mean of two has rank d."""
+    return make_space(seed=2, hyperplane=True)
+
+
+@pytest.fixture(params=["space", "thin", "layernorm"])
+def any_space(request) -> LayerEmbeddings:
+    """Each of the three in turn."""
+    return request.getfixturevalue(request.param)

@@ -1,0 +1,135 @@
+"""Laws of the rank policy and of the two factorisations."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.testing import assert_close
+
+from whitelab import linalg
+from whitelab.moments import Moments
+
+
+def rotation(d, seed=0):
+    q, _ = np.linalg.qr(np.random.default_rng(seed).standard_normal((d, d)))
+    return torch.from_numpy(q)
+
+
+def with_spectrum(values, seed=0):
+    values = torch.tensor(values, dtype=torch.float64)
+    q = rotation(len(values), seed)
+    matrix = q @ torch.diag(values) @ q.T
+    return (matrix + matrix.T) / 2
+
+
+def test_the_decomposition_rebuilds_the_matrix():
+    matrix = with_spectrum([5.0, 2.0, 1.0, 0.5])
+    found = linalg.eigen(matrix)
+    assert_close(found.vectors @ torch.diag(found.values) @ found.vectors.T, matrix)
+    assert_close(found.values, torch.tensor([5.0, 2.0, 1.0, 0.5], dtype=torch.float64))
+
+
+def test_the_largest_coordinate_of_every_vector_is_positive():
+    vectors = linalg.eigen(with_spectrum([5.0, 2.0, 1.0, 0.5])).vectors
+    assert (vectors[vectors.abs().argmax(dim=0), torch.arange(4)] > 0).all()
+
+
+@pytest.mark.parametrize(("small", "rank"), [(1e-9, 3), (1e-11, 2), (0.0, 2)])
+def test_directions_below_the_tolerance_are_dropped(small, rank):
+    assert linalg.eigen(with_spectrum([1.0, 0.5, small])).rank == rank
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+def test_the_rank_does_not_depend_on_the_scale(scale):
+    assert linalg.eigen(scale * with_spectrum([1.0, 1e-4, 1e-12])).rank == 2
+
+
+def test_a_zero_matrix_has_rank_zero():
+    found = linalg.eigen(torch.zeros(3, 3))
+    assert (found.rank, found.dim, tuple(found.vectors.shape)) == (0, 3, (3, 0))
+    assert linalg.kept_rank(torch.empty(0)) == 0
+
+
+def test_top_keeps_the_first_k_and_no_more_than_the_rank():
+    found = linalg.eigen(with_spectrum([3.0, 2.0, 1.0, 0.0]))
+    assert found.top(None) is found
+    assert found.top(4) is found
+    assert_close(found.top(2).values, found.values[:2])
+    assert_close(found.top(2).vectors, found.vectors[:, :2])
+
+
+def test_eigenvalues_are_descending_and_never_negative():
+    values = linalg.eigenvalues(with_spectrum([3.0, 1.0, 0.0, 0.0]))
+    assert (values >= 0).all()
+    assert (values.diff() <= 0).all()
+
+
+def test_a_layer_after_layernorm_has_rank_d_minus_1_and_the_mean_of_two_has_rank_d(layernorm, space):
+    for layer in range(layernorm.n_layers):
+        assert linalg.eigen(layernorm.moments((layer,)).covariance).rank == layernorm.dim - 1
+    assert linalg.eigen(layernorm.moments((0, 3)).covariance).rank == layernorm.dim
+    assert linalg.eigen(space.moments((0,)).covariance).rank == space.dim
+
+
+def test_the_trusted_factor_is_the_inverse_of_choleskys():
+    matrix = with_spectrum([5.0, 2.0, 1.0, 0.5])
+    inverse = linalg.trusted_cholesky(matrix)
+    assert_close(inverse, torch.linalg.inv(torch.linalg.cholesky(matrix)))
+    assert_close(inverse @ matrix @ inverse.T, torch.eye(4, dtype=torch.float64))
+    assert torch.equal(inverse, inverse.tril())
+    assert (inverse.diagonal() > 0).all()
+
+
+@pytest.mark.parametrize("smallest", [0.0, 1e-12, 1e-11])
+def test_a_singular_or_ill_conditioned_matrix_is_not_trusted(smallest):
+    assert linalg.trusted_cholesky(with_spectrum([1.0, 0.1, smallest])) is None
+
+
+@pytest.mark.parametrize("smallest", [1.0, 1e-4, 1e-8])
+def test_a_well_conditioned_matrix_is_trusted(smallest):
+    assert linalg.trusted_cholesky(with_spectrum([1.0, 0.1, smallest])) is not None
+
+
+def test_a_zero_matrix_and_a_layernorm_layer_are_not_trusted(layernorm):
+    assert linalg.trusted_cholesky(torch.zeros(2, 2)) is None
+    assert linalg.trusted_cholesky(layernorm.moments((1,)).covariance) is None
+    assert linalg.trusted_cholesky(layernorm.moments((0, 1)).covariance) is not None
+
+
+@given(st.lists(st.floats(-14, 0), min_size=1, max_size=6), st.integers(0, 50))
+def test_what_is_trusted_has_full_rank_under_the_policy(exponents, seed):
+    matrix = with_spectrum([10.0**e for e in exponents], seed)
+    if linalg.trusted_cholesky(matrix) is not None:
+        assert linalg.eigen(matrix).rank == len(exponents)
+
+
+@pytest.mark.parametrize(("rank", "d"), [(4, 4), (3, 5), (1, 4), (1, 1)])
+def test_the_lower_factor_is_trapezoidal_with_a_positive_diagonal(rank, d):
+    root = torch.from_numpy(np.random.default_rng(3).standard_normal((rank, d)))
+    lower = linalg.lower_factor(root)
+    assert_close(lower.T @ lower, root.T @ root)
+    assert_close(lower, lower.tril(d - rank))
+    assert (lower.diagonal(d - rank) > 0).all()
+    assert rank == 1 or not torch.allclose(root, root.tril(d - rank))
+
+
+def test_the_lower_factor_at_full_rank_is_the_inverse_cholesky_factor():
+    matrix = with_spectrum([5.0, 2.0, 1.0, 0.5])
+    found = linalg.eigen(matrix)
+    root = (found.vectors * found.values.rsqrt()).T
+    assert_close(linalg.lower_factor(root), linalg.trusted_cholesky(matrix))
+
+
+def test_float64_stays_where_it_is():
+    x = torch.ones(2, dtype=torch.float64)
+    assert linalg.exact(x) is x
+    assert linalg.exact(x.half()).dtype == torch.float64
+
+
+def test_arguments_are_left_alone():
+    matrix = Moments.of(torch.randn(9, 4, generator=torch.Generator().manual_seed(0))).covariance
+    before = matrix.clone()
+    linalg.eigen(matrix), linalg.trusted_cholesky(matrix), linalg.eigenvalues(matrix)
+    linalg.lower_factor(matrix)
+    assert torch.equal(matrix, before)
