@@ -4,7 +4,13 @@ The public names below are loaded on first use, so importing the package loads n
 Streamlit.
 """
 
+import os
 from importlib import import_module
+
+# Torch's OpenMP threads spin while they wait for each other. On a machine that does anything else at the
+# same time they then spin against the threads they wait for: one measure of a layer took 5 s instead of
+# 0.3 s beside one busy process on two cores. Read when torch is loaded, which is later than this.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 __version__ = "0.1.0"
 

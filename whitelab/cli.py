@@ -83,7 +83,9 @@ def _space_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", default="bundled", help="'bundled', a local folder or a Hugging Face name")
     parser.add_argument("--num-layers", type=int, help="keep only the first N transformer blocks")
     parser.add_argument("--pooling", default="mean", choices=tuple(POOLINGS))
-    parser.add_argument("--max-length", type=int, default=MAX_LENGTH, help="in tokens, special ones included")
+    parser.add_argument(
+        "--max-length", type=int, help=f"in tokens, special ones included (default: {MAX_LENGTH}, or the model's limit)"
+    )
     parser.add_argument("--dtype", default="float32", choices=tuple(DTYPES), help="type to compute in")
     parser.add_argument("--device", choices=tuple(BATCH_BYTES), help="default: the best there is")
     parser.add_argument("--cache", help="folder of the embedding store (default: the user's cache folder)")

@@ -33,6 +33,12 @@ BATCH_BYTES = {"cpu": 48 * 2**20, "cuda": 2**30, "mps": 256 * 2**20}
 Progress = Callable[[int, int], None]
 
 
+def available_devices() -> tuple[str, ...]:
+    """The devices torch can use here, `cpu` always among them."""
+    has = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    return tuple(name for name in BATCH_BYTES if has[name])
+
+
 def choose_device() -> str:
     """`cuda` or `mps` when there is one, else `cpu`."""
     if torch.cuda.is_available():
@@ -147,25 +153,39 @@ def load_encoder(
     num_layers: int | None = None,
     device: str | None = None,
     dtype: str = "float32",
-    max_length: int = MAX_LENGTH,
+    max_length: int | None = None,
 ) -> Encoder:
     """Load `model` ('bundled', a folder or a Hugging Face name), optionally its first `num_layers` blocks.
 
     Raises ModelError when it cannot be had or loaded, ValueError for an argument out of range.
     """
     device = choose_device() if device is None else check_choice(device, "device", tuple(BATCH_BYTES))
+    if device not in available_devices():
+        raise ValueError(f"device={device!r} must be one of {', '.join(available_devices())} on this machine")
     check_choice(dtype, "dtype", DTYPES)
     if dtype not in dtypes_for(device):
         raise ValueError(f"dtype={dtype!r} must be one of {', '.join(dtypes_for(device))} on {device}")
-    check_int(max_length, "max_length", 3)
+    if max_length is not None:
+        check_int(max_length, "max_length", 3)
     files = find_model(model)
     network, tokenizer = _load(files, num_layers)
-    limit = getattr(tokenizer, "model_max_length", None) or MAX_LENGTH
-    positions = getattr(network.config, "max_position_embeddings", None) or limit
-    max_length = check_int(max_length, "max_length", 3, min(limit, positions), "the model's limit")
+    limit = _longest(network, tokenizer)
+    if max_length is None:
+        max_length = min(MAX_LENGTH, limit)
+    check_int(max_length, "max_length", 3, limit, "the model's limit")
     network = _place(network, files.name, device, dtype)
     blocks = network.config.num_hidden_layers
     return Encoder(files, network, tokenizer, device, dtype, max_length, blocks + 1, network.config.hidden_size)
+
+
+def _longest(network: torch.nn.Module, tokenizer) -> int:
+    """The most tokens the model takes: the tokenizer's limit, or the rows of the position table."""
+    limit = getattr(tokenizer, "model_max_length", None) or MAX_LENGTH
+    positions = getattr(network.config, "max_position_embeddings", None) or limit
+    table = getattr(getattr(network, "embeddings", None), "position_embeddings", None)
+    if getattr(table, "padding_idx", None) is not None:
+        positions -= table.padding_idx + 1  # RoBERTa and its kin count positions from padding_idx + 1
+    return min(limit, positions)
 
 
 def _load(files: ModelFiles, num_layers: int | None):
@@ -183,12 +203,17 @@ def _load(files: ModelFiles, num_layers: int | None):
                 num_layers, "num_layers", 1, config.num_hidden_layers, "the model's blocks"
             )
         tokenizer = AutoTokenizer.from_pretrained(files.folder, **local)
-        network = AutoModel.from_pretrained(
-            files.folder, config=config, use_safetensors=True, dtype=torch.float32, **local
+        network, found = AutoModel.from_pretrained(
+            files.folder,
+            config=config,
+            use_safetensors=True,
+            dtype=torch.float32,
+            output_loading_info=True,
+            **local,
         )
     except (MemoryError, torch.OutOfMemoryError):
         raise _out_of_memory(files.name) from None
-    except (OSError, ValueError, KeyError, RuntimeError, ImportError) as error:
+    except Exception as error:
         if str(error).startswith("num_layers="):
             raise
         if "remote" in str(error) or "custom code" in str(error):
@@ -197,8 +222,15 @@ def _load(files: ModelFiles, num_layers: int | None):
             raise _out_of_memory(files.name) from None
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ModelError(f"model={files.name!r} could not be loaded by transformers: {reason}") from None
-    if getattr(config, "is_encoder_decoder", False):
-        network = network.get_encoder()
+    if hasattr(network, "decoder") and hasattr(network, "encoder"):
+        network = network.get_encoder()  # also where the config was saved from an encoder alone (T5EncoderModel)
+    # transformers fills what a checkpoint lacks with random numbers; only parts never used here may be missing.
+    absent = sorted(name for name in found["missing_keys"] if not name.startswith(("pooler.", "decoder.")))
+    if absent:
+        raise ModelError(
+            f"model={files.name!r} lacks {len(absent)} of its weights, first {absent[0]}: the files are incomplete "
+            f"or belong to another architecture"
+        )
     return network, tokenizer
 
 
@@ -322,7 +354,8 @@ def _forward(encoder: Encoder, ids: list[list[int]]) -> dict[str, Tensor]:
         parts = _forward(encoder, ids[:half]), _forward(encoder, ids[half:])
         return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
     if not all(torch.isfinite(rows).all() for rows in pooled.values()):
-        raise ModelError(f"model={encoder.name!r} gave NaN or infinity in {encoder.dtype}: choose dtype='float32'")
+        advice = "its weights are damaged" if encoder.dtype == "float32" else "choose dtype='float32'"
+        raise ModelError(f"model={encoder.name!r} gave NaN or infinity in {encoder.dtype}: {advice}")
     return pooled
 
 

@@ -79,12 +79,13 @@ def participation_ratio(matrix: Float[Tensor, "d d"]) -> float:
     return float(matrix.diagonal().sum()) ** 2 / squares if squares > 0 else float("nan")
 
 
-def effective_rank(matrix: Float[Tensor, "d d"]) -> float:
+def effective_rank(values: Float[Tensor, "d"]) -> float:
     """exp of the entropy of the singular values of the centred data (Roy and Vetterli 2007).
+
+    From `linalg.eigenvalues` of the covariance.
 
     The p_i are sqrt(lambda_i) / sum_j sqrt(lambda_j) of the covariance; some codes use lambda_i.
     """
-    values = eigenvalues(matrix)
     root = values[: kept_rank(values)].sqrt()
     if root.sum() <= 0:
         return float("nan")
@@ -92,9 +93,8 @@ def effective_rank(matrix: Float[Tensor, "d d"]) -> float:
     return float(torch.special.entr(p).sum().exp())
 
 
-def top_share(matrix: Float[Tensor, "d d"]) -> float:
-    """lambda_1 / sum lambda: the share of the variance along the first direction, 0 to 1."""
-    values = eigenvalues(matrix)
+def top_share(values: Float[Tensor, "d"]) -> float:
+    """lambda_1 / sum lambda, from descending eigenvalues: the first direction's share of the variance."""
     return float(values[0] / values.sum()) if values.sum() > 0 else float("nan")
 
 
@@ -191,13 +191,13 @@ METRICS: dict[str, Metric] = {
     ),
     "effective_rank": Metric(
         "Effective rank",
-        lambda x, w, cov: effective_rank(cov),
+        lambda x, w, cov: effective_rank(eigenvalues(cov)),
         "exp of the entropy of the singular values, from 1 to d.",
         "d",
     ),
     "top_share": Metric(
         "Top direction's share",
-        lambda x, w, cov: top_share(cov),
+        lambda x, w, cov: top_share(eigenvalues(cov)),
         "Part of the variance along the first principal direction.",
         "1/d",
     ),

@@ -136,7 +136,10 @@ def _read_config(name: str, folder: Path) -> dict:
     if not path.is_file():
         raise ModelError(f"model={name!r} has no config.json, so it is not a transformers model")
     try:
-        return json.loads(path.read_text("utf-8"))
+        config = json.loads(path.read_text("utf-8"))
+        if not isinstance(config, dict):
+            raise ValueError(f"expected an object, got {type(config).__name__}")
+        return config
     except ValueError as error:
         raise ModelError(f"model={name!r} has a config.json that is not JSON: {error}") from None
 

@@ -60,7 +60,8 @@ def profile(
 ) -> Profile:
     """Measure the average of `layers` after `variant`. Raises ValueError as `whitening.fit` does."""
     z, rank = transformed(space, layers, variant, k)
-    covariance = Moments.of(z, space.counts).covariance if z.shape[1] else torch.zeros(0, 0)
+    covariance = Moments.of(z, space.counts).covariance if z.shape[1] else torch.zeros(0, 0, dtype=torch.float64)
+    values = linalg.eigenvalues(covariance)
     chosen = geometry.positives(space.gold, positives)
     cosines = geometry.pair_cosines(z[space.first], z[space.second])
     empty = z.shape[1] == 0
@@ -72,20 +73,14 @@ def profile(
         rank=rank,
         mean_cosine=nan if empty else geometry.mean_cosine(z, space.counts),
         participation_ratio=nan if empty else geometry.participation_ratio(covariance),
-        effective_rank=nan if empty else geometry.effective_rank(covariance),
-        top_share=nan if empty else geometry.top_share(covariance),
+        effective_rank=nan if empty else geometry.effective_rank(values),
+        top_share=nan if empty else geometry.top_share(values),
         alignment=nan if empty else geometry.alignment(z[space.first[chosen]], z[space.second[chosen]]),
         uniformity=nan if empty else geometry.uniformity(z, space.counts),
         spearman=100 * float(correlation.aggregate(cosines, space.gold, space.subset, space.n_subsets, how)),
         positives=len(chosen),
-        eigenvalues=_spectrum(covariance, space.dim),
+        eigenvalues=tuple(values.tolist()) + (0.0,) * (space.dim - len(values)),
     )
-
-
-def _spectrum(covariance: Tensor, dim: int) -> tuple[float, ...]:
-    """d eigenvalues, those of dropped directions 0."""
-    values = linalg.eigenvalues(covariance).tolist() if covariance.numel() else []
-    return tuple(values + [0.0] * (dim - len(values)))
 
 
 def layer_profiles(
