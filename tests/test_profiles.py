@@ -13,9 +13,7 @@ from whitelab import geometry
 from whitelab.profiles import layer_profiles, profile
 from whitelab.whitening import WHITENERS
 
-SETTINGS = [
-    (name, k) for name, variant in WHITENERS.items() for k in ((None, 5) if variant.takes_k else (None,))
-]
+SETTINGS = [(name, k) for name, variant in WHITENERS.items() for k in ((None, 5) if variant.takes_k else (None,))]
 
 
 def assert_same(found, expected):
@@ -43,9 +41,7 @@ def test_every_measure_equals_its_oracle(any_space, variant, k, rule):
     chosen = gold > 4 if rule == "gt4" else gold >= 4
     assert found.mean_cosine == pytest.approx(reference.mean_cosine(occurring), abs=1e-9)
     assert found.uniformity == pytest.approx(reference.uniformity(occurring), abs=1e-9)
-    assert found.alignment == pytest.approx(
-        reference.alignment(z[first[chosen]], z[second[chosen]]), abs=1e-9
-    )
+    assert found.alignment == pytest.approx(reference.alignment(z[first[chosen]], z[second[chosen]]), abs=1e-9)
     assert found.participation_ratio == pytest.approx(reference.participation_ratio(np.cov(occurring.T)))
     assert found.effective_rank == pytest.approx(reference.effective_rank(occurring), rel=1e-4)
     assert found.top_share == pytest.approx(values[0] / values.sum())

@@ -1,0 +1,211 @@
+"""The bundled model end to end, through the command line: the published reference numbers, and the demo set.
+
+Reference numbers: all-MiniLM-L6-v2 in float64 with plain NumPy on the files of the WhiteningBERT release, mean
+over all tokens including [CLS] and [SEP], at most 128 tokens, whitening fitted per task on every sentence
+occurrence of both columns.
+"""
+
+import contextlib
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from whitelab.cli import main
+
+pytestmark = pytest.mark.model
+
+PUBLISHED = Path(__file__).resolve().parents[2] / "shared" / "sts" / "whiteningbert"
+TASKS = ("stsb", "sickr", "sts12", "sts13")
+
+RAW_6 = ["--layers", "6"]
+RAW_1 = ["--layers", "1"]
+FULL_1_6 = ["--layers", "1,6", "--whitening", "pca"]
+K128_1 = ["--layers", "1", "--whitening", "pca", "--k", "128"]
+
+# (setting, aggregate) -> Spearman x 100 on each of TASKS.
+REFERENCE = {
+    "layer 6, none, all": (RAW_6, "all", (82.0325, 77.1469, 72.3690, 80.6032)),
+    "layer 6, none, mean": (RAW_6, "mean", (82.0325, 77.1469, 70.0148, 74.4588)),
+    "layer 6, none, wmean": (RAW_6, "wmean", (82.0325, 77.1469, 71.0707, 78.9697)),
+    "layer 1, none, all": (RAW_1, "all", (56.7291, 61.4566, 44.9303, 60.5658)),
+    "layer 1, none, mean": (RAW_1, "mean", (56.7291, 61.4566, 58.2732, 52.5047)),
+    "layers 1+6, full rank, all": (FULL_1_6, "all", (77.8523, 65.9007, 58.0213, 81.1304)),
+    "layers 1+6, full rank, mean": (FULL_1_6, "mean", (77.8523, 65.9007, 67.3657, 70.7629)),
+    "layers 1+6, full rank, wmean": (FULL_1_6, "wmean", (77.8523, 65.9007, 68.8762, 77.1156)),
+    "layer 1, k = 128, all": (K128_1, "all", (69.1335, 61.5658, 59.0251, 75.4178)),
+    "layer 1, k = 128, mean": (K128_1, "mean", (69.1335, 61.5658, 62.3978, 65.5165)),
+}
+PAIRS = {"stsb": 1379, "sickr": 4927, "sts12": 3108, "sts13": 1500}
+
+# Alignment (gold > 4: 231 pairs, gold >= 4: 338 pairs) and uniformity on the STS-B test pairs.
+GEOMETRY = {
+    (6, "none"): (0.25120, 0.32975, -3.80471),
+    (1, "none"): (0.14363, 0.15967, -1.52208),
+    (1, "pca"): (0.73870, 0.82742, -3.97292),
+}
+
+needs_published = pytest.mark.skipif(not PUBLISHED.is_dir(), reason="the published STS files are not here")
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory):
+    """One store for the whole session, so each sentence is encoded once."""
+    return tmp_path_factory.mktemp("bundled-store")
+
+
+@pytest.fixture
+def document(capsys, cache):
+    def document(command, *argv):
+        words = [command, "--model", "bundled", "--cache", str(cache), *map(str, argv), "--json"]
+        status = main(words)
+        out, err = capsys.readouterr()
+        assert status == 0, err
+        return json.loads(out)
+
+    return document
+
+
+# --------------------------------------------------------------------------------------- published numbers
+
+
+@needs_published
+@pytest.mark.published
+@pytest.mark.parametrize("setting", REFERENCE)
+@pytest.mark.parametrize("task", TASKS)
+def test_scores_are_the_reference_numbers(document, task, setting):
+    options, aggregate, expected = REFERENCE[setting]
+    record = document("score", "--data", PUBLISHED, "--task", task, *options, "--aggregate", aggregate)
+    assert record["spearman"] == pytest.approx(expected[TASKS.index(task)], abs=0.01)
+    assert record["pairs"] == PAIRS[task]
+
+
+@needs_published
+@pytest.mark.published
+@pytest.mark.parametrize(("layers", "rank"), [("6", 381), ("1", 383), ("1,6", 384)])
+def test_the_rank_of_a_layer_is_the_reference_rank(document, layers, rank):
+    argv = ["--data", PUBLISHED, "--task", "stsb", "--layers", layers, "--whitening", "pca"]
+    assert document("score", *argv)["rank"] == rank
+
+
+@needs_published
+@pytest.mark.published
+@pytest.mark.parametrize("whitening", ["zca", "cholesky"])
+@pytest.mark.parametrize("task", TASKS)
+def test_other_full_rank_whitenings_give_the_reference_numbers_too(document, task, whitening):
+    expected = REFERENCE["layers 1+6, full rank, all"][2][TASKS.index(task)]
+    argv = ["--data", PUBLISHED, "--task", task, "--layers", "1,6", "--whitening", whitening]
+    assert document("score", *argv)["spearman"] == pytest.approx(expected, abs=0.01)
+
+
+@needs_published
+@pytest.mark.published
+@pytest.mark.parametrize(("positives", "pairs"), [("gt4", 231), ("ge4", 338)])
+def test_alignment_and_uniformity_are_the_reference_numbers(document, positives, pairs):
+    layers = document("geometry", "--data", PUBLISHED, "--task", "stsb", "--positives", positives)["layers"]
+    for (layer, variant), (gt4, ge4, uniformity) in GEOMETRY.items():
+        record = layers[layer] if variant == "none" else layers[layer]["whitened"]
+        assert record["positives"] == pairs
+        assert record["alignment"] == pytest.approx({"gt4": gt4, "ge4": ge4}[positives], abs=2e-5)
+        assert record["uniformity"] == pytest.approx(uniformity, abs=2e-5)
+
+
+@needs_published
+@pytest.mark.published
+def test_the_heatmap_and_the_curve_hold_the_reference_numbers(document):
+    argv = ["--data", PUBLISHED, "--task", "stsb"]
+    for whitening, expected in {
+        "none": {(6, 6): 82.0325, (1, 1): 56.7291},
+        "pca": {(1, 6): 77.8523},
+    }.items():
+        cells = document("layers", *argv, "--whitening", whitening)["cells"]
+        found = {tuple(cell["layers"]): cell["spearman"] for cell in cells}
+        assert {pair: found[pair] for pair in expected} == pytest.approx(expected, abs=0.01)
+    curve = document("kcurve", *argv, "--layers", "1")
+    assert curve["spearman"][127] == pytest.approx(69.1335, abs=0.01)
+    assert len(curve["k"]) == 384
+
+
+# ------------------------------------------------------------------------------------------- the demo set
+
+
+@pytest.fixture(scope="session")
+def demo(cache):
+    """The records of a first and a second `embed` of the demo set."""
+    records = []
+    for _ in range(2):
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            assert main(["embed", "--data", "demo", "--cache", str(cache / "demo"), "--json"]) == 0
+        records.append(json.loads(out.getvalue()))
+    return records
+
+
+@pytest.fixture
+def on_demo(document, cache, demo):
+    return lambda command, *argv: document(command, "--data", "demo", "--cache", cache / "demo", *argv)
+
+
+def test_the_first_run_encodes_every_sentence_once_and_the_second_none(demo):
+    first, second = demo
+    assert (first["layers"], first["dim"], first["model"]) == (7, 384, "all-MiniLM-L6-v2")
+    assert first["sentences"] >= 1600
+    assert (first["encoded"], first["reused"]) == (first["sentences"], 0)
+    assert (second["encoded"], second["reused"]) == (0, first["sentences"])
+    assert first["truncated"] == 0
+
+
+def test_the_model_agrees_with_the_demo_scores_in_every_subset(on_demo):
+    record = on_demo("score")
+    assert record["pairs"] >= 1200
+    assert len(record["subsets"]) >= 8
+    assert all(one["pairs"] >= 120 for one in record["subsets"].values())
+    assert record["spearman"] > 40
+    assert all(one["spearman"] > 15 for one in record["subsets"].values())
+
+
+def test_whitening_raises_layer_1_on_the_demo_set(on_demo):
+    raw = on_demo("score", "--layers", "1")["spearman"]
+    assert on_demo("score", "--layers", "1", "--whitening", "pca", "--k", "128")["spearman"] > raw + 1
+
+
+@pytest.mark.parametrize(("layers", "rank"), [("6", 381), ("1,6", 384)])
+def test_the_null_directions_are_dropped_on_the_demo_set(on_demo, layers, rank):
+    assert on_demo("score", "--layers", layers, "--whitening", "pca")["rank"] == rank
+
+
+def test_every_full_rank_whitening_scores_the_same_on_the_demo_set(on_demo):
+    scores = [on_demo("score", "--whitening", name)["spearman"] for name in ("pca", "zca", "cholesky")]
+    assert max(scores) - min(scores) < 1e-6
+
+
+@pytest.mark.parametrize("whitening", ["none", "pca"])
+def test_the_layer_pairs_of_the_demo_set_agree_with_single_scores(on_demo, whitening):
+    record = on_demo("layers", "--whitening", whitening)
+    assert len(record["cells"]) == 28
+    best = record["best"]
+    assert best["spearman"] == max(cell["spearman"] for cell in record["cells"])
+    names = ",".join(map(str, dict.fromkeys(best["layers"])))
+    alone = on_demo("score", "--layers", names, "--whitening", whitening)
+    assert best["spearman"] == pytest.approx(alone["spearman"], abs=1e-6)
+
+
+def test_the_k_curve_of_the_demo_set_is_flat_above_the_rank(on_demo):
+    record = on_demo("kcurve", "--layers", "6")
+    assert record["k"] == list(range(1, 385))
+    assert record["rank"] == 381
+    assert len(set(record["spearman"][380:])) == 1
+    assert record["spearman"][0] < record["spearman"][record["best_k"] - 1]
+    alone = on_demo("score", "--layers", "6", "--whitening", "pca", "--k", "64")
+    assert record["spearman"][63] == pytest.approx(alone["spearman"], abs=1e-6)
+
+
+def test_whitening_makes_every_layer_of_the_demo_set_isotropic(on_demo):
+    layers = on_demo("geometry")["layers"]
+    for one in layers:
+        after = one["whitened"]
+        assert abs(after["mean_cosine"]) < 0.01
+        assert after["participation_ratio"] == pytest.approx(after["rank"], abs=0.01)
+        assert -4 < after["uniformity"] < one["uniformity"]
+    assert layers[1]["mean_cosine"] > layers[6]["mean_cosine"]
+    assert layers[1]["uniformity"] > layers[6]["uniformity"]

@@ -1,0 +1,473 @@
+"""The command line's contract: one JSON document on stdout, one line on stderr and exit 2 for wrong input."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tiny import DIM, build_model, write_pairs, write_task
+
+import whitelab
+from whitelab.cli import COMMANDS, main
+from whitelab.correlation import AGGREGATES
+from whitelab.datasets import load
+from whitelab.encoders import BATCH_BYTES, DTYPES, load_encoder
+from whitelab.evaluate import Protocol, embed_pairs, score
+from whitelab.geometry import POSITIVES
+from whitelab.pooling import POOLINGS
+from whitelab.whitening import WHITENERS
+
+ROOT = Path(__file__).resolve().parents[1]
+ANALYSES = ("embed", "score", "layers", "kcurve", "geometry")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with a tiny model, a table of pairs, a task with subset files, and a store."""
+    root = tmp_path_factory.mktemp("cli")
+    build_model(root / "model")
+    write_pairs(root / "pairs.csv")
+    write_task(root / "tasks")
+    (root / "malformed.csv").write_text("sentence1,sentence2,score\na man,a dog,3\nwater,the cat,many\nx,y,1\n")
+    (root / "constant.csv").write_text("sentence1,sentence2,score\na man,a dog,3\nwater,the cat,3\na singer,water,3\n")
+    (root / "one.csv").write_text("sentence1,sentence2,score\na man,a dog,3\n")
+    (root / "empty.csv").write_text("")
+    return root
+
+
+@pytest.fixture
+def options(place):
+    return [
+        "--model",
+        str(place / "model"),
+        "--data",
+        str(place / "pairs.csv"),
+        "--cache",
+        str(place / "store"),
+    ]
+
+
+@pytest.fixture
+def run(capsys):
+    """Run a command in this process: (exit status, stdout, stderr)."""
+
+    def run(*argv):
+        try:
+            status = main([str(word) for word in argv])
+        except SystemExit as stop:
+            status = stop.code
+        return status, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def document(run):
+    """The one JSON document a command prints; nothing else may be on stdout."""
+
+    def document(*argv):
+        status, out, err = run(*argv, "--json")
+        assert status == 0, err
+        assert out.count("\n") == 1
+        return json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+
+    return document
+
+
+@pytest.fixture(scope="module")
+def space(place):
+    encoder = load_encoder(str(place / "model"), device=None)
+    pairs = load(place / "pairs.csv")
+    return encoder, pairs, embed_pairs(encoder, pairs)[0]
+
+
+def fresh_process(*argv, **environment):
+    return subprocess.run(
+        [sys.executable, *map(str, argv)],
+        cwd=ROOT,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+# ------------------------------------------------------------------------------------------ each subcommand
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "app"])
+def test_json_is_one_document_on_stdout_in_a_real_process(command, place, options):
+    argv = {"models": [], "datasets": ["--data", place / "tasks"]}.get(command, options)
+    run = fresh_process("-m", "whitelab", command, *argv, "--json", HF_HUB_CACHE=str(place / "no-cache"))
+    assert run.returncode == 0, run.stderr
+    assert isinstance(json.loads(run.stdout), dict)
+    assert run.stdout.count("\n") == 1
+    assert "Traceback" not in run.stderr
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("app", "models")])
+def test_without_json_there_are_lines_for_people(command, place, options, run):
+    argv = ["--data", place / "tasks"] if command == "datasets" else options
+    status, out, _ = run(command, *argv)
+    assert status == 0
+    assert out.strip()
+    with pytest.raises(ValueError, match=r"Expecting|Extra data"):
+        json.loads(out)
+
+
+def test_models_names_the_bundled_one_first(document):
+    models = document("models")["models"]
+    assert models[0]["name"] == "bundled"
+    assert all(isinstance(one["ready"], bool) for one in models)
+    assert len({one["name"] for one in models}) == len(models)
+
+
+def test_datasets_lists_tasks_splits_and_subsets(document, place):
+    tasks = document("datasets", "--data", place / "tasks")["tasks"]
+    assert [task["name"] for task in tasks] == ["sts12"]
+    assert tasks[0]["splits"] == ["test"]
+    assert tasks[0]["subsets"] == ["part0", "part1"]
+
+
+def test_embed_reports_what_was_encoded_and_the_second_run_encodes_nothing(document, place, tmp_path):
+    argv = ["embed", "--model", place / "model", "--data", place / "pairs.csv", "--cache", tmp_path / "store"]
+    first, second = document(*argv), document(*argv)
+    assert (first["layers"], first["dim"]) == (4, DIM)
+    assert (first["encoded"], first["reused"]) == (first["sentences"], 0)
+    assert (second["encoded"], second["reused"]) == (0, first["sentences"])
+
+
+def test_embed_writes_every_layer_and_the_sentences_to_a_file(document, options, place, tmp_path, space):
+    out = tmp_path / "embeddings.npz"
+    record = document("embed", *options, "--out", out)
+    with np.load(out, allow_pickle=False) as file:
+        assert file["values"].shape == (record["layers"], record["sentences"], record["dim"])
+        assert tuple(file["sentences"]) == space[1].sentences
+        np.testing.assert_allclose(file["values"], space[2].values.numpy(), atol=1e-5)
+
+
+def test_no_store_keeps_nothing(document, place, tmp_path, monkeypatch):
+    monkeypatch.setenv("WHITELAB_CACHE", str(tmp_path / "store"))
+    argv = ["embed", "--model", place / "model", "--data", place / "pairs.csv", "--no-store"]
+    assert document(*argv)["reused"] == document(*argv)["reused"] == 0
+    assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize("whitening", WHITENERS)
+@pytest.mark.parametrize("layers", ["3", "1,3"])
+def test_score_equals_the_library(document, options, space, whitening, layers):
+    encoder, pairs, embeddings = space
+    record = document("score", *options, "--layers", layers, "--whitening", whitening)
+    numbers = tuple(map(int, layers.split(",")))
+    protocol = Protocol(
+        model=encoder.name,
+        data=pairs.source,
+        task=pairs.task,
+        split=pairs.split,
+        pooling="mean",
+        layers=numbers,
+        whitening=whitening,
+    )
+    expected = score(embeddings, protocol)
+    assert record["spearman"] == pytest.approx(expected.spearman, abs=1e-3)
+    assert record["pairs"] == 60
+    assert record["rank"] == expected.rank
+    assert record["protocol"] == json.loads(json.dumps(protocol.as_dict()))
+    assert set(record) >= {"spearman", "pairs", "subsets", "rank", "protocol"}
+
+
+def test_score_takes_k_and_says_so(document, options):
+    record = document("score", *options, "--layers", "1", "--whitening", "pca", "--k", "5")
+    assert record["rank"] == record["protocol"]["k"] == 5
+    assert record["spearman"] != document("score", *options, "--layers", "1", "--whitening", "pca")["spearman"]
+
+
+def test_score_uses_the_last_layer_unless_told(document, options):
+    assert document("score", *options)["protocol"]["layers"] == [3]
+
+
+def test_layers_are_named_in_any_order(document, options):
+    one, two = (document("score", *options, "--layers", layers) for layers in ("1,3", "3,1"))
+    assert one == two
+
+
+def test_the_two_poolings_and_a_shorter_model_score_differently(document, options):
+    records = [document("score", *options, *more) for more in ([], ["--pooling", "cls"], ["--num-layers", "2"])]
+    assert len({record["spearman"] for record in records}) == 3
+    assert records[2]["protocol"]["layers"] == [2]
+    assert records[2]["protocol"]["model"] == "model[:2]"
+
+
+@pytest.mark.parametrize("aggregate", AGGREGATES)
+def test_subset_files_give_subset_scores_and_aggregates(document, options, place, aggregate):
+    argv = [*options, "--data", place / "tasks", "--task", "sts12", "--aggregate", aggregate]
+    record = document("score", *argv)
+    assert {name: one["pairs"] for name, one in record["subsets"].items()} == {"part0": 40, "part1": 40}
+    assert record["pairs"] == 80
+    assert record["protocol"]["aggregate"] == aggregate
+    if aggregate != "all":
+        mean = sum(one["spearman"] for one in record["subsets"].values()) / 2
+        assert record["spearman"] == pytest.approx(mean, abs=1e-9)
+
+
+@pytest.mark.parametrize("file", ["constant.csv", "one.csv"])
+def test_an_undefined_score_is_null_with_a_reason(document, options, place, file):
+    record = document("score", *options, "--data", place / file)
+    assert record["spearman"] is None
+    assert record["undefined"].startswith("Spearman is not defined")
+
+
+@pytest.mark.parametrize("file", ["constant.csv", "one.csv"])
+@pytest.mark.parametrize("command", ["layers", "kcurve", "geometry"])
+def test_undefined_scores_do_not_stop_the_other_commands(document, options, place, file, command):
+    assert document(command, *options, "--data", place / file)
+
+
+@pytest.mark.parametrize("whitening", ["none", "pca"])
+def test_layers_has_every_pair_and_best_is_the_highest(document, options, whitening):
+    record = document("layers", *options, "--whitening", whitening)
+    assert [cell["layers"] for cell in record["cells"]] == [[i, j] for i in range(4) for j in range(i, 4)]
+    top = max(record["cells"], key=lambda cell: cell["spearman"])
+    assert record["best"]["spearman"] == top["spearman"]
+    assert record["best"]["layers"] == top["layers"]
+    for cell in record["cells"][1::4]:
+        names = ",".join(map(str, dict.fromkeys(cell["layers"])))
+        alone = document("score", *options, "--layers", names, "--whitening", whitening)
+        assert cell["spearman"] == pytest.approx(alone["spearman"], abs=1e-6)
+
+
+def test_kcurve_has_a_score_for_every_k(document, options):
+    record = document("kcurve", *options, "--layers", "2")
+    assert record["k"] == list(range(1, DIM + 1))
+    assert len(record["spearman"]) == DIM
+    best = record["spearman"][record["best_k"] - 1]
+    assert best == max(record["spearman"])
+    for k in (1, 7, DIM):
+        alone = document("score", *options, "--layers", "2", "--whitening", "pca", "--k", k)
+        assert record["spearman"][k - 1] == pytest.approx(alone["spearman"], abs=1e-6)
+
+
+def test_kcurve_has_a_curve_for_each_subset(document, options, place):
+    record = document("kcurve", *options, "--data", place / "tasks", "--aggregate", "mean")
+    assert {name: len(curve) for name, curve in record["subsets"].items()} == {"part0": DIM, "part1": DIM}
+
+
+def test_geometry_has_every_layer_raw_and_whitened(document, options):
+    record = document("geometry", *options)
+    assert [one["layer"] for one in record["layers"]] == [0, 1, 2, 3]
+    for one in record["layers"]:
+        for measures in (one, one["whitened"]):
+            assert set(measures) >= {"mean_cosine", "participation_ratio", "alignment", "uniformity"}
+            assert all(isinstance(measures[name], float) for name in ("mean_cosine", "participation_ratio"))
+        assert one["whitening"] == "none"
+        assert one["whitened"]["whitening"] == "pca"
+        # A whitened space uses every direction it keeps equally: its participation ratio is its rank.
+        assert one["whitened"]["participation_ratio"] == pytest.approx(one["whitened"]["rank"], abs=1e-6)
+        assert one["participation_ratio"] < one["whitened"]["participation_ratio"] - 1
+
+
+def test_malformed_rows_are_refused_or_left_out_and_listed(run, document, options, place):
+    argv = ["score", *options, "--data", place / "malformed.csv"]
+    status, out, err = run(*argv)
+    assert (status, out) == (2, "")
+    assert err.count("\n") == 1
+    assert "malformed.csv" in err
+    status, out, err = run(*argv, "--skip-malformed", "--json")
+    assert status == 0
+    assert json.loads(out)["pairs"] == 2
+    assert "left out:" in err
+
+
+def test_a_cut_sentence_is_noted_on_stderr(run, options):
+    status, out, err = run("embed", *options, "--max-length", "4", "--json")
+    assert status == 0
+    assert json.loads(out)["truncated"] > 0
+    assert "sentences were cut to 4 tokens" in err
+
+
+def test_a_store_that_cannot_be_written_costs_a_note(run, options, place, tmp_path):
+    (tmp_path / "file").write_text("")
+    status, out, err = run("score", *options, "--cache", tmp_path / "file" / "store", "--json")
+    assert status == 0
+    assert json.loads(out)["pairs"] == 60
+    assert "note: embeddings are not kept on disk" in err
+
+
+def test_app_starts_streamlit_on_this_machine_only(monkeypatch):
+    started = []
+    monkeypatch.setattr(subprocess, "run", lambda command, **more: started.append((command, more)))
+    assert main(["app", "--port", "8765", "--headless"]) == 0
+    ((command, more),) = started
+    assert command[:4] == [sys.executable, "-m", "streamlit", "run"]
+    assert Path(command[4]) == ROOT / "app.py"
+    assert " ".join(command[5:]) == "--server.port 8765 --server.address 127.0.0.1 --server.headless true"
+    assert more["cwd"] == ROOT
+
+
+# ---------------------------------------------------------------------------------------------- wrong input
+
+WRONG = {
+    "no command": ([], "the following arguments are required: COMMAND"),
+    "unknown command": (["train"], "invalid choice: 'train'"),
+    "unknown option": (["score", "--colour", "red"], "unrecognized arguments: --colour red"),
+    "option without value": (["score", "--layers"], "--layers: expected one argument"),
+    "layers in words": (
+        ["score", "--layers", "first,last"],
+        "must be layer numbers with commas, such as 1,6",
+    ),
+    "layers empty": (["score", "--layers", ""], "must be layer numbers with commas"),
+    "layer too high": (["score", "--layers", "1,9"], "layers=[1, 9] must lie between 0 and 3 for this model"),
+    "layer below zero": (["score", "--layers=-1"], "layers=[-1] must lie between 0 and 3"),
+    "layer twice": (["score", "--layers", "1,1"], "must not name a layer twice"),
+    "unknown whitening": (["score", "--whitening", "bleach"], "invalid choice: 'bleach'"),
+    "unknown pooling": (["score", "--pooling", "max"], "invalid choice: 'max'"),
+    "unknown aggregate": (["score", "--aggregate", "sum"], "invalid choice: 'sum'"),
+    "k zero": (["score", "--whitening", "pca", "--k", "0"], "k=0 must"),
+    "k above d": (["score", "--whitening", "pca", "--k", "900"], "k=900 must lie between 1 and d=32"),
+    "k without meaning": (["score", "--whitening", "standardize", "--k", "3"], "k="),
+    "k without whitening": (["score", "--k", "3"], "k="),
+    "k in words": (["score", "--whitening", "pca", "--k", "many"], "invalid int value: 'many'"),
+    "k for layers": (["layers", "--whitening", "pca", "--k", "33"], "k=33 must lie between 1 and d=32"),
+    "k for geometry": (["geometry", "--k", "33"], "k=33 must lie between 1 and d=32"),
+    "curve of no k": (["kcurve", "--whitening", "none"], "whitening='none' must be one of"),
+    "layer too high for a curve": (["kcurve", "--layers", "4"], "layers=[4] must lie between 0 and 3"),
+    "no such data": (["score", "--data", "/no/such/folder"], "/no/such/folder"),
+    "no such task": (["score", "--data", "{place}/tasks", "--task", "sts99"], "no task 'sts99'"),
+    "no such split": (["score", "--data", "{place}/tasks", "--split", "dev"], "no split 'dev'"),
+    "empty file": (["score", "--data", "{place}/empty.csv"], "empty.csv"),
+    "no such model": (["score", "--model", "/no/such/model"], "must be a folder with config.json"),
+    "an impossible name": (
+        ["score", "--model", "a/b/c"],
+        "must be 'bundled', a local folder or a Hugging Face name",
+    ),
+    "no blocks": (["score", "--num-layers", "0"], "num_layers=0 must lie between 1 and the model's blocks=3"),
+    "too many blocks": (["embed", "--num-layers", "9"], "num_layers=9 must lie between 1 and"),
+    "too short": (["embed", "--max-length", "2"], "max_length=2 must be a whole number of at least 3"),
+    "too long": (
+        ["embed", "--max-length", "5000"],
+        "max_length=5000 must lie between 3 and the model's limit=160",
+    ),
+    "unknown type": (["embed", "--dtype", "int8"], "invalid choice: 'int8'"),
+    "slow type": (["embed", "--dtype", "float16", "--device", "cpu"], "dtype='float16' must be one of"),
+    "no such folder to write to": (["embed", "--out", "/no/such/folder/out.npz"], "/no/such/folder"),
+    "unknown positives": (["geometry", "--positives", "gt9"], "invalid choice: 'gt9'"),
+    "port in words": (["app", "--port", "http"], "invalid int value: 'http'"),
+    "datasets of nothing": (["datasets", "--data", "/no/such/folder"], "/no/such/folder"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_wrong_input_exits_2_with_one_clear_line(run, options, place, kind):
+    words, message = WRONG[kind]
+    words = [word.format(place=place) for word in words]
+    argv = [words[0], *options, *words[1:]] if words and words[0] in ANALYSES else words
+    status, out, err = run(*argv)
+    assert status == 2
+    assert out == ""
+    assert err.count("\n") == 1
+    assert message in err
+    assert err.startswith("python -m whitelab")
+
+
+@pytest.mark.parametrize("device", ["cuda", "mps"])
+def test_a_device_this_machine_lacks_is_wrong_input(run, options, device):
+    if {"cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available}[device]():
+        pytest.skip(f"this machine has {device}")
+    status, out, err = run("score", *options, "--device", device)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+
+
+def test_wrong_input_has_no_traceback_in_a_real_process(options):
+    run = fresh_process("-m", "whitelab", "score", *options, "--layers", "99", "--json")
+    assert run.returncode == 2
+    assert run.stdout == ""
+    assert run.stderr.strip().splitlines() == [
+        "python -m whitelab score: error: layers=[99] must lie between 0 and 3 for this model"
+    ]
+
+
+def test_a_mistake_of_the_program_is_not_taken_for_wrong_input(monkeypatch):
+    def broken(args):
+        raise ZeroDivisionError
+
+    monkeypatch.setitem(COMMANDS, "models", (*COMMANDS["models"][:2], broken))
+    with pytest.raises(ZeroDivisionError):
+        main(["models"])
+
+
+# ---------------------------------------------------------------------------------------- light and honest help
+
+HEAVY = ["torch", "numpy", "streamlit", "transformers", "pandas", "plotly", "huggingface_hub", "safetensors"]
+LOADED = """
+import sys
+try:
+    {code}
+except SystemExit:
+    pass
+print("loaded", *sorted({heavy} & set(sys.modules)))
+"""
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import whitelab",
+        "from whitelab.cli import main; main(['--help'])",
+        "from whitelab.cli import main; main([])",
+    ],
+)
+def test_nothing_heavy_is_loaded_before_it_is_needed(code):
+    run = fresh_process("-c", LOADED.format(code=code, heavy=set(HEAVY)))
+    assert run.stdout.splitlines()[-1] == "loaded"
+
+
+def test_the_check_above_can_fail():
+    run = fresh_process("-c", LOADED.format(code="import whitelab.evaluate", heavy=set(HEAVY)))
+    assert {"torch", "numpy"} <= set(run.stdout.split())
+
+
+def test_help_answers_in_half_a_second():
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        run = fresh_process("-m", "whitelab", "--help")
+        times.append(time.perf_counter() - start)
+        assert run.returncode == 0
+    assert min(times) < 0.5
+    assert all(name in run.stdout for name in COMMANDS)
+
+
+def test_every_public_name_exists_and_an_unknown_one_is_an_attribute_error():
+    assert all(hasattr(whitelab, name) for name in whitelab.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        whitelab.nothing  # noqa: B018
+
+
+OFFERED = {
+    "--whitening": WHITENERS,
+    "--pooling": POOLINGS,
+    "--aggregate": AGGREGATES,
+    "--dtype": DTYPES,
+    "--device": BATCH_BYTES,
+    "--positives": POSITIVES,
+}
+
+
+@pytest.mark.parametrize("command", ANALYSES)
+def test_the_choices_offered_are_the_registries(run, command):
+    status, out, _ = run(command, "--help")
+    assert status == 0
+    for option, registry in OFFERED.items():
+        if option in out:
+            assert f"{option} {{{','.join(registry)}}}" in out
+
+
+def test_each_registry_is_offered_somewhere(run):
+    text = "".join(run(command, "--help")[1] for command in ANALYSES)
+    assert all(option in text for option in OFFERED)

@@ -1,0 +1,218 @@
+"""Tiny pretrained models with random weights, written to a folder as real ones are: config, tokenizer, weights."""
+
+import csv
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import (
+    BertConfig,
+    BertModel,
+    BertTokenizerFast,
+    DistilBertConfig,
+    DistilBertModel,
+    MPNetConfig,
+    MPNetModel,
+    PreTrainedTokenizerFast,
+    RobertaConfig,
+    RobertaModel,
+    RobertaTokenizerFast,
+    T5Config,
+    T5EncoderModel,
+    T5Model,
+)
+
+DIM = 32
+POSITIONS = 160
+
+_SUBJECTS = ["a man", "a woman", "the dog", "two children", "an old teacher", "my neighbour", "the cat", "a singer"]
+_VERBS = ["plays", "cooks", "watches", "carries", "paints", "forgets", "sells", "finds"]
+_OBJECTS = ["a guitar", "the small house", "some fresh bread", "a long film about rivers", "the blue car", "water"]
+
+SENTENCES = tuple(f"{s} {v} {o}" for s in _SUBJECTS for v in _VERBS for o in _OBJECTS)
+WORDS = sorted({word for sentence in SENTENCES for word in sentence.split()})
+
+
+def _wordpiece_vocabulary(specials: list[str]) -> dict[str, int]:
+    letters = "abcdefghijklmnopqrstuvwxyz0123456789.,?'-"
+    pieces = [*specials, *letters, *(f"##{letter}" for letter in letters), *WORDS]
+    return {piece: i for i, piece in enumerate(dict.fromkeys(pieces))}
+
+
+def _bert_tokenizer(folder: Path) -> int:
+    specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    vocabulary = _wordpiece_vocabulary(specials)
+    (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in vocabulary), "utf-8")
+    BertTokenizerFast(vocab=vocabulary, do_lower_case=True, model_max_length=POSITIONS).save_pretrained(folder)
+    return len(vocabulary)
+
+
+def _byte_level_tokenizer(folder: Path) -> int:
+    specials = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    raw = Tokenizer(models.BPE())
+    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=500,
+        special_tokens=specials,
+        show_progress=False,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    )
+    raw.train_from_iterator(SENTENCES, trainer)
+    raw.model.save(str(folder))
+    tokenizer = RobertaTokenizerFast(
+        vocab=str(folder / "vocab.json"), merges=str(folder / "merges.txt"), model_max_length=POSITIONS
+    )
+    tokenizer.save_pretrained(folder)
+    return len(tokenizer)
+
+
+def _word_tokenizer(folder: Path, cls: str | None, sep: str, pad: str, unk: str) -> int:
+    raw = Tokenizer(models.WordLevel(unk_token=unk))
+    raw.normalizer = normalizers.Lowercase()
+    raw.pre_tokenizer = pre_tokenizers.Whitespace()
+    specials = [name for name in (cls, pad, sep, unk) if name]
+    raw.train_from_iterator(SENTENCES, trainers.WordLevelTrainer(special_tokens=specials, show_progress=False))
+    raw.post_processor = processors.TemplateProcessing(
+        single=f"{cls} $A {sep}" if cls else f"$A {sep}",
+        special_tokens=[(name, raw.token_to_id(name)) for name in (cls, sep) if name],
+    )
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=raw,
+        eos_token=sep,
+        pad_token=pad,
+        unk_token=unk,
+        model_max_length=POSITIONS,
+        **({"cls_token": cls, "sep_token": sep} if cls else {}),
+    )
+    tokenizer.save_pretrained(folder)
+    return len(tokenizer)
+
+
+_SIZES = {
+    "hidden_size": DIM,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "max_position_embeddings": POSITIONS,
+}
+
+
+def _bert(folder: Path, layers: int):
+    size = _bert_tokenizer(folder)
+    return BertModel(BertConfig(vocab_size=size, num_hidden_layers=layers, **_SIZES))
+
+
+def _distilbert(folder: Path, layers: int):
+    size = _bert_tokenizer(folder)
+    return DistilBertModel(
+        DistilBertConfig(
+            vocab_size=size,
+            n_layers=layers,
+            dim=DIM,
+            n_heads=4,
+            hidden_dim=48,
+            max_position_embeddings=POSITIONS,
+        )
+    )
+
+
+def _roberta(folder: Path, layers: int):
+    size = _byte_level_tokenizer(folder)
+    return RobertaModel(
+        # RoBERTa counts positions from pad_token_id + 1.
+        RobertaConfig(
+            vocab_size=size,
+            num_hidden_layers=layers,
+            **_SIZES | {"max_position_embeddings": POSITIONS + 2},
+            bos_token_id=0,
+            pad_token_id=1,
+            eos_token_id=2,
+        )
+    )
+
+
+def _mpnet(folder: Path, layers: int):
+    size = _word_tokenizer(folder, "<s>", "</s>", "<pad>", "<unk>")
+    return MPNetModel(
+        MPNetConfig(
+            vocab_size=size,
+            num_hidden_layers=layers,
+            **_SIZES | {"max_position_embeddings": POSITIONS + 2},
+            bos_token_id=0,
+            pad_token_id=1,
+            eos_token_id=2,
+        )
+    )
+
+
+def _t5(folder: Path, layers: int, network=T5Model):
+    size = _word_tokenizer(folder, None, "</s>", "<pad>", "<unk>")
+    return network(
+        T5Config(
+            vocab_size=size,
+            num_layers=layers,
+            d_model=DIM,
+            d_kv=8,
+            num_heads=4,
+            d_ff=48,
+            pad_token_id=0,
+            eos_token_id=1,
+        )
+    )
+
+
+def _t5_encoder(folder: Path, layers: int):
+    return _t5(folder, layers, T5EncoderModel)
+
+
+ARCHITECTURES = {
+    "bert": _bert,
+    "distilbert": _distilbert,
+    "roberta": _roberta,
+    "mpnet": _mpnet,
+    "t5": _t5,
+    "t5-encoder": _t5_encoder,
+}
+
+
+def build_model(folder: Path, architecture: str = "bert", layers: int = 3, seed: int = 0) -> Path:
+    """Write a model of `layers` blocks and 32 dimensions to `folder`; equal seeds give equal weights."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with torch.random.fork_rng(devices=()):
+        torch.manual_seed(seed)
+        network = ARCHITECTURES[architecture](folder, layers).eval()
+        with torch.no_grad():
+            # The usual start is so small that all layers look alike; larger weights tell mistakes apart.
+            for weight in network.parameters():
+                if weight.ndim > 1:
+                    weight.normal_(0, 0.2)
+    network.save_pretrained(folder)
+    return folder
+
+
+def write_pairs(path: Path, pairs: int = 60, start: int = 0) -> Path:
+    """A CSV of `pairs` sentence pairs with gold scores that grow with the words two sentences share."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file)
+        rows.writerow(["sentence1", "sentence2", "score"])
+        for i in range(start, start + pairs):
+            first, second = SENTENCES[7 * i % len(SENTENCES)], SENTENCES[(11 * i + 5) % len(SENTENCES)]
+            shared = len(set(first.split()) & set(second.split())) / len(set(first.split()))
+            rows.writerow([first, second, round(5 * shared, 2)])
+    return path
+
+
+def write_task(folder: Path, task: str = "sts12", subsets: int = 2, pairs: int = 40) -> Path:
+    """A task with subset files in the layout of the published collection; every subset has its own pairs."""
+    folder.mkdir(parents=True, exist_ok=True)
+    everything = []
+    for number in range(subsets):
+        lines = []
+        for i in range(number * pairs, (number + 1) * pairs):
+            first, second = SENTENCES[7 * i % len(SENTENCES)], SENTENCES[(11 * i + 5) % len(SENTENCES)]
+            shared = len(set(first.split()) & set(second.split())) / len(set(first.split()))
+            lines.append("\t".join(["_", "_", "_", str(i), f"{5 * shared:.3f}", first, second]) + "\n")
+        (folder / f"{task}.part{number}-test.csv").write_text("".join(lines), "utf-8")
+        everything += lines
+    (folder / f"{task}-test.csv").write_text("".join(everything), "utf-8")
+    return folder
