@@ -141,10 +141,7 @@ def test_the_fingerprint_changes_with_everything_that_decides_a_score(change):
 def test_the_fingerprint_ignores_what_does_not_decide_a_score():
     same = make_pairs(source="elsewhere", notes=("n",), split="dev", published=True, kinds=("p", "q", "r"))
     assert make_pairs().fingerprint == same.fingerprint
-    assert (
-        make_pairs(gold=np.array([0.0, 1, 2])).fingerprint
-        == make_pairs(gold=np.array([-0.0, 1, 2])).fingerprint
-    )
+    assert make_pairs(gold=np.array([0.0, 1, 2])).fingerprint == make_pairs(gold=np.array([-0.0, 1, 2])).fingerprint
 
 
 def test_the_fingerprint_keeps_sentence_borders_apart():
@@ -211,9 +208,7 @@ class TestPublished:
         np.testing.assert_array_equal(ours, theirs)
 
     def test_the_parent_folder_points_to_the_folders_inside(self):
-        with pytest.raises(
-            DataError, match="no sentence pairs.*folders may hold some: sick, stsb, whiteningbert"
-        ):
+        with pytest.raises(DataError, match="no sentence pairs.*folders may hold some: sick, stsb, whiteningbert"):
             discover(SHARED)
 
 
@@ -242,15 +237,10 @@ def test_subset_files_are_concatenated_by_name_and_label_their_rows(year):
 
 
 def test_a_task_file_that_differs_from_its_subset_files_is_noted(year):
-    write(
-        year / "sts12-test.csv", whiteningbert(("1", "a b", "c"), ("2.5", 'say " it', "d"), ("4", "e", "f"))
-    )
+    write(year / "sts12-test.csv", whiteningbert(("1", "a b", "c"), ("2.5", 'say " it', "d"), ("4", "e", "f")))
     pairs = load(year)
     assert pairs.gold.tolist() == [2.5, 5.0, 1.0]  # subset files decide
-    assert (
-        "differ from sts12-test.csv: 1 of its rows are not in them, 1 of theirs are not in it"
-        in pairs.notes[0]
-    )
+    assert "differ from sts12-test.csv: 1 of its rows are not in them, 1 of theirs are not in it" in pairs.notes[0]
 
 
 def test_the_comparison_counts_repeated_rows(year):
@@ -397,9 +387,7 @@ def test_a_first_row_with_a_bad_score_is_not_taken_for_names(tmp_path):
     ],
 )
 def test_an_unclear_table_lists_its_columns_and_what_is_needed(tmp_path, text, found):
-    with pytest.raises(
-        DataError, match=f"columns found: .*{found}.*name them sentence1, sentence2 and score"
-    ):
+    with pytest.raises(DataError, match=f"columns found: .*{found}.*name them sentence1, sentence2 and score"):
         load(write(tmp_path / "a.tsv", text))
 
 
@@ -444,17 +432,13 @@ def test_a_txt_without_columns_is_refused(tmp_path):
 def test_parquet_ignores_pandas_index_and_columns_of_lists(tmp_path):
     import pandas as pd
 
-    frame = pd.DataFrame(
-        {"l": ["a", "b", "c"], "r": ["d", "e", "f"], "n": [1, 2, 3], "v": [[1.0], [2.0], [3.0]]}
-    )
+    frame = pd.DataFrame({"l": ["a", "b", "c"], "r": ["d", "e", "f"], "n": [1, 2, 3], "v": [[1.0], [2.0], [3.0]]})
     frame[frame.n != 2].to_parquet(tmp_path / "a.parquet")
     pairs = load(tmp_path)
     assert (pairs.first, pairs.second, pairs.gold.tolist()) == (("a", "c"), ("d", "f"), [1.0, 3.0])
 
 
-@pytest.mark.parametrize(
-    "content", [b"PAR1 and then nothing of the kind", b"sentence1\tsentence2", b"PAR1PAR1"]
-)
+@pytest.mark.parametrize("content", [b"PAR1 and then nothing of the kind", b"sentence1\tsentence2", b"PAR1PAR1"])
 def test_a_parquet_that_is_none_is_refused(tmp_path, content):
     with pytest.raises(DataError, match="a.parquet: not a readable Parquet file"):
         load(write(tmp_path / "a.parquet", content))
@@ -526,9 +510,7 @@ def test_bad_json_lines_are_named(tmp_path):
         ("", "blank line"),
     ],
 )
-def test_a_malformed_row_is_told_with_file_line_and_reason_and_left_out_on_request_only(
-    tmp_path, row, reason
-):
+def test_a_malformed_row_is_told_with_file_line_and_reason_and_left_out_on_request_only(tmp_path, row, reason):
     path = write(tmp_path / "a.tsv", HEADER + "\t".join(GOOD) + "\n" + row + "\none\ttwo\t3\n")
     with pytest.raises(MalformedRows) as error:
         load(path)
@@ -542,9 +524,7 @@ def test_a_malformed_row_is_told_with_file_line_and_reason_and_left_out_on_reque
 
 def test_the_message_counts_all_shows_three_and_says_how_to_go_on(tmp_path):
     path = write(tmp_path / "a.tsv", HEADER + "a\tb\tx\n" * 5 + "a\tb\t1\n" * 6)
-    with pytest.raises(
-        MalformedRows, match=r"^5 malformed rows: .*keep_going=True \(--skip-malformed\)$"
-    ) as error:
+    with pytest.raises(MalformedRows, match=r"^5 malformed rows: .*keep_going=True \(--skip-malformed\)$") as error:
         load(path)
     assert str(error.value).count("is not a number") == 3
     assert len(error.value.problems) == 5
@@ -745,9 +725,7 @@ def test_demo_is_one_task_with_a_subset_a_file(tmp_path, monkeypatch):
     monkeypatch.setattr(layouts, "DEMO_FOLDER", tmp_path.resolve())
     with pytest.raises(DataError, match="the demonstration set is missing"):
         load("demo")
-    write(
-        tmp_path / "news.tsv", "sentence1\tsentence2\tscore\tkind\na\tb\t1\tparaphrase\nc\td\t4.5\tnegation\n"
-    )
+    write(tmp_path / "news.tsv", "sentence1\tsentence2\tscore\tkind\na\tb\t1\tparaphrase\nc\td\t4.5\tnegation\n")
     write(tmp_path / "finance.tsv", "sentence1\tsentence2\tscore\tkind\ne\tf\t2\tnumber\ng\th\t3\tplain\n")
     write(tmp_path / "README.md", "# the scale\n")
     pairs = load("demo")

@@ -14,9 +14,7 @@ from whitelab.evaluate import Protocol, cosines, score
 from whitelab.moments import Moments
 from whitelab.whitening import WHITENERS
 
-SETTINGS = [
-    (name, k) for name, variant in WHITENERS.items() for k in ((None, 1, 5) if variant.takes_k else (None,))
-]
+SETTINGS = [(name, k) for name, variant in WHITENERS.items() for k in ((None, 1, 5) if variant.takes_k else (None,))]
 
 
 def protocol(layers=(0, 3), **changes):

@@ -13,9 +13,7 @@ from whitelab.evaluate import Protocol, score
 from whitelab.layers import LayerMoments, LayerPairs, layer_pairs, pair_grams
 from whitelab.whitening import WHITENERS
 
-SETTINGS = [
-    (name, k) for name, variant in WHITENERS.items() for k in ((None, 5, 12) if variant.takes_k else (None,))
-]
+SETTINGS = [(name, k) for name, variant in WHITENERS.items() for k in ((None, 5, 12) if variant.takes_k else (None,))]
 
 
 def plain(space, cell, variant, k, how="all"):

@@ -43,9 +43,7 @@ def test_half_precision_is_accumulated_in_float32():
 
 def test_pooling_commutes_with_the_mean_of_layers():
     other = HIDDEN.flip(0) * 2
-    assert_close(
-        pool_mean((HIDDEN + other) / 2, MASK), (pool_mean(HIDDEN, MASK) + pool_mean(other, MASK)) / 2
-    )
+    assert_close(pool_mean((HIDDEN + other) / 2, MASK), (pool_mean(HIDDEN, MASK) + pool_mean(other, MASK)) / 2)
 
 
 def test_arguments_are_left_alone():

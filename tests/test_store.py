@@ -191,9 +191,7 @@ def test_neighbouring_fields_cannot_run_into_each_other():
     assert replace(KEY, weights="ab1", tokenizer="2cd34").folder != KEY.folder
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("pooling", "../up"), ("dtype", "int8"), ("dim", 0), ("max_length", -1)]
-)
+@pytest.mark.parametrize(("name", "value"), [("pooling", "../up"), ("dtype", "int8"), ("dim", 0), ("max_length", -1)])
 def test_a_key_that_makes_no_sense_is_refused(name, value):
     with pytest.raises(ValueError, match=f"{name}={value!r} must be"):
         replace(KEY, **{name: value})
@@ -247,9 +245,7 @@ def test_a_damaged_shard_is_set_aside_reported_and_its_sentences_are_missing(spa
     assert space.damaged == [path.name]
 
 
-def test_damage_that_leaves_no_trace_in_the_file_time_is_noticed_by_the_next_process(
-    store, space, monkeypatch
-):
+def test_damage_that_leaves_no_trace_in_the_file_time_is_noticed_by_the_next_process(store, space, monkeypatch):
     path = shard_of(space, "a cat")
     assert space.missing(FIRST) == []
     before = path.stat()
@@ -316,9 +312,7 @@ space = Store(sys.argv[1]).space(KEY)
 
 
 def start(code, root):
-    return subprocess.Popen(
-        [sys.executable, "-c", SCRIPT + code, str(root)], stderr=subprocess.PIPE, text=True
-    )
+    return subprocess.Popen([sys.executable, "-c", SCRIPT + code, str(root)], stderr=subprocess.PIPE, text=True)
 
 
 CRASH = {
@@ -388,9 +382,7 @@ assert not space.damaged, space.damaged
     assert store.spaces()[0].sentences == 60
 
 
-def test_what_another_writer_stored_meanwhile_is_kept_and_a_shard_that_adds_nothing_is_not_entered(
-    space, monkeypatch
-):
+def test_what_another_writer_stored_meanwhile_is_kept_and_a_shard_that_adds_nothing_is_not_entered(space, monkeypatch):
     late = Store(space.folder.parent).space(KEY)
     monkeypatch.setattr(late, "missing", lambda sentences: list(range(len(sentences))))  # what it saw earlier
     late.write(SECOND, vectors(SECOND) + 1)

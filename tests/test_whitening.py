@@ -206,9 +206,7 @@ def test_an_unknown_variant_is_told_the_known_ones():
 
 
 @pytest.mark.parametrize("name", WHITENERS)
-@pytest.mark.parametrize(
-    "x", [[[1.0, 2.0, 3.0]], [[0.0], [1.0], [4.0]], [[2.0, 1.0], [2.0, 5.0], [2.0, 6.0]]]
-)
+@pytest.mark.parametrize("x", [[[1.0, 2.0, 3.0]], [[0.0], [1.0], [4.0]], [[2.0, 1.0], [2.0, 5.0], [2.0, 6.0]]])
 def test_one_row_one_dimension_and_a_constant_column_give_finite_results(name, x):
     x = torch.tensor(x)
     z = fit(name, Moments.of(x))(x)
@@ -221,9 +219,7 @@ def test_a_constant_column_is_a_lost_direction(name):
     x = torch.cat([rows(), torch.full((90, 1), 0.1)], dim=1)
     fitted = fit(name, Moments.of(x))
     assert fitted.rank == 7
-    assert_close(
-        all_cosines(fitted(x)), all_cosines(fit(name, Moments.of(rows()))(rows())), atol=1e-9, rtol=0
-    )
+    assert_close(all_cosines(fitted(x)), all_cosines(fit(name, Moments.of(rows()))(rows())), atol=1e-9, rtol=0)
 
 
 def test_standardising_sets_a_constant_column_to_0_and_the_others_to_variance_1():
