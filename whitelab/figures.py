@@ -219,12 +219,12 @@ def plane(rows: Sequence[Mapping], labels: Mapping[str, str], floor: float, sele
     figure.add_vline(x=floor, line={"color": RULE, "dash": "dash", "width": 1.5})
     figure.add_annotation(
         x=floor,
-        y=1,
+        y=0,
         yref="paper",
         text="isotropic floor",
         showarrow=False,
         xanchor="left",
-        yanchor="top",
+        yanchor="bottom",
         xshift=4,
     )
     for number, name in enumerate(dict.fromkeys(row["whitening"] for row in known)):
@@ -235,7 +235,7 @@ def plane(rows: Sequence[Mapping], labels: Mapping[str, str], floor: float, sele
             name=labels[name],
             mode="lines+markers+text",
             text=[str(row["layer"]) for row in path],
-            textposition="top center",
+            textposition="middle right" if name in ("pca", "zca", "cholesky") else "top center",
             line={"color": VARIANT_COLOURS[name], "width": 1.5},
             marker={
                 "size": 13,
@@ -280,10 +280,7 @@ def pair_heatmap(
         grid[i, j] = grid[j, i] = np.nan if value is None else value
     numbers = [(i, j) for i in range(n_layers) for j in range(n_layers)]
     size = 300 / n_layers
-    text = [
-        [("" if np.isnan(v) else f"{v:.1f}") + ("★" if best and {i, j} == set(best) else "") for j, v in enumerate(row)]
-        for i, row in enumerate(grid)
-    ]
+    text = [["" if np.isnan(value) else f"{value:.1f}" for value in row] for row in grid]
     figure = go.Figure(
         go.Heatmap(
             z=grid,
@@ -311,6 +308,17 @@ def pair_heatmap(
         hovertemplate="layers %{customdata[0]} and %{customdata[1]}<br>Spearman x 100: %{text}<extra></extra>",
         showlegend=False,
     )
+    if best:
+        stars = list(dict.fromkeys((best, best[::-1])))
+        figure.add_scatter(
+            x=[j for i, j in stars],
+            y=[i + 0.34 for i, j in stars],
+            mode="markers",
+            customdata=stars,
+            marker={"symbol": "star", "size": 9, "color": MARK},
+            hoverinfo="skip",
+            showlegend=False,
+        )
     if 1 <= len(selected) <= 2:
         i, j = selected[0], selected[-1]
         for row, column in {(i, j), (j, i)}:
