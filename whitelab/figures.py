@@ -15,8 +15,8 @@ from plotly.colors import qualitative, sample_colorscale
 
 VARIANT_COLOURS = {
     "none": "#8A8A8A",
-    "center": "#9DB4CC",
-    "standardize": "#5F7F9F",
+    "center": "#7393B5",
+    "standardize": "#4C6A8A",
     "pca": "#2E86D1",
     "zca": "#E0702A",
     "cholesky": "#12A078",
