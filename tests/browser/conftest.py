@@ -1,0 +1,97 @@
+"""One Chromium and one app for all browser tests. Where CI is set a missing browser is a failure, never a skip."""
+
+import os
+import shutil
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+import whitelab
+from whitelab.evaluate import Protocol, embed_pairs
+
+from .driving import ARTEFACTS, FLAGS, Visit, serve
+
+
+@pytest.fixture(scope="package")
+def chromium():
+    """A headless Chromium from the system's packages."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if path is None:
+        reason = "Chromium is missing: install it with `apt-get install chromium`"
+        if os.environ.get("CI"):
+            pytest.fail(reason, pytrace=False)
+        pytest.skip(reason)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="package")
+def cache(tmp_path_factory):
+    """The store of embeddings, shared by every app these tests start and by the tests themselves."""
+    ARTEFACTS.mkdir(exist_ok=True)
+    return tmp_path_factory.mktemp("store")
+
+
+@pytest.fixture
+def launch(cache, tmp_path):
+    """Start further apps, on the shared store unless another is given."""
+    servers = []
+
+    def start(store=cache):
+        servers.append(serve(store, tmp_path / f"server-{len(servers)}.log"))
+        return servers[-1].url
+
+    yield start
+    for server in servers:
+        server.stop()
+
+
+@pytest.fixture(scope="package")
+def app(cache, tmp_path_factory, chromium):
+    """The address of an app that has embedded the demonstration set."""
+    server = serve(cache, tmp_path_factory.mktemp("log") / "server.log")
+    try:
+        visit = Visit.start(chromium, server.url)
+        visit.open("")
+        visit.context.close()
+        yield server.url
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def visit(chromium):
+    """Open fresh browser contexts; they are closed, and their complaints read, at the end of the test."""
+    visits = []
+
+    def start(base, *args, **kwargs):
+        visits.append(Visit.start(chromium, base, *args, **kwargs))
+        return visits[-1]
+
+    yield start
+    for one in visits:
+        one.context.close()
+    assert [error for one in visits for error in one.errors] == []
+    assert [url for one in visits for url in one.outside] == []
+
+
+@pytest.fixture(scope="package")
+def demo(app, cache):
+    """The embeddings the app has made, read from its store: nothing may be left to encode."""
+    encoder = whitelab.load_encoder("bundled")
+    space, report = embed_pairs(encoder, whitelab.load("demo"), store=whitelab.Store(cache))
+    assert report.encoded == 0
+    return space
+
+
+@pytest.fixture(scope="package")
+def scored(demo):
+    """The score the package gives, as the app writes it."""
+
+    def text(**changes) -> str:
+        settings = {"pooling": "mean", "layers": (1, 6), "whitening": "pca"} | changes
+        return f"{whitelab.score(demo, Protocol('m', 'd', 'demo', 'test', **settings)).spearman:.2f}"
+
+    return text

@@ -1,0 +1,222 @@
+"""Starting the app as the README says, and reading what Chromium shows of it."""
+
+import io
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import numpy as np
+from PIL import Image
+from playwright.sync_api import Browser, BrowserContext, Locator, Page
+
+ROOT = Path(__file__).resolve().parents[2]
+ARTEFACTS = ROOT / "artefacts"
+PATIENCE = 180  # seconds for anything that computes; other work may share the machine
+# Without a GPU Chromium draws WebGL in software, which it wants to be asked for.
+FLAGS = (
+    "--no-sandbox --disable-dev-shm-usage --enable-unsafe-swiftshader --disable-quic --no-first-run "
+    "--disable-background-networking --disable-component-update --disable-sync"
+).split()
+IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
+SIDEBAR = "[data-testid=stSidebar]"
+LIVE = "Spearman x 100, live"
+K = 'input[type=range][aria-label="k, kept dimensions"]'
+CHART = ".js-plotly-plot"
+# Streamlit looks for its own address by asking below the page's path first; these answers are not the app's.
+PROBES = re.compile(r"/_stcore/(health|host-config)$")
+
+
+@dataclass
+class Server:
+    """A running app: its address, and what it has written."""
+
+    url: str
+    process: subprocess.Popen
+    log: Path
+
+    def stop(self) -> None:
+        self.process.terminate()
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def serve(cache: Path, log: Path) -> Server:
+    """`python -m streamlit run app.py` in the repository root, on a free port, with a store of its own."""
+    port = free_port()
+    command = [sys.executable, "-m", "streamlit", "run", "app.py"]
+    command += ["--server.port", str(port), "--server.headless", "true"]
+    with log.open("w") as out:
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=os.environ | {"WHITELAB_CACHE": str(cache)}, stdout=out, stderr=subprocess.STDOUT
+        )
+    server = Server(f"http://127.0.0.1:{port}", process, log)
+    end = time.monotonic() + 60
+    while True:
+        try:
+            with urllib.request.urlopen(f"{server.url}/_stcore/health", timeout=2):
+                return server
+        except (urllib.error.URLError, OSError):
+            if process.poll() is not None or time.monotonic() > end:
+                server.stop()
+                raise RuntimeError(f"the app did not start:\n{log.read_text()}") from None
+            time.sleep(0.1)
+
+
+@dataclass
+class Visit:
+    """One page in one fresh browser context, with everything it complained about or asked for."""
+
+    page: Page
+    context: BrowserContext
+    base: str
+    errors: list[str] = field(default_factory=list)
+    outside: list[str] = field(default_factory=list)
+
+    @classmethod
+    def start(
+        cls, browser: Browser, base: str, scheme: str = "light", width: int = 1440, height: int = 1000
+    ) -> "Visit":
+        context = browser.new_context(
+            color_scheme=scheme, viewport={"width": width, "height": height}, accept_downloads=True
+        )
+        visit = cls(context.new_page(), context, base)
+        visit.page.set_default_timeout(PATIENCE * 1000)
+        visit.page.on("console", visit._console)
+        visit.page.on("pageerror", lambda error: visit.errors.append(f"page error: {error}"))
+        visit.page.on("request", visit._request)
+        return visit
+
+    def _console(self, message) -> None:
+        if message.type == "error" and not PROBES.search(urlsplit(message.location.get("url", "")).path):
+            self.errors.append(f"{message.text} ({message.location.get('url', '')})")
+
+    def _request(self, request) -> None:
+        parts = urlsplit(request.url)
+        if parts.scheme not in ("data", "blob") and parts.hostname != "127.0.0.1":
+            self.outside.append(request.url)
+
+    def open(self, path: str, ready: bool = True) -> Page:
+        self.page.goto(f"{self.base}/{path}")
+        if ready:
+            self.complete()
+        return self.page
+
+    def complete(self) -> None:
+        """Wait until nothing runs, no progress shows and the page has reached its last part."""
+        page = self.page
+        page.get_by_text("Show the code").wait_for(state="attached")
+        page.wait_for_function(
+            f"document.querySelector('{IDLE}') && !document.querySelector('[data-testid=stProgress]')"
+            " && !document.querySelector('[data-testid=stSkeleton]')"
+        )
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until the script rests and the page has not changed for a while."""
+        self.page.wait_for_timeout(150)
+        self.page.wait_for_selector(IDLE)
+        self.page.wait_for_timeout(350)
+
+    def metrics(self) -> dict[str, str]:
+        """Value of every metric on the screen by its label."""
+        return {
+            one.locator("[data-testid=stMetricLabel] p").inner_text(): value(one)
+            for one in self.page.locator("[data-testid=stMetric]").all()
+        }
+
+    def live(self) -> str:
+        """The live score in the bar at the left."""
+        return value(self.page.locator(f"{SIDEBAR} [data-testid=stMetric]").first)
+
+    def await_live(self, wanted: str) -> None:
+        """Wait until the live score reads `wanted`; says what it reads otherwise."""
+        end = time.monotonic() + 60
+        while self.live() != wanted:
+            if time.monotonic() > end:
+                raise AssertionError(f"the live score is {self.live()}, not {wanted}; {self.page.url}")
+            self.page.wait_for_timeout(100)
+        self.settle()
+
+    def layers(self) -> list[int]:
+        """The layers pressed in the bar."""
+        pressed = self.page.locator(f'{SIDEBAR} [aria-label="Layers, averaged"] button[aria-pressed=true]')
+        return [int(text) for text in pressed.all_inner_texts()]
+
+    def k(self) -> int:
+        return int(self.page.locator(K).input_value())
+
+    def query(self) -> dict[str, list[str]]:
+        return parse_qs(urlsplit(self.page.url).query)
+
+    def choose(self, label: str, option: str) -> None:
+        """Pick an option of a selectbox in the bar."""
+        self.page.locator(f"{SIDEBAR} [data-testid=stSelectbox]").filter(has_text=label).locator("input").click()
+        self.page.get_by_role("option", name=option, exact=True).click()
+
+    def charts(self) -> list[Locator]:
+        """Charts that are on the screen (not behind a tab)."""
+        return [one for one in self.page.locator(CHART).all() if one.is_visible()]
+
+
+def value(metric: Locator) -> str:
+    return metric.locator("[data-testid=stMetricValue] p").inner_text()
+
+
+def traces(chart: Locator) -> list[dict]:
+    """Type, name and number of points of each trace of a chart."""
+    return chart.evaluate(
+        "g => g._fullData.map(t => ({type: t.type, name: t.name, points: (t.x || t.z || []).length}))"
+    )
+
+
+def drawn(chart: Locator) -> int:
+    """Marks of a chart in the DOM that have an extent on the screen."""
+    return chart.evaluate(
+        """g => [...g.querySelectorAll(
+            '.barlayer path, .scatterlayer .js-line, .scatterlayer .point, .heatmaplayer image')]
+            .filter(e => { const r = e.getBoundingClientRect(); return r.width + r.height > 1 }).length"""
+    )
+
+
+def coloured(chart: Locator) -> float:
+    """Share of a chart's pixels that are neither its background nor grey: what WebGL has painted."""
+    chart.scroll_into_view_if_needed()
+    pixels = np.asarray(Image.open(io.BytesIO(chart.screenshot())).convert("RGB")).astype(int)
+    return float(np.mean(pixels.max(axis=2) - pixels.min(axis=2) > 40))
+
+
+def cell(chart: Locator, i: int, j: int) -> tuple[float, float]:
+    """Pixel of the middle of heatmap cell (row i, column j), on the screen."""
+    chart.scroll_into_view_if_needed()
+    x, y = chart.evaluate(
+        """(g, [i, j]) => { const box = g.querySelector('.nsewdrag').getBoundingClientRect(), l = g._fullLayout;
+            return [box.x + l.xaxis.d2p(j), box.y + l.yaxis.d2p(i)] }""",
+        [i, j],
+    )
+    return x, y
+
+
+def whole_page(visit: Visit, path: Path, width: int) -> None:
+    """A picture of the page from its title to its last line."""
+    page = visit.page
+    height = page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
+    page.set_viewport_size({"width": width, "height": max(1000, min(int(height) + 20, 5000))})
+    page.wait_for_timeout(600)
+    page.screenshot(path=path)

@@ -1,0 +1,294 @@
+"""The app as a user meets it: started as the README says, in a real browser, and read off the screen."""
+
+import csv
+import random
+
+import pytest
+
+import whitelab
+from whitelab import profiles
+
+from .driving import ARTEFACTS, CHART, K, SIDEBAR, cell, coloured, drawn, traces, whole_page
+
+pytestmark = pytest.mark.browser
+
+QUESTIONS = {
+    "overview": "What does this space look like, and what would whitening change?",
+    "anisotropy": "How narrow is the cone, layer by layer?",
+    "layers": "Which layers should be averaged?",
+    "dimensions": "How many dimensions are worth keeping?",
+    "uniformity": "Are similar sentences close, and all sentences spread out?",
+}
+PATHS = {name: "" if name == "overview" else name for name in QUESTIONS}
+CHARTS = {"overview": 2, "anisotropy": 2, "layers": 2, "dimensions": 1, "uniformity": 1}  # on the screen at first
+
+
+# What is on the screen
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_page_asks_its_question_and_paints_its_charts(name, scheme, width, app, visit):
+    shown = visit(app, scheme, width)
+    page = shown.open(PATHS[name])
+    assert page.locator("h1").inner_text() == QUESTIONS[name]
+    assert page.locator("[data-testid=stException]").count() == 0
+    assert page.locator("[data-testid=stAlertContentError]").count() == 0
+    whole_page(shown, ARTEFACTS / f"{name}-{scheme}-{width}.png", width)
+    charts = shown.charts()
+    assert len(charts) == CHARTS[name]
+    for chart in charts:
+        assert all(trace["points"] for trace in traces(chart)), traces(chart)
+        assert drawn(chart) > 0
+        box = chart.bounding_box()
+        assert box["width"] > 0.5 * min(width, 600)
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
+    wide = page.evaluate(
+        "[document.documentElement.scrollWidth, document.querySelector('[data-testid=stMain]').scrollWidth]"
+    )
+    assert max(wide) <= width, "the page scrolls sideways"
+    background = page.locator("[data-testid=stApp]").evaluate("e => getComputedStyle(e).backgroundColor")
+    assert background == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(17, 22, 29)")
+    assert page.get_by_text("Demonstration set written for this project").last.is_visible()
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_charts_speak_to_screen_readers(name, app, visit):
+    page = visit(app).open(PATHS[name])
+    for figure in page.locator("[data-testid=stPlotlyChart]").all():
+        assert len(figure.get_attribute("aria-label")) > 20
+
+
+def test_the_pages_are_reached_by_the_links_at_the_top(app, visit):
+    shown = visit(app)
+    page = shown.open("?layers=2&layers=3&k=100")
+    for name in ("anisotropy", "layers", "dimensions", "uniformity"):
+        page.get_by_role("link", name=name.capitalize(), exact=True).first.click()
+        page.get_by_role("heading", name=QUESTIONS[name]).wait_for()
+        shown.complete()
+        assert shown.query() == {"layers": ["2", "3"], "k": ["100"]}
+
+
+# Numbers on the screen are the package's numbers
+
+
+def test_the_overview_shows_the_scores_of_the_package(app, visit, scored):
+    metrics = visit(app)
+    metrics.open("")
+    shown = metrics.metrics()
+    assert shown["Spearman, raw"] == scored(whitening="none")
+    assert shown["Spearman, PCA whitening"] == shown["Spearman x 100, live"] == scored()
+    bars = metrics.charts()[0].evaluate("g => g._fullData[0].text.map(t => t)")
+    names = ("none", "center", "standardize", "pca", "zca", "cholesky")
+    assert list(bars) == [scored(whitening=name) for name in names]
+
+
+def test_the_anisotropy_page_shows_the_measures_of_the_package(app, visit, demo):
+    shown = visit(app)
+    shown.open("anisotropy?layers=6")
+    metrics, raw, white = shown.metrics(), *(profiles.profile(demo, (6,), name) for name in ("none", "pca"))
+    assert metrics["Mean cosine, raw"] == f"{raw.mean_cosine:.3f}"
+    assert metrics["Participation ratio, raw"] == f"{raw.participation_ratio:.1f}"
+    assert metrics["Participation ratio, PCA"] == f"{white.participation_ratio:.1f}"
+    drawn_raw = shown.charts()[0].evaluate("g => Array.from(g._fullData.find(t => t.name === 'Raw').y)")
+    wanted = [one.mean_cosine for one in profiles.layer_profiles(demo, ("none",))]
+    assert drawn_raw == pytest.approx(wanted, abs=1e-9)
+
+
+def test_the_uniformity_page_shows_the_losses_of_the_package(app, visit, demo):
+    shown = visit(app)
+    shown.open("uniformity?layers=6")
+    raw, metrics = profiles.profile(demo, (6,), "none"), shown.metrics()
+    assert metrics["Alignment, raw"] == f"{raw.alignment:.3f}"
+    assert metrics["Uniformity, raw"] == f"{raw.uniformity:.3f}"
+
+
+# Knobs
+
+
+def test_the_k_slider_moves_by_keyboard_and_everything_follows(app, visit, scored):
+    shown = visit(app)
+    page = shown.open("dimensions?k=193")
+    shown.await_live(scored(k=193))
+    slider = page.locator(K)
+    slider.focus()
+    page.keyboard.press("ArrowLeft")
+    page.get_by_text("Spearman at k = 192", exact=True).wait_for()
+    shown.await_live(scored(k=192))
+    assert shown.k() == 192
+    metrics = shown.metrics()
+    assert metrics["Spearman at k = 192"] == shown.live()
+    assert metrics["Memory saved"] == "50 %"
+    assert shown.query()["k"] == ["192"]
+    names = [trace["name"] for trace in traces(shown.charts()[0])]
+    assert "chosen: k = 192" in names
+    slider.focus()
+    page.keyboard.press("Home")
+    shown.await_live(scored(k=1))
+    assert shown.metrics()["Memory saved"] == "100 %"
+
+
+def test_best_k_on_the_screen_is_the_best_of_the_curve(app, visit, demo):
+    shown = visit(app)
+    shown.open("dimensions")
+    curve = whitelab.k_curve(demo, (1, 6), "pca", "all")
+    metrics = shown.metrics()
+    assert metrics["Best k"] == str(curve.best_k)
+    assert metrics["Knee"] == str(curve.knee)
+    painted = shown.charts()[0].evaluate("g => Array.from(g._fullData.find(t => t.name === 'PCA whitening').y)")
+    assert painted == pytest.approx(curve.spearman, abs=1e-9)
+
+
+def test_one_line_for_each_subset_on_demand(app, visit, demo):
+    shown = visit(app)
+    page = shown.open("dimensions")
+    before = len(traces(shown.charts()[0]))
+    page.get_by_text("One line for each subset").click()
+    page.wait_for_function(f"document.querySelector('{CHART}')?._fullData?.length > {before}")
+    assert len(traces(shown.charts()[0])) == before + demo.n_subsets
+
+
+def test_a_click_on_a_cell_takes_its_layers_into_the_workspace(app, visit, demo, scored):
+    shown = visit(app)
+    page = shown.open("layers")
+    whitened = shown.charts()[1]
+    page.mouse.click(*cell(whitened, 2, 4))
+    shown.await_live(scored(layers=(2, 4)))
+    shown.complete()
+    assert shown.layers() == [2, 4]
+    assert sorted(shown.query()["layers"]) == ["2", "4"]
+    value = whitelab.layer_pairs(demo, "pca")[2, 4].spearman
+    assert shown.live() == f"{value:.2f}"
+    grid = shown.charts()[1].evaluate("g => g._fullData[0].z.map(row => Array.from(row))")
+    assert f"{grid[2][4]:.2f}" == f"{grid[4][2]:.2f}" == shown.live()
+    page.wait_for_timeout(700)  # sooner, the next click would be the second of a double click
+    page.mouse.click(*cell(shown.charts()[0], 5, 5))
+    shown.await_live(scored(layers=(5,)))
+    assert shown.layers() == [5]
+
+
+def test_every_heatmap_cell_is_labelled_with_its_score(app, visit, demo):
+    shown = visit(app)
+    shown.open("layers")
+    labels = shown.charts()[0].locator(".heatmap-label").all_text_contents()
+    found = whitelab.layer_pairs(demo, "none")
+    wanted = [f"{found[i, j].spearman:.1f}" for i in range(7) for j in range(7)]
+    assert sorted(labels) == sorted(wanted)
+
+
+# The address
+
+
+def test_a_copied_link_reopens_the_same_view_as_the_first_request_of_a_fresh_server(app, launch, visit, scored):
+    first = visit(app)
+    page = first.open("dimensions?layers=2&layers=3&k=60")
+    first.choose("Variant", "ZCA whitening")
+    page.locator(SIDEBAR).get_by_role("radio", name="[CLS]").or_(
+        page.locator(SIDEBAR).get_by_role("button", name="[CLS]")
+    ).first.click()
+    page.get_by_text("cls pooling").first.wait_for()
+    first.complete()
+    link, shown = page.url.removeprefix(app), (first.live(), first.k(), first.layers(), first.metrics())
+    second = visit(launch())
+    second.open(link.removeprefix("/"))
+    assert (second.live(), second.k(), second.layers(), second.metrics()) == shown
+    assert second.page.locator("h1").inner_text() == QUESTIONS["dimensions"]
+    assert second.page.get_by_text("cls pooling").last.is_visible()
+    assert (
+        second.page.locator(f"{SIDEBAR} [data-testid=stSelectbox]")
+        .filter(has_text="Variant")
+        .get_by_text("ZCA whitening")
+        .count()
+        or "ZCA whitening" in second.page.locator("[data-testid=stPlotlyChart]").first.inner_text()
+    )
+    assert shown[0] != scored(layers=(2, 3), k=60)  # mean pooling would show another number
+
+
+def test_a_reload_keeps_the_workspace(app, visit, scored):
+    shown = visit(app)
+    page = shown.open("layers?layers=4&k=200")
+    shown.await_live(scored(layers=(4,), k=200))
+    page.reload()
+    shown.complete()
+    assert (shown.live(), shown.k(), shown.layers()) == (scored(layers=(4,), k=200), 200, [4])
+
+
+# Long work
+
+
+def test_embedding_can_be_cancelled_and_started_again(app, visit, tmp_path):
+    words = sorted({word for text in whitelab.load("demo").sentences for word in text.split()})
+    rng = random.Random(0)
+    path = tmp_path / "long.tsv"
+    rows = [(" ".join(rng.choices(words, k=40)), " ".join(rng.choices(words, k=40)), i % 6) for i in range(150)]
+    path.write_text("sentence1\tsentence2\tscore\n" + "".join(f"{a}\t{b}\t{gold}\n" for a, b, gold in rows))
+    shown = visit(app)
+    page = shown.open(f"?data={path}", ready=False)
+    page.get_by_text("Embedding 300 sentences of long").wait_for()
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_text("Embedding 300 sentences of long was cancelled.").wait_for()
+    page.get_by_role("button", name="Start again").click()
+    shown.complete()
+    assert page.get_by_text("150 pairs").first.is_visible()
+    float(shown.live())
+
+
+def test_a_wrong_model_name_is_explained_and_the_app_goes_on(app, visit, scored, tmp_path):
+    shown = visit(app)
+    page = shown.open(f"?model={tmp_path}/nothing", ready=False)
+    alert = page.locator("[data-testid=stAlert]").filter(has_text="must be a folder")
+    alert.first.wait_for()
+    assert str(tmp_path) in alert.first.inner_text()
+    page.screenshot(path=ARTEFACTS / "wrong-model-light-1440.png")
+    page.get_by_role("link", name="Layers", exact=True).first.click()
+    page.get_by_role("heading", name=QUESTIONS["layers"]).wait_for()
+    shown.choose("Model", "all-MiniLM-L6-v2 (bundled)")
+    shown.complete()
+    assert shown.live() == scored()
+
+
+# Projection and download
+
+
+@pytest.mark.parametrize(("dims", "kind"), [(2, "scattergl"), (3, "scatter3d")])
+def test_the_pca_projection_is_painted(dims, kind, app, visit, demo):
+    shown = visit(app)
+    page = shown.open("anisotropy" + ("?dims=3" if dims == 3 else ""))
+    page.get_by_role("tab", name="Projection").click()
+    chart = page.locator(f".st-key-projection-chart {CHART}")
+    chart.wait_for()
+    page.wait_for_function(f"document.querySelector('.st-key-projection-chart {CHART}')?._fullData?.length > 0")
+    page.wait_for_timeout(1500)
+    assert traces(chart) == [{"type": kind, "name": "gold", "points": demo.values.shape[1]}]
+    share = coloured(chart)
+    chart.screenshot(path=ARTEFACTS / f"projection-pca-{dims}d.png")
+    assert share > 0.02, f"only {100 * share:.2f} % of the chart is coloured"
+
+
+def test_the_umap_projection_is_painted_by_subset(app, visit, demo):
+    shown = visit(app)
+    page = shown.open("anisotropy?method=UMAP&colour=subset")
+    page.get_by_role("tab", name="Projection").click()
+    chart = page.locator(f".st-key-projection-chart {CHART}")
+    chart.wait_for()
+    page.wait_for_timeout(1500)
+    assert len(traces(chart)) == demo.n_subsets
+    assert sum(trace["points"] for trace in traces(chart)) == demo.values.shape[1]
+    chart.screenshot(path=ARTEFACTS / "projection-umap-2d.png")
+    assert coloured(chart) > 0.02
+
+
+def test_the_data_of_a_chart_can_be_downloaded(app, visit, demo, tmp_path):
+    page = visit(app).open("dimensions")
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Data (CSV)").first.click()
+    assert waiting.value.suggested_filename == "whitelab-k-curve.csv"
+    waiting.value.save_as(tmp_path / "curve.csv")
+    with (tmp_path / "curve.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["k", "spearman", "explained", *demo.subset_names]
+    curve = whitelab.k_curve(demo, (1, 6), "pca", "all")
+    assert [int(row["k"]) for row in rows] == list(range(1, demo.dim + 1))
+    assert [float(row["spearman"]) for row in rows] == pytest.approx(curve.spearman)

@@ -1,0 +1,347 @@
+"""Every page opened without a browser, on the bundled model: what it shows, remembers and survives."""
+
+import re
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import Selectbox
+
+import whitelab
+from whitelab.encoders import Encoder
+from whitelab.evaluate import Protocol, embed_pairs
+from whitelab.models import BUNDLED_NAME
+
+pytestmark = pytest.mark.model
+
+ROOT = Path(__file__).resolve().parents[2]
+QUESTIONS = {
+    "overview": "What does this space look like, and what would whitening change?",
+    "anisotropy": "How narrow is the cone, layer by layer?",
+    "layers": "Which layers should be averaged?",
+    "dimensions": "How many dimensions are worth keeping?",
+    "uniformity": "Are similar sentences close, and all sentences spread out?",
+}
+PATIENCE = 300  # seconds; other work may share the machine
+LIVE = "Spearman x 100, live"
+DEMONSTRATION = "Demonstration set written for this project, not a published benchmark."
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_store(tmp_path_factory):
+    """One store for this file, so that the demonstration set is encoded once and nobody's cache is touched."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WHITELAB_CACHE", str(tmp_path_factory.mktemp("store")))
+        forget_everything()
+        yield
+        forget_everything()
+
+
+@pytest.fixture(autouse=True)
+def typed_options(monkeypatch):
+    """AppTest knows only the listed options of a selectbox; here a typed one, as browsers send it, counts too."""
+
+    def index(self):
+        if self.value is None:
+            return None
+        shown = self.format_func(self.value)
+        if shown not in self.options:
+            self.options.append(shown)
+        return self.options.index(shown)
+
+    monkeypatch.setattr(Selectbox, "index", property(index))
+
+
+@pytest.fixture(scope="module")
+def demo(own_store):
+    """The demonstration set's embeddings, made by the package, not by the app."""
+    pairs = whitelab.load("demo")
+    return embed_pairs(whitelab.load_encoder("bundled"), pairs, store=whitelab.Store())[0]
+
+
+@pytest.fixture
+def forward_calls(monkeypatch):
+    """The batches the model runs while the test lasts."""
+    calls, real = [], Encoder.forward
+
+    def counted(self, ids):
+        calls.append(len(ids))
+        return real(self, ids)
+
+    monkeypatch.setattr(Encoder, "forward", counted)
+    return calls
+
+
+def forget_everything() -> None:
+    st.cache_resource.clear()
+    st.cache_data.clear()
+
+
+def complete(at: AppTest) -> bool:
+    return any(one.label == "Show the code" for one in at.expander)
+
+
+def until(at: AppTest, ready=complete) -> AppTest:
+    """Run the page again and again, as its polling does in a browser, until `ready`."""
+    end = time.monotonic() + PATIENCE
+    while not ready(at):
+        assert not at.exception, at.exception[0].value
+        assert time.monotonic() < end, f"not ready; errors: {[e.value for e in at.error]}"
+        time.sleep(0.2)
+        at.run()
+    assert not at.exception
+    return at
+
+
+def start(page: str = "overview", **query) -> AppTest:
+    """The app on `page` with these query parameters, after its first run."""
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE)
+    for name, value in query.items():
+        at.query_params[name] = value
+    at.run()
+    return at if page == "overview" else go_to(at, page)
+
+
+def go_to(at: AppTest, page: str) -> AppTest:
+    return at.switch_page(f"views/{page}.py").run()
+
+
+def metrics(at: AppTest) -> dict[str, str]:
+    return {one.label: one.value for one in at.metric}
+
+
+def live(at: AppTest) -> str:
+    return metrics(at)[LIVE]
+
+
+def scored(space, **changes) -> str:
+    """The score the package gives, as the page writes it."""
+    settings = {"pooling": "mean", "layers": (1, 6), "whitening": "pca"} | changes
+    found = whitelab.score(space, Protocol("m", "d", "demo", "test", **settings)).spearman
+    return "undefined" if found is None else f"{found:.2f}"
+
+
+def write_pairs(path: Path, golds, first=None) -> str:
+    lines = ["sentence1\tsentence2\tscore"]
+    for i, gold in enumerate(golds):
+        lines.append(f"{first or 'A cat sits'} on mat {i}.\tThe dog number {i} runs.\t{gold}")
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+# Every page
+
+
+@pytest.mark.parametrize("page", QUESTIONS)
+def test_a_page_asks_its_question_and_answers_with_numbers(page, demo):
+    at = until(start(page))
+    assert [title.value for title in at.title] == [QUESTIONS[page]]
+    assert not at.error
+    shown = metrics(at)
+    assert len(shown) >= 3
+    for label, value in shown.items():
+        leading = re.match(r"-?\d+(\.\d+)?", value)
+        assert leading, f"{label}: {value}"
+        assert np.isfinite(float(leading[0]))
+    assert shown[LIVE] == scored(demo)
+    captions = [caption.value for caption in at.caption]
+    assert any(
+        BUNDLED_NAME in text and "layers 1 + 6" in text and text.endswith("1\u2009500 pairs") for text in captions
+    )
+    assert captions.count(DEMONSTRATION) == 2  # beside the live score and under the protocol
+    assert at.code[0].value.startswith("import whitelab")
+
+
+@pytest.mark.parametrize("page", QUESTIONS)
+def test_every_chart_of_a_page_has_alternative_text(page):
+    charts = until(start(page)).get("plotly_chart")
+    assert charts
+    assert all(len(chart.proto.alt) > 20 for chart in charts)
+
+
+@pytest.mark.parametrize("page", QUESTIONS)
+def test_the_code_a_page_shows_runs(page, monkeypatch, capsys):
+    code = until(start(page)).code[0].value
+    exec(compile(code, page, "exec"), {})
+    assert capsys.readouterr().out.strip()
+
+
+def test_every_page_of_the_app_is_tested():
+    assert {file.stem for file in (ROOT / "views").glob("*.py")} == set(QUESTIONS)
+
+
+# The address
+
+
+def test_the_workspace_in_the_address_is_restored(demo):
+    at = until(start("overview", layers=["2", "3"], k="100", whitening="ZCA whitening", aggregate="mean"))
+    assert at.get_by_key("layers").value == [2, 3]
+    assert at.slider(key="k").value == 100
+    assert at.selectbox(key="whitening").value == "zca"
+    assert live(at) == scored(demo, layers=(2, 3), k=100, whitening="zca", aggregate="mean")
+    go_to(at, "dimensions")
+    until(at)
+    assert at.slider(key="k").value == 100
+    assert metrics(at)["Spearman at k = 100"] == live(at)
+
+
+def test_pooling_in_the_address_is_restored():
+    at = until(start(pooling="[CLS]", layers="6"))
+    pairs = whitelab.load("demo")
+    space, report = embed_pairs(whitelab.load_encoder("bundled"), pairs, "cls", store=whitelab.Store())
+    assert report.encoded == 0  # both poolings come from one pass
+    assert live(at) == scored(space, pooling="cls", layers=(6,))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"k": "9999"},
+        {"k": "abc"},
+        {"layers": "99"},
+        {"layers": "x"},
+        {"layers": ""},
+        {"pooling": ""},
+        {"pooling": "max"},
+        {"whitening": "magic"},
+        {"task": "nothing"},
+        {"aggregate": ""},
+    ],
+    ids=str,
+)
+def test_nonsense_in_the_address_falls_back_to_something_valid(query):
+    at = until(start(**query))
+    assert not at.error
+    assert float(live(at)) > 0
+
+
+# Knobs
+
+
+def test_k_moves_the_live_score_and_the_memory(demo):
+    at = until(start("dimensions"))
+    at.slider(key="k").set_value(96)
+    until(at.run())
+    assert live(at) == metrics(at)["Spearman at k = 96"] == scored(demo, k=96)
+    assert metrics(at)["Memory saved"] == "75 %"
+
+
+@pytest.mark.parametrize("name", ["none", "center", "standardize", "cholesky"])
+def test_a_variant_without_k_disables_the_slider(name, demo):
+    takes_k = whitelab.WHITENERS[name].takes_k
+    at = until(start(k="50"))
+    at.selectbox(key="whitening").set_value(name)
+    until(at.run())
+    assert at.slider(key="k").disabled is not takes_k
+    assert live(at) == scored(demo, whitening=name, k=50 if takes_k else None)
+
+
+@pytest.mark.parametrize("page", QUESTIONS)
+@pytest.mark.parametrize("name", ["none", "center", "standardize", "cholesky"])
+def test_every_page_takes_every_variant_at_a_small_k(page, name):
+    at = start(page, k="50", layers="6")
+    at.selectbox(key="whitening").set_value(name)
+    until(at.run())
+    assert not at.error
+
+
+def test_no_layer_at_all_falls_back_to_the_last(demo):
+    at = until(start())
+    at.get_by_key("layers").set_value([])
+    until(at.run())
+    assert live(at) == scored(demo, layers=(6,))
+
+
+def test_the_best_cell_of_the_layers_page_is_the_best_score(demo):
+    at = until(start("layers"))
+    best = whitelab.layer_pairs(demo, "none").best
+    delta = next(one.delta for one in at.metric if one.label.startswith("Best layers, "))
+    assert delta == f"Spearman {best.spearman:.2f}"
+
+
+# Nothing twice
+
+
+def test_nothing_is_encoded_twice(demo, forward_calls):
+    forget_everything()
+    at = start("overview", layers="6")
+    for page in QUESTIONS:
+        until(go_to(at, page))
+    at.slider(key="k").set_value(77)
+    until(at.run())
+    assert forward_calls == []
+
+
+def test_new_sentences_are_encoded_and_only_they(tmp_path, forward_calls):
+    write_pairs(tmp_path / "first.tsv", [0, 1, 2, 3])
+    write_pairs(tmp_path / "second.tsv", [0, 1, 2, 3, 4])
+    until(start(data=str(tmp_path / "first.tsv")))
+    assert sum(forward_calls) == 8
+    until(start(data=str(tmp_path / "second.tsv")))
+    assert sum(forward_calls) == 10
+
+
+# What cannot be had
+
+
+def test_a_model_that_does_not_exist_is_explained_and_leaves_the_app_usable(tmp_path):
+    missing = str(tmp_path / "no-such-model")
+    at = until(start(model=missing), lambda at: at.error)
+    assert missing in at.error[0].value
+    assert "must be a folder" in at.error[0].value
+    for page in QUESTIONS:
+        go_to(at, page)
+        assert [title.value for title in at.title] == [QUESTIONS[page]]
+        assert not at.exception
+        assert at.info  # what to do next
+    at.selectbox(key="model").set_value("bundled")
+    until(at.run())
+    assert not at.error
+
+
+def test_data_that_is_not_there_is_explained_and_can_be_changed_back(tmp_path):
+    missing = str(tmp_path / "absent.tsv")
+    at = until(start("dimensions", data=missing), lambda at: at.error)
+    assert missing in at.error[0].value
+    at.selectbox(key="data").set_value("demo")
+    until(at.run())
+    assert not at.error
+
+
+def test_malformed_rows_are_listed_and_left_out_only_on_request(tmp_path):
+    path = tmp_path / "broken.tsv"
+    write_pairs(path, [0, 1, "not a number", 3, 4])
+    at = until(start(data=str(path)), lambda at: at.error and at.dataframe and len(at.checkbox) > 0)
+    assert "1 row" in at.error[0].value
+    listed = at.dataframe[0].value
+    assert list(listed["line"]) == [4]
+    assert "not a number" in listed["reason"][0]
+    assert LIVE not in metrics(at)
+    at.checkbox(key="keep").check()
+    until(at.run())
+    assert not at.error
+    pairs = whitelab.load(path, keep_going=True)
+    space, _ = embed_pairs(whitelab.load_encoder("bundled"), pairs, store=whitelab.Store())
+    assert live(at) == scored(space)
+    assert any("malformed rows left out: 1, rows kept: 4" in caption.value for caption in at.caption)
+
+
+@pytest.mark.parametrize("page", QUESTIONS)
+@pytest.mark.parametrize("golds", [[3, 3, 3, 3], [4.5]], ids=["constant gold", "one pair"])
+def test_data_without_a_score_say_so_on_every_page(page, golds, tmp_path):
+    at = until(start(page, data=write_pairs(tmp_path / "flat.tsv", golds)))
+    assert live(at) == "undefined"
+    assert not at.error
+    assert not any("nan" in value.lower() for value in metrics(at).values())
+    assert not any("nan" in (one.delta or "").lower() for one in at.metric)
+
+
+@pytest.mark.parametrize("page", QUESTIONS)
+def test_fewer_sentences_than_dimensions_show_the_rank_and_no_nan(page, tmp_path):
+    at = until(start(page, data=write_pairs(tmp_path / "small.tsv", np.linspace(0, 5, 12)), layers="3"))
+    assert np.isfinite(float(live(at)))
+    assert not any("nan" in f"{one.value} {one.delta}".lower() for one in at.metric)
+    assert any("(rank 23)" in caption.value for caption in at.caption)

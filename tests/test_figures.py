@@ -1,0 +1,370 @@
+"""The figures as data: what is drawn, in which colours, with which words. Nothing is rendered."""
+
+import json
+import math
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+
+from whitelab import figures
+from whitelab.whitening import WHITENERS
+
+LABELS = {name: one.label for name, one in WHITENERS.items()}
+NAUGHTY = '<img src=x onerror="alert(1)"> a & b'
+LIGHT, DARK = "#FFFFFF", "#11161D"
+
+
+def all_figures() -> dict[str, go.Figure]:
+    """One figure of each kind, all variants in it where it takes several."""
+    rng = np.random.default_rng(0)
+    names = list(WHITENERS)
+    rows = [
+        {
+            "layer": layer,
+            "whitening": name,
+            "alignment": 0.2 + 0.1 * layer,
+            "uniformity": -2.0 - i,
+            "spearman": 50.0 + i,
+        }
+        for i, name in enumerate(names)
+        for layer in range(3)
+    ]
+    curve = [40.0 + k for k in range(8)]
+    return {
+        "score_bars": figures.score_bars(names, [LABELS[n] for n in names], [50.0 + i for i in range(6)], [1.0] * 6),
+        "by_layer": figures.by_layer({n: [0.5, 0.4, 0.3] for n in names}, LABELS, "Mean cosine"),
+        "cosine_histogram": figures.cosine_histogram({n: rng.uniform(-1, 1, 50) for n in names}, LABELS),
+        "spectrum": figures.spectrum({n: [3.0, 2.0, 1.0] for n in names}, LABELS),
+        "projection": figures.projection(rng.normal(size=(4, 2)), list("abcd"), [0.0, 1.0, 2.0, 3.0], "gold", "PCA"),
+        "plane": figures.plane(rows, LABELS, -3.9, 1),
+        "pair_heatmap": figures.pair_heatmap(cells(3), 3, (0, 2), (1, 2)),
+        "k_curves": figures.k_curves(curve, {"a": curve}, "pca", "PCA whitening", 5, 8, 3, 8, 39.0),
+    }
+
+
+def cells(n: int) -> dict[tuple[int, int], float]:
+    return {(i, j): 10.0 * i + j for i in range(n) for j in range(i, n)}
+
+
+def squares(figure: go.Figure) -> go.Scatter:
+    """The transparent squares over a heatmap, which are what a click meets."""
+    return next(trace for trace in figure.data if isinstance(trace, go.Scatter) and trace.customdata is not None)
+
+
+def named(figure: go.Figure, name: str):
+    return next(trace for trace in figure.data if trace.name == name)
+
+
+def luminance(colour: str) -> float:
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, two: str) -> float:
+    """WCAG contrast ratio."""
+    high, low = sorted((luminance(one), luminance(two)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+# What every figure has
+
+
+@pytest.mark.parametrize("kind", all_figures())
+def test_a_figure_says_in_words_what_it_shows_and_reserves_its_height(kind):
+    figure = all_figures()[kind]
+    assert isinstance(figure, go.Figure)
+    assert len(figure.layout.meta["alt"]) > 20
+    assert figure.layout.height >= 300
+    assert "nan" not in figure.layout.meta["alt"].lower()
+
+
+@pytest.mark.parametrize("kind", all_figures())
+def test_background_and_text_colours_are_left_to_the_theme(kind):
+    layout = all_figures()[kind].layout
+    assert layout.paper_bgcolor is None
+    assert layout.plot_bgcolor is None
+    assert layout.font.color is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "x", "y"),
+    [
+        ("score_bars", None, "Spearman x 100"),
+        ("by_layer", "Layer (0 = embedding layer)", "Mean cosine"),
+        ("cosine_histogram", "Cosine of two random sentences", "Share of pairs (%)"),
+        ("spectrum", "Principal direction, largest first", "Share of variance (%)"),
+        ("projection", "PCA 1", "PCA 2"),
+        ("pair_heatmap", "Layer", "Layer"),
+        ("k_curves", "k, kept dimensions", "Spearman x 100"),
+    ],
+)
+def test_axes_carry_their_quantity_and_unit(kind, x, y):
+    layout = all_figures()[kind].layout
+    assert layout.xaxis.title.text == x
+    assert layout.yaxis.title.text == y
+
+
+def test_the_plane_says_which_direction_is_better_on_both_axes():
+    layout = all_figures()["plane"].layout
+    assert "lower" in layout.xaxis.title.text
+    assert "lower" in layout.yaxis.title.text
+
+
+def test_a_variant_has_one_colour_in_every_figure():
+    drawn = all_figures()
+    bars = dict(zip(WHITENERS, drawn["score_bars"].data[0].marker.color, strict=True))
+    assert bars == figures.VARIANT_COLOURS
+    for kind in ("by_layer", "cosine_histogram", "spectrum", "plane"):
+        lines = {name: named(drawn[kind], label).line.color for name, label in LABELS.items()}
+        assert lines == figures.VARIANT_COLOURS, kind
+    assert named(drawn["k_curves"], "PCA whitening").line.color == figures.VARIANT_COLOURS["pca"]
+
+
+def test_every_registered_variant_has_a_colour_and_a_symbol_of_its_own():
+    assert set(figures.VARIANT_COLOURS) == set(figures.VARIANT_SYMBOLS) == set(WHITENERS)
+    assert len(set(figures.VARIANT_COLOURS.values())) == len(set(figures.VARIANT_SYMBOLS.values())) == len(WHITENERS)
+
+
+@pytest.mark.parametrize("background", [LIGHT, DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("name", figures.VARIANT_COLOURS)
+def test_variant_colours_stand_out_from_both_backgrounds(name, background):
+    assert contrast(figures.VARIANT_COLOURS[name], background) >= 3
+
+
+@pytest.mark.parametrize("background", [LIGHT, DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("colour", [figures.MARK, figures.RULE])
+def test_marks_and_rules_stand_out_from_both_backgrounds(colour, background):
+    assert contrast(colour, background) >= 3
+
+
+# Hover text
+
+
+def test_sentences_are_escaped_wrapped_and_cut():
+    shown = figures.wrapped(NAUGHTY)
+    assert "<img" not in shown
+    assert "&lt;img" in shown
+    assert "&amp;" in shown
+    long = figures.wrapped("word " * 400)
+    assert long.count("<br>") == 3
+    assert long.endswith(" ...")
+    assert figures.wrapped("") == ""
+
+
+def test_an_entity_is_not_cut_in_two_by_the_wrap():
+    shown = figures.wrapped("&" * 200, width=10, lines=3)
+    assert shown.replace("&amp;", "").replace("<br>", "").strip(" .") == ""
+
+
+def test_a_projection_shows_the_escaped_sentence_and_its_gold_or_subset():
+    points = np.arange(6.0).reshape(3, 2)
+    texts = [NAUGHTY, "b", "c"]
+    gold = figures.projection(points, texts, [0.0, 2.5, 5.0], "gold", "PCA").data[0]
+    assert "&lt;img" in gold.text[0]
+    assert "<img" not in gold.text[0]
+    assert "gold: 2.50" in gold.text[1]
+    subset = figures.projection(points, texts, ["<b>x", "y", "y"], "subset", "PCA")
+    assert all("<b>x" not in text for trace in subset.data for text in trace.text)
+
+
+def test_the_subsets_of_a_curve_are_escaped_in_its_hover():
+    figure = figures.k_curves([1.0, 2.0], {NAUGHTY: [1.0, 2.0]}, "pca", "PCA", 1, 2, 1, 2)
+    assert "<img" not in figure.data[0].hovertemplate
+
+
+# Bars
+
+
+def test_bars_stand_for_the_scores_and_whiskers_for_the_intervals():
+    figure = figures.score_bars(["none", "pca"], ["raw", "PCA whitening"], [50.126, 61.0], [2.0, 1.5])
+    bar = figure.data[0]
+    assert list(bar.y) == [50.126, 61.0]
+    assert list(bar.text) == ["50.13", "61.00"]
+    assert list(bar.error_y.array) == [2.0, 1.5]
+    assert "raw 50.13" in figure.layout.meta["alt"]
+
+
+def test_bars_grow_from_zero():
+    axis = figures.score_bars(["none"], ["raw"], [80.0], [1.0]).layout.yaxis
+    assert axis.range is None or axis.range[0] <= 0
+
+
+# Lines
+
+
+def test_a_layer_curve_runs_from_layer_zero():
+    figure = figures.by_layer({"none": [0.9, 0.8, 0.7]}, LABELS, "Mean cosine")
+    assert list(figure.data[0].x) == [0, 1, 2]
+    assert list(figure.data[0].y) == [0.9, 0.8, 0.7]
+    assert "0.9 at layer 0 to 0.7 at layer 2" in figure.layout.meta["alt"]
+
+
+def test_a_linear_layer_axis_includes_zero():
+    assert figures.by_layer({"none": [0.9, 0.8]}, LABELS, "x").layout.yaxis.rangemode == "tozero"
+
+
+def test_layer_curves_take_nan_none_and_nothing():
+    broken = figures.by_layer({"none": [math.nan, 0.8], "pca": []}, LABELS, "x")
+    assert len(broken.data) == 2
+    assert len(figures.by_layer({}, LABELS, "x").data) == 0
+
+
+def test_a_histogram_holds_every_cosine_once():
+    values = np.array([-1.0, -0.999, 0.0, 0.5, 1.0])
+    trace = figures.cosine_histogram({"none": values}, LABELS).data[0]
+    assert sum(trace.y) == pytest.approx(100)
+    assert len(trace.x) == 100
+    assert trace.y[0] == pytest.approx(40)
+    assert trace.y[-1] == pytest.approx(20)
+
+
+def test_an_empty_sample_gives_a_flat_histogram():
+    trace = figures.cosine_histogram({"none": np.array([])}, LABELS).data[0]
+    assert set(trace.y) == {0}
+
+
+def test_spectra_are_shares_of_the_variance_in_order():
+    trace = figures.spectrum({"none": [3.0, 1.0, 0.0]}, LABELS).data[0]
+    assert list(trace.x) == [1, 2]  # a zero has no place on a log axis
+    assert list(trace.y) == pytest.approx([75, 25])
+
+
+@pytest.mark.parametrize("eigenvalues", [[], [0.0, 0.0]], ids=["none", "zeros"])
+def test_a_spectrum_without_variance_is_empty(eigenvalues):
+    assert len(figures.spectrum({"none": eigenvalues}, LABELS).data[0].x) == 0
+
+
+# Projection
+
+
+@pytest.mark.parametrize(("dims", "kind"), [(2, "scattergl"), (3, "scatter3d")])
+def test_a_projection_draws_every_sentence_once(dims, kind):
+    points = np.arange(5.0 * dims).reshape(5, dims)
+    by_gold = figures.projection(points, list("abcde"), [0.0, 1.0, 2.0, 3.0, 4.0], "gold", "PCA")
+    by_subset = figures.projection(points, list("abcde"), ["s", "t", "s", "t", "t"], "subset", "PCA")
+    assert [trace.type for trace in by_gold.data] == [kind]
+    assert by_gold.data[0].showlegend is False
+    assert {trace.name: len(trace.x) for trace in by_subset.data} == {"s": 2, "t": 3}
+    assert all(trace.showlegend for trace in by_subset.data)
+
+
+def test_one_sentence_and_no_sentence_can_be_projected():
+    assert len(figures.projection(np.zeros((1, 2)), ["a"], [3.0], "gold", "PCA").data[0].x) == 1
+    empty = figures.projection(np.zeros((0, 2)), [], [], "gold", "PCA")
+    assert sum(len(trace.x) for trace in empty.data) == 0
+
+
+# Plane
+
+
+def test_the_plane_has_one_path_a_variant_and_one_colour_scale():
+    figure = all_figures()["plane"]
+    assert {trace.name for trace in figure.data} == set(LABELS.values())
+    assert sum(bool(trace.marker.showscale) for trace in figure.data) == 1
+    assert {trace.marker.cmin for trace in figure.data} == {50.0}
+    assert {trace.marker.cmax for trace in figure.data} == {55.0}
+    assert list(figure.data[0].text) == ["0", "1", "2"]
+
+
+def test_the_plane_draws_the_isotropic_floor():
+    assert [shape.x0 for shape in all_figures()["plane"].layout.shapes] == [-3.9]
+
+
+def test_the_plane_outlines_the_chosen_layer():
+    assert list(all_figures()["plane"].data[0].marker.line.color).count(figures.MARK) == 1
+
+
+def test_the_plane_leaves_out_what_is_not_defined():
+    rows = [
+        {"layer": 0, "whitening": "none", "alignment": math.nan, "uniformity": -1.0, "spearman": 1.0},
+        {"layer": 1, "whitening": "none", "alignment": 0.5, "uniformity": -2.0, "spearman": math.nan},
+    ]
+    figure = figures.plane(rows, LABELS, -3.9)
+    assert list(figure.data[0].y) == [0.5]
+    assert len(figures.plane([], LABELS, -3.9).data) == 0
+
+
+# Heatmap
+
+
+def test_a_heatmap_is_symmetric_and_stars_the_best_pair_on_both_sides():
+    figure = figures.pair_heatmap(cells(4), 4, (1, 3))
+    heat, stars = figure.data[0], figure.data[-1]
+    grid = np.array(heat.z, dtype=float)
+    assert np.array_equal(grid, grid.T)
+    assert grid[1, 3] == 13
+    assert {(round(y), x) for x, y in zip(stars.x, stars.y, strict=True)} == {(1, 3), (3, 1)}
+    assert {tuple(pair) for pair in stars.customdata} == {(1, 3), (3, 1)}
+    assert len(figures.pair_heatmap(cells(4), 4, None).data) == len(figure.data) - 1
+
+
+def test_a_click_meets_a_square_that_carries_the_layers_of_the_cell_below_it():
+    figure = figures.pair_heatmap(cells(3), 3, None)
+    marks = squares(figure)
+    assert [tuple(pair) for pair in marks.customdata] == [(i, j) for i in range(3) for j in range(3)]
+    grid = figure.data[0].z
+    for x, y, pair, text in zip(marks.x, marks.y, marks.customdata, marks.text, strict=True):
+        assert (y, x) == tuple(pair)
+        assert text == f"{grid[y][x]:.2f}"
+    assert marks.marker.color == "rgba(0,0,0,0)"
+    assert figure.layout.clickmode == "event+select"
+
+
+@pytest.mark.parametrize(
+    ("selected", "outlined"),
+    [((), set()), ((2,), {(2, 2)}), ((0, 2), {(0, 2), (2, 0)}), ((0, 1, 2), set())],
+)
+def test_the_workspace_layers_are_outlined_where_they_are_a_cell(selected, outlined):
+    shapes = figures.pair_heatmap(cells(3), 3, None, selected).layout.shapes
+    assert {(shape.y0 + 0.5, shape.x0 + 0.5) for shape in shapes} == outlined
+
+
+def test_an_undefined_cell_is_blank_and_says_so():
+    undefined = dict.fromkeys(cells(2), None)
+    figure = figures.pair_heatmap(undefined, 2, None)
+    assert [list(row) for row in figure.data[0].text] == [["", ""], ["", ""]]
+    assert set(squares(figure).text) == {"undefined"}
+    assert "no score defined" in figure.layout.meta["alt"]
+
+
+def test_two_heatmaps_can_share_a_scale():
+    heat = figures.pair_heatmap(cells(2), 2, None, (), (0.0, 90.0)).data[0]
+    assert (heat.zmin, heat.zmax) == (0.0, 90.0)
+
+
+# Curve over k
+
+
+def test_the_k_curve_marks_best_knee_and_chosen_k():
+    curve = [10.0, 30.0, 29.8, 20.0]
+    figure = figures.k_curves(curve, {}, "zca", "ZCA whitening", 4, 2, 2, 4)
+    marks = {trace.name: (trace.x[0], trace.y[0]) for trace in figure.data if trace.mode == "markers"}
+    assert marks == {"knee: k = 2": (2, 30.0), "best: k = 2": (2, 30.0), "chosen: k = 4": (4, 20.0)}
+    assert list(named(figure, "ZCA whitening").x) == [1, 2, 3, 4]
+
+
+def test_the_raw_score_and_the_rank_are_ruled_in():
+    shapes = figures.k_curves([1.0] * 6, {}, "pca", "PCA", 1, 1, 1, 4, 0.5).layout.shapes
+    assert {(shape.x0, shape.y0) for shape in shapes} >= {(0, 0.5), (4, 0)}
+    assert len(figures.k_curves([1.0] * 6, {}, "pca", "PCA", 1, 1, 1, 6).layout.shapes) == 0
+
+
+def test_an_undefined_curve_is_drawn_without_marks():
+    figure = figures.k_curves([None, None], {"a": [None, None]}, "pca", "PCA", 1, None, None, 2)
+    assert all(trace.mode == "lines" for trace in figure.data)
+    assert "no score defined" in figure.layout.meta["alt"]
+
+
+def test_figures_become_json_without_nan():
+    for kind, figure in all_figures().items():
+        document = json.loads(figure.to_json())
+        assert document["data"], kind
+        assert "NaN" not in figure.to_json(), kind
+
+
+def test_layer_colours_run_along_one_scale():
+    colours = [figures.layer_colour(layer, 7) for layer in range(7)]
+    assert len(set(colours)) == 7
+    assert figures.layer_colour(0, 1) == colours[0]
