@@ -21,10 +21,16 @@ ROOT = Path(__file__).resolve().parents[2]
 ARTEFACTS = ROOT / "artefacts"
 PATIENCE = 180  # seconds for anything that computes; other work may share the machine
 # Without a GPU Chromium draws WebGL in software, which it wants to be asked for.
-FLAGS = (
-    "--no-sandbox --disable-dev-shm-usage --enable-unsafe-swiftshader --disable-quic --no-first-run "
-    "--disable-background-networking --disable-component-update --disable-sync"
-).split()
+FLAGS = [
+    "--no-sandbox",
+    "--disable-dev-shm-usage",
+    "--enable-unsafe-swiftshader",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
 SIDEBAR = "[data-testid=stSidebar]"
 LIVE = "Spearman x 100, live"

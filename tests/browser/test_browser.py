@@ -8,7 +8,7 @@ import pytest
 import whitelab
 from whitelab import profiles
 
-from .driving import ARTEFACTS, CHART, K, SIDEBAR, cell, coloured, drawn, traces, whole_page
+from .driving import ARTEFACTS, CHART, SIDEBAR, K, cell, coloured, drawn, traces, whole_page
 
 pytestmark = pytest.mark.browser
 
