@@ -219,6 +219,13 @@ def cell(chart: Locator, i: int, j: int) -> tuple[float, float]:
     return x, y
 
 
+def widest(visit: Visit) -> int:
+    """Width of what the page wants to show; more than the window's means it scrolls sideways."""
+    return visit.page.evaluate(
+        "Math.max(document.documentElement.scrollWidth, document.querySelector('[data-testid=stMain]').scrollWidth)"
+    )
+
+
 def whole_page(visit: Visit, path: Path, width: int) -> None:
     """A picture of the page from its title to its last line."""
     page = visit.page

@@ -341,7 +341,18 @@ def test_data_without_a_score_say_so_on_every_page(page, golds, tmp_path):
 
 @pytest.mark.parametrize("page", QUESTIONS)
 def test_fewer_sentences_than_dimensions_show_the_rank_and_no_nan(page, tmp_path):
-    at = until(start(page, data=write_pairs(tmp_path / "small.tsv", np.linspace(0, 5, 12)), layers="3"))
-    assert np.isfinite(float(live(at)))
+    path = write_pairs(tmp_path / "small.tsv", np.linspace(0, 5, 12))
+    at = until(start(page, data=path, layers="3", k="5"))
+    space, _ = embed_pairs(whitelab.load_encoder("bundled"), whitelab.load(path), store=whitelab.Store())
+    assert live(at) == scored(space, layers=(3,), k=5)
     assert not any("nan" in f"{one.value} {one.delta}".lower() for one in at.metric)
+    at.slider(key="k").set_value(384)
+    until(at.run())
     assert any("(rank 23)" in caption.value for caption in at.caption)
+
+
+def test_whitening_as_many_directions_as_the_sentences_span_has_no_score(tmp_path):
+    # Every two of n distinct sentences then have the cosine -1 / (n - 1): there is nothing to rank.
+    at = until(start(data=write_pairs(tmp_path / "small.tsv", np.linspace(0, 5, 12)), layers="3"))
+    assert live(at) == "undefined"
+    assert any("all cosines are" in warning.value for warning in at.warning)
