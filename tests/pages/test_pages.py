@@ -351,8 +351,10 @@ def test_fewer_sentences_than_dimensions_show_the_rank_and_no_nan(page, tmp_path
     assert any("(rank 23)" in caption.value for caption in at.caption)
 
 
-def test_whitening_as_many_directions_as_the_sentences_span_has_no_score(tmp_path):
-    # Every two of n distinct sentences then have the cosine -1 / (n - 1): there is nothing to rank.
-    at = until(start(data=write_pairs(tmp_path / "small.tsv", np.linspace(0, 5, 12)), layers="3"))
-    assert live(at) == "undefined"
-    assert any("all cosines are" in warning.value for warning in at.warning)
+def test_whitening_as_many_directions_as_the_sentences_span_is_said_to_mean_nothing(tmp_path):
+    # Every two of n distinct sentences then have the cosine -1 / (n - 1): what is left to rank is rounding noise.
+    path = write_pairs(tmp_path / "small.tsv", np.linspace(0, 5, 12))
+    at = until(start(data=path, layers="3"))
+    assert any("span only 23 of 384 dimensions" in warning.value for warning in at.warning)
+    fewer = until(start(data=path, layers="3", k="5"))
+    assert not any("span only" in warning.value for warning in fewer.warning)
