@@ -213,8 +213,9 @@ def _knobs(model: str, files: ModelFiles, data: str, task: TaskInfo, split: str,
 
 def say_malformed(error: MalformedRows, data: str) -> None:
     """List what is wrong with the rows and offer to leave them out."""
+    n = len(error.problems)
     st.error(
-        f"{len(error.problems)} rows cannot be read. Mend the file, or leave these rows out in the bar at the left."
+        f"{n} row{'s' if n != 1 else ''} cannot be read. Mend the file, or leave these rows out in the bar at the left."
     )
     st.dataframe([{"file": p.file, "line": p.line, "reason": p.reason} for p in error.problems], hide_index=True)
     if st.session_state.get("malformed") != data:
