@@ -6,6 +6,13 @@ import torch
 
 from whitelab.embeddings import LayerEmbeddings
 
+# Variants whose default parameters need more than one dimension, with parameters that do not.
+AT_ONE_DIMENSION = {
+    "group": "group:groups=1",
+    "shuffled_group": "shuffled_group:groups=1",
+    "all_but_the_top": "all_but_the_top:directions=0",
+}
+
 # Matrices here are tiny: a second thread costs more than it saves.
 torch.set_num_threads(1)
 

@@ -1,9 +1,11 @@
 """Slow and plain oracles in float64, written from the papers' equations. Nothing here imports whitelab."""
 
 import numpy as np
+import torch
 from scipy.integrate import quad
 from scipy.spatial.distance import pdist
 from scipy.stats import spearmanr
+from sklearn.covariance import OAS, LedoitWolf
 
 CUT_OFF = 1e-10
 
@@ -33,20 +35,100 @@ def whiten(fit_rows, x, variant, k=None):
     pca: Lambda^(-1/2) U^T, its first k rows (Su et al. 2021, Algorithm 1). zca: U Lambda^(-1/2) U^T.
     cholesky: any map with the same W^T W has the same cosines, so at reduced rank the PCA map stands in.
     """
-    x = np.asarray(x, dtype=np.float64)
-    if variant == "none":
+    x, fit_rows = np.asarray(x, dtype=np.float64), np.asarray(fit_rows, dtype=np.float64)
+    name, _, rest = variant.partition(":")
+    given = dict(part.split("=") for part in rest.split(",") if part)
+    if name == "none":
         return x
+    if name == "common_component":
+        return without_common_component(fit_rows, x)
     mean, variance, axes = directions(fit_rows)
     centred = x - mean
-    if variant == "center":
+    if name == "center":
         return centred if k is None else centred @ axes[:k].T
-    if variant == "standardize":
-        return centred / np.asarray(fit_rows, dtype=np.float64).std(axis=0, ddof=1)
-    if variant == "cholesky" and k is None and len(axes) == x.shape[1]:
-        factor = np.linalg.cholesky(np.cov(np.asarray(fit_rows, dtype=np.float64).T))
+    if name == "standardize":
+        return centred / fit_rows.std(axis=0, ddof=1)
+    if name == "all_but_the_top":
+        top = axes[: int(given.get("directions", 3))]
+        return centred - centred @ top.T @ top
+    if name in ("group", "shuffled_group"):
+        order = np.arange(x.shape[1])
+        if name == "shuffled_group":
+            order = shuffle(x.shape[1], int(given.get("seed", 0)))
+        return group_whiten(fit_rows, x, np.array_split(order, int(given.get("groups", 8))))
+    if name in ("pca_cor", "zca_cor"):
+        return correlation_whiten(fit_rows, x, name, k)
+    if name in ("soft", "shrunk", "iternorm"):
+        return centred @ partial(fit_rows, name, given, k)
+    if name == "cholesky" and k is None and len(axes) == x.shape[1]:
+        factor = np.linalg.cholesky(np.cov(fit_rows.T))
         return np.linalg.solve(factor, centred.T).T
     z = centred @ axes[:k].T / np.sqrt(variance[:k])
-    return z @ axes[:k] if variant == "zca" else z
+    return z @ axes[:k] if name == "zca" else z
+
+
+def correlation_whiten(fit_rows, x, name, k):
+    """Kessy et al. 2018: standardise, then whiten by the correlation. Inside the span of the kept directions."""
+    mean, _, axes = directions(fit_rows)
+    inside, fitted = (rows @ axes.T @ axes for rows in (x - mean, fit_rows - mean))
+    deviation = fitted.std(axis=0, ddof=1)
+    alive = deviation**2 >= CUT_OFF * (deviation**2).max()
+    scale = np.where(alive, 1 / np.where(alive, deviation, 1), 0)
+    _, s, vt = np.linalg.svd(fitted * scale, full_matrices=False)
+    k = min(k or len(axes), len(axes))
+    z = (inside * scale) @ vt[:k].T / (s[:k] / np.sqrt(len(fitted) - 1))
+    return z @ vt[:k] if name == "zca_cor" else z
+
+
+def partial(fit_rows, name, given, k):
+    """The symmetric matrices that whiten part of the way, from their definitions."""
+    n, d = fit_rows.shape
+    covariance = np.atleast_2d(np.cov(fit_rows.T))
+    trace = np.trace(covariance)
+    values, vectors = np.linalg.eigh(covariance)
+    if name == "iternorm":
+        # Huang et al. 2019, Algorithm 1, with matrices.
+        p = np.eye(d)
+        for _ in range(int(given.get("steps", 5))):
+            p = (3 * p - p @ p @ p @ covariance / trace) / 2
+        matrix = p / np.sqrt(trace)
+    elif name == "shrunk":
+        method = given.get("method", "ledoit-wolf")
+        if method == "epsilon":
+            eps = float(given.get("eps", 0.01))
+            shrunk = (1 - eps) * covariance + eps * np.eye(d)
+        else:
+            estimate = {"ledoit-wolf": LedoitWolf, "oas": OAS}[method]()
+            shrunk = estimate.fit(fit_rows).covariance_ * n / (n - 1)
+        shrunk_values, shrunk_vectors = np.linalg.eigh(shrunk)
+        matrix = (shrunk_vectors / np.sqrt(shrunk_values)) @ shrunk_vectors.T
+    else:
+        gamma, alpha = float(given.get("gamma", 0.5)), float(given.get("alpha", 0))
+        kept = (values >= CUT_OFF * values.max()) | (alpha > 0) | (gamma == 0)
+        powers = np.zeros(d)
+        powers[kept] = (values[kept] + alpha * trace / d) ** (-gamma / 2) if gamma else 1.0
+        matrix = (vectors * powers) @ vectors.T
+    top = vectors[:, ::-1][:, :k]
+    return matrix if k is None else matrix @ top @ top.T
+
+
+def shuffle(d, seed):
+    """The permutation a seed stands for."""
+    return torch.randperm(d, generator=torch.Generator().manual_seed(seed)).numpy()
+
+
+def group_whiten(fit_rows, x, groups):
+    """WhitenedCSE, Eq. 4: every group of columns whitened by itself, columns left in their places."""
+    z = np.zeros_like(x)
+    for columns in groups:
+        z[:, columns] = whiten(fit_rows[:, columns], x[:, columns], "zca")
+    return z
+
+
+def without_common_component(fit_rows, x):
+    """Arora et al. 2017, Algorithm 1: the first singular direction of the rows as they are."""
+    first = np.linalg.svd(fit_rows, full_matrices=False)[2][:1]
+    return x - x @ first.T @ first
 
 
 def pair_cosines(a, b):

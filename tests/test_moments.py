@@ -1,5 +1,8 @@
 """Laws of the moments: they are those of NumPy, however the rows were split, weighted or shifted."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 import torch
@@ -117,3 +120,89 @@ def test_arguments_are_left_alone():
     assert torch.equal(weights, before[1])
     assert torch.equal(part.mean, mean)
     assert torch.equal(part.scatter, scatter)
+
+
+# One vector at a time, a moving estimate, higher moments
+
+
+def test_one_vector_at_a_time_equals_the_batch():
+    x = torch.from_numpy(np.random.default_rng(0).standard_normal((40, 5)) * [1, 10, 0.1, 3, 1] + 100)
+    streamed = Moments.of(x[:1])
+    for row in x[1:]:
+        streamed = streamed.with_row(row)
+    whole = Moments.of(x)
+    assert streamed.count == 40
+    assert_close(streamed.mean, whole.mean)
+    assert_close(streamed.covariance, whole.covariance)
+    with pytest.raises(ValueError, match="x must have d=5 values, got 3"):
+        whole.with_row(torch.zeros(3))
+
+
+def test_the_papers_recursion_is_exact_with_the_old_and_the_new_mean_and_not_with_one_of_them():
+    """Su et al. 2021, Eq. 10-11, written out; the covariance there is divided by n."""
+    x = np.random.default_rng(1).standard_normal((30, 4)) + 5
+
+    def recursion(pair):
+        mean, sigma = x[0], np.zeros((4, 4))
+        for n, row in enumerate(x[1:], start=1):
+            new = n / (n + 1) * mean + row / (n + 1)
+            left, right = pair(row - mean, row - new)
+            sigma = n / (n + 1) * sigma + np.outer(left, right) / (n + 1)
+            mean = new
+        return sigma
+
+    expected = np.cov(x.T, bias=True)
+    np.testing.assert_allclose(recursion(lambda old, new: (old, new)), expected)
+    assert np.abs(recursion(lambda old, new: (new, new)) - expected).max() > 1e-3
+    moments = Moments.of(torch.from_numpy(x[:1]))
+    for row in x[1:]:
+        moments = moments.with_row(torch.from_numpy(row))
+    np.testing.assert_allclose(moments.scatter / 30, expected)
+
+
+def test_momentum_is_the_papers_moving_estimate():
+    """WhitenedCSE, Eq. 13."""
+    rng = np.random.default_rng(2)
+    batches = [rng.standard_normal((20, 3)) + i for i in range(4)]
+    found = Moments.of(torch.from_numpy(batches[0]))
+    mean, sigma = batches[0].mean(0), np.cov(batches[0].T)
+    for batch in batches[1:]:
+        found = found.momentum(Moments.of(torch.from_numpy(batch)), 0.9)
+        mean = 0.9 * mean + 0.1 * batch.mean(0)
+        sigma = 0.9 * sigma + 0.1 * np.cov(batch.T)
+    np.testing.assert_allclose(found.mean, mean)
+    np.testing.assert_allclose(found.covariance, sigma)
+    whole = Moments.of(torch.from_numpy(np.concatenate(batches)))
+    assert (found.mean - whole.mean).abs().max() > 0.1
+    with pytest.raises(ValueError, match="beta=1.5 must lie between 0 and 1"):
+        found.momentum(found, 1.5)
+
+
+def test_higher_moments_merge_and_are_those_of_the_rows():
+    x = np.random.default_rng(3).standard_normal((50, 6)) ** 3 + 10
+    weights = np.arange(50) % 3
+    parts = [Moments.of(torch.from_numpy(x[i : i + 13]), weights[i : i + 13]) for i in range(0, 50, 13)]
+    merged = Moments.merged(parts)
+    rows = np.repeat(x, weights, axis=0)
+    y = rows - rows.mean(0)
+    square = (y**2).sum(1)
+    np.testing.assert_allclose(merged.cubic, (square[:, None] * y).sum(0), rtol=1e-7)
+    assert merged.quartic == pytest.approx((square**2).sum())
+    bare = Moments(merged.count, merged.mean, merged.scatter)
+    assert merged.merge(bare).quartic is None
+
+
+def test_a_stream_of_batches_is_fitted_without_holding_the_rows():
+    """A generator is enough: no batch outlives its turn."""
+    alive = []
+
+    def batches():
+        for seed in range(6):
+            batch = torch.randn(100, 5, generator=torch.Generator().manual_seed(seed))
+            alive.append(weakref.ref(batch))
+            yield Moments.of(batch)
+
+    found = Moments.merged(batches())
+    gc.collect()
+    assert found.count == 600
+    assert all(one() is None for one in alive)

@@ -7,9 +7,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from whitelab import correlation, geometry, linalg, whitening
-from whitelab.checks import check_choice
-from whitelab.embeddings import LayerEmbeddings
+from whitelab import correlation, geometry, whitening
+from whitelab.embeddings import LayerEmbeddings, LayerRows
+from whitelab.moments import Moments
+from whitelab.scopes import folds
 
 # Values of k ranked together; bounds the memory of the sort at this many columns of p pairs.
 _COLUMNS_PER_CHUNK = 128
@@ -62,19 +63,24 @@ def k_curve(
     variant: str = "pca",
     how: str = "all",
     by_subset: bool = True,
+    fit: str = "task",
+    corpus: LayerRows | None = None,
 ) -> KCurve:
-    """Score `variant` for every k. Whitening variants share one curve; `center` is plain PCA.
+    """Score `variant` for every k. Forms of one eigenbasis share one curve; `center` is plain PCA.
 
     In the eigenbasis the dot products of every k are running sums, so all curves cost one projection and
     one batched ranking. Equal to `evaluate.score` at each k. Raises ValueError where k has no meaning.
     """
-    takers = [name for name, one in whitening.WHITENERS.items() if one.takes_k]
-    check_choice(variant, "whitening", takers)
-    moments = space.moments(layers)
-    kept = linalg.eigen(moments.covariance)
-    scale = kept.values.rsqrt() if whitening.WHITENERS[variant].whitens else torch.ones_like(kept.values)
-    z = (space.combine(layers) - moments.mean) @ (kept.vectors * scale)
-    cosines = _cumulative_cosines(z[space.first], z[space.second])
+    variant = str(whitening.parse(variant, space.dim))
+    x, found = space.combine(layers), folds(space, fit, corpus)
+    bases = [whitening.directions(variant, fold.rows.moments(layers)) for fold in found]
+    rank = max(basis.rank for basis in bases)
+    cosines = torch.zeros(rank, space.n_pairs, dtype=torch.float64)
+    for fold, basis in zip(found, bases, strict=True):
+        z = (x - fold.rows.moments(layers).mean) @ basis.matrix
+        part = _cumulative_cosines(z[space.first[fold.pairs]], z[space.second[fold.pairs]])
+        cosines[: basis.rank, fold.pairs] = part
+        cosines[basis.rank :, fold.pairs] = part[-1:]
     curve = _by_chunk(cosines, lambda x: correlation.aggregate(x, space.gold, space.subset, space.n_subsets, how))
     subsets = {}
     if by_subset and space.n_subsets > 1:
@@ -82,13 +88,11 @@ def k_curve(
             rows = (space.subset == number).nonzero()[:, 0]
             gold = space.gold[rows]
             subsets[name] = _by_chunk(cosines[:, rows], lambda x, gold=gold: correlation.spearman(x, gold))
-    total = moments.covariance.diagonal().sum()
-    explained = (kept.values.cumsum(0) / total).tolist() if kept.rank else []
     return KCurve(
         spearman=_to_d(curve, space.dim),
         subsets={name: _to_d(values, space.dim) for name, values in subsets.items()},
-        explained=tuple(explained + [1.0] * (space.dim - kept.rank)),
-        rank=kept.rank,
+        explained=_explained(found[0].rows.moments(layers), bases[0]),
+        rank=min(basis.rank for basis in bases),
         dim=space.dim,
         layers=tuple(layers),
         whitening=variant,
@@ -100,6 +104,13 @@ def _cumulative_cosines(a: Float[Tensor, "p r"], b: Float[Tensor, "p r"]) -> Flo
     """Cosine of every pair in the first 1, 2, ..., r coordinates."""
     dot, square_a, square_b = ((x * y).T.contiguous().cumsum(0) for x, y in ((a, b), (a, a), (b, b)))
     return geometry.cosines_from(dot, square_a, square_b)
+
+
+def _explained(moments: Moments, basis: whitening.Directions) -> tuple[float, ...]:
+    """Share of the variance along the first 1, 2, ..., d axes."""
+    along = ((moments.covariance @ basis.axes) * basis.axes).sum(0)
+    shares = (along.cumsum(0) / moments.covariance.diagonal().sum()).tolist() if basis.rank else []
+    return tuple(shares + [1.0] * (moments.dim - basis.rank))
 
 
 def _by_chunk(cosines: Float[Tensor, "r p"], score) -> list[float]:

@@ -1,4 +1,4 @@
-"""LayerEmbeddings: one pooled vector for each layer and each unique sentence of a task."""
+"""One pooled vector for each layer and each unique sentence: of any text, and of a task with its pairs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,9 +12,74 @@ from whitelab.checks import check_layers
 from whitelab.linalg import exact
 from whitelab.moments import Moments
 
+# Moments kept with the embeddings they are of, so that turning k does not sum them again. Each holds d^2
+# numbers twice over, with its eigenvectors.
+_MOMENTS_KEPT = 8
+
+
+class _Layers:
+    """What sentences in every layer can do: `values [l, n, d]` and `counts [n]` come from the subclass."""
+
+    @property
+    def n_layers(self) -> int:
+        """Layers held, the embedding layer among them: numbers 0..n_layers - 1."""
+        return self.values.shape[0]
+
+    @property
+    def n_sentences(self) -> int:
+        """n, unique sentences."""
+        return self.values.shape[1]
+
+    @property
+    def dim(self) -> int:
+        """d."""
+        return self.values.shape[2]
+
+    def combine(self, layers: Sequence[int]) -> Float[Tensor, "n d"]:
+        """The mean of the given layers, float64 (WhiteningBERT, section 3.2). Pooling commutes with it."""
+        layers = check_layers(layers, self.n_layers)
+        total = exact(self.values[layers[0]])
+        for layer in layers[1:]:
+            total = total + exact(self.values[layer])
+        return total / len(layers)
+
+    def moments(self, layers: Sequence[int]) -> Moments:
+        """Moments over every sentence occurrence, duplicates kept (protocols A6); the last few are kept."""
+        layers = check_layers(layers, self.n_layers)
+        found = self._moments.pop(layers, None)
+        if found is None:
+            used = self.counts > 0
+            x = self.combine(layers)
+            found = Moments.of(x, self.counts) if used.all() else Moments.of(x[used], self.counts[used])
+        self._moments[layers] = found
+        while len(self._moments) > _MOMENTS_KEPT:
+            self._moments.pop(next(iter(self._moments)), None)
+        return found
+
+    @cached_property
+    def _moments(self) -> dict[tuple[int, ...], Moments]:
+        return {}
+
+    @cached_property
+    def parted(self) -> tuple["LayerRows", "LayerRows"]:
+        """The unique sentences in two random halves with their counts, for measures on held-out rows."""
+        half = torch.zeros(self.n_sentences, dtype=torch.bool)
+        order = torch.randperm(self.n_sentences, generator=torch.Generator().manual_seed(0))
+        half[order[: self.n_sentences // 2]] = True
+        half = half.to(self.counts.device)
+        return tuple(LayerRows(self.values, self.counts * side) for side in (half, ~half))
+
 
 @dataclass(frozen=True, eq=False)
-class LayerEmbeddings:
+class LayerRows(_Layers):
+    """Embeddings of any sentences: `values [l, n, d]` of the unique ones and how often each counts, `[n]`."""
+
+    values: Float[Tensor, "l n d"]
+    counts: Float[Tensor, "n"]
+
+
+@dataclass(frozen=True, eq=False)
+class LayerEmbeddings(_Layers):
     """Embeddings of one task, with the map from its pairs to rows.
 
     `values [l, n, d]`: layer 0 is the embedding layer, 1..L the transformer blocks; rows are the unique
@@ -30,24 +95,9 @@ class LayerEmbeddings:
     subset_names: tuple[str, ...]
 
     @property
-    def n_layers(self) -> int:
-        """Layers held, the embedding layer among them: numbers 0..n_layers - 1."""
-        return self.values.shape[0]
-
-    @property
-    def n_sentences(self) -> int:
-        """n, unique sentences."""
-        return self.values.shape[1]
-
-    @property
     def n_pairs(self) -> int:
         """p."""
         return self.first.shape[0]
-
-    @property
-    def dim(self) -> int:
-        """d."""
-        return self.values.shape[2]
 
     @property
     def n_subsets(self) -> int:
@@ -59,18 +109,6 @@ class LayerEmbeddings:
         """Occurrences of each sentence over both columns, the weights of a fit on the task's sentences."""
         rows = torch.cat([self.first, self.second])
         return torch.bincount(rows, minlength=self.n_sentences).to(torch.float64)
-
-    def combine(self, layers: Sequence[int]) -> Float[Tensor, "n d"]:
-        """The mean of the given layers, float64 (WhiteningBERT, section 3.2). Pooling commutes with it."""
-        layers = check_layers(layers, self.n_layers)
-        total = exact(self.values[layers[0]])
-        for layer in layers[1:]:
-            total = total + exact(self.values[layer])
-        return total / len(layers)
-
-    def moments(self, layers: Sequence[int]) -> Moments:
-        """Moments over every sentence occurrence of both columns, duplicates kept (protocols A6)."""
-        return Moments.of(self.combine(layers), self.counts)
 
     def with_only(self, subset: int) -> "LayerEmbeddings":
         """The same embeddings with the pairs of one subset."""

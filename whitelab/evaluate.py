@@ -1,6 +1,7 @@
 """From a task's embeddings and a protocol to a score that says how it was made."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 
@@ -9,10 +10,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from whitelab import correlation, geometry, whitening
+from whitelab import correlation, scopes, whitening
 from whitelab.checks import check_choice, check_layers
 from whitelab.datasets import SentencePairs
-from whitelab.embeddings import LayerEmbeddings
+from whitelab.embeddings import LayerEmbeddings, LayerRows
 from whitelab.encoders import EmbedReport, Encoder, Progress, embed
 from whitelab.pooling import check_pooling
 from whitelab.store import Store
@@ -22,9 +23,10 @@ from whitelab.store import Store
 class Protocol:
     """Everything that decides a score. Two scores are comparable when their protocols are equal.
 
-    `layers` are averaged; `fit` names the sentences the variant is fitted on (`task`: every sentence
-    occurrence of both columns of the whole task, WhiteningBERT's choice); `k` keeps the top-k
-    eigen-directions; `text` is the normalisation applied before tokenising.
+    `layers` are averaged; `whitening` is a spec with every parameter written out; `fit` names the sentences
+    it is fitted on (`scopes.SCOPES`, or other text; `task` is every sentence occurrence of both columns of the
+    whole task, WhiteningBERT's choice); `k` keeps the top-k eigen-directions; `text` is the normalisation
+    applied before tokenising.
     """
 
     model: str
@@ -44,9 +46,10 @@ class Protocol:
 
     def __post_init__(self) -> None:
         check_pooling(self.pooling)
-        check_choice(self.whitening, "whitening", whitening.WHITENERS)
+        object.__setattr__(self, "whitening", whitening.canonical(self.whitening))
         check_choice(self.aggregate, "aggregate", correlation.AGGREGATES)
-        check_choice(self.fit, "fit", ("task",))
+        if not self.fit:
+            raise ValueError(f"fit='' must be one of {', '.join(scopes.SCOPES)} or name other text")
 
     def with_(self, **changes) -> "Protocol":
         """The same protocol but for `changes`."""
@@ -56,14 +59,22 @@ class Protocol:
         """A JSON-ready record."""
         return asdict(self) | {"layers": list(self.layers)}
 
-    def line(self, sentences: int | None = None, rank: int | None = None) -> str:
+    def line(self, sentences: int | None = None, rank: int | None = None, isotropy: float | None = None) -> str:
         """The protocol in one line, as shown under every score."""
         layers = "layer " if len(self.layers) == 1 else "layers "
         variant = self.whitening + (f", k = {self.k}" if self.k is not None else "")
         fitted = ""
         if self.whitening != "none" and sentences is not None:
-            fitted = f" fitted on the task's {sentences:,} sentence occurrences".replace(",", "\u2009")
-            fitted += f" (rank {rank})" if rank is not None else ""
+            count = f"{sentences:,}".replace(",", "\u2009")
+            words = {
+                "task": f"fitted on the task's {count} sentence occurrences",
+                "splits": f"fitted on the {count} sentence occurrences of all splits",
+                "cross": f"cross-fitted on halves of {count} sentence occurrences",
+            }
+            fitted = " " + words.get(self.fit, f"fitted on the {count} sentences of {self.fit}")
+            details = [f"rank {rank}"] if rank is not None else []
+            details += [f"held-out isotropy {isotropy:.2f}"] if isotropy is not None else []
+            fitted += f" ({', '.join(details)})" if details else ""
         return (
             f"{self.model} · {layers}{' + '.join(map(str, self.layers))} · {self.pooling} pooling · {self.data} · "
             f"{variant}{fitted} · aggregate {self.aggregate} · {self.dtype} · at most {self.max_length} tokens"
@@ -83,7 +94,8 @@ class Score:
     """Spearman x 100 under `protocol`; None with a `reason` where it is not defined.
 
     `half_width` is half the 95 % interval on the same scale, `rank` the directions the map keeps out of
-    `dim`, `sentences` the occurrences it was fitted on.
+    `dim`, `sentences` the occurrences it was fitted on, `isotropy` the IsoScore of sentences it was not fitted
+    on (`scopes.held_out_isotropy`; None for `none` and where it is not defined).
     """
 
     spearman: float | None
@@ -94,8 +106,13 @@ class Score:
     sentences: int
     half_width: float | None
     protocol: Protocol
+    isotropy: float | None = None
     reason: str = ""
     cosines: Float[Tensor, "p"] | None = field(default=None, repr=False, compare=False)
+
+    def line(self) -> str:
+        """How the score was made, in one line."""
+        return self.protocol.line(self.sentences, self.rank, self.isotropy)
 
     def as_dict(self) -> dict:
         """The JSON document of `python -m whitelab score`."""
@@ -107,6 +124,7 @@ class Score:
             "rank": self.rank,
             "dim": self.dim,
             "sentences": self.sentences,
+            "held_out_isotropy": self.isotropy,
             "protocol": self.protocol.as_dict(),
         }
         return record | ({"undefined": self.reason} if self.reason else {})
@@ -143,25 +161,46 @@ def _tensor(array: np.ndarray) -> Tensor:
     return torch.from_numpy(np.array(array))
 
 
+def embed_scope(
+    encoder: Encoder,
+    sentences: Counter[str],
+    pooling: str = "mean",
+    *,
+    store: Store | None = None,
+    progress: Progress | None = None,
+) -> LayerRows:
+    """Embed the text a map is to be fitted on: sentences and how often each counts (`scopes.scope_text`)."""
+    texts = tuple(sentences)
+    values, _ = embed(encoder, texts, pooling, store=store, progress=progress)
+    return LayerRows(values, torch.tensor([float(sentences[text]) for text in texts], dtype=torch.float64))
+
+
 def cosines(
-    space: LayerEmbeddings, layers: Sequence[int], variant: str = "none", k: int | None = None
-) -> tuple[Float[Tensor, "p"], whitening.Whitener]:
-    """Cosine of every pair after fitting `variant` on the task's sentences, and the fitted map."""
-    x = space.combine(layers)
-    whitening.check_k(k, variant, space.dim)
-    fitted = whitening.fit(variant, space.moments(layers), k)
-    z = fitted(x)
-    return geometry.pair_cosines(z[space.first], z[space.second]), fitted
+    space: LayerEmbeddings,
+    layers: Sequence[int],
+    variant: str = "none",
+    k: int | None = None,
+    fit: str = "task",
+    corpus: LayerRows | None = None,
+) -> tuple[Float[Tensor, "p"], scopes.Fitted]:
+    """Cosine of every pair under `variant` fitted on the scope `fit`, and what was fitted."""
+    fitted = scopes.fit_scope(space, tuple(layers), variant, k, fit, corpus)
+    return fitted.cosines(space), fitted
 
 
-def score(space: LayerEmbeddings, protocol: Protocol) -> Score:
-    """Score one protocol.
+def score(space: LayerEmbeddings, protocol: Protocol, corpus: LayerRows | None = None) -> Score:
+    """Score one protocol; `corpus` holds the sentences of `protocol.fit` where they are not the task's own.
 
+    Under `cross` each pair has its cosine from the map fitted without it, and all of them are ranked together.
     Raises ValueError for layers the model does not have and for a `k` out of range. The score is None,
     with a reason, where Spearman's correlation is not defined (constant scores, fewer than two pairs).
     """
     protocol = protocol.with_(layers=check_layers(protocol.layers, space.n_layers))
-    values, fitted = cosines(space, protocol.layers, protocol.whitening, protocol.k)
+    values, fitted = cosines(space, protocol.layers, protocol.whitening, protocol.k, protocol.fit, corpus)
+    isotropy = math.nan
+    if protocol.whitening != "none":
+        settings = (protocol.layers, protocol.whitening, protocol.k, protocol.fit, corpus)
+        isotropy = scopes.held_out_isotropy(space, *settings)
     by_subset = correlation.spearman_by_subset(values, space.gold, space.subset, space.n_subsets)
     total = float(correlation.aggregate(values, space.gold, space.subset, space.n_subsets, protocol.aggregate))
     sizes = torch.bincount(space.subset, minlength=space.n_subsets).tolist()
@@ -176,9 +215,10 @@ def score(space: LayerEmbeddings, protocol: Protocol) -> Score:
         },
         rank=fitted.rank,
         dim=space.dim,
-        sentences=round(fitted.count),
+        sentences=fitted.count,
         half_width=percent(width),
         protocol=protocol,
+        isotropy=None if math.isnan(isotropy) else isotropy,
         reason="" if not math.isnan(total) else undefined_reason(space, values, protocol.aggregate),
         cosines=values,
     )

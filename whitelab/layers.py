@@ -7,10 +7,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whitelab import correlation, geometry, linalg, whitening
-from whitelab.checks import check_choice, check_matrix
-from whitelab.embeddings import LayerEmbeddings
+from whitelab.checks import check_matrix
+from whitelab.embeddings import LayerEmbeddings, LayerRows
 from whitelab.linalg import exact
 from whitelab.moments import Moments
+from whitelab.scopes import Fold
+from whitelab.scopes import folds as folds_of
 
 _PAIRS_PER_CHUNK = 2048
 
@@ -48,14 +50,20 @@ class LayerPairs:
 
 
 def layer_pairs(
-    space: LayerEmbeddings, variant: str = "none", k: int | None = None, how: str = "all", progress=None
+    space: LayerEmbeddings,
+    variant: str = "none",
+    k: int | None = None,
+    how: str = "all",
+    progress=None,
+    fit: str = "task",
+    corpus: LayerRows | None = None,
 ) -> LayerPairs:
     """Score every unordered pair of layers (WhiteningBERT Figure 1), without or with whitening.
 
     Without whitening from each pair's Gram matrices between layers; with it from cross-covariance blocks
     and one factorisation a cell. Equal to `evaluate.score` cell by cell.
     """
-    check_choice(variant, "whitening", whitening.WHITENERS)
+    variant = str(whitening.parse(variant, space.dim))
     whitening.check_k(k, variant, space.dim)
     for layer in space.values:
         check_matrix(layer, "space.values")
@@ -67,9 +75,11 @@ def layer_pairs(
             progress(len(numbers), len(numbers))
     else:
         scores, ranks = [], []
-        blocks = LayerMoments.of(space)
+        folds = folds_of(space, fit, corpus)
+        blocks = [LayerMoments.of(fold.rows) for fold in folds]
         for done, (i, j) in enumerate(numbers):
-            row, rank = _fitted_cosines(space, blocks, i, j, variant, k)
+            layers = (i,) if i == j else (i, j)
+            row, rank = _fitted_cosines(space, folds, blocks, layers, variant, k)
             scores.append(float(correlation.aggregate(row, space.gold, space.subset, space.n_subsets, how)))
             ranks.append(rank)
             if progress:
@@ -120,8 +130,8 @@ class LayerMoments:
     scatter: Float[Tensor, "l l d d"]
 
     @classmethod
-    def of(cls, space: LayerEmbeddings) -> "LayerMoments":
-        """Over every sentence occurrence of the task; only blocks i <= j are multiplied out."""
+    def of(cls, space: LayerEmbeddings | LayerRows) -> "LayerMoments":
+        """Over every sentence occurrence; only blocks i <= j are multiplied out."""
         weights = space.counts
         count = float(weights.sum())
         centred, means = [], []
@@ -147,17 +157,32 @@ class LayerMoments:
 
 
 def _fitted_cosines(
-    space: LayerEmbeddings, blocks: LayerMoments, i: int, j: int, variant: str, k: int | None
+    space: LayerEmbeddings,
+    folds: tuple[Fold, ...],
+    blocks: list[LayerMoments],
+    layers: tuple[int, ...],
+    variant: str,
+    k: int | None,
 ) -> tuple[Float[Tensor, "p"], int]:
-    layers = (i,) if i == j else (i, j)
-    moments = blocks.average(layers)
-    z = None
-    if whitening.WHITENERS[variant].whitens and (k is None or k == space.dim):
+    x, ranks = space.combine(layers), []
+    found = torch.empty(space.n_pairs, dtype=torch.float64)
+    for fold, block in zip(folds, blocks, strict=True):
+        moments = block.average(layers)
+        if variant.startswith("shrunk"):
+            moments = fold.rows.moments(layers)  # Ledoit-Wolf needs fourth powers, which blocks do not add up to
+        z, rank = _transformed(x, moments, variant, k)
+        found[fold.pairs] = geometry.pair_cosines(z[space.first[fold.pairs]], z[space.second[fold.pairs]])
+        ranks.append(rank)
+    return found, min(ranks)
+
+
+def _transformed(
+    x: Float[Tensor, "n d"], moments: Moments, variant: str, k: int | None
+) -> tuple[Float[Tensor, "n m"], int]:
+    if whitening.cosine_class(variant, k, moments.dim) == "whitening":
         # Every full-rank whitening has the same cosines, so the cheapest factor serves them all.
         inverse = linalg.trusted_cholesky(moments.covariance)
         if inverse is not None:
-            rank, z = space.dim, (space.combine(layers) - moments.mean) @ inverse.T
-    if z is None:
-        fitted = whitening.fit(variant, moments, k)
-        rank, z = fitted.rank, fitted(space.combine(layers))
-    return geometry.pair_cosines(z[space.first], z[space.second]), rank
+            return (x - moments.mean) @ inverse.T, moments.dim
+    fitted = whitening.fit(variant, moments, k)
+    return fitted(x), fitted.rank

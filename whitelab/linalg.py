@@ -50,27 +50,33 @@ def eigenvalues(matrix: Float[Tensor, "d d"]) -> Float[Tensor, "d"]:
     return torch.linalg.eigvalsh(exact(matrix)).flip(0).clamp_min(0)
 
 
-def kept_rank(values: Float[Tensor, "d"]) -> int:
-    """How many of the descending `values` the rank policy keeps (0 when all are zero)."""
+def kept_rank(values: Float[Tensor, "d"], largest: float | None = None) -> int:
+    """How many of the descending `values` the rank policy keeps (0 when all are zero).
+
+    `largest` is what they are measured against: the first of them, or that of a whole they are part of.
+    """
     if values.numel() == 0 or values[0] <= 0:
         return 0
-    return int((values >= RANK_TOLERANCE * values[0]).sum())
+    return int((values >= RANK_TOLERANCE * (float(values[0]) if largest is None else largest)).sum())
 
 
 def eigen(matrix: Float[Tensor, "d d"]) -> Eigen:
-    """Eigendecomposition of a symmetric positive semi-definite matrix without its null directions.
+    """Eigendecomposition of a symmetric positive semi-definite matrix without its null directions."""
+    every = eigen_all(matrix)
+    return every.top(kept_rank(every.values))
 
-    The sign of each eigenvector is fixed so that its largest coordinate is positive: the result does
-    not depend on the linear algebra library.
+
+def eigen_all(matrix: Float[Tensor, "d d"]) -> Eigen:
+    """Eigendecomposition with the null directions, their values set to 0 where rounding made them negative.
+
+    For maps that divide by nothing that vanishes. The sign of each eigenvector is fixed so that its
+    largest coordinate is positive: the result does not depend on the linear algebra library.
     """
     values, vectors = torch.linalg.eigh(exact(matrix))
-    values, vectors = values.flip(0), vectors.flip(1)
-    rank = kept_rank(values)
-    values, vectors = values[:rank], vectors[:, :rank]
-    if rank:
-        largest = vectors.abs().argmax(dim=0)
-        vectors = vectors * vectors[largest, torch.arange(rank, device=vectors.device)].sign()
-    return Eigen(values, vectors, matrix.shape[0])
+    values, vectors = values.flip(0).clamp_min(0), vectors.flip(1)
+    largest = vectors.abs().argmax(dim=0)
+    signs = vectors[largest, torch.arange(vectors.shape[1], device=vectors.device)].sign()
+    return Eigen(values, vectors * signs, matrix.shape[0])
 
 
 def trusted_cholesky(matrix: Float[Tensor, "d d"]) -> Float[Tensor, "d d"] | None:

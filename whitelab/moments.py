@@ -3,28 +3,40 @@
 Moments accumulate, merge and shrink; the map fitted from them (`whitelab.whitening`) is frozen. Sums
 are float64 whatever the input: in float32 the mean alone can be wrong by tens of standard deviations
 along a null direction of the covariance.
+
+Three ways to keep them up to date: `merge` for batches (exact, the practical path), `with_row` for one
+vector at a time (Su et al. 2021, Eq. 10-11; exact) and `momentum` for a moving estimate (WhitenedCSE,
+Eq. 13; forgets).
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from whitelab import linalg
 from whitelab.checks import check_matrix, check_weights
-from whitelab.linalg import exact
+from whitelab.linalg import Eigen, exact
 
 BATCH_ROWS = 8192
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """`count` rows (or their total weight), `mean [d]`, `scatter [d, d]` = sum (x - mean)(x - mean)^T."""
+    """`count` rows (or their total weight), `mean [d]`, `scatter [d, d]` = sum y y^T with y = x - mean.
+
+    `cubic [d]` = sum ||y||^2 y and `quartic` = sum ||y||^4 are what the Ledoit-Wolf estimate needs beyond
+    that (cubic only so that quartic can be merged); None where they were not kept.
+    """
 
     count: float
     mean: Float[Tensor, "d"]
     scatter: Float[Tensor, "d d"]
+    cubic: Float[Tensor, "d"] | None = None
+    quartic: float | None = None
 
     @classmethod
     def of(cls, x, weights=None, batch_rows: int = BATCH_ROWS) -> "Moments":
@@ -61,17 +73,64 @@ class Moments:
         step = other.mean - self.mean
         mean = self.mean + step * (other.count / count)
         between = torch.outer(step, step) * (self.count * other.count / count)
-        return Moments(count, mean, self.scatter + other.scatter + between)
+        cubic, quartic = None, None
+        if self.quartic is not None and other.quartic is not None:
+            (cubic, quartic), (more_cubic, more_quartic) = self._higher_about(mean), other._higher_about(mean)
+            cubic, quartic = cubic + more_cubic, quartic + more_quartic
+        return Moments(count, mean, self.scatter + other.scatter + between, cubic, quartic)
+
+    def _higher_about(self, point: Float[Tensor, "d"]) -> tuple[Float[Tensor, "d"], float]:
+        """`cubic` and `quartic` of the same rows measured from `point` instead of their mean."""
+        step = point - self.mean
+        square, turned, spread = step @ step, self.scatter @ step, self.scatter.diagonal().sum()
+        cubic = self.cubic - (spread + self.count * square) * step - 2 * turned
+        quartic = 4 * (step @ turned) + self.count * square**2 - 4 * (self.cubic @ step) + 2 * square * spread
+        return cubic, self.quartic + float(quartic)
+
+    def with_row(self, x: Float[Tensor, "d"]) -> "Moments":
+        """Moments with one more vector: the recursion of Su et al. 2021, Eq. 10-11.
+
+        mean' = n/(n+1) mean + 1/(n+1) x. Eq. 11 leaves open which mean the new vector is measured from; with
+        the old one in one factor and the new one in the other it is exact, as here:
+        Sigma' = n/(n+1) Sigma + 1/(n+1) (x - mean)(x - mean')^T for the covariance divided by n.
+        """
+        if x.shape[0] != self.dim:
+            raise ValueError(f"x must have d={self.dim} values, got {x.shape[0]}")
+        return self.merge(Moments.of(x[None]))
+
+    def momentum(self, batch: "Moments", beta: float) -> "Moments":
+        """A moving estimate: mean' = beta mean + (1 - beta) batch mean, and the covariance likewise.
+
+        WhitenedCSE, Eq. 13. It stands for `batch.count` rows, however many it has seen. Raises ValueError for
+        `beta` outside 0..1 and for another d.
+        """
+        if not 0 <= beta <= 1:
+            raise ValueError(f"beta={beta} must lie between 0 and 1")
+        if self.dim != batch.dim:
+            raise ValueError(f"batch must have d={self.dim} dimensions, got {batch.dim}")
+        covariance = beta * self.covariance + (1 - beta) * batch.covariance
+        mean = beta * self.mean + (1 - beta) * batch.mean
+        return Moments(batch.count, mean, covariance * max(batch.count - 1.0, 1.0))
 
     @property
     def dim(self) -> int:
         """d, the number of dimensions."""
         return self.mean.shape[0]
 
-    @property
+    @cached_property
     def covariance(self) -> Float[Tensor, "d d"]:
         """scatter / (count - 1), as `numpy.cov` (the zero matrix for a single row)."""
         return self.scatter / max(self.count - 1.0, 1.0)
+
+    @cached_property
+    def eigen_all(self) -> Eigen:
+        """Every eigen-direction of the covariance, kept once computed."""
+        return linalg.eigen_all(self.covariance)
+
+    @cached_property
+    def eigen(self) -> Eigen:
+        """The eigen-directions of the covariance that the rank policy keeps."""
+        return self.eigen_all.top(linalg.kept_rank(self.eigen_all.values))
 
 
 def _of_batch(x: Tensor, weights: Tensor | None) -> Moments:
@@ -81,12 +140,16 @@ def _of_batch(x: Tensor, weights: Tensor | None) -> Moments:
     if weights is None:
         mean = x.mean(dim=0)
         centred = x - mean
-        return Moments(float(x.shape[0]), origin + mean, centred.T @ centred)
+        square = centred.square().sum(1)
+        higher = (square @ centred, float(square @ square))
+        return Moments(float(x.shape[0]), origin + mean, centred.T @ centred, *higher)
     weights = exact(weights)
     count = float(weights.sum())
     if count == 0:
         zero = torch.zeros(x.shape[1], dtype=x.dtype, device=x.device)
-        return Moments(0.0, zero, torch.outer(zero, zero))
+        return Moments(0.0, zero, torch.outer(zero, zero), zero, 0.0)
     mean = (weights @ x) / count
     centred = x - mean
-    return Moments(count, origin + mean, centred.T @ (centred * weights[:, None]))
+    square = centred.square().sum(1)
+    higher = ((weights * square) @ centred, float((weights * square) @ square))
+    return Moments(count, origin + mean, centred.T @ (centred * weights[:, None]), *higher)

@@ -8,9 +8,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whitelab import correlation, geometry, linalg, whitening
-from whitelab.embeddings import LayerEmbeddings
+from whitelab.embeddings import LayerEmbeddings, LayerRows
 from whitelab.encoders import Progress
 from whitelab.moments import Moments
+from whitelab.scopes import fit_scope
 
 
 @dataclass(frozen=True)
@@ -43,11 +44,16 @@ class Profile:
 
 
 def transformed(
-    space: LayerEmbeddings, layers: tuple[int, ...], variant: str, k: int | None = None
+    space: LayerEmbeddings,
+    layers: tuple[int, ...],
+    variant: str,
+    k: int | None = None,
+    fit: str = "task",
+    corpus: LayerRows | None = None,
 ) -> tuple[Float[Tensor, "n m"], int]:
     """The task's sentences in the average of `layers` after `variant`, and the rank of the map."""
-    fitted = whitening.fit(variant, space.moments(layers), k)
-    return fitted(space.combine(layers)), fitted.rank
+    fitted = fit_scope(space, layers, variant, k, fit, corpus)
+    return fitted.transform(space), fitted.rank
 
 
 def profile(
@@ -57,9 +63,12 @@ def profile(
     k: int | None = None,
     positives: str = "gt4",
     how: str = "all",
+    fit: str = "task",
+    corpus: LayerRows | None = None,
 ) -> Profile:
-    """Measure the average of `layers` after `variant`. Raises ValueError as `whitening.fit` does."""
-    z, rank = transformed(space, layers, variant, k)
+    """Measure the average of `layers` after `variant`. Raises ValueError as `scopes.fit_scope` does."""
+    variant = str(whitening.parse(variant, space.dim))
+    z, rank = transformed(space, layers, variant, k, fit, corpus)
     covariance = Moments.of(z, space.counts).covariance if z.shape[1] else torch.zeros(0, 0, dtype=torch.float64)
     values = linalg.eigenvalues(covariance)
     chosen = geometry.positives(space.gold, positives)
@@ -89,22 +98,24 @@ def layer_profiles(
     positives: str = "gt4",
     how: str = "all",
     progress: Progress | None = None,
+    fit: str = "task",
+    corpus: LayerRows | None = None,
 ) -> tuple[Profile, ...]:
     """Every layer under every variant, layer by layer.
 
     Whitening variants differ by a rotation only, which no measure here sees, so one of them is computed
     and the others are copies of it under their own names.
     """
-    variants = tuple(variants)
+    variants = tuple(str(whitening.parse(variant, space.dim)) for variant in variants)
     done, total, found = 0, space.n_layers * len(variants), []
     for layer in range(space.n_layers):
         whitened = None
         for variant in variants:
-            rotates_only = whitening.WHITENERS[variant].whitens
+            rotates_only = whitening.whitens(variant)
             if rotates_only and whitened is not None:
                 found.append(replace(whitened, whitening=variant))
             else:
-                found.append(profile(space, (layer,), variant, None, positives, how))
+                found.append(profile(space, (layer,), variant, None, positives, how, fit, corpus))
             if rotates_only:
                 whitened = found[-1]
             done += 1

@@ -1,0 +1,77 @@
+"""Moments -> a frozen, callable map that centres, scales or whitens.
+
+Whitening makes the covariance the identity. Every W with W^T W = covariance^-1 does (Kessy, Lewin and
+Strimmer 2018), and they differ by a rotation only, so at full rank PCA, ZCA, Cholesky, PCA-cor and ZCA-cor
+give the same cosine for every pair of sentences. Null directions are dropped by the rank policy of
+`whitelab.linalg`: the result is then the pseudo-inverse map of the kept subspace.
+
+`maps` holds the map, `spectral` the variants that weigh eigen-directions, `groups` those that work on blocks
+of coordinates, `removal` those that take directions away, `registry` the table the rest of whitelab reads.
+"""
+
+from whitelab.whitening.groups import fit_group, fit_shuffled_group, fit_standardize
+from whitelab.whitening.maps import Whitener
+from whitelab.whitening.registry import (
+    WHITENERS,
+    Parameter,
+    Spec,
+    Variant,
+    canonical,
+    check_k,
+    cosine_class,
+    directions,
+    fit,
+    label,
+    parse,
+    variant,
+    whitens,
+)
+from whitelab.whitening.removal import fit_all_but_the_top, fit_common_component
+from whitelab.whitening.spectral import (
+    Directions,
+    fit_center,
+    fit_cholesky,
+    fit_iternorm,
+    fit_none,
+    fit_pca,
+    fit_pca_cor,
+    fit_shrunk,
+    fit_soft,
+    fit_zca,
+    fit_zca_cor,
+    shrinkage,
+)
+
+__all__ = [
+    "WHITENERS",
+    "Directions",
+    "Parameter",
+    "Spec",
+    "Variant",
+    "Whitener",
+    "canonical",
+    "check_k",
+    "cosine_class",
+    "directions",
+    "fit",
+    "fit_all_but_the_top",
+    "fit_center",
+    "fit_cholesky",
+    "fit_common_component",
+    "fit_group",
+    "fit_iternorm",
+    "fit_none",
+    "fit_pca",
+    "fit_pca_cor",
+    "fit_shrunk",
+    "fit_shuffled_group",
+    "fit_soft",
+    "fit_standardize",
+    "fit_zca",
+    "fit_zca_cor",
+    "label",
+    "parse",
+    "shrinkage",
+    "variant",
+    "whitens",
+]

@@ -1,0 +1,361 @@
+"""The table of variants that pages, the command line and the tests read, and the text that names one.
+
+A variant with its parameters is one string, a spec: `pca`, `soft:gamma=0.5`, `shuffled_group:groups=8,seed=0`.
+It travels through addresses, caches and protocols as it is; `parse` checks it at the door and `canonical`
+writes out every parameter, so that equal specs are equal strings.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from whitelab.checks import check_choice, check_int
+from whitelab.moments import Moments
+from whitelab.whitening import groups, removal, spectral
+from whitelab.whitening.maps import Whitener
+from whitelab.whitening.spectral import Directions
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One knob of a variant: a whole number, a number or, with `choices`, a word.
+
+    `low` and `high` bound a number; `high` None stands for d plus `beyond_d`. The parameter counts only while
+    the other parameter `when[0]` has the value `when[1]`.
+    """
+
+    name: str
+    label: str
+    default: int | float | str
+    low: int | float = 0
+    high: int | float | None = None
+    hint: str = ""
+    choices: tuple[str, ...] = ()
+    when: tuple[str, str] | None = None
+    beyond_d: int = 0
+
+    def check(self, value, dim: int | None = None) -> int | float | str:
+        """Return `value` in this parameter's own type. Raises ValueError outside its range."""
+        if self.choices:
+            return check_choice(value, self.name, self.choices)
+        whole = isinstance(self.default, int)
+        try:
+            number = int(value) if whole else float(value)
+        except (TypeError, ValueError):
+            raise ValueError(f"{self.name}={value!r} must be a {'whole ' if whole else ''}number") from None
+        high = self.high if self.high is not None or dim is None else dim + self.beyond_d
+        if not number >= self.low or (high is not None and number > high):
+            upper = f"d{self.beyond_d or ''}={high}" if self.high is None and high is not None else high
+            span = f"at least {self.low}" if upper is None else f"between {self.low} and {upper}"
+            raise ValueError(f"{self.name}={value} must lie {span}".replace("lie at least", "be at least"))
+        return number
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One entry of `WHITENERS`: how to fit it and what to tell a user about it.
+
+    `fit(moments, k, **parameters)` (without k where `directions` is None); `directions(moments, **parameters)`
+    lists the weighted directions whose first k are the variant with that k. `whitens` says that the
+    covariance afterwards is the identity on the whole kept subspace.
+    """
+
+    fit: Callable[..., Whitener]
+    label: str
+    formula: str
+    source: str
+    hint: str
+    directions: Callable[..., Directions] | None = None
+    whitens: bool = False
+    parameters: tuple[Parameter, ...] = ()
+
+    @property
+    def takes_k(self) -> bool:
+        """Whether keeping the top-k directions has a meaning."""
+        return self.directions is not None
+
+
+_GROUPS = Parameter("groups", "groups", 8, 1, None, "Blocks of coordinates, each whitened by itself.")
+
+WHITENERS: dict[str, Variant] = {
+    "none": Variant(spectral.fit_none, "Raw", r"z = x", "", "The embeddings as the model gives them."),
+    "center": Variant(
+        spectral.fit_center,
+        "Centred",
+        r"z = x - \mu",
+        "Baseline",
+        "Subtracts the mean. This alone explains most of the gain in uniformity.",
+        directions=spectral.center_directions,
+    ),
+    "standardize": Variant(
+        groups.fit_standardize,
+        "Standardised",
+        r"z = V^{-1/2}(x - \mu),\quad V = \operatorname{diag}\Sigma",
+        "Timkey and van Schijndel 2021",
+        "Gives each coordinate mean 0 and variance 1; correlations stay.",
+    ),
+    "pca": Variant(
+        spectral.fit_pca,
+        "PCA whitening",
+        r"z = \Lambda_k^{-1/2}U_k^\top(x - \mu),\quad \Sigma = U\Lambda U^\top",
+        "Su et al. 2021, Algorithm 1; Huang et al. 2021, section 3.3",
+        "Rotates to the principal directions and scales each to variance 1.",
+        directions=spectral.pca_directions,
+        whitens=True,
+    ),
+    "zca": Variant(
+        spectral.fit_zca,
+        "ZCA whitening",
+        r"z = U_k\Lambda_k^{-1/2}U_k^\top(x - \mu)",
+        "Kessy et al. 2018; Zhuo et al. 2023",
+        "The whitening that moves the data least: PCA whitening rotated back.",
+        directions=spectral.pca_directions,
+        whitens=True,
+    ),
+    "cholesky": Variant(
+        spectral.fit_cholesky,
+        "Cholesky whitening",
+        r"z = L^{-1}(x - \mu),\quad \Sigma = LL^\top",
+        "Ermolov et al. 2021, section 3",
+        "A triangular whitening: each coordinate is freed from those before it.",
+        directions=spectral.pca_directions,
+        whitens=True,
+    ),
+    "pca_cor": Variant(
+        spectral.fit_pca_cor,
+        "PCA-cor whitening",
+        r"z = \Theta_k^{-1/2}G_k^\top V^{-1/2}(x - \mu),\quad V^{-1/2}\Sigma V^{-1/2} = G\Theta G^\top",
+        "Kessy et al. 2018, section 3",
+        "Standardises first, then rotates to the principal directions of the correlation.",
+        directions=spectral.correlation_directions,
+        whitens=True,
+    ),
+    "zca_cor": Variant(
+        spectral.fit_zca_cor,
+        "ZCA-cor whitening",
+        r"z = G_k\Theta_k^{-1/2}G_k^\top V^{-1/2}(x - \mu)",
+        "Kessy et al. 2018, section 3",
+        "The whitening that stays nearest to the standardised coordinates.",
+        directions=spectral.correlation_directions,
+        whitens=True,
+    ),
+    "soft": Variant(
+        spectral.fit_soft,
+        "Soft whitening",
+        r"z = U(\Lambda + \alpha\bar\lambda I)^{-\gamma/2}U^\top(x - \mu),\quad "
+        r"\bar\lambda = \operatorname{tr}\Sigma/d",
+        "Partial ZCA; the exponent is faiss's eigen_power",
+        "Whitens part of the way: gamma 0 only centres, 1 whitens; alpha is a ridge that spares weak directions.",
+        directions=spectral.soft_directions,
+        parameters=(
+            Parameter("gamma", "γ", 0.5, 0, 2, "Exponent: 0 centres, 1 whitens, above 1 whitens too far."),
+            Parameter("alpha", "α", 0.0, 0, 10, "Ridge, in units of the mean variance."),
+        ),
+    ),
+    "shrunk": Variant(
+        spectral.fit_shrunk,
+        "Shrunk whitening",
+        r"z = \big((1-\rho)\Sigma + \rho\,t\,I\big)^{-1/2}(x - \mu)",
+        "Ledoit and Wolf 2004; Chen et al. 2010 (OAS); Ermolov et al. 2021 (fixed epsilon)",
+        "Whitens with a covariance drawn towards a round one, for few sentences in many dimensions.",
+        directions=spectral.shrunk_directions,
+        parameters=(
+            Parameter(
+                "method",
+                "estimate",
+                "ledoit-wolf",
+                choices=("ledoit-wolf", "oas", "epsilon"),
+                hint="How far to shrink: two estimates from the data, or a fixed epsilon.",
+            ),
+            Parameter(
+                "eps",
+                "ε",
+                0.01,
+                0,
+                1,
+                "(1 - eps) covariance + eps I, W-MSE's; depends on the scale of the data.",
+                when=("method", "epsilon"),
+            ),
+        ),
+    ),
+    "iternorm": Variant(
+        spectral.fit_iternorm,
+        "IterNorm",
+        r"P_{t+1} = \tfrac12\big(3P_t - P_t^3\,\Sigma/\operatorname{tr}\Sigma\big),\quad "
+        r"z = P_T\,(x - \mu)/\sqrt{\operatorname{tr}\Sigma}",
+        "Huang et al. 2019, Algorithm 1",
+        "ZCA whitening approached by Newton-Schulz steps: strong directions first, weak ones hardly.",
+        directions=spectral.iternorm_directions,
+        parameters=(Parameter("steps", "T", 5, 1, 30, "Newton-Schulz steps; more whiten further."),),
+    ),
+    "group": Variant(
+        groups.fit_group,
+        "Group whitening",
+        r"z = \operatorname{blockdiag}(\Sigma_1^{-1/2},\dots,\Sigma_G^{-1/2})(x - \mu)",
+        "Zhuo et al. 2023 (WhitenedCSE), Eq. 4; Huang et al. 2018",
+        "ZCA whitening inside blocks of coordinates: 1 block is ZCA, d blocks standardise.",
+        parameters=(_GROUPS,),
+    ),
+    "shuffled_group": Variant(
+        groups.fit_shuffled_group,
+        "Shuffled group whitening",
+        r"z = \Pi^\top\operatorname{blockdiag}(\Sigma_1^{-1/2},\dots,\Sigma_G^{-1/2})\,\Pi\,(x - \mu)",
+        "Zhuo et al. 2023 (WhitenedCSE), Eq. 5 and 6",
+        "Group whitening of shuffled coordinates; another seed is another view of the same sentence.",
+        parameters=(_GROUPS, Parameter("seed", "seed", 0, 0, 2**31 - 1, "Draws the permutation.")),
+    ),
+    "all_but_the_top": Variant(
+        removal.fit_all_but_the_top,
+        "All but the top",
+        r"z = (I - U_D U_D^\top)(x - \mu)",
+        "Mu and Viswanath 2018, Algorithm 1",
+        "Subtracts the mean and the strongest directions, and scales nothing.",
+        parameters=(
+            Parameter("directions", "D", 3, 0, None, "Directions removed; about d / 100 is advised.", beyond_d=-1),
+        ),
+    ),
+    "common_component": Variant(
+        removal.fit_common_component,
+        "Common component",
+        r"z = (I - u_1u_1^\top)\,x,\quad u_1 \text{ of } \textstyle\sum xx^\top",
+        "Arora et al. 2017 (SIF), Algorithm 1",
+        "Removes the first direction of the uncentred data: roughly the mean, without centring.",
+    ),
+}
+
+
+# ------------------------------------------------------------------------------------------------- specs
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A variant with all its parameters; `str()` is the canonical text."""
+
+    name: str
+    values: tuple[tuple[str, int | float | str], ...] = ()
+
+    def __str__(self) -> str:
+        shown = [f"{key}={_shown(value)}" for key, value in self.counting]
+        return f"{self.name}:{','.join(shown)}" if shown else self.name
+
+    @property
+    def variant(self) -> Variant:
+        """The entry of `WHITENERS`."""
+        return WHITENERS[self.name]
+
+    @property
+    def counting(self) -> tuple[tuple[str, int | float | str], ...]:
+        """The parameters that have an effect, given the others."""
+        values = dict(self.values)
+        idle = {one.name for one in self.variant.parameters if one.when and values[one.when[0]] != one.when[1]}
+        return tuple((key, value) for key, value in self.values if key not in idle)
+
+
+def _shown(value: int | float | str) -> str:
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
+
+
+def parse(spec: str, dim: int | None = None) -> Spec:
+    """`NAME[:param=value,...]` -> Spec; parameters not given have their defaults.
+
+    Raises ValueError for an unknown name or parameter and for a value out of range (where the range ends at d,
+    only when `dim` is given).
+    """
+    name, _, rest = spec.partition(":")
+    check_choice(name, "whitening", WHITENERS)
+    known = {one.name: one for one in WHITENERS[name].parameters}
+    given = {}
+    for part in filter(None, rest.split(",")):
+        key, equals, value = part.partition("=")
+        if key not in known or not equals:
+            takes = ", ".join(f"{key}=" for key in known) or "no parameters"
+            raise ValueError(f"whitening={spec!r}: {name} takes {takes}, got {part!r}")
+        if key in given:
+            raise ValueError(f"whitening={spec!r} must not name {key} twice")
+        given[key] = value
+    try:
+        values = tuple((key, one.check(given.get(key, one.default), dim)) for key, one in known.items())
+    except ValueError as error:
+        raise ValueError(f"whitening={spec!r}: {error}") from None
+    return Spec(name, values)
+
+
+def canonical(spec: str) -> str:
+    """The text of `spec` with every parameter that counts, in the registry's order."""
+    return str(parse(spec))
+
+
+def variant(spec: str) -> Variant:
+    """The registry's entry of a spec."""
+    return parse(spec).variant
+
+
+def label(spec: str) -> str:
+    """A readable name: `Soft whitening (γ = 0.5, α = 0)`."""
+    found = parse(spec)
+    names = {one.name: "" if one.choices else f"{one.label} = " for one in found.variant.parameters}
+    shown = [f"{names[key]}{_shown(value)}" for key, value in found.counting]
+    return f"{found.variant.label} ({', '.join(shown)})" if shown else found.variant.label
+
+
+def cosine_class(spec: str, k: int | None = None, dim: int | None = None) -> str:
+    """A name shared by all specs that give every pair of fitted sentences the same cosine.
+
+    `whitening` for every full whitening, whatever its rotation (Kessy et al. 2018); with `k` below d the forms
+    of one eigenbasis; and the ends of the families: gamma 0 and 1, 1 and d groups, 0 directions, eps 0.
+    """
+    found, k = parse(spec), None if k is not None and k == dim else k
+    name, values = found.name, dict(found.values)
+    centring = (name == "soft" and values["gamma"] == 0) or (name == "all_but_the_top" and values["directions"] == 0)
+    soft_end = name == "soft" and values["gamma"] == 1 and values["alpha"] == 0
+    no_shrinking = name == "shrunk" and values["method"] == "epsilon" and values["eps"] == 0
+    if name in ("group", "shuffled_group"):
+        if values["groups"] == dim:
+            return "standardize"
+        soft_end = values["groups"] == 1
+    if centring:
+        name = "center"
+    if found.variant.whitens or soft_end or no_shrinking:
+        if k is None:
+            return "whitening"
+        name = "correlation" if name in ("pca_cor", "zca_cor") else "covariance"
+    text = name if centring or name in ("covariance", "correlation") else str(found)
+    return text if k is None else f"{text}, k={k}"
+
+
+def whitens(spec: str) -> bool:
+    """Whether the covariance after `spec` (with all directions) is the identity on the kept subspace."""
+    return cosine_class(spec) == "whitening"
+
+
+# --------------------------------------------------------------------------------------------------- fits
+
+
+def check_k(k: int | None, spec: str, dim: int) -> int | None:
+    """Return `k` if `spec` can keep that many of `dim` directions."""
+    if k is None:
+        return None
+    if not variant(spec).takes_k:
+        takers = ", ".join(key for key, one in WHITENERS.items() if one.takes_k)
+        raise ValueError(f"k={k} has no meaning for whitening={spec!r}; k is taken by {takers}")
+    return check_int(k, "k", 1, dim, "d")
+
+
+def fit(spec: str, moments: Moments, k: int | None = None) -> Whitener:
+    """Fit `spec` (`pca`, `soft:gamma=0.5`) to `moments`, keeping the top-k eigen-directions.
+
+    `k` None keeps all; a `k` above the rank keeps the rank. Raises ValueError for an unknown name, a
+    parameter out of its range, `k` outside 1..d, and for `k` where it has no meaning.
+    """
+    found = parse(spec, moments.dim)
+    check_k(k, spec, moments.dim)
+    keep = {"k": k} if found.variant.takes_k else {}
+    fitted = found.variant.fit(moments, **keep, **dict(found.values))
+    return Whitener(str(found), fitted.mean, fitted.matrix, fitted.rank, fitted.k, fitted.count)
+
+
+def directions(spec: str, moments: Moments) -> Directions:
+    """The weighted directions of `spec`, most important first. Raises ValueError where k has no meaning."""
+    found = parse(spec, moments.dim)
+    if found.variant.directions is None:
+        check_k(1, spec, moments.dim)
+    return found.variant.directions(moments, **dict(found.values))

@@ -1,0 +1,236 @@
+"""Variants that weigh the eigen-directions of the covariance or of the correlation.
+
+Each is first a list of directions, the most important first: `Directions.matrix [d, r]`, whose first k
+columns are the variant with k up to a rotation, so that one projection serves every k
+(`whitelab.dimensions`). The fitted map then keeps the columns (PCA form), turns them back (ZCA form) or
+makes them triangular (Cholesky form).
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from whitelab import linalg
+from whitelab.linalg import RANK_TOLERANCE, Eigen
+from whitelab.moments import Moments
+from whitelab.whitening.maps import Whitener
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """`matrix [d, r]`: weighted directions in order; `axes [d, r]`: the orthonormal ones that turn them back."""
+
+    matrix: Float[Tensor, "d r"]
+    axes: Float[Tensor, "d r"]
+
+    @classmethod
+    def weighted(cls, eigen: Eigen, weights: Float[Tensor, "r"]) -> "Directions":
+        """Eigenvectors, each times its weight."""
+        return cls(eigen.vectors * weights, eigen.vectors)
+
+    @property
+    def rank(self) -> int:
+        """r."""
+        return self.matrix.shape[1]
+
+    def columns(self, k: int | None) -> Float[Tensor, "d m"]:
+        """The PCA form of the first k."""
+        return self.matrix[:, :k]
+
+    def turned_back(self, k: int | None) -> Float[Tensor, "d d"]:
+        """The ZCA form: each direction's coordinate is put back along its own axis."""
+        return self.matrix[:, :k] @ self.axes[:, :k].T
+
+
+def _whitener(name: str, moments: Moments, matrix: Tensor, found: Directions, k: int | None) -> Whitener:
+    return Whitener(name, moments.mean, matrix, min(found.rank, k or found.rank), k, moments.count)
+
+
+# -------------------------------------------------------------------------------------------- covariance
+
+
+def fit_none(moments: Moments) -> Whitener:
+    """Leave the embeddings as they are."""
+    return Whitener("none", torch.zeros_like(moments.mean), None, moments.dim, None, moments.count)
+
+
+def center_directions(moments: Moments) -> Directions:
+    """U: the principal directions unscaled."""
+    return Directions.weighted(moments.eigen, torch.ones_like(moments.eigen.values))
+
+
+def fit_center(moments: Moments, k: int | None = None) -> Whitener:
+    """Subtract the mean; with `k`, also keep only the top-k principal directions, unscaled."""
+    if k is None:
+        return Whitener("center", moments.mean, None, moments.dim, None, moments.count)
+    found = center_directions(moments)
+    return _whitener("center", moments, found.columns(k), found, k)
+
+
+def pca_directions(moments: Moments) -> Directions:
+    """U Lambda^(-1/2): every kept principal direction scaled to variance 1."""
+    return Directions.weighted(moments.eigen, moments.eigen.values.rsqrt())
+
+
+def fit_pca(moments: Moments, k: int | None = None) -> Whitener:
+    """W = Lambda^(-1/2) U^T, the top-k rows: whitening-k of Su et al. 2021 (Algorithm 1)."""
+    found = pca_directions(moments)
+    return _whitener("pca", moments, found.columns(k), found, k)
+
+
+def fit_zca(moments: Moments, k: int | None = None) -> Whitener:
+    """W = U Lambda^(-1/2) U^T: the whitening nearest to the centred data (Mahalanobis whitening).
+
+    With `k` the sum runs over the top-k eigen-directions. "The first k coordinates" of a ZCA mean nothing.
+    """
+    found = pca_directions(moments)
+    return _whitener("zca", moments, found.turned_back(k), found, k)
+
+
+def fit_cholesky(moments: Moments, k: int | None = None) -> Whitener:
+    """W = L^-1 with covariance = L L^T, as in W-MSE (Ermolov et al. 2021, section 3).
+
+    Where the covariance is singular, or only the top-k eigen-directions are wanted, W is the lower
+    trapezoidal factor with W^T W = the pseudo-inverse on the kept subspace.
+    """
+    inverse = linalg.trusted_cholesky(moments.covariance) if k is None or k == moments.dim else None
+    if inverse is not None:
+        return Whitener("cholesky", moments.mean, inverse.T, moments.dim, k, moments.count)
+    found = pca_directions(moments)
+    columns = found.columns(k)
+    matrix = linalg.lower_factor(columns.T).T if columns.shape[1] else columns
+    return _whitener("cholesky", moments, matrix, found, k)
+
+
+# ------------------------------------------------------------------------------------------- correlation
+
+
+def correlation_directions(moments: Moments) -> Directions:
+    """V^(-1/2) G Theta^(-1/2) with V = diag covariance and correlation = G Theta G^T (Kessy et al. 2018).
+
+    The rank policy speaks once, on the covariance: the correlation is that of the kept subspace and the
+    data are first projected on it, so that rank and cosines are those of the other whitenings even where
+    dividing by tiny standard deviations would bring dropped directions back.
+    """
+    kept = moments.eigen
+    covariance = (kept.vectors * kept.values) @ kept.vectors.T
+    variance = covariance.diagonal().clamp_min(0)
+    scale = torch.where(variance >= RANK_TOLERANCE * variance.max(), variance.rsqrt(), 0.0)
+    found = linalg.eigen(covariance * scale[:, None] * scale) if kept.rank else kept
+    found = found.top(kept.rank)
+    matrix = (found.vectors * found.values.rsqrt()) * scale[:, None]
+    if kept.rank < moments.dim:
+        matrix = kept.vectors @ (kept.vectors.T @ matrix)
+    return Directions(matrix, found.vectors)
+
+
+def fit_pca_cor(moments: Moments, k: int | None = None) -> Whitener:
+    """W = Theta^(-1/2) G^T V^(-1/2): standardise, then PCA-whiten (Kessy et al. 2018, Eq. 12 and 13).
+
+    `k` keeps the top-k eigen-directions of the correlation, which are not those of the covariance.
+    """
+    found = correlation_directions(moments)
+    return _whitener("pca_cor", moments, found.columns(k), found, k)
+
+
+def fit_zca_cor(moments: Moments, k: int | None = None) -> Whitener:
+    """W = G Theta^(-1/2) G^T V^(-1/2): the whitening nearest to the standardised data (Kessy et al. 2018).
+
+    `k` keeps the top-k eigen-directions of the correlation.
+    """
+    found = correlation_directions(moments)
+    return _whitener("zca_cor", moments, found.turned_back(k), found, k)
+
+
+# ------------------------------------------------------------------------------------- partial whitening
+
+
+def soft_directions(moments: Moments, gamma: float, alpha: float) -> Directions:
+    """U (Lambda + alpha m I)^(-gamma/2) with m = trace / d, the mean variance."""
+    every = moments.eigen_all
+    ridge = alpha * every.values.mean()
+    if gamma == 0:
+        return Directions.weighted(every, torch.ones_like(every.values))
+    kept = every if ridge > 0 else moments.eigen
+    return Directions.weighted(kept, (kept.values + ridge).pow(-gamma / 2))
+
+
+def fit_soft(moments: Moments, k: int | None = None, *, gamma: float = 0.5, alpha: float = 0.0) -> Whitener:
+    """W = U (Lambda + alpha m I)^(-gamma/2) U^T, partial whitening; m = trace / d.
+
+    `gamma` 0 is centring, 1 is ZCA whitening. `alpha` is a ridge in units of the mean variance, so the result
+    does not depend on the scale of the data; with it no direction has to be dropped.
+    """
+    found = soft_directions(moments, gamma, alpha)
+    return _whitener("soft", moments, found.turned_back(k), found, k)
+
+
+def shrinkage(moments: Moments, method: str, eps: float = 0.0) -> float:
+    """How far the covariance is drawn to its target, 0 to 1.
+
+    `ledoit-wolf` (Ledoit and Wolf 2004) and `oas` (Chen et al. 2010) estimate it, as scikit-learn does;
+    `epsilon` is W-MSE's fixed `eps`. Ledoit-Wolf needs `moments.quartic`.
+    """
+    if method == "epsilon":
+        return eps
+    n, d = moments.count, moments.dim
+    covariance = moments.scatter / n  # both papers divide by n
+    trace, squares = float(covariance.diagonal().sum()), float(covariance.square().sum())
+    if d == 1 or squares == 0:
+        return 0.0
+    if method == "oas":
+        mean_square, square_mean = squares / d**2, (trace / d) ** 2
+        below = (n + 1) * (mean_square - square_mean / d)
+        return 1.0 if below <= 0 else min((mean_square + square_mean) / below, 1.0)
+    if moments.quartic is None:
+        raise ValueError("moments must hold quartic for ledoit-wolf, as those of Moments.of do")
+    spread = squares - trace**2 / d  # d delta^2: squared distance of the covariance from its target
+    noise = (moments.quartic / n - squares) / n  # d beta^2: its squared distance from the true one
+    if spread <= 0 or noise <= 0:
+        return 0.0
+    return min(noise / spread, 1.0)
+
+
+def shrunk_directions(moments: Moments, method: str, eps: float) -> Directions:
+    """U (Lambda')^(-1/2) with Lambda' = (1 - rho) Lambda + rho t, t = 1 for `epsilon`, else trace / d."""
+    rho = shrinkage(moments, method, eps)
+    every = moments.eigen_all
+    target = 1.0 if method == "epsilon" else float(every.values.mean())
+    values = (1 - rho) * every.values + rho * target
+    kept = every.top(linalg.kept_rank(values)) if linalg.kept_rank(values) else moments.eigen
+    return Directions.weighted(kept, values[: kept.rank].rsqrt())
+
+
+def fit_shrunk(moments: Moments, k: int | None = None, *, method: str = "ledoit-wolf", eps: float = 0.01) -> Whitener:
+    """ZCA whitening of a shrunk covariance: (1 - rho) Sigma + rho t I.
+
+    `method` `epsilon`: rho = eps, t = 1, as W-MSE's code regularises (Ermolov et al. 2021); this depends on
+    the scale of the data. `ledoit-wolf` and `oas`: rho is estimated and t is the mean variance.
+    """
+    found = shrunk_directions(moments, method, eps)
+    return _whitener("shrunk", moments, found.turned_back(k), found, k)
+
+
+def iternorm_directions(moments: Moments, steps: int) -> Directions:
+    """U p_T(Lambda / trace) / sqrt(trace), with p_0 = 1 and p <- (3 p - p^3 lambda) / 2."""
+    every = moments.eigen_all
+    trace = every.values.sum()
+    if trace <= 0:
+        return Directions.weighted(moments.eigen, moments.eigen.values)
+    values, weights = every.values / trace, torch.ones_like(every.values)
+    for _ in range(steps):
+        weights = (3 * weights - weights**3 * values) / 2
+    return Directions.weighted(every, weights / trace.sqrt())
+
+
+def fit_iternorm(moments: Moments, k: int | None = None, *, steps: int = 5) -> Whitener:
+    """ZCA whitening approached by `steps` Newton-Schulz steps: Huang et al. 2019 (IterNorm), Algorithm 1.
+
+    P_0 = I, P <- (3 P - P^3 Sigma / trace) / 2, W = P_T / sqrt(trace). Every iterate is a polynomial of Sigma, so
+    the recursion is run on the eigenvalues: the same map, free of the instability of the matrix form.
+    Few steps whiten the large directions and spare the small ones.
+    """
+    found = iternorm_directions(moments, steps)
+    return _whitener("iternorm", moments, found.turned_back(k), found, k)
