@@ -159,7 +159,7 @@ def test_no_store_keeps_nothing(document, place, tmp_path, monkeypatch):
     assert not (tmp_path / "store").exists()
 
 
-@pytest.mark.parametrize("whitening", WHITENERS)
+@pytest.mark.parametrize("whitening", [*WHITENERS, "soft:gamma=0.25", "shuffled_group:groups=4,seed=3"])
 @pytest.mark.parametrize("layers", ["3", "1,3"])
 def test_score_equals_the_library(document, options, space, whitening, layers):
     encoder, pairs, embeddings = space
@@ -325,7 +325,7 @@ WRONG = {
     "layer too high": (["score", "--layers", "1,9"], "layers=[1, 9] must lie between 0 and 3 for this model"),
     "layer below zero": (["score", "--layers=-1"], "layers=[-1] must lie between 0 and 3"),
     "layer twice": (["score", "--layers", "1,1"], "must not name a layer twice"),
-    "unknown whitening": (["score", "--whitening", "bleach"], "invalid choice: 'bleach'"),
+    "unknown whitening": (["score", "--whitening", "bleach"], "'bleach' must be one of none, center"),
     "unknown pooling": (["score", "--pooling", "max"], "invalid choice: 'max'"),
     "unknown aggregate": (["score", "--aggregate", "sum"], "invalid choice: 'sum'"),
     "k zero": (["score", "--whitening", "pca", "--k", "0"], "k=0 must"),
@@ -335,7 +335,7 @@ WRONG = {
     "k in words": (["score", "--whitening", "pca", "--k", "many"], "invalid int value: 'many'"),
     "k for layers": (["layers", "--whitening", "pca", "--k", "33"], "k=33 must lie between 1 and d=32"),
     "k for geometry": (["geometry", "--k", "33"], "k=33 must lie between 1 and d=32"),
-    "curve of no k": (["kcurve", "--whitening", "none"], "whitening='none' must be one of"),
+    "curve of no k": (["kcurve", "--whitening", "none"], "k=1 has no meaning for whitening='none'"),
     "layer too high for a curve": (["kcurve", "--layers", "4"], "layers=[4] must lie between 0 and 3"),
     "no such data": (["score", "--data", "/no/such/folder"], "/no/such/folder"),
     "no such task": (["score", "--data", "{place}/tasks", "--task", "sts99"], "no task 'sts99'"),
@@ -465,9 +465,42 @@ def test_the_choices_offered_are_the_registries(run, command):
     assert status == 0
     for option, registry in OFFERED.items():
         if option in out:
-            assert f"{option} {{{','.join(registry)}}}" in out
+            offered = ", ".join(registry) if option == "--whitening" else f"{option} {{{','.join(registry)}}}"
+            assert offered in " ".join(out.split())
 
 
 def test_each_registry_is_offered_somewhere(run):
     text = "".join(run(command, "--help")[1] for command in ANALYSES)
     assert all(option in text for option in OFFERED)
+
+
+# Fit scopes
+
+
+@pytest.mark.parametrize("command", ANALYSES)
+@pytest.mark.parametrize("fit", ["task", "splits", "cross", "TEXT"])
+def test_every_analysis_takes_every_fit_scope(document, options, tmp_path, command, fit):
+    if fit == "TEXT":
+        path = tmp_path / "other.txt"
+        path.write_text("".join(f"Sentence number {i} about thing {i % 7}, and more.\n" for i in range(90)))
+        fit = str(path)
+    record = document(command, *options, "--whitening", "pca", "--fit", fit)
+    assert record["protocol"]["fit"] == fit
+    assert record["protocol"]["whitening"] == "pca"
+
+
+def test_the_scope_changes_the_score_and_what_is_said_about_it(document, options, tmp_path):
+    path = tmp_path / "other.txt"
+    path.write_text("".join(f"Sentence number {i} about thing {i % 7}, and more.\n" for i in range(90)))
+    fits = ("task", "cross", str(path))
+    found = {fit: document("score", *options, "--whitening", "pca", "--k", "4", "--fit", fit) for fit in fits}
+    assert len({one["spearman"] for one in found.values()}) == 3
+    assert found[str(path)]["sentences"] == 90
+    assert found["cross"]["sentences"] < found["task"]["sentences"]
+    assert all(0 < one["held_out_isotropy"] < 1 for one in found.values())
+
+
+def test_a_fit_text_that_is_not_there_is_refused_before_encoding(run, options):
+    status, out, err = run("score", *options, "--whitening", "pca", "--fit", "nowhere.txt")
+    assert (status, out) == (2, "")
+    assert err.strip().endswith("nowhere.txt: no such file or folder; give a file or folder, or 'demo'")

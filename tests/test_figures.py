@@ -32,7 +32,7 @@ def all_figures() -> dict[str, go.Figure]:
     ]
     curve = [40.0 + k for k in range(8)]
     return {
-        "score_bars": figures.score_bars(names, [LABELS[n] for n in names], [50.0 + i for i in range(6)], [1.0] * 6),
+        "score_bars": figures.score_bars(names, [LABELS[n] for n in names], [50.0 + i for i in range(15)], [1.0] * 15),
         "by_layer": figures.by_layer({n: [0.5, 0.4, 0.3] for n in names}, LABELS, "Mean cosine"),
         "cosine_histogram": figures.cosine_histogram({n: rng.uniform(-1, 1, 50) for n in names}, LABELS),
         "spectrum": figures.spectrum({n: [3.0, 2.0, 1.0] for n in names}, LABELS),
@@ -120,6 +120,15 @@ def test_a_variant_has_one_colour_in_every_figure():
         lines = {name: named(drawn[kind], label).line.color for name, label in LABELS.items()}
         assert lines == figures.VARIANT_COLOURS, kind
     assert named(drawn["k_curves"], "PCA whitening").line.color == figures.VARIANT_COLOURS["pca"]
+
+
+def test_parameters_change_the_dash_and_not_the_colour():
+    specs = ("soft:gamma=0.5,alpha=0", "pca", "soft:gamma=1,alpha=0")
+    labels = {spec: spec for spec in specs}
+    figure = figures.by_layer({spec: [0.5, 0.4] for spec in specs}, labels, "Mean cosine")
+    first, pca, second = (named(figure, spec).line for spec in specs)
+    assert first.color == second.color == figures.VARIANT_COLOURS["soft"] != pca.color
+    assert (first.dash, pca.dash, second.dash) == ("solid", "solid", "dash")
 
 
 def test_every_registered_variant_has_a_colour_and_a_symbol_of_its_own():

@@ -6,18 +6,17 @@ from whitelab import figures
 from whitelab.geometry import METRICS
 from whitelab.projection import METHODS
 from whitelab.ui import cache, frame
-from whitelab.whitening import WHITENERS
 
 chosen, opened = frame.open_page(
     "How narrow is the cone, layer by layer?",
     "Look for layers whose random sentences have a high cosine: there, every sentence points the same way.",
 )
 space, labels = opened.space, frame.labels()
-variants = frame.variant_picker("show", ("none", "center", chosen.compared))
+variants = frame.variant_picker(chosen, "show", ("none", "center", chosen.compared))
 now = cache.score(opened.key, chosen.protocol(opened.pairs.source))
-before = cache.profile(opened.key, chosen.layers, "none", None, "gt4", chosen.aggregate)
+before = cache.profile(opened.key, chosen.layers, "none", None, "gt4", chosen.aggregate, chosen.fit)
 variant, k = chosen.compared, chosen.k
-after = cache.profile(opened.key, chosen.layers, variant, k, "gt4", chosen.aggregate)
+after = cache.profile(opened.key, chosen.layers, variant, k, "gt4", chosen.aggregate, chosen.fit)
 short = labels[variant].split()[0]
 combined = " + ".join(map(str, chosen.layers))
 
@@ -62,7 +61,7 @@ metric = st.segmented_control(
     format_func=lambda name: METRICS[name].label,
 )
 metric = metric or "mean_cosine"
-if found := cache.layer_profiles(opened.key, variants, "gt4", chosen.aggregate, "profiles"):
+if found := cache.layer_profiles(opened.key, variants, "gt4", chosen.aggregate, chosen.fit, "profiles"):
     curves = {name: [getattr(one, metric) for one in found if one.whitening == name] for name in variants}
     frame.chart(
         figures.by_layer(curves, labels, METRICS[metric].label),
@@ -76,8 +75,7 @@ if found := cache.layer_profiles(opened.key, variants, "gt4", chosen.aggregate, 
 cosines, spectra, picture = st.tabs(["Cosines of random pairs", "Spectrum", "Projection"])
 with cosines:
     samples = {
-        name: cache.cosine_sample(opened.key, chosen.layers, name, k if WHITENERS[name].takes_k else None)
-        for name in variants
+        name: cache.cosine_sample(opened.key, chosen.layers, name, chosen.k_for(name), chosen.fit) for name in variants
     }
     frame.chart(figures.cosine_histogram(samples, labels), "cosines")
     st.caption(
@@ -85,9 +83,7 @@ with cosines:
     )
 with spectra:
     shown = {
-        name: cache.profile(
-            opened.key, chosen.layers, name, k if WHITENERS[name].takes_k else None, "gt4", chosen.aggregate
-        )
+        name: cache.profile(opened.key, chosen.layers, name, chosen.k_for(name), "gt4", chosen.aggregate, chosen.fit)
         for name in variants
     }
     frame.chart(
@@ -129,7 +125,7 @@ with picture, st.container():
         )
     stage, method, dims, colour = stage or "none", method or "pca", dims or 2, colour or "gold"
     points = cache.projected(
-        opened.key, chosen.layers, stage, k if WHITENERS[stage].takes_k else None, method, dims, "projection"
+        opened.key, chosen.layers, stage, chosen.k_for(stage), chosen.fit, method, dims, "projection"
     )
     if points is not None:
         values, title = frame.sentence_colours(opened, colour)
@@ -163,6 +159,6 @@ frame.close_page(
     "says little. Centring moves the cone's axis to the origin; whitening also gives every direction the same variance.",
     frame.preamble(chosen)
     + "\nfrom whitelab.profiles import layer_profiles\n\n"
-    + f"for one in layer_profiles(space, {variants!r}):\n"
+    + f"for one in layer_profiles(space, {variants!r}{frame.fit_arguments(chosen)}):\n"
     + "    print(one.layers, one.whitening, one.mean_cosine, one.participation_ratio)\n",
 )

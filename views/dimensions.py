@@ -4,18 +4,18 @@ import streamlit as st
 
 from whitelab import figures
 from whitelab.ui import cache, frame
-from whitelab.whitening import WHITENERS
+from whitelab.whitening import variant as variant_of
 
 chosen, opened = frame.open_page(
     "How many dimensions are worth keeping?",
     "Look for the point after which the curve is flat: dimensions beyond it cost memory and search time, and buy nothing.",
 )
 space, labels = opened.space, frame.labels()
-variant = chosen.compared if WHITENERS[chosen.compared].takes_k else "pca"
-other = "center" if WHITENERS[variant].whitens else "pca"
+variant = chosen.compared if variant_of(chosen.compared).takes_k else "pca"
+other = "center" if variant != "center" else "pca"
 k = chosen.k or space.dim
-curve = cache.k_curve(opened.key, chosen.layers, variant, chosen.aggregate)
-rival = cache.k_curve(opened.key, chosen.layers, other, chosen.aggregate)
+curve = cache.k_curve(opened.key, chosen.layers, variant, chosen.aggregate, chosen.fit)
+rival = cache.k_curve(opened.key, chosen.layers, other, chosen.aggregate, chosen.fit)
 base = chosen.protocol(opened.pairs.source, whitening=variant, k=k)
 now = cache.score(opened.key, base)
 raw = cache.score(opened.key, base.with_(whitening="none", k=None))
@@ -68,7 +68,7 @@ def take(value: int) -> None:
 
 with st.container(horizontal=True, vertical_alignment="center"):
     lines = space.n_subsets > 1 and st.toggle("One line for each subset", key="lines", bind="query-params")
-    if curve.best_k and WHITENERS[chosen.whitening].takes_k:
+    if curve.best_k and variant_of(chosen.whitening).takes_k:
         st.button(f"Take the best k, {curve.best_k}", on_click=take, args=(curve.best_k,))
         st.button(f"Take the knee, {curve.knee}", on_click=take, args=(curve.knee,))
 frame.chart(
@@ -100,7 +100,7 @@ frame.close_page(
     opened,
     now,
     [
-        (WHITENERS[variant].formula, WHITENERS[variant].source),
+        (variant_of(variant).formula, variant_of(variant).source),
         (
             r"\cos_k(a,b)=\frac{\sum_{i\le k} a_i b_i}{\sqrt{\sum_{i\le k} a_i^2\,\sum_{i\le k} b_i^2}}",
             "In the eigenbasis every k is a running sum, so the whole curve costs one projection",
@@ -109,6 +109,6 @@ frame.close_page(
     "k always means the top-k eigen-directions of the covariance. Whitening variants share one curve, because they differ by a "
     "rotation inside those directions. The knee is the smallest k within 0.5 points of the best.",
     frame.preamble(chosen)
-    + f"\ncurve = whitelab.k_curve(space, {chosen.layers}, {variant!r}, {chosen.aggregate!r})\n"
+    + f"\ncurve = whitelab.k_curve(space, {chosen.layers}, {variant!r}, {chosen.aggregate!r}{frame.fit_arguments(chosen)})\n"
     + "print(curve.best_k, curve.knee, curve.spearman[curve.best_k - 1])\n",
 )

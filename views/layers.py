@@ -4,7 +4,7 @@ import streamlit as st
 
 from whitelab import figures
 from whitelab.ui import cache, frame
-from whitelab.whitening import WHITENERS
+from whitelab.whitening import variant as variant_of
 
 chosen, opened = frame.open_page(
     "Which layers should be averaged?",
@@ -14,8 +14,8 @@ labels, variant = frame.labels(), chosen.compared
 base = chosen.protocol(opened.pairs.source)
 now = cache.score(opened.key, base)
 maps = {
-    "none": cache.layer_pairs(opened.key, "none", chosen.aggregate, "raw-pairs"),
-    variant: cache.layer_pairs(opened.key, variant, chosen.aggregate, "whitened-pairs"),
+    "none": cache.layer_pairs(opened.key, "none", chosen.aggregate, chosen.fit, "raw-pairs"),
+    variant: cache.layer_pairs(opened.key, variant, chosen.aggregate, chosen.fit, "whitened-pairs"),
 }
 if any(found is None for found in maps.values()):
     st.stop()
@@ -91,11 +91,11 @@ frame.close_page(
             r"z = \tfrac12\,(h^{(i)} + h^{(j)})",
             "Layer combination: Huang et al. 2021 (WhiteningBERT), section 3.2 and Figure 1",
         ),
-        (WHITENERS[variant].formula, WHITENERS[variant].source),
+        (variant_of(variant).formula, variant_of(variant).source),
     ],
     "Each cell averages two layers of the model and scores the pairs' cosines against gold. Without whitening a cell needs "
     "only the small Gram matrices between layers; with it, blocks of the cross-covariance and one factorisation.",
     frame.preamble(chosen)
-    + f"\nmap_ = whitelab.layer_pairs(space, {variant!r}, how={chosen.aggregate!r})\n"
+    + f"\nmap_ = whitelab.layer_pairs(space, {variant!r}, how={chosen.aggregate!r}{frame.fit_arguments(chosen)})\n"
     + "print(map_.best)\n",
 )

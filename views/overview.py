@@ -4,7 +4,7 @@ import streamlit as st
 
 from whitelab import figures
 from whitelab.ui import cache, frame
-from whitelab.whitening import WHITENERS
+from whitelab.whitening import variant as variant_of
 
 chosen, opened = frame.open_page(
     "What does this space look like, and what would whitening change?",
@@ -12,21 +12,21 @@ chosen, opened = frame.open_page(
     "vectors gains or loses.",
 )
 variant = chosen.compared
-k = chosen.k if WHITENERS[variant].takes_k else None
+k, labels = chosen.k_for(variant), frame.labels()
 base = chosen.protocol(opened.pairs.source)
 scores = {
-    name: cache.score(opened.key, base.with_(whitening=name, k=k if WHITENERS[name].takes_k else None))
-    for name in WHITENERS
+    name: cache.score(opened.key, base.with_(whitening=name, k=chosen.k_for(name)))
+    for name in dict.fromkeys(("none", "center", "standardize", "pca", "zca", "cholesky", variant))
 }
-before = cache.profile(opened.key, chosen.layers, "none", None, "gt4", chosen.aggregate)
-after = cache.profile(opened.key, chosen.layers, variant, k, "gt4", chosen.aggregate)
+before = cache.profile(opened.key, chosen.layers, "none", None, "gt4", chosen.aggregate, chosen.fit)
+after = cache.profile(opened.key, chosen.layers, variant, k, "gt4", chosen.aggregate, chosen.fit)
 raw, now = scores["none"], scores[variant]
 
 for column, draw in zip(
     st.columns(4),
     (
         lambda: frame.score_metric("Spearman, raw", raw),
-        lambda: frame.score_metric(f"Spearman, {WHITENERS[variant].label}", now, raw),
+        lambda: frame.score_metric(f"Spearman, {labels[variant]}", now, raw),
         lambda: st.metric(
             "Mean cosine of random pairs",
             frame.number(after.mean_cosine, 3),
@@ -39,7 +39,8 @@ for column, draw in zip(
         lambda: st.metric(
             "Rank kept",
             f"{now.rank} of {now.dim}",
-            delta=f"fitted on {frame.spaced(now.sentences)} sentences",
+            delta=f"fitted on {frame.spaced(now.sentences)} sentences"
+            + (f", held-out isotropy {now.isotropy:.2f}" if now.isotropy is not None else ""),
             delta_color="off",
             delta_arrow="off",
             border=True,
@@ -55,14 +56,14 @@ for column, draw in zip(
 if now.reason:
     st.warning(now.reason)
 left, right = st.columns([3, 2])
-known = [name for name in WHITENERS if scores[name].spearman is not None]
+known = [name for name in scores if scores[name].spearman is not None]
 with left:
     st.subheader("Spearman by variant")
     if known:
         frame.chart(
             figures.score_bars(
                 known,
-                [WHITENERS[name].label for name in known],
+                [labels[name] for name in known],
                 [scores[name].spearman for name in known],
                 [scores[name].half_width or 0.0 for name in known],
             ),
@@ -74,12 +75,12 @@ with left:
         )
     st.caption(
         "PCA, ZCA and Cholesky whitening have equal bars because they differ by a rotation only, and a rotation "
-        "changes no cosine. Whiskers are 95 % intervals."
+        "changes no cosine. The whitening page compares every variant. Whiskers are 95 % intervals."
     )
 with right:
     st.subheader("Spectrum")
     frame.chart(
-        figures.spectrum({"none": before.eigenvalues, variant: after.eigenvalues}, frame.labels()),
+        figures.spectrum({"none": before.eigenvalues, variant: after.eigenvalues}, labels),
         "spectrum",
         lambda: [
             {"variant": p.whitening, "direction": i + 1, "eigenvalue": value}
@@ -93,7 +94,7 @@ with right:
     )
 if raw.spearman is not None and now.spearman is not None and now.spearman < raw.spearman:
     st.info(
-        f"{WHITENERS[variant].label} lowers the score here. Encoders trained contrastively, as this bundled model "
+        f"{labels[variant]} lowers the score here. Encoders trained contrastively, as this bundled model "
         "was, already spread their last layers evenly, and whitening then amplifies directions that carry little "
         "meaning. On published STS data its lower layers gain instead.",
         icon=":material/info:",
@@ -101,6 +102,7 @@ if raw.spearman is not None and now.spearman is not None and now.spearman < raw.
 st.subheader("Where to go next")
 with st.container(horizontal=True):
     for name, label in (
+        ("whitening", "Which whitening, and is the gain real?"),
         ("anisotropy", "How narrow is the cone, layer by layer?"),
         ("layers", "Which layers should be averaged?"),
         ("dimensions", "How many dimensions are worth keeping?"),
@@ -116,13 +118,14 @@ frame.close_page(
             r"\operatorname{score} = 100\,\rho\big(\text{gold}_i,\ \cos(z_{a_i}, z_{b_i})\big)",
             "Spearman's rank correlation",
         ),
-        (WHITENERS[variant].formula, WHITENERS[variant].source),
+        (variant_of(variant).formula, variant_of(variant).source),
     ],
-    WHITENERS[variant].hint,
+    variant_of(variant).hint,
     frame.preamble(chosen)
-    + "\nfor name in whitelab.WHITENERS:\n"
+    + f"\nfor name in {list(scores)!r}:\n"
     + "    protocol = whitelab.Protocol(encoder.name, pairs.source, pairs.task, pairs.split, "
     + f"{chosen.pooling!r},\n"
-    + f"                                 layers={chosen.layers}, whitening=name, aggregate={chosen.aggregate!r})\n"
-    + "    print(name, whitelab.score(space, protocol).spearman)\n",
+    + f"                                 layers={chosen.layers}, whitening=name, aggregate={chosen.aggregate!r},\n"
+    + f"                                 fit={chosen.fit!r})\n"
+    + f"    print(name, whitelab.score(space, protocol{', corpus' if opened.corpus else ''}).spearman)\n",
 )

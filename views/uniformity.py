@@ -22,13 +22,13 @@ with st.container(horizontal=True):
         format_func=lambda name: geometry.POSITIVES[name],
         help="SimCSE's footnote 3 says above 4; code in circulation uses at least 4. The losses differ.",
     )
-    variants = frame.variant_picker("show", ("none", "center", "standardize", chosen.compared))
+    variants = frame.variant_picker(chosen, "show", ("none", "center", "standardize", chosen.compared))
 positives = positives or "gt4"
 now = cache.score(opened.key, chosen.protocol(opened.pairs.source))
 variant = chosen.compared
 short = labels[variant].split()[0]
-before = cache.profile(opened.key, chosen.layers, "none", None, positives, chosen.aggregate)
-after = cache.profile(opened.key, chosen.layers, variant, chosen.k, positives, chosen.aggregate)
+before = cache.profile(opened.key, chosen.layers, "none", None, positives, chosen.aggregate, chosen.fit)
+after = cache.profile(opened.key, chosen.layers, variant, chosen.k, positives, chosen.aggregate, chosen.fit)
 floor = geometry.uniformity_floor(space.dim)
 
 for column, (label, value, reference) in zip(
@@ -53,7 +53,7 @@ for column, (label, value, reference) in zip(
 if before.positives == 0:
     st.warning(f"No pair has {geometry.POSITIVES[positives]}, so the alignment loss is not defined for this data.")
 
-found = cache.layer_profiles(opened.key, variants, positives, chosen.aggregate, "profiles")
+found = cache.layer_profiles(opened.key, variants, positives, chosen.aggregate, chosen.fit, "profiles")
 if found is None:
     st.stop()
 rows = [
@@ -92,6 +92,6 @@ frame.close_page(
     "Centring alone explains most of the gain in uniformity.",
     frame.preamble(chosen)
     + "\nfrom whitelab.profiles import layer_profiles\n\n"
-    + f"for one in layer_profiles(space, {variants!r}, positives={positives!r}):\n"
+    + f"for one in layer_profiles(space, {variants!r}, positives={positives!r}{frame.fit_arguments(chosen)}):\n"
     + "    print(one.layers, one.whitening, one.alignment, one.uniformity, one.spearman)\n",
 )

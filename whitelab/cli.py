@@ -102,9 +102,31 @@ def _aggregate_option(parser: argparse.ArgumentParser) -> None:
 def _whitening_options(parser: argparse.ArgumentParser, default: str, with_k: bool = True) -> None:
     from whitelab.whitening import WHITENERS
 
-    parser.add_argument("--whitening", default=default, choices=tuple(WHITENERS), help=f"default: {default}")
+    parser.add_argument(
+        "--whitening",
+        default=default,
+        type=_spec,
+        metavar="NAME[:param=value,...]",
+        help=f"{', '.join(WHITENERS)}; such as soft:gamma=0.5 or group:groups=8 (default: {default})",
+    )
     if with_k:
         parser.add_argument("--k", type=int, help="keep the top-k eigen-directions")
+    parser.add_argument(
+        "--fit",
+        default="task",
+        metavar="task|splits|cross|PATH",
+        help="what the variant is fitted on: the task's sentences, all its splits, each half of the pairs for the "
+        "other, or a text file, file of pairs or folder (default: task)",
+    )
+
+
+def _spec(text: str) -> str:
+    from whitelab.whitening import canonical
+
+    try:
+        return canonical(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error).removeprefix("whitening=")) from None
 
 
 def _layers_option(parser: argparse.ArgumentParser) -> None:
@@ -213,7 +235,6 @@ def _space(args):
     from whitelab.datasets import load
     from whitelab.encoders import load_encoder
     from whitelab.evaluate import embed_pairs
-    from whitelab.store import Store
 
     pairs = load(args.data, args.task, args.split, keep_going=args.skip_malformed)
     for problem in pairs.problems:
@@ -225,13 +246,30 @@ def _space(args):
         dtype=args.dtype,
         max_length=args.max_length,
     )
-    store = None if args.no_store else Store(args.cache)
+    store = _store(args)
     space, report = embed_pairs(encoder, pairs, args.pooling, store=store, progress=_progress())
     for note in (*pairs.notes, *report.notes):
         print(f"note: {note}", file=sys.stderr)
     if report.truncated:
         print(f"note: {report.truncated} sentences were cut to {encoder.max_length} tokens", file=sys.stderr)
     return pairs, space, encoder, report
+
+
+def _store(args):
+    from whitelab.store import Store
+
+    return None if args.no_store else Store(args.cache)
+
+
+def _corpus(args, encoder):
+    """The embedded text of `--fit`, None where the task's own sentences are enough."""
+    from whitelab.evaluate import embed_scope
+    from whitelab.scopes import OWN, scope_text
+
+    if args.fit in OWN:
+        return None
+    text = scope_text(args.fit, args.data, args.task, args.skip_malformed)
+    return embed_scope(encoder, text, args.pooling, store=_store(args), progress=_progress())
 
 
 def _progress() -> Callable[[int, int], None] | None:
@@ -253,7 +291,8 @@ def _progress() -> Callable[[int, int], None] | None:
     return show
 
 
-def _protocol(args, pairs, encoder, layers=None, **more):
+def _protocol(args, pairs, encoder, layers=None):
+    """The Protocol of the options; `layers` None stands for the last."""
     from whitelab.evaluate import Protocol
 
     return Protocol(
@@ -263,9 +302,12 @@ def _protocol(args, pairs, encoder, layers=None, **more):
         split=pairs.split,
         pooling=args.pooling,
         layers=layers or (encoder.n_layers - 1,),
+        whitening=args.whitening,
+        k=getattr(args, "k", None),
+        fit=args.fit,
+        aggregate=args.aggregate,
         dtype=encoder.dtype,
         max_length=encoder.max_length,
-        **more,
     )
 
 
@@ -293,13 +335,16 @@ def _embed(args):
     return result, [f"{name:10} {value}" for name, value in result.items() if value is not None]
 
 
-def _check_early(args, layers=True) -> None:
+def _check_early(args) -> None:
     """Refuse what needs no model to refuse, before minutes are spent on encoding."""
-    from whitelab.whitening import WHITENERS, check_k
+    from whitelab.scopes import OWN, scope_text
+    from whitelab.whitening import check_k, variant
 
     k = getattr(args, "k", None)
-    if k is not None and (k < 1 or not WHITENERS[args.whitening].takes_k):
+    if k is not None and (k < 1 or not variant(args.whitening).takes_k):
         check_k(k, args.whitening, max(k, 1))
+    if args.fit not in (*OWN, "splits"):
+        scope_text(args.fit, args.data, args.task, args.skip_malformed)
 
 
 def _score(args):
@@ -307,10 +352,8 @@ def _score(args):
 
     _check_early(args)
     pairs, space, encoder, _ = _space(args)
-    protocol = _protocol(
-        args, pairs, encoder, args.layers, whitening=args.whitening, k=args.k, aggregate=args.aggregate
-    )
-    found = score(space, protocol)
+    protocol = _protocol(args, pairs, encoder, args.layers)
+    found = score(space, protocol, _corpus(args, encoder))
     shown = "undefined" if found.spearman is None else f"{found.spearman:.2f}"
     lines = [f"Spearman x 100  {shown}  ({found.pairs} pairs, rank {found.rank} of {found.dim})"]
     if found.reason:
@@ -319,7 +362,7 @@ def _score(args):
         for name, one in found.subsets.items():
             value = "undefined" if one.spearman is None else f"{one.spearman:.2f}"
             lines.append(f"  {name:24} {value:>9}  {one.pairs} pairs")
-    lines.append(protocol.line(found.sentences, found.rank))
+    lines.append(found.line())
     return found.as_dict(), lines
 
 
@@ -328,18 +371,11 @@ def _layer_pairs(args):
 
     _check_early(args)
     pairs, space, encoder, _ = _space(args)
-    found = layer_pairs(space, args.whitening, args.k, args.aggregate)
+    corpus = _corpus(args, encoder)
+    found = layer_pairs(space, args.whitening, args.k, args.aggregate, fit=args.fit, corpus=corpus)
     cells = [{"layers": list(c.layers), "spearman": c.spearman, "rank": c.rank} for c in found.cells]
     best = found.best and {"layers": list(found.best.layers), "spearman": found.best.spearman}
-    protocol = _protocol(
-        args,
-        pairs,
-        encoder,
-        tuple(range(space.n_layers)),
-        whitening=args.whitening,
-        k=args.k,
-        aggregate=args.aggregate,
-    ).as_dict() | {"layers": "every pair"}
+    protocol = _protocol(args, pairs, encoder, tuple(range(space.n_layers))).as_dict() | {"layers": "every pair"}
     ranked = sorted((c for c in cells if c["spearman"] is not None), key=lambda c: -c["spearman"])
     lines = [f"{'+'.join(map(str, dict.fromkeys(c['layers']))):8} {c['spearman']:.2f}" for c in ranked]
     return {"cells": cells, "best": best, "pairs": space.n_pairs, "protocol": protocol}, lines
@@ -348,9 +384,11 @@ def _layer_pairs(args):
 def _kcurve(args):
     from whitelab.dimensions import k_curve
 
+    _check_early(args)
     pairs, space, encoder, _ = _space(args)
-    protocol = _protocol(args, pairs, encoder, args.layers, whitening=args.whitening, aggregate=args.aggregate)
-    curve = k_curve(space, protocol.layers, args.whitening, args.aggregate)
+    protocol = _protocol(args, pairs, encoder, args.layers)
+    corpus = _corpus(args, encoder)
+    curve = k_curve(space, protocol.layers, args.whitening, args.aggregate, fit=args.fit, corpus=corpus)
     result = {
         "k": list(curve.k),
         "spearman": list(curve.spearman),
@@ -361,7 +399,9 @@ def _kcurve(args):
         "protocol": protocol.as_dict() | {"k": "every k"},
     }
     shown = [k for k in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 768, 1024, space.dim) if k <= space.dim]
-    lines = [f"k = {k:5}  {curve.spearman[k - 1]:.2f}" for k in dict.fromkeys(shown) if curve.spearman[k - 1]]
+    lines = [
+        f"k = {k:5}  {curve.spearman[k - 1]:.2f}" for k in dict.fromkeys(shown) if curve.spearman[k - 1] is not None
+    ]
     if curve.best_k:
         lines.append(f"best k {curve.best_k}, within 0.5 points from k = {curve.knee}, rank {curve.rank}")
     return result, lines
@@ -372,24 +412,18 @@ def _geometry(args):
 
     _check_early(args)
     pairs, space, encoder, _ = _space(args)
+    corpus = _corpus(args, encoder)
     records, lines = [], ["layer  mean cosine  participation ratio  alignment  uniformity  (raw -> whitened)"]
     for layer in range(space.n_layers):
         before = profile(space, (layer,), "none", None, args.positives, args.aggregate).as_dict()
-        after = profile(space, (layer,), args.whitening, args.k, args.positives, args.aggregate).as_dict()
+        settings = (args.whitening, args.k, args.positives, args.aggregate, args.fit, corpus)
+        after = profile(space, (layer,), *settings).as_dict()
         names = ("mean_cosine", "participation_ratio", "alignment", "uniformity")
         lines.append(f"{layer:5}  " + "  ".join(f"{_short(before[n])} -> {_short(after[n])}" for n in names))
         for record in (before, after):
             del record["layers"]
         records.append({"layer": layer} | before | {"whitened": after})
-    protocol = _protocol(
-        args,
-        pairs,
-        encoder,
-        tuple(range(space.n_layers)),
-        whitening=args.whitening,
-        k=args.k,
-        aggregate=args.aggregate,
-    ).as_dict()
+    protocol = _protocol(args, pairs, encoder, tuple(range(space.n_layers))).as_dict()
     return {"layers": records, "protocol": protocol | {"positives": args.positives, "layers": "each"}}, lines
 
 

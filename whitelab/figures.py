@@ -7,7 +7,8 @@ page. `layout.meta["alt"]` holds the text for people who cannot see the picture.
 
 import html
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
@@ -20,6 +21,15 @@ VARIANT_COLOURS = {
     "pca": "#2E86D1",
     "zca": "#E0702A",
     "cholesky": "#12A078",
+    "pca_cor": "#1D6FA8",
+    "zca_cor": "#B5561B",
+    "soft": "#B0609C",
+    "shrunk": "#0E8C9B",
+    "iternorm": "#8F7A1E",
+    "group": "#8258C9",
+    "shuffled_group": "#A06FE0",
+    "all_but_the_top": "#C94F4F",
+    "common_component": "#A8506F",
 }
 VARIANT_SYMBOLS = {
     "none": "circle",
@@ -28,7 +38,18 @@ VARIANT_SYMBOLS = {
     "pca": "diamond",
     "zca": "triangle-up",
     "cholesky": "triangle-down",
+    "pca_cor": "diamond-open",
+    "zca_cor": "triangle-up-open",
+    "soft": "cross",
+    "shrunk": "x",
+    "iternorm": "pentagon",
+    "group": "hexagon",
+    "shuffled_group": "hexagon-open",
+    "all_but_the_top": "star-square",
+    "common_component": "star-diamond",
 }
+WHITENING = ("pca", "zca", "cholesky", "pca_cor", "zca_cor")  # whose points coincide
+_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 LAYER_SCALE = "Viridis"
 GOLD_SCALE = [[0.0, "#3B1C6B"], [0.35, "#9B2C7A"], [0.7, "#EE7B51"], [1.0, "#FCC83F"]]
 SCORE_SCALE = "Cividis"
@@ -40,6 +61,26 @@ _SUBSET_COLOURS = qualitative.Safe
 def layer_colour(layer: int, n_layers: int) -> str:
     """The colour of one layer on the sequential scale (without its palest end)."""
     return sample_colorscale(LAYER_SCALE, [0.9 * layer / max(n_layers - 1, 1)])[0]
+
+
+def variant_colour(spec: str) -> str:
+    """The hue of a variant, whatever its parameters."""
+    return VARIANT_COLOURS[spec.partition(":")[0]]
+
+
+def variant_symbol(spec: str) -> str:
+    """The marker of a variant, whatever its parameters."""
+    return VARIANT_SYMBOLS[spec.partition(":")[0]]
+
+
+def variant_dashes(specs: Iterable[str]) -> dict[str, str]:
+    """Dashes that tell apart specs of one variant, which share its hue."""
+    seen, found = Counter(), {}
+    for spec in specs:
+        name = spec.partition(":")[0]
+        found[spec] = _DASHES[seen[name] % len(_DASHES)]
+        seen[name] += 1
+    return found
 
 
 def wrapped(sentence: str, width: int = 56, lines: int = 4) -> str:
@@ -67,7 +108,7 @@ def score_bars(
         go.Bar(
             x=[label.replace(" ", "<br>") for label in labels],
             y=list(scores),
-            marker_color=[VARIANT_COLOURS[name] for name in names],
+            marker_color=[variant_colour(name) for name in names],
             error_y={"type": "data", "array": list(half_widths), "color": RULE, "thickness": 1.5, "width": 4},
             text=[f"{score:.2f}" for score in scores],
             textposition="inside",
@@ -84,15 +125,15 @@ def by_layer(
     curves: Mapping[str, Sequence[float]], labels: Mapping[str, str], title: str, log: bool = False
 ) -> go.Figure:
     """A measure against the layer number, one line a variant."""
-    figure = go.Figure()
+    figure, dashes = go.Figure(), variant_dashes(curves)
     for name, values in curves.items():
         figure.add_scatter(
             x=list(range(len(values))),
             y=list(values),
             name=labels[name],
             mode="lines+markers",
-            line={"color": VARIANT_COLOURS[name], "width": 2.5},
-            marker={"size": 9, "symbol": VARIANT_SYMBOLS[name]},
+            line={"color": variant_colour(name), "width": 2.5, "dash": dashes[name]},
+            marker={"size": 9, "symbol": variant_symbol(name)},
             hovertemplate=f"{labels[name]}<br>layer %{{x}}: %{{y:.4g}}<extra></extra>",
         )
     first = next(iter(curves.values()), [])
@@ -120,7 +161,7 @@ def cosine_histogram(samples: Mapping[str, np.ndarray], labels: Mapping[str, str
             y=share,
             name=labels[name],
             mode="lines",
-            line={"color": VARIANT_COLOURS[name], "width": 2, "shape": "hvh"},
+            line={"color": variant_colour(name), "width": 2, "shape": "hvh"},
             fill="tozeroy",
             hovertemplate=f"{labels[name]}<br>cosine %{{x:.2f}}: %{{y:.1f}} % of pairs<extra></extra>",
         )
@@ -132,7 +173,7 @@ def cosine_histogram(samples: Mapping[str, np.ndarray], labels: Mapping[str, str
 
 def spectrum(values: Mapping[str, Sequence[float]], labels: Mapping[str, str]) -> go.Figure:
     """Eigenvalues of the covariance as shares of the total variance, largest first, on a log axis."""
-    figure = go.Figure()
+    figure, dashes = go.Figure(), variant_dashes(values)
     for name, eigenvalues in values.items():
         share = 100 * np.asarray(eigenvalues) / max(float(np.sum(eigenvalues)), 1e-300)
         kept = share > 1e-9 * share.max() if len(share) else share > 0
@@ -141,7 +182,7 @@ def spectrum(values: Mapping[str, Sequence[float]], labels: Mapping[str, str]) -
             y=share[kept],
             name=labels[name],
             mode="lines",
-            line={"color": VARIANT_COLOURS[name], "width": 2.5},
+            line={"color": variant_colour(name), "width": 2.5, "dash": dashes[name]},
             hovertemplate=f"{labels[name]}<br>direction %{{x}}: %{{y:.3g}} % of the variance<extra></extra>",
         )
     figure.update_xaxes(title="Principal direction, largest first")
@@ -235,11 +276,11 @@ def plane(rows: Sequence[Mapping], labels: Mapping[str, str], floor: float, sele
             name=labels[name],
             mode="lines+markers+text",
             text=[str(row["layer"]) for row in path],
-            textposition="middle right" if name in ("pca", "zca", "cholesky") else "top center",
-            line={"color": VARIANT_COLOURS[name], "width": 1.5},
+            textposition="middle right" if name in WHITENING else "top center",
+            line={"color": variant_colour(name), "width": 1.5},
             marker={
                 "size": 13,
-                "symbol": VARIANT_SYMBOLS[name].removesuffix("-open"),
+                "symbol": variant_symbol(name).removesuffix("-open"),
                 "color": [row["spearman"] for row in path],
                 "colorscale": SCORE_SCALE,
                 "cmin": low,
@@ -247,7 +288,7 @@ def plane(rows: Sequence[Mapping], labels: Mapping[str, str], floor: float, sele
                 "showscale": number == 0,
                 "colorbar": {"title": "Spearman<br>x 100", "thickness": 12},
                 "line": {
-                    "color": [MARK if row["layer"] == selected else VARIANT_COLOURS[name] for row in path],
+                    "color": [MARK if row["layer"] == selected else variant_colour(name) for row in path],
                     "width": [3 if row["layer"] == selected else 1.5 for row in path],
                 },
             },
@@ -380,7 +421,7 @@ def k_curves(
             y=list(values),
             name=other_label,
             mode="lines",
-            line={"color": VARIANT_COLOURS[name], "width": 2, "dash": "dot"},
+            line={"color": variant_colour(name), "width": 2, "dash": "dot"},
             hovertemplate=f"{other_label}<br>k = %{{x}}: %{{y:.2f}}<extra></extra>",
         )
     figure.add_scatter(
@@ -388,7 +429,7 @@ def k_curves(
         y=list(main),
         name=label,
         mode="lines",
-        line={"color": VARIANT_COLOURS[variant], "width": 3},
+        line={"color": variant_colour(variant), "width": 3},
         hovertemplate=f"{label}<br>k = %{{x}}: %{{y:.2f}}<extra></extra>",
     )
     marks = [("knee", knee, "diamond"), ("best", best_k, "star"), ("chosen", k, "circle-open")]
@@ -411,7 +452,7 @@ def k_curves(
     if baseline is not None:
         figure.add_hline(
             y=baseline,
-            line={"color": VARIANT_COLOURS["none"], "dash": "dash", "width": 1.5},
+            line={"color": variant_colour("none"), "dash": "dash", "width": 1.5},
             annotation={"text": f"raw {baseline:.2f}", "xanchor": "right"},
         )
     if rank < d:

@@ -5,7 +5,7 @@ knobs. The embeddings themselves are shared by all visitors and never copied.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import streamlit as st
@@ -13,10 +13,11 @@ import streamlit as st
 from whitelab import datasets, dimensions, evaluate, geometry, profiles
 from whitelab import layers as layers_module
 from whitelab.datasets import SentencePairs
-from whitelab.embeddings import LayerEmbeddings
+from whitelab.embeddings import LayerEmbeddings, LayerRows
 from whitelab.encoders import EmbedReport, Encoder, load_encoder
 from whitelab.evaluate import Protocol, Score
 from whitelab.projection import METHODS, project
+from whitelab.scopes import OWN
 from whitelab.store import Store
 from whitelab.ui.jobs import jobs, wait
 from whitelab.ui.workspace import Workspace
@@ -24,13 +25,17 @@ from whitelab.ui.workspace import Workspace
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """The task of a workspace, embedded: `key` names it in every cache."""
+    """The task of a workspace, embedded: `key` names it, and the text its maps are fitted on, in every cache.
+
+    `corpus` is that text where it is not the task's own.
+    """
 
     key: str
     pairs: SentencePairs
     space: LayerEmbeddings
     report: EmbedReport
     device: str
+    corpus: LayerRows | None = None
 
 
 @st.cache_resource(max_entries=2, show_spinner=False)
@@ -60,75 +65,102 @@ def open_space(workspace: Workspace) -> Opened | None:
         return Opened(key, pairs, space, report, model.device)
 
     title = f"Embedding {len(pairs.sentences):,} sentences of {workspace.task}".replace(",", "\u2009")
-    return wait(jobs().submit(key, title, work, "tokens"), key="embed", height=170)
+    opened = wait(jobs().submit(key, title, work, "tokens"), key="embed", height=170)
+    return opened if opened is None or workspace.fit in OWN else _with_corpus(workspace, opened)
 
 
-def _space(key: str) -> LayerEmbeddings:
+def _with_corpus(workspace: Workspace, opened: Opened) -> Opened | None:
+    """`opened` with the embedded text of the fit scope; None after drawing the job that makes it."""
+    key = "fit/" + "/".join((workspace.model, workspace.dtype, workspace.pooling, workspace.fit_key))
+    text = None if (job := jobs().get(key)) and job.state == "done" else workspace.fit_text()
+
+    def work(progress) -> LayerRows:
+        model = encoder(workspace.model, workspace.dtype)
+        return evaluate.embed_scope(model, text, workspace.pooling, store=Store(), progress=progress)
+
+    named = "all splits" if workspace.fit == "splits" else workspace.fit
+    rows = wait(jobs().submit(key, f"Embedding {named}, to fit on", work, "tokens"), key="fit-text", height=170)
+    return None if rows is None else replace(opened, key=opened.key + _AND + key, corpus=rows)
+
+
+_AND = "\n"  # between the key of the task's embeddings and that of the fit text
+
+
+def _result(key: str):
     job = jobs().get(key)
     if job is None or job.state != "done":
         raise LookupError("the embeddings were let go; reload the page")
-    return job.result.space
+    return job.result
+
+
+def _space(key: str) -> LayerEmbeddings:
+    return _result(key.partition(_AND)[0]).space
+
+
+def _corpus(key: str) -> LayerRows | None:
+    fit_key = key.partition(_AND)[2]
+    return _result(fit_key) if fit_key else None
 
 
 @st.cache_data(max_entries=2000, show_spinner=False)
 def score(key: str, protocol: Protocol) -> Score:
     """`evaluate.score` of the embeddings `key`."""
-    return evaluate.score(_space(key), protocol)
+    return evaluate.score(_space(key), protocol, _corpus(key))
 
 
 @st.cache_data(max_entries=200, show_spinner=False)
-def k_curve(key: str, layers: tuple[int, ...], variant: str, aggregate: str) -> dimensions.KCurve:
+def k_curve(key: str, layers: tuple[int, ...], variant: str, aggregate: str, fit: str) -> dimensions.KCurve:
     """`dimensions.k_curve`, with one curve a subset."""
-    return dimensions.k_curve(_space(key), layers, variant, aggregate)
+    return dimensions.k_curve(_space(key), layers, variant, aggregate, fit=fit, corpus=_corpus(key))
 
 
 @st.cache_data(max_entries=200, show_spinner=False)
 def profile(
-    key: str, layers: tuple[int, ...], variant: str, k: int | None, positives: str, aggregate: str
+    key: str, layers: tuple[int, ...], variant: str, k: int | None, positives: str, aggregate: str, fit: str
 ) -> profiles.Profile:
     """`profiles.profile` of one combination of layers."""
-    return profiles.profile(_space(key), layers, variant, k, positives, aggregate)
+    return profiles.profile(_space(key), layers, variant, k, positives, aggregate, fit, _corpus(key))
 
 
 @st.cache_data(max_entries=200, show_spinner=False)
-def cosine_sample(key: str, layers: tuple[int, ...], variant: str, k: int | None) -> np.ndarray:
+def cosine_sample(key: str, layers: tuple[int, ...], variant: str, k: int | None, fit: str) -> np.ndarray:
     """Cosines of random pairs of different sentences."""
     space = _space(key)
-    z, _ = profiles.transformed(space, layers, variant, k)
+    z, _ = profiles.transformed(space, layers, variant, k, fit, _corpus(key))
     return geometry.cosine_sample(z, space.counts).numpy()
 
 
-def layer_pairs(key: str, variant: str, aggregate: str, name: str) -> layers_module.LayerPairs | None:
+def layer_pairs(key: str, variant: str, aggregate: str, fit: str, name: str) -> layers_module.LayerPairs | None:
     """`layers.layer_pairs` as a job; None while it runs."""
 
     def work(progress):
-        return layers_module.layer_pairs(_space(key), variant, None, aggregate, progress)
+        return layers_module.layer_pairs(_space(key), variant, None, aggregate, progress, fit, _corpus(key))
 
-    job = jobs().submit(f"pairs/{key}/{variant}/{aggregate}", "Scoring every pair of layers", work, "cells")
+    job = jobs().submit(f"pairs/{key}/{variant}/{aggregate}/{fit}", "Scoring every pair of layers", work, "cells")
     return wait(job, key=name, height=500)
 
 
 def layer_profiles(
-    key: str, variants: Sequence[str], positives: str, aggregate: str, name: str
+    key: str, variants: Sequence[str], positives: str, aggregate: str, fit: str, name: str
 ) -> tuple[profiles.Profile, ...] | None:
     """`profiles.layer_profiles` as a job; None while it runs."""
 
     def work(progress):
-        return profiles.layer_profiles(_space(key), variants, positives, aggregate, progress)
+        return profiles.layer_profiles(_space(key), variants, positives, aggregate, progress, fit, _corpus(key))
 
-    job_key = f"profiles/{key}/{'+'.join(variants)}/{positives}/{aggregate}"
+    job_key = f"profiles/{key}/{'+'.join(variants)}/{positives}/{aggregate}/{fit}"
     return wait(jobs().submit(job_key, "Measuring every layer", work, "settings"), key=name, height=420)
 
 
 def projected(
-    key: str, layers: tuple[int, ...], variant: str, k: int | None, method: str, dims: int, name: str
+    key: str, layers: tuple[int, ...], variant: str, k: int | None, fit: str, method: str, dims: int, name: str
 ) -> np.ndarray | None:
     """Coordinates of the sentences as a job; None while it runs."""
 
     def work(progress):
-        z, _ = profiles.transformed(_space(key), layers, variant, k)
+        z, _ = profiles.transformed(_space(key), layers, variant, k, fit, _corpus(key))
         return project(z, method, dims, progress=progress).numpy()
 
-    job_key = f"project/{key}/{layers}/{variant}/{k}/{method}/{dims}"
+    job_key = f"project/{key}/{layers}/{variant}/{k}/{fit}/{method}/{dims}"
     job = jobs().submit(job_key, f"Computing the {METHODS[method]} projection", work, "epochs")
     return wait(job, key=name, height=560)

@@ -11,10 +11,11 @@ import streamlit as st
 from whitelab.datasets import DataError, MalformedRows
 from whitelab.encoders import MAX_LENGTH
 from whitelab.evaluate import Score
+from whitelab.scopes import OWN
 from whitelab.ui import cache, workspace
 from whitelab.ui.cache import Opened
 from whitelab.ui.workspace import Workspace
-from whitelab.whitening import WHITENERS
+from whitelab.whitening import WHITENERS, label, parse, whitens
 
 DEMO = "Demonstration set written for this project, not a published benchmark."
 
@@ -57,18 +58,29 @@ def _live(chosen: Workspace, opened: Opened) -> None:
             "Spearman x 100, live",
             number(now.spearman),
             delta=change(now.spearman, raw.spearman, "against raw"),
-            help=protocol.line(now.sentences, now.rank),
+            help=now.line(),
             border=True,
         )
+        st.caption(fitted_on(now))
         if not opened.pairs.published and opened.pairs.task == "demo":
             st.caption(DEMO)
-    if WHITENERS[chosen.whitening].whitens and now.rank >= opened.space.n_sentences - 1:
+    if whitens(chosen.whitening) and now.rank >= opened.space.n_sentences - 1:
         st.warning(
             f"{opened.space.n_sentences} different sentences span only {now.rank} of {now.dim} dimensions. Whitening "
             "then puts them at equal distances from each other, so these cosines say nothing about meaning. Keep fewer "
             "dimensions (k) or bring more sentences.",
             icon=":material/warning:",
         )
+
+
+def fitted_on(score: Score) -> str:
+    """What a score's map was fitted on, in a line short enough to stand beside it."""
+    if score.protocol.whitening == "none":
+        return f"d {score.dim}, nothing fitted"
+    isotropy = "undefined" if score.isotropy is None else f"{score.isotropy:.2f}"
+    return (
+        f"fitted on {spaced(score.sentences)} sentences, d {score.dim}, rank {score.rank}, held-out isotropy {isotropy}"
+    )
 
 
 def number(value: float | None, digits: int = 2) -> str:
@@ -146,23 +158,44 @@ def as_csv(rows: Sequence[dict]) -> str:
     return text.getvalue()
 
 
-def variant_picker(key: str, default: Sequence[str], label: str = "Variants") -> list[str]:
-    """Choose variants side by side, in the registry's order; never none at all."""
-    chosen = st.pills(
-        label,
+def variant_picker(chosen: Workspace, key: str, default: Sequence[str], title: str = "Variants") -> list[str]:
+    """Choose variants side by side, as specs; never none at all.
+
+    A name stands for the workspace's spec of it; a typed spec such as `soft:gamma=0.25` is taken as it is.
+    """
+    names = list(dict.fromkeys(spec.partition(":")[0] for spec in default))
+    found = st.multiselect(
+        title,
         list(WHITENERS),
-        selection_mode="multi",
-        default=list(dict.fromkeys(default)),
+        default=names,
         key=key,
         bind="query-params",
-        format_func=lambda name: WHITENERS[name].label,
+        accept_new_options=True,
+        format_func=lambda name: WHITENERS[name].label if name in WHITENERS else name,
+        placeholder="Choose variants",
+        help="Type a variant with parameters to add it, such as soft:gamma=0.25 or group:groups=32.",
     )
-    return [name for name in WHITENERS if name in (chosen or default)]
+    specs = []
+    for name in found or names:
+        try:
+            specs.append(chosen.spec_of(name) if name in WHITENERS else str(parse(name, chosen.dim)))
+            parse(specs[-1], chosen.dim)
+        except ValueError as error:
+            st.error(str(error))
+            specs = specs[:-1] if specs and name in WHITENERS else specs
+    return list(dict.fromkeys(specs)) or [chosen.spec_of(name) for name in names]
 
 
-def labels() -> dict[str, str]:
+class Labels(dict):
+    """Readable names of specs: a bare name is the variant's label, a spec shows its parameters."""
+
+    def __missing__(self, spec: str) -> str:
+        return WHITENERS[spec].label if spec in WHITENERS else label(spec)
+
+
+def labels() -> Labels:
     """Readable names of the variants."""
-    return {name: variant.label for name, variant in WHITENERS.items()}
+    return Labels()
 
 
 def close_page(opened: Opened, score: Score, formulas: Sequence[tuple[str, str]], words: str, code: str) -> None:
@@ -174,7 +207,7 @@ def close_page(opened: Opened, score: Score, formulas: Sequence[tuple[str, str]]
             st.caption(source)
     with st.expander("Show the code", icon=":material/code:"):
         st.code(code, language="python")
-    st.caption(score.protocol.line(score.sentences, score.rank) + f" · {spaced(score.pairs)} pairs")
+    st.caption(score.line() + f" · {spaced(score.pairs)} pairs")
     if not opened.pairs.published and opened.pairs.task == "demo":
         st.caption(DEMO)
 
@@ -189,7 +222,26 @@ def preamble(chosen: Workspace) -> str:
         f"pairs = whitelab.load({chosen.data!r}, {chosen.task!r}, {chosen.split!r})\n"
         f"encoder = whitelab.load_encoder({chosen.model!r}{dtype})\n"
         f"space, report = embed_pairs(encoder, pairs{pooling}, store=whitelab.Store())\n"
+        f"{_corpus_lines(chosen, pooling)}"
     )
+
+
+def _corpus_lines(chosen: Workspace, pooling: str) -> str:
+    if chosen.fit in OWN:
+        return ""
+    return (
+        "\nfrom whitelab.evaluate import embed_scope\n"
+        "from whitelab.scopes import scope_text\n\n"
+        f"text = scope_text({chosen.fit!r}, {chosen.data!r}, {chosen.task!r})\n"
+        f"corpus = embed_scope(encoder, text{pooling}, store=whitelab.Store())\n"
+    )
+
+
+def fit_arguments(chosen: Workspace) -> str:
+    """The arguments that say in code what is fitted on; empty for the task's sentences."""
+    if chosen.fit == "task":
+        return ""
+    return f", fit={chosen.fit!r}" + ("" if chosen.fit in OWN else ", corpus=corpus")
 
 
 def sentence_colours(opened: Opened, colour: str) -> tuple[list, str]:

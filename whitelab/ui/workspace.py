@@ -3,12 +3,15 @@
 Drawn by app.py before the page, so that its widgets live on every page. Choices come from the registries.
 """
 
+import hashlib
+import tempfile
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 import streamlit as st
 
-from whitelab import datasets
+from whitelab import datasets, scopes
 from whitelab.correlation import AGGREGATE_LABELS
 from whitelab.datasets import DataError, MalformedRows, TaskInfo
 from whitelab.encoders import choose_device, device_name, dtypes_for
@@ -16,15 +19,22 @@ from whitelab.evaluate import Protocol
 from whitelab.models import BUNDLED, BUNDLED_NAME, SUGGESTED, ModelFiles, find_model
 from whitelab.pooling import POOLING_LABELS
 from whitelab.ui.jobs import jobs, wait
-from whitelab.whitening import WHITENERS
+from whitelab.whitening import WHITENERS, Parameter, canonical, variant
 
+UPLOADED = "upload"
+UPLOAD_MB = 50
 SLOT = "workspace"  # session_state: the Workspace of this run
+UPLOAD = "uploaded-text"  # session_state: key and sentences of this visitor's uploaded fit text
 LIVE = "live-score"  # session_state: the sidebar's place for the live score
 
 
 @dataclass(frozen=True)
 class Workspace:
-    """What the user chose. `k` is None when all dimensions are kept or the variant takes no k."""
+    """What the user chose. `k` is None when all dimensions are kept or the variant takes no k.
+
+    `whitening` is a canonical spec. `fit` is the scope as a protocol names it; `fit_key` also tells one content
+    of an uploaded or changed file from another.
+    """
 
     model: str
     data: str
@@ -40,11 +50,28 @@ class Workspace:
     n_layers: int
     dim: int
     stamp: float
+    fit: str = "task"
+    fit_key: str = "task"
 
     @property
     def compared(self) -> str:
         """The variant to hold against raw: the chosen one, PCA whitening when that is raw itself."""
         return "pca" if self.whitening == "none" else self.whitening
+
+    def k_for(self, spec: str) -> int | None:
+        """The k another variant would have here: None where it takes none."""
+        return self.k if variant(spec).takes_k else None
+
+    def spec_of(self, name: str) -> str:
+        """A variant by name: the chosen one with its parameters, any other with its defaults."""
+        return self.whitening if self.whitening.partition(":")[0] == name else canonical(name)
+
+    def fit_text(self) -> Counter[str]:
+        """The sentences of the fit scope. Raises DataError."""
+        uploaded = st.session_state.get(UPLOAD)
+        if uploaded and uploaded[0] == self.fit_key:
+            return uploaded[1]
+        return scopes.scope_text(self.fit, self.data, self.task, self.keep_going)
 
     def protocol(self, source: str, **changes) -> Protocol:
         """The Protocol of a score in this workspace."""
@@ -58,6 +85,7 @@ class Workspace:
             layers=self.layers,
             whitening=self.whitening,
             k=self.k,
+            fit=self.fit,
             aggregate=self.aggregate,
             dtype=self.dtype,
         )
@@ -158,12 +186,13 @@ def _knobs(model: str, files: ModelFiles, data: str, task: TaskInfo, split: str,
         key="whitening",
         bind="query-params",
         format_func=lambda name: WHITENERS[name].label,
-        help="Fitted on every sentence occurrence of the task.",
+        help="What is done to the embeddings before cosines are taken.",
     )
-    whitening = whitening or "pca"
+    whitening = _with_parameters(whitening or "pca", dim)
+    fit, fit_key = _scope(task, disabled=whitening == "none")
     if state.get("k", 0) > dim:
         state.k = dim
-    takes_k = WHITENERS[whitening].takes_k
+    takes_k = variant(whitening).takes_k
     k = st.slider(
         "k, kept dimensions",
         1,
@@ -172,7 +201,7 @@ def _knobs(model: str, files: ModelFiles, data: str, task: TaskInfo, split: str,
         key="k",
         bind="query-params",
         disabled=not takes_k,
-        help="The top-k eigen-directions." if takes_k else f"{WHITENERS[whitening].label} has no k.",
+        help="The top-k eigen-directions." if takes_k else f"{variant(whitening).label} has no k.",
     )
     aggregate = st.segmented_control(
         "Aggregate over subsets",
@@ -207,8 +236,110 @@ def _knobs(model: str, files: ModelFiles, data: str, task: TaskInfo, split: str,
         dtype=dtype or "float32",
         n_layers=n_layers,
         dim=dim,
-        stamp=max((Path(file).stat().st_mtime for file in task.files), default=0.0),
+        stamp=_stamp(task.files),
+        fit=fit,
+        fit_key=fit_key,
     )
+
+
+def _stamp(files) -> float:
+    return max((Path(file).stat().st_mtime for file in files), default=0.0)
+
+
+def _with_parameters(name: str, dim: int) -> str:
+    """Draw the knobs of a variant and return its spec."""
+    values, parts = {}, []
+    for one in WHITENERS[name].parameters:
+        if one.when is None or values.get(one.when[0]) == one.when[1]:
+            values[one.name] = _knob(name, one, dim)
+            parts.append(f"{one.name}={values[one.name]}")
+    return canonical(f"{name}:{','.join(parts)}" if parts else name)
+
+
+def _knob(name: str, one: Parameter, dim: int):
+    key, state = f"{name}-{one.name}", st.session_state
+    title = {"gamma": "γ, exponent", "alpha": "α, ridge", "directions": "D, directions removed"}.get(one.name)
+    title = title or {"eps": "ε, epsilon", "steps": "T, steps"}.get(one.name) or one.label.capitalize()
+    if one.choices:
+        return st.selectbox(title, one.choices, key=key, bind="query-params", help=one.hint) or one.default
+    high = dim + one.beyond_d if one.high is None else one.high
+    if isinstance(state.get(key), int | float) and not one.low <= state[key] <= high:
+        del state[key]
+    low, start = type(one.default)(one.low), min(one.default, type(one.default)(high))
+    step = 1 if isinstance(one.default, int) else 0.05 if one.high and one.high > 1 else 0.001
+    format_ = "%d" if step == 1 else None if step == 0.05 else "%.3f"
+    if one.name in ("gamma", "steps"):
+        found = st.slider(title, low, type(one.default)(high), start, step, key=key, bind="query-params", help=one.hint)
+    else:
+        found = st.number_input(
+            title,
+            low,
+            type(one.default)(high),
+            start,
+            step,
+            format=format_,
+            key=key,
+            bind="query-params",
+            help=one.hint,
+        )
+    return start if found is None else found
+
+
+def _scope(task: TaskInfo, disabled: bool) -> tuple[str, str]:
+    """What the map is fitted on: the name for the protocol, and a key that changes with the content."""
+    fit = st.selectbox(
+        "Fitted on",
+        [*scopes.SCOPES, UPLOADED],
+        key="fit",
+        bind="query-params",
+        accept_new_options=True,
+        disabled=disabled,
+        format_func=lambda name: (scopes.SCOPES | {UPLOADED: "Uploaded text file"}).get(name, name),
+        help="WhiteningBERT fits on the task's own sentences, BERT-whitening also on all splits or on other text. "
+        "Cross-fitting scores each half of the pairs with a map fitted on the other half. Type a path for other "
+        "text: a .txt with one sentence a line, or a file or folder of pairs.",
+    )
+    fit = fit or "task"
+    if disabled or fit in scopes.OWN:
+        return ("task" if disabled else fit), ("task" if disabled else fit)
+    if fit == UPLOADED:
+        return _uploaded()
+    try:
+        if fit == "splits":
+            if len(task.splits) == 1:
+                st.caption("This task has one split only, so all its splits are the task itself.")
+            return fit, f"splits/{_stamp(task.files)}/{task.files[0].parent}/{task.name}"
+        path = Path(fit).expanduser()
+        files = [path] if path.is_file() else [file for one in datasets.discover(fit) for file in one.files]
+        return fit, f"{fit}/{_stamp(files)}"
+    except DataError as error:
+        st.error(str(error))
+        return "task", "task"
+
+
+def _uploaded() -> tuple[str, str]:
+    file = st.file_uploader(
+        "Text, one sentence a line",
+        type=["txt"],
+        max_upload_size=UPLOAD_MB,
+        key="fit-file",
+        help=f"At most {UPLOAD_MB} MB. It stays in this session; nobody else sees it.",
+    )
+    if file is None:
+        st.caption("Until a file is there, the task's sentences are used.")
+        return "task", "task"
+    data = file.getvalue()
+    key = f"upload/{hashlib.sha256(data).hexdigest()[:24]}"
+    if st.session_state.get(UPLOAD, ("",))[0] != key:
+        with tempfile.NamedTemporaryFile(suffix=".txt") as copy:
+            copy.write(data)
+            copy.flush()
+            try:
+                st.session_state[UPLOAD] = key, Counter(datasets.load_text(copy.name))
+            except DataError as error:
+                st.error(str(error).replace(copy.name, file.name))
+                return "task", "task"
+    return file.name, key
 
 
 def say_malformed(error: MalformedRows, data: str) -> None:
