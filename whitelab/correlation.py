@@ -72,6 +72,12 @@ def spearman_by_subset(
     return torch.stack(columns, dim=-1)
 
 
+def weights(subset: Int[Tensor, "p"], n_subsets: int, how: str) -> Float[Tensor, "s"]:
+    """The share of every subset's score in the average: equal, or its share of the pairs under `wmean`."""
+    sizes = torch.bincount(subset, minlength=n_subsets).to(torch.float64)
+    return sizes / sizes.sum() if how == "wmean" else torch.full_like(sizes, 1 / n_subsets)
+
+
 def aggregate(
     x: Float[Tensor, "... p"],
     gold: Float[Tensor, "p"],
@@ -87,11 +93,7 @@ def aggregate(
     check_choice(how, "aggregate", AGGREGATES)
     if how == "all" or n_subsets == 1:
         return spearman(x, gold)
-    scores = spearman_by_subset(x, gold, subset, n_subsets)
-    weights = torch.bincount(subset, minlength=n_subsets).to(scores)
-    if how == "mean":
-        weights = torch.ones_like(weights)
-    return (scores * weights).sum(-1) / weights.sum()
+    return (spearman_by_subset(x, gold, subset, n_subsets) * weights(subset, n_subsets, how)).sum(-1)
 
 
 def half_width(rho: float, pairs: int | Sequence[int], how: str = "mean") -> float:
