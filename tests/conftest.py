@@ -65,6 +65,22 @@ def layernorm() -> LayerEmbeddings:
     return make_space(seed=2, hyperplane=True)
 
 
+@pytest.fixture
+def distinct() -> LayerEmbeddings:
+    """No sentence twice and fewer than dimensions: fully whitened, every cosine is -1 / (n - 1) but for rounding.
+
+    Variances fall off to 1e-8 of the largest, as they do in real layers, so there is rounding to see.
+    """
+    rng = np.random.default_rng(0)
+    scale = np.logspace(0, -4, 40)
+    values = rng.standard_normal((3, 36, 40)) * scale + rng.standard_normal(40)
+    gold = np.arange(18) / 3.6
+    subset = np.repeat([0, 1], 9)
+    first, second = np.arange(18), np.arange(18, 36)
+    arrays = (values, first, second, gold, subset)
+    return LayerEmbeddings(*(torch.from_numpy(np.array(a)) for a in arrays), ("part 0", "part 1"))
+
+
 @pytest.fixture(params=["space", "thin", "layernorm"])
 def any_space(request) -> LayerEmbeddings:
     """Each of the three in turn."""

@@ -8,6 +8,7 @@ from scipy.stats import spearmanr
 from sklearn.covariance import OAS, LedoitWolf
 
 CUT_OFF = 1e-10
+CONSTANT = 1e-9
 
 
 def occurrences(x, counts):
@@ -141,9 +142,9 @@ def pair_cosines(a, b):
 
 
 def spearman(x, gold):
-    """scipy's Spearman, NaN where it is not defined."""
+    """scipy's Spearman, NaN where it is not defined: fewer than 2 pairs, equal gold, `x` equal up to rounding."""
     x, gold = np.asarray(x), np.asarray(gold)
-    if len(x) < 2 or np.ptp(x) == 0 or np.ptp(gold) == 0:
+    if len(x) < 2 or np.ptp(x) < CONSTANT or np.ptp(gold) == 0:
         return np.nan
     return float(spearmanr(x, gold).statistic)
 

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # A new module is entered here, in its place, before anything imports it.
 LEVELS = (
     ("checks", "linalg", "shards", "store", "datasets"),
-    ("moments", "pooling", "correlation", "geometry", "embeddings", "models"),
+    ("moments", "pooling", "correlation", "significance", "geometry", "embeddings", "models"),
     ("whitening", "encoders", "objectives"),
     ("scopes", "evaluate", "layers", "dimensions", "profiles", "training", "projection", "published", "export"),
     ("figures", "cli", "__main__"),

@@ -36,6 +36,7 @@ def place(tmp_path_factory):
     (root / "malformed.csv").write_text("sentence1,sentence2,score\na man,a dog,3\nwater,the cat,many\nx,y,1\n")
     (root / "constant.csv").write_text("sentence1,sentence2,score\na man,a dog,3\nwater,the cat,3\na singer,water,3\n")
     (root / "one.csv").write_text("sentence1,sentence2,score\na man,a dog,3\n")
+    (root / "few.csv").write_text("sentence1,sentence2,score\na man,a dog,3\nwater,the cat,1\na singer,the dog,5\n")
     (root / "empty.csv").write_text("")
     return root
 
@@ -221,6 +222,20 @@ def test_an_undefined_score_is_null_with_a_reason(document, options, place, file
     record = document("score", *options, "--data", place / file)
     assert record["spearman"] is None
     assert record["undefined"].startswith("Spearman is not defined")
+
+
+def test_whitening_too_few_sentences_is_null_with_a_reason_and_fewer_dimensions_are_scored(document, options, place):
+    argv = [*options, "--data", place / "few.csv", "--layers", "2"]
+    record = document("score", *argv, "--whitening", "pca")
+    assert record["spearman"] is None
+    assert record["undefined"] == "Spearman is not defined: all cosines are -0.2"
+    assert {cell["spearman"] for cell in document("layers", *argv[:-2], "--whitening", "pca")["cells"]} == {None}
+    curve = document("kcurve", *argv)["spearman"]
+    assert set(curve[4:]) == {None}
+    assert None not in curve[:4]
+    kept = document("score", *argv, "--whitening", "pca", "--k", 3)
+    assert kept["spearman"] == curve[2]
+    assert "undefined" not in kept
 
 
 @pytest.mark.parametrize("file", ["constant.csv", "one.csv"])

@@ -19,6 +19,7 @@ from whitelab.correlation import (
     aggregate,
     average_ranks,
     half_width,
+    is_constant,
     spearman,
     spearman_by_subset,
 )
@@ -80,6 +81,26 @@ def test_a_constant_row_does_not_disturb_its_neighbours():
     both = spearman(torch.stack([x[0], torch.zeros_like(gold)]), gold)
     assert float(both[0]) == float(spearman(x[0], gold))
     assert math.isnan(both[1])
+
+
+@pytest.mark.parametrize(("span", "scored"), [(1e-12, False), (5e-10, False), (1e-6, True), (1.0, True)])
+def test_a_row_that_is_constant_but_for_rounding_has_no_score_and_one_that_differs_has(span, scored):
+    x, gold, subset = settings(rows=1)
+    row = -1 / 23 + span * (x[0] - x[0].min()) / (x[0].max() - x[0].min())
+    assert bool(is_constant(row)) != scored
+    found = spearman(torch.stack([row, x[0]]), gold)
+    assert found.isnan().tolist() == [not scored, False]
+    for how in AGGREGATES:
+        assert math.isnan(aggregate(row, gold, subset, 3, how)) != scored
+    assert not math.isnan(spearman(x[0], row))  # the rule is about cosines: gold is taken as it is written
+    assert bool(spearman_by_subset(row, gold, subset, 3).isnan().any()) != scored
+    assert math.isnan(reference.spearman(row, gold)) != scored
+
+
+def test_rows_of_any_shape_are_told_constant_or_not():
+    x = torch.tensor([[[0.0, 1.0], [2.0, 2.0]], [[1.0, 1.0 + 1e-12], [1.0, float("nan")]]], dtype=torch.float64)
+    assert is_constant(x).tolist() == [[False, True], [True, False]]
+    assert is_constant(torch.zeros(3, 0)).tolist() == [True] * 3
 
 
 def test_a_value_that_is_nan_gives_nan_as_scipy_does():

@@ -112,6 +112,18 @@ def test_undefined_scores_are_none(space):
     assert zero.subsets["part 0"] == (None,) * 12
 
 
+def test_few_distinct_sentences_have_a_curve_up_to_the_last_direction_but_one(distinct):
+    curve = k_curve(distinct, (1,))
+    assert curve.rank == 35
+    assert set(curve.spearman[34:]) == {None}
+    assert None not in curve.spearman[:34]
+    for values in curve.subsets.values():
+        assert set(values[34:]) == {None}
+        assert None not in values[:34]
+    assert curve.best_k <= 34
+    assert None not in k_curve(distinct, (1,), "center").spearman
+
+
 def test_one_dimension_has_a_curve_of_one(space):
     curve = k_curve(replace(space, values=space.values[:, :, :1]), (1,))
     assert (curve.k, curve.rank, curve.best_k) == ((1,), 1, 1)

@@ -148,6 +148,38 @@ def test_constant_cosines_are_said(space):
     assert score(same, protocol()).reason == "Spearman is not defined: all cosines are 1"
 
 
+@pytest.mark.parametrize("variant", [name for name, one in WHITENERS.items() if one.whitens])
+@pytest.mark.parametrize(
+    ("how", "where"), [("all", ""), ("mean", " in subset 'part 0'"), ("wmean", " in subset 'part 0'")]
+)
+def test_cosines_that_are_constant_but_for_rounding_are_said(distinct, variant, how, where):
+    found = score(distinct, protocol((1,), whitening=variant, aggregate=how))
+    assert (found.spearman, found.half_width, found.rank) == (None, None, 35)
+    assert found.reason == f"Spearman is not defined{where}: all cosines are -0.0285714"
+    assert {one.spearman for one in found.subsets.values()} == {None}
+    assert written(found)["undefined"] == found.reason
+
+
+@pytest.mark.parametrize(("noise", "said"), [(0.0, True), (1e-12, True), (1e-6, False)])
+def test_rounding_in_the_cosines_is_not_taken_for_a_difference(distinct, monkeypatch, noise, said):
+    # How much rounding is left depends on the machine, so here it is put in by hand.
+    noisy = -1 / 35 + noise * torch.rand(18, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    monkeypatch.setattr(geometry, "pair_cosines", lambda a, b: noisy)
+    found = score(distinct, protocol((1,), whitening="pca"))
+    assert (found.spearman is None) == said
+    assert ("all cosines are -0.0285714" in found.reason) == said
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"whitening": "center"}, {"whitening": "standardize"}, {"whitening": "pca", "k": 34}],
+)
+def test_the_same_few_sentences_are_scored_where_their_cosines_differ(distinct, changes):
+    found = score(distinct, protocol((1,), **changes))
+    assert found.spearman == pytest.approx(reference.score(distinct, (1,), found.protocol.whitening, found.protocol.k))
+    assert found.reason == ""
+
+
 @pytest.mark.parametrize("variant", WHITENERS)
 def test_one_sentence_over_and_over_has_no_score(space, variant):
     repeated = replace(space, values=space.values[:, :1].expand(4, 60, 12))

@@ -64,6 +64,13 @@ def test_without_a_defined_score_there_is_no_best(space):
     assert LayerPairs((), "none", None, "all").best is None
 
 
+def test_few_distinct_sentences_have_no_whitened_score_and_have_a_raw_one(distinct):
+    assert {cell.spearman for cell in layer_pairs(distinct, "pca").cells} == {None}
+    assert layer_pairs(distinct, "zca", 35, "mean").best is None
+    assert all(cell.spearman is not None for cell in layer_pairs(distinct).cells)
+    assert all(cell.spearman is not None for cell in layer_pairs(distinct, "pca", 20).cells)
+
+
 @pytest.mark.parametrize("chunk", [1, 7, 80])
 def test_grams_are_dot_products_whatever_the_chunk(space, monkeypatch, chunk):
     monkeypatch.setattr(layers_module, "_PAIRS_PER_CHUNK", chunk)

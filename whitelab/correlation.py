@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from whitelab.checks import check_choice
@@ -15,6 +15,11 @@ AGGREGATE_LABELS = {
     "mean": "mean: average of the subsets' Spearman",
     "wmean": "wmean: average weighted by pairs",
 }
+
+# Cosines that span less than this are one cosine and rounding. Whitening every direction of n <= d distinct
+# sentences makes each cosine -1 / (n - 1), and what rounding leaves was at most 7e-12 (all-MiniLM-L6-v2,
+# n = 8 to 384); ranking it would print noise as a score. Cosines that say anything span far more.
+CONSTANT_WITHIN = 1e-9
 
 
 def average_ranks(x: Float[Tensor, "... p"]) -> Float[Tensor, "... p"]:
@@ -32,11 +37,19 @@ def average_ranks(x: Float[Tensor, "... p"]) -> Float[Tensor, "... p"]:
     return torch.empty_like(ranks).scatter_(-1, order, ranks)
 
 
+def is_constant(x: Float[Tensor, "... p"]) -> Bool[Tensor, "..."]:
+    """Whether the values of a row are one value up to rounding: max - min < 1e-9. True where p = 0."""
+    if x.shape[-1] == 0:
+        return torch.ones(x.shape[:-1], dtype=torch.bool, device=x.device)
+    return x.amax(-1) - x.amin(-1) < CONSTANT_WITHIN
+
+
 def spearman(x: Float[Tensor, "... p"], gold: Float[Tensor, "q"]) -> Float[Tensor, "..."]:
     """Spearman's rho of every row of `x` with `gold`: the Pearson correlation of average ranks.
 
     Equal to `scipy.stats.spearmanr` (ties included). NaN where a side is constant, holds NaN, or p < 2:
-    the correlation is not defined there.
+    the correlation is not defined there. A row of `x` is constant when `is_constant` says so, `gold` when
+    all its values are equal.
     """
     if x.shape[-1] != gold.shape[0]:
         raise ValueError(f"x must have p={gold.shape[0]} values a row, got {x.shape[-1]}")
@@ -44,7 +57,7 @@ def spearman(x: Float[Tensor, "... p"], gold: Float[Tensor, "q"]) -> Float[Tenso
     a = average_ranks(x) - middle
     b = average_ranks(gold) - middle
     norm = (a.square().sum(-1) * b.square().sum()).sqrt()
-    defined = (norm > 0) & ~torch.isnan(x).any(-1) & ~torch.isnan(gold).any()
+    defined = (norm > 0) & ~is_constant(x) & ~torch.isnan(x).any(-1) & ~torch.isnan(gold).any()
     return torch.where(defined, (a @ b) / norm, torch.nan).clamp(-1, 1)
 
 
@@ -57,6 +70,12 @@ def spearman_by_subset(
         rows = (subset == number).nonzero()[:, 0]
         columns.append(spearman(x[..., rows], gold[rows]))
     return torch.stack(columns, dim=-1)
+
+
+def weights(subset: Int[Tensor, "p"], n_subsets: int, how: str) -> Float[Tensor, "s"]:
+    """The share of every subset's score in the average: equal, or its share of the pairs under `wmean`."""
+    sizes = torch.bincount(subset, minlength=n_subsets).to(torch.float64)
+    return sizes / sizes.sum() if how == "wmean" else torch.full_like(sizes, 1 / n_subsets)
 
 
 def aggregate(
@@ -74,11 +93,7 @@ def aggregate(
     check_choice(how, "aggregate", AGGREGATES)
     if how == "all" or n_subsets == 1:
         return spearman(x, gold)
-    scores = spearman_by_subset(x, gold, subset, n_subsets)
-    weights = torch.bincount(subset, minlength=n_subsets).to(scores)
-    if how == "mean":
-        weights = torch.ones_like(weights)
-    return (scores * weights).sum(-1) / weights.sum()
+    return (spearman_by_subset(x, gold, subset, n_subsets) * weights(subset, n_subsets, how)).sum(-1)
 
 
 def half_width(rho: float, pairs: int | Sequence[int], how: str = "mean") -> float:

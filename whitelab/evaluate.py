@@ -193,7 +193,8 @@ def score(space: LayerEmbeddings, protocol: Protocol, corpus: LayerRows | None =
 
     Under `cross` each pair has its cosine from the map fitted without it, and all of them are ranked together.
     Raises ValueError for layers the model does not have and for a `k` out of range. The score is None,
-    with a reason, where Spearman's correlation is not defined (constant scores, fewer than two pairs).
+    with a reason, where Spearman's correlation is not defined: constant gold scores, cosines that are constant
+    up to rounding, fewer than two pairs.
     """
     protocol = protocol.with_(layers=check_layers(protocol.layers, space.n_layers))
     values, fitted = cosines(space, protocol.layers, protocol.whitening, protocol.k, protocol.fit, corpus)
@@ -241,6 +242,6 @@ def undefined_reason(space: LayerEmbeddings, values: Tensor, aggregate: str) -> 
             return f"Spearman is not defined{where}: it needs at least 2 pairs, got {gold.shape[0]}"
         if bool((gold == gold[0]).all()):
             return f"Spearman is not defined{where}: all gold scores are {float(gold[0]):g}"
-        if bool((cosine == cosine[0]).all()):
+        if bool(correlation.is_constant(cosine)):
             return f"Spearman is not defined{where}: all cosines are {float(cosine[0]):g}"
     return "Spearman is not defined"

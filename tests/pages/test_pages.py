@@ -349,12 +349,16 @@ def test_fewer_sentences_than_dimensions_show_the_rank_and_no_nan(page, tmp_path
     at.slider(key="k").set_value(384)
     until(at.run())
     assert any("(rank 23)" in caption.value for caption in at.caption)
+    assert live(at) == "undefined"
+    assert not any("nan" in f"{one.value} {one.delta}".lower() for one in at.metric)
 
 
 def test_whitening_as_many_directions_as_the_sentences_span_is_said_to_mean_nothing(tmp_path):
-    # Every two of n distinct sentences then have the cosine -1 / (n - 1): what is left to rank is rounding noise.
+    # Every two of n distinct sentences then have the cosine -1 / (n - 1): there is nothing to rank.
     path = write_pairs(tmp_path / "small.tsv", np.linspace(0, 5, 12))
     at = until(start(data=path, layers="3"))
     assert any("span only 23 of 384 dimensions" in warning.value for warning in at.warning)
+    assert live(at) == "undefined"
     fewer = until(start(data=path, layers="3", k="5"))
     assert not any("span only" in warning.value for warning in fewer.warning)
+    assert live(fewer) != "undefined"
