@@ -44,6 +44,13 @@ class Whitener:
             return centred
         return centred * self.matrix if self.matrix.ndim == 1 else centred @ self.matrix
 
+    @property
+    def dense(self) -> Float[Tensor, "d m"]:
+        """`matrix` written out, so that z = (x - mean) dense for every variant."""
+        if self.matrix is None:
+            return torch.eye(self.mean.shape[0], dtype=self.mean.dtype, device=self.mean.device)
+        return torch.diag(self.matrix) if self.matrix.ndim == 1 else self.matrix
+
 
 def fit_none(moments: Moments, k: int | None = None) -> Whitener:
     """Leave the embeddings as they are."""
