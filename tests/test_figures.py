@@ -273,7 +273,7 @@ def test_the_plane_has_one_path_a_variant_and_one_colour_scale():
     assert {trace.name for trace in figure.data} == set(LABELS.values())
     assert sum(bool(trace.marker.showscale) for trace in figure.data) == 1
     assert {trace.marker.cmin for trace in figure.data} == {50.0}
-    assert {trace.marker.cmax for trace in figure.data} == {55.0}
+    assert {trace.marker.cmax for trace in figure.data} == {64.0}
     assert list(figure.data[0].text) == ["0", "1", "2"]
 
 

@@ -59,6 +59,7 @@ _HOMES = {
     "layer_pairs": "whitelab.layers",
     "k_curve": "whitelab.dimensions",
     "project": "whitelab.projection",
+    "WhiteningTransformer": "whitelab.estimator",
 }
 
 __all__ = ["__version__", *_HOMES]

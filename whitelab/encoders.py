@@ -9,7 +9,9 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -145,6 +147,35 @@ class Encoder:
                 end += 1
             yield order[start:end]
             start = end
+
+    def save(self, folder: str | Path) -> None:
+        """Write weights (safetensors), config and tokenizer of what is loaded to `folder`, an existing one.
+
+        The blocks that were left out at loading are not there, and `load_encoder(folder)` gives the same
+        vectors. The encoder of an encoder-decoder model is written as an encoder of its own.
+
+        Raises ModelError where transformers has no class for such an encoder.
+        """
+        self._whole().save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+
+    def _whole(self) -> torch.nn.Module:
+        """`model`, or round an encoder taken out of an encoder-decoder model the class it can be loaded with."""
+        from transformers import MODEL_FOR_TEXT_ENCODING_MAPPING, MODEL_MAPPING
+
+        config = self.model.config
+        if isinstance(self.model, MODEL_MAPPING.get(type(config), ())):
+            return self.model
+        kind = MODEL_FOR_TEXT_ENCODING_MAPPING.get(type(config), None)
+        if kind is None:
+            raise ModelError(
+                f"model={self.name!r} cannot be saved: transformers has no encoder-only {config.model_type}"
+            )
+        with torch.device("meta"):  # no memory for weights that are replaced at once
+            shell = kind(deepcopy(config))
+        shell.encoder = self.model
+        shell.set_input_embeddings(self.model.get_input_embeddings())
+        return shell
 
 
 def load_encoder(
