@@ -17,7 +17,7 @@ LEVELS = (
     ("checks", "linalg", "shards", "store", "datasets"),
     ("moments", "pooling", "correlation", "geometry", "embeddings", "models"),
     ("whitening", "encoders", "objectives"),
-    ("evaluate", "layers", "dimensions", "profiles", "training", "projection", "published", "export"),
+    ("evaluate", "layers", "subsets", "dimensions", "profiles", "training", "projection", "published", "export"),
     ("figures", "cli", "__main__"),
     ("ui",),
     ("views",),

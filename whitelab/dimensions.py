@@ -1,6 +1,6 @@
 """How many dimensions are worth keeping: the score for every k at once."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -8,8 +8,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whitelab import correlation, geometry, linalg, whitening
-from whitelab.checks import check_choice
+from whitelab.checks import check_choice, check_layers
 from whitelab.embeddings import LayerEmbeddings
+from whitelab.layers import LayerMoments
+from whitelab.moments import Moments
 
 # Values of k ranked together; bounds the memory of the sort at this many columns of p pairs.
 _COLUMNS_PER_CHUNK = 128
@@ -68,9 +70,39 @@ def k_curve(
     In the eigenbasis the dot products of every k are running sums, so all curves cost one projection and
     one batched ranking. Equal to `evaluate.score` at each k. Raises ValueError where k has no meaning.
     """
-    takers = [name for name, one in whitening.WHITENERS.items() if one.takes_k]
-    check_choice(variant, "whitening", takers)
-    moments = space.moments(layers)
+    check_choice(variant, "whitening", [name for name, one in whitening.WHITENERS.items() if one.takes_k])
+    return _curve(space, layers, space.moments(layers), variant, how, by_subset)
+
+
+def k_curves(
+    space: LayerEmbeddings,
+    layer_sets: Sequence[Sequence[int]] | None = None,
+    variant: str = "pca",
+    how: str = "all",
+    progress: Callable[[int, int], None] | None = None,
+    by_subset: bool = True,
+) -> list[KCurve]:
+    """One `k_curve` for each set of layers; by default for each layer alone.
+
+    More sets than there are pairs of layers share the scatter between layers, which is then summed once.
+    """
+    check_choice(variant, "whitening", [name for name, one in whitening.WHITENERS.items() if one.takes_k])
+    if layer_sets is None:
+        layer_sets = [(layer,) for layer in range(space.n_layers)]
+    sets = [check_layers(layers, space.n_layers) for layers in layer_sets]
+    shared = len(sets) > space.n_layers * (space.n_layers + 1) // 2
+    moments_of = LayerMoments.of(space).average if shared else space.moments
+    curves = []
+    for layers in sets:
+        curves.append(_curve(space, layers, moments_of(layers), variant, how, by_subset))
+        if progress:
+            progress(len(curves), len(sets))
+    return curves
+
+
+def _curve(
+    space: LayerEmbeddings, layers: Sequence[int], moments: Moments, variant: str, how: str, by_subset: bool
+) -> KCurve:
     kept = linalg.eigen(moments.covariance)
     scale = kept.values.rsqrt() if whitening.WHITENERS[variant].whitens else torch.ones_like(kept.values)
     z = (space.combine(layers) - moments.mean) @ (kept.vectors * scale)
