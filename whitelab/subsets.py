@@ -177,10 +177,12 @@ def stream(
     added. Defaults: 2^20 subsets and a beam of 1024 for `none` and `center` without k; singles, pairs and
     triples and a beam of 8 for what needs a fit a subset.
 
-    Memory beside the embeddings (p pairs, l layers, d dimensions): 12 l (l + 1) p bytes, or 8 (l d)^2 with a
-    fit, for each task, and one chunk of `CHUNK_BYTES`. `progress(scored, total)` may raise to stop the work.
+    Memory beside the embeddings (n sentences, p pairs, l layers, d dimensions): 12 l (l + 1) p bytes for each
+    task, or 8 (l d)^2 with a fit (and 8 l n d while it is summed); then one chunk of `CHUNK_BYTES`, or one
+    subset where that is more. `progress(scored, total)` may raise to stop the work.
     Raises ValueError for settings that do not exist and for tasks with different layers.
     """
+    started = perf_counter()
     tasks = _named(spaces)
     n_layers = next(iter(tasks.values())).n_layers
     check_choice(variant, "whitening", whitening.WHITENERS)
@@ -191,46 +193,45 @@ def stream(
         for layer in space.values:
             check_matrix(layer, "space.values")
     linear = variant in ("none", "center") and k is None
-    fitted_exact = sum(math.comb(n_layers, s) for s in range(1, FITTED_SIZE + 1))
-    plan = Plan.of(
-        n_layers,
-        check_sizes(size, n_layers),
-        check_int((MAX_EXACT if linear else fitted_exact) if max_exact is None else max_exact, "max_exact", 1),
-        check_int((BEAM if linear else FITTED_BEAM) if beam is None else beam, "beam", 1),
-    )
+    plan = Plan.of(n_layers, check_sizes(size, n_layers), *_limits(n_layers, linear, max_exact, beam))
     device = check_device(device)
 
     def scorer(space: LayerEmbeddings) -> "LinearScorer | FittedScorer":
         here = space if device is None else space.to(device)
         return LinearScorer.of(here, variant, how) if linear else FittedScorer.of(here, variant, k, how)
 
-    def run() -> Iterator[SubsetSearch]:
-        findings = _Findings(plan, tuple(tasks), top, variant, k, how)
-        yield from _run(findings, [scorer(space) for space in tasks.values()], progress, every)
-
-    return run()
+    findings = _Findings(plan, tuple(tasks), top, variant, k, how, started)
+    return _run(findings, scorer, tasks.values(), progress, every)
 
 
-def _run(
-    findings: "_Findings", scorers: "list[LinearScorer | FittedScorer]", progress: Progress | None, every: float
-) -> Iterator[SubsetSearch]:
-    plan, due = findings.plan, findings.started + every
-    rows = min(scorer.rows for scorer in scorers)
+def _limits(n_layers: int, linear: bool, max_exact: int | None, beam: int | None) -> tuple[int, int]:
+    triples = sum(math.comb(n_layers, size) for size in range(1, FITTED_SIZE + 1))
+    return (
+        check_int((MAX_EXACT if linear else triples) if max_exact is None else max_exact, "max_exact", 1),
+        check_int((BEAM if linear else FITTED_BEAM) if beam is None else beam, "beam", 1),
+    )
+
+
+def _run(findings: "_Findings", scorer, spaces, progress: Progress | None, every: float) -> Iterator[SubsetSearch]:
+    plan, due, scorers = findings.plan, findings.started + every, []
+    for space in spaces:
+        scorers.append(scorer(space))
+        if progress:
+            progress(0, findings.total)
+    rows = min(one.rows for one in scorers)
     for size in plan.walk:
-        if size in plan.complete:
-            subsets = list(combinations(range(plan.n_layers), size))
-        else:
-            subsets = extended(findings.best_of_size(size - 1), plan.n_layers)
-        findings.expected[size] = len(subsets)
+        subsets = findings.candidates(size)
         for i in range(0, len(subsets), rows):
             masks = as_masks(subsets[i : i + rows], plan.n_layers)
-            findings.add(size, masks, torch.stack([scorer(masks) for scorer in scorers], dim=-1))
+            findings.add(size, masks, torch.stack([one(masks) for one in scorers], dim=-1))
             if progress:
                 progress(findings.scored, findings.total)
-            if perf_counter() >= due:
-                asked = perf_counter()
-                yield findings.snapshot(finished=False)
-                due = perf_counter() + max(every, 9 * (perf_counter() - asked))  # a tenth of the time at most
+            asked = perf_counter()
+            if asked >= due:
+                snapshot = findings.snapshot(finished=False)
+                spent = perf_counter() - asked
+                yield snapshot
+                due = perf_counter() + max(every, 9 * spent)  # at most a tenth of the time goes into snapshots
     yield findings.snapshot(finished=True)
 
 
@@ -400,7 +401,7 @@ class FittedScorer:
         factors, _, certain = linalg.trusted_choleskys(torch.stack([one.covariance for one in moments]))
         sure, found = certain.nonzero()[:, 0], {}
         if len(sure):
-            x = torch.stack([self.space.combine(subsets[i]) - moments[i].mean for i in sure.tolist()])
+            x = torch.stack([self.space.combine(subsets[i]).sub_(moments[i].mean) for i in sure.tolist()])
             z = torch.linalg.solve_triangular(factors[sure], x.mT, upper=False).mT
             found = {i: self.cosines(one) for i, one in zip(sure.tolist(), z, strict=True)}
         return torch.stack([found[i] if i in found else self.fitted(one) for i, one in enumerate(subsets)])
@@ -444,13 +445,22 @@ class _Findings:
     variant: str
     k: int | None
     how: str
+    started: float
     masks: list[Bool[Tensor, "c l"]] = field(default_factory=list)
     scores: list[Float[Tensor, "c t"]] = field(default_factory=list)
-    started: float = field(default_factory=perf_counter)
 
     def __post_init__(self) -> None:
         self.expected = {size: self.plan.most(size) for size in self.plan.walk}
         self.counted = dict.fromkeys(self.plan.walk, 0)
+
+    def candidates(self, size: int) -> list[tuple[int, ...]]:
+        """The subsets of `size` layers to score, in lexical order."""
+        if size in self.plan.complete:
+            subsets = list(combinations(range(self.plan.n_layers), size))
+        else:
+            subsets = extended(self.best_of_size(size - 1), self.plan.n_layers)
+        self.expected[size] = len(subsets)
+        return subsets
 
     def add(self, size: int, masks: Bool[Tensor, "c l"], scores: Float[Tensor, "c t"]) -> None:
         self.masks.append(masks)
