@@ -20,6 +20,7 @@ from whitelab.correlation import (
     average_ranks,
     half_width,
     is_constant,
+    rank_products,
     spearman,
     spearman_by_subset,
 )
@@ -49,6 +50,33 @@ def test_minus_zero_ties_with_zero():
 def test_spearman_is_scipys_with_ties(xy):
     found = float(spearman(torch.from_numpy(xy[0]), torch.from_numpy(xy[1])))
     assert found == pytest.approx(reference.spearman(*xy), abs=1e-12, nan_ok=True)
+
+
+@given(
+    st.tuples(st.integers(1, 4), st.integers(1, 25)).flatmap(
+        lambda shape: st.tuples(
+            arrays(np.float64, shape, elements=TIED), arrays(np.float64, shape[1:], elements=st.integers(-9, 9))
+        )
+    )
+)
+def test_products_of_ranks_are_exact_whatever_the_ties(xb):
+    x, b = (torch.from_numpy(one) for one in xb)
+    a = average_ranks(x) - (len(b) + 1) / 2
+    product, square = rank_products(x, b)
+    # a . b would differ by mean(b) times the sum of a, which is 0
+    assert torch.equal(product, a @ b)
+    assert torch.equal(square, a.square().sum(-1))
+
+
+def test_products_of_ranks_take_any_leading_axes_and_types():
+    x, gold, _ = settings()
+    b = average_ranks(gold) - (len(gold) + 1) / 2
+    product, square = rank_products(x, b)
+    for one in (x.view(2, 3, -1), x.view(3, 1, 2, -1)):
+        assert_close(rank_products(one, b), (product.view(one.shape[:-1]), square.view(one.shape[:-1])))
+    assert_close(rank_products(x[0], b), (product[0], square[0]))
+    for dtype in (torch.float32, torch.bfloat16):
+        assert_close(spearman(x.to(dtype), gold), spearman(x.to(dtype).double(), gold))
 
 
 def test_ties_matter():

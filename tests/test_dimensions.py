@@ -1,6 +1,7 @@
 """Laws of the k-curve: running sums equal one `evaluate.score` for every k."""
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -9,7 +10,8 @@ import torch
 
 from whitelab import dimensions
 from whitelab.correlation import AGGREGATES
-from whitelab.dimensions import KCurve, k_curve
+from whitelab.dimensions import KCurve, k_curve, k_curves
+from whitelab.embeddings import LayerEmbeddings
 from whitelab.evaluate import Protocol, score
 from whitelab.whitening import WHITENERS
 
@@ -142,3 +144,47 @@ def test_arguments_are_left_alone(space):
     before = space.values.clone()
     k_curve(space, (1,))
     assert torch.equal(space.values, before)
+
+
+def test_every_layer_has_its_curve_unless_sets_are_named(any_space):
+    for variant in ("pca", "center"):
+        assert k_curves(any_space, variant=variant) == [k_curve(any_space, (i,), variant) for i in range(4)]
+    sets = [(2,), (0, 3), (1, 2, 3)]
+    found = k_curves(any_space, sets, "zca", "mean", by_subset=False)
+    assert found == [k_curve(any_space, layers, "zca", "mean", by_subset=False) for layers in sets]
+    assert [curve.layers for curve in found] == sets
+    assert k_curves(any_space, []) == []
+
+
+def test_many_sets_share_their_moments_and_find_the_same(space, layernorm, monkeypatch):
+    sets = [layers for size in (1, 2, 3, 4) for layers in combinations(range(4), size)]
+    for one in (space, layernorm):
+        expected = [k_curve(one, layers) for layers in sets]
+        with monkeypatch.context() as patch:
+            patch.setattr(LayerEmbeddings, "moments", None)  # a shared scatter needs no moments of its own
+            found = k_curves(one, sets)
+        for curve, plain_curve in zip(found, expected, strict=True):
+            assert (curve.layers, curve.rank) == (plain_curve.layers, plain_curve.rank)
+            assert curve.spearman == pytest.approx(plain_curve.spearman, abs=1e-9)
+            assert curve.explained == pytest.approx(plain_curve.explained, abs=1e-9)
+            for name, scores in curve.subsets.items():
+                assert scores == pytest.approx(plain_curve.subsets[name], abs=1e-9)
+
+
+def test_progress_counts_the_curves_and_can_stop_them(space):
+    seen = []
+    k_curves(space, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+    def stop(done, total):
+        raise InterruptedError("stopped")
+
+    with pytest.raises(InterruptedError, match="stopped"):
+        k_curves(space, progress=stop)
+
+
+def test_curves_that_do_not_exist_are_refused_before_the_first(space):
+    with pytest.raises(ValueError, match="whitening='none' must be one of center, pca, zca, cholesky"):
+        k_curves(space, variant="none")
+    with pytest.raises(ValueError, match=r"layers=\[4\] must lie between 0 and 3"):
+        k_curves(space, [(0,), (4,)], progress=lambda done, total: pytest.fail("a curve was made"))

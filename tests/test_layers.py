@@ -82,6 +82,13 @@ def test_grams_are_dot_products_whatever_the_chunk(space, monkeypatch, chunk):
         assert_close(bb[i, j], (b[i] * b[j]).sum(-1))
 
 
+def test_grams_can_be_taken_about_the_means(space):
+    means = torch.arange(48.0, dtype=torch.float64).view(4, 12) / 10
+    moved = replace(space, values=space.values.double() - means[:, None])
+    for found, expected in zip(pair_grams(space, means), pair_grams(moved), strict=True):
+        assert_close(found, expected)
+
+
 @pytest.mark.parametrize("layers", [(2,), (0, 3), (0, 1, 2, 3)])
 def test_moments_from_blocks_equal_those_of_the_average(any_space, layers):
     found, expected = LayerMoments.of(any_space).average(layers), any_space.moments(layers)

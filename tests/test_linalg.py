@@ -97,6 +97,20 @@ def test_a_zero_matrix_and_a_layernorm_layer_are_not_trusted(layernorm):
     assert linalg.trusted_cholesky(layernorm.moments((0, 1)).covariance) is not None
 
 
+def test_a_batch_of_certificates_equals_one_by_one():
+    spectra = ([5.0, 2.0, 1.0], [1.0, 0.1, 0.0], [1.0, 0.1, 1e-12], [1.0, 1e-4, 1e-8], [0.0, 0.0, 0.0])
+    matrices = torch.stack([with_spectrum(values, seed) for seed, values in enumerate(spectra)])
+    matrices[3, 0, 0] = -1.0  # not positive: its factor is not finished
+    factors, inverses, certain = linalg.trusted_choleskys(matrices)
+    assert certain.tolist() == [True, False, False, False, False]
+    for matrix, factor, inverse, sure in zip(matrices, factors, inverses, certain, strict=True):
+        alone = linalg.trusted_cholesky(matrix)
+        assert (alone is not None) == bool(sure)
+        if sure:
+            assert_close(inverse, alone)
+            assert_close(factor @ factor.T, matrix)
+
+
 @given(st.lists(st.floats(-14, 0), min_size=1, max_size=6), st.integers(0, 50))
 def test_what_is_trusted_has_full_rank_under_the_policy(exponents, seed):
     matrix = with_spectrum([10.0**e for e in exponents], seed)

@@ -57,7 +57,9 @@ _HOMES = {
     "Score": "whitelab.evaluate",
     "score": "whitelab.evaluate",
     "layer_pairs": "whitelab.layers",
+    "SubsetSearch": "whitelab.subsets",
     "k_curve": "whitelab.dimensions",
+    "k_curves": "whitelab.dimensions",
     "project": "whitelab.projection",
     "WhiteningTransformer": "whitelab.estimator",
 }

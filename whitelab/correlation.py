@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -53,12 +54,53 @@ def spearman(x: Float[Tensor, "... p"], gold: Float[Tensor, "q"]) -> Float[Tenso
     """
     if x.shape[-1] != gold.shape[0]:
         raise ValueError(f"x must have p={gold.shape[0]} values a row, got {x.shape[-1]}")
-    middle = (gold.shape[0] + 1) / 2
-    a = average_ranks(x) - middle
-    b = average_ranks(gold) - middle
-    norm = (a.square().sum(-1) * b.square().sum()).sqrt()
+    b = average_ranks(gold) - (gold.shape[0] + 1) / 2
+    product, square = rank_products(x, b)
+    norm = (square * b.square().sum()).sqrt()
     defined = (norm > 0) & ~is_constant(x) & ~torch.isnan(x).any(-1) & ~torch.isnan(gold).any()
-    return torch.where(defined, (a @ b) / norm, torch.nan).clamp(-1, 1)
+    return torch.where(defined, product / norm, torch.nan).clamp(-1, 1)
+
+
+def rank_products(
+    x: Float[Tensor, "... p"], b: Float[Tensor, "p"]
+) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
+    """a . b and a . a for the centred average ranks a of every row of `x`, without forming the ranks.
+
+    With `b` brought into the order of a row the ranks are 1..p, and a . a = (p^3 - p) / 12. What is left is to
+    give each run of t equal values its mean rank, which takes (t^3 - t) / 12 from a . a (Kendall 1945). Exact:
+    every sum is of quarters of whole numbers.
+    """
+    p = b.shape[0]
+    rows = x.reshape(math.prod(x.shape[:-1]), p)
+    order = _order(rows)
+    values, sorted_b = rows.gather(-1, order), b.to(torch.float64)[order]
+    place = torch.arange(p, dtype=torch.float64, device=x.device) - (p - 1) / 2
+    product, square = sorted_b @ place, torch.full_like(sorted_b[:, :1].sum(-1), (p**3 - p) / 12)
+    row, start, run, member = _ties(values)
+    size = torch.bincount(run, minlength=len(row)).to(torch.float64)
+    shift = (start + (size - 1) / 2)[run] - member  # from a tied value's own place to the mean of its run
+    product.index_add_(0, row[run], shift * sorted_b[row[run], member])
+    square.index_add_(0, row, (size - size**3) / 12)
+    return product.view(x.shape[:-1]), square.view(x.shape[:-1])
+
+
+def _order(x: Float[Tensor, "r p"]) -> Int[Tensor, "r p"]:
+    # Measured at p = 1379: numpy's argsort on one core takes half the time of torch's on two.
+    if x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64):
+        return torch.from_numpy(np.argsort(x.detach().numpy(), axis=-1))
+    return torch.argsort(x, dim=-1)
+
+
+def _ties(
+    values: Float[Tensor, "r p"],
+) -> tuple[Int[Tensor, "g"], Int[Tensor, "g"], Int[Tensor, "m"], Int[Tensor, "m"]]:
+    """Runs of equal values in sorted rows: each run's row and first place; each member's run and place."""
+    again_row, again = (values[:, 1:] == values[:, :-1]).nonzero(as_tuple=True)  # equal to the value before it
+    first = torch.ones_like(again, dtype=torch.bool)
+    first[1:] = (again_row[1:] != again_row[:-1]) | (again[1:] != again[:-1] + 1)
+    run = first.cumsum(0) - 1
+    row, start = again_row[first], again[first]
+    return row, start, torch.cat([torch.arange(len(row), device=run.device), run]), torch.cat([start, again + 1])
 
 
 def spearman_by_subset(

@@ -1,6 +1,6 @@
 """How many dimensions are worth keeping: the score for every k at once."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -8,9 +8,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whitelab import correlation, geometry, whitening
+from whitelab.checks import check_layers
 from whitelab.embeddings import LayerEmbeddings, LayerRows
+from whitelab.layers import LayerMoments
 from whitelab.moments import Moments
-from whitelab.scopes import folds
+from whitelab.scopes import Fold, folds
 
 # Values of k ranked together; bounds the memory of the sort at this many columns of p pairs.
 _COLUMNS_PER_CHUNK = 128
@@ -72,12 +74,51 @@ def k_curve(
     one batched ranking. Equal to `evaluate.score` at each k. Raises ValueError where k has no meaning.
     """
     variant = str(whitening.parse(variant, space.dim))
-    x, found = space.combine(layers), folds(space, fit, corpus)
-    bases = [whitening.directions(variant, fold.rows.moments(layers)) for fold in found]
-    rank = max(basis.rank for basis in bases)
-    cosines = torch.zeros(rank, space.n_pairs, dtype=torch.float64)
-    for fold, basis in zip(found, bases, strict=True):
-        z = (x - fold.rows.moments(layers).mean) @ basis.matrix
+    found = folds(space, fit, corpus)
+    return _curve(space, layers, found, [fold.rows.moments(layers) for fold in found], variant, how, by_subset)
+
+
+def k_curves(
+    space: LayerEmbeddings,
+    layer_sets: Sequence[Sequence[int]] | None = None,
+    variant: str = "pca",
+    how: str = "all",
+    progress: Callable[[int, int], None] | None = None,
+    by_subset: bool = True,
+    fit: str = "task",
+    corpus: LayerRows | None = None,
+) -> list[KCurve]:
+    """One `k_curve` for each set of layers; by default for each layer alone.
+
+    More sets than there are pairs of layers share the scatter between layers, which is then summed once.
+    """
+    variant = str(whitening.parse(variant, space.dim))
+    if layer_sets is None:
+        layer_sets = [(layer,) for layer in range(space.n_layers)]
+    sets, found, curves = [check_layers(layers, space.n_layers) for layers in layer_sets], folds(space, fit, corpus), []
+    shared = len(sets) > space.n_layers * (space.n_layers + 1) // 2 and not whitening.needs_rows(variant)
+    sources = [LayerMoments.of(fold.rows).average if shared else fold.rows.moments for fold in found]
+    for layers in sets:
+        moments = [source(layers) for source in sources]
+        curves.append(_curve(space, layers, found, moments, variant, how, by_subset))
+        if progress:
+            progress(len(curves), len(sets))
+    return curves
+
+
+def _curve(
+    space: LayerEmbeddings,
+    layers: Sequence[int],
+    found: Sequence[Fold],
+    moments: Sequence[Moments],
+    variant: str,
+    how: str,
+    by_subset: bool,
+) -> KCurve:
+    x, bases = space.combine(layers), [whitening.directions(variant, one) for one in moments]
+    cosines = torch.zeros(max(basis.rank for basis in bases), space.n_pairs, dtype=torch.float64)
+    for fold, one, basis in zip(found, moments, bases, strict=True):
+        z = (x - one.mean) @ basis.matrix
         part = _cumulative_cosines(z[space.first[fold.pairs]], z[space.second[fold.pairs]])
         cosines[: basis.rank, fold.pairs] = part
         cosines[basis.rank :, fold.pairs] = part[-1:]
@@ -91,7 +132,7 @@ def k_curve(
     return KCurve(
         spearman=_to_d(curve, space.dim),
         subsets={name: _to_d(values, space.dim) for name, values in subsets.items()},
-        explained=_explained(found[0].rows.moments(layers), bases[0]),
+        explained=_explained(moments[0], bases[0]),
         rank=min(basis.rank for basis in bases),
         dim=space.dim,
         layers=tuple(layers),

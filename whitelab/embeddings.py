@@ -121,3 +121,8 @@ class LayerEmbeddings(_Layers):
             torch.zeros_like(self.subset[rows]),
             (self.subset_names[subset],),
         )
+
+    def to(self, device: str | torch.device) -> "LayerEmbeddings":
+        """The same embeddings on `device`."""
+        moved = (x.to(device) for x in (self.values, self.first, self.second, self.gold, self.subset))
+        return LayerEmbeddings(*moved, self.subset_names)

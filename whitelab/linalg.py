@@ -9,7 +9,7 @@ to unit variance and into every cosine. Whoever needs an inverse of a covariance
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 # A direction counts as present when its eigenvalue is at least this part of the largest one. Rounding
@@ -82,18 +82,28 @@ def eigen_all(matrix: Float[Tensor, "d d"]) -> Eigen:
 def trusted_cholesky(matrix: Float[Tensor, "d d"]) -> Float[Tensor, "d d"] | None:
     """L^-1 with matrix = L L^T, or None when full rank under the policy is not certain.
 
-    The certificate costs no eigenvalues: 1 / ||L^-1||_F^2 is at most the smallest eigenvalue and the
-    trace is at least the largest, so when their ratio passes the tolerance, so does the true one.
     Rows z = L^-1 (x - mean) then have identity covariance.
     """
-    matrix = exact(matrix)
-    factor, failed = torch.linalg.cholesky_ex(matrix)
-    if failed.item() or not torch.isfinite(factor).all():
-        return None
-    eye = torch.eye(matrix.shape[0], dtype=matrix.dtype, device=matrix.device)
-    inverse = torch.linalg.solve_triangular(factor, eye, upper=False)
-    certain = 1.0 / inverse.square().sum() >= RANK_TOLERANCE * matrix.diagonal().sum()
-    return inverse if bool(certain) else None
+    _, inverse, certain = trusted_choleskys(exact(matrix)[None])
+    return inverse[0] if certain.item() else None
+
+
+def trusted_choleskys(
+    matrices: Float[Tensor, "b d d"],
+) -> tuple[Float[Tensor, "b d d"], Float[Tensor, "b d d"], Bool[Tensor, "b"]]:
+    """L and L^-1 of every matrix = L L^T, and whether full rank under the policy is certain.
+
+    The certificate costs no eigenvalues: 1 / ||L^-1||_F^2 is at most the smallest eigenvalue and the
+    trace is at least the largest, so when their ratio passes the tolerance, so does the true one. Where it
+    does not, L and L^-1 mean nothing.
+    """
+    factors, failed = torch.linalg.cholesky_ex(matrices)
+    positive = (failed == 0) & torch.isfinite(factors).all(-1).all(-1)
+    eye = torch.eye(matrices.shape[-1], dtype=matrices.dtype, device=matrices.device)
+    factors = torch.where(positive[:, None, None], factors, eye)
+    inverses = torch.linalg.solve_triangular(factors, eye, upper=False)
+    trace = matrices.diagonal(dim1=-2, dim2=-1).sum(-1)
+    return factors, inverses, positive & (1 / inverses.square().sum((-2, -1)) >= RANK_TOLERANCE * trace)
 
 
 def lower_factor(root: Float[Tensor, "r d"]) -> Float[Tensor, "r d"]:

@@ -327,6 +327,12 @@ def whitens(spec: str) -> bool:
     return cosine_class(spec) == "whitening"
 
 
+def needs_rows(spec: str) -> bool:
+    """Whether the fit needs `Moments.quartic`, which moments of layers do not add up to."""
+    found = parse(spec)
+    return found.name == "shrunk" and dict(found.values)["method"] == "ledoit-wolf"
+
+
 # --------------------------------------------------------------------------------------------------- fits
 
 
