@@ -46,6 +46,7 @@ _HOMES = {
     "layer_pairs": "whitelab.layers",
     "k_curve": "whitelab.dimensions",
     "project": "whitelab.projection",
+    "search_costs": "whitelab.retrieval",
 }
 
 __all__ = ["__version__", *_HOMES]
