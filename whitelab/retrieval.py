@@ -131,9 +131,10 @@ def search_costs(
     The corpus holds every sentence of the task once, and rows drawn from the Gaussian with the mean and
     covariance of the task's sentences, `corpus` in all. Queries are at most `queries` of the sentences, each
     left out of its own `top` neighbours. Times are taken with `threads` threads: every round searches one
-    query in every index in turn, after another query that is not timed, so each index finds the processor's
-    caches as a service with that index alone would. Batches are matrix products. A found row counts as a neighbour when its cosine reaches
-    that of the last true neighbour, so ties count for everyone; at k = d recall is exactly 1.
+    query in every index, in an order drawn anew, each after another query that is not timed, so it finds the
+    processor's caches as a service with that index alone would. Batches are matrix products. A found row
+    counts as a neighbour when its cosine reaches that of the last true neighbour, so ties count for everyone;
+    at k = d recall is exactly 1.
 
     Su et al. 2021, section 3.3: the speed of retrieval is "directly proportional to the dimensionality".
     Raises ValueError for a variant or a k without meaning, for a corpus that is smaller than the task or
@@ -165,7 +166,7 @@ def search_costs(
         raw, *indices = _build([space.dim, *widths], chunks, faiss.IndexFlatIP, step)
         with _matrix_products(faiss):
             found, seconds = _neighbours([raw, *indices], own, top, step)
-        times = 1000 * _single_queries(indices, own, top, rounds, step)
+        times = 1000 * _single_queries(indices, own, top, rounds, rng, step)
     recalls = [_recall(indices[-1], own, found[-1], ids) for ids in found[1:]]
     raw_recalls = [_recall(raw, own, found[0], ids) for ids in found[1:]]
 
@@ -307,17 +308,19 @@ def without_self(ids: Int[np.ndarray, "q m"], own: Int[np.ndarray, "q"]) -> Int[
     return np.take_along_axis(ids, last, axis=1)[:, :-1]
 
 
-def _single_queries(indices: Sequence, own: np.ndarray, top: int, rounds: int, step: "_Steps") -> np.ndarray:
-    """Seconds `[rounds, indices]` of one query alone."""
+def _single_queries(
+    indices: Sequence, own: np.ndarray, top: int, rounds: int, rng: np.random.Generator, step: "_Steps"
+) -> np.ndarray:
+    """Seconds `[rounds, indices]` of one query alone; the order of the indices is drawn anew in every round."""
     seconds = np.empty((rounds, len(indices)))
     queries = [index.reconstruct_batch(own) for index in indices]
     for number in range(rounds):
         this, other = number % len(own), (number + 1) % len(own)
-        for i, (index, rows) in enumerate(zip(indices, queries, strict=True)):
-            index.search(rows[other : other + 1], top + 1)
-            query = rows[this : this + 1]
+        for i in rng.permutation(len(indices)):
+            indices[i].search(queries[i][other : other + 1], top + 1)
+            query = queries[i][this : this + 1]
             begin = time.perf_counter()
-            index.search(query, top + 1)
+            indices[i].search(query, top + 1)
             seconds[number, i] = time.perf_counter() - begin
         step()
     return seconds
