@@ -223,3 +223,18 @@ def uniformity_floor(dim, t=2.0):
     density = quad(lambda angle: np.sin(angle) ** (dim - 2), 0, np.pi)[0]
     kernel = quad(lambda a: np.exp(-2 * t * (1 - np.cos(a))) * np.sin(a) ** (dim - 2), 0, np.pi)[0]
     return float(np.log(kernel / density))
+
+
+def neighbours(x, top):
+    """Cosines of every row with every other (its own is -inf) and the rows of the `top` largest."""
+    cosines = unit(x) @ unit(x).T
+    np.fill_diagonal(cosines, -np.inf)
+    return cosines, np.argsort(-cosines, axis=1, kind="stable")[:, :top]
+
+
+def recall(true, x, top):
+    """Share of the `top` neighbours in `x` that reach the cosine of the last of the `top` neighbours in `true`."""
+    cosines, best = neighbours(true, top)
+    _, found = neighbours(x, top)
+    hits = [cosines[i, found[i]] >= cosines[i, best[i, -1]] - 1e-6 for i in range(len(cosines))]
+    return float(np.mean(hits))

@@ -40,7 +40,26 @@ def all_figures() -> dict[str, go.Figure]:
         "plane": figures.plane(rows, LABELS, -3.9, 1),
         "pair_heatmap": figures.pair_heatmap(cells(3), 3, (0, 2), (1, 2)),
         "k_curves": figures.k_curves(curve, {"a": curve}, "pca", "PCA whitening", 5, 8, 3, 8, 39.0),
+        "search_costs": figures.search_costs(costs(), "pca", 4, 10),
     }
+
+
+def costs() -> list[dict]:
+    """Search costs of k = 2, 4, 8, time a little above the share of memory."""
+    return [
+        {
+            "k": k,
+            "milliseconds": 0.5 * k,
+            "time_ratio": min(k / 8 + 0.02, 1.0),
+            "time_ratio_q1": min(k / 8 + 0.01, 1.0),
+            "time_ratio_q3": min(k / 8 + 0.05, 1.0),
+            "bytes": k * 2**20,
+            "memory_ratio": k / 8,
+            "recall": k / 8,
+            "raw_recall": 0.4,
+        }
+        for k in (2, 4, 8)
+    ]
 
 
 def cells(n: int) -> dict[tuple[int, int], float]:
@@ -364,6 +383,48 @@ def test_an_undefined_curve_is_drawn_without_marks():
     figure = figures.k_curves([None, None], {"a": [None, None]}, "pca", "PCA", 1, None, None, 2)
     assert all(trace.mode == "lines" for trace in figure.data)
     assert "no score defined" in figure.layout.meta["alt"]
+
+
+# Search costs
+
+
+def test_cost_and_recall_are_shares_in_two_panels_on_one_axis_of_k():
+    figure = all_figures()["search_costs"]
+    shares = {trace.name: (trace.yaxis, list(trace.y)) for trace in figure.data}
+    assert shares == {
+        "Memory": ("y", [25, 50, 100]),
+        "Time of one query": ("y", [27, 52, 100]),
+        "Raw neighbours found": ("y2", [40, 40, 40]),
+        "Neighbours at k = 8 found": ("y2", [25, 50, 100]),
+    }
+    assert all(list(trace.x) == [2, 4, 8] for trace in figure.data)
+    assert figure.layout.xaxis.matches == "x2"
+    assert figure.layout.xaxis2.title.text == "k, kept dimensions"
+    assert figure.layout.yaxis.title.text == "Cost, % of k = 8"
+    assert figure.layout.yaxis2.title.text == "Recall (%)"
+    assert figure.layout.yaxis.range[0] == figure.layout.yaxis2.range[0] == figure.layout.xaxis2.range[0] == 0
+
+
+def test_search_costs_show_the_spread_of_the_time_and_the_amounts_behind_the_shares():
+    figure = all_figures()["search_costs"]
+    time, memory = named(figure, "Time of one query"), named(figure, "Memory")
+    assert list(time.error_y.array) == pytest.approx([3, 3, 0])
+    assert list(time.error_y.arrayminus) == pytest.approx([1, 1, 0])
+    assert list(time.customdata) == ["1 ms", "2 ms", "4 ms"]
+    assert list(memory.customdata) == ["2.0 MiB", "4.0 MiB", "8.0 MiB"]
+    assert time.line.color == figures.VARIANT_COLOURS["pca"]
+
+
+def test_each_panel_of_the_search_costs_has_its_own_legend_and_rules_the_chosen_k_in():
+    figure = all_figures()["search_costs"]
+    assert {trace.yaxis: trace.legend for trace in figure.data} == {"y": "legend2", "y2": "legend3"}
+    assert [(shape.x0, shape.x1) for shape in figure.layout.shapes] == [(4, 4), (4, 4)]
+
+
+def test_search_costs_are_said_in_words_for_the_nearest_measured_k():
+    alt = figures.search_costs(costs(), "zca", 5, 10).layout.meta["alt"]
+    assert "k = 4 takes 52 % of the time and 50 % of the memory of k = 8" in alt
+    assert "50 % of the same 10 neighbours and 40 % of those of the raw vectors" in alt
 
 
 def test_figures_become_json_without_nan():

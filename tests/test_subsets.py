@@ -13,6 +13,7 @@ from torch.testing import assert_close
 
 from whitelab import subsets
 from whitelab.correlation import AGGREGATES
+from whitelab.layers import LayerMoments
 from whitelab.subsets import FittedScorer, LinearScorer, as_layers, as_masks, extended, layer_means, search, stream
 from whitelab.whitening import WHITENERS
 
@@ -158,13 +159,19 @@ def test_the_byte_budget_bounds_a_chunk(space, monkeypatch):
     assert steps == [0, 1, 2, 3, 4, 5, 6]
 
 
+def averages(space):
+    blocks = LayerMoments.of(space)
+    return [blocks.average(layers) for layers in ALL]
+
+
 def test_a_batch_of_factorisations_equals_one_by_one(any_space):
     """In `layernorm` single layers are singular and pairs are not: one batch takes both ways."""
-    scorer = FittedScorer.of(any_space, "cholesky", None, "all")
-    batch = scorer.whitened(ALL)
-    one_by_one = torch.cat([scorer.whitened([layers]) for layers in ALL])
-    by_map = torch.stack([scorer.fitted(layers) for layers in ALL])
-    assert_close(batch, one_by_one, atol=1e-10, rtol=0)
+    scorer, every = FittedScorer.of(any_space, "cholesky", None, "all"), averages(any_space)
+    (fold,) = scorer.folds
+    batch = scorer.whitened(ALL, every, fold)
+    one_by_one = [scorer.whitened([layers], [one], fold) for layers, one in zip(ALL, every, strict=True)]
+    by_map = scorer.each(ALL, every, fold)
+    assert_close(batch, torch.cat(one_by_one), atol=1e-10, rtol=0)
     assert_close(batch, by_map, atol=1e-9, rtol=0)
 
 
@@ -172,10 +179,12 @@ def test_the_map_itself_is_fitted_only_where_the_factor_cannot_be_trusted(layern
     asked = []
     fit = subsets.whitening.fit
     monkeypatch.setattr(subsets.whitening, "fit", lambda *given: asked.append(given) or fit(*given))
-    FittedScorer.of(layernorm, "pca", None, "all").whitened(ALL)
+    scorer = FittedScorer.of(layernorm, "pca", None, "all")
+    scorer.whitened(ALL, averages(layernorm), *scorer.folds)
     assert len(asked) == 4  # the single layers
     asked.clear()
-    FittedScorer.of(space, "pca", None, "all").whitened(ALL)
+    scorer = FittedScorer.of(space, "pca", None, "all")
+    scorer.whitened(ALL, averages(space), *scorer.folds)
     assert asked == []
 
 

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from whitelab import figures
+from whitelab import figures, retrieval
 from whitelab.ui import cache, frame
 from whitelab.whitening import variant as variant_of
 
@@ -96,6 +96,73 @@ st.caption(
     + (": above it there is no direction left to keep, so the curve is flat." if curve.rank < curve.dim else ".")
 )
 
+# What a smaller k buys. The costs of every search measured in this session are kept under what it was of.
+CORPORA, TOP = (10_000, 100_000, 500_000), 10
+ROOM = 686  # pixels of the result, kept free while it is measured
+halves = retrieval.default_ks(space.dim)
+fits = [n for n in CORPORA if retrieval.bytes_needed(space.dim, n, (*halves, space.dim)) <= retrieval.MAX_BYTES]
+sizes = [space.n_sentences] * (space.n_sentences > TOP) + [n for n in fits if n > space.n_sentences]
+sizes = sizes or [space.n_sentences]
+focus = k if k < space.dim else min(curve.knee or space.dim, max(1, space.dim // 2))
+one_map = "task" if chosen.fit == "cross" else chosen.fit  # an index holds the vectors of one map
+measured = st.session_state.setdefault("searches", {})
+
+
+def measure(search: cache.Search) -> None:
+    """Ask for a measurement, also of what was measured before."""
+    search.forget()
+    st.session_state["search"] = search
+
+
+st.subheader("What does a smaller k buy?")
+st.markdown(
+    "Su et al. (2021) promise less memory and faster retrieval: measure both with faiss, and how many neighbours stay the same."
+)
+with st.container(horizontal=True, vertical_alignment="bottom"):
+    corpus = st.segmented_control(
+        "Vectors to search among",
+        sizes,
+        default=next((n for n in sizes if n >= 100_000), sizes[-1]),
+        key="corpus",
+        bind="query-params",
+        required=True,
+        format_func=lambda n: frame.spaced(n) + (" (yours)" if n == space.n_sentences else ""),
+        help="Your sentences come first. The rest is drawn from a Gaussian with their mean and covariance.",
+    )
+    search = cache.Search(
+        opened.key, chosen.layers, variant, corpus or sizes[-1], retrieval.default_ks(space.dim, focus), TOP, one_map
+    )
+    known = (search.key, search.layers, search.variant, search.corpus, search.fit)
+    st.button("Measure again" if known in measured else "Measure", on_click=measure, args=(search,), key="measure")
+asked = st.session_state.get("search")
+waiting = asked is not None and (asked.key, asked.layers, asked.variant, asked.corpus, asked.fit) == known
+if waiting:
+    costs = cache.searched(asked, "search", ROOM)
+    if costs is not None:
+        measured[known] = costs
+        del st.session_state["search"]
+        st.rerun()
+costs = None if waiting else measured.get(known)
+if costs is not None:
+    at, whole = costs.nearest(focus), costs.rows[-1]
+    notes = f" (k = {focus} was not measured.)" if at.k != focus else ""
+    notes += f" The rank is {costs.rank}: no search stores more columns." if at.columns < at.k else ""
+    st.markdown(
+        f"At k = {at.k} a search takes **{at.time_ratio:.2f}** of the time and **{costs.memory_ratio(at):.2f}** of the memory of "
+        f"k = {whole.k}, and finds **{100 * at.recall:.0f} %** of the same {TOP} neighbours. Of the {TOP} neighbours among the raw "
+        f"vectors it finds {100 * at.raw_recall:.0f} %, and k = {whole.k} finds {100 * whole.raw_recall:.0f} %.{notes}"
+    )
+    records = [costs.record(row) for row in costs.rows]
+    frame.chart(figures.search_costs(records, variant, at.k, TOP), "search-costs", lambda: records)
+    st.caption(
+        f"Measured on {costs.machine.line()}. Exact search, float32, {frame.spaced(costs.corpus)} vectors: "
+        f"{frame.spaced(costs.sentences)} are your sentences, the rest is drawn from a Gaussian with their mean and covariance; "
+        f"{costs.queries} sentences are queries. Points are medians of single queries, bars their quartiles. In batches: "
+        f"{frame.spaced(round(at.queries_per_second))} queries a second at k = {at.k}, "
+        f"{frame.spaced(round(whole.queries_per_second))} at k = {whole.k}. Su et al. 2021, section 3.3, expect a speed "
+        '"directly proportional to the dimensionality", as the memory is; section 4.4 names both.'
+    )
+
 frame.close_page(
     opened,
     now,
@@ -105,10 +172,21 @@ frame.close_page(
             r"\cos_k(a,b)=\frac{\sum_{i\le k} a_i b_i}{\sqrt{\sum_{i\le k} a_i^2\,\sum_{i\le k} b_i^2}}",
             "In the eigenbasis every k is a running sum, so the whole curve costs one projection",
         ),
+        (
+            r"\text{recall}(k)=\tfrac{1}{10}\,\lvert N_k(q)\cap N_d(q)\rvert",
+            "Mean over the queries q of the share of the ten nearest neighbours that stay; a tie with the tenth counts",
+        ),
     ],
     "k always means the top-k eigen-directions of the covariance. Whitening variants share one curve, because they differ by a "
-    "rotation inside those directions. The knee is the smallest k within 0.5 points of the best.",
+    "rotation inside those directions. The knee is the smallest k within 0.5 points of the best. A search among more vectors than "
+    "your own meets synthetic ones, drawn from a Gaussian with the mean and covariance of your sentences.",
     frame.preamble(chosen)
     + f"\ncurve = whitelab.k_curve(space, {chosen.layers}, {variant!r}, {chosen.aggregate!r}{frame.fit_arguments(chosen)})\n"
-    + "print(curve.best_k, curve.knee, curve.spearman[curve.best_k - 1])\n",
+    + "print(curve.best_k, curve.knee, curve.spearman[curve.best_k - 1])\n"
+    + (
+        f"costs = whitelab.search_costs(space, {chosen.layers}, {variant!r}, corpus={costs.corpus}, top={TOP})\n"
+        + "print(costs.rows, costs.machine.line())\n"
+        if costs
+        else ""
+    ),
 )

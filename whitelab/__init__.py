@@ -62,6 +62,7 @@ _HOMES = {
     "k_curves": "whitelab.dimensions",
     "project": "whitelab.projection",
     "WhiteningTransformer": "whitelab.estimator",
+    "search_costs": "whitelab.retrieval",
 }
 
 __all__ = ["__version__", *_HOMES]

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 from plotly.colors import qualitative, sample_colorscale
+from plotly.subplots import make_subplots
 
 VARIANT_COLOURS = {
     "none": "#8A8A8A",
@@ -461,3 +462,71 @@ def k_curves(
     figure.update_yaxes(title="Spearman x 100")
     top = f"best {main[best_k - 1]:.2f} at k = {best_k}, knee at {knee}" if best_k else "no score defined"
     return _finish(figure, f"Spearman by kept dimensions: {top}; rank {rank} of {d}", 460)
+
+
+def search_costs(rows: Sequence[Mapping], variant: str, k: int, top: int) -> go.Figure:
+    """Time and memory of an exact search as shares of those at d, above the recall, against the kept dimensions.
+
+    `rows` ascend in k to d and have k, milliseconds, time_ratio and its _q1 and _q3, bytes, memory_ratio,
+    recall, raw_recall. The two panels share the k axis; `k` is ruled in.
+    """
+    ks = [row["k"] for row in rows]
+    hue, grey = variant_colour(variant), variant_colour("none")
+    percent = {
+        name: [100 * row[name] for row in rows] for name in ("time_ratio", "memory_ratio", "recall", "raw_recall")
+    }
+    spread = {
+        "type": "data",
+        "symmetric": False,
+        "array": [100 * (row["time_ratio_q3"] - row["time_ratio"]) for row in rows],
+        "arrayminus": [100 * (row["time_ratio"] - row["time_ratio_q1"]) for row in rows],
+        "thickness": 1.5,
+        "width": 4,
+    }
+    lines = (
+        ("memory_ratio", "Memory", 1, grey, "dot", "square-open", [f"{row['bytes'] / 2**20:,.1f} MiB" for row in rows]),
+        (
+            "time_ratio",
+            "Time of one query",
+            1,
+            hue,
+            "solid",
+            "circle",
+            [f"{row['milliseconds']:.3g} ms" for row in rows],
+        ),
+        ("raw_recall", "Raw neighbours found", 2, grey, "dot", "square-open", [f"{top} neighbours"] * len(rows)),
+        ("recall", f"Neighbours at k = {ks[-1]} found", 2, hue, "solid", "circle", [f"{top} neighbours"] * len(rows)),
+    )
+    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.16)
+    for name, label, panel, colour, dash, symbol, hover in lines:
+        figure.add_scatter(
+            x=ks,
+            y=percent[name],
+            name=label,
+            mode="lines+markers",
+            line={"color": colour, "width": 2.5, "dash": dash},
+            marker={"size": 9, "symbol": symbol, "color": colour},
+            error_y=spread if name == "time_ratio" else None,
+            customdata=hover,
+            hovertemplate=f"{label}<br>k = %{{x}}: %{{y:.1f}} % (%{{customdata}})<extra></extra>",
+            cliponaxis=False,
+            legend=f"legend{panel + 1}",  # the theme of the page colours the first legend unlike any other
+            row=panel,
+            col=1,
+        )
+    for panel in (1, 2):
+        figure.add_vline(x=k, line={"color": MARK, "dash": "dash", "width": 1.5}, row=panel, col=1)
+    figure.update_xaxes(range=[0, 1.02 * ks[-1]])
+    figure.update_xaxes(title="k, kept dimensions", row=2, col=1)
+    figure.update_yaxes(range=[0, 105])
+    figure.update_yaxes(title=f"Cost, % of k = {ks[-1]}", row=1, col=1)
+    figure.update_yaxes(title="Recall (%)", row=2, col=1)
+    near = min(rows, key=lambda row: abs(row["k"] - k))
+    share = {name: f"{100 * near[name]:.0f} %" for name in percent}
+    alt = (
+        f"Cost of an exact search by kept dimensions: k = {near['k']} takes {share['time_ratio']} of the time and "
+        f"{share['memory_ratio']} of the memory of k = {ks[-1]}, and finds {share['recall']} of the same {top} "
+        f"neighbours and {share['raw_recall']} of those of the raw vectors"
+    )
+    legend = {"orientation": "h", "yanchor": "bottom", "x": 0, "title_text": ""}
+    return _finish(figure, alt, 480, legend2=legend | {"y": 1.01}, legend3=legend | {"y": 0.43})

@@ -14,6 +14,7 @@ import whitelab
 from whitelab.encoders import Encoder
 from whitelab.evaluate import Protocol, embed_pairs
 from whitelab.models import BUNDLED_NAME
+from whitelab.retrieval import processor_name
 
 pytestmark = pytest.mark.model
 
@@ -260,6 +261,51 @@ def test_the_best_cell_of_the_layers_page_is_the_best_score(demo):
     best = whitelab.layer_pairs(demo, "none").best
     delta = next(one.delta for one in at.metric if one.label.startswith("Best layers, "))
     assert delta == f"Spearman {best.spearman:.2f}"
+
+
+# What a smaller k buys
+
+
+def captioned(start: str):
+    return lambda at: any(caption.value.startswith(start) for caption in at.caption)
+
+
+def test_the_costs_of_a_search_are_measured_on_demand_and_named_with_the_machine():
+    at = until(start("dimensions", k="96"))
+    assert "What does a smaller k buy?" in [one.value for one in at.subheader]
+    assert len(at.get("plotly_chart")) == 1
+    assert not captioned("Measured on")(at)  # nothing runs unasked
+    at.get_by_key("corpus").set_value(10_000)
+    at.run()
+    at.button(key="measure").click()
+    until(at.run(), captioned("Measured on"))
+    caption = next(one.value for one in at.caption if one.value.startswith("Measured on"))
+    assert processor_name() in caption
+    assert "1 thread" in caption
+    assert "10\u2009000 vectors: 3\u2009000 are your sentences" in caption
+    headline = next(one.value for one in at.markdown if one.value.startswith("At k = 96"))
+    assert "**0.25** of the memory of k = 384" in headline
+    chart = at.get("plotly_chart")[1]
+    assert "k = 96 takes" in chart.proto.alt
+    assert "whitelab.search_costs(space, (1, 6), 'pca', corpus=10000" in at.code[0].value
+
+
+def test_a_measured_search_stays_for_another_k_and_goes_with_another_corpus():
+    at = until(start("dimensions", k="96"))
+    at.get_by_key("corpus").set_value(3000)
+    at.run()
+    at.button(key="measure").click()
+    until(at.run(), captioned("Measured on"))
+    at.slider(key="k").set_value(100)
+    until(at.run())
+    assert any("(k = 100 was not measured.)" in one.value for one in at.markdown)
+    assert at.button(key="measure").label == "Measure again"
+    at.button(key="measure").click()
+    until(at.run(), lambda at: any(one.value.startswith("At k = 100") for one in at.markdown))
+    at.get_by_key("corpus").set_value(10_000)
+    until(at.run())
+    assert not captioned("Measured on")(at)
+    assert at.button(key="measure").label == "Measure"
 
 
 # Nothing twice

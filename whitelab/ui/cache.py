@@ -17,6 +17,7 @@ from whitelab.embeddings import LayerEmbeddings, LayerRows
 from whitelab.encoders import EmbedReport, Encoder, load_encoder
 from whitelab.evaluate import Protocol, Score
 from whitelab.projection import METHODS, project
+from whitelab.retrieval import SearchCosts, search_costs
 from whitelab.scopes import OWN
 from whitelab.store import Store
 from whitelab.ui.jobs import jobs, wait
@@ -164,3 +165,48 @@ def projected(
     job_key = f"project/{key}/{layers}/{variant}/{k}/{fit}/{method}/{dims}"
     job = jobs().submit(job_key, f"Computing the {METHODS[method]} projection", work, "epochs")
     return wait(job, key=name, height=560)
+
+
+@dataclass(frozen=True)
+class Search:
+    """What a measurement of search costs is of: the embeddings `key` and the knobs."""
+
+    key: str
+    layers: tuple[int, ...]
+    variant: str
+    corpus: int
+    ks: tuple[int, ...]
+    top: int
+    fit: str
+
+    @property
+    def job_key(self) -> str:
+        """The key of its job."""
+        return f"search/{self.key}/{self.layers}/{self.variant}/{self.corpus}/{self.ks}/{self.top}/{self.fit}"
+
+    def forget(self) -> None:
+        """Let go of a finished job, so that the next call measures again."""
+        job = jobs().get(self.job_key)
+        if job is not None and job.finished:
+            jobs().forget(self.job_key)
+
+
+def searched(search: Search, name: str, height: int) -> SearchCosts | None:
+    """`retrieval.search_costs` as a job; None while it runs."""
+
+    def work(progress):
+        space = _space(search.key)
+        return search_costs(
+            space,
+            search.layers,
+            search.variant,
+            search.ks,
+            search.corpus,
+            top=search.top,
+            progress=progress,
+            fit=search.fit,
+            text=_corpus(search.key),
+        )
+
+    title = f"Searching among {search.corpus:,} vectors".replace(",", "\u2009")
+    return wait(jobs().submit(search.job_key, title, work, "steps"), key=name, height=height)
