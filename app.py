@@ -9,6 +9,7 @@ st.set_page_config(page_title="whitelab", page_icon="docs/icon.svg", layout="wid
 PAGES = {
     "overview": ("Overview", ":material/space_dashboard:"),
     "anisotropy": ("Anisotropy", ":material/flare:"),
+    "whitening": ("Whitening", ":material/blur_on:"),
     "layers": ("Layers", ":material/layers:"),
     "dimensions": ("Dimensions", ":material/straighten:"),
     "uniformity": ("Uniformity", ":material/scatter_plot:"),

@@ -13,6 +13,9 @@ AT_ONE_DIMENSION = {
     "all_but_the_top": "all_but_the_top:directions=0",
 }
 
+# Variants whose default parameters need more than a handful of dimensions.
+SMALL = {"group": "group:groups=2", "shuffled_group": "shuffled_group:groups=2"}
+
 # Matrices here are tiny: a second thread costs more than it saves.
 torch.set_num_threads(1)
 

@@ -9,6 +9,7 @@ import faiss
 import numpy as np
 import pytest
 import torch
+from conftest import SMALL
 from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 from tiny import ARCHITECTURES, DIM, SENTENCES, build_model
@@ -80,7 +81,7 @@ def test_an_npz_holds_the_map_and_the_protocol(tmp_path, name, k):
         assert json.loads(str(file["protocol"])) == PROTOCOL
 
 
-@pytest.mark.parametrize("name", WHITENERS)
+@pytest.mark.parametrize("name", [SMALL.get(name, name) for name in WHITENERS])
 def test_the_lines_shown_apply_the_npz_with_numpy_alone(tmp_path, name):
     whitener, path = fitted(name), tmp_path / "it's a \\map.npz"
     to_npz(path, whitener, PROTOCOL)
