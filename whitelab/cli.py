@@ -183,10 +183,26 @@ def _geometry_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--positives", default="gt4", choices=tuple(POSITIVES), help="pairs the alignment is over")
 
 
+def _whiten_options(parser: argparse.ArgumentParser) -> None:
+    _space_options(parser)
+    _layers_option(parser)
+    _whitening_options(parser, "pca")
+    parser.add_argument(
+        "--export",
+        required=True,
+        choices=EXPORTS,
+        help="a model folder for sentence-transformers, a faiss.LinearTransform, or mean and matrix for NumPy",
+    )
+    parser.add_argument("--out", required=True, help="folder or file to write; an earlier export is replaced")
+
+
 def _app_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, default=8501)
     parser.add_argument("--address", default="127.0.0.1", help="0.0.0.0 serves the whole network")
     parser.add_argument("--headless", action="store_true", help="do not open a browser")
+
+
+EXPORTS = ("sentence-transformers", "faiss", "npz")
 
 
 # ---------------------------------------------------------------------------------------------- commands
@@ -305,7 +321,7 @@ def _protocol(args, pairs, encoder, layers=None):
         whitening=args.whitening,
         k=getattr(args, "k", None),
         fit=args.fit,
-        aggregate=args.aggregate,
+        aggregate=getattr(args, "aggregate", "all"),
         dtype=encoder.dtype,
         max_length=encoder.max_length,
     )
@@ -407,6 +423,36 @@ def _kcurve(args):
     return result, lines
 
 
+def _whiten(args):
+    """Fit a map and write it, alone or with its encoder, for another tool."""
+    from whitelab import export
+    from whitelab.scopes import fit_scope
+
+    _check_early(args)
+    if args.fit == "cross":
+        raise ValueError("fit='cross' fits two maps, and an export holds one: use task, splits or a path")
+    pairs, space, encoder, _ = _space(args)
+    protocol = _protocol(args, pairs, encoder, args.layers)
+    fitted = fit_scope(space, protocol.layers, args.whitening, args.k, args.fit, _corpus(args, encoder))
+    (whitener,), record = fitted.whiteners, protocol.as_dict() | {"layers": list(fitted.layers)}
+    if args.export == "npz":
+        export.to_npz(args.out, whitener, record)
+    elif args.export == "faiss":
+        export.to_faiss(args.out, whitener)
+    else:
+        export.to_sentence_transformers(args.out, encoder, fitted.layers, args.pooling, whitener, record)
+    result = {
+        "out": args.out,
+        "export": args.export,
+        "rank": fitted.rank,
+        "dim": whitener.dense.shape[1],
+        "sentences": fitted.count,
+        "protocol": record,
+    }
+    line = protocol.with_(layers=fitted.layers).line(fitted.count, fitted.rank)
+    return result, [f"{args.export} written to {args.out} ({result['dim']} dimensions)", line]
+
+
 def _geometry(args):
     from whitelab.profiles import profile
 
@@ -450,5 +496,6 @@ COMMANDS = {
     "layers": ("Spearman of every pair of layers", _pairs_options, _layer_pairs),
     "kcurve": ("Spearman for every number of kept dimensions", _kcurve_options, _kcurve),
     "geometry": ("isotropy, alignment and uniformity of every layer", _geometry_options, _geometry),
+    "whiten": ("fit a map and export it to another tool", _whiten_options, _whiten),
     "app": ("open the laboratory in a browser", _app_options, _app),
 }
