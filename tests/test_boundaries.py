@@ -29,6 +29,7 @@ LEVELS = (
         "projection",
         "retrieval",
         "published",
+        "compare",
         "export",
     ),
     ("figures", "cli", "__main__"),
