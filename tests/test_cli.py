@@ -109,6 +109,8 @@ def fresh_process(*argv, **environment):
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name != "app"])
 def test_json_is_one_document_on_stdout_in_a_real_process(command, place, options):
     argv = {"models": [], "datasets": ["--data", place / "tasks"]}.get(command, options)
+    if command == "compare":
+        argv = ["--models", place / "model", "--data", place / "tasks", "--cache", place / "store"]
     if command == "whiten":
         argv = [*argv, "--export", "npz", "--out", place / "process.npz"]
     run = fresh_process("-m", "whitelab", command, *argv, "--json", HF_HUB_CACHE=str(place / "no-cache"))
@@ -121,6 +123,8 @@ def test_json_is_one_document_on_stdout_in_a_real_process(command, place, option
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("app", "models")])
 def test_without_json_there_are_lines_for_people(command, place, options, run):
     argv = ["--data", place / "tasks"] if command == "datasets" else options
+    if command == "compare":
+        argv = ["--models", place / "model", "--data", place / "tasks", "--cache", place / "store"]
     if command == "whiten":
         argv = [*argv, "--export", "npz", "--out", place / "lines.npz"]
     status, out, _ = run(command, *argv)
@@ -582,3 +586,36 @@ def test_an_export_that_cannot_be_is_refused(run, options, more, words):
     assert (status, out) == (2, "")
     assert words in err
     assert len(err.strip().splitlines()) == 1
+
+
+# Comparisons
+
+
+def test_a_comparison_is_the_scores_one_by_one(document, place):
+    options = ("--models", place / "model", "--data", place / "tasks", "--cache", place / "store")
+    record = document("compare", *options, "--settings", "L1;L1+L3:pca", "--protocol", "simcse")
+    assert {row["setting"] for row in record["rows"]} == {"mean/L1", "mean/L1+L3:pca"}
+    for row in record["rows"]:
+        layers = ",".join(map(str, row["protocol"]["layers"]))
+        settings = ("--layers", layers, "--whitening", row["protocol"]["whitening"], "--aggregate", "all")
+        data = ("--model", place / "model", "--data", place / "tasks", "--task", row["task"])
+        one = document("score", *data, *settings, "--cache", place / "store")
+        assert row["spearman"] == pytest.approx(one["spearman"])
+
+
+@pytest.mark.parametrize(
+    ("form", "start"), [("--csv", "model,setting"), ("--latex", r"\begin{tabular}"), ("--markdown", "| model")]
+)
+def test_a_comparison_is_written_as_a_table(run, place, form, start):
+    options = ("--models", place / "model", "--data", place / "tasks", "--cache", place / "store")
+    status, out, err = run("compare", *options, form)
+    assert status == 0
+    assert out.startswith(start)
+    assert out.count("mean/L") == 4
+    assert "table" not in err
+
+
+def test_tasks_that_are_not_there_are_refused(run, place):
+    status, out, err = run("compare", "--models", place / "model", "--data", place / "tasks", "--tasks", "sts99")
+    assert (status, out) == (2, "")
+    assert "tasks='sts99' must be among sts12" in err

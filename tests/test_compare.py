@@ -1,9 +1,12 @@
 """A comparison is what `score` gives cell by cell, under the protocol of its preset, and survives what is broken."""
 
+import csv
+import io
+
 import pytest
 from tiny import build_model, write_task
 
-from whitelab.compare import AVERAGE, PRESETS, TABLE1, Setting, compare, differences, parse_settings
+from whitelab.compare import AVERAGE, PRESETS, TABLE1, Cell, Setting, compare, differences, parse_settings, written
 from whitelab.datasets import discover, load
 from whitelab.encoders import load_encoder
 from whitelab.evaluate import Protocol, embed_pairs, score
@@ -160,3 +163,42 @@ def test_presets_say_what_differs():
     for name, preset in PRESETS.items():
         assert parse_settings(preset.settings), name
         assert Protocol("m", "d", "t", "test", "mean", (1,), aggregate=preset.aggregate, fit=preset.fit)
+
+
+# Tables
+
+
+def row(model, setting, task, value):
+    return Cell(model, Setting.parse(setting), task, value)
+
+
+TABLE = [
+    row("a_b", "L1", "stsb", 50.123),
+    row("a_b", "L1", "avg", 40.0),
+    row("c", "L1:pca", "stsb", 50.1199),
+    row("c", "L1:pca", "avg", None),
+]
+
+
+def test_csv_keeps_every_digit_and_leaves_the_missing_empty():
+    lines = list(csv.DictReader(io.StringIO(written(TABLE, "csv"))))
+    assert [(one["model"], one["setting"], one["stsb"], one["avg"]) for one in lines] == [
+        ("a_b", "mean/L1", "50.123", "40.0"),
+        ("c", "mean/L1:pca", "50.1199", ""),
+    ]
+
+
+def test_the_best_of_a_task_is_bold_and_ties_are_all_best():
+    markdown = written(TABLE, "markdown").splitlines()
+    assert markdown[0] == "| model | setting | stsb | avg |"
+    assert markdown[2:] == ["| a_b | mean/L1 | **50.12** | **40.00** |", "| c | mean/L1:pca | **50.12** | - |"]
+    assert "**" not in written([row("a", "L1", "stsb", 1.0), row("b", "L1", "stsb", 2.0)], "markdown").splitlines()[2]
+
+
+def test_latex_escapes_names_and_is_a_whole_table():
+    latex = written(TABLE, "latex")
+    assert r"a\_b & mean/L1 & \textbf{50.12} & \textbf{40.00} \\" in latex
+    assert latex.startswith(r"\begin{tabular}{llrr}")
+    assert latex.endswith("\\end{tabular}\n")
+    with pytest.raises(ValueError, match="format='word' must be one of csv, markdown, latex"):
+        written(TABLE, "word")
