@@ -6,7 +6,18 @@ import io
 import pytest
 from tiny import build_model, write_task
 
-from whitelab.compare import AVERAGE, PRESETS, TABLE1, Cell, Setting, compare, differences, parse_settings, written
+from whitelab.compare import (
+    AVERAGE,
+    PRESETS,
+    TABLE1,
+    Cell,
+    Setting,
+    compare,
+    differences,
+    parse_settings,
+    printed,
+    written,
+)
 from whitelab.datasets import discover, load
 from whitelab.encoders import load_encoder
 from whitelab.evaluate import Protocol, embed_pairs, score
@@ -202,3 +213,29 @@ def test_latex_escapes_names_and_is_a_whole_table():
     assert latex.endswith("\\end{tabular}\n")
     with pytest.raises(ValueError, match="format='word' must be one of csv, markdown, latex"):
         written(TABLE, "word")
+
+
+# Beside what was published
+
+
+@pytest.mark.parametrize(
+    ("setting", "task", "protocol", "value"),
+    [
+        ("cls/L-1", "stsb", "whiteningbert", 20.29),
+        ("mean/L1+L-1", "avg", "whiteningbert", 62.97),
+        ("mean/L1+L12:pca", "sts12", "whiteningbert", 61.94),
+        ("mean/L1+L12:zca", "sts12", "whiteningbert", 61.94),
+        ("mean/L1+L-1:soft", "sts12", "whiteningbert", None),
+        ("mean/L1+L-1:pca", "sts12", "simcse", None),
+        ("mean/L1+L-1:pca@256", "sts12", "bert-whitening", 63.89),
+    ],
+)
+def test_a_cell_stands_beside_the_papers_number_for_the_same_thing(setting, task, protocol, value):
+    found = printed("bert-base-uncased", 13, 768, Setting.parse(setting), task, PRESETS[protocol])
+    assert (found and found.value) == value
+
+
+def test_another_model_or_depth_has_no_published_number():
+    preset, setting = PRESETS["whiteningbert"], Setting.parse("cls/L-1")
+    assert printed("all-MiniLM-L6-v2", 7, 384, setting, "stsb", preset) is None
+    assert printed("bert-base-uncased", 13, 768, Setting.parse("cls/L5"), "stsb", preset) is None

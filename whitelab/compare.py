@@ -10,16 +10,18 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from whitelab import whitening
+from whitelab import published, whitening
 from whitelab.checks import check_choice
 from whitelab.datasets import SentencePairs, load
 from whitelab.embeddings import LayerEmbeddings, LayerRows
 from whitelab.encoders import Encoder, embed, load_encoder
 from whitelab.evaluate import Protocol, Score, embed_scope, score, with_pairs
 from whitelab.pooling import check_pooling
+from whitelab.published import Published
 from whitelab.scopes import OWN, scope_text
 from whitelab.store import Store
 
+SEVEN = {"stsb", "sickr", "sts12", "sts13", "sts14", "sts15", "sts16"}
 AVERAGE = "avg"  # the task of a row's average over all tasks, plain, as the papers print it
 
 _SETTING = re.compile(r"(?:(?P<pooling>\w+)/)?(?P<layers>L-?\d+(?:\+L-?\d+)*)(?::(?P<spec>[^@]+))?(?:@(?P<k>\d+))?")
@@ -67,6 +69,7 @@ class Preset:
     max_length: int
     settings: str
     note: str
+    paper: str = ""
 
 
 TABLE1 = "cls/L-1;mean/L-1;mean/L1;mean/L1+L-1;mean/L1+L-1:pca"
@@ -80,6 +83,7 @@ PRESETS: dict[str, Preset] = {
         128,
         TABLE1,
         "Plain mean over a year's subsets; the map is fitted on all sentences of the year's test data.",
+        paper="whiteningbert",
     ),
     "bert-whitening": Preset(
         "BERT-whitening",
@@ -89,6 +93,7 @@ PRESETS: dict[str, Preset] = {
         64,
         "mean/L1+L-1;mean/L1+L-1:pca;mean/L1+L-1:pca@256",
         "Subsets weighted by their pairs; the map is fitted on every split of the task that the data holds.",
+        paper="bert-whitening",
     ),
     "simcse": Preset(
         "SimCSE / SentEval, all",
@@ -129,7 +134,10 @@ def differences(one: str, other: str) -> dict[str, tuple[object, object]]:
 
 @dataclass(frozen=True)
 class Cell:
-    """One score of the table, or the reason there is none. `task` is `avg` for the mean over the tasks."""
+    """One score of the table, or the reason there is none. `task` is `avg` for the mean over the tasks.
+
+    `published` is what a paper prints for the same model, setting, task and aggregation.
+    """
 
     model: str
     setting: Setting
@@ -138,6 +146,7 @@ class Cell:
     half_width: float | None = None
     protocol: Protocol | None = None
     reason: str = ""
+    published: Published | None = None
 
     def as_dict(self) -> dict:
         """A JSON-ready record."""
@@ -147,6 +156,8 @@ class Cell:
             "task": self.task,
             "spearman": self.spearman,
             "half_width_95": self.half_width,
+            "published": self.published and self.published.value,
+            "published_in": self.published and self.published.place,
             "protocol": self.protocol and self.protocol.as_dict(),
         }
         return record | ({"reason": self.reason} if self.reason else {})
@@ -187,7 +198,7 @@ def compare(
             if progress:
                 progress(number * len(tasks) + turn + 1, total)
         if len(tasks) > 1:
-            yield from (_average(name if isinstance(encoder, str) else encoder.name, one, cells) for one in settings)
+            yield from (_average(encoder, name, one, cells, preset) for one in settings)
 
 
 # What a user can cause and mend; anything else is a fault of ours and goes up.
@@ -246,12 +257,35 @@ def _cell(encoder, pairs, setting, preset, space, corpus) -> Cell:
     found = _tried(lambda: score(space, _protocol(encoder, pairs, setting, preset), corpus))
     if isinstance(found, str):
         return Cell(encoder.name, setting, pairs.task, None, reason=found)
-    return _scored(setting, found)
+    return _scored(encoder, setting, preset, found)
 
 
-def _scored(setting: Setting, found: Score) -> Cell:
+def _scored(encoder: Encoder, setting: Setting, preset: Preset, found: Score) -> Cell:
     one = found.protocol
-    return Cell(one.model, setting, one.task, found.spearman, found.half_width, one, found.reason)
+    paper = _printed(encoder, setting, one.task, preset)
+    return Cell(one.model, setting, one.task, found.spearman, found.half_width, one, found.reason, paper)
+
+
+def _printed(encoder: Encoder, setting: Setting, task: str, preset: Preset) -> Published | None:
+    return printed(encoder.name, encoder.n_layers, encoder.dim, setting, task, preset)
+
+
+def printed(model: str, n_layers: int, dim: int, setting: Setting, task: str, preset: Preset) -> Published | None:
+    """What a paper prints for this cell under the preset's aggregation; None where none does."""
+    kind = whitening.cosine_class(setting.whitening, setting.k, dim)
+    k = setting.k if kind.startswith("covariance") else None
+    if kind != "none" and kind != "whitening" and k is None:
+        return None
+    wanted = published.Setting.of(
+        setting.pooling,
+        setting.numbers(n_layers),
+        "none" if kind == "none" else "whitening",
+        k,
+        preset.fit,
+    )
+    found = published.lookup(model, wanted, task, n_layers - 1)
+    like = [one for one in found if one.aggregate in ("", preset.aggregate)]
+    return next((one for one in like if one.paper == preset.paper), like[0] if like else None)
 
 
 def _protocol(encoder: Encoder, pairs: SentencePairs, setting: Setting, preset: Preset) -> Protocol:
@@ -271,13 +305,17 @@ def _protocol(encoder: Encoder, pairs: SentencePairs, setting: Setting, preset: 
     )
 
 
-def _average(model: str, setting: Setting, cells: Sequence[Cell]) -> Cell:
+def _average(encoder: Encoder | str, name: str, setting: Setting, cells: Sequence[Cell], preset: Preset) -> Cell:
     """The mean over the tasks; None where a task has no score."""
+    model = name if isinstance(encoder, str) else encoder.name
     scores = [cell.spearman for cell in cells if cell.setting == setting]
     missing = [cell.task for cell in cells if cell.setting == setting and cell.spearman is None]
     if missing:
         return Cell(model, setting, AVERAGE, None, reason=f"no score for {', '.join(missing)}")
-    return Cell(model, setting, AVERAGE, sum(scores) / len(scores))
+    # The papers' averages are over the seven tasks, so nothing is printed for the mean of fewer.
+    seven = {cell.task for cell in cells} == SEVEN
+    paper = _printed(encoder, setting, AVERAGE, preset) if seven else None
+    return Cell(model, setting, AVERAGE, sum(scores) / len(scores), published=paper)
 
 
 # ------------------------------------------------------------------------------------------------- tables

@@ -73,6 +73,9 @@ ALIASES = {
     "princeton-nlp/unsup-simcse-roberta-base": ("roberta-base", "simcse"),
 }
 
+# The hub also answers to names without their organisation, as they were before it had those.
+_OLD_NAMES = {name.partition("/")[2]: found for name, found in ALIASES.items()}
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -311,7 +314,7 @@ def lookup(model: str, setting: str | Setting, task: str, last: int | None = Non
     Raises ValueError for a setting that cannot be read or leaves something open.
     """
     wanted = Setting.parse(setting) if isinstance(setting, str) else setting
-    name, training = ALIASES.get(model, (model, ""))
+    name, training = ALIASES.get(model) or _OLD_NAMES.get(model) or (model, "")
     wanted = replace(wanted, training=wanted.training or training)
     if not wanted.complete:
         raise ValueError(f"setting={str(wanted)!r} must name pooling, layers, whitening and, with whitening, fit=")
