@@ -28,7 +28,7 @@ __all__ = ["Job", "JobCancelled", "Jobs", "claim", "follow", "jobs", "known", "r
 QUICK_SECONDS = 0.3  # work that ends this soon is returned in the run that submitted it, without a panel
 POLL_SECONDS = 0.4  # how often an open panel looks at its job
 STREAM_SECONDS = 0.8  # how often a picture that grows is drawn again
-STRIP = 58  # pixels of the line over such a picture
+STRIP = 50  # pixels of the line over such a picture
 _REDRAW = "redraw"  # session_state: what was clicked concerns the whole page
 
 
@@ -194,8 +194,7 @@ def picture(job: Job, draw, key: str, of: str, note, room: int, who: str = "") -
                 st.markdown(text)
                 st.button(again, key=f"{key}-again", on_click=ask_again, args=(job, key))
             else:
-                text = f"{job.title}: {standing(job)}"
-                st.progress(min(job.done / job.total, 1.0) if job.total else 0.0, text)
+                st.progress(min(job.done / job.total, 1.0) if job.total else 0.0, standing(job))
                 asked = {"on_click": stop_waiting, "args": (job, key, who), "disabled": job.cancelling}
                 st.button("Cancel", key=f"{key}-cancel", **asked)
     found = known(job, key, of)
