@@ -135,7 +135,7 @@ def draw_surface(curves: tuple[KCurve, ...]) -> None:
             for one in curves
         ],
         hide_index=True,
-        height=36 * (space.n_layers + 1),
+        height=35 * (space.n_layers + 1) + 3,
         column_config={
             name: st.column_config.NumberColumn(format="%.2f")
             for name in ("Spearman at best k", f"Spearman at d = {space.dim}")
@@ -167,7 +167,7 @@ curves = follow(
         f"{labels[variant]}, {len(found)} layers at {space.dim} values of k each: "
         f"{frame.spaced(len(found) * space.dim)} settings."
     ),
-    room=184 + 26 * max(space.n_layers, 9) + 36 * (space.n_layers + 1),
+    room=184 + 26 * max(space.n_layers, 9) + 35 * (space.n_layers + 1) + 3,
 )
 st.caption(
     "Spearman x 100. Columns are equally wide and stand for every k at first, then for wider steps; colours start at the lower "

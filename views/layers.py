@@ -218,7 +218,7 @@ def told(found: SubsetSearch) -> str:
 spaces_key, subsets_found, raw_found = opened.key, None, None
 if average:
     gathering = cache.every_task(chosen)
-    spaces = wait(gathering, key="tasks", height=170)
+    spaces = wait(gathering, key="tasks", height=ROOM)
     spaces_key = None if spaces is None else cache.joined(gathering.key, opened.key)
 if spaces_key is not None:
     settings = (chosen.aggregate, chosen.fit)

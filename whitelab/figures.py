@@ -718,7 +718,13 @@ def k_columns(dim: int, extra: Iterable[int] = (), most: int = 64) -> list[int]:
     """Values of k for the columns of a surface: all of them while they are few, else close at first, then wider."""
     if dim <= most:
         return list(range(1, dim + 1))
-    return sorted({*np.unique(np.geomspace(1, dim, most).round().astype(int)).tolist(), *extra})
+    wider = np.unique(np.geomspace(1, dim, most).round().astype(int)).tolist()
+    return sorted({*wider, *_named_ks(dim), *extra})
+
+
+def _named_ks(dim: int) -> list[int]:
+    """The k that an axis names: powers of four, and d."""
+    return [4**i for i in range(8) if 4**i < 0.8 * dim] + [dim]
 
 
 def k_surface(
@@ -743,7 +749,7 @@ def k_surface(
         grid[layer] = [np.nan if row[k - 1] is None else row[k - 1] for k in ks]
     known = grid[~np.isnan(grid)]
     low, high = (float(np.quantile(known, 0.25)), float(known.max())) if len(known) else (0.0, 1.0)
-    ticks = np.linspace(low, high, 5)
+    ticks = np.linspace(low, high, 4)
     figure = go.Figure(
         go.Heatmap(
             z=grid,
@@ -783,10 +789,10 @@ def k_surface(
         at = min(range(len(ks)), key=lambda i: abs(ks[i] - chosen[1]))
         box = {"x0": at - 0.5, "x1": at + 0.5, "y0": chosen[0] - 0.5, "y1": chosen[0] + 0.5}
         figure.add_shape(type="rect", line={"color": MARK, "width": 3}, **box)
-    named = [k for k in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 768, 1024) if k < 0.8 * dim] + [dim]
-    where = [min(range(len(ks)), key=lambda i: abs(ks[i] - k)) for k in named]
+    where = [place[k] for k in _named_ks(dim)]
     figure.update_xaxes(
         title="k, kept dimensions",
+        tickangle=0,
         tickvals=where,
         ticktext=[str(ks[i]) for i in where],
         range=[-0.5, len(ks) - 0.5],
