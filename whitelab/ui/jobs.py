@@ -184,24 +184,28 @@ def growing(job: Job, draw, key: str, of: str, note, room: int, who: str) -> Non
 
 def picture(job: Job, draw, key: str, of: str, note, room: int, who: str = "") -> None:
     """The line over the picture, and the picture."""
-    with st.container(height=STRIP, border=False, key=f"{key}-line"):
-        line = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute")
-        with line:
+    if job.state != "done" and (job.finished or has_left(job, key)):
+        say, text, again = ending(job, key)
+        notice(job, key, None, say, text, again)
+    else:
+        with st.container(height=STRIP, border=False, key=f"{key}-line"):
             if job.state == "done":
                 st.caption(note(job.result))
-            elif job.finished or has_left(job, key):
-                _, text, again = ending(job, key)
-                st.markdown(text)
-                st.button(again, key=f"{key}-again", on_click=ask_again, args=(job, key))
             else:
-                st.progress(min(job.done / job.total, 1.0) if job.total else 0.0, standing(job))
-                asked = {"on_click": stop_waiting, "args": (job, key, who), "disabled": job.cancelling}
-                st.button("Cancel", key=f"{key}-cancel", **asked)
+                moving(job, key, who)
     found = known(job, key, of)
     if found is None:
         st.container(height=room, border=False, key=f"{key}-room")
     else:
         draw(found)
+
+
+def moving(job: Job, key: str, who: str) -> None:
+    """How far an open job is, in one line with Cancel."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.progress(min(job.done / job.total, 1.0) if job.total else 0.0, standing(job))
+        asked = {"on_click": stop_waiting, "args": (job, key, who), "disabled": job.cancelling}
+        st.button("Cancel", key=f"{key}-cancel", **asked)
 
 
 def redraw() -> None:
