@@ -589,7 +589,7 @@ def size_curves(
     alt = "Best Spearman by number of layers: " + "; ".join(
         f"{labels[spec]} at most {score:.2f} with layers {_sum(layers)}"
         for spec, sizes in best.items()
-        for layers, score in [max(sizes.values(), key=lambda one: one[1])]
+        for layers, score in sorted(sizes.values(), key=lambda one: -one[1])[:1]
     )
     alt = alt if scores else "Best Spearman by number of layers: no score defined"
     legend = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "title_text": ""}
