@@ -20,7 +20,7 @@ QUESTIONS = {
     "uniformity": "Are similar sentences close, and all sentences spread out?",
 }
 PATHS = {name: "" if name == "overview" else name for name in QUESTIONS}
-CHARTS = {"overview": 2, "anisotropy": 2, "layers": 2, "dimensions": 1, "uniformity": 1}  # on the screen at first
+CHARTS = {"overview": 2, "anisotropy": 2, "layers": 5, "dimensions": 2, "uniformity": 1}  # on the screen at first
 
 
 # What is on the screen
