@@ -8,6 +8,7 @@ NLI has in BERT-whitening). The first and the last two differ in the rows, `cros
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -79,7 +80,18 @@ def halves(space: LayerEmbeddings, seed: int = 0) -> Bool[Tensor, "p"]:
     return torch.tensor([bool(dealt[name]) for name in group])
 
 
+# The folds of a space with the moments of their rows, so that turning k does not sum them again.
+_CROSSED: WeakKeyDictionary[LayerEmbeddings, tuple[Fold, ...]] = WeakKeyDictionary()
+
+
 def _cross(space: LayerEmbeddings) -> tuple[Fold, ...]:
+    found = _CROSSED.get(space)
+    if found is None:
+        found = _CROSSED[space] = _halved(space)
+    return found
+
+
+def _halved(space: LayerEmbeddings) -> tuple[Fold, ...]:
     late = halves(space)
     found = []
     for scored in (~late, late):
