@@ -27,7 +27,7 @@ def williams_with(p):
 
 def test_intervals_and_tests_are_those_of_one_bootstrap_of_all_rows(space):
     given = scores(space, "none", "center", "pca", "soft")
-    found = compare(space, given, 1)
+    found = compare(space, given).against(1)
     drawn = bootstrap(torch.stack([one.cosines for one in given]), space.gold, space.subset, space.n_subsets)
     for i, one in enumerate(found):
         assert one.score is given[i]
@@ -40,7 +40,7 @@ def test_intervals_and_tests_are_those_of_one_bootstrap_of_all_rows(space):
 
 def test_scores_that_must_be_equal_are_the_same_and_others_are_not(layernorm):
     given = scores(layernorm, "pca", "zca", "group:groups=1", "group:groups=2")
-    found = compare(layernorm, given)
+    found = compare(layernorm, given).against()
     assert [one.verdict == "same" for one in found] == [True, True, True, False]
     assert found[1].difference.low == found[1].difference.high == found[1].difference.estimate == 0
 
@@ -52,8 +52,8 @@ def test_one_variant_with_another_k_or_scope_is_not_the_same(space):
         scores(space, "pca", fit="cross"),
     )
     raw, raw_cross = scores(space, "none")[0], scores(space, "none", fit="cross")[0]
-    assert [one.verdict for one in compare(space, [raw, raw_cross])] == ["same", "same"]  # nothing is fitted
-    assert [one.verdict == "same" for one in compare(space, [pca, few, cross])] == [True, False, False]
+    assert [one.verdict for one in compare(space, [raw, raw_cross]).against()] == ["same", "same"]  # nothing is fitted
+    assert [one.verdict == "same" for one in compare(space, [pca, few, cross]).against()] == [True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -78,14 +78,14 @@ def test_a_difference_is_real_where_every_defined_test_says_so(found, williams_p
 
 def test_williams_is_left_out_where_subsets_are_averaged(space):
     given = scores(space, "none", "pca", aggregate="mean")
-    assert [one.williams for one in compare(space, given)] == [None, None]
+    assert [one.williams for one in compare(space, given).against()] == [None, None]
     whole = space.with_only(0)
-    assert compare(whole, scores(whole, "none", "pca", aggregate="mean"))[1].williams is not None
+    assert compare(whole, scores(whole, "none", "pca", aggregate="mean")).against()[1].williams is not None
 
 
 def test_a_score_that_is_not_defined_is_said_and_disturbs_nobody(space):
     flat = replace(space, gold=torch.ones_like(space.gold))
-    found = compare(flat, scores(flat, "none", "pca"))
+    found = compare(flat, scores(flat, "none", "pca")).against()
     assert [one.verdict for one in found] == ["same", "undefined"]
     assert math.isnan(found[1].low)
 
@@ -93,6 +93,6 @@ def test_a_score_that_is_not_defined_is_said_and_disturbs_nobody(space):
 def test_what_cannot_be_compared_is_refused(space):
     given = scores(space, "none", "pca")
     with pytest.raises(ValueError, match=r"baseline=2 must lie between 0 and len\(scores\)-1=1"):
-        compare(space, given, 2)
+        compare(space, given).against(2)
     with pytest.raises(ValueError, match="scores must share one aggregate, got all, mean"):
         compare(space, [given[0], scores(space, "pca", aggregate="mean")[0]])

@@ -5,12 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from whitelab import whitening
 from whitelab.checks import check_int
 from whitelab.embeddings import LayerEmbeddings
 from whitelab.evaluate import Protocol, Score
-from whitelab.significance import Difference, WilliamsTest, bootstrap, williams
+from whitelab.significance import Bootstrap, Difference, WilliamsTest, bootstrap, williams
 
 LEVEL = 0.05  # p below it, in every test there is, makes a difference real
 RESAMPLES = 1000
@@ -46,32 +48,45 @@ class Standing:
         return self.verdict in ("gain", "loss", "same")
 
 
-def compare(
-    space: LayerEmbeddings, scores: Sequence[Score], baseline: int = 0, resamples: int = RESAMPLES
-) -> tuple[Standing, ...]:
-    """Place `scores`, all of the pairs of `space`, against `scores[baseline]`.
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """`scores` of the same pairs, resampled together: score i is row `rows[i]` of `drawn` and of `cosines`."""
 
-    One bootstrap of all of them, so that every difference is taken within the same resamples. Scores that must
-    be equal (`whitening.cosine_class`) share a row of it: their difference is 0, not its rounding. Raises
-    ValueError for a `baseline` that is not there and for scores that are aggregated differently.
+    scores: tuple[Score, ...]
+    rows: tuple[int, ...]
+    drawn: Bootstrap
+    cosines: Float[Tensor, "v p"]
+    gold: Float[Tensor, "p"]
+    ranked_at_once: bool
+
+    def against(self, baseline: int = 0) -> tuple[Standing, ...]:
+        """Every score against `scores[baseline]`. Raises ValueError for a `baseline` that is not there."""
+        check_int(baseline, "baseline", 0, len(self.scores) - 1, "len(scores)-1")
+        base = self.rows[baseline]
+        return tuple(self._standing(score, row, base) for score, row in zip(self.scores, self.rows, strict=True))
+
+    def _standing(self, score: Score, row: int, base: int) -> Standing:
+        difference = self.drawn.difference(row, base)
+        test = williams(self.cosines[row], self.cosines[base], self.gold) if self.ranked_at_once else None
+        verdict = "same" if row == base else judged(difference, test)
+        return Standing(score, float(self.drawn.low[row]), float(self.drawn.high[row]), difference, test, verdict)
+
+
+def compare(space: LayerEmbeddings, scores: Sequence[Score], resamples: int = RESAMPLES) -> Comparison:
+    """Resample `scores`, all of the pairs of `space`, together: one bootstrap, so every difference is a paired one.
+
+    Scores that must be equal (`whitening.cosine_class`) share a row of it: their difference is 0, not its rounding.
+    Raises ValueError for scores that are aggregated differently.
     """
-    check_int(baseline, "baseline", 0, len(scores) - 1, "len(scores)-1")
     how = scores[0].protocol.aggregate
     if any(one.protocol.aggregate != how for one in scores):
         raise ValueError(f"scores must share one aggregate, got {', '.join(one.protocol.aggregate for one in scores)}")
-    rows: dict[tuple, int] = {}
-    place = [rows.setdefault(_law(one.protocol, space.dim), len(rows)) for one in scores]
-    cosines = [scores[place.index(row)].cosines for row in range(len(rows))]
-    drawn = bootstrap(torch.stack(cosines), space.gold, space.subset, space.n_subsets, how, resamples)
+    places: dict[tuple, int] = {}
+    rows = tuple(places.setdefault(_law(one.protocol, space.dim), len(places)) for one in scores)
+    cosines = torch.stack([scores[rows.index(row)].cosines for row in range(len(places))])
+    drawn = bootstrap(cosines, space.gold, space.subset, space.n_subsets, how, resamples)
     ranked_at_once = how == "all" or space.n_subsets == 1
-    found, base = [], place[baseline]
-    for one, row in zip(scores, place, strict=True):
-        difference = drawn.difference(row, base)
-        test = williams(cosines[row], cosines[base], space.gold) if ranked_at_once else None
-        verdict = "same" if row == base else judged(difference, test)
-        low, high = float(drawn.low[row]), float(drawn.high[row])
-        found.append(Standing(one, low, high, difference, test, verdict))
-    return tuple(found)
+    return Comparison(tuple(scores), rows, drawn, cosines, space.gold, ranked_at_once)
 
 
 def judged(difference: Difference, test: WilliamsTest | None) -> str:
