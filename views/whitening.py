@@ -67,7 +67,7 @@ def headlines() -> None:
     with first[1]:
         colours = {"gain": ("green", "up"), "loss": ("red", "down")}.get(now.verdict, ("off", "off"))
         st.metric(
-            f"Difference from {labels[baseline]}",
+            f"Difference from {labels.inline(baseline)}",
             f"{found.estimate:+.2f}" if found.estimate == found.estimate else "undefined",
             delta=VERDICTS[now.verdict],
             delta_color=colours[0],
@@ -113,7 +113,7 @@ def explanation() -> None:
     cosine = cache.profile(opened.key, chosen.layers, "none", None, "gt4", chosen.aggregate, chosen.fit).mean_cosine
     ratio = now.score.sentences / now.score.dim
     st.info(
-        f"**Why {labels[compared]} loses here.** Encoders trained contrastively, as most sentence encoders are, already "
+        f"**Why {labels.inline(compared)} loses here.** Encoders trained contrastively, as most sentence encoders are, already "
         "spread their sentences evenly, above all in the last layers. What is left to whiten are directions that carry little "
         "meaning, and giving them the same variance as the others amplifies their noise. Two random sentences have a mean "
         f"cosine of {frame.number(cosine)} here (0 is evenly spread, near 1 a narrow cone), and the map is fitted on "
@@ -159,6 +159,7 @@ def record(standing) -> dict:
 
 rows = [record(by_spec[spec]) for spec in specs]
 top = max((round(row["spearman"], 2) for row in rows if row["spearman"] is not None), default=None)
+rows[specs.index(baseline)]["verdict"] = "Baseline"
 for row in rows:
     row["best"] = row["spearman"] is not None and round(row["spearman"], 2) == top
 
@@ -172,11 +173,9 @@ def table(found: list[dict], first: dict[str, list]) -> None:
         | {
             "Spearman": [row["spearman"] for row in found],
             "95 %": [verdict.interval(row["low"], row["high"]) for row in found],
-            "Difference": [None if row["verdict"] == VERDICTS["same"] else row["difference"] for row in found],
+            "Difference": [row["difference"] if row["p"] else None for row in found],
             "95 % of it": [
-                None
-                if row["verdict"] == VERDICTS["same"]
-                else verdict.interval(row["difference_low"], row["difference_high"], "+")
+                verdict.interval(row["difference_low"], row["difference_high"], "+") if row["p"] else None
                 for row in found
             ],
             "Verdict": [row["verdict"] for row in found],
@@ -193,16 +192,16 @@ def table(found: list[dict], first: dict[str, list]) -> None:
         hide_index=True,
         placeholder="",
         column_config={
-            lead: text(width=165),
+            lead: text(width=178),
             "Spearman": number(format="%.2f", width=72),
-            "95 %": text(width=108, help="Percentile interval of the bootstrap."),
+            "95 %": text(width=104, help="Percentile interval of the bootstrap."),
             "Difference": number(format="%+.2f", width=78),
             "95 % of it": text(width=112, help="Interval of the paired difference."),
-            "Verdict": text(width=118, help="Real where both tests say so at p < 0.05."),
-            "p": text(width=112, help="Bootstrap, then Williams."),
-            "Rank": number(width=52, help=f"Directions kept, of d = {space.dim}."),
+            "Verdict": text(width=114, help="Real where both tests say so at p < 0.05."),
+            "p": text(width=106, help="Bootstrap, then Williams."),
+            "Rank": number(width=46, help=f"Directions kept, of d = {space.dim}."),
             "Sentences": text(
-                width=105,
+                width=98,
                 help="Occurrences the map was fitted on (for cross-fitting, those of one half), and how many that is per dimension.",
             ),
             "Isotropy": number(
@@ -218,7 +217,8 @@ headlines()
 if now.score.reason:
     st.warning(now.score.reason)
 st.markdown(
-    f"{verdict.ICONS[now.verdict]} " + verdict.sentence(now, labels[compared], labels[baseline], pairs, RESAMPLES)
+    f"{verdict.ICONS[now.verdict]} "
+    + verdict.sentence(now, labels.inline(compared), labels.inline(baseline), pairs, RESAMPLES)
 )
 st.caption(frame.fitted_on(now.score).capitalize() + ".")
 explanation()
@@ -228,8 +228,8 @@ with left:
     st.subheader("Score")
     frame.chart(figures.score_dots(rows, labels, raw.score.spearman), "variants", lambda: rows)
 with right:
-    st.subheader(f"Difference from {labels[baseline]}")
-    frame.chart(figures.difference_dots(rows, labels, labels[baseline]), "differences")
+    st.subheader(f"Difference from {labels.inline(baseline)}")
+    frame.chart(figures.difference_dots(rows, labels, labels.inline(baseline)), "differences")
 st.caption(
     f"Whiskers are 95 % intervals from {frame.spaced(RESAMPLES)} resamples of the {pairs} pairs, the same resamples for every "
     "variant, so differences are paired and narrower than the scores' own intervals. An open mark could be chance. The dashed "
@@ -239,7 +239,7 @@ agreement_notes()
 table(rows, {"Variant": [labels[spec] for spec in specs]})
 
 
-st.subheader(f"From {labels[baseline]} to {labels[compared]}")
+st.subheader(f"From {labels.inline(baseline)} to {labels.inline(compared)}")
 stages.draw(stages.Stages(opened, by_spec[baseline].score, now.score, labels))
 
 st.subheader("Fitted on what?")
@@ -248,7 +248,7 @@ st.markdown(
         by_fit["task"],
         by_fit["cross"],
         comparison.against(len(specs) + fits.index("cross"))[len(specs) + fits.index("task")],
-        labels[compared],
+        labels.inline(compared),
         raw,
     )
     if "cross" in by_fit
@@ -265,7 +265,7 @@ st.subheader("Take it away")
 one_fit = "task" if chosen.fit == "cross" else chosen.fit
 taken = cache.score(opened.key, protocol_of(compared, one_fit))
 st.markdown(
-    f"The map of **{labels[compared]}**, layer{'s' if len(chosen.layers) > 1 else ''} {' + '.join(map(str, chosen.layers))}, {taken.rank} of {taken.dim} directions, "
+    f"The map of **{labels.inline(compared)}**, layer{'s' if len(chosen.layers) > 1 else ''} {' + '.join(map(str, chosen.layers))}, {taken.rank} of {taken.dim} directions, "
     + (
         "fitted on the task's sentences: cross-fitting has two maps, and an export holds one."
         if chosen.fit == "cross"

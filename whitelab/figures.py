@@ -131,25 +131,24 @@ def score_dots(rows: Sequence[Mapping], labels: Mapping[str, str], raw: float | 
 
     `rows` have whitening, spearman, low and high, and `best` where the score is (or ties with) the highest.
     """
-    known = [row for row in rows if _is_number(row["spearman"])]
+    known = {i: row for i, row in enumerate(rows) if _is_number(row["spearman"])}
     figure = go.Figure()
     if _is_number(raw):
         figure.add_vline(x=raw, line={"color": variant_colour("none"), "dash": "dash", "width": 1.5})
-    best = sum(bool(row.get("best")) for row in known)
-    for row in known:
-        mark = ("  best, tie" if best > 1 else "  best") if row.get("best") else ""
-        value = f"<b>{row['spearman']:.2f}</b>{mark}" if mark else f"{row['spearman']:.2f}"
+    for place, row in known.items():
+        value = f"<b>{row['spearman']:.2f}</b>" if row.get("best") else f"{row['spearman']:.2f}"
         hover = f"Spearman x 100: {row['spearman']:.2f}<br>95 %: {row['low']:.2f} to {row['high']:.2f}"
-        _dot(figure, rows, row, labels, ("spearman", "low", "high"), value, hover)
-    ends = [row["high"] if _is_number(row["high"]) else row["spearman"] for row in known]
-    starts = [row["low"] if _is_number(row["low"]) else row["spearman"] for row in known]
+        left = _is_number(raw) and row["spearman"] < raw
+        _dot(figure, place, row, labels, ("spearman", "low", "high"), value, hover, left)
+    ends = [row["high"] if _is_number(row["high"]) else row["spearman"] for row in known.values()]
+    starts = [row["low"] if _is_number(row["low"]) else row["spearman"] for row in known.values()]
     # Room on the right for the longest value.
-    figure.update_xaxes(title="Spearman x 100", range=[1.05 * min([0.0, *starts]), 1.3 * max([1.0, *ends])])
+    figure.update_xaxes(title="Spearman x 100", range=[1.05 * min([0.0, *starts]), 1.2 * max([1.0, *ends])])
     alt = "Spearman by variant with 95 % intervals: " + "; ".join(
         f"{labels[row['whitening']]} {row['spearman']:.2f} ({row['low']:.2f} to {row['high']:.2f})"
         if _is_number(row["low"])
         else f"{labels[row['whitening']]} {row['spearman']:.2f}"
-        for row in known
+        for row in known.values()
     )
     return _rows_of_dots(figure, rows, labels, alt if known else "Spearman by variant: no score is defined")
 
@@ -160,23 +159,29 @@ def difference_dots(rows: Sequence[Mapping], labels: Mapping[str, str], baseline
     `rows` have whitening, difference, difference_low, difference_high and settled: a dot is open where the
     difference could be chance.
     """
-    known = [row for row in rows if _is_number(row["difference"])]
+    known = {i: row for i, row in enumerate(rows) if _is_number(row["difference"])}
     figure = go.Figure()
     figure.add_vline(x=0, line={"color": RULE, "width": 1.5})
-    for row in known:
+    for place, row in known.items():
         hover = (
             f"{row['difference']:+.2f} against {html.escape(baseline)}"
             f"<br>95 %: {row['difference_low']:+.2f} to {row['difference_high']:+.2f}"
         )
         value = f"{row['difference']:+.2f}" if row["difference"] else "0"
-        _dot(figure, rows, row, labels, ("difference", "difference_low", "difference_high"), value, hover)
-    reach = [abs(row[name]) for row in known for name in ("difference_low", "difference_high") if _is_number(row[name])]
-    reach = 1.4 * max([0.5, *reach])
+        names = ("difference", "difference_low", "difference_high")
+        _dot(figure, place, row, labels, names, value, hover, row["difference"] < 0)
+    reach = [
+        abs(row[name])
+        for row in known.values()
+        for name in ("difference_low", "difference_high")
+        if _is_number(row[name])
+    ]
+    reach = 1.6 * max([0.5, *reach])
     figure.update_xaxes(title=f"Difference from {html.escape(baseline)} (points)", range=[-reach, reach])
     alt = f"Differences from {baseline} with 95 % intervals: " + "; ".join(
         f"{labels[row['whitening']]} {row['difference']:+.2f} ({row['difference_low']:+.2f} to "
         f"{row['difference_high']:+.2f}{'' if row['settled'] else ', could be chance'})"
-        for row in known
+        for row in known.values()
     )
     return _rows_of_dots(figure, rows, labels, alt if known else f"Differences from {baseline}: no score is defined")
 
@@ -185,8 +190,17 @@ def _is_number(value: float | None) -> bool:
     return value is not None and value == value
 
 
-def _dot(figure: go.Figure, rows, row, labels, names: tuple[str, str, str], value: str, hover: str) -> None:
-    """One dot with its whiskers, in its row."""
+def _dot(
+    figure: go.Figure,
+    place: int,
+    row: Mapping,
+    labels: Mapping[str, str],
+    names: tuple[str, str, str],
+    value: str,
+    hover: str,
+    left: bool,
+) -> None:
+    """One dot with its whiskers, in its row, and its value beyond the whisker that points away from the rule."""
     spec = row["whitening"]
     middle, low, high = (row[name] for name in names)
     whiskers = _is_number(low) and _is_number(high)
@@ -195,7 +209,7 @@ def _dot(figure: go.Figure, rows, row, labels, names: tuple[str, str, str], valu
         symbol += "-open"
     figure.add_scatter(
         x=[middle],
-        y=[rows.index(row)],
+        y=[place],
         name=labels[spec],
         mode="markers",
         marker={"symbol": symbol, "size": 13, "color": colour, "line": {"width": 2, "color": colour}},
@@ -211,18 +225,21 @@ def _dot(figure: go.Figure, rows, row, labels, names: tuple[str, str, str], valu
         hovertemplate=f"<b>{html.escape(labels[spec])}</b><br>{hover}<extra></extra>",
     )
     figure.add_annotation(
-        x=high if whiskers else middle,
-        y=rows.index(row),
+        x=middle if not whiskers else low if left else high,
+        y=place,
         text=value,
         showarrow=False,
-        xanchor="left",
-        xshift=10,
+        xanchor="right" if left else "left",
+        xshift=-10 if left else 10,
         font={"size": 13},
     )
 
 
 def _rows_of_dots(figure: go.Figure, rows: Sequence[Mapping], labels: Mapping[str, str], alt: str) -> go.Figure:
     names = ["<br>".join(textwrap.wrap(labels[row["whitening"]], 19)) for row in rows]
+    best = [row.get("best") for row in rows]
+    mark = "best, tied" if sum(map(bool, best)) > 1 else "best"
+    names = [f"<b>{name}</b><br>{mark}" if top else name for name, top in zip(names, best, strict=True)]
     figure.update_yaxes(
         tickvals=list(range(len(rows))),
         ticktext=names,
@@ -249,22 +266,35 @@ def covariance_image(values: np.ndarray, block: int, limit: float, words: str) -
             colorscale=DIFFERENCE_IMAGE,
             zmin=-limit,
             zmax=limit,
-            colorbar={"thickness": 12, "exponentformat": "power"},
+            colorbar={
+                "thickness": 10,
+                "exponentformat": "power",
+                "orientation": "h",
+                "y": -0.17,
+                "yanchor": "top",
+                "nticks": 5,
+            },
             hovertemplate="coordinates %{y:.0f} and %{x:.0f}: %{z:.3g}<extra></extra>",
         )
     )
     figure.update_xaxes(title="Coordinate", showgrid=False, zeroline=False, constrain="domain")
     figure.update_yaxes(
-        title="Coordinate", showgrid=False, zeroline=False, autorange="reversed", scaleanchor="x", constrain="domain"
+        title="Coordinate",
+        showgrid=False,
+        zeroline=False,
+        autorange="reversed",
+        scaleanchor="x",
+        constrain="domain",
+        constraintoward="bottom",
     )
     alt = f"Covariance matrix of {words}, {size * block} coordinates, colours from {-limit:.2g} to {limit:.2g}"
-    return _finish(figure, alt, 430, margin={"l": 10, "r": 10, "t": 10, "b": 10})
+    return _finish(figure, alt, 480, margin={"l": 10, "r": 10, "t": 10, "b": 10})
 
 
 def gold_scatter(
-    gold: Sequence[float],
-    cosines: Sequence[float],
-    change: Sequence[float],
+    gold: np.ndarray,
+    cosines: np.ndarray,
+    change: np.ndarray,
     hover: Sequence[str],
     lowest: float,
     words: str,
@@ -273,7 +303,6 @@ def gold_scatter(
 
     Colours end at the 98th percentile of the moves. `hover` is escaped; `words` say what the cosines are of.
     """
-    gold, cosines, change = (np.asarray(values, dtype=float) for values in (gold, cosines, change))
     order = np.argsort(np.abs(change), kind="stable")  # those that moved most on top
     reach = max(float(np.percentile(np.abs(change), 98)) if len(change) else 0.0, 1.0)
     figure = go.Figure(

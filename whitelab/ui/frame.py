@@ -209,11 +209,20 @@ def baseline_picker(chosen: Workspace, key: str) -> str:
         return "none"
 
 
+_PROPER = ("Cholesky",)
+
+
 class Labels(dict):
     """Readable names of specs: a bare name is the variant's label, a spec shows its parameters."""
 
     def __missing__(self, spec: str) -> str:
         return WHITENERS[spec].label if spec in WHITENERS else label(spec)
+
+    def inline(self, spec: str) -> str:
+        """The name inside a sentence: `raw`, `soft whitening (γ = 0.5, α = 0)`, but `PCA whitening`."""
+        name = self[spec]
+        first = name.split()[0]
+        return name if first in _PROPER or not first[1:].islower() else name[0].lower() + name[1:]
 
 
 def labels() -> Labels:

@@ -32,6 +32,11 @@ class Stages:
         return tuple(self.labels[one.protocol.whitening] for one in (self.before, self.after))
 
     @property
+    def inline(self) -> tuple[str, str]:
+        """The same inside a sentence."""
+        return tuple(self.labels.inline(one.protocol.whitening) for one in (self.before, self.after))
+
+    @property
     def spreads(self) -> tuple[Spread, Spread]:
         """The covariance of both."""
         both = (one.protocol for one in (self.before, self.after))
@@ -129,7 +134,7 @@ def scatters(stages: Stages) -> None:
             frame.chart(figures.gold_scatter(gold, values, change[drawn], hover, lowest, name), f"scatter-{number}")
     st.caption(
         f"Hover to read a pair. Both charts share one axis. Colour says how far a pair's rank among {stages.pairs} "
-        f"moved from {stages.names[0]} to {stages.names[1]}: blue became more similar, orange less."
+        f"moved from {stages.inline[0]} to {stages.inline[1]}: blue became more similar, orange less."
         + (f" {frame.spaced(SHOWN_PAIRS)} pairs are drawn, chosen at random." if len(drawn) < n else "")
     )
 
@@ -149,7 +154,7 @@ def moved_pairs(stages: Stages) -> None:
         _table(records[:SHOWN_ROWS])
         frame.csv_button(lambda: records, "moved-pairs")
     st.caption(
-        f"From {stages.names[0]} to {stages.names[1]}, {frame.spaced(towards)} of {stages.pairs} pairs moved towards "
+        f"From {stages.inline[0]} to {stages.inline[1]}, {frame.spaced(towards)} of {stages.pairs} pairs moved towards "
         f"their gold rank and {frame.spaced(len(moves) - towards)} away from it. Rank 1 is the least similar pair. "
         f"The {SHOWN_ROWS} furthest are listed; the CSV has all."
     )
@@ -185,8 +190,8 @@ def _table(records: list[dict]) -> None:
             "Direction": [one["direction"] for one in records],
         },
         hide_index=True,
-        row_height=64,
-        height=520,
+        row_height=72,  # above 64 text wraps
+        height=540,
         column_config={
             "First sentence": text(width=215),
             "Second sentence": text(width=215),

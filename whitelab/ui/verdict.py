@@ -54,7 +54,7 @@ def sentence(standing: Standing, label: str, baseline: str, pairs: str, resample
     if verdict == "undefined":
         return f"{lead} {standing.score.reason or 'There is no score to compare.'}"
     if verdict == "same":
-        return f"{lead} {label} gives every pair the same cosine as {baseline}."
+        return f"{lead} {label[0].upper()}{label[1:]} gives every pair the same cosine as {baseline}."
     side = "above" if found.estimate > 0 else "below"
     numbers = (
         f"On the same {pairs} pairs {label} scores {abs(found.estimate):.2f} points {side} {baseline}, "
