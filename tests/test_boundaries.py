@@ -20,6 +20,7 @@ LEVELS = (
     (
         "scopes",
         "evaluate",
+        "comparison",
         "layers",
         "subsets",
         "dimensions",

@@ -619,7 +619,7 @@ def _whiten(args):
     if args.export == "npz":
         export.to_npz(args.out, whitener, record)
     elif args.export == "faiss":
-        export.to_faiss(args.out, whitener)
+        export.to_faiss(args.out, whitener, record)
     else:
         export.to_sentence_transformers(args.out, encoder, fitted.layers, args.pooling, whitener, record)
     result = {

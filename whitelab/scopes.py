@@ -87,6 +87,13 @@ _CROSSED: WeakKeyDictionary[LayerEmbeddings, tuple[Fold, ...]] = WeakKeyDictiona
 
 
 def _cross(space: LayerEmbeddings) -> tuple[Fold, ...]:
+    found = _CROSSED.get(space)
+    if found is None:
+        found = _CROSSED[space] = _halved(space)
+    return found
+
+
+def _halved(space: LayerEmbeddings) -> tuple[Fold, ...]:
     late = halves(space)
     found = []
     for scored in (~late, late):
