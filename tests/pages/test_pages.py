@@ -554,7 +554,9 @@ def test_nothing_is_encoded_twice(demo, forward_calls):
     assert forward_calls == []
 
 
-def test_new_sentences_are_encoded_and_only_they(tmp_path, forward_calls):
+def test_new_sentences_are_encoded_and_only_they(tmp_path, forward_calls, monkeypatch):
+    monkeypatch.setenv("WHITELAB_CACHE", str(tmp_path / "store"))
+    forget_everything()
     write_pairs(tmp_path / "first.tsv", [0, 1, 2, 3])
     write_pairs(tmp_path / "second.tsv", [0, 1, 2, 3, 4])
     until(start(data=str(tmp_path / "first.tsv")))
