@@ -10,7 +10,7 @@ from whitelab.ui.jobs import follow, known, redraw, wait
 from whitelab.whitening import variant as variant_of
 
 ROWS = 20  # subsets in the ranking
-ROOM = 1070  # pixels of a search's pictures, kept free while there are none
+ROOM = 1140  # pixels of a search's pictures, kept free while there are none
 
 chosen, opened = frame.open_page(
     "Which layers should be averaged?",
@@ -176,9 +176,9 @@ def draw_search(found: SubsetSearch) -> None:
             "layer-counts",
             lambda: [{"layer": layer, "among_the_best": count} for layer, count in enumerate(counts)],
         )
-    top = found.ranking.top[:ROWS]
+    top, lines = found.ranking.top[:ROWS], min(ROWS, 2**n_layers - 1)
     frame.chart(
-        figures.subset_ranking([(s.layers, s.spearman, s.place) for s in top], n_layers, chosen.layers),
+        figures.subset_ranking([(s.layers, s.spearman, s.place) for s in top], n_layers, chosen.layers, lines),
         "subset-ranking",
         lambda: [rows_of(s) | dict(zip(found.tasks, s.tasks, strict=True)) for s in found.ranking.top],
         on_select=lambda: taken("subset-ranking"),

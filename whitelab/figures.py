@@ -833,12 +833,13 @@ def layer_counts(counts: Sequence[int], among: int) -> go.Figure:
 
 
 def subset_ranking(
-    rows: Sequence[tuple[Sequence[int], float, int]], n_layers: int, selected: Sequence[int] = ()
+    rows: Sequence[tuple[Sequence[int], float, int]], n_layers: int, selected: Sequence[int] = (), lines: int = 10
 ) -> go.Figure:
     """The best subsets, one line each: its place, a dot for every layer it holds, its Spearman.
 
     `rows` are layers, score and place, best first; equals share a place and carry "=". The line of `selected`
-    is outlined. A click anywhere on a line meets a mark with its layers in `customdata`.
+    is outlined. A click anywhere on a line meets a mark with its layers in `customdata`. There is room for at
+    least `lines`, so that a ranking that fills up keeps its height.
     """
     places = Counter(place for _, _, place in rows)
     names = [f"{place}{' =' if places[place] > 1 else ''}" for _, _, place in rows]
@@ -916,12 +917,12 @@ def subset_ranking(
         title="Place",
         tickvals=list(range(len(rows))),
         ticktext=names,
-        range=[max(len(rows), 1) - 0.5, -0.5],
+        range=[max(len(rows), lines) - 0.5, -0.5],
         showgrid=False,
         zeroline=False,
     )
     shown = "; ".join(f"{_sum(layers)} with {score:.2f}" for layers, score, _ in rows[:3]) or "no score defined"
-    height = 70 + 26 * max(len(rows), 10)
+    height = 70 + 26 * max(len(rows), lines, 8)
     margin = {"l": 10, "r": 10, "t": 10, "b": 10}
     more = {"margin": margin, "clickmode": "event+select", "dragmode": False, "hovermode": "closest"}
     return _finish(figure, f"The best subsets of layers: {shown}", height, showlegend=False, **more)
