@@ -26,10 +26,11 @@ QUESTIONS = {
     "layers": "Which layers should be averaged?",
     "dimensions": "How many dimensions are worth keeping?",
     "uniformity": "Are similar sentences close, and all sentences spread out?",
+    "compare": "Which model, and does it match what was published?",
 }
 PATHS = {name: "" if name == "overview" else name for name in QUESTIONS}
 # On the screen at first.
-CHARTS = {"overview": 2, "anisotropy": 2, "whitening": 4, "layers": 5, "dimensions": 2, "uniformity": 1}
+CHARTS = {"overview": 2, "anisotropy": 2, "whitening": 4, "layers": 5, "dimensions": 2, "uniformity": 1, "compare": 0}
 
 
 # What is on the screen

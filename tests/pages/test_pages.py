@@ -28,6 +28,7 @@ QUESTIONS = {
     "layers": "Which layers should be averaged?",
     "dimensions": "How many dimensions are worth keeping?",
     "uniformity": "Are similar sentences close, and all sentences spread out?",
+    "compare": "Which model, and does it match what was published?",
 }
 PATIENCE = 300  # seconds; other work may share the machine
 LIVE = "Spearman x 100, live"
@@ -145,7 +146,7 @@ def test_a_page_asks_its_question_and_answers_with_numbers(page, demo):
     assert [title.value for title in at.title] == [QUESTIONS[page]]
     assert not at.error
     shown = metrics(at)
-    assert len(shown) >= 3
+    assert len(shown) >= (1 if page == "compare" else 3)  # which computes nothing before it is asked to
     for label, value in shown.items():
         leading = re.match(r"[-+]?\d+(\.\d+)?", value)
         assert leading, f"{label}: {value}"
@@ -643,3 +644,37 @@ def test_whitening_as_many_directions_as_the_sentences_span_is_said_to_mean_noth
     fewer = until(start(data=path, layers="3", k="5"))
     assert not any("span only" in warning.value for warning in fewer.warning)
     assert live(fewer) != "undefined"
+
+
+# Comparisons
+
+
+def compared(at: AppTest):
+    return next((one.value for one in at.dataframe if "Setting" in one.value.columns), None)
+
+
+def test_nothing_is_compared_before_it_is_asked_for():
+    at = until(start("compare"))
+    assert compared(at) is None
+    assert any("press Compare" in one.value for one in at.info)
+
+
+def test_a_comparison_shows_the_scores_and_why_some_are_missing(demo):
+    at = until(start("compare", models=["bundled", "nowhere"]))
+    at.text_area[0].set_value("L6\nL1+L6:pca").run()
+    at.button(key="compare").click()
+    until(at.run(), lambda at: any(one.label == "LaTeX" for one in at.get("download_button")))
+    table = compared(at)
+    by_row = {(row["Model"], row["Setting"]): row["demo"] for row in table.to_dict("records")}
+    mean = {"aggregate": "mean"}  # the protocol's, not the workspace's
+    assert f"{by_row[BUNDLED_NAME, 'mean/L6']:.2f}" == scored(demo, layers=(6,), whitening="none", **mean)
+    assert f"{by_row[BUNDLED_NAME, 'mean/L1+L6:pca']:.2f}" == scored(demo, layers=(1, 6), **mean)
+    assert np.isnan(by_row["nowhere", "mean/L6"])
+    assert any("nowhere" in one.value and "not" in one.value for one in at.markdown)
+
+
+def test_a_setting_that_cannot_be_read_is_said_and_nothing_is_lost():
+    at = until(start("compare"))
+    at.text_area[0].set_value("L6\nsix")
+    until(at.run(), lambda at: any("setting='six' must look like" in one.value for one in at.error))
+    assert at.text_area[0].value == "L6\nsix"

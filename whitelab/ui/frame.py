@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -95,6 +96,11 @@ def change(now: float | None, before: float | None, words: str) -> str | None:
     if now is None or before is None or now != now or before != before:
         return None
     return f"{now - before:+.2f} {words}"
+
+
+def plain(text: str) -> str:
+    """Text of others, such as an error, in which Markdown finds nothing to format."""
+    return re.sub(r"([\\`*_{}\[\]<>()#+!|$~:-])", r"\\\1", text)
 
 
 def spaced(value: int) -> str:
