@@ -20,6 +20,7 @@ LEVELS = (
     (
         "scopes",
         "evaluate",
+        "comparison",
         "layers",
         "subsets",
         "dimensions",
@@ -29,6 +30,7 @@ LEVELS = (
         "projection",
         "retrieval",
         "published",
+        "compare",
         "export",
     ),
     ("figures", "cli", "__main__"),

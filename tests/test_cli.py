@@ -7,9 +7,11 @@ import sys
 import time
 from pathlib import Path
 
+import faiss
 import numpy as np
 import pytest
 import torch
+from sentence_transformers import SentenceTransformer
 from tiny import DIM, build_model, write_pairs, write_task
 
 import whitelab
@@ -18,8 +20,10 @@ from whitelab.correlation import AGGREGATES
 from whitelab.datasets import load
 from whitelab.encoders import BATCH_BYTES, DTYPES, load_encoder
 from whitelab.evaluate import Protocol, embed_pairs, score
+from whitelab.export import from_npz
 from whitelab.geometry import POSITIVES
 from whitelab.pooling import POOLINGS
+from whitelab.scopes import fit_scope
 from whitelab.whitening import WHITENERS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -105,6 +109,10 @@ def fresh_process(*argv, **environment):
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name != "app"])
 def test_json_is_one_document_on_stdout_in_a_real_process(command, place, options):
     argv = {"models": [], "datasets": ["--data", place / "tasks"]}.get(command, options)
+    if command == "compare":
+        argv = ["--models", place / "model", "--data", place / "tasks", "--cache", place / "store"]
+    if command == "whiten":
+        argv = [*argv, "--export", "npz", "--out", place / "process.npz"]
     run = fresh_process("-m", "whitelab", command, *argv, "--json", HF_HUB_CACHE=str(place / "no-cache"))
     assert run.returncode == 0, run.stderr
     assert isinstance(json.loads(run.stdout), dict)
@@ -115,6 +123,10 @@ def test_json_is_one_document_on_stdout_in_a_real_process(command, place, option
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("app", "models")])
 def test_without_json_there_are_lines_for_people(command, place, options, run):
     argv = ["--data", place / "tasks"] if command == "datasets" else options
+    if command == "compare":
+        argv = ["--models", place / "model", "--data", place / "tasks", "--cache", place / "store"]
+    if command == "whiten":
+        argv = [*argv, "--export", "npz", "--out", place / "lines.npz"]
     status, out, _ = run(command, *argv)
     assert status == 0
     assert out.strip()
@@ -625,3 +637,91 @@ def test_a_fit_text_that_is_not_there_is_refused_before_encoding(run, options):
     status, out, err = run("score", *options, "--whitening", "pca", "--fit", "nowhere.txt")
     assert (status, out) == (2, "")
     assert err.strip().endswith("nowhere.txt: no such file or folder; give a file or folder, or 'demo'")
+
+
+# Exports
+
+
+@pytest.mark.parametrize("whitening", ["pca", "soft:gamma=0.25"])
+def test_an_exported_npz_is_the_map_of_the_score(document, options, space, tmp_path, whitening):
+    encoder, _, embeddings = space
+    out = tmp_path / "map.npz"
+    settings = ("--layers", "1,3", "--whitening", whitening, "--k", "5", "--export", "npz", "--out", str(out))
+    record = document("whiten", *options, *settings)
+    whitener, protocol = from_npz(out)
+    assert protocol == record["protocol"]
+    assert (record["out"], record["rank"], record["dim"]) == (str(out), 5, whitener.dense.shape[1])
+    expected = fit_scope(embeddings, (1, 3), whitening, 5)
+    assert record["sentences"] == expected.count
+    x = embeddings.combine((1, 3))
+    np.testing.assert_allclose(whitener(x), expected.whiteners[0](x), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(whitener(x[:1]), whitener(x)[:1], rtol=1e-12, atol=1e-12)
+
+
+def test_an_exported_transform_is_read_by_faiss(document, options, space, tmp_path):
+    embeddings, out = space[2], tmp_path / "map.faiss"
+    document("whiten", *options, "--layers", "3", "--whitening", "zca", "--export", "faiss", "--out", str(out))
+    x = embeddings.combine((3,))
+    expected = fit_scope(embeddings, (3,), "zca").transform(embeddings).numpy()
+    found = faiss.read_VectorTransform(str(out)).apply(x.numpy().astype(np.float32))
+    np.testing.assert_allclose(found, expected, atol=1e-3 * np.abs(expected).max())
+
+
+def test_an_exported_model_is_loaded_by_sentence_transformers(document, options, space, tmp_path):
+    encoder, pairs, embeddings = space
+    out = tmp_path / "model"
+    settings = ("--layers", "1,3", "--k", "4", "--export", "sentence-transformers", "--out", str(out))
+    record = document("whiten", *options, *settings)
+    assert record["protocol"]["whitening"] == "pca"
+    found = SentenceTransformer(str(out), device="cpu").encode(list(pairs.sentences), show_progress_bar=False)
+    expected = fit_scope(embeddings, (1, 3), "pca", 4).transform(embeddings).numpy()
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--fit", "cross", "--export", "npz", "--out", "x.npz"), "fit='cross' fits two maps, and an export holds one"),
+        (("--export", "onnx", "--out", "x"), "invalid choice: 'onnx'"),
+        (("--export", "npz"), "the following arguments are required: --out"),
+        (("--export", "npz", "--out", "no/such/folder/x.npz"), "no/such/folder"),
+    ],
+)
+def test_an_export_that_cannot_be_is_refused(run, options, more, words):
+    status, out, err = run("whiten", *options, *more)
+    assert (status, out) == (2, "")
+    assert words in err
+    assert len(err.strip().splitlines()) == 1
+
+
+# Comparisons
+
+
+def test_a_comparison_is_the_scores_one_by_one(document, place):
+    options = ("--models", place / "model", "--data", place / "tasks", "--cache", place / "store")
+    record = document("compare", *options, "--settings", "L1;L1+L3:pca", "--protocol", "simcse")
+    assert {row["setting"] for row in record["rows"]} == {"mean/L1", "mean/L1+L3:pca"}
+    for row in record["rows"]:
+        layers = ",".join(map(str, row["protocol"]["layers"]))
+        settings = ("--layers", layers, "--whitening", row["protocol"]["whitening"], "--aggregate", "all")
+        data = ("--model", place / "model", "--data", place / "tasks", "--task", row["task"])
+        one = document("score", *data, *settings, "--cache", place / "store")
+        assert row["spearman"] == pytest.approx(one["spearman"])
+
+
+@pytest.mark.parametrize(
+    ("form", "start"), [("--csv", "model,setting"), ("--latex", r"\begin{tabular}"), ("--markdown", "| model")]
+)
+def test_a_comparison_is_written_as_a_table(run, place, form, start):
+    options = ("--models", place / "model", "--data", place / "tasks", "--cache", place / "store")
+    status, out, err = run("compare", *options, form)
+    assert status == 0
+    assert out.startswith(start)
+    assert out.count("mean/L") == 4
+    assert "table" not in err
+
+
+def test_tasks_that_are_not_there_are_refused(run, place):
+    status, out, err = run("compare", "--models", place / "model", "--data", place / "tasks", "--tasks", "sts99")
+    assert (status, out) == (2, "")
+    assert "tasks='sts99' must be among sts12" in err

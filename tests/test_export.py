@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from zipfile import ZipFile
 
 import faiss
 import numpy as np
@@ -17,7 +18,15 @@ from torch.testing import assert_close
 
 from whitelab import WHITENERS, Moments, WhiteningTransformer, datasets, embed, encoders, export, fit, load_encoder
 from whitelab.encoders import dtypes_for
-from whitelab.export import ExportError, from_npz, numpy_lines, to_faiss, to_npz, to_sentence_transformers
+from whitelab.export import (
+    ExportError,
+    from_npz,
+    numpy_lines,
+    to_faiss,
+    to_npz,
+    to_sentence_transformers,
+    zip_folder,
+)
 from whitelab.models import ModelError
 
 PROTOCOL = {"model": "café", "layers": [1, 6], "pooling": "mean", "k": None}
@@ -137,6 +146,28 @@ def test_faiss_reads_the_map_and_applies_it(tmp_path, name, k):
     transform = faiss.read_VectorTransform(str(tmp_path / "map.faiss"))
     assert (transform.d_in, transform.d_out, transform.is_trained) == (7, whitener(x).shape[1], True)
     assert apart(transform.apply(x.numpy().astype(np.float32)), whitener(x.float())) < 1e-5
+
+
+def test_the_protocol_follows_the_bytes_that_faiss_reads(tmp_path):
+    to_faiss(tmp_path / "map.faiss", fitted(), PROTOCOL)
+    *_, line, mark = (tmp_path / "map.faiss").read_bytes().split(b"\n")
+    assert json.loads(line) == PROTOCOL
+    assert mark == b"whitelab"
+    assert faiss.read_VectorTransform(str(tmp_path / "map.faiss")).d_out == 7
+
+
+def test_a_zip_holds_the_folder_under_its_name_and_the_protocol(tmp_path, models):
+    encoder = load_encoder(models(), device="cpu")
+    x = combined(encoder, (1,))
+    whitener = fitted("pca", 4, x)
+    to_sentence_transformers(tmp_path / "white", encoder, (1,), "mean", whitener, PROTOCOL | {"fit": "task"})
+    zip_folder(tmp_path / "white", tmp_path / "white.zip")
+    with ZipFile(tmp_path / "white.zip") as packed:
+        assert {name.split("/")[0] for name in packed.namelist()} == {"white"}
+        packed.extractall(tmp_path / "out")
+        assert all(str(tmp_path).encode() not in packed.read(name) for name in packed.namelist())
+    assert apart(encode(tmp_path / "out" / "white"), whitener(x)) < 1e-5
+    assert json.loads((tmp_path / "out" / "white" / "whitelab.json").read_text())["protocol"]["fit"] == "task"
 
 
 def test_the_bias_for_faiss_is_that_of_the_rounded_matrix_computed_in_float64(tmp_path):

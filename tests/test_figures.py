@@ -45,6 +45,10 @@ def all_figures() -> dict[str, go.Figure]:
         "layer_counts": figures.layer_counts([3, 9, 0], 10),
         "subset_ranking": figures.subset_ranking(ranking(), 4, (1, 3)),
         "k_surface": figures.k_surface(surface(), 3, [2, 5, None], "PCA whitening", (1, 3)),
+        "score_dots": figures.score_dots(standings(names), LABELS, 51.0),
+        "difference_dots": figures.difference_dots(standings(names), LABELS, "raw"),
+        "covariance_image": figures.covariance_image(np.eye(4), 2, 0.5, "PCA whitening"),
+        "gold_scatter": scattered(-3.0, 0.0, 2.0),
     }
 
 
@@ -77,6 +81,30 @@ def costs() -> list[dict]:
             "raw_recall": 0.4,
         }
         for k in (2, 4, 8)
+    ]
+
+
+def scattered(*change) -> go.Figure:
+    """Three pairs whose ranks moved so far."""
+    gold, cosines = np.array([0.0, 5.0, 3.0]), np.array([0.1, 0.9, 0.5])
+    return figures.gold_scatter(gold, cosines, np.array(change), ["a", "b", "c"], -0.1, "raw")
+
+
+def standings(names) -> list[dict]:
+    """Rows of the dot charts: scores from 50 up, differences from -1 up, every second one settled."""
+    return [
+        {
+            "whitening": name,
+            "spearman": 50.0 + i,
+            "low": 48.5 + i,
+            "high": 51.0 + i,
+            "difference": i - 1.0,
+            "difference_low": i - 1.75,
+            "difference_high": i - 0.5,
+            "settled": i % 2 == 0,
+            "best": i == len(names) - 1,
+        }
+        for i, name in enumerate(names)
     ]
 
 
@@ -139,6 +167,10 @@ def test_background_and_text_colours_are_left_to_the_theme(kind):
         ("layer_counts", "Layer", "Among the best 10 subsets"),
         ("subset_ranking", "Layer", "Place"),
         ("k_surface", "k, kept dimensions", "Layer"),
+        ("score_dots", "Spearman x 100", None),
+        ("difference_dots", "Difference from raw (points)", None),
+        ("covariance_image", "Coordinate", "Coordinate"),
+        ("gold_scatter", "Gold similarity", "Cosine"),
     ],
 )
 def test_axes_carry_their_quantity_and_unit(kind, x, y):
@@ -606,6 +638,97 @@ def test_the_marks_of_a_k_curve_have_a_legend_of_their_own():
     figure = all_figures()["k_curves"]
     assert {trace.legend for trace in figure.data if trace.mode == "markers"} == {"legend3"}
     assert {trace.legend for trace in figure.data if trace.mode == "lines"} == {"legend2"}
+
+
+# Scores with intervals
+
+
+def test_dots_stand_for_the_scores_and_asymmetric_whiskers_for_the_intervals():
+    figure = figures.score_dots(standings(["none", "pca"]), LABELS, 50.0)
+    raw, pca = figure.data
+    assert (list(raw.x), list(raw.y), list(pca.x), list(pca.y)) == ([50], [0], [51], [1])
+    assert (list(pca.error_x.array), list(pca.error_x.arrayminus)) == ([1], [1.5])
+    assert list(figure.layout.yaxis.ticktext) == ["Raw", "<b>PCA whitening</b><br>best"]
+    assert [note.text for note in figure.layout.annotations] == ["50.00", "<b>51.00</b>"]
+    assert "PCA whitening 51.00 (49.50 to 52.00)" in figure.layout.meta["alt"]
+
+
+def test_the_axis_of_scores_starts_at_zero_or_below_and_raw_is_ruled_in():
+    rows = standings(["none", "pca"])
+    figure = figures.score_dots(rows, LABELS, 50.0)
+    assert figure.layout.xaxis.range[0] == 0
+    assert [(shape.x0, shape.x1, shape.line.dash) for shape in figure.layout.shapes] == [(50, 50, "dash")]
+    rows[0] |= {"spearman": -3.0, "low": -8.0, "high": 1.0}
+    assert figures.score_dots(rows, LABELS, -3.0).layout.xaxis.range[0] < -8
+
+
+def test_equal_best_scores_are_shown_as_tied():
+    rows = [row | {"best": True} for row in standings(["pca", "zca"])]
+    names = figures.score_dots(rows, LABELS, None).layout.yaxis.ticktext
+    assert [name.endswith("best, tied") for name in names] == [True, True]
+
+
+def test_differences_lie_on_an_axis_centred_on_zero_and_open_dots_could_be_chance():
+    figure = figures.difference_dots(standings(["pca", "zca", "soft"]), LABELS, "raw")
+    low, high = figure.layout.xaxis.range
+    assert low == -high < -2.5
+    assert [shape.x0 for shape in figure.layout.shapes] == [0]
+    assert [trace.marker.symbol.endswith("-open") for trace in figure.data] == [False, True, False]
+    assert "ZCA whitening +0.00 (-0.75 to +0.50, could be chance)" in figure.layout.meta["alt"]
+
+
+def test_values_stand_on_the_side_of_the_rule_that_is_free():
+    notes = figures.difference_dots(standings(["pca", "zca", "soft"]), LABELS, "raw").layout.annotations
+    assert [(note.x, note.xanchor) for note in notes] == [(-1.75, "right"), (0.5, "left"), (1.5, "left")]
+
+
+@pytest.mark.parametrize("missing", [None, math.nan])
+def test_scores_that_are_not_defined_keep_their_row_and_draw_nothing(missing):
+    rows = standings(["none", "pca"])
+    rows[1] |= dict.fromkeys(("spearman", "low", "high", "difference", "difference_low", "difference_high"), missing)
+    for figure in (figures.score_dots(rows, LABELS, 50.0), figures.difference_dots(rows, LABELS, "raw")):
+        assert len(figure.data) == 1
+        assert len(figure.layout.yaxis.ticktext) == 2
+    rows[0] = rows[1]
+    assert "no score is defined" in figures.score_dots(rows, LABELS, missing).layout.meta["alt"]
+    assert "no score is defined" in figures.difference_dots(rows, LABELS, "raw").layout.meta["alt"]
+
+
+def test_a_label_is_escaped_in_hover():
+    rows = standings(["none"])
+    figure = figures.difference_dots(rows, {"none": "Raw"}, NAUGHTY)
+    assert "<img" not in figure.data[0].hovertemplate
+    assert "<img" not in figure.layout.xaxis.title.text
+
+
+# Covariance and pairs
+
+
+def test_a_covariance_is_an_image_on_a_scale_centred_on_zero():
+    image = figures.covariance_image(np.eye(3), 4, 0.25, "PCA whitening")
+    heat = image.data[0]
+    assert (heat.zmin, heat.zmax) == (-0.25, 0.25)
+    assert np.array_equal(np.array(heat.z), np.eye(3))
+    assert list(heat.x) == list(heat.y) == [2.5, 6.5, 10.5]  # the middle of coordinates 1 to 4, and so on
+    assert image.layout.yaxis.autorange == "reversed"
+    assert heat.colorscale[1][1].endswith(",0)")  # nothing at zero, on any background
+
+
+def test_a_scatter_of_gold_shows_every_pair_with_its_own_text_and_the_furthest_on_top():
+    trace = scattered(-300.0, 0.0, 200.0).data[0]
+    assert list(zip(trace.x, trace.y, trace.text, trace.marker.color, strict=True)) == [
+        (5, 0.9, "b", 0),
+        (3, 0.5, "c", 200),
+        (0, 0.1, "a", -300),
+    ]
+    assert trace.marker.cmin == -trace.marker.cmax
+    assert 200 < trace.marker.cmax <= 300
+
+
+def test_two_scatters_share_the_axis_they_are_given():
+    assert tuple(scattered(0.0, 0.0, 0.0).layout.yaxis.range) == (-0.1, 1.03)
+    nothing = np.empty(0)
+    assert figures.gold_scatter(nothing, nothing, nothing, [], 0.0, "raw").data[0].x.size == 0
 
 
 def test_figures_become_json_without_nan():

@@ -230,3 +230,23 @@ def test_arguments_are_left_alone():
     geometry.uniformity(x, weights), geometry.alignment(x, x), geometry.pair_cosines(x, x)
     geometry.cosine_sample(x, weights), geometry.normalize(x), geometry.cosines_from(dot, one, two)
     assert all(torch.equal(a, b) for a, b in zip(given_, before, strict=True))
+
+
+# Reduction to an image
+
+
+@pytest.mark.parametrize(("d", "size", "block"), [(6, 8, 1), (6, 6, 1), (6, 3, 2), (7, 3, 3), (5, 1, 5), (0, 4, 1)])
+def test_block_means_are_means_of_blocks(d, size, block):
+    x = torch.arange(float(d * d)).reshape(d, d)
+    found, b = geometry.block_means(x, size)
+    assert b == block
+    cuts = [slice(i, i + b) for i in range(0, d, b)]
+    assert len(cuts) <= size
+    for i, rows in enumerate(cuts):
+        for j, columns in enumerate(cuts):
+            assert float(found[i, j]) == pytest.approx(float(x[rows, columns].mean()))
+
+
+def test_block_means_need_a_size():
+    with pytest.raises(ValueError, match="size=0 must be a whole number of at least 1"):
+        geometry.block_means(torch.eye(3), 0)

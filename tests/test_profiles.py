@@ -9,9 +9,10 @@ import pytest
 import reference
 import torch
 from conftest import AT_ONE_DIMENSION
+from torch.testing import assert_close
 
 from whitelab import geometry
-from whitelab.profiles import layer_profiles, profile
+from whitelab.profiles import covariance, layer_profiles, profile
 from whitelab.whitening import WHITENERS, canonical
 
 SETTINGS = [(name, k) for name, variant in WHITENERS.items() for k in ((None, 5) if variant.takes_k else (None,))]
@@ -123,3 +124,13 @@ def test_arguments_are_left_alone(space):
     before = space.values.clone()
     layer_profiles(space, WHITENERS)
     assert torch.equal(space.values, before)
+
+
+@pytest.mark.parametrize("k", [None, 4])
+def test_the_covariance_is_that_of_every_occurrence_and_the_identity_after_whitening(layernorm, k):
+    rows = torch.cat([layernorm.first, layernorm.second])
+    raw = layernorm.combine((2,))[rows]
+    assert_close(covariance(layernorm, (2,)), torch.cov(raw.T))
+    white = covariance(layernorm, (2,), "pca", k)
+    assert_close(white, torch.eye(k or layernorm.dim - 1, dtype=torch.float64))
+    assert not torch.allclose(covariance(layernorm, (2,), "pca", k, "cross"), white, atol=0.05)

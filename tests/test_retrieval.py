@@ -15,7 +15,7 @@ import torch
 from whitelab import retrieval, whitening
 from whitelab.moments import Moments
 from whitelab.retrieval import MAX_BYTES, default_ks, processor_name, search_costs, unit_rows, without_self
-from whitelab.whitening import WHITENERS
+from whitelab.whitening import WHITENERS, whitens
 
 TAKES_K = [name for name, variant in WHITENERS.items() if variant.takes_k]
 
@@ -49,7 +49,8 @@ def test_recall_is_that_of_brute_force(any_space, variant):
     spaces = {k: reference.transformed(any_space, (0, 3), variant, k) for k in (3, 6, 12)}
     for row in found.rows:
         assert row.recall == pytest.approx(reference.recall(spaces[12], spaces[row.k], 5), abs=1e-9)
-        assert row.raw_recall == pytest.approx(reference.recall(raw, spaces[row.k], 5), abs=1e-9)
+        if not (whitens(variant) and row.k >= any_space.n_sentences - 1):  # where all whitened cosines tie
+            assert row.raw_recall == pytest.approx(reference.recall(raw, spaces[row.k], 5), abs=1e-9)
 
 
 @pytest.mark.parametrize("variant", ["pca", "center"])

@@ -1,5 +1,7 @@
 """What a map is fitted on: folds that do not leak, other text, held-out isotropy."""
 
+import gc
+import weakref
 from collections import Counter
 from dataclasses import replace
 
@@ -254,3 +256,14 @@ def test_the_demonstration_set_can_be_a_fit_corpus():
 def test_text_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(DataError, match="no such file or folder"):
         scope_text(str(tmp_path / "missing.txt"), "demo", "demo")
+
+
+def test_the_halves_are_dealt_once_for_a_space_and_go_with_it():
+    space = make_space()
+    first = folds(space, "cross")
+    assert folds(space, "cross") is first
+    assert folds(make_space(seed=1), "cross") is not first
+    kept = weakref.ref(space)
+    del space, first
+    gc.collect()
+    assert kept() is None

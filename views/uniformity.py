@@ -22,7 +22,7 @@ with st.container(horizontal=True):
         format_func=lambda name: geometry.POSITIVES[name],
         help="SimCSE's footnote 3 says above 4; code in circulation uses at least 4. The losses differ.",
     )
-    variants = frame.variant_picker(chosen, "show", ("none", "center", "standardize", chosen.compared))
+    variants = frame.variant_picker(chosen, "paths", ("none", "center", "standardize", chosen.compared))
 positives = positives or "gt4"
 now = cache.score(opened.key, chosen.protocol(opened.pairs.source))
 variant = chosen.compared

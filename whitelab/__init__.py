@@ -56,6 +56,7 @@ _HOMES = {
     "Protocol": "whitelab.evaluate",
     "Score": "whitelab.evaluate",
     "score": "whitelab.evaluate",
+    "compare": "whitelab.comparison",
     "layer_pairs": "whitelab.layers",
     "SubsetSearch": "whitelab.subsets",
     "k_curve": "whitelab.dimensions",

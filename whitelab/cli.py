@@ -207,10 +207,48 @@ def _geometry_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--positives", default="gt4", choices=tuple(POSITIVES), help="pairs the alignment is over")
 
 
+def _compare_options(parser: argparse.ArgumentParser) -> None:
+    from whitelab.compare import PRESETS
+    from whitelab.encoders import DTYPES
+
+    parser.add_argument("--models", default="bundled", help="names or folders, separated by commas")
+    parser.add_argument("--data", default="demo", help="folder, file or 'demo'")
+    parser.add_argument("--tasks", default="all", help="'all', or names separated by commas")
+    parser.add_argument(
+        "--settings", help="'table1', or settings such as 'cls/L-1;L1+L6:pca@256' (default: the protocol's own)"
+    )
+    parser.add_argument("--protocol", default="whiteningbert", choices=tuple(PRESETS))
+    parser.add_argument("--skip-malformed", action="store_true", help="leave malformed rows out")
+    parser.add_argument("--dtype", default="float32", choices=tuple(DTYPES), help="type to compute in")
+    parser.add_argument("--cache", help="folder of the embedding store (default: the user's cache folder)")
+    parser.add_argument("--no-store", action="store_true", help="neither read nor keep embeddings on disk")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+    form.add_argument("--csv", dest="form", action="store_const", const="csv", help="print a table as CSV")
+    form.add_argument("--latex", dest="form", action="store_const", const="latex", help="print a LaTeX table")
+    form.add_argument("--markdown", dest="form", action="store_const", const="markdown", help="the default")
+
+
+def _whiten_options(parser: argparse.ArgumentParser) -> None:
+    _space_options(parser)
+    _layers_option(parser)
+    _whitening_options(parser, "pca")
+    parser.add_argument(
+        "--export",
+        required=True,
+        choices=EXPORTS,
+        help="a model folder for sentence-transformers, a faiss.LinearTransform, or mean and matrix for NumPy",
+    )
+    parser.add_argument("--out", required=True, help="folder or file to write; an earlier export is replaced")
+
+
 def _app_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, default=8501)
     parser.add_argument("--address", default="127.0.0.1", help="0.0.0.0 serves the whole network")
     parser.add_argument("--headless", action="store_true", help="do not open a browser")
+
+
+EXPORTS = ("sentence-transformers", "faiss", "npz")
 
 
 # ---------------------------------------------------------------------------------------------- commands
@@ -344,7 +382,7 @@ def _protocol(args, pairs, encoder, layers=None):
         whitening=args.whitening,
         k=getattr(args, "k", None),
         fit=args.fit,
-        aggregate=args.aggregate,
+        aggregate=getattr(args, "aggregate", "all"),
         dtype=encoder.dtype,
         max_length=encoder.max_length,
     )
@@ -539,6 +577,63 @@ def _kcurve(args):
     return result, lines
 
 
+def _compare(args):
+    from whitelab.compare import PRESETS, compare, parse_settings, written
+    from whitelab.datasets import discover
+
+    settings = parse_settings(args.settings or PRESETS[args.protocol].settings)
+    present = [task.name for task in discover(args.data)]
+    tasks = present if args.tasks == "all" else [name.strip() for name in args.tasks.split(",")]
+    if missing := [name for name in tasks if name not in present]:
+        raise ValueError(f"tasks={','.join(missing)!r} must be among {', '.join(present)}")
+    models = [name.strip() for name in args.models.split(",") if name.strip()]
+    cells = []
+    for cell in compare(
+        models,
+        args.data,
+        tasks,
+        settings,
+        args.protocol,
+        store=_store(args),
+        keep_going=args.skip_malformed,
+        dtype=args.dtype,
+    ):
+        cells.append(cell)
+        value = cell.reason or "undefined" if cell.spearman is None else f"{cell.spearman:.2f}"
+        print(f"{cell.model} · {cell.setting} · {cell.task}: {value}", file=sys.stderr)
+    return {"rows": [cell.as_dict() for cell in cells]}, [written(cells, args.form or "markdown").rstrip("\n")]
+
+
+def _whiten(args):
+    """Fit a map and write it, alone or with its encoder, for another tool."""
+    from whitelab import export
+    from whitelab.scopes import fit_scope
+
+    _check_early(args)
+    if args.fit == "cross":
+        raise ValueError("fit='cross' fits two maps, and an export holds one: use task, splits or a path")
+    pairs, space, encoder, _ = _space(args)
+    protocol = _protocol(args, pairs, encoder, args.layers)
+    fitted = fit_scope(space, protocol.layers, args.whitening, args.k, args.fit, _corpus(args, encoder))
+    (whitener,), record = fitted.whiteners, protocol.as_dict() | {"layers": list(fitted.layers)}
+    if args.export == "npz":
+        export.to_npz(args.out, whitener, record)
+    elif args.export == "faiss":
+        export.to_faiss(args.out, whitener, record)
+    else:
+        export.to_sentence_transformers(args.out, encoder, fitted.layers, args.pooling, whitener, record)
+    result = {
+        "out": args.out,
+        "export": args.export,
+        "rank": fitted.rank,
+        "dim": whitener.dense.shape[1],
+        "sentences": fitted.count,
+        "protocol": record,
+    }
+    line = protocol.with_(layers=fitted.layers).line(fitted.count, fitted.rank)
+    return result, [f"{args.export} written to {args.out} ({result['dim']} dimensions)", line]
+
+
 def _geometry(args):
     from whitelab.profiles import profile
 
@@ -582,5 +677,7 @@ COMMANDS = {
     "layers": ("Spearman of every pair of layers, or of every subset", _pairs_options, _layer_pairs),
     "kcurve": ("Spearman for every number of kept dimensions", _kcurve_options, _kcurve),
     "geometry": ("isotropy, alignment and uniformity of every layer", _geometry_options, _geometry),
+    "compare": ("models, settings and tasks side by side, as in the papers' tables", _compare_options, _compare),
+    "whiten": ("fit a map and export it to another tool", _whiten_options, _whiten),
     "app": ("open the laboratory in a browser", _app_options, _app),
 }

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from zipfile import BadZipFile
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 
 import numpy as np
 import torch
@@ -88,6 +88,12 @@ def to_npz(path: str | Path, whitener: Whitener, protocol: Mapping) -> None:
     version). No pickles: `numpy.load(path)` reads all of it. Raises ExportError where it cannot be written.
     """
     path = _target(path, _is_npz)
+    with _writing(path):
+        write_aside(path, npz_bytes(whitener, protocol))
+
+
+def npz_bytes(whitener: Whitener, protocol: Mapping) -> bytes:
+    """What `to_npz` writes."""
     facts = {"name": whitener.name, "rank": whitener.rank, "k": whitener.k, "count": whitener.count}
     data = io.BytesIO()
     np.savez(
@@ -98,8 +104,7 @@ def to_npz(path: str | Path, whitener: Whitener, protocol: Mapping) -> None:
         whitener=np.array(_json(facts)),
         whitelab=np.array(whitelab.__version__),
     )
-    with _writing(path):
-        write_aside(path, data.getvalue())
+    return data.getvalue()
 
 
 def from_npz(path: str | Path) -> tuple[Whitener, dict]:
@@ -139,17 +144,24 @@ def _is_npz(path: Path) -> bool:
 # ------------------------------------------------------------------------------------------------ faiss
 
 
-def to_faiss(path: str | Path, whitener: Whitener) -> None:
+def to_faiss(path: str | Path, whitener: Whitener, protocol: Mapping | None = None) -> None:
     """Write the map as a `faiss.LinearTransform` with bias, for `faiss.read_VectorTransform(path)`.
 
     A is matrix^T rounded to float32, in which faiss works, and b = -A mean is computed in float64 from the
     rounded A, so that the mean still goes to 0. Results differ from ours by the rounding of A x + b, which
     grows with the distance from the origin: some 1e-6 of a vector's length for sentence embeddings. faiss
-    has no place for a protocol. Raises ExportError where the file cannot be written.
+    has no place for a `protocol`: it follows the bytes that faiss reads, as JSON on a line of its own, the
+    last but one. Raises ExportError where the file cannot be written.
     """
+    path = _target(path, _is_faiss)
+    with _writing(path):
+        write_aside(path, faiss_bytes(whitener, protocol))
+
+
+def faiss_bytes(whitener: Whitener, protocol: Mapping | None = None) -> bytes:
+    """What `to_faiss` writes."""
     import faiss
 
-    path = _target(path, _is_faiss)
     matrix = _float32(_kept(whitener).T)
     transform = faiss.LinearTransform(*matrix.shape[::-1], True)
     faiss.copy_array_to_vector(matrix.ravel(), transform.A)
@@ -158,8 +170,7 @@ def to_faiss(path: str | Path, whitener: Whitener) -> None:
     transform.set_is_orthonormal()
     writer = faiss.VectorIOWriter()
     faiss.write_VectorTransform(transform, writer)
-    with _writing(path):
-        write_aside(path, faiss.vector_to_array(writer.data).tobytes() + MARK)
+    return b"\n".join([faiss.vector_to_array(writer.data).tobytes(), _json(protocol or {}).encode(), MARK])
 
 
 def _is_faiss(path: Path) -> bool:
@@ -208,6 +219,15 @@ def to_sentence_transformers(
         files = sorted(path.relative_to(aside).as_posix() for path in aside.rglob("*") if path.is_file())
         note = {"whitelab": whitelab.__version__, "protocol": record, "files": [*files, NOTE]}
         (aside / NOTE).write_text(_json(note, indent=2), "utf-8")
+
+
+def zip_folder(folder: str | Path, path: str | Path) -> None:
+    """Pack a folder under its own name into a .zip at `path`; weights, which do not shrink, are stored as they are."""
+    folder = Path(folder)
+    with ZipFile(path, "w") as packed:
+        for file in sorted(one for one in folder.rglob("*") if one.is_file()):
+            kind = ZIP_STORED if file.suffix == ".safetensors" else ZIP_DEFLATED
+            packed.write(file, Path(folder.name) / file.relative_to(folder), kind)
 
 
 def _save_modules(aside: Path, encoder: Encoder, layers: tuple[int, ...], pooling: str, heads: list) -> None:

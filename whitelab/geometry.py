@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from whitelab.checks import check_choice, check_matrix, check_weights
+from whitelab.checks import check_choice, check_int, check_matrix, check_weights
 from whitelab.linalg import eigenvalues, exact, kept_rank
 
 # Cosines are rounded here, once, so that pairs whose cosines are equal in exact arithmetic (65 identical
@@ -77,6 +77,21 @@ def participation_ratio(matrix: Float[Tensor, "d d"]) -> float:
     matrix = exact(matrix)
     squares = float(matrix.square().sum())
     return float(matrix.diagonal().sum()) ** 2 / squares if squares > 0 else float("nan")
+
+
+def block_means(matrix: Float[Tensor, "d d"], size: int) -> tuple[Float[Tensor, "s s"], int]:
+    """A square matrix reduced to at most `size` x `size` means of blocks b x b, and b.
+
+    Where b does not divide d the last blocks are smaller.
+    """
+    check_int(size, "size", 1)
+    d = matrix.shape[0]
+    block = max(1, -(-d // size))
+    part = torch.arange(d) // block
+    member = torch.zeros(int(part[-1]) + 1 if d else 0, d, dtype=torch.float64)
+    member[part, torch.arange(d)] = 1.0
+    mean = member / member.sum(1, keepdim=True)
+    return mean @ exact(matrix) @ mean.T, block
 
 
 def effective_rank(values: Float[Tensor, "d"]) -> float:

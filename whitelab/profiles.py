@@ -56,6 +56,22 @@ def transformed(
     return fitted.transform(space), fitted.rank
 
 
+def covariance(
+    space: LayerEmbeddings,
+    layers: tuple[int, ...],
+    variant: str = "none",
+    k: int | None = None,
+    fit: str = "task",
+    corpus: LayerRows | None = None,
+) -> Float[Tensor, "m m"]:
+    """Covariance of the task's sentences, as often as they occur, after `variant`: the identity where it whitens."""
+    return _covariance(space, transformed(space, layers, variant, k, fit, corpus)[0])
+
+
+def _covariance(space: LayerEmbeddings, z: Float[Tensor, "n m"]) -> Float[Tensor, "m m"]:
+    return Moments.of(z, space.counts).covariance if z.shape[1] else torch.zeros(0, 0, dtype=torch.float64)
+
+
 def profile(
     space: LayerEmbeddings,
     layers: tuple[int, ...],
@@ -69,8 +85,8 @@ def profile(
     """Measure the average of `layers` after `variant`. Raises ValueError as `scopes.fit_scope` does."""
     variant = str(whitening.parse(variant, space.dim))
     z, rank = transformed(space, layers, variant, k, fit, corpus)
-    covariance = Moments.of(z, space.counts).covariance if z.shape[1] else torch.zeros(0, 0, dtype=torch.float64)
-    values = linalg.eigenvalues(covariance)
+    spread = _covariance(space, z)
+    values = linalg.eigenvalues(spread)
     chosen = geometry.positives(space.gold, positives)
     cosines = geometry.pair_cosines(z[space.first], z[space.second])
     empty = z.shape[1] == 0
@@ -81,7 +97,7 @@ def profile(
         k=k,
         rank=rank,
         mean_cosine=nan if empty else geometry.mean_cosine(z, space.counts),
-        participation_ratio=nan if empty else geometry.participation_ratio(covariance),
+        participation_ratio=nan if empty else geometry.participation_ratio(spread),
         effective_rank=nan if empty else geometry.effective_rank(values),
         top_share=nan if empty else geometry.top_share(values),
         alignment=nan if empty else geometry.alignment(z[space.first[chosen]], z[space.second[chosen]]),

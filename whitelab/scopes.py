@@ -8,6 +8,7 @@ NLI has in BERT-whitening). The first and the last two differ in the rows, `cros
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -48,7 +49,9 @@ def folds(space: LayerEmbeddings, fit: str = "task", corpus: LayerRows | None = 
     if fit == "task":
         return (Fold(space, *everything),)
     if fit == "cross":
-        return _cross(space)
+        if space not in _CROSSED:
+            _CROSSED[space] = _cross(space)
+        return _CROSSED[space]
     if corpus is None:
         raise ValueError(f"fit={fit!r} needs the embedded sentences of that text, got corpus=None")
     if (corpus.n_layers, corpus.dim) != (space.n_layers, space.dim):
@@ -79,7 +82,18 @@ def halves(space: LayerEmbeddings, seed: int = 0) -> Bool[Tensor, "p"]:
     return torch.tensor([bool(dealt[name]) for name in group])
 
 
+# The folds of a task are kept as long as it is, and with them the moments of each half.
+_CROSSED: WeakKeyDictionary[LayerEmbeddings, tuple[Fold, ...]] = WeakKeyDictionary()
+
+
 def _cross(space: LayerEmbeddings) -> tuple[Fold, ...]:
+    found = _CROSSED.get(space)
+    if found is None:
+        found = _CROSSED[space] = _halved(space)
+    return found
+
+
+def _halved(space: LayerEmbeddings) -> tuple[Fold, ...]:
     late = halves(space)
     found = []
     for scored in (~late, late):

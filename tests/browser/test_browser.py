@@ -3,11 +3,17 @@
 import csv
 import random
 import re
+from zipfile import ZipFile
 
+import numpy as np
 import pytest
+from sentence_transformers import SentenceTransformer
 
 import whitelab
 from whitelab import profiles, subsets
+from whitelab.evaluate import Protocol
+from whitelab.export import from_npz
+from whitelab.scopes import fit_scope
 
 from .driving import ARTEFACTS, CHART, SIDEBAR, K, cell, coloured, drawn, traces, whole_page, widest
 
@@ -16,12 +22,14 @@ pytestmark = pytest.mark.browser
 QUESTIONS = {
     "overview": "What does this space look like, and what would whitening change?",
     "anisotropy": "How narrow is the cone, layer by layer?",
+    "whitening": "Which whitening, fitted on what, and is the gain real?",
     "layers": "Which layers should be averaged?",
     "dimensions": "How many dimensions are worth keeping?",
     "uniformity": "Are similar sentences close, and all sentences spread out?",
 }
 PATHS = {name: "" if name == "overview" else name for name in QUESTIONS}
-CHARTS = {"overview": 2, "anisotropy": 2, "layers": 5, "dimensions": 2, "uniformity": 1}  # on the screen at first
+# On the screen at first.
+CHARTS = {"overview": 2, "anisotropy": 2, "whitening": 4, "layers": 5, "dimensions": 2, "uniformity": 1}
 
 
 # What is on the screen
@@ -57,7 +65,7 @@ def test_a_page_asks_its_question_and_paints_its_charts_in_light_and_dark(name, 
 def test_the_pages_are_reached_by_the_links_at_the_top(app, visit):
     shown = visit(app)
     page = shown.open("?layers=2&layers=3&k=100")
-    for name in ("anisotropy", "layers", "dimensions", "uniformity"):
+    for name in ("anisotropy", "whitening", "layers", "dimensions", "uniformity"):
         page.get_by_role("link", name=name.capitalize(), exact=True).first.click()
         page.get_by_role("heading", name=QUESTIONS[name]).wait_for()
         shown.complete()
@@ -367,3 +375,65 @@ def test_the_data_of_a_chart_can_be_downloaded(app, visit, demo, tmp_path):
     curve = whitelab.k_curve(demo, (1, 6), "pca", "all")
     assert [int(row["k"]) for row in rows] == list(range(1, demo.dim + 1))
     assert [float(row["spearman"]) for row in rows] == pytest.approx(curve.spearman)
+
+
+# The whitening page
+
+
+def test_the_whitening_page_draws_scores_and_differences_of_the_package(app, visit, demo):
+    shown = visit(app)
+    shown.open("whitening?layers=6")
+    specs = ("none", "center", "pca", "zca", "soft")
+    scores = [whitelab.score(demo, Protocol("m", "d", "demo", "test", "mean", (6,), whitening=spec)) for spec in specs]
+    found = whitelab.compare(demo, scores).against(0)
+    points = "g => g._fullData.map(t => [t.x[0], t.x[0] - t.error_x.arrayminus[0], t.x[0] + t.error_x.array[0]])"
+    left, right = shown.charts()[:2]
+    assert left.evaluate(points) == [pytest.approx((one.score.spearman, one.low, one.high)) for one in found]
+    wanted = [(one.difference.estimate, one.difference.low, one.difference.high) for one in found]
+    assert right.evaluate(points) == [pytest.approx(one) for one in wanted]
+
+
+def test_the_pairs_are_painted_before_and_after_and_named_when_pointed_at(app, visit, demo):
+    shown = visit(app)
+    page = shown.open("whitening")
+    page.get_by_role("tab", name="Gold and cosine").click()
+    page.wait_for_function("document.querySelectorAll('.st-key-scatter-1 .js-plotly-plot').length > 0")
+    shown.complete()
+    page.wait_for_timeout(1500)
+    for number in (0, 1):
+        chart = page.locator(f".st-key-scatter-{number} {CHART}")
+        assert [trace["points"] for trace in traces(chart)] == [demo.n_pairs]
+        assert coloured(chart) > 0.01
+    texts = page.locator(f".st-key-scatter-1 {CHART}").evaluate("g => g._fullData[0].text.slice(0, 3)")
+    assert all("gold" in text and "rank" in text for text in texts)
+
+
+def fitted(demo, spec="pca", k=None):
+    return fit_scope(demo, (1, 6), spec, k).whiteners[0]
+
+
+def test_the_npz_and_the_model_of_the_whitening_page_give_the_vectors_of_the_package(app, visit, demo, tmp_path):
+    page = visit(app).open("whitening?k=64")
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Download .npz").click()
+    assert waiting.value.suggested_filename == "all-MiniLM-L6-v2-layers-1-6-pca-k64.npz"
+    waiting.value.save_as(tmp_path / "map.npz")
+    whitener, protocol = from_npz(tmp_path / "map.npz")
+    wanted = fitted(demo, k=64)
+    x = demo.combine((1, 6))[:5]
+    assert np.allclose(whitener(x), wanted(x))
+    assert (protocol["whitening"], protocol["k"], protocol["sentences"]) == ("pca", 64, 3000)
+
+    page.get_by_text("sentence-transformers", exact=True).click()
+    page.get_by_role("button", name="Make the model folder").click()
+    button = page.get_by_role("button", name="Download .zip")
+    button.wait_for()
+    with page.expect_download() as waiting:
+        button.click()
+    waiting.value.save_as(tmp_path / "model.zip")
+    with ZipFile(tmp_path / "model.zip") as packed:
+        packed.extractall(tmp_path)
+    (folder,) = (one for one in tmp_path.iterdir() if one.is_dir())
+    vectors = SentenceTransformer(str(folder), device="cpu").encode(list(whitelab.load("demo").sentences[:5]))
+    assert np.allclose(vectors, wanted(x), atol=1e-4)
+    assert not any(b"/tmp" in one.read_bytes() for one in folder.rglob("*.*") if one.suffix in (".json", ".md"))

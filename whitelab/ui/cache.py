@@ -4,24 +4,33 @@ Every argument of a cached function is part of its key, so they are small: the k
 knobs. The embeddings themselves are shared by all visitors and never copied.
 """
 
+import shutil
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import streamlit as st
 
-from whitelab import datasets, dimensions, evaluate, geometry, profiles, subsets
+from whitelab import datasets, dimensions, evaluate, export, geometry, linalg, profiles, subsets
 from whitelab import layers as layers_module
+from whitelab.comparison import Comparison, compare
 from whitelab.datasets import SentencePairs
 from whitelab.embeddings import LayerEmbeddings, LayerRows
 from whitelab.encoders import EmbedReport, Encoder, load_encoder
 from whitelab.evaluate import Protocol, Score
+from whitelab.figures import wrapped
 from whitelab.projection import METHODS, project
 from whitelab.retrieval import SearchCosts, search_costs
-from whitelab.scopes import OWN
+from whitelab.scopes import OWN, fit_scope
+from whitelab.significance import Move, moved
 from whitelab.store import Store
 from whitelab.ui.jobs import Job, claim, jobs, wait
 from whitelab.ui.workspace import Workspace, file_stamp
+from whitelab.whitening import Whitener
+
+IMAGE_SIZE = 256  # pixels of a covariance image, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +120,50 @@ def _corpus(key: str) -> LayerRows | None:
 def score(key: str, protocol: Protocol) -> Score:
     """`evaluate.score` of the embeddings `key`."""
     return evaluate.score(_space(key), protocol, _corpus(key))
+
+
+@st.cache_data(max_entries=100, show_spinner=False)
+def comparison(key: str, protocols: tuple[Protocol, ...]) -> Comparison:
+    """`comparison.compare` of the scores of `protocols`, in one bootstrap."""
+    return compare(_space(key), [score(key, one) for one in protocols])
+
+
+@st.cache_data(max_entries=100, show_spinner=False)
+def moves(key: str, before: Protocol, after: Protocol) -> tuple[Move, ...]:
+    """`significance.moved` of all pairs between two protocols."""
+    gold = _space(key).gold
+    return moved(score(key, before).cosines, score(key, after).cosines, gold, len(gold))
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """A covariance: as an image of means of `block` x `block` entries, and its eigenvalues, descending.
+
+    `limit` is where the colours of the image end: at the median variance, or above it at what 99 of 100 pixels
+    stay below.
+    """
+
+    image: np.ndarray
+    block: int
+    limit: float
+    eigenvalues: tuple[float, ...]
+
+
+@st.cache_data(max_entries=60, show_spinner=False)
+def spread(key: str, layers: tuple[int, ...], variant: str, k: int | None, fit: str) -> Spread:
+    """The covariance of the task's sentences after `variant`."""
+    matrix = profiles.covariance(_space(key), layers, variant, k, fit, _corpus(key))
+    reduced, block = geometry.block_means(matrix, IMAGE_SIZE)
+    image = reduced.numpy().astype(np.float32)
+    limit = max(np.percentile(np.abs(image), 99), np.median(image.diagonal())) if image.size else 1.0
+    return Spread(image, block, float(limit) or 1.0, tuple(linalg.eigenvalues(matrix).tolist()))
+
+
+@st.cache_data(max_entries=8, show_spinner=False)
+def hover_sentences(key: str) -> list[str]:
+    """Both sentences of every pair, escaped and wrapped for hover labels."""
+    pairs = _result(key.partition(_AND)[0]).pairs
+    return [f"{wrapped(a)}<br><br>{wrapped(b)}<br>" for a, b in zip(pairs.first, pairs.second, strict=True)]
 
 
 @st.cache_data(max_entries=200, show_spinner=False)
@@ -300,3 +353,47 @@ def layer_curves(key: str, variant: str, aggregate: str, fit: str, place: str) -
     job_key = f"curves/{key}/{variant}/{aggregate}/{fit}"
     claim(place, job_key)
     return jobs().submit(job_key, "Scoring every k of every layer", work, "layers")
+
+
+# ------------------------------------------------------------------------------------------------ exports
+
+
+def one_map(opened: Opened, protocol: Protocol) -> Whitener:
+    """The map of a protocol whose scope fits only one."""
+    settings = (protocol.layers, protocol.whitening, protocol.k, protocol.fit)
+    (whitener,) = fit_scope(opened.space, *settings, opened.corpus).whiteners
+    return whitener
+
+
+@dataclass(frozen=True, eq=False)
+class ModelZip:
+    """A packed model folder, in a folder of its own that is removed together with this object."""
+
+    home: tempfile.TemporaryDirectory
+    path: Path
+
+
+def model_key(opened: Opened, protocol: Protocol) -> str:
+    """The key of the job that writes a model folder."""
+    return f"export/{opened.key}/{protocol}"
+
+
+def model_zip(
+    workspace: Workspace, opened: Opened, protocol: Protocol, record: dict, stem: str, name: str
+) -> ModelZip | None:
+    """`export.to_sentence_transformers` and its .zip as a job; None while it runs."""
+
+    def work(progress) -> ModelZip:
+        model = encoder(workspace.model, workspace.dtype)
+        home = tempfile.TemporaryDirectory(prefix="whitelab-")
+        folder, packed = Path(home.name) / stem, Path(home.name) / f"{stem}.zip"
+        progress(0, 2)
+        whitener = one_map(opened, protocol)
+        export.to_sentence_transformers(folder, model, protocol.layers, protocol.pooling, whitener, record)
+        progress(1, 2)
+        export.zip_folder(folder, packed)
+        shutil.rmtree(folder)
+        return ModelZip(home, packed)
+
+    job = jobs().submit(model_key(opened, protocol), "Writing the model folder", work, "steps")
+    return wait(job, key=name, height=170)

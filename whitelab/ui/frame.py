@@ -138,16 +138,21 @@ def chart(
         config={"displaylogo": False, "displayModeBar": False if on_select else "hover"},
     )
     if rows is not None:
-        st.download_button(
-            "Data (CSV)",
-            lambda: as_csv(rows()),
-            file_name=f"whitelab-{key}.csv",
-            mime="text/csv",
-            key=f"{key}-csv",
-            on_click="ignore",
-            type="tertiary",
-            icon=":material/download:",
-        )
+        csv_button(rows, key)
+
+
+def csv_button(rows: Callable[[], Sequence[dict]], key: str) -> None:
+    """Rows to download as CSV, written when they are asked for."""
+    st.download_button(
+        "Data (CSV)",
+        lambda: as_csv(rows()),
+        file_name=f"whitelab-{key}.csv",
+        mime="text/csv",
+        key=f"{key}-csv",
+        on_click="ignore",
+        type="tertiary",
+        icon=":material/download:",
+    )
 
 
 def kept(name: str, of: Any, make: Callable[[], Any]) -> Any:
@@ -195,11 +200,38 @@ def variant_picker(chosen: Workspace, key: str, default: Sequence[str], title: s
     return list(dict.fromkeys(specs)) or [chosen.spec_of(name) for name in names]
 
 
+def baseline_picker(chosen: Workspace, key: str) -> str:
+    """Choose the variant the others are compared with, as a spec."""
+    found = st.selectbox(
+        "Compared with",
+        list(WHITENERS),
+        key=key,
+        bind="query-params",
+        accept_new_options=True,
+        format_func=lambda name: WHITENERS[name].label if name in WHITENERS else name,
+        help="The baseline of the paired test. Type a variant with parameters to take it.",
+    )
+    try:
+        return str(parse(chosen.spec_of(found or "none") if found in WHITENERS else found or "none", chosen.dim))
+    except ValueError as error:
+        st.error(str(error))
+        return "none"
+
+
+_PROPER = ("Cholesky",)
+
+
 class Labels(dict):
     """Readable names of specs: a bare name is the variant's label, a spec shows its parameters."""
 
     def __missing__(self, spec: str) -> str:
         return WHITENERS[spec].label if spec in WHITENERS else label(spec)
+
+    def inline(self, spec: str) -> str:
+        """The name inside a sentence: `raw`, `soft whitening (γ = 0.5, α = 0)`, but `PCA whitening`."""
+        name = self[spec]
+        first = name.split()[0]
+        return name if first in _PROPER or not first[1:].islower() else name[0].lower() + name[1:]
 
 
 def labels() -> Labels:

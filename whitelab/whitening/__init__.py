@@ -6,9 +6,11 @@ give the same cosine for every pair of sentences. Null directions are dropped by
 `whitelab.linalg`: the result is then the pseudo-inverse map of the kept subspace.
 
 `maps` holds the map, `spectral` the variants that weigh eigen-directions, `groups` those that work on blocks
-of coordinates, `removal` those that take directions away, `registry` the table the rest of whitelab reads.
+of coordinates, `removal` those that take directions away, `registry` the table the rest of whitelab reads,
+`agreement` says which of its entries must agree.
 """
 
+from whitelab.whitening.agreement import Agreement, agreements
 from whitelab.whitening.groups import fit_group, fit_shuffled_group, fit_standardize
 from whitelab.whitening.maps import Whitener
 from whitelab.whitening.registry import (
@@ -20,6 +22,7 @@ from whitelab.whitening.registry import (
     check_k,
     cosine_class,
     directions,
+    family_end,
     fit,
     label,
     needs_rows,
@@ -45,15 +48,18 @@ from whitelab.whitening.spectral import (
 
 __all__ = [
     "WHITENERS",
+    "Agreement",
     "Directions",
     "Parameter",
     "Spec",
     "Variant",
     "Whitener",
+    "agreements",
     "canonical",
     "check_k",
     "cosine_class",
     "directions",
+    "family_end",
     "fit",
     "fit_all_but_the_top",
     "fit_center",

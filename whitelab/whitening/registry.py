@@ -304,22 +304,32 @@ def cosine_class(spec: str, k: int | None = None, dim: int | None = None) -> str
     of one eigenbasis; and the ends of the families: gamma 0 and 1, 1 and d groups, 0 directions, eps 0.
     """
     found, k = parse(spec), None if k is not None and k == dim else k
-    name, values = found.name, dict(found.values)
-    centring = (name == "soft" and values["gamma"] == 0) or (name == "all_but_the_top" and values["directions"] == 0)
-    soft_end = name == "soft" and values["gamma"] == 1 and values["alpha"] == 0
-    no_shrinking = name == "shrunk" and values["method"] == "epsilon" and values["eps"] == 0
-    if name in ("group", "shuffled_group"):
-        if values["groups"] == dim:
-            return "standardize"
-        soft_end = values["groups"] == 1
-    if centring:
-        name = "center"
-    if found.variant.whitens or soft_end or no_shrinking:
+    end = family_end(spec, dim)
+    text = end[0] if end else str(found)
+    if text == "whitening" or found.variant.whitens:
         if k is None:
             return "whitening"
-        name = "correlation" if name in ("pca_cor", "zca_cor") else "covariance"
-    text = name if centring or name in ("covariance", "correlation") else str(found)
+        text = "correlation" if found.name in ("pca_cor", "zca_cor") else "covariance"
     return text if k is None else f"{text}, k={k}"
+
+
+def family_end(spec: str, dim: int | None = None) -> tuple[str, str] | None:
+    """What the parameters of `spec` make of it and why, where that is center, standardize or whitening."""
+    found = parse(spec)
+    match found.name, dict(found.values):
+        case "soft", {"gamma": 0}:
+            return "center", "γ = 0 scales nothing"
+        case "soft", {"gamma": 1, "alpha": 0}:
+            return "whitening", "γ = 1 without a ridge is ZCA whitening"
+        case "all_but_the_top", {"directions": 0}:
+            return "center", "with no direction removed only the mean is subtracted"
+        case "shrunk", {"method": "epsilon", "eps": 0}:
+            return "whitening", "ε = 0 shrinks nothing, which leaves ZCA whitening"
+        case "group" | "shuffled_group", {"groups": groups} if groups == dim:
+            return "standardize", "groups of one coordinate each standardise it"
+        case "group" | "shuffled_group", {"groups": 1}:
+            return "whitening", "one group is ZCA whitening"
+    return None
 
 
 def whitens(spec: str) -> bool:
