@@ -107,12 +107,16 @@ def draw_surface(curves: tuple[KCurve, ...]) -> None:
     first = curves[0]
     alone = (chosen.layers[0], k) if len(chosen.layers) == 1 and first.whitening == variant else None
     frame.chart(
-        figures.k_surface(
-            [one.spearman for one in curves],
-            space.n_layers,
-            [one.best_k for one in curves],
-            labels[first.whitening],
-            alone,
+        frame.kept(
+            "k-surface",
+            (curves, alone),
+            lambda: figures.k_surface(
+                [one.spearman for one in curves],
+                space.n_layers,
+                [one.best_k for one in curves],
+                labels[first.whitening],
+                alone,
+            ),
         ),
         "k-surface",
         lambda: [

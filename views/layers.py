@@ -37,13 +37,13 @@ def titled(spec: str, k: int | None) -> str:
     return labels[spec] + (f", k = {k}" if k else "")
 
 
-def best_metric(label: str, found: LayerPairs | SubsetSearch | None) -> None:
+def best_metric(label: str, found: LayerPairs | SubsetSearch | None, words: str = "") -> None:
     """The best of a map or search; dots while there is none."""
     best = found and found.best
     st.metric(
         label,
         named(best.layers) if best else "undefined" if found else "…",
-        delta=f"Spearman {best.spearman:.2f}" if best else None if found else "being scored",
+        delta=f"Spearman {best.spearman:.2f}{words}" if best else None if found else "being scored",
         delta_color="off",
         delta_arrow="off",
         border=True,
@@ -238,7 +238,7 @@ with headline[0]:
 with headline[1]:
     best_metric(f"Best pair, {labels[variant]}", pairs[variant])
 with headline[2]:
-    best_metric(f"Best subset, {labels[spec]}", subsets_found)
+    best_metric(f"Best subset, {labels[spec]}", subsets_found, f", mean of {over}" if average else "")
 with headline[3]:
     frame.score_metric(
         f"Chosen: {named(chosen.layers)}, {labels[chosen.whitening]}",

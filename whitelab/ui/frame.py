@@ -4,6 +4,7 @@ import csv
 import io
 import re
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -158,6 +159,14 @@ def csv_button(rows: Callable[[], Sequence[dict]], key: str) -> None:
         type="tertiary",
         icon=":material/download:",
     )
+
+
+def kept(name: str, of: Any, make: Callable[[], Any]) -> Any:
+    """`make()`, kept for this visitor until `of` is another: a large figure costs more than all else k changes."""
+    held = st.session_state.get(f"{name}-kept")
+    if held is None or held[0] != of:
+        held = st.session_state[f"{name}-kept"] = of, make()
+    return held[1]
 
 
 def as_csv(rows: Sequence[dict]) -> str:
