@@ -153,8 +153,8 @@ frame.close_page(
     ],
     "Each cell is a Spearman score (x 100) of one model, one way of pooling and averaging layers, one task. A published number "
     "stands beside it only where a paper prints one for the same thing under the same aggregation.",
-    "from whitelab.compare import compare, parse_settings, written\n\n"
+    "import whitelab\nfrom whitelab.compare import compare, parse_settings, written\n\n"
     f"settings = parse_settings({';'.join(map(str, wanted))!r})\n"
-    f"cells = list(compare({models!r}, {chosen.data!r}, {picked!r}, settings, {protocol!r}))\n"
+    f"cells = list(compare({models!r}, {chosen.data!r}, {picked!r}, settings, {protocol!r}, store=whitelab.Store()))\n"
     "print(written(cells, 'markdown'))\n",
 )

@@ -452,8 +452,6 @@ def marked_best(records: list[dict], names: Sequence[str]):
 
     def bold(column: pd.Series) -> list[str]:
         shown = pd.to_numeric(column).round(2)
-        return [
-            "font-weight: bold; background-color: rgba(46, 134, 209, 0.22)" if x == shown.max() else "" for x in shown
-        ]
+        return [BEST if value == shown.max() else "" for value in shown]
 
     return table.style.apply(bold, subset=list(names)) if names else table
