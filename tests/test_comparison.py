@@ -31,6 +31,7 @@ def test_intervals_and_tests_are_those_of_one_bootstrap_of_all_rows(space):
     drawn = bootstrap(torch.stack([one.cosines for one in given]), space.gold, space.subset, space.n_subsets)
     for i, one in enumerate(found):
         assert one.score is given[i]
+        assert compare(space, given).standing(i, 1) == one or i == 1  # nan is not equal to itself
         assert (one.low, one.high) == (float(drawn.low[i]), float(drawn.high[i]))
         assert one.difference == drawn.difference(i, 1)
         assert one.low <= one.score.spearman <= one.high

@@ -61,15 +61,18 @@ class Comparison:
 
     def against(self, baseline: int = 0) -> tuple[Standing, ...]:
         """Every score against `scores[baseline]`. Raises ValueError for a `baseline` that is not there."""
-        check_int(baseline, "baseline", 0, len(self.scores) - 1, "len(scores)-1")
-        base = self.rows[baseline]
-        return tuple(self._standing(score, row, base) for score, row in zip(self.scores, self.rows, strict=True))
+        return tuple(self.standing(i, baseline) for i in range(len(self.scores)))
 
-    def _standing(self, score: Score, row: int, base: int) -> Standing:
+    def standing(self, i: int, baseline: int = 0) -> Standing:
+        """`scores[i]` against `scores[baseline]`. Raises ValueError for one that is not there."""
+        for name, number in (("i", i), ("baseline", baseline)):
+            check_int(number, name, 0, len(self.scores) - 1, "len(scores)-1")
+        row, base = self.rows[i], self.rows[baseline]
         difference = self.drawn.difference(row, base)
         test = williams(self.cosines[row], self.cosines[base], self.gold) if self.ranked_at_once else None
         verdict = "same" if row == base else judged(difference, test)
-        return Standing(score, float(self.drawn.low[row]), float(self.drawn.high[row]), difference, test, verdict)
+        low, high = float(self.drawn.low[row]), float(self.drawn.high[row])
+        return Standing(self.scores[i], low, high, difference, test, verdict)
 
 
 def compare(space: LayerEmbeddings, scores: Sequence[Score], resamples: int = RESAMPLES) -> Comparison:
