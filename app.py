@@ -13,6 +13,7 @@ PAGES = {
     "layers": ("Layers", ":material/layers:"),
     "dimensions": ("Dimensions", ":material/straighten:"),
     "uniformity": ("Uniformity", ":material/scatter_plot:"),
+    "compare": ("Compare", ":material/table_chart:"),
 }
 
 page = st.navigation(

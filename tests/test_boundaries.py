@@ -30,6 +30,7 @@ LEVELS = (
         "projection",
         "retrieval",
         "published",
+        "compare",
         "export",
     ),
     ("figures", "cli", "__main__"),

@@ -109,6 +109,8 @@ def fresh_process(*argv, **environment):
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name != "app"])
 def test_json_is_one_document_on_stdout_in_a_real_process(command, place, options):
     argv = {"models": [], "datasets": ["--data", place / "tasks"]}.get(command, options)
+    if command == "compare":
+        argv = ["--models", place / "model", "--data", place / "tasks", "--cache", place / "store"]
     if command == "whiten":
         argv = [*argv, "--export", "npz", "--out", place / "process.npz"]
     run = fresh_process("-m", "whitelab", command, *argv, "--json", HF_HUB_CACHE=str(place / "no-cache"))
@@ -121,6 +123,8 @@ def test_json_is_one_document_on_stdout_in_a_real_process(command, place, option
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("app", "models")])
 def test_without_json_there_are_lines_for_people(command, place, options, run):
     argv = ["--data", place / "tasks"] if command == "datasets" else options
+    if command == "compare":
+        argv = ["--models", place / "model", "--data", place / "tasks", "--cache", place / "store"]
     if command == "whiten":
         argv = [*argv, "--export", "npz", "--out", place / "lines.npz"]
     status, out, _ = run(command, *argv)
@@ -265,6 +269,100 @@ def test_layers_has_every_pair_and_best_is_the_highest(document, options, whiten
         assert cell["spearman"] == pytest.approx(alone["spearman"], abs=1e-6)
 
 
+def test_without_size_the_layers_command_is_the_pairs(document, options):
+    assert set(document("layers", *options)) == {"cells", "best", "pairs", "protocol"}
+
+
+def test_every_size_scores_every_subset_and_the_best_is_its_own_score(document, options):
+    record = document("layers", *options, "--size", "all", "--top", "20")
+    assert (record["scored"], record["exact"], len(record["top"])) == (15, True, 15)
+    assert record["strategy"] == record["protocol"]["layers"] == "every subset of 1 to 4 layers"
+    assert record["seconds"] > 0
+    assert list(record["best_by_size"]) == ["1", "2", "3", "4"]
+    assert "tasks" not in record
+    for size, best in record["best_by_size"].items():
+        assert len(best["layers"]) == int(size)
+        alone = document("score", *options, "--layers", ",".join(map(str, best["layers"])))
+        assert best["spearman"] == pytest.approx(alone["spearman"], abs=1e-6)
+        same = [one["spearman"] for one in record["top"] if len(one["layers"]) == int(size)]
+        assert best["spearman"] == max(same)
+    scores = [one["spearman"] for one in record["top"]]
+    assert scores == sorted(scores, reverse=True)
+    assert record["layer_counts"] == [sum(layer in one["layers"] for one in record["top"]) for layer in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("size", "sizes", "scored"), [("1", [1], 4), ("2", [2], 6), ("1-3", [1, 2, 3], 14), ("1,3-4", [1, 3, 4], 9)]
+)
+def test_sizes_are_a_number_a_range_or_a_list(document, options, size, sizes, scored):
+    record = document("layers", *options, "--size", size, "--whitening", "pca", "--k", "5")
+    assert [int(one) for one in record["best_by_size"]] == sizes
+    assert record["scored"] == scored
+    assert (record["whitening"], record["k"], record["protocol"]["k"]) == ("pca", 5, 5)
+
+
+def test_top_bounds_the_list_and_not_the_search(document, options):
+    few, many = (document("layers", *options, "--size", "all", "--top", top) for top in (2, 9))
+    assert few["top"] == many["top"][:2]
+    assert few["scored"] == many["scored"]
+
+
+@pytest.fixture
+def three_tasks(place, options):
+    root = place / "three"
+    if not root.exists():
+        root.mkdir()
+        for i, name in enumerate(("a", "b", "c")):
+            write_pairs(root / f"{name}.csv", 30, 30 * i)
+    return [*options, "--data", root]
+
+
+@pytest.mark.parametrize(("named", "names"), [("all", ["a", "b", "c"]), ("c,a", ["c", "a"])])
+def test_several_tasks_are_averaged_and_each_has_its_own_ranking(document, three_tasks, named, names):
+    record = document("layers", *three_tasks, "--task", named, "--size", "1-2")
+    assert list(record["tasks"]) == record["protocol"]["task"] == names
+    own = {name: document("layers", *three_tasks, "--task", name, "--size", "1-2", "--top", 99) for name in names}
+    for one in record["top"]:
+        scores = {n: next(s["spearman"] for s in own[n]["top"] if s["layers"] == one["layers"]) for n in names}
+        assert one["tasks"] == pytest.approx(scores, abs=1e-9)
+        assert one["spearman"] == pytest.approx(sum(scores.values()) / len(names), abs=1e-8)
+    for name in names:
+        assert record["tasks"][name]["best_by_size"] == own[name]["best_by_size"]
+    assert len({one["best_by_size"]["1"]["spearman"] for one in own.values()}) == len(names)
+
+
+def test_the_search_is_readable_without_json(run, three_tasks):
+    status, out, _ = run("layers", *three_tasks, "--task", "all", "--size", "all", "--top", "3")
+    assert status == 0
+    assert "scored 15 subsets in" in out
+    assert "averaged over a, b, c" in out
+    assert "every subset of 1 to 4 layers" in out
+    assert "0+1+2+3" in out
+
+
+def test_kcurve_of_each_layer_is_one_curve_a_layer(document, run, options):
+    record = document("kcurve", *options, "--layers", "each")
+    assert [one["layers"] for one in record["curves"]] == [[0], [1], [2], [3]]
+    for one in record["curves"]:
+        alone = document("kcurve", *options, "--layers", one["layers"][0])
+        assert one == {"layers": one["layers"]} | {name: alone[name] for name in one if name != "layers"}
+    assert (record["protocol"]["layers"], record["protocol"]["k"]) == ("each", "every k")
+    status, out, _ = run("kcurve", *options, "--layers", "each")
+    assert status == 0
+    assert len(out.splitlines()) == 5
+
+
+@pytest.mark.parametrize("file", ["constant.csv", "one.csv"])
+def test_undefined_scores_do_not_stop_the_searches(document, run, options, place, file):
+    argv = [*options, "--data", place / file]
+    record = document("layers", *argv, "--size", "all")
+    assert (record["scored"], record["top"], record["best_by_size"]) == (15, [], {})
+    assert "not defined" in run("layers", *argv, "--size", "all")[1]
+    curves = document("kcurve", *argv, "--layers", "each")["curves"]
+    assert {one["best_k"] for one in curves} == {None}
+    assert "undefined" in run("kcurve", *argv, "--layers", "each")[1]
+
+
 def test_kcurve_has_a_score_for_every_k(document, options):
     record = document("kcurve", *options, "--layers", "2")
     assert record["k"] == list(range(1, DIM + 1))
@@ -360,6 +458,18 @@ WRONG = {
     "k for geometry": (["geometry", "--k", "33"], "k=33 must lie between 1 and d=32"),
     "curve of no k": (["kcurve", "--whitening", "none"], "k=1 has no meaning for whitening='none'"),
     "layer too high for a curve": (["kcurve", "--layers", "4"], "layers=[4] must lie between 0 and 3"),
+    "size in words": (["layers", "--size", "some"], "'some' must be all, a number of layers, or several such as 1-3"),
+    "size backwards": (["layers", "--size", "3-1"], "'3-1' must be all, a number of layers"),
+    "size with two ends": (["layers", "--size", "1-2-3"], "'1-2-3' must be all, a number of layers"),
+    "size above the layers": (["layers", "--size", "1-5"], "size=5 must lie between 1 and l=4"),
+    "size zero": (["layers", "--size", "0"], "size=0 must lie between 1 and l=4"),
+    "top of nothing": (["layers", "--size", "all", "--top", "0"], "top=0 must be"),
+    "top of the pairs": (["layers", "--top", "3"], "--top 3 needs --size, such as --size all"),
+    "several tasks without size": (["layers", "--data", "{place}/tasks", "--task", "all"], "no task 'all'"),
+    "a task that is not there": (
+        ["layers", "--data", "{place}/tasks", "--task", "sts12,sts99", "--size", "1"],
+        "no task 'sts99'",
+    ),
     "no such data": (["score", "--data", "/no/such/folder"], "/no/such/folder"),
     "no such task": (["score", "--data", "{place}/tasks", "--task", "sts99"], "no task 'sts99'"),
     "no such split": (["score", "--data", "{place}/tasks", "--split", "dev"], "no split 'dev'"),
@@ -582,3 +692,36 @@ def test_an_export_that_cannot_be_is_refused(run, options, more, words):
     assert (status, out) == (2, "")
     assert words in err
     assert len(err.strip().splitlines()) == 1
+
+
+# Comparisons
+
+
+def test_a_comparison_is_the_scores_one_by_one(document, place):
+    options = ("--models", place / "model", "--data", place / "tasks", "--cache", place / "store")
+    record = document("compare", *options, "--settings", "L1;L1+L3:pca", "--protocol", "simcse")
+    assert {row["setting"] for row in record["rows"]} == {"mean/L1", "mean/L1+L3:pca"}
+    for row in record["rows"]:
+        layers = ",".join(map(str, row["protocol"]["layers"]))
+        settings = ("--layers", layers, "--whitening", row["protocol"]["whitening"], "--aggregate", "all")
+        data = ("--model", place / "model", "--data", place / "tasks", "--task", row["task"])
+        one = document("score", *data, *settings, "--cache", place / "store")
+        assert row["spearman"] == pytest.approx(one["spearman"])
+
+
+@pytest.mark.parametrize(
+    ("form", "start"), [("--csv", "model,setting"), ("--latex", r"\begin{tabular}"), ("--markdown", "| model")]
+)
+def test_a_comparison_is_written_as_a_table(run, place, form, start):
+    options = ("--models", place / "model", "--data", place / "tasks", "--cache", place / "store")
+    status, out, err = run("compare", *options, form)
+    assert status == 0
+    assert out.startswith(start)
+    assert out.count("mean/L") == 4
+    assert "table" not in err
+
+
+def test_tasks_that_are_not_there_are_refused(run, place):
+    status, out, err = run("compare", "--models", place / "model", "--data", place / "tasks", "--tasks", "sts99")
+    assert (status, out) == (2, "")
+    assert "tasks='sts99' must be among sts12" in err

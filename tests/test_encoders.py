@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 from contextlib import suppress
 from pathlib import Path
 
@@ -228,6 +229,81 @@ def test_no_sentence_is_refused(encoder):
 def test_a_pooling_that_does_not_exist_is_refused(encoder):
     with pytest.raises(ValueError, match="pooling='max' must be one of mean, cls"):
         embed(encoder, TEXTS, "max")
+
+
+# ------------------------------------------------------------------------------------------- threads
+
+
+@pytest.fixture
+def three_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_batches_side_by_side_equal_a_loop_over_single_sentences(models, architecture, small_steps, three_threads):
+    encoder = load_encoder(models(architecture), device="cpu")
+    for pooling in POOLINGS:
+        values, _ = embed(encoder, TEXTS, pooling)
+        expected = one_at_a_time(models(architecture), architecture, TEXTS, pooling)
+        torch.testing.assert_close(values, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_every_batch_runs_on_one_of_as_many_threads_as_torch_uses_and_gives_torch_back_its_own(
+    encoder, monkeypatch, small_steps, three_threads
+):
+    seen, forward, together = {}, encoder.forward, threading.Barrier(3, timeout=20)
+
+    def watched(ids):
+        name = threading.current_thread().name
+        if name not in seen:
+            together.wait()  # breaks unless three batches are under way at once
+        seen[name] = torch.get_num_threads()
+        return forward(ids)
+
+    monkeypatch.setattr(encoder, "forward", watched)
+    embed(encoder, TEXTS)
+    assert list(seen.values()) == [1, 1, 1]
+    assert torch.get_num_threads() == 3
+    found = []
+    later = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
+    later.start()
+    later.join()
+    assert found == [3]
+
+
+def test_a_single_batch_has_every_thread(encoder, monkeypatch, three_threads):
+    seen, forward = [], encoder.forward
+    monkeypatch.setattr(encoder, "forward", lambda ids: seen.append(torch.get_num_threads()) or forward(ids))
+    embed(encoder, TEXTS[:1])
+    assert seen == [3]
+
+
+def test_a_cancel_stops_the_batches_that_have_not_begun(encoder, store, monkeypatch, small_steps, three_threads):
+    def cancel(done, total):
+        if done:
+            raise Stop
+
+    rows = count_rows(encoder, monkeypatch)
+    before = threading.active_count()
+    with pytest.raises(Stop):
+        embed(encoder, TEXTS, store=store, progress=cancel)
+    assert threading.active_count() == before
+    assert 0 < sum(rows) < len(TEXTS)
+    values, report = embed(encoder, TEXTS, store=store)
+    assert report.reused > 0
+    torch.testing.assert_close(values, embed(encoder, TEXTS)[0], atol=1e-5, rtol=0)
+
+
+def test_an_error_in_one_batch_is_the_callers(encoder, monkeypatch, small_steps, three_threads):
+    def wrong(ids):
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+
+    monkeypatch.setattr(encoder, "forward", wrong)
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        embed(encoder, TEXTS)
 
 
 # ------------------------------------------------------------------------------------------- the store

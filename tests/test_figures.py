@@ -41,11 +41,29 @@ def all_figures() -> dict[str, go.Figure]:
         "pair_heatmap": figures.pair_heatmap(cells(3), 3, (0, 2), (1, 2)),
         "k_curves": figures.k_curves(curve, {"a": curve}, "pca", "PCA whitening", 5, 8, 3, 8, 39.0),
         "search_costs": figures.search_costs(costs(), "pca", 4, 10),
+        "size_curves": figures.size_curves({name: sizes(50.0 + i) for i, name in enumerate(names)}, LABELS, 4),
+        "layer_counts": figures.layer_counts([3, 9, 0], 10),
+        "subset_ranking": figures.subset_ranking(ranking(), 4, (1, 3)),
+        "k_surface": figures.k_surface(surface(), 3, [2, 5, None], "PCA whitening", (1, 3)),
         "score_dots": figures.score_dots(standings(names), LABELS, 51.0),
         "difference_dots": figures.difference_dots(standings(names), LABELS, "raw"),
         "covariance_image": figures.covariance_image(np.eye(4), 2, 0.5, "PCA whitening"),
         "gold_scatter": scattered(-3.0, 0.0, 2.0),
     }
+
+
+def sizes(top: float) -> dict[int, tuple[tuple[int, ...], float]]:
+    """The best of 1 to 3 layers; two layers are best."""
+    return {1: ((3,), top - 4), 2: ((0, 3), top), 3: ((0, 1, 3), top - 1)}
+
+
+def ranking() -> list[tuple[tuple[int, ...], float, int]]:
+    return [((0, 3), 80.0, 1), ((3,), 79.5, 2), ((1, 3), 79.5, 2), ((0, 1, 2), 70.0, 4)]
+
+
+def surface() -> list[list[float | None]]:
+    """Three layers at k = 1..6; the last has no score."""
+    return [[10.0, 60.0, 59.0, 58.0, 57.0, 56.0], [1.0, 20.0, 30.0, 40.0, 50.0, 45.0], [None] * 6]
 
 
 def costs() -> list[dict]:
@@ -145,6 +163,10 @@ def test_background_and_text_colours_are_left_to_the_theme(kind):
         ("projection", "PCA 1", "PCA 2"),
         ("pair_heatmap", "Layer", "Layer"),
         ("k_curves", "k, kept dimensions", "Spearman x 100"),
+        ("size_curves", "Number of layers averaged", "Best Spearman x 100"),
+        ("layer_counts", "Layer", "Among the best 10 subsets"),
+        ("subset_ranking", "Layer", "Place"),
+        ("k_surface", "k, kept dimensions", "Layer"),
         ("score_dots", "Spearman x 100", None),
         ("difference_dots", "Difference from raw (points)", None),
         ("covariance_image", "Coordinate", "Coordinate"),
@@ -170,6 +192,8 @@ def test_a_variant_has_one_colour_in_every_figure():
     for kind in ("by_layer", "cosine_histogram", "spectrum", "plane"):
         lines = {name: named(drawn[kind], label).line.color for name, label in LABELS.items()}
         assert lines == figures.VARIANT_COLOURS, kind
+    lines = {name: named(drawn["size_curves"], label).line.color for name, label in LABELS.items()}
+    assert lines == figures.VARIANT_COLOURS
     assert named(drawn["k_curves"], "PCA whitening").line.color == figures.VARIANT_COLOURS["pca"]
 
 
@@ -457,6 +481,163 @@ def test_search_costs_are_said_in_words_for_the_nearest_measured_k():
     alt = figures.search_costs(costs(), "zca", 5, 10).layout.meta["alt"]
     assert "k = 4 takes 52 % of the time and 50 % of the memory of k = 8" in alt
     assert "50 % of the same 10 neighbours and 40 % of those of the raw vectors" in alt
+
+
+# Layer subsets
+
+
+def test_a_size_curve_stars_the_best_size_and_its_points_carry_their_layers():
+    figure = figures.size_curves({"none": sizes(80.0), "pca": sizes(70.0)}, LABELS, 4)
+    raw, white = named(figure, LABELS["none"]), named(figure, LABELS["pca"])
+    assert (list(raw.x), list(raw.y)) == ([1, 2, 3], [76.0, 80.0, 79.0])
+    assert [list(layers) for layers in raw.customdata] == [[3], [0, 3], [0, 1, 3]]
+    stars = [(list(t.x), list(t.y)) for t in figure.data if t.marker.symbol == "star"]
+    assert stars == [([2], [80.0]), ([2], [70.0])]
+    assert white.line.color != raw.line.color
+    assert "Raw at most 80.00 with layers 0 + 3" in figure.layout.meta["alt"]
+
+
+def test_a_size_curve_has_room_for_every_size_from_the_start_and_does_not_blow_up_small_differences():
+    figure = figures.size_curves({"none": {1: ((3,), 80.0), 2: ((0, 3), 80.01)}}, LABELS, 12)
+    assert figure.layout.xaxis.range[1] > 12
+    low, high = figure.layout.yaxis.range
+    assert high - low >= 2
+    assert low < 80.0 < 80.01 < high
+
+
+@pytest.mark.parametrize("best", [{}, {"none": {}}])
+def test_a_size_curve_without_a_score_is_empty(best):
+    figure = figures.size_curves(best, LABELS, 4)
+    assert sum(len(trace.x) for trace in figure.data) == 0
+    assert "no score defined" in figure.layout.meta["alt"]
+
+
+def test_layer_counts_grow_from_zero_to_all_in_the_colours_of_the_layers():
+    figure = figures.layer_counts([3, 9, 0], 10)
+    assert list(figure.data[0].y) == [3, 9, 0]
+    assert list(figure.data[0].marker.color) == [figures.layer_colour(layer, 3) for layer in range(3)]
+    assert figure.layout.yaxis.range[0] == 0
+    assert figure.layout.yaxis.range[1] >= 10
+    assert "layer 1 in 9" in figure.layout.meta["alt"]
+
+
+def test_a_ranking_has_a_dot_for_every_layer_a_subset_holds():
+    figure = figures.subset_ranking(ranking(), 4)
+    dots = figure.data[1]
+    held = {row: {x for x, y in zip(dots.x, dots.y, strict=True) if y == row} for row in range(4)}
+    assert held == {row: set(layers) for row, (layers, _, _) in enumerate(ranking())}
+    assert list(dots.marker.color) == [figures.layer_colour(layer, 4) for layer in dots.x]
+    assert list(figure.data[2].text) == ["80.00", "79.50", "79.50", "70.00"]
+
+
+def test_a_ranking_shows_ties_as_ties():
+    assert list(figures.subset_ranking(ranking(), 4).layout.yaxis.ticktext) == ["1", "2 =", "2 =", "4"]
+
+
+def test_a_click_anywhere_on_a_line_of_the_ranking_meets_its_layers():
+    figure = figures.subset_ranking(ranking(), 4)
+    marks = squares(figure)
+    for row, (layers, _, _) in enumerate(ranking()):
+        found = [tuple(d) for d, y in zip(marks.customdata, marks.y, strict=True) if y == row]
+        assert found == [layers] * 5  # four layers and the score
+    assert marks.marker.color == "rgba(0,0,0,0)"
+    assert all(trace.hoverinfo == "skip" for trace in figure.data if trace is not marks)
+    assert figure.layout.clickmode == "event+select"
+
+
+@pytest.mark.parametrize(("selected", "rows"), [((3, 1), [2]), ((3,), [1]), ((2,), []), ((), [])])
+def test_the_workspace_layers_are_outlined_in_the_ranking(selected, rows):
+    shapes = figures.subset_ranking(ranking(), 4, selected).layout.shapes
+    assert [round(shape.y0 + 0.48) for shape in shapes if shape.type == "rect"] == rows
+
+
+def test_a_ranking_keeps_its_height_while_it_fills():
+    one, ten = (figures.subset_ranking(ranking()[:1] * n, 4, lines=10).layout for n in (1, 10))
+    assert one.height == ten.height
+    assert one.yaxis.range == ten.yaxis.range
+    assert "no score defined" in figures.subset_ranking([], 4).layout.meta["alt"]
+
+
+# Every k of every layer
+
+
+def test_a_surface_holds_the_score_of_every_layer_at_every_column():
+    figure = figures.k_surface(surface(), 3, [2, 5, None], "PCA whitening")
+    grid = np.array(figure.data[0].z, dtype=float)
+    assert grid.shape == (3, 6)
+    assert grid[0].tolist() == surface()[0]
+    assert np.isnan(grid[2]).all()
+    stars = figure.data[-1]
+    assert [(x + 1, y) for x, y in zip(stars.x, stars.y, strict=True)] == [(2, 0), (5, 1)]
+    assert "layer 0 k = 2, layer 1 k = 5" in figure.layout.meta["alt"]
+
+
+def test_a_click_on_the_surface_meets_its_layer_and_k():
+    figure = figures.k_surface(surface(), 3, [2, 5, None], "PCA whitening")
+    marks = squares(figure)
+    assert {tuple(d) for d in marks.customdata} == {(layer, k) for layer in range(3) for k in range(1, 7)}
+    for (layer, k), x, y, text in zip(marks.customdata, marks.x, marks.y, marks.text, strict=True):
+        assert (x, y) == (k - 1, layer)
+        value = surface()[layer][k - 1]
+        assert text == ("undefined" if value is None else f"{value:.2f}")
+
+
+def test_columns_are_few_hold_both_ends_every_small_k_and_what_must_be_there():
+    assert figures.k_columns(6) == [1, 2, 3, 4, 5, 6]
+    ks = figures.k_columns(768, [333])
+    assert ks == sorted(set(ks))
+    assert {1, 2, 3, 4, 333, 768} <= set(ks)
+    assert len(ks) < 80
+    assert max(later / earlier for earlier, later in zip(ks[8:], ks[9:], strict=False)) < 1.2
+
+
+def test_the_stars_of_a_wide_surface_stand_on_the_column_of_their_own_k():
+    best = [333, 17]
+    figure = figures.k_surface([list(np.linspace(1, 80, 768))] * 2, 2, best, "PCA")
+    ks = [d[1] for d in squares(figure).customdata[: len(figure.data[0].z[0])]]
+    assert [ks[x] for x in figure.data[-1].x] == best
+    named_ks = dict(zip(figure.layout.xaxis.tickvals, figure.layout.xaxis.ticktext, strict=True))
+    assert all(ks[at] == int(text) for at, text in named_ks.items())
+
+
+def test_the_scale_of_a_surface_says_where_it_is_cut():
+    bar = figures.k_surface(surface(), 3, [2, 5, None], "PCA").data[0]
+    known = [value for row in surface() for value in row if value is not None]
+    assert bar.zmin == pytest.approx(np.quantile(known, 0.25))
+    assert bar.zmax == 60
+    assert bar.colorbar.ticktext[0].startswith("≤")
+    assert not bar.colorbar.ticktext[-1].startswith("≤")
+
+
+def test_the_chosen_layer_and_k_are_outlined_on_the_surface():
+    (box,) = figures.k_surface(surface(), 3, [2, 5, None], "PCA", (1, 3)).layout.shapes
+    assert (box.x0 + 0.5, box.y0 + 0.5) == (2, 1)
+    assert len(figures.k_surface(surface(), 3, [2, 5, None], "PCA").layout.shapes) == 0
+
+
+def test_a_surface_keeps_its_size_while_layers_arrive():
+    whole, part = (figures.k_surface(surface()[:n], 3, [2, 5, None][:n], "PCA", (2, 3)) for n in (3, 1))
+    assert whole.layout.height == part.layout.height
+    assert whole.layout.yaxis.range == part.layout.yaxis.range
+    assert len(part.layout.shapes) == 0
+    assert len(figures.k_surface([], 3, [], "PCA").data) == 3
+
+
+# On a narrow page
+
+
+def test_colour_bars_lie_along_the_top_where_they_are_as_long_as_the_map():
+    for kind in ("pair_heatmap", "k_surface"):
+        figure = all_figures()[kind]
+        assert figure.data[0].colorbar.orientation == "h"
+        assert figure.data[0].colorbar.len == 1
+        assert figure.layout.yaxis.scaleanchor is None  # the map fills its place at any width
+
+
+def test_the_marks_of_a_k_curve_have_a_legend_of_their_own():
+    figure = all_figures()["k_curves"]
+    assert {trace.legend for trace in figure.data if trace.mode == "markers"} == {"legend3"}
+    assert {trace.legend for trace in figure.data if trace.mode == "lines"} == {"legend2"}
 
 
 # Scores with intervals

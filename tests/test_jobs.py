@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from whitelab.ui.jobs import jobs
-from whitelab.ui.worker import FINISHED_KEPT, WATCH_SECONDS, Job, JobCancelled, Jobs, spaced, time_left
+from whitelab.ui.worker import FINISHED_KEPT, SLOTS_KEPT, WATCH_SECONDS, Job, JobCancelled, Jobs, spaced, time_left
 
 PATIENCE = 10.0  # seconds after which a thread that should have ended counts as stuck
 
@@ -334,6 +334,166 @@ def test_a_visitor_who_closed_the_page_no_longer_counts_as_waiting():
     assert job.leave("ben")
 
 
+# work that yields
+
+
+class Steps:
+    """Work that yields 1, 2, ... as it is let go on, `n` times."""
+
+    def __init__(self, n=3):
+        self.n, self.step, self.calls, self.closed = n, threading.Semaphore(0), 0, False
+
+    def __call__(self, progress):
+        self.calls += 1
+        try:
+            for i in range(1, self.n + 1):
+                while not self.step.acquire(timeout=0.01):
+                    progress(i - 1, self.n)
+                yield i
+        finally:
+            self.closed = True
+
+
+@pytest.fixture
+def steps():
+    work = Steps()
+    yield work
+    for _ in range(work.n):
+        work.step.release()
+
+
+def reach(job, value):
+    deadline = time.monotonic() + PATIENCE
+    while job.partial != value and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert job.partial == value
+
+
+def test_what_work_yields_is_seen_as_it_comes_and_the_last_is_the_result(steps):
+    job = Jobs().submit("a", "A", steps)
+    assert job.partial is None
+    for value in (1, 2):
+        steps.step.release()
+        reach(job, value)
+        assert (job.state, job.result) == ("running", None)
+    steps.step.release()
+    assert job.join(PATIENCE)
+    assert (job.state, job.result) == ("done", 3)
+
+
+def test_a_list_is_a_result_and_not_a_row_of_partial_ones():
+    job = Jobs().submit("a", "A", lambda progress: [1, 2])
+    assert job.join(PATIENCE)
+    assert (job.result, job.partial) == ([1, 2], None)
+
+
+def test_a_cancelled_generator_is_closed_and_what_it_had_found_stays(steps):
+    job = Jobs().submit("a", "A", steps)
+    steps.step.release()
+    reach(job, 1)
+    job.cancel()
+    assert job.join(PATIENCE)
+    assert (job.state, job.result, job.partial, steps.closed) == ("cancelled", None, 1, True)
+
+
+def test_a_generator_that_never_reports_progress_stops_at_its_next_value():
+    seen, job = [], None
+
+    def work(progress):
+        for i in range(5):
+            seen.append(i)
+            yield i
+            job.cancel()
+
+    job = Job("a", "A", work, "", time.monotonic)
+    job.run()
+    assert job.state == "cancelled"
+    assert seen == [0, 1]
+
+
+def test_a_generator_may_fail():
+    def work(progress):
+        yield 1
+        raise ValueError("then it broke")
+
+    job = Jobs().submit("a", "A", work)
+    assert job.join(PATIENCE)
+    assert (job.state, job.partial, job.message) == ("failed", 1, "then it broke")
+
+
+# one request a place
+
+
+SLOT = ("anna", "map")
+
+
+def test_a_newer_request_of_a_slot_cancels_the_older_which_can_then_be_asked_for_anew(held):
+    queue = Jobs()
+    queue.claim(SLOT, "k=1")
+    old = queue.submit("k=1", "A", held)
+    old.watch("anna")
+    assert held.started.wait(PATIENCE)
+    queue.claim(SLOT, "k=2")
+    assert old.join(PATIENCE)
+    assert old.state == "cancelled"
+    queue.claim(SLOT, "k=1")
+    again = queue.submit("k=1", "A", lambda progress: 7)
+    assert again is not old
+    assert again.join(PATIENCE)
+    assert again.result == 7
+
+
+def test_asking_again_for_the_same_leaves_the_job_alone(held):
+    queue = Jobs()
+    for _ in range(3):
+        queue.claim(SLOT, "a")
+        job = queue.submit("a", "A", held)
+    held.release.set()
+    assert job.join(PATIENCE)
+    assert (job.state, held.calls) == ("done", 1)
+
+
+def test_a_finished_job_stays_when_its_slot_moves_on():
+    queue = Jobs()
+    queue.claim(SLOT, "a")
+    assert queue.submit("a", "A", lambda progress: 1).join(PATIENCE)
+    queue.claim(SLOT, "b")
+    assert queue.get("a").result == 1
+
+
+def test_what_another_visitor_waits_for_goes_on_when_a_slot_moves_on(held):
+    queue = Jobs()
+    for who in ("anna", "ben"):
+        queue.claim((who, "map"), "a")
+        job = queue.submit("a", "A", held)
+        job.watch(who)
+    queue.claim(SLOT, "b")
+    assert not job.cancelling
+    assert queue.get("a") is job
+    queue.claim(("ben", "map"), "b")
+    assert job.join(PATIENCE)
+    assert job.state == "cancelled"
+
+
+def test_other_slots_and_other_visitors_keep_their_jobs(held):
+    queue = Jobs()
+    queue.claim(SLOT, "a")
+    job = queue.submit("a", "A", held)
+    queue.claim(("anna", "curve"), "b")
+    queue.claim(("ben", "map"), "c")
+    assert not job.cancelling
+    queue.claim(("anna", "curve"), "a")
+    queue.claim(SLOT, "d")  # the curve still shows it
+    assert not job.cancelling
+
+
+def test_slots_do_not_pile_up():
+    queue = Jobs()
+    for i in range(SLOTS_KEPT + 50):
+        queue.claim((f"{i}", "map"), f"{i}")
+    assert len(queue._slots) == SLOTS_KEPT
+
+
 # the view
 
 
@@ -457,3 +617,120 @@ def test_one_visitor_cannot_cancel_what_another_waits_for(open_page, held):
     held.release.set()
     assert jobs().get("a").join(PATIENCE)
     assert at.run().metric[0].value == "result"
+
+
+# a picture that grows
+
+
+def growing_page(work, settings):
+    import streamlit as st
+
+    from whitelab.ui.jobs import claim, follow, jobs
+
+    st.title("Page")
+    claim("map", settings[0])
+    job = jobs().submit(settings[0], "Scoring", work[0], unit="cells")
+    found = follow(
+        job,
+        lambda value: st.metric("Drawn", str(value)),
+        key="map",
+        of=settings[1],
+        note=lambda value: f"{value} found",
+        room=200,
+    )
+    st.markdown(f"end of the page: {found}")
+
+
+SETTINGS = []
+
+
+@pytest.fixture
+def open_growing(open_page):
+    def opened(work, key="a", of="data"):
+        WORK[0], SETTINGS[:] = work, [key, of]
+        return AppTest.from_function(growing_page, args=(WORK, SETTINGS), default_timeout=PATIENCE).run()
+
+    return opened
+
+
+def drawn(at):
+    return [metric.value for metric in at.metric]
+
+
+def last_line(at):
+    return at.markdown[-1].value
+
+
+def test_partial_results_are_drawn_with_progress_and_the_rest_of_the_page_stays(open_growing, steps):
+    at = open_growing(steps)
+    assert (drawn(at), last_line(at), buttons(at)) == ([], "end of the page: None", ["Cancel"])
+    steps.step.release()
+    reach(jobs().get("a"), 1)
+    at.run()
+    assert (drawn(at), last_line(at)) == (["1"], "end of the page: None")
+    assert len(at.get("progress")) == 1
+    steps.step.release(2)
+    assert jobs().get("a").join(PATIENCE)
+    at.run()
+    assert (drawn(at), last_line(at), buttons(at)) == (["3"], "end of the page: 3", [])
+    assert [caption.value for caption in at.caption] == ["3 found"]
+    assert len(at.get("progress")) == 0
+
+
+def test_the_last_picture_stays_until_the_next_request_has_something_to_show(open_growing, steps):
+    at = open_growing(lambda progress: 42)
+    assert drawn(at) == ["42"]
+    WORK[0], SETTINGS[0] = steps, "b"
+    at.run()
+    assert (drawn(at), last_line(at)) == (["42"], "end of the page: None")
+    steps.step.release()
+    reach(jobs().get("b"), 1)
+    assert drawn(at.run()) == ["1"]
+
+
+def test_a_picture_of_something_else_does_not_stay(open_growing, steps):
+    at = open_growing(lambda progress: 42)
+    WORK[0], SETTINGS[:] = steps, ["b", "other data"]
+    assert drawn(at.run()) == []
+
+
+def test_a_newer_request_of_the_page_cancels_the_older(open_growing, steps):
+    at = open_growing(steps)
+    old = jobs().get("a")
+    WORK[0], SETTINGS[0] = lambda progress: 5, "b"
+    at.run()
+    assert old.join(PATIENCE)
+    assert old.state == "cancelled"
+    assert jobs().get("b").join(PATIENCE)
+    assert drawn(at.run()) == ["5"]
+    assert jobs().get("a") is None
+
+
+def test_a_cancelled_picture_says_so_keeps_what_it_had_and_starts_again(open_growing, steps):
+    at = open_growing(steps)
+    steps.step.release()
+    reach(jobs().get("a"), 1)
+    at.run()
+    at.button[0].click().run()
+    assert jobs().get("a").join(PATIENCE)
+    at.run()
+    assert (drawn(at), buttons(at), last_line(at)) == (["1"], ["Start again"], "end of the page: None")
+    assert at.info[0].value == "Scoring was cancelled."
+    WORK[0] = lambda progress: 5
+    at.button[0].click().run()
+    assert drawn(at) == ["5"]
+
+
+def test_a_picture_that_fails_says_why_and_the_page_goes_on(open_growing):
+    at = open_growing(failing)
+    assert at.error[0].value == "Scoring failed: k=900 must lie between 1 and d=384"
+    assert (last_line(at), buttons(at)) == ("end of the page: None", ["Try again"])
+
+
+def test_a_second_visitor_sees_the_same_growing_picture(open_growing, steps):
+    first = open_growing(steps)
+    steps.step.release()
+    reach(jobs().get("a"), 1)
+    second = open_growing(steps)
+    assert drawn(second) == drawn(first.run()) == ["1"]
+    assert steps.calls == 1

@@ -3,12 +3,15 @@
 import streamlit as st
 
 from whitelab import figures, retrieval
+from whitelab.dimensions import KCurve
 from whitelab.ui import cache, frame
+from whitelab.ui.jobs import follow, redraw
 from whitelab.whitening import variant as variant_of
 
 chosen, opened = frame.open_page(
     "How many dimensions are worth keeping?",
-    "Look for the point after which the curve is flat: dimensions beyond it cost memory and search time, and buy nothing.",
+    "Look for the point after which the curve is flat: dimensions beyond it cost memory and search time, and buy nothing. "
+    "Below, the same for every layer.",
 )
 space, labels = opened.space, frame.labels()
 variant = chosen.compared if variant_of(chosen.compared).takes_k else "pca"
@@ -94,6 +97,85 @@ st.caption(
     f"Move k in the bar at the left. The top {k} directions hold {100 * curve.explained[k - 1]:.1f} % of the variance. "
     f"The rank is {curve.rank} of {curve.dim}"
     + (": above it there is no direction left to keep, so the curve is flat." if curve.rank < curve.dim else ".")
+)
+
+# Every layer alone, at every k
+
+
+def draw_surface(curves: tuple[KCurve, ...]) -> None:
+    """The surface of the layers there are so far, and the best k of each."""
+    first = curves[0]
+    alone = (chosen.layers[0], k) if len(chosen.layers) == 1 and first.whitening == variant else None
+    frame.chart(
+        frame.kept(
+            "k-surface",
+            (curves, alone),
+            lambda: figures.k_surface(
+                [one.spearman for one in curves],
+                space.n_layers,
+                [one.best_k for one in curves],
+                labels[first.whitening],
+                alone,
+            ),
+        ),
+        "k-surface",
+        lambda: [
+            {"layer": one.layers[0], "k": j, "spearman": s}
+            for one in curves
+            for j, s in zip(one.k, one.spearman, strict=True)
+        ],
+        on_select=taken,
+    )
+    st.dataframe(
+        [
+            {
+                "layer": one.layers[0],
+                "best k": one.best_k,
+                "Spearman at best k": one.spearman[one.best_k - 1] if one.best_k else None,
+                "knee": one.knee,
+                f"Spearman at d = {one.dim}": one.spearman[-1],
+                "rank": one.rank,
+            }
+            for one in curves
+        ],
+        hide_index=True,
+        height=35 * (space.n_layers + 1) + 3,
+        column_config={
+            name: st.column_config.NumberColumn(format="%.2f")
+            for name in ("Spearman at best k", f"Spearman at d = {space.dim}")
+        },
+    )
+
+
+def taken() -> None:
+    """Take the layer and k of the clicked cell into the workspace."""
+    points = st.session_state["k-surface"].selection.points
+    if points:
+        layer, clicked = points[0]["customdata"]
+        st.session_state["layers"] = [layer]
+        if variant_of(chosen.whitening).takes_k:
+            st.session_state["k"] = clicked
+        redraw()
+
+
+st.subheader("Does every layer want the same k?")
+st.markdown(
+    "Each layer alone at every k. Look for layers whose star lies far left: most of their directions only add noise."
+)
+curves = follow(
+    cache.layer_curves(opened.key, variant, chosen.aggregate, chosen.fit, "k-surface"),
+    draw_surface,
+    key="k-surface-part",
+    of=opened.key,
+    note=lambda found: (
+        f"{labels[variant]}, {len(found)} layers at {space.dim} values of k each: "
+        f"{frame.spaced(len(found) * space.dim)} settings."
+    ),
+    room=184 + 26 * max(space.n_layers, 9) + 35 * (space.n_layers + 1) + 3,
+)
+st.caption(
+    "Spearman x 100. Columns are equally wide and stand for every k at first, then for wider steps; colours start at the lower "
+    "quartile of the scores. Stars mark the best k of each layer. Click a cell to take its layer and k."
 )
 
 # What a smaller k buys. The costs of every search measured in this session are kept under what it was of.
@@ -183,6 +265,8 @@ frame.close_page(
     frame.preamble(chosen)
     + f"\ncurve = whitelab.k_curve(space, {chosen.layers}, {variant!r}, {chosen.aggregate!r}{frame.fit_arguments(chosen)})\n"
     + "print(curve.best_k, curve.knee, curve.spearman[curve.best_k - 1])\n"
+    + f"curves = whitelab.k_curves(space, None, {variant!r}, {chosen.aggregate!r}{frame.fit_arguments(chosen)})\n"
+    + "print([(one.best_k, one.knee) for one in curves])\n"
     + (
         f"costs = whitelab.search_costs(space, {chosen.layers}, {variant!r}, corpus={costs.corpus}, top={TOP})\n"
         + "print(costs.rows, costs.machine.line())\n"

@@ -107,6 +107,7 @@ with st.container(horizontal=True):
         ("layers", "Which layers should be averaged?"),
         ("dimensions", "How many dimensions are worth keeping?"),
         ("uniformity", "Are similar sentences close, and all spread out?"),
+        ("compare", "Which model, and does it match what was published?"),
     ):
         st.page_link(f"views/{name}.py", label=label, icon=":material/arrow_forward:")
 

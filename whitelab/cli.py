@@ -165,11 +165,35 @@ def _pairs_options(parser: argparse.ArgumentParser) -> None:
     _space_options(parser)
     _whitening_options(parser, "none")
     _aggregate_option(parser)
+    parser.add_argument(
+        "--size",
+        type=_sizes,
+        help="score every subset of so many layers instead: all, 2, 1-3 or 1,3,5; then --task may name several "
+        "tasks with commas, or all",
+    )
+    parser.add_argument("--top", type=int, help="with --size: how many of the best subsets to list (default: 10)")
+
+
+def _sizes(text: str) -> str | tuple[int, ...]:
+    if text == "all":
+        return text
+    try:
+        ends = [[int(end) for end in part.split("-")] for part in text.split(",")]
+        found = [size for part in ends for size in range(part[0], part[-1] + 1)]
+    except ValueError:
+        found = []
+    if not found or any(len(part) > 2 for part in ends):
+        raise argparse.ArgumentTypeError(f"{text!r} must be all, a number of layers, or several such as 1-3 or 1,3")
+    return tuple(found)
 
 
 def _kcurve_options(parser: argparse.ArgumentParser) -> None:
     _space_options(parser)
-    _layers_option(parser)
+    parser.add_argument(
+        "--layers",
+        type=lambda text: text if text == "each" else _layers(text),
+        help="layers to average, such as 1,6, or each: one curve a layer (default: the last)",
+    )
     _whitening_options(parser, "pca", with_k=False)
     _aggregate_option(parser)
 
@@ -181,6 +205,28 @@ def _geometry_options(parser: argparse.ArgumentParser) -> None:
     _whitening_options(parser, "pca")
     _aggregate_option(parser)
     parser.add_argument("--positives", default="gt4", choices=tuple(POSITIVES), help="pairs the alignment is over")
+
+
+def _compare_options(parser: argparse.ArgumentParser) -> None:
+    from whitelab.compare import PRESETS
+    from whitelab.encoders import DTYPES
+
+    parser.add_argument("--models", default="bundled", help="names or folders, separated by commas")
+    parser.add_argument("--data", default="demo", help="folder, file or 'demo'")
+    parser.add_argument("--tasks", default="all", help="'all', or names separated by commas")
+    parser.add_argument(
+        "--settings", help="'table1', or settings such as 'cls/L-1;L1+L6:pca@256' (default: the protocol's own)"
+    )
+    parser.add_argument("--protocol", default="whiteningbert", choices=tuple(PRESETS))
+    parser.add_argument("--skip-malformed", action="store_true", help="leave malformed rows out")
+    parser.add_argument("--dtype", default="float32", choices=tuple(DTYPES), help="type to compute in")
+    parser.add_argument("--cache", help="folder of the embedding store (default: the user's cache folder)")
+    parser.add_argument("--no-store", action="store_true", help="neither read nor keep embeddings on disk")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+    form.add_argument("--csv", dest="form", action="store_const", const="csv", help="print a table as CSV")
+    form.add_argument("--latex", dest="form", action="store_const", const="latex", help="print a LaTeX table")
+    form.add_argument("--markdown", dest="form", action="store_const", const="markdown", help="the default")
 
 
 def _whiten_options(parser: argparse.ArgumentParser) -> None:
@@ -248,27 +294,42 @@ def _datasets(args):
 
 def _space(args):
     """The task's pairs, embeddings, encoder and report the options ask for."""
-    from whitelab.datasets import load
-    from whitelab.encoders import load_encoder
-    from whitelab.evaluate import embed_pairs
+    pairs = _pairs(args, args.task)
+    encoder = _encoder(args)
+    return pairs, *_embedded(args, encoder, pairs)
 
-    pairs = load(args.data, args.task, args.split, keep_going=args.skip_malformed)
+
+def _pairs(args, task: str | None):
+    from whitelab.datasets import load
+
+    pairs = load(args.data, task, args.split, keep_going=args.skip_malformed)
     for problem in pairs.problems:
         print(f"left out: {problem}", file=sys.stderr)
-    encoder = load_encoder(
+    return pairs
+
+
+def _encoder(args):
+    from whitelab.encoders import load_encoder
+
+    return load_encoder(
         args.model,
         num_layers=args.num_layers,
         device=args.device,
         dtype=args.dtype,
         max_length=args.max_length,
     )
-    store = _store(args)
-    space, report = embed_pairs(encoder, pairs, args.pooling, store=store, progress=_progress())
+
+
+def _embedded(args, encoder, pairs):
+    """The embeddings, the encoder and the report; what a user should know of them goes to stderr."""
+    from whitelab.evaluate import embed_pairs
+
+    space, report = embed_pairs(encoder, pairs, args.pooling, store=_store(args), progress=_progress())
     for note in (*pairs.notes, *report.notes):
         print(f"note: {note}", file=sys.stderr)
     if report.truncated:
         print(f"note: {report.truncated} sentences were cut to {encoder.max_length} tokens", file=sys.stderr)
-    return pairs, space, encoder, report
+    return space, encoder, report
 
 
 def _store(args):
@@ -385,6 +446,10 @@ def _score(args):
 def _layer_pairs(args):
     from whitelab.layers import layer_pairs
 
+    if args.size is not None:
+        return _layer_subsets(args)
+    if args.top is not None:
+        raise ValueError(f"--top {args.top} needs --size, such as --size all")
     _check_early(args)
     pairs, space, encoder, _ = _space(args)
     corpus = _corpus(args, encoder)
@@ -397,10 +462,99 @@ def _layer_pairs(args):
     return {"cells": cells, "best": best, "pairs": space.n_pairs, "protocol": protocol}, lines
 
 
+def _layer_subsets(args):
+    """Every subset of `--size` layers, or a declared search, on one task or on the average of several."""
+    from whitelab.checks import check_int
+    from whitelab.subsets import check_sizes, search
+
+    _check_early(args)
+    top = check_int(10 if args.top is None else args.top, "top", 1)
+    tasks = [_pairs(args, task) for task in _tasks(args)]
+    if len(tasks) > 1 and args.fit == "splits":
+        raise ValueError(f"fit='splits' must go with one task, got {', '.join(one.task for one in tasks)}")
+    encoder = _encoder(args)
+    check_sizes(args.size, encoder.n_layers)
+    spaces = {one.task: _embedded(args, encoder, one)[0] for one in tasks}
+    corpus = _corpus(args, encoder)
+    options = {"top": top, "fit": args.fit, "corpus": corpus}
+    found = search(spaces, args.size, args.whitening, args.k, args.aggregate, **options)
+    result = found.as_dict()
+    protocol = _protocol(args, tasks[0], encoder, tuple(range(encoder.n_layers))).as_dict()
+    protocol |= {"layers": found.strategy}
+    if len(tasks) == 1:
+        del result["tasks"]
+    else:
+        protocol |= {"task": list(spaces), "data": args.data, "average": "mean over tasks"}
+    return result | {"protocol": protocol}, _subset_lines(found)
+
+
+def _tasks(args) -> list[str | None]:
+    """The tasks that `--task` names: one, several with commas, or all."""
+    from whitelab.datasets import discover
+
+    names = [task.name for task in discover(args.data)]
+    if args.task is None or args.task in names:
+        return [args.task]
+    return names if args.task == "all" else list(dict.fromkeys(args.task.split(",")))
+
+
+def _subset_lines(found) -> list[str]:
+    over = f", averaged over {', '.join(found.tasks)}" if len(found.tasks) > 1 else ""
+    lines = [f"scored {found.scored:,} subsets in {found.seconds:.2f} s{over}", f"{found.strategy}", ""]
+    if found.best is None:
+        return [*lines, "Spearman is not defined for any of them"]
+    lines += ["layers  best   of that many layers"]
+    lines += [f"{n:6}  {one.spearman:.2f}  {_joined(one.layers)}" for n, one in found.ranking.best_by_size.items()]
+    lines += ["", "place   score  layers"]
+    lines += [f"{one.place:5}   {one.spearman:.2f}  {_joined(one.layers)}" for one in found.ranking.top]
+    if len(found.tasks) > 1:
+        lines += ["", "task         best  layers; the average's best layers there"]
+        for (name, own), there in zip(found.tasks.items(), found.best.tasks, strict=True):
+            lines.append(f"{name:10}  {own.best.spearman:.2f}  {_joined(own.best.layers)}; {there:.2f}")
+    counts = ", ".join(f"{layer}: {count}" for layer, count in enumerate(found.ranking.layer_counts))
+    return [*lines, "", f"how often a layer is among the best 100: {counts}"]
+
+
+def _joined(layers: Sequence[int]) -> str:
+    return "+".join(map(str, layers))
+
+
+def _each_curve(args):
+    """One curve over k for each layer alone."""
+    from whitelab.dimensions import k_curves
+
+    pairs, space, encoder, _ = _space(args)
+    corpus = _corpus(args, encoder)
+    settings = {"by_subset": False, "fit": args.fit, "corpus": corpus}
+    curves = k_curves(space, None, args.whitening, args.aggregate, **settings)
+    protocol = _protocol(args, pairs, encoder, tuple(range(space.n_layers))).as_dict()
+    records = [
+        {
+            "layers": list(one.layers),
+            "k": list(one.k),
+            "spearman": list(one.spearman),
+            "best_k": one.best_k,
+            "knee": one.knee,
+            "rank": one.rank,
+        }
+        for one in curves
+    ]
+    lines = ["layer  best k  score at best k  knee  score at d  rank"]
+    for one in curves:
+        if one.best_k:
+            best, whole = one.spearman[one.best_k - 1], _short(one.spearman[-1])
+            lines.append(f"{one.layers[0]:5}  {one.best_k:6}  {best:15.2f}  {one.knee:4}  {whole:>10}  {one.rank:4}")
+        else:
+            lines.append(f"{one.layers[0]:5}  undefined")
+    return {"curves": records, "protocol": protocol | {"k": "every k", "layers": "each"}}, lines
+
+
 def _kcurve(args):
     from whitelab.dimensions import k_curve
 
     _check_early(args)
+    if args.layers == "each":
+        return _each_curve(args)
     pairs, space, encoder, _ = _space(args)
     protocol = _protocol(args, pairs, encoder, args.layers)
     corpus = _corpus(args, encoder)
@@ -421,6 +575,33 @@ def _kcurve(args):
     if curve.best_k:
         lines.append(f"best k {curve.best_k}, within 0.5 points from k = {curve.knee}, rank {curve.rank}")
     return result, lines
+
+
+def _compare(args):
+    from whitelab.compare import PRESETS, compare, parse_settings, written
+    from whitelab.datasets import discover
+
+    settings = parse_settings(args.settings or PRESETS[args.protocol].settings)
+    present = [task.name for task in discover(args.data)]
+    tasks = present if args.tasks == "all" else [name.strip() for name in args.tasks.split(",")]
+    if missing := [name for name in tasks if name not in present]:
+        raise ValueError(f"tasks={','.join(missing)!r} must be among {', '.join(present)}")
+    models = [name.strip() for name in args.models.split(",") if name.strip()]
+    cells = []
+    for cell in compare(
+        models,
+        args.data,
+        tasks,
+        settings,
+        args.protocol,
+        store=_store(args),
+        keep_going=args.skip_malformed,
+        dtype=args.dtype,
+    ):
+        cells.append(cell)
+        value = cell.reason or "undefined" if cell.spearman is None else f"{cell.spearman:.2f}"
+        print(f"{cell.model} · {cell.setting} · {cell.task}: {value}", file=sys.stderr)
+    return {"rows": [cell.as_dict() for cell in cells]}, [written(cells, args.form or "markdown").rstrip("\n")]
 
 
 def _whiten(args):
@@ -493,9 +674,10 @@ COMMANDS = {
     "datasets": ("list the tasks a folder or file holds", _datasets_options, _datasets),
     "embed": ("embed a task's sentences in every layer and keep them", _embed_options, _embed),
     "score": ("Spearman of one setting", _score_options, _score),
-    "layers": ("Spearman of every pair of layers", _pairs_options, _layer_pairs),
+    "layers": ("Spearman of every pair of layers, or of every subset", _pairs_options, _layer_pairs),
     "kcurve": ("Spearman for every number of kept dimensions", _kcurve_options, _kcurve),
     "geometry": ("isotropy, alignment and uniformity of every layer", _geometry_options, _geometry),
+    "compare": ("models, settings and tasks side by side, as in the papers' tables", _compare_options, _compare),
     "whiten": ("fit a map and export it to another tool", _whiten_options, _whiten),
     "app": ("open the laboratory in a browser", _app_options, _app),
 }

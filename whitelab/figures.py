@@ -557,7 +557,7 @@ def pair_heatmap(
             colorscale=SCORE_SCALE,
             zmin=scale[0] if scale else None,
             zmax=scale[1] if scale else None,
-            colorbar={"title": "Spearman<br>x 100", "thickness": 12},
+            colorbar=_flat_bar("Spearman x 100"),
             hoverinfo="skip",
             xgap=1,
             ygap=1,
@@ -598,16 +598,15 @@ def pair_heatmap(
                 line={"color": MARK, "width": 3},
             )
     edges = [-0.5, n_layers - 0.5]
-    figure.update_xaxes(title="Layer", dtick=1, range=edges, showgrid=False, zeroline=False, constrain="domain")
-    figure.update_yaxes(
-        title="Layer", dtick=1, range=edges, showgrid=False, zeroline=False, scaleanchor="x", constrain="domain"
-    )
+    # No square cells: on a narrow page the map would be half as high as its place.
+    figure.update_xaxes(title="Layer", dtick=1, range=edges, showgrid=False, zeroline=False)
+    figure.update_yaxes(title="Layer", dtick=1, range=edges, showgrid=False, zeroline=False)
     shown = f"best {best[0]} and {best[1]} with {cells[best]:.2f}" if best else "no score defined"
     return _finish(
         figure,
         f"Spearman of every pair of layers: {shown}",
         500,
-        margin={"l": 10, "r": 10, "t": 10, "b": 10},
+        margin={"l": 10, "r": 10, "t": 0, "b": 0},
         clickmode="event+select",
         dragmode=False,
         showlegend=False,
@@ -667,6 +666,7 @@ def k_curves(
                 name=f"{name}: k = {at}",
                 mode="markers",
                 cliponaxis=False,
+                legend="legend3",
                 marker={
                     "symbol": symbol,
                     "size": 15,
@@ -685,8 +685,16 @@ def k_curves(
         figure.add_vline(x=rank, line={"color": RULE, "dash": "dot", "width": 1})
     figure.update_xaxes(title="k, kept dimensions", range=[0, d + 1])
     figure.update_yaxes(title="Spearman x 100")
+    # Short names have a legend of their own: in one legend all columns are as wide as the longest name.
+    legend = {"orientation": "h", "x": 0, "xanchor": "left", "title_text": "", "font": {"size": 11}}
+    figure.update_traces(legend="legend2", selector=lambda trace: trace.legend != "legend3")
     top = f"best {main[best_k - 1]:.2f} at k = {best_k}, knee at {knee}" if best_k else "no score defined"
-    return _finish(figure, f"Spearman by kept dimensions: {top}; rank {rank} of {d}", 460)
+    alt = f"Spearman by kept dimensions: {top}; rank {rank} of {d}"
+    legends = {
+        "legend2": legend | {"y": 1.02, "yanchor": "bottom"},
+        "legend3": legend | {"y": -0.2, "yanchor": "top", "entrywidth": 90},
+    }
+    return _finish(figure, alt, 480, **legends)
 
 
 def search_costs(rows: Sequence[Mapping], variant: str, k: int, top: int) -> go.Figure:
@@ -755,3 +763,292 @@ def search_costs(rows: Sequence[Mapping], variant: str, k: int, top: int) -> go.
     )
     legend = {"orientation": "h", "yanchor": "bottom", "x": 0, "title_text": ""}
     return _finish(figure, alt, 480, legend2=legend | {"y": 1.01}, legend3=legend | {"y": 0.43})
+
+
+# ------------------------------------------------------------------------------------ layer subsets, and layer by k
+
+
+def size_curves(
+    best: Mapping[str, Mapping[int, tuple[Sequence[int], float]]], labels: Mapping[str, str], n_layers: int
+) -> go.Figure:
+    """The best score by number of layers, one line a variant, its highest point starred.
+
+    `best` holds for each variant and size the layers and their Spearman. Points carry their layers in
+    `customdata`.
+    """
+    figure, dashes = go.Figure(), variant_dashes(best)
+    for spec, sizes in best.items():
+        found = sorted(sizes.items())
+        top = max((score for _, (_, score) in found), default=None)
+        figure.add_scatter(
+            x=[size for size, _ in found],
+            y=[score for _, (_, score) in found],
+            name=labels[spec],
+            mode="lines+markers",
+            line={"color": variant_colour(spec), "width": 2.5, "dash": dashes[spec]},
+            marker={"size": 9, "symbol": variant_symbol(spec), "opacity": 1},
+            selected={"marker": {"opacity": 1}},
+            unselected={"marker": {"opacity": 1}},
+            cliponaxis=False,
+            customdata=[list(layers) for _, (layers, _) in found],
+            text=[_sum(layers) for _, (layers, _) in found],
+            hovertemplate=f"{labels[spec]}<br>layers %{{text}}<br>Spearman x 100: %{{y:.2f}}<extra></extra>",
+            legend="legend2",  # the theme of the page colours the first legend unlike any other
+            showlegend=True,
+        )
+        tops = [size for size, (_, score) in found if score == top]
+        figure.add_scatter(
+            x=tops,
+            y=[top] * len(tops),
+            mode="markers",
+            marker={"symbol": "star", "size": 15, "color": MARK, "opacity": 1},
+            cliponaxis=False,
+            hoverinfo="skip",
+            showlegend=False,
+        )
+    scores = [score for sizes in best.values() for _, score in sizes.values()]
+    low, high = (min(scores), max(scores)) if scores else (0.0, 1.0)
+    pad = max(0.08 * (high - low), 1 - (high - low) / 2, 0.1)  # differences of hundredths must not fill the picture
+    figure.update_xaxes(title="Number of layers averaged", range=[0.6, n_layers + 0.4], dtick=1 if n_layers < 20 else 2)
+    figure.update_yaxes(title="Best Spearman x 100", range=[low - pad, high + pad])
+    alt = "Best Spearman by number of layers: " + "; ".join(
+        f"{labels[spec]} at most {score:.2f} with layers {_sum(layers)}"
+        for spec, sizes in best.items()
+        for layers, score in sorted(sizes.values(), key=lambda one: -one[1])[:1]
+    )
+    alt = alt if scores else "Best Spearman by number of layers: no score defined"
+    legend = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "title_text": ""}
+    return _finish(figure, alt, 340, legend2=legend, clickmode="event+select", dragmode=False)
+
+
+def layer_counts(counts: Sequence[int], among: int) -> go.Figure:
+    """How many of the best `among` subsets hold each layer, coloured along the layers' scale."""
+    layers = list(range(len(counts)))
+    figure = go.Figure(
+        go.Bar(
+            x=layers,
+            y=list(counts),
+            marker={
+                "color": [layer_colour(layer, len(counts)) for layer in layers],
+                "line": {"color": RULE, "width": 1},
+            },
+            hovertemplate=f"layer %{{x}}: in %{{y}} of the best {among}<extra></extra>",
+        )
+    )
+    figure.update_xaxes(title="Layer", dtick=1 if len(counts) < 20 else 2)
+    figure.update_yaxes(title=f"Among the best {among} subsets", range=[0, max(1.04 * among, 1)])
+    often = sorted(layers, key=lambda layer: -counts[layer])[:3]
+    alt = f"How often each layer is among the best {among} subsets: " + ", ".join(
+        f"layer {layer} in {counts[layer]}" for layer in often
+    )
+    return _finish(figure, alt, 340, showlegend=False)
+
+
+def subset_ranking(
+    rows: Sequence[tuple[Sequence[int], float, int]], n_layers: int, selected: Sequence[int] = (), lines: int = 10
+) -> go.Figure:
+    """The best subsets, one line each: its place, a dot for every layer it holds, its Spearman.
+
+    `rows` are layers, score and place, best first; equals share a place and carry "=". The line of `selected`
+    is outlined. A click anywhere on a line meets a mark with its layers in `customdata`. There is room for at
+    least `lines`, so that a ranking that fills up keeps its height.
+    """
+    places = Counter(place for _, _, place in rows)
+    names = [f"{place}{' =' if places[place] > 1 else ''}" for _, _, place in rows]
+    cells = [(layer, row) for row in range(len(rows)) for layer in range(n_layers)]
+    held = [(layer, row) for row, (layers, _, _) in enumerate(rows) for layer in layers]
+    dot = 13 if n_layers <= 13 else 9
+    figure = go.Figure()
+    for row, (layers, _, _) in enumerate(rows):
+        if len(layers) > 1:
+            figure.add_shape(
+                type="line", x0=min(layers), x1=max(layers), y0=row, y1=row, line={"color": RULE, "width": 1}
+            )
+    plain = {"mode": "markers", "hoverinfo": "skip", "showlegend": False}
+    figure.add_scatter(
+        x=[layer for layer, _ in cells],
+        y=[row for _, row in cells],
+        marker={"size": 4, "color": RULE, "opacity": 0.5},
+        **plain,
+    )
+    figure.add_scatter(
+        x=[layer for layer, _ in held],
+        y=[row for _, row in held],
+        marker={
+            "size": dot,
+            "color": [layer_colour(layer, n_layers) for layer, _ in held],
+            "line": {"color": RULE, "width": 1},
+        },
+        **plain,
+    )
+    right = n_layers - 0.1 + 0.08 * n_layers
+    figure.add_scatter(
+        x=[right] * len(rows),
+        y=list(range(len(rows))),
+        mode="text",
+        text=[f"{score:.2f}" for _, score, _ in rows],
+        hoverinfo="skip",
+        showlegend=False,
+    )
+    spots = [(x, row) for row in range(len(rows)) for x in (*range(n_layers), right)]
+    figure.add_scatter(
+        x=[x for x, _ in spots],
+        y=[row for _, row in spots],
+        mode="markers",
+        marker={"symbol": "square", "size": 22, "color": "rgba(0,0,0,0)"},
+        selected={"marker": {"opacity": 0}},
+        unselected={"marker": {"opacity": 0}},
+        customdata=[list(rows[row][0]) for _, row in spots],
+        text=[
+            f"Place {names[row]}: layers {_sum(rows[row][0])}<br>Spearman x 100: {rows[row][1]:.2f}" for _, row in spots
+        ],
+        hovertemplate="%{text}<extra></extra>",
+        showlegend=False,
+    )
+    for row, (layers, _, _) in enumerate(rows):
+        if tuple(layers) == tuple(sorted(selected)):
+            figure.add_shape(
+                type="rect",
+                x0=-0.6,
+                x1=right + 0.07 * n_layers,
+                y0=row - 0.48,
+                y1=row + 0.48,
+                line={"color": MARK, "width": 2},
+            )
+    step = 1 if n_layers <= 13 else 2
+    figure.update_xaxes(
+        title="Layer",
+        side="top",
+        tickvals=[*range(0, n_layers, step), right],
+        ticktext=[*map(str, range(0, n_layers, step)), "Spearman"],
+        range=[-0.7, right + 0.08 * n_layers],
+        showgrid=False,
+        zeroline=False,
+    )
+    figure.update_yaxes(
+        title="Place",
+        tickvals=list(range(len(rows))),
+        ticktext=names,
+        range=[max(len(rows), lines) - 0.5, -0.5],
+        showgrid=False,
+        zeroline=False,
+    )
+    shown = "; ".join(f"{_sum(layers)} with {score:.2f}" for layers, score, _ in rows[:3]) or "no score defined"
+    height = 70 + 26 * max(len(rows), lines, 8)
+    margin = {"l": 10, "r": 10, "t": 10, "b": 10}
+    more = {"margin": margin, "clickmode": "event+select", "dragmode": False, "hovermode": "closest"}
+    return _finish(figure, f"The best subsets of layers: {shown}", height, showlegend=False, **more)
+
+
+def k_columns(dim: int, extra: Iterable[int] = (), most: int = 64) -> list[int]:
+    """Values of k for the columns of a surface: all of them while they are few, else close at first, then wider."""
+    if dim <= most:
+        return list(range(1, dim + 1))
+    wider = np.unique(np.geomspace(1, dim, most).round().astype(int)).tolist()
+    return sorted({*wider, *_named_ks(dim), *extra})
+
+
+def _named_ks(dim: int) -> list[int]:
+    """The k that an axis names: powers of four, and d."""
+    return [4**i for i in range(8) if 4**i < 0.8 * dim] + [dim]
+
+
+def k_surface(
+    scores: Sequence[Sequence[float | None]],
+    n_layers: int,
+    best_k: Sequence[int | None],
+    label: str,
+    chosen: tuple[int, int] | None = None,
+) -> go.Figure:
+    """Spearman of every layer alone against the kept dimensions; the best k of each layer starred.
+
+    `scores[layer][k - 1]` for the layers there are so far. Columns are `k_columns`, equally wide. Colours
+    start at the lower quartile, so that the few directions that hold little meaning do not use up the scale.
+    Invisible squares over the cells carry layer and k in `customdata`; the cell nearest to `chosen` is
+    outlined.
+    """
+    dim = len(scores[0]) if scores else 1
+    ks = k_columns(dim, [k for k in best_k if k])
+    place = {k: i for i, k in enumerate(ks)}
+    grid = np.full((n_layers, len(ks)), np.nan)
+    for layer, row in enumerate(scores):
+        grid[layer] = [np.nan if row[k - 1] is None else row[k - 1] for k in ks]
+    known = grid[~np.isnan(grid)]
+    low, high = (float(np.quantile(known, 0.25)), float(known.max())) if len(known) else (0.0, 1.0)
+    ticks = np.linspace(low, high, 4)
+    figure = go.Figure(
+        go.Heatmap(
+            z=grid,
+            colorscale=SCORE_SCALE,
+            zmin=low,
+            zmax=high,
+            colorbar=_flat_bar("Spearman x 100")
+            | {"tickvals": ticks, "ticktext": [f"{'≤ ' if i == 0 else ''}{t:.1f}" for i, t in enumerate(ticks)]},
+            hoverinfo="skip",
+        )
+    )
+    cells = [(layer, i) for layer in range(len(scores)) for i in range(len(ks))]
+    figure.add_scatter(
+        x=[i for _, i in cells],
+        y=[layer for layer, _ in cells],
+        mode="markers",
+        customdata=[(layer, ks[i]) for layer, i in cells],
+        text=["undefined" if np.isnan(grid[cell]) else f"{grid[cell]:.2f}" for cell in cells],
+        marker={"symbol": "square", "size": 10, "color": "rgba(0,0,0,0)"},
+        selected={"marker": {"opacity": 0}},
+        unselected={"marker": {"opacity": 0}},
+        hovertemplate=f"{label}<br>layer %{{customdata[0]}}, k = %{{customdata[1]}}"
+        "<br>Spearman x 100: %{text}<extra></extra>",
+        showlegend=False,
+    )
+    stars = [(place[k], layer) for layer, k in enumerate(best_k) if k]
+    figure.add_scatter(
+        x=[i for i, _ in stars],
+        y=[layer for _, layer in stars],
+        mode="markers",
+        marker={"symbol": "star", "size": 13, "color": MARK, "line": {"color": "#FFFFFF", "width": 1}},
+        hoverinfo="skip",
+        cliponaxis=False,
+        showlegend=False,
+    )
+    if chosen and chosen[0] < len(scores):
+        at = min(range(len(ks)), key=lambda i: abs(ks[i] - chosen[1]))
+        box = {"x0": at - 0.5, "x1": at + 0.5, "y0": chosen[0] - 0.5, "y1": chosen[0] + 0.5}
+        figure.add_shape(type="rect", line={"color": MARK, "width": 3}, **box)
+    where = [place[k] for k in _named_ks(dim)]
+    figure.update_xaxes(
+        title="k, kept dimensions",
+        tickangle=0,
+        tickvals=where,
+        ticktext=[str(ks[i]) for i in where],
+        range=[-0.5, len(ks) - 0.5],
+        showgrid=False,
+        zeroline=False,
+    )
+    figure.update_yaxes(
+        title="Layer", dtick=1 if n_layers <= 13 else 2, range=[-0.5, n_layers - 0.5], showgrid=False, zeroline=False
+    )
+    best = ", ".join(f"layer {layer} k = {k}" for layer, k in enumerate(best_k) if k) or "no score defined"
+    alt = f"{label}, Spearman of every layer by kept dimensions; best k: {best}"
+    height = 130 + 26 * max(n_layers, 9)
+    return _finish(figure, alt, height, clickmode="event+select", dragmode=False, showlegend=False)
+
+
+def _flat_bar(title: str) -> dict:
+    """A colour bar along the top, as long as the map is wide, whatever the width of the page."""
+    return {
+        "title": {"text": title, "side": "top"},
+        "orientation": "h",
+        "thickness": 10,
+        "xpad": 0,
+        "ypad": 4,
+        "x": 0.5,
+        "xanchor": "center",
+        "y": 1.0,
+        "yanchor": "bottom",
+        "len": 1.0,
+    }
+
+
+def _sum(layers: Sequence[int]) -> str:
+    return " + ".join(map(str, layers))

@@ -49,7 +49,9 @@ def folds(space: LayerEmbeddings, fit: str = "task", corpus: LayerRows | None = 
     if fit == "task":
         return (Fold(space, *everything),)
     if fit == "cross":
-        return _cross(space)
+        if space not in _CROSSED:
+            _CROSSED[space] = _cross(space)
+        return _CROSSED[space]
     if corpus is None:
         raise ValueError(f"fit={fit!r} needs the embedded sentences of that text, got corpus=None")
     if (corpus.n_layers, corpus.dim) != (space.n_layers, space.dim):
@@ -80,7 +82,7 @@ def halves(space: LayerEmbeddings, seed: int = 0) -> Bool[Tensor, "p"]:
     return torch.tensor([bool(dealt[name]) for name in group])
 
 
-# The folds of a space with the moments of their rows, so that turning k does not sum them again.
+# The folds of a task are kept as long as it is, and with them the moments of each half.
 _CROSSED: WeakKeyDictionary[LayerEmbeddings, tuple[Fold, ...]] = WeakKeyDictionary()
 
 

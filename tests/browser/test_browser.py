@@ -2,6 +2,7 @@
 
 import csv
 import random
+import re
 from zipfile import ZipFile
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 import whitelab
-from whitelab import profiles
+from whitelab import profiles, subsets
 from whitelab.evaluate import Protocol
 from whitelab.export import from_npz
 from whitelab.scopes import fit_scope
@@ -25,10 +26,11 @@ QUESTIONS = {
     "layers": "Which layers should be averaged?",
     "dimensions": "How many dimensions are worth keeping?",
     "uniformity": "Are similar sentences close, and all sentences spread out?",
+    "compare": "Which model, and does it match what was published?",
 }
 PATHS = {name: "" if name == "overview" else name for name in QUESTIONS}
 # On the screen at first.
-CHARTS = {"overview": 2, "anisotropy": 2, "whitening": 4, "layers": 2, "dimensions": 1, "uniformity": 1}
+CHARTS = {"overview": 2, "anisotropy": 2, "whitening": 4, "layers": 5, "dimensions": 2, "uniformity": 1, "compare": 0}
 
 
 # What is on the screen
@@ -176,6 +178,90 @@ def test_every_heatmap_cell_is_labelled_with_its_score(app, visit, demo):
     found = whitelab.layer_pairs(demo, "none")
     wanted = [f"{found[i, j].spearman:.1f}" for i in range(7) for j in range(7)]
     assert sorted(labels) == sorted(wanted)
+
+
+# Searches over layers
+
+
+def chart_of(page, key):
+    """The chart with this key, once it is drawn."""
+    chart = page.locator(f".st-key-{key} {CHART}")
+    chart.wait_for()
+    page.wait_for_function(f"document.querySelector('.st-key-{key} {CHART}')?._fullData?.length > 0")
+    return chart
+
+
+def test_a_click_on_a_line_of_the_ranking_takes_its_layers(app, visit, demo, scored):
+    shown = visit(app)
+    page = shown.open("layers")
+    found = subsets.search(demo)
+    row, wanted = next((i, one.layers) for i, one in enumerate(found.ranking.top) if len(one.layers) == 3)
+    page.mouse.click(*cell(chart_of(page, "subset-ranking"), row, 2))
+    shown.await_live(scored(layers=wanted))
+    shown.complete()
+    assert shown.layers() == list(wanted)
+
+
+def test_a_click_on_the_size_curve_takes_the_best_of_that_size(app, visit, demo, scored):
+    shown = visit(app)
+    page = shown.open("layers")
+    best = subsets.search(demo).ranking.best_by_size[5]
+    page.mouse.click(*cell(chart_of(page, "size-curve"), best.spearman, 5))
+    shown.await_live(scored(layers=best.layers))
+    assert shown.layers() == list(best.layers)
+
+
+def test_a_whitened_search_grows_before_the_eyes_and_can_be_replaced_by_another(app, visit, demo):
+    shown = visit(app)
+    page = shown.open("layers?k=77")
+    total = page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
+    page.get_by_text("The workspace's variant", exact=True).click()
+    line = page.locator(".st-key-subsets-line")
+    line.get_by_text(re.compile(r"\d+ of \d+ subsets")).wait_for()
+    names = "document.querySelector('.st-key-size-curve .js-plotly-plot')?._fullData?.map(t => t.name)"
+    page.wait_for_function(f"{names}?.includes('PCA whitening, k = 77')")
+    page.screenshot(path=ARTEFACTS / "layers-searching-light-1440.png")
+    assert abs(page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight") - total) < 60  # no jump
+    shown.choose("Variant", "Cholesky whitening")
+    page.wait_for_function(f"{names}?.includes('Cholesky whitening, k = 77')")
+    shown.complete()
+    line.get_by_text("subsets", exact=False).wait_for()
+    found = subsets.search(demo, variant="cholesky", k=77)
+    assert line.inner_text().startswith(f"{found.scored} subsets scored in")
+    assert shown.metrics()["Best subset, Cholesky whitening"] == " + ".join(map(str, found.best.layers))
+
+
+def test_a_search_can_be_cancelled_and_started_again(app, visit):
+    shown = visit(app)
+    page = shown.open("layers?k=55")
+    page.get_by_text("The workspace's variant", exact=True).click()
+    page.locator(".st-key-subsets-line").get_by_role("button", name="Cancel").click()
+    page.get_by_text("Scoring subsets of layers was cancelled.").wait_for()
+    page.get_by_role("button", name="Start again").click()
+    page.locator(".st-key-subsets-line").get_by_text("scored in").wait_for()
+
+
+def test_a_click_on_the_surface_takes_layer_and_k(app, visit, scored):
+    shown = visit(app)
+    page = shown.open("dimensions")
+    chart = chart_of(page, "k-surface")
+    column, k = chart.evaluate("g => { const i = 40; return [i, g._fullData[1].customdata[i][1]] }")
+    page.mouse.click(*cell(chart, 4, column))
+    shown.await_live(scored(layers=(4,), k=k))
+    assert (shown.layers(), shown.k()) == ([4], k)
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_colour_bars_are_as_long_as_their_maps(app, visit, width):
+    shown = visit(app, "light", width)
+    for path, key in (("layers", "pairs-none"), ("dimensions", "k-surface")):
+        chart = chart_of(shown.open(path), key)
+        map_, bar = (
+            chart.evaluate(f"g => g.querySelector('{part}').getBoundingClientRect().width")
+            for part in (".nsewdrag", ".cboutline")
+        )
+        assert map_ > 0.6 * min(width, 500)
+        assert abs(bar - map_) < 8
 
 
 # The address

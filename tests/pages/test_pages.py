@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Selectbox
 
 import whitelab
+from whitelab import subsets
 from whitelab.comparison import VERDICTS
 from whitelab.encoders import Encoder
 from whitelab.evaluate import Protocol, embed_pairs
@@ -27,6 +28,7 @@ QUESTIONS = {
     "layers": "Which layers should be averaged?",
     "dimensions": "How many dimensions are worth keeping?",
     "uniformity": "Are similar sentences close, and all sentences spread out?",
+    "compare": "Which model, and does it match what was published?",
 }
 PATIENCE = 300  # seconds; other work may share the machine
 LIVE = "Spearman x 100, live"
@@ -84,7 +86,7 @@ def forget_everything() -> None:
 
 
 def complete(at: AppTest) -> bool:
-    return any(one.label == "Show the code" for one in at.expander)
+    return any(one.label == "Show the code" for one in at.expander) and not at.get("progress")
 
 
 def until(at: AppTest, ready=complete) -> AppTest:
@@ -144,7 +146,7 @@ def test_a_page_asks_its_question_and_answers_with_numbers(page, demo):
     assert [title.value for title in at.title] == [QUESTIONS[page]]
     assert not at.error
     shown = metrics(at)
-    assert len(shown) >= 3
+    assert len(shown) >= (1 if page == "compare" else 3)  # which computes nothing before it is asked to
     for label, value in shown.items():
         leading = re.match(r"[-+]?\d+(\.\d+)?", value)
         assert leading, f"{label}: {value}"
@@ -261,8 +263,103 @@ def test_no_layer_at_all_falls_back_to_the_last(demo):
 def test_the_best_cell_of_the_layers_page_is_the_best_score(demo):
     at = until(start("layers"))
     best = whitelab.layer_pairs(demo, "none").best
-    delta = next(one.delta for one in at.metric if one.label.startswith("Best layers, "))
+    delta = next(one.delta for one in at.metric if one.label.startswith("Best pair, "))
     assert delta == f"Spearman {best.spearman:.2f}"
+
+
+# Every pair, every subset, every k
+
+
+def alts(at: AppTest) -> list[str]:
+    return [chart.proto.alt for chart in at.get("plotly_chart")]
+
+
+def deltas(at: AppTest) -> dict[str, str]:
+    return {one.label: one.delta for one in at.metric}
+
+
+def test_the_map_of_whitened_pairs_keeps_the_workspaces_k(demo):
+    at = until(start("layers", k="40"))
+    assert "PCA whitening, k = 40" in [one.value for one in at.subheader]
+    best = whitelab.layer_pairs(demo, "pca", 40).best
+    assert deltas(at)["Best pair, PCA whitening"] == f"Spearman {best.spearman:.2f}"
+    assert any(one.value == "Every pair of layers, the top 40 dimensions." for one in at.caption)
+    at.slider(key="k").set_value(50)
+    until(at.run())
+    assert (
+        deltas(at)["Best pair, PCA whitening"] == f"Spearman {whitelab.layer_pairs(demo, 'pca', 50).best.spearman:.2f}"
+    )
+
+
+def test_every_subset_is_searched_raw_at_first_and_the_best_can_be_taken(demo):
+    at = until(start("layers"))
+    found = subsets.search(demo)
+    assert found.scored == 127
+    assert deltas(at)["Best subset, Raw"] == f"Spearman {found.best.spearman:.2f}"
+    assert any(one.value.startswith("**127 subsets** scored in **") for one in at.caption)
+    assert any("Scored: every subset of 1 to 7 layers." in one.value for one in at.caption)
+    assert f"Raw at most {found.best.spearman:.2f}" in next(alt for alt in alts(at) if alt.startswith("Best Spearman"))
+    at.button(key="take-best").click()
+    until(at.run())
+    assert at.get_by_key("layers").value == list(found.best.layers)
+    assert live(at) == scored(demo, layers=found.best.layers)
+
+
+def test_the_whitened_search_says_it_is_a_beam_and_stands_beside_the_raw_one(demo):
+    at = until(start("layers", k="40", searched="The workspace's variant"))
+    found = subsets.search(demo, variant="pca", k=40)
+    assert not found.exact
+    assert deltas(at)["Best subset, PCA whitening"] == f"Spearman {found.best.spearman:.2f}"
+    assert any(f"**{found.scored} subsets**" in one.value and "then a beam" in one.value for one in at.caption)
+    assert any(f"Scored: {found.strategy}." in one.value for one in at.caption)
+    curve = next(alt for alt in alts(at) if alt.startswith("Best Spearman"))
+    assert "Raw at most" in curve
+    assert f"PCA whitening, k = 40 at most {found.best.spearman:.2f}" in curve
+
+
+def test_one_task_offers_no_average_and_several_are_averaged_on_request(tmp_path):
+    assert len(until(start("layers")).toggle) == 0
+    for i, name in enumerate(("one", "two")):
+        write_pairs(tmp_path / f"{name}.tsv", np.linspace(0, 5, 30), "A cat sits" if i else "Some birds fly")
+    at = until(start("layers", data=str(tmp_path)))
+    single = deltas(at)["Best subset, Raw"]
+    at.toggle(key="average").set_value(True)
+    until(at.run())
+    encoder = whitelab.load_encoder("bundled")
+    spaces = {
+        name: embed_pairs(encoder, whitelab.load(tmp_path, name), store=whitelab.Store())[0] for name in ("one", "two")
+    }
+    found = subsets.search(spaces)
+    assert deltas(at)["Best subset, Raw"] == f"Spearman {found.best.spearman:.2f}, mean of 2 tasks"
+    assert single != f"Spearman {found.best.spearman:.2f}"
+    assert any("the plain mean over the tasks" in one.value for one in at.caption)
+    assert any(one.value.startswith("**127 subsets x 2 tasks**") for one in at.caption)
+    own = at.dataframe[0].value
+    assert list(own["task"]) == ["one", "two"]
+    assert list(own["Spearman x 100"]) == pytest.approx([found.tasks[n].best.spearman for n in ("one", "two")])
+
+
+def test_an_average_is_not_offered_where_each_task_would_need_a_text_of_its_own(tmp_path):
+    for name in ("one", "two"):
+        write_pairs(tmp_path / f"{name}.tsv", np.linspace(0, 5, 30), name)
+    raw = until(start("layers", data=str(tmp_path), fit="All splits of the task"))
+    assert not raw.toggle(key="average").disabled
+    white = until(start("layers", data=str(tmp_path), fit="All splits of the task", searched="The workspace's variant"))
+    assert white.toggle(key="average").disabled
+
+
+def test_every_layer_has_its_best_k_and_knee_on_the_dimensions_page(demo):
+    at = until(start("dimensions"))
+    curves = whitelab.k_curves(demo, by_subset=False)
+    table = at.dataframe[0].value
+    assert list(table["layer"]) == list(range(7))
+    assert list(table["best k"]) == [one.best_k for one in curves]
+    assert list(table["knee"]) == [one.knee for one in curves]
+    alt = next(alt for alt in alts(at) if "every layer by kept dimensions" in alt)
+    assert f"layer 6 k = {curves[6].best_k}" in alt
+    assert any(
+        one.value == "PCA whitening, 7 layers at 384 values of k each: 2\u2009688 settings." for one in at.caption
+    )
 
 
 # What a smaller k buys
@@ -275,7 +372,7 @@ def captioned(start: str):
 def test_the_costs_of_a_search_are_measured_on_demand_and_named_with_the_machine():
     at = until(start("dimensions", k="96"))
     assert "What does a smaller k buy?" in [one.value for one in at.subheader]
-    assert len(at.get("plotly_chart")) == 1
+    assert len(at.get("plotly_chart")) == 2
     assert not captioned("Measured on")(at)  # nothing runs unasked
     at.get_by_key("corpus").set_value(10_000)
     at.run()
@@ -287,7 +384,7 @@ def test_the_costs_of_a_search_are_measured_on_demand_and_named_with_the_machine
     assert "10\u2009000 vectors: 3\u2009000 are your sentences" in caption
     headline = next(one.value for one in at.markdown if one.value.startswith("At k = 96"))
     assert "**0.25** of the memory of k = 384" in headline
-    chart = at.get("plotly_chart")[1]
+    chart = at.get("plotly_chart")[2]
     assert "k = 96 takes" in chart.proto.alt
     assert "whitelab.search_costs(space, (1, 6), 'pca', corpus=10000" in at.code[-1].value
 
@@ -459,7 +556,9 @@ def test_nothing_is_encoded_twice(demo, forward_calls):
     assert forward_calls == []
 
 
-def test_new_sentences_are_encoded_and_only_they(tmp_path, forward_calls):
+def test_new_sentences_are_encoded_and_only_they(tmp_path, forward_calls, monkeypatch):
+    monkeypatch.setenv("WHITELAB_CACHE", str(tmp_path / "store"))
+    forget_everything()
     write_pairs(tmp_path / "first.tsv", [0, 1, 2, 3])
     write_pairs(tmp_path / "second.tsv", [0, 1, 2, 3, 4])
     until(start(data=str(tmp_path / "first.tsv")))
@@ -546,3 +645,37 @@ def test_whitening_as_many_directions_as_the_sentences_span_is_said_to_mean_noth
     fewer = until(start(data=path, layers="3", k="5"))
     assert not any("span only" in warning.value for warning in fewer.warning)
     assert live(fewer) != "undefined"
+
+
+# Comparisons
+
+
+def compared(at: AppTest):
+    return next((one.value for one in at.dataframe if "Setting" in one.value.columns), None)
+
+
+def test_nothing_is_compared_before_it_is_asked_for():
+    at = until(start("compare"))
+    assert compared(at) is None
+    assert any("press Compare" in one.value for one in at.info)
+
+
+def test_a_comparison_shows_the_scores_and_why_some_are_missing(demo):
+    at = until(start("compare", models=["bundled", "nowhere"]))
+    at.text_area[0].set_value("L6\nL1+L6:pca").run()
+    at.button(key="compare").click()
+    until(at.run(), lambda at: any(one.label == "LaTeX" for one in at.get("download_button")))
+    table = compared(at)
+    by_row = {(row["Model"], row["Setting"]): row["demo"] for row in table.to_dict("records")}
+    mean = {"aggregate": "mean"}  # the protocol's, not the workspace's
+    assert f"{by_row[BUNDLED_NAME, 'mean/L6']:.2f}" == scored(demo, layers=(6,), whitening="none", **mean)
+    assert f"{by_row[BUNDLED_NAME, 'mean/L1+L6:pca']:.2f}" == scored(demo, layers=(1, 6), **mean)
+    assert np.isnan(by_row["nowhere", "mean/L6"])
+    assert any("nowhere" in one.value and "not" in one.value for one in at.markdown)
+
+
+def test_a_setting_that_cannot_be_read_is_said_and_nothing_is_lost():
+    at = until(start("compare"))
+    at.text_area[0].set_value("L6\nsix")
+    until(at.run(), lambda at: any("setting='six' must look like" in one.value for one in at.error))
+    assert at.text_area[0].value == "L6\nsix"

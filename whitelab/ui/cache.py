@@ -11,10 +11,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import streamlit as st
 
-from whitelab import datasets, dimensions, evaluate, export, geometry, linalg, profiles
+from whitelab import datasets, dimensions, evaluate, export, geometry, linalg, profiles, subsets
 from whitelab import layers as layers_module
+from whitelab.compare import Cell, Setting
+from whitelab.compare import compare as compare_models
 from whitelab.comparison import Comparison, compare
 from whitelab.datasets import SentencePairs
 from whitelab.embeddings import LayerEmbeddings, LayerRows
@@ -26,8 +29,8 @@ from whitelab.retrieval import SearchCosts, search_costs
 from whitelab.scopes import OWN, fit_scope
 from whitelab.significance import Move, moved
 from whitelab.store import Store
-from whitelab.ui.jobs import jobs, wait
-from whitelab.ui.workspace import Workspace
+from whitelab.ui.jobs import Job, claim, follow, jobs, wait
+from whitelab.ui.workspace import Workspace, file_stamp
 from whitelab.whitening import Whitener
 
 IMAGE_SIZE = 256  # pixels of a covariance image, at most
@@ -66,8 +69,7 @@ def open_space(workspace: Workspace) -> Opened | None:
     Raises DataError when the data cannot be read.
     """
     pairs = pairs_of(workspace.data, workspace.task, workspace.split, workspace.keep_going, workspace.stamp)
-    parts = (workspace.model, workspace.dtype, workspace.pooling, workspace.task, pairs.fingerprint)
-    key = "embed/" + "/".join(parts)
+    key = embed_key(workspace, workspace.task, pairs)
 
     def work(progress) -> Opened:
         model = encoder(workspace.model, workspace.dtype)
@@ -77,6 +79,11 @@ def open_space(workspace: Workspace) -> Opened | None:
     title = f"Embedding {len(pairs.sentences):,} sentences of {workspace.task}".replace(",", "\u2009")
     opened = wait(jobs().submit(key, title, work, "tokens"), key="embed", height=170)
     return opened if opened is None or workspace.fit in OWN else _with_corpus(workspace, opened)
+
+
+def embed_key(workspace: Workspace, task: str, pairs: SentencePairs) -> str:
+    """What names the embeddings of one task under the workspace's model, type and pooling."""
+    return "embed/" + "/".join((workspace.model, workspace.dtype, workspace.pooling, task, pairs.fingerprint))
 
 
 def _with_corpus(workspace: Workspace, opened: Opened) -> Opened | None:
@@ -184,14 +191,17 @@ def cosine_sample(key: str, layers: tuple[int, ...], variant: str, k: int | None
     return geometry.cosine_sample(z, space.counts).numpy()
 
 
-def layer_pairs(key: str, variant: str, aggregate: str, fit: str, name: str) -> layers_module.LayerPairs | None:
-    """`layers.layer_pairs` as a job; None while it runs."""
+def layer_pairs(key: str, variant: str, k: int | None, aggregate: str, fit: str, place: str) -> Job:
+    """`layers.layer_pairs` as the job of a visitor's `place`; what that place asked for before makes way."""
+    if variant == "none":  # nothing is fitted
+        key, fit = key.partition(_AND)[0], "task"
 
     def work(progress):
-        return layers_module.layer_pairs(_space(key), variant, None, aggregate, progress, fit, _corpus(key))
+        return layers_module.layer_pairs(_space(key), variant, k, aggregate, progress, fit, _corpus(key))
 
-    job = jobs().submit(f"pairs/{key}/{variant}/{aggregate}/{fit}", "Scoring every pair of layers", work, "cells")
-    return wait(job, key=name, height=500)
+    job_key = f"pairs/{key}/{variant}/{k}/{aggregate}/{fit}"
+    claim(place, job_key)
+    return jobs().submit(job_key, "Scoring every pair of layers", work, "cells")
 
 
 def layer_profiles(
@@ -265,6 +275,89 @@ def searched(search: Search, name: str, height: int) -> SearchCosts | None:
     return wait(jobs().submit(search.job_key, title, work, "steps"), key=name, height=height)
 
 
+# Searches over layer subsets, and every k of every layer
+
+
+def every_task(workspace: Workspace) -> Job:
+    """The job that embeds every task of the workspace's data; its result holds the embeddings by task.
+
+    Tasks have the workspace's split where they have it, else test, else their first. Those that are loaded
+    already are shared with their own pages.
+    """
+    found = datasets.discover(workspace.data)
+    asked = [(one.name, _split(one.splits, workspace.split), file_stamp(one.files)) for one in found]
+    parts = (workspace.data, workspace.model, workspace.dtype, workspace.pooling, workspace.keep_going, asked)
+
+    def work(progress) -> dict[str, LayerEmbeddings]:
+        pairs = {
+            name: pairs_of(workspace.data, name, split, workspace.keep_going, stamp) for name, split, stamp in asked
+        }
+        total, done, spaces = sum(len(one.sentences) for one in pairs.values()), 0, {}
+        for name, one in pairs.items():
+            known = jobs().get(embed_key(workspace, name, one))
+            if known is not None and known.state == "done":
+                spaces[name] = known.result.space
+            else:
+                counted = _share(progress, done, len(one.sentences), total)
+                model = encoder(workspace.model, workspace.dtype)
+                spaces[name], _ = evaluate.embed_pairs(model, one, workspace.pooling, store=Store(), progress=counted)
+            done += len(one.sentences)
+            progress(done, total)
+        return spaces
+
+    return jobs().submit(f"tasks/{parts}", f"Embedding {len(asked)} tasks", work, "sentences")
+
+
+def joined(tasks_key: str, key: str) -> str:
+    """The key of the tasks' embeddings, with the fit text that `key` holds."""
+    return tasks_key + "".join(key.partition(_AND)[1:])
+
+
+def _split(splits: Sequence[str], wanted: str) -> str:
+    return next((split for split in (wanted, "test") if split in splits), splits[0])
+
+
+def _share(progress, before: int, part: int, total: int):
+    """A callback for one part of the work, which reports to the callback of the whole."""
+    return lambda done, of: progress(before + (part * done // of if of else 0), total)
+
+
+def subset_search(key: str, variant: str, k: int | None, aggregate: str, fit: str, place: str) -> Job:
+    """`subsets.stream` as the job of a visitor's `place`: what it has found so far is its partial result.
+
+    `key` names the embeddings of one task, or those of several that `every_task` has made.
+    """
+    if variant == "none":  # nothing is fitted
+        key, fit = key.partition(_AND)[0], "task"
+
+    def work(progress):
+        spaces = _result(key.partition(_AND)[0])
+        spaces = {spaces.pairs.task: spaces.space} if isinstance(spaces, Opened) else spaces
+        settings = {"progress": progress, "every": 0.5, "fit": fit, "corpus": _corpus(key)}
+        yield from subsets.stream(spaces, "all", variant, k, aggregate, **settings)
+
+    job_key = f"subsets/{key}/{variant}/{k}/{aggregate}/{fit}"
+    claim(place, job_key)
+    return jobs().submit(job_key, "Scoring subsets of layers", work, "subsets")
+
+
+def layer_curves(key: str, variant: str, aggregate: str, fit: str, place: str) -> Job:
+    """One `dimensions.k_curve` for each layer alone, as the job of a visitor's `place`; grows layer by layer."""
+
+    def work(progress):
+        space, corpus, curves = _space(key), _corpus(key), ()
+        for layer in range(space.n_layers):
+            curves += tuple(
+                dimensions.k_curves(space, [(layer,)], variant, aggregate, by_subset=False, fit=fit, corpus=corpus)
+            )
+            yield curves
+            progress(len(curves), space.n_layers)
+
+    job_key = f"curves/{key}/{variant}/{aggregate}/{fit}"
+    claim(place, job_key)
+    return jobs().submit(job_key, "Scoring every k of every layer", work, "layers")
+
+
 # ------------------------------------------------------------------------------------------------ exports
 
 
@@ -307,3 +400,60 @@ def model_zip(
 
     job = jobs().submit(model_key(opened, protocol), "Writing the model folder", work, "steps")
     return wait(job, key=name, height=170)
+
+
+# -------------------------------------------------------------------------------------------- comparisons
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What a comparison is of: models x tasks x settings under a protocol."""
+
+    models: tuple[str, ...]
+    data: str
+    tasks: tuple[str, ...]
+    settings: tuple[Setting, ...]
+    protocol: str
+    dtype: str
+    keep_going: bool
+
+
+def follow_grid(grid: Grid, draw) -> tuple[Cell, ...] | None:
+    """`compare.compare` as a job that grows cell by cell; None until it is done."""
+
+    def work(progress):
+        cells: tuple[Cell, ...] = ()
+        for cell in compare_models(
+            grid.models,
+            grid.data,
+            grid.tasks,
+            grid.settings,
+            grid.protocol,
+            store=Store(),
+            keep_going=grid.keep_going,
+            dtype=grid.dtype,
+            progress=progress,
+        ):
+            cells += (cell,)
+            yield cells
+
+    key = f"grid/{grid}"
+    claim("grid", key)
+    job = jobs().submit(key, "Comparing", work, "tasks")
+    return follow(job, draw, key="grid", of=key, note=lambda cells: f"{len(cells)} cells.", room=200)
+
+
+BEST = "font-weight: bold; background-color: rgba(46, 134, 209, 0.22)"
+
+
+def marked_best(records: list[dict], names: Sequence[str]):
+    """A table whose highest number of each column, as printed, stands out; ties all do."""
+    table = pd.DataFrame(records)
+
+    def bold(column: pd.Series) -> list[str]:
+        shown = pd.to_numeric(column).round(2)
+        return [
+            "font-weight: bold; background-color: rgba(46, 134, 209, 0.22)" if x == shown.max() else "" for x in shown
+        ]
+
+    return table.style.apply(bold, subset=list(names)) if names else table

@@ -2,7 +2,9 @@
 
 import csv
 import io
+import re
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -97,6 +99,11 @@ def change(now: float | None, before: float | None, words: str) -> str | None:
     return f"{now - before:+.2f} {words}"
 
 
+def plain(text: str) -> str:
+    """Text of others, such as an error, in which Markdown finds nothing to format."""
+    return re.sub(r"([\\`*_{}\[\]<>()#+!|$~:-])", r"\\\1", text)
+
+
 def spaced(value: int) -> str:
     """A count with thin separators."""
     return f"{value:,}".replace(",", "\u2009")
@@ -152,6 +159,14 @@ def csv_button(rows: Callable[[], Sequence[dict]], key: str) -> None:
         type="tertiary",
         icon=":material/download:",
     )
+
+
+def kept(name: str, of: Any, make: Callable[[], Any]) -> Any:
+    """`make()`, kept for this visitor until `of` is another: a large figure costs more than all else k changes."""
+    held = st.session_state.get(f"{name}-kept")
+    if held is None or held[0] != of:
+        held = st.session_state[f"{name}-kept"] = of, make()
+    return held[1]
 
 
 def as_csv(rows: Sequence[dict]) -> str:

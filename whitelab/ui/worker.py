@@ -1,5 +1,7 @@
 """One worker thread and its queue of long jobs. Knows no Streamlit, so it can be tested without a browser."""
 
+import contextlib
+import inspect
 import itertools
 import logging
 import math
@@ -7,16 +9,18 @@ import queue
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 Progress = Callable[[int, int], None]
-Work = Callable[[Progress], Any]
+Work = Callable[[Progress], Any]  # a plain function, or a generator whose last value is the result
+Slot = tuple[str, str]  # a visitor, and a place on a page that shows one job at a time
 
 WATCH_SECONDS = 3.0  # a visitor whose panel looked this recently still waits for the result
 SMOOTHING_SECONDS = 4.0  # time constant of the rate behind "about 14 s left"
 SAMPLE_SECONDS = 0.25  # reports closer together than this make one sample of the rate
 FINISHED_KEPT = 16
+SLOTS_KEPT = 1000  # visitors leave without a word; the slots claimed longest ago go first
 
 _log = logging.getLogger(__name__)
 _numbers = itertools.count(1)
@@ -29,7 +33,8 @@ class JobCancelled(Exception):
 class Job:
     """One piece of long work: its state, how far it is, and in the end its result or error.
 
-    `state` is "queued", "running", "done", "failed" or "cancelled"; the last three are final.
+    `state` is "queued", "running", "done", "failed" or "cancelled"; the last three are final. `partial` is the
+    latest value that work written as a generator has yielded; it stays where the work fails or is cancelled.
     `seconds_left` follows a smoothed rate of the reported progress and is None until that is known.
     """
 
@@ -39,6 +44,7 @@ class Job:
         self.state = "queued"
         self.done = self.total = 0
         self.seconds_left: float | None = None
+        self.partial: Any = None
         self.result: Any = None
         self.error: BaseException | None = None
         self.shown = False  # whether any visitor was shown how it failed or was cancelled
@@ -131,6 +137,8 @@ class Job:
             self.state = "running"
         try:
             result = self._work(self.progress)
+            if inspect.isgenerator(result):
+                result = self._last(result)
         except JobCancelled:
             with self._lock:
                 self._end("cancelled")
@@ -145,6 +153,15 @@ class Job:
                 self.result = result
                 self._end("done")
 
+    def _last(self, values: Generator) -> Any:
+        """The last of the values, each shown as `partial` when it comes."""
+        with contextlib.closing(values):
+            for value in values:
+                self.partial = value
+                if self._cancel_asked:
+                    raise JobCancelled(f"{self.title} was cancelled")
+        return self.partial
+
     def _end(self, state: str) -> None:
         self._work = None  # its closure may hold large arrays
         self.seconds_left = None
@@ -158,6 +175,7 @@ class Jobs:
     def __init__(self, kept: int = FINISHED_KEPT, clock: Callable[[], float] = time.monotonic) -> None:
         self._kept, self._clock = kept, clock
         self._jobs: dict[str, Job] = {}  # in order of use
+        self._slots: dict[Slot, str] = {}  # the key each slot shows
         self._lock = threading.Lock()
         self._queue: queue.SimpleQueue[Job] = queue.SimpleQueue()
         self._worker: threading.Thread | None = None
@@ -178,6 +196,22 @@ class Jobs:
                     self._worker = threading.Thread(target=self._serve, name="whitelab-jobs", daemon=True)
                     self._worker.start()
             return job
+
+    def claim(self, slot: Slot, key: str) -> None:
+        """Let a visitor's slot show the job `key`, submitted next; the open job it showed before makes way.
+
+        That one is cancelled and forgotten, so that it can be asked for anew, unless another visitor waits for
+        it. Claiming the same key again changes nothing.
+        """
+        with self._lock:
+            before = self._slots.pop(slot, None)
+            self._slots[slot] = key
+            if len(self._slots) > SLOTS_KEPT:
+                del self._slots[next(iter(self._slots))]
+            wanted = {held for (who, _), held in self._slots.items() if who == slot[0]}
+            old = self._jobs.get(before) if before not in wanted else None
+            if old is not None and not old.finished and old.leave(slot[0]):
+                del self._jobs[before]
 
     def get(self, key: str) -> Job | None:
         with self._lock:

@@ -236,13 +236,14 @@ def _knobs(model: str, files: ModelFiles, data: str, task: TaskInfo, split: str,
         dtype=dtype or "float32",
         n_layers=n_layers,
         dim=dim,
-        stamp=_stamp(task.files),
+        stamp=file_stamp(task.files),
         fit=fit,
         fit_key=fit_key,
     )
 
 
-def _stamp(files) -> float:
+def file_stamp(files) -> float:
+    """When the youngest of the files was changed."""
     return max((Path(file).stat().st_mtime for file in files), default=0.0)
 
 
@@ -308,10 +309,10 @@ def _scope(task: TaskInfo, disabled: bool) -> tuple[str, str]:
         if fit == "splits":
             if len(task.splits) == 1:
                 st.caption("This task has one split only, so all its splits are the task itself.")
-            return fit, f"splits/{_stamp(task.files)}/{task.files[0].parent}/{task.name}"
+            return fit, f"splits/{file_stamp(task.files)}/{task.files[0].parent}/{task.name}"
         path = Path(fit).expanduser()
         files = [path] if path.is_file() else [file for one in datasets.discover(fit) for file in one.files]
-        return fit, f"{fit}/{_stamp(files)}"
+        return fit, f"{fit}/{file_stamp(files)}"
     except DataError as error:
         st.error(f"{error}. Until it is mended, the map is fitted on the task's sentences.")
         return "task", "task"
