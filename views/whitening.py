@@ -5,8 +5,8 @@ from pathlib import Path
 import streamlit as st
 
 from whitelab import figures
-from whitelab.comparison import RESAMPLES, VERDICTS
 from whitelab.scopes import OWN, SCOPES
+from whitelab.standings import RESAMPLES, VERDICTS
 from whitelab.ui import cache, frame, stages, takeaway, verdict
 from whitelab.whitening import agreements
 from whitelab.whitening import variant as variant_of
@@ -21,7 +21,7 @@ with st.container(key="controls"):
     left, right = st.columns([3, 1])
     with left:
         picked = frame.variant_picker(
-            chosen, "compare", ("none", "center", compared, "zca", "soft"), "Variants side by side"
+            chosen, "side-by-side", ("none", "center", compared, "zca", "soft"), "Variants side by side"
         )
     with right:
         baseline = frame.baseline_picker(chosen, "baseline")
@@ -43,10 +43,10 @@ except ValueError as error:
     why_no_cross = str(error)
 fits = [fit for fit in dict.fromkeys((*OWN, chosen.fit)) if fit != "cross" or not why_no_cross]
 protocols = tuple(protocol_of(spec) for spec in specs) + tuple(protocol_of(compared, fit) for fit in fits)
-comparison = cache.comparison(opened.key, protocols)
+compared_scores = cache.paired_scores(opened.key, protocols)
 base_row, raw_row = specs.index(baseline), specs.index("none")
-by_spec = {spec: comparison.standing(i, base_row) for i, spec in enumerate(specs)}
-by_fit = {fit: comparison.standing(i, raw_row) for i, fit in enumerate(fits, len(specs))}
+by_spec = {spec: compared_scores.standing(i, base_row) for i, spec in enumerate(specs)}
+by_fit = {fit: compared_scores.standing(i, raw_row) for i, fit in enumerate(fits, len(specs))}
 now, raw = by_spec[compared], by_spec["none"]
 pairs = frame.spaced(space.n_pairs)
 
@@ -106,7 +106,7 @@ def headlines() -> None:
 
 def explanation() -> None:
     """Why a score falls under whitening, where it does."""
-    lost = comparison.standing(specs.index(compared), raw_row)
+    lost = compared_scores.standing(specs.index(compared), raw_row)
     centred = cache.score(opened.key, protocol_of("center"))
     flatter = (now.score.isotropy or 0) > (centred.isotropy or 0)
     if lost.verdict != "loss" or not flatter:
@@ -249,7 +249,7 @@ st.markdown(
     verdict.fitting(
         by_fit["task"],
         by_fit["cross"],
-        comparison.standing(len(specs) + fits.index("task"), len(specs) + fits.index("cross")),
+        compared_scores.standing(len(specs) + fits.index("task"), len(specs) + fits.index("cross")),
         labels.inline(compared),
         raw,
     )
@@ -301,6 +301,6 @@ frame.close_page(
     + f"        layers={chosen.layers}, whitening=spec, k=k, aggregate={chosen.aggregate!r}, fit={chosen.fit!r})"
     + f"{', corpus' if opened.corpus else ''})\n"
     + "    for spec, k in specs.items()\n]\n"
-    + f"for spec, found in zip(specs, whitelab.compare(space, scores).against({base_row})):\n"
+    + f"for spec, found in zip(specs, whitelab.paired(space, scores).against({base_row})):\n"
     + "    print(spec, found.score.spearman, (found.low, found.high), found.difference, found.verdict)\n",
 )

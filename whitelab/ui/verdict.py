@@ -1,6 +1,6 @@
 """What a comparison says, in words for the screen."""
 
-from whitelab.comparison import VERDICTS, Standing
+from whitelab.standings import VERDICTS, Standing
 
 ICONS = {
     "gain": ":material/trending_up:",

@@ -49,7 +49,7 @@ class Standing:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Paired:
     """`scores` of the same pairs, resampled together: score i is row `rows[i]` of `drawn` and of `cosines`."""
 
     scores: tuple[Score, ...]
@@ -75,7 +75,7 @@ class Comparison:
         return Standing(self.scores[i], low, high, difference, test, verdict)
 
 
-def compare(space: LayerEmbeddings, scores: Sequence[Score], resamples: int = RESAMPLES) -> Comparison:
+def paired(space: LayerEmbeddings, scores: Sequence[Score], resamples: int = RESAMPLES) -> Paired:
     """Resample `scores`, all of the pairs of `space`, together: one bootstrap, so every difference is a paired one.
 
     Scores that must be equal (`whitening.cosine_class`) share a row of it: their difference is 0, not its rounding.
@@ -89,7 +89,7 @@ def compare(space: LayerEmbeddings, scores: Sequence[Score], resamples: int = RE
     cosines = torch.stack([scores[rows.index(row)].cosines for row in range(len(places))])
     drawn = bootstrap(cosines, space.gold, space.subset, space.n_subsets, how, resamples)
     ranked_at_once = how == "all" or space.n_subsets == 1
-    return Comparison(tuple(scores), rows, drawn, cosines, space.gold, ranked_at_once)
+    return Paired(tuple(scores), rows, drawn, cosines, space.gold, ranked_at_once)
 
 
 def judged(difference: Difference, test: WilliamsTest | None) -> str:
