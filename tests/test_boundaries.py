@@ -20,7 +20,7 @@ LEVELS = (
     (
         "scopes",
         "evaluate",
-        "comparison",
+        "standings",
         "layers",
         "subsets",
         "dimensions",

@@ -668,6 +668,12 @@ def test_equal_best_scores_are_shown_as_tied():
     assert [name.endswith("best, tied") for name in names] == [True, True]
 
 
+def test_parameters_stand_on_a_line_of_their_own():
+    labels = {"soft": "Soft whitening (γ = 0.25, α = 0)", "pca": "<b> & more"}
+    names = figures.difference_dots([row | {"best": False} for row in standings(["soft", "pca"])], labels, "raw")
+    assert list(names.layout.yaxis.ticktext) == ["Soft whitening<br>(γ = 0.25, α = 0)", "&lt;b&gt; &amp; more"]
+
+
 def test_differences_lie_on_an_axis_centred_on_zero_and_open_dots_could_be_chance():
     figure = figures.difference_dots(standings(["pca", "zca", "soft"]), LABELS, "raw")
     low, high = figure.layout.xaxis.range

@@ -1,10 +1,12 @@
 """Which whitening, fitted on what, and whether its gain is real."""
 
+from pathlib import Path
+
 import streamlit as st
 
 from whitelab import figures
-from whitelab.comparison import RESAMPLES, VERDICTS
 from whitelab.scopes import OWN, SCOPES
+from whitelab.standings import RESAMPLES, VERDICTS
 from whitelab.ui import cache, frame, stages, takeaway, verdict
 from whitelab.whitening import agreements
 from whitelab.whitening import variant as variant_of
@@ -19,7 +21,7 @@ with st.container(key="controls"):
     left, right = st.columns([3, 1])
     with left:
         picked = frame.variant_picker(
-            chosen, "compare", ("none", "center", compared, "zca", "soft"), "Variants side by side"
+            chosen, "side-by-side", ("none", "center", compared, "zca", "soft"), "Variants side by side"
         )
     with right:
         baseline = frame.baseline_picker(chosen, "baseline")
@@ -41,11 +43,10 @@ except ValueError as error:
     why_no_cross = str(error)
 fits = [fit for fit in dict.fromkeys((*OWN, chosen.fit)) if fit != "cross" or not why_no_cross]
 protocols = tuple(protocol_of(spec) for spec in specs) + tuple(protocol_of(compared, fit) for fit in fits)
-comparison = cache.comparison(opened.key, protocols)
-standings = comparison.against(specs.index(baseline))
-against_raw = comparison.against(specs.index("none"))
-by_spec = dict(zip(specs, standings, strict=False))
-by_fit = dict(zip(fits, against_raw[len(specs) :], strict=True))
+compared_scores = cache.paired_scores(opened.key, protocols)
+base_row, raw_row = specs.index(baseline), specs.index("none")
+by_spec = {spec: compared_scores.standing(i, base_row) for i, spec in enumerate(specs)}
+by_fit = {fit: compared_scores.standing(i, raw_row) for i, fit in enumerate(fits, len(specs))}
 now, raw = by_spec[compared], by_spec["none"]
 pairs = frame.spaced(space.n_pairs)
 
@@ -55,7 +56,7 @@ def headlines() -> None:
     found, first = now.difference, st.columns(4)
     with first[0]:
         st.metric(
-            f"Spearman, {labels[compared]}",
+            f"Spearman, {variant_of(compared).label}",
             frame.number(now.score.spearman),
             delta=f"95 %: {verdict.interval(now.low, now.high)}",
             delta_color="off",
@@ -105,7 +106,7 @@ def headlines() -> None:
 
 def explanation() -> None:
     """Why a score falls under whitening, where it does."""
-    lost = against_raw[specs.index(compared)]
+    lost = compared_scores.standing(specs.index(compared), raw_row)
     centred = cache.score(opened.key, protocol_of("center"))
     flatter = (now.score.isotropy or 0) > (centred.isotropy or 0)
     if lost.verdict != "loss" or not flatter:
@@ -114,10 +115,10 @@ def explanation() -> None:
     ratio = now.score.sentences / now.score.dim
     st.info(
         f"**Why {labels.inline(compared)} loses here.** Encoders trained contrastively, as most sentence encoders are, already "
-        "spread their sentences evenly, above all in the last layers. What is left to whiten are directions that carry little "
-        "meaning, and giving them the same variance as the others amplifies their noise. Two random sentences have a mean "
-        f"cosine of {frame.number(cosine)} here (0 is evenly spread, near 1 a narrow cone), and the map is fitted on "
-        f"{ratio:.1f} sentences per dimension. A soft exponent (γ below 1), a shrunk covariance or a smaller k amplify less.",
+        "spread their sentences evenly, above all in the last layers. Flattening the spectrum further takes weight from strong "
+        "directions that carry meaning and amplifies weak ones that carry little. Two random sentences have a mean cosine of "
+        f"{frame.number(cosine)} here (0 is evenly spread, near 1 a narrow cone), and the map is fitted on {ratio:.1f} sentences "
+        "per dimension. A soft exponent (γ below 1), a shrunk covariance or a smaller k amplify less.",
         icon=":material/info:",
     )
 
@@ -159,7 +160,7 @@ def record(standing) -> dict:
 
 rows = [record(by_spec[spec]) for spec in specs]
 top = max((round(row["spearman"], 2) for row in rows if row["spearman"] is not None), default=None)
-rows[specs.index(baseline)]["verdict"] = "Baseline"
+rows[base_row]["verdict"] = "Baseline"
 for row in rows:
     row["best"] = row["spearman"] is not None and round(row["spearman"], 2) == top
 
@@ -191,6 +192,7 @@ def table(found: list[dict], first: dict[str, list]) -> None:
         },
         hide_index=True,
         placeholder="",
+        height="content",
         column_config={
             lead: text(width=178),
             "Spearman": number(format="%.2f", width=72),
@@ -247,7 +249,7 @@ st.markdown(
     verdict.fitting(
         by_fit["task"],
         by_fit["cross"],
-        comparison.against(len(specs) + fits.index("cross"))[len(specs) + fits.index("task")],
+        compared_scores.standing(len(specs) + fits.index("task"), len(specs) + fits.index("cross")),
         labels.inline(compared),
         raw,
     )
@@ -255,7 +257,7 @@ st.markdown(
     else f"Cross-fitting is not possible here: {why_no_cross}."
 )
 fit_rows = [record(one) for one in by_fit.values()]
-table(fit_rows, {"Fitted on": [SCOPES.get(fit, fit) for fit in fits]})
+table(fit_rows, {"Fitted on": [SCOPES.get(fit, Path(fit).name) for fit in fits]})
 st.caption(
     f"{labels[compared]} against raw under each scope. A cross-fitted map sees only half of the sentences, so its score bounds the "
     "part of fitting to the test sentences from above. Fit on all splits or on other text with *Fitted on* in the bar at the left."
@@ -269,9 +271,9 @@ st.markdown(
     + (
         "fitted on the task's sentences: cross-fitting has two maps, and an export holds one."
         if chosen.fit == "cross"
-        else f"fitted on {SCOPES.get(one_fit, one_fit)[0].lower() + SCOPES.get(one_fit, one_fit)[1:]}."
+        else f"fitted on {SCOPES[one_fit][0].lower()}{SCOPES[one_fit][1:]}."
         if one_fit in SCOPES
-        else f"fitted on {one_fit}."
+        else f"fitted on {Path(one_fit).name}."
     )
     + " The protocol goes with it."
 )
@@ -299,6 +301,6 @@ frame.close_page(
     + f"        layers={chosen.layers}, whitening=spec, k=k, aggregate={chosen.aggregate!r}, fit={chosen.fit!r})"
     + f"{', corpus' if opened.corpus else ''})\n"
     + "    for spec, k in specs.items()\n]\n"
-    + f"for spec, found in zip(specs, whitelab.compare(space, scores).against({specs.index(baseline)})):\n"
+    + f"for spec, found in zip(specs, whitelab.paired(space, scores).against({base_row})):\n"
     + "    print(spec, found.score.spearman, (found.low, found.high), found.difference, found.verdict)\n",
 )

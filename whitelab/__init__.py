@@ -56,7 +56,7 @@ _HOMES = {
     "Protocol": "whitelab.evaluate",
     "Score": "whitelab.evaluate",
     "score": "whitelab.evaluate",
-    "compare": "whitelab.comparison",
+    "paired": "whitelab.standings",
     "layer_pairs": "whitelab.layers",
     "SubsetSearch": "whitelab.subsets",
     "k_curve": "whitelab.dimensions",

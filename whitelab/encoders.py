@@ -57,7 +57,8 @@ def device_name(device: str) -> str:
     """What to show: the GPU's name, or the number of processor threads."""
     if device == "cuda":
         return torch.cuda.get_device_name()
-    return "Apple GPU" if device == "mps" else f"CPU, {torch.get_num_threads()} threads"
+    threads = torch.get_num_threads()
+    return "Apple GPU" if device == "mps" else f"CPU, {threads} thread{'s' if threads > 1 else ''}"
 
 
 def dtypes_for(device: str) -> tuple[str, ...]:

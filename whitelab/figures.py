@@ -132,14 +132,14 @@ def score_dots(rows: Sequence[Mapping], labels: Mapping[str, str], raw: float | 
     `rows` have whitening, spearman, low and high, and `best` where the score is (or ties with) the highest.
     """
     known = {i: row for i, row in enumerate(rows) if _is_number(row["spearman"])}
-    figure = go.Figure()
+    figure, notes = go.Figure(), []
     if _is_number(raw):
         figure.add_vline(x=raw, line={"color": variant_colour("none"), "dash": "dash", "width": 1.5})
     for place, row in known.items():
         value = f"<b>{row['spearman']:.2f}</b>" if row.get("best") else f"{row['spearman']:.2f}"
         hover = f"Spearman x 100: {row['spearman']:.2f}<br>95 %: {row['low']:.2f} to {row['high']:.2f}"
         left = _is_number(raw) and row["spearman"] < raw
-        _dot(figure, place, row, labels, ("spearman", "low", "high"), value, hover, left)
+        notes.append(_dot(figure, place, row, labels, ("spearman", "low", "high"), value, hover, left))
     ends = [row["high"] if _is_number(row["high"]) else row["spearman"] for row in known.values()]
     starts = [row["low"] if _is_number(row["low"]) else row["spearman"] for row in known.values()]
     # Room on the right for the longest value.
@@ -150,7 +150,7 @@ def score_dots(rows: Sequence[Mapping], labels: Mapping[str, str], raw: float | 
         else f"{labels[row['whitening']]} {row['spearman']:.2f}"
         for row in known.values()
     )
-    return _rows_of_dots(figure, rows, labels, alt if known else "Spearman by variant: no score is defined")
+    return _rows_of_dots(figure, rows, labels, notes, alt if known else "Spearman by variant: no score is defined")
 
 
 def difference_dots(rows: Sequence[Mapping], labels: Mapping[str, str], baseline: str) -> go.Figure:
@@ -160,7 +160,7 @@ def difference_dots(rows: Sequence[Mapping], labels: Mapping[str, str], baseline
     difference could be chance.
     """
     known = {i: row for i, row in enumerate(rows) if _is_number(row["difference"])}
-    figure = go.Figure()
+    figure, notes = go.Figure(), []
     figure.add_vline(x=0, line={"color": RULE, "width": 1.5})
     for place, row in known.items():
         hover = (
@@ -169,7 +169,7 @@ def difference_dots(rows: Sequence[Mapping], labels: Mapping[str, str], baseline
         )
         value = f"{row['difference']:+.2f}" if row["difference"] else "0"
         names = ("difference", "difference_low", "difference_high")
-        _dot(figure, place, row, labels, names, value, hover, row["difference"] < 0)
+        notes.append(_dot(figure, place, row, labels, names, value, hover, row["difference"] < 0))
     reach = [
         abs(row[name])
         for row in known.values()
@@ -183,7 +183,9 @@ def difference_dots(rows: Sequence[Mapping], labels: Mapping[str, str], baseline
         f"{row['difference_high']:+.2f}{'' if row['settled'] else ', could be chance'})"
         for row in known.values()
     )
-    return _rows_of_dots(figure, rows, labels, alt if known else f"Differences from {baseline}: no score is defined")
+    return _rows_of_dots(
+        figure, rows, labels, notes, alt if known else f"Differences from {baseline}: no score is defined"
+    )
 
 
 def _is_number(value: float | None) -> bool:
@@ -199,8 +201,8 @@ def _dot(
     value: str,
     hover: str,
     left: bool,
-) -> None:
-    """One dot with its whiskers, in its row, and its value beyond the whisker that points away from the rule."""
+) -> dict:
+    """Draw a dot with its whiskers; returns the note of its value, on the side away from the rule."""
     spec = row["whitening"]
     middle, low, high = (row[name] for name in names)
     whiskers = _is_number(low) and _is_number(high)
@@ -224,19 +226,28 @@ def _dot(
         },
         hovertemplate=f"<b>{html.escape(labels[spec])}</b><br>{hover}<extra></extra>",
     )
-    figure.add_annotation(
-        x=middle if not whiskers else low if left else high,
-        y=place,
-        text=value,
-        showarrow=False,
-        xanchor="right" if left else "left",
-        xshift=-10 if left else 10,
-        font={"size": 13},
-    )
+    return {
+        "x": middle if not whiskers else low if left else high,
+        "y": place,
+        "text": value,
+        "showarrow": False,
+        "xanchor": "right" if left else "left",
+        "xshift": -10 if left else 10,
+        "font": {"size": 13},
+    }
 
 
-def _rows_of_dots(figure: go.Figure, rows: Sequence[Mapping], labels: Mapping[str, str], alt: str) -> go.Figure:
-    names = ["<br>".join(textwrap.wrap(labels[row["whitening"]], 19)) for row in rows]
+def _in_lines(label: str) -> str:
+    """A label in short lines, its parameters on lines of their own."""
+    name, bracket, parameters = label.partition(" (")
+    lines = textwrap.wrap(name, 19) + (textwrap.wrap(bracket.strip() + parameters, 24) if bracket else [])
+    return "<br>".join(map(html.escape, lines))
+
+
+def _rows_of_dots(
+    figure: go.Figure, rows: Sequence[Mapping], labels: Mapping[str, str], notes: list[dict], alt: str
+) -> go.Figure:
+    names = [_in_lines(labels[row["whitening"]]) for row in rows]
     best = [row.get("best") for row in rows]
     mark = "best, tied" if sum(map(bool, best)) > 1 else "best"
     names = [f"<b>{name}</b><br>{mark}" if top else name for name, top in zip(names, best, strict=True)]
@@ -248,7 +259,8 @@ def _rows_of_dots(figure: go.Figure, rows: Sequence[Mapping], labels: Mapping[st
         zeroline=False,
     )
     height = max(300, 70 + 46 * len(rows))
-    return _finish(figure, alt, height, showlegend=False, margin={"l": 10, "r": 20, "t": 10, "b": 10})
+    margin = {"l": 10, "r": 20, "t": 10, "b": 10}
+    return _finish(figure, alt, height, showlegend=False, margin=margin, annotations=notes)
 
 
 def covariance_image(values: np.ndarray, block: int, limit: float, words: str) -> go.Figure:

@@ -386,7 +386,7 @@ def test_the_whitening_page_draws_scores_and_differences_of_the_package(app, vis
     shown.open("whitening?layers=6")
     specs = ("none", "center", "pca", "zca", "soft")
     scores = [whitelab.score(demo, Protocol("m", "d", "demo", "test", "mean", (6,), whitening=spec)) for spec in specs]
-    found = whitelab.compare(demo, scores).against(0)
+    found = whitelab.paired(demo, scores).against(0)
     points = "g => g._fullData.map(t => [t.x[0], t.x[0] - t.error_x.arrayminus[0], t.x[0] + t.error_x.array[0]])"
     left, right = shown.charts()[:2]
     assert left.evaluate(points) == [pytest.approx((one.score.spearman, one.low, one.high)) for one in found]

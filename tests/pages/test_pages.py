@@ -12,11 +12,11 @@ from streamlit.testing.v1.element_tree import Selectbox
 
 import whitelab
 from whitelab import subsets
-from whitelab.comparison import VERDICTS
 from whitelab.encoders import Encoder
 from whitelab.evaluate import Protocol, embed_pairs
 from whitelab.models import BUNDLED_NAME
 from whitelab.retrieval import processor_name
+from whitelab.standings import VERDICTS
 
 pytestmark = pytest.mark.model
 
@@ -414,7 +414,7 @@ def whitening_page(*specs, **query) -> AppTest:
     """The page with these variants side by side."""
     at = until(start("whitening", **query))
     if specs:
-        at.multiselect(key="compare").set_value(list(specs))
+        at.multiselect(key="side-by-side").set_value(list(specs))
         until(at.run())
     return at
 
@@ -432,7 +432,7 @@ def test_the_variants_side_by_side_have_the_scores_and_tests_of_the_package(demo
     specs = ["none", "center", "zca", "group:groups=32", "pca"]  # raw and the workspace's are always among them
     settings = [{"whitening": spec, "k": 100 if "group" not in spec and spec != "none" else None} for spec in specs]
     scores = [whitelab.score(demo, Protocol("m", "d", "demo", "test", "mean", (1, 6), **one)) for one in settings]
-    found = whitelab.compare(demo, scores).against(0)
+    found = whitelab.paired(demo, scores).against(0)
     table = tables(at)[0]
     assert list(table["Spearman"]) == pytest.approx([one.spearman for one in scores])
     assert list(table["95 %"]) == [f"{one.low:.2f} to {one.high:.2f}" for one in found]

@@ -18,7 +18,6 @@ from whitelab import datasets, dimensions, evaluate, export, geometry, linalg, p
 from whitelab import layers as layers_module
 from whitelab.compare import Cell, Setting
 from whitelab.compare import compare as compare_models
-from whitelab.comparison import Comparison, compare
 from whitelab.datasets import SentencePairs
 from whitelab.embeddings import LayerEmbeddings, LayerRows
 from whitelab.encoders import EmbedReport, Encoder, load_encoder
@@ -28,6 +27,7 @@ from whitelab.projection import METHODS, project
 from whitelab.retrieval import SearchCosts, search_costs
 from whitelab.scopes import OWN, fit_scope
 from whitelab.significance import Move, moved
+from whitelab.standings import Paired, paired
 from whitelab.store import Store
 from whitelab.ui.jobs import Job, claim, follow, jobs, wait
 from whitelab.ui.workspace import Workspace, file_stamp
@@ -126,9 +126,9 @@ def score(key: str, protocol: Protocol) -> Score:
 
 
 @st.cache_data(max_entries=100, show_spinner=False)
-def comparison(key: str, protocols: tuple[Protocol, ...]) -> Comparison:
-    """`comparison.compare` of the scores of `protocols`, in one bootstrap."""
-    return compare(_space(key), [score(key, one) for one in protocols])
+def paired_scores(key: str, protocols: tuple[Protocol, ...]) -> Paired:
+    """`standings.paired` of the scores of `protocols`, in one bootstrap."""
+    return paired(_space(key), [score(key, one) for one in protocols])
 
 
 @st.cache_data(max_entries=100, show_spinner=False)

@@ -87,8 +87,8 @@ def covariances(stages: Stages) -> None:
             f" A pixel is the mean of {block} x {block} entries, so an identity's diagonal shows as {1 / block:.2g}."
         )
     if whitens(stages.after.protocol.whitening):
-        words += " A whitened covariance is the identity on the kept directions" + (
-            "." if stages.after.protocol.fit == "task" else " of the sentences fitted on; on these it is near it."
+        words += " A whitened covariance is the identity on the kept directions, for the sentences fitted on." + (
+            "" if stages.after.protocol.fit == "task" else " These are others: what is left over did not carry over."
         )
     st.caption(words)
 

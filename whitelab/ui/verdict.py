@@ -1,6 +1,6 @@
 """What a comparison says, in words for the screen."""
 
-from whitelab.comparison import VERDICTS, Standing
+from whitelab.standings import VERDICTS, Standing
 
 ICONS = {
     "gain": ":material/trending_up:",
@@ -53,6 +53,8 @@ def sentence(standing: Standing, label: str, baseline: str, pairs: str, resample
     lead = f"**{VERDICTS[verdict]}.**"
     if verdict == "undefined":
         return f"{lead} {standing.score.reason or 'There is no score to compare.'}"
+    if label == baseline:
+        return f"{lead} {label[0].upper()}{label[1:]} is compared with itself."
     if verdict == "same":
         return f"{lead} {label[0].upper()}{label[1:]} gives every pair the same cosine as {baseline}."
     side = "above" if found.estimate > 0 else "below"

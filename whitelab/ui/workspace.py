@@ -314,7 +314,7 @@ def _scope(task: TaskInfo, disabled: bool) -> tuple[str, str]:
         files = [path] if path.is_file() else [file for one in datasets.discover(fit) for file in one.files]
         return fit, f"{fit}/{file_stamp(files)}"
     except DataError as error:
-        st.error(str(error))
+        st.error(f"{error}. Until it is mended, the map is fitted on the task's sentences.")
         return "task", "task"
 
 

@@ -49,7 +49,7 @@ class Standing:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Paired:
     """`scores` of the same pairs, resampled together: score i is row `rows[i]` of `drawn` and of `cosines`."""
 
     scores: tuple[Score, ...]
@@ -61,18 +61,21 @@ class Comparison:
 
     def against(self, baseline: int = 0) -> tuple[Standing, ...]:
         """Every score against `scores[baseline]`. Raises ValueError for a `baseline` that is not there."""
-        check_int(baseline, "baseline", 0, len(self.scores) - 1, "len(scores)-1")
-        base = self.rows[baseline]
-        return tuple(self._standing(score, row, base) for score, row in zip(self.scores, self.rows, strict=True))
+        return tuple(self.standing(i, baseline) for i in range(len(self.scores)))
 
-    def _standing(self, score: Score, row: int, base: int) -> Standing:
+    def standing(self, i: int, baseline: int = 0) -> Standing:
+        """`scores[i]` against `scores[baseline]`. Raises ValueError for one that is not there."""
+        for name, number in (("i", i), ("baseline", baseline)):
+            check_int(number, name, 0, len(self.scores) - 1, "len(scores)-1")
+        row, base = self.rows[i], self.rows[baseline]
         difference = self.drawn.difference(row, base)
         test = williams(self.cosines[row], self.cosines[base], self.gold) if self.ranked_at_once else None
         verdict = "same" if row == base else judged(difference, test)
-        return Standing(score, float(self.drawn.low[row]), float(self.drawn.high[row]), difference, test, verdict)
+        low, high = float(self.drawn.low[row]), float(self.drawn.high[row])
+        return Standing(self.scores[i], low, high, difference, test, verdict)
 
 
-def compare(space: LayerEmbeddings, scores: Sequence[Score], resamples: int = RESAMPLES) -> Comparison:
+def paired(space: LayerEmbeddings, scores: Sequence[Score], resamples: int = RESAMPLES) -> Paired:
     """Resample `scores`, all of the pairs of `space`, together: one bootstrap, so every difference is a paired one.
 
     Scores that must be equal (`whitening.cosine_class`) share a row of it: their difference is 0, not its rounding.
@@ -86,7 +89,7 @@ def compare(space: LayerEmbeddings, scores: Sequence[Score], resamples: int = RE
     cosines = torch.stack([scores[rows.index(row)].cosines for row in range(len(places))])
     drawn = bootstrap(cosines, space.gold, space.subset, space.n_subsets, how, resamples)
     ranked_at_once = how == "all" or space.n_subsets == 1
-    return Comparison(tuple(scores), rows, drawn, cosines, space.gold, ranked_at_once)
+    return Paired(tuple(scores), rows, drawn, cosines, space.gold, ranked_at_once)
 
 
 def judged(difference: Difference, test: WilliamsTest | None) -> str:

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from whitelab.comparison import VERDICTS, compare, judged
 from whitelab.evaluate import Protocol, score
 from whitelab.significance import Difference, WilliamsTest, bootstrap, williams
+from whitelab.standings import VERDICTS, judged, paired
 
 BASE = Protocol("m", "d", "t", "test", "mean", (1, 2))
 
@@ -27,10 +27,11 @@ def williams_with(p):
 
 def test_intervals_and_tests_are_those_of_one_bootstrap_of_all_rows(space):
     given = scores(space, "none", "center", "pca", "soft")
-    found = compare(space, given).against(1)
+    found = paired(space, given).against(1)
     drawn = bootstrap(torch.stack([one.cosines for one in given]), space.gold, space.subset, space.n_subsets)
     for i, one in enumerate(found):
         assert one.score is given[i]
+        assert paired(space, given).standing(i, 1) == one or i == 1  # nan is not equal to itself
         assert (one.low, one.high) == (float(drawn.low[i]), float(drawn.high[i]))
         assert one.difference == drawn.difference(i, 1)
         assert one.low <= one.score.spearman <= one.high
@@ -40,7 +41,7 @@ def test_intervals_and_tests_are_those_of_one_bootstrap_of_all_rows(space):
 
 def test_scores_that_must_be_equal_are_the_same_and_others_are_not(layernorm):
     given = scores(layernorm, "pca", "zca", "group:groups=1", "group:groups=2")
-    found = compare(layernorm, given).against()
+    found = paired(layernorm, given).against()
     assert [one.verdict == "same" for one in found] == [True, True, True, False]
     assert found[1].difference.low == found[1].difference.high == found[1].difference.estimate == 0
 
@@ -52,8 +53,8 @@ def test_one_variant_with_another_k_or_scope_is_not_the_same(space):
         scores(space, "pca", fit="cross"),
     )
     raw, raw_cross = scores(space, "none")[0], scores(space, "none", fit="cross")[0]
-    assert [one.verdict for one in compare(space, [raw, raw_cross]).against()] == ["same", "same"]  # nothing is fitted
-    assert [one.verdict == "same" for one in compare(space, [pca, few, cross]).against()] == [True, False, False]
+    assert [one.verdict for one in paired(space, [raw, raw_cross]).against()] == ["same", "same"]  # nothing is fitted
+    assert [one.verdict == "same" for one in paired(space, [pca, few, cross]).against()] == [True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -78,14 +79,14 @@ def test_a_difference_is_real_where_every_defined_test_says_so(found, williams_p
 
 def test_williams_is_left_out_where_subsets_are_averaged(space):
     given = scores(space, "none", "pca", aggregate="mean")
-    assert [one.williams for one in compare(space, given).against()] == [None, None]
+    assert [one.williams for one in paired(space, given).against()] == [None, None]
     whole = space.with_only(0)
-    assert compare(whole, scores(whole, "none", "pca", aggregate="mean")).against()[1].williams is not None
+    assert paired(whole, scores(whole, "none", "pca", aggregate="mean")).against()[1].williams is not None
 
 
 def test_a_score_that_is_not_defined_is_said_and_disturbs_nobody(space):
     flat = replace(space, gold=torch.ones_like(space.gold))
-    found = compare(flat, scores(flat, "none", "pca")).against()
+    found = paired(flat, scores(flat, "none", "pca")).against()
     assert [one.verdict for one in found] == ["same", "undefined"]
     assert math.isnan(found[1].low)
 
@@ -93,6 +94,6 @@ def test_a_score_that_is_not_defined_is_said_and_disturbs_nobody(space):
 def test_what_cannot_be_compared_is_refused(space):
     given = scores(space, "none", "pca")
     with pytest.raises(ValueError, match=r"baseline=2 must lie between 0 and len\(scores\)-1=1"):
-        compare(space, given).against(2)
+        paired(space, given).against(2)
     with pytest.raises(ValueError, match="scores must share one aggregate, got all, mean"):
-        compare(space, [given[0], scores(space, "pca", aggregate="mean")[0]])
+        paired(space, [given[0], scores(space, "pca", aggregate="mean")[0]])
