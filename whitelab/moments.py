@@ -139,7 +139,7 @@ def _of_batch(x: Tensor, weights: Tensor | None) -> Moments:
     # Measured from the first row, so that rows which are all equal have a scatter of exactly zero. One table in
     # float64, changed in place, because fresh pages for every step cost as much as the product.
     origin = exact(x[0])
-    y = exact(x).clone() if x.dtype == torch.float64 else exact(x)
+    y = exact(x, copy=True)
     y -= origin
     if weights is None:
         count, weights = float(len(y)), 1.0
