@@ -31,7 +31,7 @@ def test_moments_are_numpys():
     np.testing.assert_allclose(found.covariance, np.cov(x.numpy().T))
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(1, 49), max_size=6), st.integers(0, 20))
 def test_merged_moments_equal_those_of_the_whole(cuts, seed):
     x = rows(seed=seed)
@@ -48,7 +48,7 @@ def test_the_batch_size_changes_nothing(batch_rows):
     assert_same(Moments.of(rows(), weights, batch_rows), Moments.of(rows(), weights))
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(0, 4), min_size=8, max_size=8).filter(any))
 def test_a_weight_is_a_number_of_repetitions(weights):
     x = rows(8)

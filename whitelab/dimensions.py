@@ -13,6 +13,7 @@ from whitelab.embeddings import LayerEmbeddings, LayerRows
 from whitelab.layers import LayerMoments
 from whitelab.moments import Moments
 from whitelab.scopes import Fold, folds
+from whitelab.threads import side_by_side
 
 # Values of k ranked together; bounds the memory of the sort at this many columns of p pairs.
 _COLUMNS_PER_CHUNK = 128
@@ -155,7 +156,7 @@ def _explained(moments: Moments, basis: whitening.Directions) -> tuple[float, ..
 
 
 def _by_chunk(cosines: Float[Tensor, "r p"], score) -> list[float]:
-    parts = [score(cosines[i : i + _COLUMNS_PER_CHUNK]) for i in range(0, len(cosines), _COLUMNS_PER_CHUNK)]
+    parts = list(side_by_side(score, cosines.split(_COLUMNS_PER_CHUNK))) if len(cosines) else []
     return torch.cat(parts).tolist() if parts else []
 
 

@@ -36,12 +36,15 @@ class _Layers:
         return self.values.shape[2]
 
     def combine(self, layers: Sequence[int]) -> Float[Tensor, "n d"]:
-        """The mean of the given layers, float64 (WhiteningBERT, section 3.2). Pooling commutes with it."""
+        """The mean of the given layers, a float64 tensor of its own (WhiteningBERT, section 3.2).
+
+        Pooling commutes with it.
+        """
         layers = check_layers(layers, self.n_layers)
-        total = exact(self.values[layers[0]])
+        total = exact(self.values[layers[0]], copy=True)
         for layer in layers[1:]:
-            total = total + exact(self.values[layer])
-        return total / len(layers)
+            total += exact(self.values[layer])
+        return total.div_(len(layers))
 
     def moments(self, layers: Sequence[int]) -> Moments:
         """Moments over every sentence occurrence, duplicates kept (protocols A6); the last few are kept."""

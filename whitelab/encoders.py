@@ -8,13 +8,10 @@ poolings, and goes to the store. On a CPU every thread works on a batch of its o
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 
 import torch
@@ -24,6 +21,7 @@ from whitelab.checks import check_choice, check_int
 from whitelab.models import BUNDLED, ModelError, ModelFiles, find_model
 from whitelab.pooling import POOLINGS, check_pooling
 from whitelab.store import Space, Store, StoreError, StoreKey
+from whitelab.threads import side_by_side
 
 MAX_LENGTH = 128
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -364,8 +362,8 @@ def _encode(
     try:
         if progress:
             progress(0, total)
-        with closing(_passes(encoder, ids)) as passes:
-            for positions, pooled in passes:
+        with closing(passes(encoder, ids)) as batches:
+            for positions, pooled in batches:
                 for name, rows in pooled.items():
                     pending[name].update({texts[i]: row for i, row in zip(positions, rows, strict=True)})
                 done += sum(lengths[i] for i in positions)
@@ -379,50 +377,14 @@ def _encode(
     return kept, truncated
 
 
-def _passes(encoder: Encoder, ids: list[list[int]]) -> Iterator[tuple[list[int], dict[str, Tensor]]]:
-    """Every batch's positions and what `forward` gives for them, in order.
-
-    On a CPU with several threads as many batches are under way at once, each on one thread: threads that share
-    a batch wait for each other after every operation, which costs a fifth of the time in float32 and half of it
-    in bfloat16.
-    """
-    batches = list(encoder.batches([len(row) for row in ids]))
-    threads = min(torch.get_num_threads() if encoder.device == "cpu" else 1, len(batches))
+def passes(encoder: Encoder, ids: list[list[int]]) -> Iterator[tuple[list[int], dict[str, Tensor]]]:
+    """Every batch's positions and what `forward` gives for them, in order; on a CPU a batch a thread."""
 
     def one(positions: list[int]) -> tuple[list[int], dict[str, Tensor]]:
         return positions, _forward(encoder, [ids[i] for i in positions])
 
-    if threads == 1:
-        yield from map(one, batches)
-        return
-    with _single_threads(threads) as pool:
-        left = iter(batches)
-        under_way = deque(pool.submit(one, positions) for positions in islice(left, 2 * threads))
-        while under_way:
-            done = under_way.popleft().result()
-            under_way += [pool.submit(one, positions) for positions in islice(left, 1)]
-            yield done
-
-
-@contextmanager
-def _single_threads(count: int) -> Iterator[ThreadPoolExecutor]:
-    """`count` threads in each of which torch itself uses one; what has not begun at the end never does."""
-    usual, ready = torch.get_num_threads(), threading.Barrier(count + 1)
-
-    def begin() -> None:
-        torch.get_num_threads()  # a thread takes over the default when it first asks, and would do so later
-        torch.set_num_threads(1)  # for this thread, and as the default of threads yet to ask
-        ready.wait()
-
-    pool = ThreadPoolExecutor(count, initializer=begin)
-    try:
-        for _ in range(count):
-            pool.submit(int)  # starts a thread
-        ready.wait()
-        torch.set_num_threads(usual)  # the default of others again
-        yield pool
-    finally:
-        pool.shutdown(cancel_futures=True)
+    batches = encoder.batches([len(row) for row in ids])
+    return side_by_side(one, batches, None if encoder.device == "cpu" else 1)
 
 
 def _forward(encoder: Encoder, ids: list[list[int]]) -> dict[str, Tensor]:

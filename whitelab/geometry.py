@@ -37,7 +37,8 @@ def cosines_from(
 def pair_cosines(a: Float[Tensor, "p d"], b: Float[Tensor, "p d"]) -> Float[Tensor, "p"]:
     """Cosine of row i of `a` with row i of `b`, float64, ties kept; 0 where a row is zero."""
     a, b = exact(a), exact(b)
-    return cosines_from((a * b).sum(-1), a.square().sum(-1), b.square().sum(-1))
+    dot = torch.linalg.vecdot
+    return cosines_from(dot(a, b), dot(a, a), dot(b, b))
 
 
 def normalize(x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:

@@ -13,6 +13,7 @@ from whitelab.linalg import exact
 from whitelab.moments import Moments
 from whitelab.scopes import Fold
 from whitelab.scopes import folds as folds_of
+from whitelab.threads import side_by_side
 
 # Pairs multiplied at once. At 13 layers of 768 dimensions a chunk is 20 MB, which the allocator reuses; larger
 # ones cost more in fresh pages than in arithmetic (2048 took three times as long).
@@ -76,16 +77,19 @@ def layer_pairs(
         if progress:
             progress(len(numbers), len(numbers))
     else:
-        scores, ranks = [], []
         folds = folds_of(space, fit, corpus)
         blocks = [LayerMoments.of(fold.rows) for fold in folds]
-        for done, (i, j) in enumerate(numbers):
-            layers = (i,) if i == j else (i, j)
-            row, rank = _fitted_cosines(space, folds, blocks, layers, variant, k)
-            scores.append(float(correlation.aggregate(row, space.gold, space.subset, space.n_subsets, how)))
-            ranks.append(rank)
+
+        def cell(layers: tuple[int, int]) -> tuple[float, int]:
+            row, rank = _fitted_cosines(space, folds, blocks, tuple(sorted(set(layers))), variant, k)
+            return float(correlation.aggregate(row, space.gold, space.subset, space.n_subsets, how)), rank
+
+        found = []
+        for one in side_by_side(cell, numbers):
+            found.append(one)
             if progress:
-                progress(done + 1, len(numbers))
+                progress(len(found), len(numbers))
+        scores, ranks = zip(*found, strict=True)
     cells = tuple(
         LayerCell(ij, None if s != s else 100 * s, r) for ij, s, r in zip(numbers, scores, ranks, strict=True)
     )
@@ -121,37 +125,41 @@ def _raw_cosines(space: LayerEmbeddings, numbers: list[tuple[int, int]]) -> Floa
 
 @dataclass(frozen=True, eq=False)
 class LayerMoments:
-    """Mean of every layer and scatter between every two: `means [l, d]`, `scatter [l, l, d, d]`."""
+    """Mean of every layer, `means [l, d]`, and the scatter between layers i <= j, `blocks[i, j] [d, d]`."""
 
     count: float
     means: Float[Tensor, "l d"]
-    scatter: Float[Tensor, "l l d d"]
+    blocks: dict[tuple[int, int], Tensor]
 
     @classmethod
     def of(cls, space: LayerEmbeddings | LayerRows) -> "LayerMoments":
-        """Over every sentence occurrence; only blocks i <= j are multiplied out."""
-        weights = space.counts
-        count = float(weights.sum())
-        centred, means = [], []
-        for layer in range(space.n_layers):
-            origin = exact(space.values[layer, 0])  # as in Moments: equal rows have no scatter at all
-            x = exact(space.values[layer]) - origin
-            mean = (weights @ x) / count
-            means.append(origin + mean)
-            centred.append(x - mean)
-        shape = (space.n_layers, space.n_layers, space.dim, space.dim)
-        scatter = torch.empty(shape, dtype=torch.float64, device=weights.device)
-        for i in range(space.n_layers):
-            weighted = centred[i] * weights[:, None]
-            for j in range(i, space.n_layers):
-                block = weighted.T @ centred[j]
-                scatter[i, j], scatter[j, i] = block, block.T
-        return cls(count, torch.stack(means), scatter)
+        """Over every sentence occurrence, in float64; only blocks i <= j are multiplied out."""
+        weights, count = space.counts, float(space.counts.sum())
+        roots = weights.sqrt()[:, None]
+        rows = torch.empty(space.values.shape, dtype=torch.float64, device=weights.device)
+        means = torch.empty_like(rows[:, 0])
+        for layer, y in enumerate(rows):
+            y.copy_(space.values[layer])
+            origin = y[0].clone()  # as in Moments: equal rows have no scatter at all
+            y -= origin
+            mean = (weights @ y) / count
+            means[layer] = origin + mean
+            y -= mean
+            y *= roots
+        numbers = [(i, j) for i in range(len(rows)) for j in range(i, len(rows))]
+        threads = None if rows.device.type == "cpu" else 1
+        blocks = side_by_side(lambda ij: rows[ij[0]].T @ rows[ij[1]], numbers, threads)
+        return cls(count, means, dict(zip(numbers, blocks, strict=True)))
 
     def average(self, layers: tuple[int, ...]) -> Moments:
-        """Moments of the average of `layers`."""
-        scatter = sum(self.scatter[i, j] for i in layers for j in layers) / len(layers) ** 2
-        return Moments(self.count, self.means[list(layers)].mean(dim=0), scatter)
+        """Moments of the average of `layers`, in ascending order."""
+        scatter = torch.zeros_like(self.blocks[0, 0])
+        for at, i in enumerate(layers):
+            scatter += self.blocks[i, i]
+            for j in layers[at + 1 :]:
+                scatter += self.blocks[i, j]
+                scatter += self.blocks[i, j].T
+        return Moments(self.count, self.means[list(layers)].mean(dim=0), scatter.div_(len(layers) ** 2))
 
 
 def _fitted_cosines(
@@ -179,8 +187,8 @@ def _transformed(
 ) -> tuple[Float[Tensor, "n m"], int]:
     if whitening.cosine_class(variant, k, moments.dim) == "whitening":
         # Every full-rank whitening has the same cosines, so the cheapest factor serves them all.
-        inverse = linalg.trusted_cholesky(moments.covariance)
-        if inverse is not None:
-            return (x - moments.mean) @ inverse.T, moments.dim
+        factors, _, certain = linalg.trusted_choleskys(moments.covariance[None])
+        if certain.item():
+            return torch.linalg.solve_triangular(factors[0], (x - moments.mean).T, upper=False).T, moments.dim
     fitted = whitening.fit(variant, moments, k)
     return fitted(x), fitted.rank

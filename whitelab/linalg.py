@@ -38,11 +38,14 @@ class Eigen:
         return Eigen(self.values[:k], self.vectors[:, :k], self.dim)
 
 
-def exact(x: Tensor) -> Tensor:
-    """`x` in float64, on its own device, or on the CPU where the device has no float64 (MPS)."""
+def exact(x: Tensor, copy: bool = False) -> Tensor:
+    """`x` in float64, on its own device, or on the CPU where the device has no float64 (MPS).
+
+    With `copy` never `x` itself, so that it may be written into.
+    """
     if x.device.type == "mps":
         x = x.cpu()
-    return x.to(torch.float64)
+    return x.to(torch.float64, copy=copy)
 
 
 def eigenvalues(matrix: Float[Tensor, "d d"]) -> Float[Tensor, "d"]:

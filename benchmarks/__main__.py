@@ -1,0 +1,58 @@
+"""`python -m benchmarks`: run the benchmarks, print their tables, put them into benchmarks/README.md."""
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+# name -> (module, what it measures); loaded only when run.
+BENCHMARKS = {
+    "startup": ("startup", "import and command line"),
+    "spearman": ("searching", "batched Spearman against SciPy"),
+    "goals": ("searching", "absolute times and memory at the size of BERT-base on STS-B"),
+    "search": ("searching", "all subsets of layers against the papers' procedure"),
+    "heatmap": ("searching", "whitened pairs of layers against an SVD for each"),
+    "kcurve": ("searching", "every k against one SciPy call for each"),
+    "growth": ("searching", "growth with pairs, dimensions and layers"),
+    "streaming": ("streaming", "a million rows against numpy.cov and IncrementalPCA"),
+    "encoding": ("encoding", "encoding against sentence-transformers and ONNX Runtime"),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run what was asked for; returns the exit status."""
+    from benchmarks import harness
+
+    args = parser().parse_args(argv)
+    names = args.only.split(",") if args.only else list(BENCHMARKS)
+    unknown = [name for name in names if name not in BENCHMARKS]
+    if unknown:
+        print(f"--only={','.join(unknown)} must be among {', '.join(BENCHMARKS)}", file=sys.stderr)
+        return 2
+    options = harness.Options(args.data, args.repeats or (1 if args.quick else 5), args.quick)
+    readme = args.readme or (None if args.quick else harness.README)
+    for name in names:
+        print(f"{name}: {BENCHMARKS[name][1]}", file=sys.stderr, flush=True)
+        module = importlib.import_module(f"benchmarks.{BENCHMARKS[name][0]}")
+        tables = getattr(module, name)(options)
+        note = harness.machine() + (", quick run" if args.quick else f", {options.repeats} rounds")
+        print("\n\n".join([*(table.markdown() for table in tables), note]), end="\n\n", flush=True)
+        if readme:
+            harness.publish(name, tables, note, readme)
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options."""
+    found = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    found.add_argument("--data", default="demo", help="data folder, as everywhere in whitelab (default: demo)")
+    found.add_argument("--only", default="", help=f"names with commas: {', '.join(BENCHMARKS)}")
+    found.add_argument("--quick", action="store_true", help="small sizes, one round, nothing written to the README")
+    found.add_argument("--repeats", type=int, default=0, help="rounds (default: 5, quick: 1)")
+    found.add_argument("--readme", type=Path, default=None, help="file to write to (default: benchmarks/README.md)")
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,180 @@
+"""Laws of the benchmark harness: what is timed, divided and written is what the tables say."""
+
+import numpy as np
+import pytest
+import torch
+
+from benchmarks import __main__ as command
+from benchmarks import harness, rivals, spaces
+from benchmarks.harness import Options, Spread, Table, Timings, compared, exponent, figures, publish, side_by_side
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that moves only when a run says so."""
+
+    class Clock:
+        now = 0.0
+
+    monkeypatch.setattr(harness.time, "perf_counter", lambda: Clock.now)
+    return Clock
+
+
+def takes(clock, seconds, calls=None, name=""):
+    def run():
+        clock.now += seconds
+        if calls is not None:
+            calls.append(name)
+
+    return run
+
+
+def test_a_spread_holds_the_quartiles():
+    values = [5.0, 1.0, 4.0, 2.0]
+    assert Spread.of(values) == Spread(*np.percentile(values, (25, 50, 75)))
+    assert Spread.of([3.0]) == Spread(3.0, 3.0, 3.0)
+    assert Spread(1.0, 2.5, 1234.5).text(" s") == "2.50 s [1.00, 1,234]"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0"), (1.234, "1.23"), (0.012345, "0.0123"), (98765.4, "98,765"), (12.3456, "12.3"), (float("nan"), "nan")],
+)
+def test_three_figures_are_shown_without_an_exponent(value, text):
+    assert figures(value) == text
+
+
+def test_runs_take_turns_and_every_second_round_is_reversed(clock):
+    calls = []
+    runs = {name: takes(clock, seconds, calls, name) for name, seconds in (("a", 1.0), ("b", 2.0))}
+    found = side_by_side(runs, 3)
+    assert "".join(calls) == "ab" + "ab" + "ba" + "ab"
+    assert found.seconds == {"a": (1.0,) * 3, "b": (2.0,) * 3}
+    assert found.ratio("b", "a") == Spread(2.0, 2.0, 2.0)
+
+
+def test_without_warming_nothing_runs_untimed(clock):
+    calls = []
+    side_by_side({"a": takes(clock, 1.0, calls, "a")}, 2, warm=False)
+    assert calls == ["a", "a"]
+
+
+def test_a_part_of_the_work_is_scaled_and_a_run_may_time_itself(clock):
+    found = side_by_side({"part": takes(clock, 2.0), "own": lambda: 7.0}, 1, {"part": 10.0})
+    assert found.seconds == {"part": (20.0,), "own": (7.0,)}
+
+
+def test_a_ratio_is_divided_within_each_round():
+    """A machine that is ten times slower in some rounds leaves the ratio alone."""
+    found = Timings({"slow": (2.0, 20.0, 2.0, 30.0), "fast": (1.0, 10.0, 1.0, 10.0)})
+    assert found.ratio("slow", "fast").median == 2.0
+    assert compared(found, "fast")[1][2] == ""
+    assert compared(found, "fast")[0] == ("slow", "11.0 s [2.00, 22.5]", "2.00 x [2.00, 2.25]")
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0, 3.0])
+def test_the_exponent_of_a_power_law_is_found(power):
+    sizes = [1.0, 2.0, 5.0]
+    assert exponent(sizes, [7 * size**power for size in sizes]) == pytest.approx(power)
+
+
+def table(cell):
+    return Table("A title", ("", "seconds"), (("one", cell),), ("A note.",))
+
+
+def test_a_table_is_markdown():
+    expected = "### A title\n\n|  | seconds |\n| --- | --- |\n| one | 1 s |\n\nA note."
+    assert table("1 s").markdown() == expected
+
+
+def test_results_replace_those_of_the_same_benchmark_and_nothing_else(tmp_path):
+    path = tmp_path / "README.md"
+    path.write_text("# Before\n\n<!-- results of a -->\nold\n<!-- end of a -->\n\nBetween\n\nAfter\n", "utf-8")
+    publish("a", [table("1 s")], "a machine", path)
+    publish("b", [table("2 s")], "another", path)
+    publish("a", [table("3 s")], "a machine", path)
+    text = path.read_text("utf-8")
+    assert text.startswith("# Before\n\n<!-- results of a -->\n\n### A title")
+    assert "old" not in text
+    assert "1 s" not in text
+    assert text.index("3 s") < text.index("*a machine*") < text.index("Between") < text.index("After")
+    assert text.index("After") < text.index("2 s") < text.index("*another*")
+    assert text.count("results of a ") == text.count("end of a ") == 1
+
+
+def test_the_readme_has_a_place_for_every_benchmark():
+    text = harness.README.read_text("utf-8")
+    assert all(f"<!-- results of {name} -->" in text for name in command.BENCHMARKS)
+    assert all(f"<!-- end of {name} -->" in text for name in command.BENCHMARKS)
+
+
+def test_the_machine_is_named():
+    line = harness.machine()
+    assert torch.__version__ in line
+    assert f"{torch.get_num_threads()} threads" in line
+
+
+def test_memory_that_a_run_takes_is_seen_and_what_it_does_not_is_not():
+    if harness.peak_bytes(lambda: None) is None:
+        pytest.skip("only Linux tells")
+    size = 64 * 2**20
+    assert harness.peak_bytes(lambda: np.ones(size, dtype=np.uint8)) > 0.9 * size
+    assert harness.peak_bytes(lambda: None) < 0.1 * size
+
+
+def test_made_up_layers_have_the_rank_of_a_layernorm_and_averages_have_all():
+    space = spaces.made_up(3, 16, 50)
+    assert [space.moments([i]).eigen.rank for i in range(3)] == [15, 15, 15]
+    assert space.moments([0, 1]).eigen.rank == 16
+    assert set(space.first.tolist()).isdisjoint(space.second.tolist())
+
+
+def test_batches_of_rows_add_up_and_are_the_same_every_time():
+    found = list(spaces.row_batches(1000, 4, 300))
+    assert [len(batch) for batch in found] == [300, 300, 300, 100]
+    assert all(torch.equal(a, b) for a, b in zip(found, spaces.row_batches(1000, 4, 300), strict=True))
+
+
+def test_the_rivals_give_the_same_scores():
+    """A benchmark against something that computes another number would say nothing."""
+    import whitelab
+
+    space = spaces.made_up(2, 12, 60)
+    x, first, second = (space.values[1].double().numpy(), space.first.numpy(), space.second.numpy())
+    mean, kernel = rivals.su_whitening(x[np.concatenate([first, second])], 5)
+    z = (x - mean) @ kernel
+    expected = whitelab.k_curve(space, [1]).spearman[4]
+    assert rivals.spearman(z[first], z[second], space.gold.numpy()) == pytest.approx(expected, abs=1e-9)
+
+
+def test_pooling_again_is_the_mean_of_the_tokens_that_count():
+    hidden = [np.arange(12.0).reshape(1, 3, 4), np.ones((1, 3, 4))]
+    found = rivals.pooled_again(hidden, np.array([[1, 1, 0]]), (0, 1))
+    np.testing.assert_allclose(found, (hidden[0][:, :2].mean(1) + 1) / 2)
+
+
+# ------------------------------------------------------------------------------------------- the command
+
+
+def test_a_quick_run_prints_its_tables_and_writes_only_where_it_is_told(tmp_path, capsys):
+    before, path = harness.README.read_text("utf-8"), tmp_path / "results.md"
+    assert command.main(["--quick", "--only", "spearman,goals", "--readme", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert "scipy.stats.spearmanr" in out
+    assert "quick run" in out
+    assert "<!-- end of goals -->" in path.read_text("utf-8")
+    assert harness.README.read_text("utf-8") == before
+
+
+def test_an_unknown_benchmark_is_named(capsys):
+    assert command.main(["--only", "speed"]) == 2
+    assert "--only=speed must be among startup, spearman" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", [n for n in command.BENCHMARKS if n not in ("encoding", "search", "startup")])
+def test_every_benchmark_without_a_model_runs(name):
+    from importlib import import_module
+
+    module = import_module(f"benchmarks.{command.BENCHMARKS[name][0]}")
+    (found,) = getattr(module, name)(Options(quick=True, repeats=1))
+    assert all(len(row) == len(found.header) for row in found.rows)
