@@ -1,0 +1,155 @@
+"""`python -m benchmarks.latency`: from an input event to the repainted live number, in a real Chromium.
+
+Needs Chromium and the tools of the tests (requirements-dev.txt). The browser's own clock counts, from the event
+the visitor makes to the second frame after the number or the line below it has changed.
+"""
+
+import argparse
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from time import perf_counter
+from urllib.parse import urlencode
+
+import numpy as np
+from playwright.sync_api import sync_playwright
+
+from benchmarks.harness import README, Table, figures, machine, publish
+from tests.browser.driving import FLAGS, SIDEBAR, K, Visit, serve
+from whitelab.whitening import WHITENERS
+
+# Streamlit may take the number away before it brings the new one, so an empty metric is no answer.
+WATCH = """(bar) => {
+    const read = () => {
+        const metric = document.querySelector(bar + ' [data-testid=stMetric]')
+        const line = document.querySelector(bar + ' [data-testid=stCaptionContainer]')
+        return metric && metric.innerText.trim() ? metric.innerText + (line ? line.innerText : '') : ''
+    }
+    const before = read()
+    let start = null
+    for (const kind of ['pointerdown', 'keydown'])
+        addEventListener(kind, event => { start = event.timeStamp }, {capture: true, once: true})
+    window.repainted = new Promise(resolve => {
+        const watch = new MutationObserver(() => {
+            const now = read()
+            if (start === null || now === '' || now === before) return
+            watch.disconnect()
+            requestAnimationFrame(() => requestAnimationFrame(() => resolve(performance.now() - start)))
+        })
+        watch.observe(document.body, {subtree: true, childList: true, characterData: true})
+        setTimeout(() => { watch.disconnect(); resolve(-1) }, 30000)
+    })
+}"""
+
+
+def timed(visit: Visit, move: Callable[[], None]) -> float:
+    """Milliseconds from the input event of `move` to the repainted number."""
+    visit.page.evaluate(WATCH, SIDEBAR)
+    move()
+    found = visit.page.evaluate("window.repainted")
+    if found < 0:
+        raise RuntimeError(f"the live number did not change within 30 s at {visit.page.url}")
+    visit.settle()
+    return found
+
+
+def k_moves(visit: Visit, count: int) -> Iterator[float]:
+    """The slider, one step at a time by keyboard; every k is new."""
+    slider = visit.page.locator(K)
+    for _ in range(count):
+        slider.focus()
+        yield timed(visit, lambda: visit.page.keyboard.press("ArrowLeft"))
+
+
+def layer_moves(visit: Visit, count: int) -> Iterator[float]:
+    """One layer more or less, in the order of a Gray code: every combination is new."""
+    buttons = visit.page.locator(f'{SIDEBAR} [aria-label="Layers, averaged"] button')
+    for number in range(1, count + 1):
+        button = buttons.nth((number & -number).bit_length() - 1)
+        yield timed(visit, lambda button=button: button.click())
+
+
+def variant_moves(visit: Visit, count: int) -> Iterator[float]:
+    """Variants whose scores differ, in turn; k moves on, untimed, so that no setting comes twice."""
+    names = [WHITENERS[name].label for name in ("center", "pca", "soft", "pca_cor")]
+    box = visit.page.locator(f"{SIDEBAR} [data-testid=stSelectbox]").filter(has_text="Variant").locator("input")
+    for number in range(count):
+        visit.page.locator(K).focus()
+        visit.page.keyboard.press("ArrowLeft")
+        visit.page.wait_for_timeout(500)
+        visit.complete()
+        box.click()
+        option = visit.page.get_by_role("option", name=names[number % len(names)], exact=True)
+        option.wait_for()
+        yield timed(visit, option.click)
+
+
+# name -> (the moves, where they start, what they change)
+MOVES = {
+    "k": (k_moves, {"k": "300", "layers": ["1", "6"]}, "one step of the k slider"),
+    "layers": (layer_moves, {"layers": ["5"]}, "one layer more or less"),
+    "variant": (variant_moves, {"k": "100", "layers": ["1", "6"]}, "another variant"),
+}
+
+
+def measure(url: str, browser, data: dict[str, str], count: int) -> list[tuple[str, ...]]:
+    """A row for each kind of move: median and 95th percentile in milliseconds."""
+    rows = []
+    for moves, start, what in MOVES.values():
+        visit = Visit.start(browser, url)
+        visit.open("?" + urlencode(data | start, doseq=True))
+        found = list(moves(visit, count))
+        visit.context.close()
+        median, slow = np.percentile(found, (50, 95))
+        rows.append((what, f"{figures(median)} ms", f"{figures(slow)} ms", str(len(found))))
+    return rows
+
+
+def opened(folder: Path, browser, data: dict[str, str], then: Callable[[str], object]) -> tuple[float, object]:
+    """Start the app; seconds until its first page is complete, and what `then(url)` gives."""
+    start = perf_counter()
+    server = serve(folder / "store", folder / "server.log")
+    try:
+        visit = Visit.start(browser, server.url)
+        visit.open("?" + urlencode(data))
+        ready = perf_counter() - start
+        visit.context.close()
+        return ready, then(server.url)
+    finally:
+        server.stop()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Start the app on a store of its own, make the moves, print and publish the table."""
+    found = argparse.ArgumentParser(prog="python -m benchmarks.latency", description=__doc__)
+    found.add_argument("--data", default="demo", help="data folder (default: demo)")
+    found.add_argument("--task", default="", help="task of the folder")
+    found.add_argument("--moves", type=int, default=30, help="moves of each kind (default: 30)")
+    found.add_argument("--readme", type=Path, default=README, help="file to write to")
+    args = found.parse_args(argv)
+    data = {"data": args.data} | ({"task": args.task} if args.task else {})
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if path is None:
+        print("Chromium is missing: install it with `apt-get install chromium`", file=sys.stderr)
+        return 2
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        opened(Path(folder), browser, data, lambda url: None)  # embeds the sentences
+        ready, rows = opened(Path(folder), browser, data, lambda url: measure(url, browser, data, args.moves))
+        browser.close()
+    name = "the demonstration set" if args.data == "demo" else " ".join([Path(args.data).name, args.task]).strip()
+    table = Table(
+        f"From an input event to the repainted number, bundled model, {name}",
+        ("", "median", "95th percentile", "moves"),
+        tuple(rows),
+        (f"From the start of the process to the finished overview, with a warm store: {figures(ready)} s.",),
+    )
+    print(table.markdown())
+    publish("latency", [table], machine(), args.readme)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
