@@ -51,13 +51,16 @@ class _Layers:
         layers = check_layers(layers, self.n_layers)
         found = self._moments.pop(layers, None)
         if found is None:
-            used = self.counts > 0
-            x = self.combine(layers)
-            found = Moments.of(x, self.counts) if used.all() else Moments.of(x[used], self.counts[used])
+            found = self.moments_of(self.combine(layers))
         self._moments[layers] = found
         while len(self._moments) > _MOMENTS_KEPT:
             self._moments.pop(next(iter(self._moments)), None)
         return found
+
+    def moments_of(self, x: Float[Tensor, "n d"]) -> Moments:
+        """Moments over every sentence occurrence of `x`, one row a sentence; not kept."""
+        used = self.counts > 0
+        return Moments.of(x, self.counts) if used.all() else Moments.of(x[used], self.counts[used])
 
     @cached_property
     def _moments(self) -> dict[tuple[int, ...], Moments]:

@@ -63,8 +63,8 @@ def layer_pairs(
 ) -> LayerPairs:
     """Score every unordered pair of layers (WhiteningBERT Figure 1), without or with whitening.
 
-    Without whitening from each pair's Gram matrices between layers; with it from cross-covariance blocks
-    and one factorisation a cell. Equal to `evaluate.score` cell by cell.
+    Without whitening from each pair's Gram matrices between layers; with it from one factorisation a cell,
+    cells side by side. Equal to `evaluate.score` cell by cell.
     """
     variant = str(whitening.parse(variant, space.dim))
     whitening.check_k(k, variant, space.dim)
@@ -78,10 +78,9 @@ def layer_pairs(
             progress(len(numbers), len(numbers))
     else:
         folds = folds_of(space, fit, corpus)
-        blocks = [LayerMoments.of(fold.rows) for fold in folds]
 
         def cell(layers: tuple[int, int]) -> tuple[float, int]:
-            row, rank = _fitted_cosines(space, folds, blocks, tuple(sorted(set(layers))), variant, k)
+            row, rank = _fitted_cosines(space, folds, tuple(sorted(set(layers))), variant, k)
             return float(correlation.aggregate(row, space.gold, space.subset, space.n_subsets, how)), rank
 
         found = []
@@ -148,7 +147,7 @@ class LayerMoments:
             y *= roots
         numbers = [(i, j) for i in range(len(rows)) for j in range(i, len(rows))]
         threads = None if rows.device.type == "cpu" else 1
-        blocks = side_by_side(lambda ij: rows[ij[0]].T @ rows[ij[1]], numbers, threads)
+        blocks = side_by_side(lambda ij: _scatter(rows, *ij), numbers, threads)
         return cls(count, means, dict(zip(numbers, blocks, strict=True)))
 
     def average(self, layers: tuple[int, ...]) -> Moments:
@@ -162,20 +161,21 @@ class LayerMoments:
         return Moments(self.count, self.means[list(layers)].mean(dim=0), scatter.div_(len(layers) ** 2))
 
 
+def _scatter(rows: Float[Tensor, "l n d"], i: int, j: int) -> Float[Tensor, "d d"]:
+    return linalg.gram(rows[i]) if i == j else rows[i].T @ rows[j]
+
+
 def _fitted_cosines(
     space: LayerEmbeddings,
     folds: tuple[Fold, ...],
-    blocks: list[LayerMoments],
     layers: tuple[int, ...],
     variant: str,
     k: int | None,
 ) -> tuple[Float[Tensor, "p"], int]:
     x, ranks = space.combine(layers), []
     found = torch.empty(space.n_pairs, dtype=torch.float64)
-    for fold, block in zip(folds, blocks, strict=True):
-        moments = block.average(layers)
-        if whitening.needs_rows(variant):
-            moments = fold.rows.moments(layers)
+    for fold in folds:
+        moments = fold.rows.moments_of(x if fold.rows is space else fold.rows.combine(layers))
         z, rank = _transformed(x, moments, variant, k)
         found[fold.pairs] = geometry.pair_cosines(z[space.first[fold.pairs]], z[space.second[fold.pairs]])
         ranks.append(rank)

@@ -155,5 +155,6 @@ def _of_batch(x: Tensor, weights: Tensor | None) -> Moments:
     square = torch.linalg.vecdot(y, y)
     weighted = weights * square
     cubic, quartic = weighted @ y, float(weighted @ square)
-    scatter = y.T @ y if isinstance(weights, float) else y.T @ (y * weights[:, None])
-    return Moments(count, origin + mean, scatter, cubic, quartic)
+    if not isinstance(weights, float):
+        y *= weights.sqrt()[:, None]
+    return Moments(count, origin + mean, linalg.gram(y), cubic, quartic)
