@@ -251,7 +251,7 @@ def _with_parameters(name: str, dim: int) -> str:
     """Draw the knobs of a variant and return its spec."""
     values, parts = {}, []
     for one in WHITENERS[name].parameters:
-        if one.when is None or values.get(one.when[0]) == one.when[1]:
+        if one.counts(values):
             values[one.name] = _knob(name, one, dim)
             parts.append(f"{one.name}={values[one.name]}")
     return canonical(f"{name}:{','.join(parts)}" if parts else name)
