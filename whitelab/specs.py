@@ -76,6 +76,13 @@ class Spec:
         shown = [f"{names[key]}{_shown(value)}" for key, value in self.counting]
         return f"{title} ({', '.join(shown)})" if shown else title
 
+    def short_label(self, title: str) -> str:
+        """A readable name with what differs from the defaults: `W-MSE (positives = 4)`."""
+        known = {one.name: one for one in self.parameters}
+        changed = [(known[key].label, value) for key, value in self.counting if value != known[key].default]
+        shown = [f"{name} = {_shown(value)}" for name, value in changed]
+        return f"{title} ({', '.join(shown)})" if shown else title
+
 
 def _shown(value: Value) -> str:
     return f"{value:.12g}" if isinstance(value, float) else str(value)
@@ -103,7 +110,9 @@ def read(
             raise ValueError(f"{family}={spec!r} must not name {key} twice")
         given[key] = value
     try:
-        values = tuple((key, one.check(given.get(key, one.default), dim)) for key, one in known.items())
+        values = {key: one.check(given.get(key, one.default)) for key, one in known.items()}
+        # What has no effect is not held against d, and has its default, so that specs of one effect are equal.
+        values = {key: one.check(values[key], dim) if one.counts(values) else one.default for key, one in known.items()}
     except ValueError as error:
         raise ValueError(f"{family}={spec!r}: {error}") from None
-    return name, values, parameters
+    return name, tuple(values.items()), parameters
