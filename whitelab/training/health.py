@@ -3,7 +3,6 @@
 import math
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 

@@ -109,7 +109,7 @@ def card(trainer: Trainer, scores: Scores) -> str:
     if trainer.encoder.files.weights == BUNDLED_SHA256:
         licence = f"The start was {BUNDLED_NAME} (sentence-transformers, Apache 2.0)."
     return CARD.format(
-        start=f"{trainer.encoder.name} with random weights" if config.random_weights else trainer.encoder.name,
+        start=trainer.encoder.name,
         label=objectives.label(config.objective),
         version=whitelab.__version__,
         step=trainer.step,

@@ -25,16 +25,11 @@ from whitelab.training.health import Shape
 
 
 def start(config: TrainConfig, device: str | None = None) -> Encoder:
-    """The encoder a run starts from; with `random_weights` its weights are drawn from the config's seed."""
+    """The encoder a run starts from."""
     name, _, blocks = config.model.rpartition(":")
-    cut = name == BUNDLED and blocks.isdigit()
+    cut = {"num_layers": int(blocks)} if name == BUNDLED and blocks.isdigit() else {}
     with seeded("cpu", config.seed, "start"):  # transformers draws what a checkpoint lacks, such as a pooler
-        blocks = {"num_layers": int(blocks)} if cut else {}
-        encoder = load_encoder(name if cut else config.model, device=device, **blocks)
-        if not config.random_weights:
-            return encoder
-        fresh = type(encoder.model)(deepcopy(encoder.model.config))
-    return replace(encoder, model=fresh.to(encoder.device).eval())
+        return load_encoder(name if cut else config.model, device=device, **cut)
 
 
 @contextmanager
@@ -75,6 +70,7 @@ class Trainer:
         self.batches = Batches(self.encoder, sentences, config.batch, config.seed, config.max_length)
         self.seen = 0 if evaluation is None else len(self.batches.texts.intersection(evaluation.sentences))
         self._build()
+        self._try()
         self.step = 0
         self.first_shape: Shape | None = None
 
@@ -101,6 +97,15 @@ class Trainer:
         self.optimiser = torch.optim.AdamW(groups)
         self.scaler = torch.amp.GradScaler(self.device, enabled=config.precision == "float16")
 
+    def _try(self) -> None:
+        """The objective on noise, so that a batch it cannot take is refused before anything else happens."""
+        shape = (self.objective.positives(self.config.objective), self.config.batch, self.encoder.dim)
+        with seeded("cpu", self.config.seed, "try") as generator:
+            noise, head = torch.randn(shape).to(self.device), deepcopy(self.top["head"])
+            z = head(noise, generator)
+            target = z.detach() if self.objective.needs_target() else None
+            self.objective.loss(self.config.objective, z, generator, target, 0)
+
     # ------------------------------------------------------------------------------------------- a step
 
     def advance(self) -> StepRecord:
@@ -111,7 +116,7 @@ class Trainer:
         try:
             with seeded(self.device, self.config.seed, "step", number) as generator:
                 loss, shape = self._backward(number, generator)
-        except torch.linalg.LinAlgError as error:
+        except (objectives.SingularBatch, torch.linalg.LinAlgError) as error:
             return self._stopped(number, began, DIVERGED, health.failed(error))
         finally:
             self._train_mode(False)
