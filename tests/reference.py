@@ -185,7 +185,7 @@ def score(space, layers, variant="none", k=None, how="all"):
 def unit(x):
     """Rows divided by their length; a zero row stays zero."""
     x = np.asarray(x, dtype=np.float64)
-    length = np.linalg.norm(x, axis=1, keepdims=True)
+    length = np.linalg.norm(x, axis=-1, keepdims=True)
     return np.divide(x, length, out=np.zeros_like(x), where=length > 0)
 
 
@@ -241,11 +241,6 @@ def recall(true, x, top):
 
 
 # --------------------------------------------------------------------------------------------- objectives
-
-
-def unit(x):
-    """Rows divided by their length."""
-    return x / np.linalg.norm(x, axis=-1, keepdims=True)
 
 
 def contrastive(z, temperature):
