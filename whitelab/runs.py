@@ -11,6 +11,7 @@ A run of name NAME in the usual root is the model `trained:NAME` everywhere else
 """
 
 import json
+import math
 import os
 import re
 import shutil
@@ -128,7 +129,7 @@ class Run:
             config=config,
             label=objectives.label(config.objective),
             created=self.created,
-            seconds=sum(record.seconds for record in records),
+            seconds=math.fsum(record.seconds for record in records),
             start=scores.start,
             best=scores.best,
             last=scores.last,
@@ -316,8 +317,9 @@ def _as_dict(pairs: SentencePairs) -> dict:
 
 
 def _pairs(record: dict) -> SentencePairs:
-    gold, subset = np.array(record["gold"], np.float64), np.array(record["subset"], np.int64)
-    return SentencePairs(**record | {"gold": gold, "subset": subset})
+    arrays = {"gold": np.array(record["gold"], np.float64), "subset": np.array(record["subset"], np.int64)}
+    texts = {name: tuple(record[name]) for name in ("first", "second", "subset_names")}
+    return SentencePairs(**record | arrays | texts)
 
 
 def _read(path: Path) -> dict:

