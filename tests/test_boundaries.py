@@ -28,6 +28,8 @@ LEVELS = (
         "estimator",
         "training",
         "runs",
+        "apart",
+        "costs",
         "projection",
         "retrieval",
         "published",
