@@ -1130,22 +1130,20 @@ def training_curve(
         pad = max(0.08 * (high - low), (0.1 * abs(high) - (high - low)) / 2)
         figure.update_yaxes(range=[low - pad, high + pad])
     alt = f"{title} by training step: " + "; ".join(_told(run, field) for run in runs)
-    return _finish(figure, alt if runs else f"{title} by training step: no run", 340, legend2=_low_legend())
+    alt = alt if runs else f"{title} by training step: no run"
+    return _finish(figure, alt, 420 if start else 340, legend2=_low_legend())
 
 
-def training_plane(runs: Sequence[Mapping], floor: float | None = None) -> go.Figure:
+def training_plane(runs: Sequence[Mapping]) -> go.Figure:
     """Alignment against uniformity, one path a run from its start (open circle) to now (arrow); lower is better.
 
-    `runs` as for `training_curve`; `floor` is the uniformity of a uniform distribution on the sphere.
+    `runs` as for `training_curve`.
     """
-    figure, dashes, told, seen = go.Figure(), run_dashes(runs), [], []
+    figure, dashes, told = go.Figure(), run_dashes(runs), []
     for run in runs:
-        path = [
-            one for one in run["records"] if _is_number(one.get("alignment")) and _is_number(one.get("uniformity"))
-        ]
+        path = [one for one in run["records"] if _is_number(one.get("alignment")) and _is_number(one.get("uniformity"))]
         colour, x = objective_colour(run["objective"]), [one["uniformity"] for one in path]
         y, last = [one["alignment"] for one in path], len(path) - 1
-        seen += x
         figure.add_scatter(
             x=x,
             y=y,
@@ -1174,10 +1172,6 @@ def training_plane(runs: Sequence[Mapping], floor: float | None = None) -> go.Fi
             _end(figure, (x[-1], y[-1]), run)
         if path:
             told.append(f"{run['name']} from ({x[0]:.3f}, {y[0]:.3f}) to ({x[-1]:.3f}, {y[-1]:.3f})")
-    if floor is not None and seen and min(seen) < 0.7 * floor:
-        figure.add_vline(x=floor, line={"color": RULE, "dash": "dash", "width": 1.5})
-        where = {"x": floor, "y": 0, "yref": "paper", "xanchor": "left", "yanchor": "bottom", "xshift": 4}
-        figure.add_annotation(text="isotropic floor", showarrow=False, **where)
     figure.update_xaxes(title="Uniformity loss (lower: more spread out)")
     figure.update_yaxes(title="Alignment loss (lower: similar pairs closer)", rangemode="tozero")
     alt = "Paths of training in the plane of uniformity and alignment: " + ("; ".join(told) or "nothing measured yet")
@@ -1203,8 +1197,9 @@ def training_spectrum(runs: Sequence[Mapping]) -> go.Figure:
             colour, label = objective_colour(run["objective"]), f"{_run_label(run)}, step {step}"
             _shares(figure, shares, label, colour, dashes[run["name"]])
             told.append(f"{run['name']} at step {step} has {100 * shares[0]:.2g} % along its first direction")
-    # Directions are powers of two: evenly spaced on this axis.
-    figure.update_xaxes(title="Principal direction, largest first", type="log", dtick="D2")
+    longest = max((len(one.get("spectrum") or ()) for run in runs for one in run["records"]), default=0)
+    places = [2**i for i in range(longest)]
+    figure.update_xaxes(title="Principal direction, largest first", type="log", tickvals=places, ticktext=places)
     figure.update_yaxes(title="Share of variance (%)", type="log", dtick=1, exponentformat="power")
     alt = "Spectrum before and after training: " + ("; ".join(told) or "nothing measured yet")
     return _finish(figure, alt, 340, legend2=_low_legend())

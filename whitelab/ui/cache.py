@@ -52,8 +52,8 @@ class Opened:
 
 
 @st.cache_resource(max_entries=2, show_spinner=False)
-def encoder(model: str, dtype: str) -> Encoder:
-    """A loaded model, shared by all visitors (the encoder locks itself)."""
+def encoder(model: str, dtype: str, weights: str) -> Encoder:
+    """A loaded model, shared by all visitors (the encoder locks itself); `weights` is the digest of its files."""
     return load_encoder(model, dtype=dtype)
 
 
@@ -72,7 +72,7 @@ def open_space(workspace: Workspace) -> Opened | None:
     key = embed_key(workspace, workspace.task, pairs)
 
     def work(progress) -> Opened:
-        model = encoder(workspace.model, workspace.dtype)
+        model = encoder(workspace.model, workspace.dtype, workspace.weights)
         space, report = evaluate.embed_pairs(model, pairs, workspace.pooling, store=Store(), progress=progress)
         return Opened(key, pairs, space, report, model.device)
 
@@ -83,16 +83,16 @@ def open_space(workspace: Workspace) -> Opened | None:
 
 def embed_key(workspace: Workspace, task: str, pairs: SentencePairs) -> str:
     """What names the embeddings of one task under the workspace's model, type and pooling."""
-    return "embed/" + "/".join((workspace.model, workspace.dtype, workspace.pooling, task, pairs.fingerprint))
+    return "embed/" + "/".join((workspace.model_key, workspace.dtype, workspace.pooling, task, pairs.fingerprint))
 
 
 def _with_corpus(workspace: Workspace, opened: Opened) -> Opened | None:
     """`opened` with the embedded text of the fit scope; None after drawing the job that makes it."""
-    key = "fit/" + "/".join((workspace.model, workspace.dtype, workspace.pooling, workspace.fit_key))
+    key = "fit/" + "/".join((workspace.model_key, workspace.dtype, workspace.pooling, workspace.fit_key))
     text = None if (job := jobs().get(key)) and job.state == "done" else workspace.fit_text()
 
     def work(progress) -> LayerRows:
-        model = encoder(workspace.model, workspace.dtype)
+        model = encoder(workspace.model, workspace.dtype, workspace.weights)
         return evaluate.embed_scope(model, text, workspace.pooling, store=Store(), progress=progress)
 
     named = "all splits" if workspace.fit == "splits" else workspace.fit
@@ -286,7 +286,7 @@ def every_task(workspace: Workspace) -> Job:
     """
     found = datasets.discover(workspace.data)
     asked = [(one.name, _split(one.splits, workspace.split), file_stamp(one.files)) for one in found]
-    parts = (workspace.data, workspace.model, workspace.dtype, workspace.pooling, workspace.keep_going, asked)
+    parts = (workspace.data, workspace.model_key, workspace.dtype, workspace.pooling, workspace.keep_going, asked)
 
     def work(progress) -> dict[str, LayerEmbeddings]:
         pairs = {
@@ -299,7 +299,7 @@ def every_task(workspace: Workspace) -> Job:
                 spaces[name] = known.result.space
             else:
                 counted = _share(progress, done, len(one.sentences), total)
-                model = encoder(workspace.model, workspace.dtype)
+                model = encoder(workspace.model, workspace.dtype, workspace.weights)
                 spaces[name], _ = evaluate.embed_pairs(model, one, workspace.pooling, store=Store(), progress=counted)
             done += len(one.sentences)
             progress(done, total)
@@ -387,7 +387,7 @@ def model_zip(
     """`export.to_sentence_transformers` and its .zip as a job; None while it runs."""
 
     def work(progress) -> ModelZip:
-        model = encoder(workspace.model, workspace.dtype)
+        model = encoder(workspace.model, workspace.dtype, workspace.weights)
         home = tempfile.TemporaryDirectory(prefix="whitelab-")
         folder, packed = Path(home.name) / stem, Path(home.name) / f"{stem}.zip"
         progress(0, 2)

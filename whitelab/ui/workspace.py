@@ -6,6 +6,7 @@ Drawn by app.py before the page, so that its widgets live on every page. Choices
 import hashlib
 import tempfile
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,17 @@ from whitelab.correlation import AGGREGATE_LABELS
 from whitelab.datasets import DataError, MalformedRows, TaskInfo
 from whitelab.encoders import choose_device, device_name, dtypes_for
 from whitelab.evaluate import Protocol
-from whitelab.models import BUNDLED, BUNDLED_NAME, SUGGESTED, ModelFiles, find_model
+from whitelab.models import (
+    BUNDLED,
+    BUNDLED_NAME,
+    SUGGESTED,
+    TRAINED,
+    ModelError,
+    ModelFiles,
+    find_model,
+    trained_folder,
+    trained_models,
+)
 from whitelab.pooling import POOLING_LABELS
 from whitelab.ui import knobs
 from whitelab.ui.jobs import jobs, wait
@@ -34,7 +45,8 @@ class Workspace:
     """What the user chose. `k` is None when all dimensions are kept or the variant takes no k.
 
     `whitening` is a canonical spec. `fit` is the scope as a protocol names it; `fit_key` also tells one content
-    of an uploaded or changed file from another.
+    of an uploaded or changed file from another. `weights` is the digest of the model's: a model that was trained on
+    keeps its name.
     """
 
     model: str
@@ -53,6 +65,12 @@ class Workspace:
     stamp: float
     fit: str = "task"
     fit_key: str = "task"
+    weights: str = ""
+
+    @property
+    def model_key(self) -> str:
+        """What names the model and its weights in every cache."""
+        return f"{self.model}@{self.weights[:16]}"
 
     @property
     def compared(self) -> str:
@@ -100,14 +118,14 @@ def draw() -> None:
         st.session_state[LIVE] = st.container()
         model = st.selectbox(
             "Model",
-            list(dict.fromkeys((BUNDLED, *SUGGESTED))),
+            list(dict.fromkeys((BUNDLED, *trained_models(), *SUGGESTED))),
             key="model",
             bind="query-params",
             accept_new_options=True,
             format_func=lambda name: f"{BUNDLED_NAME} (bundled)" if name == BUNDLED else name,
             help="Type a Hugging Face name or the path of a local folder. Weights must be in safetensors.",
         )
-        files = _find(model or BUNDLED)
+        files = find(model or BUNDLED, "find")
         task = _task()
         if files is not None and task is not None:
             st.session_state[SLOT] = _knobs(model or BUNDLED, files, *task)
@@ -119,9 +137,14 @@ def current() -> Workspace | None:
     return st.session_state.get(SLOT)
 
 
-def _find(model: str) -> ModelFiles | None:
-    job = jobs().submit(f"find/{model}", f"Finding {model}", lambda progress: find_model(model, progress), "bytes")
-    return wait(job, key="find")
+def find(model: str, key: str) -> ModelFiles | None:
+    """The files of a model; None after drawing the job that looks for them."""
+    stamp = ""
+    if model.startswith(TRAINED):  # a name whose weights may change
+        with suppress(ModelError, OSError):
+            stamp = f"/{file_stamp(trained_folder(model.removeprefix(TRAINED)).glob('*.safetensors'))}"
+    name = f"find/{model}{stamp}"
+    return wait(jobs().submit(name, f"Finding {model}", lambda progress: find_model(model, progress), "bytes"), key=key)
 
 
 def _task() -> tuple[str, TaskInfo, str, bool] | None:
@@ -240,6 +263,7 @@ def _knobs(model: str, files: ModelFiles, data: str, task: TaskInfo, split: str,
         stamp=file_stamp(task.files),
         fit=fit,
         fit_key=fit_key,
+        weights=files.weights,
     )
 
 
@@ -291,18 +315,25 @@ def _uploaded() -> tuple[str, str]:
     if file is None:
         st.caption("Until a file is there, the task's sentences are used.")
         return "task", "task"
-    data = file.getvalue()
-    key = f"upload/{hashlib.sha256(data).hexdigest()[:24]}"
+    key = f"upload/{hashlib.sha256(file.getvalue()).hexdigest()[:24]}"
     if st.session_state.get(UPLOAD, ("",))[0] != key:
-        with tempfile.NamedTemporaryFile(suffix=".txt") as copy:
-            copy.write(data)
-            copy.flush()
-            try:
-                st.session_state[UPLOAD] = key, Counter(datasets.load_text(copy.name))
-            except DataError as error:
-                st.error(str(error).replace(copy.name, file.name))
-                return "task", "task"
+        try:
+            st.session_state[UPLOAD] = key, Counter(text_of(file))
+        except DataError as error:
+            st.error(str(error))
+            return "task", "task"
     return file.name, key
+
+
+def text_of(file) -> tuple[str, ...]:
+    """The sentences of an uploaded text file. Raises DataError."""
+    with tempfile.NamedTemporaryFile(suffix=".txt") as copy:
+        copy.write(file.getvalue())
+        copy.flush()
+        try:
+            return datasets.load_text(copy.name)
+        except DataError as error:
+            raise DataError(str(error).replace(copy.name, file.name)) from None
 
 
 def say_malformed(error: MalformedRows, data: str) -> None:
