@@ -99,7 +99,7 @@ def cost(config: TrainConfig, size: Size, words: float, scored: float, speed: fl
     token for its gradient.
     """
     found = objectives.objective(config.objective)
-    length = min(config.max_length, _TOKENS_A_WORD * words + _MARKS)
+    length = min(float(config.max_length), _TOKENS_A_WORD * words + _MARKS)
     views = found.positives(config.objective)
     tokens = views * config.batch * length
     passes = 3 + found.needs_target()
@@ -115,7 +115,7 @@ def cost(config: TrainConfig, size: Size, words: float, scored: float, speed: fl
         evaluations,
         config.steps,
         _BYTES_OF_A_PROCESS + copies * _BYTES_A_PARAMETER * size.parameters + kept,
-        _BYTES_A_PARAMETER * size.parameters,  # a checkpoint with two moments, and the model
+        float(_BYTES_A_PARAMETER * size.parameters),  # a checkpoint with two moments, and the model
     )
 
 

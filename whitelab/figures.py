@@ -1242,7 +1242,7 @@ def _score_text(value: float | None) -> str:
     return f"{value:.2f}" if _is_number(value) else "undefined"
 
 
-def _end(figure: go.Figure, point: tuple[float, float], run: Mapping) -> None:
+def _end(figure: go.Figure, point: tuple[float | int, float], run: Mapping) -> None:
     """Where a run stopped early, and why."""
     figure.add_scatter(
         x=[point[0]],
