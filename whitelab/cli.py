@@ -263,7 +263,7 @@ _TRAIN = {
     "objective": "what is trained for, with parameters, such as w-mse:embedding=32,size=64",
     "model": "the start, such as bundled:3 for the first three layers of the bundled model",
     "pooling": "of the last layer",
-    "batch": "sentences a batch",
+    "batch": "sentences a batch (default: 64, or the smallest the objective takes)",
     "steps": "how many",
     "lr": "rate of the encoder, after the warm-up",
     "head_lr": "rate of the head on top of it (default: that of the encoder)",
@@ -282,6 +282,7 @@ _TRAIN = {
 
 def _train_options(parser: argparse.ArgumentParser) -> None:
     from dataclasses import fields
+    from typing import get_args
 
     from whitelab.encoders import BATCH_BYTES
     from whitelab.objectives import OBJECTIVES
@@ -292,7 +293,7 @@ def _train_options(parser: argparse.ArgumentParser) -> None:
         kind, default = kinds[name]
         shown = f"; one of {', '.join(OBJECTIVES)}" if name == "objective" else ""
         shown += "" if default is None else f" (default: {default})"
-        number = kind if kind in (int, float, str) else float
+        number = next(one for one in (int, float, str) if one in (kind, *get_args(kind)))
         parser.add_argument(f"--{name.replace('_', '-')}", type=number, help=text + shown)
     parser.add_argument(
         "--corpus", metavar="PATH", help="text file, one sentence a line; or pairs, whose labels stay unused"

@@ -47,8 +47,8 @@ def seeded(device: str, *keys: int | str) -> Iterator[torch.Generator]:
 class Trainer:
     """A run in memory: `measure` what there is, `advance` by a step; `step` counts the steps taken.
 
-    `encoder` is the model in training, in evaluation mode between steps; `seen` counts the sentences of the corpus
-    that are also scored. Raises ValueError for a config that does not
+    `config` is settled, `encoder` the model in training, in evaluation mode between steps; `seen` counts the sentences
+    of the corpus that are also scored. Raises ValueError for a config that does not
     fit the model, the objective or the number of sentences, ModelError where the start cannot be had.
     """
 
@@ -59,14 +59,12 @@ class Trainer:
         evaluation: SentencePairs | None = None,
         device: str | None = None,
     ):
-        self.config, self.evaluation = config, evaluation
+        self.evaluation = evaluation
         self.encoder = start(config, device)
         self.device = self.encoder.device
+        self.config = config = config.settled(self.encoder.dim)
         check_choice(config.precision, "precision", dtypes_for(self.device))
         self.objective = objectives.objective(config.objective)
-        smallest = self.objective.batch(config.objective, self.encoder.dim)
-        if config.batch < smallest:
-            raise ValueError(f"batch={config.batch} must be at least {smallest} for {config.objective}")
         self.batches = Batches(self.encoder, sentences, config.batch, config.seed, config.max_length)
         self.seen = 0 if evaluation is None else len(self.batches.texts.intersection(evaluation.sentences))
         self._build()
