@@ -1,17 +1,24 @@
-"""Sentence pairs with gold scores, and the only place that knows the file formats they come in."""
+"""Sentence pairs with gold scores and texts with labels: the only place that knows the formats they come in."""
 
+from .labelled import SENTEVAL_TASKS, ColumnNames, LabelledInfo, LabelledTexts, discover_labelled, load_labelled
 from .layouts import Part, TaskInfo, discover
 from .loading import load, load_text
 from .pairs import DataError, MalformedRows, Problem, SentencePairs
 
 __all__ = [
+    "SENTEVAL_TASKS",
+    "ColumnNames",
     "DataError",
+    "LabelledInfo",
+    "LabelledTexts",
     "MalformedRows",
     "Part",
     "Problem",
     "SentencePairs",
     "TaskInfo",
     "discover",
+    "discover_labelled",
     "load",
+    "load_labelled",
     "load_text",
 ]

@@ -1,0 +1,646 @@
+"""Texts and pairs of texts with a class: any table, SentEval's folders, and the bundled examples.
+
+A table needs a text and a label, or two texts and a label, and may say in a column, or by its files' names, which
+rows are for training and which for testing. The seven SentEval tasks are read as SentEval reads them: in its
+encodings, split at white space and joined by single spaces.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from .columns import SENTENCE_NAMES, content_of, listed, plain_name, shown, text_cell
+from .layouts import DEMO, DEMO_FOLDER, existing_path
+from .loading import load
+from .pairs import DataError, MalformedRows, Problem
+from .tables import SUFFIXES, Table, as_number, read_lines, read_table
+
+TEXT_NAMES = ("text", "sentence", "question", "review", "utterance", "query", "comment", "content", "document", "title")
+LABEL_NAMES = (
+    "label",
+    "class",
+    "category",
+    "topic",
+    "target",
+    "intent",
+    "sentiment",
+    "goldlabel",
+    "isduplicate",
+    "paraphrase",
+    "labeltext",
+)
+SPLIT_NAMES = ("split", "partition", "fold", "set")
+SPLIT_WORDS = {
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("dev", "valid", "validation", "val"), "dev"),
+    **dict.fromkeys(("test", "testing"), "test"),
+}
+# Names of a class that says yes, as plain names; whoever means another one says so.
+YES = ("1", "true", "yes", "positive", "paraphrase", "duplicate", "entailment", "equivalent", "same")
+CUT = 4.0  # demo pairs from this gold score on count as the same claim
+
+_SPLIT_FILE = re.compile(
+    r"(?:(?P<stem>.+?)[-_.])?(?P<split>train|training|dev|valid|validation|val|test)(?:-\d+-of-\d+)?", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True)
+class ColumnNames:
+    """Which columns to read, where their names or contents do not say it; None: find it out."""
+
+    text: str | None = None
+    label: str | None = None
+    first: str | None = None
+    second: str | None = None
+    split: str | None = None
+
+
+@dataclass(frozen=True)
+class LabelledInfo:
+    """A task that can be loaded: its files with the split each holds ("" where a column or nothing says it).
+
+    layout: senteval, table or demo. pairs is None for a table, where only reading tells.
+    """
+
+    name: str
+    title: str
+    layout: str
+    parts: tuple[tuple[Path, str], ...]
+    pairs: bool | None = None
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        return tuple(path for path, _ in self.parts)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledTexts:
+    """n texts, or n pairs of texts, each with the number of its class and the name of its split.
+
+    second is None for single texts. y: int64 [n], index into classes. split: train, dev or test a row, "" in data
+    without splits. positive: the class that says yes, for two texts and where one is known to. layout: senteval,
+    table or demo. Otherwise as `SentencePairs`.
+    """
+
+    task: str
+    first: tuple[str, ...]
+    second: tuple[str, ...] | None
+    y: np.ndarray
+    classes: tuple[str, ...]
+    split: tuple[str, ...]
+    positive: int | None = None
+    layout: str = "table"
+    title: str = ""
+    source: str = ""
+    notes: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    def __post_init__(self) -> None:
+        y = np.array(self.y, dtype=np.int64)
+        y.setflags(write=False)
+        object.__setattr__(self, "y", y)
+        n = len(self.first)
+        sizes = {"y": len(y), "split": len(self.split), "second": n if self.second is None else len(self.second)}
+        for name, size in sizes.items():
+            if size != n:
+                raise DataError(f"{self.task}: {name} has size {size} but first holds {n} texts")
+        if n == 0:
+            raise DataError(f"{self.task}: at least one row is needed, got none")
+        if y.min() < 0 or y.max() >= len(self.classes):
+            raise DataError(f"{self.task}: y must index the {len(self.classes)} classes")
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.first)
+
+    @property
+    def pairs(self) -> bool:
+        """Whether a row is two texts."""
+        return self.second is not None
+
+    @cached_property
+    def sentences(self) -> tuple[str, ...]:
+        """The unique texts by first appearance, row by row and first before second."""
+        return tuple(self._places)
+
+    @cached_property
+    def first_index(self) -> np.ndarray:
+        """int64 [n]: the row of each first text in `sentences`."""
+        return np.array([self._places[text] for text in self.first], np.int64)
+
+    @cached_property
+    def second_index(self) -> np.ndarray:
+        """int64 [n]: the row of each second text in `sentences`; of the first once more for single texts."""
+        return np.array([self._places[text] for text in self.second or self.first], np.int64)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hex SHA-256 of everything that decides a score."""
+        digest = hashlib.sha256(self.layout.encode())
+        for texts in (self.first, self.second or (), self.classes, self.split):
+            digest.update(len(texts).to_bytes(8, "little"))
+            for text in texts:
+                encoded = text.encode("utf-8")
+                digest.update(len(encoded).to_bytes(8, "little"))
+                digest.update(encoded)
+        digest.update(self.y.astype("<i8").tobytes())
+        digest.update(repr(self.positive).encode())
+        return digest.hexdigest()
+
+    def rows(self, split: str) -> np.ndarray:
+        """int64 indices of the rows of a split, in order."""
+        return np.flatnonzero(np.array(self.split) == split)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        places: dict[str, int] = {}
+        for i, text in enumerate(self.first):
+            places.setdefault(text, len(places))
+            if self.second is not None:
+                places.setdefault(self.second[i], len(places))
+        return places
+
+
+class LabelledRow(NamedTuple):
+    first: str
+    second: str | None
+    label: str
+    split: str
+
+
+# ----------------------------------------------------------------------------------------------- what there is
+
+
+def discover_labelled(data: str | Path) -> tuple[LabelledInfo, ...]:
+    """The tasks in a table, a folder of tables, a folder in SentEval's layout, or the bundled "demo".
+
+    Files of a folder whose names differ in train, dev and test only are one task. DataError when the path is
+    missing or holds nothing readable.
+    """
+    if data == DEMO and isinstance(data, str):
+        return _demo_tasks()
+    path = existing_path(data)
+    if path.is_file():
+        if path.suffix.lower() not in SUFFIXES:
+            raise DataError(f"{path}: files of this kind are not read; use {', '.join(SUFFIXES)}")
+        return (LabelledInfo(path.stem, path.name, "table", ((path, ""),)),)
+    found = _senteval_tasks(path) or _tables(path)
+    if not found:
+        raise DataError(
+            f"{path}: no labelled texts in this folder; looked for SentEval's MR, CR, SUBJ, MPQA, SST, TREC and MRPC, "
+            "and for tables in .csv, .tsv, .jsonl or .parquet"
+        )
+    return found
+
+
+def _tables(folder: Path) -> tuple[LabelledInfo, ...]:
+    groups: dict[str, list[tuple[Path, str]]] = {}
+    for file in sorted(folder.iterdir()):
+        if not file.is_file() or file.name.startswith((".", "~")) or file.suffix.lower() not in SUFFIXES:
+            continue
+        if file.suffix.lower() == ".txt":  # as likely a readme
+            continue
+        match = _SPLIT_FILE.fullmatch(file.stem)
+        name, split = (match["stem"] or folder.name, SPLIT_WORDS[match["split"].lower()]) if match else (file.stem, "")
+        groups.setdefault(name, []).append((file, split))
+    return tuple(LabelledInfo(name, name, "table", tuple(parts)) for name, parts in sorted(groups.items()))
+
+
+def load_labelled(
+    data: str | Path,
+    task: str | None = None,
+    *,
+    columns: ColumnNames | None = None,
+    test: str | Path | None = None,
+    positive: str | None = None,
+    keep_going: bool = False,
+) -> LabelledTexts:
+    """The rows of one task, every split of it.
+
+    task may be left out when there is only one; its case does not matter. columns names what is read of a table.
+    test: a second table, whose rows are the test split of the first. positive: the class of pairs that says yes
+    (in RTE as published on the Hugging Face hub it is 0). Malformed rows raise MalformedRows; with
+    keep_going=True they are left out and listed in `problems`. DataError for everything else that its owner can
+    solve.
+    """
+    info = _choose(discover_labelled(data), task, data)
+    if info.layout == "demo":
+        return _DEMO[info.name](info)
+    if info.layout == "senteval":
+        rows, problems, notes, classes = *_SENTEVAL[info.name].read(info), _SENTEVAL[info.name].classes
+    else:
+        parts = info.parts
+        if test is not None:
+            if len(parts) > 1:
+                raise DataError(f"{info.name}: its files say their splits, so test={str(test)!r} has no place")
+            parts = ((parts[0][0], "train"), (existing_path(test), "test"))
+        rows, problems, notes = _read_tables(parts, columns or ColumnNames())
+        classes = None
+    if problems and not keep_going:
+        raise MalformedRows(problems)
+    if not rows:
+        raise MalformedRows(problems, MalformedRows.NOTHING_LEFT)
+    if problems:
+        notes.append(f"malformed rows left out: {len(problems)}, rows kept: {len(rows)}")
+    return _assemble(info, rows, problems, notes, classes, positive)
+
+
+def _choose(tasks: tuple[LabelledInfo, ...], task: str | None, data: str | Path) -> LabelledInfo:
+    names = ", ".join(info.name for info in tasks)
+    if task is None and len(tasks) > 1:
+        raise DataError(f"{data} holds {len(tasks)} tasks, choose one: {names}")
+    for info in tasks:
+        if task is None or info.name.lower() == _ALIASES.get(task.lower(), task.lower()):
+            return info
+    raise DataError(f"{data} holds no task {task!r}; it holds: {names}")
+
+
+def _assemble(
+    info: LabelledInfo,
+    rows: list[LabelledRow],
+    problems: list[Problem],
+    notes: list[str],
+    classes: tuple[str, ...] | None,
+    positive: str | None,
+) -> LabelledTexts:
+    classes = classes or _ordered({row.label for row in rows})
+    pairs = rows[0].second is not None
+    if not pairs and len(classes) > max(2, len(rows) // 2):
+        raise DataError(
+            f"{info.name}: {len(classes)} different labels in {len(rows)} rows are no classes; name the column that "
+            "holds the label (--label)"
+        )
+    if len(classes) < 2:
+        raise DataError(f"{info.name}: two classes are needed, every row has the label {classes[0]!r}")
+    number = {name: place for place, name in enumerate(classes)}
+    return LabelledTexts(
+        task=info.name,
+        first=tuple(row.first for row in rows),
+        second=tuple(row.second for row in rows) if pairs else None,
+        y=np.array([number[row.label] for row in rows], np.int64),
+        classes=classes,
+        split=tuple(row.split for row in rows),
+        positive=_positive(info.name, classes, pairs, positive),
+        layout=info.layout,
+        title=info.title,
+        source=", ".join(path.name for path in info.files),
+        notes=tuple(notes),
+        problems=tuple(sorted(problems, key=lambda one: (one.file, one.line))),
+    )
+
+
+def _ordered(labels: Iterable[str]) -> tuple[str, ...]:
+    """Classes by number where all are numbers, else by name."""
+    numbers = {label: as_number(label) for label in labels}
+    if all(value is not None for value in numbers.values()):
+        return tuple(sorted(numbers, key=lambda label: (numbers[label], label)))
+    return tuple(sorted(numbers))
+
+
+def _positive(task: str, classes: tuple[str, ...], pairs: bool, wanted: str | None) -> int | None:
+    if wanted is not None:
+        if wanted not in classes:
+            raise DataError(f"{task}: positive={wanted!r} must be one of the classes {', '.join(classes)}")
+        return classes.index(wanted)
+    if len(classes) != 2:
+        if pairs:
+            raise DataError(
+                f"{task}: pairs need two classes, got {len(classes)}: {', '.join(map(shown, classes[:6]))}; "
+                "a gold score is no label"
+            )
+        return None
+    known = [place for place, name in enumerate(classes) if plain_name(name) in YES]
+    if len(known) == 1:
+        return known[0]
+    if pairs:
+        raise DataError(
+            f"{task}: which of the classes {classes[0]!r} and {classes[1]!r} says that the two texts match? "
+            "Name it: positive= (--positive)"
+        )
+    return None
+
+
+# ----------------------------------------------------------------------------------------------- tables
+
+
+def _read_tables(
+    parts: tuple[tuple[Path, str], ...], wanted: ColumnNames
+) -> tuple[list[LabelledRow], list[Problem], list[str]]:
+    rows, problems, notes = [], [], []
+    for path, split in parts:
+        table = read_table(path, "\t" if path.suffix.lower() == ".txt" else None)
+        if not table.rows:
+            problems += table.problems
+            continue
+        roles, header, width, found = _roles(table, wanted)
+        if rows and ("second" in roles) != (rows[0].second is not None):
+            raise DataError(f"{path}: one file of the task holds pairs and another single texts")
+        notes += [f"{path.name}: {note}" if len(parts) > 1 else note for note in found]
+        problems += table.problems
+        for line, cells in table.rows[1:] if header else table.rows:
+            try:
+                row = _row(cells, roles, width)
+                rows.append(row._replace(split=split) if split else row)
+            except ValueError as error:
+                problems.append(Problem(str(path), line, str(error)))
+    if not rows and not problems:
+        raise DataError(f"{parts[0][0]}: column names only, no rows")
+    if any(row.split for row in rows) and not all(row.split for row in rows):
+        raise DataError(f"{parts[0][0]}: some files of the task say their split and others do not")
+    return rows, problems, notes
+
+
+def _row(cells: tuple, roles: dict[str, int], width: int) -> LabelledRow:
+    if len(cells) != width:
+        raise ValueError(f"{len(cells)} column{'s' if len(cells) != 1 else ''} where {width} are expected")
+    if "second" in roles:
+        first, second = (text_cell(cells[roles[role]], f"{role} text") for role in ("first", "second"))
+    else:
+        first, second = text_cell(cells[roles["text"]], "text"), None
+    return LabelledRow(first, second, _label(cells[roles["label"]]), _split(cells, roles))
+
+
+def _label(cell: object) -> str:
+    """A label as text; whole numbers lose their decimals, so that 1, 1.0 and "1" are one class."""
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    number = as_number(cell)
+    if isinstance(cell, float) and math.isnan(cell):
+        raise ValueError("label is missing")
+    if number is not None and math.isfinite(number) and number == int(number):
+        return str(int(number))
+    return text_cell(cell, "label", any_type=True)
+
+
+def _split(cells: tuple, roles: dict[str, int]) -> str:
+    if "split" not in roles:
+        return ""
+    word = text_cell(cells[roles["split"]], "split", any_type=True)
+    if word.lower() not in SPLIT_WORDS:
+        raise ValueError(f"split {shown(word)} is none of train, dev and test")
+    return SPLIT_WORDS[word.lower()]
+
+
+def _roles(table: Table, wanted: ColumnNames) -> tuple[dict[str, int], bool, int, list[str]]:
+    """Column of each role, whether the first row holds names, the number of columns, and notes."""
+    names, header = _names(table, wanted)
+    body = [cells for _, cells in (table.rows[1:] if header else table.rows) if len(cells) == len(names)]
+    columns = [[cells[i] for cells in body] for i in range(len(names))]
+    contents = [content_of(column) for column in columns]
+    roles = {role: _named(table, names, contents, name) for role, name in vars(wanted).items() if name is not None}
+    if ("first" in roles) != ("second" in roles):
+        raise DataError(f"{table.path}: a pair needs both columns, first and second (--first, --second)")
+    _known(names, roles)
+    notes = []
+    if "label" not in roles or ("text" not in roles and "first" not in roles):
+        notes = _by_content(table, names, contents, columns, roles)
+    return roles, header, len(names), notes
+
+
+def _names(table: Table, wanted: ColumnNames) -> tuple[tuple[str, ...], bool]:
+    """Column names, and whether the first row holds them."""
+    if table.names is not None:
+        return table.names, False
+    top = tuple(str(cell).strip() for cell in table.rows[0][1])
+    asked = {name for name in vars(wanted).values() if name is not None}
+    known = {*TEXT_NAMES, *LABEL_NAMES, *SPLIT_NAMES, *(name for pair in SENTENCE_NAMES for name in pair)}
+    hits = [name for name in top if name in asked or plain_name(name) in known]
+    short = len(set(top)) == len(top) and all(cell and len(cell.split()) <= 3 for cell in top)
+    if table.rows[0][0] == 1 and short and hits and not any(as_number(cell) is not None for cell in top):
+        return top, True
+    width = Counter(len(cells) for _, cells in table.rows).most_common(1)[0][0]
+    return tuple(f"column {number}" for number in range(1, width + 1)), False
+
+
+def _named(table: Table, names: tuple[str, ...], contents: list[str], name: str) -> int:
+    same = [i for i, own in enumerate(names) if own == name] or [
+        i for i, own in enumerate(names) if plain_name(own) == plain_name(name)
+    ]
+    if len(same) != 1:
+        problem = "no column" if not same else "two columns"
+        raise DataError(f"{table.path}: {problem} named {name!r}; columns found: {listed(names, contents)}")
+    return same[0]
+
+
+def _known(names: tuple[str, ...], roles: dict[str, int]) -> None:
+    """Add the roles whose column has a usual name."""
+    plain = [plain_name(name) for name in names]
+    free = {name: i for i, name in reversed(list(enumerate(plain))) if i not in roles.values()}
+
+    def take(role: str, choices: Iterable[str]) -> None:
+        place = next((free[name] for name in choices if name in free), None)
+        if role not in roles and place is not None:
+            roles[role] = place
+
+    if "text" not in roles and "first" not in roles:
+        pair = next(((a, b) for a, b in SENTENCE_NAMES if a in free and b in free), None)
+        if pair:
+            roles["first"], roles["second"] = free[pair[0]], free[pair[1]]
+        else:
+            take("text", TEXT_NAMES)
+    free = {name: i for name, i in free.items() if i not in roles.values()}
+    take("label", LABEL_NAMES)
+    free = {name: i for name, i in free.items() if i not in roles.values()}
+    take("split", SPLIT_NAMES)
+
+
+def _by_content(table: Table, names, contents: list[str], columns: list[list], roles: dict[str, int]) -> list[str]:
+    """Find a label that repeats and a text that does not, where just one choice is left; DataError otherwise."""
+    free = [i for i in range(len(names)) if i not in roles.values()]
+    kinds = {i: len({str(cell).strip() for cell in columns[i]}) for i in free}
+    repeats = [i for i in free if contents[i] in ("text", "number") and 2 <= kinds[i] <= max(2, len(columns[i]) // 2)]
+    if "label" not in roles and len(repeats) == 1:
+        roles["label"] = repeats[0]
+    texts = [i for i in free if contents[i] == "text" and i not in roles.values() and i not in repeats]
+    if "text" not in roles and "first" not in roles and len(texts) == 1:
+        roles["text"] = texts[0]
+    if "label" not in roles or ("text" not in roles and "first" not in roles):
+        raise DataError(
+            f"{table.path}: columns found: {listed(names, contents)}; a text and a label are needed, or two texts and "
+            "a label: name them text and label, or say which they are (--text, --first, --second, --label)"
+        )
+    chosen = ", ".join(f"{role} {names[place]!r}" for role, place in sorted(roles.items()))
+    return [f"columns recognised by content: {chosen}"]
+
+
+# ----------------------------------------------------------------------------------------------- SentEval
+
+
+@dataclass(frozen=True)
+class _SentEval:
+    """One task of SentEval's `downstream` folder. classes: in the order of SentEval's own numbers."""
+
+    title: str
+    folder: str
+    files: tuple[tuple[str, str], ...]  # file, and what it stands for: a class or a split
+    classes: tuple[str, ...]
+    parse: Callable[[str], LabelledRow] | None = None  # None: one file a class
+    latin: bool = False
+    header: bool = False
+    pairs: bool = False
+
+    def read(self, info: LabelledInfo) -> tuple[list[LabelledRow], list[Problem], list[str]]:
+        rows, problems = [], []
+        for path, meaning in info.parts:
+            if not path.is_file():
+                raise DataError(f"{path}: this file of SentEval's {info.name} is missing")
+            for number, line in enumerate(read_lines(path, self.latin), start=1):
+                if self.header and number == 1:
+                    continue
+                try:
+                    if self.parse is None:
+                        rows.append(LabelledRow(_joined(line), None, meaning, ""))
+                    else:
+                        rows.append(self.parse(line)._replace(split=meaning))
+                except ValueError as error:
+                    problems.append(Problem(str(path), number, str(error)))
+        return rows, problems, []
+
+
+def _joined(text: str, what: str = "text") -> str:
+    """Words joined by single spaces, as SentEval hands them to an encoder."""
+    return text_cell(" ".join(text.split()), what)
+
+
+def _one_of(label: str, classes: tuple[str, ...]) -> str:
+    if label not in classes:
+        raise ValueError(f"label {shown(label)} is none of {', '.join(classes)}")
+    return label
+
+
+def _sst(line: str) -> LabelledRow:
+    cells = line.strip().split("\t")
+    if len(cells) != 2:
+        raise ValueError(f"{len(cells)} column{'s' if len(cells) != 1 else ''} where a text, a tab and 0 or 1 belong")
+    return LabelledRow(_joined(cells[0]), None, _one_of(cells[1].strip(), ("0", "1")), "")
+
+
+def _trec(line: str) -> LabelledRow:
+    label, colon, rest = line.strip().partition(":")
+    if not colon:
+        raise ValueError("no colon: a line is LABEL:sublabel, a space, and the question")
+    return LabelledRow(_joined(rest.partition(" ")[2], "question"), None, _one_of(label, TREC_CLASSES), "")
+
+
+def _mrpc(line: str) -> LabelledRow:
+    cells = line.strip().split("\t")
+    if len(cells) != 5:
+        raise ValueError(f"{len(cells)} column{'s' if len(cells) != 1 else ''} where 5 are expected")
+    label = _one_of(cells[0].strip(), ("0", "1"))
+    return LabelledRow(_joined(cells[3], "first text"), _joined(cells[4], "second text"), label, "")
+
+
+TREC_CLASSES = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
+_POLARITY = ("negative", "positive")
+
+# SentEval, senteval/{binary,sst,trec,mrpc}.py: file names, encodings and label numbers.
+_SENTEVAL: dict[str, _SentEval] = {
+    "MR": _SentEval(
+        "Movie reviews",
+        "MR",
+        (("rt-polarity.pos", "positive"), ("rt-polarity.neg", "negative")),
+        _POLARITY,
+        latin=True,
+    ),
+    "CR": _SentEval(
+        "Customer reviews",
+        "CR",
+        (("custrev.pos", "positive"), ("custrev.neg", "negative")),
+        _POLARITY,
+        latin=True,
+    ),
+    "SUBJ": _SentEval(
+        "Subjectivity",
+        "SUBJ",
+        (("subj.objective", "objective"), ("subj.subjective", "subjective")),
+        ("subjective", "objective"),
+        latin=True,
+    ),
+    "MPQA": _SentEval(
+        "Opinion polarity",
+        "MPQA",
+        (("mpqa.pos", "positive"), ("mpqa.neg", "negative")),
+        _POLARITY,
+        latin=True,
+    ),
+    "SST2": _SentEval(
+        "Stanford sentiment, binary",
+        "SST/binary",
+        (("sentiment-train", "train"), ("sentiment-dev", "dev"), ("sentiment-test", "test")),
+        ("0", "1"),
+        _sst,
+    ),
+    "TREC": _SentEval(
+        "Question types",
+        "TREC",
+        (("train_5500.label", "train"), ("TREC_10.label", "test")),
+        TREC_CLASSES,
+        _trec,
+        latin=True,
+    ),
+    "MRPC": _SentEval(
+        "Paraphrases",
+        "MRPC",
+        (("msr_paraphrase_train.txt", "train"), ("msr_paraphrase_test.txt", "test")),
+        ("0", "1"),
+        _mrpc,
+        header=True,
+        pairs=True,
+    ),
+}
+SENTEVAL_TASKS = tuple(_SENTEVAL)
+_ALIASES = {"sst": "sst2"}
+
+
+def _senteval_tasks(folder: Path) -> tuple[LabelledInfo, ...]:
+    """Tasks of which at least one file is there, in WhitenedCSE's order; the folder may be a level above them."""
+    for root in (folder, folder / "downstream", folder / "data" / "downstream"):
+        found = []
+        for name, task in _SENTEVAL.items():
+            own = folder.resolve().parts[-len(task.folder.split("/")) :] == tuple(task.folder.split("/"))
+            place = folder if own else root / task.folder
+            parts = tuple((place / file, meaning) for file, meaning in task.files)
+            if any(path.is_file() for path, _ in parts):
+                found.append(LabelledInfo(name, task.title, "senteval", parts, task.pairs))
+        if found:
+            return tuple(found)
+    return ()
+
+
+# ----------------------------------------------------------------------------------------------- bundled examples
+
+
+def _demo_tasks() -> tuple[LabelledInfo, ...]:
+    table = DEMO_FOLDER / "labelled" / "speech_acts.tsv"
+    pairs = tuple((file, "") for file in sorted(DEMO_FOLDER.glob("*.tsv")))
+    return (
+        LabelledInfo("act", "Speech acts (bundled)", "demo", ((table, ""),), False),
+        LabelledInfo("domain", "Domains of the same sentences (bundled)", "demo", ((table, ""),), False),
+        LabelledInfo("same", f"Demonstration pairs, same claim from gold {CUT:g} on (bundled)", "demo", pairs, True),
+    )
+
+
+def _demo_texts(info: LabelledInfo) -> LabelledTexts:
+    rows, problems, notes = _read_tables(info.parts, ColumnNames(text="text", label=info.name, split="split"))
+    return _assemble(info, rows, problems, notes, None, None)
+
+
+def _demo_pairs(info: LabelledInfo) -> LabelledTexts:
+    pairs = load(DEMO)
+    labels = ["same" if gold >= CUT else "different" for gold in pairs.gold]
+    rows = [LabelledRow(*row, "") for row in zip(pairs.first, pairs.second, labels, strict=True)]
+    note = f"label made from the gold score: same from {CUT:g} on, different below"
+    return _assemble(info, rows, [], [note], None, "same")
+
+
+_DEMO = {"act": _demo_texts, "domain": _demo_texts, "same": _demo_pairs}
