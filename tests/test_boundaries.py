@@ -31,6 +31,7 @@ LEVELS = (
         "retrieval",
         "published",
         "compare",
+        "probe",
         "export",
     ),
     ("figures", "cli", "__main__"),

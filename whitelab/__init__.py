@@ -47,6 +47,7 @@ _HOMES = {
     "SentencePairs": "whitelab.datasets",
     "load": "whitelab.datasets",
     "discover": "whitelab.datasets",
+    "load_labelled": "whitelab.datasets",
     "Store": "whitelab.store",
     "LayerEmbeddings": "whitelab.embeddings",
     "LayerRows": "whitelab.embeddings",
@@ -64,6 +65,7 @@ _HOMES = {
     "project": "whitelab.projection",
     "WhiteningTransformer": "whitelab.estimator",
     "search_costs": "whitelab.retrieval",
+    "probes": "whitelab.probe",
 }
 
 __all__ = ["__version__", *_HOMES]
