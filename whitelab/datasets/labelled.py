@@ -273,13 +273,14 @@ def _assemble(
     classes: tuple[str, ...] | None,
     positive: str | None,
 ) -> LabelledTexts:
-    classes = classes or _ordered({row.label for row in rows})
     pairs = rows[0].second is not None
-    if not pairs and len(classes) > max(2, len(rows) // 2):
+    labels = {row.label for row in rows}
+    if not classes and not pairs and len(rows) > 2 and len(labels) > min(max(20, len(rows) // 2), len(rows) - 1):
         raise DataError(
-            f"{info.name}: {len(classes)} different labels in {len(rows)} rows are no classes; name the column that "
+            f"{info.name}: {len(labels)} different labels in {len(rows)} rows are no classes; name the column that "
             "holds the label (--label)"
         )
+    classes = classes or _ordered(labels)
     if len(classes) < 2:
         raise DataError(f"{info.name}: two classes are needed, every row has the label {classes[0]!r}")
     number = {name: place for place, name in enumerate(classes)}
@@ -461,7 +462,8 @@ def _by_content(table: Table, names, contents: list[str], columns: list[list], r
     repeats = [i for i in free if contents[i] in ("text", "number") and 2 <= kinds[i] <= max(2, len(columns[i]) // 2)]
     if "label" not in roles and len(repeats) == 1:
         roles["label"] = repeats[0]
-    texts = [i for i in free if contents[i] == "text" and i not in roles.values() and i not in repeats]
+    texts = [i for i in free if contents[i] == "text" and i not in roles.values()]
+    texts = texts if len(texts) == 1 else [i for i in texts if i not in repeats]
     if "text" not in roles and "first" not in roles and len(texts) == 1:
         roles["text"] = texts[0]
     if "label" not in roles or ("text" not in roles and "first" not in roles):
