@@ -236,7 +236,7 @@ def wilson(right: int, rows: int) -> tuple[float, float]:
     return 100 * float(found.low), 100 * float(found.high)
 
 
-def mcnemar(one: Bool[np.ndarray, "n"], other: Bool[np.ndarray, "n"]) -> float:
+def mcnemar(one: Bool[np.ndarray, "n"], other: Bool[np.ndarray, "m"]) -> float:
     """Two-sided exact p-value that two classifiers are right equally often on the same rows (McNemar)."""
     if len(one) != len(other):
         raise ValueError(f"other must hold the same n={len(one)} rows, got {len(other)}")
@@ -655,15 +655,15 @@ def _task(encoder: Encoder, data: LabelledTexts, settings, how: How, store: Stor
         if isinstance(found, str):
             yield ProbeScore(encoder.name, setting, data.task, how.classifier, None, reason=found)
         else:
-            yield with_published(found, encoder, data, how)
+            yield with_published(found, encoder.n_layers, data, how)
 
 
-def with_published(score: ProbeScore, encoder: Encoder, data: LabelledTexts, how: How) -> ProbeScore:
-    """The score with what a paper prints for the same model, setting and task, where one does (raw only)."""
+def with_published(score: ProbeScore, n_layers: int, data: LabelledTexts, how: How) -> ProbeScore:
+    """The score, of a model with `n_layers`, with what a paper prints for the same model, setting and task, where one does (raw only)."""
     if data.layout != "senteval" or how.on(data) != "senteval" or score.setting.whitening != "none":
         return score
-    wanted = PublishedSetting.of(score.setting.pooling, score.setting.numbers(encoder.n_layers), "none")
-    found = lookup(encoder.name, wanted, data.task.lower(), encoder.n_layers - 1, unit=ACCURACY)
+    wanted = PublishedSetting.of(score.setting.pooling, score.setting.numbers(n_layers), "none")
+    found = lookup(score.model, wanted, data.task.lower(), n_layers - 1, unit=ACCURACY)
     return replace(score, published=found[0]) if found else score
 
 
