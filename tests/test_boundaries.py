@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # A new module is entered here, in its place, before anything imports it.
 LEVELS = (
     ("checks", "threads", "linalg", "shards", "store", "datasets"),
-    ("moments", "pooling", "correlation", "significance", "geometry", "embeddings", "models"),
+    ("moments", "pooling", "correlation", "significance", "classifiers", "geometry", "embeddings", "models"),
     ("whitening", "encoders", "objectives"),
     (
         "scopes",

@@ -14,32 +14,27 @@ from sklearn.metrics import average_precision_score, f1_score
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from tiny import SENTENCES, build_model
 
+from whitelab import classifiers
 from whitelab import probe as module
+from whitelab.classifiers import GRID, TEST_GRID, best_c, best_threshold, knn, linear, mcnemar
+from whitelab.classifiers import wilson as interval
 from whitelab.compare import Setting
 from whitelab.datasets import LabelledTexts, load_labelled
 from whitelab.embeddings import LayerRows
 from whitelab.encoders import load_encoder
 from whitelab.probe import (
-    GRID,
-    TEST_GRID,
     How,
     ProbeScore,
     averages,
-    best_c,
-    best_threshold,
     embed_texts,
     expand,
     features,
     fit_map,
-    knn,
-    linear,
-    mcnemar,
     probe,
     probes,
     turns,
     usual,
 )
-from whitelab.probe import wilson as interval
 
 RAW, WHITE = Setting.parse("L1"), Setting.parse("L1:pca")
 
@@ -121,7 +116,7 @@ def test_the_regression_has_found_its_minimum():
     """At the minimum of sum log-loss + |w|^2 / (2 C) the gradient is zero."""
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((80, 4)), rng.integers(0, 3, 80)
-    model = module._regression(2.0).fit(x, y)
+    model = classifiers._regression(2.0).fit(x, y)
     error = model.predict_proba(x) - np.eye(3)[y]
     assert np.abs(error.T @ x + model.coef_ / 2.0).max() < 0.02
     assert np.abs(error.sum(axis=0)).max() < 0.02

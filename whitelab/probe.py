@@ -13,16 +13,24 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
-from scipy.stats import binomtest
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score, f1_score, precision_recall_curve
-from sklearn.model_selection import StratifiedKFold
-from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
 from whitelab import geometry, whitening
 from whitelab.checks import check_choice, check_int, check_layers
+from whitelab.classifiers import (
+    GRID,
+    ITERATIONS,
+    METRICS,
+    TEST_GRID,
+    best_c,
+    best_threshold,
+    knn,
+    linear,
+    stratified,
+    wilson,
+)
 from whitelab.compare import Setting, tried
 from whitelab.datasets import LabelledTexts
 from whitelab.embeddings import LayerRows
@@ -41,18 +49,11 @@ CLASSIFIERS = {
     "senteval": "SentEval's protocol",
     "threshold": "Cosine threshold",
 }
-METRICS = ("euclidean", "cosine")
 FITS = {"train": "The training texts", "all": "All texts"}
-ITERATIONS = 1000  # W-MSE's lbfgs form (protocols D7)
-# SentEval's grids of C (senteval/tools/validation.py, the scikit-learn form): with a dev split or folds in folds,
-# and where folds of a training split choose for a test split.
-GRID = tuple(2.0**t for t in range(-2, 4))
-TEST_GRID = tuple(2.0**t for t in range(-1, 6))
 AVERAGE = "avg"
 DEFAULT = "L-1;L-1:pca;L1+L-1;L1+L-1:pca"
 
 Progress = Callable[[int, int], None]
-Labels = Int[np.ndarray, "n"]
 
 
 @dataclass(frozen=True)
@@ -169,94 +170,6 @@ class ProbeScore:
         return record | ({"reason": self.reason} if self.reason else {})
 
 
-# ------------------------------------------------------------------------------------------------ classifiers
-
-
-def knn(
-    train: Float[np.ndarray, "n d"],
-    labels: Int[np.ndarray, "n"],
-    test: Float[np.ndarray, "m d"],
-    k: int = 5,
-    metric: str = "euclidean",
-) -> Int[np.ndarray, "m"]:
-    """The class most frequent among the `k` nearest training rows; of equally frequent ones the smallest.
-
-    W-MSE, section 4: k = 5, Euclidean, features not normalised; the rule for ties is its code's. `cosine` is the
-    alternative. Raises ValueError for k beyond n.
-    """
-    k = check_int(k, "k", 1, len(train), "n")
-    near = KNeighborsClassifier(k, algorithm="brute", metric=check_choice(metric, "metric", METRICS))
-    return near.fit(train, labels).predict(test)
-
-
-def linear(
-    train: Float[np.ndarray, "n d"],
-    labels: Int[np.ndarray, "n"],
-    test: Float[np.ndarray, "m d"],
-    c: float = 1.0,
-) -> Int[np.ndarray, "m"]:
-    """Predictions of a multinomial logistic regression, L2 penalty 1 / (2 c), lbfgs, at most 1,000 iterations.
-
-    W-MSE's lbfgs form (protocols D7; its other form trains the same model for 500 epochs of Adam). Raises
-    ValueError for fewer than two classes.
-    """
-    if len(np.unique(labels)) < 2:
-        raise ValueError("labels must hold at least two classes, got one")
-    return _regression(c).fit(train, labels).predict(test)
-
-
-def _regression(c: float, warm: bool = False) -> LogisticRegression:
-    return LogisticRegression(C=c, max_iter=ITERATIONS, warm_start=warm)
-
-
-def best_c(
-    x: Float[np.ndarray, "n d"],
-    y: Int[np.ndarray, "n"],
-    splits: Sequence[tuple[np.ndarray, np.ndarray]],
-    grid: Sequence[float],
-    tick: Callable[[], None] | None = None,
-) -> float:
-    """The C of `grid` with the highest mean accuracy over `splits` of (rows to learn from, rows to score).
-
-    Means are compared in hundredths of a percent and ties go to the smallest C, as in SentEval.
-    """
-    right = np.zeros((len(splits), len(grid)))
-    for i, (seen, unseen) in enumerate(splits):
-        model = _regression(grid[0], warm=True)  # the solution for one C is close to that for the next
-        for j, c in enumerate(grid):
-            right[i, j] = model.set_params(C=c).fit(x[seen], y[seen]).score(x[unseen], y[unseen])
-        if tick:
-            tick()
-    return grid[int(np.argmax(np.round(100 * right.mean(axis=0), 2)))]
-
-
-def wilson(right: int, rows: int) -> tuple[float, float]:
-    """The 95 % Wilson interval of a share, x 100. Rows count as independent, which folds are only nearly."""
-    found = binomtest(right, rows).proportion_ci(method="wilson")
-    return 100 * float(found.low), 100 * float(found.high)
-
-
-def mcnemar(one: Bool[np.ndarray, "n"], other: Bool[np.ndarray, "m"]) -> float:
-    """Two-sided exact p-value that two classifiers are right equally often on the same rows (McNemar)."""
-    if len(one) != len(other):
-        raise ValueError(f"other must hold the same n={len(one)} rows, got {len(other)}")
-    gained, lost = int((other & ~one).sum()), int((one & ~other).sum())
-    return float(binomtest(gained, gained + lost).pvalue) if gained + lost else 1.0
-
-
-def best_threshold(cosines: Float[np.ndarray, "n"], matches: Bool[np.ndarray, "n"]) -> float:
-    """The threshold t for which `cosine >= t` is right most often; half-way between two cosines, lowest of equals."""
-    values, place = np.unique(cosines, return_inverse=True)
-    yes = np.bincount(place, weights=matches, minlength=len(values))
-    no = np.bincount(place, minlength=len(values)) - yes
-    # Right with the threshold below value i: matches from i on, and non-matches before i.
-    right = np.append(yes[::-1].cumsum()[::-1], 0) + np.append(0, no.cumsum())
-    i = int(np.argmax(right))
-    if i == 0:
-        return float(values[0])
-    return float((values[i - 1] + values[i]) / 2) if i < len(values) else float(np.nextafter(values[-1], 2))
-
-
 # ------------------------------------------------------------------------------------------------ rows and maps
 
 
@@ -283,7 +196,7 @@ def turns(data: LabelledTexts, folds: int = 10, seed: int = 1111) -> tuple[Turn,
         if len(train) == 0:
             raise ValueError(f"{data.task}: rows of the split {scored} need rows of the split train")
         return (Turn(train, order[split == "dev"] if scored == "test" else order[:0], test),)
-    return tuple(Turn(order[a], order[:0], order[b]) for a, b in _stratified(data.y[order], folds, seed))
+    return tuple(Turn(order[a], order[:0], order[b]) for a, b in stratified(data.y[order], folds, seed))
 
 
 def _order(data: LabelledTexts) -> np.ndarray:
@@ -292,16 +205,6 @@ def _order(data: LabelledTexts) -> np.ndarray:
         return rows
     length = [[len(text.split()) for text in texts] for texts in (data.first, data.second or data.first)]
     return np.array(sorted(rows, key=lambda i: (length[0][i], length[1][i], data.y[i])))
-
-
-def _stratified(y: np.ndarray, folds: int, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    present, sizes = np.unique(y, return_counts=True)
-    if len(present) < 2 or sizes.min() < 2:
-        raise ValueError(
-            f"cross-validation needs two classes of at least 2 rows each, got sizes {', '.join(map(str, sizes))}"
-        )
-    folds = StratifiedKFold(min(folds, int(sizes.min())), shuffle=True, random_state=seed)
-    return list(folds.split(np.zeros(len(y)), y))
 
 
 def occurrences(data: LabelledTexts, rows: Int[np.ndarray, "n"]) -> Int[Tensor, "m"]:
@@ -413,7 +316,7 @@ def _predict(seen: np.ndarray, data: LabelledTexts, turn: Turn, how: How, tick) 
         splits = [(np.arange(len(turn.train)), np.arange(len(turn.train), len(both)))]
         c = best_c(seen[both], y[both], splits, GRID, tick)
     else:
-        inner = _stratified(y[turn.train], how.folds, how.seed)
+        inner = stratified(y[turn.train], how.folds, how.seed)
         c = best_c(x, y[turn.train], inner, TEST_GRID if split else GRID, tick)
     return linear(x, y[turn.train], test, c)
 
@@ -659,7 +562,7 @@ def _task(encoder: Encoder, data: LabelledTexts, settings, how: How, store: Stor
 
 
 def with_published(score: ProbeScore, n_layers: int, data: LabelledTexts, how: How) -> ProbeScore:
-    """The score, of a model with `n_layers`, with what a paper prints for the same model, setting and task, where one does (raw only)."""
+    """The score with what a paper prints for the same model (of `n_layers`), setting and task; raw only."""
     if data.layout != "senteval" or how.on(data) != "senteval" or score.setting.whitening != "none":
         return score
     wanted = PublishedSetting.of(score.setting.pooling, score.setting.numbers(n_layers), "none")
