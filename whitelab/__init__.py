@@ -47,6 +47,7 @@ _HOMES = {
     "SentencePairs": "whitelab.datasets",
     "load": "whitelab.datasets",
     "discover": "whitelab.datasets",
+    "ColumnNames": "whitelab.datasets",
     "load_labelled": "whitelab.datasets",
     "Store": "whitelab.store",
     "LayerEmbeddings": "whitelab.embeddings",

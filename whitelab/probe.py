@@ -552,13 +552,28 @@ def _task(encoder: Encoder, data: LabelledTexts, settings, how: How, store: Stor
             text = lambda p=pooling: embed_scope(encoder, scope_text(how.fit, "", None), p, store=store)  # noqa: E731
             corpora[pooling] = tried(text)
         space, corpus = spaces[pooling], corpora.get(pooling) if needs else None
-        found = next((one for one in (space, corpus) if isinstance(one, str)), None) or tried(
-            lambda: probe(space, data, setting, how, model=encoder.name, corpus=corpus)  # noqa: B023
-        )
-        if isinstance(found, str):
-            yield ProbeScore(encoder.name, setting, data.task, how.classifier, None, reason=found)
+        missing = next((one for one in (space, corpus) if isinstance(one, str)), None)
+        if missing:
+            yield ProbeScore(encoder.name, setting, data.task, how.classifier, None, reason=missing)
         else:
+            found = tried_probe(space, data, setting, how, encoder.name, corpus)
             yield with_published(found, encoder.n_layers, data, how)
+
+
+def tried_probe(
+    space: LayerRows,
+    data: LabelledTexts,
+    setting: Setting,
+    how: How,
+    model: str,
+    corpus: LayerRows | None = None,
+    progress: Progress | None = None,
+) -> ProbeScore:
+    """`probe`, or a score that is None with the reason."""
+    found = tried(lambda: probe(space, data, setting, how, model=model, corpus=corpus, progress=progress))
+    return (
+        ProbeScore(model, setting, data.task, how.classifier, None, reason=found) if isinstance(found, str) else found
+    )
 
 
 def with_published(score: ProbeScore, n_layers: int, data: LabelledTexts, how: How) -> ProbeScore:
