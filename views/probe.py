@@ -40,7 +40,9 @@ with st.container(key="controls"):
             "Table 2, slow on large data; a cosine threshold of 0.5 as in WhiteningBERT's Table 3.",
         )
     trained = len(data.rows("train")) or data.n_rows
-    scopes = FITS | {WORKSPACE: f"The sentences of {opened.pairs.task}"}
+    scored_alone = classifier == "threshold" and not len(data.rows("train"))
+    scopes = FITS | ({"train": "The scored pairs' texts"} if scored_alone else {})
+    scopes |= {WORKSPACE: f"The sentences of {opened.pairs.task}"}
     with right:
         fit = st.selectbox(
             "Whitening fitted on",
@@ -116,7 +118,7 @@ def headlines(scores: Sequence[ProbeScore]) -> None:
         column.metric(
             f"Accuracy, {names.inline(one.setting.whitening)}",
             frame.number(one.accuracy),
-            delta=span(one.low, one.high) if one is raw else f"{white.accuracy - raw.accuracy:+.2f} against raw",
+            delta=span(one.low, one.high) if one is raw else f"{white.accuracy - raw.accuracy:+.2f}",
             delta_color="off" if one is raw else "normal",
             delta_arrow="off" if one is raw else "auto",
             delta_description=None if one is raw else span(one.low, one.high),
@@ -134,10 +136,11 @@ def headlines(scores: Sequence[ProbeScore]) -> None:
         height="stretch",
         help="The accuracy of always saying the class that is most frequent among the training rows.",
     )
+    p = mcnemar(raw.hits, white.hits)
     gained, lost = int((white.hits & ~raw.hits).sum()), int((raw.hits & ~white.hits).sum())
     columns[3].metric(
         "p of the gap",
-        frame.number(mcnemar(raw.hits, white.hits), 3),
+        f"{p:.3f}" if p >= 0.001 else f"{p:.0e}",
         delta=f"{gained} rows gained, {lost} lost",
         delta_color="off",
         delta_arrow="off",

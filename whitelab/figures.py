@@ -435,9 +435,9 @@ def confusion(table: Sequence[Sequence[int]], classes: Sequence[str], words: str
             zmax=100,
             colorscale=SCORE_SCALE,
             showscale=False,
-            customdata=counts,
-            texttemplate="%{customdata:.0f}" if few else None,
-            hovertemplate="%{y} taken for %{x}: %{customdata:.0f} (%{z:.1f} %)<extra></extra>",
+            text=[[f"{value:.0f}" for value in row] for row in counts],
+            texttemplate="%{text}" if few else None,
+            hovertemplate="%{y} taken for %{x}: %{text} (%{z:.1f} %)<extra></extra>",
         )
     )
     figure.update_xaxes(title="Taken for", showgrid=False, zeroline=False, constrain="domain")
@@ -447,7 +447,7 @@ def confusion(table: Sequence[Sequence[int]], classes: Sequence[str], words: str
     return _finish(figure, alt, 400, margin={"l": 10, "r": 10, "t": 10, "b": 10})
 
 
-MATCH_COLOURS = "#9B2C7A", "#E8A33D"  # pairs that do not match, and those that do: ends of the gold scale
+MATCH_COLOURS = "#B8479A", "#E8A33D"  # pairs that do not match, and those that do: ends of the gold scale
 
 
 def cosines_by_label(

@@ -44,10 +44,10 @@ from whitelab.store import Store
 from whitelab.whitening import Whitener
 
 CLASSIFIERS = {
-    "knn": "Nearest neighbours",
-    "linear": "Logistic regression",
-    "senteval": "SentEval's protocol",
-    "threshold": "Cosine threshold",
+    "knn": "Neighbours",
+    "linear": "Linear",
+    "senteval": "SentEval",
+    "threshold": "Threshold",
 }
 FITS = {"train": "The training texts", "all": "All texts"}
 AVERAGE = "avg"

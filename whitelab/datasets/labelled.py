@@ -626,9 +626,9 @@ def _demo_tasks() -> tuple[LabelledInfo, ...]:
     table = DEMO_FOLDER / "labelled" / "speech_acts.tsv"
     pairs = tuple((file, "") for file in sorted(DEMO_FOLDER.glob("*.tsv")))
     return (
-        LabelledInfo("act", "Speech acts (bundled)", "demo", ((table, ""),), False),
-        LabelledInfo("domain", "Domains of the same sentences (bundled)", "demo", ((table, ""),), False),
-        LabelledInfo("related", f"Demonstration pairs, related from gold {CUT:g} on (bundled)", "demo", pairs, True),
+        LabelledInfo("act", "Speech acts", "demo", ((table, ""),), False),
+        LabelledInfo("domain", "Domains", "demo", ((table, ""),), False),
+        LabelledInfo("related", "Related pairs", "demo", pairs, True),
     )
 
 

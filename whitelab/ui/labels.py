@@ -51,7 +51,7 @@ def choose() -> LabelledTexts | None:
                 list(tasks),
                 key="labelled-task",
                 bind="query-params",
-                format_func=lambda name: tasks[name].title if name in tasks else name,
+                format_func=lambda name: tasks[name].title if name in tasks and tasks[name].layout == "demo" else name,
             )
         name = name if name in tasks else next(iter(tasks))
         columns, positive = _columns() if tasks[name].layout == "table" else (ColumnNames(), None)
