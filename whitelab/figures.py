@@ -447,7 +447,7 @@ def confusion(table: Sequence[Sequence[int]], classes: Sequence[str], words: str
     return _finish(figure, alt, 400, margin={"l": 10, "r": 10, "t": 10, "b": 10})
 
 
-MATCH_COLOURS = "#B8479A", "#E8A33D"  # pairs that do not match, and those that do: ends of the gold scale
+MATCH_COLOURS = "#B8479A", "#C77C11"  # pairs that do not match, and those that do: ends of the gold scale
 
 
 def cosines_by_label(
