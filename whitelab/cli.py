@@ -242,7 +242,7 @@ def _probe_options(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{name}", metavar="COLUMN", help=f"column of {what}, where its name does not say it")
     parser.add_argument("--label", metavar="COLUMN", help="column of the label")
     parser.add_argument("--split-column", metavar="COLUMN", help="column that says train, dev or test")
-    parser.add_argument("--positive", metavar="CLASS", help="of pairs, the class that says that they match")
+    parser.add_argument("--positive", metavar="CLASS", help="of pairs, the class that says that they match (RTE on the hub: 0)")
     parser.add_argument("--skip-malformed", action="store_true", help="report malformed rows and keep the rest")
     parser.add_argument("--model", default="bundled", help="names or folders, separated by commas")
     parser.add_argument("--num-layers", type=int, help="keep only the first N transformer blocks")

@@ -1,9 +1,11 @@
 """Sentence pairs with gold scores and texts with labels: the only place that knows the formats they come in."""
 
-from .labelled import SENTEVAL_TASKS, ColumnNames, LabelledInfo, LabelledTexts, discover_labelled, load_labelled
+from .labelled import ColumnNames, discover_labelled, load_labelled
+from .labels import LabelledInfo, LabelledTexts
 from .layouts import Part, TaskInfo, discover
 from .loading import load, load_text
 from .pairs import DataError, MalformedRows, Problem, SentencePairs
+from .senteval import SENTEVAL_TASKS
 
 __all__ = [
     "SENTEVAL_TASKS",

@@ -1,29 +1,27 @@
 """Texts and pairs of texts with a class: any table, SentEval's folders, and the bundled examples.
 
 A table needs a text and a label, or two texts and a label, and may say in a column, or by its files' names, which
-rows are for training and which for testing. The seven SentEval tasks are read as SentEval reads them: in its
-encodings, split at white space and joined by single spaces.
+rows are for training and which for testing. The seven SentEval tasks are read by `senteval`.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from .columns import SENTENCE_NAMES, content_of, listed, plain_name, shown, text_cell
+from .labels import LabelledInfo, LabelledRow, LabelledTexts
 from .layouts import DEMO, DEMO_FOLDER, existing_path
 from .loading import load
 from .pairs import DataError, MalformedRows, Problem
-from .tables import SUFFIXES, Table, as_number, read_lines, read_table
+from .senteval import SENTEVAL, senteval_tasks
+from .tables import SUFFIXES, Table, as_number, read_table
 
 TEXT_NAMES = ("text", "sentence", "question", "review", "utterance", "query", "comment", "content", "document", "title")
 LABEL_NAMES = (
@@ -49,6 +47,8 @@ SPLIT_WORDS = {
 YES = ("1", "true", "yes", "positive", "paraphrase", "duplicate", "entailment", "equivalent", "same")
 CUT = 2.0  # from this gold score on, two demo sentences share more than their topic (data/demo/README.md)
 
+_ALIASES = {"sst": "sst2"}  # what people say, and the name here
+
 _SPLIT_FILE = re.compile(
     r"(?:(?P<stem>.+?)[-_.])?(?P<split>train|training|dev|valid|validation|val|test)(?:-\d+-of-\d+)?", re.IGNORECASE
 )
@@ -63,119 +63,6 @@ class ColumnNames:
     first: str | None = None
     second: str | None = None
     split: str | None = None
-
-
-@dataclass(frozen=True)
-class LabelledInfo:
-    """A task that can be loaded: its files with the split each holds ("" where a column or nothing says it).
-
-    layout: senteval, table or demo. pairs is None for a table, where only reading tells.
-    """
-
-    name: str
-    title: str
-    layout: str
-    parts: tuple[tuple[Path, str], ...]
-    pairs: bool | None = None
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        return tuple(path for path, _ in self.parts)
-
-
-@dataclass(frozen=True, eq=False)
-class LabelledTexts:
-    """n texts, or n pairs of texts, each with the number of its class and the name of its split.
-
-    second is None for single texts. y: int64 [n], index into classes. split: train, dev or test a row, "" in data
-    without splits. positive: the class that says yes, for two texts and where one is known to. layout: senteval,
-    table or demo. Otherwise as `SentencePairs`.
-    """
-
-    task: str
-    first: tuple[str, ...]
-    second: tuple[str, ...] | None
-    y: np.ndarray
-    classes: tuple[str, ...]
-    split: tuple[str, ...]
-    positive: int | None = None
-    layout: str = "table"
-    title: str = ""
-    source: str = ""
-    notes: tuple[str, ...] = ()
-    problems: tuple[Problem, ...] = ()
-
-    def __post_init__(self) -> None:
-        y = np.array(self.y, dtype=np.int64)
-        y.setflags(write=False)
-        object.__setattr__(self, "y", y)
-        n = len(self.first)
-        sizes = {"y": len(y), "split": len(self.split), "second": n if self.second is None else len(self.second)}
-        for name, size in sizes.items():
-            if size != n:
-                raise DataError(f"{self.task}: {name} has size {size} but first holds {n} texts")
-        if n == 0:
-            raise DataError(f"{self.task}: at least one row is needed, got none")
-        if y.min() < 0 or y.max() >= len(self.classes):
-            raise DataError(f"{self.task}: y must index the {len(self.classes)} classes")
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.first)
-
-    @property
-    def pairs(self) -> bool:
-        """Whether a row is two texts."""
-        return self.second is not None
-
-    @cached_property
-    def sentences(self) -> tuple[str, ...]:
-        """The unique texts by first appearance, row by row and first before second."""
-        return tuple(self._places)
-
-    @cached_property
-    def first_index(self) -> np.ndarray:
-        """int64 [n]: the row of each first text in `sentences`."""
-        return np.array([self._places[text] for text in self.first], np.int64)
-
-    @cached_property
-    def second_index(self) -> np.ndarray:
-        """int64 [n]: the row of each second text in `sentences`; of the first once more for single texts."""
-        return np.array([self._places[text] for text in self.second or self.first], np.int64)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """Hex SHA-256 of everything that decides a score."""
-        digest = hashlib.sha256(self.layout.encode())
-        for texts in (self.first, self.second or (), self.classes, self.split):
-            digest.update(len(texts).to_bytes(8, "little"))
-            for text in texts:
-                encoded = text.encode("utf-8")
-                digest.update(len(encoded).to_bytes(8, "little"))
-                digest.update(encoded)
-        digest.update(self.y.astype("<i8").tobytes())
-        digest.update(repr(self.positive).encode())
-        return digest.hexdigest()
-
-    def rows(self, split: str) -> np.ndarray:
-        """int64 indices of the rows of a split, in order."""
-        return np.flatnonzero(np.array(self.split) == split)
-
-    @cached_property
-    def _places(self) -> dict[str, int]:
-        places: dict[str, int] = {}
-        for i, text in enumerate(self.first):
-            places.setdefault(text, len(places))
-            if self.second is not None:
-                places.setdefault(self.second[i], len(places))
-        return places
-
-
-class LabelledRow(NamedTuple):
-    first: str
-    second: str | None
-    label: str
-    split: str
 
 
 # ----------------------------------------------------------------------------------------------- what there is
@@ -194,7 +81,7 @@ def discover_labelled(data: str | Path) -> tuple[LabelledInfo, ...]:
         if path.suffix.lower() not in SUFFIXES:
             raise DataError(f"{path}: files of this kind are not read; use {', '.join(SUFFIXES)}")
         return (LabelledInfo(path.stem, path.name, "table", ((path, ""),)),)
-    found = _senteval_tasks(path) or _tables(path)
+    found = senteval_tasks(path) or _tables(path)
     if not found:
         raise DataError(
             f"{path}: no labelled texts in this folder; looked for SentEval's MR, CR, SUBJ, MPQA, SST, TREC and MRPC, "
@@ -237,7 +124,7 @@ def load_labelled(
     if info.layout == "demo":
         return _DEMO[info.name](info)
     if info.layout == "senteval":
-        rows, problems, notes, classes = *_SENTEVAL[info.name].read(info), _SENTEVAL[info.name].classes
+        rows, problems, notes, classes = *SENTEVAL[info.name].read(info), SENTEVAL[info.name].classes
     else:
         parts = info.parts
         if test is not None:
@@ -473,150 +360,6 @@ def _by_content(table: Table, names, contents: list[str], columns: list[list], r
         )
     chosen = ", ".join(f"{role} {names[place]!r}" for role, place in sorted(roles.items()))
     return [f"columns recognised by content: {chosen}"]
-
-
-# ----------------------------------------------------------------------------------------------- SentEval
-
-
-@dataclass(frozen=True)
-class _SentEval:
-    """One task of SentEval's `downstream` folder. classes: in the order of SentEval's own numbers."""
-
-    title: str
-    folder: str
-    files: tuple[tuple[str, str], ...]  # file, and what it stands for: a class or a split
-    classes: tuple[str, ...]
-    parse: Callable[[str], LabelledRow] | None = None  # None: one file a class
-    latin: bool = False
-    header: bool = False
-    pairs: bool = False
-
-    def read(self, info: LabelledInfo) -> tuple[list[LabelledRow], list[Problem], list[str]]:
-        rows, problems = [], []
-        for path, meaning in info.parts:
-            if not path.is_file():
-                raise DataError(f"{path}: this file of SentEval's {info.name} is missing")
-            for number, line in enumerate(read_lines(path, self.latin), start=1):
-                if self.header and number == 1:
-                    continue
-                try:
-                    if self.parse is None:
-                        rows.append(LabelledRow(_joined(line), None, meaning, ""))
-                    else:
-                        rows.append(self.parse(line)._replace(split=meaning))
-                except ValueError as error:
-                    problems.append(Problem(str(path), number, str(error)))
-        return rows, problems, []
-
-
-def _joined(text: str, what: str = "text") -> str:
-    """Words joined by single spaces, as SentEval hands them to an encoder."""
-    return text_cell(" ".join(text.split()), what)
-
-
-def _one_of(label: str, classes: tuple[str, ...]) -> str:
-    if label not in classes:
-        raise ValueError(f"label {shown(label)} is none of {', '.join(classes)}")
-    return label
-
-
-def _sst(line: str) -> LabelledRow:
-    cells = line.strip().split("\t")
-    if len(cells) != 2:
-        raise ValueError(f"{len(cells)} column{'s' if len(cells) != 1 else ''} where a text, a tab and 0 or 1 belong")
-    return LabelledRow(_joined(cells[0]), None, _one_of(cells[1].strip(), ("0", "1")), "")
-
-
-def _trec(line: str) -> LabelledRow:
-    label, colon, rest = line.strip().partition(":")
-    if not colon:
-        raise ValueError("no colon: a line is LABEL:sublabel, a space, and the question")
-    return LabelledRow(_joined(rest.partition(" ")[2], "question"), None, _one_of(label, TREC_CLASSES), "")
-
-
-def _mrpc(line: str) -> LabelledRow:
-    cells = line.strip().split("\t")
-    if len(cells) != 5:
-        raise ValueError(f"{len(cells)} column{'s' if len(cells) != 1 else ''} where 5 are expected")
-    label = _one_of(cells[0].strip(), ("0", "1"))
-    return LabelledRow(_joined(cells[3], "first text"), _joined(cells[4], "second text"), label, "")
-
-
-TREC_CLASSES = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
-_POLARITY = ("negative", "positive")
-
-# SentEval, senteval/{binary,sst,trec,mrpc}.py: file names, encodings and label numbers.
-_SENTEVAL: dict[str, _SentEval] = {
-    "MR": _SentEval(
-        "Movie reviews",
-        "MR",
-        (("rt-polarity.pos", "positive"), ("rt-polarity.neg", "negative")),
-        _POLARITY,
-        latin=True,
-    ),
-    "CR": _SentEval(
-        "Customer reviews",
-        "CR",
-        (("custrev.pos", "positive"), ("custrev.neg", "negative")),
-        _POLARITY,
-        latin=True,
-    ),
-    "SUBJ": _SentEval(
-        "Subjectivity",
-        "SUBJ",
-        (("subj.objective", "objective"), ("subj.subjective", "subjective")),
-        ("subjective", "objective"),
-        latin=True,
-    ),
-    "MPQA": _SentEval(
-        "Opinion polarity",
-        "MPQA",
-        (("mpqa.pos", "positive"), ("mpqa.neg", "negative")),
-        _POLARITY,
-        latin=True,
-    ),
-    "SST2": _SentEval(
-        "Stanford sentiment, binary",
-        "SST/binary",
-        (("sentiment-train", "train"), ("sentiment-dev", "dev"), ("sentiment-test", "test")),
-        ("0", "1"),
-        _sst,
-    ),
-    "TREC": _SentEval(
-        "Question types",
-        "TREC",
-        (("train_5500.label", "train"), ("TREC_10.label", "test")),
-        TREC_CLASSES,
-        _trec,
-        latin=True,
-    ),
-    "MRPC": _SentEval(
-        "Paraphrases",
-        "MRPC",
-        (("msr_paraphrase_train.txt", "train"), ("msr_paraphrase_test.txt", "test")),
-        ("0", "1"),
-        _mrpc,
-        header=True,
-        pairs=True,
-    ),
-}
-SENTEVAL_TASKS = tuple(_SENTEVAL)
-_ALIASES = {"sst": "sst2"}
-
-
-def _senteval_tasks(folder: Path) -> tuple[LabelledInfo, ...]:
-    """Tasks of which at least one file is there, in WhitenedCSE's order; the folder may be a level above them."""
-    for root in (folder, folder / "downstream", folder / "data" / "downstream"):
-        found = []
-        for name, task in _SENTEVAL.items():
-            own = folder.resolve().parts[-len(task.folder.split("/")) :] == tuple(task.folder.split("/"))
-            place = folder if own else root / task.folder
-            parts = tuple((place / file, meaning) for file, meaning in task.files)
-            if any(path.is_file() for path, _ in parts):
-                found.append(LabelledInfo(name, task.title, "senteval", parts, task.pairs))
-        if found:
-            return tuple(found)
-    return ()
 
 
 # ----------------------------------------------------------------------------------------------- bundled examples
