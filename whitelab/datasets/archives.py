@@ -184,5 +184,5 @@ def _plainly(archive: Path) -> Iterator[None]:
         raise ArchiveError(f"{archive.name}: two of its members share a name") from None
     except (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise ArchiveError(f"{archive.name}: not a readable tar, tar.gz or zip archive ({error})") from None
-    except (NotImplementedError, RuntimeError) as error:  # a compression zipfile does not know, a password
+    except NotImplementedError as error:  # a compression that zipfile does not know
         raise ArchiveError(f"{archive.name}: cannot be unpacked ({error})") from None

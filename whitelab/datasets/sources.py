@@ -156,7 +156,7 @@ def fetched(name: str) -> Path | None:
     return folder if record and record.get("source") == name else None
 
 
-def readable(size: float) -> str:
+def readable(size: int | float) -> str:
     """Bytes for people: 89.8 MB."""
     for unit in ("bytes", "kB", "MB"):
         if size < 1000:
