@@ -88,7 +88,7 @@ def fetch(
 
 
 def _fetch(source: Source, folder: Path, progress: Progress) -> None:
-    parts = folder.with_name(f".{folder.name}.parts")
+    parts = _parts(folder)
     parts.mkdir(parents=True, exist_ok=True)
     announced = [_announced(source, remote, file) for remote in source.remotes for file in remote.files]
     total = sum(one.size for one in announced)
@@ -116,6 +116,11 @@ def _fetch(source: Source, folder: Path, progress: Progress) -> None:
         folder.rmdir()
     whole.rename(folder)
     shutil.rmtree(parts, ignore_errors=True)
+
+
+def _parts(folder: Path) -> Path:
+    """Where files lie until all are there: beside the folder, so that moving it is one rename."""
+    return folder.with_name(f".{folder.name}.parts")
 
 
 def _announced(source: Source, remote: Remote, file: str) -> Announced:
@@ -160,7 +165,7 @@ def _bring(source: Source, path: Path, one: Announced, report: Callable[[int], N
                 raise  # nothing came: trying again at once would not help
         have = path.stat().st_size
         if have == before:
-            raise DownloadError(f"{source.name}: {one.file} ended after {have} of {one.size} bytes; {_GO_ON}")
+            raise DownloadError(f"{source.name}: {one.file} ended after {have} of {one.size} bytes; try again")
     if (found := _digest(path, one)) != one.digest:
         refused = path.with_suffix(".refused")
         path.replace(refused)
@@ -270,8 +275,6 @@ def _locked(source: Source, folder: Path) -> Iterator[None]:
 
 # ---------------------------------------------------------------------------------------------- what went wrong
 
-_GO_ON = "what came is kept, and the next call goes on from there"
-
 
 @contextmanager
 def _told(source: Source, folder: Path) -> Iterator[None]:
@@ -286,7 +289,7 @@ def _told(source: Source, folder: Path) -> Iterator[None]:
     except OfflineModeIsEnabled:
         reason = "HF_HUB_OFFLINE is set, so nothing is fetched: unset it, or name a folder you have"
     except HfHubHTTPError as error:
-        reason = _refusal(source, error)
+        reason = _refusal(source, error) + _kept(folder)
     except httpx2.ProxyError as error:
         reason = f"the proxy does not let the request through ({_line(error)})"
     except (httpx2.InvalidURL, httpx2.UnsupportedProtocol):
@@ -297,17 +300,25 @@ def _told(source: Source, folder: Path) -> Iterator[None]:
             "you have"
         )
     except httpx2.HTTPError as error:
-        reason = f"the connection was cut ({_line(error)}); {_GO_ON}"
+        reason = f"the connection was cut ({_line(error)}): try again{_kept(folder)}"
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             reason = (
-                f"the disk of {folder} is full: free some space, about {readable(2 * source.size)} are needed; {_GO_ON}"
+                f"the disk of {folder} is full: free some space, about {readable(2 * source.size)} are needed"
+                + _kept(folder)
             )
         else:
             reason = f"{error.filename or folder} cannot be written ({error.strerror or _line(error)})"
     else:
         return
     raise DownloadError(f"{source.name}: {reason}")
+
+
+def _kept(folder: Path) -> str:
+    """What is worth knowing before the next call."""
+    parts = _parts(folder)
+    held = sum(path.stat().st_size for path in parts.iterdir() if path.is_file()) if parts.is_dir() else 0
+    return f"; the {readable(held)} that came are kept, and the next call goes on from there" if held else ""
 
 
 def _refusal(source: Source, error) -> str:
@@ -322,9 +333,9 @@ def _refusal(source: Source, error) -> str:
     if status == 404:
         return f"{what}: {error.response.url.path} is not there any more, see {source.home}"
     if status == 429:
-        return f"{what}, too many requests: try again {_when(error.response.headers)}; {_GO_ON}"
+        return f"{what}, too many requests: try again {_when(error.response.headers)}"
     if status >= 500:
-        return f"{what}, a fault of its own: try again in a few minutes; {_GO_ON}"
+        return f"{what}, a fault of its own: try again in a few minutes"
     return f"{what} ({_line(error)})"
 
 
