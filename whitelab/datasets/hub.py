@@ -331,7 +331,8 @@ def _refusal(source: Source, error) -> str:
             "HF_TOKEN or run `hf auth login`"
         )
     if status == 404:
-        return f"{what}: {error.response.url.path} is not there any more, see {source.home}"
+        place = re.sub(r"^/datasets/|resolve/|(?<=/[0-9a-f]{7})[0-9a-f]{33}", "", error.response.url.path)
+        return f"{what}: {place} is not there any more, see {source.home}"
     if status == 429:
         return f"{what}, too many requests: try again {_when(error.response.headers)}"
     if status >= 500:

@@ -12,7 +12,6 @@ from whitelab.ui.jobs import jobs, wait
 from whitelab.ui.workspace import Workspace
 
 ASKED = "download-asked"  # session_state: the source this visitor pressed Download for
-ROOM = 170  # pixels of the panel that counts bytes
 
 
 def section(workspace: Workspace | None = None) -> None:
@@ -86,7 +85,7 @@ def _fetched(source: Source) -> bool:
         )
 
     job = jobs().submit(_key(source.name), f"Fetching {source.name}", work, "kB")
-    return wait(job, key="download-job", height=ROOM) is not None
+    return wait(job, key="download-job") is not None
 
 
 def _offered(source: Source, workspace: Workspace | None) -> None:
