@@ -63,6 +63,8 @@ _HOMES = {
     "k_curve": "whitelab.dimensions",
     "k_curves": "whitelab.dimensions",
     "project": "whitelab.projection",
+    "OBJECTIVES": "whitelab.objectives",
+    "Objective": "whitelab.objectives",
     "WhiteningTransformer": "whitelab.estimator",
     "search_costs": "whitelab.retrieval",
 }
