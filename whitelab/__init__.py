@@ -45,6 +45,7 @@ _HOMES = {
     "moved": "whitelab.significance",
     "williams": "whitelab.significance",
     "SentencePairs": "whitelab.datasets",
+    "fetch": "whitelab.datasets",
     "load": "whitelab.datasets",
     "discover": "whitelab.datasets",
     "ColumnNames": "whitelab.datasets",

@@ -21,7 +21,7 @@ from .layouts import DEMO, DEMO_FOLDER, existing_path
 from .loading import load
 from .pairs import DataError, MalformedRows, Problem
 from .senteval import SENTEVAL, senteval_tasks
-from .tables import SUFFIXES, Table, as_number, read_table
+from .tables import SUFFIXES, Table, as_number, read_table, stem_of, suffix_of
 
 TEXT_NAMES = ("text", "sentence", "question", "review", "utterance", "query", "comment", "content", "document", "title")
 LABEL_NAMES = (
@@ -78,9 +78,9 @@ def discover_labelled(data: str | Path) -> tuple[LabelledInfo, ...]:
         return _demo_tasks()
     path = existing_path(data)
     if path.is_file():
-        if path.suffix.lower() not in SUFFIXES:
+        if suffix_of(path) not in SUFFIXES:
             raise DataError(f"{path}: files of this kind are not read; use {', '.join(SUFFIXES)}")
-        return (LabelledInfo(path.stem, path.name, "table", ((path, ""),)),)
+        return (LabelledInfo(stem_of(path), path.name, "table", ((path, ""),)),)
     found = senteval_tasks(path) or _tables(path)
     if not found:
         raise DataError(
@@ -93,12 +93,14 @@ def discover_labelled(data: str | Path) -> tuple[LabelledInfo, ...]:
 def _tables(folder: Path) -> tuple[LabelledInfo, ...]:
     groups: dict[str, list[tuple[Path, str]]] = {}
     for file in sorted(folder.iterdir()):
-        if not file.is_file() or file.name.startswith((".", "~")) or file.suffix.lower() not in SUFFIXES:
+        if not file.is_file() or file.name.startswith((".", "~")) or suffix_of(file) not in SUFFIXES:
             continue
-        if file.suffix.lower() == ".txt":  # as likely a readme
+        if suffix_of(file) == ".txt":  # as likely a readme
             continue
-        match = _SPLIT_FILE.fullmatch(file.stem)
-        name, split = (match["stem"] or folder.name, SPLIT_WORDS[match["split"].lower()]) if match else (file.stem, "")
+        match = _SPLIT_FILE.fullmatch(stem_of(file))
+        name, split = (
+            (match["stem"] or folder.name, SPLIT_WORDS[match["split"].lower()]) if match else (stem_of(file), "")
+        )
         groups.setdefault(name, []).append((file, split))
     return tuple(LabelledInfo(name, name, "table", tuple(parts)) for name, parts in sorted(groups.items()))
 
@@ -226,7 +228,7 @@ def _read_tables(
 ) -> tuple[list[LabelledRow], list[Problem], list[str]]:
     rows, problems, notes = [], [], []
     for path, split in parts:
-        table = read_table(path, "\t" if path.suffix.lower() == ".txt" else None)
+        table = read_table(path, "\t" if suffix_of(path) == ".txt" else None)
         if not table.rows:
             problems += table.problems
             continue
