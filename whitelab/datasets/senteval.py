@@ -34,7 +34,7 @@ class SentEval:
         for path, meaning in info.parts:
             if not path.is_file():
                 raise DataError(f"{path}: this file of SentEval's {info.name} is missing")
-            for number, line in enumerate(read_lines(path, self.latin), start=1):
+            for number, line in enumerate(read_lines(path, latin=self.latin), start=1):
                 if self.header and number == 1:
                     continue
                 try:
