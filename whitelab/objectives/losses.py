@@ -1,7 +1,7 @@
 """The losses as pure functions of `z [v, b, d]`: row `z[p, i]` is view p of sentence i; a scalar comes back.
 
 Views of one sentence are its positives, other sentences of the batch its negatives. `sim` is the cosine. Half
-precision is widened to float32, because similarities are divided by small temperatures.
+precision is widened to float32, and autocast kept out, because similarities are divided by small temperatures.
 """
 
 from collections.abc import Sequence
@@ -95,7 +95,7 @@ def nt_xent(z: Float[Tensor, "v b d"], temperature: float = 0.5, normalized: boo
     found = []
     for one, other in combinations(z, 2):
         rows = torch.cat([one, other])
-        found.append(cross_entropy((rows @ rows.T / temperature).masked_fill(itself, -torch.inf), partner))
+        found.append(cross_entropy((_products(rows, rows) / temperature).masked_fill(itself, -torch.inf), partner))
     return torch.stack(found).mean()
 
 
@@ -130,10 +130,10 @@ def w_mse(
     L = 1/repeats sum_r mse(sliced_r(z)), sliced_r with the r-th permutation
 
     W-MSE (Ermolov et al. 2021), Eq. 3-8, with batch slicing (section 3) by `sliced`. Identical views give 0. Equal
-    rows have no whitening and raise SingularBatch. Turning z changes nothing where eps = 0 and both views are
-    turned alike by it: for ZCA, and for every full whitening with joint statistics, which is Eq. 7 and 8; Cholesky
-    factors of two views' own covariances depend on the axes. "standardize" is section 3.1's control, batch norm
-    in place of whitening, which does collapse.
+    rows have no whitening and raise SingularBatch. Turning z changes nothing with
+    joint statistics, which are those of Eq. 7 and 8, nor with ZCA; Cholesky factors of each view's own covariance
+    depend on the axes, so with the defaults, the paper's batch slicing, it does change the loss. "standardize" is the
+    control of section 3.1, batch norm in place of whitening, which does collapse.
     """
     check_int(repeats, "repeats", 1)
     slicing = {"size": size, "whitening": whitening, "eps": eps, "statistics": statistics}
@@ -231,7 +231,13 @@ def _weights(weights: Sequence[float] | None, z: Tensor) -> Float[Tensor, "m"]:
 
 
 def _cosines(x: Float[Tensor, "b d"], y: Float[Tensor, "c d"]) -> Float[Tensor, "b c"]:
-    return normalize(_wide(x), dim=-1) @ normalize(_wide(y), dim=-1).T
+    return _products(normalize(_wide(x), dim=-1), normalize(_wide(y), dim=-1))
+
+
+def _products(x: Float[Tensor, "b d"], y: Float[Tensor, "c d"]) -> Float[Tensor, "b c"]:
+    """x y^T in the precision of its factors: autocast would round cosines to three digits or fewer."""
+    with torch.autocast(x.device.type, enabled=False):
+        return x @ y.T
 
 
 def _own(z: Tensor) -> Tensor:

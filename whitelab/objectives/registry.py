@@ -13,7 +13,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from whitelab import specs
-from whitelab.checks import check_int
 from whitelab.objectives import heads, losses
 from whitelab.specs import Parameter, Spec
 
@@ -155,7 +154,6 @@ def _predictor(*, hidden, embedding, **parameters):
 def _rows_to_whiten(dim, *, whitening, groups, eps, **parameters):
     if whitening == "none" or eps:
         return 2
-    check_int(groups, "groups", 1, dim, "d")
     return 1 + (-(-dim // groups) if whitening in _GROUPED else dim)
 
 
