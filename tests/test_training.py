@@ -1,6 +1,7 @@
 """Laws of the trainer: seeds decide everything, a kill changes nothing, failures stop it, the best is kept."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
 
@@ -335,7 +336,7 @@ def test_accumulation_averages_whole_batches_and_is_no_larger_batch_for_a_contra
     trainer = Trainer(config, SENTENCES, device="cpu")
     with seeded("cpu", 0) as generator:
         losses = [
-            trainer._loss(trainer.views(trainer.encoder.model, rows), rows, generator)
+            trainer._loss(trainer.views(trainer.encoder.model, rows), rows, generator)[0]
             for rows in (trainer.batches.rows(0), trainer.batches.rows(1))
         ]
     assert loss == pytest.approx(sum(one.item() for one in losses) / 2, rel=1e-5)
@@ -416,7 +417,7 @@ def test_the_weights_are_left_as_they_were_by_a_step_that_is_not_taken(config, m
     trainer = Trainer(config, SENTENCES, device="cpu")
     trainer.advance()
     before = weights(trainer.encoder.model)
-    monkeypatch.setattr(Trainer, "_loss", lambda self, h, rows, generator: h.sum() * float("nan"))
+    monkeypatch.setattr(Trainer, "_loss", lambda self, h, rows, generator: (h.sum() * float("nan"), h))
     record = trainer.advance()
     assert (record.stop, record.loss, trainer.step) == (DIVERGED, None, 1)
     assert record.message.startswith("the loss is nan")
@@ -434,27 +435,37 @@ def test_nothing_to_invert_is_explained(config, monkeypatch):
     assert "the objective's whitening failed (n=4 rows must be more" in record.message
 
 
-def test_mse_collapses_and_is_stopped_and_contrast_at_the_same_rate_is_not(config, pairs, tmp_path):
-    """What is learned before is kept: the start, which no later step improved on, or a better one."""
-    config = replace(config, steps=150, lr=3e-3, eval_every=0)
-    fallen = whole(replace(config, objective="mse:embedding=8,hidden=16"), pairs, tmp_path)[0]
+def pulled(z, generator, target):
+    return objectives.mse(z)
+
+
+@pytest.mark.parametrize("head", [lambda dim: Identity(), objectives.heads.TanhHead], ids=["no head", "a head"])
+def test_pulling_alone_collapses_and_is_stopped_and_contrast_at_the_same_rate_is_not(
+    config, pairs, tmp_path, monkeypatch, head
+):
+    monkeypatch.setitem(OBJECTIVES, "pulled", Objective("pulled", "", "", "", "", (), pulled, head))
+    config = replace(config, steps=200, lr=3e-3, eval_every=0)
+    fallen = whole(replace(config, objective="pulled"), pairs, tmp_path)[0]
     assert fallen[-1].stop == COLLAPSED
-    assert fallen[-1].step < 150
-    assert "the embeddings collapsed" in fallen[-1].message
-    assert fallen[-1].mean_cosine > 0.98
+    assert fallen[-1].step < 200
+    assert re.match(r"the (embeddings|head's outputs) collapsed: two sentences of a batch", fallen[-1].message)
+    assert fallen[-1].spearman is not None
     assert (tmp_path / "model" / "model.safetensors").is_file()
-    standing = whole(config, pairs)[0]
+    standing = whole(replace(config, steps=fallen[-1].step))[0]
     assert not standing[-1].stop
-    assert standing[-1].step == 150
+
+
+def watched(x):
+    return {"embeddings": Shape.of(x)}
 
 
 def test_a_narrow_start_is_no_collapse():
     """[CLS] states of a middle layer may have a mean cosine of 0.999999; what counts is what becomes of them."""
     narrow = torch.ones(16, 12) + 1e-3 * torch.randn(16, 12, generator=torch.Generator().manual_seed(0))
-    shape = Shape.of(narrow)
-    assert shape.spread < 1e-5
+    shape = watched(narrow)
+    assert shape["embeddings"].spread < 1e-5
     assert collapse(shape, shape, 16) == ""
-    wide = Shape.of(torch.randn(16, 12, generator=torch.Generator().manual_seed(0)))
+    wide = watched(torch.randn(16, 12, generator=torch.Generator().manual_seed(0)))
     assert "mean cosine of 0.99999" in collapse(wide, shape, 16)
     assert collapse(wide, shape, 4) == ""
 
@@ -462,10 +473,11 @@ def test_a_narrow_start_is_no_collapse():
 def test_a_line_is_a_collapse():
     generator = torch.Generator().manual_seed(0)
     line = torch.outer(torch.randn(16, generator=generator), torch.randn(12, generator=generator))
-    wide = Shape.of(torch.randn(16, 12, generator=generator))
-    assert wide.rank > 5
+    wide = watched(torch.randn(16, 12, generator=generator))
+    assert wide["embeddings"].rank > 5
     assert Shape.of(line).rank == pytest.approx(1, abs=1e-3)
-    assert "collapsed onto a line: their effective rank fell from" in collapse(wide, Shape.of(line), 16)
+    found = collapse(wide, watched(line), 16)
+    assert found.startswith("the embeddings collapsed onto a line: their effective rank fell from")
 
 
 @pytest.mark.parametrize("shape", [(20, 6), (6, 20)])

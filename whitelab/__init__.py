@@ -45,8 +45,11 @@ _HOMES = {
     "moved": "whitelab.significance",
     "williams": "whitelab.significance",
     "SentencePairs": "whitelab.datasets",
+    "fetch": "whitelab.datasets",
     "load": "whitelab.datasets",
     "discover": "whitelab.datasets",
+    "ColumnNames": "whitelab.datasets",
+    "load_labelled": "whitelab.datasets",
     "Store": "whitelab.store",
     "LayerEmbeddings": "whitelab.embeddings",
     "LayerRows": "whitelab.embeddings",
@@ -68,6 +71,7 @@ _HOMES = {
     "search_costs": "whitelab.retrieval",
     "TrainConfig": "whitelab.training",
     "train": "whitelab.training",
+    "probes": "whitelab.probe",
 }
 
 __all__ = ["__version__", *_HOMES]

@@ -1,7 +1,7 @@
 """What decides a training run, and what each of its steps tells."""
 
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 
 from whitelab import objectives
 from whitelab.checks import check_choice, check_int
@@ -9,6 +9,8 @@ from whitelab.encoders import DTYPES
 from whitelab.geometry import POSITIVES
 from whitelab.models import BUNDLED
 from whitelab.pooling import check_pooling
+
+_BATCH = 64
 
 DECAYS = ("linear", "constant")
 
@@ -22,6 +24,8 @@ class TrainConfig:
 
     `objective` is a spec (`objectives.OBJECTIVES`), `model` names the start. `corpus` and `evaluation` describe the
     data for people and decide nothing.
+
+    `batch` None is 64, or the smallest the objective takes where that is more; `settled` puts in the number.
 
     A step takes `accumulation` batches of `batch` sentences each and averages their gradients. What a loss compares,
     in-batch negatives or the statistics of a whitening or a batch norm, stays within one batch: two batches of 64 are
@@ -41,7 +45,7 @@ class TrainConfig:
     corpus: str = ""
     evaluation: str = ""
     pooling: str = "mean"
-    batch: int = 64
+    batch: int | None = None
     steps: int = 100
     lr: float = 1e-4
     head_lr: float | None = None
@@ -60,7 +64,9 @@ class TrainConfig:
     def __post_init__(self) -> None:
         object.__setattr__(self, "objective", objectives.canonical(self.objective))
         check_pooling(self.pooling)
-        for name, low in (("batch", 2), ("steps", 1), ("warmup", 0), ("accumulation", 1), ("seed", 0)):
+        if self.batch is not None:
+            check_int(self.batch, "batch", 2)
+        for name, low in (("steps", 1), ("warmup", 0), ("accumulation", 1), ("seed", 0)):
             check_int(getattr(self, name), name, low)
         for name, low in (("max_length", 3), ("eval_every", 0), ("save_every", 1)):
             check_int(getattr(self, name), name, low)
@@ -83,6 +89,17 @@ class TrainConfig:
     def as_dict(self) -> dict:
         """A JSON-ready record."""
         return asdict(self)
+
+    def settled(self, dim: int) -> "TrainConfig":
+        """The same with a number for `batch`, for an encoder of `dim` dimensions.
+
+        Raises ValueError for a batch that is too small for the objective.
+        """
+        smallest = objectives.objective(self.objective).batch(self.objective, dim)
+        batch = max(_BATCH, smallest) if self.batch is None else self.batch
+        if batch < smallest:
+            raise ValueError(f"batch={batch} must be at least {smallest} for {self.objective}")
+        return replace(self, batch=batch)
 
     def rate(self, step: int) -> float:
         """What `lr` is multiplied by in `step` (1 to `steps`): never 0, so that no step is for nothing."""

@@ -1,6 +1,7 @@
 """When training has failed: embeddings that no longer tell sentences apart, and numbers that are none."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jaxtyping import Float
@@ -8,10 +9,14 @@ from torch import Tensor
 
 from whitelab import geometry, linalg
 
-# Collapsed when so small a part of the start's spread is left, or hardly more than one direction. What was measured
-# is written beside `collapse`.
+# Collapsed when so small a part of the first step's spread is left, or hardly more than one direction. Far below what
+# training that goes well comes to: in 100 steps from all-MiniLM-L6-v2's third layer the spread of the embeddings stayed
+# above 80 % of the start's under every objective, that of the head's outputs above 40 %, plain MSE among them.
 SPREAD_LEFT = 0.02
 RANK_LEFT = 1.5
+
+# What is watched: what a run is for, and what its loss sees.
+EMBEDDINGS, OUTPUTS = "embeddings", "head's outputs"
 
 # Fewer sentences than this have few directions whatever an encoder does.
 _ROWS = 8
@@ -33,25 +38,24 @@ class Shape:
         return cls(1 - geometry.mean_cosine(x), geometry.effective_rank(linalg.eigenvalues(gram)))
 
 
-def collapse(first: Shape, now: Shape, rows: int) -> str:
-    """Why `now` is collapsed beside the `first` step's shape, in one sentence; empty where it is not.
+def collapse(first: Mapping[str, Shape], now: Mapping[str, Shape], rows: int) -> str:
+    """Why what is watched is collapsed beside the `first` step's, in one sentence; empty where it is not.
 
     Measured against the start, because an encoder may begin in a narrow cone: the [CLS] states of all-MiniLM-L6-v2's
     third block have a mean cosine of 0.9999987, and training opens it.
     """
-    if rows < _ROWS:
-        return ""
-    if now.spread < SPREAD_LEFT * first.spread:
-        return (
-            f"the embeddings collapsed: two sentences of a batch have a mean cosine of {1 - now.spread:.6f}, and "
-            f"{100 * now.spread / first.spread:.1g} % of the start's spread is left; nothing in the objective keeps "
-            f"them apart, or the rate is too high"
-        )
-    if now.rank < RANK_LEFT < first.rank:
-        return (
-            f"the embeddings collapsed onto a line: their effective rank fell from {first.rank:.1f} to {now.rank:.2f}; "
-            f"lower the rate or choose an objective that spreads them"
-        )
+    for name, shape in now.items() if rows >= _ROWS else ():
+        if shape.spread < SPREAD_LEFT * first[name].spread:
+            return (
+                f"the {name} collapsed: two sentences of a batch have a mean cosine of {1 - shape.spread:.6f}, and "
+                f"{100 * shape.spread / first[name].spread:.1g} % of the start's spread is left; nothing in the "
+                f"objective keeps them apart, or the rate is too high"
+            )
+        if shape.rank < RANK_LEFT < first[name].rank:
+            return (
+                f"the {name} collapsed onto a line: their effective rank fell from {first[name].rank:.1f} to "
+                f"{shape.rank:.2f}; lower the rate or choose an objective that spreads them"
+            )
     return ""
 
 

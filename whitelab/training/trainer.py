@@ -1,5 +1,6 @@
 """The trainer: an encoder, what is trained on top of it, an optimiser, and one step after another."""
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -47,8 +48,8 @@ def seeded(device: str, *keys: int | str) -> Iterator[torch.Generator]:
 class Trainer:
     """A run in memory: `measure` what there is, `advance` by a step; `step` counts the steps taken.
 
-    `encoder` is the model in training, in evaluation mode between steps; `seen` counts the sentences of the corpus
-    that are also scored. Raises ValueError for a config that does not
+    `config` is settled, `encoder` the model in training, in evaluation mode between steps; `seen` counts the sentences
+    of the corpus that are also scored. Raises ValueError for a config that does not
     fit the model, the objective or the number of sentences, ModelError where the start cannot be had.
     """
 
@@ -59,20 +60,18 @@ class Trainer:
         evaluation: SentencePairs | None = None,
         device: str | None = None,
     ):
-        self.config, self.evaluation = config, evaluation
+        self.evaluation = evaluation
         self.encoder = start(config, device)
         self.device = self.encoder.device
+        self.config = config = config.settled(self.encoder.dim)
         check_choice(config.precision, "precision", dtypes_for(self.device))
         self.objective = objectives.objective(config.objective)
-        smallest = self.objective.batch(config.objective, self.encoder.dim)
-        if config.batch < smallest:
-            raise ValueError(f"batch={config.batch} must be at least {smallest} for {config.objective}")
         self.batches = Batches(self.encoder, sentences, config.batch, config.seed, config.max_length)
         self.seen = 0 if evaluation is None else len(self.batches.texts.intersection(evaluation.sentences))
         self._build()
         self._try()
         self.step = 0
-        self.first_shape: Shape | None = None
+        self.first_shapes: dict[str, Shape] = {}
 
     def _build(self) -> None:
         """Head, predictor and slow copy, drawn from the seed, and the optimiser of all but the copy."""
@@ -115,19 +114,21 @@ class Trainer:
         self._train_mode(True)
         try:
             with seeded(self.device, self.config.seed, "step", number) as generator:
-                loss, shape = self._backward(number, generator)
+                loss, shapes = self._backward(number, generator)
         except (objectives.SingularBatch, torch.linalg.LinAlgError) as error:
             return self._stopped(number, began, DIVERGED, health.failed(error))
         finally:
             self._train_mode(False)
+        if not shapes:
+            return self._stopped(number, began, DIVERGED, health.divergence(loss, 0.0))
         self.scaler.unscale_(self.optimiser)
         norm = nn.utils.clip_grad_norm_(self._weights(), self.config.clip or float("inf")).item()
         if problem := health.divergence(loss, norm if self.config.precision != "float16" else 0.0):
             return self._stopped(number, began, DIVERGED, problem, loss=_finite(loss), gradient_norm=_finite(norm))
         rate = self._update(number)
-        self.step, self.first_shape = number, self.first_shape or shape
+        self.step, self.first_shapes = number, self.first_shapes or shapes
         record = StepRecord(number, loss, rate, gradient_norm=_finite(norm))
-        if problem := health.collapse(self.first_shape, shape, self.config.batch):
+        if problem := health.collapse(self.first_shapes, shapes, self.config.batch):
             record = replace(record, stop=COLLAPSED, message=problem)
         if self.config.evaluates(number) or record.stop:
             record = replace(record, **self.measure())
@@ -137,18 +138,28 @@ class Trainer:
         self.optimiser.zero_grad(set_to_none=True)
         return StepRecord(number, seconds=time.perf_counter() - began, stop=why, message=message, **known)
 
-    def _backward(self, number: int, generator: torch.Generator) -> tuple[float, Shape]:
-        """Gradients of the step's batches, averaged; the mean loss, and the shape of the last batch."""
+    def _backward(self, number: int, generator: torch.Generator) -> tuple[float, dict[str, Shape]]:
+        """Gradients of the step's batches, averaged; the mean loss, and the last batch's shapes.
+
+        NaN and no shapes as soon as the encoder's output is not finite.
+        """
         count, total = self.config.accumulation, 0.0
         for one in range(count):
             rows = self.batches.rows((number - 1) * count + one)
             h = self.views(self.encoder.model, rows)
-            loss = self._loss(h, rows, generator)
+            if not torch.isfinite(h).all():
+                return float("nan"), {}
+            loss, z = self._loss(h, rows, generator)
             self.scaler.scale(loss / count).backward()
             total += loss.item() / count
-        return total, Shape.of(h[0])
+        return total, {health.EMBEDDINGS: Shape.of(h[0]), health.OUTPUTS: Shape.of(z[0])} if math.isfinite(
+            total
+        ) else {}
 
-    def _loss(self, h: Float[Tensor, "v b d"], rows: Sequence[int], generator: torch.Generator) -> Float[Tensor, ""]:
+    def _loss(
+        self, h: Float[Tensor, "v b d"], rows: Sequence[int], generator: torch.Generator
+    ) -> tuple[Float[Tensor, ""], Float[Tensor, "w b m"]]:
+        """The loss of a batch, and what it was computed from."""
         spec, target = self.config.objective, None
         z = self.top["head"](h, generator)
         if "predictor" in self.top:
@@ -156,7 +167,7 @@ class Trainer:
         if self.target is not None:
             with torch.no_grad():
                 target = self.target["head"](self.views(self.target["encoder"], rows), generator)
-        return self.objective.loss(spec, z, generator, target, self.step)
+        return self.objective.loss(spec, z, generator, target, self.step), z
 
     def views(self, network: nn.Module, rows: Sequence[int]) -> Float[Tensor, "v b d"]:
         """The pooled last layer of the sentences `rows`, once for each view, float32.
@@ -216,7 +227,7 @@ class Trainer:
             "target": None if self.target is None else self.target.state_dict(),
             "optimiser": self.optimiser.state_dict(),
             "scaler": self.scaler.state_dict(),
-            "first_shape": None if self.first_shape is None else [self.first_shape.spread, self.first_shape.rank],
+            "first_shapes": {name: [one.spread, one.rank] for name, one in self.first_shapes.items()},
         }
 
     def restore(self, state: dict) -> None:
@@ -227,7 +238,7 @@ class Trainer:
             self.target.load_state_dict(state["target"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.scaler.load_state_dict(state["scaler"])
-        self.first_shape = None if state["first_shape"] is None else Shape(*state["first_shape"])
+        self.first_shapes = {name: Shape(*one) for name, one in state["first_shapes"].items()}
 
 
 def shares(eigenvalues: Sequence[float]) -> tuple[float, ...] | None:
@@ -237,4 +248,4 @@ def shares(eigenvalues: Sequence[float]) -> tuple[float, ...] | None:
 
 
 def _finite(value: float) -> float | None:
-    return value if value == value and abs(value) != float("inf") else None
+    return value if math.isfinite(value) else None
