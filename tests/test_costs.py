@@ -15,7 +15,7 @@ SIZE = Size(3, 384, 1536, 30_522)
 CONFIG = TrainConfig()
 
 
-def of(config=CONFIG, size=SIZE, words=10.0, scored=30_000.0, speed=1e11):
+def of(config=CONFIG, size=SIZE, words=10.0, scored=30_000, speed=1e11):
     return cost(config, size, words, scored, speed)
 
 
@@ -60,7 +60,7 @@ def test_the_whole_run_is_its_steps_and_its_evaluations():
     assert found.evaluations == 5  # the start, and after 25, 50, 75 and 100 steps
     assert found.seconds == pytest.approx(100 * found.step + 5 * found.evaluation)
     assert of(replace(CONFIG, eval_every=0)).evaluations == 2
-    assert of(scored=0.0).evaluations == 0
+    assert of(scored=0).evaluations == 0
 
 
 def test_a_measured_pace_replaces_the_guess_and_is_named():

@@ -91,14 +91,14 @@ class Cost:
         )
 
 
-def cost(config: TrainConfig, size: Size, words: float, scored: float, speed: float) -> Cost:
+def cost(config: TrainConfig, size: Size, words: float, scored: int, speed: float) -> Cost:
     """What `config` will take: `words` a sentence of the corpus, `scored` words to evaluate on, `speed` as `speed()`.
 
     A step: 3 forward passes' worth of operations for every view (1 for a slow copy), and what goes by the number of
     parameters. An evaluation: one forward pass. Memory: AdamW's 16 bytes a parameter, and what a block keeps of every
     token for its gradient.
     """
-    found = objectives.objective(config.objective)
+    config, found = config.settled(size.dim), objectives.objective(config.objective)
     length = min(float(config.max_length), _TOKENS_A_WORD * words + _MARKS)
     views = found.positives(config.objective)
     tokens = views * config.batch * length

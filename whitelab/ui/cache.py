@@ -468,10 +468,10 @@ class Texts:
 
 def open_texts(workspace: Workspace, data: LabelledTexts) -> Texts | None:
     """The embeddings of labelled texts under the workspace's model; None after drawing the job that makes them."""
-    key = "texts/" + "/".join((workspace.model, workspace.dtype, workspace.pooling, data.task, data.fingerprint))
+    key = "texts/" + "/".join((workspace.model_key, workspace.dtype, workspace.pooling, data.task, data.fingerprint))
 
     def work(progress) -> Texts:
-        model = encoder(workspace.model, workspace.dtype)
+        model = encoder(workspace.model, workspace.dtype, workspace.weights)
         space = probing.embed_texts(model, data, workspace.pooling, store=Store(), progress=progress)
         return Texts(key, data, space, model.name)
 

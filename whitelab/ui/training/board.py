@@ -143,7 +143,7 @@ def _row(one: Entry) -> dict:
         "Alignment": _from_to(found.start, found.best, "alignment", 3),
         "Time": duration(found.seconds) if found.seconds else "",
         "Seed": config.seed,
-        "Steps × batch": f"{done} × {config.batch * config.accumulation}",
+        "Steps × batch": f"{done} × {config.batch * config.accumulation}" if config.batch else done,
         "Rate": config.lr,
         "Start": config.model,
         "Sentences": config.corpus,

@@ -21,6 +21,7 @@ from whitelab.ui.workspace import UPLOAD_MB, UPLOADED, file_stamp
 
 DEMO = "demo"
 EVERY = "All tasks"
+_BATCH = 64  # as `TrainConfig.settled` has it
 _UPLOAD = "training-text"  # session_state: file id and sentences of this visitor's uploaded text
 _DATA_NAMES = {DEMO: "Demonstration set (bundled)", UPLOADED: "Uploaded text file"}
 
@@ -314,7 +315,7 @@ def _numbers(objective: str, spec: str, size: Size) -> dict:
             "Batch, sentences",
             least,
             1_000_000 // whole * whole,
-            max(TrainConfig.batch, least),
+            max(_BATCH, least),
             whole if whole > 1 else 16,
             key="batch",
             bind="query-params",
