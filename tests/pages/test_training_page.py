@@ -131,6 +131,9 @@ def test_a_run_is_started_followed_to_its_end_and_drawn_with_its_own_numbers(vis
     assert metrics(at)["Spearman, simcse-1"] == f"{found.best.spearman:.2f}"
     assert metrics(at)["Effective rank, simcse-1"] == f"{found.best.effective_rank:.1f}"
     assert len(alts(at)) == 5
+    assert found.best.alignment is None  # these pairs have no gold above 4
+    assert metrics(at)["Alignment, simcse-1"] == "undefined"
+    assert any(one.value.startswith("simcse-1 has no path: no pair") for one in at.caption)
     assert any(f"simcse-1 from {found.start.spearman:.3g} at step 0" in alt for alt in alts(at))
     assert {"use-simcse-1", "remove-simcse-1"} <= buttons(at)
     assert not {"cancel-simcse-1", "resume-simcse-1"} & buttons(at)

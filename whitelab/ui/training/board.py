@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from whitelab import figures
+from whitelab.geometry import POSITIVES
 from whitelab.models import ModelError, find_model
 from whitelab.runs import CANCELLED, DIED, FAILED, FINISHED, WAITING, RunError
 from whitelab.training import COLLAPSED, DIVERGED, StepRecord
@@ -304,6 +305,10 @@ def _pictures(chosen: Sequence[Entry]) -> None:
         )
     with right:
         frame.chart(figures.training_plane(runs), "training-plane")
+        for one in chosen:
+            if one.summary.last is not None and one.summary.last.alignment is None:
+                gold = POSITIVES[one.summary.config.positives]
+                st.caption(f"{one.name} has no path: no pair it is scored on has {gold}, so alignment is not defined.")
     left, right = st.columns(2)
     with left:
         frame.chart(figures.training_curve(runs, "loss", "Loss"), "training-loss")
