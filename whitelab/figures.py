@@ -1179,7 +1179,7 @@ OBJECTIVE_COLOURS = {
     "whitenedcse": "#A06FE0",  # the hue of shuffled groups, which it whitens
     "w-mse": "#12A078",  # the hue of Cholesky whitening, which it uses
     "contrastive-whitened": "#0B87C9",
-    "byol": "#7A8794",
+    "byol": "#96703C",
     "mse": "#D1495B",
 }
 
@@ -1270,6 +1270,7 @@ def training_plane(runs: Sequence[Mapping]) -> go.Figure:
             line={"color": colour, "width": 2, "dash": dashes[run["name"]]},
             marker={
                 "color": colour,
+                "opacity": 1,
                 "size": [12 if i in (0, last) else 7 for i in range(len(path))],
                 "symbol": ["circle-open" if i == 0 else "circle" for i in range(len(path))],
                 "line": {"width": 2, "color": colour},

@@ -8,7 +8,7 @@ import streamlit as st
 from whitelab import figures
 from whitelab.geometry import POSITIVES
 from whitelab.models import ModelError, find_model
-from whitelab.runs import CANCELLED, DIED, FAILED, FINISHED, WAITING, RunError
+from whitelab.runs import CANCELLED, DIED, FAILED, FINISHED, RUNNING, WAITING, RunError
 from whitelab.training import COLLAPSED, DIVERGED, StepRecord
 from whitelab.ui import frame
 from whitelab.ui.jobs import STREAM_SECONDS
@@ -75,7 +75,7 @@ def _board(found: list[Entry]) -> None:
     if not chosen:
         st.info("Choose runs in the table to see them. Several are drawn over each other.")
         return
-    _headlines(chosen[0])
+    _headlines(_foremost(chosen))
     _pictures(chosen)
 
 
@@ -265,8 +265,15 @@ def _use(model: str) -> None:
 # ------------------------------------------------------------------------------------------------ numbers and pictures
 
 
+def _foremost(chosen: Sequence[Entry]) -> Entry:
+    """The chosen run that goes on, else the one with the best score."""
+    scores = {one.name: _known(one.summary.best, "spearman") for one in chosen}
+    known = [one for one in chosen if scores[one.name] is not None] or chosen
+    return max(known, key=lambda one: (one.summary.state == RUNNING, scores[one.name] or 0.0))
+
+
 def _headlines(one: Entry) -> None:
-    """What training has done so far to the first chosen run."""
+    """What training has done so far to a run, at the step that is kept."""
     start, best = one.summary.start, one.summary.best
     for column, (label, field, digits, better) in zip(
         st.columns(4),
