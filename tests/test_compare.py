@@ -108,10 +108,12 @@ def test_progress_counts_models_and_tasks_and_can_stop(place, tasks):
 
 
 def test_a_fault_of_ours_is_not_hidden_in_a_cell(place, tasks, monkeypatch):
-    monkeypatch.setattr("whitelab.compare.score", lambda *given: {}["missing"])
+    monkeypatch.setattr("whitelab.compare.grid.score", lambda *given: {}["missing"])
     with pytest.raises(KeyError):
         cells(place, tasks)
-    monkeypatch.setattr("whitelab.compare.score", lambda *given: (_ for _ in ()).throw(RuntimeError("out of memory")))
+    monkeypatch.setattr(
+        "whitelab.compare.grid.score", lambda *given: (_ for _ in ()).throw(RuntimeError("out of memory"))
+    )
     assert {cell.reason for cell in cells(place, tasks[:1])} == {"not enough memory"}
 
 

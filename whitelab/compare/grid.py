@@ -1,135 +1,22 @@
-"""Models x settings x tasks under one protocol, cell by cell: the papers' tables on any model and data.
+"""Every cell of a comparison as it is done, or the reason why it has no score."""
 
-A setting is written `[cls/|mean/]L1+L-1[:variant[@k]]`: pooling, layers to average (negative numbers count from
-the last), and a whitening spec. A preset is what a paper or a benchmark does with everything else.
-"""
-
-import csv
-import io
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from whitelab import published, whitening
 from whitelab.checks import check_choice
+from whitelab.compare.presets import PRESETS, Preset
+from whitelab.compare.settings import Setting
 from whitelab.datasets import SentencePairs, load
 from whitelab.embeddings import LayerEmbeddings, LayerRows
 from whitelab.encoders import Encoder, embed, load_encoder
 from whitelab.evaluate import Protocol, Score, embed_scope, score, with_pairs
-from whitelab.pooling import check_pooling
 from whitelab.published import Published
 from whitelab.scopes import OWN, scope_text
 from whitelab.store import Store
 
 SEVEN = {"stsb", "sickr", "sts12", "sts13", "sts14", "sts15", "sts16"}
 AVERAGE = "avg"  # the task of a row's average over all tasks, plain, as the papers print it
-
-_SETTING = re.compile(r"(?:(?P<pooling>\w+)/)?(?P<layers>L-?\d+(?:\+L-?\d+)*)(?::(?P<spec>[^@]+))?(?:@(?P<k>\d+))?")
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One row of a comparison. `layers` may count from the last (-1), so that it fits models of any depth."""
-
-    pooling: str
-    layers: tuple[int, ...]
-    whitening: str = "none"
-    k: int | None = None
-
-    @classmethod
-    def parse(cls, text: str) -> "Setting":
-        """`L1+L-1:pca@256` -> Setting. Raises ValueError for any other text."""
-        found = _SETTING.fullmatch(text.strip())
-        if not found:
-            raise ValueError(f"setting={text.strip()!r} must look like L6, cls/L-1, L1+L6:pca or L1+L-1:pca@256")
-        layers = tuple(int(part.removeprefix("L")) for part in found["layers"].split("+"))
-        k, spec = found["k"] and int(found["k"]), whitening.canonical(found["spec"] or "none")
-        if k is not None and not whitening.variant(spec).takes_k:
-            whitening.check_k(k, spec, k)
-        return cls(check_pooling(found["pooling"] or "mean"), layers, spec, k)
-
-    def __str__(self) -> str:
-        layers = "+".join(f"L{layer}" for layer in self.layers)
-        spec = "" if self.whitening == "none" else f":{self.whitening}"
-        return f"{self.pooling}/{layers}{spec}" + (f"@{self.k}" if self.k is not None else "")
-
-    def numbers(self, n_layers: int) -> tuple[int, ...]:
-        """The layers in a model that has `n_layers`, the embedding layer among them."""
-        return tuple(dict.fromkeys(layer + n_layers if layer < 0 else layer for layer in self.layers))
-
-
-@dataclass(frozen=True)
-class Preset:
-    """What one source does in every cell: aggregation, fit scope, longest sentence, and its own settings."""
-
-    label: str
-    source: str
-    aggregate: str
-    fit: str
-    max_length: int
-    settings: str
-    note: str
-    paper: str = ""
-
-
-TABLE1 = "cls/L-1;mean/L-1;mean/L1;mean/L1+L-1;mean/L1+L-1:pca"
-
-PRESETS: dict[str, Preset] = {
-    "whiteningbert": Preset(
-        "WhiteningBERT",
-        "Huang et al. 2021, section 4 and Table 1",
-        "mean",
-        "task",
-        128,
-        TABLE1,
-        "Plain mean over a year's subsets; the map is fitted on all sentences of the year's test data.",
-        paper="whiteningbert",
-    ),
-    "bert-whitening": Preset(
-        "BERT-whitening",
-        "Su et al. 2021, section 4 and Tables 1 and 2",
-        "wmean",
-        "splits",
-        64,
-        "mean/L1+L-1;mean/L1+L-1:pca;mean/L1+L-1:pca@256",
-        "Subsets weighted by their pairs; the map is fitted on every split of the task that the data holds.",
-        paper="bert-whitening",
-    ),
-    "simcse": Preset(
-        "SimCSE / SentEval, all",
-        "Gao et al. 2021, appendix B",
-        "all",
-        "task",
-        128,
-        "cls/L-1;mean/L-1;mean/L1+L-1",
-        "One Spearman over all pairs of a year. SimCSE sets no limit of length; no sentence of the tasks reaches 128.",
-    ),
-    "mteb": Preset(
-        "MTEB",
-        "Muennighoff et al. 2023",
-        "all",
-        "task",
-        128,
-        "mean/L-1",
-        "One Spearman over all pairs of a task, the model's own last layer.",
-    ),
-}
-
-
-def parse_settings(text: str) -> tuple[Setting, ...]:
-    """`table1`, or settings separated by semicolons."""
-    text = TABLE1 if text.strip() == "table1" else text
-    found = tuple(Setting.parse(part) for part in text.split(";") if part.strip())
-    if not found:
-        raise ValueError(f"settings={text!r} must hold at least one setting, such as 'L6;L1+L6:pca', or be 'table1'")
-    return tuple(dict.fromkeys(found))
-
-
-def differences(one: str, other: str) -> dict[str, tuple[object, object]]:
-    """What two presets decide differently: name -> (in one, in the other)."""
-    first, second = (PRESETS[check_choice(name, "protocol", PRESETS)] for name in (one, other))
-    names = ("aggregate", "fit", "max_length", "settings")
-    return {n: (getattr(first, n), getattr(second, n)) for n in names if getattr(first, n) != getattr(second, n)}
 
 
 @dataclass(frozen=True)
@@ -316,56 +203,3 @@ def _average(encoder: Encoder | str, name: str, setting: Setting, cells: Sequenc
     seven = {cell.task for cell in cells} == SEVEN
     paper = _printed(encoder, setting, AVERAGE, preset) if seven else None
     return Cell(model, setting, AVERAGE, sum(scores) / len(scores), published=paper)
-
-
-# ------------------------------------------------------------------------------------------------- tables
-
-FORMATS = ("csv", "markdown", "latex")
-
-
-def pivot(cells: Sequence[Cell]) -> tuple[list[str], list[tuple[str, str, dict[str, float | None]]]]:
-    """Tasks in order, and a row (model, setting, {task: score}) for each model and setting."""
-    tasks = list(dict.fromkeys(cell.task for cell in cells))
-    rows: dict[tuple[str, str], dict[str, float | None]] = {}
-    for cell in cells:
-        rows.setdefault((cell.model, str(cell.setting)), {})[cell.task] = cell.spearman
-    return tasks, [(model, setting, scores) for (model, setting), scores in rows.items()]
-
-
-def best_scores(rows: Sequence[tuple[str, str, dict[str, float | None]]], task: str) -> float | None:
-    """The highest score of a task as printed, with two decimals; ties are all best."""
-    found = [round(scores[task], 2) for *_, scores in rows if scores.get(task) is not None]
-    return max(found, default=None)
-
-
-def written(cells: Sequence[Cell], form: str) -> str:
-    """The table as text: CSV with every digit, Markdown or LaTeX with two decimals and the best in bold."""
-    check_choice(form, "format", FORMATS)
-    tasks, rows = pivot(cells)
-    if form == "csv":
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["model", "setting", *tasks])
-        writer.writerows([model, setting, *(scores.get(task) for task in tasks)] for model, setting, scores in rows)
-        return text.getvalue()
-    top = {task: best_scores(rows, task) for task in tasks}
-    bold = ("**", "**") if form == "markdown" else (r"\textbf{", "}")
-
-    def shown(value: float | None, task: str) -> str:
-        if value is None:
-            return "-"
-        number = f"{value:.2f}"
-        return number.join(bold) if round(value, 2) == top[task] else number
-
-    body = [[model, setting, *(shown(scores.get(task), task) for task in tasks)] for model, setting, scores in rows]
-    head = ["model", "setting", *tasks]
-    if form == "markdown":
-        lines = [head, ["---", "---", *["---:"] * len(tasks)], *body]
-        return "".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |\n" for line in lines)
-    lines = [" & ".join(_latex(cell) for cell in line) + r" \\" for line in (head, *body)]
-    lines = [rf"\begin{{tabular}}{{ll{'r' * len(tasks)}}}", r"\toprule", lines[0], r"\midrule", *lines[1:]]
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
-
-
-def _latex(cell: str) -> str:
-    return cell if cell.startswith("\\textbf") else re.sub(r"([&%$#_{}])", r"\\\1", cell)
