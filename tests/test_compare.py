@@ -13,14 +13,13 @@ from whitelab.compare import (
     Cell,
     Setting,
     compare,
-    differences,
     parse_settings,
     printed,
     written,
 )
 from whitelab.datasets import discover, load
 from whitelab.encoders import load_encoder
-from whitelab.evaluate import Protocol, embed_pairs, score
+from whitelab.evaluate import embed_pairs, score
 from whitelab.store import Store
 
 
@@ -46,15 +45,17 @@ def cells(place, tasks, settings="mean/L1;mean/L1+L-1:pca", protocol="whiteningb
 @pytest.mark.parametrize("protocol", PRESETS)
 def test_every_cell_is_the_score_of_its_protocol(place, tasks, protocol):
     preset = PRESETS[protocol]
-    encoder = load_encoder(str(place / "model"), max_length=preset.max_length)
-    for cell in cells(place, tasks, "cls/L-1;mean/L1;mean/L1+L-1:zca@3", protocol):
+    encoder = load_encoder(str(place / "model"))
+    corpus = str(place / "tasks") if preset.fit == "corpus" else None
+    for cell in cells(place, tasks, "cls/L-1;mean/L1;mean/L1+L-1:zca@3", protocol, corpus=corpus):
         if cell.task == AVERAGE:
             continue
         pairs = load(place / "tasks", cell.task)
-        space, _ = embed_pairs(encoder, pairs, cell.setting.pooling)
+        space, _ = embed_pairs(encoder.cut_to(cell.protocol.max_length), pairs, cell.setting.pooling)
         assert cell.protocol.aggregate == preset.aggregate
-        assert cell.protocol.max_length == preset.max_length
-        expected = score(space, cell.protocol.with_(fit="task"))  # these tasks have one split
+        assert cell.protocol.max_length == (preset.max_length or encoder.limit)
+        assert cell.protocol.text == preset.text
+        expected = score(space, cell.protocol.with_(fit="task"))  # these tasks have one split, and the corpus is it
         assert cell.spearman == pytest.approx(expected.spearman, abs=1e-6)
 
 
@@ -95,10 +96,10 @@ def test_a_second_comparison_encodes_nothing_anew(place, tasks, tmp_path, monkey
     assert not batches
 
 
-def test_progress_counts_models_and_tasks_and_can_stop(place, tasks):
+def test_progress_counts_cells_and_can_stop(place, tasks):
     seen = []
     cells(place, tasks, progress=lambda done, total: seen.append((done, total)))
-    assert seen == [(i + 1, len(tasks)) for i in range(len(tasks))]
+    assert seen == [(i + 1, 2 * len(tasks)) for i in range(2 * len(tasks))]
 
     def stop(done, total):
         raise InterruptedError("stopped")
@@ -108,11 +109,11 @@ def test_progress_counts_models_and_tasks_and_can_stop(place, tasks):
 
 
 def test_a_fault_of_ours_is_not_hidden_in_a_cell(place, tasks, monkeypatch):
-    monkeypatch.setattr("whitelab.compare.grid.score", lambda *given: {}["missing"])
+    monkeypatch.setattr("whitelab.compare.bench.score", lambda *given: {}["missing"])
     with pytest.raises(KeyError):
         cells(place, tasks)
     monkeypatch.setattr(
-        "whitelab.compare.grid.score", lambda *given: (_ for _ in ()).throw(RuntimeError("out of memory"))
+        "whitelab.compare.bench.score", lambda *given: (_ for _ in ()).throw(RuntimeError("out of memory"))
     )
     assert {cell.reason for cell in cells(place, tasks[:1])} == {"not enough memory"}
 
@@ -166,16 +167,6 @@ def test_table_1_has_the_papers_five_rows():
         "mean/L1+L-1",
         "mean/L1+L-1:pca",
     ]
-
-
-def test_presets_say_what_differs():
-    assert differences("whiteningbert", "whiteningbert") == {}
-    found = differences("whiteningbert", "bert-whitening")
-    assert found["aggregate"] == ("mean", "wmean")
-    assert found["max_length"] == (128, 64)
-    for name, preset in PRESETS.items():
-        assert parse_settings(preset.settings), name
-        assert Protocol("m", "d", "t", "test", "mean", (1,), aggregate=preset.aggregate, fit=preset.fit)
 
 
 # Tables

@@ -4,25 +4,39 @@ A setting is written `[cls/|mean/]L1+L-1[:variant[@k]]`: pooling, layers to aver
 the last), and a whitening spec. A preset is what a paper or a benchmark does with everything else.
 """
 
-from whitelab.compare.grid import AVERAGE, SEVEN, Cell, compare, printed
-from whitelab.compare.presets import PRESETS, Preset, differences
+from whitelab.compare.bench import Bench, Judged, embed_cut
+from whitelab.compare.grid import AVERAGE, SEVEN, Cell, CellKey, compare, printed
+from whitelab.compare.presets import ALIKE, FIELDS, PRESETS, Preset, decisions, differences, worded
 from whitelab.compare.settings import TABLE1, Setting, parse_settings
 from whitelab.compare.tables import FORMATS, best_scores, pivot, written
+from whitelab.compare.walk import Step, Walk, walk, walks
 
 __all__ = [
+    "ALIKE",
     "AVERAGE",
+    "FIELDS",
     "FORMATS",
     "PRESETS",
     "SEVEN",
     "TABLE1",
+    "Bench",
     "Cell",
+    "CellKey",
+    "Judged",
     "Preset",
     "Setting",
+    "Step",
+    "Walk",
     "best_scores",
     "compare",
+    "decisions",
     "differences",
+    "embed_cut",
     "parse_settings",
     "pivot",
     "printed",
+    "walk",
+    "walks",
+    "worded",
     "written",
 ]

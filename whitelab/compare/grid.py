@@ -1,29 +1,31 @@
 """Every cell of a comparison as it is done, or the reason why it has no score."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from whitelab import published, whitening
 from whitelab.checks import check_choice
+from whitelab.compare.bench import Bench, Judged, tried
 from whitelab.compare.presets import PRESETS, Preset
 from whitelab.compare.settings import Setting
-from whitelab.datasets import SentencePairs, load
-from whitelab.embeddings import LayerEmbeddings, LayerRows
-from whitelab.encoders import Encoder, embed, load_encoder
-from whitelab.evaluate import Protocol, Score, embed_scope, score, with_pairs
+from whitelab.encoders import Encoder, load_encoder
+from whitelab.evaluate import Protocol, Score
 from whitelab.published import Published
-from whitelab.scopes import OWN, scope_text
 from whitelab.store import Store
 
 SEVEN = {"stsb", "sickr", "sts12", "sts13", "sts14", "sts15", "sts16"}
 AVERAGE = "avg"  # the task of a row's average over all tasks, plain, as the papers print it
+
+Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class Cell:
     """One score of the table, or the reason there is none. `task` is `avg` for the mean over the tasks.
 
-    `published` is what a paper prints for the same model, setting, task and aggregation.
+    `published` is what a paper prints for the same model, setting, task and aggregation. `score` and `judged`
+    are what a test between two rows needs; an average has neither.
     """
 
     model: str
@@ -34,6 +36,14 @@ class Cell:
     protocol: Protocol | None = None
     reason: str = ""
     published: Published | None = None
+    score: Score | None = field(default=None, repr=False, compare=False)
+    judged: Judged | None = field(default=None, repr=False, compare=False)
+    n_layers: int = field(default=0, repr=False, compare=False)
+
+    @property
+    def row(self) -> tuple[str, str]:
+        """The row of the table it stands in."""
+        return self.model, str(self.setting)
 
     def as_dict(self) -> dict:
         """A JSON-ready record."""
@@ -50,7 +60,18 @@ class Cell:
         return record | ({"reason": self.reason} if self.reason else {})
 
 
-Progress = Callable[[int, int], None]
+@dataclass(frozen=True)
+class CellKey:
+    """Everything that decides a cell but the content of the files."""
+
+    model: str
+    dtype: str
+    data: str
+    task: str
+    setting: Setting
+    protocol: str
+    corpus: str | None
+    keep_going: bool
 
 
 def compare(
@@ -60,101 +81,80 @@ def compare(
     settings: Sequence[Setting],
     protocol: str = "whiteningbert",
     *,
+    corpus: str | None = None,
     store: Store | None = None,
     keep_going: bool = False,
     dtype: str = "float32",
     progress: Progress | None = None,
+    known: MutableMapping[CellKey, Cell] | None = None,
 ) -> Iterator[Cell]:
     """Every cell as it is done: by model, then task, then setting; each model's averages after its tasks.
 
     A task is embedded once for all its settings and let go before the next. What goes wrong with a model or a
-    task is said in its cells, and the others go on. `progress(done, total)` counts models x tasks.
+    task is said in its cells, and the others go on. `corpus` names the text of a protocol that fits on other text.
+    Cells in `known` are taken from there and new ones with a score put there, so that a comparison that was
+    stopped or grew goes on where it stood; a model is loaded only where a cell needs it.
+    `progress(done, total)` counts cells without the averages.
     """
-    preset = PRESETS[check_choice(protocol, "protocol", PRESETS)]
-    total = len(models) * len(tasks)
-    for number, name in enumerate(models):
+    preset = PRESETS[check_choice(protocol, "protocol", PRESETS)].fitted_on(corpus)
+    known = {} if known is None else known
+    done, total = 0, len(models) * len(tasks) * len(settings)
+    for name in models:
         cells: list[Cell] = []
-        encoder = _tried(lambda name=name: load_encoder(name, dtype=dtype, max_length=preset.max_length))
-        for turn, task in enumerate(tasks):
-            if isinstance(encoder, str):
-                found = [Cell(name, setting, task, None, reason=encoder) for setting in settings]
-            else:
-                found = list(_task(encoder, data, task, settings, preset, store, keep_going))
-            cells += found
-            yield from found
-            if progress:
-                progress(number * len(tasks) + turn + 1, total)
+        loaded = _Loaded(name, dtype)
+        for task in tasks:
+            bench = None
+            for setting in settings:
+                key = CellKey(name, dtype, data, task, setting, protocol, corpus, keep_going)
+                cell = known.get(key)
+                if cell is None:
+                    if bench is None and isinstance(loaded.encoder, Encoder):
+                        bench = Bench(loaded.encoder, data, task, store, keep_going)
+                    cell = _cell(bench, setting, preset) if bench else _lost(name, setting, task, loaded.encoder)
+                    if cell.spearman is not None:
+                        known[key] = cell
+                cells.append(cell)
+                done += 1
+                yield cell
+                if progress:
+                    progress(done, total)
         if len(tasks) > 1:
-            yield from (_average(encoder, name, one, cells, preset) for one in settings)
+            yield from (average([cell for cell in cells if cell.setting == one], preset) for one in settings)
 
 
-# What a user can cause and mend; anything else is a fault of ours and goes up.
-_EXPECTED = (ValueError, OSError, MemoryError)
+@dataclass(eq=False)
+class _Loaded:
+    """A model that is loaded when it is first asked for, or the reason why it cannot be."""
+
+    name: str
+    dtype: str
+
+    @cached_property
+    def encoder(self) -> Encoder | str:
+        return tried(lambda: load_encoder(self.name, dtype=self.dtype))
 
 
-def _tried(work):
-    """The result of `work()`, or one line that says why there is none."""
-    try:
-        return work()
-    except _EXPECTED as error:
-        return "not enough memory" if isinstance(error, MemoryError) else " ".join(str(error).split())
-    except RuntimeError as error:  # torch has no class of its own for a machine that is full
-        if "memory" not in str(error):
-            raise
-        return "not enough memory"
+def _lost(model: str, setting: Setting, task: str, reason: str) -> Cell:
+    return Cell(model, setting, task, None, reason=reason)
 
 
-def _task(
-    encoder: Encoder,
-    data: str,
-    task: str,
-    settings: Sequence[Setting],
-    preset: Preset,
-    store: Store | None,
-    keep_going: bool,
-) -> Iterator[Cell]:
-    pairs = _tried(lambda: load(data, task, keep_going=keep_going))
-    spaces: dict[str, LayerEmbeddings | str] = {}
-    corpora: dict[str, LayerRows | None | str] = {}
-    for setting in settings:
-        pooling = setting.pooling
-        if isinstance(pairs, str):
-            yield Cell(encoder.name, setting, task, None, reason=pairs)
-            continue
-        if pooling not in spaces:
-            spaces[pooling] = _tried(lambda p=pooling: _space(encoder, pairs, p, store))
-        needs = setting.whitening != "none" and preset.fit not in OWN
-        if needs and pooling not in corpora:
-            text = lambda p=pooling: embed_scope(  # noqa: E731
-                encoder, scope_text(preset.fit, data, task, keep_going), p, store=store
-            )
-            corpora[pooling] = _tried(text)
-        yield _cell(encoder, pairs, setting, preset, spaces[pooling], corpora.get(pooling) if needs else None)
-
-
-def _space(encoder: Encoder, pairs: SentencePairs, pooling: str, store: Store | None) -> LayerEmbeddings:
-    values, _ = embed(encoder, pairs.sentences, pooling, store=store)
-    return with_pairs(values, pairs)
-
-
-def _cell(encoder, pairs, setting, preset, space, corpus) -> Cell:
-    for problem in (space, corpus):
-        if isinstance(problem, str):
-            return Cell(encoder.name, setting, pairs.task, None, reason=problem)
-    found = _tried(lambda: score(space, _protocol(encoder, pairs, setting, preset), corpus))
+def _cell(bench: Bench, setting: Setting, preset: Preset) -> Cell:
+    found = tried(lambda: bench.score(setting, preset))
     if isinstance(found, str):
-        return Cell(encoder.name, setting, pairs.task, None, reason=found)
-    return _scored(encoder, setting, preset, found)
-
-
-def _scored(encoder: Encoder, setting: Setting, preset: Preset, found: Score) -> Cell:
-    one = found.protocol
-    paper = _printed(encoder, setting, one.task, preset)
-    return Cell(one.model, setting, one.task, found.spearman, found.half_width, one, found.reason, paper)
-
-
-def _printed(encoder: Encoder, setting: Setting, task: str, preset: Preset) -> Published | None:
-    return printed(encoder.name, encoder.n_layers, encoder.dim, setting, task, preset)
+        return _lost(bench.encoder.name, setting, bench.task, found)
+    return Cell(
+        bench.encoder.name,
+        setting,
+        bench.task,
+        found.spearman,
+        found.half_width,
+        found.protocol,
+        found.reason,
+        printed(bench.encoder.name, bench.encoder.n_layers, found.dim, setting, bench.task, preset),
+        found,
+        bench.judged(preset),
+        bench.encoder.n_layers,
+    )
 
 
 def printed(model: str, n_layers: int, dim: int, setting: Setting, task: str, preset: Preset) -> Published | None:
@@ -175,31 +175,20 @@ def printed(model: str, n_layers: int, dim: int, setting: Setting, task: str, pr
     return next((one for one in like if one.paper == preset.paper), like[0] if like else None)
 
 
-def _protocol(encoder: Encoder, pairs: SentencePairs, setting: Setting, preset: Preset) -> Protocol:
-    return Protocol(
-        model=encoder.name,
-        data=pairs.source,
-        task=pairs.task,
-        split=pairs.split,
-        pooling=setting.pooling,
-        layers=setting.numbers(encoder.n_layers),
-        whitening=setting.whitening,
-        k=setting.k,
-        fit="task" if setting.whitening == "none" else preset.fit,
-        aggregate=preset.aggregate,
-        dtype=encoder.dtype,
-        max_length=encoder.max_length,
-    )
+def mean_over_tasks(scores: Sequence[float], preset: Preset) -> float:
+    """The average over tasks, of scores rounded first where the source does."""
+    kept = scores if preset.decimals is None else [round(score, preset.decimals) for score in scores]
+    return sum(kept) / len(kept)
 
 
-def _average(encoder: Encoder | str, name: str, setting: Setting, cells: Sequence[Cell], preset: Preset) -> Cell:
-    """The mean over the tasks; None where a task has no score."""
-    model = name if isinstance(encoder, str) else encoder.name
-    scores = [cell.spearman for cell in cells if cell.setting == setting]
-    missing = [cell.task for cell in cells if cell.setting == setting and cell.spearman is None]
+def average(cells: Sequence[Cell], preset: Preset) -> Cell:
+    """The mean over the tasks of one row; None where a task has no score."""
+    first = cells[0]
+    missing = [cell.task for cell in cells if cell.spearman is None]
     if missing:
-        return Cell(model, setting, AVERAGE, None, reason=f"no score for {', '.join(missing)}")
+        return Cell(first.model, first.setting, AVERAGE, None, reason=f"no score for {', '.join(missing)}")
     # The papers' averages are over the seven tasks, so nothing is printed for the mean of fewer.
     seven = {cell.task for cell in cells} == SEVEN
-    paper = _printed(encoder, setting, AVERAGE, preset) if seven else None
-    return Cell(model, setting, AVERAGE, sum(scores) / len(scores), published=paper)
+    paper = seven and printed(first.model, first.n_layers, first.score.dim, first.setting, AVERAGE, preset)
+    value = mean_over_tasks([cell.spearman for cell in cells], preset)
+    return Cell(first.model, first.setting, AVERAGE, value, published=paper or None)
