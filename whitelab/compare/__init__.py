@@ -4,11 +4,12 @@ A setting is written `[cls/|mean/]L1+L-1[:variant[@k]]`: pooling, layers to aver
 the last), and a whitening spec. A preset is what a paper or a benchmark does with everything else.
 """
 
-from whitelab.compare.bench import Bench, Judged, embed_cut
+from whitelab.compare.against import Duel, Resampled, resample, resampled, told
+from whitelab.compare.bench import Bench, embed_cut
 from whitelab.compare.grid import AVERAGE, SEVEN, Cell, CellKey, compare, printed
-from whitelab.compare.presets import ALIKE, FIELDS, PRESETS, Preset, decisions, differences, worded
+from whitelab.compare.presets import ALIKE, FIELDS, PRESETS, Preset, decisions, differences, protocol_line, worded
 from whitelab.compare.settings import TABLE1, Setting, parse_settings
-from whitelab.compare.tables import FORMATS, best_scores, pivot, written
+from whitelab.compare.tables import FORMATS, arranged, best_scores, pivot, written
 from whitelab.compare.walk import Step, Walk, walk, walks
 
 __all__ = [
@@ -22,7 +23,13 @@ __all__ = [
     "Bench",
     "Cell",
     "CellKey",
-    "Judged",
+    "Duel",
+    "arranged",
+    "protocol_line",
+    "Resampled",
+    "resample",
+    "resampled",
+    "told",
     "Preset",
     "Setting",
     "Step",

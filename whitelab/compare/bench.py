@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from whitelab.compare.presets import Preset
@@ -15,6 +15,7 @@ from whitelab.embeddings import LayerEmbeddings, LayerRows
 from whitelab.encoders import Encoder, Progress, embed
 from whitelab.evaluate import Protocol, Score, score, with_pairs
 from whitelab.scopes import OWN, scope_text
+from whitelab.standings import Judged
 from whitelab.store import Store
 
 # What is done to a sentence before it is tokenised. SentEval splits at blanks and joins the words again.
@@ -40,20 +41,6 @@ def tried(work: Callable[[], Any]) -> Any:
         if "memory" not in str(error):
             raise
         return "not enough memory"
-
-
-@dataclass(frozen=True, eq=False)
-class Judged:
-    """The gold scores of a task's pairs and the subset of each."""
-
-    gold: Float[Tensor, "p"]
-    subset: Int[Tensor, "p"]
-    n_subsets: int
-
-    @classmethod
-    def of(cls, pairs: SentencePairs) -> "Judged":
-        """Those of `pairs`."""
-        return cls(torch.tensor(pairs.gold), torch.tensor(pairs.subset), len(pairs.subset_names))
 
 
 @dataclass(eq=False)

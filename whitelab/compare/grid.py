@@ -6,18 +6,20 @@ from functools import cached_property
 
 from whitelab import published, whitening
 from whitelab.checks import check_choice
-from whitelab.compare.bench import Bench, Judged, tried
+from whitelab.compare.bench import Bench, tried
 from whitelab.compare.presets import PRESETS, Preset
 from whitelab.compare.settings import Setting
 from whitelab.encoders import Encoder, load_encoder
 from whitelab.evaluate import Protocol, Score
 from whitelab.published import Published
+from whitelab.standings import Judged
 from whitelab.store import Store
 
 SEVEN = {"stsb", "sickr", "sts12", "sts13", "sts14", "sts15", "sts16"}
 AVERAGE = "avg"  # the task of a row's average over all tasks, plain, as the papers print it
 
 Progress = Callable[[int, int], None]
+Row = tuple[str, str]  # model and setting
 
 
 @dataclass(frozen=True)
@@ -41,12 +43,12 @@ class Cell:
     n_layers: int = field(default=0, repr=False, compare=False)
 
     @property
-    def row(self) -> tuple[str, str]:
+    def row(self) -> Row:
         """The row of the table it stands in."""
         return self.model, str(self.setting)
 
-    def as_dict(self) -> dict:
-        """A JSON-ready record."""
+    def as_dict(self, interval: tuple[float, float] | None = None) -> dict:
+        """A JSON-ready record, with the ends of an `interval` where there is one."""
         record = {
             "model": self.model,
             "setting": str(self.setting),
@@ -57,6 +59,7 @@ class Cell:
             "published_in": self.published and self.published.place,
             "protocol": self.protocol and self.protocol.as_dict(),
         }
+        record |= dict(zip(("low", "high"), interval, strict=True)) if interval else {}
         return record | ({"reason": self.reason} if self.reason else {})
 
 

@@ -192,3 +192,14 @@ def worded(field: str, value: object) -> str:
     if field == "decimals":
         return "none" if value is None else f"{value} decimals"
     return str(value)
+
+
+def protocol_line(name: str, corpus: str | None = None) -> str:
+    """A preset in one line, to stand under a table."""
+    preset = PRESETS[check_choice(name, "protocol", PRESETS)]
+    return (
+        f"Spearman x 100 under the protocol {name} ({preset.source}): subsets {worded('aggregate', preset.aggregate)}; "
+        f"maps fitted on {corpus if preset.fit == CORPUS and corpus else worded('fit', preset.fit)}; longest sentence "
+        f"{worded('max_length', preset.max_length)}; the average is the plain mean over tasks"
+        + (f", each rounded to {worded('decimals', preset.decimals)} first." if preset.decimals is not None else ".")
+    )
