@@ -90,13 +90,14 @@ def compare(
     dtype: str = "float32",
     progress: Progress | None = None,
     known: MutableMapping[CellKey, Cell] | None = None,
+    load: Callable[[str, str], Encoder] | None = None,
 ) -> Iterator[Cell]:
     """Every cell as it is done: by model, then task, then setting; each model's averages after its tasks.
 
     A task is embedded once for all its settings and let go before the next. What goes wrong with a model or a
     task is said in its cells, and the others go on. `corpus` names the text of a protocol that fits on other text.
     Cells in `known` are taken from there and new ones with a score put there, so that a comparison that was
-    stopped or grew goes on where it stood; a model is loaded only where a cell needs it.
+    stopped or grew goes on where it stood; a model is loaded only where a cell needs it, by `load(name, dtype)`.
     `progress(done, total)` counts cells without the averages.
     """
     preset = PRESETS[check_choice(protocol, "protocol", PRESETS)].fitted_on(corpus)
@@ -104,7 +105,7 @@ def compare(
     done, total = 0, len(models) * len(tasks) * len(settings)
     for name in models:
         cells: list[Cell] = []
-        loaded = _Loaded(name, dtype)
+        loaded = _Loaded(name, dtype, load)
         for task in tasks:
             bench = None
             for setting in settings:
@@ -131,10 +132,12 @@ class _Loaded:
 
     name: str
     dtype: str
+    load: Callable[[str, str], Encoder] | None
 
     @cached_property
     def encoder(self) -> Encoder | str:
-        return tried(lambda: load_encoder(self.name, dtype=self.dtype))
+        load = self.load or (lambda name, dtype: load_encoder(name, dtype=dtype))
+        return tried(lambda: load(self.name, self.dtype))
 
 
 def _lost(model: str, setting: Setting, task: str, reason: str) -> Cell:

@@ -5,6 +5,13 @@ sequential scale, gold similarity along another. Backgrounds and text colours ar
 page. `layout.meta["alt"]` holds the text for people who cannot see the picture.
 """
 
+from whitelab.figures.comparisons import (
+    difference_heatmap,
+    row_differences,
+    setting_plane,
+    task_curves,
+    walk_steps,
+)
 from whitelab.figures.dimensions import k_columns, k_curves, k_surface, search_costs
 from whitelab.figures.geometry import by_layer, cosine_histogram, covariance_image, plane, projection, spectrum
 from whitelab.figures.layers import layer_counts, pair_heatmap, size_curves, subset_ranking
@@ -44,6 +51,11 @@ __all__ = [
     "cosine_histogram",
     "covariance_image",
     "difference_dots",
+    "difference_heatmap",
+    "row_differences",
+    "setting_plane",
+    "task_curves",
+    "walk_steps",
     "gold_scatter",
     "k_columns",
     "k_curves",

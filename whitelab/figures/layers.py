@@ -104,12 +104,15 @@ def pair_heatmap(
 
 
 def size_curves(
-    best: Mapping[str, Mapping[int, tuple[Sequence[int], float]]], labels: Mapping[str, str], n_layers: int
+    best: Mapping[str, Mapping[int, tuple[Sequence[int], float]]],
+    labels: Mapping[str, str],
+    n_layers: int,
+    printed: Mapping[int, tuple[Sequence[int], float]] | None = None,
 ) -> go.Figure:
     """The best score by number of layers, one line a variant, its highest point starred.
 
     `best` holds for each variant and size the layers and their Spearman. Points carry their layers in
-    `customdata`.
+    `customdata`. `printed` holds the same of a paper, drawn as open diamonds.
     """
     figure, dashes = go.Figure(), variant_dashes(best)
     for spec, sizes in best.items():
@@ -141,7 +144,20 @@ def size_curves(
             hoverinfo="skip",
             showlegend=False,
         )
-    scores = [score for sizes in best.values() for _, score in sizes.values()]
+    for size, (layers, score) in (printed or {}).items():
+        figure.add_scatter(
+            x=[size],
+            y=[score],
+            name="printed",
+            mode="markers",
+            marker={"symbol": "diamond-open", "size": 14, "color": MARK, "line": {"width": 2}},
+            customdata=[list(layers)],
+            hovertemplate=f"printed, layers {joined(layers)}<br>Spearman x 100: {score:.2f}<extra></extra>",
+            cliponaxis=False,
+            legend="legend2",
+            showlegend=size == min(printed),
+        )
+    scores = [score for sizes in (*best.values(), printed or {}) for _, score in sizes.values()]
     low, high = (min(scores), max(scores)) if scores else (0.0, 1.0)
     pad = max(0.08 * (high - low), 1 - (high - low) / 2, 0.1)  # differences of hundredths must not fill the picture
     figure.update_xaxes(title="Number of layers averaged", range=[0.6, n_layers + 0.4], dtick=1 if n_layers < 20 else 2)
