@@ -3,7 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from whitelab import profiles, published
+import numpy as np
+
+from whitelab import geometry, profiles, published
 from whitelab.compare.bench import Bench
 from whitelab.compare.grid import Progress
 from whitelab.compare.presets import PRESETS, Preset
@@ -103,22 +105,28 @@ def spot(bench: Bench, setting: Setting, preset: Preset = WHITENINGBERT, positiv
 
     Raises Unscored for what cannot be had, ValueError for layers, `k` and positives that do not exist.
     """
-    fitted = setting.whitening != "none"
-    corpus = bench.corpus(setting.pooling, preset) if fitted and preset.fit not in OWN else None
-    found = profiles.profile(
-        bench.space(setting.pooling, preset),
-        setting.numbers(bench.encoder.n_layers),
-        setting.whitening,
-        setting.k,
-        positives,
-        preset.aggregate,
-        preset.fit if fitted else "task",
-        corpus,
-    )
+    space, *fitted = _fitted(bench, setting, preset)
+    layers, spec, k, fit, corpus = fitted
+    found = profiles.profile(space, layers, spec, k, positives, preset.aggregate, fit, corpus)
     record = found.as_dict()
     losses = (record[name] for name in ("alignment", "uniformity", "spearman"))
     encoder = bench.encoder
     return Spot(encoder.name, str(setting), setting.whitening, *losses, found.positives, encoder.dim)
+
+
+def cosine_spread(bench: Bench, setting: Setting, preset: Preset = WHITENINGBERT) -> np.ndarray:
+    """WhitenedCSE Figure 1 as numbers: cosines of random pairs of different sentences under a setting."""
+    space, *fitted = _fitted(bench, setting, preset)
+    z, _ = profiles.transformed(space, *fitted)
+    return geometry.cosine_sample(z, space.counts).numpy()
+
+
+def _fitted(bench: Bench, setting: Setting, preset: Preset) -> tuple:
+    """The space, and what `profiles.transformed` takes beside it."""
+    fitted = setting.whitening != "none"
+    corpus = bench.corpus(setting.pooling, preset) if fitted and preset.fit not in OWN else None
+    layers, fit = setting.numbers(bench.encoder.n_layers), preset.fit if fitted else "task"
+    return bench.space(setting.pooling, preset), layers, setting.whitening, setting.k, fit, corpus
 
 
 # -------------------------------------------------------------------------------------------------- printed

@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 
 from whitelab.checks import check_choice
 from whitelab.compare.settings import TABLE1, Setting
-from whitelab.correlation import AGGREGATE_LABELS
 from whitelab.datasets import discover
 
 CORPUS = "corpus"  # the fit of a preset whose text the caller names
@@ -113,9 +112,9 @@ PRESETS: dict[str, Preset] = {
         None,
         "mean/L-1",
         "mean/L-1",
-        "One Spearman over all pairs of a task's test split, the model's last layer, its own limit of length.",
-        "MTEB takes the pooling a model was made with; here it is the mean, which most of them have. Its test split of "
-        "SICK-R holds all pairs of SICK: so it is here where the data has all three splits.",
+        "One Spearman over all pairs of a task's test split, the model's last layer, its own limit of length. SICK-R's "
+        "test split is all of SICK there, and here where the data has its three splits.",
+        "MTEB takes the pooling a model was made with; here it is the mean, which most of them have.",
         whole=("sickr",),
     ),
 }
@@ -141,6 +140,7 @@ ALIKE = (
     "STS13 without SMT",
     "the average over tasks is plain",
 )
+_AGGREGATES = {"all": "one Spearman over all", "mean": "plain mean", "wmean": "mean weighted by pairs"}
 _TEXTS = {"strip": "blanks at both ends removed", "words": "words joined by single blanks"}
 
 
@@ -185,10 +185,10 @@ def worded(field: str, value: object) -> str:
     if field == "k":
         return "all" if value is None else str(value)
     if field == "fit":
-        named = {None: "nothing", "task": "the task", "splits": "all splits of the task", CORPUS: "other text"}
+        named = {None: "nothing", "task": "the split scored", "splits": "all splits of the task", CORPUS: "other text"}
         return named.get(value, str(value))
     if field == "aggregate":
-        return AGGREGATE_LABELS[value]
+        return _AGGREGATES[value]
     if field == "decimals":
         return "none" if value is None else f"{value} decimals"
     return str(value)
@@ -198,8 +198,9 @@ def protocol_line(name: str, corpus: str | None = None) -> str:
     """A preset in one line, to stand under a table."""
     preset = PRESETS[check_choice(name, "protocol", PRESETS)]
     return (
-        f"Spearman x 100 under the protocol {name} ({preset.source}): subsets {worded('aggregate', preset.aggregate)}; "
-        f"maps fitted on {corpus if preset.fit == CORPUS and corpus else worded('fit', preset.fit)}; longest sentence "
+        f"Spearman x 100 under the protocol {name} ({preset.source}): subsets by "
+        f"{worded('aggregate', preset.aggregate)}; maps fitted on "
+        f"{corpus if preset.fit == CORPUS and corpus else worded('fit', preset.fit)}; longest sentence "
         f"{worded('max_length', preset.max_length)}; the average is the plain mean over tasks"
         + (f", each rounded to {worded('decimals', preset.decimals)} first." if preset.decimals is not None else ".")
     )

@@ -40,7 +40,7 @@ def walk_steps(start: tuple[str, float], end: tuple[str, float], steps: Sequence
     for number, ((name, words, change), before, after) in enumerate(
         zip(steps, levels[:-1], levels[1:], strict=True), 1
     ):
-        rows.append(f"{_wrapped(name)}<br><span style='font-size:11px'>{_wrapped(words, 34)}</span>")
+        rows.append(f"{_wrapped(name)}<br><span style='font-size:11px'>{_wrapped(words, 28)}</span>")
         figure.add_bar(
             x=[after - before],
             base=[before],
@@ -69,7 +69,7 @@ def walk_steps(start: tuple[str, float], end: tuple[str, float], steps: Sequence
     middle = (low + high) / 2
     notes = [(0, start[1], f"<b>{start[1]:.2f}</b>"), (last, end[1], f"<b>{end[1]:.2f}</b>")]
     notes += [(n, max(levels[n - 1 : n + 1]), _signed(step[2])) for n, step in enumerate(steps, 1)]
-    figure.update_xaxes(title="Spearman x 100", range=[middle - 0.58 * reach, middle + 0.72 * reach], zeroline=False)
+    figure.update_xaxes(title="Spearman x 100", range=[middle - 0.56 * reach, middle + 0.85 * reach], zeroline=False)
     figure.update_yaxes(
         tickvals=list(range(len(rows))), ticktext=rows, range=[last + 0.6, -0.6], showgrid=False, zeroline=False
     )
@@ -81,13 +81,20 @@ def walk_steps(start: tuple[str, float], end: tuple[str, float], steps: Sequence
         for y, x, text in notes
     ]
     margin = {"l": 10, "r": 10, "t": 10, "b": 10}
-    height = 110 + 48 * len(rows)
+    height = max(300, 110 + 48 * len(rows))
     return finish(figure, alt, height, showlegend=False, margin=margin, annotations=annotations, bargap=0.4)
 
 
 def _signed(value: float) -> str:
     shown = round(value, 2) + 0.0
     return f"{shown:+.2f}" if shown else "0"
+
+
+def _with_ends(row: Mapping) -> str:
+    text = f"{row['difference']:+.2f}"
+    if is_number(row["low"]) and is_number(row["high"]):
+        text += f" ({row['low']:+.2f} to {row['high']:+.2f})"
+    return text
 
 
 def row_differences(rows: Sequence[Mapping], a: str, b: str) -> go.Figure:
@@ -120,8 +127,7 @@ def row_differences(rows: Sequence[Mapping], a: str, b: str) -> go.Figure:
                 "thickness": 2.5,
                 "width": 6,
             },
-            hovertemplate=f"<b>{html.escape(row['label'])}</b><br>{row['difference']:+.2f}"
-            f"<br>95 %: {row['low']:+.2f} to {row['high']:+.2f}<extra></extra>",
+            hovertemplate=f"<b>{html.escape(row['label'])}</b><br>{_with_ends(row)}<extra></extra>",
         )
         left = row["difference"] < 0
         end = row["difference"] if not whiskers else row["low"] if left else row["high"]
@@ -147,12 +153,10 @@ def row_differences(rows: Sequence[Mapping], a: str, b: str) -> go.Figure:
         zeroline=False,
     )
     alt = f"{a} less {b} with 95 % intervals: " + "; ".join(
-        f"{row['label']} {row['difference']:+.2f} ({row['low']:+.2f} to {row['high']:+.2f}"
-        f"{'' if row['settled'] else ', could be chance'})"
-        for row in known.values()
+        f"{row['label']} {_with_ends(row)}{'' if row['settled'] else ', could be chance'}" for row in known.values()
     )
     margin = {"l": 10, "r": 20, "t": 10, "b": 10}
-    return finish(figure, alt, 90 + 38 * max(len(rows), 3), showlegend=False, margin=margin, annotations=notes)
+    return finish(figure, alt, max(300, 90 + 38 * len(rows)), showlegend=False, margin=margin, annotations=notes)
 
 
 def difference_heatmap(cells: Mapping[tuple[int, int], float], n_layers: int) -> go.Figure:
@@ -194,7 +198,7 @@ def task_curves(
     best: Mapping[str, int | None],
     printed: Sequence[tuple[str, int, float]] = (),
 ) -> go.Figure:
-    """Spearman against the kept dimensions, one line a task, its optimum starred.
+    """Spearman against the kept dimensions, one line a task, its optimum starred and named in the legend.
 
     `printed` are task, k and score of a paper, drawn as open diamonds in the task's colour.
     """
@@ -204,7 +208,7 @@ def task_curves(
         figure.add_scatter(
             x=list(range(1, len(values) + 1)),
             y=list(values),
-            name=html.escape(task),
+            name=html.escape(task) + (f", k = {best[task]}" if best.get(task) else ""),
             mode="lines",
             line={"color": hues[task], "width": 2.5},
             legendgroup=task,
@@ -216,10 +220,7 @@ def task_curves(
             figure.add_scatter(
                 x=[k],
                 y=[values[k - 1]],
-                mode="markers+text",
-                text=[f"k = {k}"],
-                textposition="top center",
-                textfont={"size": 11},
+                mode="markers",
                 marker={"symbol": "star", "size": 14, "color": MARK, "line": {"width": 1, "color": "#FFFFFF"}},
                 legendgroup=task,
                 hovertemplate=f"{html.escape(task)}, best<br>k = {k}: %{{y:.2f}}<extra></extra>",
@@ -257,10 +258,14 @@ def task_curves(
 def setting_plane(rows: Sequence[Mapping], floor: float) -> go.Figure:
     """Alignment against uniformity, one point a setting: hue of its variant, symbol of its model.
 
-    `rows` have model, setting, whitening, alignment, uniformity and spearman. Lower is better on both axes.
+    `rows` have model, setting, its short `label`, whitening, alignment, uniformity and spearman. Lower is better
+    on both axes.
     """
     known = [row for row in rows if is_number(row["alignment"]) and is_number(row["uniformity"])]
     models = list(dict.fromkeys(row["model"] for row in known))
+    reach = [floor, *(row["uniformity"] for row in known)]
+    low, high = min(reach), max(reach)
+    middle, pad = (low + high) / 2, 0.12 * max(high - low, 0.5)
     figure = go.Figure()
     figure.add_vline(x=floor, line={"color": RULE, "dash": "dash", "width": 1.5})
     figure.add_annotation(
@@ -273,27 +278,26 @@ def setting_plane(rows: Sequence[Mapping], floor: float) -> go.Figure:
             y=[row["alignment"] for row in own],
             name=html.escape(model),
             mode="markers+text",
-            text=[html.escape(row["setting"]) for row in own],
-            textposition=["top center" if i % 2 else "bottom center" for i in range(len(own))],
-            textfont={"size": 11},
+            text=[html.escape(row["label"]) for row in own],
+            textposition=["middle right" if row["uniformity"] < middle else "middle left" for row in own],
+            textfont={"size": 12},
             marker={
                 "size": 14,
                 "symbol": _SYMBOLS[number % len(_SYMBOLS)],
                 "color": [variant_colour(row["whitening"]) for row in own],
                 "line": {"width": 1, "color": RULE},
             },
-            customdata=[["undefined" if not is_number(s := row["spearman"]) else f"{s:.2f}"] for row in own],
-            hovertemplate=f"{html.escape(model)}, %{{text}}<br>uniformity %{{x:.3f}}<br>alignment %{{y:.3f}}"
-            "<br>Spearman x 100: %{customdata[0]}<extra></extra>",
+            customdata=[
+                [html.escape(row["setting"]), f"{s:.2f}" if is_number(s := row["spearman"]) else "undefined"]
+                for row in own
+            ],
+            hovertemplate=f"{html.escape(model)}, %{{customdata[0]}}<br>uniformity %{{x:.3f}}<br>alignment %{{y:.3f}}"
+            "<br>Spearman x 100: %{customdata[1]}<extra></extra>",
             legend="legend2",
             cliponaxis=False,
         )
-    reach = [row["uniformity"] for row in known]
-    if reach:
-        low, high = min(floor, *reach), max(reach)
-        pad = 0.12 * max(high - low, 0.5)
-        figure.update_xaxes(range=[low - pad, high + pad])
-    figure.update_xaxes(title="Uniformity loss (lower: more spread out)", zeroline=False)
+    title = "Uniformity loss (lower: more spread out)"
+    figure.update_xaxes(title=title, range=[low - pad, high + pad], zeroline=False)
     figure.update_yaxes(title="Alignment loss (lower: similar pairs closer)", rangemode="tozero")
     alt = f"Alignment and uniformity of {len(known)} settings of {len(models)} models; floor {floor:.3f}: " + "; ".join(
         f"{row['setting']} {row['uniformity']:.2f} and {row['alignment']:.2f}" for row in known[:8]

@@ -18,6 +18,7 @@ from whitelab.ui.jobs import claim, follow, jobs
 CELLS_KEPT = 2000  # of one data set; each holds a cosine for every pair
 BEST = "font-weight: bold; background-color: rgba(46, 134, 209, 0.22)"
 VIEWS = ("Measured", "Published", "Difference", "95 % interval")
+OUTCOMES = {"gain": "A is better", "loss": "B is better"}
 FORMATS = {"csv": ("CSV", "csv"), "markdown": ("Markdown", "md"), "latex": ("LaTeX", "tex")}
 
 
@@ -319,7 +320,7 @@ def row_against_row(drawn: Resampled, cells: Sequence[Cell]) -> None:
                 "A less B": one.difference.estimate,
                 "95 %": f"{one.difference.low:+.2f} to {one.difference.high:+.2f}",
                 "p": one.difference.p_value,
-                "Verdict": VERDICTS[one.verdict],
+                "Verdict": OUTCOMES.get(one.verdict, VERDICTS[one.verdict]),
             }
             for one in duels
         ],

@@ -1,8 +1,9 @@
 """The papers' figures on the loaded models and data, each a job that grows, beside what was printed."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
+import numpy as np
 import streamlit as st
 
 from whitelab import figures, geometry, subsets
@@ -16,7 +17,8 @@ from whitelab.ui.grid import Grid
 from whitelab.ui.jobs import claim, follow, jobs
 
 PAIRS_ROOM, CURVE_ROOM, PLANE_ROOM = 560, 400, 580
-GROUPED = "L-1:shuffled_group"  # WhitenedCSE's whitening, without its training
+SPREAD = ("L-1", "L-1:shuffled_group", "L-1:pca")  # WhitenedCSE's own whitening in the middle, without its training
+SPREAD_NAMES = frozenset(map(str, parse_settings(";".join(SPREAD))))
 
 
 @dataclass(frozen=True)
@@ -190,22 +192,16 @@ def k_curves(figure: Figure) -> None:
             figures.task_curves(found, {task: one.best_k for task, one in curves.items()}, points),
             "paper-ks",
             lambda: [
-                {
-                    "task": task,
-                    "k": k,
-                    "spearman": s,
-                    "published": next((v for t, at, v in points if (t, at) == (task, k)), None),
-                }
+                {"task": task, "k": k, "spearman": s, "published": beside.get((task, k))}
                 for task, values in found.items()
                 for k, s in enumerate(values, 1)
             ],
         )
-        third = [
-            f"{task} {one.best_k} ({100 * one.best_k / dim:.0f} % of {dim})"
-            for task, one in curves.items()
-            if one.best_k
-        ]
-        st.caption(f"Best k: {', '.join(third)}. The paper finds about a third of the dimensions best for most tasks.")
+        best = [f"{task} {k} ({100 * k / dim:.0f} %)" for task, one in curves.items() if (k := one.best_k)]
+        st.caption(
+            f"Best k of {dim}: {', '.join(best) or 'none'}. The paper finds about a third of the dimensions best for "
+            f"most tasks."
+        )
 
     job = figure.job("ks", "Scoring every k of every task", work, "tasks")
     follow(job, draw, key="paper-ks-part", of=job.key, note=lambda curves: _done(figure, curves), room=PLANE_ROOM)
@@ -232,48 +228,92 @@ def losses(figure: Figure, models: tuple[str, ...]) -> None:
             "Positive pairs", list(geometry.POSITIVES), default="gt4", key="losses-positives", required=True,
             format_func=geometry.POSITIVES.get,
         )  # fmt: skip
-    settings = tuple(dict.fromkeys((*grid.settings, *parse_settings(f"L-1;{GROUPED};L-1:pca"))))
+    shown = parse_settings(";".join(SPREAD))
+    settings = tuple(dict.fromkeys((*grid.settings, *shown)))
     preset = PRESETS[grid.protocol].fitted_on(grid.corpus)
 
     def work(progress):
-        done: tuple = ()
+        found = Losses()
         for model in models:
             encoder = tried(lambda model=model: cache.encoder(model, grid.dtype))
             if isinstance(encoder, str):
-                done += (f"{model}: {encoder}",)
-                yield done
+                found = found.without(f"{model}: {encoder}")
+                yield found
                 continue
             bench = Bench(encoder, grid.data, task, Store(), grid.keep_going)
             for one in settings:
                 spot = tried(lambda one=one, bench=bench: drawn.spot(bench, one, preset, positives or "gt4"))
-                done += (f"{encoder.name}, {one}: {spot}" if isinstance(spot, str) else spot,)
-                yield done
-                progress(len(done), len(models) * len(settings))
+                if isinstance(spot, str):
+                    found = found.without(f"{encoder.name}, {one}: {spot}")
+                else:
+                    cosines = drawn.cosine_spread(bench, one, preset) if one in shown else None
+                    found = found.plus(spot, cosines)
+                yield found
+                progress(len(found.spots) + len(found.left_out), len(models) * len(settings))
 
-    job = figure.job(
-        "losses", "Measuring alignment and uniformity", work, "settings", models, settings, task, positives, preset
-    )
-    follow(
-        job,
-        _plane,
-        key="paper-losses-part",
-        of=job.key,
-        note=lambda found: f"{len(found)} settings on {task}.",
-        room=PLANE_ROOM,
-    )
+    asked = (models, settings, task, positives, preset)
+    job = figure.job("losses", "Measuring alignment and uniformity", work, "settings", *asked)
+    note = lambda found: f"{len(found.spots)} settings on {task}."  # noqa: E731
+    follow(job, _plane, key="paper-losses-part", of=job.key, note=note, room=PLANE_ROOM)
     st.caption(
-        "Zhuo et al. 2023 (WhitenedCSE), Figures 1 and 3, Eq. 9 and 10. The paper draws these losses during "
-        "training, every 125 steps on the STS-B development set, and prints no number of them; drawn here is the "
-        "plane for models as they are, with the paper's shuffled group whitening applied afterwards. Its Figure 1 is "
-        "the same statement as a picture of the space: see the overview page for yours."
+        "Zhuo et al. 2023 (WhitenedCSE), Figures 1 and 3, Eq. 9 and 10. The paper draws the losses during training, "
+        "every 125 steps on the STS-B development set, and prints no number of them. Drawn here are models as they "
+        "are, with its shuffled group whitening applied afterwards; what its training adds is not."
     )
 
 
-def _plane(found: tuple) -> None:
-    rows = [one.as_dict() for one in found if not isinstance(one, str)]
-    for text in (one for one in found if isinstance(one, str)):
+@dataclass(frozen=True, eq=False)
+class Losses:
+    """What has been measured so far: spots, what was left out and why, cosines of random pairs by model and spec."""
+
+    spots: tuple[drawn.Spot, ...] = ()
+    left_out: tuple[str, ...] = ()
+    spreads: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
+
+    def plus(self, spot: drawn.Spot, cosines: np.ndarray | None) -> "Losses":
+        """One spot more."""
+        spreads = self.spreads
+        if cosines is not None:
+            spreads = spreads | {spot.model: spreads.get(spot.model, {}) | {spot.whitening: cosines}}
+        return replace(self, spots=(*self.spots, spot), spreads=spreads)
+
+    def without(self, reason: str) -> "Losses":
+        """One spot less."""
+        return replace(self, left_out=(*self.left_out, reason))
+
+
+def _plane(found: Losses) -> None:
+    for text in found.left_out:
         st.caption(f"Left out: {frame.plain(text)}")
-    if rows:
-        floor = geometry.uniformity_floor(max(row["dim"] for row in rows))
-        frame.chart(figures.setting_plane(rows, floor), "paper-losses", lambda: rows)
-        st.caption(f"{rows[0]['positives']} positive pairs. The hue is the variant's, the symbol the model's.")
+    if not found.spots:
+        return
+    rows = [one.as_dict() | {"label": _short(one)} for one in found.spots]
+    floor = geometry.uniformity_floor(max(one.dim for one in found.spots))
+    frame.chart(figures.setting_plane(rows, floor), "paper-losses", lambda: rows)
+    st.caption(
+        f"{found.spots[0].positives} positive pairs. The hue is the variant's, the symbol the model's. The floor is "
+        f"the "
+        "uniformity of directions spread evenly over the sphere."
+    )
+    labels = frame.labels()
+    for model, samples in found.spreads.items():
+        st.markdown(
+            f"**How evenly does the last layer of {frame.plain(model)} fill the sphere?** Cosines of random pairs."
+        )
+        own = [one for one in found.spots if one.model == model and one.setting in SPREAD_NAMES]
+        chart = figures.cosine_histogram(samples, labels)
+        frame.chart(chart, f"paper-spread-{model}", lambda samples=samples: _sample_rows(samples))
+        named = [f"{labels.inline(one.whitening)} {one.uniformity:.2f}" for one in own if one.uniformity is not None]
+        st.caption(f"Uniformity loss: {'; '.join(named)}. The narrower around 0, the more evenly spread.")
+
+
+def _sample_rows(samples: dict[str, np.ndarray]) -> list[dict]:
+    return [{"variant": spec, "cosine": float(value)} for spec, values in samples.items() for value in values]
+
+
+def _short(spot: drawn.Spot) -> str:
+    """`cls L-1`, `L1+L-1 pca`: parameters are left to the hover."""
+    one = Setting.parse(spot.setting)
+    words = ("" if one.pooling == "mean" else one.pooling, one.named_layers)
+    name = "" if one.whitening == "none" else one.whitening.partition(":")[0].replace("_", " ")
+    return " ".join(word for word in (*words, name + (f" k={one.k}" if one.k else "")) if word)
