@@ -292,8 +292,7 @@ def _plane(found: Losses) -> None:
     frame.chart(figures.setting_plane(rows, floor), "paper-losses", lambda: rows)
     st.caption(
         f"{found.spots[0].positives} positive pairs. The hue is the variant's, the symbol the model's. The floor is "
-        f"the "
-        "uniformity of directions spread evenly over the sphere."
+        "the uniformity of directions spread evenly over the sphere."
     )
     labels = frame.labels()
     for model, samples in found.spreads.items():
