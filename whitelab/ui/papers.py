@@ -7,10 +7,10 @@ import numpy as np
 import streamlit as st
 
 from whitelab import figures, geometry, subsets
-from whitelab.compare import PRESETS, Bench, Setting, parse_settings
+from whitelab.compare import PRESETS, SEVEN, Bench, Setting, parse_settings
 from whitelab.compare import papers as drawn
 from whitelab.compare.bench import tried
-from whitelab.models import BUNDLED, BUNDLED_NAME
+from whitelab.models import shown_name
 from whitelab.store import Store
 from whitelab.ui import cache, frame
 from whitelab.ui.grid import Grid
@@ -31,7 +31,7 @@ class Figure:
     @property
     def name(self) -> str:
         """The model's name as the tables know it."""
-        return BUNDLED_NAME if self.model == BUNDLED else self.model
+        return shown_name(self.model)
 
     @property
     def over(self) -> str:
@@ -99,7 +99,7 @@ def pair_heatmaps(figure: Figure) -> None:
             frame.chart(
                 figures.pair_heatmap(printed, size, top, scale=scale), "paper-printed", lambda: _cells({}, printed)
             )
-        if own and len(maps) == 7:
+        if own and set(maps) == SEVEN:
             gaps = {pair: ours[pair] - value for pair, value in own.items() if ours.get(pair) is not None}
             frame.chart(figures.difference_heatmap(gaps, layers), "paper-pair-differences", lambda: _cells(ours, own))
         else:
