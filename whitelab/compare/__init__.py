@@ -5,7 +5,7 @@ the last), and a whitening spec. A preset is what a paper or a benchmark does wi
 """
 
 from whitelab.compare.against import Duel, Resampled, resample, resampled, told
-from whitelab.compare.bench import Bench, embed_cut
+from whitelab.compare.bench import Bench, embed_cut, tried
 from whitelab.compare.grid import AVERAGE, SEVEN, Cell, CellKey, compare, printed
 from whitelab.compare.presets import ALIKE, FIELDS, PRESETS, Preset, decisions, differences, protocol_line, worded
 from whitelab.compare.settings import TABLE1, Setting, parse_settings
@@ -30,6 +30,7 @@ __all__ = [
     "resample",
     "resampled",
     "told",
+    "tried",
     "Preset",
     "Setting",
     "Step",

@@ -15,6 +15,7 @@ from whitelab.figures.comparisons import (
 from whitelab.figures.dimensions import k_columns, k_curves, k_surface, search_costs
 from whitelab.figures.geometry import by_layer, cosine_histogram, covariance_image, plane, projection, spectrum
 from whitelab.figures.layers import layer_counts, pair_heatmap, size_curves, subset_ranking
+from whitelab.figures.probes import MATCH_COLOURS, accuracy_by_layer, confusion, cosines_by_label
 from whitelab.figures.scores import difference_dots, gold_scatter, score_bars, score_dots
 from whitelab.figures.style import (
     DIFFERENCE_ENDS,
@@ -51,6 +52,10 @@ __all__ = [
     "cosine_histogram",
     "covariance_image",
     "difference_dots",
+    "MATCH_COLOURS",
+    "accuracy_by_layer",
+    "confusion",
+    "cosines_by_label",
     "difference_heatmap",
     "row_differences",
     "setting_plane",

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import pandas as pd
 import streamlit as st
 
 from whitelab import compare as comparing
@@ -16,7 +15,6 @@ from whitelab.ui import cache, frame
 from whitelab.ui.jobs import claim, follow, jobs
 
 CELLS_KEPT = 2000  # of one data set; each holds a cosine for every pair
-BEST = "font-weight: bold; background-color: rgba(46, 134, 209, 0.22)"
 VIEWS = ("Measured", "Published", "Difference", "95 % interval")
 OUTCOMES = {"gain": "A is better", "loss": "B is better"}
 FORMATS = {"csv": ("CSV", "csv"), "markdown": ("Markdown", "md"), "latex": ("LaTeX", "tex")}
@@ -187,7 +185,7 @@ def table(cells: Sequence[Cell], view: View, drawn: Resampled | None = None) -> 
     names = [_title(task) for task in columns]
     number = st.column_config.NumberColumn(format="%+.2f" if view.shows == "Difference" else "%.2f")
     st.dataframe(
-        marked_best(records, names) if view.shows == "Measured" else records,
+        cache.marked_best(records, names) if view.shows == "Measured" else records,
         hide_index=True,
         height=38 + 35 * max(len(records), 1),
         column_config={name: number for name in names if view.shows != "95 % interval"},
@@ -213,17 +211,6 @@ def _value(cell: Cell | None, shows: str, drawn: Resampled | None) -> float | st
     if shows == "Published" or paper is None:
         return paper
     return None if cell.spearman is None else cell.spearman - paper
-
-
-def marked_best(records: list[dict], names: Sequence[str]):
-    """A table whose highest number of each column, as printed, stands out; ties all do."""
-    found = pd.DataFrame(records)
-
-    def bold(column: pd.Series) -> list[str]:
-        shown = pd.to_numeric(column).round(2)
-        return [BEST if value == shown.max() else "" for value in shown]
-
-    return found.style.apply(bold, subset=list(names)) if names else found
 
 
 def _beside(cells: Sequence[Cell]) -> None:

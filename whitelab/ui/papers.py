@@ -7,9 +7,8 @@ import numpy as np
 import streamlit as st
 
 from whitelab import figures, geometry, subsets
-from whitelab.compare import PRESETS, SEVEN, Bench, Setting, parse_settings
+from whitelab.compare import PRESETS, SEVEN, Bench, Setting, parse_settings, tried
 from whitelab.compare import papers as drawn
-from whitelab.compare.bench import tried
 from whitelab.models import shown_name
 from whitelab.store import Store
 from whitelab.ui import cache, frame
