@@ -15,9 +15,9 @@ from transformers import AutoModel, AutoTokenizer, T5EncoderModel
 from whitelab import encoders
 from whitelab.encoders import BATCH_BYTES, dtypes_for, embed, load_encoder
 from whitelab.models import ModelError
-from whitelab.pooling import POOLINGS
 from whitelab.store import Space, Store, StoreError
 
+POOLINGS = ("mean", "cls")  # of a model whose first token sees the whole sentence
 TEXTS = list(SENTENCES[:40]) + [
     "water",
     "Water, the long film and (perhaps) a bird?",
@@ -227,8 +227,10 @@ def test_no_sentence_is_refused(encoder):
 
 
 def test_a_pooling_that_does_not_exist_is_refused(encoder):
-    with pytest.raises(ValueError, match="pooling='max' must be one of mean, cls"):
+    with pytest.raises(ValueError, match="pooling='max' must be one of mean, cls, last"):
         embed(encoder, TEXTS, "max")
+    with pytest.raises(ValueError, match="pooling='last' must be mean or cls for model='bert': its first token sees"):
+        embed(encoder, TEXTS, "last")
 
 
 # ------------------------------------------------------------------------------------------- threads
