@@ -64,13 +64,13 @@ def load(files: ModelFiles, num_layers: int | None = None, device: str = "cpu", 
     if hasattr(module, "decoder") and hasattr(module, "encoder"):
         module = module.get_encoder()  # also where the config was saved from an encoder alone (T5EncoderModel)
     module.eval()
-    n_layers, dim, poolings = probe(module, tokenizer, files.name)
+    rows = len(_table(module, files.name))
+    n_layers, dim, poolings = probe(module, tokenizer, rows, files.name)
     if n_layers != config.num_hidden_layers + 1:
         raise ModelError(
             f"model={files.name!r} must have a state for the embeddings and each of its {config.num_hidden_layers} "
             f"blocks; it gave {n_layers}"
         )
-    rows = module.get_input_embeddings().weight.shape[0]
     return Network(module, tokenizer, blocks, n_layers, dim, rows, _longest(module, tokenizer), poolings)
 
 
@@ -85,7 +85,7 @@ def word_embeddings(files: ModelFiles) -> tuple[torch.Tensor, object, int]:
         check_memory(files.name, parameters(config), "cpu", 4)
         module = _pretrained(config, files)
     # A copy, so that the rest of the model can go.
-    return module.get_input_embeddings().weight.detach().clone(), tokenizer, _longest(module, tokenizer)
+    return _table(module, files.name).detach().clone(), tokenizer, _longest(module, tokenizer)
 
 
 # ----------------------------------------------------------------------------------------------- loading
@@ -186,10 +186,19 @@ def _explained(name: str) -> Iterator[None]:
         raise ModelError(f"model={name!r} could not be loaded by transformers: {reason}") from None
 
 
+def _table(module: torch.nn.Module, name: str) -> torch.Tensor:
+    """The word-embedding matrix."""
+    try:
+        return module.get_input_embeddings().weight
+    except (AttributeError, NotImplementedError):
+        raise ModelError(f"model={name!r} cannot be used: {type(module).__name__} has no word embeddings") from None
+
+
 def _longest(module: torch.nn.Module, tokenizer) -> int:
     """The most tokens the model takes: the tokenizer's limit, or the rows of the position table."""
     limit = getattr(tokenizer, "model_max_length", None) or 10**9
     positions = getattr(module.config, "max_position_embeddings", None) or limit
+    positions = positions if positions > 0 else limit  # XLNet says -1, which is none
     table = getattr(getattr(module, "embeddings", None), "position_embeddings", None)
     if getattr(table, "padding_idx", None) is not None:
         positions -= table.padding_idx + 1  # RoBERTa and its kin count positions from padding_idx + 1
@@ -233,7 +242,7 @@ def out_of_memory(name: str) -> ModelError:
 
 
 @torch.inference_mode()
-def probe(module: torch.nn.Module, tokenizer, name: str) -> tuple[int, int, tuple[str, ...]]:
+def probe(module: torch.nn.Module, tokenizer, rows: int, name: str) -> tuple[int, int, tuple[str, ...]]:
     """n_layers, d and the poolings that make sense, from two short sentences that differ in their last token.
 
     Where the first token's state is the same in both, the model is causal: its first token sees only itself, its
@@ -242,7 +251,6 @@ def probe(module: torch.nn.Module, tokenizer, name: str) -> tuple[int, int, tupl
 
     Raises ModelError for a model that does not run on token ids alone, or has not one state of one size a token.
     """
-    rows = module.get_input_embeddings().weight.shape[0]
     ids = _probe_ids(tokenizer, rows, name)
     other = next(i for i in (*ids[1:-1], *range(rows)) if i not in (ids[-1], tokenizer.pad_token_id))
     states = [_states(module, row, name) for row in (ids, [*ids[:-1], other])]

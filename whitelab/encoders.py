@@ -184,13 +184,12 @@ class Encoder:
 
 @dataclass(eq=False)
 class StaticEncoder(Encoder):
-    """Means of word embeddings, one layer: `model` is None, `matrix` has a row for each token id.
+    """Means of word embeddings, one layer: `model` is an Embedding with a row for each token id.
 
     Special tokens do not count. With `sif` each token weighs a / (a + p), where p is its frequency in the sentences
     that are embedded together, so that a vector depends on the others: none are kept in a store.
     """
 
-    matrix: Tensor | None = None
     sif: bool = False
 
     def tokenize(self, sentences: Sequence[str]) -> tuple[list[list[int]], int]:
@@ -202,9 +201,9 @@ class StaticEncoder(Encoder):
     def vectors(self, sentences: Sequence[str]) -> tuple[Tensor, int]:
         """`[1, n, d]` of `sentences`, and how many were cut; the zero vector for a sentence without tokens."""
         ids, cut = self.tokenize(sentences)
-        check_ids([max(row, default=0) for row in ids], len(self.matrix), self.name)
-        weights = sif_weights(ids, len(self.matrix)) if self.sif else None
-        return weighted_means(self.matrix, ids, weights)[None], cut
+        check_ids([max(row, default=0) for row in ids], self.rows, self.name)
+        weights = sif_weights(ids, self.rows) if self.sif else None
+        return weighted_means(self.model.weight, ids, weights)[None], cut
 
     def save(self, folder: str | Path) -> None:
         """Raises ModelError: there is no transformer to save."""
@@ -261,10 +260,18 @@ def _static(files: ModelFiles, num_layers: int | None, max_length: int | None) -
         raise ValueError(f"num_layers={num_layers} has no meaning for model={files.name!r}, which has layer 0 alone")
     matrix, tokenizer, limit = architectures.word_embeddings(files)
     rows, dim = matrix.shape
-    files, length = replace(files, layers=0, dim=dim), _length(max_length, limit)
-    sif = files.kind == "sif"
     return StaticEncoder(
-        files, None, tokenizer, "cpu", "float32", length, 1, dim, ("mean",), rows, matrix=matrix, sif=sif
+        replace(files, layers=0, dim=dim),
+        torch.nn.Embedding.from_pretrained(matrix),
+        tokenizer,
+        "cpu",
+        "float32",
+        _length(max_length, limit),
+        1,
+        dim,
+        ("mean",),
+        rows,
+        sif=files.kind == "sif",
     )
 
 
