@@ -30,6 +30,7 @@ LEVELS = (
         "projection",
         "retrieval",
         "published",
+        "catalogue",
         "compare",
         "export",
     ),

@@ -80,9 +80,17 @@ def _space_options(parser: argparse.ArgumentParser) -> None:
     from whitelab.pooling import POOLINGS
 
     _data_options(parser)
-    parser.add_argument("--model", default="bundled", help="'bundled', a local folder or a Hugging Face name")
+    parser.add_argument(
+        "--model",
+        default="bundled",
+        help="'bundled', a local folder or a Hugging Face name; NAME:3 for its first 3 blocks, random:NAME or "
+        "random@7:NAME for random weights, static:NAME or sif:NAME for its word embeddings alone",
+    )
+    _bin_option(parser)
     parser.add_argument("--num-layers", type=int, help="keep only the first N transformer blocks")
-    parser.add_argument("--pooling", default="mean", choices=tuple(POOLINGS))
+    parser.add_argument(
+        "--pooling", default="mean", choices=tuple(POOLINGS), help="cls in models that see both ways, last in decoders"
+    )
     parser.add_argument(
         "--max-length", type=int, help=f"in tokens, special ones included (default: {MAX_LENGTH}, or the model's limit)"
     )
@@ -91,6 +99,12 @@ def _space_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cache", help="folder of the embedding store (default: the user's cache folder)")
     parser.add_argument("--no-store", action="store_true", help="neither read nor keep embeddings on disk")
     _json_option(parser)
+
+
+def _bin_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--allow-bin", action="store_true", help="also take pickled weights (pytorch_model.bin), read without code"
+    )
 
 
 def _aggregate_option(parser: argparse.ArgumentParser) -> None:
@@ -219,6 +233,7 @@ def _compare_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--protocol", default="whiteningbert", choices=tuple(PRESETS))
     parser.add_argument("--skip-malformed", action="store_true", help="leave malformed rows out")
+    _bin_option(parser)
     parser.add_argument("--dtype", default="float32", choices=tuple(DTYPES), help="type to compute in")
     parser.add_argument("--cache", help="folder of the embedding store (default: the user's cache folder)")
     parser.add_argument("--no-store", action="store_true", help="neither read nor keep embeddings on disk")
@@ -255,7 +270,10 @@ EXPORTS = ("sentence-transformers", "faiss", "npz")
 
 
 def _models(args):
-    from whitelab.models import BUNDLED, SUGGESTED, ModelError, cached_models, find_model
+    from dataclasses import asdict
+
+    from whitelab.catalogue import entries
+    from whitelab.models import BUNDLED, ModelError, allowed, cached_models, find_model
 
     try:
         files = find_model(BUNDLED)
@@ -268,11 +286,19 @@ def _models(args):
         }
     except ModelError as error:
         bundled = {"name": BUNDLED, "ready": False, "reason": str(error)}
-    cached = [{"name": name, "ready": True} for name in cached_models()]
-    others = [{"name": name, "ready": False} for name in SUGGESTED if name not in {c["name"] for c in cached}]
-    models = [bundled, *cached, *others]
-    lines = [f"{'ready' if one['ready'] else 'to download':12} {one['name']}" for one in models]
+    listed = {one.name: asdict(one) | {"published_as": one.published_as} for one in entries()}
+    cached = [{"name": name, "ready": True} | listed.pop(name, {}) for name in cached_models()]
+    others = [one | {"ready": False} for one in listed.values()]
+    models = [bundled, *(one for one in (*cached, *others) if allowed(one["name"]))]
+    lines = [f"{'ready' if one['ready'] else 'to download':12} {_model_line(one)}".rstrip() for one in models]
     return {"models": models}, lines
+
+
+def _model_line(one: dict) -> str:
+    if "parameters" not in one:
+        return one["name"]
+    details = f"{one['layers']} layers, d {one['dim']}, {one['parameters']:g} M"
+    return f"{one['name']:48} {one['title']:32} {details}{', pickled' if one['weights'] == 'bin' else ''}"
 
 
 def _datasets(args):
@@ -317,6 +343,7 @@ def _encoder(args):
         device=args.device,
         dtype=args.dtype,
         max_length=args.max_length,
+        allow_bin=args.allow_bin,
     )
 
 
@@ -597,6 +624,7 @@ def _compare(args):
         store=_store(args),
         keep_going=args.skip_malformed,
         dtype=args.dtype,
+        allow_bin=args.allow_bin,
     ):
         cells.append(cell)
         value = cell.reason or "undefined" if cell.spearman is None else f"{cell.spearman:.2f}"

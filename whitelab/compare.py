@@ -176,6 +176,7 @@ def compare(
     store: Store | None = None,
     keep_going: bool = False,
     dtype: str = "float32",
+    allow_bin: bool = False,
     progress: Progress | None = None,
 ) -> Iterator[Cell]:
     """Every cell as it is done: by model, then task, then setting; each model's averages after its tasks.
@@ -187,7 +188,8 @@ def compare(
     total = len(models) * len(tasks)
     for number, name in enumerate(models):
         cells: list[Cell] = []
-        encoder = _tried(lambda name=name: load_encoder(name, dtype=dtype, max_length=preset.max_length))
+        options = {"dtype": dtype, "max_length": preset.max_length, "allow_bin": allow_bin}
+        encoder = _tried(lambda name=name, options=options: load_encoder(name, **options))
         for turn, task in enumerate(tasks):
             if isinstance(encoder, str):
                 found = [Cell(name, setting, task, None, reason=encoder) for setting in settings]
