@@ -108,7 +108,7 @@ def fresh_process(*argv, **environment):
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name != "app"])
 def test_json_is_one_document_on_stdout_in_a_real_process(command, place, options):
-    argv = {"models": [], "datasets": ["--data", place / "tasks"]}.get(command, options)
+    argv = {"models": [], "datasets": ["--data", place / "tasks"], "download": ["--list"]}.get(command, options)
     if command == "compare":
         argv = ["--models", place / "model", "--data", place / "tasks", "--cache", place / "store"]
     if command == "whiten":
@@ -122,7 +122,7 @@ def test_json_is_one_document_on_stdout_in_a_real_process(command, place, option
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("app", "models")])
 def test_without_json_there_are_lines_for_people(command, place, options, run):
-    argv = ["--data", place / "tasks"] if command == "datasets" else options
+    argv = {"datasets": ["--data", place / "tasks"], "download": ["--list"]}.get(command, options)
     if command == "compare":
         argv = ["--models", place / "model", "--data", place / "tasks", "--cache", place / "store"]
     if command == "whiten":

@@ -45,6 +45,7 @@ _HOMES = {
     "moved": "whitelab.significance",
     "williams": "whitelab.significance",
     "SentencePairs": "whitelab.datasets",
+    "fetch": "whitelab.datasets",
     "load": "whitelab.datasets",
     "discover": "whitelab.datasets",
     "Store": "whitelab.store",
@@ -62,6 +63,8 @@ _HOMES = {
     "k_curve": "whitelab.dimensions",
     "k_curves": "whitelab.dimensions",
     "project": "whitelab.projection",
+    "OBJECTIVES": "whitelab.objectives",
+    "Objective": "whitelab.objectives",
     "WhiteningTransformer": "whitelab.estimator",
     "search_costs": "whitelab.retrieval",
 }

@@ -69,7 +69,7 @@ def _json_option(parser: argparse.ArgumentParser) -> None:
 
 
 def _data_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--data", default="demo", help="folder, file or 'demo' (the bundled demonstration set)")
+    parser.add_argument("--data", default="demo", help="folder, file, 'demo' (bundled) or a downloaded source")
     parser.add_argument("--task", help="which task of the data, such as stsb, sickr, sts12 (if there are several)")
     parser.add_argument("--split", default="test", help="train, dev, test or all, where the data has splits")
     parser.add_argument("--skip-malformed", action="store_true", help="report malformed rows and keep the rest")
@@ -159,7 +159,7 @@ def _models_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _datasets_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--data", default="demo", help="folder, file or 'demo'")
+    parser.add_argument("--data", default="demo", help="folder, file, 'demo' or a downloaded source")
     _json_option(parser)
 
 
@@ -226,7 +226,7 @@ def _compare_options(parser: argparse.ArgumentParser) -> None:
     from whitelab.encoders import DTYPES
 
     parser.add_argument("--models", default="bundled", help="names or folders, separated by commas")
-    parser.add_argument("--data", default="demo", help="folder, file or 'demo'")
+    parser.add_argument("--data", default="demo", help="folder, file, 'demo' or a downloaded source")
     parser.add_argument("--tasks", default="all", help="'all', or names separated by commas")
     parser.add_argument(
         "--settings", help="'table1', or settings such as 'cls/L-1;L1+L6:pca@256' (default: the protocol's own)"
@@ -255,6 +255,16 @@ def _whiten_options(parser: argparse.ArgumentParser) -> None:
         help="a model folder for sentence-transformers, a faiss.LinearTransform, or mean and matrix for NumPy",
     )
     parser.add_argument("--out", required=True, help="folder or file to write; an earlier export is replaced")
+
+
+def _download_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", nargs="?", metavar="NAME", help="a source of --list, such as senteval")
+    parser.add_argument("--list", action="store_true", help="list the sources with their sizes and licences")
+    parser.add_argument("--to", help="folder to fetch it into (default: the user's cache, where --data NAME finds it)")
+    parser.add_argument(
+        "--accept-licence", action="store_true", help="you have read the source's terms and accept them"
+    )
+    _json_option(parser)
 
 
 def _app_options(parser: argparse.ArgumentParser) -> None:
@@ -302,6 +312,11 @@ def _model_line(one: dict) -> str:
 
 
 def _datasets(args):
+    tasks, lines = _tasks_of(args.data)
+    return {"data": args.data, "tasks": tasks}, lines
+
+
+def _tasks_of(data: str) -> tuple[list[dict], list[str]]:
     from whitelab.datasets import discover
 
     tasks = [
@@ -312,10 +327,42 @@ def _datasets(args):
             "subsets": list(task.subset_names),
             "published": task.published,
         }
-        for task in discover(args.data)
+        for task in discover(data)
     ]
-    lines = [f"{t['name']:12} splits {', '.join(t['splits'])}; subsets {', '.join(t['subsets'])}" for t in tasks]
-    return {"data": args.data, "tasks": tasks}, lines
+    return tasks, [f"{t['name']:12} splits {', '.join(t['splits'])}; subsets {', '.join(t['subsets'])}" for t in tasks]
+
+
+def _download(args):
+    from whitelab.datasets import fetch
+
+    if args.list == bool(args.name):
+        raise ValueError("name a source, or --list to see them")
+    if args.list:
+        return _sources()
+    folder = str(fetch(args.name, args.to, accept_licence=args.accept_licence, progress=_progress("fetching", "bytes")))
+    tasks, lines = _tasks_of(folder)
+    return {"source": args.name, "folder": folder, "tasks": tasks}, [folder, *lines]
+
+
+def _sources():
+    from whitelab.datasets import SOURCES, fetched
+    from whitelab.datasets.sources import readable
+
+    sources = [
+        {
+            "name": one.name,
+            "title": one.title,
+            "tasks": {task: list(splits) for task, splits in one.tasks.items()},
+            "size": one.size,
+            "licence": one.licence,
+            "terms": one.terms,
+            "home": one.home,
+            "folder": str(folder) if (folder := fetched(one.name)) else None,
+        }
+        for one in SOURCES.values()
+    ]
+    lines = [f"{s['name']:12} {readable(s['size']):>8}  {s['title']}; licence: {s['licence']}" for s in sources]
+    return {"sources": sources}, lines
 
 
 def _space(args):
@@ -376,7 +423,7 @@ def _corpus(args, encoder):
     return embed_scope(encoder, text, args.pooling, store=_store(args), progress=_progress())
 
 
-def _progress() -> Callable[[int, int], None] | None:
+def _progress(doing: str = "encoding", unit: str = "tokens") -> Callable[[int, int], None] | None:
     """A line that counts up on a terminal; nothing where stderr is a file."""
     if not sys.stderr.isatty():
         return None
@@ -386,7 +433,7 @@ def _progress() -> Callable[[int, int], None] | None:
         left = (time.monotonic() - start) * (total - done) / done if done else 0
         end = "\n" if done == total else ""
         print(
-            f"\rencoding {done:,} of {total:,} tokens, {left:.0f} s left ",
+            f"\r{doing} {done:,} of {total:,} {unit}, {left:.0f} s left ",
             end=end,
             file=sys.stderr,
             flush=True,
@@ -700,6 +747,7 @@ def _app(args):
 COMMANDS = {
     "models": ("list the models that can be used", _models_options, _models),
     "datasets": ("list the tasks a folder or file holds", _datasets_options, _datasets),
+    "download": ("fetch a published benchmark, after its licence was shown", _download_options, _download),
     "embed": ("embed a task's sentences in every layer and keep them", _embed_options, _embed),
     "score": ("Spearman of one setting", _score_options, _score),
     "layers": ("Spearman of every pair of layers, or of every subset", _pairs_options, _layer_pairs),

@@ -679,3 +679,13 @@ def test_a_setting_that_cannot_be_read_is_said_and_nothing_is_lost():
     at.text_area[0].set_value("L6\nsix")
     until(at.run(), lambda at: any("setting='six' must look like" in one.value for one in at.error))
     assert at.text_area[0].value == "L6\nsix"
+
+
+def test_a_knob_keeps_its_value_while_another_variant_is_chosen():
+    at = until(start())
+    at.sidebar.selectbox(key="whitening").set_value("soft").run()
+    at.sidebar.slider(key="soft-gamma").set_value(0.25).run()
+    at.sidebar.selectbox(key="whitening").set_value("pca").run()
+    assert not [one for one in at.sidebar.slider if one.key == "soft-gamma"]
+    at.sidebar.selectbox(key="whitening").set_value("soft").run()
+    assert at.sidebar.slider(key="soft-gamma").value == 0.25

@@ -41,7 +41,7 @@ NEEDED = "two text columns and one number are needed: name them sentence1, sente
 
 @dataclass(frozen=True)
 class Columns:
-    """Positions of what is read in a row of `width` cells; header: the table's first row holds names."""
+    """Positions of what is read in a row of `width` cells (`longer`: or more); header: its first row holds names."""
 
     first: int
     second: int
@@ -51,6 +51,7 @@ class Columns:
     kind: int | None = None
     header: bool = False
     notes: tuple[str, ...] = ()
+    longer: bool = False
 
 
 class Row(NamedTuple):
@@ -106,7 +107,7 @@ def read_rows(table: Table, columns: Columns) -> tuple[list[Row], list[Problem]]
 
 
 def _row(cells: tuple, columns: Columns) -> Row:
-    if len(cells) != columns.width:
+    if len(cells) < columns.width or (len(cells) > columns.width and not columns.longer):
         found = f"{len(cells)} column{'s' if len(cells) != 1 else ''}"
         raise ValueError(f"{found} where {columns.width} are expected")
     return Row(

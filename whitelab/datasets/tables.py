@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import codecs
 import csv
+import gzip
 import json
 import math
+import zlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,8 +21,9 @@ from .pairs import DataError, Problem
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 JSON_LINES = (".jsonl", ".ndjson")
-SUFFIXES = (".csv", ".tsv", ".txt", *JSON_LINES, ".parquet")
+SUFFIXES = (".csv", ".tsv", ".txt", *JSON_LINES, *(f"{suffix}.gz" for suffix in JSON_LINES), ".parquet")
 PROBE_BYTES = 1 << 16
+UNZIPPED_BYTES = 1 << 30  # a .gz that holds more is not a file of sentence pairs
 
 # UTF-32 first: its little-endian mark begins with the one of UTF-16.
 MARKS = (
@@ -48,10 +51,10 @@ def read_table(path: Path, delimiter: str | None = None) -> Table:
     Tab-separated text has no quoting; with any other delimiter quotes follow RFC 4180 within a line. Lines
     that cannot be taken apart are in `problems`. DataError for a file that cannot be read at all or is empty.
     """
-    suffix = path.suffix.lower()
+    suffix = suffix_of(path)
     if delimiter is None and suffix == ".parquet":
         return _parquet(path)
-    if delimiter is None and suffix in JSON_LINES:
+    if delimiter is None and suffix.removesuffix(".gz") in JSON_LINES:
         return _json_lines(path)
     lines = read_lines(path)
     delimiter = delimiter or DELIMITERS.get(suffix) or sniff(lines[:50])
@@ -64,14 +67,46 @@ def read_table(path: Path, delimiter: str | None = None) -> Table:
     return Table(path, rows, problems)
 
 
-def read_lines(path: Path) -> list[str]:
-    """The lines of a text file without their ends; blank lines at the end are left off.
+def read_scored(path: Path, gold: Path) -> tuple[Table, int]:
+    """Two tab-separated sentences a line, with the scores of the same lines in `gold`; how many lines have none.
+
+    Rows are (first, second, score); what follows the second sentence is not read. DataError when the files are
+    of different length, where no line could be trusted to have its own score.
+    """
+    lines, scores = read_lines(path, keep_blank=True), read_lines(gold, keep_blank=True)
+    for longer, shorter in ((lines, scores), (scores, lines)):
+        while len(longer) > len(shorter) and not longer[-1].strip():
+            longer.pop()
+    if len(lines) != len(scores):
+        raise DataError(f"{gold}: {len(scores)} scores for the {len(lines)} pairs of {path.name}")
+    scored = [(number, line) for number, line in enumerate(lines, start=1) if scores[number - 1].strip()]
+    cells = [(number, tuple(line.split("\t")[:2])) for number, line in scored]
+    rows = tuple((number, (*row, scores[number - 1])) for number, row in cells if len(row) == 2)
+    short = tuple(Problem(str(path), number, "1 column where 2 are expected") for number, row in cells if len(row) < 2)
+    return Table(path, rows, short), len(lines) - len(scored)
+
+
+def suffix_of(path: Path) -> str:
+    """The extension in lower case, with the one before .gz: ".jsonl.gz"."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    return "".join(suffixes[-2:] if suffixes[-1:] == [".gz"] else suffixes[-1:])
+
+
+def stem_of(path: Path) -> str:
+    """The name without the extension of `suffix_of`."""
+    return path.name[: len(path.name) - len(suffix_of(path))]
+
+
+def read_lines(path: Path, keep_blank: bool = False) -> list[str]:
+    """The lines of a text file without their ends; blank lines at the end are left off unless they count.
 
     UTF-8, or UTF-8/16/32 with a byte-order mark. DataError names the first byte that cannot be decoded; no
     other encoding is guessed.
     """
     lines = [line.removesuffix("\r") for line in _decode(path, _bytes(path)).split("\n")]
-    while lines and not lines[-1].strip(" "):
+    if keep_blank and not lines[-1]:
+        lines.pop()  # what follows the last line end is no line
+    while not keep_blank and lines and not lines[-1].strip(" "):
         lines.pop()
     if not lines:
         raise DataError(f"{path}: the file is empty")
@@ -203,11 +238,17 @@ def _holds_scalars(pa, field) -> bool:
 
 
 def _bytes(path: Path, size: int = -1) -> bytes:
+    zipped = path.suffix.lower() == ".gz"
     try:
-        with path.open("rb") as file:
-            return file.read(size)
+        with gzip.open(path, "rb") if zipped else path.open("rb") as file:
+            data = file.read(UNZIPPED_BYTES + 1 if zipped and size < 0 else size)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise DataError(f"{path}: not a readable gzip file ({error})") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror or error})") from None
+    if zipped and len(data) > UNZIPPED_BYTES:
+        raise DataError(f"{path}: unpacks to more than {UNZIPPED_BYTES} bytes")
+    return data
 
 
 def _encoding(data: bytes) -> tuple[str, int]:
