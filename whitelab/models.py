@@ -103,6 +103,12 @@ class ModelName:
             raise ModelError(f"model={text!r} must not name blocks: {kind} uses the word embeddings alone")
         return cls(found[1], kind, seed, int(found[2]))
 
+    @property
+    def shown(self) -> str:
+        """The name on screen, that of its encoder: `random@7:all-MiniLM-L6-v2[:3]`."""
+        base = BUNDLED_NAME if self.base == BUNDLED else self.base
+        return self.of(base) + ("" if self.blocks is None else f"[:{self.blocks}]")
+
     def of(self, base: str) -> str:
         """`base` with this name's kind before it."""
         seed = f"@{self.seed}" if self.kind == "random" else ""
@@ -382,17 +388,19 @@ def cached_models() -> tuple[str, ...]:
 
 
 def on_disk(model: str) -> bool:
-    """Whether `find_model` would need no download."""
+    """Whether `find_model` would download nothing: the model is here, or cannot be had at all."""
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
-    name = ModelName.parse(model)
-    if name.base == BUNDLED or _is_folder(name.base):
-        return True
     try:
+        name, path = ModelName.parse(model), Path(model).expanduser()
+        if name.base == BUNDLED or _is_folder(name.base) or not allowed(model):
+            return True
+        if path.is_absolute() or name.base.startswith((".", "~")) or path.exists():
+            return True
         config = try_to_load_from_cache(name.base, "config.json")
-    except (HFValidationError, OSError):
-        return False
+    except (ModelError, HFValidationError, OSError, RuntimeError, ValueError):
+        return True
     if not isinstance(config, str):
         return False
     return name.kind == "random" or bool(_weights(Path(config).parent, "*.safetensors", *_PICKLED))
