@@ -258,9 +258,8 @@ def _find_weights(name: str, folder: Path, allow_bin: bool) -> tuple[list[Path],
         return weights, False
     if not allow_bin:
         raise PickledWeights(
-            f"model={name!r} has no *.safetensors weights; whitelab reads no other format unasked (pickled weights can "
-            f"run code). Look for a copy in safetensors; if you trust a pytorch_model.bin that is there, say so: "
-            f"allow_bin=True, --allow-bin or the box in the app, and it is read with weights_only=True"
+            f"model={name!r} has no *.safetensors weights. Others, pickled weights, can run code: they are read with "
+            f"weights_only=True, and only after a yes (allow_bin=True, --allow-bin, or the box in the app)"
         )
     if weights := _weights(folder, *_PICKLED):
         return weights, True

@@ -58,10 +58,10 @@ def test_the_list_holds_the_bundled_model_its_controls_and_the_papers_models_by_
     shown = at.selectbox(key="model").options
     assert shown[:5] == [
         f"{BUNDLED_NAME} (bundled)",
-        f"{BUNDLED_NAME}, first 3 blocks",
-        f"{BUNDLED_NAME}, random weights",
-        f"{BUNDLED_NAME}, word embeddings only",
-        f"{BUNDLED_NAME}, word embeddings, SIF",
+        f"{BUNDLED_NAME}, 3 blocks",
+        f"Random: {BUNDLED_NAME}",
+        f"Static: {BUNDLED_NAME}",
+        f"SIF: {BUNDLED_NAME}",
     ]
     assert {one.title for one in catalogue.entries()} <= set(shown)
     assert len(shown) == len(set(shown))
@@ -71,8 +71,8 @@ def test_the_list_holds_the_bundled_model_its_controls_and_the_papers_models_by_
     ("name", "shown"),
     {
         "google-bert/bert-base-uncased": "BERT base",
-        "google-bert/bert-base-uncased:6": "BERT base, first 6 blocks",
-        "random@7:bundled:2": f"{BUNDLED_NAME}, random weights, seed 7, first 2 blocks",
+        "google-bert/bert-base-uncased:6": "BERT base, 6 blocks",
+        "random@7:bundled:2": f"Random: {BUNDLED_NAME}, seed 7, 2 blocks",
         "someone/else": "someone/else",
         "static@1:odd": "static@1:odd",
     }.items(),

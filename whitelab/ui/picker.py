@@ -25,11 +25,7 @@ from whitelab.models import (
 from whitelab.ui.jobs import jobs, wait
 
 CONTROLS = (f"{BUNDLED}:3", f"random:{BUNDLED}", f"static:{BUNDLED}", f"sif:{BUNDLED}")
-WORDS = {
-    "random": "random weights",
-    "static": "word embeddings only",
-    "sif": "word embeddings, SIF",
-}
+WORDS = {"random": "Random", "static": "Static", "sif": "SIF"}  # short, because the bar is narrow
 ASKED = "model-asked"  # session_state: the model this visitor pressed Download for
 PICKLED = "model-pickled"  # session_state: the model that was seen to have pickled weights only
 
@@ -72,10 +68,10 @@ def label(model: str) -> str:
     base = BUNDLED_NAME if name.base == BUNDLED else known.title if known else name.base
     if not name.kind and name.blocks is None:
         return f"{base} (bundled)" if name.base == BUNDLED else base
-    parts = [WORDS[name.kind]] if name.kind else []
+    parts = [f"{WORDS[name.kind]}: {base}" if name.kind else base]
     parts += [f"seed {name.seed}"] if name.seed else []
-    parts += [f"first {name.blocks} blocks"] if name.blocks is not None else []
-    return ", ".join((base, *parts))
+    parts += [f"{name.blocks} blocks"] if name.blocks is not None else []
+    return ", ".join(parts)
 
 
 def choose() -> str:
