@@ -240,6 +240,36 @@ def recall(true, x, top):
     return float(np.mean(hits))
 
 
+def nearest(train, labels, test, k, metric="euclidean"):
+    """The most frequent label of the k nearest rows, the smallest of equally frequent ones (W-MSE, section 4)."""
+    train, test = np.asarray(train, dtype=np.float64), np.asarray(test, dtype=np.float64)
+    found = []
+    for row in test:
+        if metric == "cosine":
+            distance = [1 - row @ other / np.linalg.norm(row) / np.linalg.norm(other) for other in train]
+        else:
+            distance = [np.linalg.norm(row - other) for other in train]
+        votes = [labels[i] for i in np.argsort(distance, kind="stable")[:k]]
+        counts = {label: votes.count(label) for label in votes}
+        found.append(min(label for label, count in counts.items() if count == max(counts.values())))
+    return np.array(found)
+
+
+def wilson(right, rows, z=1.959963984540054):
+    """Wilson 1927: the shares p with |right / rows - p| <= z sqrt(p (1 - p) / rows)."""
+    share = right / rows
+    middle = (share + z**2 / (2 * rows)) / (1 + z**2 / rows)
+    half = z / (1 + z**2 / rows) * np.sqrt(share * (1 - share) / rows + z**2 / (4 * rows**2))
+    return middle - half, middle + half
+
+
+def most_often_right(cosines, matches):
+    """How often `cosine >= t` is right for the best t, by trying a threshold in every gap."""
+    values = np.unique(cosines)
+    gaps = np.concatenate([[values[0] - 1], (values[:-1] + values[1:]) / 2, [values[-1] + 1]])
+    return max(np.mean((cosines >= t) == matches) for t in gaps)
+
+
 # --------------------------------------------------------------------------------------------- objectives
 
 

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # A new module is entered here, in its place, before anything imports it.
 LEVELS = (
     ("checks", "specs", "threads", "machine", "linalg", "shards", "store", "datasets"),
-    ("moments", "pooling", "correlation", "significance", "geometry", "embeddings", "models"),
+    ("moments", "pooling", "correlation", "significance", "classifiers", "geometry", "embeddings", "models"),
     ("whitening", "static", "architectures", "encoders", "objectives"),
     (
         "scopes",
@@ -32,6 +32,7 @@ LEVELS = (
         "published",
         "catalogue",
         "compare",
+        "probe",
         "export",
     ),
     ("figures", "cli", "__main__"),

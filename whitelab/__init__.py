@@ -48,6 +48,8 @@ _HOMES = {
     "fetch": "whitelab.datasets",
     "load": "whitelab.datasets",
     "discover": "whitelab.datasets",
+    "ColumnNames": "whitelab.datasets",
+    "load_labelled": "whitelab.datasets",
     "Store": "whitelab.store",
     "LayerEmbeddings": "whitelab.embeddings",
     "LayerRows": "whitelab.embeddings",
@@ -67,6 +69,7 @@ _HOMES = {
     "Objective": "whitelab.objectives",
     "WhiteningTransformer": "whitelab.estimator",
     "search_costs": "whitelab.retrieval",
+    "probes": "whitelab.probe",
 }
 
 __all__ = ["__version__", *_HOMES]

@@ -27,10 +27,20 @@ QUESTIONS = {
     "dimensions": "How many dimensions are worth keeping?",
     "uniformity": "Are similar sentences close, and all sentences spread out?",
     "compare": "Which model, and does it match what was published?",
+    "probe": "Does whitening help beyond STS?",
 }
 PATHS = {name: "" if name == "overview" else name for name in QUESTIONS}
 # On the screen at first.
-CHARTS = {"overview": 2, "anisotropy": 2, "whitening": 4, "layers": 5, "dimensions": 2, "uniformity": 1, "compare": 0}
+CHARTS = {
+    "overview": 2,
+    "anisotropy": 2,
+    "whitening": 4,
+    "layers": 5,
+    "dimensions": 2,
+    "uniformity": 1,
+    "compare": 0,
+    "probe": 3,
+}
 
 
 # What is on the screen

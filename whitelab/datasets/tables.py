@@ -97,13 +97,15 @@ def stem_of(path: Path) -> str:
     return path.name[: len(path.name) - len(suffix_of(path))]
 
 
-def read_lines(path: Path, keep_blank: bool = False) -> list[str]:
+def read_lines(path: Path, keep_blank: bool = False, latin: bool = False) -> list[str]:
     """The lines of a text file without their ends; blank lines at the end are left off unless they count.
 
-    UTF-8, or UTF-8/16/32 with a byte-order mark. DataError names the first byte that cannot be decoded; no
-    other encoding is guessed.
+    UTF-8, or UTF-8/16/32 with a byte-order mark, or Latin-1 where a layout says so (`latin`). DataError names
+    the first byte that cannot be decoded; no other encoding is guessed.
     """
-    lines = [line.removesuffix("\r") for line in _decode(path, _bytes(path)).split("\n")]
+    data = _bytes(path)
+    text = data.decode("latin-1") if latin else _decode(path, data)
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
     if keep_blank and not lines[-1]:
         lines.pop()  # what follows the last line end is no line
     while not keep_blank and lines and not lines[-1].strip(" "):
@@ -234,7 +236,7 @@ def _holds_scalars(pa, field) -> bool:
     types = pa.types
     text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
     number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
-    return (text or number) and not field.name.startswith("__index_level_")
+    return (text or number or types.is_boolean(kind)) and not field.name.startswith("__index_level_")
 
 
 def _bytes(path: Path, size: int = -1) -> bytes:
