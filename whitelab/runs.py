@@ -211,6 +211,8 @@ class Run:
             lock.acquire()
         except Timeout:
             return True
+        except OSError:  # somebody else's folder, which we may only read
+            return False
         lock.release()
         return False
 
@@ -286,10 +288,13 @@ def find_run(name: str | Path) -> Run:
 
 
 def runs(root: str | Path | None = None) -> tuple[Run, ...]:
-    """The runs in `root` (None: the usual place), the newest first."""
-    root = runs_root() if root is None else Path(root)
-    found = [Run(path.parent) for path in root.glob(f"*/{_CONFIG}")] if root.is_dir() else []
-    return tuple(sorted(found, key=lambda run: (run.created, run.name), reverse=True))
+    """The runs in `root` (None: the usual place) whose config can be read, the newest first."""
+    root, found = runs_root() if root is None else Path(root), {}
+    for path in root.glob(f"*/{_CONFIG}") if root.is_dir() else ():
+        with suppress(RunError, ValueError, TypeError, KeyError):
+            run = Run(path.parent)
+            found[run] = (run.config and run.created, run.name)
+    return tuple(sorted(found, key=found.get, reverse=True))
 
 
 def _new_folder(root: Path, stem: str) -> Path:

@@ -107,6 +107,11 @@ class Trainer:
 
     # ------------------------------------------------------------------------------------------- a step
 
+    def untrained(self) -> StepRecord:
+        """Record 0: the start, scored."""
+        began = time.perf_counter()
+        return StepRecord(0, **self.measure(), seconds=time.perf_counter() - began)
+
     def advance(self) -> StepRecord:
         """Take the next step and say how it went; a step that cannot be taken leaves every weight as it was."""
         began, number = time.perf_counter(), self.step + 1
