@@ -14,7 +14,7 @@ import pytest
 from tiny import DIM, build_model
 
 from whitelab import models
-from whitelab.models import BUNDLED_SHA256, ModelError, check_bundled, find_model
+from whitelab.models import BUNDLED_SHA256, ModelError, check_bundled, find_model, shown_name
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMIT = "c0ffee" + "0" * 34
@@ -45,6 +45,14 @@ def folder(tmp_path):
 
 
 # ------------------------------------------------------------------------------------------ the bundled model
+
+
+def test_the_name_shown_is_the_name_found(folder, monkeypatch):
+    assert shown_name(str(folder)) == find_model(str(folder)).name
+    monkeypatch.chdir(folder)
+    assert shown_name(".") == find_model(".").name == folder.name
+    assert shown_name("bundled") == "all-MiniLM-L6-v2"
+    assert shown_name("google-bert/bert-base-uncased") == "google-bert/bert-base-uncased"
 
 
 @pytest.mark.model

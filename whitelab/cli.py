@@ -234,6 +234,14 @@ def _compare_options(parser: argparse.ArgumentParser) -> None:
         "--settings", help="'table1', or settings such as 'cls/L-1;L1+L6:pca@256' (default: the protocol's own)"
     )
     parser.add_argument("--protocol", default="whiteningbert", choices=tuple(PRESETS))
+    parser.add_argument("--corpus", help="what bert-whitening-corpus fits on: a text file, pairs, a folder or 'demo'")
+    parser.add_argument(
+        "--presets",
+        metavar="A,B",
+        help="walk from one protocol to another instead, changing one choice at a time; --settings may name one "
+        "setting for both (default: each protocol's own)",
+    )
+    parser.add_argument("--intervals", action="store_true", help="add 95 %% intervals, from resampled pairs")
     parser.add_argument("--skip-malformed", action="store_true", help="leave malformed rows out")
     parser.add_argument("--dtype", default="float32", choices=tuple(DTYPES), help="type to compute in")
     parser.add_argument("--cache", help="folder of the embedding store (default: the user's cache folder)")
@@ -739,30 +747,70 @@ def _kcurve(args):
 
 
 def _compare(args):
-    from whitelab.compare import PRESETS, compare, parse_settings, written
+    from whitelab.compare import PRESETS, compare, parse_settings, resample, written
+
+    if args.presets is not None:
+        return _walk(args)
+    settings = parse_settings(args.settings or PRESETS[args.protocol].settings)
+    tasks, models = _compared(args)
+    options = {"store": _store(args), "keep_going": args.skip_malformed, "dtype": args.dtype, "corpus": args.corpus}
+    cells = []
+    for cell in compare(models, args.data, tasks, settings, args.protocol, **options):
+        cells.append(cell)
+        value = cell.reason or "undefined" if cell.spearman is None else f"{cell.spearman:.2f}"
+        print(f"{cell.model} · {cell.setting} · {cell.task}: {value}", file=sys.stderr)
+    drawn = resample(cells) if args.intervals else None
+    rows = [cell.as_dict(drawn and drawn.interval(cell.row, cell.task)) for cell in cells]
+    return {"rows": rows}, [written(cells, args.form or "markdown", args.protocol, args.corpus, drawn).rstrip("\n")]
+
+
+def _compared(args) -> tuple[list[str], list[str]]:
+    """The tasks and models that the options name."""
     from whitelab.datasets import discover
 
-    settings = parse_settings(args.settings or PRESETS[args.protocol].settings)
     present = [task.name for task in discover(args.data)]
     tasks = present if args.tasks == "all" else [name.strip() for name in args.tasks.split(",")]
     if missing := [name for name in tasks if name not in present]:
         raise ValueError(f"tasks={','.join(missing)!r} must be among {', '.join(present)}")
-    models = [name.strip() for name in args.models.split(",") if name.strip()]
-    cells = []
-    for cell in compare(
-        models,
-        args.data,
-        tasks,
-        settings,
-        args.protocol,
-        store=_store(args),
-        keep_going=args.skip_malformed,
-        dtype=args.dtype,
-    ):
-        cells.append(cell)
-        value = cell.reason or "undefined" if cell.spearman is None else f"{cell.spearman:.2f}"
-        print(f"{cell.model} · {cell.setting} · {cell.task}: {value}", file=sys.stderr)
-    return {"rows": [cell.as_dict() for cell in cells]}, [written(cells, args.form or "markdown").rstrip("\n")]
+    return tasks, [name.strip() for name in args.models.split(",") if name.strip()]
+
+
+def _walk(args):
+    """From one preset to another, for each model."""
+    from whitelab.compare import decisions, differences, parse_settings, walks, worded
+    from whitelab.encoders import load_encoder
+
+    names = [name.strip() for name in args.presets.split(",")]
+    settings = parse_settings(args.settings) if args.settings else [None]
+    if len(names) != 2 or len(settings) != 1:
+        raise ValueError(f"presets={args.presets!r} must be two protocols such as whiteningbert,mteb, with one setting")
+    (a, b), (setting,) = names, settings
+    found = {field: [worded(field, one) for one in pair] for field, pair in differences(a, b, setting).items()}
+    tasks, models = _compared(args)
+    options = {"setting": setting, "corpus": args.corpus, "store": _store(args), "keep_going": args.skip_malformed}
+    records, lines = [], []
+    for model in models:
+        encoder = load_encoder(model, dtype=args.dtype)
+        for one in walks(encoder, args.data, tasks, a, b, **options):
+            records.append(one.as_dict())
+            lines += [*_steps(one), ""]
+    same = [field for field in decisions(a, setting) if field not in found]
+    return {"walks": records, "differences": found, "same": same}, lines[:-1]
+
+
+def _steps(one) -> list[str]:
+    from whitelab.compare import FIELDS, worded
+
+    def number(value: float | None, sign: str = "") -> str:
+        return "undefined" if value is None else f"{round(value, 2) + 0.0:{sign}.2f}"
+
+    head = f"{one.model} · {one.task}: {one.a} {number(one.start)}, {one.b} {number(one.end)}"
+    rows = [
+        f"  {number(step.change, '+'):>9}  {number(step.spearman):>9}  {FIELDS[step.field]}: "
+        f"{worded(step.field, step.before)} -> {worded(step.field, step.after)}"
+        for step in one.steps
+    ]
+    return [f"{head} ({number(one.difference, '+')})", *rows]
 
 
 def _probe(args):

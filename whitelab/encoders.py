@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -101,6 +101,18 @@ class Encoder:
         """The model's name, with the number of blocks when it was truncated."""
         whole = self.files.layers in (0, self.n_layers - 1)
         return self.files.name if whole else f"{self.files.name}[:{self.n_layers - 1}]"
+
+    @property
+    def limit(self) -> int:
+        """The most tokens the model takes."""
+        return _longest(self.model, self.tokenizer)
+
+    def cut_to(self, max_length: int) -> "Encoder":
+        """The same model with another longest sentence; the weights are shared.
+
+        Raises ValueError for a length out of range.
+        """
+        return replace(self, max_length=check_int(max_length, "max_length", 3, self.limit, "the model's limit"))
 
     def key(self, pooling: str) -> StoreKey:
         """Everything that decides a stored vector."""

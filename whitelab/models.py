@@ -87,6 +87,14 @@ def find_model(model: str = BUNDLED, progress: Callable[[int, int], None] | None
     return _describe(model, _download(model, progress))
 
 
+def shown_name(model: str) -> str:
+    """The name `find_model` gives a model, without looking for it."""
+    path = Path(model).expanduser()
+    if model == BUNDLED:
+        return BUNDLED_NAME
+    return path.resolve().name if path.is_dir() else model
+
+
 def bundled_folder() -> Path:
     """The bundled model's folder, its weights checked against their sha256 (once a process)."""
     spec = importlib.util.find_spec(BUNDLED_PACKAGE)

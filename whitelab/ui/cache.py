@@ -11,14 +11,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from whitelab import datasets, dimensions, evaluate, export, geometry, linalg, profiles, subsets
 from whitelab import layers as layers_module
 from whitelab import probe as probing
-from whitelab.compare import Cell, Setting
-from whitelab.compare import compare as compare_models
+from whitelab.compare import Setting
 from whitelab.datasets import ColumnNames, LabelledTexts, SentencePairs
 from whitelab.embeddings import LayerEmbeddings, LayerRows
 from whitelab.encoders import EmbedReport, Encoder, load_encoder
@@ -31,7 +29,7 @@ from whitelab.scopes import OWN, fit_scope
 from whitelab.significance import Move, moved
 from whitelab.standings import Paired, paired
 from whitelab.store import Store
-from whitelab.ui.jobs import Job, claim, follow, jobs, wait
+from whitelab.ui.jobs import Job, claim, jobs, wait
 from whitelab.ui.workspace import Workspace, file_stamp
 from whitelab.whitening import Whitener
 
@@ -402,47 +400,6 @@ def model_zip(
 
     job = jobs().submit(model_key(opened, protocol), "Writing the model folder", work, "steps")
     return wait(job, key=name, height=170)
-
-
-# -------------------------------------------------------------------------------------------- comparisons
-
-
-@dataclass(frozen=True)
-class Grid:
-    """What a comparison is of: models x tasks x settings under a protocol."""
-
-    models: tuple[str, ...]
-    data: str
-    tasks: tuple[str, ...]
-    settings: tuple[Setting, ...]
-    protocol: str
-    dtype: str
-    keep_going: bool
-
-
-def follow_grid(grid: Grid, draw) -> tuple[Cell, ...] | None:
-    """`compare.compare` as a job that grows cell by cell; None until it is done."""
-
-    def work(progress):
-        cells: tuple[Cell, ...] = ()
-        for cell in compare_models(
-            grid.models,
-            grid.data,
-            grid.tasks,
-            grid.settings,
-            grid.protocol,
-            store=Store(),
-            keep_going=grid.keep_going,
-            dtype=grid.dtype,
-            progress=progress,
-        ):
-            cells += (cell,)
-            yield cells
-
-    key = f"grid/{grid}"
-    claim("grid", key)
-    job = jobs().submit(key, "Comparing", work, "tasks")
-    return follow(job, draw, key="grid", of=key, note=lambda cells: f"{len(cells)} cells.", room=200)
 
 
 # ------------------------------------------------------------------------------------------------- probes
