@@ -34,6 +34,8 @@ class Batches:
         if len(texts) < size:
             raise ValueError(f"batch={size} must lie between 2 and the corpus's {len(texts)} unique sentences")
         self.ids, self.truncated = replace(encoder, max_length=max_length).tokenize(texts)
+        if [] in self.ids:
+            raise ValueError(f"sentences must hold text, got {texts[self.ids.index([])]!r}, which has no token")
         self.pad = encoder.tokenizer.pad_token_id or 0
         self.part = PART[encoder.device]
         self.size, self.seed = size, seed

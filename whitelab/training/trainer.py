@@ -38,7 +38,8 @@ def seeded(device: str, *keys: int | str) -> Iterator[torch.Generator]:
     """Torch's own generators and a new one (on the CPU), all seeded by `keys`; the former are restored afterwards.
 
     Dropout can only draw from torch's own. Seeding it anew in every step makes what a step draws depend on the seed and
-    the step alone: not on evaluations, not on what was drawn before a checkpoint.
+    the step alone: not on evaluations, not on what was drawn before a checkpoint. Torch has one such generator a
+    process, so another thread that draws from it during a step would change what the step draws.
     """
     with torch.random.fork_rng([torch.cuda.current_device()] if device == "cuda" else []):
         torch.manual_seed(derived(*keys))
@@ -49,8 +50,8 @@ class Trainer:
     """A run in memory: `measure` what there is, `advance` by a step; `step` counts the steps taken.
 
     `config` is settled, `encoder` the model in training, in evaluation mode between steps; `seen` counts the sentences
-    of the corpus that are also scored. Raises ValueError for a config that does not
-    fit the model, the objective or the number of sentences, ModelError where the start cannot be had.
+    of the corpus that are also scored. Raises ValueError for a config that does not fit the model, the objective or
+    the sentences, ModelError where the start cannot be had.
     """
 
     def __init__(
