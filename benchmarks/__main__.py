@@ -16,6 +16,7 @@ BENCHMARKS = {
     "kcurve": ("searching", "every k against one SciPy call for each"),
     "growth": ("searching", "growth with pairs, dimensions and layers"),
     "streaming": ("streaming", "a million rows against numpy.cov and IncrementalPCA"),
+    "training": ("training", "a hundred steps of every objective, over three seeds"),
     "encoding": ("encoding", "encoding against sentence-transformers and ONNX Runtime"),
 }
 

@@ -153,6 +153,38 @@ def test_pooling_again_is_the_mean_of_the_tokens_that_count():
     np.testing.assert_allclose(found, (hidden[0][:, :2].mean(1) + 1) / 2)
 
 
+def test_the_runs_of_an_objective_are_one_row_of_means_and_deviations():
+    from benchmarks.training import Runs, spread
+    from whitelab.training import StepRecord
+
+    def record(step, spearman, **more):
+        return StepRecord(step, spearman=spearman, alignment=0.1, uniformity=-2.0, effective_rank=200.4, **more)
+
+    ends = tuple((record(0, 50.0), record(9, value)) for value in (60.0, 61.0, 62.0))
+    row = Runs("simcse", 64, ends, (10.0, 20.0, 30.0)).cells()
+    assert row[:4] == ("SimCSE", "64", "50.00 → 61.00 ± 1.00", "+11.00 ± 1.00")
+    assert row[4:] == ("0.100 → 0.100 ± 0.000", "-2.00 → -2.00 ± 0.00", "200 → 200 ± 0", "20.0")
+    assert spread([5.0], 1) == "5.0 ± 0.0"
+    fallen = Runs("mse", 64, ((record(0, 50.0), record(9, None, stop="collapsed", message="it fell")),), (1.0,))
+    assert fallen.moved("spearman", 2) == "not defined"
+    assert fallen.notes() == ("MSE: it fell.",)
+
+
+def test_the_corpus_holds_no_scored_sentence(tmp_path):
+    from tiny import write_task
+
+    from benchmarks.training import scored_and_corpus
+
+    write_task(tmp_path / "data", "sts12")
+    write_task(tmp_path / "data", "sts13", subsets=3)
+    pairs, corpus = scored_and_corpus(str(tmp_path / "data"))
+    assert pairs.task == "sts12"
+    assert corpus
+    assert not set(corpus) & set(pairs.sentences)
+    alone, own = scored_and_corpus("demo")
+    assert own == alone.sentences
+
+
 # ------------------------------------------------------------------------------------------- the command
 
 
@@ -171,7 +203,9 @@ def test_an_unknown_benchmark_is_named(capsys):
     assert "--only=speed must be among startup, spearman" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", [n for n in command.BENCHMARKS if n not in ("encoding", "search", "startup")])
+@pytest.mark.parametrize(
+    "name", [n for n in command.BENCHMARKS if n not in ("encoding", "search", "startup", "training")]
+)
 def test_every_benchmark_without_a_model_runs(name):
     from importlib import import_module
 

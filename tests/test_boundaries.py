@@ -27,6 +27,7 @@ LEVELS = (
         "profiles",
         "estimator",
         "training",
+        "runs",
         "projection",
         "retrieval",
         "published",

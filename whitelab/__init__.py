@@ -69,6 +69,8 @@ _HOMES = {
     "Objective": "whitelab.objectives",
     "WhiteningTransformer": "whitelab.estimator",
     "search_costs": "whitelab.retrieval",
+    "TrainConfig": "whitelab.training",
+    "train": "whitelab.training",
     "probes": "whitelab.probe",
 }
 

@@ -8,7 +8,6 @@ import io
 import json
 import os
 import shutil
-import uuid
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,7 +25,7 @@ from whitelab.checks import check_layers
 from whitelab.encoders import Encoder, embed
 from whitelab.models import BUNDLED_NAME, BUNDLED_SHA256
 from whitelab.pooling import POOLING_LABELS, check_pooling
-from whitelab.shards import write_aside
+from whitelab.shards import folder_aside, write_aside
 from whitelab.whitening import Whitener
 
 # What NumPy raises for no file, another kind of file, a damaged one, and an .npz with other arrays.
@@ -212,7 +211,7 @@ def to_sentence_transformers(
         raise ExportError(f"dtype={encoder.dtype!r} must be 'float32': sentence-transformers computes in it")
     record = dict(protocol or {}) | _record(encoder, layers, pooling, whitener)
     heads = _dense_modules(whitener)
-    with _writing(folder), _aside(folder) as aside:
+    with _writing(folder), folder_aside(folder) as aside:
         _save_modules(aside, encoder, layers, pooling, heads)
         _compare(aside, encoder, layers, pooling, whitener)
         (aside / "README.md").write_text(_card(record, encoder), "utf-8")
@@ -406,23 +405,3 @@ def _writing(path: Path) -> Iterator[None]:
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
         raise ExportError(f"out={str(path)!r} could not be written: {reason}") from None
-
-
-@contextmanager
-def _aside(folder: Path) -> Iterator[Path]:
-    """A new folder beside `folder` that takes its place when all went well, and is gone otherwise."""
-    aside, old = (folder.with_name(f".{uuid.uuid4().hex}.{end}") for end in ("tmp", "old"))
-    aside.mkdir()
-    try:
-        yield aside
-        if folder.exists():
-            os.replace(folder, old)
-        try:
-            os.replace(aside, folder)
-        except OSError:
-            if old.exists():
-                os.replace(old, folder)
-            raise
-        shutil.rmtree(old, ignore_errors=True)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)

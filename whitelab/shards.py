@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shutil
 import sqlite3
 import time
 import uuid
@@ -198,6 +199,26 @@ def write_aside(path: Path, data: bytes) -> None:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def folder_aside(folder: Path) -> Iterator[Path]:
+    """A new folder beside `folder` that takes its place when all went well, and is gone otherwise."""
+    aside, old = (folder.with_name(f".{uuid.uuid4().hex}.{end}") for end in ("tmp", "old"))
+    aside.mkdir()
+    try:
+        yield aside
+        if folder.exists():
+            os.replace(folder, old)
+        try:
+            os.replace(aside, folder)
+        except OSError:
+            if old.exists():
+                os.replace(old, folder)
+            raise
+        shutil.rmtree(old, ignore_errors=True)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 def save_shard(folder: Path, owner: str, hashes: list[bytes], layers: list[np.ndarray]) -> tuple[bytes, int]:

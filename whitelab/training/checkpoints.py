@@ -1,0 +1,76 @@
+"""What a run needs to go on after it was killed: `step-NNNNNN/` with weights.safetensors and state.pt.
+
+A checkpoint is written aside and renamed, so under its own name it is whole, and only then the one before it goes.
+"""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_model, save_model
+
+from whitelab.shards import folder_aside
+from whitelab.training.config import TrainConfig
+from whitelab.training.trainer import Trainer
+
+WEIGHTS, STATE = "weights.safetensors", "state.pt"
+_NAME = re.compile(r"step-\d{6,}")
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that does not belong to the run that wants to go on from it; the message says why."""
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """The checkpoints of a run, oldest first."""
+    found = folder.glob("step-*") if folder.is_dir() else ()
+    return sorted((one for one in found if _NAME.fullmatch(one.name)), key=step_of)
+
+
+def step_of(path: Path) -> int:
+    """The step after which a checkpoint was written."""
+    return int(path.name.removeprefix("step-"))
+
+
+def save(folder: Path, trainer: Trainer, extra: dict) -> None:
+    """Write a checkpoint of `trainer` and of `extra` (plain values), and remove those before it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    before = checkpoints(folder)
+    path = folder / f"step-{trainer.step:06d}"
+    state = trainer.state() | {
+        "config": trainer.config.as_dict(),
+        "corpus": trainer.batches.fingerprint,
+        "extra": extra,
+    }
+    with folder_aside(path) as aside:
+        save_model(trainer.encoder.model, str(aside / WEIGHTS))
+        torch.save(state, aside / STATE)
+        for file in aside.iterdir():
+            with file.open("rb") as written:
+                os.fsync(written.fileno())
+    for old in before:
+        if old != path:
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def restore(path: Path, trainer: Trainer) -> dict:
+    """Bring `trainer` where a checkpoint was written; returns its `extra`.
+
+    Raises CheckpointError where the config or the sentences are not those it was written with.
+    """
+    state = torch.load(path / STATE, map_location=trainer.device, weights_only=True)
+    _check(state, trainer.config, trainer.batches.fingerprint)
+    load_model(trainer.encoder.model, str(path / WEIGHTS), device=trainer.device)
+    trainer.restore(state)
+    return state["extra"]
+
+
+def _check(state: dict, config: TrainConfig, corpus: str) -> None:
+    was = TrainConfig.of(state["config"]).as_dict()
+    for name, value in config.as_dict().items():
+        if value != was[name]:
+            raise CheckpointError(f"{name}={value!r} must be {was[name]!r}, with which the run was begun")
+    if corpus != state["corpus"]:
+        raise CheckpointError("sentences must be those with which the run was begun")

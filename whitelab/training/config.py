@@ -1,0 +1,160 @@
+"""What decides a training run, and what each of its steps tells."""
+
+import math
+from dataclasses import asdict, dataclass, fields, replace
+
+from whitelab import objectives
+from whitelab.checks import check_choice, check_int
+from whitelab.encoders import DTYPES
+from whitelab.geometry import POSITIVES
+from whitelab.models import BUNDLED
+from whitelab.pooling import check_pooling
+
+_BATCH = 64
+
+DECAYS = ("linear", "constant")
+
+# Why a run stopped before its last step.
+COLLAPSED, DIVERGED = "collapsed", "diverged"
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """Everything that decides a run: equal configs on equal data give equal records, bit for bit on a CPU.
+
+    `objective` is a spec (`objectives.OBJECTIVES`), `model` names the start. `corpus` and `evaluation` describe the
+    data for people and decide nothing.
+
+    `batch` None is 64, or the smallest the objective takes where that is more; `settled` puts in the number.
+
+    A step takes `accumulation` batches of `batch` sentences each and averages their gradients. What a loss compares,
+    in-batch negatives or the statistics of a whitening or a batch norm, stays within one batch: two batches of 64 are
+    one of 128 only where head and loss take every sentence by itself, which no objective here does.
+
+    The rate climbs from 0 to `lr` (that of the head: `head_lr`, None for the same) over `warmup` steps and then falls
+    to 0 at the end (`linear`) or stays (`constant`). `clip` bounds the gradient's length, 0 for no bound;
+    `weight_decay` takes matrices only. `precision` is what the encoder computes in; the head, the loss and the weights
+    are float32. Sentences are cut to `max_length` tokens for training, not for evaluation.
+
+    Every `eval_every` steps the pairs are scored, 0 for at the start and the end only; every `save_every` steps a run
+    with a folder writes a checkpoint.
+    """
+
+    objective: str = "simcse"
+    model: str = f"{BUNDLED}:3"
+    corpus: str = ""
+    evaluation: str = ""
+    pooling: str = "mean"
+    batch: int | None = None
+    steps: int = 100
+    lr: float = 1e-4
+    head_lr: float | None = None
+    warmup: int = 10
+    decay: str = "linear"
+    weight_decay: float = 0.0
+    clip: float = 1.0
+    accumulation: int = 1
+    precision: str = "float32"
+    seed: int = 0
+    max_length: int = 32
+    eval_every: int = 25
+    save_every: int = 25
+    positives: str = "gt4"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "objective", objectives.canonical(self.objective))
+        check_pooling(self.pooling)
+        if self.batch is not None:
+            check_int(self.batch, "batch", 2)
+        for name, low in (("steps", 1), ("warmup", 0), ("accumulation", 1), ("seed", 0)):
+            check_int(getattr(self, name), name, low)
+        for name, low in (("max_length", 3), ("eval_every", 0), ("save_every", 1)):
+            check_int(getattr(self, name), name, low)
+        check_choice(self.decay, "decay", DECAYS)
+        check_choice(self.precision, "precision", DTYPES)
+        check_choice(self.positives, "positives", POSITIVES)
+        for name in ("lr", "weight_decay", "clip"):
+            _check_number(getattr(self, name), name)
+        if self.head_lr is not None:
+            _check_number(self.head_lr, "head_lr")
+
+    @classmethod
+    def of(cls, record: dict) -> "TrainConfig":
+        """The config of a record that `as_dict` made. Raises ValueError for one that is not."""
+        names = {field.name for field in fields(cls)}
+        if unknown := sorted(set(record) - names):
+            raise ValueError(f"config has {', '.join(unknown)}, which must be among {', '.join(sorted(names))}")
+        return cls(**record)
+
+    def as_dict(self) -> dict:
+        """A JSON-ready record."""
+        return asdict(self)
+
+    def settled(self, dim: int) -> "TrainConfig":
+        """The same with a number for `batch`, for an encoder of `dim` dimensions.
+
+        Raises ValueError for a batch that is too small for the objective.
+        """
+        smallest = objectives.objective(self.objective).batch(self.objective, dim)
+        batch = max(_BATCH, smallest) if self.batch is None else self.batch
+        if batch < smallest:
+            raise ValueError(f"batch={batch} must be at least {smallest} for {self.objective}")
+        return replace(self, batch=batch)
+
+    def rate(self, step: int) -> float:
+        """What `lr` is multiplied by in `step` (1 to `steps`): never 0, so that no step is for nothing."""
+        rising = min(1.0, step / self.warmup) if self.warmup else 1.0
+        if self.decay == "constant" or step <= self.warmup:
+            return rising
+        return (self.steps - step + 1) / (self.steps - self.warmup)
+
+    def evaluates(self, step: int) -> bool:
+        """Whether the pairs are scored after `step`: at the start, at the end, and every `eval_every` steps."""
+        return step in (0, self.steps) or bool(self.eval_every and step % self.eval_every == 0)
+
+    def saves(self, step: int) -> bool:
+        """Whether a checkpoint is due after `step`."""
+        return step == self.steps or (step > 0 and step % self.save_every == 0)
+
+
+def _check_number(value, name: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not (math.isfinite(value) and value >= 0):
+        raise ValueError(f"{name}={value!r} must be a number of at least 0")
+
+
+@dataclass(frozen=True)
+class StepRecord:
+    """One step: `loss` and `gradient_norm` before its update (norm before clipping), `lr` of the encoder.
+
+    Step 0 is the untrained start and has neither. Where the pairs were scored there is `spearman` (x 100),
+    `alignment`, `uniformity`, `mean_cosine`, `effective_rank`, and `spectrum`: the share of the variance along the
+    1st, 2nd, 4th, 8th, ... principal direction. None stands for what was not measured or is not defined.
+
+    `seconds` is what the step took, its evaluation included. `stop` says why this is the last record before the last
+    step (`collapsed` or `diverged`), `message` explains it.
+    """
+
+    step: int
+    loss: float | None = None
+    lr: float | None = None
+    seconds: float = 0.0
+    gradient_norm: float | None = None
+    spearman: float | None = None
+    alignment: float | None = None
+    uniformity: float | None = None
+    mean_cosine: float | None = None
+    effective_rank: float | None = None
+    spectrum: tuple[float, ...] | None = None
+    stop: str = ""
+    message: str = ""
+
+    @classmethod
+    def of(cls, record: dict) -> "StepRecord":
+        """The record that `as_dict` made. Raises TypeError or ValueError for one that is not."""
+        spectrum = record.get("spectrum")
+        return cls(**record | {"spectrum": None if spectrum is None else tuple(spectrum)})
+
+    def as_dict(self) -> dict:
+        """A JSON-ready record; what was not measured, or needs no words, is left out."""
+        always = ("step", "loss", "lr", "seconds", "gradient_norm")
+        return {name: value for name, value in asdict(self).items() if name in always or value not in (None, "")}

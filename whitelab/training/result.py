@@ -1,0 +1,154 @@
+"""What a run leaves behind: a model that loads like any other, and a card that says how it came about."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import whitelab
+from whitelab import objectives
+from whitelab.models import BUNDLED_NAME, BUNDLED_SHA256
+from whitelab.pooling import POOLING_LABELS
+from whitelab.shards import folder_aside
+from whitelab.training.config import StepRecord, TrainConfig
+from whitelab.training.trainer import Trainer
+
+CARD = """---
+library_name: transformers
+pipeline_tag: sentence-similarity
+tags: [feature-extraction, sentence-similarity, whitelab]
+---
+
+# {start}, trained with {label}
+
+A sentence encoder trained by whitelab {version} without labels, for {step} of {steps} steps. A sentence is {pooled}
+of the last layer; compare sentences by their cosine.
+
+```python
+from transformers import AutoModel, AutoTokenizer
+
+model, tokenizer = (kind.from_pretrained("path/to/this/folder") for kind in (AutoModel, AutoTokenizer))
+batch = tokenizer(["A man plays a guitar.", "Someone makes music."], padding=True, return_tensors="pt")
+hidden = model(**batch).last_hidden_state
+{pool}
+```
+
+## Objective
+
+{summary} `{objective}` ({source})
+
+## Data
+
+{sentences} unique sentences, labels unused: {corpus} (fingerprint {fingerprint}). {truncated} were cut to
+{max_length} tokens, {seen} are among the scored sentences. Seed {seed}.
+
+## Scores
+
+{scores}
+
+## Settings
+
+{settings}
+
+## Licence
+
+{licence} The sentences it was trained on may have a licence of their own.
+"""
+
+_POOL = {
+    "mean": 'mask = batch["attention_mask"][..., None]\nvectors = (hidden * mask).sum(1) / mask.sum(1)',
+    "cls": "vectors = hidden[:, 0]",
+}
+
+
+@dataclass
+class Scores:
+    """The records of a run that were scored: at the `start`, the `best` and the `last` one."""
+
+    start: StepRecord | None = None
+    best: StepRecord | None = None
+    last: StepRecord | None = None
+
+    def take(self, record: StepRecord) -> bool:
+        """Take note of a record; whether it is the best so far."""
+        if record.spearman is None:
+            return False
+        self.last = record
+        self.start = record if record.step == 0 else self.start
+        if record.stop or (self.best is not None and record.spearman <= self.best.spearman):
+            return False
+        self.best = record
+        return True
+
+    @classmethod
+    def of(cls, record: dict) -> "Scores":
+        """What `as_dict` made."""
+        return cls(*(StepRecord.of(record[name]) if name in record else None for name in ("start", "best", "last")))
+
+    def as_dict(self) -> dict:
+        """A JSON-ready record of the scored records there are."""
+        found = {"start": self.start, "best": self.best, "last": self.last}
+        return {name: one.as_dict() for name, one in found.items() if one is not None}
+
+
+def write_model(folder: Path, trainer: Trainer, scores: Scores) -> None:
+    """Write the encoder as it is: safetensors, config, tokenizer and card, aside first and then renamed."""
+    with folder_aside(folder) as aside:
+        trainer.encoder.save(aside)
+        for weights in aside.glob("*.safetensors"):
+            shutil.copymode(aside / "config.json", weights)  # safetensors lets nobody but the owner read them
+        (aside / "README.md").write_text(card(trainer, scores), "utf-8")
+
+
+def card(trainer: Trainer, scores: Scores) -> str:
+    """The README.md of the model."""
+    config, found = trainer.config, objectives.objective(trainer.config.objective)
+    licence = (
+        f"The start was {trainer.encoder.name}, whose licence whitelab does not know: look it up before you share this "
+        "folder."
+    )
+    if trainer.encoder.files.weights == BUNDLED_SHA256:
+        licence = f"The start was {BUNDLED_NAME} (sentence-transformers, Apache 2.0)."
+    return CARD.format(
+        start=trainer.encoder.name,
+        label=objectives.label(config.objective),
+        version=whitelab.__version__,
+        step=trainer.step,
+        steps=config.steps,
+        pooled=f"the {POOLING_LABELS[config.pooling]}",
+        pool=_POOL[config.pooling],
+        summary=found.summary,
+        objective=config.objective,
+        source=found.source,
+        sentences=f"{trainer.batches.count:,}",
+        corpus=config.corpus or "not named",
+        fingerprint=trainer.batches.fingerprint,
+        truncated=f"{trainer.batches.truncated:,}",
+        seen=f"{trainer.seen:,}",
+        max_length=config.max_length,
+        seed=config.seed,
+        scores=_scores(config, scores),
+        settings="\n".join(f"- {name}: {value}" for name, value in config.as_dict().items()),
+        licence=licence,
+    )
+
+
+def _scores(config: TrainConfig, scores: Scores) -> str:
+    if scores.best is None:
+        return "It was not scored."
+    rows = [("untrained start", scores.start), ("this model", scores.best)]
+    lines = ["| | step | Spearman x 100 | alignment | uniformity |", "| --- | --- | --- | --- | --- |"]
+    for name, one in rows:
+        if one is not None:
+            values = (one.spearman, one.alignment, one.uniformity)
+            shown = " | ".join("undefined" if value is None else f"{value:.3f}" for value in values)
+            lines.append(f"| {name} | {one.step} | {shown} |")
+    pairs = config.evaluation or "pairs that are not named"
+    return "\n".join(
+        [
+            *lines,
+            "",
+            f"On {pairs}, {config.pooling} pooling of the last layer, no whitening, aggregate all, alignment over "
+            f"pairs with {config.positives}. The model is the one that scored best there, so its score is "
+            "optimistic there; score it on other pairs.",
+        ]
+    )

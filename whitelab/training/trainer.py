@@ -1,0 +1,255 @@
+"""The trainer: an encoder, what is trained on top of it, an optimiser, and one step after another."""
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from whitelab import objectives
+from whitelab.checks import check_choice
+from whitelab.datasets import SentencePairs
+from whitelab.encoders import DTYPES, Encoder, dtypes_for, embed, load_encoder
+from whitelab.evaluate import with_pairs
+from whitelab.models import BUNDLED
+from whitelab.pooling import POOLINGS
+from whitelab.profiles import profile
+from whitelab.training import health
+from whitelab.training.batches import Batches, derived
+from whitelab.training.config import COLLAPSED, DIVERGED, StepRecord, TrainConfig
+from whitelab.training.health import Shape
+
+
+def start(config: TrainConfig, device: str | None = None) -> Encoder:
+    """The encoder a run starts from."""
+    with seeded("cpu", config.seed, "start"):  # transformers draws what a checkpoint lacks, such as a pooler
+        return load_encoder(config.model, device=device)
+
+
+@contextmanager
+def seeded(device: str, *keys: int | str) -> Iterator[torch.Generator]:
+    """Torch's own generators and a new one (on the CPU), all seeded by `keys`; the former are restored afterwards.
+
+    Dropout can only draw from torch's own. Seeding it anew in every step makes what a step draws depend on the seed and
+    the step alone: not on evaluations, not on what was drawn before a checkpoint. Torch has one such generator a
+    process, so another thread that draws from it during a step would change what the step draws.
+    """
+    with torch.random.fork_rng([torch.cuda.current_device()] if device == "cuda" else []):
+        torch.manual_seed(derived(*keys))
+        yield torch.Generator().manual_seed(derived(*keys, "objective"))
+
+
+class Trainer:
+    """A run in memory: `measure` what there is, `advance` by a step; `step` counts the steps taken.
+
+    `config` is settled, `encoder` the model in training, in evaluation mode between steps; `seen` counts the sentences
+    of the corpus that are also scored. Raises ValueError for a config that does not fit the model, the objective or
+    the sentences, ModelError where the start cannot be had.
+    """
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        sentences: Sequence[str],
+        evaluation: SentencePairs | None = None,
+        device: str | None = None,
+    ):
+        self.evaluation = evaluation
+        self.encoder = start(config, device)
+        self.device = self.encoder.device
+        self.config = config = config.settled(self.encoder.dim)
+        check_choice(config.precision, "precision", dtypes_for(self.device))
+        self.objective = objectives.objective(config.objective)
+        self.batches = Batches(self.encoder, sentences, config.batch, config.seed, config.max_length)
+        self.seen = 0 if evaluation is None else len(self.batches.texts.intersection(evaluation.sentences))
+        self._build()
+        self._try()
+        self.step = 0
+        self.first_shapes: dict[str, Shape] = {}
+
+    def _build(self) -> None:
+        """Head, predictor and slow copy, drawn from the seed, and the optimiser of all but the copy."""
+        config, dim = self.config, self.encoder.dim
+        with seeded("cpu", config.seed, "head"):
+            top = {"head": self.objective.head(config.objective, dim)}
+            predictor = self.objective.predictor(config.objective, dim)
+        if predictor is not None:
+            top["predictor"] = predictor
+        self.top = nn.ModuleDict(top).to(self.device)
+        self.target = None
+        if self.objective.needs_target():
+            self.target = deepcopy(nn.ModuleDict({"encoder": self.encoder.model, "head": self.top["head"]}))
+            self.target.requires_grad_(False)
+        rates = {self.encoder.model: config.lr, self.top: config.lr if config.head_lr is None else config.head_lr}
+        groups = []
+        for module, rate in rates.items():
+            for matrices in (True, False):
+                weights = [one for one in module.parameters() if (one.ndim > 1) == matrices]
+                decay = config.weight_decay if matrices else 0.0
+                groups += [{"params": weights, "lr": rate, "base": rate, "weight_decay": decay}] if weights else []
+        self.optimiser = torch.optim.AdamW(groups, fused=True)  # a sixth of the time of the plain loop
+        self.scaler = torch.amp.GradScaler(self.device, enabled=config.precision == "float16")
+
+    def _try(self) -> None:
+        """The objective on noise, so that a batch it cannot take is refused before anything else happens."""
+        shape = (self.objective.positives(self.config.objective), self.config.batch, self.encoder.dim)
+        with seeded("cpu", self.config.seed, "try") as generator:
+            noise, head = torch.randn(shape).to(self.device), deepcopy(self.top["head"])
+            z = head(noise, generator)
+            target = z.detach() if self.objective.needs_target() else None
+            self.objective.loss(self.config.objective, z, generator, target, 0)
+
+    # ------------------------------------------------------------------------------------------- a step
+
+    def untrained(self) -> StepRecord:
+        """Record 0: the start, scored."""
+        began = time.perf_counter()
+        return StepRecord(0, **self.measure(), seconds=time.perf_counter() - began)
+
+    def advance(self) -> StepRecord:
+        """Take the next step and say how it went; a step that cannot be taken leaves every weight as it was."""
+        began, number = time.perf_counter(), self.step + 1
+        self.optimiser.zero_grad(set_to_none=True)
+        self._train_mode(True)
+        try:
+            with seeded(self.device, self.config.seed, "step", number) as generator:
+                loss, shapes = self._backward(number, generator)
+        except (objectives.SingularBatch, torch.linalg.LinAlgError) as error:
+            return self._stopped(number, began, DIVERGED, health.failed(error))
+        finally:
+            self._train_mode(False)
+        if not shapes:
+            return self._stopped(number, began, DIVERGED, health.divergence(loss, 0.0))
+        self.scaler.unscale_(self.optimiser)
+        norm = nn.utils.clip_grad_norm_(self._weights(), self.config.clip or float("inf")).item()
+        if problem := health.divergence(loss, norm if self.config.precision != "float16" else 0.0):
+            return self._stopped(number, began, DIVERGED, problem, loss=_finite(loss), gradient_norm=_finite(norm))
+        rate = self._update(number)
+        self.step, self.first_shapes = number, self.first_shapes or shapes
+        record = StepRecord(number, loss, rate, gradient_norm=_finite(norm))
+        if problem := health.collapse(self.first_shapes, shapes, self.config.batch):
+            record = replace(record, stop=COLLAPSED, message=problem)
+        if self.config.evaluates(number) or record.stop:
+            record = replace(record, **self.measure())
+        return replace(record, seconds=time.perf_counter() - began)
+
+    def _stopped(self, number: int, began: float, why: str, message: str, **known) -> StepRecord:
+        self.optimiser.zero_grad(set_to_none=True)
+        return StepRecord(number, seconds=time.perf_counter() - began, stop=why, message=message, **known)
+
+    def _backward(self, number: int, generator: torch.Generator) -> tuple[float, dict[str, Shape]]:
+        """Gradients of the step's batches, averaged; the mean loss, and the last batch's shapes.
+
+        NaN and no shapes as soon as the encoder's output is not finite.
+        """
+        count, total = self.config.accumulation, 0.0
+        for one in range(count):
+            rows = self.batches.rows((number - 1) * count + one)
+            h = self.views(self.encoder.model, rows)
+            if not torch.isfinite(h).all():
+                return float("nan"), {}
+            loss, z = self._loss(h, rows, generator)
+            self.scaler.scale(loss / count).backward()
+            total += loss.item() / count
+        return total, {health.EMBEDDINGS: Shape.of(h[0]), health.OUTPUTS: Shape.of(z[0])} if math.isfinite(
+            total
+        ) else {}
+
+    def _loss(
+        self, h: Float[Tensor, "v b d"], rows: Sequence[int], generator: torch.Generator
+    ) -> tuple[Float[Tensor, ""], Float[Tensor, "w b m"]]:
+        """The loss of a batch, and what it was computed from."""
+        spec, target = self.config.objective, None
+        z = self.top["head"](h, generator)
+        if "predictor" in self.top:
+            z = self.top["predictor"](z, generator)
+        if self.target is not None:
+            with torch.no_grad():
+                target = self.target["head"](self.views(self.target["encoder"], rows), generator)
+        return self.objective.loss(spec, z, generator, target, self.step), z
+
+    def views(self, network: nn.Module, rows: Sequence[int]) -> Float[Tensor, "v b d"]:
+        """The pooled last layer of the sentences `rows`, once for each view, float32.
+
+        The views differ by `network`'s dropout where it is in training mode, and by nothing where it is not.
+        """
+        views = self.objective.positives(self.config.objective)
+        kind, parts, (tables, places) = DTYPES[self.config.precision], [], self.batches.parts(rows)
+        for ids, mask in tables:
+            ids, mask = (x.repeat(views, 1).to(self.device) for x in (ids, mask))
+            with torch.autocast(self.device, kind, enabled=kind is not torch.float32):
+                hidden = network(input_ids=ids, attention_mask=mask).last_hidden_state
+            parts.append(POOLINGS[self.config.pooling](hidden, mask).unflatten(0, (views, -1)))
+        return torch.cat(parts, dim=1)[:, places.to(self.device)]
+
+    def _update(self, number: int) -> float:
+        factor = self.config.rate(number)
+        for group in self.optimiser.param_groups:
+            group["lr"] = group["base"] * factor
+        self.scaler.step(self.optimiser)
+        self.scaler.update()
+        if self.target is not None:
+            kept = self.objective.target_decay(self.config.objective, number / self.config.steps)
+            online = [*self.encoder.model.parameters(), *self.top["head"].parameters()]
+            for slow, fast in zip(self.target.parameters(), online, strict=True):
+                slow.lerp_(fast.detach(), 1 - kept)
+        return self.config.lr * factor
+
+    def _weights(self) -> list[nn.Parameter]:
+        return [one for group in self.optimiser.param_groups for one in group["params"]]
+
+    def _train_mode(self, on: bool) -> None:
+        for module in (self.encoder.model, self.top, self.target):
+            if module is not None:
+                module.train(on)
+
+    # ------------------------------------------------------------------------------------------- measuring
+
+    def measure(self) -> dict:
+        """The fields of a record that come from the pairs: the last layer as it is scored everywhere else, no dropout.
+
+        Empty without pairs. Neither weights nor what later steps draw change.
+        """
+        if self.evaluation is None:
+            return {}
+        values, _ = embed(self.encoder, self.evaluation.sentences, self.config.pooling)
+        space = with_pairs(values[-1:], self.evaluation)
+        found = profile(space, (0,), positives=self.config.positives)
+        names = ("spearman", "alignment", "uniformity", "mean_cosine", "effective_rank")
+        return {name: _finite(getattr(found, name)) for name in names} | {"spectrum": shares(found.eigenvalues)}
+
+    def state(self) -> dict:
+        """All that the steps to come depend on, but for the encoder's weights: tensors, numbers and words only."""
+        return {
+            "step": self.step,
+            "top": self.top.state_dict(),
+            "target": None if self.target is None else self.target.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+            "scaler": self.scaler.state_dict(),
+            "first_shapes": {name: [one.spread, one.rank] for name, one in self.first_shapes.items()},
+        }
+
+    def restore(self, state: dict) -> None:
+        """Go on from a `state`; the encoder's weights are the caller's."""
+        self.step = state["step"]
+        self.top.load_state_dict(state["top"])
+        if self.target is not None:
+            self.target.load_state_dict(state["target"])
+        self.optimiser.load_state_dict(state["optimiser"])
+        self.scaler.load_state_dict(state["scaler"])
+        self.first_shapes = {name: Shape(*one) for name, one in state["first_shapes"].items()}
+
+
+def shares(eigenvalues: Sequence[float]) -> tuple[float, ...] | None:
+    """The share of the variance along the 1st, 2nd, 4th, 8th, ... direction; None where nothing varies."""
+    total = sum(eigenvalues)
+    return tuple(eigenvalues[2**i - 1] / total for i in range(len(eigenvalues).bit_length())) if total > 0 else None
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
