@@ -16,7 +16,6 @@ from whitelab.checks import check_choice
 from whitelab.datasets import SentencePairs
 from whitelab.encoders import DTYPES, Encoder, dtypes_for, embed, load_encoder
 from whitelab.evaluate import with_pairs
-from whitelab.models import BUNDLED
 from whitelab.pooling import POOLINGS
 from whitelab.profiles import profile
 from whitelab.training import health
