@@ -466,7 +466,7 @@ def open_texts(workspace: Workspace, data: LabelledTexts) -> Texts | None:
     key = "texts/" + "/".join((workspace.model, workspace.dtype, workspace.pooling, data.task, data.fingerprint))
 
     def work(progress) -> Texts:
-        model = encoder(workspace.model, workspace.dtype)
+        model = encoder(workspace.model, workspace.dtype, workspace.allow_bin)
         space = probing.embed_texts(model, data, workspace.pooling, store=Store(), progress=progress)
         return Texts(key, data, space, model.name)
 
