@@ -9,8 +9,11 @@ from transformers import AutoModel, AutoTokenizer
 
 from whitelab import architectures
 from whitelab.encoders import BATCH_BYTES, embed, load_encoder
+from whitelab.export import to_sentence_transformers
 from whitelab.models import ModelError
+from whitelab.moments import Moments
 from whitelab.store import Store
+from whitelab.whitening import fit
 
 TEXTS = [*SENTENCES[:24:2], "water", "a b", " ".join(WORDS), " ".join(WORDS * 3), "The long film about a singer"]
 
@@ -125,6 +128,22 @@ def test_a_saved_model_gives_the_same_vectors(folder, name, tmp_path):
     again = load_encoder(str(tmp_path), device="cpu")
     assert (again.n_layers, again.poolings) == (encoder.n_layers, encoder.poolings)
     close(embed(again, TEXTS)[0], embed(encoder, TEXTS)[0])
+
+
+@pytest.mark.parametrize("name", ["GPT-2", "Llama", "T5"])
+def test_an_exported_model_pools_as_the_model_is_pooled(name, folders, tmp_path):
+    """`last` is another library's `lasttoken`, with padding; GPT-2's own tokenizer has no token to pad with."""
+    from sentence_transformers import SentenceTransformer
+
+    encoder = load_encoder(folders(name), device="cpu")
+    if name == "GPT-2":
+        encoder.tokenizer.pad_token = None
+    pooling = encoder.poolings[1]
+    values, _ = embed(encoder, TEXTS, pooling)
+    whitener = fit("center", Moments.of(values[BLOCKS].double()))
+    to_sentence_transformers(tmp_path / "out", encoder, (BLOCKS,), pooling, whitener)
+    found = torch.from_numpy(SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(TEXTS))
+    torch.testing.assert_close(found, whitener(values[BLOCKS]).float(), atol=1e-4, rtol=1e-4)
 
 
 # ------------------------------------------------------------------------------------- the first blocks

@@ -6,7 +6,7 @@ import pytest
 import torch
 import transformers
 
-from whitelab import architectures, catalogue, machine, models, published
+from whitelab import architectures, catalogue, machine, published
 from whitelab.catalogue import GROUPS, Entry, Size, entries, entry, estimate, guess_tokens, read
 from whitelab.datasets import DataError
 
@@ -155,4 +155,3 @@ def test_the_real_machine_gives_a_real_estimate(monkeypatch):
     assert found.memory > 4 * 109e6
     assert (found.free is None) or found.free > 0
     assert machine.product_rate("cpu", torch.float32) > 0
-    assert models.SUGGESTED[0] in {one.name for one in entries()}

@@ -286,6 +286,7 @@ def _probe_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--skip-malformed", action="store_true", help="report malformed rows and keep the rest")
     parser.add_argument("--model", default="bundled", help="names or folders, separated by commas")
+    _bin_option(parser)
     parser.add_argument("--num-layers", type=int, help="keep only the first N transformer blocks")
     parser.add_argument(
         "--settings", default=DEFAULT, help=f"such as 'cls/L-1;L1+L6:pca@256'; L* is each layer (default: {DEFAULT})"
@@ -855,7 +856,7 @@ def _probe(args):
     if args.fit not in FITS:
         scope_text(args.fit, "", None)  # refused before a model is loaded
     models = [name.strip() for name in args.model.split(",") if name.strip()]
-    options = {name: getattr(args, name) for name in ("dtype", "max_length", "num_layers")}
+    options = {name: getattr(args, name) for name in ("dtype", "max_length", "num_layers", "allow_bin")}
     rows = []
     for row in probes(models, tasks, args.settings, hows, store=_store(args), **options):
         rows.append(row)
