@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # From the ground up. Within a level a module may import those named before it, never those after it.
 # A new module is entered here, in its place, before anything imports it.
 LEVELS = (
-    ("checks", "threads", "linalg", "shards", "store", "datasets"),
+    ("checks", "limits", "threads", "linalg", "shards", "store", "datasets"),
     ("moments", "pooling", "correlation", "significance", "geometry", "embeddings", "models"),
     ("whitening", "encoders", "objectives"),
     (

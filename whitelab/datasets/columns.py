@@ -61,12 +61,12 @@ class Row(NamedTuple):
     kind: str | None
 
 
-def find_columns(table: Table) -> Columns:
+def find_columns(table: Table, header: bool | None = None) -> Columns:
     """The columns of a table, by names where these are known, else by content where that leaves one choice.
 
-    DataError lists the columns found when it leaves more, or says that there are no rows below the names.
+    header: whether the first row holds names (None: find out). DataError lists the columns found when it leaves more, or says that there are no rows below the names.
     """
-    names, header, guessed = _names(table)
+    names, header, guessed = name_columns(table, header)
     body = table.rows[1:] if header else table.rows
     if names and not body and not table.problems:
         raise DataError(f"{table.path}: column names only, no pairs")
@@ -148,14 +148,16 @@ def _gold(cell: object) -> float:
     return number
 
 
-def _names(table: Table) -> tuple[tuple[str, ...], bool, bool]:
-    """Column names; whether the first row holds them; whether that was only guessed."""
+def name_columns(table: Table, header: bool | None = None) -> tuple[tuple[str, ...], bool, bool]:
+    """Column names; whether the first row holds them (as told, or None: find out); whether that was only guessed."""
     if table.names is not None:
         return table.names, False, False
     if not table.rows:
         return (), False, False
     top = tuple(cell.strip() for cell in table.rows[0][1])
-    if table.rows[0][0] == 1 and not any(as_number(cell) is not None for cell in top):
+    if header:
+        return top, True, False
+    if header is None and table.rows[0][0] == 1 and not any(as_number(cell) is not None for cell in top):
         known = {name for pair in SENTENCE_NAMES for name in pair} | {
             *SCORE_NAMES,
             *SUBSET_NAMES,

@@ -195,8 +195,10 @@ def _entries(folder: Path) -> tuple[list[Path], list[Path]]:
 
 
 def _could_be_table(file: Path) -> bool:
-    """By extension; a .txt, which may as well be a readme, by having columns."""
+    """By extension; a .txt, which may as well be a readme, by having columns. A .json rarely is: name it itself."""
     suffix = file.suffix.lower()
+    if suffix == ".json":
+        return False
     if suffix != ".txt" or file.name.lower() in SICK_NAMES:
         return suffix in SUFFIXES
     return sniff(probe_lines(file)[:50]) is not None
