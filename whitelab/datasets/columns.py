@@ -10,7 +10,7 @@ from typing import NamedTuple
 from .pairs import DataError, Problem
 from .tables import Table, as_number
 
-# Names are compared in lower case and without spaces, hyphens and underscores.
+# Names are compared as `plain_name` gives them.
 SENTENCE_NAMES = (
     ("sentence1", "sentence2"),
     ("sentencea", "sentenceb"),
@@ -64,7 +64,8 @@ class Row(NamedTuple):
 def find_columns(table: Table, header: bool | None = None) -> Columns:
     """The columns of a table, by names where these are known, else by content where that leaves one choice.
 
-    header: whether the first row holds names (None: find out). DataError lists the columns found when it leaves more, or says that there are no rows below the names.
+    header: whether the first row holds names (None: find out). DataError lists the columns found when it leaves
+    more, or says that there are no rows below the names.
     """
     names, header, guessed = name_columns(table, header)
     body = table.rows[1:] if header else table.rows
@@ -163,7 +164,7 @@ def name_columns(table: Table, header: bool | None = None) -> tuple[tuple[str, .
             *SUBSET_NAMES,
             *KIND_NAMES,
         }
-        hits = sum(_plain(cell) in known for cell in top)
+        hits = sum(plain_name(cell) in known for cell in top)
         # Two known names are a header; a single one could be a one-word sentence.
         if hits >= 2:
             return top, True, False
@@ -177,7 +178,7 @@ def name_columns(table: Table, header: bool | None = None) -> tuple[tuple[str, .
 
 
 def _named_roles(table: Table, names: tuple[str, ...], contents: list[str]) -> dict[str, int]:
-    plain = [_plain(name) for name in names]
+    plain = [plain_name(name) for name in names]
     pairs = [pair for pair in SENTENCE_NAMES if pair[0] in plain and pair[1] in plain]
     scores = [name for name in SCORE_NAMES if name in plain]
     if len(scores) > 1:  # a relatedness score beside a textual label, say
@@ -200,7 +201,8 @@ def _named_roles(table: Table, names: tuple[str, ...], contents: list[str]) -> d
     return roles
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """A name as names are compared: in lower case, without spaces, hyphens and underscores."""
     return name.strip().lower().replace("_", "").replace("-", "").replace(" ", "")
 
 

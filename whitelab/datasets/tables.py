@@ -259,7 +259,7 @@ def _parquet(path: Source) -> Table:
     try:
         # Columns of lists or bytes can be large and hold no sentence or score; pandas' index is no data.
         with path.open("rb") as raw, pq.ParquetFile(raw) as file:
-            wanted = [field.name for field in file.schema_arrow if _holds_scalars(pa, field)]
+            wanted = [field.name for field in file.schema_arrow if holds_scalars(pa, field)]
             if repeated := next((name for name in wanted if wanted.count(name) > 1), None):
                 raise DataError(f"{path}: two columns are named {repeated!r}; rename one")
             _check_rows(path, file.metadata.num_rows)
@@ -282,7 +282,8 @@ def _parquet(path: Source) -> Table:
     return Table(path, rows, names=tuple(table.column_names))
 
 
-def _holds_scalars(pa, field) -> bool:
+def holds_scalars(pa, field) -> bool:
+    """Whether a Parquet column is text or numbers, and no index of pandas."""
     kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     types = pa.types
     text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
