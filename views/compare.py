@@ -3,7 +3,6 @@
 import streamlit as st
 
 from whitelab import compare as comparing
-from whitelab import datasets
 from whitelab.compare import AVERAGE, PRESETS
 from whitelab.models import SUGGESTED
 from whitelab.ui import cache, frame
@@ -13,7 +12,17 @@ chosen, opened = frame.open_page(
     "Look at the difference beside each published number: it should be hundredths, not points. The best of a column is "
     "marked.",
 )
-tasks = [task.name for task in datasets.discover(chosen.data)]
+if chosen.given:
+    st.info(
+        "Another model would have to embed the sentences, and vectors come without a model. Bring the pairs as text to compare "
+        "models on them. Variants of these vectors are compared on the whitening page, their layers on the layers page.",
+        icon=":material/info:",
+    )
+    now = cache.score(opened.key, chosen.protocol(opened.pairs.source))
+    code = frame.preamble(chosen) + "print(pairs.notes, space.values.shape)\n"
+    frame.close_page(opened, now, [], "Vectors that were made elsewhere, with the gold scores of their pairs.", code)
+    st.stop()
+tasks = list(chosen.tasks)
 left, right = st.columns([3, 2])
 with left:
     models = st.multiselect(
@@ -51,7 +60,8 @@ try:
 except ValueError as error:
     st.error(str(error))
     st.stop()
-asked = cache.Grid(tuple(models), chosen.data, tuple(picked), wanted, protocol, chosen.dtype, chosen.keep_going)
+data = chosen.own.key if chosen.own else chosen.data
+asked = cache.Grid(tuple(models), data, tuple(picked), wanted, protocol, chosen.dtype, chosen.keep_going)
 if st.button(f"Compare {len(models)} × {len(picked)} × {len(wanted)}", type="primary", key="compare"):
     st.session_state["grid"] = asked
 ready = st.session_state.get("grid") == asked
@@ -103,7 +113,7 @@ if ready:
         st.segmented_control(
             "Show", ["Measured", "Published", "Difference"], default="Measured", key="shown", required=True
         )
-    cells = cache.follow_grid(asked, written)
+    cells = cache.follow_grid(asked, written, chosen.own and chosen.own.pairs)
     if cells is not None:
         with st.container(horizontal=True):
             for form, label, ending in (
@@ -154,7 +164,8 @@ frame.close_page(
     "Each cell is a Spearman score (x 100) of one model, one way of pooling and averaging layers, one task. A published number "
     "stands beside it only where a paper prints one for the same thing under the same aggregation.",
     "import whitelab\nfrom whitelab.compare import compare, parse_settings, written\n\n"
-    f"settings = parse_settings({';'.join(map(str, wanted))!r})\n"
-    f"cells = list(compare({models!r}, {chosen.data!r}, {picked!r}, settings, {protocol!r}, store=whitelab.Store()))\n"
+    + (f"{chosen.own.code}\n" if chosen.own else "")
+    + f"settings = parse_settings({';'.join(map(str, wanted))!r})\n"
+    f"cells = list(compare({models!r}, {frame.data_in_code(chosen)}, {picked!r}, settings, {protocol!r}, store=whitelab.Store()))\n"
     "print(written(cells, 'markdown'))\n",
 )

@@ -168,7 +168,7 @@ Progress = Callable[[int, int], None]
 
 def compare(
     models: Sequence[str],
-    data: str,
+    data: str | SentencePairs,
     tasks: Sequence[str],
     settings: Sequence[Setting],
     protocol: str = "whiteningbert",
@@ -181,7 +181,8 @@ def compare(
     """Every cell as it is done: by model, then task, then setting; each model's averages after its tasks.
 
     A task is embedded once for all its settings and let go before the next. What goes wrong with a model or a
-    task is said in its cells, and the others go on. `progress(done, total)` counts models x tasks.
+    task is said in its cells, and the others go on. `progress(done, total)` counts models x tasks. Pairs in hand
+    are their only task.
     """
     preset = PRESETS[check_choice(protocol, "protocol", PRESETS)]
     total = len(models) * len(tasks)
@@ -219,14 +220,14 @@ def _tried(work):
 
 def _task(
     encoder: Encoder,
-    data: str,
+    data: str | SentencePairs,
     task: str,
     settings: Sequence[Setting],
     preset: Preset,
     store: Store | None,
     keep_going: bool,
 ) -> Iterator[Cell]:
-    pairs = _tried(lambda: load(data, task, keep_going=keep_going))
+    pairs = data if isinstance(data, SentencePairs) else _tried(lambda: load(data, task, keep_going=keep_going))
     spaces: dict[str, LayerEmbeddings | str] = {}
     corpora: dict[str, LayerRows | None | str] = {}
     for setting in settings:

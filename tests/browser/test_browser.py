@@ -21,6 +21,7 @@ pytestmark = pytest.mark.browser
 
 QUESTIONS = {
     "overview": "What does this space look like, and what would whitening change?",
+    "data": "What data is this, and can I bring my own?",
     "anisotropy": "How narrow is the cone, layer by layer?",
     "whitening": "Which whitening, fitted on what, and is the gain real?",
     "layers": "Which layers should be averaged?",
@@ -30,7 +31,16 @@ QUESTIONS = {
 }
 PATHS = {name: "" if name == "overview" else name for name in QUESTIONS}
 # On the screen at first.
-CHARTS = {"overview": 2, "anisotropy": 2, "whitening": 4, "layers": 5, "dimensions": 2, "uniformity": 1, "compare": 0}
+CHARTS = {
+    "overview": 2,
+    "data": 2,
+    "anisotropy": 2,
+    "whitening": 4,
+    "layers": 5,
+    "dimensions": 2,
+    "uniformity": 1,
+    "compare": 0,
+}
 
 
 # What is on the screen

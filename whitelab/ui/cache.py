@@ -29,6 +29,7 @@ from whitelab.scopes import OWN, fit_scope
 from whitelab.significance import Move, moved
 from whitelab.standings import Paired, paired
 from whitelab.store import Store
+from whitelab.ui import brought
 from whitelab.ui.jobs import Job, claim, follow, jobs, wait
 from whitelab.ui.workspace import Workspace, file_stamp
 from whitelab.whitening import Whitener
@@ -40,7 +41,7 @@ IMAGE_SIZE = 256  # pixels of a covariance image, at most
 class Opened:
     """The task of a workspace, embedded: `key` names it, and the text its maps are fitted on, in every cache.
 
-    `corpus` is that text where it is not the task's own.
+    `corpus` is that text where it is not the task's own; `own` says that a visitor has brought the task.
     """
 
     key: str
@@ -49,6 +50,7 @@ class Opened:
     report: EmbedReport
     device: str
     corpus: LayerRows | None = None
+    own: bool = False
 
 
 @st.cache_resource(max_entries=2, show_spinner=False)
@@ -68,22 +70,42 @@ def open_space(workspace: Workspace) -> Opened | None:
 
     Raises DataError when the data cannot be read.
     """
-    pairs = pairs_of(workspace.data, workspace.task, workspace.split, workspace.keep_going, workspace.stamp)
+    if workspace.given:
+        return _given(workspace)
+    pairs, own = chosen_pairs(workspace), workspace.own is not None
     key = embed_key(workspace, workspace.task, pairs)
 
     def work(progress) -> Opened:
         model = encoder(workspace.model, workspace.dtype)
         space, report = evaluate.embed_pairs(model, pairs, workspace.pooling, store=Store(), progress=progress)
-        return Opened(key, pairs, space, report, model.device)
+        return Opened(key, pairs, space, report, model.device, own=own)
 
-    title = f"Embedding {len(pairs.sentences):,} sentences of {workspace.task}".replace(",", "\u2009")
+    # Others who wait read the title.
+    named = "an upload" if own else workspace.task
+    title = f"Embedding {len(pairs.sentences):,} sentences of {named}".replace(",", "\u2009")
     opened = wait(jobs().submit(key, title, work, "tokens"), key="embed", height=170)
     return opened if opened is None or workspace.fit in OWN else _with_corpus(workspace, opened)
 
 
 def embed_key(workspace: Workspace, task: str, pairs: SentencePairs) -> str:
     """What names the embeddings of one task under the workspace's model, type and pooling."""
-    return "embed/" + "/".join((workspace.model, workspace.dtype, workspace.pooling, task, pairs.fingerprint))
+    own = (workspace.own.key,) if workspace.own else ()
+    return "embed/" + "/".join((workspace.model, workspace.dtype, workspace.pooling, task, pairs.fingerprint, *own))
+
+
+def chosen_pairs(workspace: Workspace) -> SentencePairs:
+    """The workspace's pairs. Raises DataError."""
+    if workspace.own is not None:
+        return workspace.own.pairs
+    return pairs_of(workspace.data, workspace.task, workspace.split, workspace.keep_going, workspace.stamp)
+
+
+def _given(workspace: Workspace) -> Opened:
+    """Vectors a visitor has brought, where every page looks for embeddings."""
+    own = workspace.own
+    key = brought.vectors_key(own)
+    opened = Opened(key, own.pairs, own.vectors.space, EmbedReport(0, 0, 0, 0.0), "", own=True)
+    return jobs().hold(key, "An upload of vectors", opened).result
 
 
 def _with_corpus(workspace: Workspace, opened: Opened) -> Opened | None:
@@ -95,7 +117,8 @@ def _with_corpus(workspace: Workspace, opened: Opened) -> Opened | None:
         model = encoder(workspace.model, workspace.dtype)
         return evaluate.embed_scope(model, text, workspace.pooling, store=Store(), progress=progress)
 
-    named = "all splits" if workspace.fit == "splits" else workspace.fit
+    named = {"splits": "all splits"}.get(workspace.fit, workspace.fit)
+    named = "uploaded text" if brought.fit_text(workspace.fit_key) else named
     rows = wait(jobs().submit(key, f"Embedding {named}, to fit on", work, "tokens"), key="fit-text", height=170)
     return None if rows is None else replace(opened, key=opened.key + _AND + key, corpus=rows)
 
@@ -418,14 +441,17 @@ class Grid:
     keep_going: bool
 
 
-def follow_grid(grid: Grid, draw) -> tuple[Cell, ...] | None:
-    """`compare.compare` as a job that grows cell by cell; None until it is done."""
+def follow_grid(grid: Grid, draw, pairs: SentencePairs | None = None) -> tuple[Cell, ...] | None:
+    """`compare.compare` as a job that grows cell by cell; None until it is done.
+
+    `pairs` are the data where a visitor has brought them; `grid.data` is then their key.
+    """
 
     def work(progress):
         cells: tuple[Cell, ...] = ()
         for cell in compare_models(
             grid.models,
-            grid.data,
+            grid.data if pairs is None else pairs,
             grid.tasks,
             grid.settings,
             grid.protocol,

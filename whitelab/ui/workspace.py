@@ -4,27 +4,26 @@ Drawn by app.py before the page, so that its widgets live on every page. Choices
 """
 
 import hashlib
-import tempfile
+import re
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 import streamlit as st
 
-from whitelab import datasets, scopes
+from whitelab import datasets, limits, scopes
 from whitelab.correlation import AGGREGATE_LABELS
-from whitelab.datasets import DataError, MalformedRows, TaskInfo
+from whitelab.datasets import DataError, MalformedRows, TaskInfo, Upload
 from whitelab.encoders import choose_device, device_name, dtypes_for
-from whitelab.evaluate import Protocol
+from whitelab.evaluate import GIVEN, Protocol
 from whitelab.models import BUNDLED, BUNDLED_NAME, SUGGESTED, ModelFiles, find_model
 from whitelab.pooling import POOLING_LABELS
+from whitelab.ui import brought
+from whitelab.ui.brought import UPLOADED, Brought
 from whitelab.ui.jobs import jobs, wait
 from whitelab.whitening import WHITENERS, Parameter, canonical, variant
 
-UPLOADED = "upload"
-UPLOAD_MB = 50
 SLOT = "workspace"  # session_state: the Workspace of this run
-UPLOAD = "uploaded-text"  # session_state: key and sentences of this visitor's uploaded fit text
 LIVE = "live-score"  # session_state: the sidebar's place for the live score
 
 
@@ -33,7 +32,7 @@ class Workspace:
     """What the user chose. `k` is None when all dimensions are kept or the variant takes no k.
 
     `whitening` is a canonical spec. `fit` is the scope as a protocol names it; `fit_key` also tells one content
-    of an uploaded or changed file from another.
+    of an uploaded or changed file from another. `own` is what the visitor has brought, where that is the data.
     """
 
     model: str
@@ -52,6 +51,17 @@ class Workspace:
     stamp: float
     fit: str = "task"
     fit_key: str = "task"
+    own: Brought | None = None
+
+    @property
+    def given(self) -> bool:
+        """Whether vectors stand for model and data."""
+        return self.own is not None and self.own.vectors is not None
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The tasks of the data. Raises DataError."""
+        return (self.task,) if self.own else tuple(one.name for one in datasets.discover(self.data))
 
     @property
     def compared(self) -> str:
@@ -68,10 +78,10 @@ class Workspace:
 
     def fit_text(self) -> Counter[str]:
         """The sentences of the fit scope. Raises DataError."""
-        uploaded = st.session_state.get(UPLOAD)
-        if uploaded and uploaded[0] == self.fit_key:
-            return uploaded[1]
-        return scopes.scope_text(self.fit, self.data, self.task, self.keep_going)
+        if uploaded := brought.fit_text(self.fit_key):
+            return uploaded[2]
+        data = self.own.pairs if self.own else self.data
+        return scopes.scope_text(self.fit, data, self.task, self.keep_going)
 
     def protocol(self, source: str, **changes) -> Protocol:
         """The Protocol of a score in this workspace."""
@@ -97,19 +107,13 @@ def draw() -> None:
     st.session_state[SLOT] = None
     with st.sidebar:
         st.session_state[LIVE] = st.container()
-        model = st.selectbox(
-            "Model",
-            list(dict.fromkeys((BUNDLED, *SUGGESTED))),
-            key="model",
-            bind="query-params",
-            accept_new_options=True,
-            format_func=lambda name: f"{BUNDLED_NAME} (bundled)" if name == BUNDLED else name,
-            help="Type a Hugging Face name or the path of a local folder. Weights must be in safetensors.",
-        )
-        files = _find(model or BUNDLED)
+        model_place = st.container()
         task = _task()
+        own = brought.current() if task is not None and task[0] == UPLOADED else None
+        with model_place:
+            name, files = _vectors(own) if own and own.vectors else _model()
         if files is not None and task is not None:
-            st.session_state[SLOT] = _knobs(model or BUNDLED, files, *task)
+            st.session_state[SLOT] = _knobs(name, files, *task, own)
         st.caption(f"Computing on {device_name(choose_device())}")
 
 
@@ -118,23 +122,56 @@ def current() -> Workspace | None:
     return st.session_state.get(SLOT)
 
 
+def _model() -> tuple[str, ModelFiles | None]:
+    model = st.selectbox(
+        "Model",
+        list(dict.fromkeys((BUNDLED, *SUGGESTED))),
+        key="model",
+        bind="query-params",
+        accept_new_options=True,
+        format_func=lambda name: f"{BUNDLED_NAME} (bundled)" if name == BUNDLED else name,
+        help="Type a Hugging Face name or the path of a local folder. Weights must be in safetensors.",
+    )
+    return model or BUNDLED, _find(model or BUNDLED)
+
+
+def _vectors(own: Brought) -> tuple[str, ModelFiles]:
+    """Say that vectors stand for a model; what was chosen of one is kept for later."""
+    for key in ("model", "pooling", "dtype"):
+        if key in st.session_state:
+            st.session_state[key] = st.session_state[key]
+    with st.container(border=True):
+        st.markdown("**Model**")
+        st.caption(f"The vectors of {plain(own.pairs.source)} stand for a model. Choose other data to choose a model.")
+    return own.vectors.name, own.files
+
+
 def _find(model: str) -> ModelFiles | None:
     job = jobs().submit(f"find/{model}", f"Finding {model}", lambda progress: find_model(model, progress), "bytes")
     return wait(job, key="find")
 
 
 def _task() -> tuple[str, TaskInfo, str, bool] | None:
+    own, state = brought.current(), st.session_state
+    if state.pop("data-default", False):
+        state["data"] = "demo"
     data = st.selectbox(
         "Data",
-        ["demo"],
+        ["demo", UPLOADED] if own else ["demo"],
         key="data",
         bind="query-params",
         accept_new_options=True,
-        format_func=lambda name: "Demonstration set (bundled)" if name == "demo" else name,
+        on_change=lambda: state.pop(brought.LOST, None),
+        format_func=lambda name: {"demo": "Demonstration set (bundled)", UPLOADED: brought.LABEL}.get(name, name),
         help="Type the path of a folder or file: STS in the WhiteningBERT layout, STS-B CSV, SICK, or any CSV, TSV, "
-        "JSONL or Parquet with two text columns and one score.",
+        "JSON, JSONL or Parquet with two text columns and one score. To upload a file, go to the Data page.",
     )
     data = data or "demo"
+    if data in (UPLOADED, brought.LABEL):
+        if own is not None:
+            return UPLOADED, own.task, "all", False
+        state[brought.LOST] = state["data-default"] = True
+        st.rerun()
     try:
         tasks = {task.name: task for task in datasets.discover(data)}
     except DataError as error:
@@ -156,8 +193,12 @@ def _task() -> tuple[str, TaskInfo, str, bool] | None:
     return data, task, split, keep
 
 
-def _knobs(model: str, files: ModelFiles, data: str, task: TaskInfo, split: str, keep: bool) -> Workspace:
+def _knobs(
+    model: str, files: ModelFiles, data: str, task: TaskInfo, split: str, keep: bool, own: Brought | None
+) -> Workspace:
     n_layers, dim, state = files.layers + 1, files.dim, st.session_state
+    given = own is not None and own.vectors is not None
+    _exchange("vectors" if given else "model")
     if "layers" not in state:
         state.layers = sorted({min(1, n_layers - 1), n_layers - 1})
     state.layers = [layer for layer in state.layers if layer < n_layers] or [n_layers - 1]
@@ -167,17 +208,21 @@ def _knobs(model: str, files: ModelFiles, data: str, task: TaskInfo, split: str,
         selection_mode="multi",
         key="layers",
         bind="query-params",
-        help="0 is the embedding layer. Several layers are averaged.",
+        help="0 is the first layer given." if given else "0 is the embedding layer. Several layers are averaged.",
     )
-    pooling = st.segmented_control(
-        "Pooling",
-        list(POOLING_LABELS),
-        default="mean",
-        key="pooling",
-        bind="query-params",
-        required=True,
-        format_func=lambda name: {"mean": "Mean", "cls": "[CLS]"}.get(name, name),
-        help="; ".join(POOLING_LABELS.values()),
+    pooling = (
+        GIVEN
+        if given
+        else st.segmented_control(
+            "Pooling",
+            list(POOLING_LABELS),
+            default="mean",
+            key="pooling",
+            bind="query-params",
+            required=True,
+            format_func=lambda name: {"mean": "Mean", "cls": "[CLS]"}.get(name, name),
+            help="; ".join(POOLING_LABELS.values()),
+        )
     )
     whitening = st.selectbox(
         "Variant",
@@ -189,7 +234,7 @@ def _knobs(model: str, files: ModelFiles, data: str, task: TaskInfo, split: str,
         help="What is done to the embeddings before cosines are taken.",
     )
     whitening = _with_parameters(whitening or "pca", dim)
-    fit, fit_key = _scope(task, disabled=whitening == "none")
+    fit, fit_key = _scope(task, own, disabled=whitening == "none")
     if state.get("k", 0) > dim:
         state.k = dim
     takes_k = variant(whitening).takes_k
@@ -213,14 +258,18 @@ def _knobs(model: str, files: ModelFiles, data: str, task: TaskInfo, split: str,
         help="; ".join(AGGREGATE_LABELS.values()),
     )
     types = dtypes_for(choose_device())
-    dtype = st.segmented_control(
-        "Compute type",
-        types,
-        default="float32",
-        key="dtype",
-        bind="query-params",
-        required=True,
-        help="bfloat16 is faster on processors that have it and moves scores by a few hundredths.",
+    dtype = (
+        own.vectors.dtype
+        if given
+        else st.segmented_control(
+            "Compute type",
+            types,
+            default="float32",
+            key="dtype",
+            bind="query-params",
+            required=True,
+            help="bfloat16 is faster on processors that have it and moves scores by a few hundredths.",
+        )
     )
     return Workspace(
         model=model,
@@ -239,7 +288,19 @@ def _knobs(model: str, files: ModelFiles, data: str, task: TaskInfo, split: str,
         stamp=file_stamp(task.files),
         fit=fit,
         fit_key=fit_key,
+        own=own,
     )
+
+
+def _exchange(kind: str) -> None:
+    """Keep layers and k of the model while vectors are shown, and the other way round."""
+    state, before = st.session_state, st.session_state.get("layers-of", kind)
+    if before != kind:
+        for name in ("layers", "k"):
+            state[f"{name}-{before}"] = state.pop(name, None)
+            if (kept := state.pop(f"{name}-{kind}", None)) is not None:
+                state[name] = kept
+    state["layers-of"] = kind
 
 
 def file_stamp(files) -> float:
@@ -286,21 +347,24 @@ def _knob(name: str, one: Parameter, dim: int):
     return start if found is None else found
 
 
-def _scope(task: TaskInfo, disabled: bool) -> tuple[str, str]:
+def _scope(task: TaskInfo, own: Brought | None, disabled: bool) -> tuple[str, str]:
     """What the map is fitted on: the name for the protocol, and a key that changes with the content."""
+    given = own is not None and own.vectors is not None
+    if given and st.session_state.get("fit") not in (None, *scopes.OWN):
+        st.session_state["fit"] = "task"  # there is no model to embed other text
     fit = st.selectbox(
         "Fitted on",
-        [*scopes.SCOPES, UPLOADED],
+        list(scopes.OWN) if given else [*scopes.SCOPES, UPLOADED],
         key="fit",
         bind="query-params",
-        accept_new_options=True,
+        accept_new_options=not given,
         disabled=disabled,
         format_func=lambda name: (scopes.SCOPES | {UPLOADED: "Uploaded text file"}).get(name, name),
         help="WhiteningBERT fits on the task's own sentences, BERT-whitening also on all splits or on other text. "
         "Cross-fitting scores each half of the pairs with a map fitted on the other half. Type a path for other "
         "text: a .txt with one sentence a line, or a file or folder of pairs.",
     )
-    fit = fit or "task"
+    fit = "task" if fit is None or given and fit not in scopes.OWN else fit
     if disabled or fit in scopes.OWN:
         return ("task" if disabled else fit), ("task" if disabled else fit)
     if fit == UPLOADED:
@@ -309,6 +373,8 @@ def _scope(task: TaskInfo, disabled: bool) -> tuple[str, str]:
         if fit == "splits":
             if len(task.splits) == 1:
                 st.caption("This task has one split only, so all its splits are the task itself.")
+            if own is not None:
+                return fit, f"splits/{own.key}"
             return fit, f"splits/{file_stamp(task.files)}/{task.files[0].parent}/{task.name}"
         path = Path(fit).expanduser()
         files = [path] if path.is_file() else [file for one in datasets.discover(fit) for file in one.files]
@@ -322,25 +388,30 @@ def _uploaded() -> tuple[str, str]:
     file = st.file_uploader(
         "Text, one sentence a line",
         type=["txt"],
-        max_upload_size=UPLOAD_MB,
+        max_upload_size=limits.TABLE_MB,
         key="fit-file",
-        help=f"At most {UPLOAD_MB} MB. It stays in this session; nobody else sees it.",
+        help=f"At most {limits.TABLE_MB} MB. It stays in this session; nobody else sees it.",
     )
+    held = brought.fit_text()
     if file is None:
-        st.caption("Until a file is there, the task's sentences are used.")
+        if held:
+            st.caption(f"Fitted on {plain(held[1])}, {limits.spaced(held[2].total())} sentences.")
+            return held[1], held[0]
+        st.caption("Until a file is there, or sentences are pasted on the Data page, the task's sentences are used.")
         return "task", "task"
-    data = file.getvalue()
-    key = f"upload/{hashlib.sha256(data).hexdigest()[:24]}"
-    if st.session_state.get(UPLOAD, ("",))[0] != key:
-        with tempfile.NamedTemporaryFile(suffix=".txt") as copy:
-            copy.write(data)
-            copy.flush()
-            try:
-                st.session_state[UPLOAD] = key, Counter(datasets.load_text(copy.name))
-            except DataError as error:
-                st.error(str(error).replace(copy.name, file.name))
-                return "task", "task"
-    return file.name, key
+    digest = hashlib.sha256(file.getvalue()).hexdigest()[:24]
+    if held is None or held[0] != brought.text_key(digest):
+        try:
+            brought.hold_text(file.name, digest, datasets.load_text(Upload(file.name, file.getvalue())))
+        except DataError as error:
+            st.error(plain(str(error)))
+            return "task", "task"
+    return file.name, brought.text_key(digest)
+
+
+def plain(text: str) -> str:
+    """Text of others, such as an error, in which Markdown finds nothing to format."""
+    return re.sub(r"([\\`*_{}\[\]<>()#+!|$~:-])", r"\\\1", text)
 
 
 def say_malformed(error: MalformedRows, data: str) -> None:
