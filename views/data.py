@@ -129,17 +129,15 @@ def search(pairs: SentencePairs) -> None:
     ]
     if order in ("highest gold", "lowest gold"):
         hits.sort(key=lambda row: pairs.gold[row], reverse=order == "highest gold")
+    rows = hits[:FOUND]
     st.dataframe(
-        [
-            {
-                "Pair": row + 1,
-                "First sentence": pairs.first[row],
-                "Second sentence": pairs.second[row],
-                "Gold": float(pairs.gold[row]),
-                "Subset": pairs.subset_names[pairs.subset[row]],
-            }
-            for row in hits[:FOUND]
-        ],
+        {
+            "Pair": [row + 1 for row in rows],
+            "First sentence": [pairs.first[row] for row in rows],
+            "Second sentence": [pairs.second[row] for row in rows],
+            "Gold": [float(pairs.gold[row]) for row in rows],
+            "Subset": [pairs.subset_names[pairs.subset[row]] for row in rows],
+        },
         hide_index=True,
         height=390,
         column_config={

@@ -94,9 +94,8 @@ def _choose(sheet: Sheet, place: str, name: str) -> None:
         st.error(frame.plain(str(error)))
         return
     _summary(pairs)
-    st.button(
-        "Use this data", type="primary", key="use-pairs", on_click=brought.use, args=(pairs, _code(sheet, chosen))
-    )
+    args = (pairs, _code(sheet, chosen))
+    st.button("Use this data", type="primary", key=f"use-{place}", on_click=brought.use, args=args)
 
 
 def _summary(pairs: SentencePairs) -> None:

@@ -198,9 +198,10 @@ def _knobs(
 ) -> Workspace:
     n_layers, dim, state = files.layers + 1, files.dim, st.session_state
     given = own is not None and own.vectors is not None
-    _exchange("vectors" if given else "model")
+    first_and_last = sorted({min(1, n_layers - 1), n_layers - 1})
+    _exchange("vectors" if given else "model", layers=first_and_last, k=dim)
     if "layers" not in state:
-        state.layers = sorted({min(1, n_layers - 1), n_layers - 1})
+        state.layers = first_and_last
     state.layers = [layer for layer in state.layers if layer < n_layers] or [n_layers - 1]
     layers = st.pills(
         "Layers, averaged",
@@ -292,15 +293,17 @@ def _knobs(
     )
 
 
-def _exchange(kind: str) -> None:
-    """Keep layers and k of the model while vectors are shown, and the other way round."""
-    state, before = st.session_state, st.session_state.get("layers-of", kind)
+def _exchange(kind: str, **start) -> None:
+    """Keep these knobs of the model while vectors are shown, and the other way round.
+
+    They are set, never deleted: the address would fill in what it still says of the other.
+    """
+    state, before = st.session_state, st.session_state.get("knobs-of", kind)
     if before != kind:
-        for name in ("layers", "k"):
-            state[f"{name}-{before}"] = state.pop(name, None)
-            if (kept := state.pop(f"{name}-{kind}", None)) is not None:
-                state[name] = kept
-    state["layers-of"] = kind
+        for name, value in start.items():
+            state[f"{name}-{before}"] = state.get(name)
+            state[name] = state.get(f"{name}-{kind}") or value
+    state["knobs-of"] = kind
 
 
 def file_stamp(files) -> float:
