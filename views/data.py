@@ -43,7 +43,7 @@ def headlines(pairs: SentencePairs, has_text: bool) -> None:
             ),
             (
                 "Gold scores",
-                f"{gold.min():g} to {gold.max():g}",
+                f"{gold.min():.3g} to {gold.max():.3g}",
                 f"mean {gold.mean():.2f}, {frame.spaced(len(np.unique(gold)))} different",
                 "Spearman reads their order only. Pairs of equal gold share a rank.",
             ),
@@ -130,20 +130,22 @@ def search(pairs: SentencePairs) -> None:
     if order in ("highest gold", "lowest gold"):
         hits.sort(key=lambda row: pairs.gold[row], reverse=order == "highest gold")
     rows = hits[:FOUND]
+    columns = {
+        "Pair": [row + 1 for row in rows],
+        "Gold": [float(pairs.gold[row]) for row in rows],
+        "First sentence": [pairs.first[row] for row in rows],
+        "Second sentence": [pairs.second[row] for row in rows],
+    }
+    if len(pairs.subset_names) > 1:
+        columns["Subset"] = [pairs.subset_names[pairs.subset[row]] for row in rows]
     st.dataframe(
-        {
-            "Pair": [row + 1 for row in rows],
-            "First sentence": [pairs.first[row] for row in rows],
-            "Second sentence": [pairs.second[row] for row in rows],
-            "Gold": [float(pairs.gold[row]) for row in rows],
-            "Subset": [pairs.subset_names[pairs.subset[row]] for row in rows],
-        },
+        columns,
         hide_index=True,
         height=390,
         column_config={
-            "First sentence": st.column_config.TextColumn(width="large"),
-            "Second sentence": st.column_config.TextColumn(width="large"),
-            "Gold": st.column_config.NumberColumn(format="%.2f"),
+            "Pair": st.column_config.NumberColumn(width=60),
+            "Gold": st.column_config.NumberColumn(width=60, format="%.2f"),
+            "Subset": st.column_config.TextColumn(width="small"),
         },
     )
     shown = min(FOUND, len(hits))
@@ -183,15 +185,11 @@ if pairs is not None:
     headlines(pairs, has_text)
     charts(pairs, has_text)
     for note in pairs.notes:
-        st.caption(f"Note: {note}")
+        if not note.startswith("malformed rows"):  # they are listed
+            st.caption(f"Note: {note}")
     if pairs.problems:
         with st.expander(f"{frame.spaced(len(pairs.problems))} rows were rejected", icon=":material/rule:"):
             uploads.problems(pairs.problems)
-    if len(pairs.subset_names) > 1:
-        st.subheader("Subsets")
-        subsets(pairs)
-    st.subheader("Pairs")
-    search(pairs)
 
 st.subheader("Bring your own")
 if held := brought.current():
@@ -207,6 +205,12 @@ uploads.section()
 
 if pairs is None:
     st.stop()
+if has_text:
+    st.subheader("Pairs")
+    search(pairs)
+if len(pairs.subset_names) > 1:
+    st.subheader("Subsets")
+    subsets(pairs)
 opened = frame.open_chosen(chosen)
 space = opened.space
 st.subheader("Take the embeddings")

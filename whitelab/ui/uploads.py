@@ -114,7 +114,8 @@ def problems(found: Sequence) -> None:
     """Rejected rows with line and reason."""
     if found:
         rows = [{"line": one.line, "reason": one.reason} for one in found[:SHOWN_PROBLEMS]]
-        st.dataframe(rows, hide_index=True, height=38 + 35 * min(len(rows), 6))
+        narrow = {"line": st.column_config.NumberColumn(width=70)}
+        st.dataframe(rows, hide_index=True, height=38 + 35 * min(len(rows), 6), column_config=narrow)
         if len(found) > SHOWN_PROBLEMS:
             st.caption(f"The first {limits.spaced(SHOWN_PROBLEMS)} of {limits.spaced(len(found))}.")
 

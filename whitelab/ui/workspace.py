@@ -153,13 +153,14 @@ def _find(model: str) -> ModelFiles | None:
 
 def _task() -> tuple[str, TaskInfo, str, bool] | None:
     own, state = brought.current(), st.session_state
-    if state.pop("data-default", False):
+    gone = state.pop("data-gone", False)
+    if gone:
         state["data"] = "demo"
     data = st.selectbox(
         "Data",
         ["demo", UPLOADED] if own else ["demo"],
         key="data",
-        bind="query-params",
+        bind=None if gone else "query-params",  # unbound, it takes what is gone out of the address
         accept_new_options=True,
         on_change=lambda: state.pop(brought.LOST, None),
         format_func=lambda name: {"demo": "Demonstration set (bundled)", UPLOADED: brought.LABEL}.get(name, name),
@@ -170,7 +171,7 @@ def _task() -> tuple[str, TaskInfo, str, bool] | None:
     if data in (UPLOADED, brought.LABEL):
         if own is not None:
             return UPLOADED, own.task, "all", False
-        state[brought.LOST] = state["data-default"] = True
+        state[brought.LOST] = state["data-gone"] = True
         st.rerun()
     try:
         tasks = {task.name: task for task in datasets.discover(data)}
