@@ -15,6 +15,7 @@ PAGES = {
     "dimensions": ("Dimensions", ":material/straighten:"),
     "uniformity": ("Uniformity", ":material/scatter_plot:"),
     "compare": ("Compare", ":material/table_chart:"),
+    "probe": ("Probe", ":material/category:"),
 }
 
 page = st.navigation(

@@ -185,7 +185,7 @@ def score(space, layers, variant="none", k=None, how="all"):
 def unit(x):
     """Rows divided by their length; a zero row stays zero."""
     x = np.asarray(x, dtype=np.float64)
-    length = np.linalg.norm(x, axis=1, keepdims=True)
+    length = np.linalg.norm(x, axis=-1, keepdims=True)
     return np.divide(x, length, out=np.zeros_like(x), where=length > 0)
 
 
@@ -238,3 +238,121 @@ def recall(true, x, top):
     _, found = neighbours(x, top)
     hits = [cosines[i, found[i]] >= cosines[i, best[i, -1]] - 1e-6 for i in range(len(cosines))]
     return float(np.mean(hits))
+
+
+def nearest(train, labels, test, k, metric="euclidean"):
+    """The most frequent label of the k nearest rows, the smallest of equally frequent ones (W-MSE, section 4)."""
+    train, test = np.asarray(train, dtype=np.float64), np.asarray(test, dtype=np.float64)
+    found = []
+    for row in test:
+        if metric == "cosine":
+            distance = [1 - row @ other / np.linalg.norm(row) / np.linalg.norm(other) for other in train]
+        else:
+            distance = [np.linalg.norm(row - other) for other in train]
+        votes = [labels[i] for i in np.argsort(distance, kind="stable")[:k]]
+        counts = {label: votes.count(label) for label in votes}
+        found.append(min(label for label, count in counts.items() if count == max(counts.values())))
+    return np.array(found)
+
+
+def wilson(right, rows, z=1.959963984540054):
+    """Wilson 1927: the shares p with |right / rows - p| <= z sqrt(p (1 - p) / rows)."""
+    share = right / rows
+    middle = (share + z**2 / (2 * rows)) / (1 + z**2 / rows)
+    half = z / (1 + z**2 / rows) * np.sqrt(share * (1 - share) / rows + z**2 / (4 * rows**2))
+    return middle - half, middle + half
+
+
+def most_often_right(cosines, matches):
+    """How often `cosine >= t` is right for the best t, by trying a threshold in every gap."""
+    values = np.unique(cosines)
+    gaps = np.concatenate([[values[0] - 1], (values[:-1] + values[1:]) / 2, [values[-1] + 1]])
+    return max(np.mean((cosines >= t) == matches) for t in gaps)
+
+
+# --------------------------------------------------------------------------------------------- objectives
+
+
+def contrastive(z, temperature):
+    """WhitenedCSE, Eq. 1, sentence by sentence: z [2, b, d], views of the anchors and of the positives."""
+    anchors, positives = unit(z[0]), unit(z[1])
+    found = []
+    for i in range(len(anchors)):
+        scores = [np.exp(anchors[i] @ positives[j] / temperature) for j in range(len(positives))]
+        found.append(-np.log(scores[i] / sum(scores)))
+    return np.mean(found)
+
+
+def multi_positive(z, temperature, weights, negatives, loss):
+    """WhitenedCSE, Eq. 7 (`l1`) and the three readings of Eq. 8, sentence by sentence: z [1 + m, b, d]."""
+    z = unit(z)
+    anchors, positives, found = z[0], z[1:], []
+    for i in range(len(anchors)):
+        scores = np.exp(np.array([[anchors[i] @ row for row in view] for view in positives]) / temperature)
+        below = scores.sum(axis=1) if negatives == "view" else np.full(len(positives), scores.sum())
+        own, terms = scores[:, i], range(len(positives))
+        if loss == "l1":
+            found.append(-sum(weights[p] * np.log(own[p] / below[p]) for p in terms))
+        elif loss == "text":
+            found.append(np.log(sum(weights[p] * below[p] / own[p] for p in terms)))
+        elif loss == "printed":
+            found.append(-np.log(sum(weights[p] / own[p] / below[p] for p in terms)))
+        else:
+            found.append(-np.log(sum(weights[p] * own[p] / below[p] for p in terms)))
+    return np.mean(found)
+
+
+def nt_xent(z, temperature, normalized):
+    """W-MSE, Eq. 2, with every row an anchor, averaged over pairs of views: z [v, b, d]."""
+    z, b, found = unit(z) if normalized else z, z.shape[1], []
+    for p in range(len(z)):
+        for q in range(p + 1, len(z)):
+            rows = np.concatenate([z[p], z[q]])
+            for i in range(2 * b):
+                others = [np.exp(rows[i] @ rows[k] / temperature) for k in range(2 * b) if k != i]
+                own = np.exp(rows[i] @ rows[(i + b) % (2 * b)] / temperature)
+                found.append(-np.log(own / sum(others)))
+    return np.mean(found)
+
+
+def w_mse(v, permutations, size, *, euclidean, eps=0.0, joint=False):
+    """W-MSE, section 3: v [d, N, m], one permutation of the N sentences for each iteration of batch slicing.
+
+    "We first partition the batch in d parts. [...] Then we randomly permute the elements of each partition, using
+    the same permutation for all the partitions. Next, each partition is further split in sub-batches. [...] For each
+    V_i, we use only its elements to compute a corresponding whitening matrix." Cholesky as in appendix B. With
+    `joint` mean and covariance are of the sub-batches of all partitions together (Eq. 7 and 8).
+    """
+    parts, sentences, _ = v.shape
+    results = []
+    for permutation in permutations:
+        z = np.empty_like(v)
+        for start in range(0, sentences, size):
+            chosen = permutation[start : start + size]
+            for part in range(parts):
+                rows = v[part][chosen]
+                pool = np.concatenate([v[p][chosen] for p in range(parts)]) if joint else rows
+                covariance = (1 - eps) * np.cov(pool.T) + eps * np.eye(v.shape[2])
+                inverse = np.linalg.inv(np.linalg.cholesky(covariance))
+                for place, row in zip(chosen, rows, strict=True):
+                    z[part, place] = inverse @ (row - pool.mean(axis=0))
+        if not euclidean:
+            z = unit(z)
+        distances = [
+            ((z[p, i] - z[q, i]) ** 2).sum()
+            for i in range(sentences)
+            for p in range(parts)
+            for q in range(p + 1, parts)
+        ]
+        results.append(2 / (sentences * parts * (parts - 1)) * sum(distances))
+    return np.mean(results)
+
+
+def byol(prediction, target):
+    """BYOL, Eq. 2, both ways round, mean over pairs of views and sentences: [v, b, d] each."""
+    y, t, found = unit(prediction), unit(target), []
+    for i in range(y.shape[1]):
+        for p in range(len(y)):
+            for q in range(p + 1, len(y)):
+                found.append(((y[p, i] - t[q, i]) ** 2).sum() + ((y[q, i] - t[p, i]) ** 2).sum())
+    return np.mean(found)

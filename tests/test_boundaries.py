@@ -14,8 +14,8 @@ ROOT = Path(__file__).resolve().parents[1]
 # From the ground up. Within a level a module may import those named before it, never those after it.
 # A new module is entered here, in its place, before anything imports it.
 LEVELS = (
-    ("checks", "limits", "threads", "linalg", "shards", "store", "datasets", "arrays"),
-    ("moments", "pooling", "correlation", "significance", "geometry", "embeddings", "models"),
+    ("checks", "limits", "specs", "threads", "linalg", "shards", "store", "datasets", "arrays"),
+    ("moments", "pooling", "correlation", "significance", "classifiers", "geometry", "embeddings", "models"),
     ("whitening", "encoders", "objectives"),
     (
         "scopes",
@@ -32,6 +32,7 @@ LEVELS = (
         "retrieval",
         "published",
         "compare",
+        "probe",
         "export",
     ),
     ("figures", "cli", "__main__"),

@@ -12,17 +12,18 @@ import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
-from tiny import DIM, build_model, write_pairs, write_task
+from tiny import DIM, SENTENCES, build_model, write_pairs, write_task
 
 import whitelab
 from whitelab.cli import COMMANDS, main
 from whitelab.correlation import AGGREGATES
-from whitelab.datasets import load
+from whitelab.datasets import load, load_labelled
 from whitelab.encoders import BATCH_BYTES, DTYPES, load_encoder
 from whitelab.evaluate import Protocol, embed_pairs, score
 from whitelab.export import from_npz
 from whitelab.geometry import POSITIVES
 from whitelab.pooling import POOLINGS
+from whitelab.probe import How, probes
 from whitelab.scopes import fit_scope
 from whitelab.whitening import WHITENERS
 
@@ -37,6 +38,8 @@ def place(tmp_path_factory):
     build_model(root / "model")
     write_pairs(root / "pairs.csv")
     write_task(root / "tasks")
+    lines = [f"{text}\t{'pet' if 'dog' in text or 'cat' in text else 'other'}" for text in SENTENCES[::9]]
+    (root / "labels.tsv").write_text("text\tlabel\n" + "\n".join(lines) + "\n")
     (root / "malformed.csv").write_text("sentence1,sentence2,score\na man,a dog,3\nwater,the cat,many\nx,y,1\n")
     (root / "constant.csv").write_text("sentence1,sentence2,score\na man,a dog,3\nwater,the cat,3\na singer,water,3\n")
     (root / "one.csv").write_text("sentence1,sentence2,score\na man,a dog,3\n")
@@ -108,9 +111,11 @@ def fresh_process(*argv, **environment):
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name != "app"])
 def test_json_is_one_document_on_stdout_in_a_real_process(command, place, options):
-    argv = {"models": [], "datasets": ["--data", place / "tasks"]}.get(command, options)
+    argv = {"models": [], "datasets": ["--data", place / "tasks"], "download": ["--list"]}.get(command, options)
     if command == "compare":
         argv = ["--models", place / "model", "--data", place / "tasks", "--cache", place / "store"]
+    if command == "probe":
+        argv = ["--model", place / "model", "--data", place / "labels.tsv", "--cache", place / "store"]
     if command == "whiten":
         argv = [*argv, "--export", "npz", "--out", place / "process.npz"]
     run = fresh_process("-m", "whitelab", command, *argv, "--json", HF_HUB_CACHE=str(place / "no-cache"))
@@ -122,9 +127,11 @@ def test_json_is_one_document_on_stdout_in_a_real_process(command, place, option
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("app", "models")])
 def test_without_json_there_are_lines_for_people(command, place, options, run):
-    argv = ["--data", place / "tasks"] if command == "datasets" else options
+    argv = {"datasets": ["--data", place / "tasks"], "download": ["--list"]}.get(command, options)
     if command == "compare":
         argv = ["--models", place / "model", "--data", place / "tasks", "--cache", place / "store"]
+    if command == "probe":
+        argv = ["--model", place / "model", "--data", place / "labels.tsv", "--cache", place / "store"]
     if command == "whiten":
         argv = [*argv, "--export", "npz", "--out", place / "lines.npz"]
     status, out, _ = run(command, *argv)
@@ -799,3 +806,66 @@ def test_vectors_that_cannot_be_scored_are_refused_in_one_line(run, embedded, ar
     assert (status, out) == (2, "")
     assert message in err
     assert err.rstrip("\n").count("\n") == 0
+
+
+# Probes
+
+
+def test_probe_rows_are_the_librarys(document, place):
+    options = ("--model", place / "model", "--cache", place / "store", "--settings", "L1;L1+L-1:pca@8")
+    record = document("probe", "--data", place / "labels.tsv", "--classifier", "knn", "--k", "3", *options)
+    data = load_labelled(place / "labels.tsv")
+    settings = "L1;L1+L-1:pca@8"
+    expected = list(probes([str(place / "model")], [data], settings, How("knn", neighbours=3)))
+    assert record["rows"] == json.loads(json.dumps([one.as_dict() for one in expected]))
+    assert {"model", "setting", "task", "classifier", "accuracy", "low", "high", "protocol"} <= set(record["rows"][0])
+
+
+def test_probe_takes_named_columns_of_texts_and_pairs(document, place, tmp_path):
+    path = tmp_path / "odd.csv"
+    rows = [
+        f"{a},{b},{i % 2},{'test' if i % 3 else 'train'}"
+        for i, (a, b) in enumerate(zip(SENTENCES[:60], SENTENCES[60:120], strict=True))
+    ]
+    path.write_text("ours,theirs,verdict,half\n" + "\n".join(rows) + "\n")
+    options = ("--data", path, "--model", place / "model", "--cache", place / "store", "--settings", "L1")
+    pairs = ("--first", "ours", "--second", "theirs", "--label", "verdict", "--split-column", "half")
+    (one,) = document("probe", *options, *pairs, "--threshold", "0.9")["rows"]
+    assert (one["classifier"], one["rows"], one["train"], one["threshold"]) == ("threshold", 40, 20, 0.9)
+    assert {"best_accuracy", "best_threshold", "average_precision", "best_f1", "chosen_on"} <= set(one)
+    (one,) = document("probe", *options, "--text", "ours", "--label", "verdict", "--split-column", "half")["rows"]
+    assert (one["classifier"], one["rows"], one["train"]) == ("linear", 40, 20)
+
+
+def test_probe_runs_sentevals_tasks_and_their_average(document, place, tmp_path):
+    for folder, name in (("MR", "rt-polarity"), ("CR", "custrev")):
+        (tmp_path / "downstream" / folder).mkdir(parents=True)
+        for end, rows in (("pos", SENTENCES[:20]), ("neg", SENTENCES[100:120])):
+            (tmp_path / "downstream" / folder / f"{name}.{end}").write_text("\n".join(rows) + "\n")
+    options = ("--model", place / "model", "--cache", place / "store", "--settings", "L1", "--folds", "3")
+    rows = document("probe", "--data", tmp_path, *options)["rows"]
+    assert [row["task"] for row in rows] == ["MR", "CR", "avg"]
+    assert rows[2]["accuracy"] == pytest.approx((rows[0]["accuracy"] + rows[1]["accuracy"]) / 2)
+    assert "best in 3 inner folds" in rows[0]["protocol"]
+    (one,) = document("probe", "--data", tmp_path, "--task", "mr", *options, "--classifier", "linear")["rows"]
+    assert one["accuracy"] == rows[0]["accuracy"]  # linear is SentEval's regression there
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--task", "MR"), "holds no task 'MR'; it holds: labels"),
+        (("--settings", "six"), "must look like L6"),
+        (("--settings", "L9"), "layers=[9] must lie between 0 and 3"),
+        (("--classifier", "threshold"), "needs pairs of texts"),
+        (("--label", "lable"), "no column named 'lable'"),
+        (("--folds", "1"), "folds=1"),
+        (("--fit", "/nothing.txt"), "no such file"),
+        (("--positive", "maybe"), "positive='maybe' must be one of the classes other, pet"),
+    ],
+)
+def test_a_probe_that_cannot_be_is_refused(run, place, more, words):
+    options = ("--data", place / "labels.tsv", "--model", place / "model", "--cache", place / "store")
+    status, out, err = run("probe", *options, *more)
+    assert (status, out) == (2, "")
+    assert words in err.strip().splitlines()[-1]

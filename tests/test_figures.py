@@ -49,6 +49,20 @@ def all_figures() -> dict[str, go.Figure]:
         "difference_dots": figures.difference_dots(standings(names), LABELS, "raw"),
         "covariance_image": figures.covariance_image(np.eye(4), 2, 0.5, "PCA whitening"),
         "gold_scatter": scattered(-3.0, 0.0, 2.0),
+        "accuracy_by_layer": figures.accuracy_by_layer({n: accuracies() for n in names}, LABELS, 3, 20.0),
+        "confusion": figures.confusion([[3, 1], [0, 4]], ["a", "b"], "an example"),
+        "cosines_by_label": figures.cosines_by_label(
+            np.array([-1.0, 0.2, 0.8, 1.0]), np.array([False, False, True, True]), ("no", "yes"), 0.5, 0.4, "raw"
+        ),
+    }
+
+
+def accuracies() -> dict[int, dict]:
+    """Layers 0 and 2 of three, with unequal whiskers; layer 1 has no score."""
+    return {
+        2: {"accuracy": 90.0, "low": 80.0, "high": 95.0},
+        0: {"accuracy": 50.0, "low": 40.0, "high": 60.0},
+        1: {"accuracy": None, "low": None, "high": None},
     }
 
 
@@ -171,6 +185,9 @@ def test_background_and_text_colours_are_left_to_the_theme(kind):
         ("difference_dots", "Difference from raw (points)", None),
         ("covariance_image", "Coordinate", "Coordinate"),
         ("gold_scatter", "Gold similarity", "Cosine"),
+        ("accuracy_by_layer", "Layer (0 = embedding layer)", "Accuracy (%)"),
+        ("confusion", "Taken for", "Class"),
+        ("cosines_by_label", "Cosine of the pair", "Share of the class (%)"),
     ],
 )
 def test_axes_carry_their_quantity_and_unit(kind, x, y):
@@ -192,6 +209,8 @@ def test_a_variant_has_one_colour_in_every_figure():
     for kind in ("by_layer", "cosine_histogram", "spectrum", "plane"):
         lines = {name: named(drawn[kind], label).line.color for name, label in LABELS.items()}
         assert lines == figures.VARIANT_COLOURS, kind
+    lines = {name: named(drawn["accuracy_by_layer"], label).line.color for name, label in LABELS.items()}
+    assert lines == figures.VARIANT_COLOURS
     lines = {name: named(drawn["size_curves"], label).line.color for name, label in LABELS.items()}
     assert lines == figures.VARIANT_COLOURS
     assert named(drawn["k_curves"], "PCA whitening").line.color == figures.VARIANT_COLOURS["pca"]
@@ -218,7 +237,7 @@ def test_variant_colours_stand_out_from_both_backgrounds(name, background):
 
 
 @pytest.mark.parametrize("background", [LIGHT, DARK], ids=["light", "dark"])
-@pytest.mark.parametrize("colour", [figures.MARK, figures.RULE])
+@pytest.mark.parametrize("colour", [figures.MARK, figures.RULE, *figures.MATCH_COLOURS])
 def test_marks_and_rules_stand_out_from_both_backgrounds(colour, background):
     assert contrast(colour, background) >= 3
 
@@ -748,3 +767,31 @@ def test_layer_colours_run_along_one_scale():
     colours = [figures.layer_colour(layer, 7) for layer in range(7)]
     assert len(set(colours)) == 7
     assert figures.layer_colour(0, 1) == colours[0]
+
+
+def test_accuracies_stand_on_their_intervals_from_zero_to_a_hundred():
+    figure = figures.accuracy_by_layer({"none": accuracies(), "pca": {}}, LABELS, 3, 20.0)
+    raw = named(figure, LABELS["none"])
+    assert [row[0] for row in raw.customdata] == [0, 2]  # the layer without a score is left out
+    assert list(raw.y) == [50.0, 90.0]
+    assert list(raw.error_y.array) == [10.0, 5.0]
+    assert list(raw.error_y.arrayminus) == [10.0, 10.0]
+    assert figure.layout.yaxis.range[0] == 0
+    assert figure.layout.shapes[0].y0 == 20.0
+    assert f"{LABELS['none']} is best at layer 2 with 90.00" in figure.layout.meta["alt"]
+
+
+def test_a_confusion_matrix_shows_counts_and_colours_shares():
+    trace = figures.confusion([[3, 1], [0, 0]], ["<b>", "b"], "an example").data[0]
+    assert [list(row) for row in trace.text] == [["3", "1"], ["0", "0"]]
+    assert trace.z.tolist() == [[75, 25], [0, 0]]
+    assert trace.x[0] == "&lt;b&gt;"
+
+
+def test_cosines_by_label_hold_every_pair_once_and_both_thresholds():
+    figure = all_figures()["cosines_by_label"]
+    assert [sum(trace.y) for trace in figure.data] == [pytest.approx(100), pytest.approx(100)]
+    assert sorted(shape.x0 for shape in figure.layout.shapes) == [0.4, 0.5]
+    assert [note.text for note in figure.layout.annotations] == ["fixed 0.5", "best 0.40"]
+    empty = figures.cosines_by_label(np.array([0.5]), np.array([True]), ("no", "yes"), 0.5, 0.5, "raw")
+    assert sum(empty.data[0].y) == 0

@@ -118,6 +118,43 @@ def test_what_is_trusted_has_full_rank_under_the_policy(exponents, seed):
         assert linalg.eigen(matrix).rank == len(exponents)
 
 
+def spectrum(null, smallest=1e-6, d=24):
+    """`d` eigenvalues from 1 down to `smallest`, the last `null` of them rounding noise."""
+    kept = np.geomspace(1.0, smallest, d - null)
+    return [*kept.tolist(), *[1e-16] * null]
+
+
+@pytest.mark.parametrize("smallest", [1e-2, 1e-6, 1e-8])
+@pytest.mark.parametrize("null", [0, 1, 3, 7])
+def test_a_factor_whitens_as_the_eigenvectors_do_on_what_the_policy_keeps(null, smallest):
+    matrix = with_spectrum(spectrum(null, smallest), null)
+    rows = torch.randn(9, 24, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    found, kept = linalg.factor(matrix), linalg.eigen(matrix)
+    z, expected = found.whiten(rows), rows @ (kept.vectors * kept.values.rsqrt())
+    assert found.rank == kept.rank == 24 - null
+    assert_close(z @ z.T, expected @ expected.T, rtol=1e-6, atol=1e-6)
+    assert_close(found.null.T @ found.null, torch.eye(null, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("values", [spectrum(8), spectrum(23), [1.0] * 20 + [1e-10] * 4, [0.0] * 24, [1.0, 0.0]])
+def test_no_factor_where_too_much_is_null_or_the_threshold_is_too_near(values):
+    assert linalg.factor(with_spectrum(values)) is None
+
+
+def test_no_factor_of_what_is_not_positive():
+    matrix = with_spectrum(spectrum(1))
+    matrix[0, 0] = -1.0
+    assert linalg.factor(matrix) is None
+
+
+@given(st.lists(st.floats(-14, 0), min_size=9, max_size=14), st.integers(0, 50))
+def test_a_factor_has_the_rank_of_the_policy(exponents, seed):
+    matrix = with_spectrum([1.0, *(10.0**e for e in exponents)], seed)
+    found = linalg.factor(matrix)
+    if found is not None:
+        assert found.rank == linalg.eigen(matrix).rank
+
+
 @pytest.mark.parametrize(("rank", "d"), [(4, 4), (3, 5), (1, 4), (1, 1)])
 def test_the_lower_factor_is_trapezoidal_with_a_positive_diagonal(rank, d):
     root = torch.from_numpy(np.random.default_rng(3).standard_normal((rank, d)))
@@ -145,7 +182,7 @@ def test_arguments_are_left_alone():
     matrix = Moments.of(torch.randn(9, 4, generator=torch.Generator().manual_seed(0))).covariance
     before = matrix.clone()
     linalg.eigen(matrix), linalg.trusted_cholesky(matrix), linalg.eigenvalues(matrix)
-    linalg.lower_factor(matrix)
+    linalg.lower_factor(matrix), linalg.factor(matrix)
     assert torch.equal(matrix, before)
 
 

@@ -5,7 +5,7 @@ import streamlit as st
 
 from whitelab import figures
 from whitelab.datasets import DataError, MalformedRows, SentencePairs
-from whitelab.ui import brought, cache, frame, uploads, workspace
+from whitelab.ui import brought, cache, downloads, frame, uploads, workspace
 from whitelab.vectors import npz_bytes
 
 FOUND = 200  # pairs in the searchable table
@@ -201,7 +201,8 @@ if held := brought.current():
         st.button("Let go of it", key="forget", on_click=brought.forget, icon=":material/delete:")
 uploads.section()
 
-# Downloads of published data sets are drawn here.
+st.subheader("Fetch published data")
+downloads.section(chosen)
 
 if pairs is None:
     st.stop()

@@ -45,8 +45,11 @@ _HOMES = {
     "moved": "whitelab.significance",
     "williams": "whitelab.significance",
     "SentencePairs": "whitelab.datasets",
+    "fetch": "whitelab.datasets",
     "load": "whitelab.datasets",
     "discover": "whitelab.datasets",
+    "ColumnNames": "whitelab.datasets",
+    "load_labelled": "whitelab.datasets",
     "Store": "whitelab.store",
     "LayerEmbeddings": "whitelab.embeddings",
     "LayerRows": "whitelab.embeddings",
@@ -63,8 +66,11 @@ _HOMES = {
     "k_curve": "whitelab.dimensions",
     "k_curves": "whitelab.dimensions",
     "project": "whitelab.projection",
+    "OBJECTIVES": "whitelab.objectives",
+    "Objective": "whitelab.objectives",
     "WhiteningTransformer": "whitelab.estimator",
     "search_costs": "whitelab.retrieval",
+    "probes": "whitelab.probe",
 }
 
 __all__ = ["__version__", *_HOMES]

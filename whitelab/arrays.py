@@ -14,11 +14,10 @@ import numpy as np
 from whitelab import limits
 from whitelab.datasets import DataError, Upload, open_sheet
 from whitelab.datasets.layouts import existing_path
-from whitelab.datasets.tables import as_number, holds_scalars
+from whitelab.datasets.tables import File, as_number, holds_scalars
 
 ARRAYS = (".npy", ".npz", ".safetensors", ".parquet")
 TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json")
-Source = Path | Upload
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,13 +74,13 @@ def read_arrays(file: str | Path | Upload) -> list[Named]:
 # -------------------------------------------------------------------------------------------- NumPy's formats
 
 
-def _npy_file(file: Source) -> list[tuple[str, np.ndarray]]:
+def _npy_file(file: File) -> list[tuple[str, np.ndarray]]:
     with file.open("rb") as stream:
         size = len(file.data) if isinstance(file, Upload) else file.stat().st_size
         return [(file.stem, _npy(file, str(file), stream, size))]
 
 
-def _npz(file: Source) -> list[tuple[str, np.ndarray]]:
+def _npz(file: File) -> list[tuple[str, np.ndarray]]:
     found = []
     with file.open("rb") as raw, zipfile.ZipFile(raw) as packed:
         for member in packed.infolist():
@@ -92,7 +91,7 @@ def _npz(file: Source) -> list[tuple[str, np.ndarray]]:
     return found
 
 
-def _npy(file: Source, where: str, stream: BufferedIOBase, size: int) -> np.ndarray:
+def _npy(file: File, where: str, stream: BufferedIOBase, size: int) -> np.ndarray:
     """One array in the .npy format, `size` bytes long. Its header is checked before anything is allocated."""
     version = np.lib.format.read_magic(stream)
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
@@ -124,7 +123,7 @@ def _whole(stream: BufferedIOBase, size: int) -> bytes:
 # ------------------------------------------------------------------------------------------------ the others
 
 
-def _safetensors(file: Source) -> list[tuple[str, np.ndarray]]:
+def _safetensors(file: File) -> list[tuple[str, np.ndarray]]:
     from safetensors import SafetensorError
     from safetensors.torch import load
 
@@ -143,7 +142,7 @@ def _safetensors(file: Source) -> list[tuple[str, np.ndarray]]:
     return arrays
 
 
-def _parquet(file: Source) -> list[tuple[str, np.ndarray]]:
+def _parquet(file: File) -> list[tuple[str, np.ndarray]]:
     """Columns of numbers and text as [rows], columns of lists of numbers as [rows, d]."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -167,7 +166,7 @@ def _is_list(pa, kind) -> bool:
     return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
 
 
-def _lists(pa, file: Source, name: str, column) -> np.ndarray:
+def _lists(pa, file: File, name: str, column) -> np.ndarray:
     import pyarrow.compute as pc
 
     where, kind = f"{file}: {name}", column.type.value_type
@@ -189,7 +188,7 @@ def _lists(pa, file: Source, name: str, column) -> np.ndarray:
     return flat.to_numpy().reshape(len(sizes), int(sizes[0]))
 
 
-def _table(file: Source) -> list[tuple[str, np.ndarray]]:
+def _table(file: File) -> list[tuple[str, np.ndarray]]:
     """The columns of a table: numbers where every cell is one, else text."""
     sheet = open_sheet(file)
     body = sheet.table.rows[1:] if sheet.header else sheet.table.rows
@@ -214,7 +213,7 @@ def _column(cells: tuple) -> np.ndarray:
 # ---------------------------------------------------------------------------------------------------- checks
 
 
-def _check_bytes(file: Source, where: str, size: int, shape: list[int]) -> None:
+def _check_bytes(file: File, where: str, size: int, shape: list[int]) -> None:
     if isinstance(file, Upload) and size > 4 * limits.NUMBERS:
         raise DataError(
             f"{where}: {shape} takes {size >> 20} MB unpacked, at most {4 * limits.NUMBERS >> 20} MB are read from "

@@ -69,7 +69,7 @@ def _json_option(parser: argparse.ArgumentParser) -> None:
 
 
 def _data_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--data", default="demo", help="folder, file or 'demo' (the bundled demonstration set)")
+    parser.add_argument("--data", default="demo", help="folder, file, 'demo' (bundled) or a downloaded source")
     parser.add_argument("--task", help="which task of the data, such as stsb, sickr, sts12 (if there are several)")
     parser.add_argument("--split", default="test", help="train, dev, test or all, where the data has splits")
     parser.add_argument("--skip-malformed", action="store_true", help="report malformed rows and keep the rest")
@@ -156,7 +156,7 @@ def _models_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _datasets_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--data", default="demo", help="folder, file or 'demo'")
+    parser.add_argument("--data", default="demo", help="folder, file, 'demo' or a downloaded source")
     _json_option(parser)
 
 
@@ -227,7 +227,7 @@ def _compare_options(parser: argparse.ArgumentParser) -> None:
     from whitelab.encoders import DTYPES
 
     parser.add_argument("--models", default="bundled", help="names or folders, separated by commas")
-    parser.add_argument("--data", default="demo", help="folder, file or 'demo'")
+    parser.add_argument("--data", default="demo", help="folder, file, 'demo' or a downloaded source")
     parser.add_argument("--tasks", default="all", help="'all', or names separated by commas")
     parser.add_argument(
         "--settings", help="'table1', or settings such as 'cls/L-1;L1+L6:pca@256' (default: the protocol's own)"
@@ -244,6 +244,53 @@ def _compare_options(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--markdown", dest="form", action="store_const", const="markdown", help="the default")
 
 
+def _probe_options(parser: argparse.ArgumentParser) -> None:
+    from whitelab.encoders import DTYPES
+    from whitelab.probe import CLASSIFIERS, DEFAULT, METRICS
+
+    parser.add_argument(
+        "--data", default="demo", help="a table, a folder of tables or in SentEval's layout, or 'demo' (the default)"
+    )
+    parser.add_argument("--task", default="all", help="'all', or names separated by commas, such as MR,TREC")
+    parser.add_argument("--test", metavar="FILE", help="a second table that holds the test rows")
+    for name, what in (("text", "the text"), ("first", "the first text of a pair"), ("second", "the second text")):
+        parser.add_argument(f"--{name}", metavar="COLUMN", help=f"column of {what}, where its name does not say it")
+    parser.add_argument("--label", metavar="COLUMN", help="column of the label")
+    parser.add_argument("--split-column", metavar="COLUMN", help="column that says train, dev or test")
+    parser.add_argument(
+        "--positive", metavar="CLASS", help="of pairs, the class that says that they match (RTE on the hub: 0)"
+    )
+    parser.add_argument("--skip-malformed", action="store_true", help="report malformed rows and keep the rest")
+    parser.add_argument("--model", default="bundled", help="names or folders, separated by commas")
+    parser.add_argument("--num-layers", type=int, help="keep only the first N transformer blocks")
+    parser.add_argument(
+        "--settings", default=DEFAULT, help=f"such as 'cls/L-1;L1+L6:pca@256'; L* is each layer (default: {DEFAULT})"
+    )
+    parser.add_argument(
+        "--classifier",
+        choices=tuple(CLASSIFIERS),
+        help="default: linear; threshold for pairs; senteval, which linear also means there, in SentEval's layout",
+    )
+    parser.add_argument(
+        "--fit",
+        default="train",
+        metavar="train|all|PATH",
+        help="what the whitening is fitted on: the training texts, all texts, or other text (default: train)",
+    )
+    parser.add_argument("--k", type=int, default=5, help="neighbours of knn (default: 5)")
+    parser.add_argument("--metric", default="euclidean", choices=METRICS, help="distance of knn")
+    parser.add_argument("--folds", type=int, default=10, help="of cross-validation (default: 10)")
+    parser.add_argument("--standardize", action="store_true", help="features to mean 0 and variance 1")
+    parser.add_argument(
+        "--threshold", type=float, default=0.5, help="a pair matches from this cosine on (default: 0.5)"
+    )
+    parser.add_argument("--max-length", type=int, help="in tokens, special ones included")
+    parser.add_argument("--dtype", default="float32", choices=tuple(DTYPES), help="type to compute in")
+    parser.add_argument("--cache", help="folder of the embedding store (default: the user's cache folder)")
+    parser.add_argument("--no-store", action="store_true", help="neither read nor keep embeddings on disk")
+    _json_option(parser)
+
+
 def _whiten_options(parser: argparse.ArgumentParser) -> None:
     _space_options(parser)
     _layers_option(parser)
@@ -255,6 +302,16 @@ def _whiten_options(parser: argparse.ArgumentParser) -> None:
         help="a model folder for sentence-transformers, a faiss.LinearTransform, or mean and matrix for NumPy",
     )
     parser.add_argument("--out", required=True, help="folder or file to write; an earlier export is replaced")
+
+
+def _download_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", nargs="?", metavar="NAME", help="a source of --list, such as senteval")
+    parser.add_argument("--list", action="store_true", help="list the sources with their sizes and licences")
+    parser.add_argument("--to", help="folder to fetch it into (default: the user's cache, where --data NAME finds it)")
+    parser.add_argument(
+        "--accept-licence", action="store_true", help="you have read the source's terms and accept them"
+    )
+    _json_option(parser)
 
 
 def _app_options(parser: argparse.ArgumentParser) -> None:
@@ -291,6 +348,11 @@ def _models(args):
 
 
 def _datasets(args):
+    tasks, lines = _tasks_of(args.data)
+    return {"data": args.data, "tasks": tasks}, lines
+
+
+def _tasks_of(data: str) -> tuple[list[dict], list[str]]:
     from whitelab.datasets import discover
 
     tasks = [
@@ -301,10 +363,42 @@ def _datasets(args):
             "subsets": list(task.subset_names),
             "published": task.published,
         }
-        for task in discover(args.data)
+        for task in discover(data)
     ]
-    lines = [f"{t['name']:12} splits {', '.join(t['splits'])}; subsets {', '.join(t['subsets'])}" for t in tasks]
-    return {"data": args.data, "tasks": tasks}, lines
+    return tasks, [f"{t['name']:12} splits {', '.join(t['splits'])}; subsets {', '.join(t['subsets'])}" for t in tasks]
+
+
+def _download(args):
+    from whitelab.datasets import fetch
+
+    if args.list == bool(args.name):
+        raise ValueError("name a source, or --list to see them")
+    if args.list:
+        return _sources()
+    folder = str(fetch(args.name, args.to, accept_licence=args.accept_licence, progress=_progress("fetching", "bytes")))
+    tasks, lines = _tasks_of(folder)
+    return {"source": args.name, "folder": folder, "tasks": tasks}, [folder, *lines]
+
+
+def _sources():
+    from whitelab.datasets import SOURCES, fetched
+    from whitelab.datasets.sources import readable
+
+    sources = [
+        {
+            "name": one.name,
+            "title": one.title,
+            "tasks": {task: list(splits) for task, splits in one.tasks.items()},
+            "size": one.size,
+            "licence": one.licence,
+            "terms": one.terms,
+            "home": one.home,
+            "folder": str(folder) if (folder := fetched(one.name)) else None,
+        }
+        for one in SOURCES.values()
+    ]
+    lines = [f"{s['name']:12} {readable(s['size']):>8}  {s['title']}; licence: {s['licence']}" for s in sources]
+    return {"sources": sources}, lines
 
 
 def _space(args):
@@ -377,7 +471,7 @@ def _corpus(args, encoder):
     return embed_scope(encoder, text, args.pooling, store=_store(args), progress=_progress())
 
 
-def _progress() -> Callable[[int, int], None] | None:
+def _progress(doing: str = "encoding", unit: str = "tokens") -> Callable[[int, int], None] | None:
     """A line that counts up on a terminal; nothing where stderr is a file."""
     if not sys.stderr.isatty():
         return None
@@ -387,7 +481,7 @@ def _progress() -> Callable[[int, int], None] | None:
         left = (time.monotonic() - start) * (total - done) / done if done else 0
         end = "\n" if done == total else ""
         print(
-            f"\rencoding {done:,} of {total:,} tokens, {left:.0f} s left ",
+            f"\r{doing} {done:,} of {total:,} {unit}, {left:.0f} s left ",
             end=end,
             file=sys.stderr,
             flush=True,
@@ -655,6 +749,65 @@ def _compare(args):
     return {"rows": [cell.as_dict() for cell in cells]}, [written(cells, args.form or "markdown").rstrip("\n")]
 
 
+def _probe(args):
+    """Classification beyond STS, raw against whitened."""
+    from whitelab.probe import FITS, How, probes, usual
+    from whitelab.scopes import scope_text
+
+    tasks = _labelled(args)
+    names = ("fit", "metric", "folds", "standardize", "threshold")
+    how = {name: getattr(args, name) for name in names} | {"neighbours": args.k}
+    hows = [How(args.classifier or usual(one), **how) for one in tasks]
+    if args.fit not in FITS:
+        scope_text(args.fit, "", None)  # refused before a model is loaded
+    models = [name.strip() for name in args.model.split(",") if name.strip()]
+    options = {name: getattr(args, name) for name in ("dtype", "max_length", "num_layers")}
+    rows = []
+    for row in probes(models, tasks, args.settings, hows, store=_store(args), **options):
+        rows.append(row)
+        print(_probe_line(row), file=sys.stderr)
+        if row.starved:
+            print(
+                f"note: {row.fitted} texts span only {row.rank} of {row.dim} dimensions, so the map sets them equally "
+                "far apart: keep fewer (@k), or fit on more text (--fit)",
+                file=sys.stderr,
+            )
+    if all(row.accuracy is None for row in rows):
+        raise ValueError(rows[0].reason)
+    return {"rows": [row.as_dict() for row in rows]}, [_probe_line(row) for row in rows]
+
+
+def _labelled(args) -> list:
+    """The tasks that `--task` names, read."""
+    from whitelab.datasets import ColumnNames, discover_labelled, load_labelled
+
+    columns = ColumnNames(args.text, args.label, args.first, args.second, args.split_column)
+    present = [task.name for task in discover_labelled(args.data)]
+    names = present if args.task == "all" else [name.strip() for name in args.task.split(",")]
+    options = {"columns": columns, "test": args.test, "positive": args.positive, "keep_going": args.skip_malformed}
+    found = [load_labelled(args.data, name, **options) for name in names]
+    for one in found:
+        for problem in one.problems:
+            print(f"left out: {problem}", file=sys.stderr)
+        for note in one.notes:
+            print(f"note: {one.task}: {note}", file=sys.stderr)
+    return found
+
+
+def _probe_line(row) -> str:
+    head = f"{row.model} · {row.setting} · {row.task}: "
+    if row.accuracy is None:
+        return head + row.reason
+    interval = "" if row.low is None else f" ({row.low:.2f} to {row.high:.2f}, baseline {row.baseline:.2f})"
+    best = ""
+    if row.pairs is not None:
+        best = (
+            f", best {row.pairs.best_accuracy:.2f} at {row.pairs.best_threshold:.3f}, "
+            f"average precision {row.pairs.average_precision:.2f}"
+        )
+    return f"{head}accuracy {row.accuracy:.2f}{interval}{best} · {row.protocol}"
+
+
 def _whiten(args):
     """Fit a map and write it, alone or with its encoder, for another tool."""
     from whitelab import export
@@ -723,12 +876,14 @@ def _app(args):
 COMMANDS = {
     "models": ("list the models that can be used", _models_options, _models),
     "datasets": ("list the tasks a folder or file holds", _datasets_options, _datasets),
+    "download": ("fetch a published benchmark, after its licence was shown", _download_options, _download),
     "embed": ("embed a task's sentences in every layer and keep them", _embed_options, _embed),
     "score": ("Spearman of one setting", _score_options, _score),
     "layers": ("Spearman of every pair of layers, or of every subset", _pairs_options, _layer_pairs),
     "kcurve": ("Spearman for every number of kept dimensions", _kcurve_options, _kcurve),
     "geometry": ("isotropy, alignment and uniformity of every layer", _geometry_options, _geometry),
     "compare": ("models, settings and tasks side by side, as in the papers' tables", _compare_options, _compare),
+    "probe": ("classification beyond STS: neighbours, a linear probe, SentEval, a threshold", _probe_options, _probe),
     "whiten": ("fit a map and export it to another tool", _whiten_options, _whiten),
     "app": ("open the laboratory in a browser", _app_options, _app),
 }

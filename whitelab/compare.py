@@ -188,7 +188,7 @@ def compare(
     total = len(models) * len(tasks)
     for number, name in enumerate(models):
         cells: list[Cell] = []
-        encoder = _tried(lambda name=name: load_encoder(name, dtype=dtype, max_length=preset.max_length))
+        encoder = tried(lambda name=name: load_encoder(name, dtype=dtype, max_length=preset.max_length))
         for turn, task in enumerate(tasks):
             if isinstance(encoder, str):
                 found = [Cell(name, setting, task, None, reason=encoder) for setting in settings]
@@ -206,7 +206,7 @@ def compare(
 _EXPECTED = (ValueError, OSError, MemoryError)
 
 
-def _tried(work):
+def tried(work):
     """The result of `work()`, or one line that says why there is none."""
     try:
         return work()
@@ -227,7 +227,7 @@ def _task(
     store: Store | None,
     keep_going: bool,
 ) -> Iterator[Cell]:
-    pairs = data if isinstance(data, SentencePairs) else _tried(lambda: load(data, task, keep_going=keep_going))
+    pairs = data if isinstance(data, SentencePairs) else tried(lambda: load(data, task, keep_going=keep_going))
     spaces: dict[str, LayerEmbeddings | str] = {}
     corpora: dict[str, LayerRows | None | str] = {}
     for setting in settings:
@@ -236,13 +236,13 @@ def _task(
             yield Cell(encoder.name, setting, task, None, reason=pairs)
             continue
         if pooling not in spaces:
-            spaces[pooling] = _tried(lambda p=pooling: _space(encoder, pairs, p, store))
+            spaces[pooling] = tried(lambda p=pooling: _space(encoder, pairs, p, store))
         needs = setting.whitening != "none" and preset.fit not in OWN
         if needs and pooling not in corpora:
             text = lambda p=pooling: embed_scope(  # noqa: E731
                 encoder, scope_text(preset.fit, data, task, keep_going), p, store=store
             )
-            corpora[pooling] = _tried(text)
+            corpora[pooling] = tried(text)
         yield _cell(encoder, pairs, setting, preset, spaces[pooling], corpora.get(pooling) if needs else None)
 
 
@@ -255,7 +255,7 @@ def _cell(encoder, pairs, setting, preset, space, corpus) -> Cell:
     for problem in (space, corpus):
         if isinstance(problem, str):
             return Cell(encoder.name, setting, pairs.task, None, reason=problem)
-    found = _tried(lambda: score(space, _protocol(encoder, pairs, setting, preset), corpus))
+    found = tried(lambda: score(space, _protocol(encoder, pairs, setting, preset), corpus))
     if isinstance(found, str):
         return Cell(encoder.name, setting, pairs.task, None, reason=found)
     return _scored(encoder, setting, preset, found)

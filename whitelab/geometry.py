@@ -23,6 +23,7 @@ COSINE_DECIMALS = 12
 POSITIVES = {"gt4": "gold > 4", "ge4": "gold >= 4"}
 
 _ROWS_PER_BLOCK = 1024
+_PAIRS_PER_PART = 64
 
 
 def cosines_from(
@@ -39,6 +40,15 @@ def pair_cosines(a: Float[Tensor, "p d"], b: Float[Tensor, "p d"]) -> Float[Tens
     a, b = exact(a), exact(b)
     dot = torch.linalg.vecdot
     return cosines_from(dot(a, b), dot(a, a), dot(b, b))
+
+
+def row_cosines(z: Float[Tensor, "n d"], first: Int[Tensor, "p"], second: Int[Tensor, "p"]) -> Float[Tensor, "p"]:
+    """`pair_cosines(z[first], z[second])`, with each row's length computed once and pairs in cache-sized parts."""
+    z = exact(z)
+    sides = (rows.split(_PAIRS_PER_PART) for rows in (first, second))
+    parts = [(z[a] * z[b]).sum(-1) for a, b in zip(*sides, strict=True)]
+    dots, squares = (torch.cat(parts) if parts else z.new_zeros(0)), torch.linalg.vector_norm(z, dim=-1).square_()
+    return cosines_from(dots, squares[first], squares[second])
 
 
 def normalize(x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:

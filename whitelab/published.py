@@ -21,6 +21,7 @@ PAPERS = {
     "w-mse": "W-MSE (Ermolov et al. 2021)",
 }
 SPEARMAN = "Spearman x 100"
+ACCURACY = "accuracy %"
 
 # The words of a setting, in their order. The last group belongs to one table each and is compared literally.
 POOLINGS = {
@@ -304,8 +305,10 @@ def numbers(
     return tuple(found)
 
 
-def lookup(model: str, setting: str | Setting, task: str, last: int | None = None) -> tuple[Published, ...]:
-    """The published numbers that a measured Spearman x 100 can be put beside: same model, setting and task.
+def lookup(
+    model: str, setting: str | Setting, task: str, last: int | None = None, unit: str = SPEARMAN
+) -> tuple[Published, ...]:
+    """The published numbers that a measured one in `unit` can be put beside: same model, setting and task.
 
     `last` is the model's number of layers, by which `L12` and `last` are the same; default: as printed, where it
     is. For STS12-16, which have one split, `fit=task` and `fit=splits` are the same. Of two editions of one table
@@ -323,7 +326,7 @@ def lookup(model: str, setting: str | Setting, task: str, last: int | None = Non
     found: dict[tuple[str, ...], Published] = {}
     for number in numbers(model=name, column=task):
         own = Setting.parse(number.setting)
-        usable = own.complete and number.unit == SPEARMAN and number.value is not None
+        usable = own.complete and number.unit == unit and number.value is not None
         if usable and _comparable(own, depth, task) == wanted:
             key = (number.paper, number.table, number.section, number.row, number.setting)
             found.setdefault(key, number)

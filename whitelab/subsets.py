@@ -18,8 +18,7 @@ from torch import Tensor
 from whitelab import correlation, geometry, linalg, whitening
 from whitelab.checks import check_choice, check_int, check_matrix
 from whitelab.embeddings import LayerEmbeddings, LayerRows
-from whitelab.layers import LayerMoments, pair_grams
-from whitelab.linalg import exact
+from whitelab.layers import LayerMoments, layer_means, pair_grams
 from whitelab.moments import Moments
 from whitelab.scopes import Fold, folds
 
@@ -443,14 +442,7 @@ class FittedScorer:
 
     def cosines(self, z: Float[Tensor, "n m"], fold: Fold) -> Float[Tensor, "q"]:
         """The cosine of every pair that the fold scores."""
-        return geometry.pair_cosines(z[self.space.first[fold.pairs]], z[self.space.second[fold.pairs]])
-
-
-def layer_means(space: LayerEmbeddings) -> Float[Tensor, "l d"]:
-    """Mean of every layer over every sentence occurrence, from the first row as in `Moments`."""
-    weights = space.counts / space.counts.sum()
-    origins = exact(space.values[:, 0])
-    return torch.stack([o + weights @ (exact(x) - o) for x, o in zip(space.values, origins, strict=True)])
+        return geometry.row_cosines(z, self.space.first[fold.pairs], self.space.second[fold.pairs])
 
 
 def chunk_rows(space: LayerEmbeddings, bytes_each: int) -> int:

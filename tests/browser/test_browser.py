@@ -29,6 +29,7 @@ QUESTIONS = {
     "dimensions": "How many dimensions are worth keeping?",
     "uniformity": "Are similar sentences close, and all sentences spread out?",
     "compare": "Which model, and does it match what was published?",
+    "probe": "Does whitening help beyond STS?",
 }
 PATHS = {name: "" if name == "overview" else name for name in QUESTIONS}
 # On the screen at first.
@@ -41,6 +42,7 @@ CHARTS = {
     "dimensions": 2,
     "uniformity": 1,
     "compare": 0,
+    "probe": 3,
 }
 
 

@@ -41,7 +41,7 @@ NEEDED = "two text columns and one number are needed: name them sentence1, sente
 
 @dataclass(frozen=True)
 class Columns:
-    """Positions of what is read in a row of `width` cells; header: the table's first row holds names."""
+    """Positions of what is read in a row of `width` cells (`longer`: or more); header: its first row holds names."""
 
     first: int
     second: int
@@ -51,6 +51,7 @@ class Columns:
     kind: int | None = None
     header: bool = False
     notes: tuple[str, ...] = ()
+    longer: bool = False
 
 
 class Row(NamedTuple):
@@ -72,7 +73,7 @@ def find_columns(table: Table, header: bool | None = None) -> Columns:
     if names and not body and not table.problems:
         raise DataError(f"{table.path}: column names only, no pairs")
     cells = [row for _, row in body if len(row) == len(names)]
-    contents = [_content([row[column] for row in cells]) for column in range(len(names))]
+    contents = [content_of([row[column] for row in cells]) for column in range(len(names))]
     roles = _named_roles(table, names, contents)
     taken = set(roles.values())
     by_content = not {"score", "first"} <= set(roles)
@@ -107,23 +108,24 @@ def read_rows(table: Table, columns: Columns) -> tuple[list[Row], list[Problem]]
 
 
 def _row(cells: tuple, columns: Columns) -> Row:
-    if len(cells) != columns.width:
+    if len(cells) < columns.width or (len(cells) > columns.width and not columns.longer):
         found = f"{len(cells)} column{'s' if len(cells) != 1 else ''}"
         raise ValueError(f"{found} where {columns.width} are expected")
     return Row(
-        _sentence(cells[columns.first], "first sentence"),
-        _sentence(cells[columns.second], "second sentence"),
+        text_cell(cells[columns.first], "first sentence"),
+        text_cell(cells[columns.second], "second sentence"),
         _gold(cells[columns.score]),
-        None if columns.subset is None else _sentence(cells[columns.subset], "subset", any_type=True),
+        None if columns.subset is None else text_cell(cells[columns.subset], "subset", any_type=True),
         None if columns.kind is None else str(cells[columns.kind] or "").strip(),
     )
 
 
-def _sentence(cell: object, what: str, any_type: bool = False) -> str:
+def text_cell(cell: object, what: str, any_type: bool = False) -> str:
+    """A cell as stripped text; ValueError says in terms of `what` why it is none."""
     if cell is None:
         raise ValueError(f"{what} is missing")
     if not isinstance(cell, str) and not any_type:
-        raise ValueError(f"{what} is not text: {_short(cell)}")
+        raise ValueError(f"{what} is not text: {shown(cell)}")
     text = str(cell).strip()
     if not text:
         raise ValueError(f"{what} is empty")
@@ -143,9 +145,9 @@ def _gold(cell: object) -> float:
         raise ValueError("score is empty")
     number = as_number(cell)
     if number is None:
-        raise ValueError(f"score {_short(cell)} is not a number")
+        raise ValueError(f"score {shown(cell)} is not a number")
     if not math.isfinite(number):
-        raise ValueError(f"score {_short(cell)} is not a finite number")
+        raise ValueError(f"score {shown(cell)} is not a finite number")
     return number
 
 
@@ -171,7 +173,7 @@ def name_columns(table: Table, header: bool | None = None) -> tuple[tuple[str, .
         # Unknown names: short, different, and a number below one of them. Sentences are rarely this short.
         short = all(cell and len(cell.split()) <= 3 for cell in top) and len(set(top)) == len(top)
         below = [row for _, row in table.rows[1:] if len(row) == len(top)]
-        if short and any(_content([row[column] for row in below]) == "number" for column in range(len(top))):
+        if short and any(content_of([row[column] for row in below]) == "number" for column in range(len(top))):
             return top, True, True
     width = Counter(len(row) for _, row in table.rows).most_common(1)[0][0]
     return tuple(f"column {number}" for number in range(1, width + 1)), False, False
@@ -206,7 +208,7 @@ def plain_name(name: str) -> str:
     return name.strip().lower().replace("_", "").replace("-", "").replace(" ", "")
 
 
-def _content(cells: list) -> str:
+def content_of(cells: list) -> str:
     """`number` when at least half of the filled cells are, so that malformed scores do not hide it."""
     filled = [cell for cell in cells if cell is not None and str(cell).strip()]
     if not filled:
@@ -222,13 +224,18 @@ def _free(contents: list[str], wanted: str, taken: set[int]) -> list[int]:
 
 
 def _unclear(table: Table, names: tuple[str, ...], contents: list[str]) -> DataError:
-    found = ", ".join(f"{_short(name)} ({content})" for name, content in zip(names[:12], contents[:12], strict=True))
-    more = f" and {len(names) - 12} more" if len(names) > 12 else ""
     tabs = any(isinstance(cell, str) and "\t" in cell for _, row in table.rows[:1] for cell in row)
     hint = "; its first line holds tabs: give it the extension .tsv" if tabs else ""
-    return DataError(f"{table.path}: columns found: {found or 'none'}{more}; {NEEDED}{hint}")
+    return DataError(f"{table.path}: columns found: {listed(names, contents)}; {NEEDED}{hint}")
 
 
-def _short(value: object) -> str:
+def listed(names: tuple[str, ...], contents: list[str]) -> str:
+    """The columns of a table with what they hold, for a message."""
+    found = ", ".join(f"{shown(name)} ({content})" for name, content in zip(names[:12], contents[:12], strict=True))
+    return (found or "none") + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+
+
+def shown(value: object) -> str:
+    """A value for a message, cut when long."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .pairs import DataError
-from .tables import SUFFIXES, as_number, probe_lines, sniff
+from .sources import MTEB, SOURCES, fetched
+from .tables import SUFFIXES, as_number, probe_lines, sniff, stem_of, suffix_of
 
 DEMO = "demo"
 DEMO_FOLDER = Path(__file__).resolve().parents[2] / "data" / "demo"
@@ -41,30 +42,56 @@ WHITENINGBERT_TASKS = {"sts-b": "stsb"}
 STSB_NAME = re.compile(r"stsb-en-(?P<split>train|dev|test)\.csv")
 SICK_NAMES = {"sick_train.txt": "train", "sick_trial.txt": "dev", "sick_test_annotated.txt": "test"}
 
+# SentEval: downstream/STS/STS12-en-test/STS.input.MSRpar.txt beside STS.gs.MSRpar.txt, with one score a line.
+SENTEVAL_INPUT = re.compile(r"STS\.input\.(?P<subset>.+)\.txt")
+SENTEVAL_YEAR = re.compile(r"sts[-_]?(20)?(?P<year>1[2-6])", re.IGNORECASE)
+STSBENCHMARK_NAME = re.compile(r"sts-(?P<split>train|dev|test)\.csv")
+# The Linguistic Data Consortium sells it, so SentEval and every paper since report STS13 without.
+LEFT_OUT = {("sts13", "SMT"): "SMT left out of STS13, as in the papers, because its licence restricts it"}
+
+# MTEB: a repository's folder with test.jsonl.gz, data/test-00000-of-00001.parquet or default/test/0000.parquet.
+MTEB_TASKS = {repo: task for task, (repo, *_) in MTEB.items()}
+MTEB_FILE = re.compile(r"(?P<split>train|validation|dev|test)(-\d{5}-of-\d{5}(-[0-9a-f]+)?)?\.(jsonl(\.gz)?|parquet)")
+MTEB_SHARD = re.compile(r"\d{4}\.parquet")
+MTEB_SPLITS = {"train": "train", "validation": "dev", "dev": "dev", "test": "test"}
+MTEB_INSIDE = ("data", "default", *MTEB_SPLITS)
+
+# Folders of benchmarks are looked into, others are not.
+BENCHMARK_FOLDER = re.compile(r"downstream|STS|SICK|STSBenchmark|STS1\d-en-test")
+DEPTH = 3
+
 LOOKED_FOR = (
-    "looked for TASK-test.csv with TASK.SUBSET-test.csv, stsb-en-test.csv, SICK_test_annotated.txt, "
-    "and tables in .csv, .tsv, .txt, .jsonl or .parquet"
+    "looked for TASK-test.csv with TASK.SUBSET-test.csv, stsb-en-test.csv, SICK_test_annotated.txt, SentEval's folders "
+    "STS and SICK, MTEB's such as stsbenchmark-sts, and tables in .csv, .tsv, .txt, .jsonl or .parquet"
 )
 
 
 @dataclass(frozen=True)
 class Part:
-    """One file of a task: its split ("all" when it has none) and its subset (None: the whole task)."""
+    """One file of a task: its split ("all" when it has none) and its subset (None: the whole task).
+
+    gold: the file that holds its scores, line by line, where they have one of their own.
+    """
 
     path: Path
     split: str
     subset: str | None = None
+    gold: Path | None = None
 
 
 @dataclass(frozen=True)
 class TaskInfo:
-    """A task that can be loaded; layout: whiteningbert, stsb, sick, table or demo."""
+    """A task that can be loaded; layout: whiteningbert, stsb, sick, senteval, stsbenchmark, mteb, table or demo.
+
+    notes: what a reader of its scores should know of how it was found.
+    """
 
     name: str
     title: str
     layout: str
     parts: tuple[Part, ...]
     published: bool
+    notes: tuple[str, ...] = ()
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -81,11 +108,11 @@ class TaskInfo:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        return tuple(part.path for part in self.parts)
+        return tuple(file for part in self.parts for file in (part.path, part.gold) if file is not None)
 
 
 def discover(data: str | Path) -> tuple[TaskInfo, ...]:
-    """The tasks in a folder, a file, or the bundled "demo", sorted by name; only first lines are read.
+    """The tasks in a folder, a file, the bundled "demo" or a fetched source, sorted by name; only first lines are read.
 
     When two sets of files would bear one name, each bears the name of its first file instead. DataError when
     the path is missing or holds nothing readable.
@@ -94,15 +121,15 @@ def discover(data: str | Path) -> tuple[TaskInfo, ...]:
         return (_demo(),)
     path = existing_path(data)
     if path.is_file():
-        if path.suffix.lower() not in SUFFIXES:
+        if suffix_of(path) not in SUFFIXES:
             raise DataError(f"{path}: files of this kind are not read; use {', '.join(SUFFIXES)}")
-        return tuple(_recognise([path]))
+        return tuple(_recognise([path], [path]))
     if not path.is_dir():
         raise DataError(f"{path}: neither a file nor a folder")
     if path.resolve() == DEMO_FOLDER:
         return (_demo(),)
     files, folders = _entries(path)
-    tasks = _recognise([file for file in files if _could_be_table(file)])
+    tasks = _recognise([*files, *_below(path)], [file for file in files if _could_be_table(file)])
     if not tasks:
         inside = [folder.name for folder in folders if any(map(_could_be_table, _entries(folder)[0]))]
         hint = f"; its folders may hold some: {', '.join(inside[:8])}" if inside else ""
@@ -111,30 +138,79 @@ def discover(data: str | Path) -> tuple[TaskInfo, ...]:
 
 
 def existing_path(data: str | Path) -> Path:
-    """The path as given, ~ expanded; DataError when nothing is there."""
+    """The path as given, ~ expanded, or the folder of a fetched source; DataError when nothing is there."""
     try:
         path = Path(data).expanduser()
         exists = str(data) != "" and path.exists()
     except (OSError, RuntimeError) as error:  # a name too long, a folder closed to us, an unknown ~user
         raise DataError(f"{data}: cannot be opened ({getattr(error, 'strerror', None) or error})") from None
+    if not exists and str(data) in SOURCES:
+        folder = fetched(str(data))
+        if folder is None:
+            raise DataError(
+                f"{data}: not fetched yet; python -m whitelab download {data} shows its licence and fetches it"
+            )
+        return folder
     if not exists:
         raise DataError(f"{data or '(empty path)'}: no such file or folder; give a file or folder, or {DEMO!r}")
     return path
 
 
-def _recognise(files: Iterable[Path]) -> list[TaskInfo]:
-    """Tasks of the given files, sorted by name as they come; each file belongs to exactly one."""
+def _recognise(files: Iterable[Path], tables: Iterable[Path]) -> list[TaskInfo]:
+    """Tasks of the given files, sorted by name as they come; each file belongs to exactly one.
+
+    What no benchmark claims is a table, if it is among `tables`.
+    """
     left = list(files)
     tasks = []
-    for find in (_whiteningbert, _stsb, _sick):
+    for find in (_senteval, _stsbenchmark, _whiteningbert, _stsb, _sick, _mteb):
         found = find(left)
         tasks += found
         claimed = {file for task in found for file in task.files}
         left = [file for file in left if file not in claimed]
-    tasks += [TaskInfo(file.stem, file.name, "table", (Part(file, "all"),), False) for file in left]
+    rest = [file for file in tables if file in left]
+    tasks += [TaskInfo(stem_of(file), file.name, "table", (Part(file, "all"),), False) for file in rest]
     held = Counter(task.name for task in tasks)
     tasks = [replace(task, name=task.files[0].name) if held[task.name] > 1 else task for task in tasks]
     return sorted(tasks, key=lambda task: task.name)
+
+
+def _by_folder(files: Iterable[Path]) -> dict[Path, list[Path]]:
+    groups: dict[Path, list[Path]] = {}
+    for file in files:
+        groups.setdefault(file.parent, []).append(file)
+    return groups
+
+
+def _senteval(files: list[Path]) -> list[TaskInfo]:
+    """A year of STS: every STS.input.*.txt that has its STS.gs.*.txt beside it, a subset each."""
+    tasks = []
+    for folder, inside in _by_folder(files).items():
+        year = SENTEVAL_YEAR.search(folder.resolve().name)
+        name = f"sts{year['year']}" if year else folder.resolve().name
+        parts, notes = [], []
+        for file in inside:
+            match = SENTEVAL_INPUT.fullmatch(file.name)
+            if match and (name, match["subset"]) in LEFT_OUT:
+                notes.append(LEFT_OUT[name, match["subset"]])
+            elif match:
+                gold = file.with_name(f"STS.gs.{match['subset']}.txt")
+                parts.append(Part(file, "test", match["subset"], gold if gold.is_file() else None))
+        if any(part.gold for part in parts):
+            title = TITLES.get(name, name)
+            tasks.append(TaskInfo(name, title, "senteval", tuple(parts), name in TITLES, tuple(notes)))
+    return tasks
+
+
+def _stsbenchmark(files: list[Path]) -> list[TaskInfo]:
+    """The STS benchmark as it was published and as SentEval tokenised it: WhiteningBERT's columns, split by split."""
+    tasks = []
+    for inside in _by_folder(files).values():
+        matches = [(file, STSBENCHMARK_NAME.fullmatch(file.name)) for file in inside]
+        parts = [Part(file, match["split"]) for file, match in matches if match]
+        if any(_has_seven_columns(part.path, or_more=True) for part in parts):
+            tasks += _split_task("stsb", "stsbenchmark", parts)
+    return tasks
 
 
 def _whiteningbert(files: list[Path]) -> list[TaskInfo]:
@@ -152,20 +228,46 @@ def _whiteningbert(files: list[Path]) -> list[TaskInfo]:
     return tasks
 
 
-def _has_seven_columns(file: Path) -> bool:
+def _has_seven_columns(file: Path, or_more: bool = False) -> bool:
     rows = [line.split("\t") for line in probe_lines(file)[:20]]
-    return any(len(row) == 7 and as_number(row[4]) is not None for row in rows)
+    return any((len(row) == 7 or or_more and len(row) > 7) and as_number(row[4]) is not None for row in rows)
 
 
 def _stsb(files: list[Path]) -> list[TaskInfo]:
-    matches = [(file, STSB_NAME.fullmatch(file.name)) for file in files]
-    parts = [Part(file, match["split"]) for file, match in matches if match]
-    return _split_task("stsb", "stsb", parts)
+    tasks = []
+    for inside in _by_folder(files).values():
+        matches = [(file, STSB_NAME.fullmatch(file.name)) for file in inside]
+        tasks += _split_task("stsb", "stsb", [Part(file, match["split"]) for file, match in matches if match])
+    return tasks
 
 
 def _sick(files: list[Path]) -> list[TaskInfo]:
-    parts = [Part(file, SICK_NAMES[file.name.lower()]) for file in files if file.name.lower() in SICK_NAMES]
-    return _split_task("sickr", "sick", parts)
+    tasks = []
+    for inside in _by_folder(files).values():
+        named = [file for file in inside if file.name.lower() in SICK_NAMES]
+        tasks += _split_task("sickr", "sick", [Part(file, SICK_NAMES[file.name.lower()]) for file in named])
+    return tasks
+
+
+def _mteb(files: list[Path]) -> list[TaskInfo]:
+    """A repository's files by split: MTEB's by the folder's name, any other folder with two splits or more."""
+    groups: dict[Path, list[Part]] = {}
+    for file in files:
+        match, home = MTEB_FILE.fullmatch(file.name), file.parent
+        split = match["split"] if match else home.name if MTEB_SHARD.fullmatch(file.name) else ""
+        if split not in MTEB_SPLITS:
+            continue
+        home = home if match else home.parent
+        home = home.parent if home.name in ("data", "default") else home
+        groups.setdefault(home, []).append(Part(file, MTEB_SPLITS[split]))
+    tasks = []
+    for home, parts in groups.items():
+        folder = home.resolve().name
+        name = MTEB_TASKS.get(folder, folder)
+        if folder in MTEB_TASKS or len({part.split for part in parts}) > 1:
+            ordered = tuple(sorted(parts, key=lambda part: SPLITS.index(part.split)))
+            tasks.append(TaskInfo(name, TITLES.get(name, name), "mteb", ordered, folder in MTEB_TASKS))
+    return tasks
 
 
 def _split_task(name: str, layout: str, parts: list[Part]) -> list[TaskInfo]:
@@ -194,11 +296,23 @@ def _entries(folder: Path) -> tuple[list[Path], list[Path]]:
     return [entry for entry in visible if entry.is_file()], [entry for entry in visible if entry.is_dir()]
 
 
+def _below(folder: Path, depth: int = DEPTH, repository: bool = False) -> list[Path]:
+    """The files in the folders of benchmarks below this one; `repository`: this one is part of MTEB's."""
+    repository = repository or folder.resolve().name in MTEB_TASKS
+    found = []
+    for inner in _entries(folder)[1] if depth else ():
+        known = BENCHMARK_FOLDER.fullmatch(inner.name) or inner.name in MTEB_TASKS
+        if known or (repository and inner.name in MTEB_INSIDE):
+            found += [*_entries(inner)[0], *_below(inner, depth - 1, repository)]
+    return found
+
+
 def _could_be_table(file: Path) -> bool:
     """By extension; a .txt, which may as well be a readme, by having columns. A .json rarely is: name it itself."""
-    suffix = file.suffix.lower()
+    suffix = suffix_of(file)
     if suffix == ".json":
         return False
     if suffix != ".txt" or file.name.lower() in SICK_NAMES:
         return suffix in SUFFIXES
-    return sniff(probe_lines(file)[:50]) is not None
+    # SemEval's readmes are indented with tabs, which looks like columns.
+    return "readme" not in file.name.lower() and sniff(probe_lines(file)[:50]) is not None

@@ -11,18 +11,26 @@ import numpy as np
 from .columns import Columns, Row, find_columns, read_rows
 from .layouts import DEMO, PUBLISHED_PAIRS, SPLITS, Part, TaskInfo, discover, existing_path
 from .pairs import DataError, MalformedRows, Problem, SentencePairs, gold_notes
-from .tables import Upload, read_lines, read_table
+from .tables import Upload, read_lines, read_scored, read_table
 
-# Layouts without column names. Columns 0-3 of whiteningbert are padding; the genre in STS-B is no subset.
+# Layouts without column names. Columns 0-3 of whiteningbert are padding; the genre in STS-B is no subset, and what
+# follows its sentences in the published files says where they are from.
 FIXED = {
     "whiteningbert": ("\t", Columns(first=5, second=6, score=4, width=7)),
+    "stsbenchmark": ("\t", Columns(first=5, second=6, score=4, width=7, longer=True)),
     "stsb": (",", Columns(first=0, second=1, score=2, width=3)),
 }
+SCORED = Columns(first=0, second=1, score=2, width=3)
+REJOINED = ("senteval", "stsbenchmark")  # SentEval splits these at white space and joins them with single blanks
+MTEB_SICK = (
+    "MTEB's test split of SICK-R is all of SICK, 9927 pairs, not the 4927 of its test set: its scores stand beside "
+    "MTEB's, not beside the papers'"
+)
 DELIMITERS = {"sick": "\t"}
 
 
 def load(data: str | Path, task: str | None = None, split: str = "test", *, keep_going: bool = False) -> SentencePairs:
-    """The sentence pairs of one task in a folder, a file, or the bundled "demo".
+    """The sentence pairs of one task in a folder, a file, the bundled "demo" or a fetched source such as "senteval".
 
     task may be left out when there is only one. split: train, dev, test or all; data without splits answers
     to "test" as well, and says "all". Malformed rows raise MalformedRows; with keep_going=True they are left
@@ -31,7 +39,7 @@ def load(data: str | Path, task: str | None = None, split: str = "test", *, keep
     info = _choose(discover(data), task, data)
     split = _resolve(info, split)
     used, unused = _parts(info, split)
-    notes: list[str] = []
+    notes: list[str] = list(info.notes)
     rows: list[Row] = []
     problems: list[Problem] = []
     for part in used:
@@ -101,6 +109,26 @@ def _parts(info: TaskInfo, split: str) -> tuple[list[Part], list[Part]]:
 
 
 def _read(info: TaskInfo, part: Part) -> tuple[list[Row], list[Problem], tuple[str, ...]]:
+    rows, problems, notes = _read_scored(part) if info.layout == "senteval" else _read_table(info, part)
+    if not rows and not problems:
+        raise DataError(f"{part.path}: no pairs in this file")
+    if part.subset is not None or info.layout != "table":
+        rows = [row._replace(subset=part.subset) for row in rows]
+    if info.layout in REJOINED:
+        rows = [row._replace(first=" ".join(row.first.split()), second=" ".join(row.second.split())) for row in rows]
+    return rows, problems, notes
+
+
+def _read_scored(part: Part) -> tuple[list[Row], list[Problem], tuple[str, ...]]:
+    if part.gold is None:
+        raise DataError(f"{part.path}: STS.gs.{part.subset}.txt with its scores is not beside it")
+    table, unscored = read_scored(part.path, part.gold)
+    rows, problems = read_rows(table, SCORED)
+    pairs = f"{unscored} pair{'s' if unscored != 1 else ''}"
+    return rows, problems, (f"{pairs} without a gold score left out, as SentEval does",) if unscored else ()
+
+
+def _read_table(info: TaskInfo, part: Part) -> tuple[list[Row], list[Problem], tuple[str, ...]]:
     delimiter, columns = FIXED.get(info.layout, (DELIMITERS.get(info.layout), None))
     table = read_table(part.path, delimiter)
     if columns is None:
@@ -108,10 +136,6 @@ def _read(info: TaskInfo, part: Part) -> tuple[list[Row], list[Problem], tuple[s
             return [], list(table.problems), ()
         columns = find_columns(table)
     rows, problems = read_rows(table, columns)
-    if not rows and not problems:
-        raise DataError(f"{part.path}: no pairs in this file")
-    if part.subset is not None or info.layout != "table":
-        rows = [row._replace(subset=part.subset) for row in rows]
     return rows, problems, columns.notes
 
 
@@ -133,6 +157,8 @@ def _compare(info: TaskInfo, part: Part, rows: list[Row]) -> str:
 
 
 def _size_note(info: TaskInfo, split: str, pairs: int) -> str:
+    if info.layout == "mteb" and info.name == "sickr" and split == "test" and pairs == 9927:
+        return MTEB_SICK
     wanted = [PUBLISHED_PAIRS.get((info.name, each)) for each in (SPLITS if split == "all" else (split,))]
     if not info.published or None in wanted or sum(wanted) == pairs:
         return ""

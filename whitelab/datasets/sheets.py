@@ -11,7 +11,7 @@ from .columns import Columns, find_columns, name_columns, read_rows
 from .layouts import existing_path
 from .loading import assemble, left_out, load_text
 from .pairs import DataError, MalformedRows, SentencePairs
-from .tables import SUFFIXES, Table, Upload, check_columns, read_lines, read_table, sniff
+from .tables import SUFFIXES, Table, Upload, check_columns, read_lines, read_table, sniff, stem_of, suffix_of
 
 PASTED = "pasted.txt"  # what pasted text is called in messages
 ROLES = ("first", "second", "score", "subset")
@@ -71,7 +71,7 @@ class Sheet:
         if not rows:
             raise MalformedRows(problems, MalformedRows.NOTHING_LEFT)
         path = self.table.path
-        return assemble(path.stem, rows, problems, (left_out(problems, rows),), source=path.name)
+        return assemble(stem_of(path), rows, problems, (left_out(problems, rows),), source=path.name)
 
     def _position(self, role: str, column: int | str) -> int:
         if column in self.names:
@@ -88,7 +88,7 @@ def open_sheet(file: str | Path | Upload, header: bool | None = None) -> Sheet:
     read as a table, or holds no row.
     """
     file = file if isinstance(file, Upload) else existing_path(file)
-    if file.suffix.lower() not in SUFFIXES:
+    if suffix_of(file) not in SUFFIXES:
         raise DataError(f"{file}: files of this kind are not read; use {', '.join(SUFFIXES)}")
     table = read_table(file)
     if not table.rows:

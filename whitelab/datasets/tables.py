@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import codecs
 import csv
+import gzip
 import io
 import json
 import math
+import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,8 +25,17 @@ from .pairs import DataError, Problem
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 JSON_LINES = (".jsonl", ".ndjson")
-SUFFIXES = (".csv", ".tsv", ".txt", *JSON_LINES, ".json", ".parquet")
+SUFFIXES = (
+    ".csv",
+    ".tsv",
+    ".txt",
+    *JSON_LINES,
+    *(f"{suffix}.gz" for suffix in JSON_LINES),
+    ".json",
+    ".parquet",
+)
 PROBE_BYTES = 1 << 16
+UNZIPPED_BYTES = 1 << 30  # a .gz that holds more is not a file of sentence pairs
 
 # UTF-32 first: its little-endian mark begins with the one of UTF-16.
 MARKS = (
@@ -51,6 +63,11 @@ class Upload:
         return Path(self.name).suffix
 
     @property
+    def suffixes(self) -> list[str]:
+        """All of its extensions, each with its dot."""
+        return Path(self.name).suffixes
+
+    @property
     def stem(self) -> str:
         """The name without its suffix."""
         return Path(self.name).stem
@@ -60,29 +77,29 @@ class Upload:
         return io.BytesIO(self.data)
 
 
-Source = Path | Upload
+File = Path | Upload
 
 
 @dataclass(frozen=True)
 class Table:
     """rows: (line counted from 1, cells). names: the columns of a format that has them, else None."""
 
-    path: Source
+    path: File
     rows: tuple[tuple[int, tuple], ...]
     problems: tuple[Problem, ...] = ()
     names: tuple[str, ...] | None = None
 
 
-def read_table(path: Source, delimiter: str | None = None) -> Table:
+def read_table(path: File, delimiter: str | None = None) -> Table:
     """The rows of a file, by its extension, or as text with the delimiter given.
 
     Tab-separated text has no quoting; with any other delimiter quotes follow RFC 4180 within a line. Lines
     that cannot be taken apart are in `problems`. DataError for a file that cannot be read at all or is empty.
     """
-    suffix = path.suffix.lower()
+    suffix = suffix_of(path)
     if delimiter is None and suffix == ".parquet":
         return _parquet(path)
-    if delimiter is None and suffix in JSON_LINES:
+    if delimiter is None and suffix.removesuffix(".gz") in JSON_LINES:
         return _json_lines(path)
     if delimiter is None and suffix == ".json":
         return _json(path)
@@ -97,16 +114,49 @@ def read_table(path: Source, delimiter: str | None = None) -> Table:
     return Table(path, rows, problems)
 
 
-def read_lines(path: Source) -> list[str]:
-    """The lines of a text file without their ends; blank lines at the end are left off.
+def read_scored(path: Path, gold: Path) -> tuple[Table, int]:
+    """Two tab-separated sentences a line, with the scores of the same lines in `gold`; how many lines have none.
 
-    UTF-8, or UTF-8/16/32 with a byte-order mark. DataError names the first byte that cannot be decoded; no
-    other encoding is guessed.
+    Rows are (first, second, score); what follows the second sentence is not read. DataError when the files are
+    of different length, where no line could be trusted to have its own score.
     """
-    text = _decode(path, _bytes(path))
+    lines, scores = read_lines(path, keep_blank=True), read_lines(gold, keep_blank=True)
+    for longer, shorter in ((lines, scores), (scores, lines)):
+        while len(longer) > len(shorter) and not longer[-1].strip():
+            longer.pop()
+    if len(lines) != len(scores):
+        raise DataError(f"{gold}: {len(scores)} scores for the {len(lines)} pairs of {path.name}")
+    scored = [(number, line) for number, line in enumerate(lines, start=1) if scores[number - 1].strip()]
+    cells = [(number, tuple(line.split("\t")[:2])) for number, line in scored]
+    rows = tuple((number, (*row, scores[number - 1])) for number, row in cells if len(row) == 2)
+    short = tuple(Problem(str(path), number, "1 column where 2 are expected") for number, row in cells if len(row) < 2)
+    return Table(path, rows, short), len(lines) - len(scored)
+
+
+def suffix_of(path: File) -> str:
+    """The extension in lower case, with the one before .gz: ".jsonl.gz"."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    return "".join(suffixes[-2:] if suffixes[-1:] == [".gz"] else suffixes[-1:])
+
+
+def stem_of(path: File) -> str:
+    """The name without the extension of `suffix_of`."""
+    return path.name[: len(path.name) - len(suffix_of(path))]
+
+
+def read_lines(path: File, keep_blank: bool = False, latin: bool = False) -> list[str]:
+    """The lines of a text file without their ends; blank lines at the end are left off unless they count.
+
+    UTF-8, or UTF-8/16/32 with a byte-order mark, or Latin-1 where a layout says so (`latin`). DataError names
+    the first byte that cannot be decoded; no other encoding is guessed.
+    """
+    data = _bytes(path)
+    text = data.decode("latin-1") if latin else _decode(path, data)
     _check_rows(path, text.rstrip(" \r\n").count("\n") + 1)
     lines = [line.removesuffix("\r") for line in text.split("\n")]
-    while lines and not lines[-1].strip(" "):
+    if keep_blank and not lines[-1]:
+        lines.pop()  # what follows the last line end is no line
+    while not keep_blank and lines and not lines[-1].strip(" "):
         lines.pop()
     if not lines:
         raise DataError(f"{path}: the file is empty")
@@ -115,7 +165,7 @@ def read_lines(path: Source) -> list[str]:
     return lines
 
 
-def probe_lines(path: Source) -> list[str]:
+def probe_lines(path: File) -> list[str]:
     """The first lines of a text file, for recognising it; undecodable bytes do not matter here."""
     data = _bytes(path, PROBE_BYTES)
     encoding, start = _encoding(data)
@@ -178,7 +228,7 @@ def split_line(line: str, delimiter: str) -> tuple[str, ...]:
         raise ValueError(f"its quotes cannot be read ({error}); double the quotes inside a quoted field") from None
 
 
-def _each_line(path: Source, lines: list[str], parse: Callable[[str], object]) -> tuple[tuple, tuple[Problem, ...]]:
+def _each_line(path: File, lines: list[str], parse: Callable[[str], object]) -> tuple[tuple, tuple[Problem, ...]]:
     rows, problems = [], []
     for number, line in enumerate(lines, start=1):
         try:
@@ -190,19 +240,19 @@ def _each_line(path: Source, lines: list[str], parse: Callable[[str], object]) -
     return tuple(rows), tuple(problems)
 
 
-def _json_lines(path: Source) -> Table:
+def _json_lines(path: File) -> Table:
     objects, problems = _each_line(path, read_lines(path), _json_object)
     return _objects(path, objects, problems)
 
 
-def _objects(path: Source, objects: Sequence[tuple[int, dict]], problems: tuple[Problem, ...]) -> Table:
+def _objects(path: File, objects: Sequence[tuple[int, dict]], problems: tuple[Problem, ...]) -> Table:
     names = tuple(dict.fromkeys(name for _, row in objects for name in row))
     check_columns(path, len(names))  # or one name a row would make a table of rows x rows cells
     rows = tuple((line, tuple(row.get(name) for name in names)) for line, row in objects)
     return Table(path, rows, problems, names)
 
 
-def _json(path: Source) -> Table:
+def _json(path: File) -> Table:
     """A list of objects, or an object of columns as lists or, as pandas writes them, as objects by row."""
     text = _decode(path, _bytes(path))
     if not text.strip():
@@ -225,7 +275,7 @@ def _json(path: Source) -> Table:
     return _objects(path, objects, tuple(problems))
 
 
-def _json_columns(path: Source, value: dict) -> Table:
+def _json_columns(path: File, value: dict) -> Table:
     check_columns(path, len(value))
     columns = {name: list(cells.values()) if isinstance(cells, dict) else cells for name, cells in value.items()}
     for name, cells in columns.items():
@@ -250,7 +300,7 @@ def _json_object(line: str) -> dict:
     return value
 
 
-def _parquet(path: Source) -> Table:
+def _parquet(path: File) -> Table:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -288,10 +338,10 @@ def holds_scalars(pa, field) -> bool:
     types = pa.types
     text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
     number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
-    return (text or number) and not field.name.startswith("__index_level_")
+    return (text or number or types.is_boolean(kind)) and not field.name.startswith("__index_level_")
 
 
-def _check_text(path: Source, table) -> None:
+def _check_text(path: File, table) -> None:
     """Refuse an upload whose text would unpack to more than a file may hold."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -307,23 +357,30 @@ def _check_text(path: Source, table) -> None:
         raise DataError(f"{path}: its text takes {size >> 20} MB, at most {limits.TABLE_MB} MB are read")
 
 
-def _check_rows(path: Source, rows: int) -> None:
+def _check_rows(path: File, rows: int) -> None:
     if isinstance(path, Upload) and rows > limits.ROWS:
         raise DataError(f"{path}: {rows} rows, at most {limits.ROWS} are read from an upload")
 
 
-def check_columns(path: Source, columns: int) -> None:
+def check_columns(path: File, columns: int) -> None:
     """Refuse an upload of too many columns."""
     if isinstance(path, Upload) and columns > limits.COLUMNS:
         raise DataError(f"{path}: {columns} columns, at most {limits.COLUMNS} are read from an upload")
 
 
-def _bytes(path: Source, size: int = -1) -> bytes:
+def _bytes(path: File, size: int = -1) -> bytes:
+    zipped = path.suffix.lower() == ".gz"
+    most = limits.TABLE_MB << 20 if isinstance(path, Upload) else UNZIPPED_BYTES
     try:
-        with path.open("rb") as file:
-            return file.read(size)
+        with path.open("rb") as raw, gzip.open(raw, "rb") if zipped else nullcontext(raw) as file:
+            data = file.read(most + 1 if zipped and size < 0 else size)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise DataError(f"{path}: not a readable gzip file ({error})") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror or error})") from None
+    if zipped and len(data) > most:
+        raise DataError(f"{path}: unpacks to more than {most} bytes")
+    return data
 
 
 def _encoding(data: bytes) -> tuple[str, int]:
@@ -333,7 +390,7 @@ def _encoding(data: bytes) -> tuple[str, int]:
     return "utf-8", 0
 
 
-def _decode(path: Source, data: bytes) -> str:
+def _decode(path: File, data: bytes) -> str:
     encoding, start = _encoding(data)
     try:
         return data[start:].decode(encoding)

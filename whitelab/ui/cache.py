@@ -16,13 +16,15 @@ import streamlit as st
 
 from whitelab import datasets, dimensions, evaluate, export, geometry, linalg, profiles, subsets
 from whitelab import layers as layers_module
+from whitelab import probe as probing
 from whitelab.compare import Cell, Setting
 from whitelab.compare import compare as compare_models
-from whitelab.datasets import SentencePairs
+from whitelab.datasets import ColumnNames, LabelledTexts, SentencePairs
 from whitelab.embeddings import LayerEmbeddings, LayerRows
 from whitelab.encoders import EmbedReport, Encoder, load_encoder
 from whitelab.evaluate import Protocol, Score
 from whitelab.figures import wrapped
+from whitelab.probe import How, ProbeScore
 from whitelab.projection import METHODS, project
 from whitelab.retrieval import SearchCosts, search_costs
 from whitelab.scopes import OWN, fit_scope
@@ -467,6 +469,61 @@ def follow_grid(grid: Grid, draw, pairs: SentencePairs | None = None) -> tuple[C
     claim("grid", key)
     job = jobs().submit(key, "Comparing", work, "tasks")
     return follow(job, draw, key="grid", of=key, note=lambda cells: f"{len(cells)} cells.", room=200)
+
+
+# ------------------------------------------------------------------------------------------------- probes
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def labelled(
+    data: str, task: str, columns: ColumnNames, positive: str | None, keep_going: bool, stamp: float
+) -> LabelledTexts:
+    """A labelled task's rows; `stamp` is the files' time, so a changed file is read again."""
+    return datasets.load_labelled(data, task, columns=columns, positive=positive, keep_going=keep_going)
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """Embedded labelled texts: `key` names them in every cache."""
+
+    key: str
+    data: LabelledTexts
+    space: LayerRows
+    model: str
+
+
+def open_texts(workspace: Workspace, data: LabelledTexts) -> Texts | None:
+    """The embeddings of labelled texts under the workspace's model; None after drawing the job that makes them."""
+    key = "texts/" + "/".join((workspace.model, workspace.dtype, workspace.pooling, data.task, data.fingerprint))
+
+    def work(progress) -> Texts:
+        model = encoder(workspace.model, workspace.dtype)
+        space = probing.embed_texts(model, data, workspace.pooling, store=Store(), progress=progress)
+        return Texts(key, data, space, model.name)
+
+    title = f"Embedding {len(data.sentences):,} texts of {data.task}".replace(",", "\u2009")
+    return wait(jobs().submit(key, title, work, "tokens"), key="texts", height=170)
+
+
+def probed(texts: Texts, settings: Sequence[Setting], how: How, opened: Opened | None, place: str) -> Job:
+    """`probe.probe` of each setting as the job of a visitor's `place`; grows score by score.
+
+    `opened` holds the workspace's embeddings where the maps are fitted on its sentences.
+    """
+    rows = opened and LayerRows(opened.space.values, opened.space.counts)
+
+    def work(progress):
+        found: tuple[ProbeScore, ...] = ()
+        for number, setting in enumerate(settings):
+            counted = _share(progress, number, 1, len(settings))
+            score = probing.tried_probe(texts.space, texts.data, setting, how, texts.model, rows, counted)
+            found += (probing.with_published(score, texts.space.n_layers, texts.data, how),)
+            yield found
+            progress(len(found), len(settings))
+
+    job_key = f"probe/{texts.key}/{how}/{'+'.join(map(str, settings))}/{opened.key if opened else ''}"
+    claim(place, job_key)
+    return jobs().submit(job_key, "Probing", work, "settings")
 
 
 BEST = "font-weight: bold; background-color: rgba(46, 134, 209, 0.22)"

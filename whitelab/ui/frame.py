@@ -41,9 +41,9 @@ def ask(question: str, look_for: str) -> Workspace | None:
     """Draw the title, and what is missing where there is no workspace."""
     st.title(question)
     st.markdown(look_for)
-    if st.session_state.get(brought.LOST):
-        st.info(brought.GONE, icon=":material/link_off:")
     chosen = workspace.current()
+    if st.session_state.get(brought.LOST) and (chosen is None or chosen.data == "demo"):
+        st.info(brought.GONE, icon=":material/link_off:")
     if chosen is None:
         st.info("Choose a model and data in the bar at the left. What is missing there is said there.")
     return chosen

@@ -316,7 +316,7 @@ def _with_parameters(name: str, dim: int) -> str:
     """Draw the knobs of a variant and return its spec."""
     values, parts = {}, []
     for one in WHITENERS[name].parameters:
-        if one.when is None or values.get(one.when[0]) == one.when[1]:
+        if one.counts(values):
             values[one.name] = _knob(name, one, dim)
             parts.append(f"{one.name}={values[one.name]}")
     return canonical(f"{name}:{','.join(parts)}" if parts else name)
@@ -327,8 +327,11 @@ def _knob(name: str, one: Parameter, dim: int):
     title = {"gamma": "γ, exponent", "alpha": "α, ridge", "directions": "D, directions removed"}.get(one.name)
     title = title or {"eps": "ε, epsilon", "steps": "T, steps"}.get(one.name) or one.label.capitalize()
     if one.choices:
-        return st.selectbox(title, one.choices, key=key, bind="query-params", help=one.hint) or one.default
+        _recall(key)
+        found = st.selectbox(title, one.choices, key=key, bind="query-params", help=one.hint) or one.default
+        return _keep(key, found)
     high = dim + one.beyond_d if one.high is None else one.high
+    _recall(key)
     if isinstance(state.get(key), int | float) and not one.low <= state[key] <= high:
         del state[key]
     low, start = type(one.default)(one.low), min(one.default, type(one.default)(high))
@@ -348,7 +351,18 @@ def _knob(name: str, one: Parameter, dim: int):
             bind="query-params",
             help=one.hint,
         )
-    return start if found is None else found
+    return _keep(key, start if found is None else found)
+
+
+def _recall(key: str) -> None:
+    """Give a knob its last value back: Streamlit forgets it while another variant is chosen."""
+    if key not in st.session_state and f"kept-{key}" in st.session_state:
+        st.session_state[key] = st.session_state[f"kept-{key}"]
+
+
+def _keep(key: str, value):
+    st.session_state[f"kept-{key}"] = value
+    return value
 
 
 def _scope(task: TaskInfo, own: Brought | None, disabled: bool) -> tuple[str, str]:

@@ -8,46 +8,13 @@ writes out every parameter, so that equal specs are equal strings.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from whitelab.checks import check_choice, check_int
+from whitelab import specs
+from whitelab.checks import check_int
 from whitelab.moments import Moments
+from whitelab.specs import Parameter
 from whitelab.whitening import groups, removal, spectral
 from whitelab.whitening.maps import Whitener
 from whitelab.whitening.spectral import Directions
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One knob of a variant: a whole number, a number or, with `choices`, a word.
-
-    `low` and `high` bound a number; `high` None stands for d plus `beyond_d`. The parameter counts only while
-    the other parameter `when[0]` has the value `when[1]`.
-    """
-
-    name: str
-    label: str
-    default: int | float | str
-    low: int | float = 0
-    high: int | float | None = None
-    hint: str = ""
-    choices: tuple[str, ...] = ()
-    when: tuple[str, str] | None = None
-    beyond_d: int = 0
-
-    def check(self, value, dim: int | None = None) -> int | float | str:
-        """Return `value` in this parameter's own type. Raises ValueError outside its range."""
-        if self.choices:
-            return check_choice(value, self.name, self.choices)
-        whole = isinstance(self.default, int)
-        try:
-            number = int(value) if whole else float(value)
-        except (TypeError, ValueError):
-            raise ValueError(f"{self.name}={value!r} must be a {'whole ' if whole else ''}number") from None
-        high = self.high if self.high is not None or dim is None else dim + self.beyond_d
-        if not number >= self.low or (high is not None and number > high):
-            upper = f"d{self.beyond_d or ''}={high}" if self.high is None and high is not None else high
-            span = f"at least {self.low}" if upper is None else f"between {self.low} and {upper}"
-            raise ValueError(f"{self.name}={value} must lie {span}".replace("lie at least", "be at least"))
-        return number
 
 
 @dataclass(frozen=True)
@@ -227,31 +194,13 @@ WHITENERS: dict[str, Variant] = {
 
 
 @dataclass(frozen=True)
-class Spec:
+class Spec(specs.Spec):
     """A variant with all its parameters; `str()` is the canonical text."""
-
-    name: str
-    values: tuple[tuple[str, int | float | str], ...] = ()
-
-    def __str__(self) -> str:
-        shown = [f"{key}={_shown(value)}" for key, value in self.counting]
-        return f"{self.name}:{','.join(shown)}" if shown else self.name
 
     @property
     def variant(self) -> Variant:
         """The entry of `WHITENERS`."""
         return WHITENERS[self.name]
-
-    @property
-    def counting(self) -> tuple[tuple[str, int | float | str], ...]:
-        """The parameters that have an effect, given the others."""
-        values = dict(self.values)
-        idle = {one.name for one in self.variant.parameters if one.when and values[one.when[0]] != one.when[1]}
-        return tuple((key, value) for key, value in self.values if key not in idle)
-
-
-def _shown(value: int | float | str) -> str:
-    return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
 def parse(spec: str, dim: int | None = None) -> Spec:
@@ -260,23 +209,7 @@ def parse(spec: str, dim: int | None = None) -> Spec:
     Raises ValueError for an unknown name or parameter and for a value out of range (where the range ends at d,
     only when `dim` is given).
     """
-    name, _, rest = spec.partition(":")
-    check_choice(name, "whitening", WHITENERS)
-    known = {one.name: one for one in WHITENERS[name].parameters}
-    given = {}
-    for part in filter(None, rest.split(",")):
-        key, equals, value = part.partition("=")
-        if key not in known or not equals:
-            takes = ", ".join(f"{key}=" for key in known) or "no parameters"
-            raise ValueError(f"whitening={spec!r}: {name} takes {takes}, got {part!r}")
-        if key in given:
-            raise ValueError(f"whitening={spec!r} must not name {key} twice")
-        given[key] = value
-    try:
-        values = tuple((key, one.check(given.get(key, one.default), dim)) for key, one in known.items())
-    except ValueError as error:
-        raise ValueError(f"whitening={spec!r}: {error}") from None
-    return Spec(name, values)
+    return Spec(*specs.read(spec, "whitening", WHITENERS, dim))
 
 
 def canonical(spec: str) -> str:
@@ -292,9 +225,7 @@ def variant(spec: str) -> Variant:
 def label(spec: str) -> str:
     """A readable name: `Soft whitening (γ = 0.5, α = 0)`."""
     found = parse(spec)
-    names = {one.name: "" if one.choices else f"{one.label} = " for one in found.variant.parameters}
-    shown = [f"{names[key]}{_shown(value)}" for key, value in found.counting]
-    return f"{found.variant.label} ({', '.join(shown)})" if shown else found.variant.label
+    return found.label(found.variant.label)
 
 
 def cosine_class(spec: str, k: int | None = None, dim: int | None = None) -> str:

@@ -20,15 +20,19 @@ from whitelab.whitening.maps import Whitener
 
 @dataclass(frozen=True, eq=False)
 class Directions:
-    """`matrix [d, r]`: weighted directions in order; `axes [d, r]`: the orthonormal ones that turn them back."""
+    """`matrix [d, r]`: weighted directions in order; `axes [d, r]`: the orthonormal ones that turn them back.
+
+    `variances [r]` of the data along the axes, where they are eigenvectors of the covariance.
+    """
 
     matrix: Float[Tensor, "d r"]
     axes: Float[Tensor, "d r"]
+    variances: Float[Tensor, "r"] | None = None
 
     @classmethod
     def weighted(cls, eigen: Eigen, weights: Float[Tensor, "r"]) -> "Directions":
-        """Eigenvectors, each times its weight."""
-        return cls(eigen.vectors * weights, eigen.vectors)
+        """Eigenvectors of the covariance, each times its weight."""
+        return cls(eigen.vectors * weights, eigen.vectors, eigen.values)
 
     @property
     def rank(self) -> int:

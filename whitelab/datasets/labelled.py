@@ -1,0 +1,393 @@
+"""Texts and pairs of texts with a class: any table, SentEval's folders, and the bundled examples.
+
+A table needs a text and a label, or two texts and a label, and may say in a column, or by its files' names, which
+rows are for training and which for testing. The seven SentEval tasks are read by `senteval`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from .columns import SENTENCE_NAMES, content_of, listed, plain_name, shown, text_cell
+from .labels import LabelledInfo, LabelledRow, LabelledTexts
+from .layouts import DEMO, DEMO_FOLDER, existing_path
+from .loading import load
+from .pairs import DataError, MalformedRows, Problem
+from .senteval import SENTEVAL, senteval_tasks
+from .tables import SUFFIXES, Table, as_number, read_table, stem_of, suffix_of
+
+TEXT_NAMES = ("text", "sentence", "question", "review", "utterance", "query", "comment", "content", "document", "title")
+LABEL_NAMES = (
+    "label",
+    "class",
+    "category",
+    "topic",
+    "target",
+    "intent",
+    "sentiment",
+    "goldlabel",
+    "isduplicate",
+    "paraphrase",
+    "labeltext",
+)
+SPLIT_NAMES = ("split", "partition", "fold", "set")
+SPLIT_WORDS = {
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("dev", "valid", "validation", "val"), "dev"),
+    **dict.fromkeys(("test", "testing"), "test"),
+}
+# Names of a class that says yes, as plain names; whoever means another one says so.
+YES = ("1", "true", "yes", "positive", "paraphrase", "duplicate", "entailment", "equivalent", "same")
+CUT = 2.0  # from this gold score on, two demo sentences share more than their topic (data/demo/README.md)
+
+_ALIASES = {"sst": "sst2"}  # what people say, and the name here
+
+_SPLIT_FILE = re.compile(
+    r"(?:(?P<stem>.+?)[-_.])?(?P<split>train|training|dev|valid|validation|val|test)(?:-\d+-of-\d+)?", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True)
+class ColumnNames:
+    """Which columns to read, where their names or contents do not say it; None: find it out."""
+
+    text: str | None = None
+    label: str | None = None
+    first: str | None = None
+    second: str | None = None
+    split: str | None = None
+
+
+# ----------------------------------------------------------------------------------------------- what there is
+
+
+def discover_labelled(data: str | Path) -> tuple[LabelledInfo, ...]:
+    """The tasks in a table, a folder of tables, a folder in SentEval's layout, or the bundled "demo".
+
+    Files of a folder whose names differ in train, dev and test only are one task. DataError when the path is
+    missing or holds nothing readable.
+    """
+    if data == DEMO and isinstance(data, str):
+        return _demo_tasks()
+    path = existing_path(data)
+    if path.is_file():
+        if suffix_of(path) not in SUFFIXES:
+            raise DataError(f"{path}: files of this kind are not read; use {', '.join(SUFFIXES)}")
+        return (LabelledInfo(stem_of(path), path.name, "table", ((path, ""),)),)
+    found = senteval_tasks(path) or _tables(path)
+    if not found:
+        raise DataError(
+            f"{path}: no labelled texts in this folder; looked for SentEval's MR, CR, SUBJ, MPQA, SST, TREC and MRPC, "
+            "and for tables in .csv, .tsv, .jsonl or .parquet"
+        )
+    return found
+
+
+def _tables(folder: Path) -> tuple[LabelledInfo, ...]:
+    groups: dict[str, list[tuple[Path, str]]] = {}
+    for file in sorted(folder.iterdir()):
+        if not file.is_file() or file.name.startswith((".", "~")) or suffix_of(file) not in SUFFIXES:
+            continue
+        if suffix_of(file) == ".txt":  # as likely a readme
+            continue
+        match = _SPLIT_FILE.fullmatch(stem_of(file))
+        name, split = (
+            (match["stem"] or folder.name, SPLIT_WORDS[match["split"].lower()]) if match else (stem_of(file), "")
+        )
+        groups.setdefault(name, []).append((file, split))
+    return tuple(LabelledInfo(name, name, "table", tuple(parts)) for name, parts in sorted(groups.items()))
+
+
+def load_labelled(
+    data: str | Path,
+    task: str | None = None,
+    *,
+    columns: ColumnNames | None = None,
+    test: str | Path | None = None,
+    positive: str | None = None,
+    keep_going: bool = False,
+) -> LabelledTexts:
+    """The rows of one task, every split of it.
+
+    task may be left out when there is only one; its case does not matter. columns names what is read of a table.
+    test: a second table, whose rows are the test split of the first. positive: the class of pairs that says yes
+    (in RTE as published on the Hugging Face hub it is 0). Malformed rows raise MalformedRows; with
+    keep_going=True they are left out and listed in `problems`. DataError for everything else that its owner can
+    solve.
+    """
+    info = _choose(discover_labelled(data), task, data)
+    if info.layout == "demo":
+        return _DEMO[info.name](info)
+    if info.layout == "senteval":
+        rows, problems, notes, classes = *SENTEVAL[info.name].read(info), SENTEVAL[info.name].classes
+    else:
+        parts = info.parts
+        if test is not None:
+            if len(parts) > 1:
+                raise DataError(f"{info.name}: its files say their splits, so test={str(test)!r} has no place")
+            parts = ((parts[0][0], "train"), (existing_path(test), "test"))
+        rows, problems, notes = _read_tables(parts, columns or ColumnNames())
+        classes = None
+    if problems and not keep_going:
+        raise MalformedRows(problems)
+    if not rows:
+        raise MalformedRows(problems, MalformedRows.NOTHING_LEFT)
+    if problems:
+        notes.append(f"malformed rows left out: {len(problems)}, rows kept: {len(rows)}")
+    return _assemble(info, rows, problems, notes, classes, positive)
+
+
+def _choose(tasks: tuple[LabelledInfo, ...], task: str | None, data: str | Path) -> LabelledInfo:
+    names = ", ".join(info.name for info in tasks)
+    if task is None and len(tasks) > 1:
+        raise DataError(f"{data} holds {len(tasks)} tasks, choose one: {names}")
+    for info in tasks:
+        if task is None or info.name.lower() == _ALIASES.get(task.lower(), task.lower()):
+            return info
+    raise DataError(f"{data} holds no task {task!r}; it holds: {names}")
+
+
+def _assemble(
+    info: LabelledInfo,
+    rows: list[LabelledRow],
+    problems: list[Problem],
+    notes: list[str],
+    classes: tuple[str, ...] | None,
+    positive: str | None,
+) -> LabelledTexts:
+    pairs = rows[0].second is not None
+    labels = {row.label for row in rows}
+    if not classes and not pairs and len(rows) > 2 and len(labels) > min(max(20, len(rows) // 2), len(rows) - 1):
+        raise DataError(
+            f"{info.name}: {len(labels)} different labels in {len(rows)} rows are no classes; name the column that "
+            "holds the label (--label)"
+        )
+    classes = classes or _ordered(labels)
+    if len(classes) < 2:
+        raise DataError(f"{info.name}: two classes are needed, every row has the label {classes[0]!r}")
+    number = {name: place for place, name in enumerate(classes)}
+    return LabelledTexts(
+        task=info.name,
+        first=tuple(row.first for row in rows),
+        second=tuple(row.second for row in rows) if pairs else None,
+        y=np.array([number[row.label] for row in rows], np.int64),
+        classes=classes,
+        split=tuple(row.split for row in rows),
+        positive=_positive(info.name, classes, pairs, positive),
+        layout=info.layout,
+        title=info.title,
+        source=", ".join(path.name for path in info.files),
+        notes=tuple(notes),
+        problems=tuple(sorted(problems, key=lambda one: (one.file, one.line))),
+    )
+
+
+def _ordered(labels: Iterable[str]) -> tuple[str, ...]:
+    """Classes by number where all are numbers, else by name."""
+    numbers = {label: as_number(label) for label in labels}
+    if all(value is not None for value in numbers.values()):
+        return tuple(sorted(numbers, key=lambda label: (numbers[label], label)))
+    return tuple(sorted(numbers))
+
+
+def _positive(task: str, classes: tuple[str, ...], pairs: bool, wanted: str | None) -> int | None:
+    if wanted is not None:
+        if wanted not in classes:
+            raise DataError(f"{task}: positive={wanted!r} must be one of the classes {', '.join(classes)}")
+        return classes.index(wanted)
+    if len(classes) != 2:
+        if pairs:
+            raise DataError(
+                f"{task}: pairs need two classes, got {len(classes)}: {', '.join(map(shown, classes[:6]))}; "
+                "a gold score is no label"
+            )
+        return None
+    known = [place for place, name in enumerate(classes) if plain_name(name) in YES]
+    if len(known) == 1:
+        return known[0]
+    if pairs:
+        raise DataError(
+            f"{task}: which of the classes {classes[0]!r} and {classes[1]!r} says that the two texts match? "
+            "Name it: positive= (--positive)"
+        )
+    return None
+
+
+# ----------------------------------------------------------------------------------------------- tables
+
+
+def _read_tables(
+    parts: tuple[tuple[Path, str], ...], wanted: ColumnNames
+) -> tuple[list[LabelledRow], list[Problem], list[str]]:
+    rows, problems, notes = [], [], []
+    for path, split in parts:
+        table = read_table(path, "\t" if suffix_of(path) == ".txt" else None)
+        if not table.rows:
+            problems += table.problems
+            continue
+        roles, header, width, found = _roles(table, wanted)
+        if rows and ("second" in roles) != (rows[0].second is not None):
+            raise DataError(f"{path}: one file of the task holds pairs and another single texts")
+        notes += [f"{path.name}: {note}" if len(parts) > 1 else note for note in found]
+        problems += table.problems
+        for line, cells in table.rows[1:] if header else table.rows:
+            try:
+                row = _row(cells, roles, width)
+                rows.append(row._replace(split=split) if split else row)
+            except ValueError as error:
+                problems.append(Problem(str(path), line, str(error)))
+    if not rows and not problems:
+        raise DataError(f"{parts[0][0]}: column names only, no rows")
+    if any(row.split for row in rows) and not all(row.split for row in rows):
+        raise DataError(f"{parts[0][0]}: some files of the task say their split and others do not")
+    return rows, problems, notes
+
+
+def _row(cells: tuple, roles: dict[str, int], width: int) -> LabelledRow:
+    if len(cells) != width:
+        raise ValueError(f"{len(cells)} column{'s' if len(cells) != 1 else ''} where {width} are expected")
+    if "second" in roles:
+        first, second = (text_cell(cells[roles[role]], f"{role} text") for role in ("first", "second"))
+    else:
+        first, second = text_cell(cells[roles["text"]], "text"), None
+    return LabelledRow(first, second, _label(cells[roles["label"]]), _split(cells, roles))
+
+
+def _label(cell: object) -> str:
+    """A label as text; whole numbers lose their decimals, so that 1, 1.0 and "1" are one class."""
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    number = as_number(cell)
+    if isinstance(cell, float) and math.isnan(cell):
+        raise ValueError("label is missing")
+    if number is not None and math.isfinite(number) and number == int(number):
+        return str(int(number))
+    return text_cell(cell, "label", any_type=True)
+
+
+def _split(cells: tuple, roles: dict[str, int]) -> str:
+    if "split" not in roles:
+        return ""
+    word = text_cell(cells[roles["split"]], "split", any_type=True)
+    if word.lower() not in SPLIT_WORDS:
+        raise ValueError(f"split {shown(word)} is none of train, dev and test")
+    return SPLIT_WORDS[word.lower()]
+
+
+def _roles(table: Table, wanted: ColumnNames) -> tuple[dict[str, int], bool, int, list[str]]:
+    """Column of each role, whether the first row holds names, the number of columns, and notes."""
+    names, header = _names(table, wanted)
+    body = [cells for _, cells in (table.rows[1:] if header else table.rows) if len(cells) == len(names)]
+    columns = [[cells[i] for cells in body] for i in range(len(names))]
+    contents = [content_of(column) for column in columns]
+    roles = {role: _named(table, names, contents, name) for role, name in vars(wanted).items() if name is not None}
+    if ("first" in roles) != ("second" in roles):
+        raise DataError(f"{table.path}: a pair needs both columns, first and second (--first, --second)")
+    _known(names, roles)
+    notes = []
+    if "label" not in roles or ("text" not in roles and "first" not in roles):
+        notes = _by_content(table, names, contents, columns, roles)
+    return roles, header, len(names), notes
+
+
+def _names(table: Table, wanted: ColumnNames) -> tuple[tuple[str, ...], bool]:
+    """Column names, and whether the first row holds them."""
+    if table.names is not None:
+        return table.names, False
+    top = tuple(str(cell).strip() for cell in table.rows[0][1])
+    asked = {name for name in vars(wanted).values() if name is not None}
+    known = {*TEXT_NAMES, *LABEL_NAMES, *SPLIT_NAMES, *(name for pair in SENTENCE_NAMES for name in pair)}
+    hits = [name for name in top if name in asked or plain_name(name) in known]
+    short = len(set(top)) == len(top) and all(cell and len(cell.split()) <= 3 for cell in top)
+    if table.rows[0][0] == 1 and short and hits and not any(as_number(cell) is not None for cell in top):
+        return top, True
+    width = Counter(len(cells) for _, cells in table.rows).most_common(1)[0][0]
+    return tuple(f"column {number}" for number in range(1, width + 1)), False
+
+
+def _named(table: Table, names: tuple[str, ...], contents: list[str], name: str) -> int:
+    same = [i for i, own in enumerate(names) if own == name] or [
+        i for i, own in enumerate(names) if plain_name(own) == plain_name(name)
+    ]
+    if len(same) != 1:
+        problem = "no column" if not same else "two columns"
+        raise DataError(f"{table.path}: {problem} named {name!r}; columns found: {listed(names, contents)}")
+    return same[0]
+
+
+def _known(names: tuple[str, ...], roles: dict[str, int]) -> None:
+    """Add the roles whose column has a usual name."""
+    plain = [plain_name(name) for name in names]
+    free = {name: i for i, name in reversed(list(enumerate(plain))) if i not in roles.values()}
+
+    def take(role: str, choices: Iterable[str]) -> None:
+        place = next((free[name] for name in choices if name in free), None)
+        if role not in roles and place is not None:
+            roles[role] = place
+
+    if "text" not in roles and "first" not in roles:
+        pair = next(((a, b) for a, b in SENTENCE_NAMES if a in free and b in free), None)
+        if pair:
+            roles["first"], roles["second"] = free[pair[0]], free[pair[1]]
+        else:
+            take("text", TEXT_NAMES)
+    free = {name: i for name, i in free.items() if i not in roles.values()}
+    take("label", LABEL_NAMES)
+    free = {name: i for name, i in free.items() if i not in roles.values()}
+    take("split", SPLIT_NAMES)
+
+
+def _by_content(table: Table, names, contents: list[str], columns: list[list], roles: dict[str, int]) -> list[str]:
+    """Find a label that repeats and a text that does not, where just one choice is left; DataError otherwise."""
+    free = [i for i in range(len(names)) if i not in roles.values()]
+    kinds = {i: len({str(cell).strip() for cell in columns[i]}) for i in free}
+    repeats = [i for i in free if contents[i] in ("text", "number") and 2 <= kinds[i] <= max(2, len(columns[i]) // 2)]
+    if "label" not in roles and len(repeats) == 1:
+        roles["label"] = repeats[0]
+    texts = [i for i in free if contents[i] == "text" and i not in roles.values()]
+    texts = texts if len(texts) == 1 else [i for i in texts if i not in repeats]
+    if "text" not in roles and "first" not in roles and len(texts) == 1:
+        roles["text"] = texts[0]
+    if "label" not in roles or ("text" not in roles and "first" not in roles):
+        raise DataError(
+            f"{table.path}: columns found: {listed(names, contents)}; a text and a label are needed, or two texts and "
+            "a label: name them text and label, or say which they are (--text, --first, --second, --label)"
+        )
+    chosen = ", ".join(f"{role} {names[place]!r}" for role, place in sorted(roles.items()))
+    return [f"columns recognised by content: {chosen}"]
+
+
+# ----------------------------------------------------------------------------------------------- bundled examples
+
+
+def _demo_tasks() -> tuple[LabelledInfo, ...]:
+    table = DEMO_FOLDER / "labelled" / "speech_acts.tsv"
+    pairs = tuple((file, "") for file in sorted(DEMO_FOLDER.glob("*.tsv")))
+    return (
+        LabelledInfo("act", "Speech acts", "demo", ((table, ""),), False),
+        LabelledInfo("domain", "Domains", "demo", ((table, ""),), False),
+        LabelledInfo("related", "Related pairs", "demo", pairs, True),
+    )
+
+
+def _demo_texts(info: LabelledInfo) -> LabelledTexts:
+    rows, problems, notes = _read_tables(info.parts, ColumnNames(text="text", label=info.name, split="split"))
+    return _assemble(info, rows, problems, notes, None, None)
+
+
+def _demo_pairs(info: LabelledInfo) -> LabelledTexts:
+    pairs = load(DEMO)
+    labels = ["related" if gold >= CUT else "apart" for gold in pairs.gold]
+    rows = [LabelledRow(*row, "") for row in zip(pairs.first, pairs.second, labels, strict=True)]
+    note = f"label made from the gold score: related from {CUT:g} on, apart below"
+    return _assemble(info, rows, [], [note], None, "related")
+
+
+_DEMO = {"act": _demo_texts, "domain": _demo_texts, "related": _demo_pairs}

@@ -1,0 +1,126 @@
+"""What labelled texts are, and a task of them that can be loaded."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from .pairs import DataError, Problem
+
+
+@dataclass(frozen=True)
+class LabelledInfo:
+    """A task that can be loaded: its files with the split each holds ("" where a column or nothing says it).
+
+    layout: senteval, table or demo. pairs is None for a table, where only reading tells.
+    """
+
+    name: str
+    title: str
+    layout: str
+    parts: tuple[tuple[Path, str], ...]
+    pairs: bool | None = None
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        return tuple(path for path, _ in self.parts)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledTexts:
+    """n texts, or n pairs of texts, each with the number of its class and the name of its split.
+
+    second is None for single texts. y: int64 [n], index into classes. split: train, dev or test a row, "" in data
+    without splits. positive: the class that says yes, for two texts and where one is known to. layout: senteval,
+    table or demo. Otherwise as `SentencePairs`.
+    """
+
+    task: str
+    first: tuple[str, ...]
+    second: tuple[str, ...] | None
+    y: np.ndarray
+    classes: tuple[str, ...]
+    split: tuple[str, ...]
+    positive: int | None = None
+    layout: str = "table"
+    title: str = ""
+    source: str = ""
+    notes: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    def __post_init__(self) -> None:
+        y = np.array(self.y, dtype=np.int64)
+        y.setflags(write=False)
+        object.__setattr__(self, "y", y)
+        n = len(self.first)
+        sizes = {"y": len(y), "split": len(self.split), "second": n if self.second is None else len(self.second)}
+        for name, size in sizes.items():
+            if size != n:
+                raise DataError(f"{self.task}: {name} has size {size} but first holds {n} texts")
+        if n == 0:
+            raise DataError(f"{self.task}: at least one row is needed, got none")
+        if y.min() < 0 or y.max() >= len(self.classes):
+            raise DataError(f"{self.task}: y must index the {len(self.classes)} classes")
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.first)
+
+    @property
+    def pairs(self) -> bool:
+        """Whether a row is two texts."""
+        return self.second is not None
+
+    @cached_property
+    def sentences(self) -> tuple[str, ...]:
+        """The unique texts by first appearance, row by row and first before second."""
+        return tuple(self._places)
+
+    @cached_property
+    def first_index(self) -> np.ndarray:
+        """int64 [n]: the row of each first text in `sentences`."""
+        return np.array([self._places[text] for text in self.first], np.int64)
+
+    @cached_property
+    def second_index(self) -> np.ndarray:
+        """int64 [n]: the row of each second text in `sentences`; of the first once more for single texts."""
+        return np.array([self._places[text] for text in self.second or self.first], np.int64)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hex SHA-256 of everything that decides a score."""
+        digest = hashlib.sha256(self.layout.encode())
+        for texts in (self.first, self.second or (), self.classes, self.split):
+            digest.update(len(texts).to_bytes(8, "little"))
+            for text in texts:
+                encoded = text.encode("utf-8")
+                digest.update(len(encoded).to_bytes(8, "little"))
+                digest.update(encoded)
+        digest.update(self.y.astype("<i8").tobytes())
+        digest.update(repr(self.positive).encode())
+        return digest.hexdigest()
+
+    def rows(self, split: str) -> np.ndarray:
+        """int64 indices of the rows of a split, in order."""
+        return np.flatnonzero(np.array(self.split) == split)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        places: dict[str, int] = {}
+        for i, text in enumerate(self.first):
+            places.setdefault(text, len(places))
+            if self.second is not None:
+                places.setdefault(self.second[i], len(places))
+        return places
+
+
+class LabelledRow(NamedTuple):
+    first: str
+    second: str | None
+    label: str
+    split: str

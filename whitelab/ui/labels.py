@@ -1,0 +1,138 @@
+"""Choosing labelled texts on a page: the bundled examples, a path or an upload, and which columns to read."""
+
+import hashlib
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import streamlit as st
+
+from whitelab import datasets
+from whitelab.datasets import ColumnNames, DataError, LabelledTexts, MalformedRows
+from whitelab.ui import cache
+from whitelab.ui.workspace import UPLOAD_MB, UPLOADED, file_stamp
+
+FIELDS = {
+    "text": "Text",
+    "first": "First of a pair",
+    "second": "Second of a pair",
+    "label": "Label",
+    "split": "Split",
+    "positive": "Class that says yes",
+}
+KINDS = ("csv", "tsv", "jsonl", "parquet")
+HELP = (
+    "Type the path of a CSV, TSV, JSONL or Parquet file with a text and a label, or two texts and a label; of a folder "
+    "of such files; or of a folder in SentEval's layout."
+)
+
+
+def choose() -> LabelledTexts | None:
+    """The labelled texts this visitor chose, or None after saying what is missing or wrong."""
+    left, right = st.columns([3, 2], vertical_alignment="bottom")
+    with left:
+        data = st.selectbox(
+            "Labelled data",
+            ["demo", UPLOADED],
+            key="labelled",
+            bind="query-params",
+            accept_new_options=True,
+            format_func=lambda name: {"demo": "Bundled examples", UPLOADED: "Uploaded file"}.get(name, name),
+            help=HELP,
+        )
+    data = data or "demo"
+    try:
+        if data == UPLOADED:
+            return _uploaded()
+        tasks = {task.name: task for task in datasets.discover_labelled(data)}
+        with right:
+            name = st.selectbox(
+                "Labels",
+                list(tasks),
+                key="labelled-task",
+                bind="query-params",
+                format_func=lambda name: tasks[name].title if name in tasks and tasks[name].layout == "demo" else name,
+            )
+        name = name if name in tasks else next(iter(tasks))
+        columns, positive = _columns() if tasks[name].layout == "table" else (ColumnNames(), None)
+        keep = _keep(data)
+        stamp = file_stamp(file for file in tasks[name].files if file.exists())
+        return cache.labelled(data, name, columns, positive, keep, stamp)
+    except MalformedRows as error:
+        _malformed(error, data)
+    except DataError as error:
+        st.error(str(error))
+    return None
+
+
+def code(data: LabelledTexts) -> str:
+    """The line of code that reads the same texts."""
+    place = st.session_state.get("labelled") or "demo"
+    if place == UPLOADED:
+        place = data.source
+    arguments = [repr(place), repr(data.task)]
+    if data.layout == "table":
+        named = {name: st.session_state.get(f"column-{name}", "").strip() for name in FIELDS}
+        positive = named.pop("positive")
+        given = ", ".join(f"{name}={value!r}" for name, value in named.items() if value)
+        arguments += [f"columns=whitelab.ColumnNames({given})"] if given else []
+        arguments += [f"positive={positive!r}"] if positive else []
+    return f"whitelab.load_labelled({', '.join(arguments)})"
+
+
+def _columns() -> tuple[ColumnNames, str | None]:
+    """Names of columns, where the file does not say them itself."""
+    with st.expander("Columns"):
+        st.caption("Leave empty what the names of the columns say: text, label, split, or sentence1 and sentence2.")
+        values = {}
+        for column, (name, title) in zip(st.columns(len(FIELDS)), FIELDS.items(), strict=True):
+            values[name] = column.text_input(title, key=f"column-{name}").strip() or None
+    positive = values.pop("positive")
+    return ColumnNames(**values), positive
+
+
+def _keep(data: str) -> bool:
+    """Whether malformed rows are left out; asked only where there are some."""
+    if st.session_state.get("labelled-malformed") != data:
+        return False
+    return st.checkbox("Leave malformed rows out", key="labelled-keep", help="They are counted in the notes.")
+
+
+def _malformed(error: MalformedRows, data: str) -> None:
+    n = len(error.problems)
+    st.error(f"{n} row{'s' if n != 1 else ''} cannot be read. Mend the file, or leave these rows out.")
+    st.dataframe([{"file": p.file, "line": p.line, "reason": p.reason} for p in error.problems], hide_index=True)
+    if st.session_state.get("labelled-malformed") != data:
+        st.session_state["labelled-malformed"] = data
+        st.rerun()
+
+
+def _uploaded() -> LabelledTexts | None:
+    file = st.file_uploader(
+        "A table with a text and a label, or two texts and a label",
+        type=list(KINDS),
+        max_upload_size=UPLOAD_MB,
+        key="labelled-file",
+        help=f"At most {UPLOAD_MB} MB. It stays in this session; nobody else sees it.",
+    )
+    if file is None:
+        st.info("Choose a file. Its first line may name the columns: text, label, and split if it has one.")
+        return None
+    columns, positive = _columns()
+    content = file.getvalue()
+    what = (hashlib.sha256(content).hexdigest(), columns, positive, _keep(UPLOADED))
+    held = st.session_state.get("labelled-upload")
+    if held is None or held[0] != what:
+        with tempfile.TemporaryDirectory(prefix="whitelab-") as folder:
+            copy = Path(folder) / f"upload{Path(file.name).suffix.lower()}"
+            copy.write_bytes(content)
+            try:
+                found = datasets.load_labelled(copy, columns=columns, positive=positive, keep_going=what[-1])
+            except MalformedRows as error:
+                problems = [replace(one, file=file.name) for one in error.problems]
+                raise MalformedRows(problems, error.remedy) from None
+            except DataError as error:
+                raise DataError(str(error).replace(str(copy), file.name)) from None
+        found = replace(found, task=Path(file.name).stem, source=file.name, title=file.name)
+        held = st.session_state["labelled-upload"] = what, found
+    return held[1]
