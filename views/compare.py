@@ -12,16 +12,12 @@ chosen, opened = frame.open_page(
     "Look at the difference beside each published number: it should be hundredths, not points. The best of a column is "
     "marked.",
 )
-if chosen.given:
-    st.info(
-        "Another model would have to embed the sentences, and vectors come without a model. Bring the pairs as text to compare "
-        "models on them. Variants of these vectors are compared on the whitening page, their layers on the layers page.",
-        icon=":material/info:",
-    )
-    now = cache.score(opened.key, chosen.protocol(opened.pairs.source))
-    code = frame.preamble(chosen) + "print(pairs.notes, space.values.shape)\n"
-    frame.close_page(opened, now, [], "Vectors that were made elsewhere, with the gold scores of their pairs.", code)
-    st.stop()
+frame.need_a_model(
+    chosen,
+    opened,
+    "Another model would have to embed the sentences, and vectors come without a model. Bring the pairs as text to compare models "
+    "on them. Variants of these vectors are compared on the whitening page, their layers on the layers page.",
+)
 tasks = list(chosen.tasks)
 left, right = st.columns([3, 2])
 with left:

@@ -494,14 +494,16 @@ class Texts:
 
 def open_texts(workspace: Workspace, data: LabelledTexts) -> Texts | None:
     """The embeddings of labelled texts under the workspace's model; None after drawing the job that makes them."""
-    key = "texts/" + "/".join((workspace.model, workspace.dtype, workspace.pooling, data.task, data.fingerprint))
+    own = st.session_state.get("labelled") == brought.UPLOADED
+    parts = (workspace.model, workspace.dtype, workspace.pooling, data.task, data.fingerprint)
+    key = "texts/" + "/".join((*parts, brought.secret()) if own else parts)
 
     def work(progress) -> Texts:
         model = encoder(workspace.model, workspace.dtype)
         space = probing.embed_texts(model, data, workspace.pooling, store=Store(), progress=progress)
         return Texts(key, data, space, model.name)
 
-    title = f"Embedding {len(data.sentences):,} texts of {data.task}".replace(",", "\u2009")
+    title = f"Embedding {len(data.sentences):,} texts of {'an upload' if own else data.task}".replace(",", "\u2009")
     return wait(jobs().submit(key, title, work, "tokens"), key="texts", height=170)
 
 

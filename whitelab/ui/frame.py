@@ -281,6 +281,16 @@ def close_page(opened: Opened, score: Score, formulas: Sequence[tuple[str, str]]
         st.caption(DEMO)
 
 
+def need_a_model(chosen: Workspace, opened: Opened, why: str) -> None:
+    """Where vectors stand for the model, say why this page needs a real one, and end there."""
+    if chosen.given:
+        st.info(why, icon=":material/info:")
+        now = cache.score(opened.key, chosen.protocol(opened.pairs.source))
+        code = preamble(chosen) + "print(pairs.n_pairs, space.values.shape)\n"
+        close_page(opened, now, [], "Vectors that were made elsewhere, with the gold scores of their pairs.", code)
+        st.stop()
+
+
 def preamble(chosen: Workspace) -> str:
     """The lines of code that open the same space."""
     if chosen.given:
