@@ -239,3 +239,12 @@ def test_another_model_or_depth_has_no_published_number():
     preset, setting = PRESETS["whiteningbert"], Setting.parse("cls/L-1")
     assert printed("all-MiniLM-L6-v2", 7, 384, setting, "stsb", preset) is None
     assert printed("bert-base-uncased", 13, 768, Setting.parse("cls/L5"), "stsb", preset) is None
+
+
+def test_pairs_in_hand_are_compared_as_their_file_is(place, tasks):
+    pairs = load(place / "tasks", tasks[0])
+    settings = parse_settings("mean/L1;mean/L1+L-1:pca")
+    for protocol in ("whiteningbert", "bert-whitening"):
+        files = compare([str(place / "model")], str(place / "tasks"), tasks[:1], settings, protocol)
+        found = compare([str(place / "model")], pairs, [pairs.task], settings, protocol)
+        assert [one.spearman for one in found] == [one.spearman for one in files]
