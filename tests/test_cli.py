@@ -728,6 +728,59 @@ def test_a_comparison_is_written_as_a_table(run, place, form, start):
     assert "table" not in err
 
 
+def test_intervals_are_added_to_rows_on_demand(document, place):
+    options = (
+        "--models",
+        place / "model",
+        "--data",
+        place / "tasks",
+        "--cache",
+        place / "store",
+        "--settings",
+        "L1;L2",
+    )
+    plain, more = document("compare", *options)["rows"], document("compare", *options, "--intervals")["rows"]
+    assert [{**row, "low": 0, "high": 0} for row in plain] == [{**row, "low": 0, "high": 0} for row in more]
+    assert all(row["low"] < row["spearman"] < row["high"] for row in more)
+    assert not any("low" in row for row in plain)
+
+
+def test_a_walk_between_presets_adds_up(document, run, place):
+    options = ("compare", "--models", place / "model", "--data", place / "tasks", "--cache", place / "store")
+    record = document(*options, "--presets", "whiteningbert,simcse")
+    (walk,) = record["walks"]
+    assert (walk["task"], walk["from"], walk["to"]) == ("sts12", "whiteningbert", "simcse")
+    assert sum(step["change"] for step in walk["steps"]) == pytest.approx(walk["difference"])
+    assert walk["difference"] == pytest.approx(walk["end"] - walk["start"])
+    assert [step["field"] for step in walk["steps"]] == [
+        f for f in record["differences"] if f not in ("fit", "decimals")
+    ]
+    assert record["differences"]["pooling"] == ["mean", "cls"]
+    assert "split" in record["same"]
+    rows = document(*options, "--settings", "cls/L-1", "--protocol", "simcse")["rows"]
+    assert rows[0]["spearman"] == pytest.approx(walk["end"])
+    status, out, _ = run(*options, "--presets", "whiteningbert,simcse", "--settings", "L2")
+    assert status == 0
+    assert "Pooling" not in out
+    assert "Subsets of a task" in out
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--presets", "mteb"), "presets='mteb' must be two protocols"),
+        (("--presets", "mteb,simcse", "--settings", "L1;L2"), "with one setting"),
+        (("--presets", "mteb,su"), "protocol='su' must be one of whiteningbert"),
+        (("--presets", "mteb,bert-whitening-corpus"), "corpus=None must name the text to fit on"),
+        (("--protocol", "bert-whitening-corpus"), "corpus=None must name the text to fit on"),
+    ],
+)
+def test_a_walk_that_cannot_be_taken_is_refused(run, place, more, words):
+    status, out, err = run("compare", "--models", place / "model", "--data", place / "tasks", *more)
+    assert (status, out) == (2, "")
+    assert words in err
+
+
 def test_tasks_that_are_not_there_are_refused(run, place):
     status, out, err = run("compare", "--models", place / "model", "--data", place / "tasks", "--tasks", "sts99")
     assert (status, out) == (2, "")

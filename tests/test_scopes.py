@@ -11,7 +11,7 @@ import reference
 import torch
 from conftest import make_space
 
-from whitelab.datasets import DataError, load
+from whitelab.datasets import DataError
 from whitelab.dimensions import k_curve
 from whitelab.embeddings import LayerRows
 from whitelab.evaluate import Protocol, cosines, score
@@ -267,8 +267,3 @@ def test_the_halves_are_dealt_once_for_a_space_and_go_with_it():
     del space, first
     gc.collect()
     assert kept() is None
-
-
-def test_all_splits_of_pairs_in_hand_are_their_own_sentences():
-    pairs = load("demo")
-    assert scope_text("splits", pairs, None) == scope_text("splits", "demo", "demo")

@@ -1,5 +1,6 @@
 """Laws of a visitor's own table: columns are chosen, every row is kept or told, and the limits hold."""
 
+import gc
 import io
 import json
 import tomllib
@@ -11,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from whitelab import limits
-from whitelab.datasets import DataError, MalformedRows, Upload, load, load_text, open_pasted, open_sheet
+from whitelab.datasets import DataError, MalformedRows, Upload, discover, hold, load, load_text, open_pasted, open_sheet
+from whitelab.scopes import scope_text
 
 ROOT = Path(__file__).resolve().parents[1]
 ROWS = [("a cat sits", "a cat is sitting", 4.5, "x"), ("a dog runs", "the sun sets", 0.25, "y"), ("b", "c", 3.0, "x")]
@@ -268,3 +270,28 @@ def test_nothing_pasted_is_said(text):
 def test_pasted_pairs_without_a_score_are_refused_with_the_form_of_a_pair():
     with pytest.raises(DataError, match="line 2 holds 2 columns; a pair is one line: first sentence, tab, second"):
         open_pasted("a heading\na cat\ta dog\n")
+
+
+# Pairs in memory
+
+
+def test_pairs_in_memory_are_found_and_loaded_by_a_name_nobody_can_guess():
+    pairs = open_sheet(upload(".csv")).pairs(0, 1, 2, 3)
+    name, other = hold(pairs), hold(pairs)
+    (task,) = discover(name)
+    assert (task.name, task.title, task.splits, task.published) == ("own", "own.csv", ("all",), False)
+    assert load(name) is load(name, "own", "all") is pairs
+    assert scope_text("splits", name, "own").total() == 2 * pairs.n_pairs
+    assert len(name) > 32
+    assert name != other
+    with pytest.raises(DataError, match="holds no task 'other'"):
+        load(name, "other")
+
+
+def test_a_name_ends_with_the_pairs_it_stood_for():
+    pairs = open_sheet(upload(".csv")).pairs(0, 1, 2)
+    name = hold(pairs)
+    del pairs
+    gc.collect()
+    with pytest.raises(DataError, match="no such file"):
+        load(name)

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from whitelab import figures
+from whitelab import datasets, figures
 from whitelab.layers import LayerPairs
 from whitelab.subsets import COUNTED, LayerSubset, SubsetSearch
 from whitelab.ui import cache, frame
@@ -116,7 +116,7 @@ st.subheader("Would more layers do better?")
 st.markdown(
     "Every subset of the layers, averaged and scored: WhiteningBERT's Figure 2 in full. Look at where the curve stops rising."
 )
-tasks = chosen.tasks
+tasks = datasets.discover(chosen.data)
 with st.container(horizontal=True, vertical_alignment="bottom"):
     searched = st.segmented_control(
         "Search under",

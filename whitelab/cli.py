@@ -91,9 +91,17 @@ def _space_options(parser: argparse.ArgumentParser) -> None:
     from whitelab.pooling import POOLINGS
 
     _data_options(parser)
-    parser.add_argument("--model", default="bundled", help="'bundled', a local folder or a Hugging Face name")
+    parser.add_argument(
+        "--model",
+        default="bundled",
+        help="'bundled', a local folder or a Hugging Face name; NAME:3 for its first 3 blocks, random:NAME or "
+        "random@7:NAME for random weights, static:NAME or sif:NAME for its word embeddings alone",
+    )
+    _bin_option(parser)
     parser.add_argument("--num-layers", type=int, help="keep only the first N transformer blocks")
-    parser.add_argument("--pooling", default="mean", choices=tuple(POOLINGS))
+    parser.add_argument(
+        "--pooling", default="mean", choices=tuple(POOLINGS), help="cls in models that see both ways, last in decoders"
+    )
     parser.add_argument(
         "--max-length", type=int, help=f"in tokens, special ones included (default: {MAX_LENGTH}, or the model's limit)"
     )
@@ -102,6 +110,12 @@ def _space_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cache", help="folder of the embedding store (default: the user's cache folder)")
     parser.add_argument("--no-store", action="store_true", help="neither read nor keep embeddings on disk")
     _json_option(parser)
+
+
+def _bin_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--allow-bin", action="store_true", help="also take pickled weights (pytorch_model.bin), read without code"
+    )
 
 
 def _aggregate_option(parser: argparse.ArgumentParser) -> None:
@@ -233,7 +247,16 @@ def _compare_options(parser: argparse.ArgumentParser) -> None:
         "--settings", help="'table1', or settings such as 'cls/L-1;L1+L6:pca@256' (default: the protocol's own)"
     )
     parser.add_argument("--protocol", default="whiteningbert", choices=tuple(PRESETS))
+    parser.add_argument("--corpus", help="what bert-whitening-corpus fits on: a text file, pairs, a folder or 'demo'")
+    parser.add_argument(
+        "--presets",
+        metavar="A,B",
+        help="walk from one protocol to another instead, changing one choice at a time; --settings may name one "
+        "setting for both (default: each protocol's own)",
+    )
+    parser.add_argument("--intervals", action="store_true", help="add 95 %% intervals, from resampled pairs")
     parser.add_argument("--skip-malformed", action="store_true", help="leave malformed rows out")
+    _bin_option(parser)
     parser.add_argument("--dtype", default="float32", choices=tuple(DTYPES), help="type to compute in")
     parser.add_argument("--cache", help="folder of the embedding store (default: the user's cache folder)")
     parser.add_argument("--no-store", action="store_true", help="neither read nor keep embeddings on disk")
@@ -327,7 +350,10 @@ EXPORTS = ("sentence-transformers", "faiss", "npz")
 
 
 def _models(args):
-    from whitelab.models import BUNDLED, SUGGESTED, ModelError, cached_models, find_model
+    from dataclasses import asdict
+
+    from whitelab.catalogue import entries
+    from whitelab.models import BUNDLED, ModelError, allowed, cached_models, find_model
 
     try:
         files = find_model(BUNDLED)
@@ -340,11 +366,19 @@ def _models(args):
         }
     except ModelError as error:
         bundled = {"name": BUNDLED, "ready": False, "reason": str(error)}
-    cached = [{"name": name, "ready": True} for name in cached_models()]
-    others = [{"name": name, "ready": False} for name in SUGGESTED if name not in {c["name"] for c in cached}]
-    models = [bundled, *cached, *others]
-    lines = [f"{'ready' if one['ready'] else 'to download':12} {one['name']}" for one in models]
+    listed = {one.name: asdict(one) | {"published_as": one.published_as} for one in entries()}
+    cached = [{"name": name, "ready": True} | listed.pop(name, {}) for name in cached_models()]
+    others = [one | {"ready": False} for one in listed.values()]
+    models = [bundled, *(one for one in (*cached, *others) if allowed(one["name"]))]
+    lines = [f"{'ready' if one['ready'] else 'to download':12} {_model_line(one)}".rstrip() for one in models]
     return {"models": models}, lines
+
+
+def _model_line(one: dict) -> str:
+    if "parameters" not in one:
+        return one["name"]
+    details = f"{one['layers']} layers, d {one['dim']}, {one['parameters']:g} M"
+    return f"{one['name']:48} {one['title']:32} {details}{', pickled' if one['weights'] == 'bin' else ''}"
 
 
 def _datasets(args):
@@ -439,6 +473,7 @@ def _encoder(args):
         device=args.device,
         dtype=args.dtype,
         max_length=args.max_length,
+        allow_bin=args.allow_bin,
     )
 
 
@@ -723,30 +758,72 @@ def _kcurve(args):
 
 
 def _compare(args):
-    from whitelab.compare import PRESETS, compare, parse_settings, written
+    from whitelab.compare import PRESETS, compare, parse_settings, resample, written
+    from whitelab.encoders import load_encoder
+
+    if args.presets is not None:
+        return _walk(args)
+    settings = parse_settings(args.settings or PRESETS[args.protocol].settings)
+    tasks, models = _compared(args)
+    options = {"store": _store(args), "keep_going": args.skip_malformed, "dtype": args.dtype, "corpus": args.corpus}
+    options["load"] = lambda name, dtype: load_encoder(name, dtype=dtype, allow_bin=args.allow_bin)
+    cells = []
+    for cell in compare(models, args.data, tasks, settings, args.protocol, **options):
+        cells.append(cell)
+        value = cell.reason or "undefined" if cell.spearman is None else f"{cell.spearman:.2f}"
+        print(f"{cell.model} · {cell.setting} · {cell.task}: {value}", file=sys.stderr)
+    drawn = resample(cells) if args.intervals else None
+    rows = [cell.as_dict(drawn and drawn.interval(cell.row, cell.task)) for cell in cells]
+    return {"rows": rows}, [written(cells, args.form or "markdown", args.protocol, args.corpus, drawn).rstrip("\n")]
+
+
+def _compared(args) -> tuple[list[str], list[str]]:
+    """The tasks and models that the options name."""
     from whitelab.datasets import discover
 
-    settings = parse_settings(args.settings or PRESETS[args.protocol].settings)
     present = [task.name for task in discover(args.data)]
     tasks = present if args.tasks == "all" else [name.strip() for name in args.tasks.split(",")]
     if missing := [name for name in tasks if name not in present]:
         raise ValueError(f"tasks={','.join(missing)!r} must be among {', '.join(present)}")
-    models = [name.strip() for name in args.models.split(",") if name.strip()]
-    cells = []
-    for cell in compare(
-        models,
-        args.data,
-        tasks,
-        settings,
-        args.protocol,
-        store=_store(args),
-        keep_going=args.skip_malformed,
-        dtype=args.dtype,
-    ):
-        cells.append(cell)
-        value = cell.reason or "undefined" if cell.spearman is None else f"{cell.spearman:.2f}"
-        print(f"{cell.model} · {cell.setting} · {cell.task}: {value}", file=sys.stderr)
-    return {"rows": [cell.as_dict() for cell in cells]}, [written(cells, args.form or "markdown").rstrip("\n")]
+    return tasks, [name.strip() for name in args.models.split(",") if name.strip()]
+
+
+def _walk(args):
+    """From one preset to another, for each model."""
+    from whitelab.compare import decisions, differences, parse_settings, walks, worded
+    from whitelab.encoders import load_encoder
+
+    names = [name.strip() for name in args.presets.split(",")]
+    settings = parse_settings(args.settings) if args.settings else [None]
+    if len(names) != 2 or len(settings) != 1:
+        raise ValueError(f"presets={args.presets!r} must be two protocols such as whiteningbert,mteb, with one setting")
+    (a, b), (setting,) = names, settings
+    found = {field: [worded(field, one) for one in pair] for field, pair in differences(a, b, setting).items()}
+    tasks, models = _compared(args)
+    options = {"setting": setting, "corpus": args.corpus, "store": _store(args), "keep_going": args.skip_malformed}
+    records, lines = [], []
+    for model in models:
+        encoder = load_encoder(model, dtype=args.dtype, allow_bin=args.allow_bin)
+        for one in walks(encoder, args.data, tasks, a, b, **options):
+            records.append(one.as_dict())
+            lines += [*_steps(one), ""]
+    same = [field for field in decisions(a, setting) if field not in found]
+    return {"walks": records, "differences": found, "same": same}, lines[:-1]
+
+
+def _steps(one) -> list[str]:
+    from whitelab.compare import FIELDS, worded
+
+    def number(value: float | None, sign: str = "") -> str:
+        return "undefined" if value is None else f"{round(value, 2) + 0.0:{sign}.2f}"
+
+    head = f"{one.model} · {one.task}: {one.a} {number(one.start)}, {one.b} {number(one.end)}"
+    rows = [
+        f"  {number(step.change, '+'):>9}  {number(step.spearman):>9}  {FIELDS[step.field]}: "
+        f"{worded(step.field, step.before)} -> {worded(step.field, step.after)}"
+        for step in one.steps
+    ]
+    return [f"{head} ({number(one.difference, '+')})", *rows]
 
 
 def _probe(args):

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from whitelab import geometry, whitening
 from whitelab.checks import check_layers
-from whitelab.datasets import DataError, SentencePairs, discover, load, load_text
+from whitelab.datasets import DataError, discover, load, load_text
 from whitelab.embeddings import LayerEmbeddings, LayerRows
 
 SCOPES = {
@@ -203,14 +203,12 @@ def _isotropy(seen, unseen, spec: str, k: int | None) -> float:
 # ----------------------------------------------------------------------------------------------- sentences
 
 
-def scope_text(fit: str, data: str | SentencePairs, task: str | None, keep_going: bool = False) -> Counter[str]:
+def scope_text(fit: str, data: str, task: str | None, keep_going: bool = False) -> Counter[str]:
     """The sentences a scope other than the task's own fits on, and how often each occurs.
 
-    `splits`: both columns of every split; pairs in hand have one. Otherwise `fit` names a text file (.txt, one
-    sentence a line), a file of pairs, a folder of tasks (all of them, all splits) or `demo`. Raises DataError.
+    `splits`: both columns of every split. Otherwise `fit` names a text file (.txt, one sentence a line), a file
+    of pairs, a folder of tasks (all of them, all splits) or `demo`. Raises DataError.
     """
-    if fit == "splits" and isinstance(data, SentencePairs):
-        return Counter((*data.first, *data.second))
     if fit == "splits":
         return _pairs_text(data, task, keep_going)
     if Path(fit).suffix.lower() == ".txt" and not _published(fit):

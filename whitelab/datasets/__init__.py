@@ -1,5 +1,6 @@
 """Sentence pairs with gold scores and texts with labels: the only place that knows the formats they come in."""
 
+from .held import hold
 from .hub import DownloadError, LicenceNotAccepted, fetch
 from .labelled import ColumnNames, discover_labelled, load_labelled
 from .labels import LabelledInfo, LabelledTexts
@@ -33,6 +34,7 @@ __all__ = [
     "discover_labelled",
     "fetch",
     "fetched",
+    "hold",
     "load",
     "load_labelled",
     "load_text",

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from .columns import Columns, Row, find_columns, read_rows
+from .held import held
 from .layouts import DEMO, PUBLISHED_PAIRS, SPLITS, Part, TaskInfo, discover, existing_path
 from .pairs import DataError, MalformedRows, Problem, SentencePairs, gold_notes
 from .tables import Upload, read_lines, read_scored, read_table
@@ -30,7 +31,8 @@ DELIMITERS = {"sick": "\t"}
 
 
 def load(data: str | Path, task: str | None = None, split: str = "test", *, keep_going: bool = False) -> SentencePairs:
-    """The sentence pairs of one task in a folder, a file, the bundled "demo" or a fetched source such as "senteval".
+    """The sentence pairs of one task in a folder, a file, the bundled "demo" or a fetched source such as "senteval",
+    or under a name that `hold` gave.
 
     task may be left out when there is only one. split: train, dev, test or all; data without splits answers
     to "test" as well, and says "all". Malformed rows raise MalformedRows; with keep_going=True they are left
@@ -38,6 +40,8 @@ def load(data: str | Path, task: str | None = None, split: str = "test", *, keep
     """
     info = _choose(discover(data), task, data)
     split = _resolve(info, split)
+    if (pairs := held(data)) is not None:
+        return pairs
     used, unused = _parts(info, split)
     notes: list[str] = list(info.notes)
     rows: list[Row] = []

@@ -1,19 +1,17 @@
 """What a visitor has brought: one set of pairs or vectors, kept in their session and seen by nobody else.
 
-Whatever is cached for all visitors or put on the queue is named by `Brought.key`, which holds a secret of the
-session: the same file in another session is another thing. No title that others may read names a file.
+Whatever is cached for all visitors or put on the queue is named by `Brought.key`, a name that cannot be guessed and is
+never shown: the same file in another session is another thing. No title that others may read names a file.
 """
 
 import secrets
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import streamlit as st
 
-from whitelab.datasets import SentencePairs, TaskInfo
-from whitelab.models import ModelFiles
+from whitelab.datasets import SentencePairs, TaskInfo, discover, hold
 from whitelab.ui.jobs import jobs
 from whitelab.vectors import Vectors
 
@@ -21,7 +19,7 @@ UPLOADED = "upload"  # the workspace's choice of data, or of text to fit on
 LABEL = "Your upload"  # as the bar and the address show it
 FIT_TEXT = "uploaded-text"  # session_state: key, name and sentences of this visitor's text to fit on
 LOST = "upload-lost"  # session_state: the address asked for an upload this session does not have
-_HELD, _SECRET, _COUNT = "brought", "brought-secret", "brought-count"  # session_state
+_HELD, _SECRET = "brought", "brought-secret"  # session_state
 
 GONE = (
     "The data of this link was uploaded in someone else's session, or in yours before the page was loaded anew. "
@@ -31,7 +29,8 @@ GONE = (
 
 @dataclass(frozen=True, eq=False)
 class Brought:
-    """Pairs, or vectors with theirs; `key` names it in every cache, `code` reads it in Python as `pairs`."""
+    """Pairs, or vectors with theirs; `key` names it in every cache and for every reader of the core
+    (`datasets.hold`), `code` reads it in Python as `pairs`."""
 
     key: str
     pairs: SentencePairs
@@ -41,13 +40,7 @@ class Brought:
     @property
     def task(self) -> TaskInfo:
         """The pairs as the only task of their data."""
-        return TaskInfo(self.pairs.task, self.pairs.source, UPLOADED, (), published=False)
-
-    @property
-    def files(self) -> ModelFiles:
-        """The vectors in the place of a model."""
-        space = self.vectors.space
-        return ModelFiles(self.vectors.name, Path(), "", "", space.n_layers - 1, space.dim)
+        return discover(self.key)[0]
 
 
 def current() -> Brought | None:
@@ -63,8 +56,7 @@ def secret() -> str:
 def use(pairs: SentencePairs, code: str, vectors: Vectors | None = None) -> None:
     """Hold this in place of what was held before, and turn the workspace to it. For callbacks of buttons."""
     forget()
-    number = st.session_state[_COUNT] = st.session_state.get(_COUNT, 0) + 1
-    st.session_state[_HELD] = Brought(f"{secret()}/{number}", pairs, code, vectors)
+    st.session_state[_HELD] = Brought(hold(pairs), pairs, code, vectors)
     st.session_state["data"] = UPLOADED
 
 

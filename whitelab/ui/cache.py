@@ -11,17 +11,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from whitelab import datasets, dimensions, evaluate, export, geometry, linalg, profiles, subsets
 from whitelab import layers as layers_module
 from whitelab import probe as probing
-from whitelab.compare import Cell, Setting
-from whitelab.compare import compare as compare_models
+from whitelab.compare import Setting
 from whitelab.datasets import ColumnNames, LabelledTexts, SentencePairs
 from whitelab.embeddings import LayerEmbeddings, LayerRows
-from whitelab.encoders import EmbedReport, Encoder, load_encoder
+from whitelab.encoders import EmbedReport
 from whitelab.evaluate import Protocol, Score
 from whitelab.figures import wrapped
 from whitelab.probe import How, ProbeScore
@@ -32,7 +30,8 @@ from whitelab.significance import Move, moved
 from whitelab.standings import Paired, paired
 from whitelab.store import Store
 from whitelab.ui import brought
-from whitelab.ui.jobs import Job, claim, follow, jobs, wait
+from whitelab.ui.jobs import Job, claim, jobs, wait
+from whitelab.ui.picker import encoder
 from whitelab.ui.workspace import Workspace, file_stamp
 from whitelab.whitening import Whitener
 
@@ -55,12 +54,6 @@ class Opened:
     own: bool = False
 
 
-@st.cache_resource(max_entries=2, show_spinner=False)
-def encoder(model: str, dtype: str) -> Encoder:
-    """A loaded model, shared by all visitors (the encoder locks itself)."""
-    return load_encoder(model, dtype=dtype)
-
-
 @st.cache_resource(max_entries=16, show_spinner=False)
 def pairs_of(data: str, task: str, split: str, keep_going: bool, stamp: float) -> SentencePairs:
     """A task's pairs; `stamp` is the files' time, so a changed file is read again."""
@@ -78,7 +71,7 @@ def open_space(workspace: Workspace) -> Opened | None:
     key = embed_key(workspace, workspace.task, pairs)
 
     def work(progress) -> Opened:
-        model = encoder(workspace.model, workspace.dtype)
+        model = encoder(workspace.model, workspace.dtype, workspace.allow_bin)
         space, report = evaluate.embed_pairs(model, pairs, workspace.pooling, store=Store(), progress=progress)
         return Opened(key, pairs, space, report, model.device, own=own)
 
@@ -116,7 +109,7 @@ def _with_corpus(workspace: Workspace, opened: Opened) -> Opened | None:
     text = None if (job := jobs().get(key)) and job.state == "done" else workspace.fit_text()
 
     def work(progress) -> LayerRows:
-        model = encoder(workspace.model, workspace.dtype)
+        model = encoder(workspace.model, workspace.dtype, workspace.allow_bin)
         return evaluate.embed_scope(model, text, workspace.pooling, store=Store(), progress=progress)
 
     named = {"splits": "all splits"}.get(workspace.fit, workspace.fit)
@@ -324,7 +317,7 @@ def every_task(workspace: Workspace) -> Job:
                 spaces[name] = known.result.space
             else:
                 counted = _share(progress, done, len(one.sentences), total)
-                model = encoder(workspace.model, workspace.dtype)
+                model = encoder(workspace.model, workspace.dtype, workspace.allow_bin)
                 spaces[name], _ = evaluate.embed_pairs(model, one, workspace.pooling, store=Store(), progress=counted)
             done += len(one.sentences)
             progress(done, total)
@@ -412,7 +405,7 @@ def model_zip(
     """`export.to_sentence_transformers` and its .zip as a job; None while it runs."""
 
     def work(progress) -> ModelZip:
-        model = encoder(workspace.model, workspace.dtype)
+        model = encoder(workspace.model, workspace.dtype, workspace.allow_bin)
         home = tempfile.TemporaryDirectory(prefix="whitelab-")
         folder, packed = Path(home.name) / stem, Path(home.name) / f"{stem}.zip"
         progress(0, 2)
@@ -425,50 +418,6 @@ def model_zip(
 
     job = jobs().submit(model_key(opened, protocol), "Writing the model folder", work, "steps")
     return wait(job, key=name, height=170)
-
-
-# -------------------------------------------------------------------------------------------- comparisons
-
-
-@dataclass(frozen=True)
-class Grid:
-    """What a comparison is of: models x tasks x settings under a protocol."""
-
-    models: tuple[str, ...]
-    data: str
-    tasks: tuple[str, ...]
-    settings: tuple[Setting, ...]
-    protocol: str
-    dtype: str
-    keep_going: bool
-
-
-def follow_grid(grid: Grid, draw, pairs: SentencePairs | None = None) -> tuple[Cell, ...] | None:
-    """`compare.compare` as a job that grows cell by cell; None until it is done.
-
-    `pairs` are the data where a visitor has brought them; `grid.data` is then their key.
-    """
-
-    def work(progress):
-        cells: tuple[Cell, ...] = ()
-        for cell in compare_models(
-            grid.models,
-            grid.data if pairs is None else pairs,
-            grid.tasks,
-            grid.settings,
-            grid.protocol,
-            store=Store(),
-            keep_going=grid.keep_going,
-            dtype=grid.dtype,
-            progress=progress,
-        ):
-            cells += (cell,)
-            yield cells
-
-    key = f"grid/{grid}"
-    claim("grid", key)
-    job = jobs().submit(key, "Comparing", work, "tasks")
-    return follow(job, draw, key="grid", of=key, note=lambda cells: f"{len(cells)} cells.", room=200)
 
 
 # ------------------------------------------------------------------------------------------------- probes
@@ -499,7 +448,7 @@ def open_texts(workspace: Workspace, data: LabelledTexts) -> Texts | None:
     key = "texts/" + "/".join((*parts, brought.secret()) if own else parts)
 
     def work(progress) -> Texts:
-        model = encoder(workspace.model, workspace.dtype)
+        model = encoder(workspace.model, workspace.dtype, workspace.allow_bin)
         space = probing.embed_texts(model, data, workspace.pooling, store=Store(), progress=progress)
         return Texts(key, data, space, model.name)
 

@@ -297,6 +297,7 @@ def preamble(chosen: Workspace) -> str:
         return f"import whitelab\n\n{chosen.own.code}\nencoder = found\n"
     pooling = "" if chosen.pooling == "mean" else f', "{chosen.pooling}"'
     dtype = "" if chosen.dtype == "float32" else f', dtype="{chosen.dtype}"'
+    dtype += ", allow_bin=True" if chosen.allow_bin else ""
     return (
         "import whitelab\n"
         "from whitelab.evaluate import embed_pairs\n\n"
@@ -326,7 +327,7 @@ def _corpus_lines(chosen: Workspace, pooling: str) -> str:
 
 def data_in_code(chosen: Workspace) -> str:
     """The data as an argument in code."""
-    return "pairs" if chosen.own else repr(chosen.data)
+    return "whitelab.datasets.hold(pairs)" if chosen.own else repr(chosen.data)
 
 
 def fit_arguments(chosen: Workspace) -> str:

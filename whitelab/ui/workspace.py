@@ -14,13 +14,15 @@ import streamlit as st
 from whitelab import datasets, limits, scopes
 from whitelab.correlation import AGGREGATE_LABELS
 from whitelab.datasets import DataError, MalformedRows, TaskInfo, Upload
+from whitelab.datasets.held import PREFIX
+from whitelab.datasets.layouts import MEMORY
 from whitelab.encoders import choose_device, device_name, dtypes_for
 from whitelab.evaluate import GIVEN, Protocol
-from whitelab.models import BUNDLED, BUNDLED_NAME, SUGGESTED, ModelFiles, find_model
+from whitelab.models import ModelName
 from whitelab.pooling import POOLING_LABELS
-from whitelab.ui import brought
+from whitelab.ui import brought, picker
 from whitelab.ui.brought import UPLOADED, Brought
-from whitelab.ui.jobs import jobs, wait
+from whitelab.ui.picker import Picked
 from whitelab.whitening import WHITENERS, Parameter, canonical, variant
 
 SLOT = "workspace"  # session_state: the Workspace of this run
@@ -51,17 +53,13 @@ class Workspace:
     stamp: float
     fit: str = "task"
     fit_key: str = "task"
+    allow_bin: bool = False
     own: Brought | None = None
 
     @property
     def given(self) -> bool:
         """Whether vectors stand for model and data."""
         return self.own is not None and self.own.vectors is not None
-
-    @property
-    def tasks(self) -> tuple[str, ...]:
-        """The tasks of the data. Raises DataError."""
-        return (self.task,) if self.own else tuple(one.name for one in datasets.discover(self.data))
 
     @property
     def compared(self) -> str:
@@ -80,14 +78,12 @@ class Workspace:
         """The sentences of the fit scope. Raises DataError."""
         if uploaded := brought.fit_text(self.fit_key):
             return uploaded[2]
-        data = self.own.pairs if self.own else self.data
-        return scopes.scope_text(self.fit, data, self.task, self.keep_going)
+        return scopes.scope_text(self.fit, self.data, self.task, self.keep_going)
 
     def protocol(self, source: str, **changes) -> Protocol:
         """The Protocol of a score in this workspace."""
-        shown = BUNDLED_NAME if self.model == BUNDLED else self.model
         base = Protocol(
-            model=shown,
+            model=self.model if self.given else ModelName.parse(self.model).shown,
             data=source,
             task=self.task,
             split=self.split,
@@ -107,13 +103,12 @@ def draw() -> None:
     st.session_state[SLOT] = None
     with st.sidebar:
         st.session_state[LIVE] = st.container()
-        model_place = st.container()
-        task = _task()
-        own = brought.current() if task is not None and task[0] == UPLOADED else None
-        with model_place:
-            name, files = _vectors(own) if own and own.vectors else _model()
-        if files is not None and task is not None:
-            st.session_state[SLOT] = _knobs(name, files, *task, own)
+        place, task = st.container(), _task()
+        own = brought.current() if task is not None and task[1].layout == MEMORY else None
+        with place:
+            picked = _vectors(own) if own and own.vectors else picker.opened(picker.choose(), task)
+        if picked is not None and task is not None:
+            st.session_state[SLOT] = _knobs(picked, *task, own)
         st.caption(f"Computing on {device_name(choose_device())}")
 
 
@@ -122,20 +117,7 @@ def current() -> Workspace | None:
     return st.session_state.get(SLOT)
 
 
-def _model() -> tuple[str, ModelFiles | None]:
-    model = st.selectbox(
-        "Model",
-        list(dict.fromkeys((BUNDLED, *SUGGESTED))),
-        key="model",
-        bind="query-params",
-        accept_new_options=True,
-        format_func=lambda name: f"{BUNDLED_NAME} (bundled)" if name == BUNDLED else name,
-        help="Type a Hugging Face name or the path of a local folder. Weights must be in safetensors.",
-    )
-    return model or BUNDLED, _find(model or BUNDLED)
-
-
-def _vectors(own: Brought) -> tuple[str, ModelFiles]:
+def _vectors(own: Brought) -> Picked:
     """Say that vectors stand for a model; what was chosen of one is kept for later."""
     for key in ("model", "pooling", "dtype"):
         if key in st.session_state:
@@ -143,12 +125,7 @@ def _vectors(own: Brought) -> tuple[str, ModelFiles]:
     with st.container(border=True):
         st.markdown("**Model**")
         st.caption(f"The vectors of {plain(own.pairs.source)} stand for a model. Choose other data to choose a model.")
-    return own.vectors.name, own.files
-
-
-def _find(model: str) -> ModelFiles | None:
-    job = jobs().submit(f"find/{model}", f"Finding {model}", lambda progress: find_model(model, progress), "bytes")
-    return wait(job, key="find")
+    return Picked(own.vectors.name, False, own.vectors.n_layers, own.vectors.space.dim, (GIVEN,))
 
 
 def _task() -> tuple[str, TaskInfo, str, bool] | None:
@@ -168,9 +145,9 @@ def _task() -> tuple[str, TaskInfo, str, bool] | None:
         "JSON, JSONL or Parquet with two text columns and one score. To upload a file, go to the Data page.",
     )
     data = data or "demo"
-    if data in (UPLOADED, brought.LABEL):
+    if data in (UPLOADED, brought.LABEL) or data.startswith(PREFIX):
         if own is not None:
-            return UPLOADED, own.task, "all", False
+            return own.key, own.task, "all", False
         state[brought.LOST] = state["data-gone"] = True
         st.rerun()
     try:
@@ -194,10 +171,8 @@ def _task() -> tuple[str, TaskInfo, str, bool] | None:
     return data, task, split, keep
 
 
-def _knobs(
-    model: str, files: ModelFiles, data: str, task: TaskInfo, split: str, keep: bool, own: Brought | None
-) -> Workspace:
-    n_layers, dim, state = files.layers + 1, files.dim, st.session_state
+def _knobs(picked: Picked, data: str, task: TaskInfo, split: str, keep: bool, own: Brought | None) -> Workspace:
+    n_layers, dim, state = picked.n_layers, picked.dim, st.session_state
     given = own is not None and own.vectors is not None
     first_and_last = sorted({min(1, n_layers - 1), n_layers - 1})
     _exchange("vectors" if given else "model", layers=first_and_last, k=dim)
@@ -212,20 +187,7 @@ def _knobs(
         bind="query-params",
         help="0 is the first layer given." if given else "0 is the embedding layer. Several layers are averaged.",
     )
-    pooling = (
-        GIVEN
-        if given
-        else st.segmented_control(
-            "Pooling",
-            list(POOLING_LABELS),
-            default="mean",
-            key="pooling",
-            bind="query-params",
-            required=True,
-            format_func=lambda name: {"mean": "Mean", "cls": "[CLS]"}.get(name, name),
-            help="; ".join(POOLING_LABELS.values()),
-        )
-    )
+    pooling = GIVEN if given else _pooling(picked)
     whitening = st.selectbox(
         "Variant",
         list(WHITENERS),
@@ -259,22 +221,10 @@ def _knobs(
         required=True,
         help="; ".join(AGGREGATE_LABELS.values()),
     )
-    types = dtypes_for(choose_device())
-    dtype = (
-        own.vectors.dtype
-        if given
-        else st.segmented_control(
-            "Compute type",
-            types,
-            default="float32",
-            key="dtype",
-            bind="query-params",
-            required=True,
-            help="bfloat16 is faster on processors that have it and moves scores by a few hundredths.",
-        )
-    )
+    dtype = own.vectors.dtype if given else _dtype()
     return Workspace(
-        model=model,
+        model=picked.model,
+        allow_bin=picked.allow_bin,
         data=data,
         task=task.name,
         split=split,
@@ -305,6 +255,34 @@ def _exchange(kind: str, **start) -> None:
             state[f"{name}-{before}"] = state.get(name)
             state[name] = state.get(f"{name}-{kind}") or value
     state["knobs-of"] = kind
+
+
+def _pooling(picked: Picked) -> str:
+    state = st.session_state
+    if state.get("pooling", "mean") not in picked.poolings:
+        state.pooling = "mean"
+    return st.segmented_control(
+        "Pooling",
+        picked.poolings,
+        default="mean",
+        key="pooling",
+        bind="query-params",
+        required=True,
+        format_func=lambda name: {"mean": "Mean", "cls": "[CLS]", "last": "Last token"}.get(name, name),
+        help="; ".join(POOLING_LABELS[name] for name in picked.poolings),
+    )
+
+
+def _dtype() -> str:
+    return st.segmented_control(
+        "Compute type",
+        dtypes_for(choose_device()),
+        default="float32",
+        key="dtype",
+        bind="query-params",
+        required=True,
+        help="bfloat16 is faster on processors that have it and moves scores by a few hundredths.",
+    )
 
 
 def file_stamp(files) -> float:
