@@ -88,7 +88,8 @@ class Encoder:
     """A loaded model. `n_layers` counts the embedding layer: layers are numbered 0..n_layers - 1.
 
     `poolings` are those that make sense for it: `mean` and `cls`, or `mean` and `last` where the first token does
-    not see the sentence (`architectures.probe`). `rows` is the number of its word embeddings.
+    not see the sentence (`architectures.probe`). `rows` is the number of its word embeddings, `limit` the most tokens
+    it takes.
     """
 
     files: ModelFiles
@@ -101,6 +102,7 @@ class Encoder:
     dim: int
     poolings: tuple[str, ...] = ("mean", "cls")
     rows: int | None = None
+    limit: int = MAX_LENGTH
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @property
@@ -108,11 +110,6 @@ class Encoder:
         """The model's name, with the number of blocks when it was truncated."""
         whole = self.files.layers in (0, self.n_layers - 1)
         return self.files.name if whole else f"{self.files.name}[:{self.n_layers - 1}]"
-
-    @property
-    def limit(self) -> int:
-        """The most tokens the model takes."""
-        return _longest(self.model, self.tokenizer)
 
     def cut_to(self, max_length: int) -> "Encoder":
         """The same model with another longest sentence; the weights are shared.
@@ -264,6 +261,7 @@ def load_encoder(
         found.dim,
         found.poolings,
         found.rows,
+        found.limit,
     )
 
 
@@ -283,6 +281,7 @@ def _static(files: ModelFiles, num_layers: int | None, max_length: int | None) -
         dim,
         ("mean",),
         rows,
+        limit,
         sif=files.kind == "sif",
     )
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import streamlit as st
 
 from whitelab import datasets, dimensions, evaluate, export, geometry, linalg, profiles, subsets
