@@ -55,6 +55,8 @@ def all_figures() -> dict[str, go.Figure]:
         "task_curves": figures.task_curves({"a": curve, "b": [None] * 8}, {"a": 8, "b": None}, [("a", 4, 43.0)]),
         "setting_plane": figures.setting_plane([spot(name, i) for i, name in enumerate(names)], -3.9),
         "accuracy_by_layer": figures.accuracy_by_layer({n: accuracies() for n in names}, LABELS, 3, 20.0),
+        "gold_histogram": figures.gold_histogram(np.array([0.0, 2.5, 2.5, 5.0])),
+        "length_histogram": figures.length_histogram(np.array([3, 3, 7, 12])),
         "confusion": figures.confusion([[3, 1], [0, 4]], ["a", "b"], "an example"),
         "cosines_by_label": figures.cosines_by_label(
             np.array([-1.0, 0.2, 0.8, 1.0]), np.array([False, False, True, True]), ("no", "yes"), 0.5, 0.4, "raw"
@@ -207,6 +209,8 @@ def test_background_and_text_colours_are_left_to_the_theme(kind):
         ("difference_heatmap", "Layer", "Layer"),
         ("task_curves", "k, kept dimensions", "Spearman x 100"),
         ("accuracy_by_layer", "Layer (0 = embedding layer)", "Accuracy (%)"),
+        ("gold_histogram", "Gold similarity", "Pairs"),
+        ("length_histogram", "Words, as spaces part them", "Sentences"),
         ("confusion", "Taken for", "Class"),
         ("cosines_by_label", "Cosine of the pair", "Share of the class (%)"),
     ],
@@ -910,3 +914,23 @@ def test_cosines_by_label_hold_every_pair_once_and_both_thresholds():
     assert [note.text for note in figure.layout.annotations] == ["fixed 0.5", "best 0.40"]
     empty = figures.cosines_by_label(np.array([0.5]), np.array([True]), ("no", "yes"), 0.5, 0.5, "raw")
     assert sum(empty.data[0].y) == 0
+
+
+# Gold scores and lengths
+
+
+@pytest.mark.parametrize("gold", [[0.0, 2.5, 2.5, 5.0], [3.0, 3.0], [4.5], list(np.linspace(-3, 900, 77))], ids=len)
+def test_every_pair_is_in_one_bar_of_the_gold_histogram(gold):
+    (bars,) = figures.gold_histogram(np.array(gold)).data
+    assert sum(bars.y) == len(gold)
+    assert len(bars.x) == (len(set(gold)) if len(set(gold)) <= 30 else 25)
+    assert bars.width > 0
+    assert bars.marker.colorscale[0][1] == figures.GOLD_SCALE[0][1]
+
+
+@pytest.mark.parametrize("lengths", [[1], [0, 0], [3, 3, 7, 12], [1, 2000, 500]], ids=str)
+def test_every_sentence_is_in_one_bar_of_the_length_histogram(lengths):
+    (bars,) = figures.length_histogram(np.array(lengths)).data
+    assert sum(bars.y) == len(lengths)
+    assert len(bars.x) <= 61
+    assert sum(bars.y[: len(bars.y) // 2 + 1]) >= 1

@@ -14,6 +14,12 @@ chosen, opened = frame.open_page(
     "Look at the difference beside each published number: it should be hundredths, not points. The best of a column is "
     "marked.",
 )
+frame.need_a_model(
+    chosen,
+    opened,
+    "Another model would have to embed the sentences, and vectors come without a model. Bring the pairs as text to compare models "
+    "on them. Variants of these vectors are compared on the whitening page, their layers on the layers page.",
+)
 found = datasets.discover(chosen.data)
 tasks = [task.name for task in found]
 left, right = st.columns([3, 2])
@@ -109,10 +115,11 @@ frame.close_page(
     "stands beside it only where a paper prints one for the same thing under the same aggregation. The same vectors score "
     "several points apart under two protocols, so compare only what was made alike.",
     "import whitelab\nfrom whitelab.compare import compare, parse_settings, resample, walk, written\n\n"
-    f"settings = parse_settings({';'.join(map(str, wanted))!r})\n"
+    + (f"{chosen.own.code}\n" if chosen.own else "")
+    + f"settings = parse_settings({';'.join(map(str, wanted))!r})\n"
     f"options = {{'corpus': {corpus!r}, 'store': whitelab.Store()}}\n"
-    f"cells = list(compare({models!r}, {chosen.data!r}, {picked!r}, settings, {protocol!r}, **options))\n"
+    f"cells = list(compare({models!r}, {frame.data_in_code(chosen)}, {picked!r}, settings, {protocol!r}, **options))\n"
     f"print(written(cells, 'markdown', {protocol!r}, {corpus!r}, resample(cells)))\n"
-    f"steps = walk({chosen.model!r}, {chosen.data!r}, {picked[0]!r}, 'whiteningbert', 'mteb', store=whitelab.Store())\n"
+    f"steps = walk({chosen.model!r}, {frame.data_in_code(chosen)}, {picked[0]!r}, 'whiteningbert', 'mteb', store=whitelab.Store())\n"
     "print(steps.difference, steps.steps)\n",
 )

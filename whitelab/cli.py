@@ -91,6 +91,17 @@ def _data_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--skip-malformed", action="store_true", help="report malformed rows and keep the rest")
 
 
+def _vectors_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--vectors",
+        nargs="+",
+        metavar="FILE",
+        help="score vectors made elsewhere instead of a model's: .npy, .npz, .safetensors or Parquet with arrays "
+        "first, second [p, d] and gold [p], or values [n, d] with row numbers first and second [p]",
+    )
+    parser.add_argument("--gold", metavar="FILE", help="for --vectors: scores, and row numbers or sentences if need be")
+
+
 def _space_options(parser: argparse.ArgumentParser) -> None:
     from whitelab.encoders import BATCH_BYTES, DTYPES, MAX_LENGTH
     from whitelab.pooling import POOLINGS
@@ -181,11 +192,12 @@ def _datasets_options(parser: argparse.ArgumentParser) -> None:
 
 def _embed_options(parser: argparse.ArgumentParser) -> None:
     _space_options(parser)
-    parser.add_argument("--out", help="also write values [l, n, d] and sentences to this .npz file")
+    parser.add_argument("--out", help="also write every layer with its pairs to this .npz, which --vectors reads")
 
 
 def _score_options(parser: argparse.ArgumentParser) -> None:
     _space_options(parser)
+    _vectors_options(parser)
     _layers_option(parser)
     _whitening_options(parser, "none")
     _aggregate_option(parser)
@@ -193,6 +205,7 @@ def _score_options(parser: argparse.ArgumentParser) -> None:
 
 def _pairs_options(parser: argparse.ArgumentParser) -> None:
     _space_options(parser)
+    _vectors_options(parser)
     _whitening_options(parser, "none")
     _aggregate_option(parser)
     parser.add_argument(
@@ -219,6 +232,7 @@ def _sizes(text: str) -> str | tuple[int, ...]:
 
 def _kcurve_options(parser: argparse.ArgumentParser) -> None:
     _space_options(parser)
+    _vectors_options(parser)
     parser.add_argument(
         "--layers",
         type=lambda text: text if text == "each" else _layers(text),
@@ -232,6 +246,7 @@ def _geometry_options(parser: argparse.ArgumentParser) -> None:
     from whitelab.geometry import POSITIVES
 
     _space_options(parser)
+    _vectors_options(parser)
     _whitening_options(parser, "pca")
     _aggregate_option(parser)
     parser.add_argument("--positives", default="gt4", choices=tuple(POSITIVES), help="pairs the alignment is over")
@@ -490,10 +505,23 @@ def _sources():
 
 
 def _space(args):
-    """The task's pairs, embeddings, encoder and report the options ask for."""
+    """The task's pairs, embeddings, encoder and report the options ask for; given vectors are their own encoder."""
+    if getattr(args, "vectors", None):
+        given = _vectors(args)
+        return given.pairs, given.space, given, None
     pairs = _pairs(args, args.task)
     encoder = _encoder(args)
     return pairs, *_embedded(args, encoder, pairs)
+
+
+def _vectors(args):
+    """The task that `--vectors` and `--gold` hold."""
+    from whitelab.vectors import read_vectors
+
+    given = read_vectors(args.vectors, args.gold, args.task)
+    for note in given.pairs.notes:
+        print(f"note: {note}", file=sys.stderr)
+    return given
 
 
 def _pairs(args, task: str | None):
@@ -575,7 +603,7 @@ def _protocol(args, pairs, encoder, layers=None):
         data=pairs.source,
         task=pairs.task,
         split=pairs.split,
-        pooling=args.pooling,
+        pooling=getattr(encoder, "pooling", args.pooling),
         layers=layers or (encoder.n_layers - 1,),
         whitening=args.whitening,
         k=getattr(args, "k", None),
@@ -589,9 +617,9 @@ def _protocol(args, pairs, encoder, layers=None):
 def _embed(args):
     pairs, space, encoder, report = _space(args)
     if args.out:
-        import numpy as np
+        from whitelab.vectors import write_npz
 
-        np.savez(args.out, values=space.values.numpy(), sentences=np.array(pairs.sentences, dtype=np.str_))
+        write_npz(args.out, pairs, space)
     result = {
         "model": encoder.name,
         "task": pairs.task,
@@ -615,11 +643,29 @@ def _check_early(args) -> None:
     from whitelab.scopes import OWN, scope_text
     from whitelab.whitening import check_k, variant
 
+    if getattr(args, "vectors", None):
+        _check_vectors(args)
+    elif getattr(args, "gold", None):
+        raise ValueError(f"--gold {args.gold} needs --vectors; the scores of sentence pairs stand beside them")
     k = getattr(args, "k", None)
     if k is not None and (k < 1 or not variant(args.whitening).takes_k):
         check_k(k, args.whitening, max(k, 1))
     if args.fit not in (*OWN, "splits"):
         scope_text(args.fit, args.data, args.task, args.skip_malformed)
+
+
+def _check_vectors(args) -> None:
+    """Refuse options that only a model could answer to."""
+    from whitelab.scopes import OWN
+
+    asked = {"data": "demo", "split": "test", "model": "bundled", "pooling": "mean", "dtype": "float32"}
+    asked |= dict.fromkeys(("num_layers", "max_length", "device"))
+    for name, default in asked.items():
+        if getattr(args, name) != default:
+            option = f"--{name.replace('_', '-')} {getattr(args, name)}"
+            raise ValueError(f"{option} does not go with --vectors, which stand for the data and the model")
+    if args.fit not in OWN:
+        raise ValueError(f"fit={args.fit!r} needs a model to embed that text; with --vectors use {' or '.join(OWN)}")
 
 
 def _score(args):
@@ -667,12 +713,17 @@ def _layer_subsets(args):
 
     _check_early(args)
     top = check_int(10 if args.top is None else args.top, "top", 1)
-    tasks = [_pairs(args, task) for task in _tasks(args)]
-    if len(tasks) > 1 and args.fit == "splits":
-        raise ValueError(f"fit='splits' must go with one task, got {', '.join(one.task for one in tasks)}")
-    encoder = _encoder(args)
-    check_sizes(args.size, encoder.n_layers)
-    spaces = {one.task: _embedded(args, encoder, one)[0] for one in tasks}
+    if args.vectors:
+        encoder = _vectors(args)
+        check_sizes(args.size, encoder.n_layers)
+        tasks, spaces = [encoder.pairs], {encoder.pairs.task: encoder.space}
+    else:
+        tasks = [_pairs(args, task) for task in _tasks(args)]
+        if len(tasks) > 1 and args.fit == "splits":
+            raise ValueError(f"fit='splits' must go with one task, got {', '.join(one.task for one in tasks)}")
+        encoder = _encoder(args)
+        check_sizes(args.size, encoder.n_layers)
+        spaces = {one.task: _embedded(args, encoder, one)[0] for one in tasks}
     corpus = _corpus(args, encoder)
     options = {"top": top, "fit": args.fit, "corpus": corpus}
     found = search(spaces, args.size, args.whitening, args.k, args.aggregate, **options)

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.model
 ROOT = Path(__file__).resolve().parents[2]
 QUESTIONS = {
     "overview": "What does this space look like, and what would whitening change?",
+    "data": "What data is this, and can I bring my own?",
     "anisotropy": "How narrow is the cone, layer by layer?",
     "whitening": "Which whitening, fitted on what, and is the gain real?",
     "layers": "Which layers should be averaged?",

@@ -12,6 +12,7 @@ from whitelab.figures.comparisons import (
     task_curves,
     walk_steps,
 )
+from whitelab.figures.data import gold_histogram, length_histogram
 from whitelab.figures.dimensions import k_columns, k_curves, k_surface, search_costs
 from whitelab.figures.geometry import by_layer, cosine_histogram, covariance_image, plane, projection, spectrum
 from whitelab.figures.layers import layer_counts, pair_heatmap, size_curves, subset_ranking
@@ -61,12 +62,14 @@ __all__ = [
     "setting_plane",
     "task_curves",
     "walk_steps",
+    "gold_histogram",
     "gold_scatter",
     "k_columns",
     "k_curves",
     "k_surface",
     "layer_colour",
     "layer_counts",
+    "length_histogram",
     "pair_heatmap",
     "plane",
     "projection",

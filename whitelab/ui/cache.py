@@ -30,6 +30,7 @@ from whitelab.scopes import OWN, fit_scope
 from whitelab.significance import Move, moved
 from whitelab.standings import Paired, paired
 from whitelab.store import Store
+from whitelab.ui import brought
 from whitelab.ui.jobs import Job, claim, jobs, wait
 from whitelab.ui.picker import encoder
 from whitelab.ui.workspace import Workspace, file_stamp
@@ -42,7 +43,7 @@ IMAGE_SIZE = 256  # pixels of a covariance image, at most
 class Opened:
     """The task of a workspace, embedded: `key` names it, and the text its maps are fitted on, in every cache.
 
-    `corpus` is that text where it is not the task's own.
+    `corpus` is that text where it is not the task's own; `own` says that a visitor has brought the task.
     """
 
     key: str
@@ -51,6 +52,7 @@ class Opened:
     report: EmbedReport
     device: str
     corpus: LayerRows | None = None
+    own: bool = False
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
@@ -64,22 +66,42 @@ def open_space(workspace: Workspace) -> Opened | None:
 
     Raises DataError when the data cannot be read.
     """
-    pairs = pairs_of(workspace.data, workspace.task, workspace.split, workspace.keep_going, workspace.stamp)
+    if workspace.given:
+        return _given(workspace)
+    pairs, own = chosen_pairs(workspace), workspace.own is not None
     key = embed_key(workspace, workspace.task, pairs)
 
     def work(progress) -> Opened:
         model = encoder(workspace.model, workspace.dtype, workspace.allow_bin)
         space, report = evaluate.embed_pairs(model, pairs, workspace.pooling, store=Store(), progress=progress)
-        return Opened(key, pairs, space, report, model.device)
+        return Opened(key, pairs, space, report, model.device, own=own)
 
-    title = f"Embedding {len(pairs.sentences):,} sentences of {workspace.task}".replace(",", "\u2009")
+    # Others who wait read the title.
+    named = "an upload" if own else workspace.task
+    title = f"Embedding {len(pairs.sentences):,} sentences of {named}".replace(",", "\u2009")
     opened = wait(jobs().submit(key, title, work, "tokens"), key="embed", height=170)
     return opened if opened is None or workspace.fit in OWN else _with_corpus(workspace, opened)
 
 
 def embed_key(workspace: Workspace, task: str, pairs: SentencePairs) -> str:
     """What names the embeddings of one task under the workspace's model, type and pooling."""
-    return "embed/" + "/".join((workspace.model, workspace.dtype, workspace.pooling, task, pairs.fingerprint))
+    own = (workspace.own.key,) if workspace.own else ()
+    return "embed/" + "/".join((workspace.model, workspace.dtype, workspace.pooling, task, pairs.fingerprint, *own))
+
+
+def chosen_pairs(workspace: Workspace) -> SentencePairs:
+    """The workspace's pairs. Raises DataError."""
+    if workspace.own is not None:
+        return workspace.own.pairs
+    return pairs_of(workspace.data, workspace.task, workspace.split, workspace.keep_going, workspace.stamp)
+
+
+def _given(workspace: Workspace) -> Opened:
+    """Vectors a visitor has brought, where every page looks for embeddings."""
+    own = workspace.own
+    key = brought.vectors_key(own)
+    opened = Opened(key, own.pairs, own.vectors.space, EmbedReport(0, 0, 0, 0.0), "", own=True)
+    return jobs().hold(key, "An upload of vectors", opened).result
 
 
 def _with_corpus(workspace: Workspace, opened: Opened) -> Opened | None:
@@ -91,7 +113,8 @@ def _with_corpus(workspace: Workspace, opened: Opened) -> Opened | None:
         model = encoder(workspace.model, workspace.dtype, workspace.allow_bin)
         return evaluate.embed_scope(model, text, workspace.pooling, store=Store(), progress=progress)
 
-    named = "all splits" if workspace.fit == "splits" else workspace.fit
+    named = {"splits": "all splits"}.get(workspace.fit, workspace.fit)
+    named = "uploaded text" if brought.fit_text(workspace.fit_key) else named
     rows = wait(jobs().submit(key, f"Embedding {named}, to fit on", work, "tokens"), key="fit-text", height=170)
     return None if rows is None else replace(opened, key=opened.key + _AND + key, corpus=rows)
 
@@ -421,14 +444,16 @@ class Texts:
 
 def open_texts(workspace: Workspace, data: LabelledTexts) -> Texts | None:
     """The embeddings of labelled texts under the workspace's model; None after drawing the job that makes them."""
-    key = "texts/" + "/".join((workspace.model, workspace.dtype, workspace.pooling, data.task, data.fingerprint))
+    own = st.session_state.get("labelled") == brought.UPLOADED
+    parts = (workspace.model, workspace.dtype, workspace.pooling, data.task, data.fingerprint)
+    key = "texts/" + "/".join((*parts, brought.secret()) if own else parts)
 
     def work(progress) -> Texts:
         model = encoder(workspace.model, workspace.dtype, workspace.allow_bin)
         space = probing.embed_texts(model, data, workspace.pooling, store=Store(), progress=progress)
         return Texts(key, data, space, model.name)
 
-    title = f"Embedding {len(data.sentences):,} texts of {data.task}".replace(",", "\u2009")
+    title = f"Embedding {len(data.sentences):,} texts of {'an upload' if own else data.task}".replace(",", "\u2009")
     return wait(jobs().submit(key, title, work, "tokens"), key="texts", height=170)
 
 
