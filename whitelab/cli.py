@@ -96,9 +96,17 @@ def _space_options(parser: argparse.ArgumentParser) -> None:
     from whitelab.pooling import POOLINGS
 
     _data_options(parser)
-    parser.add_argument("--model", default="bundled", help="'bundled', a local folder or a Hugging Face name")
+    parser.add_argument(
+        "--model",
+        default="bundled",
+        help="'bundled', a local folder or a Hugging Face name; NAME:3 for its first 3 blocks, random:NAME or "
+        "random@7:NAME for random weights, static:NAME or sif:NAME for its word embeddings alone",
+    )
+    _bin_option(parser)
     parser.add_argument("--num-layers", type=int, help="keep only the first N transformer blocks")
-    parser.add_argument("--pooling", default="mean", choices=tuple(POOLINGS))
+    parser.add_argument(
+        "--pooling", default="mean", choices=tuple(POOLINGS), help="cls in models that see both ways, last in decoders"
+    )
     parser.add_argument(
         "--max-length", type=int, help=f"in tokens, special ones included (default: {MAX_LENGTH}, or the model's limit)"
     )
@@ -107,6 +115,12 @@ def _space_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cache", help="folder of the embedding store (default: the user's cache folder)")
     parser.add_argument("--no-store", action="store_true", help="neither read nor keep embeddings on disk")
     _json_option(parser)
+
+
+def _bin_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--allow-bin", action="store_true", help="also take pickled weights (pytorch_model.bin), read without code"
+    )
 
 
 def _aggregate_option(parser: argparse.ArgumentParser) -> None:
@@ -243,6 +257,7 @@ def _compare_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--intervals", action="store_true", help="add 95 %% intervals, from resampled pairs")
     parser.add_argument("--skip-malformed", action="store_true", help="leave malformed rows out")
+    _bin_option(parser)
     parser.add_argument("--dtype", default="float32", choices=tuple(DTYPES), help="type to compute in")
     parser.add_argument("--cache", help="folder of the embedding store (default: the user's cache folder)")
     parser.add_argument("--no-store", action="store_true", help="neither read nor keep embeddings on disk")
@@ -387,7 +402,10 @@ EXPORTS = ("sentence-transformers", "faiss", "npz")
 
 
 def _models(args):
-    from whitelab.models import BUNDLED, SUGGESTED, ModelError, cached_models, find_model, trained_models
+    from dataclasses import asdict
+
+    from whitelab.catalogue import entries
+    from whitelab.models import BUNDLED, ModelError, allowed, cached_models, find_model, trained_models
 
     try:
         files = find_model(BUNDLED)
@@ -400,11 +418,20 @@ def _models(args):
         }
     except ModelError as error:
         bundled = {"name": BUNDLED, "ready": False, "reason": str(error)}
-    cached = [{"name": name, "ready": True} for name in (*trained_models(), *cached_models())]
-    others = [{"name": name, "ready": False} for name in SUGGESTED if name not in {c["name"] for c in cached}]
-    models = [bundled, *cached, *others]
-    lines = [f"{'ready' if one['ready'] else 'to download':12} {one['name']}" for one in models]
+    listed = {one.name: asdict(one) | {"published_as": one.published_as} for one in entries()}
+    cached = [{"name": name, "ready": True} | listed.pop(name, {}) for name in cached_models()]
+    others = [one | {"ready": False} for one in listed.values()]
+    trained = [{"name": name, "ready": True} for name in trained_models()]
+    models = [bundled, *trained, *(one for one in (*cached, *others) if allowed(one["name"]))]
+    lines = [f"{'ready' if one['ready'] else 'to download':12} {_model_line(one)}".rstrip() for one in models]
     return {"models": models}, lines
+
+
+def _model_line(one: dict) -> str:
+    if "parameters" not in one:
+        return one["name"]
+    details = f"{one['layers']} layers, d {one['dim']}, {one['parameters']:g} M"
+    return f"{one['name']:48} {one['title']:32} {details}{', pickled' if one['weights'] == 'bin' else ''}"
 
 
 def _datasets(args):
@@ -486,6 +513,7 @@ def _encoder(args):
         device=args.device,
         dtype=args.dtype,
         max_length=args.max_length,
+        allow_bin=args.allow_bin,
     )
 
 
@@ -748,12 +776,14 @@ def _kcurve(args):
 
 def _compare(args):
     from whitelab.compare import PRESETS, compare, parse_settings, resample, written
+    from whitelab.encoders import load_encoder
 
     if args.presets is not None:
         return _walk(args)
     settings = parse_settings(args.settings or PRESETS[args.protocol].settings)
     tasks, models = _compared(args)
     options = {"store": _store(args), "keep_going": args.skip_malformed, "dtype": args.dtype, "corpus": args.corpus}
+    options["load"] = lambda name, dtype: load_encoder(name, dtype=dtype, allow_bin=args.allow_bin)
     cells = []
     for cell in compare(models, args.data, tasks, settings, args.protocol, **options):
         cells.append(cell)
@@ -790,7 +820,7 @@ def _walk(args):
     options = {"setting": setting, "corpus": args.corpus, "store": _store(args), "keep_going": args.skip_malformed}
     records, lines = [], []
     for model in models:
-        encoder = load_encoder(model, dtype=args.dtype)
+        encoder = load_encoder(model, dtype=args.dtype, allow_bin=args.allow_bin)
         for one in walks(encoder, args.data, tasks, a, b, **options):
             records.append(one.as_dict())
             lines += [*_steps(one), ""]

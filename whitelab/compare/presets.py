@@ -175,7 +175,7 @@ def differences(one: str, other: str, setting: Setting | None = None) -> dict[st
 def worded(field: str, value: object) -> str:
     """A decision in words."""
     if field == "split":
-        return "test" + "".join(f"; of {task} all" for task in value[1:])
+        return "test" + "".join(f"; all of {task}" for task in value[1:])
     if field == "text":
         return _TEXTS[value]
     if field == "max_length":

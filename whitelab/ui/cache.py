@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import streamlit as st
 
 from whitelab import datasets, dimensions, evaluate, export, geometry, linalg, profiles, subsets
@@ -19,7 +20,7 @@ from whitelab import probe as probing
 from whitelab.compare import Setting
 from whitelab.datasets import ColumnNames, LabelledTexts, SentencePairs
 from whitelab.embeddings import LayerEmbeddings, LayerRows
-from whitelab.encoders import EmbedReport, Encoder, load_encoder
+from whitelab.encoders import EmbedReport
 from whitelab.evaluate import Protocol, Score
 from whitelab.figures import wrapped
 from whitelab.probe import How, ProbeScore
@@ -30,6 +31,7 @@ from whitelab.significance import Move, moved
 from whitelab.standings import Paired, paired
 from whitelab.store import Store
 from whitelab.ui.jobs import Job, claim, jobs, wait
+from whitelab.ui.picker import encoder
 from whitelab.ui.workspace import Workspace, file_stamp
 from whitelab.whitening import Whitener
 
@@ -51,12 +53,6 @@ class Opened:
     corpus: LayerRows | None = None
 
 
-@st.cache_resource(max_entries=2, show_spinner=False)
-def encoder(model: str, dtype: str) -> Encoder:
-    """A loaded model, shared by all visitors (the encoder locks itself)."""
-    return load_encoder(model, dtype=dtype)
-
-
 @st.cache_resource(max_entries=16, show_spinner=False)
 def pairs_of(data: str, task: str, split: str, keep_going: bool, stamp: float) -> SentencePairs:
     """A task's pairs; `stamp` is the files' time, so a changed file is read again."""
@@ -72,7 +68,7 @@ def open_space(workspace: Workspace) -> Opened | None:
     key = embed_key(workspace, workspace.task, pairs)
 
     def work(progress) -> Opened:
-        model = encoder(workspace.model, workspace.dtype)
+        model = encoder(workspace.model, workspace.dtype, workspace.allow_bin)
         space, report = evaluate.embed_pairs(model, pairs, workspace.pooling, store=Store(), progress=progress)
         return Opened(key, pairs, space, report, model.device)
 
@@ -92,7 +88,7 @@ def _with_corpus(workspace: Workspace, opened: Opened) -> Opened | None:
     text = None if (job := jobs().get(key)) and job.state == "done" else workspace.fit_text()
 
     def work(progress) -> LayerRows:
-        model = encoder(workspace.model, workspace.dtype)
+        model = encoder(workspace.model, workspace.dtype, workspace.allow_bin)
         return evaluate.embed_scope(model, text, workspace.pooling, store=Store(), progress=progress)
 
     named = "all splits" if workspace.fit == "splits" else workspace.fit
@@ -299,7 +295,7 @@ def every_task(workspace: Workspace) -> Job:
                 spaces[name] = known.result.space
             else:
                 counted = _share(progress, done, len(one.sentences), total)
-                model = encoder(workspace.model, workspace.dtype)
+                model = encoder(workspace.model, workspace.dtype, workspace.allow_bin)
                 spaces[name], _ = evaluate.embed_pairs(model, one, workspace.pooling, store=Store(), progress=counted)
             done += len(one.sentences)
             progress(done, total)
@@ -387,7 +383,7 @@ def model_zip(
     """`export.to_sentence_transformers` and its .zip as a job; None while it runs."""
 
     def work(progress) -> ModelZip:
-        model = encoder(workspace.model, workspace.dtype)
+        model = encoder(workspace.model, workspace.dtype, workspace.allow_bin)
         home = tempfile.TemporaryDirectory(prefix="whitelab-")
         folder, packed = Path(home.name) / stem, Path(home.name) / f"{stem}.zip"
         progress(0, 2)
@@ -428,7 +424,7 @@ def open_texts(workspace: Workspace, data: LabelledTexts) -> Texts | None:
     key = "texts/" + "/".join((workspace.model, workspace.dtype, workspace.pooling, data.task, data.fingerprint))
 
     def work(progress) -> Texts:
-        model = encoder(workspace.model, workspace.dtype)
+        model = encoder(workspace.model, workspace.dtype, workspace.allow_bin)
         space = probing.embed_texts(model, data, workspace.pooling, store=Store(), progress=progress)
         return Texts(key, data, space, model.name)
 

@@ -263,6 +263,7 @@ def preamble(chosen: Workspace) -> str:
     """The lines of code that open the same space."""
     pooling = "" if chosen.pooling == "mean" else f', "{chosen.pooling}"'
     dtype = "" if chosen.dtype == "float32" else f', dtype="{chosen.dtype}"'
+    dtype += ", allow_bin=True" if chosen.allow_bin else ""
     return (
         "import whitelab\n"
         "from whitelab.evaluate import embed_pairs\n\n"

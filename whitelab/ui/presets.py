@@ -51,15 +51,12 @@ def side_by_side(grid: Grid, model: str) -> None:
     _decisions(a, b, setting, found)
     if not found:
         st.info("Nothing differs between them, so the scores are the same.")
-    elif st.button("Walk from one to the other", key="walk", type="primary") or _seen(
-        grid, model, a, b, chosen, corpus
-    ):
-        st.session_state["walked"] = (grid.data, grid.tasks, model, a, b, chosen, corpus)
+        return
+    asked = (grid.data, grid.stamp, grid.tasks, model, a, b, chosen, corpus)
+    if st.button("Walk from one to the other", key="walk", type="primary"):
+        st.session_state["walked"] = asked
+    if st.session_state.get("walked") == asked:
         _walked(grid, model, a, b, setting, corpus)
-
-
-def _seen(grid: Grid, model: str, *asked) -> bool:
-    return st.session_state.get("walked") == (grid.data, grid.tasks, model, *asked)
 
 
 def _decisions(a: str, b: str, setting: Setting | None, found: dict) -> None:

@@ -16,9 +16,10 @@ from whitelab.correlation import AGGREGATE_LABELS
 from whitelab.datasets import DataError, MalformedRows, TaskInfo
 from whitelab.encoders import choose_device, device_name, dtypes_for
 from whitelab.evaluate import Protocol
-from whitelab.models import BUNDLED, BUNDLED_NAME, SUGGESTED, ModelFiles, find_model
+from whitelab.models import ModelName
 from whitelab.pooling import POOLING_LABELS
-from whitelab.ui.jobs import jobs, wait
+from whitelab.ui import picker
+from whitelab.ui.picker import Picked
 from whitelab.whitening import WHITENERS, Parameter, canonical, variant
 
 UPLOADED = "upload"
@@ -52,6 +53,7 @@ class Workspace:
     stamp: float
     fit: str = "task"
     fit_key: str = "task"
+    allow_bin: bool = False
 
     @property
     def compared(self) -> str:
@@ -75,9 +77,8 @@ class Workspace:
 
     def protocol(self, source: str, **changes) -> Protocol:
         """The Protocol of a score in this workspace."""
-        shown = BUNDLED_NAME if self.model == BUNDLED else self.model
         base = Protocol(
-            model=shown,
+            model=ModelName.parse(self.model).shown,
             data=source,
             task=self.task,
             split=self.split,
@@ -97,30 +98,18 @@ def draw() -> None:
     st.session_state[SLOT] = None
     with st.sidebar:
         st.session_state[LIVE] = st.container()
-        model = st.selectbox(
-            "Model",
-            list(dict.fromkeys((BUNDLED, *SUGGESTED))),
-            key="model",
-            bind="query-params",
-            accept_new_options=True,
-            format_func=lambda name: f"{BUNDLED_NAME} (bundled)" if name == BUNDLED else name,
-            help="Type a Hugging Face name or the path of a local folder. Weights must be in safetensors.",
-        )
-        files = _find(model or BUNDLED)
+        model, place = picker.choose(), st.container()
         task = _task()
-        if files is not None and task is not None:
-            st.session_state[SLOT] = _knobs(model or BUNDLED, files, *task)
+        with place:
+            picked = picker.opened(model, task)
+        if picked is not None and task is not None:
+            st.session_state[SLOT] = _knobs(picked, *task)
         st.caption(f"Computing on {device_name(choose_device())}")
 
 
 def current() -> Workspace | None:
     """The Workspace of this run, None where model or data cannot be had."""
     return st.session_state.get(SLOT)
-
-
-def _find(model: str) -> ModelFiles | None:
-    job = jobs().submit(f"find/{model}", f"Finding {model}", lambda progress: find_model(model, progress), "bytes")
-    return wait(job, key="find")
 
 
 def _task() -> tuple[str, TaskInfo, str, bool] | None:
@@ -156,8 +145,8 @@ def _task() -> tuple[str, TaskInfo, str, bool] | None:
     return data, task, split, keep
 
 
-def _knobs(model: str, files: ModelFiles, data: str, task: TaskInfo, split: str, keep: bool) -> Workspace:
-    n_layers, dim, state = files.layers + 1, files.dim, st.session_state
+def _knobs(picked: Picked, data: str, task: TaskInfo, split: str, keep: bool) -> Workspace:
+    n_layers, dim, state = picked.n_layers, picked.dim, st.session_state
     if "layers" not in state:
         state.layers = sorted({min(1, n_layers - 1), n_layers - 1})
     state.layers = [layer for layer in state.layers if layer < n_layers] or [n_layers - 1]
@@ -169,15 +158,17 @@ def _knobs(model: str, files: ModelFiles, data: str, task: TaskInfo, split: str,
         bind="query-params",
         help="0 is the embedding layer. Several layers are averaged.",
     )
+    if state.get("pooling", "mean") not in picked.poolings:
+        state.pooling = "mean"
     pooling = st.segmented_control(
         "Pooling",
-        list(POOLING_LABELS),
+        picked.poolings,
         default="mean",
         key="pooling",
         bind="query-params",
         required=True,
-        format_func=lambda name: {"mean": "Mean", "cls": "[CLS]"}.get(name, name),
-        help="; ".join(POOLING_LABELS.values()),
+        format_func=lambda name: {"mean": "Mean", "cls": "[CLS]", "last": "Last token"}.get(name, name),
+        help="; ".join(POOLING_LABELS[name] for name in picked.poolings),
     )
     whitening = st.selectbox(
         "Variant",
@@ -223,7 +214,8 @@ def _knobs(model: str, files: ModelFiles, data: str, task: TaskInfo, split: str,
         help="bfloat16 is faster on processors that have it and moves scores by a few hundredths.",
     )
     return Workspace(
-        model=model,
+        model=picked.model,
+        allow_bin=picked.allow_bin,
         data=data,
         task=task.name,
         split=split,
