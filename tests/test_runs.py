@@ -139,7 +139,8 @@ def test_the_model_is_found_by_the_runs_name(run, config):
     encoder = load_encoder("trained:simcse-1", device="cpu")
     assert encoder.name == "trained:simcse-1"
     assert encoder.files.weights != load_encoder(config.model, device="cpu").files.weights
-    for name in ("trained:other", "trained:../usual/simcse-1", "trained:"):
+    assert load_encoder("trained:simcse-1:2", device="cpu").n_layers == 3
+    for name in ("trained:other", "trained:../usual/simcse-1", "trained:", "trained:7"):
         with pytest.raises(ModelError, match="must be a model that was trained here: trained:simcse-1"):
             find_model(name)
 

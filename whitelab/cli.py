@@ -438,7 +438,8 @@ def _models(args):
     here = (*trained_models(), *cached_models())
     cached = [{"name": name, "ready": True} | listed.pop(name, {}) for name in here]
     others = [one | {"ready": False} for one in listed.values()]
-    models = [bundled, *(one for one in (*cached, *others) if allowed(one["name"]))]
+    trained = [{"name": name, "ready": True} for name in trained_models()]
+    models = [bundled, *trained, *(one for one in (*cached, *others) if allowed(one["name"]))]
     lines = [f"{'ready' if one['ready'] else 'to download':12} {_model_line(one)}".rstrip() for one in models]
     return {"models": models}, lines
 

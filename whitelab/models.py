@@ -100,7 +100,7 @@ class ModelName:
             if found[2] and kind != "random":
                 raise ModelError(f"model={text!r} must name a seed for random only: {kind} draws nothing")
         found = re.fullmatch(r"(.+):(\d{1,9})", rest)
-        if not found or _is_folder(rest):
+        if not found or _is_folder(rest) or f"{found[1]}:" == TRAINED:
             return cls(rest, kind, seed)
         if kind in ("static", "sif"):
             raise ModelError(f"model={text!r} must not name blocks: {kind} uses the word embeddings alone")
@@ -178,14 +178,14 @@ def allowed(model: str) -> bool:
     """Whether the operator lets `model` be loaded: `WHITELAB_MODELS`, names or patterns separated by commas.
 
     Unset or empty allows everything. A pattern is compared with the name without its modifiers, or with the path of
-    a folder after `..` and links.
+    a folder after `..` and links. What was trained here began with a model that was allowed.
     """
     patterns = [one.strip() for one in os.environ.get("WHITELAB_MODELS", "").split(",") if one.strip()]
     base = ModelName.parse(model).base
     if _is_folder(base):
         base = str(Path(base).expanduser().resolve())
         patterns += [str(Path(one).expanduser().resolve()) for one in patterns if one != BUNDLED]
-    return not patterns or any(fnmatchcase(base, one) for one in patterns)
+    return not patterns or base.startswith(TRAINED) or any(fnmatchcase(base, one) for one in patterns)
 
 
 def check_allowed(model: str) -> str:

@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from whitelab import objectives
 from whitelab.checks import check_choice
 from whitelab.datasets import SentencePairs
-from whitelab.encoders import DTYPES, Encoder, dtypes_for, embed, load_encoder
+from whitelab.encoders import DTYPES, Encoder, StaticEncoder, dtypes_for, embed, load_encoder
 from whitelab.evaluate import with_pairs
+from whitelab.models import ModelError
 from whitelab.pooling import POOLINGS
 from whitelab.profiles import profile
 from whitelab.training import health
@@ -25,9 +26,13 @@ from whitelab.training.health import Shape
 
 
 def start(config: TrainConfig, device: str | None = None) -> Encoder:
-    """The encoder a run starts from."""
+    """The encoder a run starts from. Raises ModelError where there is no transformer to train."""
     with seeded("cpu", config.seed, "start"):  # transformers draws what a checkpoint lacks, such as a pooler
-        return load_encoder(config.model, device=device)
+        encoder = load_encoder(config.model, device=device)
+    if isinstance(encoder, StaticEncoder):
+        raise ModelError(f"model={config.model!r} cannot be trained: it is a table of word embeddings")
+    encoder.check_pooling(config.pooling)
+    return encoder
 
 
 @contextmanager
@@ -182,7 +187,7 @@ class Trainer:
         for ids, mask in tables:
             ids, mask = (x.repeat(views, 1).to(self.device) for x in (ids, mask))
             with torch.autocast(self.device, kind, enabled=kind is not torch.float32):
-                hidden = network(input_ids=ids, attention_mask=mask).last_hidden_state
+                hidden = network(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states[-1]
             parts.append(POOLINGS[self.config.pooling](hidden, mask).unflatten(0, (views, -1)))
         return torch.cat(parts, dim=1)[:, places.to(self.device)]
 
