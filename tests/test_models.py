@@ -62,6 +62,7 @@ def test_the_name_shown_is_the_name_found(folder, monkeypatch):
     assert shown_name(".") == find_model(".").name == folder.name
     assert shown_name("bundled") == "all-MiniLM-L6-v2"
     assert shown_name("google-bert/bert-base-uncased") == "google-bert/bert-base-uncased"
+    assert shown_name(f"random@7:{folder}") == find_model(f"random@7:{folder}").name == f"random@7:{folder.name}"
 
 
 @pytest.mark.model

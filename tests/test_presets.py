@@ -144,6 +144,13 @@ def test_only_sentences_that_one_length_cuts_are_encoded_again(place, encoder, m
     assert {len(ids) for ids in seen} == {64}
 
 
+@pytest.mark.parametrize("kind", ["static", "sif"])
+def test_word_embeddings_are_cut_as_their_own_model_cuts_them(place, kind):
+    sentences, name = list(load(place / "data", "sts12").sentences), f"{kind}:{place / 'model'}"
+    expected, _ = embed(load_encoder(name, max_length=16), sentences)
+    assert np.allclose(embed_cut(load_encoder(name), sentences, "mean", 16), expected)
+
+
 def test_blanks_between_words_count_unless_the_preset_joins_them(place, encoder):
     bench = Bench(encoder, str(place / "data"), "sts12")
     plain, joined = (bench.space("mean", replace(PRESETS["mteb"], text=text)) for text in ("strip", "words"))

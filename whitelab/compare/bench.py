@@ -12,7 +12,7 @@ from whitelab.compare.presets import Preset
 from whitelab.compare.settings import Setting
 from whitelab.datasets import SentencePairs, load
 from whitelab.embeddings import LayerEmbeddings, LayerRows
-from whitelab.encoders import Encoder, Progress, embed
+from whitelab.encoders import Encoder, Progress, StaticEncoder, embed
 from whitelab.evaluate import Protocol, Score, score, with_pairs
 from whitelab.scopes import OWN, scope_text
 from whitelab.standings import Judged
@@ -141,12 +141,13 @@ def embed_cut(
     """Embeddings of `sentences` cut to `max_length`, which need not be the encoder's own.
 
     Equal to `embed` with an encoder of that length. A sentence that neither cuts has the same vector under
-    both, so only the others are encoded apart and most vectors are shared in the store.
+    both, so only the others are encoded apart and most vectors are shared in the store. Word embeddings are
+    averaged anew: they may depend on all sentences, and are quick.
     """
+    other = encoder if max_length == encoder.max_length else encoder.cut_to(max_length)
+    if other is encoder or isinstance(encoder, StaticEncoder):
+        return embed(other, sentences, pooling, store=store, progress=progress)[0]
     values, _ = embed(encoder, sentences, pooling, store=store, progress=progress)
-    if max_length == encoder.max_length:
-        return values
-    other = encoder.cut_to(max_length)
     longer = max((encoder, other), key=lambda one: one.max_length)
     shorter = min(encoder.max_length, max_length)
     apart = [i for i, ids in enumerate(longer.tokenize(sentences)[0]) if len(ids) > shorter]
