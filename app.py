@@ -16,6 +16,7 @@ PAGES = {
     "uniformity": ("Uniformity", ":material/scatter_plot:"),
     "compare": ("Compare", ":material/table_chart:"),
     "probe": ("Probe", ":material/category:"),
+    "training": ("Training", ":material/model_training:"),
 }
 
 page = st.navigation(

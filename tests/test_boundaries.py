@@ -29,6 +29,8 @@ LEVELS = (
         "estimator",
         "training",
         "runs",
+        "apart",
+        "costs",
         "projection",
         "retrieval",
         "published",

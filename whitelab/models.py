@@ -431,7 +431,7 @@ def on_disk(model: str) -> bool:
 
     try:
         name, path = ModelName.parse(model), Path(model).expanduser()
-        if name.base == BUNDLED or _is_folder(name.base) or not allowed(model):
+        if name.base == BUNDLED or name.base.startswith(TRAINED) or _is_folder(name.base) or not allowed(model):
             return True
         if path.is_absolute() or name.base.startswith((".", "~")) or path.exists():
             return True

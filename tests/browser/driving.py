@@ -64,14 +64,13 @@ def free_port() -> int:
 
 
 def serve(cache: Path, log: Path) -> Server:
-    """`python -m streamlit run app.py` in the repository root, on a free port, with a store of its own."""
+    """`python -m streamlit run app.py` in the repository root, on a free port, with a store and runs of its own."""
     port = free_port()
     command = [sys.executable, "-m", "streamlit", "run", "app.py"]
     command += ["--server.port", str(port), "--server.headless", "true"]
+    places = {"WHITELAB_CACHE": str(cache), "WHITELAB_RUNS": str(log.with_suffix(".runs"))}
     with log.open("w") as out:
-        process = subprocess.Popen(
-            command, cwd=ROOT, env=os.environ | {"WHITELAB_CACHE": str(cache)}, stdout=out, stderr=subprocess.STDOUT
-        )
+        process = subprocess.Popen(command, cwd=ROOT, env=os.environ | places, stdout=out, stderr=subprocess.STDOUT)
     server = Server(f"http://127.0.0.1:{port}", process, log)
     end = time.monotonic() + 60
     while True:

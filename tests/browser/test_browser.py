@@ -3,11 +3,13 @@
 import csv
 import random
 import re
+from urllib.parse import urlencode
 from zipfile import ZipFile
 
 import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
+from tiny import SENTENCES, build_model, write_pairs
 
 import whitelab
 from whitelab import profiles, subsets
@@ -30,6 +32,7 @@ QUESTIONS = {
     "uniformity": "Are similar sentences close, and all sentences spread out?",
     "compare": "Which model, and does it match what was published?",
     "probe": "Does whitening help beyond STS?",
+    "training": "What does training do to the space?",
 }
 PATHS = {name: "" if name == "overview" else name for name in QUESTIONS}
 # On the screen at first.
@@ -43,6 +46,7 @@ CHARTS = {
     "uniformity": 1,
     "compare": 0,
     "probe": 3,
+    "training": 0,
 }
 
 
@@ -503,3 +507,34 @@ def test_the_embeddings_of_a_space_come_back_as_vectors_without_a_model(app, vis
     page.locator(SIDEBAR).get_by_text("stand for a model").wait_for()
     shown.complete()
     shown.await_live(scored())
+
+
+# Training
+
+
+def test_a_run_survives_a_reload_and_its_model_becomes_the_workspaces(launch, visit, tmp_path):
+    model, pairs = build_model(tmp_path / "model"), write_pairs(tmp_path / "pairs.csv")
+    (tmp_path / "corpus.txt").write_text("".join(f"{text}\n" for text in SENTENCES), "utf-8")
+    shown = visit(launch())
+    where = {"start": model, "scored": pairs, "corpus": tmp_path / "corpus.txt", "steps": 4, "batch": 16, "every": 2}
+    page = shown.open("training?" + urlencode(where))
+    page.get_by_role("button", name="Start this run").click()
+    page.get_by_text(re.compile("^simcse-1: ")).wait_for()
+    page.reload()
+    page.get_by_text("finished after step 4 of 4").wait_for()
+    shown.complete()
+    assert len(shown.charts()) == 5
+    spearman, path = shown.charts()[:2]
+    assert [(one["name"], one["points"]) for one in traces(spearman)] == [("simcse-1, seed 0", 3)]
+    assert [(one["name"], one["points"]) for one in traces(path)] == [("simcse-1, seed 0", 3)]
+    assert all(drawn(chart) > 0 for chart in shown.charts())
+    for width in (1440, 390):
+        page.set_viewport_size({"width": width, "height": 1000})
+        shown.settle()
+        whole_page(shown, ARTEFACTS / f"training-run-{width}.png", width)
+        assert widest(shown) <= width
+    page.set_viewport_size({"width": 1440, "height": 1000})
+    page.get_by_role("button", name="Use this model").click()
+    page.wait_for_function("new URLSearchParams(location.search).get('model') === 'trained:simcse-1'")
+    shown.complete()
+    assert shown.layers() == [3]

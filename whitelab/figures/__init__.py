@@ -36,8 +36,22 @@ from whitelab.figures.style import (
     variant_symbol,
     wrapped,
 )
+from whitelab.figures.training import (
+    OBJECTIVE_COLOURS,
+    objective_colour,
+    run_dashes,
+    training_curve,
+    training_plane,
+    training_spectrum,
+)
 
 __all__ = [
+    "OBJECTIVE_COLOURS",
+    "objective_colour",
+    "run_dashes",
+    "training_curve",
+    "training_plane",
+    "training_spectrum",
     "DIFFERENCE_ENDS",
     "DIFFERENCE_IMAGE",
     "DIFFERENCE_SCALE",

@@ -43,7 +43,7 @@ VARIANT_SYMBOLS = {
     "common_component": "star-diamond",
 }
 WHITENING = ("pca", "zca", "cholesky", "pca_cor", "zca_cor")  # whose points coincide
-_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 LAYER_SCALE = "Viridis"
 GOLD_SCALE = [[0.0, "#3B1C6B"], [0.35, "#9B2C7A"], [0.7, "#EE7B51"], [1.0, "#FCC83F"]]
 SCORE_SCALE = "Cividis"
@@ -76,7 +76,7 @@ def variant_dashes(specs: Iterable[str]) -> dict[str, str]:
     seen, found = Counter(), {}
     for spec in specs:
         name = spec.partition(":")[0]
-        found[spec] = _DASHES[seen[name] % len(_DASHES)]
+        found[spec] = DASHES[seen[name] % len(DASHES)]
         seen[name] += 1
     return found
 

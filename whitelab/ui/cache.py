@@ -72,7 +72,7 @@ def open_space(workspace: Workspace) -> Opened | None:
     key = embed_key(workspace, workspace.task, pairs)
 
     def work(progress) -> Opened:
-        model = encoder(workspace.model, workspace.dtype, workspace.allow_bin)
+        model = encoder(workspace.model, workspace.dtype, workspace.allow_bin, workspace.weights)
         space, report = evaluate.embed_pairs(model, pairs, workspace.pooling, store=Store(), progress=progress)
         return Opened(key, pairs, space, report, model.device, own=own)
 
@@ -86,7 +86,7 @@ def open_space(workspace: Workspace) -> Opened | None:
 def embed_key(workspace: Workspace, task: str, pairs: SentencePairs) -> str:
     """What names the embeddings of one task under the workspace's model, type and pooling."""
     own = (workspace.own.key,) if workspace.own else ()
-    return "embed/" + "/".join((workspace.model, workspace.dtype, workspace.pooling, task, pairs.fingerprint, *own))
+    return "embed/" + "/".join((workspace.model_key, workspace.dtype, workspace.pooling, task, pairs.fingerprint, *own))
 
 
 def chosen_pairs(workspace: Workspace) -> SentencePairs:
@@ -106,11 +106,11 @@ def _given(workspace: Workspace) -> Opened:
 
 def _with_corpus(workspace: Workspace, opened: Opened) -> Opened | None:
     """`opened` with the embedded text of the fit scope; None after drawing the job that makes it."""
-    key = "fit/" + "/".join((workspace.model, workspace.dtype, workspace.pooling, workspace.fit_key))
+    key = "fit/" + "/".join((workspace.model_key, workspace.dtype, workspace.pooling, workspace.fit_key))
     text = None if (job := jobs().get(key)) and job.state == "done" else workspace.fit_text()
 
     def work(progress) -> LayerRows:
-        model = encoder(workspace.model, workspace.dtype, workspace.allow_bin)
+        model = encoder(workspace.model, workspace.dtype, workspace.allow_bin, workspace.weights)
         return evaluate.embed_scope(model, text, workspace.pooling, store=Store(), progress=progress)
 
     named = {"splits": "all splits"}.get(workspace.fit, workspace.fit)
@@ -305,7 +305,7 @@ def every_task(workspace: Workspace) -> Job:
     """
     found = datasets.discover(workspace.data)
     asked = [(one.name, _split(one.splits, workspace.split), file_stamp(one.files)) for one in found]
-    parts = (workspace.data, workspace.model, workspace.dtype, workspace.pooling, workspace.keep_going, asked)
+    parts = (workspace.data, workspace.model_key, workspace.dtype, workspace.pooling, workspace.keep_going, asked)
 
     def work(progress) -> dict[str, LayerEmbeddings]:
         pairs = {
@@ -318,7 +318,7 @@ def every_task(workspace: Workspace) -> Job:
                 spaces[name] = known.result.space
             else:
                 counted = _share(progress, done, len(one.sentences), total)
-                model = encoder(workspace.model, workspace.dtype, workspace.allow_bin)
+                model = encoder(workspace.model, workspace.dtype, workspace.allow_bin, workspace.weights)
                 spaces[name], _ = evaluate.embed_pairs(model, one, workspace.pooling, store=Store(), progress=counted)
             done += len(one.sentences)
             progress(done, total)
@@ -406,7 +406,7 @@ def model_zip(
     """`export.to_sentence_transformers` and its .zip as a job; None while it runs."""
 
     def work(progress) -> ModelZip:
-        model = encoder(workspace.model, workspace.dtype, workspace.allow_bin)
+        model = encoder(workspace.model, workspace.dtype, workspace.allow_bin, workspace.weights)
         home = tempfile.TemporaryDirectory(prefix="whitelab-")
         folder, packed = Path(home.name) / stem, Path(home.name) / f"{stem}.zip"
         progress(0, 2)
@@ -445,11 +445,11 @@ class Texts:
 def open_texts(workspace: Workspace, data: LabelledTexts) -> Texts | None:
     """The embeddings of labelled texts under the workspace's model; None after drawing the job that makes them."""
     own = st.session_state.get("labelled") == brought.UPLOADED
-    parts = (workspace.model, workspace.dtype, workspace.pooling, data.task, data.fingerprint)
+    parts = (workspace.model_key, workspace.dtype, workspace.pooling, data.task, data.fingerprint)
     key = "texts/" + "/".join((*parts, brought.secret()) if own else parts)
 
     def work(progress) -> Texts:
-        model = encoder(workspace.model, workspace.dtype, workspace.allow_bin)
+        model = encoder(workspace.model, workspace.dtype, workspace.allow_bin, workspace.weights)
         space = probing.embed_texts(model, data, workspace.pooling, store=Store(), progress=progress)
         return Texts(key, data, space, model.name)
 

@@ -75,6 +75,26 @@ def is_demo(opened: Opened) -> bool:
     return not opened.own and not opened.pairs.published and opened.pairs.task == "demo"
 
 
+def open_aside(question: str, look_for: str) -> None:
+    """Draw the title of a page that shows something else than the workspace's space, and the live score if it can.
+
+    While the space is embedded its progress stands in the bar, where the score will be.
+    """
+    st.title(question)
+    st.markdown(look_for)
+    chosen = workspace.current()
+    if chosen is None:
+        return
+    with st.session_state[workspace.LIVE]:
+        try:
+            opened = cache.open_space(chosen)
+        except DataError as error:
+            st.caption(plain(str(error)))
+            return
+    if opened is not None:
+        _live(chosen, opened)
+
+
 def _live(chosen: Workspace, opened: Opened) -> None:
     protocol = chosen.protocol(opened.pairs.source)
     now = cache.score(opened.key, protocol)

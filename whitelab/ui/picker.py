@@ -14,13 +14,17 @@ from whitelab.encoders import Encoder, choose_device, load_encoder
 from whitelab.models import (
     BUNDLED,
     BUNDLED_NAME,
+    TRAINED,
     ModelError,
+    ModelFiles,
     ModelName,
     PickledWeights,
     allowed,
     cached_models,
     find_model,
     on_disk,
+    trained_folder,
+    trained_models,
 )
 from whitelab.ui.jobs import jobs, wait
 
@@ -32,24 +36,25 @@ PICKLED = "model-pickled"  # session_state: the model that was seen to have pick
 
 @dataclass(frozen=True)
 class Picked:
-    """A model that is loaded: layers with the embedding layer, d, and the poolings that make sense."""
+    """A model that is loaded: layers with the embedding layer, d, the poolings that make sense, its weights' digest."""
 
     model: str
     allow_bin: bool
     n_layers: int
     dim: int
     poolings: tuple[str, ...]
+    weights: str = ""
 
 
 @st.cache_resource(max_entries=2, show_spinner=False)
-def encoder(model: str, dtype: str, allow_bin: bool = False) -> Encoder:
-    """A loaded model, shared by all visitors (the encoder locks itself)."""
+def encoder(model: str, dtype: str, allow_bin: bool = False, weights: str = "") -> Encoder:
+    """A loaded model, shared by all visitors (the encoder locks itself); `weights` is the digest of its files."""
     return load_encoder(model, dtype=dtype, allow_bin=allow_bin)
 
 
 def options() -> list[str]:
     """What the operator allows: the bundled model with its controls, what is on this machine, the catalogue."""
-    names = (BUNDLED, *CONTROLS, *_cached(), *(one.name for one in catalogue.entries()))
+    names = (BUNDLED, *CONTROLS, *trained_models(), *_cached(), *(one.name for one in catalogue.entries()))
     return [name for name in dict.fromkeys(names) if allowed(name)]
 
 
@@ -92,16 +97,16 @@ def choose() -> str:
 def opened(model: str, task: tuple[str, TaskInfo, str, bool] | None) -> Picked | None:
     """The model once it is loaded; None after drawing what it would cost, how far it is, or why there is none."""
     allow_bin = st.session_state.get(PICKLED) == model and st.session_state.get("allow-bin") is True
-    key = f"find/{model}" + ("/bin" if allow_bin else "")
+    key = f"find/{model}{_stamp(model)}" + ("/bin" if allow_bin else "")
     if not on_disk(model) and jobs().get(key) is None and st.session_state.get(ASKED) != model:
         _offer(model, task)
         return None
     dtype = st.session_state.get("dtype") or "float32"
 
     def work(progress) -> Picked:
-        find_model(model, progress, allow_bin=allow_bin)
-        one = encoder(model, dtype, allow_bin)
-        return Picked(model, allow_bin, one.n_layers, one.dim, one.poolings)
+        weights = find_model(model, progress, allow_bin=allow_bin).weights
+        one = encoder(model, dtype, allow_bin, weights)
+        return Picked(model, allow_bin, one.n_layers, one.dim, one.poolings, weights)
 
     job = jobs().submit(key, f"Loading {label(model)}", work, "bytes")
     picked = wait(job, key="find")
@@ -114,6 +119,24 @@ def opened(model: str, task: tuple[str, TaskInfo, str, bool] | None) -> Picked |
             help="Read with weights_only=True, which runs no code. Tick it only for a model you trust.",
         )
     return picked
+
+
+def find(model: str, key: str) -> ModelFiles | None:
+    """The files of a model; None after drawing the job that looks for them."""
+    name = f"files/{model}{_stamp(model)}"
+    return wait(jobs().submit(name, f"Finding {model}", lambda progress: find_model(model, progress), "bytes"), key=key)
+
+
+def _stamp(model: str) -> str:
+    """When the weights of a trained model were written, which keeps its name when it is trained on."""
+    base = ModelName.parse(model).base
+    if not base.startswith(TRAINED):
+        return ""
+    try:
+        files = list(trained_folder(base.removeprefix(TRAINED)).glob("*.safetensors"))
+        return f"/{max((file.stat().st_mtime for file in files), default=0.0)}"
+    except (ModelError, OSError):
+        return ""
 
 
 def _offer(model: str, task: tuple[str, TaskInfo, str, bool] | None) -> None:

@@ -20,10 +20,10 @@ from whitelab.encoders import choose_device, device_name, dtypes_for
 from whitelab.evaluate import GIVEN, Protocol
 from whitelab.models import ModelName
 from whitelab.pooling import POOLING_LABELS
-from whitelab.ui import brought, picker
+from whitelab.ui import brought, knobs, picker
 from whitelab.ui.brought import UPLOADED, Brought
 from whitelab.ui.picker import Picked
-from whitelab.whitening import WHITENERS, Parameter, canonical, variant
+from whitelab.whitening import WHITENERS, canonical, variant
 
 SLOT = "workspace"  # session_state: the Workspace of this run
 LIVE = "live-score"  # session_state: the sidebar's place for the live score
@@ -35,6 +35,7 @@ class Workspace:
 
     `whitening` is a canonical spec. `fit` is the scope as a protocol names it; `fit_key` also tells one content
     of an uploaded or changed file from another. `own` is what the visitor has brought, where that is the data.
+    `weights` is the digest of the model's: a model that was trained on keeps its name.
     """
 
     model: str
@@ -55,6 +56,12 @@ class Workspace:
     fit_key: str = "task"
     allow_bin: bool = False
     own: Brought | None = None
+    weights: str = ""
+
+    @property
+    def model_key(self) -> str:
+        """What names the model and its weights in every cache."""
+        return f"{self.model}@{self.weights[:16]}"
 
     @property
     def given(self) -> bool:
@@ -197,7 +204,7 @@ def _knobs(picked: Picked, data: str, task: TaskInfo, split: str, keep: bool, ow
         format_func=lambda name: WHITENERS[name].label,
         help="What is done to the embeddings before cosines are taken.",
     )
-    whitening = _with_parameters(whitening or "pca", dim)
+    whitening = knobs.spec(whitening or "pca", WHITENERS[whitening or "pca"].parameters, canonical, dim)
     fit, fit_key = _scope(task, own, disabled=whitening == "none")
     if state.get("k", 0) > dim:
         state.k = dim
@@ -241,6 +248,7 @@ def _knobs(picked: Picked, data: str, task: TaskInfo, split: str, keep: bool, ow
         fit=fit,
         fit_key=fit_key,
         own=own,
+        weights=picked.weights,
     )
 
 
@@ -288,59 +296,6 @@ def _dtype() -> str:
 def file_stamp(files) -> float:
     """When the youngest of the files was changed."""
     return max((Path(file).stat().st_mtime for file in files), default=0.0)
-
-
-def _with_parameters(name: str, dim: int) -> str:
-    """Draw the knobs of a variant and return its spec."""
-    values, parts = {}, []
-    for one in WHITENERS[name].parameters:
-        if one.counts(values):
-            values[one.name] = _knob(name, one, dim)
-            parts.append(f"{one.name}={values[one.name]}")
-    return canonical(f"{name}:{','.join(parts)}" if parts else name)
-
-
-def _knob(name: str, one: Parameter, dim: int):
-    key, state = f"{name}-{one.name}", st.session_state
-    title = {"gamma": "γ, exponent", "alpha": "α, ridge", "directions": "D, directions removed"}.get(one.name)
-    title = title or {"eps": "ε, epsilon", "steps": "T, steps"}.get(one.name) or one.label.capitalize()
-    if one.choices:
-        _recall(key)
-        found = st.selectbox(title, one.choices, key=key, bind="query-params", help=one.hint) or one.default
-        return _keep(key, found)
-    high = dim + one.beyond_d if one.high is None else one.high
-    _recall(key)
-    if isinstance(state.get(key), int | float) and not one.low <= state[key] <= high:
-        del state[key]
-    low, start = type(one.default)(one.low), min(one.default, type(one.default)(high))
-    step = 1 if isinstance(one.default, int) else 0.05 if one.high and one.high > 1 else 0.001
-    format_ = "%d" if step == 1 else None if step == 0.05 else "%.3f"
-    if one.name in ("gamma", "steps"):
-        found = st.slider(title, low, type(one.default)(high), start, step, key=key, bind="query-params", help=one.hint)
-    else:
-        found = st.number_input(
-            title,
-            low,
-            type(one.default)(high),
-            start,
-            step,
-            format=format_,
-            key=key,
-            bind="query-params",
-            help=one.hint,
-        )
-    return _keep(key, start if found is None else found)
-
-
-def _recall(key: str) -> None:
-    """Give a knob its last value back: Streamlit forgets it while another variant is chosen."""
-    if key not in st.session_state and f"kept-{key}" in st.session_state:
-        st.session_state[key] = st.session_state[f"kept-{key}"]
-
-
-def _keep(key: str, value):
-    st.session_state[f"kept-{key}"] = value
-    return value
 
 
 def _scope(task: TaskInfo, own: Brought | None, disabled: bool) -> tuple[str, str]:

@@ -1,0 +1,137 @@
+"""The queue of training runs: one at a time, each in a process of its own, for all visitors and apart from other jobs.
+
+What a run has learned lies on disk; the queue only knows whose turn it is. It is empty after the app is started
+anew, and what ran then can be resumed.
+"""
+
+import os
+import subprocess
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import streamlit as st
+
+from whitelab.apart import trained_apart
+from whitelab.runs import RUNNING, WAITING, Run, RunError, Summary, runs
+from whitelab.training import StepRecord
+from whitelab.ui.worker import Job, Jobs
+
+SWITCH = "WHITELAB_TRAINING"  # environment: "off" keeps visitors from starting runs
+LONGEST = 8  # runs that may wait or run at a time
+_LOOK_SECONDS = 0.3
+
+
+@st.cache_resource(show_spinner=False)
+def queue() -> Jobs:
+    """The queue of this process, whose worker waits for one run after another."""
+    return Jobs()
+
+
+def allowed() -> bool:
+    """Whether the operator lets visitors train."""
+    return os.environ.get(SWITCH, "on").strip().lower() not in ("off", "no", "false", "0")
+
+
+def full() -> bool:
+    """Whether no further run may be started for now."""
+    return len(queue().active()) >= LONGEST
+
+
+def job_of(run: Run) -> Job | None:
+    """The job that trains, or has trained, this run since the app was started."""
+    return queue().get(str(run.folder))
+
+
+def submit(run: Run) -> None:
+    """Let a run wait for its turn; one that is open already keeps its place."""
+    key, job, steps = str(run.folder), job_of(run), run.config.steps
+    if job is not None and job.finished:
+        queue().forget(key)
+
+    def work(progress) -> str:
+        progress(steps_done(run), steps)
+        with trained_apart(run) as process:
+            while process.poll() is None:
+                progress(steps_done(run), steps)  # raises once a visitor has cancelled
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(_LOOK_SECONDS)
+        return run.name
+
+    queue().submit(key, run.name, work, "steps")
+
+
+def cancel(run: Run) -> None:
+    """Stop a run after the step in hand, or take it out of the queue."""
+    if (job := job_of(run)) is not None:
+        job.cancel()
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A run as it is now: what lies on disk, and the job that waits for it."""
+
+    run: Run
+    summary: Summary
+    records: tuple[StepRecord, ...]
+    job: Job | None
+
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return self.summary.name
+
+    @property
+    def open(self) -> bool:
+        """Whether it is trained now or waits for its turn, here or in another process."""
+        return self.summary.state == RUNNING or (self.job is not None and not self.job.finished)
+
+    @property
+    def state(self) -> str:
+        """The run's state, as far as its turn in the queue does not say more."""
+        if self.job is None or self.job.finished:
+            return "not started" if self.summary.state == WAITING else self.summary.state
+        if self.job.cancelling:
+            return "stopping"
+        if self.job.state == "queued":
+            return "waiting"
+        return RUNNING if self.summary.state == RUNNING and self.records else "starting"
+
+    @property
+    def message(self) -> str:
+        """Why it ended before its last step, if it did."""
+        if not self.summary.message and self.job is not None and self.job.state == "failed":
+            return self.job.message
+        return self.summary.message
+
+
+def entries() -> list[Entry]:
+    """All runs on disk, the newest first."""
+    found = []
+    for run in runs():
+        with suppress(RunError, OSError):  # removed by another visitor while this list is made
+            stamp = _stamp(run)
+            summary, records = (run.summary(), run.records()) if stamp is None else _ended(str(run.folder), stamp)
+            found.append(Entry(run, summary, records, job_of(run)))
+    return found
+
+
+def _stamp(run: Run) -> int | None:
+    """When a run ended; None while it has not."""
+    with suppress(OSError):
+        return (run.folder / "result.json").stat().st_mtime_ns
+    return None
+
+
+@st.cache_data(max_entries=500, show_spinner=False)
+def _ended(folder: str, stamp: int) -> tuple[Summary, tuple[StepRecord, ...]]:
+    """An ended run, read once."""
+    run = Run(Path(folder))
+    return run.summary(), run.records()
+
+
+def steps_done(run: Run) -> int:
+    """Steps on record; the first line is the untrained start."""
+    with suppress(OSError):
+        return max((run.folder / "records.jsonl").read_bytes().count(b"\n") - 1, 0)
+    return 0

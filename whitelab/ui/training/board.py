@@ -1,0 +1,349 @@
+"""The runs there are: a table to choose from, what can be done with each, and pictures that grow with them."""
+
+import hashlib
+from collections.abc import Sequence
+
+import streamlit as st
+
+from whitelab import figures
+from whitelab.models import ModelError, find_model
+from whitelab.runs import CANCELLED, DIED, FAILED, FINISHED, WAITING, RunError
+from whitelab.training import COLLAPSED, DIVERGED, StepRecord
+from whitelab.ui import frame
+from whitelab.ui.jobs import STREAM_SECONDS
+from whitelab.ui.training import background
+from whitelab.ui.training.background import Entry
+from whitelab.ui.training.form import duration
+
+SHOWN = "training-shown"  # session_state: names of the runs this visitor has chosen
+_ASKED = "training-remove"  # session_state: the run whose removal is to be confirmed
+_WHOLE = "training-whole"  # session_state: what was clicked concerns the whole page
+OVERLAID = 6  # runs in one picture
+_ICONS = {
+    FINISHED: ":material/check_circle:",
+    CANCELLED: ":material/cancel:",
+    FAILED: ":material/error:",
+    COLLAPSED: ":material/compress:",
+    DIVERGED: ":material/trending_up:",
+    DIED: ":material/power_off:",
+    "running": ":material/play_circle:",
+    "waiting": ":material/hourglass_empty:",
+    "starting": ":material/hourglass_top:",
+    "stopping": ":material/hourglass_bottom:",
+    "not started": ":material/pause_circle:",
+}
+
+
+def draw() -> None:
+    """The board; it draws itself again as long as a run is open, and the page once more when none is left."""
+    if any(one.open for one in background.entries()):
+        _live()
+    else:
+        _still()
+
+
+@st.fragment(run_every=STREAM_SECONDS)
+def _live() -> None:
+    found = background.entries()
+    if not any(one.open for one in found) or st.session_state.pop(_WHOLE, False):
+        st.rerun()
+    _board(found)
+
+
+@st.fragment
+def _still() -> None:
+    if st.session_state.pop(_WHOLE, False):
+        st.rerun()
+    _board(background.entries())
+
+
+def show(name: str) -> None:
+    """Add a run to those this visitor looks at."""
+    st.session_state[SHOWN] = [name, *st.session_state.get(SHOWN, [])][:OVERLAID]
+
+
+def _board(found: list[Entry]) -> None:
+    if not found:
+        st.info("No run yet. What one does to the space is drawn here, step by step.")
+        return
+    st.subheader("Runs")
+    chosen = _table(found)
+    turns = sorted((one for one in found if one.open), key=lambda one: one.job.number if one.job else 0)
+    for one in (*turns, *(one for one in chosen if not one.open)):
+        _line(one)
+    if not chosen:
+        st.info("Choose runs in the table to see them. Several are drawn over each other.")
+        return
+    _headlines(chosen[0])
+    _pictures(chosen)
+
+
+# ------------------------------------------------------------------------------------------------ table and actions
+
+
+def _table(found: Sequence[Entry]) -> list[Entry]:
+    """All runs in a table; those chosen in it, by default the newest and those that go on."""
+    names = [one.name for one in found]
+    wanted = st.session_state.get(SHOWN)
+    if wanted is None:
+        newest = next((one for one in found if one.records), found[0])
+        wanted = [one.name for one in found if one.open or one is newest]
+    rows = [i for i, name in enumerate(names) if name in wanted]
+    event = st.dataframe(
+        [_row(one) for one in found],
+        hide_index=True,
+        height=38 + 35 * min(len(found), 6),
+        # Streamlit knows chosen rows by their place, so another list of runs is another table.
+        key=f"runs-{hashlib.sha256(repr(names).encode()).hexdigest()[:12]}",
+        on_select="rerun",
+        selection_mode="multi-row",
+        selection_default={"selection": {"rows": rows}},
+        column_config=_COLUMNS,
+        placeholder="",
+        alt="The training runs with settings, state, scores and time",
+    )
+    chosen = [found[i] for i in event["selection"]["rows"] if i < len(found)]
+    st.session_state[SHOWN] = [one.name for one in chosen]
+    if len(chosen) > OVERLAID:
+        st.caption(f"The first {OVERLAID} of {len(chosen)} chosen runs are drawn.")
+    return sorted(chosen, key=lambda one: names.index(one.name))[:OVERLAID]
+
+
+_number, _text = st.column_config.NumberColumn, st.column_config.TextColumn
+_COLUMNS = {
+    "Run": _text(width=120),
+    "Objective": _text(width=170),
+    "Start": _text(width=90),
+    "Sentences": _text(width=90),
+    "Steps × batch": _text(width=105),
+    "Rate": _number(format="%.1e", width=70),
+    "Seed": _number(width=50),
+    "State": _text(width=90),
+    "Spearman x 100": _text(width=120, help="Before training → at the step that is kept."),
+    "Gain": _number(format="%+.2f", width=65),
+    "Uniformity": _text(width=120),
+    "Alignment": _text(width=110),
+    "Time": _text(width=65),
+}
+
+
+def _row(one: Entry) -> dict:
+    found, config = one.summary, one.summary.config
+    gain = None
+    if _known(found.start, "spearman") is not None and _known(found.best, "spearman") is not None:
+        gain = found.best.spearman - found.start.spearman
+    done = f"{found.step} of {config.steps}" if found.step < config.steps else f"{config.steps}"
+    return {
+        "Run": one.name,
+        "Objective": found.label,
+        "State": one.state,
+        "Spearman x 100": _from_to(found.start, found.best, "spearman", 2),
+        "Gain": gain,
+        "Uniformity": _from_to(found.start, found.best, "uniformity", 3),
+        "Alignment": _from_to(found.start, found.best, "alignment", 3),
+        "Time": duration(found.seconds) if found.seconds else "",
+        "Seed": config.seed,
+        "Steps × batch": f"{done} × {config.batch * config.accumulation}" if config.batch else done,
+        "Rate": config.lr,
+        "Start": config.model,
+        "Sentences": config.corpus,
+    }
+
+
+def _known(record: StepRecord | None, field: str) -> float | None:
+    return None if record is None else getattr(record, field)
+
+
+def _from_to(start: StepRecord | None, best: StepRecord | None, field: str, digits: int) -> str:
+    before, after = _known(start, field), _known(best, field)
+    if after is None:
+        return "" if before is None else f"{before:.{digits}f}"
+    return f"{after:.{digits}f}" if before is None else f"{before:.{digits}f} → {after:.{digits}f}"
+
+
+def _line(one: Entry) -> None:
+    """One run: how far it is with Cancel, or how it ended with what can be done now."""
+    with st.container(horizontal=True, vertical_alignment="center", key=f"line-{one.name}"):
+        if one.open:
+            _progress(one)
+        else:
+            _ended(one)
+    if one.message and not one.open:
+        st.warning(f"**{one.name}**: {frame.plain(one.message)}.", icon=_ICONS.get(one.state))
+
+
+def _progress(one: Entry) -> None:
+    steps = one.summary.config.steps
+    words = f"{one.name}: {one.state}"
+    if one.state == "running":
+        left = f", {one.job.message.partition(', ')[2]}" if one.job is not None and one.job.seconds_left else ""
+        words = f"{one.name}: step {one.summary.step} of {steps}{left}"
+    elif one.state == "waiting":
+        before = [job.title for job in background.queue().active() if job.number < one.job.number]
+        words += f" for {', '.join(before)}" if before else ""
+    st.progress(min(one.summary.step / steps, 1.0), words)
+    if one.job is None or one.job.finished:
+        st.caption(f"Trained by {one.run.owner()}.")
+        return
+    st.button(
+        "Cancel",
+        key=f"cancel-{one.name}",
+        on_click=background.cancel,
+        args=(one.run,),
+        disabled=one.job.cancelling,
+        help="Stops after the step in hand. What was learned is kept, and the run can be resumed.",
+    )
+
+
+def _ended(one: Entry) -> None:
+    found = one.summary
+    scores = _from_to(found.start, found.best, "spearman", 2)
+    kept = f", Spearman {scores} (kept: step {found.best.step})" if found.best is not None and scores else ""
+    icon = _ICONS.get(one.state, "")
+    reached = f" after step {found.step} of {found.config.steps}{kept}" if found.state != WAITING else ""
+    st.markdown(f"{icon} **{one.name}** {one.state}{reached}")
+    if st.session_state.get(_ASKED) == one.name:
+        st.markdown("Remove the run, its checkpoint and its model?")
+        st.button("Remove for good", key=f"really-{one.name}", on_click=_remove, args=(one,), type="primary")
+        st.button("Keep it", key=f"keep-{one.name}", on_click=lambda: st.session_state.pop(_ASKED, None))
+        return
+    if found.model:
+        st.button(
+            "Use this model",
+            key=f"use-{one.name}",
+            on_click=_use,
+            args=(found.model,),
+            icon=":material/model_training:",
+            help=f"Every page then shows {found.model}: the encoder at the step that scored best.",
+        )
+    if found.resumable or one.state == "not started":
+        st.button(
+            "Start" if one.state == "not started" else "Resume",
+            key=f"resume-{one.name}",
+            on_click=_resume,
+            args=(one,),
+            disabled=not background.allowed() or background.full(),
+            icon=":material/resume:",
+        )
+    st.button("Remove", key=f"remove-{one.name}", on_click=_ask, args=(one.name,), icon=":material/delete:")
+
+
+def _ask(name: str) -> None:
+    st.session_state[_ASKED] = name
+
+
+def _remove(one: Entry) -> None:
+    st.session_state.pop(_ASKED, None)
+    try:
+        one.run.remove()
+    except (RunError, OSError) as error:
+        st.session_state["training-problem"] = str(error)
+    else:
+        background.queue().forget(str(one.run.folder))
+        st.session_state[SHOWN] = [name for name in st.session_state.get(SHOWN) or [] if name != one.name] or None
+    st.session_state[_WHOLE] = True  # the bar lists models
+
+
+def _resume(one: Entry) -> None:
+    background.submit(one.run)
+    st.session_state[_WHOLE] = True
+
+
+def _use(model: str) -> None:
+    """Turn the workspace to a model: its last layer, which is what was trained."""
+    state = st.session_state
+    try:
+        state["layers"] = [find_model(model).layers]
+    except ModelError as error:  # another visitor removed it
+        state["training-problem"] = str(error)
+    else:
+        state["model"] = model
+    state[_WHOLE] = True
+
+
+# ------------------------------------------------------------------------------------------------ numbers and pictures
+
+
+def _headlines(one: Entry) -> None:
+    """What training has done so far to the first chosen run."""
+    start, best = one.summary.start, one.summary.best
+    for column, (label, field, digits, better) in zip(
+        st.columns(4),
+        (
+            ("Spearman", "spearman", 2, "normal"),
+            ("Uniformity", "uniformity", 3, "inverse"),
+            ("Alignment", "alignment", 3, "inverse"),
+            ("Effective rank", "effective_rank", 1, "off"),
+        ),
+        strict=True,
+    ):
+        before, now = _known(start, field), _known(best, field)
+        change = None if before is None or now is None or not best.step else now - before
+        delta = None if best is None else "untrained" if change is None else f"{change:+.{digits}f} against untrained"
+        column.metric(
+            f"{label}, {one.name}",
+            "not yet" if best is None else frame.number(now, digits),
+            delta=delta,
+            delta_color="off" if change is None else better,
+            delta_arrow="off" if change is None else "auto",
+            border=True,
+            height="stretch",
+            help=f"At step {best.step}, which scored best." if best is not None else None,
+        )
+
+
+def _pictures(chosen: Sequence[Entry]) -> None:
+    runs = [as_mapping(one) for one in chosen]
+    if len({one.summary.config.evaluation for one in chosen}) > 1:
+        st.warning("These runs were scored on different pairs: compare their shapes, not their heights.")
+    left, right = st.columns(2)
+    with left:
+        frame.chart(
+            figures.training_curve(runs, "spearman", "Spearman x 100", from_zero=False, start=True),
+            "training-spearman",
+        )
+    with right:
+        frame.chart(figures.training_plane(runs), "training-plane")
+    left, right = st.columns(2)
+    with left:
+        frame.chart(figures.training_curve(runs, "loss", "Loss"), "training-loss")
+    with right:
+        frame.chart(figures.training_curve(runs, "effective_rank", "Effective rank"), "training-rank")
+    left, right = st.columns(2)
+    with left:
+        frame.chart(figures.training_spectrum(runs), "training-spectrum")
+    with right:
+        st.caption(
+            "Colour is the objective, the dash tells its seeds apart. Losses of different objectives cannot be "
+            "compared; Spearman, alignment, uniformity and rank can, when they are measured on the same pairs. "
+            "Training towards the lower left of the plane spreads sentences without driving similar ones apart; a "
+            "collapse runs to the lower right, where every sentence is the same. The spectrum shows the share of the "
+            "variance along the 1st, 2nd, 4th, ... principal direction: flatter uses more of the space."
+        )
+        frame.csv_button(lambda: rows(chosen), "training")
+
+
+def as_mapping(one: Entry) -> dict:
+    """A run as the figures take it."""
+    config = one.summary.config
+    early = one.summary.state in (COLLAPSED, DIVERGED, FAILED, CANCELLED, DIED) and not one.open
+    return {
+        "name": one.name,
+        "objective": config.objective,
+        "seed": config.seed,
+        "steps": config.steps,
+        "stop": one.summary.state if early else "",
+        "records": [record.as_dict() for record in one.records],
+    }
+
+
+def rows(chosen: Sequence[Entry]) -> list[dict]:
+    """Every step of the chosen runs, for a table."""
+    columns = ("loss", "lr", "gradient_norm", "spearman", "alignment", "uniformity", "effective_rank", "seconds")
+    return [
+        {"run": one.name, "objective": one.summary.config.objective, "seed": one.summary.config.seed}
+        | {"step": record.step}
+        | {name: getattr(record, name) for name in columns}
+        for one in chosen
+        for record in one.records
+    ]

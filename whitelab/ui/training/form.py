@@ -1,0 +1,418 @@
+"""What to train: objective, start, sentences, what it is scored on, and what that will take."""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from itertools import cycle
+from pathlib import Path
+
+import streamlit as st
+import torch
+
+from whitelab import costs, datasets, limits, models, objectives, scopes
+from whitelab.costs import Cost, Size
+from whitelab.datasets import DataError, SentencePairs, TaskInfo, Upload
+from whitelab.models import BUNDLED, BUNDLED_NAME, SUGGESTED, trained_models
+from whitelab.objectives import OBJECTIVES
+from whitelab.training import TrainConfig
+from whitelab.ui import cache, frame, knobs, picker
+from whitelab.ui.training.background import Entry
+from whitelab.ui.workspace import UPLOADED, file_stamp
+
+DEMO = "demo"
+EVERY = "All tasks"
+_BATCH = 64  # as `TrainConfig.settled` has it
+_UPLOAD = "training-text"  # session_state: file id and sentences of this visitor's uploaded text
+_DATA_NAMES = {DEMO: "Demonstration set (bundled)", UPLOADED: "Uploaded text file"}
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """Sentences to train on; `name` is for all visitors, `code` makes them in Python, `path` in a command line."""
+
+    name: str
+    sentences: tuple[str, ...]
+    code: str
+    path: str = ""
+
+    @property
+    def words(self) -> float:
+        """A sentence's, on average, from the first thousand."""
+        some = self.sentences[:1000]
+        return sum(len(one.split()) for one in some) / max(len(some), 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """Pairs to score on, and how to load them."""
+
+    pairs: SentencePairs
+    arguments: tuple[str, str, str]  # data, task, split
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A run as the form asks for it."""
+
+    config: TrainConfig
+    corpus: Corpus
+    scored: Scored
+    cost: Cost
+
+    @property
+    def code(self) -> str:
+        """The lines of Python that make the same run, and the command line where it can say so."""
+        changed = [
+            f"{one.name}={getattr(self.config, one.name)!r}"
+            for one in fields(TrainConfig)
+            if one.name not in ("corpus", "evaluation") and getattr(self.config, one.name) != one.default
+        ]
+        made = ", ".join(changed)
+        data, task, split = self.scored.arguments
+        lenient = ", keep_going=True" if self.scored.pairs.problems else ""
+        return (
+            "import whitelab\n"
+            "from whitelab.runs import create\n"
+            "from whitelab.scopes import scope_text\n\n"
+            f"pairs = whitelab.load({data!r}, {task!r}, {split!r}{lenient})\n"
+            f"{self.corpus.code}"
+            f"config = whitelab.TrainConfig({made})\n"
+            "run = create(config, sentences, pairs)\n"
+            "for record in run.follow():\n"
+            "    print(record.step, record.loss, record.spearman)\n\n"
+            "print(run.summary().model)  # the model's name everywhere else\n" + self._command()
+        )
+
+    def _command(self) -> str:
+        if not self.corpus.path or self.scored.pairs.problems:
+            return ""
+        data, task, split = self.scored.arguments
+        words = ["python", "-m", "whitelab", "train", "--corpus", self.corpus.path, "--eval", data]
+        words += ["--task", task] if data != DEMO else []
+        words += ["--split", split] if split != "test" else []
+        for name in ("objective", "model", "steps", "batch", "lr", "seed", "eval_every"):
+            if (value := getattr(self.config, name)) != getattr(TrainConfig, name):
+                words += [f"--{name.replace('_', '-')}", str(value)]
+        return f"\n# the same without Python:\n# {shlex.join(words)}\n"
+
+
+def draw(known: Sequence[Entry]) -> Asked | None:
+    """The controls; None after saying what is missing. `known` are the runs there are, for the pace of steps."""
+    first = st.columns(4)
+    with first[0]:
+        objective = st.selectbox(
+            "Objective",
+            list(OBJECTIVES),
+            key="objective",
+            bind="query-params",
+            format_func=lambda name: OBJECTIVES[name].label,
+            help="What the encoder is trained for, without labels.",
+        )
+    objective = objective or next(iter(OBJECTIVES))
+    with first[1]:
+        size, model = _start()
+    with first[2]:
+        corpus = _corpus()
+    with first[3]:
+        scored = _scored()
+    st.caption(OBJECTIVES[objective].summary)
+    if size is None:
+        return None
+    with st.expander(f"Parameters of {OBJECTIVES[objective].label}", icon=":material/tune:"):
+        spec = knobs.spec(
+            objective, OBJECTIVES[objective].parameters, objectives.canonical, size.dim, cycle(st.columns(4))
+        )
+    settings = _numbers(objective, spec, size)
+    if corpus is None or scored is None:
+        return None
+    corpus = _apart(corpus, scored)
+    try:
+        config = TrainConfig(
+            objective=spec,
+            model=model,
+            corpus=corpus.name,
+            evaluation=f"{scored.pairs.source}, {scored.pairs.split} ({scored.pairs.n_pairs} pairs)",
+            **settings,
+        )
+        check(spec, config.batch, size.dim)
+        unique = len(set(corpus.sentences))
+        if unique < config.batch:
+            raise ValueError(
+                f"batch={config.batch} must be at most the {unique} unique sentences there are to train on"
+            )
+    except ValueError as error:
+        st.error(frame.plain(str(error)))
+        return None
+    return Asked(config, corpus, scored, _cost(config, size, corpus, scored, known))
+
+
+# ------------------------------------------------------------------------------------------------ the controls
+
+
+def starts() -> list[str]:
+    """What training may start from, the first of which is the default."""
+    random = [f"random:{BUNDLED}"] if hasattr(models, "ModelName") else []  # where names take modifiers
+    return list(dict.fromkeys((f"{BUNDLED}:3", BUNDLED, *random, *trained_models(), *SUGGESTED)))
+
+
+def _start() -> tuple[Size | None, str]:
+    """The encoder to start from: its size, None where it cannot be had, and its name."""
+    labels = {
+        f"{BUNDLED}:3": f"{BUNDLED_NAME}, 3 layers",
+        BUNDLED: f"{BUNDLED_NAME} (bundled)",
+        f"random:{BUNDLED}": "Random weights",
+    }
+    name = st.selectbox(
+        "Start",
+        starts(),
+        key="start",
+        bind="query-params",
+        accept_new_options=True,
+        format_func=lambda name: labels.get(name, name),
+        help="The bundled model cut to its first 3 layers is a raw encoder that training visibly improves. Type a "
+        "Hugging Face name or the path of a folder to start from another.",
+    )
+    name = name or f"{BUNDLED}:3"
+    files = picker.find(name, "find-start")
+    if files is None:
+        return None, name
+    cut = files.blocks
+    if cut is not None and not 1 <= cut <= files.layers:
+        st.error(f"{frame.plain(name)} must keep between 1 and {files.layers} layers.")
+        return None, name
+    return Size.of(files, cut), name
+
+
+def _corpus() -> Corpus | None:
+    data = st.selectbox(
+        "Sentences",
+        [DEMO, UPLOADED],
+        key="corpus",
+        bind="query-params",
+        accept_new_options=True,
+        format_func=lambda name: _DATA_NAMES.get(name, name),
+        help="What is trained on; labels are never used. Type a path: a .txt with one sentence a line, or a file or "
+        "folder of pairs.",
+    )
+    data = data or DEMO
+    if data in (UPLOADED, _DATA_NAMES[UPLOADED]):
+        return _uploaded()
+    try:
+        if Path(data).suffix.lower() == ".txt" and Path(data).expanduser().is_file():
+            code = f"sentences = tuple(scope_text({data!r}, {data!r}, None))\n"
+            return Corpus(data, _sentences(data, "", file_stamp([Path(data).expanduser()])), code, data)
+        tasks = {one.name: one for one in datasets.discover(data)}
+        task = EVERY
+        if len(tasks) > 1:
+            task = st.selectbox("Of the task", [EVERY, *tasks], key="corpus-task", bind="query-params") or EVERY
+        stamp = file_stamp(file for one in tasks.values() for file in one.files)
+        if task == EVERY:
+            code = f"sentences = tuple(scope_text({data!r}, {data!r}, None))\n"
+            return Corpus(data, _sentences(data, "", stamp), code, data)
+        code = f"sentences = tuple(scope_text('splits', {data!r}, {task!r}))\n"
+        return Corpus(f"{data}, {task}", _sentences(data, task, stamp), code)
+    except DataError as error:
+        st.error(frame.plain(str(error)))
+        return None
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _sentences(data: str, task: str, stamp: float) -> tuple[str, ...]:
+    """The sentences of a text file, a task or all tasks; `stamp` is the files' time."""
+    return tuple(scopes.scope_text("splits", data, task) if task else scopes.scope_text(data, data, None))
+
+
+def _uploaded() -> Corpus | None:
+    file = st.file_uploader(
+        "Text, one sentence a line",
+        type=["txt"],
+        max_upload_size=limits.TABLE_MB,
+        key="corpus-file",
+        help=f"At most {limits.TABLE_MB} MB. The run keeps a copy, so that it can be resumed; its name stays with you.",
+    )
+    if file is None:
+        st.caption("Choose a file to train on its sentences.")
+        return None
+    held = st.session_state.get(_UPLOAD)
+    if held is None or held[0] != file.file_id:
+        try:
+            held = st.session_state[_UPLOAD] = file.file_id, datasets.load_text(Upload(file.name, file.getvalue()))
+        except DataError as error:
+            st.error(frame.plain(str(error)))
+            return None
+    code = f"sentences = tuple(scope_text({file.name!r}, {file.name!r}, None))  # your file, by its path\n"
+    return Corpus("an uploaded text", held[1], code)
+
+
+def _scored() -> Scored | None:
+    data = st.selectbox(
+        "Scored on",
+        [DEMO],
+        key="scored",
+        bind="query-params",
+        accept_new_options=True,
+        format_func=lambda name: _DATA_NAMES.get(name, name),
+        help="Pairs with gold similarity that say how good the space is, and which step is kept as the model. Type "
+        "the path of a folder or file.",
+    )
+    data = data or DEMO
+    try:
+        tasks = {one.name: one for one in datasets.discover(data)}
+        name = next(iter(tasks))
+        if len(tasks) > 1:
+            name = st.selectbox("Task scored on", list(tasks), key="scored-task", bind="query-params") or name
+        task = tasks[name]
+        split = _split(task)
+        pairs = cache.pairs_of(data, name, split, True, file_stamp(task.files))
+    except DataError as error:
+        st.error(frame.plain(str(error)))
+        return None
+    if pairs.problems:
+        st.caption(f"{len(pairs.problems)} malformed rows are left out.")
+    return Scored(pairs, (data, name, split))
+
+
+def _split(task: TaskInfo) -> str:
+    """The split that decides which step is kept: dev where there is one."""
+    usual = next((one for one in ("dev", "test") if one in task.splits), task.splits[0])
+    if len(task.splits) == 1:
+        return usual
+    chosen = st.selectbox(
+        "Split scored on", task.splits, index=task.splits.index(usual), key="scored-split", bind="query-params"
+    )
+    return chosen or usual
+
+
+def _apart(corpus: Corpus, scored: Scored) -> Corpus:
+    """The corpus, on request without the sentences it is scored on; says how many there are."""
+    tested = set(scored.pairs.sentences)
+    rest = tuple(one for one in corpus.sentences if one not in tested)
+    both = len(corpus.sentences) - len(rest)
+    if not both:
+        return corpus
+    shared = f"{frame.spaced(both)} of {frame.spaced(len(corpus.sentences))} sentences are among those scored"
+    if not rest:
+        st.caption(f"{shared}. No label is used, but on pairs it has not read the model may do worse.")
+        return corpus
+    if not st.toggle(f"Leave out what is scored ({frame.spaced(both)} sentences)", key="apart", bind="query-params"):
+        st.caption(f"{shared}, without their labels.")
+        return corpus
+    code = corpus.code + "sentences = [one for one in sentences if one not in set(pairs.sentences)]\n"
+    return Corpus(f"{corpus.name}, without what is scored", rest, code)
+
+
+def _numbers(objective: str, spec: str, size: Size) -> dict:
+    """Steps, batch, rate, seed, how often it is scored."""
+    least, whole = _least(spec, size.dim), dict(objectives.parse(spec).values).get("size", 1)
+    state, places = st.session_state, st.columns(5)
+    if isinstance(state.get("batch"), int):  # whitening takes whole sub-batches
+        state["batch"] = max(-(-state["batch"] // whole) * whole, least)
+    with places[0]:
+        steps = st.number_input("Steps", 1, 1_000_000, TrainConfig.steps, 10, key="steps", bind="query-params")
+    with places[1]:
+        batch = st.number_input(
+            "Batch, sentences",
+            least,
+            1_000_000 // whole * whole,
+            max(_BATCH, least),
+            whole if whole > 1 else 16,
+            key="batch",
+            bind="query-params",
+            help=f"{OBJECTIVES[objective].label} takes {f'multiples of {whole}' if whole > 1 else f'{least} at least'}."
+            + " Compare objectives at equal batches.",
+        )
+    with places[2]:
+        rate = st.number_input(
+            "Learning rate", 0.0, 1.0, TrainConfig.lr, 1e-5, format="%.1e", key="rate", bind="query-params"
+        )
+    with places[3]:
+        seed = st.number_input(
+            "Seed", 0, 1_000_000, 0, key="seed", bind="query-params", help="Decides batches, dropout and heads."
+        )
+    with places[4]:
+        every = st.number_input(
+            "Scored every",
+            0,
+            1_000_000,
+            TrainConfig.eval_every,
+            5,
+            key="every",
+            bind="query-params",
+            help="Steps from one evaluation to the next; 0 for the start and the end only.",
+        )
+    return {"steps": steps, "batch": batch, "lr": rate, "seed": seed, "eval_every": every}
+
+
+def _least(spec: str, dim: int) -> int:
+    """The smallest batch an objective takes; 2 where its parameters fit none, which `check` explains."""
+    try:
+        return objectives.objective(spec).batch(spec, dim)
+    except ValueError:
+        return 2
+
+
+@st.cache_data(max_entries=100, show_spinner=False)
+def check(spec: str, batch: int, dim: int) -> None:
+    """Raise ValueError where the objective cannot take such batches, by trying it on noise."""
+    found, generator = objectives.objective(spec), torch.Generator().manual_seed(0)
+    least = found.batch(spec, dim)
+    if batch < least:
+        raise ValueError(f"batch={batch} must be at least {least} for {found.label}")
+    head = found.head(spec, dim)
+    z = head(torch.randn(found.positives(spec), batch, dim, generator=generator), generator)
+    found.loss(spec, z, generator, z.detach() if found.needs_target() else None, 0)
+
+
+# ------------------------------------------------------------------------------------------------ what it takes
+
+
+@st.cache_resource(ttl=120, show_spinner=False)
+def _speed() -> float:
+    return costs.speed()  # again after a while: other work may share the machine
+
+
+def _cost(config: TrainConfig, size: Size, corpus: Corpus, scored: Scored, known: Sequence[Entry]) -> Cost:
+    """Reckoned, and corrected by the pace of the last run from the same start."""
+    words, tested = corpus.words, sum(len(one.split()) for one in scored.pairs.sentences)
+    found = costs.cost(config, size, words, tested, _speed())
+    for one in known:
+        before = one.summary.config
+        if before.model == config.model:
+            paced = found.at_pace_of(costs.cost(before, size, words, tested, _speed()), one.records, one.name)
+            if paced.measured:
+                return paced
+    return found
+
+
+def cost_words(cost: Cost) -> str:
+    """What a run will take, in a sentence."""
+    step = f"{cost.step:.1f} s" if cost.step >= 0.1 else f"{1000 * cost.step:.0f} ms"
+    evaluations = f"with {cost.evaluations} evaluations " if cost.evaluations else ""
+    source = f"at the pace of {cost.measured}" if cost.measured else "estimated from this machine's speed"
+    return (
+        f"About **{duration(cost.seconds)}** {evaluations}({step} a step, {source}), {_gigabytes(cost.memory)} of "
+        f"memory and {_gigabytes(cost.disk)} on disk."
+    )
+
+
+def duration(seconds: float) -> str:
+    """`45 s`, `3 min`, `2.5 h`."""
+    if seconds < 90:
+        return f"{max(round(seconds), 1)} s"
+    return f"{round(seconds / 60)} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
+
+
+def _gigabytes(size: float) -> str:
+    return f"{size / 1e9:.1f} GB" if size >= 1e8 else f"{max(round(size / 1e6), 1)} MB"
+
+
+def protocol_line(asked: Asked) -> str:
+    """How the run's scores are made, in a line."""
+    config = asked.config
+    model = BUNDLED_NAME if config.model == BUNDLED else config.model
+    return (
+        f"{model}, last layer, {config.pooling} pooling · scored on {config.evaluation}, aggregate all, no whitening · "
+        f"{objectives.label(config.objective)}, {config.steps} steps of {config.batch * config.accumulation} of "
+        f"{frame.spaced(len(asked.corpus.sentences))} sentences ({config.corpus}), AdamW, rate {config.lr:g}, "
+        f"seed {config.seed}"
+    )
