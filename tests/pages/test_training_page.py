@@ -33,6 +33,7 @@ def own(tmp_path, monkeypatch):
     """Runs and embeddings of this test alone; nothing goes on after it."""
     monkeypatch.setenv("WHITELAB_RUNS", str(tmp_path / "runs"))
     monkeypatch.setenv("WHITELAB_CACHE", str(tmp_path / "store"))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # as here: the last bit of a sum depends on how many share it
     forget_everything()
     yield
     open_jobs = background.queue().active()
