@@ -236,12 +236,12 @@ def _knobs(picked: Picked, data: str, task: TaskInfo, split: str, keep: bool, ow
         task=task.name,
         split=split,
         keep_going=keep,
-        pooling=pooling or "mean",
+        pooling=pooling,
         layers=tuple(sorted(layers or [n_layers - 1])),
         whitening=whitening,
         k=k if takes_k and k < dim else None,
         aggregate=aggregate or "all",
-        dtype=dtype or "float32",
+        dtype=dtype,
         n_layers=n_layers,
         dim=dim,
         stamp=file_stamp(task.files),
@@ -269,7 +269,7 @@ def _pooling(picked: Picked) -> str:
     state = st.session_state
     if state.get("pooling", "mean") not in picked.poolings:
         state.pooling = "mean"
-    return st.segmented_control(
+    found = st.segmented_control(
         "Pooling",
         picked.poolings,
         default="mean",
@@ -279,10 +279,11 @@ def _pooling(picked: Picked) -> str:
         format_func=lambda name: {"mean": "Mean", "cls": "[CLS]", "last": "Last token"}.get(name, name),
         help="; ".join(POOLING_LABELS[name] for name in picked.poolings),
     )
+    return found or "mean"
 
 
 def _dtype() -> str:
-    return st.segmented_control(
+    found = st.segmented_control(
         "Compute type",
         dtypes_for(choose_device()),
         default="float32",
@@ -291,6 +292,7 @@ def _dtype() -> str:
         required=True,
         help="bfloat16 is faster on processors that have it and moves scores by a few hundredths.",
     )
+    return found or "float32"
 
 
 def file_stamp(files) -> float:
