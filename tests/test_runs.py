@@ -76,6 +76,7 @@ def test_a_run_says_how_far_it_is_at_every_moment(run, config):
         assert run.records()[-1] == record
         seen.append(record)
     assert run.state() == "finished"
+    assert run.checkpoint is None
     assert tuple(seen) == run.records()
     assert [one.step for one in seen] == list(range(7))
     found = run.summary()
@@ -237,8 +238,10 @@ def test_a_run_that_died_before_its_first_checkpoint_begins_anew(run, config, pa
     assert untimed(run.records()) == expected
 
 
-def test_a_kill_after_the_last_step_leaves_nothing_to_do_but_to_say_so(run):
-    list(run.follow())
+def test_a_kill_after_the_last_step_leaves_nothing_to_do_but_to_say_so(run, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(runs.shutil, "rmtree", lambda *_, **__: None)
+        list(run.follow())
     (run.folder / "result.json").unlink()
     records = run.records()
     assert run.state() == "died"
