@@ -523,8 +523,10 @@ def test_a_run_survives_a_reload_and_its_model_becomes_the_workspaces(launch, vi
     page.reload()
     page.get_by_text("finished after step 4 of 4").wait_for()
     shown.complete()
+    spearman, path = (page.locator(f".st-key-training-{name} {CHART}") for name in ("spearman", "plane"))
+    full = f"[...document.querySelectorAll('{CHART}')].every(g => g._fullData?.every(t => t.x.length))"
+    page.wait_for_function(full)  # they were drawn while there was nothing to show, and are filled one by one
     assert len(shown.charts()) == 5
-    spearman, path = shown.charts()[:2]
     assert [(one["name"], one["points"]) for one in traces(spearman)] == [("simcse-1, seed 0", 3)]
     assert [(one["name"], one["points"]) for one in traces(path)] == [("simcse-1, seed 0", 3)]
     assert all(drawn(chart) > 0 for chart in shown.charts())

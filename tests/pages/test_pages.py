@@ -587,7 +587,7 @@ def test_a_model_that_does_not_exist_is_explained_and_leaves_the_app_usable(tmp_
         go_to(at, page)
         assert [title.value for title in at.title] == [QUESTIONS[page]]
         assert not at.exception
-        assert at.info  # what to do next
+        assert at.info or page == "training"  # what to do next; training needs no workspace
     at.selectbox(key="model").set_value("bundled")
     until(at.run())
     assert not at.error
