@@ -5,8 +5,7 @@ import streamlit as st
 from whitelab import compare as comparing
 from whitelab import datasets
 from whitelab.compare import PRESETS
-from whitelab.models import SUGGESTED
-from whitelab.ui import cache, frame, grid, papers, presets
+from whitelab.ui import cache, frame, grid, papers, picker, presets
 from whitelab.ui.workspace import file_stamp
 
 chosen, opened = frame.open_page(
@@ -26,7 +25,7 @@ left, right = st.columns([3, 2])
 with left:
     models = st.multiselect(
         "Models",
-        list(dict.fromkeys((chosen.model, "bundled", *SUGGESTED))),
+        list(dict.fromkeys((chosen.model, *picker.options()))),
         default=[chosen.model],
         key="models",
         bind="query-params",

@@ -1,5 +1,7 @@
 """The model picker without a browser: names, controls, what a download would cost, and what is refused."""
 
+import re
+
 import pytest
 import tiny
 from families import build_family
@@ -125,7 +127,7 @@ def test_a_model_that_is_not_here_says_what_it_costs_and_waits_for_a_yes(pairs, 
     at = start(model="google-bert/bert-base-uncased", data=pairs)
     text = " ".join(one.value for one in at.caption)
     assert "12 layers, d 768, 109.5 M parameters, licence Apache 2.0." in text
-    assert "GiB of memory and 1 s here, the download apart." in text
+    assert re.search(r"GiB of memory and \d+ s here, the download apart\.", text)  # how many depends on the machine
     assert LIVE not in metrics(at)
     assert [one.value for one in at.title] == [QUESTIONS["overview"]]
     assert not at.exception
