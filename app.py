@@ -8,6 +8,7 @@ st.set_page_config(page_title="whitelab", page_icon="docs/icon.svg", layout="wid
 
 PAGES = {
     "overview": ("Overview", ":material/space_dashboard:"),
+    "data": ("Data", ":material/database:"),
     "anisotropy": ("Anisotropy", ":material/flare:"),
     "whitening": ("Whitening", ":material/blur_on:"),
     "layers": ("Layers", ":material/layers:"),

@@ -204,7 +204,7 @@ def test_an_unknown_benchmark_is_named(capsys):
 
 
 @pytest.mark.parametrize(
-    "name", [n for n in command.BENCHMARKS if n not in ("encoding", "search", "startup", "training")]
+    "name", [n for n in command.BENCHMARKS if n not in ("encoding", "search", "startup", "training", "controls")]
 )
 def test_every_benchmark_without_a_model_runs(name):
     from importlib import import_module

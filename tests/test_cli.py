@@ -29,6 +29,7 @@ from whitelab.whitening import WHITENERS
 
 ROOT = Path(__file__).resolve().parents[1]
 ANALYSES = ("embed", "score", "layers", "kcurve", "geometry")
+STREAMING = ("train",)  # a document a step: see test_runs.py
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +110,7 @@ def fresh_process(*argv, **environment):
 # ------------------------------------------------------------------------------------------ each subcommand
 
 
-@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "app"])
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("app", *STREAMING)])
 def test_json_is_one_document_on_stdout_in_a_real_process(command, place, options):
     argv = {"models": [], "datasets": ["--data", place / "tasks"], "download": ["--list"]}.get(command, options)
     if command == "compare":
@@ -125,7 +126,7 @@ def test_json_is_one_document_on_stdout_in_a_real_process(command, place, option
     assert "Traceback" not in run.stderr
 
 
-@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("app", "models")])
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("app", "models", *STREAMING)])
 def test_without_json_there_are_lines_for_people(command, place, options, run):
     argv = {"datasets": ["--data", place / "tasks"], "download": ["--list"]}.get(command, options)
     if command == "compare":
@@ -442,7 +443,7 @@ def test_app_starts_streamlit_on_this_machine_only(monkeypatch):
 
 WRONG = {
     "no command": ([], "the following arguments are required: COMMAND"),
-    "unknown command": (["train"], "invalid choice: 'train'"),
+    "unknown command": (["teach"], "invalid choice: 'teach'"),
     "unknown option": (["score", "--colour", "red"], "unrecognized arguments: --colour red"),
     "option without value": (["score", "--layers"], "--layers: expected one argument"),
     "layers in words": (
@@ -728,10 +729,137 @@ def test_a_comparison_is_written_as_a_table(run, place, form, start):
     assert "table" not in err
 
 
+def test_intervals_are_added_to_rows_on_demand(document, place):
+    options = (
+        "--models",
+        place / "model",
+        "--data",
+        place / "tasks",
+        "--cache",
+        place / "store",
+        "--settings",
+        "L1;L2",
+    )
+    plain, more = document("compare", *options)["rows"], document("compare", *options, "--intervals")["rows"]
+    assert [{**row, "low": 0, "high": 0} for row in plain] == [{**row, "low": 0, "high": 0} for row in more]
+    assert all(row["low"] < row["spearman"] < row["high"] for row in more)
+    assert not any("low" in row for row in plain)
+
+
+def test_a_walk_between_presets_adds_up(document, run, place):
+    options = ("compare", "--models", place / "model", "--data", place / "tasks", "--cache", place / "store")
+    record = document(*options, "--presets", "whiteningbert,simcse")
+    (walk,) = record["walks"]
+    assert (walk["task"], walk["from"], walk["to"]) == ("sts12", "whiteningbert", "simcse")
+    assert sum(step["change"] for step in walk["steps"]) == pytest.approx(walk["difference"])
+    assert walk["difference"] == pytest.approx(walk["end"] - walk["start"])
+    assert [step["field"] for step in walk["steps"]] == [
+        f for f in record["differences"] if f not in ("fit", "decimals")
+    ]
+    assert record["differences"]["pooling"] == ["mean", "cls"]
+    assert "split" in record["same"]
+    rows = document(*options, "--settings", "cls/L-1", "--protocol", "simcse")["rows"]
+    assert rows[0]["spearman"] == pytest.approx(walk["end"])
+    status, out, _ = run(*options, "--presets", "whiteningbert,simcse", "--settings", "L2")
+    assert status == 0
+    assert "Pooling" not in out
+    assert "Subsets of a task" in out
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--presets", "mteb"), "presets='mteb' must be two protocols"),
+        (("--presets", "mteb,simcse", "--settings", "L1;L2"), "with one setting"),
+        (("--presets", "mteb,su"), "protocol='su' must be one of whiteningbert"),
+        (("--presets", "mteb,bert-whitening-corpus"), "corpus=None must name the text to fit on"),
+        (("--protocol", "bert-whitening-corpus"), "corpus=None must name the text to fit on"),
+    ],
+)
+def test_a_walk_that_cannot_be_taken_is_refused(run, place, more, words):
+    status, out, err = run("compare", "--models", place / "model", "--data", place / "tasks", *more)
+    assert (status, out) == (2, "")
+    assert words in err
+
+
 def test_tasks_that_are_not_there_are_refused(run, place):
     status, out, err = run("compare", "--models", place / "model", "--data", place / "tasks", "--tasks", "sts99")
     assert (status, out) == (2, "")
     assert "tasks='sts99' must be among sts12" in err
+
+
+# Vectors made elsewhere
+
+
+@pytest.fixture(scope="module")
+def embedded(place):
+    """What `embed --out` writes of the pairs."""
+    out = place / "embedded.npz"
+    argv = [
+        "embed",
+        "--model",
+        place / "model",
+        "--data",
+        place / "pairs.csv",
+        "--cache",
+        place / "store",
+        "--out",
+        out,
+    ]
+    assert main([str(word) for word in argv]) == 0
+    return out
+
+
+VECTOR_RUNS = {
+    "score": ["--layers", "1,3", "--whitening", "zca"],
+    "layers": ["--whitening", "pca", "--k", "5"],
+    "layers --size": ["--size", "all"],
+    "kcurve": ["--layers", "each"],
+    "geometry": [],
+}
+
+
+@pytest.mark.parametrize("command", VECTOR_RUNS)
+@pytest.mark.parametrize("fit", ["task", "cross"])
+def test_vectors_that_embed_has_written_give_what_the_model_gives(document, options, embedded, command, fit):
+    argv = [command.split()[0], *VECTOR_RUNS[command], "--fit", fit]
+    with_model, without = document(*argv, *options), document(*argv, "--vectors", embedded)
+    for record in (with_model, without):
+        protocol = record.pop("protocol")
+        record.pop("seconds", None)
+    assert json.loads(json.dumps(without), parse_float=lambda x: round(float(x), 6)) == json.loads(
+        json.dumps(with_model), parse_float=lambda x: round(float(x), 6)
+    )
+    assert (protocol["model"], protocol["pooling"]) == ("vectors of embedded.npz", "given")
+    assert protocol["max_length"] is None
+
+
+def test_gold_may_lie_in_a_file_of_its_own(document, options, embedded, tmp_path):
+    with np.load(embedded) as file:
+        np.save(tmp_path / "v.npy", file["values"])
+        rows = [*zip(file["first"].tolist(), file["second"].tolist(), file["gold"].tolist(), strict=True)]
+    (tmp_path / "gold.csv").write_text("first,second,score\n" + "".join(f"{a},{b},{g}\n" for a, b, g in rows))
+    found = document("score", "--vectors", tmp_path / "v.npy", "--gold", tmp_path / "gold.csv")
+    assert found["spearman"] == pytest.approx(document("score", *options)["spearman"], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--vectors", "nowhere.npz"], "nowhere.npz: no such file"),
+        (["--vectors", "EMBEDDED", "--model", "bert"], "--model bert does not go with --vectors"),
+        (["--vectors", "EMBEDDED", "--num-layers", "2"], "--num-layers 2 does not go with --vectors"),
+        (["--vectors", "EMBEDDED", "--fit", "splits"], "fit='splits' needs a model to embed that text"),
+        (["--vectors", "EMBEDDED", "--gold", "EMBEDDED"], "is given twice"),
+        (["--vectors", "EMBEDDED", "--layers", "4"], "layers=[4] must lie between 0 and 3"),
+        (["--gold", "gold.csv"], "--gold gold.csv needs --vectors"),
+    ],
+)
+def test_vectors_that_cannot_be_scored_are_refused_in_one_line(run, embedded, argv, message):
+    status, out, err = run("score", *[embedded if word == "EMBEDDED" else word for word in argv])
+    assert (status, out) == (2, "")
+    assert message in err
+    assert err.rstrip("\n").count("\n") == 0
 
 
 # Probes

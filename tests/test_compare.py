@@ -10,17 +10,20 @@ from whitelab.compare import (
     AVERAGE,
     PRESETS,
     TABLE1,
+    Bench,
     Cell,
     Setting,
+    arranged,
     compare,
-    differences,
     parse_settings,
     printed,
+    protocol_line,
+    resample,
     written,
 )
 from whitelab.datasets import discover, load
 from whitelab.encoders import load_encoder
-from whitelab.evaluate import Protocol, embed_pairs, score
+from whitelab.evaluate import embed_pairs, score
 from whitelab.store import Store
 
 
@@ -46,15 +49,17 @@ def cells(place, tasks, settings="mean/L1;mean/L1+L-1:pca", protocol="whiteningb
 @pytest.mark.parametrize("protocol", PRESETS)
 def test_every_cell_is_the_score_of_its_protocol(place, tasks, protocol):
     preset = PRESETS[protocol]
-    encoder = load_encoder(str(place / "model"), max_length=preset.max_length)
-    for cell in cells(place, tasks, "cls/L-1;mean/L1;mean/L1+L-1:zca@3", protocol):
+    encoder = load_encoder(str(place / "model"))
+    corpus = str(place / "tasks") if preset.fit == "corpus" else None
+    for cell in cells(place, tasks, "cls/L-1;mean/L1;mean/L1+L-1:zca@3", protocol, corpus=corpus):
         if cell.task == AVERAGE:
             continue
         pairs = load(place / "tasks", cell.task)
-        space, _ = embed_pairs(encoder, pairs, cell.setting.pooling)
+        space, _ = embed_pairs(encoder.cut_to(cell.protocol.max_length), pairs, cell.setting.pooling)
         assert cell.protocol.aggregate == preset.aggregate
-        assert cell.protocol.max_length == preset.max_length
-        expected = score(space, cell.protocol.with_(fit="task"))  # these tasks have one split
+        assert cell.protocol.max_length == (preset.max_length or encoder.limit)
+        assert cell.protocol.text == preset.text
+        expected = score(space, cell.protocol.with_(fit="task"))  # these tasks have one split, and the corpus is it
         assert cell.spearman == pytest.approx(expected.spearman, abs=1e-6)
 
 
@@ -95,10 +100,51 @@ def test_a_second_comparison_encodes_nothing_anew(place, tasks, tmp_path, monkey
     assert not batches
 
 
-def test_progress_counts_models_and_tasks_and_can_stop(place, tasks):
+def test_cells_that_are_known_are_not_computed_again_and_load_no_model(place, tasks, monkeypatch):
+    known, scored = {}, []
+    first = cells(place, tasks, "L1;L2", known=known)
+    assert len(known) == 2 * len(tasks)
+    real = Bench.score
+    monkeypatch.setattr(Bench, "score", lambda self, one, preset: scored.append(str(one)) or real(self, one, preset))
+    again = cells(place, tasks, "L1;cls/L3;L2", known=known)
+    assert scored == ["cls/L3"] * len(tasks)
+    assert [cell for cell in again if str(cell.setting) != "cls/L3"] == first
+    monkeypatch.setattr("whitelab.compare.grid.load_encoder", None)
+    assert cells(place, tasks, "L2;L1", known=known)[0].setting == Setting.parse("L2")
+
+
+def test_a_comparison_that_was_stopped_goes_on_where_it_stood(place, tasks):
+    known = {}
+    whole = compare([str(place / "model")], str(place / "tasks"), tasks, parse_settings("L1;L2;L3"), known=known)
+    next(whole), next(whole), whole.close()
+    assert len(known) == 2
+    assert len(cells(place, tasks, "L1;L2;L3", known=known)) >= 3
+    assert len(known) == 3 * len(tasks)
+
+
+@pytest.mark.parametrize(
+    "other", [{"protocol": "simcse"}, {"keep_going": True}, {"dtype": "bfloat16"}], ids=lambda one: next(iter(one))
+)
+def test_what_decides_a_cell_decides_whether_it_is_known(place, tasks, other):
+    known = {}
+    cells(place, tasks[:1], "L1", known=known)
+    cells(place, tasks[:1], "L1", known=known, **other)
+    assert len(known) == 2
+
+
+def test_a_cell_without_a_score_is_tried_again(place, tasks, monkeypatch):
+    known = {}
+    with monkeypatch.context() as patch:
+        patch.setattr("whitelab.compare.bench.score", lambda *given: (_ for _ in ()).throw(MemoryError()))
+        assert {cell.reason for cell in cells(place, tasks[:1], known=known)} == {"not enough memory"}
+    assert not known
+    assert {cell.reason for cell in cells(place, tasks[:1], known=known)} == {""}
+
+
+def test_progress_counts_cells_and_can_stop(place, tasks):
     seen = []
     cells(place, tasks, progress=lambda done, total: seen.append((done, total)))
-    assert seen == [(i + 1, len(tasks)) for i in range(len(tasks))]
+    assert seen == [(i + 1, 2 * len(tasks)) for i in range(2 * len(tasks))]
 
     def stop(done, total):
         raise InterruptedError("stopped")
@@ -108,10 +154,12 @@ def test_progress_counts_models_and_tasks_and_can_stop(place, tasks):
 
 
 def test_a_fault_of_ours_is_not_hidden_in_a_cell(place, tasks, monkeypatch):
-    monkeypatch.setattr("whitelab.compare.score", lambda *given: {}["missing"])
+    monkeypatch.setattr("whitelab.compare.bench.score", lambda *given: {}["missing"])
     with pytest.raises(KeyError):
         cells(place, tasks)
-    monkeypatch.setattr("whitelab.compare.score", lambda *given: (_ for _ in ()).throw(RuntimeError("out of memory")))
+    monkeypatch.setattr(
+        "whitelab.compare.bench.score", lambda *given: (_ for _ in ()).throw(RuntimeError("out of memory"))
+    )
     assert {cell.reason for cell in cells(place, tasks[:1])} == {"not enough memory"}
 
 
@@ -166,16 +214,6 @@ def test_table_1_has_the_papers_five_rows():
     ]
 
 
-def test_presets_say_what_differs():
-    assert differences("whiteningbert", "whiteningbert") == {}
-    found = differences("whiteningbert", "bert-whitening")
-    assert found["aggregate"] == ("mean", "wmean")
-    assert found["max_length"] == (128, 64)
-    for name, preset in PRESETS.items():
-        assert parse_settings(preset.settings), name
-        assert Protocol("m", "d", "t", "test", "mean", (1,), aggregate=preset.aggregate, fit=preset.fit)
-
-
 # Tables
 
 
@@ -204,6 +242,62 @@ def test_the_best_of_a_task_is_bold_and_ties_are_all_best():
     assert markdown[0] == "| model | setting | stsb | avg |"
     assert markdown[2:] == ["| a_b | mean/L1 | **50.12** | **40.00** |", "| c | mean/L1:pca | **50.12** | - |"]
     assert "**" not in written([row("a", "L1", "stsb", 1.0), row("b", "L1", "stsb", 2.0)], "markdown").splitlines()[2]
+
+
+ORDERED = [
+    row("b", "L1", "stsb", 50.0),
+    row("b", "L2", "stsb", None),
+    row("a", "L1", "stsb", 70.0),
+    row("a", "L2", "stsb", 50.0),
+    row("a", "L2", "sickr", 10.0),
+]
+
+
+@pytest.mark.parametrize(
+    ("by", "rows"),
+    [
+        (None, ["b L1", "b L2", "a L1", "a L2"]),
+        ("stsb", ["a L1", "b L1", "a L2", "b L2"]),
+        ("sickr", ["a L2", "b L1", "b L2", "a L1"]),
+        ("model", ["a L1", "a L2", "b L1", "b L2"]),
+        ("setting", ["b L1", "a L1", "b L2", "a L2"]),
+    ],
+)
+def test_rows_are_sorted_by_a_column_and_equals_keep_their_order(by, rows):
+    found = dict.fromkeys(f"{one.model} {one.setting.named_layers}" for one in arranged(ORDERED, by=by))
+    assert list(found) == rows
+
+
+def test_what_is_filtered_out_is_out_of_rows_and_columns():
+    assert arranged(ORDERED, models=["a"], tasks=["stsb"]) == ORDERED[2:4]
+    assert arranged(ORDERED, settings=["mean/L2"]) == [ORDERED[1], *ORDERED[3:]]
+    assert arranged(ORDERED, models=["c"]) == []
+    assert arranged(ORDERED) == ORDERED
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_table_names_its_protocol_in_every_form(name):
+    corpus = "nli.txt" if PRESETS[name].fit == "corpus" else None
+    line = protocol_line(name, corpus)
+    assert PRESETS[name].source in line
+    assert (corpus or "") in line
+    assert written(TABLE, "markdown", name, corpus).splitlines()[-1] == line
+    assert written(TABLE, "latex", name, corpus).splitlines()[-1] == f"% {line}"
+    lines = list(csv.DictReader(io.StringIO(written(TABLE, "csv", name, corpus))))
+    assert {one["protocol"] for one in lines} == {name}
+    assert "protocol" not in written(TABLE, "csv")
+
+
+def test_intervals_stand_beside_their_scores_in_every_form(place, tasks):
+    found = cells(place, tasks, "L1;L2")
+    drawn = resample(found, 30)
+    low, high = drawn.interval(found[0].row, tasks[0])
+    assert f" [{low:.2f}, {high:.2f}]" in written(found, "markdown", drawn=drawn)
+    assert f" [{low:.2f}, {high:.2f}]" in written(found, "latex", drawn=drawn)
+    (line, *_) = csv.DictReader(io.StringIO(written(found, "csv", drawn=drawn)))
+    assert (float(line[f"{tasks[0]}_low"]), float(line[f"{tasks[0]}_high"])) == (low, high)
+    assert found[0].as_dict((low, high))["low"] == low
+    assert "low" not in found[0].as_dict()
 
 
 def test_latex_escapes_names_and_is_a_whole_table():

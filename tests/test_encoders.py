@@ -1,5 +1,6 @@
 """Laws of the encoder: every layer equals a plain transformers loop, and nothing is encoded twice."""
 
+import json
 import subprocess
 import sys
 import threading
@@ -9,15 +10,15 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny import ARCHITECTURES, DIM, SENTENCES, build_model
+from tiny import ARCHITECTURES, DIM, SENTENCES, WORDS, build_model
 from transformers import AutoModel, AutoTokenizer, T5EncoderModel
 
-from whitelab import encoders
+from whitelab import architectures, encoders
 from whitelab.encoders import BATCH_BYTES, dtypes_for, embed, load_encoder
-from whitelab.models import ModelError
-from whitelab.pooling import POOLINGS
+from whitelab.models import ModelError, PickledWeights
 from whitelab.store import Space, Store, StoreError
 
+POOLINGS = ("mean", "cls")  # of a model whose first token sees the whole sentence
 TEXTS = list(SENTENCES[:40]) + [
     "water",
     "Water, the long film and (perhaps) a bird?",
@@ -227,8 +228,10 @@ def test_no_sentence_is_refused(encoder):
 
 
 def test_a_pooling_that_does_not_exist_is_refused(encoder):
-    with pytest.raises(ValueError, match="pooling='max' must be one of mean, cls"):
+    with pytest.raises(ValueError, match="pooling='max' must be one of mean, cls, last"):
         embed(encoder, TEXTS, "max")
+    with pytest.raises(ValueError, match="pooling='last' must be mean or cls for model='bert': its first token sees"):
+        embed(encoder, TEXTS, "last")
 
 
 # ------------------------------------------------------------------------------------------- threads
@@ -386,7 +389,7 @@ KILLED = """
 import os, sys
 sys.path.insert(0, sys.argv[3])
 from tiny import SENTENCES
-from whitelab import encoders
+from whitelab import architectures, encoders
 from whitelab.store import Store
 encoders.SHARD_SENTENCES = 8
 encoders.BATCH_BYTES["cpu"] = 28 * 512
@@ -610,6 +613,93 @@ def test_weights_of_another_shape_are_a_model_error(tmp_path):
     with pytest.raises(ModelError, match="other-shape") as caught:
         load_encoder(str(folder), device="cpu")
     assert "\n" not in str(caught.value)
+
+
+def test_a_tokenizer_with_more_tokens_than_the_weights_have_rows_is_refused_before_the_network_runs(tmp_path, store):
+    """On a GPU such a lookup would take the whole process with it."""
+    folder = build_model(tmp_path / "cut-short")
+    text = json.loads((folder / "config.json").read_text("utf-8"))
+    rows = text["vocab_size"] - 3
+    (folder / "config.json").write_text(json.dumps(text | {"vocab_size": rows}), "utf-8")
+    rewrite(folder, lambda w: w.update({k: v[:rows].clone() for k, v in w.items() if "word_embeddings" in k}))
+    encoder = load_encoder(str(folder), device="cpu")
+    embed(encoder, [TEXTS[0]], store=store)
+    last = WORDS[-1]
+    with pytest.raises(
+        ModelError, match=f"a tokenizer that does not fit its weights: token id .* below the {rows} rows"
+    ):
+        embed(encoder, [TEXTS[0], last], store=store)
+    with pytest.raises(ModelError, match="a tokenizer that does not fit its weights"):
+        embed(load_encoder(f"static:{folder}", device="cpu"), [last])
+
+
+class Payload:
+    """Runs code where it is unpickled."""
+
+    def __init__(self, marker):
+        self.marker = str(marker)
+
+    def __reduce__(self):
+        return Path.touch, (Path(self.marker),)
+
+
+def test_code_in_pickled_weights_is_never_run(tmp_path):
+    folder, marker = build_model(tmp_path / "pickled"), tmp_path / "MARKER"
+    weights = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    torch.save(weights | {"payload": Payload(marker)}, folder / "pytorch_model.bin")
+    with pytest.raises(PickledWeights, match="--allow-bin"):
+        load_encoder(str(folder), device="cpu")
+    with pytest.raises(ModelError, match="pickled"):
+        load_encoder(str(folder), device="cpu", allow_bin=True)
+    assert not marker.exists()
+    # Negative control: read in the old way, the file does run code; and without the payload it is welcome.
+    torch.load(folder / "pytorch_model.bin", weights_only=False)
+    assert marker.exists()
+    torch.save(weights, folder / "pytorch_model.bin")
+    values, _ = embed(load_encoder(str(folder), device="cpu", allow_bin=True), TEXTS)
+    assert torch.equal(values, embed(load_encoder(str(build_model(tmp_path / "safe")), device="cpu"), TEXTS)[0])
+
+
+def test_a_model_larger_than_memory_is_refused_before_its_weights_are_read(models, monkeypatch):
+    folder = models()
+    network = AutoModel.from_pretrained(folder)
+    need = 4 * sum(one.numel() for one in network.parameters())
+    monkeypatch.setattr(architectures, "_pretrained", lambda *args: pytest.fail("weights were read"))
+    monkeypatch.setattr(architectures, "available_memory", lambda device: need - 1)
+    message = (
+        rf"model='bert' is larger than memory: its weights take {need / 2**30:.1f} GiB .* first blocks \(such as bert:6"
+    )
+    for name in (folder, f"random:{folder}", f"static:{folder}"):
+        with pytest.raises(ModelError, match=message if name == folder else "larger than memory"):
+            load_encoder(name, device="cpu")
+
+
+@pytest.mark.parametrize("free", [None, 2**40])
+def test_a_model_that_fits_or_a_system_that_does_not_say_is_no_reason_to_refuse(models, monkeypatch, free):
+    monkeypatch.setattr(architectures, "available_memory", lambda device: free)
+    assert load_encoder(f"{models()}:1", device="cpu").n_layers == 2
+
+
+def test_only_the_blocks_that_are_loaded_count_for_memory(models, monkeypatch):
+    network = AutoModel.from_pretrained(models())
+    need = 4 * sum(one.numel() for one in network.parameters())
+    monkeypatch.setattr(architectures, "available_memory", lambda device: need - 1)
+    assert load_encoder(f"{models()}:1", device="cpu").n_layers == 2
+
+
+def test_blocks_in_the_name_and_num_layers_must_agree(models):
+    assert load_encoder(f"{models()}:2", device="cpu", num_layers=2).n_layers == 3
+    with pytest.raises(ValueError, match="num_layers=1 must not differ from the blocks in model="):
+        load_encoder(f"{models()}:2", device="cpu", num_layers=1)
+    for blocks in (0, 4):
+        with pytest.raises(ValueError, match=f"num_layers={blocks} must lie between 1 and the model's blocks=3"):
+            load_encoder(f"{models()}:{blocks}", device="cpu")
+
+
+def test_blocks_in_the_name_share_the_store_with_num_layers(models, store):
+    embed(load_encoder(models(), device="cpu", num_layers=2), TEXTS, store=store)
+    assert embed(load_encoder(f"{models()}:2", device="cpu"), TEXTS, store=store)[1].encoded == 0
 
 
 def test_loading_prints_nothing(models, capfd):

@@ -49,7 +49,14 @@ def all_figures() -> dict[str, go.Figure]:
         "difference_dots": figures.difference_dots(standings(names), LABELS, "raw"),
         "covariance_image": figures.covariance_image(np.eye(4), 2, 0.5, "PCA whitening"),
         "gold_scatter": scattered(-3.0, 0.0, 2.0),
+        "walk_steps": figures.walk_steps(("A", 70.0), ("B", 72.0), [("Pooling", "cls -> mean", 2.0)]),
+        "row_differences": figures.row_differences([duel("a", 1.0), duel("b", math.nan)], "A", "B"),
+        "difference_heatmap": figures.difference_heatmap({(0, 1): 0.01, (1, 1): -0.2}, 2),
+        "task_curves": figures.task_curves({"a": curve, "b": [None] * 8}, {"a": 8, "b": None}, [("a", 4, 43.0)]),
+        "setting_plane": figures.setting_plane([spot(name, i) for i, name in enumerate(names)], -3.9),
         "accuracy_by_layer": figures.accuracy_by_layer({n: accuracies() for n in names}, LABELS, 3, 20.0),
+        "gold_histogram": figures.gold_histogram(np.array([0.0, 2.5, 2.5, 5.0])),
+        "length_histogram": figures.length_histogram(np.array([3, 3, 7, 12])),
         "confusion": figures.confusion([[3, 1], [0, 4]], ["a", "b"], "an example"),
         "cosines_by_label": figures.cosines_by_label(
             np.array([-1.0, 0.2, 0.8, 1.0]), np.array([False, False, True, True]), ("no", "yes"), 0.5, 0.4, "raw"
@@ -64,6 +71,18 @@ def accuracies() -> dict[int, dict]:
         0: {"accuracy": 50.0, "low": 40.0, "high": 60.0},
         1: {"accuracy": None, "low": None, "high": None},
     }
+
+
+def duel(label: str, difference: float) -> dict:
+    """A row of a chart of differences."""
+    ends = {"low": difference - 0.5, "high": difference + 0.7}
+    return {"label": label, "difference": difference, "settled": True} | ends
+
+
+def spot(name: str, number: int) -> dict:
+    """A setting in the plane of the two losses; every third belongs to another model."""
+    losses = {"alignment": 0.2 + 0.1 * number, "uniformity": -3.5 + 0.2 * number, "spearman": 50.0}
+    return {"model": f"m{number % 3}", "setting": f"L1:{name}", "label": name, "whitening": name} | losses
 
 
 def sizes(top: float) -> dict[int, tuple[tuple[int, ...], float]]:
@@ -185,7 +204,13 @@ def test_background_and_text_colours_are_left_to_the_theme(kind):
         ("difference_dots", "Difference from raw (points)", None),
         ("covariance_image", "Coordinate", "Coordinate"),
         ("gold_scatter", "Gold similarity", "Cosine"),
+        ("walk_steps", "Spearman x 100", None),
+        ("row_differences", "A less B (points)", None),
+        ("difference_heatmap", "Layer", "Layer"),
+        ("task_curves", "k, kept dimensions", "Spearman x 100"),
         ("accuracy_by_layer", "Layer (0 = embedding layer)", "Accuracy (%)"),
+        ("gold_histogram", "Gold similarity", "Pairs"),
+        ("length_histogram", "Words, as spaces part them", "Sentences"),
         ("confusion", "Taken for", "Class"),
         ("cosines_by_label", "Cosine of the pair", "Share of the class (%)"),
     ],
@@ -196,8 +221,9 @@ def test_axes_carry_their_quantity_and_unit(kind, x, y):
     assert layout.yaxis.title.text == y
 
 
-def test_the_plane_says_which_direction_is_better_on_both_axes():
-    layout = all_figures()["plane"].layout
+@pytest.mark.parametrize("kind", ["plane", "setting_plane"])
+def test_the_plane_says_which_direction_is_better_on_both_axes(kind):
+    layout = all_figures()[kind].layout
     assert "lower" in layout.xaxis.title.text
     assert "lower" in layout.yaxis.title.text
 
@@ -769,6 +795,99 @@ def test_layer_colours_run_along_one_scale():
     assert figures.layer_colour(0, 1) == colours[0]
 
 
+# Protocols, rows and papers side by side
+
+
+STEPS = [("Pooling", "cls -> mean", 2.0), ("Layers", NAUGHTY, -0.5), ("Text", "a -> b", 0.0)]
+
+
+def test_every_step_begins_where_the_one_before_it_ended():
+    figure = figures.walk_steps(("A", 70.0), ("B", 71.5), STEPS)
+    bars = [trace for trace in figure.data if isinstance(trace, go.Bar)]
+    ends = [(bar.base[0], bar.base[0] + bar.x[0]) for bar in bars]
+    assert ends == [(70.0, 72.0), (72.0, 71.5), (71.5, 71.5)]
+    (marks,) = [trace for trace in figure.data if isinstance(trace, go.Scatter)]
+    assert list(marks.x) == [70.0, 71.5]
+    assert [bar.marker.color for bar in bars[:2]] == [figures.DIFFERENCE_ENDS[1], figures.DIFFERENCE_ENDS[0]]
+    assert [note.text for note in figure.layout.annotations] == ["<b>70.00</b>", "<b>71.50</b>", "+2.00", "-0.50", "0"]
+    assert "Pooling (cls -> mean) +2.00" in figure.layout.meta["alt"]
+
+
+def test_steps_of_hundredths_do_not_fill_the_picture():
+    figure = figures.walk_steps(("A", 70.0), ("B", 70.02), [("Text", "a -> b", 0.02)])
+    low, high = figure.layout.xaxis.range
+    assert high - low >= 2
+
+
+def test_text_of_others_is_escaped_in_steps_rows_and_settings():
+    drawn = [
+        figures.walk_steps((NAUGHTY, 1.0), ("B", 0.5), STEPS),
+        figures.row_differences([duel(NAUGHTY, 1.0)], NAUGHTY, "B"),
+        figures.setting_plane([spot("pca", 1) | {"model": NAUGHTY, "setting": NAUGHTY, "label": NAUGHTY}], -3.9),
+        figures.task_curves({NAUGHTY: [1.0, 2.0]}, {NAUGHTY: 2}, [(NAUGHTY, 1, 1.0)]),
+    ]
+    for figure in drawn:
+        record = figure.to_dict()
+        del record["layout"]["meta"]  # plain text
+        for trace in record["data"]:
+            trace.pop("legendgroup", None)  # a key
+        assert "<img" not in json.dumps(record, default=list)
+
+
+def test_a_row_that_could_be_chance_has_an_open_dot_and_one_without_a_score_has_none():
+    rows = [duel("a", 1.0), duel("b", -1.0) | {"settled": False}, duel("c", math.nan)]
+    figure = figures.row_differences(rows, "A", "B")
+    assert [trace.marker.symbol for trace in figure.data] == ["circle", "circle-open"]
+    assert list(figure.layout.yaxis.ticktext) == ["a", "b", "c"]
+    first = figure.data[0]
+    assert (first.x[0] + first.error_x.array[0], first.x[0] - first.error_x.arrayminus[0]) == (1.7, 0.5)
+    low, high = figure.layout.xaxis.range
+    assert low == -high
+    assert "b -1.00 (-1.50 to -0.30), could be chance" in figure.layout.meta["alt"]
+
+
+def test_differences_from_print_are_centred_on_zero_and_hundredths_stay_pale():
+    figure = figures.difference_heatmap({(0, 0): 0.01, (0, 1): -0.02}, 2)
+    heat = figure.data[0]
+    assert (heat.zmin, heat.zmax) == (-0.5, 0.5)
+    assert np.array_equal(heat.z, [[0.01, -0.02], [-0.02, np.nan]], equal_nan=True)
+    assert figures.difference_heatmap({(0, 0): 3.0}, 1).data[0].zmax == 3.0
+
+
+def test_printed_numbers_stand_at_their_k_in_the_hue_of_their_task():
+    figure = figures.task_curves({"a": [1.0, 5.0, 4.0], "b": [2.0, 1.0, 3.0]}, {"a": 2, "b": 3}, [("b", 1, 9.0)])
+    line = next(trace for trace in figure.data if (trace.name or "").startswith("b"))
+    assert line.name == "b, k = 3"
+    stars = [(trace.x[0], trace.y[0]) for trace in figure.data if trace.marker.symbol == "star"]
+    assert stars == [(2, 5.0), (3, 3.0)]
+    (printed,) = [trace for trace in figure.data if trace.marker.symbol == "diamond-open"]
+    assert (printed.x[0], printed.y[0], printed.marker.color) == (1, 9.0, line.line.color)
+    assert figure.layout.yaxis.range[1] > 9.0
+
+
+def test_printed_sizes_stand_beside_the_curve():
+    figure = figures.size_curves({"none": sizes(50.0)}, LABELS, 4, {2: ((1, 3), 60.0)})
+    (printed,) = [trace for trace in figure.data if trace.marker.symbol == "diamond-open"]
+    assert (printed.x[0], printed.y[0], list(printed.customdata[0])) == (2, 60.0, [1, 3])
+    assert figure.layout.yaxis.range[1] > 60.0
+
+
+def test_a_setting_has_the_hue_of_its_variant_and_the_symbol_of_its_model():
+    rows = [spot(name, i) for i, name in enumerate(WHITENERS)]
+    figure = figures.setting_plane([*rows, spot("pca", 1) | {"alignment": math.nan}], -3.9)
+    hues = {row["setting"]: figures.VARIANT_COLOURS[row["whitening"]] for row in rows}
+    drawn = {}
+    for trace in figure.data:
+        drawn |= {data[0]: colour for data, colour in zip(trace.customdata, trace.marker.color, strict=True)}
+    assert drawn == hues
+    assert len({trace.marker.symbol for trace in figure.data}) == len({row["model"] for row in rows})
+    low, high = figure.layout.xaxis.range
+    assert low < -3.9 < high
+
+
+# Probes
+
+
 def test_accuracies_stand_on_their_intervals_from_zero_to_a_hundred():
     figure = figures.accuracy_by_layer({"none": accuracies(), "pca": {}}, LABELS, 3, 20.0)
     raw = named(figure, LABELS["none"])
@@ -795,3 +914,23 @@ def test_cosines_by_label_hold_every_pair_once_and_both_thresholds():
     assert [note.text for note in figure.layout.annotations] == ["fixed 0.5", "best 0.40"]
     empty = figures.cosines_by_label(np.array([0.5]), np.array([True]), ("no", "yes"), 0.5, 0.5, "raw")
     assert sum(empty.data[0].y) == 0
+
+
+# Gold scores and lengths
+
+
+@pytest.mark.parametrize("gold", [[0.0, 2.5, 2.5, 5.0], [3.0, 3.0], [4.5], list(np.linspace(-3, 900, 77))], ids=len)
+def test_every_pair_is_in_one_bar_of_the_gold_histogram(gold):
+    (bars,) = figures.gold_histogram(np.array(gold)).data
+    assert sum(bars.y) == len(gold)
+    assert len(bars.x) == (len(set(gold)) if len(set(gold)) <= 30 else 25)
+    assert bars.width > 0
+    assert bars.marker.colorscale[0][1] == figures.GOLD_SCALE[0][1]
+
+
+@pytest.mark.parametrize("lengths", [[1], [0, 0], [3, 3, 7, 12], [1, 2000, 500]], ids=str)
+def test_every_sentence_is_in_one_bar_of_the_length_histogram(lengths):
+    (bars,) = figures.length_histogram(np.array(lengths)).data
+    assert sum(bars.y) == len(lengths)
+    assert len(bars.x) <= 61
+    assert sum(bars.y[: len(bars.y) // 2 + 1]) >= 1

@@ -14,7 +14,16 @@ import pytest
 from tiny import DIM, build_model
 
 from whitelab import models
-from whitelab.models import BUNDLED_SHA256, ModelError, check_bundled, find_model
+from whitelab.models import (
+    BUNDLED_SHA256,
+    ModelError,
+    ModelName,
+    PickledWeights,
+    allowed,
+    check_bundled,
+    find_model,
+    shown_name,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMIT = "c0ffee" + "0" * 34
@@ -45,6 +54,15 @@ def folder(tmp_path):
 
 
 # ------------------------------------------------------------------------------------------ the bundled model
+
+
+def test_the_name_shown_is_the_name_found(folder, monkeypatch):
+    assert shown_name(str(folder)) == find_model(str(folder)).name
+    monkeypatch.chdir(folder)
+    assert shown_name(".") == find_model(".").name == folder.name
+    assert shown_name("bundled") == "all-MiniLM-L6-v2"
+    assert shown_name("google-bert/bert-base-uncased") == "google-bert/bert-base-uncased"
+    assert shown_name(f"random@7:{folder}") == find_model(f"random@7:{folder}").name == f"random@7:{folder.name}"
 
 
 @pytest.mark.model
@@ -106,6 +124,123 @@ def test_a_bundled_model_that_is_not_installed_says_how_to_install_it(monkeypatc
         find_model("bundled")
 
 
+# ---------------------------------------------------------------------------------------------------- names
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    {
+        "bundled": ("bundled", "", 0, None),
+        " bundled:3 ": ("bundled", "", 0, 3),
+        "google-bert/bert-base-uncased": ("google-bert/bert-base-uncased", "", 0, None),
+        "google-bert/bert-base-uncased:6": ("google-bert/bert-base-uncased", "", 0, 6),
+        "random:bundled": ("bundled", "random", 0, None),
+        "random@7:google-bert/bert-base-uncased:2": ("google-bert/bert-base-uncased", "random", 7, 2),
+        "static:bundled": ("bundled", "static", 0, None),
+        "sif:/models/bert": ("/models/bert", "sif", 0, None),
+        r"C:\models\bert": (r"C:\models\bert", "", 0, None),
+        r"random:C:\models\bert:2": (r"C:\models\bert", "random", 0, 2),
+        "randomly:named": ("randomly:named", "", 0, None),
+        "random:": ("random:", "", 0, None),
+        "someone/model:latest": ("someone/model:latest", "", 0, None),
+    }.items(),
+    ids=str,
+)
+def test_a_name_is_taken_apart(text, expected):
+    found = ModelName.parse(text)
+    assert (found.base, found.kind, found.seed, found.blocks) == expected
+
+
+def test_a_folder_with_a_colon_is_a_folder(tmp_path, monkeypatch):
+    for name in ("model:3", "random:bundled", "sif:x:2"):
+        folder = build_model(tmp_path / name)
+        assert find_model(str(folder)).blocks is None
+        assert find_model(f"{folder}:2").blocks == 2
+        assert find_model(f"random:{folder}").folder == folder
+    monkeypatch.chdir(tmp_path)
+    assert ModelName.parse("random:bundled").kind == ""  # a folder of that name is here
+    assert ModelName.parse("random:elsewhere").kind == "random"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("static@3:bundled", "must name a seed for random only: static draws nothing"),
+        ("static:bundled:3", "must not name blocks: static uses the word embeddings alone"),
+        ("random:", "must be 'bundled', a local folder or a Hugging Face name"),
+        ("bundled:", "must be 'bundled', a local folder or a Hugging Face name"),
+    ],
+)
+def test_modifiers_that_do_not_go_together_are_refused(name, message):
+    with pytest.raises(ModelError, match=message):
+        find_model(name)
+
+
+def test_the_digest_of_random_weights_follows_config_and_seed_and_needs_no_weights(folder):
+    (folder / "model.safetensors").unlink()
+    digests = [find_model(f"random@{seed}:{folder}").weights for seed in (0, 0, 1)]
+    assert digests[0] == digests[1] != digests[2]
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(
+        json.dumps(config | {"_name_or_path": "elsewhere", "transformers_version": "0"})
+    )
+    assert find_model(f"random:{folder}").weights == digests[0]
+    (folder / "config.json").write_text(json.dumps(config | {"hidden_act": "relu"}))
+    assert find_model(f"random:{folder}").weights != digests[0]
+
+
+# ---------------------------------------------------------------------------------- what the operator allows
+
+
+def test_everything_is_allowed_where_nothing_is_said(monkeypatch):
+    for value in ("", " , "):
+        monkeypatch.setenv("WHITELAB_MODELS", value)
+        assert allowed("anyone/anything")
+    monkeypatch.delenv("WHITELAB_MODELS")
+    assert allowed("/any/folder")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    {
+        "bundled": True,
+        "random:bundled": True,
+        "sif:bundled": True,
+        "bundled:3": True,
+        "google-bert/bert-base-uncased": True,
+        "random@4:google-bert/bert-base-uncased:2": True,
+        "other/bert-base-uncased": False,
+        "bert-base-uncased": False,
+        "GOOGLE-BERT/bert-base-uncased": False,
+    }.items(),
+)
+def test_only_names_the_operator_allows_are_found(name, expected, monkeypatch):
+    monkeypatch.setenv("WHITELAB_MODELS", "bundled, google-bert/*")
+    monkeypatch.setattr(models, "_download", lambda *args: pytest.fail("asked the hub"))
+    assert allowed(name) is expected
+    if not expected:
+        with pytest.raises(
+            ModelError, match=r"not among those the operator .* allows \(WHITELAB_MODELS\): bundled, goo"
+        ):
+            find_model(name)
+
+
+def test_a_folder_is_compared_by_where_it_really_is(folder, tmp_path, monkeypatch):
+    inside = build_model(tmp_path / "allowed" / "one")
+    (tmp_path / "allowed" / "link").symlink_to(folder)
+    monkeypatch.setenv("WHITELAB_MODELS", f"{tmp_path}/allowed/*")
+    assert allowed(str(inside))
+    assert allowed(f"random:{inside}:2")
+    for outside in (folder, tmp_path / "allowed" / ".." / "my-model", tmp_path / "allowed" / "link"):
+        assert not allowed(str(outside))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WHITELAB_MODELS", "allowed/*")
+    assert allowed("allowed/one")
+    assert not allowed("my-model")
+    monkeypatch.setenv("WHITELAB_MODELS", "bundled")
+    assert not allowed("allowed/one")
+
+
 # -------------------------------------------------------------------------------------------- local folders
 
 
@@ -138,8 +273,20 @@ def test_a_relative_folder_and_a_home_folder_are_found(folder, monkeypatch):
 
 def test_pickled_weights_are_refused(folder):
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-    with pytest.raises(ModelError, match=r"no \*\.safetensors weights.*pickled weights can run code"):
+    with pytest.raises(PickledWeights, match=r"no \*\.safetensors weights.*pickled weights, can run code.*--allow-bin"):
         find_model(str(folder))
+
+
+def test_pickled_weights_are_taken_after_a_yes_but_never_before_safetensors(folder):
+    (folder / "pytorch_model.bin").write_bytes(b"pickle")
+    safe = find_model(str(folder), allow_bin=True)
+    assert (safe.pickled, safe.weights) == (False, find_model(str(folder)).weights)
+    (folder / "model.safetensors").unlink()
+    found = find_model(str(folder), allow_bin=True)
+    assert (found.pickled, found.weights) == (True, hashlib.sha256(b"pickle").hexdigest())
+    (folder / "pytorch_model.bin").rename(folder / "training_args.bin")
+    with pytest.raises(ModelError, match=r"neither \*\.safetensors nor pytorch_model\.bin"):
+        find_model(str(folder), allow_bin=True)
 
 
 def test_a_folder_without_config_is_refused(folder):
@@ -391,6 +538,39 @@ def test_a_name_with_pickled_weights_only_is_refused(hub, ask, folder):
     answer = ask(hub.url, "someone/pickled")
     assert answer.startswith("ModelError model='someone/pickled' has no *.safetensors weights")
     assert not any(path.endswith(".bin") for _, path in hub.asked)
+
+
+def test_after_a_yes_pickled_weights_are_downloaded_and_read(hub, ask, folder):
+    import torch
+    from safetensors.torch import load_file
+
+    weights = load_file(folder / "model.safetensors")
+    torch.save(weights, folder / "pytorch_model.bin")
+    safe = ask(hub.url, str(folder), ENCODE)
+    (folder / "model.safetensors").unlink()
+    (folder / "optimizer.bin").write_bytes(b"not for us")
+    hub.offer("someone/pickled", folder)
+    assert ask(hub.url, "someone/pickled", ENCODE) == safe
+    assert not any(path.endswith("optimizer.bin") for _, path in hub.asked)
+
+
+ENCODE = """
+import sys
+from whitelab.encoders import embed, load_encoder
+encoder = load_encoder(sys.argv[1], device="cpu", allow_bin=True)
+print(embed(encoder, ["a man plays a guitar"])[0].sum().item())
+"""
+
+
+def test_a_random_control_downloads_no_weights(hub, ask, whole):
+    hub.offer("someone/tiny-bert", whole)
+    assert ask(hub.url, "random@3:someone/tiny-bert").startswith("found random@3:someone/tiny-bert 3")
+    assert not any(path.endswith(".safetensors") for _, path in hub.asked)
+    code = FIND.replace(
+        'print("found"',
+        "from whitelab.models import on_disk\n    print(on_disk(sys.argv[1]), on_disk('someone/tiny-bert')",
+    )
+    assert ask(hub.url, "random@3:someone/tiny-bert", code).startswith("True False random@3:someone/tiny-bert 3")
 
 
 REFUSALS = {

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from whitelab.pooling import POOLING_LABELS, POOLINGS, check_pooling, pool_cls, pool_mean
+from whitelab.pooling import POOLING_LABELS, POOLINGS, check_pooling, pool_cls, pool_last, pool_mean
 
 HIDDEN = torch.randn(3, 5, 4, generator=torch.Generator().manual_seed(0))
 MASK = torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1], [1, 0, 0, 0, 0]])
@@ -33,6 +33,13 @@ def test_cls_is_the_first_token():
     assert torch.equal(pool_cls(HIDDEN, MASK), HIDDEN[:, 0])
 
 
+def test_last_is_the_last_token_the_mask_keeps_on_whichever_side_the_padding_is():
+    expected = torch.stack([HIDDEN[0, 2], HIDDEN[1, 4], HIDDEN[2, 0]])
+    assert torch.equal(pool_last(HIDDEN, MASK), expected)
+    assert torch.equal(pool_last(HIDDEN, MASK.flip(1)), HIDDEN[:, -1])
+    assert torch.equal(pool_last(HIDDEN), HIDDEN[:, -1])
+
+
 def test_half_precision_is_accumulated_in_float32():
     hidden = torch.full((1, 4096, 1), 30.0, dtype=torch.float16)
     hidden[0, ::2] = 10.0
@@ -57,5 +64,5 @@ def test_arguments_are_left_alone():
 def test_an_unknown_pooling_is_told_the_known_ones():
     assert check_pooling("cls") == "cls"
     assert POOLING_LABELS.keys() == POOLINGS.keys()
-    with pytest.raises(ValueError, match="pooling='max' must be one of mean, cls"):
+    with pytest.raises(ValueError, match="pooling='max' must be one of mean, cls, last"):
         check_pooling("max")

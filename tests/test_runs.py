@@ -76,6 +76,7 @@ def test_a_run_says_how_far_it_is_at_every_moment(run, config):
         assert run.records()[-1] == record
         seen.append(record)
     assert run.state() == "finished"
+    assert run.checkpoint is None
     assert tuple(seen) == run.records()
     assert [one.step for one in seen] == list(range(7))
     found = run.summary()
@@ -106,9 +107,12 @@ def test_runs_are_listed_the_newest_first_and_each_has_a_folder_of_its_own(confi
     assert runs.runs() == tuple(made[::-1])
 
 
-def test_a_folder_without_a_config_is_no_run(usual, run):
+def test_a_folder_without_a_config_that_can_be_read_is_no_run(usual, run):
     (usual / "half").mkdir()
     (usual / "half" / "data.json").write_text("{}")
+    for name, text in (("torn", "{"), ("other", '{"config": {"colour": "red"}, "created": "2026"}'), ("list", "[]")):
+        (usual / name).mkdir()
+        (usual / name / "config.json").write_text(text)
     assert runs.runs() == (run,)
     with pytest.raises(RunError, match="run='half' must be a run in"):
         find_run("half")
@@ -136,7 +140,8 @@ def test_the_model_is_found_by_the_runs_name(run, config):
     encoder = load_encoder("trained:simcse-1", device="cpu")
     assert encoder.name == "trained:simcse-1"
     assert encoder.files.weights != load_encoder(config.model, device="cpu").files.weights
-    for name in ("trained:other", "trained:../usual/simcse-1", "trained:"):
+    assert load_encoder("trained:simcse-1:2", device="cpu").n_layers == 3
+    for name in ("trained:other", "trained:../usual/simcse-1", "trained:", "trained:7"):
         with pytest.raises(ModelError, match="must be a model that was trained here: trained:simcse-1"):
             find_model(name)
 
@@ -233,8 +238,10 @@ def test_a_run_that_died_before_its_first_checkpoint_begins_anew(run, config, pa
     assert untimed(run.records()) == expected
 
 
-def test_a_kill_after_the_last_step_leaves_nothing_to_do_but_to_say_so(run):
-    list(run.follow())
+def test_a_kill_after_the_last_step_leaves_nothing_to_do_but_to_say_so(run, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(runs.shutil, "rmtree", lambda *_, **__: None)
+        list(run.follow())
     (run.folder / "result.json").unlink()
     records = run.records()
     assert run.state() == "died"
@@ -340,6 +347,24 @@ def test_the_command_without_json_and_without_a_folder(place, command, usual):
     assert lines[-1] == "model: trained:simcse-1"
     assert (usual / "simcse-1" / "model" / "model.safetensors").is_file()
     assert "ready        trained:simcse-1" in command("models")[1]
+
+
+def test_an_interrupted_command_can_be_resumed(place, command, usual, monkeypatch):
+    advance = Trainer.advance
+
+    def interrupted(trainer):
+        if trainer.step == 4:
+            raise KeyboardInterrupt
+        return advance(trainer)
+
+    monkeypatch.setattr(Trainer, "advance", interrupted)
+    status, out, err = command("train", *options(place, 6), "--json")
+    assert (status, len(out.splitlines())) == (130, 5)
+    assert err.splitlines()[-1] == "interrupted; the last checkpoint is kept: --resume"
+    assert find_run("simcse-1").state() == "cancelled"
+    monkeypatch.setattr(Trainer, "advance", advance)
+    status, out, _ = command("train", "--resume", "--out", "simcse-1", "--json", "--device", "cpu")
+    assert [json.loads(line).get("step") for line in out.splitlines()] == [5, 6, None]
 
 
 def test_a_command_that_cannot_begin_leaves_no_run(place, command, tmp_path):

@@ -4,21 +4,28 @@ import streamlit as st
 
 from whitelab import compare as comparing
 from whitelab import datasets
-from whitelab.compare import AVERAGE, PRESETS
-from whitelab.models import SUGGESTED
-from whitelab.ui import cache, frame
+from whitelab.compare import PRESETS
+from whitelab.ui import cache, frame, grid, papers, picker, presets
+from whitelab.ui.workspace import file_stamp
 
 chosen, opened = frame.open_page(
     "Which model, and does it match what was published?",
     "Look at the difference beside each published number: it should be hundredths, not points. The best of a column is "
     "marked.",
 )
-tasks = [task.name for task in datasets.discover(chosen.data)]
+frame.need_a_model(
+    chosen,
+    opened,
+    "Another model would have to embed the sentences, and vectors come without a model. Bring the pairs as text to compare models "
+    "on them. Variants of these vectors are compared on the whitening page, their layers on the layers page.",
+)
+found = datasets.discover(chosen.data)
+tasks = [task.name for task in found]
 left, right = st.columns([3, 2])
 with left:
     models = st.multiselect(
         "Models",
-        list(dict.fromkeys((chosen.model, "bundled", *SUGGESTED))),
+        list(dict.fromkeys((chosen.model, *picker.options()))),
         default=[chosen.model],
         key="models",
         bind="query-params",
@@ -33,114 +40,62 @@ with right:
         key="protocol",
         bind="query-params",
         format_func=lambda name: PRESETS[name].label,
-        help="Decides aggregation, fit scope, longest sentence, and the settings compared at first.",
+        help="Decides aggregation, fit scope, text, longest sentence, and the settings compared at first.",
     )
     protocol = protocol or "whiteningbert"
+    corpus = presets.corpus_picker((protocol,), "corpus-text")
     settings = st.text_area(
         "Settings, one a line",
         PRESETS[protocol].settings.replace(";", "\n"),
         key=f"settings-{protocol}",
+        bind="query-params",
         height=155,
         help="[cls/|mean/]L1+L-1[:variant[@k]]: pooling, layers to average (L-1 is the last), whitening, k.",
     )
 models, picked = models or [chosen.model], [name for name in tasks if name in (picked or tasks)]
-preset = PRESETS[protocol]
-st.caption(f"{preset.source}. {preset.note}")
+st.caption(f"{PRESETS[protocol].source}. {PRESETS[protocol].note}")
 try:
     wanted = comparing.parse_settings(settings.replace("\n", ";"))
+    PRESETS[protocol].fitted_on(corpus)
 except ValueError as error:
     st.error(str(error))
     st.stop()
-asked = cache.Grid(tuple(models), chosen.data, tuple(picked), wanted, protocol, chosen.dtype, chosen.keep_going)
-if st.button(f"Compare {len(models)} × {len(picked)} × {len(wanted)}", type="primary", key="compare"):
-    st.session_state["grid"] = asked
-ready = st.session_state.get("grid") == asked
+stamp = file_stamp([file for task in found for file in task.files])
+shared = (protocol, chosen.dtype, chosen.keep_going, corpus, stamp)
+asked = grid.Grid(tuple(models), chosen.data, tuple(picked), wanted, *shared)
 
 
-def written(cells) -> None:
-    """The table as far as it is done, what is missing and why, and downloads."""
-    shown = st.session_state.get("shown") or "Measured"
-    columns, rows = comparing.pivot(cells)
-    papers = {(cell.model, str(cell.setting), cell.task): cell.published for cell in cells}
-    records = []
-    for model, setting, scores in rows:
-        record = {"Model": model, "Setting": setting}
-        for task in columns:
-            value, paper = scores.get(task), papers.get((model, setting, task))
-            number = {"Measured": value, "Published": paper and paper.value}.get(shown)
-            if shown == "Difference":
-                number = value - paper.value if value is not None and paper and paper.value is not None else None
-            record["Average" if task == AVERAGE else task] = number
-        records.append(record)
-    names = list(records[0])[2:] if records else []
-    st.dataframe(
-        cache.marked_best(records, names) if shown == "Measured" else records,
-        hide_index=True,
-        height=38 + 35 * max(len(records), 1),
-        column_config={
-            name: st.column_config.NumberColumn(format="%+.2f" if shown == "Difference" else "%.2f") for name in names
-        },
-        placeholder="-",
-    )
-    known = [cell for cell in cells if cell.published is not None and cell.spearman is not None]
-    if known:
-        worst = max(known, key=lambda cell: abs(cell.spearman - cell.published.value))
-        st.caption(
-            f"{len(known)} cells have a published number ({known[0].published.place}). The largest difference is "
-            f"{worst.spearman - worst.published.value:+.2f}: {worst.model}, {worst.setting}, {worst.task}."
-        )
+def filled() -> None:
+    """The grid, asked for or known from before, and what is behind it."""
+    label = f"Compare {len(models)} × {len(picked)} × {len(wanted)}"
+    if st.button(label, type="primary", key="compare", on_click=grid.ask_again, args=(asked,)):
+        st.session_state["grid"] = asked
+    known = asked.known
+    if st.session_state.get("grid") == asked or asked.open or len(known) == asked.size:
+        grid.draw(asked)
+    elif known:
+        st.info(f"{len(known)} of {asked.size} cells are known from before. Press Compare for the others.")
+        grid.table(known, grid.view_picker(asked))
     else:
-        st.caption("The papers print no number for these models under this protocol.")
-    reasons = dict.fromkeys((cell.model, cell.reason) for cell in cells if cell.reason and cell.task != AVERAGE)
-    if reasons:
-        with st.expander("Why some scores are missing", expanded=True):
-            for model, reason in reasons:
-                st.markdown(f"**{model}**: {frame.plain(reason)}")
-
-
-if ready:
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.segmented_control(
-            "Show", ["Measured", "Published", "Difference"], default="Measured", key="shown", required=True
+        st.info(
+            "Nothing is computed before you press Compare: a model may have to be downloaded and every task embedded."
         )
-    cells = cache.follow_grid(asked, written)
-    if cells is not None:
-        with st.container(horizontal=True):
-            for form, label, ending in (
-                ("csv", "CSV", "csv"),
-                ("markdown", "Markdown", "md"),
-                ("latex", "LaTeX", "tex"),
-            ):
-                st.download_button(
-                    label,
-                    lambda form=form: comparing.written(cells, form),
-                    file_name=f"whitelab-{protocol}.{ending}",
-                    key=f"as-{form}",
-                    on_click="ignore",
-                    icon=":material/download:",
-                )
-else:
-    st.info("Nothing is computed before you press Compare: a model may have to be downloaded and every task embedded.")
 
-with st.expander("What differs between the protocols?", icon=":material/difference:"):
-    st.dataframe(
-        [
-            {
-                "Protocol": one.label,
-                "Subsets": one.aggregate,
-                "Fitted on": one.fit,
-                "Tokens": one.max_length,
-                "Settings": one.settings.replace(";", ", "),
-                "Source": one.source,
-            }
-            for one in PRESETS.values()
-        ],
-        hide_index=True,
-    )
-    st.caption(
-        "The same vectors score several points apart under two of them: on STS12 `mean`, `wmean` and `all` are three "
-        "different numbers, so compare only what was made alike."
-    )
+
+figure = papers.Figure(asked, chosen.model)
+SECTIONS = {
+    "Grid": filled,
+    "Two protocols": lambda: presets.side_by_side(asked, chosen.model),
+    "WhiteningBERT, Figure 1": lambda: papers.pair_heatmaps(figure),
+    "WhiteningBERT, Figure 2": lambda: papers.size_curve(figure),
+    "BERT-whitening, Figure 1": lambda: papers.k_curves(figure),
+    "WhitenedCSE, Figures 1 and 3": lambda: papers.losses(figure, tuple(models)),
+}
+tabs = st.tabs(list(SECTIONS), key="part", on_change="rerun", bind="query-params")
+for tab, section in zip(tabs, SECTIONS.values(), strict=True):
+    if tab.open:
+        with tab:
+            section()
 
 frame.close_page(
     opened,
@@ -149,12 +104,21 @@ frame.close_page(
         (
             r"\text{avg}=\tfrac1T\sum_t \rho_t,\qquad \rho_t\in\{\text{all},\text{mean},\text{wmean}\}",
             "Plain mean over the tasks; how a task's subsets become one score is the protocol's choice",
-        )
+        ),
+        (
+            r"s_b-s_a=\sum_i\big(s(\theta_1^b..\theta_i^b,\theta_{i+1}^a..)-s(\theta_1^b..\theta_{i-1}^b,\theta_i^a..)\big)",
+            "A walk from protocol a to protocol b changes one decision at a time; the steps add up to the difference",
+        ),
     ],
     "Each cell is a Spearman score (x 100) of one model, one way of pooling and averaging layers, one task. A published number "
-    "stands beside it only where a paper prints one for the same thing under the same aggregation.",
-    "import whitelab\nfrom whitelab.compare import compare, parse_settings, written\n\n"
-    f"settings = parse_settings({';'.join(map(str, wanted))!r})\n"
-    f"cells = list(compare({models!r}, {chosen.data!r}, {picked!r}, settings, {protocol!r}, store=whitelab.Store()))\n"
-    "print(written(cells, 'markdown'))\n",
+    "stands beside it only where a paper prints one for the same thing under the same aggregation. The same vectors score "
+    "several points apart under two protocols, so compare only what was made alike.",
+    "import whitelab\nfrom whitelab.compare import compare, parse_settings, resample, walk, written\n\n"
+    + (f"{chosen.own.code}\n" if chosen.own else "")
+    + f"settings = parse_settings({';'.join(map(str, wanted))!r})\n"
+    f"options = {{'corpus': {corpus!r}, 'store': whitelab.Store()}}\n"
+    f"cells = list(compare({models!r}, {frame.data_in_code(chosen)}, {picked!r}, settings, {protocol!r}, **options))\n"
+    f"print(written(cells, 'markdown', {protocol!r}, {corpus!r}, resample(cells)))\n"
+    f"steps = walk({chosen.model!r}, {frame.data_in_code(chosen)}, {picked[0]!r}, 'whiteningbert', 'mteb', store=whitelab.Store())\n"
+    "print(steps.difference, steps.steps)\n",
 )

@@ -94,9 +94,9 @@ with right:
     )
 if raw.spearman is not None and now.spearman is not None and now.spearman < raw.spearman:
     st.info(
-        f"{labels[variant]} lowers the score here. Encoders trained contrastively, as this bundled model "
+        f"{labels[variant]} lowers the score here. Encoders trained contrastively, as the bundled model "
         "was, already spread their last layers evenly, and whitening then amplifies directions that carry little "
-        "meaning. On published STS data its lower layers gain instead.",
+        "meaning. On published STS data their lower layers gain instead.",
         icon=":material/info:",
     )
 st.subheader("Where to go next")

@@ -21,6 +21,11 @@ chosen, opened = frame.open_page(
     "Look at which layer reads what best, and at the gap between raw and whitened: what helps cosines need not help a "
     "classifier.",
 )
+frame.need_a_model(
+    chosen,
+    opened,
+    "A probe embeds labelled texts, and vectors come without a model that could. Choose other data in the bar to probe a model.",
+)
 names, variant = frame.labels(), chosen.compared
 with st.container(key="controls"):
     data = labels.choose()

@@ -59,6 +59,7 @@ _HOMES = {
     "Protocol": "whitelab.evaluate",
     "Score": "whitelab.evaluate",
     "score": "whitelab.evaluate",
+    "read_vectors": "whitelab.vectors",
     "paired": "whitelab.standings",
     "layer_pairs": "whitelab.layers",
     "SubsetSearch": "whitelab.subsets",

@@ -91,14 +91,33 @@ def _data_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--skip-malformed", action="store_true", help="report malformed rows and keep the rest")
 
 
+def _vectors_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--vectors",
+        nargs="+",
+        metavar="FILE",
+        help="score vectors made elsewhere instead of a model's: .npy, .npz, .safetensors or Parquet with arrays "
+        "first, second [p, d] and gold [p], or values [n, d] with row numbers first and second [p]",
+    )
+    parser.add_argument("--gold", metavar="FILE", help="for --vectors: scores, and row numbers or sentences if need be")
+
+
 def _space_options(parser: argparse.ArgumentParser) -> None:
     from whitelab.encoders import BATCH_BYTES, DTYPES, MAX_LENGTH
     from whitelab.pooling import POOLINGS
 
     _data_options(parser)
-    parser.add_argument("--model", default="bundled", help="'bundled', a local folder or a Hugging Face name")
+    parser.add_argument(
+        "--model",
+        default="bundled",
+        help="'bundled', a local folder or a Hugging Face name; NAME:3 for its first 3 blocks, random:NAME or "
+        "random@7:NAME for random weights, static:NAME or sif:NAME for its word embeddings alone",
+    )
+    _bin_option(parser)
     parser.add_argument("--num-layers", type=int, help="keep only the first N transformer blocks")
-    parser.add_argument("--pooling", default="mean", choices=tuple(POOLINGS))
+    parser.add_argument(
+        "--pooling", default="mean", choices=tuple(POOLINGS), help="cls in models that see both ways, last in decoders"
+    )
     parser.add_argument(
         "--max-length", type=int, help=f"in tokens, special ones included (default: {MAX_LENGTH}, or the model's limit)"
     )
@@ -107,6 +126,12 @@ def _space_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cache", help="folder of the embedding store (default: the user's cache folder)")
     parser.add_argument("--no-store", action="store_true", help="neither read nor keep embeddings on disk")
     _json_option(parser)
+
+
+def _bin_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--allow-bin", action="store_true", help="also take pickled weights (pytorch_model.bin), read without code"
+    )
 
 
 def _aggregate_option(parser: argparse.ArgumentParser) -> None:
@@ -167,11 +192,12 @@ def _datasets_options(parser: argparse.ArgumentParser) -> None:
 
 def _embed_options(parser: argparse.ArgumentParser) -> None:
     _space_options(parser)
-    parser.add_argument("--out", help="also write values [l, n, d] and sentences to this .npz file")
+    parser.add_argument("--out", help="also write every layer with its pairs to this .npz, which --vectors reads")
 
 
 def _score_options(parser: argparse.ArgumentParser) -> None:
     _space_options(parser)
+    _vectors_options(parser)
     _layers_option(parser)
     _whitening_options(parser, "none")
     _aggregate_option(parser)
@@ -179,6 +205,7 @@ def _score_options(parser: argparse.ArgumentParser) -> None:
 
 def _pairs_options(parser: argparse.ArgumentParser) -> None:
     _space_options(parser)
+    _vectors_options(parser)
     _whitening_options(parser, "none")
     _aggregate_option(parser)
     parser.add_argument(
@@ -205,6 +232,7 @@ def _sizes(text: str) -> str | tuple[int, ...]:
 
 def _kcurve_options(parser: argparse.ArgumentParser) -> None:
     _space_options(parser)
+    _vectors_options(parser)
     parser.add_argument(
         "--layers",
         type=lambda text: text if text == "each" else _layers(text),
@@ -218,6 +246,7 @@ def _geometry_options(parser: argparse.ArgumentParser) -> None:
     from whitelab.geometry import POSITIVES
 
     _space_options(parser)
+    _vectors_options(parser)
     _whitening_options(parser, "pca")
     _aggregate_option(parser)
     parser.add_argument("--positives", default="gt4", choices=tuple(POSITIVES), help="pairs the alignment is over")
@@ -234,7 +263,16 @@ def _compare_options(parser: argparse.ArgumentParser) -> None:
         "--settings", help="'table1', or settings such as 'cls/L-1;L1+L6:pca@256' (default: the protocol's own)"
     )
     parser.add_argument("--protocol", default="whiteningbert", choices=tuple(PRESETS))
+    parser.add_argument("--corpus", help="what bert-whitening-corpus fits on: a text file, pairs, a folder or 'demo'")
+    parser.add_argument(
+        "--presets",
+        metavar="A,B",
+        help="walk from one protocol to another instead, changing one choice at a time; --settings may name one "
+        "setting for both (default: each protocol's own)",
+    )
+    parser.add_argument("--intervals", action="store_true", help="add 95 %% intervals, from resampled pairs")
     parser.add_argument("--skip-malformed", action="store_true", help="leave malformed rows out")
+    _bin_option(parser)
     parser.add_argument("--dtype", default="float32", choices=tuple(DTYPES), help="type to compute in")
     parser.add_argument("--cache", help="folder of the embedding store (default: the user's cache folder)")
     parser.add_argument("--no-store", action="store_true", help="neither read nor keep embeddings on disk")
@@ -263,6 +301,7 @@ def _probe_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--skip-malformed", action="store_true", help="report malformed rows and keep the rest")
     parser.add_argument("--model", default="bundled", help="names or folders, separated by commas")
+    _bin_option(parser)
     parser.add_argument("--num-layers", type=int, help="keep only the first N transformer blocks")
     parser.add_argument(
         "--settings", default=DEFAULT, help=f"such as 'cls/L-1;L1+L6:pca@256'; L* is each layer (default: {DEFAULT})"
@@ -379,7 +418,10 @@ EXPORTS = ("sentence-transformers", "faiss", "npz")
 
 
 def _models(args):
-    from whitelab.models import BUNDLED, SUGGESTED, ModelError, cached_models, find_model, trained_models
+    from dataclasses import asdict
+
+    from whitelab.catalogue import entries
+    from whitelab.models import BUNDLED, ModelError, allowed, cached_models, find_model, trained_models
 
     try:
         files = find_model(BUNDLED)
@@ -392,11 +434,21 @@ def _models(args):
         }
     except ModelError as error:
         bundled = {"name": BUNDLED, "ready": False, "reason": str(error)}
-    cached = [{"name": name, "ready": True} for name in (*trained_models(), *cached_models())]
-    others = [{"name": name, "ready": False} for name in SUGGESTED if name not in {c["name"] for c in cached}]
-    models = [bundled, *cached, *others]
-    lines = [f"{'ready' if one['ready'] else 'to download':12} {one['name']}" for one in models]
+    listed = {one.name: asdict(one) | {"published_as": one.published_as} for one in entries()}
+    here = (*trained_models(), *cached_models())
+    cached = [{"name": name, "ready": True} | listed.pop(name, {}) for name in here]
+    others = [one | {"ready": False} for one in listed.values()]
+    trained = [{"name": name, "ready": True} for name in trained_models()]
+    models = [bundled, *trained, *(one for one in (*cached, *others) if allowed(one["name"]))]
+    lines = [f"{'ready' if one['ready'] else 'to download':12} {_model_line(one)}".rstrip() for one in models]
     return {"models": models}, lines
+
+
+def _model_line(one: dict) -> str:
+    if "parameters" not in one:
+        return one["name"]
+    details = f"{one['layers']} layers, d {one['dim']}, {one['parameters']:g} M"
+    return f"{one['name']:48} {one['title']:32} {details}{', pickled' if one['weights'] == 'bin' else ''}"
 
 
 def _datasets(args):
@@ -454,10 +506,23 @@ def _sources():
 
 
 def _space(args):
-    """The task's pairs, embeddings, encoder and report the options ask for."""
+    """The task's pairs, embeddings, encoder and report the options ask for; given vectors are their own encoder."""
+    if getattr(args, "vectors", None):
+        given = _vectors(args)
+        return given.pairs, given.space, given, None
     pairs = _pairs(args, args.task)
     encoder = _encoder(args)
     return pairs, *_embedded(args, encoder, pairs)
+
+
+def _vectors(args):
+    """The task that `--vectors` and `--gold` hold."""
+    from whitelab.vectors import read_vectors
+
+    given = read_vectors(args.vectors, args.gold, args.task)
+    for note in given.pairs.notes:
+        print(f"note: {note}", file=sys.stderr)
+    return given
 
 
 def _pairs(args, task: str | None):
@@ -478,6 +543,7 @@ def _encoder(args):
         device=args.device,
         dtype=args.dtype,
         max_length=args.max_length,
+        allow_bin=args.allow_bin,
     )
 
 
@@ -538,7 +604,7 @@ def _protocol(args, pairs, encoder, layers=None):
         data=pairs.source,
         task=pairs.task,
         split=pairs.split,
-        pooling=args.pooling,
+        pooling=getattr(encoder, "pooling", args.pooling),
         layers=layers or (encoder.n_layers - 1,),
         whitening=args.whitening,
         k=getattr(args, "k", None),
@@ -552,9 +618,9 @@ def _protocol(args, pairs, encoder, layers=None):
 def _embed(args):
     pairs, space, encoder, report = _space(args)
     if args.out:
-        import numpy as np
+        from whitelab.vectors import write_npz
 
-        np.savez(args.out, values=space.values.numpy(), sentences=np.array(pairs.sentences, dtype=np.str_))
+        write_npz(args.out, pairs, space)
     result = {
         "model": encoder.name,
         "task": pairs.task,
@@ -578,11 +644,29 @@ def _check_early(args) -> None:
     from whitelab.scopes import OWN, scope_text
     from whitelab.whitening import check_k, variant
 
+    if getattr(args, "vectors", None):
+        _check_vectors(args)
+    elif getattr(args, "gold", None):
+        raise ValueError(f"--gold {args.gold} needs --vectors; the scores of sentence pairs stand beside them")
     k = getattr(args, "k", None)
     if k is not None and (k < 1 or not variant(args.whitening).takes_k):
         check_k(k, args.whitening, max(k, 1))
     if args.fit not in (*OWN, "splits"):
         scope_text(args.fit, args.data, args.task, args.skip_malformed)
+
+
+def _check_vectors(args) -> None:
+    """Refuse options that only a model could answer to."""
+    from whitelab.scopes import OWN
+
+    asked = {"data": "demo", "split": "test", "model": "bundled", "pooling": "mean", "dtype": "float32"}
+    asked |= dict.fromkeys(("num_layers", "max_length", "device"))
+    for name, default in asked.items():
+        if getattr(args, name) != default:
+            option = f"--{name.replace('_', '-')} {getattr(args, name)}"
+            raise ValueError(f"{option} does not go with --vectors, which stand for the data and the model")
+    if args.fit not in OWN:
+        raise ValueError(f"fit={args.fit!r} needs a model to embed that text; with --vectors use {' or '.join(OWN)}")
 
 
 def _score(args):
@@ -630,12 +714,17 @@ def _layer_subsets(args):
 
     _check_early(args)
     top = check_int(10 if args.top is None else args.top, "top", 1)
-    tasks = [_pairs(args, task) for task in _tasks(args)]
-    if len(tasks) > 1 and args.fit == "splits":
-        raise ValueError(f"fit='splits' must go with one task, got {', '.join(one.task for one in tasks)}")
-    encoder = _encoder(args)
-    check_sizes(args.size, encoder.n_layers)
-    spaces = {one.task: _embedded(args, encoder, one)[0] for one in tasks}
+    if args.vectors:
+        encoder = _vectors(args)
+        check_sizes(args.size, encoder.n_layers)
+        tasks, spaces = [encoder.pairs], {encoder.pairs.task: encoder.space}
+    else:
+        tasks = [_pairs(args, task) for task in _tasks(args)]
+        if len(tasks) > 1 and args.fit == "splits":
+            raise ValueError(f"fit='splits' must go with one task, got {', '.join(one.task for one in tasks)}")
+        encoder = _encoder(args)
+        check_sizes(args.size, encoder.n_layers)
+        spaces = {one.task: _embedded(args, encoder, one)[0] for one in tasks}
     corpus = _corpus(args, encoder)
     options = {"top": top, "fit": args.fit, "corpus": corpus}
     found = search(spaces, args.size, args.whitening, args.k, args.aggregate, **options)
@@ -739,30 +828,72 @@ def _kcurve(args):
 
 
 def _compare(args):
-    from whitelab.compare import PRESETS, compare, parse_settings, written
+    from whitelab.compare import PRESETS, compare, parse_settings, resample, written
+    from whitelab.encoders import load_encoder
+
+    if args.presets is not None:
+        return _walk(args)
+    settings = parse_settings(args.settings or PRESETS[args.protocol].settings)
+    tasks, models = _compared(args)
+    options = {"store": _store(args), "keep_going": args.skip_malformed, "dtype": args.dtype, "corpus": args.corpus}
+    options["load"] = lambda name, dtype: load_encoder(name, dtype=dtype, allow_bin=args.allow_bin)
+    cells = []
+    for cell in compare(models, args.data, tasks, settings, args.protocol, **options):
+        cells.append(cell)
+        value = cell.reason or "undefined" if cell.spearman is None else f"{cell.spearman:.2f}"
+        print(f"{cell.model} · {cell.setting} · {cell.task}: {value}", file=sys.stderr)
+    drawn = resample(cells) if args.intervals else None
+    rows = [cell.as_dict(drawn and drawn.interval(cell.row, cell.task)) for cell in cells]
+    return {"rows": rows}, [written(cells, args.form or "markdown", args.protocol, args.corpus, drawn).rstrip("\n")]
+
+
+def _compared(args) -> tuple[list[str], list[str]]:
+    """The tasks and models that the options name."""
     from whitelab.datasets import discover
 
-    settings = parse_settings(args.settings or PRESETS[args.protocol].settings)
     present = [task.name for task in discover(args.data)]
     tasks = present if args.tasks == "all" else [name.strip() for name in args.tasks.split(",")]
     if missing := [name for name in tasks if name not in present]:
         raise ValueError(f"tasks={','.join(missing)!r} must be among {', '.join(present)}")
-    models = [name.strip() for name in args.models.split(",") if name.strip()]
-    cells = []
-    for cell in compare(
-        models,
-        args.data,
-        tasks,
-        settings,
-        args.protocol,
-        store=_store(args),
-        keep_going=args.skip_malformed,
-        dtype=args.dtype,
-    ):
-        cells.append(cell)
-        value = cell.reason or "undefined" if cell.spearman is None else f"{cell.spearman:.2f}"
-        print(f"{cell.model} · {cell.setting} · {cell.task}: {value}", file=sys.stderr)
-    return {"rows": [cell.as_dict() for cell in cells]}, [written(cells, args.form or "markdown").rstrip("\n")]
+    return tasks, [name.strip() for name in args.models.split(",") if name.strip()]
+
+
+def _walk(args):
+    """From one preset to another, for each model."""
+    from whitelab.compare import decisions, differences, parse_settings, walks, worded
+    from whitelab.encoders import load_encoder
+
+    names = [name.strip() for name in args.presets.split(",")]
+    settings = parse_settings(args.settings) if args.settings else [None]
+    if len(names) != 2 or len(settings) != 1:
+        raise ValueError(f"presets={args.presets!r} must be two protocols such as whiteningbert,mteb, with one setting")
+    (a, b), (setting,) = names, settings
+    found = {field: [worded(field, one) for one in pair] for field, pair in differences(a, b, setting).items()}
+    tasks, models = _compared(args)
+    options = {"setting": setting, "corpus": args.corpus, "store": _store(args), "keep_going": args.skip_malformed}
+    records, lines = [], []
+    for model in models:
+        encoder = load_encoder(model, dtype=args.dtype, allow_bin=args.allow_bin)
+        for one in walks(encoder, args.data, tasks, a, b, **options):
+            records.append(one.as_dict())
+            lines += [*_steps(one), ""]
+    same = [field for field in decisions(a, setting) if field not in found]
+    return {"walks": records, "differences": found, "same": same}, lines[:-1]
+
+
+def _steps(one) -> list[str]:
+    from whitelab.compare import FIELDS, worded
+
+    def number(value: float | None, sign: str = "") -> str:
+        return "undefined" if value is None else f"{round(value, 2) + 0.0:{sign}.2f}"
+
+    head = f"{one.model} · {one.task}: {one.a} {number(one.start)}, {one.b} {number(one.end)}"
+    rows = [
+        f"  {number(step.change, '+'):>9}  {number(step.spearman):>9}  {FIELDS[step.field]}: "
+        f"{worded(step.field, step.before)} -> {worded(step.field, step.after)}"
+        for step in one.steps
+    ]
+    return [f"{head} ({number(one.difference, '+')})", *rows]
 
 
 def _probe(args):
@@ -777,7 +908,7 @@ def _probe(args):
     if args.fit not in FITS:
         scope_text(args.fit, "", None)  # refused before a model is loaded
     models = [name.strip() for name in args.model.split(",") if name.strip()]
-    options = {name: getattr(args, name) for name in ("dtype", "max_length", "num_layers")}
+    options = {name: getattr(args, name) for name in ("dtype", "max_length", "num_layers", "allow_bin")}
     rows = []
     for row in probes(models, tasks, args.settings, hows, store=_store(args), **options):
         rows.append(row)

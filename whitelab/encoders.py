@@ -1,25 +1,26 @@
 """A pretrained model -> pooled embeddings of every layer, each unique sentence encoded once.
 
-The only importer of transformers. Sentences are sorted by length and batched with others of exactly the
+Sentences are sorted by length and batched with others of exactly the
 same number of tokens, so there is no padding to compute or to mask; one pass gives every layer in both
-poolings, and goes to the store. On a CPU every thread works on a batch of its own.
+of the model's poolings, and goes to the store. On a CPU every thread works on a batch of its own.
 """
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, nullcontext
-from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from whitelab import architectures
+from whitelab.architectures import check_ids, out_of_memory
 from whitelab.checks import check_choice, check_int
-from whitelab.models import BUNDLED, ModelError, ModelFiles, find_model
+from whitelab.models import BUNDLED, ModelError, ModelFiles, ModelName, find_model
 from whitelab.pooling import POOLINGS, check_pooling
+from whitelab.static import sif_weights, weighted_means
 from whitelab.store import Space, Store, StoreError, StoreKey
 from whitelab.threads import side_by_side
 
@@ -84,7 +85,12 @@ class EmbedReport:
 
 @dataclass(eq=False)
 class Encoder:
-    """A loaded model. `n_layers` counts the embedding layer: layers are numbered 0..n_layers - 1."""
+    """A loaded model. `n_layers` counts the embedding layer: layers are numbered 0..n_layers - 1.
+
+    `poolings` are those that make sense for it: `mean` and `cls`, or `mean` and `last` where the first token does
+    not see the sentence (`architectures.probe`). `rows` is the number of its word embeddings, `limit` the most tokens
+    it takes.
+    """
 
     files: ModelFiles
     model: torch.nn.Module
@@ -94,6 +100,9 @@ class Encoder:
     max_length: int
     n_layers: int
     dim: int
+    poolings: tuple[str, ...] = ("mean", "cls")
+    rows: int | None = None
+    limit: int = MAX_LENGTH
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @property
@@ -101,6 +110,13 @@ class Encoder:
         """The model's name, with the number of blocks when it was truncated."""
         whole = self.files.layers in (0, self.n_layers - 1)
         return self.files.name if whole else f"{self.files.name}[:{self.n_layers - 1}]"
+
+    def cut_to(self, max_length: int) -> "Encoder":
+        """The same model with another longest sentence; the weights are shared.
+
+        Raises ValueError for a length out of range.
+        """
+        return replace(self, max_length=check_int(max_length, "max_length", 3, self.limit, "the model's limit"))
 
     def key(self, pooling: str) -> StoreKey:
         """Everything that decides a stored vector."""
@@ -135,7 +151,7 @@ class Encoder:
         batch = torch.tensor(ids, device=self.device)
         with nullcontext() if self.device == "cpu" else self._lock:
             hidden = self.model(input_ids=batch, output_hidden_states=True).hidden_states
-        return {name: torch.stack([pool(layer) for layer in hidden], dim=1).cpu() for name, pool in POOLINGS.items()}
+        return {name: torch.stack([POOLINGS[name](one) for one in hidden], dim=1).cpu() for name in self.poolings}
 
     def batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
         """Positions in batches of one token count each, longest first."""
@@ -160,26 +176,47 @@ class Encoder:
 
         Raises ModelError where transformers has no class for such an encoder.
         """
-        self._whole().save_pretrained(folder)
-        self.tokenizer.save_pretrained(folder)
+        architectures.save(self.model, self.tokenizer, folder, self.name)
 
-    def _whole(self) -> torch.nn.Module:
-        """`model`, or round an encoder taken out of an encoder-decoder model the class it can be loaded with."""
-        from transformers import MODEL_FOR_TEXT_ENCODING_MAPPING, MODEL_MAPPING
+    def check_pooling(self, pooling: str) -> str:
+        """Return `pooling` if this model has it; ValueError otherwise."""
+        if check_pooling(pooling) in self.poolings:
+            return pooling
+        why = {
+            "cls": "its first token does not see the tokens after it",
+            "last": "its first token sees the whole sentence",
+        }
+        raise ValueError(
+            f"pooling={pooling!r} must be {' or '.join(self.poolings)} for model={self.name!r}: {why[pooling]}"
+        )
 
-        config = self.model.config
-        if isinstance(self.model, MODEL_MAPPING.get(type(config), ())):
-            return self.model
-        kind = MODEL_FOR_TEXT_ENCODING_MAPPING.get(type(config), None)
-        if kind is None:
-            raise ModelError(
-                f"model={self.name!r} cannot be saved: transformers has no encoder-only {config.model_type}"
-            )
-        with torch.device("meta"):  # no memory for weights that are replaced at once
-            shell = kind(deepcopy(config))
-        shell.encoder = self.model
-        shell.set_input_embeddings(self.model.get_input_embeddings())
-        return shell
+
+@dataclass(eq=False)
+class StaticEncoder(Encoder):
+    """Means of word embeddings, one layer: `model` is an Embedding with a row for each token id.
+
+    Special tokens do not count. With `sif` each token weighs a / (a + p), where p is its frequency in the sentences
+    that are embedded together, so that a vector depends on the others: none are kept in a store.
+    """
+
+    sif: bool = False
+
+    def tokenize(self, sentences: Sequence[str]) -> tuple[list[list[int]], int]:
+        """Token ids of each sentence without special tokens, as far as the model itself would read."""
+        ids, cut = super().tokenize(sentences)
+        special = set(self.tokenizer.all_special_ids) - {self.tokenizer.unk_token_id}
+        return [[i for i in row if i not in special] for row in ids], cut
+
+    def vectors(self, sentences: Sequence[str]) -> tuple[Tensor, int]:
+        """`[1, n, d]` of `sentences`, and how many were cut; the zero vector for a sentence without tokens."""
+        ids, cut = self.tokenize(sentences)
+        check_ids([max(row, default=0) for row in ids], self.rows, self.name)
+        weights = sif_weights(ids, self.rows) if self.sif else None
+        return weighted_means(self.model.weight, ids, weights)[None], cut
+
+    def save(self, folder: str | Path) -> None:
+        """Raises ModelError: there is no transformer to save."""
+        raise ModelError(f"model={self.name!r} cannot be saved: it is a table of word embeddings, not a transformer")
 
 
 def load_encoder(
@@ -189,8 +226,12 @@ def load_encoder(
     device: str | None = None,
     dtype: str = "float32",
     max_length: int | None = None,
+    allow_bin: bool = False,
 ) -> Encoder:
-    """Load `model` ('bundled', a folder or a Hugging Face name), optionally its first `num_layers` blocks.
+    """Load `model` ('bundled', a folder or a Hugging Face name, with the modifiers of `ModelName`).
+
+    `num_layers` keeps the first blocks only, as `NAME:3` does. `allow_bin` also takes pickled weights, read with
+    `weights_only=True`, where there are no others.
 
     Raises ModelError when it cannot be had or loaded, ValueError for an argument out of range.
     """
@@ -202,84 +243,61 @@ def load_encoder(
         raise ValueError(f"dtype={dtype!r} must be one of {', '.join(dtypes_for(device))} on {device}")
     if max_length is not None:
         check_int(max_length, "max_length", 3)
-    files = find_model(model)
-    network, tokenizer = _load(files, num_layers)
-    limit = _longest(network, tokenizer)
+    if num_layers is not None and ModelName.parse(model).blocks not in (None, num_layers):
+        raise ValueError(f"num_layers={num_layers} must not differ from the blocks in model={model!r}")
+    files = find_model(model, allow_bin=allow_bin)
+    if files.kind in ("static", "sif"):
+        return _static(files, num_layers, max_length)
+    blocks = files.blocks if num_layers is None else num_layers
+    found = architectures.load(files, blocks, device, DTYPES[dtype].itemsize)
+    return Encoder(
+        replace(files, layers=found.blocks, dim=found.dim),
+        _place(found.module, files.name, device, dtype),
+        found.tokenizer,
+        device,
+        dtype,
+        _length(max_length, found.limit),
+        found.n_layers,
+        found.dim,
+        found.poolings,
+        found.rows,
+        found.limit,
+    )
+
+
+def _static(files: ModelFiles, num_layers: int | None, max_length: int | None) -> StaticEncoder:
+    if num_layers is not None:
+        raise ValueError(f"num_layers={num_layers} has no meaning for model={files.name!r}, which has layer 0 alone")
+    matrix, tokenizer, limit = architectures.word_embeddings(files)
+    rows, dim = matrix.shape
+    return StaticEncoder(
+        replace(files, layers=0, dim=dim),
+        torch.nn.Embedding.from_pretrained(matrix),
+        tokenizer,
+        "cpu",
+        "float32",
+        _length(max_length, limit),
+        1,
+        dim,
+        ("mean",),
+        rows,
+        limit,
+        sif=files.kind == "sif",
+    )
+
+
+def _length(max_length: int | None, limit: int) -> int:
+    """The longest sentence in tokens: what was asked for, or the default, within the model's limit."""
     if max_length is None:
         max_length = min(MAX_LENGTH, limit)
-    check_int(max_length, "max_length", 3, limit, "the model's limit")
-    network = _place(network, files.name, device, dtype)
-    blocks = network.config.num_hidden_layers
-    return Encoder(files, network, tokenizer, device, dtype, max_length, blocks + 1, network.config.hidden_size)
-
-
-def _longest(network: torch.nn.Module, tokenizer) -> int:
-    """The most tokens the model takes: the tokenizer's limit, or the rows of the position table."""
-    limit = getattr(tokenizer, "model_max_length", None) or MAX_LENGTH
-    positions = getattr(network.config, "max_position_embeddings", None) or limit
-    table = getattr(getattr(network, "embeddings", None), "position_embeddings", None)
-    if getattr(table, "padding_idx", None) is not None:
-        positions -= table.padding_idx + 1  # RoBERTa and its kin count positions from padding_idx + 1
-    return min(limit, positions)
-
-
-def _load(files: ModelFiles, num_layers: int | None):
-    from transformers import AutoConfig, AutoModel, AutoTokenizer
-    from transformers.utils import logging as transformers_logging
-
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
-    logging.getLogger("transformers").setLevel(logging.ERROR)
-    local = {"local_files_only": True, "trust_remote_code": False}
-    try:
-        config = AutoConfig.from_pretrained(files.folder, **local)
-        if num_layers is not None:
-            config.num_hidden_layers = check_int(
-                num_layers, "num_layers", 1, config.num_hidden_layers, "the model's blocks"
-            )
-        tokenizer = AutoTokenizer.from_pretrained(files.folder, **local)
-        network, found = AutoModel.from_pretrained(
-            files.folder,
-            config=config,
-            use_safetensors=True,
-            dtype=torch.float32,
-            output_loading_info=True,
-            **local,
-        )
-    except (MemoryError, torch.OutOfMemoryError):
-        raise _out_of_memory(files.name) from None
-    except Exception as error:
-        if str(error).startswith("num_layers="):
-            raise
-        if "remote" in str(error) or "custom code" in str(error):
-            raise ModelError(f"model={files.name!r} needs code of its own, which whitelab never runs") from None
-        if "allocate memory" in str(error):
-            raise _out_of_memory(files.name) from None
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise ModelError(f"model={files.name!r} could not be loaded by transformers: {reason}") from None
-    if hasattr(network, "decoder") and hasattr(network, "encoder"):
-        network = network.get_encoder()  # also where the config was saved from an encoder alone (T5EncoderModel)
-    # transformers fills what a checkpoint lacks with random numbers; only parts never used here may be missing.
-    absent = sorted(name for name in found["missing_keys"] if not name.startswith(("pooler.", "decoder.")))
-    if absent:
-        raise ModelError(
-            f"model={files.name!r} lacks {len(absent)} of its weights, first {absent[0]}: the files are incomplete "
-            f"or belong to another architecture"
-        )
-    return network, tokenizer
+    return check_int(max_length, "max_length", 3, limit, "the model's limit")
 
 
 def _place(network: torch.nn.Module, name: str, device: str, dtype: str) -> torch.nn.Module:
     try:
         return network.to(device=device, dtype=DTYPES[dtype]).eval()
     except torch.OutOfMemoryError:
-        raise _out_of_memory(name) from None
-
-
-def _out_of_memory(name: str) -> ModelError:
-    return ModelError(
-        f"model={name!r} does not fit in memory: use a smaller model, fewer layers (num_layers) or a shorter type"
-    )
+        raise out_of_memory(name) from None
 
 
 def embed(
@@ -292,15 +310,19 @@ def embed(
 ) -> tuple[Tensor, EmbedReport]:
     """Embeddings `[l, n, d]` (float32, CPU) of `sentences` in every layer, and a report.
 
-    With a `store`, what it holds is not encoded again and what is encoded is kept, in both poolings, a
+    With a `store`, what it holds is not encoded again and what is encoded is kept, in all the model's poolings, a
     shard at a time: after a kill or a cancel (`progress` raising) at most the shard in flight is lost.
     `progress(done, total)` counts tokens, which is what time goes by. A store that cannot be written to
-    costs a note, not the result.
+    costs a note, not the result. Vectors of `static:` and `sif:` models are never kept: they are made faster than
+    they are read, and those of `sif:` depend on all of `sentences`, each of which counts as often as it is there.
     """
-    check_pooling(pooling)
+    encoder.check_pooling(pooling)
     if not sentences:
         raise ValueError("sentences must hold at least one sentence, got none")
     start = time.perf_counter()
+    if isinstance(encoder, StaticEncoder):
+        values, truncated = encoder.vectors(sentences)
+        return values, EmbedReport(len(set(sentences)), 0, truncated, time.perf_counter() - start)
     spaces, notes = _open_spaces(encoder, store)
     todo = _missing(spaces, sentences)
     fresh, truncated = _encode(encoder, [sentences[i] for i in todo], spaces, notes, progress)
@@ -318,7 +340,7 @@ def _open_spaces(encoder: Encoder, store: Store | None) -> tuple[dict, list[str]
     if store is None:
         return {}, []
     try:
-        return {pooling: store.space(encoder.key(pooling)) for pooling in POOLINGS}, []
+        return {pooling: store.space(encoder.key(pooling)) for pooling in encoder.poolings}, []
     except StoreError as error:
         return {}, [f"embeddings are not kept on disk: {error}"]
 
@@ -334,15 +356,16 @@ def _encode(
     encoder: Encoder, texts: list[str], spaces: dict, notes: list[str], progress: Progress | None
 ) -> tuple[dict[str, dict[str, Tensor]], int]:
     """Encode unique `texts`; vectors are written to `spaces`, and returned only where there are none."""
-    kept: dict[str, dict[str, Tensor]] = {name: {} for name in POOLINGS}
+    kept: dict[str, dict[str, Tensor]] = {name: {} for name in encoder.poolings}
     if not texts:
         return kept, 0
     ids, truncated = encoder.tokenize(texts)
     lengths = [len(row) for row in ids]
     if 0 in lengths:
         raise ValueError(f"sentences must hold text, got {texts[lengths.index(0)]!r}, which has no token")
+    check_ids([max(row) for row in ids], encoder.rows, encoder.name)
     total, done = sum(lengths), 0
-    pending: dict[str, dict[str, Tensor]] = {name: {} for name in POOLINGS}
+    pending: dict[str, dict[str, Tensor]] = {name: {} for name in encoder.poolings}
     flushed = time.perf_counter()
 
     def flush() -> None:
@@ -395,7 +418,7 @@ def _forward(encoder: Encoder, ids: list[list[int]]) -> dict[str, Tensor]:
         if not isinstance(error, torch.OutOfMemoryError) and "memory" not in str(error):
             raise
         if len(ids) == 1:
-            raise _out_of_memory(encoder.name) from None
+            raise out_of_memory(encoder.name) from None
         half = len(ids) // 2
         parts = _forward(encoder, ids[:half]), _forward(encoder, ids[half:])
         return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}

@@ -18,6 +18,8 @@ from whitelab.encoders import EmbedReport, Encoder, Progress, embed
 from whitelab.pooling import check_pooling
 from whitelab.store import Store
 
+GIVEN = "given"  # the pooling of vectors that came as they are
+
 
 @dataclass(frozen=True)
 class Protocol:
@@ -26,7 +28,8 @@ class Protocol:
     `layers` are averaged; `whitening` is a spec with every parameter written out; `fit` names the sentences
     it is fitted on (`scopes.SCOPES`, or other text; `task` is every sentence occurrence of both columns of the
     whole task, WhiteningBERT's choice); `k` keeps the top-k eigen-directions; `text` is the normalisation
-    applied before tokenising.
+    applied before tokenising. Of vectors that were made elsewhere (`pooling` `given`) nothing of `text` and
+    `max_length` (None) is known.
     """
 
     model: str
@@ -40,12 +43,16 @@ class Protocol:
     fit: str = "task"
     aggregate: str = "all"
     dtype: str = "float32"
-    max_length: int = 128
+    max_length: int | None = 128
     text: str = "strip"
     combine: str = "mean"
 
     def __post_init__(self) -> None:
-        check_pooling(self.pooling)
+        if self.pooling == GIVEN:
+            object.__setattr__(self, "max_length", None)
+            object.__setattr__(self, "text", GIVEN)
+        else:
+            check_pooling(self.pooling)
         object.__setattr__(self, "whitening", whitening.canonical(self.whitening))
         check_choice(self.aggregate, "aggregate", correlation.AGGREGATES)
         if not self.fit:
@@ -75,9 +82,11 @@ class Protocol:
             details = [f"rank {rank}"] if rank is not None else []
             details += [f"held-out isotropy {isotropy:.2f}"] if isotropy is not None else []
             fitted += f" ({', '.join(details)})" if details else ""
+        made = "as given" if self.pooling == GIVEN else f"{self.pooling} pooling"
+        cut = "" if self.max_length is None else f" · at most {self.max_length} tokens"
         return (
-            f"{self.model} · {layers}{' + '.join(map(str, self.layers))} · {self.pooling} pooling · {self.data} · "
-            f"{variant}{fitted} · aggregate {self.aggregate} · {self.dtype} · at most {self.max_length} tokens"
+            f"{self.model} · {layers}{' + '.join(map(str, self.layers))} · {made} · {self.data} · "
+            f"{variant}{fitted} · aggregate {self.aggregate} · {self.dtype}{cut}"
         )
 
 

@@ -24,7 +24,7 @@ import whitelab
 from whitelab.checks import check_layers
 from whitelab.encoders import Encoder, embed
 from whitelab.models import BUNDLED_NAME, BUNDLED_SHA256
-from whitelab.pooling import POOLING_LABELS, check_pooling
+from whitelab.pooling import POOLING_LABELS
 from whitelab.shards import folder_aside, write_aside
 from whitelab.whitening import Whitener
 
@@ -204,7 +204,7 @@ def to_sentence_transformers(
     back; ValueError for layers or a pooling that do not exist.
     """
     folder = _target(folder, _is_model_folder)
-    layers, pooling = check_layers(layers, encoder.n_layers), check_pooling(pooling)
+    layers, pooling = check_layers(layers, encoder.n_layers), encoder.check_pooling(pooling)
     if whitener.mean.shape[0] != encoder.dim:
         raise ExportError(f"whitener must take the model's d={encoder.dim} dimensions, got {whitener.mean.shape[0]}")
     if encoder.dtype != "float32":
@@ -248,11 +248,14 @@ def _save_modules(aside: Path, encoder: Encoder, layers: tuple[int, ...], poolin
             model_kwargs={"local_files_only": True},
         )
     ]
+    tokenizer = modules[0].tokenizer
+    if tokenizer.pad_token is None:  # GPT-2 has none; what is padded is masked, so any token will do
+        tokenizer.pad_token = tokenizer.eos_token or tokenizer.convert_ids_to_tokens(0)
     if not only_last:
         weights = torch.zeros(last + 1 - layers[0])
         weights[[layer - layers[0] for layer in layers]] = 1.0
         modules.append(WeightedLayerPooling(encoder.dim, last, layers[0], torch.nn.Parameter(weights)))
-    modules += [Pooling(encoder.dim, pooling), *heads]
+    modules += [Pooling(encoder.dim, {"last": "lasttoken"}.get(pooling, pooling)), *heads]
     SentenceTransformer(modules=modules, device="cpu").save(str(aside), create_model_card=False)
     shutil.rmtree(base)
     for weights in aside.rglob("*.safetensors"):

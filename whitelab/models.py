@@ -1,18 +1,21 @@
-"""A model's name -> a local folder of safetensors weights, verified and fingerprinted.
+"""A model's name -> a local folder of weights, verified and fingerprinted.
 
 Four kinds of name: `bundled` (the all-MiniLM-L6-v2 that comes with the requirements), `trained:RUN` (what a
-training run of this user left behind), a local folder, and a Hugging Face name. Weights are read from
-safetensors only and code that comes with a model is never run. Knows no transformers.
+training run of this user left behind), a local folder, and a Hugging Face name; each may be modified (`ModelName`):
+`bundled:3`, `random@7:bundled`, `sif:bundled`. Weights are read from safetensors, pickled ones after an explicit yes
+only, and code that comes with a model is never run. Knows no transformers.
 """
 
 import hashlib
+import importlib.metadata
 import importlib.util
 import json
 import os
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 
@@ -48,13 +51,87 @@ _TOKENIZER_FILES = (
 )
 
 
+_SAFE = ("*.safetensors", "*.safetensors.index.json")
+# Read by transformers: pytorch_model.bin, or its parts with an index.
+_PICKLED = ("pytorch_model.bin", "pytorch_model-*.bin")
+
+# What may stand before a name and a colon.
+KINDS = {
+    "random": "the same architecture and tokenizer with random weights",
+    "static": "the mean of the sentence's rows of the word-embedding matrix",
+    "sif": "the same mean with rare words weighted up (SIF)",
+}
+
+# Fields of a config.json that say nothing of the network.
+_NO_PART = ("_name_or_path", "architectures", "auto_map", "dtype", "torch_dtype", "transformers_version")
+
+
 class ModelError(ValueError):
     """A model that cannot be had or used; the message says why and what to do."""
 
 
+class PickledWeights(ModelError):
+    """A model whose weights may be there as pickles only, which are read after an explicit yes."""
+
+
+@dataclass(frozen=True)
+class ModelName:
+    """A model's name taken apart: `base` is looked for, the rest says what is made of it.
+
+    `NAME:3` is the first 3 blocks of NAME. `random:NAME` and `random@7:NAME` are its architecture, config and
+    tokenizer with random weights (seed 0, seed 7), `static:NAME` and `sif:NAME` are means of word embeddings.
+    A folder is taken for what it is, colons and all.
+    """
+
+    base: str
+    kind: str = ""
+    seed: int = 0
+    blocks: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> "ModelName":
+        """Read a name. Raises ModelError for an empty one and for modifiers that do not go together."""
+        if not isinstance(text, str) or not text.strip():
+            raise ModelError(f"model={text!r} must be 'bundled', a local folder or a Hugging Face name")
+        rest, kind, seed = text.strip(), "", 0
+        found = re.match(rf"({'|'.join(KINDS)})(?:@(\d{{1,18}}))?:(?=.)", rest)
+        if found and not _is_folder(rest):
+            rest, kind, seed = rest[found.end() :].strip(), found[1], int(found[2] or 0)
+            if found[2] and kind != "random":
+                raise ModelError(f"model={text!r} must name a seed for random only: {kind} draws nothing")
+        found = re.fullmatch(r"(.+):(\d{1,9})", rest)
+        if not found or _is_folder(rest) or f"{found[1]}:" == TRAINED:
+            return cls(rest, kind, seed)
+        if kind in ("static", "sif"):
+            raise ModelError(f"model={text!r} must not name blocks: {kind} uses the word embeddings alone")
+        return cls(found[1], kind, seed, int(found[2]))
+
+    @property
+    def shown(self) -> str:
+        """The name on screen, that of its encoder: `random@7:all-MiniLM-L6-v2[:3]`."""
+        base = BUNDLED_NAME if self.base == BUNDLED else self.base
+        return self.of(base) + ("" if self.blocks is None else f"[:{self.blocks}]")
+
+    def of(self, base: str) -> str:
+        """`base` with this name's kind before it."""
+        seed = f"@{self.seed}" if self.kind == "random" else ""
+        return f"{self.kind}{seed}:{base}" if self.kind else base
+
+
+def _is_folder(name: str) -> bool:
+    try:
+        return name != BUNDLED and Path(name).expanduser().is_dir()
+    except (OSError, RuntimeError, ValueError):  # too long, no home folder, a null character
+        return False
+
+
 @dataclass(frozen=True)
 class ModelFiles:
-    """A folder ready to load: `name` for people, sha256 `weights` and `tokenizer` digests, `layers` = L."""
+    """A folder ready to load: `name` for people, sha256 `weights` and `tokenizer` digests, `layers` = L.
+
+    `kind`, `seed` and `blocks` are those of the `ModelName`. Where `kind` is `random`, `weights` is a digest of what
+    decides the random numbers and the folder need not hold any. `pickled`: the weights are not in safetensors.
+    """
 
     name: str
     folder: Path
@@ -62,29 +139,71 @@ class ModelFiles:
     tokenizer: str
     layers: int
     dim: int
+    kind: str = ""
+    seed: int = 0
+    blocks: int | None = None
+    pickled: bool = False
 
 
-def find_model(model: str = BUNDLED, progress: Callable[[int, int], None] | None = None) -> ModelFiles:
+def find_model(
+    model: str = BUNDLED, progress: Callable[[int, int], None] | None = None, *, allow_bin: bool = False
+) -> ModelFiles:
     """Locate, check and fingerprint `model`; downloads a Hugging Face name that is not cached yet.
 
-    `progress(done, total)` counts the bytes of a download and may raise to stop it.
+    `progress(done, total)` counts the bytes of a download and may raise to stop it. `allow_bin` also takes pickled
+    weights where there are no others.
 
-    Raises ModelError when it is missing, misspelt, gated, offline, not in safetensors, needs code of its
-    own, or (bundled) when the weights are not the expected ones.
+    Raises ModelError when it is missing, misspelt, gated, offline, needs code of its own, is not among those the
+    operator allows, or (bundled) when the weights are not the expected ones; PickledWeights when it is not in
+    safetensors.
     """
-    if not isinstance(model, str) or not model.strip():
-        raise ModelError(f"model={model!r} must be 'bundled', a local folder or a Hugging Face name")
-    model = model.strip()
-    if model == BUNDLED:
-        return _describe(BUNDLED_NAME, bundled_folder())
-    if model.startswith(TRAINED):
-        return _describe(model, trained_folder(model.removeprefix(TRAINED)))
-    path = Path(model).expanduser()
-    if path.is_dir():
-        return _describe(path.resolve().name, path)
-    if path.is_absolute() or model.startswith((".", "~")) or path.exists():
+    name = ModelName.parse(model)
+    check_allowed(model)
+    if name.base == BUNDLED:
+        return _describe(name, BUNDLED_NAME, bundled_folder())
+    if name.base.startswith(TRAINED):
+        return _describe(name, name.base, trained_folder(name.base.removeprefix(TRAINED)))
+    path = Path(name.base).expanduser()
+    if _is_folder(name.base):
+        return _describe(name, path.resolve().name, path, allow_bin)
+    if path.is_absolute() or name.base.startswith((".", "~")) or path.exists():
         raise ModelError(f"model={model!r} must be a folder with config.json and *.safetensors; there is none")
-    return _describe(model, _download(model, progress))
+    folder = _download(name.base, progress, () if name.kind == "random" else _SAFE)
+    if allow_bin and name.kind != "random" and not _weights(folder, "*.safetensors"):
+        folder = _download(name.base, progress, (*_PICKLED, "*.bin.index.json"))
+    return _describe(name, name.base, folder, allow_bin)
+
+
+def allowed(model: str) -> bool:
+    """Whether the operator lets `model` be loaded: `WHITELAB_MODELS`, names or patterns separated by commas.
+
+    Unset or empty allows everything. A pattern is compared with the name without its modifiers, or with the path of
+    a folder after `..` and links. What was trained here began with a model that was allowed.
+    """
+    patterns = [one.strip() for one in os.environ.get("WHITELAB_MODELS", "").split(",") if one.strip()]
+    base = ModelName.parse(model).base
+    if _is_folder(base):
+        base = str(Path(base).expanduser().resolve())
+        patterns += [str(Path(one).expanduser().resolve()) for one in patterns if one != BUNDLED]
+    return not patterns or base.startswith(TRAINED) or any(fnmatchcase(base, one) for one in patterns)
+
+
+def check_allowed(model: str) -> str:
+    """Return `model` if the operator allows it; ModelError otherwise."""
+    if not allowed(model):
+        raise ModelError(
+            f"model={model!r} is not among those the operator of this machine allows (WHITELAB_MODELS): "
+            f"{os.environ['WHITELAB_MODELS']}"
+        )
+    return model
+
+
+def shown_name(model: str) -> str:
+    """The name `find_model` gives a model, without looking for it."""
+    name = ModelName.parse(model)
+    if not _is_folder(name.base):
+        return name.shown
+    return replace(name, base=Path(name.base).expanduser().resolve().name).shown
 
 
 def bundled_folder() -> Path:
@@ -147,20 +266,54 @@ def _sha256(path: str, size: int, mtime: int) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _describe(name: str, folder: Path) -> ModelFiles:
-    config = _read_config(name, folder)
-    weights = sorted(folder.glob("*.safetensors"))
-    if not weights:
-        raise ModelError(
-            f"model={name!r} has no *.safetensors weights; whitelab reads no other format (pickled weights can "
-            f"run code). Look for a revision or a copy of the model in safetensors"
-        )
+def _describe(name: ModelName, shown: str, folder: Path, allow_bin: bool = False) -> ModelFiles:
+    config = _read_config(shown, folder)
     tokenizer = [folder / file for file in _TOKENIZER_FILES if (folder / file).is_file()]
     if not tokenizer:
-        raise ModelError(f"model={name!r} has no tokenizer files ({', '.join(_TOKENIZER_FILES[:3])}, ...)")
+        raise ModelError(f"model={shown!r} has no tokenizer files ({', '.join(_TOKENIZER_FILES[:3])}, ...)")
     layers = _first(config, "num_hidden_layers", "n_layers", "num_layers", "n_layer", "encoder_layers")
-    dim = _first(config, "hidden_size", "dim", "d_model", "n_embd")
-    return ModelFiles(name, folder, _digest(weights), _digest(tokenizer), layers, dim)
+    dim = _first(config, "hidden_size", "dim", "d_model", "n_embd", "emb_dim")
+    weights, pickled = [], False
+    if name.kind != "random":
+        weights, pickled = _find_weights(shown, folder, allow_bin)
+    return ModelFiles(
+        name.of(shown),
+        folder,
+        _digest(weights) if weights else _random_digest(config, name.seed),
+        _digest(tokenizer),
+        layers,
+        dim,
+        name.kind,
+        name.seed,
+        name.blocks,
+        pickled,
+    )
+
+
+def _find_weights(name: str, folder: Path, allow_bin: bool) -> tuple[list[Path], bool]:
+    """The files of the weights and whether they are pickled."""
+    if weights := _weights(folder, "*.safetensors"):
+        return weights, False
+    if not allow_bin:
+        raise PickledWeights(
+            f"model={name!r} has no *.safetensors weights. Others, pickled weights, can run code: they are read with "
+            f"weights_only=True, and only after a yes (allow_bin=True, --allow-bin, or the box in the app)"
+        )
+    if weights := _weights(folder, *_PICKLED):
+        return weights, True
+    raise ModelError(f"model={name!r} has neither *.safetensors nor pytorch_model.bin weights")
+
+
+def _weights(folder: Path, *patterns: str) -> list[Path]:
+    return sorted(file for pattern in patterns for file in folder.glob(pattern))
+
+
+def _random_digest(config: dict, seed: int) -> str:
+    """What decides the random weights: config, seed, and the libraries that draw them."""
+    parts = {key: value for key, value in config.items() if key not in _NO_PART}
+    drawn_by = [importlib.metadata.version(name) for name in ("transformers", "torch")]
+    text = json.dumps(["random", parts, seed, drawn_by], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _read_config(name: str, folder: Path) -> dict:
@@ -187,20 +340,15 @@ def _digest(files: list[Path]) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
-def _download(name: str, progress: Callable[[int, int], None] | None) -> Path:
-    """The Hugging Face snapshot of `name`: from the local cache when the hub does not answer."""
+def _download(name: str, progress: Callable[[int, int], None] | None, weights: tuple[str, ...]) -> Path:
+    """The Hugging Face snapshot of `name` with `weights`: from the local cache when the hub does not answer."""
     from huggingface_hub import errors, snapshot_download
 
     try:
         return Path(
             snapshot_download(
                 name,
-                allow_patterns=[
-                    "config.json",
-                    "*.safetensors",
-                    "*.safetensors.index.json",
-                    *_TOKENIZER_FILES,
-                ],
+                allow_patterns=["config.json", *weights, *_TOKENIZER_FILES],
                 ignore_patterns=["*/*"],
                 tqdm_class=_ticker(progress),
             )
@@ -274,3 +422,22 @@ def cached_models() -> tuple[str, ...]:
             and any(file.file_name.endswith(".safetensors") for rev in repo.revisions for file in rev.files)
         )
     )
+
+
+def on_disk(model: str) -> bool:
+    """Whether `find_model` would download nothing: the model is here, or cannot be had at all."""
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        name, path = ModelName.parse(model), Path(model).expanduser()
+        if name.base == BUNDLED or name.base.startswith(TRAINED) or _is_folder(name.base) or not allowed(model):
+            return True
+        if path.is_absolute() or name.base.startswith((".", "~")) or path.exists():
+            return True
+        config = try_to_load_from_cache(name.base, "config.json")
+    except (ModelError, HFValidationError, OSError, RuntimeError, ValueError):
+        return True
+    if not isinstance(config, str):
+        return False
+    return name.kind == "random" or bool(_weights(Path(config).parent, "*.safetensors", *_PICKLED))

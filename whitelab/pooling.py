@@ -1,5 +1,6 @@
 """Hidden states of a batch -> one vector a sentence."""
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -24,8 +25,19 @@ def pool_cls(hidden: Float[Tensor, "b t d"], mask: Int[Tensor, "b t"] | None = N
     return hidden[:, 0].float()
 
 
-POOLINGS = {"mean": pool_mean, "cls": pool_cls}
-POOLING_LABELS = {"mean": "mean of all tokens", "cls": "[CLS] token"}
+def pool_last(hidden: Float[Tensor, "b t d"], mask: Int[Tensor, "b t"] | None = None) -> Float[Tensor, "b d"]:
+    """The state of the last token the mask keeps, in float32, with the padding on either side.
+
+    In a decoder it is the only one that has seen the whole sentence. A row with no token gives its last state.
+    """
+    if mask is None:
+        return hidden[:, -1].float()
+    last = hidden.shape[1] - 1 - mask.flip(1).argmax(dim=1)
+    return hidden[torch.arange(len(hidden), device=hidden.device), last].float()
+
+
+POOLINGS = {"mean": pool_mean, "cls": pool_cls, "last": pool_last}
+POOLING_LABELS = {"mean": "mean of all tokens", "cls": "[CLS] token", "last": "last token"}
 
 
 def check_pooling(name: str) -> str:

@@ -507,6 +507,7 @@ def probes(
     dtype: str = "float32",
     max_length: int | None = None,
     num_layers: int | None = None,
+    allow_bin: bool = False,
     progress: Progress | None = None,
 ) -> Iterator[ProbeScore]:
     """Every score as it is made: by model, then task, then setting; after SentEval's tasks their average.
@@ -518,7 +519,7 @@ def probes(
     expand(settings, 1)
     hows = [How(usual(data)) for data in tasks] if how is None else how
     hows = [hows] * len(tasks) if isinstance(hows, How) else hows
-    options = {"dtype": dtype, "max_length": max_length, "num_layers": num_layers}
+    options = {"dtype": dtype, "max_length": max_length, "num_layers": num_layers, "allow_bin": allow_bin}
     for number, name in enumerate(models):
         encoder = tried(lambda name=name: load_encoder(name, **options))
         scores: list[ProbeScore] = []

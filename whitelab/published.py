@@ -305,6 +305,11 @@ def numbers(
     return tuple(found)
 
 
+def named(model: str) -> tuple[str, str]:
+    """The name in the tables and the training of a model, by its Hugging Face name, with organisation or without."""
+    return ALIASES.get(model) or _OLD_NAMES.get(model) or (model, "")
+
+
 def lookup(
     model: str, setting: str | Setting, task: str, last: int | None = None, unit: str = SPEARMAN
 ) -> tuple[Published, ...]:
@@ -317,7 +322,7 @@ def lookup(
     Raises ValueError for a setting that cannot be read or leaves something open.
     """
     wanted = Setting.parse(setting) if isinstance(setting, str) else setting
-    name, training = ALIASES.get(model) or _OLD_NAMES.get(model) or (model, "")
+    name, training = named(model)
     wanted = replace(wanted, training=wanted.training or training)
     if not wanted.complete:
         raise ValueError(f"setting={str(wanted)!r} must name pooling, layers, whitening and, with whitening, fit=")

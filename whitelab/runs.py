@@ -5,7 +5,8 @@
                   records.jsonl     a line a step, written when the step is done
                   result.json       how it ended; absent while it waits or runs, and after a kill
                   lock, owner.json  held by the process that trains it, and who that is
-                  checkpoints/, model/
+                  checkpoints/      as long as it can be resumed
+                  model/            the best so far
 
 A run of name NAME in the usual root is the model `trained:NAME` everywhere else.
 """
@@ -35,6 +36,8 @@ from whitelab.training.loop import CHECKPOINTS, MODEL
 from whitelab.training.result import Scores
 
 WAITING, RUNNING, FINISHED, CANCELLED, FAILED, DIED = "waiting", "running", "finished", "cancelled", "failed", "died"
+
+_RESUMABLE = (CANCELLED, FAILED, DIED)
 
 # Whoever lists runs takes a lock for a moment to see whether it is free; a run that begins just then waits for it.
 _LOCK_SECONDS = 2.0
@@ -134,7 +137,7 @@ class Run:
             best=scores.best,
             last=scores.last,
             message=message,
-            resumable=state in (CANCELLED, FAILED, DIED),
+            resumable=state in _RESUMABLE,
             model=f"{TRAINED}{self.name}" if self.has_model and self.folder.parent == runs_root() else "",
         )
 
@@ -166,10 +169,12 @@ class Run:
             finally:
                 result = {"state": state, "message": message, "ended": _now()}
                 write_aside(self.folder / _RESULT, json.dumps(result).encode())
+            if state not in _RESUMABLE:  # three times the size of the model, and of no more use
+                shutil.rmtree(self.folder / CHECKPOINTS, ignore_errors=True)
 
     def _check(self, resume: bool) -> None:
         state = self._left()
-        if resume and state not in (CANCELLED, FAILED, DIED, WAITING):
+        if resume and state not in (WAITING, *_RESUMABLE):
             raise RunError(f"run={self.name!r} is {state}: there is nothing to resume")
         if not resume and state != WAITING:
             raise RunError(f"run={self.name!r} is {state} already: resume it, or make a new one")
@@ -211,6 +216,8 @@ class Run:
             lock.acquire()
         except Timeout:
             return True
+        except OSError:  # somebody else's folder, which we may only read
+            return False
         lock.release()
         return False
 
@@ -286,10 +293,13 @@ def find_run(name: str | Path) -> Run:
 
 
 def runs(root: str | Path | None = None) -> tuple[Run, ...]:
-    """The runs in `root` (None: the usual place), the newest first."""
-    root = runs_root() if root is None else Path(root)
-    found = [Run(path.parent) for path in root.glob(f"*/{_CONFIG}")] if root.is_dir() else []
-    return tuple(sorted(found, key=lambda run: (run.created, run.name), reverse=True))
+    """The runs in `root` (None: the usual place) whose config can be read, the newest first."""
+    root, found = runs_root() if root is None else Path(root), {}
+    for path in root.glob(f"*/{_CONFIG}") if root.is_dir() else ():
+        with suppress(RunError, ValueError, TypeError, KeyError):
+            run = Run(path.parent)
+            found[run] = (run.config and run.created, run.name)
+    return tuple(sorted(found, key=found.get, reverse=True))
 
 
 def _new_folder(root: Path, stem: str) -> Path:

@@ -5,6 +5,7 @@ their difference varies much less than either. Both tests here are of that paire
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -44,6 +45,12 @@ class Bootstrap:
     level: float
     aggregate: str
 
+    def take(self, rows: Sequence[int]) -> "Bootstrap":
+        """The rows of these numbers, one of them as often as it is named."""
+        at = list(rows)
+        parts = (getattr(self, name)[at] for name in ("score", "low", "high", "samples"))
+        return Bootstrap(*parts, self.level, self.aggregate)
+
     def difference(self, i: int, j: int) -> Difference:
         """Row i against row j, from their differences d within the resamples.
 
@@ -58,6 +65,23 @@ class Bootstrap:
         tail = 1 + min(int((d <= 0).sum()), int((d >= 0).sum()))
         p_value = min(1.0, 2 * tail / (len(d) + 1)) if len(d) else math.nan
         return Difference(float(self.score[i] - self.score[j]), low, high, p_value)
+
+
+def average_bootstrap(parts: Sequence[Bootstrap]) -> Bootstrap:
+    """The plain mean of several tasks' scores, row by row, from pairs drawn within each task.
+
+    Sample b of the mean is the mean of the parts' samples b, so differences between rows stay paired. The parts
+    must have been drawn from different seeds, or their samples would rise and fall together.
+    Raises ValueError for parts that differ in rows, resamples or level, and for none.
+    """
+    shapes = {(tuple(one.samples.shape), one.level) for one in parts}
+    if len(shapes) != 1:
+        raise ValueError(f"parts must be at least one, all of the same rows, resamples and level, got {sorted(shapes)}")
+    (_, level), *_ = shapes
+    score, samples = (torch.stack([getattr(one, name) for one in parts]).mean(0) for name in ("score", "samples"))
+    intervals = [_interval(row[~row.isnan()], level) for row in samples]
+    low, high = torch.tensor(intervals, dtype=torch.float64).reshape(-1, 2).T
+    return Bootstrap(score, low, high, samples, level, parts[0].aggregate)
 
 
 def bootstrap(

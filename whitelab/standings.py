@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from whitelab import whitening
 from whitelab.checks import check_int
+from whitelab.datasets import SentencePairs
 from whitelab.embeddings import LayerEmbeddings
 from whitelab.evaluate import Protocol, Score
 from whitelab.significance import Bootstrap, Difference, WilliamsTest, bootstrap, williams
@@ -25,6 +26,20 @@ VERDICTS = {
     "same": "The same",
     "undefined": "Undefined",
 }
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What scores of a task are held against: the gold scores of its pairs, and the subset of each."""
+
+    gold: Float[Tensor, "p"]
+    subset: Int[Tensor, "p"]
+    n_subsets: int
+
+    @classmethod
+    def of(cls, pairs: SentencePairs) -> "Judged":
+        """Those of `pairs`."""
+        return cls(torch.tensor(pairs.gold), torch.tensor(pairs.subset), len(pairs.subset_names))
 
 
 @dataclass(frozen=True)
@@ -75,7 +90,9 @@ class Paired:
         return Standing(self.scores[i], low, high, difference, test, verdict)
 
 
-def paired(space: LayerEmbeddings, scores: Sequence[Score], resamples: int = RESAMPLES) -> Paired:
+def paired(
+    space: LayerEmbeddings | Judged, scores: Sequence[Score], resamples: int = RESAMPLES, seed: int = 0
+) -> Paired:
     """Resample `scores`, all of the pairs of `space`, together: one bootstrap, so every difference is a paired one.
 
     Scores that must be equal (`whitening.cosine_class`) share a row of it: their difference is 0, not its rounding.
@@ -85,9 +102,9 @@ def paired(space: LayerEmbeddings, scores: Sequence[Score], resamples: int = RES
     if any(one.protocol.aggregate != how for one in scores):
         raise ValueError(f"scores must share one aggregate, got {', '.join(one.protocol.aggregate for one in scores)}")
     places: dict[tuple, int] = {}
-    rows = tuple(places.setdefault(_law(one.protocol, space.dim), len(places)) for one in scores)
+    rows = tuple(places.setdefault(_law(one.protocol, one.dim), len(places)) for one in scores)
     cosines = torch.stack([scores[rows.index(row)].cosines for row in range(len(places))])
-    drawn = bootstrap(cosines, space.gold, space.subset, space.n_subsets, how, resamples)
+    drawn = bootstrap(cosines, space.gold, space.subset, space.n_subsets, how, resamples, seed)
     ranked_at_once = how == "all" or space.n_subsets == 1
     return Paired(tuple(scores), rows, drawn, cosines, space.gold, ranked_at_once)
 

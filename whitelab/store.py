@@ -32,7 +32,7 @@ from whitelab.shards import FORMAT, ShardFolder, count, hashes_of, write_aside
 
 DEFAULT_CAP = 20 * 2**30  # bytes
 MANIFEST = "manifest.json"
-FOLDER_NAME = re.compile(r"(mean|cls)-\d+-\w+-\d+x\d+-[0-9a-f]{32}")
+FOLDER_NAME = re.compile(r"(mean|cls|last)-\d+-\w+-\d+x\d+-[0-9a-f]{32}")
 
 
 class StoreError(Exception):
@@ -65,7 +65,7 @@ class StoreKey:
     def __post_init__(self) -> None:
         # These end up in a folder name, so nothing but the known words and numbers may pass.
         for name, allowed in {
-            "pooling": ("mean", "cls"),
+            "pooling": ("mean", "cls", "last"),
             "dtype": ("float32", "bfloat16", "float16"),
         }.items():
             if getattr(self, name) not in allowed:

@@ -13,7 +13,8 @@ from tiny import SENTENCES, build_model, write_pairs
 
 import whitelab
 from whitelab import profiles, subsets
-from whitelab.evaluate import Protocol
+from whitelab.datasets import open_sheet
+from whitelab.evaluate import Protocol, embed_pairs
 from whitelab.export import from_npz
 from whitelab.scopes import fit_scope
 
@@ -23,6 +24,7 @@ pytestmark = pytest.mark.browser
 
 QUESTIONS = {
     "overview": "What does this space look like, and what would whitening change?",
+    "data": "What data is this, and can I bring my own?",
     "anisotropy": "How narrow is the cone, layer by layer?",
     "whitening": "Which whitening, fitted on what, and is the gain real?",
     "layers": "Which layers should be averaged?",
@@ -36,6 +38,7 @@ PATHS = {name: "" if name == "overview" else name for name in QUESTIONS}
 # On the screen at first.
 CHARTS = {
     "overview": 2,
+    "data": 2,
     "anisotropy": 2,
     "whitening": 4,
     "layers": 5,
@@ -452,6 +455,58 @@ def test_the_npz_and_the_model_of_the_whitening_page_give_the_vectors_of_the_pac
     vectors = SentenceTransformer(str(folder), device="cpu").encode(list(whitelab.load("demo").sentences[:5]))
     assert np.allclose(vectors, wanted(x), atol=1e-4)
     assert not any(b"/tmp" in one.read_bytes() for one in folder.rglob("*.*") if one.suffix in (".json", ".md"))
+
+
+# One's own data
+
+VERBS = ("stands", "waits", "sleeps", "walks", "turns", "calls", "rests", "hunts", "bathes", "nests", "drinks", "hides")
+
+
+def test_an_upload_is_used_here_and_is_gone_for_everyone_else(app, visit, cache, tmp_path):
+    path = tmp_path / "mine.csv"
+    rows = [(f"The heron {word} by the water.", f"A bird {word} on the shore.", i % 6) for i, word in enumerate(VERBS)]
+    path.write_text("left,right,label\n" + "".join(f"{a},{b},{gold}\n" for a, b, gold in rows) + "one,two,high\n")
+    shown = visit(app)
+    page = shown.open("data?whitening=Centred")
+    with page.expect_file_chooser() as waiting:
+        page.locator(".st-key-pairs-file button", has_text="Upload").click()
+    waiting.value.set_files(path)
+    page.get_by_text("1 rows rejected").wait_for()
+    page.get_by_role("button", name="Use this data").click()
+    page.get_by_text("your upload: only this session sees it.").wait_for()
+    shown.complete()
+    pairs = open_sheet(path).pairs("left", "right", "label")
+    space, report = embed_pairs(whitelab.load_encoder("bundled"), pairs, store=whitelab.Store(cache))
+    assert report.encoded == 0
+    wanted = whitelab.score(space, Protocol("m", "d", "t", "all", "mean", (1, 6), whitening="center")).spearman
+    shown.await_live(f"{wanted:.2f}")
+    page.screenshot(path=ARTEFACTS / "upload-light-1440.png", full_page=True)
+    page.get_by_role("link", name="Uniformity", exact=True).first.click()
+    page.get_by_role("heading", name=QUESTIONS["uniformity"]).wait_for()
+    shown.complete()
+    assert shown.live() == f"{wanted:.2f}"
+    other = visit(app)
+    there = other.open(page.url.removeprefix(f"{app}/"))
+    there.get_by_text("uploaded in someone else's session").wait_for()
+    assert "data" not in other.query()
+    assert "heron" not in there.content()
+    assert other.live() != shown.live()
+
+
+def test_the_embeddings_of_a_space_come_back_as_vectors_without_a_model(app, visit, tmp_path, scored):
+    shown = visit(app)
+    page = shown.open("data")
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Embeddings .npz").click()
+    waiting.value.save_as(tmp_path / "mine.npz")
+    page.get_by_role("tab", name="Vectors without a model").click()
+    with page.expect_file_chooser() as waiting:
+        page.locator(".st-key-vectors-files button", has_text="Upload").click()
+    waiting.value.set_files(tmp_path / "mine.npz")
+    page.get_by_role("button", name="Use these vectors").click()
+    page.locator(SIDEBAR).get_by_text("stand for a model").wait_for()
+    shown.complete()
+    shown.await_live(scored())
 
 
 # Training

@@ -33,6 +33,7 @@ def own(tmp_path, monkeypatch):
     """Runs and embeddings of this test alone; nothing goes on after it."""
     monkeypatch.setenv("WHITELAB_RUNS", str(tmp_path / "runs"))
     monkeypatch.setenv("WHITELAB_CACHE", str(tmp_path / "store"))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # as here: the last bit of a sum depends on how many share it
     forget_everything()
     yield
     open_jobs = background.queue().active()
@@ -333,3 +334,23 @@ def test_the_formula_of_the_chosen_objective_is_shown_with_its_source(visit):
     at = visit(objective="WhitenedCSE")
     assert any("SGW" in one.value for one in at.latex)
     assert any("Zhuo et al. 2023" in one.value for one in at.caption)
+
+
+@pytest.mark.parametrize(
+    ("model", "why"),
+    [
+        ("static:bundled", "table of word embeddings"),
+        ("bundled:9", "between 1 and 6"),
+        ("/nowhere/at/all", "must be a folder"),
+    ],
+)
+def test_a_start_that_cannot_be_trained_is_explained(visit, model, why):
+    at = visit(lambda at: at.error, start=model)
+    assert any(why in one.value.replace("\\", "") for one in at.error)
+    assert at.button(key="start-run").disabled
+
+
+def test_a_start_is_downloaded_only_on_request(visit):
+    at = visit(lambda at: any(one.key == "start-download" for one in at.button), start="nobody/no-such-model")
+    assert at.button(key="start-run").disabled
+    assert not at.error

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from .pairs import DataError, Problem
 from .tables import Table, as_number
 
-# Names are compared in lower case and without spaces, hyphens and underscores.
+# Names are compared as `plain_name` gives them.
 SENTENCE_NAMES = (
     ("sentence1", "sentence2"),
     ("sentencea", "sentenceb"),
@@ -62,12 +62,13 @@ class Row(NamedTuple):
     kind: str | None
 
 
-def find_columns(table: Table) -> Columns:
+def find_columns(table: Table, header: bool | None = None) -> Columns:
     """The columns of a table, by names where these are known, else by content where that leaves one choice.
 
-    DataError lists the columns found when it leaves more, or says that there are no rows below the names.
+    header: whether the first row holds names (None: find out). DataError lists the columns found when it leaves
+    more, or says that there are no rows below the names.
     """
-    names, header, guessed = _names(table)
+    names, header, guessed = name_columns(table, header)
     body = table.rows[1:] if header else table.rows
     if names and not body and not table.problems:
         raise DataError(f"{table.path}: column names only, no pairs")
@@ -150,14 +151,16 @@ def _gold(cell: object) -> float:
     return number
 
 
-def _names(table: Table) -> tuple[tuple[str, ...], bool, bool]:
-    """Column names; whether the first row holds them; whether that was only guessed."""
+def name_columns(table: Table, header: bool | None = None) -> tuple[tuple[str, ...], bool, bool]:
+    """Column names; whether the first row holds them (as told, or None: find out); whether that was only guessed."""
     if table.names is not None:
         return table.names, False, False
     if not table.rows:
         return (), False, False
     top = tuple(cell.strip() for cell in table.rows[0][1])
-    if table.rows[0][0] == 1 and not any(as_number(cell) is not None for cell in top):
+    if header:
+        return top, True, False
+    if header is None and table.rows[0][0] == 1 and not any(as_number(cell) is not None for cell in top):
         known = {name for pair in SENTENCE_NAMES for name in pair} | {
             *SCORE_NAMES,
             *SUBSET_NAMES,
@@ -201,7 +204,7 @@ def _named_roles(table: Table, names: tuple[str, ...], contents: list[str]) -> d
 
 
 def plain_name(name: str) -> str:
-    """A column name as names are compared."""
+    """A name as names are compared: in lower case, without spaces, hyphens and underscores."""
     return name.strip().lower().replace("_", "").replace("-", "").replace(" ", "")
 
 

@@ -8,11 +8,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from .held import held
 from .pairs import DataError
 from .sources import MTEB, SOURCES, fetched
 from .tables import SUFFIXES, as_number, probe_lines, sniff, stem_of, suffix_of
 
 DEMO = "demo"
+MEMORY = "memory"  # the layout of pairs that `hold` has named
 DEMO_FOLDER = Path(__file__).resolve().parents[2] / "data" / "demo"
 SPLITS = ("train", "dev", "test")
 
@@ -114,11 +116,15 @@ class TaskInfo:
 def discover(data: str | Path) -> tuple[TaskInfo, ...]:
     """The tasks in a folder, a file, the bundled "demo" or a fetched source, sorted by name; only first lines are read.
 
+    A name that `hold` gave is that of one task.
+
     When two sets of files would bear one name, each bears the name of its first file instead. DataError when
     the path is missing or holds nothing readable.
     """
     if data == DEMO and isinstance(data, str):
         return (_demo(),)
+    if (pairs := held(data)) is not None:
+        return (TaskInfo(pairs.task, pairs.source, MEMORY, (), published=False),)
     path = existing_path(data)
     if path.is_file():
         if suffix_of(path) not in SUFFIXES:
@@ -308,8 +314,10 @@ def _below(folder: Path, depth: int = DEPTH, repository: bool = False) -> list[P
 
 
 def _could_be_table(file: Path) -> bool:
-    """By extension; a .txt, which may as well be a readme, by having columns."""
+    """By extension; a .txt, which may as well be a readme, by having columns. A .json rarely is: name it itself."""
     suffix = suffix_of(file)
+    if suffix == ".json":
+        return False
     if suffix != ".txt" or file.name.lower() in SICK_NAMES:
         return suffix in SUFFIXES
     # SemEval's readmes are indented with tabs, which looks like columns.

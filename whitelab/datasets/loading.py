@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from .columns import Columns, Row, find_columns, read_rows
+from .held import held
 from .layouts import DEMO, PUBLISHED_PAIRS, SPLITS, Part, TaskInfo, discover, existing_path
 from .pairs import DataError, MalformedRows, Problem, SentencePairs, gold_notes
-from .tables import read_lines, read_scored, read_table
+from .tables import Upload, read_lines, read_scored, read_table
 
 # Layouts without column names. Columns 0-3 of whiteningbert are padding; the genre in STS-B is no subset, and what
 # follows its sentences in the published files says where they are from.
@@ -29,7 +31,8 @@ DELIMITERS = {"sick": "\t"}
 
 
 def load(data: str | Path, task: str | None = None, split: str = "test", *, keep_going: bool = False) -> SentencePairs:
-    """The sentence pairs of one task in a folder, a file, the bundled "demo" or a fetched source such as "senteval".
+    """The sentence pairs of one task in a folder, a file, the bundled "demo" or a fetched source such as "senteval",
+    or under a name that `hold` gave.
 
     task may be left out when there is only one. split: train, dev, test or all; data without splits answers
     to "test" as well, and says "all". Malformed rows raise MalformedRows; with keep_going=True they are left
@@ -37,6 +40,8 @@ def load(data: str | Path, task: str | None = None, split: str = "test", *, keep
     """
     info = _choose(discover(data), task, data)
     split = _resolve(info, split)
+    if (pairs := held(data)) is not None:
+        return pairs
     used, unused = _parts(info, split)
     notes: list[str] = list(info.notes)
     rows: list[Row] = []
@@ -50,17 +55,21 @@ def load(data: str | Path, task: str | None = None, split: str = "test", *, keep
         raise MalformedRows(problems)
     if not rows:
         raise MalformedRows(problems, MalformedRows.NOTHING_LEFT)
-    if problems:
-        notes.append(f"malformed rows left out: {len(problems)}, rows kept: {len(rows)}")
+    notes.append(left_out(problems, rows))
     notes += [_compare(info, part, rows) for part in unused]
     notes.append(_size_note(info, split, len(rows)))
-    return _assemble(info, split, used, rows, problems, notes)
+    return assemble(info.name, rows, problems, notes, split, _source(info, split, used), info.published)
 
 
-def load_text(path: str | Path) -> tuple[str, ...]:
+def left_out(problems: Sequence[Problem], rows: Sequence[Row]) -> str:
+    """A note on rows that were left out; empty when there are none."""
+    return f"malformed rows left out: {len(problems)}, rows kept: {len(rows)}" if problems else ""
+
+
+def load_text(path: str | Path | Upload) -> tuple[str, ...]:
     """The stripped sentences of a plain text file, one a line, without blank lines; DataError as for load."""
-    path = existing_path(path)
-    if not path.is_file():
+    path = path if isinstance(path, Upload) else existing_path(path)
+    if isinstance(path, Path) and not path.is_file():
         raise DataError(f"{path}: not a file; give a text file with one sentence a line")
     stripped = [line.strip() for line in read_lines(path)]
     for number, sentence in enumerate(stripped, start=1):
@@ -160,26 +169,33 @@ def _size_note(info: TaskInfo, split: str, pairs: int) -> str:
     return f"{info.title} {split} has {sum(wanted)} pairs as published, this is {pairs}"
 
 
-def _assemble(
-    info: TaskInfo, split: str, used: list[Part], rows: list[Row], problems: list[Problem], notes: list[str]
+def assemble(
+    task: str,
+    rows: Sequence[Row],
+    problems: Sequence[Problem],
+    notes: Sequence[str],
+    split: str = "all",
+    source: str = "",
+    published: bool = False,
 ) -> SentencePairs:
-    labels = [info.name if row.subset is None else row.subset for row in rows]
+    """Rows as the pairs of one task, their subsets by first appearance, with a note on the gold scores."""
+    labels = [task if row.subset is None else row.subset for row in rows]
     names = tuple(dict.fromkeys(labels))
     position = {name: index for index, name in enumerate(names)}
     gold = np.array([row.gold for row in rows], np.float64)
     subset = np.array([position[label] for label in labels], np.int64)
     kinds = tuple(row.kind or "" for row in rows) if any(row.kind is not None for row in rows) else None
-    notes += gold_notes(gold, subset, names)
+    notes = (*notes, *gold_notes(gold, subset, names))
     return SentencePairs(
-        task=info.name,
+        task=task,
         first=tuple(row.first for row in rows),
         second=tuple(row.second for row in rows),
         gold=gold,
         subset=subset,
         subset_names=names,
         split=split,
-        source=_source(info, split, used),
-        published=info.published,
+        source=source,
+        published=published,
         notes=tuple(note for note in notes if note),
         problems=tuple(problems),
         kinds=kinds,

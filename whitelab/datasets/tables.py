@@ -1,4 +1,4 @@
-"""Files into rows of cells: delimited text, JSON lines, Parquet.
+"""Files into rows of cells: delimited text, JSON, JSON lines, Parquet.
 
 Nothing here knows which column is which. Lines end at a line feed only, so that other separators Unicode has
 (U+2028, U+0085 ...) stay inside the sentence they occur in.
@@ -9,19 +9,31 @@ from __future__ import annotations
 import codecs
 import csv
 import gzip
+import io
 import json
 import math
 import zlib
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from whitelab import limits
 
 from .pairs import DataError, Problem
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 JSON_LINES = (".jsonl", ".ndjson")
-SUFFIXES = (".csv", ".tsv", ".txt", *JSON_LINES, *(f"{suffix}.gz" for suffix in JSON_LINES), ".parquet")
+SUFFIXES = (
+    ".csv",
+    ".tsv",
+    ".txt",
+    *JSON_LINES,
+    *(f"{suffix}.gz" for suffix in JSON_LINES),
+    ".json",
+    ".parquet",
+)
 PROBE_BYTES = 1 << 16
 UNZIPPED_BYTES = 1 << 30  # a .gz that holds more is not a file of sentence pairs
 
@@ -36,16 +48,49 @@ MARKS = (
 
 
 @dataclass(frozen=True)
+class Upload:
+    """A file in memory, which the readers take where they take a path; the limits of `whitelab.limits` hold for it."""
+
+    name: str
+    data: bytes = field(repr=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def suffix(self) -> str:
+        """What the name ends in, with the dot."""
+        return Path(self.name).suffix
+
+    @property
+    def suffixes(self) -> list[str]:
+        """All of its extensions, each with its dot."""
+        return Path(self.name).suffixes
+
+    @property
+    def stem(self) -> str:
+        """The name without its suffix."""
+        return Path(self.name).stem
+
+    def open(self, mode: str = "rb") -> io.BytesIO:
+        """The bytes as a file."""
+        return io.BytesIO(self.data)
+
+
+File = Path | Upload
+
+
+@dataclass(frozen=True)
 class Table:
     """rows: (line counted from 1, cells). names: the columns of a format that has them, else None."""
 
-    path: Path
+    path: File
     rows: tuple[tuple[int, tuple], ...]
     problems: tuple[Problem, ...] = ()
     names: tuple[str, ...] | None = None
 
 
-def read_table(path: Path, delimiter: str | None = None) -> Table:
+def read_table(path: File, delimiter: str | None = None) -> Table:
     """The rows of a file, by its extension, or as text with the delimiter given.
 
     Tab-separated text has no quoting; with any other delimiter quotes follow RFC 4180 within a line. Lines
@@ -56,6 +101,8 @@ def read_table(path: Path, delimiter: str | None = None) -> Table:
         return _parquet(path)
     if delimiter is None and suffix.removesuffix(".gz") in JSON_LINES:
         return _json_lines(path)
+    if delimiter is None and suffix == ".json":
+        return _json(path)
     lines = read_lines(path)
     delimiter = delimiter or DELIMITERS.get(suffix) or sniff(lines[:50])
     if delimiter is None:
@@ -86,18 +133,18 @@ def read_scored(path: Path, gold: Path) -> tuple[Table, int]:
     return Table(path, rows, short), len(lines) - len(scored)
 
 
-def suffix_of(path: Path) -> str:
+def suffix_of(path: File) -> str:
     """The extension in lower case, with the one before .gz: ".jsonl.gz"."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     return "".join(suffixes[-2:] if suffixes[-1:] == [".gz"] else suffixes[-1:])
 
 
-def stem_of(path: Path) -> str:
+def stem_of(path: File) -> str:
     """The name without the extension of `suffix_of`."""
     return path.name[: len(path.name) - len(suffix_of(path))]
 
 
-def read_lines(path: Path, keep_blank: bool = False, latin: bool = False) -> list[str]:
+def read_lines(path: File, keep_blank: bool = False, latin: bool = False) -> list[str]:
     """The lines of a text file without their ends; blank lines at the end are left off unless they count.
 
     UTF-8, or UTF-8/16/32 with a byte-order mark, or Latin-1 where a layout says so (`latin`). DataError names
@@ -105,6 +152,7 @@ def read_lines(path: Path, keep_blank: bool = False, latin: bool = False) -> lis
     """
     data = _bytes(path)
     text = data.decode("latin-1") if latin else _decode(path, data)
+    _check_rows(path, text.rstrip(" \r\n").count("\n") + 1)
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     if keep_blank and not lines[-1]:
         lines.pop()  # what follows the last line end is no line
@@ -117,7 +165,7 @@ def read_lines(path: Path, keep_blank: bool = False, latin: bool = False) -> lis
     return lines
 
 
-def probe_lines(path: Path) -> list[str]:
+def probe_lines(path: File) -> list[str]:
     """The first lines of a text file, for recognising it; undecodable bytes do not matter here."""
     data = _bytes(path, PROBE_BYTES)
     encoding, start = _encoding(data)
@@ -180,7 +228,7 @@ def split_line(line: str, delimiter: str) -> tuple[str, ...]:
         raise ValueError(f"its quotes cannot be read ({error}); double the quotes inside a quoted field") from None
 
 
-def _each_line(path: Path, lines: list[str], parse: Callable[[str], object]) -> tuple[tuple, tuple[Problem, ...]]:
+def _each_line(path: File, lines: list[str], parse: Callable[[str], object]) -> tuple[tuple, tuple[Problem, ...]]:
     rows, problems = [], []
     for number, line in enumerate(lines, start=1):
         try:
@@ -192,11 +240,54 @@ def _each_line(path: Path, lines: list[str], parse: Callable[[str], object]) -> 
     return tuple(rows), tuple(problems)
 
 
-def _json_lines(path: Path) -> Table:
+def _json_lines(path: File) -> Table:
     objects, problems = _each_line(path, read_lines(path), _json_object)
+    return _objects(path, objects, problems)
+
+
+def _objects(path: File, objects: Sequence[tuple[int, dict]], problems: tuple[Problem, ...]) -> Table:
     names = tuple(dict.fromkeys(name for _, row in objects for name in row))
+    check_columns(path, len(names))  # or one name a row would make a table of rows x rows cells
     rows = tuple((line, tuple(row.get(name) for name in names)) for line, row in objects)
     return Table(path, rows, problems, names)
+
+
+def _json(path: File) -> Table:
+    """A list of objects, or an object of columns as lists or, as pandas writes them, as objects by row."""
+    text = _decode(path, _bytes(path))
+    if not text.strip():
+        raise DataError(f"{path}: the file is empty")
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}: not JSON ({str(error) or 'nested too deeply'})") from None
+    if isinstance(value, dict):
+        return _json_columns(path, value)
+    if not isinstance(value, list):
+        raise DataError(f"{path}: a list of objects or an object of columns is expected, got {type(value).__name__}")
+    _check_rows(path, len(value))
+    objects, problems = [], []
+    for number, row in enumerate(value, start=1):
+        if isinstance(row, dict):
+            objects.append((number, row))
+        else:
+            problems.append(Problem(str(path), number, f"a JSON object is expected, got {type(row).__name__}"))
+    return _objects(path, objects, tuple(problems))
+
+
+def _json_columns(path: File, value: dict) -> Table:
+    check_columns(path, len(value))
+    columns = {name: list(cells.values()) if isinstance(cells, dict) else cells for name, cells in value.items()}
+    for name, cells in columns.items():
+        if not isinstance(cells, list):
+            raise DataError(f"{path}: column {name!r} must be a list, got {type(cells).__name__}")
+    sizes = {name: len(cells) for name, cells in columns.items()}
+    if len(set(sizes.values())) > 1:
+        found = ", ".join(f"{name!r} {size}" for name, size in list(sizes.items())[:6])
+        raise DataError(f"{path}: the columns must be equally long, got {found}")
+    _check_rows(path, max(sizes.values(), default=0))
+    rows = tuple(enumerate(zip(*columns.values(), strict=True), start=1))
+    return Table(path, rows, names=tuple(columns))
 
 
 def _json_object(line: str) -> dict:
@@ -209,17 +300,27 @@ def _json_object(line: str) -> dict:
     return value
 
 
-def _parquet(path: Path) -> Table:
+def _parquet(path: File) -> Table:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     if not _bytes(path, 1):
         raise DataError(f"{path}: the file is empty")
     try:
-        with pq.ParquetFile(path) as file:
-            # Columns of lists or bytes can be large and hold no sentence or score; pandas' index is no data.
-            wanted = [field.name for field in file.schema_arrow if _holds_scalars(pa, field)]
+        # Columns of lists or bytes can be large and hold no sentence or score; pandas' index is no data.
+        with path.open("rb") as raw, pq.ParquetFile(raw) as file:
+            wanted = [field.name for field in file.schema_arrow if holds_scalars(pa, field)]
+            if repeated := next((name for name in wanted if wanted.count(name) > 1), None):
+                raise DataError(f"{path}: two columns are named {repeated!r}; rename one")
+            _check_rows(path, file.metadata.num_rows)
+            check_columns(path, len(wanted))
+        # What repeats is kept once for as long as its size is not known: a few bytes can unpack to any number.
+        repeats = wanted if isinstance(path, Upload) else None
+        with path.open("rb") as raw, pq.ParquetFile(raw, read_dictionary=repeats) as file:
             table = file.read(columns=wanted)
+        _check_text(path, table)
+    except DataError:
+        raise
     except (pa.ArrowException, OSError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise DataError(f"{path}: not a readable Parquet file ({reason[:120]})") from None
@@ -231,7 +332,8 @@ def _parquet(path: Path) -> Table:
     return Table(path, rows, names=tuple(table.column_names))
 
 
-def _holds_scalars(pa, field) -> bool:
+def holds_scalars(pa, field) -> bool:
+    """Whether a Parquet column is text or numbers, and no index of pandas."""
     kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     types = pa.types
     text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
@@ -239,17 +341,45 @@ def _holds_scalars(pa, field) -> bool:
     return (text or number or types.is_boolean(kind)) and not field.name.startswith("__index_level_")
 
 
-def _bytes(path: Path, size: int = -1) -> bytes:
+def _check_text(path: File, table) -> None:
+    """Refuse an upload whose text would unpack to more than a file may hold."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not isinstance(path, Upload):
+        return
+    size = 0
+    for column in table.columns:
+        for chunk in column.chunks:
+            if pa.types.is_dictionary(chunk.type) and not pa.types.is_primitive(chunk.type.value_type):
+                size += pc.sum(pc.take(pc.binary_length(chunk.dictionary), chunk.indices)).as_py() or 0
+    if size > limits.TABLE_MB << 20:
+        raise DataError(f"{path}: its text takes {size >> 20} MB, at most {limits.TABLE_MB} MB are read")
+
+
+def _check_rows(path: File, rows: int) -> None:
+    if isinstance(path, Upload) and rows > limits.ROWS:
+        raise DataError(f"{path}: {rows} rows, at most {limits.ROWS} are read from an upload")
+
+
+def check_columns(path: File, columns: int) -> None:
+    """Refuse an upload of too many columns."""
+    if isinstance(path, Upload) and columns > limits.COLUMNS:
+        raise DataError(f"{path}: {columns} columns, at most {limits.COLUMNS} are read from an upload")
+
+
+def _bytes(path: File, size: int = -1) -> bytes:
     zipped = path.suffix.lower() == ".gz"
+    most = limits.TABLE_MB << 20 if isinstance(path, Upload) else UNZIPPED_BYTES
     try:
-        with gzip.open(path, "rb") if zipped else path.open("rb") as file:
-            data = file.read(UNZIPPED_BYTES + 1 if zipped and size < 0 else size)
+        with path.open("rb") as raw, gzip.open(raw, "rb") if zipped else nullcontext(raw) as file:
+            data = file.read(most + 1 if zipped and size < 0 else size)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise DataError(f"{path}: not a readable gzip file ({error})") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror or error})") from None
-    if zipped and len(data) > UNZIPPED_BYTES:
-        raise DataError(f"{path}: unpacks to more than {UNZIPPED_BYTES} bytes")
+    if zipped and len(data) > most:
+        raise DataError(f"{path}: unpacks to more than {most} bytes")
     return data
 
 
@@ -260,7 +390,7 @@ def _encoding(data: bytes) -> tuple[str, int]:
     return "utf-8", 0
 
 
-def _decode(path: Path, data: bytes) -> str:
+def _decode(path: File, data: bytes) -> str:
     encoding, start = _encoding(data)
     try:
         return data[start:].decode(encoding)

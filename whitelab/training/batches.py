@@ -1,7 +1,6 @@
 """Which sentences a step takes, as token ids: a seeded permutation an epoch, nothing sorted, nothing weighted."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2b
 
@@ -33,7 +32,9 @@ class Batches:
         texts = [text for text in dict.fromkeys(sentence.strip() for sentence in sentences) if text]
         if len(texts) < size:
             raise ValueError(f"batch={size} must lie between 2 and the corpus's {len(texts)} unique sentences")
-        self.ids, self.truncated = replace(encoder, max_length=max_length).tokenize(texts)
+        self.ids, self.truncated = encoder.cut_to(max_length).tokenize(texts)
+        if [] in self.ids:
+            raise ValueError(f"sentences must hold text, got {texts[self.ids.index([])]!r}, which has no token")
         self.pad = encoder.tokenizer.pad_token_id or 0
         self.part = PART[encoder.device]
         self.size, self.seed = size, seed

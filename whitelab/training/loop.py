@@ -39,7 +39,7 @@ def train(
     if resume:
         keeper.restore()
     if keeper.at is None:
-        yield from keeper.handed(StepRecord(0, **trainer.measure()))
+        yield from keeper.handed(trainer.untrained())
     while trainer.step < config.steps and not keeper.stopped:
         yield from keeper.handed(trainer.advance())
     return trainer.encoder

@@ -57,6 +57,7 @@ hidden = model(**batch).last_hidden_state
 _POOL = {
     "mean": 'mask = batch["attention_mask"][..., None]\nvectors = (hidden * mask).sum(1) / mask.sum(1)',
     "cls": "vectors = hidden[:, 0]",
+    "last": 'last = batch["attention_mask"].cumsum(1).argmax(1)\nvectors = hidden[range(len(hidden)), last]',
 }
 
 

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from whitelab import objectives
 from whitelab.checks import check_choice
 from whitelab.datasets import SentencePairs
-from whitelab.encoders import DTYPES, Encoder, dtypes_for, embed, load_encoder
+from whitelab.encoders import DTYPES, Encoder, StaticEncoder, dtypes_for, embed, load_encoder
 from whitelab.evaluate import with_pairs
-from whitelab.models import BUNDLED
+from whitelab.models import ModelError
 from whitelab.pooling import POOLINGS
 from whitelab.profiles import profile
 from whitelab.training import health
@@ -26,11 +26,13 @@ from whitelab.training.health import Shape
 
 
 def start(config: TrainConfig, device: str | None = None) -> Encoder:
-    """The encoder a run starts from."""
-    name, _, blocks = config.model.rpartition(":")
-    cut = {"num_layers": int(blocks)} if name == BUNDLED and blocks.isdigit() else {}
+    """The encoder a run starts from. Raises ModelError where there is no transformer to train."""
     with seeded("cpu", config.seed, "start"):  # transformers draws what a checkpoint lacks, such as a pooler
-        return load_encoder(name if cut else config.model, device=device, **cut)
+        encoder = load_encoder(config.model, device=device)
+    if isinstance(encoder, StaticEncoder):
+        raise ModelError(f"model={config.model!r} cannot be trained: it is a table of word embeddings")
+    encoder.check_pooling(config.pooling)
+    return encoder
 
 
 @contextmanager
@@ -38,7 +40,8 @@ def seeded(device: str, *keys: int | str) -> Iterator[torch.Generator]:
     """Torch's own generators and a new one (on the CPU), all seeded by `keys`; the former are restored afterwards.
 
     Dropout can only draw from torch's own. Seeding it anew in every step makes what a step draws depend on the seed and
-    the step alone: not on evaluations, not on what was drawn before a checkpoint.
+    the step alone: not on evaluations, not on what was drawn before a checkpoint. Torch has one such generator a
+    process, so another thread that draws from it during a step would change what the step draws.
     """
     with torch.random.fork_rng([torch.cuda.current_device()] if device == "cuda" else []):
         torch.manual_seed(derived(*keys))
@@ -49,8 +52,8 @@ class Trainer:
     """A run in memory: `measure` what there is, `advance` by a step; `step` counts the steps taken.
 
     `config` is settled, `encoder` the model in training, in evaluation mode between steps; `seen` counts the sentences
-    of the corpus that are also scored. Raises ValueError for a config that does not
-    fit the model, the objective or the number of sentences, ModelError where the start cannot be had.
+    of the corpus that are also scored. Raises ValueError for a config that does not fit the model, the objective or
+    the sentences, ModelError where the start cannot be had.
     """
 
     def __init__(
@@ -106,6 +109,11 @@ class Trainer:
             self.objective.loss(self.config.objective, z, generator, target, 0)
 
     # ------------------------------------------------------------------------------------------- a step
+
+    def untrained(self) -> StepRecord:
+        """Record 0: the start, scored."""
+        began = time.perf_counter()
+        return StepRecord(0, **self.measure(), seconds=time.perf_counter() - began)
 
     def advance(self) -> StepRecord:
         """Take the next step and say how it went; a step that cannot be taken leaves every weight as it was."""
@@ -179,7 +187,7 @@ class Trainer:
         for ids, mask in tables:
             ids, mask = (x.repeat(views, 1).to(self.device) for x in (ids, mask))
             with torch.autocast(self.device, kind, enabled=kind is not torch.float32):
-                hidden = network(input_ids=ids, attention_mask=mask).last_hidden_state
+                hidden = network(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states[-1]
             parts.append(POOLINGS[self.config.pooling](hidden, mask).unflatten(0, (views, -1)))
         return torch.cat(parts, dim=1)[:, places.to(self.device)]
 

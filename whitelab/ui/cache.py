@@ -17,11 +17,10 @@ import streamlit as st
 from whitelab import datasets, dimensions, evaluate, export, geometry, linalg, profiles, subsets
 from whitelab import layers as layers_module
 from whitelab import probe as probing
-from whitelab.compare import Cell, Setting
-from whitelab.compare import compare as compare_models
+from whitelab.compare import Setting
 from whitelab.datasets import ColumnNames, LabelledTexts, SentencePairs
 from whitelab.embeddings import LayerEmbeddings, LayerRows
-from whitelab.encoders import EmbedReport, Encoder, load_encoder
+from whitelab.encoders import EmbedReport
 from whitelab.evaluate import Protocol, Score
 from whitelab.figures import wrapped
 from whitelab.probe import How, ProbeScore
@@ -31,7 +30,9 @@ from whitelab.scopes import OWN, fit_scope
 from whitelab.significance import Move, moved
 from whitelab.standings import Paired, paired
 from whitelab.store import Store
-from whitelab.ui.jobs import Job, claim, follow, jobs, wait
+from whitelab.ui import brought
+from whitelab.ui.jobs import Job, claim, jobs, wait
+from whitelab.ui.picker import encoder
 from whitelab.ui.workspace import Workspace, file_stamp
 from whitelab.whitening import Whitener
 
@@ -42,7 +43,7 @@ IMAGE_SIZE = 256  # pixels of a covariance image, at most
 class Opened:
     """The task of a workspace, embedded: `key` names it, and the text its maps are fitted on, in every cache.
 
-    `corpus` is that text where it is not the task's own.
+    `corpus` is that text where it is not the task's own; `own` says that a visitor has brought the task.
     """
 
     key: str
@@ -51,12 +52,7 @@ class Opened:
     report: EmbedReport
     device: str
     corpus: LayerRows | None = None
-
-
-@st.cache_resource(max_entries=2, show_spinner=False)
-def encoder(model: str, dtype: str, weights: str) -> Encoder:
-    """A loaded model, shared by all visitors (the encoder locks itself); `weights` is the digest of its files."""
-    return load_encoder(model, dtype=dtype)
+    own: bool = False
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
@@ -70,22 +66,42 @@ def open_space(workspace: Workspace) -> Opened | None:
 
     Raises DataError when the data cannot be read.
     """
-    pairs = pairs_of(workspace.data, workspace.task, workspace.split, workspace.keep_going, workspace.stamp)
+    if workspace.given:
+        return _given(workspace)
+    pairs, own = chosen_pairs(workspace), workspace.own is not None
     key = embed_key(workspace, workspace.task, pairs)
 
     def work(progress) -> Opened:
-        model = encoder(workspace.model, workspace.dtype, workspace.weights)
+        model = encoder(workspace.model, workspace.dtype, workspace.allow_bin, workspace.weights)
         space, report = evaluate.embed_pairs(model, pairs, workspace.pooling, store=Store(), progress=progress)
-        return Opened(key, pairs, space, report, model.device)
+        return Opened(key, pairs, space, report, model.device, own=own)
 
-    title = f"Embedding {len(pairs.sentences):,} sentences of {workspace.task}".replace(",", "\u2009")
+    # Others who wait read the title.
+    named = "an upload" if own else workspace.task
+    title = f"Embedding {len(pairs.sentences):,} sentences of {named}".replace(",", "\u2009")
     opened = wait(jobs().submit(key, title, work, "tokens"), key="embed", height=170)
     return opened if opened is None or workspace.fit in OWN else _with_corpus(workspace, opened)
 
 
 def embed_key(workspace: Workspace, task: str, pairs: SentencePairs) -> str:
     """What names the embeddings of one task under the workspace's model, type and pooling."""
-    return "embed/" + "/".join((workspace.model_key, workspace.dtype, workspace.pooling, task, pairs.fingerprint))
+    own = (workspace.own.key,) if workspace.own else ()
+    return "embed/" + "/".join((workspace.model_key, workspace.dtype, workspace.pooling, task, pairs.fingerprint, *own))
+
+
+def chosen_pairs(workspace: Workspace) -> SentencePairs:
+    """The workspace's pairs. Raises DataError."""
+    if workspace.own is not None:
+        return workspace.own.pairs
+    return pairs_of(workspace.data, workspace.task, workspace.split, workspace.keep_going, workspace.stamp)
+
+
+def _given(workspace: Workspace) -> Opened:
+    """Vectors a visitor has brought, where every page looks for embeddings."""
+    own = workspace.own
+    key = brought.vectors_key(own)
+    opened = Opened(key, own.pairs, own.vectors.space, EmbedReport(0, 0, 0, 0.0), "", own=True)
+    return jobs().hold(key, "An upload of vectors", opened).result
 
 
 def _with_corpus(workspace: Workspace, opened: Opened) -> Opened | None:
@@ -94,10 +110,11 @@ def _with_corpus(workspace: Workspace, opened: Opened) -> Opened | None:
     text = None if (job := jobs().get(key)) and job.state == "done" else workspace.fit_text()
 
     def work(progress) -> LayerRows:
-        model = encoder(workspace.model, workspace.dtype, workspace.weights)
+        model = encoder(workspace.model, workspace.dtype, workspace.allow_bin, workspace.weights)
         return evaluate.embed_scope(model, text, workspace.pooling, store=Store(), progress=progress)
 
-    named = "all splits" if workspace.fit == "splits" else workspace.fit
+    named = {"splits": "all splits"}.get(workspace.fit, workspace.fit)
+    named = "uploaded text" if brought.fit_text(workspace.fit_key) else named
     rows = wait(jobs().submit(key, f"Embedding {named}, to fit on", work, "tokens"), key="fit-text", height=170)
     return None if rows is None else replace(opened, key=opened.key + _AND + key, corpus=rows)
 
@@ -301,7 +318,7 @@ def every_task(workspace: Workspace) -> Job:
                 spaces[name] = known.result.space
             else:
                 counted = _share(progress, done, len(one.sentences), total)
-                model = encoder(workspace.model, workspace.dtype, workspace.weights)
+                model = encoder(workspace.model, workspace.dtype, workspace.allow_bin, workspace.weights)
                 spaces[name], _ = evaluate.embed_pairs(model, one, workspace.pooling, store=Store(), progress=counted)
             done += len(one.sentences)
             progress(done, total)
@@ -389,7 +406,7 @@ def model_zip(
     """`export.to_sentence_transformers` and its .zip as a job; None while it runs."""
 
     def work(progress) -> ModelZip:
-        model = encoder(workspace.model, workspace.dtype, workspace.weights)
+        model = encoder(workspace.model, workspace.dtype, workspace.allow_bin, workspace.weights)
         home = tempfile.TemporaryDirectory(prefix="whitelab-")
         folder, packed = Path(home.name) / stem, Path(home.name) / f"{stem}.zip"
         progress(0, 2)
@@ -402,47 +419,6 @@ def model_zip(
 
     job = jobs().submit(model_key(opened, protocol), "Writing the model folder", work, "steps")
     return wait(job, key=name, height=170)
-
-
-# -------------------------------------------------------------------------------------------- comparisons
-
-
-@dataclass(frozen=True)
-class Grid:
-    """What a comparison is of: models x tasks x settings under a protocol."""
-
-    models: tuple[str, ...]
-    data: str
-    tasks: tuple[str, ...]
-    settings: tuple[Setting, ...]
-    protocol: str
-    dtype: str
-    keep_going: bool
-
-
-def follow_grid(grid: Grid, draw) -> tuple[Cell, ...] | None:
-    """`compare.compare` as a job that grows cell by cell; None until it is done."""
-
-    def work(progress):
-        cells: tuple[Cell, ...] = ()
-        for cell in compare_models(
-            grid.models,
-            grid.data,
-            grid.tasks,
-            grid.settings,
-            grid.protocol,
-            store=Store(),
-            keep_going=grid.keep_going,
-            dtype=grid.dtype,
-            progress=progress,
-        ):
-            cells += (cell,)
-            yield cells
-
-    key = f"grid/{grid}"
-    claim("grid", key)
-    job = jobs().submit(key, "Comparing", work, "tasks")
-    return follow(job, draw, key="grid", of=key, note=lambda cells: f"{len(cells)} cells.", room=200)
 
 
 # ------------------------------------------------------------------------------------------------- probes
@@ -468,14 +444,16 @@ class Texts:
 
 def open_texts(workspace: Workspace, data: LabelledTexts) -> Texts | None:
     """The embeddings of labelled texts under the workspace's model; None after drawing the job that makes them."""
-    key = "texts/" + "/".join((workspace.model_key, workspace.dtype, workspace.pooling, data.task, data.fingerprint))
+    own = st.session_state.get("labelled") == brought.UPLOADED
+    parts = (workspace.model_key, workspace.dtype, workspace.pooling, data.task, data.fingerprint)
+    key = "texts/" + "/".join((*parts, brought.secret()) if own else parts)
 
     def work(progress) -> Texts:
-        model = encoder(workspace.model, workspace.dtype, workspace.weights)
+        model = encoder(workspace.model, workspace.dtype, workspace.allow_bin, workspace.weights)
         space = probing.embed_texts(model, data, workspace.pooling, store=Store(), progress=progress)
         return Texts(key, data, space, model.name)
 
-    title = f"Embedding {len(data.sentences):,} texts of {data.task}".replace(",", "\u2009")
+    title = f"Embedding {len(data.sentences):,} texts of {'an upload' if own else data.task}".replace(",", "\u2009")
     return wait(jobs().submit(key, title, work, "tokens"), key="texts", height=170)
 
 

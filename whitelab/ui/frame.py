@@ -2,7 +2,6 @@
 
 import csv
 import io
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,11 +9,11 @@ import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
-from whitelab.datasets import DataError, MalformedRows
+from whitelab.datasets import DataError, MalformedRows, Problem
 from whitelab.encoders import MAX_LENGTH
 from whitelab.evaluate import Score
 from whitelab.scopes import OWN
-from whitelab.ui import cache, workspace
+from whitelab.ui import brought, cache, workspace
 from whitelab.ui.cache import Opened
 from whitelab.ui.workspace import Workspace
 from whitelab.whitening import WHITENERS, label, parse, whitens
@@ -24,12 +23,34 @@ DEMO = "Demonstration set written for this project, not a published benchmark."
 
 def open_page(question: str, look_for: str) -> tuple[Workspace, Opened]:
     """Draw the title, open the workspace's space and the live score; stop where there is nothing to show."""
+    chosen = ask(question, look_for)
+    if chosen is None:
+        st.stop()
+    opened = open_chosen(chosen)
+    for note in (*opened.pairs.notes, *opened.report.notes):
+        st.caption(f"Note: {note}")
+    if opened.pairs.problems:
+        with st.expander(f"{len(opened.pairs.problems)} malformed rows were left out"):
+            st.dataframe(problem_rows(opened.pairs.problems))
+    if opened.report.truncated:
+        st.caption(f"Note: {opened.report.truncated} sentences were cut to {MAX_LENGTH} tokens.")
+    return chosen, opened
+
+
+def ask(question: str, look_for: str) -> Workspace | None:
+    """Draw the title, and what is missing where there is no workspace."""
     st.title(question)
     st.markdown(look_for)
     chosen = workspace.current()
+    if st.session_state.get(brought.LOST) and (chosen is None or chosen.data == "demo"):
+        st.info(brought.GONE, icon=":material/link_off:")
     if chosen is None:
         st.info("Choose a model and data in the bar at the left. What is missing there is said there.")
-        st.stop()
+    return chosen
+
+
+def open_chosen(chosen: Workspace) -> Opened:
+    """Open the workspace's space and draw the live score; stop where there is nothing to show."""
     try:
         opened = cache.open_space(chosen)
     except MalformedRows as error:
@@ -40,15 +61,18 @@ def open_page(question: str, look_for: str) -> tuple[Workspace, Opened]:
         st.stop()
     if opened is None:
         st.stop()
-    for note in (*opened.pairs.notes, *opened.report.notes):
-        st.caption(f"Note: {note}")
-    if opened.pairs.problems:
-        with st.expander(f"{len(opened.pairs.problems)} malformed rows were left out"):
-            st.dataframe([{"file": p.file, "line": p.line, "reason": p.reason} for p in opened.pairs.problems])
-    if opened.report.truncated:
-        st.caption(f"Note: {opened.report.truncated} sentences were cut to {MAX_LENGTH} tokens.")
     _live(chosen, opened)
-    return chosen, opened
+    return opened
+
+
+def problem_rows(problems: Sequence[Problem]) -> list[dict]:
+    """Rows that cannot be used, for a table."""
+    return [{"file": p.file, "line": p.line, "reason": p.reason} for p in problems]
+
+
+def is_demo(opened: Opened) -> bool:
+    """Whether these are the pairs of the demonstration set, whatever an upload calls itself."""
+    return not opened.own and not opened.pairs.published and opened.pairs.task == "demo"
 
 
 def open_aside(question: str, look_for: str) -> None:
@@ -84,7 +108,7 @@ def _live(chosen: Workspace, opened: Opened) -> None:
             border=True,
         )
         st.caption(fitted_on(now))
-        if not opened.pairs.published and opened.pairs.task == "demo":
+        if is_demo(opened):
             st.caption(DEMO)
     if whitens(chosen.whitening) and now.rank >= opened.space.n_sentences - 1:
         st.warning(
@@ -119,9 +143,7 @@ def change(now: float | None, before: float | None, words: str) -> str | None:
     return f"{now - before:+.2f} {words}"
 
 
-def plain(text: str) -> str:
-    """Text of others, such as an error, in which Markdown finds nothing to format."""
-    return re.sub(r"([\\`*_{}\[\]<>()#+!|$~:-])", r"\\\1", text)
+plain = workspace.plain  # text of others, for pages
 
 
 def spaced(value: int) -> str:
@@ -275,21 +297,40 @@ def close_page(opened: Opened, score: Score, formulas: Sequence[tuple[str, str]]
     with st.expander("Show the code", icon=":material/code:"):
         st.code(code, language="python")
     st.caption(score.line() + f" · {spaced(score.pairs)} pairs")
-    if not opened.pairs.published and opened.pairs.task == "demo":
+    if is_demo(opened):
         st.caption(DEMO)
+
+
+def need_a_model(chosen: Workspace, opened: Opened, why: str) -> None:
+    """Where vectors stand for the model, say why this page needs a real one, and end there."""
+    if chosen.given:
+        st.info(why, icon=":material/info:")
+        now = cache.score(opened.key, chosen.protocol(opened.pairs.source))
+        code = preamble(chosen) + "print(pairs.n_pairs, space.values.shape)\n"
+        close_page(opened, now, [], "Vectors that were made elsewhere, with the gold scores of their pairs.", code)
+        st.stop()
 
 
 def preamble(chosen: Workspace) -> str:
     """The lines of code that open the same space."""
+    if chosen.given:
+        return f"import whitelab\n\n{chosen.own.code}\nencoder = found\n"
     pooling = "" if chosen.pooling == "mean" else f', "{chosen.pooling}"'
     dtype = "" if chosen.dtype == "float32" else f', dtype="{chosen.dtype}"'
+    dtype += ", allow_bin=True" if chosen.allow_bin else ""
     return (
         "import whitelab\n"
         "from whitelab.evaluate import embed_pairs\n\n"
-        f"pairs = whitelab.load({chosen.data!r}, {chosen.task!r}, {chosen.split!r})\n"
+        f"{_pairs_line(chosen)}\n"
         f"encoder = whitelab.load_encoder({chosen.model!r}{dtype})\n"
         f"space, report = embed_pairs(encoder, pairs{pooling}, store=whitelab.Store())\n"
         f"{_corpus_lines(chosen, pooling)}"
+    )
+
+
+def _pairs_line(chosen: Workspace) -> str:
+    return (
+        chosen.own.code if chosen.own else f"pairs = whitelab.load({chosen.data!r}, {chosen.task!r}, {chosen.split!r})"
     )
 
 
@@ -299,9 +340,14 @@ def _corpus_lines(chosen: Workspace, pooling: str) -> str:
     return (
         "\nfrom whitelab.evaluate import embed_scope\n"
         "from whitelab.scopes import scope_text\n\n"
-        f"text = scope_text({chosen.fit!r}, {chosen.data!r}, {chosen.task!r})\n"
+        f"text = scope_text({chosen.fit!r}, {data_in_code(chosen)}, {chosen.task!r})\n"
         f"corpus = embed_scope(encoder, text{pooling}, store=whitelab.Store())\n"
     )
+
+
+def data_in_code(chosen: Workspace) -> str:
+    """The data as an argument in code."""
+    return "whitelab.datasets.hold(pairs)" if chosen.own else repr(chosen.data)
 
 
 def fit_arguments(chosen: Workspace) -> str:

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import streamlit as st
 
-from whitelab import datasets
+from whitelab import datasets, limits
 from whitelab.datasets import ColumnNames, DataError, LabelledTexts, MalformedRows
 from whitelab.ui import cache
-from whitelab.ui.workspace import UPLOAD_MB, UPLOADED, file_stamp
+from whitelab.ui.brought import UPLOADED
+from whitelab.ui.workspace import file_stamp
 
 FIELDS = {
     "text": "Text",
@@ -111,9 +112,9 @@ def _uploaded() -> LabelledTexts | None:
     file = st.file_uploader(
         "A table with a text and a label, or two texts and a label",
         type=list(KINDS),
-        max_upload_size=UPLOAD_MB,
+        max_upload_size=limits.TABLE_MB,
         key="labelled-file",
-        help=f"At most {UPLOAD_MB} MB. It stays in this session; nobody else sees it.",
+        help=f"At most {limits.TABLE_MB} MB. It stays in this session; nobody else sees it.",
     )
     if file is None:
         st.info("Choose a file. Its first line may name the columns: text, label, and split if it has one.")

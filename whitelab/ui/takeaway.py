@@ -66,13 +66,14 @@ def draw(parcel: Parcel) -> None:
     """Choose a format, download it, and read how to use it."""
     kind = st.segmented_control(
         "Format",
-        list(FORMATS),
+        [one for one in FORMATS if one != "sentence-transformers" or not parcel.workspace.given],
         default="npz",
         key="format",
         bind="query-params",
         required=True,
         format_func=lambda name: FORMATS[name],
     )
+    kind = "npz" if parcel.workspace.given and kind == "sentence-transformers" else kind  # there is no encoder
     left, right = st.columns([3, 7])
     with left:
         {"npz": _npz, "faiss": _faiss, "sentence-transformers": _model}.get(kind or "npz", _scikit)(parcel)

@@ -4,39 +4,28 @@ Drawn by app.py before the page, so that its widgets live on every page. Choices
 """
 
 import hashlib
-import tempfile
+import re
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import streamlit as st
 
-from whitelab import datasets, scopes
+from whitelab import datasets, limits, scopes
 from whitelab.correlation import AGGREGATE_LABELS
-from whitelab.datasets import DataError, MalformedRows, TaskInfo
+from whitelab.datasets import DataError, MalformedRows, TaskInfo, Upload
+from whitelab.datasets.held import PREFIX
+from whitelab.datasets.layouts import MEMORY
 from whitelab.encoders import choose_device, device_name, dtypes_for
-from whitelab.evaluate import Protocol
-from whitelab.models import (
-    BUNDLED,
-    BUNDLED_NAME,
-    SUGGESTED,
-    TRAINED,
-    ModelError,
-    ModelFiles,
-    find_model,
-    trained_folder,
-    trained_models,
-)
+from whitelab.evaluate import GIVEN, Protocol
+from whitelab.models import ModelName
 from whitelab.pooling import POOLING_LABELS
-from whitelab.ui import knobs
-from whitelab.ui.jobs import jobs, wait
+from whitelab.ui import brought, knobs, picker
+from whitelab.ui.brought import UPLOADED, Brought
+from whitelab.ui.picker import Picked
 from whitelab.whitening import WHITENERS, canonical, variant
 
-UPLOADED = "upload"
-UPLOAD_MB = 50
 SLOT = "workspace"  # session_state: the Workspace of this run
-UPLOAD = "uploaded-text"  # session_state: key and sentences of this visitor's uploaded fit text
 LIVE = "live-score"  # session_state: the sidebar's place for the live score
 
 
@@ -45,8 +34,8 @@ class Workspace:
     """What the user chose. `k` is None when all dimensions are kept or the variant takes no k.
 
     `whitening` is a canonical spec. `fit` is the scope as a protocol names it; `fit_key` also tells one content
-    of an uploaded or changed file from another. `weights` is the digest of the model's: a model that was trained on
-    keeps its name.
+    of an uploaded or changed file from another. `own` is what the visitor has brought, where that is the data.
+    `weights` is the digest of the model's: a model that was trained on keeps its name.
     """
 
     model: str
@@ -65,12 +54,19 @@ class Workspace:
     stamp: float
     fit: str = "task"
     fit_key: str = "task"
+    allow_bin: bool = False
+    own: Brought | None = None
     weights: str = ""
 
     @property
     def model_key(self) -> str:
         """What names the model and its weights in every cache."""
         return f"{self.model}@{self.weights[:16]}"
+
+    @property
+    def given(self) -> bool:
+        """Whether vectors stand for model and data."""
+        return self.own is not None and self.own.vectors is not None
 
     @property
     def compared(self) -> str:
@@ -87,16 +83,14 @@ class Workspace:
 
     def fit_text(self) -> Counter[str]:
         """The sentences of the fit scope. Raises DataError."""
-        uploaded = st.session_state.get(UPLOAD)
-        if uploaded and uploaded[0] == self.fit_key:
-            return uploaded[1]
+        if uploaded := brought.fit_text(self.fit_key):
+            return uploaded[2]
         return scopes.scope_text(self.fit, self.data, self.task, self.keep_going)
 
     def protocol(self, source: str, **changes) -> Protocol:
         """The Protocol of a score in this workspace."""
-        shown = BUNDLED_NAME if self.model == BUNDLED else self.model
         base = Protocol(
-            model=shown,
+            model=self.model if self.given else ModelName.parse(self.model).shown,
             data=source,
             task=self.task,
             split=self.split,
@@ -116,19 +110,12 @@ def draw() -> None:
     st.session_state[SLOT] = None
     with st.sidebar:
         st.session_state[LIVE] = st.container()
-        model = st.selectbox(
-            "Model",
-            list(dict.fromkeys((BUNDLED, *trained_models(), *SUGGESTED))),
-            key="model",
-            bind="query-params",
-            accept_new_options=True,
-            format_func=lambda name: f"{BUNDLED_NAME} (bundled)" if name == BUNDLED else name,
-            help="Type a Hugging Face name or the path of a local folder. Weights must be in safetensors.",
-        )
-        files = find(model or BUNDLED, "find")
-        task = _task()
-        if files is not None and task is not None:
-            st.session_state[SLOT] = _knobs(model or BUNDLED, files, *task)
+        place, task = st.container(), _task()
+        own = brought.current() if task is not None and task[1].layout == MEMORY else None
+        with place:
+            picked = _vectors(own) if own and own.vectors else picker.opened(picker.choose(), task)
+        if picked is not None and task is not None:
+            st.session_state[SLOT] = _knobs(picked, *task, own)
         st.caption(f"Computing on {device_name(choose_device())}")
 
 
@@ -137,28 +124,39 @@ def current() -> Workspace | None:
     return st.session_state.get(SLOT)
 
 
-def find(model: str, key: str) -> ModelFiles | None:
-    """The files of a model; None after drawing the job that looks for them."""
-    stamp = ""
-    if model.startswith(TRAINED):  # a name whose weights may change
-        with suppress(ModelError, OSError):
-            stamp = f"/{file_stamp(trained_folder(model.removeprefix(TRAINED)).glob('*.safetensors'))}"
-    name = f"find/{model}{stamp}"
-    return wait(jobs().submit(name, f"Finding {model}", lambda progress: find_model(model, progress), "bytes"), key=key)
+def _vectors(own: Brought) -> Picked:
+    """Say that vectors stand for a model; what was chosen of one is kept for later."""
+    for key in ("model", "pooling", "dtype"):
+        if key in st.session_state:
+            st.session_state[key] = st.session_state[key]
+    with st.container(border=True):
+        st.markdown("**Model**")
+        st.caption(f"The vectors of {plain(own.pairs.source)} stand for a model. Choose other data to choose a model.")
+    return Picked(own.vectors.name, False, own.vectors.n_layers, own.vectors.space.dim, (GIVEN,))
 
 
 def _task() -> tuple[str, TaskInfo, str, bool] | None:
+    own, state = brought.current(), st.session_state
+    gone = state.pop("data-gone", False)
+    if gone:
+        state["data"] = "demo"
     data = st.selectbox(
         "Data",
-        ["demo"],
+        ["demo", UPLOADED] if own else ["demo"],
         key="data",
-        bind="query-params",
+        bind=None if gone else "query-params",  # unbound, it takes what is gone out of the address
         accept_new_options=True,
-        format_func=lambda name: "Demonstration set (bundled)" if name == "demo" else name,
+        on_change=lambda: state.pop(brought.LOST, None),
+        format_func=lambda name: {"demo": "Demonstration set (bundled)", UPLOADED: brought.LABEL}.get(name, name),
         help="Type the path of a folder or file: STS in the WhiteningBERT layout, STS-B CSV, SICK, or any CSV, TSV, "
-        "JSONL or Parquet with two text columns and one score.",
+        "JSON, JSONL or Parquet with two text columns and one score. To upload a file, go to the Data page.",
     )
     data = data or "demo"
+    if data in (UPLOADED, brought.LABEL) or data.startswith(PREFIX):
+        if own is not None:
+            return own.key, own.task, "all", False
+        state[brought.LOST] = state["data-gone"] = True
+        st.rerun()
     try:
         tasks = {task.name: task for task in datasets.discover(data)}
     except DataError as error:
@@ -180,10 +178,13 @@ def _task() -> tuple[str, TaskInfo, str, bool] | None:
     return data, task, split, keep
 
 
-def _knobs(model: str, files: ModelFiles, data: str, task: TaskInfo, split: str, keep: bool) -> Workspace:
-    n_layers, dim, state = files.layers + 1, files.dim, st.session_state
+def _knobs(picked: Picked, data: str, task: TaskInfo, split: str, keep: bool, own: Brought | None) -> Workspace:
+    n_layers, dim, state = picked.n_layers, picked.dim, st.session_state
+    given = own is not None and own.vectors is not None
+    first_and_last = sorted({min(1, n_layers - 1), n_layers - 1})
+    _exchange("vectors" if given else "model", layers=first_and_last, k=dim)
     if "layers" not in state:
-        state.layers = sorted({min(1, n_layers - 1), n_layers - 1})
+        state.layers = first_and_last
     state.layers = [layer for layer in state.layers if layer < n_layers] or [n_layers - 1]
     layers = st.pills(
         "Layers, averaged",
@@ -191,18 +192,9 @@ def _knobs(model: str, files: ModelFiles, data: str, task: TaskInfo, split: str,
         selection_mode="multi",
         key="layers",
         bind="query-params",
-        help="0 is the embedding layer. Several layers are averaged.",
+        help="0 is the first layer given." if given else "0 is the embedding layer. Several layers are averaged.",
     )
-    pooling = st.segmented_control(
-        "Pooling",
-        list(POOLING_LABELS),
-        default="mean",
-        key="pooling",
-        bind="query-params",
-        required=True,
-        format_func=lambda name: {"mean": "Mean", "cls": "[CLS]"}.get(name, name),
-        help="; ".join(POOLING_LABELS.values()),
-    )
+    pooling = GIVEN if given else _pooling(picked)
     whitening = st.selectbox(
         "Variant",
         list(WHITENERS),
@@ -213,7 +205,7 @@ def _knobs(model: str, files: ModelFiles, data: str, task: TaskInfo, split: str,
         help="What is done to the embeddings before cosines are taken.",
     )
     whitening = knobs.spec(whitening or "pca", WHITENERS[whitening or "pca"].parameters, canonical, dim)
-    fit, fit_key = _scope(task, disabled=whitening == "none")
+    fit, fit_key = _scope(task, own, disabled=whitening == "none")
     if state.get("k", 0) > dim:
         state.k = dim
     takes_k = variant(whitening).takes_k
@@ -236,35 +228,71 @@ def _knobs(model: str, files: ModelFiles, data: str, task: TaskInfo, split: str,
         required=True,
         help="; ".join(AGGREGATE_LABELS.values()),
     )
-    types = dtypes_for(choose_device())
-    dtype = st.segmented_control(
+    dtype = own.vectors.dtype if given else _dtype()
+    return Workspace(
+        model=picked.model,
+        allow_bin=picked.allow_bin,
+        data=data,
+        task=task.name,
+        split=split,
+        keep_going=keep,
+        pooling=pooling,
+        layers=tuple(sorted(layers or [n_layers - 1])),
+        whitening=whitening,
+        k=k if takes_k and k < dim else None,
+        aggregate=aggregate or "all",
+        dtype=dtype,
+        n_layers=n_layers,
+        dim=dim,
+        stamp=file_stamp(task.files),
+        fit=fit,
+        fit_key=fit_key,
+        own=own,
+        weights=picked.weights,
+    )
+
+
+def _exchange(kind: str, **start) -> None:
+    """Keep these knobs of the model while vectors are shown, and the other way round.
+
+    They are set, never deleted: the address would fill in what it still says of the other.
+    """
+    state, before = st.session_state, st.session_state.get("knobs-of", kind)
+    if before != kind:
+        for name, value in start.items():
+            state[f"{name}-{before}"] = state.get(name)
+            state[name] = state.get(f"{name}-{kind}") or value
+    state["knobs-of"] = kind
+
+
+def _pooling(picked: Picked) -> str:
+    state = st.session_state
+    if state.get("pooling", "mean") not in picked.poolings:
+        state.pooling = "mean"
+    found = st.segmented_control(
+        "Pooling",
+        picked.poolings,
+        default="mean",
+        key="pooling",
+        bind="query-params",
+        required=True,
+        format_func=lambda name: {"mean": "Mean", "cls": "[CLS]", "last": "Last token"}.get(name, name),
+        help="; ".join(POOLING_LABELS[name] for name in picked.poolings),
+    )
+    return found or "mean"
+
+
+def _dtype() -> str:
+    found = st.segmented_control(
         "Compute type",
-        types,
+        dtypes_for(choose_device()),
         default="float32",
         key="dtype",
         bind="query-params",
         required=True,
         help="bfloat16 is faster on processors that have it and moves scores by a few hundredths.",
     )
-    return Workspace(
-        model=model,
-        data=data,
-        task=task.name,
-        split=split,
-        keep_going=keep,
-        pooling=pooling or "mean",
-        layers=tuple(sorted(layers or [n_layers - 1])),
-        whitening=whitening,
-        k=k if takes_k and k < dim else None,
-        aggregate=aggregate or "all",
-        dtype=dtype or "float32",
-        n_layers=n_layers,
-        dim=dim,
-        stamp=file_stamp(task.files),
-        fit=fit,
-        fit_key=fit_key,
-        weights=files.weights,
-    )
+    return found or "float32"
 
 
 def file_stamp(files) -> float:
@@ -272,21 +300,24 @@ def file_stamp(files) -> float:
     return max((Path(file).stat().st_mtime for file in files), default=0.0)
 
 
-def _scope(task: TaskInfo, disabled: bool) -> tuple[str, str]:
+def _scope(task: TaskInfo, own: Brought | None, disabled: bool) -> tuple[str, str]:
     """What the map is fitted on: the name for the protocol, and a key that changes with the content."""
+    given = own is not None and own.vectors is not None
+    if given and st.session_state.get("fit") not in (None, *scopes.OWN):
+        st.session_state["fit"] = "task"  # there is no model to embed other text
     fit = st.selectbox(
         "Fitted on",
-        [*scopes.SCOPES, UPLOADED],
+        list(scopes.OWN) if given else [*scopes.SCOPES, UPLOADED],
         key="fit",
         bind="query-params",
-        accept_new_options=True,
+        accept_new_options=not given,
         disabled=disabled,
         format_func=lambda name: (scopes.SCOPES | {UPLOADED: "Uploaded text file"}).get(name, name),
         help="WhiteningBERT fits on the task's own sentences, BERT-whitening also on all splits or on other text. "
         "Cross-fitting scores each half of the pairs with a map fitted on the other half. Type a path for other "
         "text: a .txt with one sentence a line, or a file or folder of pairs.",
     )
-    fit = fit or "task"
+    fit = "task" if fit is None or given and fit not in scopes.OWN else fit
     if disabled or fit in scopes.OWN:
         return ("task" if disabled else fit), ("task" if disabled else fit)
     if fit == UPLOADED:
@@ -295,6 +326,8 @@ def _scope(task: TaskInfo, disabled: bool) -> tuple[str, str]:
         if fit == "splits":
             if len(task.splits) == 1:
                 st.caption("This task has one split only, so all its splits are the task itself.")
+            if own is not None:
+                return fit, f"splits/{own.key}"
             return fit, f"splits/{file_stamp(task.files)}/{task.files[0].parent}/{task.name}"
         path = Path(fit).expanduser()
         files = [path] if path.is_file() else [file for one in datasets.discover(fit) for file in one.files]
@@ -308,32 +341,30 @@ def _uploaded() -> tuple[str, str]:
     file = st.file_uploader(
         "Text, one sentence a line",
         type=["txt"],
-        max_upload_size=UPLOAD_MB,
+        max_upload_size=limits.TABLE_MB,
         key="fit-file",
-        help=f"At most {UPLOAD_MB} MB. It stays in this session; nobody else sees it.",
+        help=f"At most {limits.TABLE_MB} MB. It stays in this session; nobody else sees it.",
     )
+    held = brought.fit_text()
     if file is None:
-        st.caption("Until a file is there, the task's sentences are used.")
+        if held:
+            st.caption(f"Fitted on {plain(held[1])}, {limits.spaced(held[2].total())} sentences.")
+            return held[1], held[0]
+        st.caption("Until a file is there, or sentences are pasted on the Data page, the task's sentences are used.")
         return "task", "task"
-    key = f"upload/{hashlib.sha256(file.getvalue()).hexdigest()[:24]}"
-    if st.session_state.get(UPLOAD, ("",))[0] != key:
+    digest = hashlib.sha256(file.getvalue()).hexdigest()[:24]
+    if held is None or held[0] != brought.text_key(digest):
         try:
-            st.session_state[UPLOAD] = key, Counter(text_of(file))
+            brought.hold_text(file.name, digest, datasets.load_text(Upload(file.name, file.getvalue())))
         except DataError as error:
-            st.error(str(error))
+            st.error(plain(str(error)))
             return "task", "task"
-    return file.name, key
+    return file.name, brought.text_key(digest)
 
 
-def text_of(file) -> tuple[str, ...]:
-    """The sentences of an uploaded text file. Raises DataError."""
-    with tempfile.NamedTemporaryFile(suffix=".txt") as copy:
-        copy.write(file.getvalue())
-        copy.flush()
-        try:
-            return datasets.load_text(copy.name)
-        except DataError as error:
-            raise DataError(str(error).replace(copy.name, file.name)) from None
+def plain(text: str) -> str:
+    """Text of others, such as an error, in which Markdown finds nothing to format."""
+    return re.sub(r"([\\`*_{}\[\]<>()#+!|$~:-])", r"\\\1", text)
 
 
 def say_malformed(error: MalformedRows, data: str) -> None:

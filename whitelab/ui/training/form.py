@@ -9,19 +9,20 @@ from pathlib import Path
 import streamlit as st
 import torch
 
-from whitelab import costs, datasets, models, objectives, scopes
+from whitelab import costs, datasets, limits, objectives, scopes
 from whitelab.costs import Cost, Size
-from whitelab.datasets import DataError, SentencePairs, TaskInfo
-from whitelab.models import BUNDLED, BUNDLED_NAME, SUGGESTED, trained_models
+from whitelab.datasets import DataError, SentencePairs, TaskInfo, Upload
+from whitelab.models import BUNDLED, BUNDLED_NAME, SUGGESTED, ModelError, ModelFiles, allowed, on_disk, trained_models
 from whitelab.objectives import OBJECTIVES
 from whitelab.training import TrainConfig
-from whitelab.ui import cache, frame, knobs, workspace
+from whitelab.ui import cache, frame, knobs, picker
 from whitelab.ui.training.background import Entry
-from whitelab.ui.workspace import UPLOAD_MB, UPLOADED, file_stamp
+from whitelab.ui.workspace import UPLOADED, file_stamp
 
 DEMO = "demo"
 EVERY = "All tasks"
 _BATCH = 64  # as `TrainConfig.settled` has it
+_FETCHED = "training-start"  # session_state: the start this visitor asked to download
 _UPLOAD = "training-text"  # session_state: file id and sentences of this visitor's uploaded text
 _DATA_NAMES = {DEMO: "Demonstration set (bundled)", UPLOADED: "Uploaded text file"}
 
@@ -151,8 +152,8 @@ def draw(known: Sequence[Entry]) -> Asked | None:
 
 def starts() -> list[str]:
     """What training may start from, the first of which is the default."""
-    random = [f"random:{BUNDLED}"] if hasattr(models, "ModelName") else []  # where names take modifiers
-    return list(dict.fromkeys((f"{BUNDLED}:3", BUNDLED, *random, *trained_models(), *SUGGESTED)))
+    names = (f"{BUNDLED}:3", BUNDLED, f"random:{BUNDLED}:3", *trained_models(), *SUGGESTED)
+    return [name for name in dict.fromkeys(names) if allowed(name)]
 
 
 def _start() -> tuple[Size | None, str]:
@@ -160,7 +161,7 @@ def _start() -> tuple[Size | None, str]:
     labels = {
         f"{BUNDLED}:3": f"{BUNDLED_NAME}, 3 layers",
         BUNDLED: f"{BUNDLED_NAME} (bundled)",
-        f"random:{BUNDLED}": "Random weights",
+        f"random:{BUNDLED}:3": "Random weights, 3 layers",
     }
     name = st.selectbox(
         "Start",
@@ -173,15 +174,30 @@ def _start() -> tuple[Size | None, str]:
         "Hugging Face name or the path of a folder to start from another.",
     )
     name = name or f"{BUNDLED}:3"
-    base, _, blocks = name.rpartition(":")
-    cut = int(blocks) if base == BUNDLED and blocks.isdigit() else None
-    files = workspace.find(base if cut is not None else name, "find-start")
+    try:
+        files = _files(name)
+    except ModelError as error:
+        st.error(frame.plain(str(error)))
+        return None, name
     if files is None:
         return None, name
-    if cut is not None and not 1 <= cut <= files.layers:
+    if files.kind in ("static", "sif"):
+        st.error(f"{frame.plain(name)} cannot be trained: it is a table of word embeddings.")
+        return None, name
+    if files.blocks is not None and not 1 <= files.blocks <= files.layers:
         st.error(f"{frame.plain(name)} must keep between 1 and {files.layers} layers.")
         return None, name
-    return Size.of(files, cut), name
+    return Size.of(files, files.blocks), name
+
+
+def _files(name: str) -> ModelFiles | None:
+    """The files of a start, downloaded only on request; None while they are not there. Raises ModelError."""
+    if not on_disk(name) and st.session_state.get(_FETCHED) != name:
+        st.caption("This model is not on this machine yet.")
+        ask = {"on_click": st.session_state.update, "args": ({_FETCHED: name},)}
+        st.button("Download it", key="start-download", icon=":material/download:", **ask)
+        return None
+    return picker.find(name, "find-start")
 
 
 def _corpus() -> Corpus | None:
@@ -227,9 +243,9 @@ def _uploaded() -> Corpus | None:
     file = st.file_uploader(
         "Text, one sentence a line",
         type=["txt"],
-        max_upload_size=UPLOAD_MB,
+        max_upload_size=limits.TABLE_MB,
         key="corpus-file",
-        help=f"At most {UPLOAD_MB} MB. The run keeps a copy, so that it can be resumed; its name stays with you.",
+        help=f"At most {limits.TABLE_MB} MB. The run keeps a copy, so that it can be resumed; its name stays with you.",
     )
     if file is None:
         st.caption("Choose a file to train on its sentences.")
@@ -237,7 +253,7 @@ def _uploaded() -> Corpus | None:
     held = st.session_state.get(_UPLOAD)
     if held is None or held[0] != file.file_id:
         try:
-            held = st.session_state[_UPLOAD] = file.file_id, workspace.text_of(file)
+            held = st.session_state[_UPLOAD] = file.file_id, datasets.load_text(Upload(file.name, file.getvalue()))
         except DataError as error:
             st.error(frame.plain(str(error)))
             return None

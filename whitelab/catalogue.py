@@ -1,0 +1,193 @@
+"""The papers' models by name, with what is known of each before it is downloaded, and what it will cost here.
+
+The list is `data/models/models.csv`; its README names the sources. What is not known is empty there.
+"""
+
+import csv
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import torch
+
+from whitelab import published
+from whitelab.datasets import DataError
+from whitelab.encoders import BATCH_BYTES, DTYPES, choose_device
+from whitelab.machine import available_memory, product_rate
+from whitelab.models import ModelName
+
+FILE = Path(__file__).resolve().parents[1] / "data" / "models" / "models.csv"
+GROUPS = {
+    "papers": "Pretrained models of the papers",
+    "trained": "Sentence encoders of the papers",
+    "today": "Small encoders of today",
+}
+
+# Share of the rate of a large matrix product that encoding reaches: measured 0.5 to 0.75, for all-MiniLM-L6-v2 and a
+# BERT base with random weights on the demonstration set, on one and two threads.
+EFFICIENCY = 0.5
+# Tokens a word or mark of English text is cut into, and special tokens a sentence.
+TOKENS_A_WORD, SPECIAL_TOKENS = 1.1, 2
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One model: `name` on the hub, `title` in the papers, `parameters` in millions; see `data/models/README.md`."""
+
+    name: str
+    title: str
+    group: str
+    layers: int
+    dim: int
+    parameters: float
+    licence: str
+    weights: str
+    note: str
+
+    @property
+    def published_as(self) -> str:
+        """Its name in the published tables, empty where none is surely this one."""
+        return published.ALIASES.get(self.name, ("", ""))[0]
+
+    @property
+    def training(self) -> str:
+        """What the tables say it was trained with."""
+        return published.ALIASES.get(self.name, ("", ""))[1]
+
+    def line(self) -> str:
+        """Size and licence in one line."""
+        licence = f"licence {self.licence}" if self.licence else "licence not stated"
+        return f"{self.layers} layers, d {self.dim}, {self.parameters:g} M parameters, {licence}"
+
+
+@cache
+def entries() -> tuple[Entry, ...]:
+    """Every model of the list. DataError where the bundled file is missing or damaged."""
+    return read(FILE)
+
+
+def read(path: Path) -> tuple[Entry, ...]:
+    """The models of a file laid out as `models.csv`."""
+    names = list(Entry.__dataclass_fields__)
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            rows = list(csv.reader(file))
+    except OSError as error:
+        raise DataError(f"{path}: the model catalogue cannot be read ({error.strerror})") from None
+    found = []
+    for line, row in enumerate(rows or [[]], 1):
+        if (line == 1 and row != names) or len(row) != len(names):
+            raise DataError(f"{path}: line {line}: expected the columns {', '.join(names)}, got {', '.join(row)}")
+        if line > 1:
+            found.append(_entry(dict(zip(names, row, strict=True)), f"{path}: line {line}"))
+    return tuple(found)
+
+
+def _entry(record: dict[str, str], where: str) -> Entry:
+    try:
+        if record["group"] not in GROUPS or record["weights"] not in ("", "safetensors", "bin"):
+            raise ValueError(f"group={record['group']!r} or weights={record['weights']!r} is unknown")
+        numbers = {"layers": int(record["layers"]), "dim": int(record["dim"])}
+        return Entry(**record | numbers | {"parameters": float(record["parameters"])})
+    except ValueError as error:
+        raise DataError(f"{where}: {error}") from None
+
+
+def entry(model: str) -> Entry | None:
+    """The entry of a model's name, its modifiers left out; None where it is not listed."""
+    base = ModelName.parse(model).base
+    return next((one for one in entries() if one.name == base), None)
+
+
+# -------------------------------------------------------------------------------------------- what it costs
+
+
+@dataclass(frozen=True)
+class Size:
+    """What decides the cost of a network: blocks, d, the inner size of a block, and all its parameters."""
+
+    layers: int
+    dim: int
+    inner: int
+    parameters: int
+
+    @classmethod
+    def of(cls, model: "Entry | Mapping") -> "Size":
+        """The size of an entry, or of a config (the content of a config.json). ValueError where it lacks L or d.
+
+        A config's parameters are counted from its matrices: V d for the words and L (4 d^2 + 2 d inner), with a
+        third matrix where the inner layer is gated.
+        """
+        if isinstance(model, Entry):
+            return cls(model.layers, model.dim, 4 * model.dim, round(model.parameters * 1e6))
+        layers = _number(model, "num_hidden_layers", "n_layers", "num_layers", "n_layer", "encoder_layers")
+        dim = _number(model, "hidden_size", "dim", "d_model", "n_embd", "emb_dim")
+        if not layers or not dim:
+            raise ValueError(f"config must say how many layers of which size it has, got {', '.join(model)}")
+        inner = _number(model, "intermediate_size", "d_ff", "hidden_dim", "n_inner", "encoder_ffn_dim") or 4 * dim
+        if model.get("num_key_value_heads") is not None:  # only decoders with a gated inner layer have it
+            inner = 3 * inner // 2
+        words = _number(model, "vocab_size", "n_words") * (_number(model, "embedding_size") or dim)
+        return cls(layers, dim, inner, words + layers * (4 * dim * dim + 2 * dim * inner))
+
+    @property
+    def products(self) -> int:
+        """Multiply-adds a token in the matrices of all blocks: L (4 d^2 + 2 d inner)."""
+        return self.layers * (4 * self.dim * self.dim + 2 * self.dim * self.inner)
+
+
+def _number(config: Mapping, *names: str) -> int:
+    return next((config[name] for name in names if isinstance(config.get(name), int)), 0)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What loading a model and encoding text will take: bytes of `memory`, `seconds`, and bytes `free` now."""
+
+    memory: int
+    seconds: float
+    free: int | None
+
+    @property
+    def fits(self) -> bool:
+        """Whether it fits into memory, as far as the system says."""
+        return self.free is None or self.memory <= self.free
+
+    def line(self) -> str:
+        """Both in words, with what is free where that is too little."""
+        words = f"about {self.memory / 2**30:.1f} GiB of memory and {_duration(self.seconds)} here"
+        return words if self.fits else f"{words}, but only {self.free / 2**30:.1f} GiB are free"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(round(seconds), 1)} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def estimate(
+    model: Entry | Mapping,
+    device: str | None = None,
+    dtype: str = "float32",
+    tokens: int = 0,
+    sentences: int = 0,
+) -> Estimate:
+    """What it will take to load `model`, an entry or a config, and to encode `tokens` in `sentences`.
+
+    Memory is that of the weights in float32 (they are loaded so), of a batch in work for every thread and of the
+    result, `[l, n, d]` in float32. Time is `Size.products` a token at the measured rate of matrix products on
+    this device. Downloading is not in it.
+    """
+    device, size = device or choose_device(), Size.of(model)
+    working = 3 * BATCH_BYTES[device] * (torch.get_num_threads() if device == "cpu" else 1)
+    result = 4 * (size.layers + 1) * sentences * size.dim
+    seconds = tokens * size.products / (EFFICIENCY * product_rate(device, DTYPES[dtype])) if tokens else 0.0
+    return Estimate(4 * size.parameters + working + result, seconds, available_memory("cpu"))
+
+
+def guess_tokens(sentences: Iterable[str]) -> int:
+    """About how many tokens the sentences have, without a tokenizer: words and marks of English text."""
+    counts = [len(re.findall(r"\w+|[^\w\s]", text)) for text in sentences]
+    return round(TOKENS_A_WORD * sum(counts) + SPECIAL_TOKENS * len(counts))

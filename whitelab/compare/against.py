@@ -1,0 +1,146 @@
+"""Intervals of every cell of a comparison, and whether two of its rows differ beyond chance."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from zlib import crc32
+
+from whitelab.compare.grid import AVERAGE, Cell, Progress, Row
+from whitelab.significance import Bootstrap, Difference, average_bootstrap
+from whitelab.standings import RESAMPLES, Paired, judged, paired
+
+
+@dataclass(frozen=True)
+class Duel:
+    """Row `a` against row `b` on one task, or on their average: both scores, the difference and its verdict.
+
+    `verdict` is a key of `standings.VERDICTS`.
+    """
+
+    task: str
+    a: float
+    b: float
+    difference: Difference
+    verdict: str
+
+    def as_dict(self) -> dict:
+        """A flat record for a table."""
+        found = self.difference
+        return {
+            "task": self.task,
+            "a": self.a,
+            "b": self.b,
+            "difference": found.estimate,
+            "low": found.low,
+            "high": found.high,
+            "p_value": found.p_value,
+            "verdict": self.verdict,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Resampled:
+    """The rows of a comparison, resampled together task by task: `tasks[name]` holds the bootstrap and its rows."""
+
+    tasks: dict[str, tuple[Paired, tuple[Row, ...]]]
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """Every row with a score on some task."""
+        return tuple(dict.fromkeys(row for _, rows in self.tasks.values() for row in rows))
+
+    def interval(self, row: Row, task: str) -> tuple[float, float] | None:
+        """The 95 % interval of a cell; None where it has none. `avg` stands for the mean over all tasks."""
+        if task == AVERAGE:
+            if not all(row in rows for _, rows in self.tasks.values()):
+                return None
+            drawn = average_bootstrap([self._drawn(name, row) for name in self.tasks])
+        elif task not in self.tasks or row not in self.tasks[task][1]:
+            return None
+        else:
+            drawn = self._drawn(task, row)
+        low, high = float(drawn.low[0]), float(drawn.high[0])
+        return None if low != low else (low, high)
+
+    def against(self, a: Row, b: Row) -> tuple[Duel, ...]:
+        """Row `a` against row `b` on every task where both have a score, and last on the average of several.
+
+        Pairs are resampled within their task, for both rows at once. Raises KeyError for rows that share no task.
+        """
+        shared = [name for name, (_, rows) in self.tasks.items() if a in rows and b in rows]
+        if not shared:
+            raise KeyError(f"{a} and {b} share no task with a score")
+        duels = [self._duel(name, a, b) for name in shared]
+        if len(shared) == 1:
+            return tuple(duels)
+        drawn = average_bootstrap([self._drawn(name, a, b) for name in shared])
+        difference = drawn.difference(0, 1)
+        scores = drawn.score.tolist()
+        return (*duels, Duel(AVERAGE, *scores, difference, judged(difference, None)))
+
+    def _drawn(self, task: str, *rows: Row) -> Bootstrap:
+        found, held = self.tasks[task]
+        return found.drawn.take([found.rows[held.index(row)] for row in rows])
+
+    def _duel(self, task: str, a: Row, b: Row) -> Duel:
+        found, rows = self.tasks[task]
+        standing = found.standing(rows.index(a), rows.index(b))
+        scores = found.drawn.score[[found.rows[rows.index(row)] for row in (a, b)]].tolist()
+        return Duel(task, *scores, standing.difference, standing.verdict)
+
+
+def resampled(
+    cells: Sequence[Cell], resamples: int = RESAMPLES, progress: Progress | None = None
+) -> Iterator[Resampled]:
+    """Resample every row task by task, and what is there so far after each task.
+
+    All rows of a task meet the same resamples, so their differences are paired; a task's name decides its seed,
+    so that an average over tasks averages independent samples. Cells without a score are left out.
+    """
+    by_task: dict[str, list[Cell]] = {}
+    for cell in cells:
+        if cell.score is not None and cell.spearman is not None:
+            by_task.setdefault(cell.task, []).append(cell)
+    tasks: dict[str, tuple[Paired, tuple[Row, ...]]] = {}
+    for done, (name, held) in enumerate(by_task.items(), 1):
+        found = paired(held[0].judged, [cell.score for cell in held], resamples, crc32(name.encode()))
+        tasks = tasks | {name: (found, tuple(cell.row for cell in held))}
+        yield Resampled(tasks)
+        if progress:
+            progress(done, len(by_task))
+
+
+def resample(cells: Sequence[Cell], resamples: int = RESAMPLES) -> Resampled:
+    """All that `resampled` finds."""
+    found = Resampled({})
+    for found in resampled(cells, resamples):  # noqa: B007
+        pass
+    return found
+
+
+_WORDS = {
+    "gain": "That is more than chance",
+    "loss": "That is more than chance",
+    "chance": "That could be chance",
+    "unclear": "The tests disagree about it",
+    "same": "They score every pair alike",
+    "undefined": "It is not defined",
+}
+
+
+def told(duels: Sequence[Duel], a: str, b: str) -> str:
+    """The outcome in a few plain sentences, with what it does not say."""
+    last, tasks = duels[-1], [one for one in duels if one.task != AVERAGE]
+    gap, n = last.difference, len(tasks)
+    where = f"on average over {n} tasks" if n > 1 else f"on {tasks[0].task}"
+    if last.verdict == "same":
+        return f"{a} and {b} have the same scores {where}."
+    side = "above" if gap.estimate > 0 else "below"
+    text = f"{a} is {abs(gap.estimate):.2f} points {side} {b} {where}"
+    text += f" (95 % interval of the difference {gap.low:+.2f} to {gap.high:+.2f}). {_WORDS[last.verdict]}."
+    if n > 1:
+        ups, downs = (sum(one.verdict == verdict for one in tasks) for verdict in ("gain", "loss"))
+        text += f" Task by task it is above beyond chance on {ups} and below on {downs} of {n}."
+    return text + (
+        " The interval is what other pairs drawn from the same tasks would do; it says nothing about other tasks, and "
+        "the more rows one compares, the more of them differ by chance alone."
+    )

@@ -1,0 +1,156 @@
+"""One model on one task, scored under any preset: every text is read and every vector computed once."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from whitelab.compare.presets import Preset
+from whitelab.compare.settings import Setting
+from whitelab.datasets import SentencePairs, load
+from whitelab.embeddings import LayerEmbeddings, LayerRows
+from whitelab.encoders import Encoder, Progress, StaticEncoder, embed
+from whitelab.evaluate import Protocol, Score, score, with_pairs
+from whitelab.scopes import OWN, scope_text
+from whitelab.standings import Judged
+from whitelab.store import Store
+
+# What is done to a sentence before it is tokenised. SentEval splits at blanks and joins the words again.
+TEXTS: dict[str, Callable[[str], str]] = {"strip": str.strip, "words": lambda text: " ".join(text.split())}
+# "The model's own limit" is taken from its files; some name one that no machine could hold.
+LONGEST = 8192
+
+# What a user can cause and mend; anything else is a fault of ours and goes up.
+_EXPECTED = (ValueError, OSError, MemoryError)
+
+
+class Unscored(ValueError):
+    """Why there is no score, in one line."""
+
+
+def tried(work: Callable[[], Any]) -> Any:
+    """The result of `work()`, or one line that says why there is none."""
+    try:
+        return work()
+    except _EXPECTED as error:
+        return "not enough memory" if isinstance(error, MemoryError) else " ".join(str(error).split())
+    except RuntimeError as error:  # torch has no class of its own for a machine that is full
+        if "memory" not in str(error):
+            raise
+        return "not enough memory"
+
+
+@dataclass(eq=False)
+class Bench:
+    """One model on one task of `data`. What cannot be had is tried once and raises Unscored each time."""
+
+    encoder: Encoder
+    data: str
+    task: str
+    store: Store | None = None
+    keep_going: bool = False
+    progress: Progress | None = None
+    _held: dict[tuple, Any] = field(default_factory=dict, repr=False)
+
+    def score(self, setting: Setting, preset: Preset) -> Score:
+        """The score of a setting under a preset, whose `fit` names its text."""
+        protocol = self.protocol(setting, preset)
+        space = self.space(setting.pooling, preset)
+        fitted = protocol.fit not in OWN and protocol.whitening != "none"
+        found = tried(lambda: score(space, protocol, self.corpus(setting.pooling, preset) if fitted else None))
+        if isinstance(found, str):
+            raise Unscored(found)
+        return found
+
+    def protocol(self, setting: Setting, preset: Preset) -> Protocol:
+        """Everything that decides that score."""
+        pairs = self.pairs(self._split(preset))
+        return Protocol(
+            model=self.encoder.name,
+            data=pairs.source,
+            task=pairs.task,
+            split=pairs.split,
+            pooling=setting.pooling,
+            layers=setting.numbers(self.encoder.n_layers),
+            whitening=setting.whitening,
+            k=setting.k,
+            fit="task" if setting.whitening == "none" else preset.fit,
+            aggregate=preset.aggregate,
+            dtype=self.encoder.dtype,
+            max_length=self._length(preset),
+            text=preset.text,
+        )
+
+    def pairs(self, split: str) -> SentencePairs:
+        """The pairs of a split."""
+        return self._once(("pairs", split), lambda: load(self.data, self.task, split, keep_going=self.keep_going))
+
+    def space(self, pooling: str, preset: Preset) -> LayerEmbeddings:
+        """The task's embeddings under the preset's split, text and length."""
+        pairs, decided = self.pairs(self._split(preset)), (preset.text, self._length(preset))
+        key = ("space", self._split(preset), pooling, *decided)
+        return self._once(key, lambda: with_pairs(self._embedded(pairs.sentences, pooling, *decided), pairs))
+
+    def corpus(self, pooling: str, preset: Preset) -> LayerRows:
+        """The embedded text of the preset's fit, with how often each sentence counts."""
+        decided = preset.text, self._length(preset)
+
+        def make() -> LayerRows:
+            counts = scope_text(preset.fit, self.data, self.task, self.keep_going)
+            weights = torch.tensor(list(counts.values()), dtype=torch.float64)
+            return LayerRows(self._embedded(tuple(counts), pooling, *decided), weights)
+
+        return self._once(("corpus", preset.fit, pooling, *decided), make)
+
+    def judged(self, preset: Preset) -> Judged:
+        """What a score under this preset is held against."""
+        split = self._split(preset)
+        return self._once(("judged", split), lambda: Judged.of(self.pairs(split)))
+
+    def _once(self, key: tuple, make: Callable[[], Any]) -> Any:
+        if key not in self._held:
+            self._held[key] = tried(make)
+        found = self._held[key]
+        if isinstance(found, str):
+            raise Unscored(found)
+        return found
+
+    def _split(self, preset: Preset) -> str:
+        return self._once(("split", preset.whole), lambda: (preset.split_of(self.data, self.task),))[0]
+
+    def _length(self, preset: Preset) -> int:
+        return min(preset.max_length or LONGEST, self.encoder.limit)
+
+    def _embedded(self, sentences: tuple[str, ...], pooling: str, text: str, length: int) -> Float[Tensor, "l n d"]:
+        texts = [TEXTS[text](one) for one in sentences]
+        return embed_cut(self.encoder, texts, pooling, length, store=self.store, progress=self.progress)
+
+
+def embed_cut(
+    encoder: Encoder,
+    sentences: list[str],
+    pooling: str,
+    max_length: int,
+    *,
+    store: Store | None = None,
+    progress: Progress | None = None,
+) -> Float[Tensor, "l n d"]:
+    """Embeddings of `sentences` cut to `max_length`, which need not be the encoder's own.
+
+    Equal to `embed` with an encoder of that length. A sentence that neither cuts has the same vector under
+    both, so only the others are encoded apart and most vectors are shared in the store. Word embeddings are
+    averaged anew: they may depend on all sentences, and are quick.
+    """
+    other = encoder if max_length == encoder.max_length else encoder.cut_to(max_length)
+    if other is encoder or isinstance(encoder, StaticEncoder):
+        return embed(other, sentences, pooling, store=store, progress=progress)[0]
+    values, _ = embed(encoder, sentences, pooling, store=store, progress=progress)
+    longer = max((encoder, other), key=lambda one: one.max_length)
+    shorter = min(encoder.max_length, max_length)
+    apart = [i for i, ids in enumerate(longer.tokenize(sentences)[0]) if len(ids) > shorter]
+    if apart:
+        values[:, apart], _ = embed(other, [sentences[i] for i in apart], pooling, store=store, progress=progress)
+    return values

@@ -1,0 +1,200 @@
+"""Every cell of a comparison as it is done, or the reason why it has no score."""
+
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from whitelab import published, whitening
+from whitelab.checks import check_choice
+from whitelab.compare.bench import Bench, tried
+from whitelab.compare.presets import PRESETS, Preset
+from whitelab.compare.settings import Setting
+from whitelab.encoders import Encoder, load_encoder
+from whitelab.evaluate import Protocol, Score
+from whitelab.published import Published
+from whitelab.standings import Judged
+from whitelab.store import Store
+
+SEVEN = {"stsb", "sickr", "sts12", "sts13", "sts14", "sts15", "sts16"}
+AVERAGE = "avg"  # the task of a row's average over all tasks, plain, as the papers print it
+
+Progress = Callable[[int, int], None]
+Row = tuple[str, str]  # model and setting
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One score of the table, or the reason there is none. `task` is `avg` for the mean over the tasks.
+
+    `published` is what a paper prints for the same model, setting, task and aggregation. `score` and `judged`
+    are what a test between two rows needs; an average has neither.
+    """
+
+    model: str
+    setting: Setting
+    task: str
+    spearman: float | None
+    half_width: float | None = None
+    protocol: Protocol | None = None
+    reason: str = ""
+    published: Published | None = None
+    score: Score | None = field(default=None, repr=False, compare=False)
+    judged: Judged | None = field(default=None, repr=False, compare=False)
+    n_layers: int = field(default=0, repr=False, compare=False)
+
+    @property
+    def row(self) -> Row:
+        """The row of the table it stands in."""
+        return self.model, str(self.setting)
+
+    def as_dict(self, interval: tuple[float, float] | None = None) -> dict:
+        """A JSON-ready record, with the ends of an `interval` where there is one."""
+        record = {
+            "model": self.model,
+            "setting": str(self.setting),
+            "task": self.task,
+            "spearman": self.spearman,
+            "half_width_95": self.half_width,
+            "published": self.published and self.published.value,
+            "published_in": self.published and self.published.place,
+            "protocol": self.protocol and self.protocol.as_dict(),
+        }
+        record |= dict(zip(("low", "high"), interval, strict=True)) if interval else {}
+        return record | ({"reason": self.reason} if self.reason else {})
+
+
+@dataclass(frozen=True)
+class CellKey:
+    """Everything that decides a cell but the content of the files."""
+
+    model: str
+    dtype: str
+    data: str
+    task: str
+    setting: Setting
+    protocol: str
+    corpus: str | None
+    keep_going: bool
+
+
+def compare(
+    models: Sequence[str],
+    data: str,
+    tasks: Sequence[str],
+    settings: Sequence[Setting],
+    protocol: str = "whiteningbert",
+    *,
+    corpus: str | None = None,
+    store: Store | None = None,
+    keep_going: bool = False,
+    dtype: str = "float32",
+    progress: Progress | None = None,
+    known: MutableMapping[CellKey, Cell] | None = None,
+    load: Callable[[str, str], Encoder] | None = None,
+) -> Iterator[Cell]:
+    """Every cell as it is done: by model, then task, then setting; each model's averages after its tasks.
+
+    A task is embedded once for all its settings and let go before the next. What goes wrong with a model or a
+    task is said in its cells, and the others go on. `corpus` names the text of a protocol that fits on other text.
+    Cells in `known` are taken from there and new ones with a score put there, so that a comparison that was
+    stopped or grew goes on where it stood; a model is loaded only where a cell needs it, by `load(name, dtype)`.
+    `progress(done, total)` counts cells without the averages.
+    """
+    preset = PRESETS[check_choice(protocol, "protocol", PRESETS)].fitted_on(corpus)
+    known = {} if known is None else known
+    done, total = 0, len(models) * len(tasks) * len(settings)
+    for name in models:
+        cells: list[Cell] = []
+        loaded = _Loaded(name, dtype, load)
+        for task in tasks:
+            bench = None
+            for setting in settings:
+                key = CellKey(name, dtype, data, task, setting, protocol, corpus, keep_going)
+                cell = known.get(key)
+                if cell is None:
+                    if bench is None and isinstance(loaded.encoder, Encoder):
+                        bench = Bench(loaded.encoder, data, task, store, keep_going)
+                    cell = _cell(bench, setting, preset) if bench else _lost(name, setting, task, loaded.encoder)
+                    if cell.spearman is not None:
+                        known[key] = cell
+                cells.append(cell)
+                done += 1
+                yield cell
+                if progress:
+                    progress(done, total)
+        if len(tasks) > 1:
+            yield from (average([cell for cell in cells if cell.setting == one], preset) for one in settings)
+
+
+@dataclass(eq=False)
+class _Loaded:
+    """A model that is loaded when it is first asked for, or the reason why it cannot be."""
+
+    name: str
+    dtype: str
+    load: Callable[[str, str], Encoder] | None
+
+    @cached_property
+    def encoder(self) -> Encoder | str:
+        load = self.load or (lambda name, dtype: load_encoder(name, dtype=dtype))
+        return tried(lambda: load(self.name, self.dtype))
+
+
+def _lost(model: str, setting: Setting, task: str, reason: str) -> Cell:
+    return Cell(model, setting, task, None, reason=reason)
+
+
+def _cell(bench: Bench, setting: Setting, preset: Preset) -> Cell:
+    found = tried(lambda: bench.score(setting, preset))
+    if isinstance(found, str):
+        return _lost(bench.encoder.name, setting, bench.task, found)
+    return Cell(
+        bench.encoder.name,
+        setting,
+        bench.task,
+        found.spearman,
+        found.half_width,
+        found.protocol,
+        found.reason,
+        printed(bench.encoder.name, bench.encoder.n_layers, found.dim, setting, bench.task, preset),
+        found,
+        bench.judged(preset),
+        bench.encoder.n_layers,
+    )
+
+
+def printed(model: str, n_layers: int, dim: int, setting: Setting, task: str, preset: Preset) -> Published | None:
+    """What a paper prints for this cell under the preset's aggregation; None where none does."""
+    kind = whitening.cosine_class(setting.whitening, setting.k, dim)
+    k = setting.k if kind.startswith("covariance") else None
+    if kind != "none" and kind != "whitening" and k is None:
+        return None
+    wanted = published.Setting.of(
+        setting.pooling,
+        setting.numbers(n_layers),
+        "none" if kind == "none" else "whitening",
+        k,
+        preset.fit,
+    )
+    found = published.lookup(model, wanted, task, n_layers - 1)
+    like = [one for one in found if one.aggregate in ("", preset.aggregate)]
+    return next((one for one in like if one.paper == preset.paper), like[0] if like else None)
+
+
+def mean_over_tasks(scores: Sequence[float], preset: Preset) -> float:
+    """The average over tasks, of scores rounded first where the source does."""
+    kept = scores if preset.decimals is None else [round(score, preset.decimals) for score in scores]
+    return sum(kept) / len(kept)
+
+
+def average(cells: Sequence[Cell], preset: Preset) -> Cell:
+    """The mean over the tasks of one row; None where a task has no score."""
+    first = cells[0]
+    missing = [cell.task for cell in cells if cell.spearman is None]
+    if missing:
+        return Cell(first.model, first.setting, AVERAGE, None, reason=f"no score for {', '.join(missing)}")
+    # The papers' averages are over the seven tasks, so nothing is printed for the mean of fewer.
+    seven = {cell.task for cell in cells} == SEVEN
+    paper = seven and printed(first.model, first.n_layers, first.score.dim, first.setting, AVERAGE, preset)
+    value = mean_over_tasks([cell.spearman for cell in cells], preset)
+    return Cell(first.model, first.setting, AVERAGE, value, published=paper or None)

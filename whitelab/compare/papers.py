@@ -1,0 +1,186 @@
+"""What the papers draw, computed on any model and data, and the printed numbers to put beside it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from whitelab import geometry, profiles, published
+from whitelab.compare.bench import Bench
+from whitelab.compare.grid import Progress
+from whitelab.compare.presets import PRESETS, Preset
+from whitelab.compare.settings import Setting
+from whitelab.dimensions import KCurve, k_curve
+from whitelab.embeddings import LayerEmbeddings
+from whitelab.encoders import Encoder
+from whitelab.layers import LayerPairs, layer_pairs
+from whitelab.published import SPEARMAN, Published
+from whitelab.scopes import OWN
+from whitelab.store import Store
+
+WHITENINGBERT, SU = PRESETS["whiteningbert"], PRESETS["bert-whitening"]
+
+
+# ------------------------------------------------------------------------------------------------- measured
+
+
+def spaces(
+    encoder: Encoder,
+    data: str,
+    tasks: Sequence[str],
+    preset: Preset = WHITENINGBERT,
+    *,
+    store: Store | None = None,
+    keep_going: bool = False,
+    progress: Progress | None = None,
+) -> Iterator[tuple[str, LayerEmbeddings]]:
+    """Each task's mean-pooled embeddings under a preset, as they are done. Raises Unscored for what cannot be had."""
+    for task in tasks:
+        yield task, Bench(encoder, data, task, store, keep_going, progress).space("mean", preset)
+
+
+def pair_maps(
+    named: Iterator[tuple[str, LayerEmbeddings]], how: str = WHITENINGBERT.aggregate
+) -> Iterator[dict[str, LayerPairs]]:
+    """WhiteningBERT Figure 1: every pair of layers of each task, one task more each time."""
+    maps: dict[str, LayerPairs] = {}
+    for task, space in named:
+        maps = maps | {task: layer_pairs(space, "none", how=how)}
+        yield maps
+
+
+def pair_average(maps: Mapping[str, LayerPairs]) -> dict[tuple[int, int], float | None]:
+    """The plain mean over the tasks of every cell i <= j; None where a task has no score there."""
+    found = {}
+    for cells in zip(*(one.cells for one in maps.values()), strict=True):
+        scores = [cell.spearman for cell in cells]
+        found[cells[0].layers] = None if None in scores else sum(scores) / len(scores)
+    return found
+
+
+def task_curves(
+    encoder: Encoder,
+    data: str,
+    tasks: Sequence[str],
+    setting: Setting,
+    preset: Preset = SU,
+    *,
+    store: Store | None = None,
+    keep_going: bool = False,
+    progress: Progress | None = None,
+) -> Iterator[dict[str, KCurve]]:
+    """BERT-whitening Figure 1: the score of `setting` at every k on each task, one task more each time."""
+    curves: dict[str, KCurve] = {}
+    for done, task in enumerate(tasks, 1):
+        bench = Bench(encoder, data, task, store, keep_going)
+        corpus = None if preset.fit in OWN else bench.corpus(setting.pooling, preset)
+        space, layers = bench.space(setting.pooling, preset), setting.numbers(encoder.n_layers)
+        options = {"by_subset": False, "fit": preset.fit, "corpus": corpus}
+        curves = curves | {task: k_curve(space, layers, setting.whitening, preset.aggregate, **options)}
+        yield curves
+        if progress:
+            progress(done, len(tasks))
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A setting of a model in the plane of alignment and uniformity; None where a loss is not defined."""
+
+    model: str
+    setting: str
+    whitening: str
+    alignment: float | None
+    uniformity: float | None
+    spearman: float | None
+    positives: int
+    dim: int
+
+    def as_dict(self) -> dict:
+        """A flat record."""
+        return asdict(self)
+
+
+def spot(bench: Bench, setting: Setting, preset: Preset = WHITENINGBERT, positives: str = "gt4") -> Spot:
+    """WhitenedCSE Figure 3 without its training: both losses (its Eq. 9 and 10) of one setting on a bench's task.
+
+    Raises Unscored for what cannot be had, ValueError for layers, `k` and positives that do not exist.
+    """
+    space, *fitted = _fitted(bench, setting, preset)
+    layers, spec, k, fit, corpus = fitted
+    found = profiles.profile(space, layers, spec, k, positives, preset.aggregate, fit, corpus)
+    record = found.as_dict()
+    losses = (record[name] for name in ("alignment", "uniformity", "spearman"))
+    encoder = bench.encoder
+    return Spot(encoder.name, str(setting), setting.whitening, *losses, found.positives, encoder.dim)
+
+
+def cosine_spread(bench: Bench, setting: Setting, preset: Preset = WHITENINGBERT) -> np.ndarray:
+    """WhitenedCSE Figure 1 as numbers: cosines of random pairs of different sentences under a setting."""
+    space, *fitted = _fitted(bench, setting, preset)
+    z, _ = profiles.transformed(space, *fitted)
+    return geometry.cosine_sample(z, space.counts).numpy()
+
+
+def _fitted(bench: Bench, setting: Setting, preset: Preset) -> tuple:
+    """The space, and what `profiles.transformed` takes beside it."""
+    fitted = setting.whitening != "none"
+    corpus = bench.corpus(setting.pooling, preset) if fitted and preset.fit not in OWN else None
+    layers, fit = setting.numbers(bench.encoder.n_layers), preset.fit if fitted else "task"
+    return bench.space(setting.pooling, preset), layers, setting.whitening, setting.k, fit, corpus
+
+
+# -------------------------------------------------------------------------------------------------- printed
+
+
+def _plain(model: str) -> str:
+    """The tables' name of a model that is as it was pretrained; empty for one that was trained further."""
+    name, training = published.named(model)
+    return "" if training else name
+
+
+def panels() -> dict[str, str]:
+    """The models of WhiteningBERT's Figure 1: name in the tables -> heading."""
+    return {one.model: one.section for one in _figure1()}
+
+
+def printed_pairs(model: str) -> dict[tuple[int, int], float]:
+    """The cells i <= j of WhiteningBERT's Figure 1 for a model; none for one it does not draw."""
+    found = {}
+    for one in _figure1():
+        if one.model == _plain(model):
+            layers = published.Setting.parse(one.setting).layers
+            found[layers[0], layers[-1]] = one.value
+    return found
+
+
+def _figure1() -> list[Published]:
+    return list(published.numbers("whiteningbert", "Figure 1", column="avg"))
+
+
+def printed_sizes(model: str) -> dict[int, tuple[tuple[int, ...], float]]:
+    """The best layer and the best pair of layers in the cells of Figure 1: what Figure 2 shows at sizes 1 and 2."""
+    best: dict[int, tuple[tuple[int, ...], float]] = {}
+    for pair, value in printed_pairs(model).items():
+        layers = tuple(dict.fromkeys(pair))
+        if value > best.get(len(layers), ((), float("-inf")))[1]:
+            best[len(layers)] = layers, value
+    return best
+
+
+def printed_ks(model: str, dim: int) -> list[Published]:
+    """BERT-whitening's numbers for a model fitted on all splits, which lie on the curves of its Figure 1.
+
+    A number without k stands at k = `dim`; `printed_k` says where.
+    """
+    found = []
+    for one in published.numbers("bert-whitening"):
+        own = published.Setting.parse(one.setting)
+        fits = own.whitening == "whitening" and own.fit == "splits" and not own.training and one.column != "avg"
+        if one.model == _plain(model) and fits and one.unit == SPEARMAN and (own.k or dim) <= dim:
+            found.append(one)
+    return found
+
+
+def printed_k(one: Published, dim: int) -> int:
+    """The k of a printed number; all `dim` where it names none."""
+    return published.Setting.parse(one.setting).k or dim

@@ -1,0 +1,206 @@
+"""What a paper or a benchmark decides in every cell, field by field, and what two of them decide differently."""
+
+from dataclasses import dataclass, replace
+
+from whitelab.checks import check_choice
+from whitelab.compare.settings import TABLE1, Setting
+from whitelab.datasets import discover
+
+CORPUS = "corpus"  # the fit of a preset whose text the caller names
+
+
+@dataclass(frozen=True)
+class Preset:
+    """What one source does in every cell.
+
+    `setting` is the row it stands for, `settings` the rows of its table. `max_length` None is the model's own
+    limit. The split scored is test; of the tasks in `whole`, which the source does not split, all of it. `decimals`
+    are those a task's score is rounded to before the average over tasks. `departs` says what its published code
+    does that is not done here.
+    """
+
+    label: str
+    source: str
+    aggregate: str
+    fit: str
+    max_length: int | None
+    setting: str
+    settings: str
+    note: str
+    departs: str
+    paper: str = ""
+    text: str = "strip"
+    decimals: int | None = None
+    whole: tuple[str, ...] = ()
+
+    def fitted_on(self, corpus: str | None) -> "Preset":
+        """The preset with the text its maps are fitted on named, where the source leaves that to its reader.
+
+        Raises ValueError where it needs a `corpus` and there is none.
+        """
+        if self.fit != CORPUS:
+            return self
+        if not corpus:
+            raise ValueError("corpus=None must name the text to fit on, a path or demo; the paper takes SNLI and MNLI")
+        return replace(self, fit=corpus)
+
+    def split_of(self, data: str, task: str) -> str:
+        """The split of a task that is scored: `all` only where the source and the data have it whole."""
+        if task not in self.whole:
+            return "test"
+        return "all" if any(one.name == task and "all" in one.splits for one in discover(data)) else "test"
+
+
+_NULL = "Its code inverts covariances whole; here directions without variance are left out"
+
+PRESETS: dict[str, Preset] = {
+    "whiteningbert": Preset(
+        "WhiteningBERT",
+        "Huang et al. 2021, section 4 and Table 1",
+        "mean",
+        "task",
+        128,
+        "mean/L1+L-1:pca",
+        TABLE1,
+        "Plain mean over a year's subsets; the map is fitted on all sentences of the year's test data.",
+        f"{_NULL}. It divides a mean by 0.01 more than its tokens, which moves whitened scores by at most 0.008, and "
+        "does not count special tokens among the 128.",
+        paper="whiteningbert",
+    ),
+    "bert-whitening": Preset(
+        "BERT-whitening, target",
+        "Su et al. 2021, section 4 and Tables 1 and 2",
+        "wmean",
+        "splits",
+        64,
+        "mean/L1+L-1:pca@256",
+        "mean/L1+L-1;mean/L1+L-1:pca;mean/L1+L-1:pca@256",
+        "Subsets weighted by their pairs; the map is fitted on every split of the task that the data holds.",
+        f"{_NULL}. For large models the paper keeps 384 directions, not 256.",
+        paper="bert-whitening",
+    ),
+    "bert-whitening-corpus": Preset(
+        "BERT-whitening, corpus",
+        "Su et al. 2021, section 4 and Tables 1 and 2 (NLI)",
+        "wmean",
+        CORPUS,
+        64,
+        "mean/L1+L-1:pca@256",
+        "mean/L1+L-1;mean/L1+L-1:pca;mean/L1+L-1:pca@256",
+        "As the above, but the map is fitted on other text. The paper takes both columns of SNLI and MNLI.",
+        f"{_NULL}. For large models the paper keeps 384 directions, not 256.",
+        paper="bert-whitening",
+    ),
+    "simcse": Preset(
+        "SimCSE / SentEval, all",
+        "Gao et al. 2021, appendix B",
+        "all",
+        "task",
+        None,
+        "cls/L-1",
+        "cls/L-1;mean/L-1;mean/L1+L-1",
+        "One Spearman over all pairs of a year. The average is taken of scores rounded to two decimals.",
+        "Its code sorts the pairs of a subset by length and computes in float32; cosines that must tie, tie here.",
+        text="words",
+        decimals=2,
+    ),
+    "mteb": Preset(
+        "MTEB",
+        "Muennighoff et al. 2023",
+        "all",
+        "task",
+        None,
+        "mean/L-1",
+        "mean/L-1",
+        "One Spearman over all pairs of a task's test split, the model's last layer, its own limit of length. SICK-R's "
+        "test split is all of SICK there, and here where the data has its three splits.",
+        "MTEB takes the pooling a model was made with; here it is the mean, which most of them have.",
+        whole=("sickr",),
+    ),
+}
+
+# What a preset decides, in the order in which a walk from one to another changes it.
+FIELDS = {
+    "split": "Pairs scored",
+    "text": "Text",
+    "max_length": "Longest sentence",
+    "pooling": "Pooling",
+    "layers": "Layers",
+    "whitening": "Whitening",
+    "k": "Dimensions kept",
+    "fit": "Fitted on",
+    "aggregate": "Subsets of a task",
+    "decimals": "Rounding before the average",
+}
+# What all of them decide alike.
+ALIKE = (
+    "cosine similarity and Spearman's correlation",
+    "every sentence occurrence counts in a fit",
+    "[CLS] and [SEP] count in a mean, padding does not",
+    "STS13 without SMT",
+    "the average over tasks is plain",
+)
+_AGGREGATES = {"all": "one Spearman over all", "mean": "plain mean", "wmean": "mean weighted by pairs"}
+_TEXTS = {"strip": "blanks at both ends removed", "words": "words joined by single blanks"}
+
+
+def decisions(name: str, setting: Setting | None = None) -> dict[str, object]:
+    """What a preset decides, field by field, for its own setting or another.
+
+    `k` and `fit` are None where nothing is whitened.
+    """
+    preset = PRESETS[check_choice(name, "protocol", PRESETS)]
+    one = setting or Setting.parse(preset.setting)
+    fitted = one.whitening != "none"
+    return {
+        "split": ("test", *preset.whole),
+        "text": preset.text,
+        "max_length": preset.max_length,
+        "pooling": one.pooling,
+        "layers": one.layers,
+        "whitening": one.whitening,
+        "k": one.k if fitted else None,
+        "fit": preset.fit if fitted else None,
+        "aggregate": preset.aggregate,
+        "decimals": preset.decimals,
+    }
+
+
+def differences(one: str, other: str, setting: Setting | None = None) -> dict[str, tuple[object, object]]:
+    """What two presets decide differently, each for its own setting or both for one: field -> (one's, other's)."""
+    first, second = decisions(one, setting), decisions(other, setting)
+    return {field: (first[field], second[field]) for field in FIELDS if first[field] != second[field]}
+
+
+def worded(field: str, value: object) -> str:
+    """A decision in words."""
+    if field == "split":
+        return "test" + "".join(f"; all of {task}" for task in value[1:])
+    if field == "text":
+        return _TEXTS[value]
+    if field == "max_length":
+        return "the model's limit" if value is None else f"{value} tokens"
+    if field == "layers":
+        return " + ".join({-1: "last"}.get(layer, str(layer)) for layer in value)
+    if field == "k":
+        return "all" if value is None else str(value)
+    if field == "fit":
+        named = {None: "nothing", "task": "the split scored", "splits": "all splits of the task", CORPUS: "other text"}
+        return named.get(value, str(value))
+    if field == "aggregate":
+        return _AGGREGATES[value]
+    if field == "decimals":
+        return "none" if value is None else f"{value} decimals"
+    return str(value)
+
+
+def protocol_line(name: str, corpus: str | None = None) -> str:
+    """A preset in one line, to stand under a table."""
+    preset = PRESETS[check_choice(name, "protocol", PRESETS)]
+    return (
+        f"Spearman x 100 under the protocol {name} ({preset.source}): subsets by "
+        f"{worded('aggregate', preset.aggregate)}; maps fitted on "
+        f"{corpus if preset.fit == CORPUS and corpus else worded('fit', preset.fit)}; longest sentence "
+        f"{worded('max_length', preset.max_length)}; the average is the plain mean over tasks"
+        + (f", each rounded to {worded('decimals', preset.decimals)} first." if preset.decimals is not None else ".")
+    )

@@ -1,0 +1,113 @@
+"""A comparison as a table: by rows and columns, and as CSV, Markdown or LaTeX."""
+
+import csv
+import io
+import re
+from collections.abc import Collection, Sequence
+
+from whitelab.checks import check_choice
+from whitelab.compare.against import Resampled
+from whitelab.compare.grid import Cell, Row
+from whitelab.compare.presets import protocol_line
+
+FORMATS = ("csv", "markdown", "latex")
+
+
+def pivot(cells: Sequence[Cell]) -> tuple[list[str], list[tuple[str, str, dict[str, float | None]]]]:
+    """Tasks in order, and a row (model, setting, {task: score}) for each model and setting."""
+    tasks = list(dict.fromkeys(cell.task for cell in cells))
+    rows: dict[tuple[str, str], dict[str, float | None]] = {}
+    for cell in cells:
+        rows.setdefault((cell.model, str(cell.setting)), {})[cell.task] = cell.spearman
+    return tasks, [(model, setting, scores) for (model, setting), scores in rows.items()]
+
+
+def best_scores(rows: Sequence[tuple[str, str, dict[str, float | None]]], task: str) -> float | None:
+    """The highest score of a task as printed, with two decimals; ties are all best."""
+    found = [round(scores[task], 2) for *_, scores in rows if scores.get(task) is not None]
+    return max(found, default=None)
+
+
+def arranged(
+    cells: Sequence[Cell],
+    models: Collection[str] = (),
+    settings: Collection[str] = (),
+    tasks: Collection[str] = (),
+    by: str | None = None,
+) -> list[Cell]:
+    """The cells of some models, settings and tasks (none named: all), their rows sorted by a column.
+
+    `by` is a task or `avg`, highest first and rows without a score last, or `model` or `setting`, by name.
+    Rows that are equal there keep their order; None keeps it for all.
+    """
+    wanted = ((models, lambda cell: cell.model), (settings, lambda cell: str(cell.setting)), (tasks, _column))
+    kept = [cell for cell in cells if all(not names or of(cell) in names for names, of in wanted)]
+    if by is None:
+        return kept
+    rows: dict[Row, list[Cell]] = {}
+    for cell in kept:
+        rows.setdefault(cell.row, []).append(cell)
+
+    def place(row: Row) -> tuple:
+        if by in ("model", "setting"):
+            return (row[by == "setting"],)
+        score = next((cell.spearman for cell in rows[row] if cell.task == by), None)
+        return (score is None, -(score or 0.0))
+
+    return [cell for row in sorted(rows, key=place) for cell in rows[row]]
+
+
+def _column(cell: Cell) -> str:
+    return cell.task
+
+
+def written(
+    cells: Sequence[Cell], form: str, protocol: str = "", corpus: str | None = None, drawn: Resampled | None = None
+) -> str:
+    """The table as text: CSV with every digit, Markdown or LaTeX with two decimals and the best in bold.
+
+    With `protocol` the table says what it was made under, CSV in a column of its own; with `drawn` every score
+    has the ends of its 95 % interval beside it.
+    """
+    check_choice(form, "format", FORMATS)
+    tasks, rows = pivot(cells)
+    ends = {(m, s, task): drawn.interval((m, s), task) for m, s, _ in rows for task in tasks} if drawn else {}
+    if form == "csv":
+        return _csv(tasks, rows, protocol, ends)
+    top = {task: best_scores(rows, task) for task in tasks}
+    bold = ("**", "**") if form == "markdown" else (r"\textbf{", "}")
+
+    def shown(model: str, setting: str, task: str, value: float | None) -> str:
+        if value is None:
+            return "-"
+        number, around = f"{value:.2f}", ends.get((model, setting, task))
+        number = number.join(bold) if round(value, 2) == top[task] else number
+        return number + (f" [{around[0]:.2f}, {around[1]:.2f}]" if around else "")
+
+    body = [[m, s, *(shown(m, s, task, scores.get(task)) for task in tasks)] for m, s, scores in rows]
+    head, note = ["model", "setting", *tasks], protocol and protocol_line(protocol, corpus)
+    if form == "markdown":
+        lines = [head, ["---", "---", *["---:"] * len(tasks)], *body]
+        table = "".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |\n" for line in lines)
+        return table + (f"\n{note}\n" if note else "")
+    lines = [" & ".join(_latex(cell) for cell in line) + r" \\" for line in (head, *body)]
+    lines = [rf"\begin{{tabular}}{{ll{'r' * len(tasks)}}}", r"\toprule", lines[0], r"\midrule", *lines[1:]]
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *([f"% {note}"] if note else [])]) + "\n"
+
+
+def _csv(tasks: Sequence[str], rows: Sequence[tuple[str, str, dict]], protocol: str, ends: dict) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    columns = [name for task in tasks for name in ((task, f"{task}_low", f"{task}_high") if ends else (task,))]
+    writer.writerow(["model", "setting", *(["protocol"] if protocol else []), *columns])
+    for model, setting, scores in rows:
+        values = []
+        for task in tasks:
+            around = (ends.get((model, setting, task)) or (None, None)) if ends else ()
+            values += [scores.get(task), *around]
+        writer.writerow([model, setting, *([protocol] if protocol else []), *values])
+    return text.getvalue()
+
+
+def _latex(cell: str) -> str:
+    return cell if cell.startswith("\\textbf") else re.sub(r"([&%$#_{}])", r"\\\1", cell)

@@ -1,0 +1,137 @@
+"""Tables whose columns someone chooses, and text that was pasted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+from .columns import Columns, find_columns, name_columns, read_rows
+from .layouts import existing_path
+from .loading import assemble, left_out, load_text
+from .pairs import DataError, MalformedRows, SentencePairs
+from .tables import SUFFIXES, Table, Upload, check_columns, read_lines, read_table, sniff, stem_of, suffix_of
+
+PASTED = "pasted.txt"  # what pasted text is called in messages
+ROLES = ("first", "second", "score", "subset")
+TABS = "a pair is one line: first sentence, tab, second sentence, tab, score"
+
+
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """A table, and which of its columns were recognised.
+
+    names: of all columns, a repeated one numbered. header: its first row holds them. found: the recognised
+    columns, None where more than one choice is left or none; `unclear` then says why.
+    """
+
+    table: Table
+    names: tuple[str, ...]
+    header: bool
+    found: Columns | None
+    unclear: str = ""
+
+    @property
+    def named_by_format(self) -> bool:
+        """Whether the format itself names the columns, so that no row can hold their names."""
+        return self.table.names is not None
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of data, malformed ones among them."""
+        return len(self.table.rows) + len(self.table.problems) - self.header
+
+    def column(self, role: str) -> int | None:
+        """The recognised column of a role (`ROLES`), None where there is none."""
+        return None if self.found is None else getattr(self.found, role)
+
+    def preview(self, rows: int = 8) -> list[dict[str, str]]:
+        """The first rows as they are, every cell as text; short rows end in empty cells."""
+        body = self.table.rows[1:] if self.header else self.table.rows
+        return [
+            {name: "" if cell is None else str(cell) for name, cell in zip_longest(self.names, row[: len(self.names)])}
+            for _, row in body[:rows]
+        ]
+
+    def pairs(
+        self, first: int | str, second: int | str, score: int | str, subset: int | str | None = None
+    ) -> SentencePairs:
+        """The pairs of the chosen columns, by name or position; rows that cannot be used are in `problems`.
+
+        DataError for a column that is not there or has two roles; MalformedRows where no row is left.
+        """
+        asked = {"first": first, "second": second, "score": score} | ({} if subset is None else {"subset": subset})
+        chosen = {role: self._position(role, column) for role, column in asked.items()}
+        for column, count in Counter(chosen.values()).items():
+            if count > 1:
+                roles = " and ".join(role for role, position in chosen.items() if position == column)
+                raise DataError(f"{self.table.path}: column {self.names[column]!r} cannot be {roles} at once")
+        rows, problems = read_rows(self.table, Columns(width=len(self.names), header=self.header, **chosen))
+        if not rows:
+            raise MalformedRows(problems, MalformedRows.NOTHING_LEFT)
+        path = self.table.path
+        return assemble(stem_of(path), rows, problems, (left_out(problems, rows),), source=path.name)
+
+    def _position(self, role: str, column: int | str) -> int:
+        if column in self.names:
+            return self.names.index(column)
+        if isinstance(column, int) and 0 <= column < len(self.names):
+            return column
+        raise DataError(f"{self.table.path}: {role}={column!r} must be one of the columns {', '.join(self.names)}")
+
+
+def open_sheet(file: str | Path | Upload, header: bool | None = None) -> Sheet:
+    """A table with its columns recognised as far as they can be, for choosing others.
+
+    header: whether the first row holds the columns' names (None: find out). DataError where the file cannot be
+    read as a table, or holds no row.
+    """
+    file = file if isinstance(file, Upload) else existing_path(file)
+    if suffix_of(file) not in SUFFIXES:
+        raise DataError(f"{file}: files of this kind are not read; use {', '.join(SUFFIXES)}")
+    table = read_table(file)
+    if not table.rows:
+        raise MalformedRows(table.problems, MalformedRows.NOTHING_LEFT) if table.problems else _no_rows(file)
+    names, header, _ = name_columns(table, header)
+    check_columns(file, len(names))
+    if len(table.rows) == header:
+        raise DataError(f"{file}: column names only, no pairs")
+    try:
+        found, unclear = find_columns(table, header), ""
+    except DataError as error:
+        found, unclear = None, str(error)
+    return Sheet(table, _numbered(names), header, found, unclear)
+
+
+def open_pasted(text: str) -> Sheet | tuple[str, ...]:
+    """Pasted text: a Sheet where its lines are pairs with a score, else its sentences, one a line.
+
+    Columns stand between tabs, as spreadsheets copy them, or as in a .txt file. DataError where lines hold tabs
+    but no pairs, and where there is no sentence.
+    """
+    file = Upload(PASTED, text.encode("utf-8", "replace"))
+    lines = read_lines(file)
+    if sniff(lines[:50]) is not None:
+        return open_sheet(file)
+    for number, line in enumerate(lines, start=1):
+        if "\t" in line:
+            raise DataError(f"line {number} holds {line.count(chr(9)) + 1} columns; {TABS}")
+    return load_text(file)
+
+
+def _numbered(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names, made different: a, b, a -> a, b, a (2)."""
+    found: list[str] = []
+    for name in names:
+        shown = name or "(no name)"
+        number, unique = 1, shown
+        while unique in found:
+            number += 1
+            unique = f"{shown} ({number})"
+        found.append(unique)
+    return tuple(found)
+
+
+def _no_rows(file: Path | Upload) -> DataError:
+    return DataError(f"{file}: no pairs in this file")

@@ -1,0 +1,125 @@
+"""Colours, symbols and the frame that all figures share: a colour means the same on every page."""
+
+import html
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import plotly.graph_objects as go
+from plotly.colors import qualitative, sample_colorscale
+
+VARIANT_COLOURS = {
+    "none": "#8A8A8A",
+    "center": "#7393B5",
+    "standardize": "#4C6A8A",
+    "pca": "#2E86D1",
+    "zca": "#E0702A",
+    "cholesky": "#12A078",
+    "pca_cor": "#1D6FA8",
+    "zca_cor": "#B5561B",
+    "soft": "#B0609C",
+    "shrunk": "#0E8C9B",
+    "iternorm": "#8F7A1E",
+    "group": "#8258C9",
+    "shuffled_group": "#A06FE0",
+    "all_but_the_top": "#C94F4F",
+    "common_component": "#A8506F",
+}
+VARIANT_SYMBOLS = {
+    "none": "circle",
+    "center": "circle-open",
+    "standardize": "square",
+    "pca": "diamond",
+    "zca": "triangle-up",
+    "cholesky": "triangle-down",
+    "pca_cor": "diamond-open",
+    "zca_cor": "triangle-up-open",
+    "soft": "cross",
+    "shrunk": "x",
+    "iternorm": "pentagon",
+    "group": "hexagon",
+    "shuffled_group": "hexagon-open",
+    "all_but_the_top": "star-square",
+    "common_component": "star-diamond",
+}
+WHITENING = ("pca", "zca", "cholesky", "pca_cor", "zca_cor")  # whose points coincide
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+LAYER_SCALE = "Viridis"
+GOLD_SCALE = [[0.0, "#3B1C6B"], [0.35, "#9B2C7A"], [0.7, "#EE7B51"], [1.0, "#FCC83F"]]
+SCORE_SCALE = "Cividis"
+DIFFERENCE_ENDS = "#D9601A", "#2B7BC4"  # below and above zero
+DIFFERENCE_SCALE = [[0.0, DIFFERENCE_ENDS[0]], [0.5, "#9AA3AE"], [1.0, DIFFERENCE_ENDS[1]]]
+# The same with nothing at zero, so that the background of the page shows through in an image.
+DIFFERENCE_IMAGE = [[0.0, DIFFERENCE_ENDS[0]], [0.5, "rgba(154,163,174,0)"], [1.0, DIFFERENCE_ENDS[1]]]
+MARK = "#D6336C"  # what is selected or best
+RULE = "#888888"  # reference lines, readable on light and on dark
+SUBSET_COLOURS = qualitative.Safe
+
+
+def layer_colour(layer: int, n_layers: int) -> str:
+    """The colour of one layer on the sequential scale (without its palest end)."""
+    return sample_colorscale(LAYER_SCALE, [0.9 * layer / max(n_layers - 1, 1)])[0]
+
+
+def variant_colour(spec: str) -> str:
+    """The hue of a variant, whatever its parameters."""
+    return VARIANT_COLOURS[spec.partition(":")[0]]
+
+
+def variant_symbol(spec: str) -> str:
+    """The marker of a variant, whatever its parameters."""
+    return VARIANT_SYMBOLS[spec.partition(":")[0]]
+
+
+def variant_dashes(specs: Iterable[str]) -> dict[str, str]:
+    """Dashes that tell apart specs of one variant, which share its hue."""
+    seen, found = Counter(), {}
+    for spec in specs:
+        name = spec.partition(":")[0]
+        found[spec] = DASHES[seen[name] % len(DASHES)]
+        seen[name] += 1
+    return found
+
+
+def wrapped(sentence: str, width: int = 56, lines: int = 4) -> str:
+    """A sentence for a hover label: escaped, in lines, cut when very long."""
+    rows = textwrap.wrap(sentence, width) or [""]
+    shown = [html.escape(row) for row in rows[:lines]]
+    return "<br>".join(shown) + (" ..." if len(rows) > lines else "")
+
+
+def finish(figure: go.Figure, alt: str, height: int, **layout) -> go.Figure:
+    """The figure with its height, its alternative text and the margins and legend of the house."""
+    margin = {"l": 10, "r": 10, "t": 30, "b": 10}
+    legend = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "title_text": ""}
+    settings = {"height": height, "margin": margin, "legend": legend, "meta": {"alt": alt}} | layout
+    figure.update_layout(**settings)
+    figure.update_xaxes(automargin=True)
+    figure.update_yaxes(automargin=True)
+    return figure
+
+
+def is_number(value: float | None) -> bool:
+    """Whether there is a value, and not NaN."""
+    return value is not None and value == value
+
+
+def flat_bar(title: str) -> dict:
+    """A colour bar along the top, as long as the map is wide, whatever the width of the page."""
+    return {
+        "title": {"text": title, "side": "top"},
+        "orientation": "h",
+        "thickness": 10,
+        "xpad": 0,
+        "ypad": 4,
+        "x": 0.5,
+        "xanchor": "center",
+        "y": 1.0,
+        "yanchor": "bottom",
+        "len": 1.0,
+    }
+
+
+def joined(layers: Sequence[int]) -> str:
+    """`1 + 6`."""
+    return " + ".join(map(str, layers))
