@@ -16,6 +16,8 @@ from whitelab.vectors import npz_bytes
 
 pytestmark = pytest.mark.model
 
+PAGES = [page for page in QUESTIONS if page != "training"]  # which has data of its own
+
 ROWS = [(f"A cat sits on mat {i}.", f"The dog number {i} runs home.", f"{(i * 7) % 11 / 2}") for i in range(40)]
 
 
@@ -187,7 +189,7 @@ def test_limits_and_who_sees_it_are_said_before_an_upload():
     assert sizes["Vectors"] == limits.VECTORS_MB
 
 
-@pytest.mark.parametrize("page", [page for page in QUESTIONS if page != "data"])
+@pytest.mark.parametrize("page", [page for page in PAGES if page != "data"])
 def test_an_upload_of_pairs_is_the_data_of_every_page(page, own):
     at = with_pairs()
     go_to(at, page)
@@ -272,7 +274,7 @@ def test_pasted_lines_that_are_no_pairs_are_explained(text, message):
 # Vectors
 
 
-@pytest.mark.parametrize("page", QUESTIONS)
+@pytest.mark.parametrize("page", PAGES)
 def test_vectors_stand_for_a_model_on_every_page(page, own):
     at = with_vectors(own)
     if page != "data":
@@ -293,7 +295,7 @@ def test_the_code_of_a_page_reads_the_vectors(own, tmp_path, monkeypatch, capsys
     (tmp_path / "mine.npz").write_bytes(npz_bytes(*own))
     monkeypatch.chdir(tmp_path)
     at = with_vectors(own)
-    for page in QUESTIONS:
+    for page in PAGES:
         if page != "data":
             go_to(at, page)
         exec(compile(until(at).code[-1].value, page, "exec"), {})
@@ -376,7 +378,7 @@ def test_an_upload_never_reaches_another_session(own):
     assert secret in everything(one)
     link = dict(one.query_params)
     other = until(start("data", **link))
-    for page in QUESTIONS:
+    for page in PAGES:
         if page != "data":
             go_to(other, page)
         shown = everything(until(other))
@@ -387,7 +389,7 @@ def test_an_upload_never_reaches_another_session(own):
 
 def test_the_link_to_an_upload_says_whose_it_was_and_shows_the_default():
     link = dict(with_pairs().query_params)
-    for page in QUESTIONS:
+    for page in PAGES:
         at = until(start(page, **link))
         assert [one.value for one in at.title] == [QUESTIONS[page]]
         assert sum(one.value == GONE for one in at.info) == 1
