@@ -22,7 +22,7 @@ from whitelab.runs import Run, RunError
 
 # How long a process that was asked to stop has to finish the step in hand and to write its checkpoint.
 GRACE_SECONDS = 60.0
-_PRIORITY = 10  # as `nice` counts
+_PRIORITY = 5  # as `nice` counts: a third of what others get
 
 
 @contextlib.contextmanager
