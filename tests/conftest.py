@@ -20,6 +20,12 @@ SMALL = {"group": "group:groups=2", "shuffled_group": "shuffled_group:groups=2"}
 torch.set_num_threads(1)
 
 
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Whatever an earlier test has set: the last bit of a sum depends on how many threads share it."""
+    torch.set_num_threads(1)
+
+
 def make_space(n=60, d=12, layers=4, sizes=(40, 25, 15), seed=0, hyperplane=False) -> LayerEmbeddings:
     """Float32 embeddings of `n` sentences off the origin, with unequal directions and related layers.
 
