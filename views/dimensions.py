@@ -205,7 +205,7 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
         "Vectors to search among",
         sizes,
         default=next((n for n in sizes if n >= 100_000), sizes[-1]),
-        key="corpus",
+        key="search-corpus",
         bind="query-params",
         required=True,
         format_func=lambda n: frame.spaced(n) + (" (yours)" if n == space.n_sentences else ""),

@@ -382,7 +382,7 @@ def test_the_costs_of_a_search_are_measured_on_demand_and_named_with_the_machine
     assert "What does a smaller k buy?" in [one.value for one in at.subheader]
     assert len(at.get("plotly_chart")) == 2
     assert not captioned("Measured on")(at)  # nothing runs unasked
-    at.get_by_key("corpus").set_value(10_000)
+    at.get_by_key("search-corpus").set_value(10_000)
     at.run()
     at.button(key="measure").click()
     until(at.run(), captioned("Measured on"))
@@ -399,7 +399,7 @@ def test_the_costs_of_a_search_are_measured_on_demand_and_named_with_the_machine
 
 def test_a_measured_search_stays_for_another_k_and_goes_with_another_corpus():
     at = until(start("dimensions", k="96"))
-    at.get_by_key("corpus").set_value(3000)
+    at.get_by_key("search-corpus").set_value(3000)
     at.run()
     at.button(key="measure").click()
     until(at.run(), captioned("Measured on"))
@@ -409,7 +409,7 @@ def test_a_measured_search_stays_for_another_k_and_goes_with_another_corpus():
     assert at.button(key="measure").label == "Measure again"
     at.button(key="measure").click()
     until(at.run(), lambda at: any(one.value.startswith("At k = 100") for one in at.markdown))
-    at.get_by_key("corpus").set_value(10_000)
+    at.get_by_key("search-corpus").set_value(10_000)
     until(at.run())
     assert not captioned("Measured on")(at)
     assert at.button(key="measure").label == "Measure"
