@@ -3,17 +3,13 @@
 import numpy as np
 import pytest
 import torch
+from conftest import rotation
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
 from whitelab import linalg
 from whitelab.moments import Moments
-
-
-def rotation(d, seed=0):
-    q, _ = np.linalg.qr(np.random.default_rng(seed).standard_normal((d, d)))
-    return torch.from_numpy(q)
 
 
 def with_spectrum(values, seed=0):

@@ -9,11 +9,11 @@ import sys
 import threading
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
-from tiny import SENTENCES, build_model, write_pairs
+from processes import ROOT
+from tiny import SENTENCES, build_place, untimed
 
 from whitelab import runs
 from whitelab.cli import main
@@ -23,16 +23,10 @@ from whitelab.models import ModelError, find_model, trained_models
 from whitelab.runs import RunError, create, find_run
 from whitelab.training import TrainConfig, Trainer
 
-ROOT = Path(__file__).resolve().parents[1]
-
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    root = tmp_path_factory.mktemp("runs")
-    build_model(root / "model")
-    write_pairs(root / "pairs.csv")
-    (root / "corpus.txt").write_text("".join(f"{text}\n" for text in SENTENCES), "utf-8")
-    return root
+    return build_place(tmp_path_factory.mktemp("runs"))
 
 
 @pytest.fixture(autouse=True)
@@ -55,10 +49,6 @@ def config(place):
 @pytest.fixture
 def run(config, pairs):
     return create(config, SENTENCES, pairs)
-
-
-def untimed(records):
-    return [replace(record, seconds=0.0) for record in records]
 
 
 def weights(folder):
