@@ -4,8 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from test_pages import LIVE, complete, forget_everything, go_to, metrics, start, typed_options, until
-from tiny import SENTENCES, build_model, write_pairs
+from tiny import SENTENCES, build_place, untimed
 
 import whitelab
 from whitelab.evaluate import Protocol, embed_pairs
@@ -13,19 +12,16 @@ from whitelab.runs import CANCELLED, FINISHED, RUNNING, WAITING, create, find_ru
 from whitelab.training import StepRecord, TrainConfig
 from whitelab.ui.training import background
 
+from .visiting import LIVE, alts, complete, forget_everything, go_to, metrics, start, until
+
 pytestmark = pytest.mark.model
 
-__all__ = ["typed_options"]  # a fixture
 FOREVER = "100000"
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    root = tmp_path_factory.mktemp("training")
-    build_model(root / "model")
-    write_pairs(root / "pairs.csv")
-    (root / "corpus.txt").write_text("".join(f"{text}\n" for text in SENTENCES), "utf-8")
-    return root
+    return build_place(tmp_path_factory.mktemp("training"))
 
 
 @pytest.fixture(autouse=True)
@@ -95,10 +91,6 @@ def look(at):
 def began(at, key="start-run"):
     at.button(key=key).click()
     return look(at)
-
-
-def alts(at):
-    return [chart.proto.alt for chart in at.get("plotly_chart")]
 
 
 def buttons(at):
@@ -309,9 +301,7 @@ def test_the_code_of_a_run_makes_the_same_run(visit, capsys):
     exec(compile(at.code[-1].value, "training", "exec"), {})
     capsys.readouterr()
     one, two = (find_run(name) for name in ("simcse-1", "simcse-2"))
-    assert [record.as_dict() | {"seconds": 0} for record in one.records()] == [
-        record.as_dict() | {"seconds": 0} for record in two.records()
-    ]
+    assert untimed(one.records()) == untimed(two.records())
 
 
 def test_what_cannot_be_read_is_said(visit, tmp_path):
