@@ -21,10 +21,7 @@ PAGES = (
 )
 
 page = st.navigation(
-    [
-        st.Page(f"views/{name}.py", title=name.capitalize(), url_path=name, default=name == "overview")
-        for name in PAGES
-    ],
+    [st.Page(f"views/{name}.py", title=name.capitalize(), url_path=name, default=name == "overview") for name in PAGES],
     position="top",
 )
 workspace.draw()
