@@ -1,0 +1,107 @@
+"""`compare`: models, settings and tasks side by side, or the walk from one protocol to another."""
+
+import argparse
+import sys
+
+from whitelab.cli.options import bin_option
+from whitelab.cli.spaces import open_store
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    from whitelab.compare import PRESETS
+    from whitelab.encoders import DTYPES
+
+    parser.add_argument("--models", default="bundled", help="names or folders, separated by commas")
+    parser.add_argument("--data", default="demo", help="folder, file, 'demo' or a downloaded source")
+    parser.add_argument("--tasks", default="all", help="'all', or names separated by commas")
+    parser.add_argument(
+        "--settings", help="'table1', or settings such as 'cls/L-1;L1+L6:pca@256' (default: the protocol's own)"
+    )
+    parser.add_argument("--protocol", default="whiteningbert", choices=tuple(PRESETS))
+    parser.add_argument("--corpus", help="what bert-whitening-corpus fits on: a text file, pairs, a folder or 'demo'")
+    parser.add_argument(
+        "--presets",
+        metavar="A,B",
+        help="walk from one protocol to another instead, changing one choice at a time; --settings may name one "
+        "setting for both (default: each protocol's own)",
+    )
+    parser.add_argument("--intervals", action="store_true", help="add 95 %% intervals, from resampled pairs")
+    parser.add_argument("--skip-malformed", action="store_true", help="leave malformed rows out")
+    bin_option(parser)
+    parser.add_argument("--dtype", default="float32", choices=tuple(DTYPES), help="type to compute in")
+    parser.add_argument("--cache", help="folder of the embedding store (default: the user's cache folder)")
+    parser.add_argument("--no-store", action="store_true", help="neither read nor keep embeddings on disk")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+    form.add_argument("--csv", dest="form", action="store_const", const="csv", help="print a table as CSV")
+    form.add_argument("--latex", dest="form", action="store_const", const="latex", help="print a LaTeX table")
+    form.add_argument("--markdown", dest="form", action="store_const", const="markdown", help="the default")
+
+
+def run(args):
+    from whitelab.compare import PRESETS, compare, parse_settings, resample, written
+    from whitelab.encoders import load_encoder
+
+    if args.presets is not None:
+        return _walk(args)
+    settings = parse_settings(args.settings or PRESETS[args.protocol].settings)
+    tasks, models = _compared(args)
+    options = {"store": open_store(args), "keep_going": args.skip_malformed, "dtype": args.dtype, "corpus": args.corpus}
+    options["load"] = lambda name, dtype: load_encoder(name, dtype=dtype, allow_bin=args.allow_bin)
+    cells = []
+    for cell in compare(models, args.data, tasks, settings, args.protocol, **options):
+        cells.append(cell)
+        value = cell.reason or "undefined" if cell.spearman is None else f"{cell.spearman:.2f}"
+        print(f"{cell.model} · {cell.setting} · {cell.task}: {value}", file=sys.stderr)
+    drawn = resample(cells) if args.intervals else None
+    rows = [cell.as_dict(drawn and drawn.interval(cell.row, cell.task)) for cell in cells]
+    return {"rows": rows}, [written(cells, args.form or "markdown", args.protocol, args.corpus, drawn).rstrip("\n")]
+
+
+def _compared(args) -> tuple[list[str], list[str]]:
+    """The tasks and models that the options name."""
+    from whitelab.datasets import discover
+
+    present = [task.name for task in discover(args.data)]
+    tasks = present if args.tasks == "all" else [name.strip() for name in args.tasks.split(",")]
+    if missing := [name for name in tasks if name not in present]:
+        raise ValueError(f"tasks={','.join(missing)!r} must be among {', '.join(present)}")
+    return tasks, [name.strip() for name in args.models.split(",") if name.strip()]
+
+
+def _walk(args):
+    """From one preset to another, for each model."""
+    from whitelab.compare import decisions, differences, parse_settings, walks, worded
+    from whitelab.encoders import load_encoder
+
+    names = [name.strip() for name in args.presets.split(",")]
+    settings = parse_settings(args.settings) if args.settings else [None]
+    if len(names) != 2 or len(settings) != 1:
+        raise ValueError(f"presets={args.presets!r} must be two protocols such as whiteningbert,mteb, with one setting")
+    (a, b), (setting,) = names, settings
+    found = {field: [worded(field, one) for one in pair] for field, pair in differences(a, b, setting).items()}
+    tasks, models = _compared(args)
+    options = {"setting": setting, "corpus": args.corpus, "store": open_store(args), "keep_going": args.skip_malformed}
+    records, lines = [], []
+    for model in models:
+        encoder = load_encoder(model, dtype=args.dtype, allow_bin=args.allow_bin)
+        for one in walks(encoder, args.data, tasks, a, b, **options):
+            records.append(one.as_dict())
+            lines += [*_steps(one), ""]
+    same = [field for field in decisions(a, setting) if field not in found]
+    return {"walks": records, "differences": found, "same": same}, lines[:-1]
+
+
+def _steps(one) -> list[str]:
+    from whitelab.compare import FIELDS, worded
+
+    def number(value: float | None, sign: str = "") -> str:
+        return "undefined" if value is None else f"{round(value, 2) + 0.0:{sign}.2f}"
+
+    head = f"{one.model} · {one.task}: {one.a} {number(one.start)}, {one.b} {number(one.end)}"
+    rows = [
+        f"  {number(step.change, '+'):>9}  {number(step.spearman):>9}  {FIELDS[step.field]}: "
+        f"{worded(step.field, step.before)} -> {worded(step.field, step.after)}"
+        for step in one.steps
+    ]
+    return [f"{head} ({number(one.difference, '+')})", *rows]
