@@ -1,18 +1,17 @@
 """`compare`: models, settings and tasks side by side, or the walk from one protocol to another."""
 
 import argparse
-import sys
 
-from whitelab.cli.options import bin_option
+from whitelab.cli.options import bin_option, dtype_option, model_names, names, source_option, store_options, task_names
 from whitelab.cli.spaces import open_store
+from whitelab.cli.writing import number, say
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     from whitelab.compare import PRESETS
-    from whitelab.encoders import DTYPES
 
     parser.add_argument("--models", default="bundled", help="names or folders, separated by commas")
-    parser.add_argument("--data", default="demo", help="folder, file, 'demo' or a downloaded source")
+    source_option(parser)
     parser.add_argument("--tasks", default="all", help="'all', or names separated by commas")
     parser.add_argument(
         "--settings", help="'table1', or settings such as 'cls/L-1;L1+L6:pca@256' (default: the protocol's own)"
@@ -28,9 +27,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--intervals", action="store_true", help="add 95 %% intervals, from resampled pairs")
     parser.add_argument("--skip-malformed", action="store_true", help="leave malformed rows out")
     bin_option(parser)
-    parser.add_argument("--dtype", default="float32", choices=tuple(DTYPES), help="type to compute in")
-    parser.add_argument("--cache", help="folder of the embedding store (default: the user's cache folder)")
-    parser.add_argument("--no-store", action="store_true", help="neither read nor keep embeddings on disk")
+    dtype_option(parser)
+    store_options(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print one JSON document on stdout")
     form.add_argument("--csv", dest="form", action="store_const", const="csv", help="print a table as CSV")
@@ -51,8 +49,7 @@ def run(args):
     cells = []
     for cell in compare(models, args.data, tasks, settings, args.protocol, **options):
         cells.append(cell)
-        value = cell.reason or "undefined" if cell.spearman is None else f"{cell.spearman:.2f}"
-        print(f"{cell.model} · {cell.setting} · {cell.task}: {value}", file=sys.stderr)
+        say(f"{cell.model} · {cell.setting} · {cell.task}: {cell.reason or number(cell.spearman)}")
     drawn = resample(cells) if args.intervals else None
     rows = [cell.as_dict(drawn and drawn.interval(cell.row, cell.task)) for cell in cells]
     return {"rows": rows}, [written(cells, args.form or "markdown", args.protocol, args.corpus, drawn).rstrip("\n")]
@@ -63,10 +60,10 @@ def _compared(args) -> tuple[list[str], list[str]]:
     from whitelab.datasets import discover
 
     present = [task.name for task in discover(args.data)]
-    tasks = present if args.tasks == "all" else [name.strip() for name in args.tasks.split(",")]
+    tasks = task_names(args.tasks, present)
     if missing := [name for name in tasks if name not in present]:
         raise ValueError(f"tasks={','.join(missing)!r} must be among {', '.join(present)}")
-    return tasks, [name.strip() for name in args.models.split(",") if name.strip()]
+    return tasks, model_names(args.models)
 
 
 def _walk(args):
@@ -74,11 +71,11 @@ def _walk(args):
     from whitelab.compare import decisions, differences, parse_settings, walks, worded
     from whitelab.encoders import load_encoder
 
-    names = [name.strip() for name in args.presets.split(",")]
+    presets = names(args.presets)
     settings = parse_settings(args.settings) if args.settings else [None]
-    if len(names) != 2 or len(settings) != 1:
+    if len(presets) != 2 or len(settings) != 1:
         raise ValueError(f"presets={args.presets!r} must be two protocols such as whiteningbert,mteb, with one setting")
-    (a, b), (setting,) = names, settings
+    (a, b), (setting,) = presets, settings
     found = {field: [worded(field, one) for one in pair] for field, pair in differences(a, b, setting).items()}
     tasks, models = _compared(args)
     options = {"setting": setting, "corpus": args.corpus, "store": open_store(args), "keep_going": args.skip_malformed}
@@ -95,13 +92,13 @@ def _walk(args):
 def _steps(one) -> list[str]:
     from whitelab.compare import FIELDS, worded
 
-    def number(value: float | None, sign: str = "") -> str:
-        return "undefined" if value is None else f"{round(value, 2) + 0.0:{sign}.2f}"
+    def shown(value: float | None, sign: str = "") -> str:
+        return number(None if value is None else round(value, 2) + 0.0, f"{sign}.2f")  # + 0.0 turns -0.0 into 0.0
 
-    head = f"{one.model} · {one.task}: {one.a} {number(one.start)}, {one.b} {number(one.end)}"
+    head = f"{one.model} · {one.task}: {one.a} {shown(one.start)}, {one.b} {shown(one.end)}"
     rows = [
-        f"  {number(step.change, '+'):>9}  {number(step.spearman):>9}  {FIELDS[step.field]}: "
+        f"  {shown(step.change, '+'):>9}  {shown(step.spearman):>9}  {FIELDS[step.field]}: "
         f"{worded(step.field, step.before)} -> {worded(step.field, step.after)}"
         for step in one.steps
     ]
-    return [f"{head} ({number(one.difference, '+')})", *rows]
+    return [f"{head} ({shown(one.difference, '+')})", *rows]

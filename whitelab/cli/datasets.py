@@ -2,11 +2,11 @@
 
 import argparse
 
-from whitelab.cli.options import json_option
+from whitelab.cli.options import json_option, source_option
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--data", default="demo", help="folder, file, 'demo' or a downloaded source")
+    source_option(parser)
     json_option(parser)
 
 

@@ -22,10 +22,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _Parser(prog="python -m whitelab", description="A laboratory for the geometry of sentence embeddings.")
     chosen = next((word for word in argv if not word.startswith("-")), None)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
-    for name, (summary, add_options, _) in COMMANDS.items():
+    for name, (summary, module) in COMMANDS.items():
         sub = commands.add_parser(name, help=summary, description=summary)
         if name == chosen:  # the registries its options are read from import torch
-            add_options(sub)
+            module.add_options(sub)
     args = parser.parse_args(argv)
     warnings.simplefilter("ignore")
     try:
@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _results(args) -> Iterator[tuple[dict | None, list[str]]]:
     """What a command returns, or one after another what it yields; while it works, stdout is closed to it."""
     with contextlib.redirect_stdout(sys.stderr):
-        found = COMMANDS[args.command][2](args)
+        found = COMMANDS[args.command][1].run(args)
     if not isinstance(found, Iterator):
         yield found
         return

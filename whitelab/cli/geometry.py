@@ -3,7 +3,7 @@
 import argparse
 
 from whitelab.cli.options import aggregate_option, space_options, vectors_options, whitening_options
-from whitelab.cli.spaces import check_early, embed_corpus, open_task, protocol_of
+from whitelab.cli.spaces import check_early, embed_corpus, open_task, protocol_over
 from whitelab.cli.writing import short
 
 
@@ -33,5 +33,5 @@ def run(args):
         for record in (before, after):
             del record["layers"]
         records.append({"layer": layer} | before | {"whitened": after})
-    protocol = protocol_of(args, pairs, encoder, tuple(range(space.n_layers))).as_dict()
-    return {"layers": records, "protocol": protocol | {"positives": args.positives, "layers": "each"}}, lines
+    protocol = protocol_over(args, pairs, encoder, "each") | {"positives": args.positives}
+    return {"layers": records, "protocol": protocol}, lines

@@ -3,7 +3,7 @@
 import argparse
 
 from whitelab.cli.options import aggregate_option, layer_numbers, space_options, vectors_options, whitening_options
-from whitelab.cli.spaces import check_early, embed_corpus, open_task, protocol_of
+from whitelab.cli.spaces import check_early, embed_corpus, open_task, protocol_of, protocol_over
 from whitelab.cli.writing import short
 
 
@@ -29,12 +29,7 @@ def run(args):
     protocol = protocol_of(args, pairs, encoder, args.layers)
     corpus = embed_corpus(args, encoder)
     curve = k_curve(space, protocol.layers, args.whitening, args.aggregate, fit=args.fit, corpus=corpus)
-    result = {
-        "k": list(curve.k),
-        "spearman": list(curve.spearman),
-        "best_k": curve.best_k,
-        "knee": curve.knee,
-        "rank": curve.rank,
+    result = _record(curve) | {
         "subsets": {name: list(values) for name, values in curve.subsets.items()},
         "protocol": protocol.as_dict() | {"k": "every k"},
     }
@@ -55,18 +50,7 @@ def _each_curve(args):
     corpus = embed_corpus(args, encoder)
     settings = {"by_subset": False, "fit": args.fit, "corpus": corpus}
     curves = k_curves(space, None, args.whitening, args.aggregate, **settings)
-    protocol = protocol_of(args, pairs, encoder, tuple(range(space.n_layers))).as_dict()
-    records = [
-        {
-            "layers": list(one.layers),
-            "k": list(one.k),
-            "spearman": list(one.spearman),
-            "best_k": one.best_k,
-            "knee": one.knee,
-            "rank": one.rank,
-        }
-        for one in curves
-    ]
+    records = [{"layers": list(one.layers)} | _record(one) for one in curves]
     lines = ["layer  best k  score at best k  knee  score at d  rank"]
     for one in curves:
         if one.best_k:
@@ -74,4 +58,14 @@ def _each_curve(args):
             lines.append(f"{one.layers[0]:5}  {one.best_k:6}  {best:15.2f}  {one.knee:4}  {whole:>10}  {one.rank:4}")
         else:
             lines.append(f"{one.layers[0]:5}  undefined")
-    return {"curves": records, "protocol": protocol | {"k": "every k", "layers": "each"}}, lines
+    return {"curves": records, "protocol": protocol_over(args, pairs, encoder, "each") | {"k": "every k"}}, lines
+
+
+def _record(curve) -> dict:
+    return {
+        "k": list(curve.k),
+        "spearman": list(curve.spearman),
+        "best_k": curve.best_k,
+        "knee": curve.knee,
+        "rank": curve.rank,
+    }

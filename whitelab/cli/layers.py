@@ -9,7 +9,7 @@ from whitelab.cli.spaces import (
     embed_task,
     load_model,
     open_task,
-    protocol_of,
+    protocol_over,
     read_given,
     read_pairs,
 )
@@ -56,9 +56,9 @@ def run(args):
     found = layer_pairs(space, args.whitening, args.k, args.aggregate, fit=args.fit, corpus=corpus)
     cells = [{"layers": list(c.layers), "spearman": c.spearman, "rank": c.rank} for c in found.cells]
     best = found.best and {"layers": list(found.best.layers), "spearman": found.best.spearman}
-    protocol = protocol_of(args, pairs, encoder, tuple(range(space.n_layers))).as_dict() | {"layers": "every pair"}
+    protocol = protocol_over(args, pairs, encoder, "every pair")
     ranked = sorted((c for c in cells if c["spearman"] is not None), key=lambda c: -c["spearman"])
-    lines = [f"{'+'.join(map(str, dict.fromkeys(c['layers']))):8} {c['spearman']:.2f}" for c in ranked]
+    lines = [f"{joined(dict.fromkeys(c['layers'])):8} {c['spearman']:.2f}" for c in ranked]
     return {"cells": cells, "best": best, "pairs": space.n_pairs, "protocol": protocol}, lines
 
 
@@ -84,8 +84,7 @@ def _layer_subsets(args):
     options = {"top": top, "fit": args.fit, "corpus": corpus}
     found = search(spaces, args.size, args.whitening, args.k, args.aggregate, **options)
     result = found.as_dict()
-    protocol = protocol_of(args, tasks[0], encoder, tuple(range(encoder.n_layers))).as_dict()
-    protocol |= {"layers": found.strategy}
+    protocol = protocol_over(args, tasks[0], encoder, found.strategy)
     if len(tasks) == 1:
         del result["tasks"]
     else:
@@ -105,7 +104,7 @@ def _tasks(args) -> list[str | None]:
 
 def _subset_lines(found) -> list[str]:
     over = f", averaged over {', '.join(found.tasks)}" if len(found.tasks) > 1 else ""
-    lines = [f"scored {found.scored:,} subsets in {found.seconds:.2f} s{over}", f"{found.strategy}", ""]
+    lines = [f"scored {found.scored:,} subsets in {found.seconds:.2f} s{over}", found.strategy, ""]
     if found.best is None:
         return [*lines, "Spearman is not defined for any of them"]
     lines += ["layers  best   of that many layers"]

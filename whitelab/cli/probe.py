@@ -1,14 +1,22 @@
 """`probe`: classification beyond STS, raw against whitened."""
 
 import argparse
-import sys
 
-from whitelab.cli.options import bin_option, json_option
+from whitelab.cli.options import (
+    bin_option,
+    depth_option,
+    dtype_option,
+    json_option,
+    malformed_option,
+    model_names,
+    store_options,
+    task_names,
+)
 from whitelab.cli.spaces import open_store
+from whitelab.cli.writing import left_out, note, say
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    from whitelab.encoders import DTYPES
     from whitelab.probe import CLASSIFIERS, DEFAULT, METRICS
 
     parser.add_argument(
@@ -23,10 +31,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--positive", metavar="CLASS", help="of pairs, the class that says that they match (RTE on the hub: 0)"
     )
-    parser.add_argument("--skip-malformed", action="store_true", help="report malformed rows and keep the rest")
+    malformed_option(parser)
     parser.add_argument("--model", default="bundled", help="names or folders, separated by commas")
     bin_option(parser)
-    parser.add_argument("--num-layers", type=int, help="keep only the first N transformer blocks")
+    depth_option(parser)
     parser.add_argument(
         "--settings", default=DEFAULT, help=f"such as 'cls/L-1;L1+L6:pca@256'; L* is each layer (default: {DEFAULT})"
     )
@@ -49,9 +57,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--threshold", type=float, default=0.5, help="a pair matches from this cosine on (default: 0.5)"
     )
     parser.add_argument("--max-length", type=int, help="in tokens, special ones included")
-    parser.add_argument("--dtype", default="float32", choices=tuple(DTYPES), help="type to compute in")
-    parser.add_argument("--cache", help="folder of the embedding store (default: the user's cache folder)")
-    parser.add_argument("--no-store", action="store_true", help="neither read nor keep embeddings on disk")
+    dtype_option(parser)
+    store_options(parser)
     json_option(parser)
 
 
@@ -61,22 +68,20 @@ def run(args):
     from whitelab.scopes import scope_text
 
     tasks = _labelled(args)
-    names = ("fit", "metric", "folds", "standardize", "threshold")
-    how = {name: getattr(args, name) for name in names} | {"neighbours": args.k}
+    given = ("fit", "metric", "folds", "standardize", "threshold")
+    how = {name: getattr(args, name) for name in given} | {"neighbours": args.k}
     hows = [How(args.classifier or usual(one), **how) for one in tasks]
     if args.fit not in FITS:
         scope_text(args.fit, "", None)  # refused before a model is loaded
-    models = [name.strip() for name in args.model.split(",") if name.strip()]
     options = {name: getattr(args, name) for name in ("dtype", "max_length", "num_layers", "allow_bin")}
     rows = []
-    for row in probes(models, tasks, args.settings, hows, store=open_store(args), **options):
+    for row in probes(model_names(args.model), tasks, args.settings, hows, store=open_store(args), **options):
         rows.append(row)
-        print(_probe_line(row), file=sys.stderr)
+        say(_probe_line(row))
         if row.starved:
-            print(
-                f"note: {row.fitted} texts span only {row.rank} of {row.dim} dimensions, so the map sets them equally "
-                "far apart: keep fewer (@k), or fit on more text (--fit)",
-                file=sys.stderr,
+            note(
+                f"{row.fitted} texts span only {row.rank} of {row.dim} dimensions, so the map sets them equally far "
+                "apart: keep fewer (@k), or fit on more text (--fit)"
             )
     if all(row.accuracy is None for row in rows):
         raise ValueError(rows[0].reason)
@@ -89,14 +94,12 @@ def _labelled(args) -> list:
 
     columns = ColumnNames(args.text, args.label, args.first, args.second, args.split_column)
     present = [task.name for task in discover_labelled(args.data)]
-    names = present if args.task == "all" else [name.strip() for name in args.task.split(",")]
     options = {"columns": columns, "test": args.test, "positive": args.positive, "keep_going": args.skip_malformed}
-    found = [load_labelled(args.data, name, **options) for name in names]
+    found = [load_labelled(args.data, name, **options) for name in task_names(args.task, present)]
     for one in found:
-        for problem in one.problems:
-            print(f"left out: {problem}", file=sys.stderr)
-        for note in one.notes:
-            print(f"note: {one.task}: {note}", file=sys.stderr)
+        left_out(one.problems)
+        for text in one.notes:
+            note(f"{one.task}: {text}")
     return found
 
 

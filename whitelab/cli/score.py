@@ -4,6 +4,7 @@ import argparse
 
 from whitelab.cli.options import aggregate_option, layers_option, space_options, vectors_options, whitening_options
 from whitelab.cli.spaces import check_early, embed_corpus, open_task, protocol_of
+from whitelab.cli.writing import number
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -21,13 +22,11 @@ def run(args):
     pairs, space, encoder, _ = open_task(args)
     protocol = protocol_of(args, pairs, encoder, args.layers)
     found = score(space, protocol, embed_corpus(args, encoder))
-    shown = "undefined" if found.spearman is None else f"{found.spearman:.2f}"
-    lines = [f"Spearman x 100  {shown}  ({found.pairs} pairs, rank {found.rank} of {found.dim})"]
+    lines = [f"Spearman x 100  {number(found.spearman)}  ({found.pairs} pairs, rank {found.rank} of {found.dim})"]
     if found.reason:
         lines.append(found.reason)
     if len(found.subsets) > 1:
         for name, one in found.subsets.items():
-            value = "undefined" if one.spearman is None else f"{one.spearman:.2f}"
-            lines.append(f"  {name:24} {value:>9}  {one.pairs} pairs")
+            lines.append(f"  {name:24} {number(one.spearman):>9}  {one.pairs} pairs")
     lines.append(found.line())
     return found.as_dict(), lines

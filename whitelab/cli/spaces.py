@@ -1,13 +1,11 @@
 """What several commands make of their options: pairs, encoder, embeddings, corpus, protocol."""
 
-import sys
-
-from whitelab.cli.writing import progress
+from whitelab.cli.writing import left_out, note, progress
 
 
 def check_early(args) -> None:
     """Refuse what needs no model to refuse, before minutes are spent on encoding."""
-    from whitelab.scopes import OWN, scope_text
+    from whitelab.scopes import OWN
     from whitelab.whitening import check_k, variant
 
     if getattr(args, "vectors", None):
@@ -18,7 +16,7 @@ def check_early(args) -> None:
     if k is not None and (k < 1 or not variant(args.whitening).takes_k):
         check_k(k, args.whitening, max(k, 1))
     if args.fit not in (*OWN, "splits"):
-        scope_text(args.fit, args.data, args.task, args.skip_malformed)
+        _text_of_fit(args)
 
 
 def _check_vectors(args) -> None:
@@ -50,8 +48,8 @@ def read_given(args):
     from whitelab.vectors import read_vectors
 
     given = read_vectors(args.vectors, args.gold, args.task)
-    for note in given.pairs.notes:
-        print(f"note: {note}", file=sys.stderr)
+    for text in given.pairs.notes:
+        note(text)
     return given
 
 
@@ -59,8 +57,7 @@ def read_pairs(args, task: str | None):
     from whitelab.datasets import load
 
     pairs = load(args.data, task, args.split, keep_going=args.skip_malformed)
-    for problem in pairs.problems:
-        print(f"left out: {problem}", file=sys.stderr)
+    left_out(pairs.problems)
     return pairs
 
 
@@ -82,10 +79,10 @@ def embed_task(args, encoder, pairs):
     from whitelab.evaluate import embed_pairs
 
     space, report = embed_pairs(encoder, pairs, args.pooling, store=open_store(args), progress=progress())
-    for note in (*pairs.notes, *report.notes):
-        print(f"note: {note}", file=sys.stderr)
+    for text in (*pairs.notes, *report.notes):
+        note(text)
     if report.truncated:
-        print(f"note: {report.truncated} sentences were cut to {encoder.max_length} tokens", file=sys.stderr)
+        note(f"{report.truncated} sentences were cut to {encoder.max_length} tokens")
     return space, encoder, report
 
 
@@ -98,12 +95,18 @@ def open_store(args):
 def embed_corpus(args, encoder):
     """The embedded text of `--fit`, None where the task's own sentences are enough."""
     from whitelab.evaluate import embed_scope
-    from whitelab.scopes import OWN, scope_text
+    from whitelab.scopes import OWN
 
     if args.fit in OWN:
         return None
-    text = scope_text(args.fit, args.data, args.task, args.skip_malformed)
-    return embed_scope(encoder, text, args.pooling, store=open_store(args), progress=progress())
+    return embed_scope(encoder, _text_of_fit(args), args.pooling, store=open_store(args), progress=progress())
+
+
+def _text_of_fit(args):
+    """The sentences of `--fit` and how often each counts."""
+    from whitelab.scopes import scope_text
+
+    return scope_text(args.fit, args.data, args.task, args.skip_malformed)
 
 
 def protocol_of(args, pairs, encoder, layers=None):
@@ -124,3 +127,8 @@ def protocol_of(args, pairs, encoder, layers=None):
         dtype=encoder.dtype,
         max_length=encoder.max_length,
     )
+
+
+def protocol_over(args, pairs, encoder, layers: str) -> dict:
+    """The record of the Protocol, `layers` saying in words which of them were gone through."""
+    return protocol_of(args, pairs, encoder).as_dict() | {"layers": layers}

@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 
+from whitelab.cli.options import device_option, json_option
 from whitelab.cli.writing import short
 
 # Options of `train` that are fields of TrainConfig, and what they are.
@@ -31,7 +32,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     from dataclasses import fields
     from typing import get_args
 
-    from whitelab.encoders import BATCH_BYTES
     from whitelab.objectives import OBJECTIVES
     from whitelab.training import TrainConfig
 
@@ -40,8 +40,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         kind, default = kinds[name]
         shown = f"; one of {', '.join(OBJECTIVES)}" if name == "objective" else ""
         shown += "" if default is None else f" (default: {default})"
-        number = next(one for one in (int, float, str) if one in (kind, *get_args(kind)))
-        parser.add_argument(f"--{name.replace('_', '-')}", type=number, help=text + shown)
+        kind = next(one for one in (int, float, str) if one in (kind, *get_args(kind)))
+        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, help=text + shown)
     parser.add_argument(
         "--corpus", metavar="PATH", help="text file, one sentence a line; or pairs, whose labels stay unused"
     )
@@ -52,8 +52,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--split", default="test", help="train, dev, test or all (default: test)")
     parser.add_argument("--out", metavar="DIR", help="folder of the run (default: a new one, listed by `models`)")
     parser.add_argument("--resume", action="store_true", help="go on with the run in --out from its last checkpoint")
-    parser.add_argument("--device", choices=tuple(BATCH_BYTES), help="default: the best there is")
-    parser.add_argument("--json", action="store_true", help="print one JSON document a step, and one at the end")
+    device_option(parser)
+    json_option(parser, "one JSON document a step, and one at the end")
 
 
 def run(args):
