@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # From the ground up. Within a level a module may import those named before it, never those after it.
 # A new module is entered here, in its place, before anything imports it.
 LEVELS = (
-    ("checks", "limits", "specs", "threads", "machine", "linalg", "shards", "store", "datasets", "arrays"),
+    ("checks", "wording", "limits", "specs", "threads", "machine", "linalg", "shards", "store", "datasets", "arrays"),
     ("moments", "pooling", "correlation", "significance", "classifiers", "geometry", "embeddings", "models"),
     ("whitening", "static", "architectures", "encoders", "objectives"),
     (
@@ -30,11 +30,11 @@ LEVELS = (
         "training",
         "runs",
         "apart",
-        "costs",
         "projection",
         "retrieval",
         "published",
         "catalogue",
+        "costs",
         "compare",
         "probe",
         "export",

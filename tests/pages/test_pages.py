@@ -162,7 +162,7 @@ def test_a_page_asks_its_question_and_answers_with_numbers(page, demo):
     assert shown[LIVE] == scored(demo)
     captions = [caption.value for caption in at.caption]
     said = "bundled:3, last layer, mean pooling" if page == "training" else f"{BUNDLED_NAME} · layers 1 + 6"
-    assert any(text.startswith(said) and re.search("1\u2009?500 pairs", text) for text in captions)
+    assert any(text.startswith(said) and re.search("1\u202f?500 pairs", text) for text in captions)
     assert captions.count(DEMONSTRATION) == 2  # beside the live score and under the protocol
     assert at.code[-1].value.startswith("import whitelab")
 
@@ -366,7 +366,7 @@ def test_every_layer_has_its_best_k_and_knee_on_the_dimensions_page(demo):
     alt = next(alt for alt in alts(at) if "every layer by kept dimensions" in alt)
     assert f"layer 6 k = {curves[6].best_k}" in alt
     assert any(
-        one.value == "PCA whitening, 7 layers at 384 values of k each: 2\u2009688 settings." for one in at.caption
+        one.value == "PCA whitening, 7 layers at 384 values of k each: 2\u202f688 settings." for one in at.caption
     )
 
 
@@ -389,7 +389,7 @@ def test_the_costs_of_a_search_are_measured_on_demand_and_named_with_the_machine
     caption = next(one.value for one in at.caption if one.value.startswith("Measured on"))
     assert processor_name() in caption
     assert "1 thread" in caption
-    assert "10\u2009000 vectors: 3\u2009000 are your sentences" in caption
+    assert "10\u202f000 vectors: 3\u202f000 are your sentences" in caption
     headline = next(one.value for one in at.markdown if one.value.startswith("At k = 96"))
     assert "**0.25** of the memory of k = 384" in headline
     chart = at.get("plotly_chart")[2]
@@ -490,7 +490,7 @@ def test_the_fit_scopes_are_side_by_side_and_cross_fitting_can_be_the_workspaces
     assert live(at) == cross == metrics(at)["Spearman, cross-fitted"]
     fits = tables(at)[1]
     assert [f"{value:.2f}" for value in fits["Spearman"]] == [task, cross]
-    assert list(fits["Sentences"]) == ["3\u2009000 = 7.8 d", "1\u2009500 = 3.9 d"]
+    assert list(fits["Sentences"]) == ["3\u202f000 = 7.8 d", "1\u202f500 = 3.9 d"]
     assert said(at, f"reaches {task}; cross-fitted, on sentences it is not scored on, {cross}")
     assert said(at, "cross-fitting has two maps, and an export holds one")
 
