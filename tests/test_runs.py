@@ -9,10 +9,12 @@ import sys
 import threading
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
+from commandline import called
 from tiny import SENTENCES, build_model, write_pairs
 
 from whitelab import runs
@@ -313,14 +315,7 @@ def test_what_stopped_a_run_is_its_state(run, monkeypatch):
 
 @pytest.fixture
 def command(capsys):
-    def command(*argv):
-        try:
-            status = main([str(word) for word in argv])
-        except SystemExit as stop:
-            status = stop.code
-        return status, *capsys.readouterr()
-
-    return command
+    return partial(called, capsys)
 
 
 def test_the_command_prints_a_line_a_step_and_a_summary(place, command, tmp_path):
