@@ -1,5 +1,6 @@
 """Laws of the runs on disk: a kill loses the steps since the last checkpoint and never the list."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -68,6 +69,19 @@ def weights(folder):
 
 
 # ------------------------------------------------------------------------------------------ from end to end
+
+
+def test_a_run_whose_result_is_written_has_ended_though_its_process_clears_up(run, monkeypatch):
+    """Whoever keeps the state of an ended run, as the page does, would keep "running" for good."""
+    seen = []
+    real = shutil.rmtree
+    monkeypatch.setattr(shutil, "rmtree", lambda *a, **k: (seen.append(run.state()), real(*a, **k)))
+    with contextlib.closing(run.follow()) as steps:
+        assert next(steps).step == 0
+        assert run.state() == "running"
+        for _ in steps:
+            pass
+    assert seen[-1] == run.state() == "finished"
 
 
 def test_a_run_says_how_far_it_is_at_every_moment(run, config):
