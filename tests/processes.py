@@ -10,9 +10,14 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def run_python(code: str, *args, **environment: str) -> subprocess.CompletedProcess:
-    """Run code in a fresh process beside the package; what it wrote is text."""
+    """Run code with these arguments in a fresh process."""
+    return fresh_process("-c", code, *args, **environment)
+
+
+def fresh_process(*argv, **environment: str) -> subprocess.CompletedProcess:
+    """Run Python with `argv` where the repository lies; what it writes is text."""
     return subprocess.run(
-        [sys.executable, "-c", code, *map(str, args)],
+        [sys.executable, *map(str, argv)],
         cwd=ROOT,
         env=os.environ | environment,
         capture_output=True,

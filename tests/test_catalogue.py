@@ -105,6 +105,13 @@ def test_the_size_of_a_config_is_near_that_of_its_network(name):
     assert Size.of(config).parameters == pytest.approx(architectures.parameters(CONFIGS[name]), rel=0.03)
 
 
+def test_the_first_blocks_have_fewer_weights_and_never_more_blocks_than_there_are():
+    size = Size.of(json.loads(CONFIGS["BERT"].to_json_string(use_diff=False)))
+    assert size.cut_to(3).products == size.products / 4
+    assert size.parameters - size.cut_to(11).parameters == size.products / 12
+    assert size.cut_to(99) == size.cut_to(None) == size
+
+
 def test_the_products_are_those_of_the_network():
     """Counted by torch over one sentence of one token, less the few products of attention and pooler."""
     from torch.utils.flop_counter import FlopCounterMode

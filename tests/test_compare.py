@@ -2,6 +2,7 @@
 
 import csv
 import io
+import os
 
 import pytest
 from tiny import build_model, write_task
@@ -334,3 +335,14 @@ def test_another_model_or_depth_has_no_published_number():
     preset, setting = PRESETS["whiteningbert"], Setting.parse("cls/L-1")
     assert printed("all-MiniLM-L6-v2", 7, 384, setting, "stsb", preset) is None
     assert printed("bert-base-uncased", 13, 768, Setting.parse("cls/L5"), "stsb", preset) is None
+
+
+def test_cells_of_a_model_whose_weights_were_written_anew_are_computed_again(place, tasks, tmp_path):
+    folder, known = build_model(tmp_path / "model"), {}
+    before = cells(place, tasks, "L1", models=[str(folder)], known=known)
+    assert cells(place, tasks, "L1", models=[str(folder)], known=known) == before
+    weights = build_model(folder, seed=1) / "model.safetensors"
+    os.utime(weights, ns=(0, weights.stat().st_mtime_ns + 1))  # a coarse clock may not have moved
+    after = cells(place, tasks, "L1", models=[str(folder)], known=known)
+    assert [cell.spearman for cell in after] != [cell.spearman for cell in before]
+    assert len(known) == 2 * len(tasks)

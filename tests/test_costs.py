@@ -3,35 +3,17 @@
 from dataclasses import replace
 
 import pytest
-from tiny import build_model
 
-from whitelab import costs
-from whitelab.costs import Size, cost
-from whitelab.encoders import load_encoder
-from whitelab.models import find_model
+from whitelab.catalogue import Size
+from whitelab.costs import cost
 from whitelab.training import StepRecord, TrainConfig
 
-SIZE = Size(3, 384, 1536, 30_522)
+SIZE = Size(3, 384, 1536, 30_522 * 384 + 3 * (4 * 384**2 + 2 * 384 * 1536))
 CONFIG = TrainConfig()
 
 
-def of(config=CONFIG, size=SIZE, words=10.0, scored=30_000, speed=1e11):
-    return cost(config, size, words, scored, speed)
-
-
-@pytest.mark.parametrize("architecture", ["bert", "distilbert", "t5-encoder"])
-def test_the_size_of_a_model_counts_nearly_all_of_its_weights(architecture, tmp_path):
-    folder = build_model(tmp_path / "model", architecture)
-    size = Size.of(find_model(str(folder)))
-    true = sum(one.numel() for one in load_encoder(str(folder)).model.parameters())
-    assert (size.blocks, size.dim) == (3, 32)
-    assert size.parameters == pytest.approx(true, rel=0.25)
-
-
-def test_a_truncated_model_has_fewer_weights_and_never_more_blocks_than_there_are(tmp_path):
-    files = find_model(str(build_model(tmp_path / "model")))
-    assert Size.of(files, 1).parameters < Size.of(files, 2).parameters < Size.of(files).parameters
-    assert Size.of(files, 9).blocks == 3
+def of(config=CONFIG, size=SIZE, tokens=14.0, scored=36_000, rate=5e10):
+    return cost(config, size, tokens, scored, rate)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +34,7 @@ def test_memory_grows_with_the_batch_and_not_with_its_accumulation():
 
 
 def test_a_sentence_costs_no_more_than_it_is_cut_to():
-    assert of(words=1000.0).step == of(words=26.0).step > of().step
+    assert of(tokens=1000.0).step == of(tokens=32.0).step > of().step
 
 
 def test_the_whole_run_is_its_steps_and_its_evaluations():
@@ -77,5 +59,6 @@ def test_evaluations_and_the_start_are_no_measure_of_a_step():
     assert of().at_pace_of(of(), records, "simcse-1") == of()
 
 
-def test_this_machine_multiplies_at_some_speed():
-    assert costs.speed(0.01) > 1e6
+def test_the_rate_of_this_machine_is_taken_where_none_is_given():
+    assert of(rate=None).step > 0
+    assert of(rate=None).step != of().step

@@ -260,7 +260,7 @@ def test_the_line_says_what_decides_the_score():
         "aggregate all",
     ):
         assert part in line
-    assert "12\u2009345 sentence occurrences" in line
+    assert "12\u202f345 sentence occurrences" in line
     assert "layer 2 " in protocol((2,)).line()
     assert "fitted" not in protocol().line(160, 12)
 

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import os
+import shutil
 
 import pytest
 from processes import run_python
@@ -17,6 +19,7 @@ from whitelab.models import (
     check_bundled,
     find_model,
     shown_name,
+    version,
 )
 
 
@@ -240,6 +243,18 @@ def test_fingerprints_follow_the_files_and_not_the_name(folder, whole):
     assert after.tokenizer == before.tokenizer
     (folder / "vocab.txt").write_text("other\n")
     assert find_model(str(folder)).tokenizer != before.tokenizer
+
+
+def test_the_version_of_a_model_follows_its_weights_and_is_empty_where_the_name_says_all(folder, tmp_path, monkeypatch):
+    before = version(str(folder))
+    assert before == version(f"random:{folder}") == version(f"{folder}:2") != ""
+    os.utime(folder / "model.safetensors", ns=(0, 1))
+    assert version(str(folder)) == "1"
+    monkeypatch.setenv("WHITELAB_RUNS", str(tmp_path / "runs"))
+    shutil.copytree(folder, tmp_path / "runs" / "mine" / "model")
+    assert version("trained:mine:2") == "1"
+    for name in ("bundled", "random:bundled", "some/name", "trained:nothing", "random@x:y", str(tmp_path)):
+        assert version(name) == ""
 
 
 def test_a_relative_folder_and_a_home_folder_are_found(folder, monkeypatch):

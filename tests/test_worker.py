@@ -8,7 +8,7 @@ import weakref
 import pytest
 from working import PATIENCE, Held, Steps, failing, reach
 
-from whitelab.ui.worker import FINISHED_KEPT, SLOTS_KEPT, WATCH_SECONDS, Job, JobCancelled, Jobs, spaced, time_left
+from whitelab.ui.worker import FINISHED_KEPT, SLOTS_KEPT, WATCH_SECONDS, Job, JobCancelled, Jobs, time_left
 
 
 class Clock:
@@ -293,7 +293,6 @@ def test_a_new_stage_measures_its_rate_afresh_whether_or_not_its_total_is_new(to
 
 
 def test_counts_and_times_read_well():
-    assert spaced(1234567) == "1\u202f234\u202f567"
     assert [time_left(s) for s in (0.0, 13.2, 89.0, 200.0, 7200.0)] == [
         "about 1 s left",
         "about 14 s left",

@@ -79,7 +79,7 @@ with cosines:
     }
     frame.chart(figures.cosine_histogram(samples, labels), "cosines")
     st.caption(
-        f"20\u2009000 random pairs of different sentences, layers {combined}. The means above are exact, over all pairs."
+        f"20\u202f000 random pairs of different sentences, layers {combined}. The means above are exact, over all pairs."
     )
 with spectra:
     shown = {

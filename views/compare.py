@@ -62,7 +62,7 @@ except ValueError as error:
     st.stop()
 stamp = file_stamp([file for task in found for file in task.files])
 shared = (protocol, chosen.dtype, chosen.keep_going, corpus, stamp)
-asked = grid.Grid(tuple(models), chosen.data, tuple(picked), wanted, *shared)
+asked = grid.Grid.now(models, chosen.data, tuple(picked), wanted, *shared)
 
 
 def filled() -> None:

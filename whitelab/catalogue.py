@@ -6,7 +6,7 @@ The list is `data/models/models.csv`; its README names the sources. What is not 
 import csv
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from whitelab.datasets import DataError
 from whitelab.encoders import BATCH_BYTES, DTYPES, choose_device
 from whitelab.machine import available_memory, product_rate
 from whitelab.models import ModelName
+from whitelab.wording import duration
 
 FILE = Path(__file__).resolve().parents[1] / "data" / "models" / "models.csv"
 GROUPS = {
@@ -135,7 +136,16 @@ class Size:
     @property
     def products(self) -> int:
         """Multiply-adds a token in the matrices of all blocks: L (4 d^2 + 2 d inner)."""
-        return self.layers * (4 * self.dim * self.dim + 2 * self.dim * self.inner)
+        return self.layers * self._block
+
+    def cut_to(self, blocks: int | None) -> "Size":
+        """That of the first `blocks` alone; None, or more than there are, keeps all."""
+        kept = min(blocks or self.layers, self.layers)
+        return replace(self, layers=kept, parameters=self.parameters - (self.layers - kept) * self._block)
+
+    @property
+    def _block(self) -> int:
+        return 4 * self.dim * self.dim + 2 * self.dim * self.inner
 
 
 def _number(config: Mapping, *names: str) -> int:
@@ -157,14 +167,8 @@ class Estimate:
 
     def line(self) -> str:
         """Both in words, with what is free where that is too little."""
-        words = f"about {self.memory / 2**30:.1f} GiB of memory and {_duration(self.seconds)} here"
+        words = f"about {self.memory / 2**30:.1f} GiB of memory and {duration(self.seconds)} here"
         return words if self.fits else f"{words}, but only {self.free / 2**30:.1f} GiB are free"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{max(round(seconds), 1)} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def estimate(

@@ -18,7 +18,7 @@ from torch import Tensor
 from whitelab import architectures
 from whitelab.architectures import check_ids, out_of_memory
 from whitelab.checks import check_choice, check_int
-from whitelab.models import BUNDLED, ModelError, ModelFiles, ModelName, find_model
+from whitelab.models import BUNDLED, WORD_TABLES, ModelError, ModelFiles, ModelName, find_model
 from whitelab.pooling import POOLINGS, check_pooling
 from whitelab.static import sif_weights, weighted_means
 from whitelab.store import Space, Store, StoreError, StoreKey
@@ -246,7 +246,7 @@ def load_encoder(
     if num_layers is not None and ModelName.parse(model).blocks not in (None, num_layers):
         raise ValueError(f"num_layers={num_layers} must not differ from the blocks in model={model!r}")
     files = find_model(model, allow_bin=allow_bin)
-    if files.kind in ("static", "sif"):
+    if files.kind in WORD_TABLES:
         return _static(files, num_layers, max_length)
     blocks = files.blocks if num_layers is None else num_layers
     found = architectures.load(files, blocks, device, DTYPES[dtype].itemsize)

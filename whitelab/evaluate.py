@@ -17,6 +17,7 @@ from whitelab.embeddings import LayerEmbeddings, LayerRows
 from whitelab.encoders import EmbedReport, Encoder, Progress, embed
 from whitelab.pooling import check_pooling
 from whitelab.store import Store
+from whitelab.wording import spaced
 
 GIVEN = "given"  # the pooling of vectors that came as they are
 
@@ -72,7 +73,7 @@ class Protocol:
         variant = self.whitening + (f", k = {self.k}" if self.k is not None else "")
         fitted = ""
         if self.whitening != "none" and sentences is not None:
-            count = f"{sentences:,}".replace(",", "\u2009")
+            count = spaced(sentences)
             words = {
                 "task": f"fitted on the task's {count} sentence occurrences",
                 "splits": f"fitted on the {count} sentence occurrences of all splits",

@@ -3,6 +3,8 @@
 The one place for these numbers. They hold for uploads only; files on the operator's own machine have none.
 """
 
+from whitelab.wording import spaced
+
 TABLE_MB = 50  # a file of pairs, or of text to fit on
 VECTORS_MB = 200  # the files of one set of vectors together; `maxUploadSize` in .streamlit/config.toml is the same
 PASTED = 200_000  # characters in the box for pasted sentences
@@ -11,11 +13,6 @@ COLUMNS = 200  # of a table
 LAYERS = 128
 DIM = 4096  # beyond, one eigendecomposition takes minutes
 NUMBERS = 100_000_000  # layers x vectors x dimensions, 400 MB in float32
-
-
-def spaced(value: int) -> str:
-    """A count with thin separators."""
-    return f"{value:,}".replace(",", "\u2009")
 
 
 def of_table() -> str:

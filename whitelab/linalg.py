@@ -49,15 +49,15 @@ def exact(x: Tensor, copy: bool = False) -> Tensor:
 
 
 # Columns a strip of `gram` has: narrower ones save more of the product and make each of its parts slower.
-_STRIP = 192
+STRIP = 192
 
 
 def gram(x: Float[Tensor, "n d"]) -> Float[Tensor, "d d"]:
     """x^T x, exactly symmetric: what lies below the diagonal is mirrored, which saves up to half of the product."""
     dim = x.shape[1]
     found = torch.empty(dim, dim, dtype=x.dtype, device=x.device)
-    for i in range(0, dim, _STRIP):
-        end = i + _STRIP
+    for i in range(0, dim, STRIP):
+        end = i + STRIP
         found[i:end, i:] = x[:, i:end].T @ x[:, i:]
         found[end:, i:end] = found[i:end, end:].T
     return found
@@ -111,9 +111,8 @@ def trusted_choleskys(
 ) -> tuple[Float[Tensor, "b d d"], Float[Tensor, "b d d"], Bool[Tensor, "b"]]:
     """L and L^-1 of every matrix = L L^T, and whether full rank under the policy is certain.
 
-    The certificate costs no eigenvalues: 1 / ||L^-1||_F^2 is at most the smallest eigenvalue and the
-    trace is at least the largest, so when their ratio passes the tolerance, so does the true one. Where it
-    does not, L and L^-1 mean nothing.
+    The certificate costs no eigenvalues: a floor of the smallest, and the trace, which is at least the largest;
+    when their ratio passes the tolerance, so does the true one. Where it does not, L and L^-1 mean nothing.
     """
     factors, failed = torch.linalg.cholesky_ex(matrices)
     positive = (failed == 0) & torch.isfinite(factors.diagonal(dim1=-2, dim2=-1)).all(-1)
@@ -122,7 +121,12 @@ def trusted_choleskys(
         factors = torch.where(positive[:, None, None], factors, eye)
     inverses = torch.linalg.solve_triangular(factors, eye, upper=False)
     trace = matrices.diagonal(dim1=-2, dim2=-1).sum(-1)
-    return factors, inverses, positive & (1 / inverses.square().sum((-2, -1)) >= RANK_TOLERANCE * trace)
+    return factors, inverses, positive & (_floor(inverses) >= RANK_TOLERANCE * trace)
+
+
+def _floor(inverses: Float[Tensor, "*b d d"]) -> Float[Tensor, "*b"]:
+    """1 / ||L^-1||_F^2, at most the smallest eigenvalue of L L^T."""
+    return 1 / torch.linalg.vector_norm(inverses, dim=(-2, -1)).square()
 
 
 # Null directions `factor` looks for: one of LayerNorm's hyperplane, the others of dead gains.
@@ -182,7 +186,7 @@ def _certain_cholesky(matrix: Float[Tensor, "d d"]) -> Float[Tensor, "d d"] | No
     for dtype, wanted in ((torch.float32, _CLEAR * least), (torch.float64, least)):
         eye = torch.eye(len(lower), dtype=dtype, device=lower.device)
         inverse = torch.linalg.solve_triangular(lower.to(dtype), eye, upper=False)
-        if 1 / float(torch.linalg.vector_norm(inverse)) ** 2 >= wanted:
+        if float(_floor(inverse)) >= wanted:
             return lower
     return None
 

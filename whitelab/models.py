@@ -26,17 +26,6 @@ BUNDLED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9
 
 TRAINED = "trained:"
 
-# The models of the papers, offered as suggestions; any other name can be typed.
-SUGGESTED = (
-    "google-bert/bert-base-uncased",
-    "google-bert/bert-large-uncased",
-    "FacebookAI/roberta-base",
-    "distilbert/distilbert-base-uncased",
-    "sentence-transformers/LaBSE",
-    "sentence-transformers/all-mpnet-base-v2",
-    "princeton-nlp/unsup-simcse-bert-base-uncased",
-)
-
 _TOKENIZER_FILES = (
     "tokenizer.json",
     "tokenizer_config.json",
@@ -61,6 +50,7 @@ KINDS = {
     "static": "the mean of the sentence's rows of the word-embedding matrix",
     "sif": "the same mean with rare words weighted up (SIF)",
 }
+WORD_TABLES = ("static", "sif")  # of them, those without a network
 
 # Fields of a config.json that say nothing of the network.
 _NO_PART = ("_name_or_path", "architectures", "auto_map", "dtype", "torch_dtype", "transformers_version")
@@ -102,7 +92,7 @@ class ModelName:
         found = re.fullmatch(r"(.+):(\d{1,9})", rest)
         if not found or _is_folder(rest) or f"{found[1]}:" == TRAINED:
             return cls(rest, kind, seed)
-        if kind in ("static", "sif"):
+        if kind in WORD_TABLES:
             raise ModelError(f"model={text!r} must not name blocks: {kind} uses the word embeddings alone")
         return cls(found[1], kind, seed, int(found[2]))
 
@@ -239,6 +229,21 @@ def trained_folder(run: str) -> Path:
         there = ", ".join(trained_models()) or "none so far"
         raise ModelError(f"model={TRAINED + run!r} must be a model that was trained here: {there}")
     return folder
+
+
+def version(model: str) -> str:
+    """When the weights of a folder or a trained model were last written, which change under a name that stays.
+
+    Empty for all others, and where there are none: their names stand for one state of the weights.
+    """
+    try:
+        base = ModelName.parse(model).base
+        folder = trained_folder(base.removeprefix(TRAINED)) if base.startswith(TRAINED) else Path(base).expanduser()
+        if base == BUNDLED or not folder.is_dir():
+            return ""
+        return str(max((file.stat().st_mtime_ns for file in _weights(folder, *_SAFE, *_PICKLED)), default=""))
+    except (ModelError, OSError):
+        return ""
 
 
 def check_bundled(folder: Path) -> None:

@@ -74,8 +74,8 @@ def test_the_page_shows_the_data_it_finds():
     at = data_page()
     pairs = whitelab.load("demo")
     shown = metrics(at)
-    assert shown["Pairs"] == "1\u2009500"
-    assert shown["Different sentences"] == "3\u2009000"
+    assert shown["Pairs"] == "1\u202f500"
+    assert shown["Different sentences"] == "3\u202f000"
     assert shown["Gold scores"] == "0 to 5"
     subsets = next(one.value for one in at.dataframe if "Subset" in one.value.columns and "Pairs" in one.value.columns)
     assert dict(zip(subsets["Subset"], subsets["Pairs"], strict=True)) == {
@@ -99,7 +99,7 @@ def test_pairs_are_found_by_their_words_and_ordered_by_gold():
     assert wanted
     at.text_input(key="find").set_value("no such words").run()
     assert len(found(at)) == 0
-    assert said(at, "0 of 1\u2009500 pairs")
+    assert said(at, "0 of 1\u202f500 pairs")
 
 
 # Pairs
@@ -115,7 +115,7 @@ def test_an_upload_is_read_chosen_and_used(own):
         "label",
     ]
     assert said(at, "**40 pairs** of 80 different sentences, no row rejected.")
-    assert metrics(at)["Pairs"] == "1\u2009500"  # until it is used
+    assert metrics(at)["Pairs"] == "1\u202f500"  # until it is used
     press(at, "use-file")
     assert metrics(at)["Pairs"] == "40"
     assert at.selectbox(key="data").value == "upload"
@@ -177,7 +177,7 @@ def test_a_file_that_cannot_be_read_is_explained_and_the_page_lives_on(name, dat
     assert any(message in one.value for one in at.error)
     assert not at.exception
     assert not any(one.key == "use-file" for one in at.button)
-    assert metrics(at)["Pairs"] == "1\u2009500"
+    assert metrics(at)["Pairs"] == "1\u202f500"
 
 
 def test_limits_and_who_sees_it_are_said_before_an_upload():
@@ -232,7 +232,7 @@ def test_an_upload_may_call_itself_demo_and_is_not_taken_for_it():
 
 def test_letting_go_brings_the_demonstration_set_back():
     at = press(with_pairs(), "forget")
-    assert metrics(at)["Pairs"] == "1\u2009500"
+    assert metrics(at)["Pairs"] == "1\u202f500"
     assert at.selectbox(key="data").options == ["Demonstration set (bundled)"]
     assert LABEL not in str(at.query_params.get("data"))
 

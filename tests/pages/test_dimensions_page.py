@@ -20,7 +20,7 @@ def test_every_layer_has_its_best_k_and_knee_on_the_dimensions_page(demo):
     alt = next(alt for alt in alts(at) if "every layer by kept dimensions" in alt)
     assert f"layer 6 k = {curves[6].best_k}" in alt
     assert any(
-        one.value == "PCA whitening, 7 layers at 384 values of k each: 2\u2009688 settings." for one in at.caption
+        one.value == "PCA whitening, 7 layers at 384 values of k each: 2\u202f688 settings." for one in at.caption
     )
 
 
@@ -43,7 +43,7 @@ def test_the_costs_of_a_search_are_measured_on_demand_and_named_with_the_machine
     caption = next(one.value for one in at.caption if one.value.startswith("Measured on"))
     assert processor_name() in caption
     assert "1 thread" in caption
-    assert "10\u2009000 vectors: 3\u2009000 are your sentences" in caption
+    assert "10\u202f000 vectors: 3\u202f000 are your sentences" in caption
     headline = next(one.value for one in at.markdown if one.value.startswith("At k = 96"))
     assert "**0.25** of the memory of k = 384" in headline
     chart = at.get("plotly_chart")[2]

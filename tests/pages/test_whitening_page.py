@@ -76,7 +76,7 @@ def test_the_fit_scopes_are_side_by_side_and_cross_fitting_can_be_the_workspaces
     assert live(at) == cross == metrics(at)["Spearman, cross-fitted"]
     fits = tables(at)[1]
     assert [f"{value:.2f}" for value in fits["Spearman"]] == [task, cross]
-    assert list(fits["Sentences"]) == ["3\u2009000 = 7.8 d", "1\u2009500 = 3.9 d"]
+    assert list(fits["Sentences"]) == ["3\u202f000 = 7.8 d", "1\u202f500 = 3.9 d"]
     assert said(at, f"reaches {task}; cross-fitted, on sentences it is not scored on, {cross}")
     assert said(at, "cross-fitting has two maps, and an export holds one")
 

@@ -11,6 +11,7 @@ from whitelab.compare.presets import PRESETS, Preset
 from whitelab.compare.settings import Setting
 from whitelab.encoders import Encoder, load_encoder
 from whitelab.evaluate import Protocol, Score
+from whitelab.models import version
 from whitelab.published import Published
 from whitelab.standings import Judged
 from whitelab.store import Store
@@ -75,6 +76,7 @@ class CellKey:
     protocol: str
     corpus: str | None
     keep_going: bool
+    version: str  # of the model
 
 
 def compare(
@@ -105,11 +107,11 @@ def compare(
     done, total = 0, len(models) * len(tasks) * len(settings)
     for name in models:
         cells: list[Cell] = []
-        loaded = _Loaded(name, dtype, load)
+        loaded, written = _Loaded(name, dtype, load), version(name)
         for task in tasks:
             bench = None
             for setting in settings:
-                key = CellKey(name, dtype, data, task, setting, protocol, corpus, keep_going)
+                key = CellKey(name, dtype, data, task, setting, protocol, corpus, keep_going, written)
                 cell = known.get(key)
                 if cell is None:
                     if bench is None and isinstance(loaded.encoder, Encoder):

@@ -35,6 +35,7 @@ from whitelab.ui.jobs import Job, claim, jobs, wait
 from whitelab.ui.picker import encoder
 from whitelab.ui.workspace import Workspace, file_stamp
 from whitelab.whitening import Whitener
+from whitelab.wording import spaced
 
 IMAGE_SIZE = 256  # pixels of a covariance image, at most
 
@@ -72,13 +73,13 @@ def open_space(workspace: Workspace) -> Opened | None:
     key = embed_key(workspace, workspace.task, pairs)
 
     def work(progress) -> Opened:
-        model = encoder(workspace.model, workspace.dtype, workspace.allow_bin, workspace.weights)
+        model = encoder(workspace.model, workspace.dtype, workspace.allow_bin)
         space, report = evaluate.embed_pairs(model, pairs, workspace.pooling, store=Store(), progress=progress)
         return Opened(key, pairs, space, report, model.device, own=own)
 
     # Others who wait read the title.
     named = "an upload" if own else workspace.task
-    title = f"Embedding {len(pairs.sentences):,} sentences of {named}".replace(",", "\u2009")
+    title = f"Embedding {spaced(len(pairs.sentences))} sentences of {named}"
     opened = wait(jobs().submit(key, title, work, "tokens"), key="embed", height=170)
     return opened if opened is None or workspace.fit in OWN else _with_corpus(workspace, opened)
 
@@ -110,7 +111,7 @@ def _with_corpus(workspace: Workspace, opened: Opened) -> Opened | None:
     text = None if (job := jobs().get(key)) and job.state == "done" else workspace.fit_text()
 
     def work(progress) -> LayerRows:
-        model = encoder(workspace.model, workspace.dtype, workspace.allow_bin, workspace.weights)
+        model = encoder(workspace.model, workspace.dtype, workspace.allow_bin)
         return evaluate.embed_scope(model, text, workspace.pooling, store=Store(), progress=progress)
 
     named = {"splits": "all splits"}.get(workspace.fit, workspace.fit)
@@ -290,7 +291,7 @@ def searched(search: Search, name: str, height: int) -> SearchCosts | None:
             text=_corpus(search.key),
         )
 
-    title = f"Searching among {search.corpus:,} vectors".replace(",", "\u2009")
+    title = f"Searching among {spaced(search.corpus)} vectors"
     return wait(jobs().submit(search.job_key, title, work, "steps"), key=name, height=height)
 
 
@@ -318,7 +319,7 @@ def every_task(workspace: Workspace) -> Job:
                 spaces[name] = known.result.space
             else:
                 counted = _share(progress, done, len(one.sentences), total)
-                model = encoder(workspace.model, workspace.dtype, workspace.allow_bin, workspace.weights)
+                model = encoder(workspace.model, workspace.dtype, workspace.allow_bin)
                 spaces[name], _ = evaluate.embed_pairs(model, one, workspace.pooling, store=Store(), progress=counted)
             done += len(one.sentences)
             progress(done, total)
@@ -406,7 +407,7 @@ def model_zip(
     """`export.to_sentence_transformers` and its .zip as a job; None while it runs."""
 
     def work(progress) -> ModelZip:
-        model = encoder(workspace.model, workspace.dtype, workspace.allow_bin, workspace.weights)
+        model = encoder(workspace.model, workspace.dtype, workspace.allow_bin)
         home = tempfile.TemporaryDirectory(prefix="whitelab-")
         folder, packed = Path(home.name) / stem, Path(home.name) / f"{stem}.zip"
         progress(0, 2)
@@ -449,11 +450,11 @@ def open_texts(workspace: Workspace, data: LabelledTexts) -> Texts | None:
     key = "texts/" + "/".join((*parts, brought.secret()) if own else parts)
 
     def work(progress) -> Texts:
-        model = encoder(workspace.model, workspace.dtype, workspace.allow_bin, workspace.weights)
+        model = encoder(workspace.model, workspace.dtype, workspace.allow_bin)
         space = probing.embed_texts(model, data, workspace.pooling, store=Store(), progress=progress)
         return Texts(key, data, space, model.name)
 
-    title = f"Embedding {len(data.sentences):,} texts of {'an upload' if own else data.task}".replace(",", "\u2009")
+    title = f"Embedding {spaced(len(data.sentences))} texts of {'an upload' if own else data.task}"
     return wait(jobs().submit(key, title, work, "tokens"), key="texts", height=170)
 
 

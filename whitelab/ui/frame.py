@@ -15,8 +15,9 @@ from whitelab.evaluate import Score
 from whitelab.scopes import OWN
 from whitelab.ui import brought, cache, workspace
 from whitelab.ui.cache import Opened
-from whitelab.ui.workspace import Workspace
+from whitelab.ui.workspace import Workspace, plain
 from whitelab.whitening import WHITENERS, label, parse, whitens
+from whitelab.wording import spaced
 
 DEMO = "Demonstration set written for this project, not a published benchmark."
 
@@ -141,14 +142,6 @@ def change(now: float | None, before: float | None, words: str) -> str | None:
     if now is None or before is None or now != now or before != before:
         return None
     return f"{now - before:+.2f} {words}"
-
-
-plain = workspace.plain  # text of others, for pages
-
-
-def spaced(value: int) -> str:
-    """A count with thin separators."""
-    return f"{value:,}".replace(",", "\u2009")
 
 
 def score_metric(label: str, score: Score, raw: Score | None = None, **more) -> None:

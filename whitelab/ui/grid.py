@@ -9,6 +9,7 @@ from whitelab import compare as comparing
 from whitelab import figures
 from whitelab.compare import AVERAGE, Cell, CellKey, Resampled, Setting
 from whitelab.compare.grid import Row
+from whitelab.models import version
 from whitelab.standings import VERDICTS
 from whitelab.store import Store
 from whitelab.ui import cache, frame
@@ -48,6 +49,12 @@ class Grid:
     keep_going: bool
     corpus: str | None = None
     stamp: float = 0.0
+    versions: tuple[str, ...] = ()  # of the models, as `models.version` has them
+
+    @classmethod
+    def now(cls, models: Sequence[str], *rest) -> "Grid":
+        """A grid of models as their weights are at this moment."""
+        return cls(tuple(models), *rest, versions=tuple(map(version, models)))
 
     @property
     def key(self) -> str:
@@ -64,8 +71,8 @@ class Grid:
         """Its cells that have been computed before, in order."""
         kept, rest = kept_cells(self.data, self.stamp), (self.protocol, self.corpus, self.keep_going)
         keys = [
-            CellKey(model, self.dtype, self.data, task, setting, *rest)
-            for model in self.models
+            CellKey(model, self.dtype, self.data, task, setting, *rest, written)
+            for model, written in zip(self.models, self.versions, strict=True)
             for task in self.tasks
             for setting in self.settings
         ]
@@ -268,7 +275,7 @@ def intervals(grid: Grid, cells: Sequence[Cell]) -> Resampled | None:
     key = _stand(grid, cells)
     claim("resampled", key)
     job = jobs().submit(key, "Resampling the pairs of each task", work, "tasks")
-    note = lambda found: f"1\u2009000 resamples of {len(found.tasks)} tasks."  # noqa: E731
+    note = lambda found: f"1\u202f000 resamples of {len(found.tasks)} tasks."  # noqa: E731
     return follow(job, lambda found: None, key="resampled", of=key, note=note, room=1)
 
 
@@ -319,7 +326,7 @@ def row_against_row(drawn: Resampled, cells: Sequence[Cell]) -> None:
         },
     )
     st.caption(
-        "Pairs are drawn anew 1\u2009000 times within each task, for both rows at once; p is twice the share of "
+        "Pairs are drawn anew 1\u202f000 times within each task, for both rows at once; p is twice the share of "
         "resamples on the other side of 0, never below 0.002. Where one correlation is the whole score, Williams' "
         "test must agree. A dot is open where the difference could be chance."
     )

@@ -9,7 +9,7 @@ import streamlit as st
 from whitelab import figures, geometry, subsets
 from whitelab.compare import PRESETS, SEVEN, Bench, Setting, parse_settings, tried
 from whitelab.compare import papers as drawn
-from whitelab.models import shown_name
+from whitelab.models import shown_name, version
 from whitelab.store import Store
 from whitelab.ui import cache, frame
 from whitelab.ui.grid import Grid
@@ -42,6 +42,7 @@ class Figure:
         """The job of this figure, in a place of its own."""
         parts = (
             self.model,
+            version(self.model),
             self.grid.dtype,
             self.grid.data,
             self.grid.stamp,
@@ -250,7 +251,7 @@ def losses(figure: Figure, models: tuple[str, ...]) -> None:
                 yield found
                 progress(len(found.spots) + len(found.left_out), len(models) * len(settings))
 
-    asked = (models, settings, task, positives, preset)
+    asked = (models, tuple(map(version, models)), settings, task, positives, preset)
     job = figure.job("losses", "Measuring alignment and uniformity", work, "settings", *asked)
     note = lambda found: f"{len(found.spots)} settings on {task}."  # noqa: E731
     follow(job, _plane, key="paper-losses-part", of=job.key, note=note, room=PLANE_ROOM)

@@ -14,7 +14,6 @@ from whitelab.encoders import Encoder, choose_device, load_encoder
 from whitelab.models import (
     BUNDLED,
     BUNDLED_NAME,
-    TRAINED,
     ModelError,
     ModelFiles,
     ModelName,
@@ -23,8 +22,8 @@ from whitelab.models import (
     cached_models,
     find_model,
     on_disk,
-    trained_folder,
     trained_models,
+    version,
 )
 from whitelab.ui.jobs import jobs, wait
 
@@ -46,9 +45,13 @@ class Picked:
     weights: str = ""
 
 
+def encoder(model: str, dtype: str, allow_bin: bool = False) -> Encoder:
+    """A loaded model as it is now, shared by all visitors (the encoder locks itself)."""
+    return _encoder(model, dtype, allow_bin, version(model))
+
+
 @st.cache_resource(max_entries=2, show_spinner=False)
-def encoder(model: str, dtype: str, allow_bin: bool = False, weights: str = "") -> Encoder:
-    """A loaded model, shared by all visitors (the encoder locks itself); `weights` is the digest of its files."""
+def _encoder(model: str, dtype: str, allow_bin: bool, written: str) -> Encoder:
     return load_encoder(model, dtype=dtype, allow_bin=allow_bin)
 
 
@@ -97,7 +100,7 @@ def choose() -> str:
 def opened(model: str, task: tuple[str, TaskInfo, str, bool] | None) -> Picked | None:
     """The model once it is loaded; None after drawing what it would cost, how far it is, or why there is none."""
     allow_bin = st.session_state.get(PICKLED) == model and st.session_state.get("allow-bin") is True
-    key = f"find/{model}{_stamp(model)}" + ("/bin" if allow_bin else "")
+    key = f"find/{model}/{version(model)}" + ("/bin" if allow_bin else "")
     if not on_disk(model) and jobs().get(key) is None and st.session_state.get(ASKED) != model:
         _offer(model, task)
         return None
@@ -105,7 +108,7 @@ def opened(model: str, task: tuple[str, TaskInfo, str, bool] | None) -> Picked |
 
     def work(progress) -> Picked:
         weights = find_model(model, progress, allow_bin=allow_bin).weights
-        one = encoder(model, dtype, allow_bin, weights)
+        one = encoder(model, dtype, allow_bin)
         return Picked(model, allow_bin, one.n_layers, one.dim, one.poolings, weights)
 
     job = jobs().submit(key, f"Loading {label(model)}", work, "bytes")
@@ -123,20 +126,8 @@ def opened(model: str, task: tuple[str, TaskInfo, str, bool] | None) -> Picked |
 
 def find(model: str, key: str) -> ModelFiles | None:
     """The files of a model; None after drawing the job that looks for them."""
-    name = f"files/{model}{_stamp(model)}"
+    name = f"files/{model}/{version(model)}"
     return wait(jobs().submit(name, f"Finding {model}", lambda progress: find_model(model, progress), "bytes"), key=key)
-
-
-def _stamp(model: str) -> str:
-    """When the weights of a trained model were written, which keeps its name when it is trained on."""
-    base = ModelName.parse(model).base
-    if not base.startswith(TRAINED):
-        return ""
-    try:
-        files = list(trained_folder(base.removeprefix(TRAINED)).glob("*.safetensors"))
-        return f"/{max((file.stat().st_mtime for file in files), default=0.0)}"
-    except (ModelError, OSError):
-        return ""
 
 
 def _offer(model: str, task: tuple[str, TaskInfo, str, bool] | None) -> None:
@@ -189,5 +180,5 @@ def _counted(data: str, task: str, split: str, keep: bool, stamp: float) -> tupl
 
 def _ask(model: str) -> None:
     st.session_state[ASKED] = model
-    if (job := jobs().get(f"find/{model}")) is not None and job.finished:
+    if (job := jobs().get(f"find/{model}/{version(model)}")) is not None and job.finished:
         jobs().forget(job.key)

@@ -5,6 +5,7 @@ import streamlit as st
 from whitelab import figures
 from whitelab.compare import ALIKE, AVERAGE, FIELDS, PRESETS, Setting, Walk, decisions, differences, walks, worded
 from whitelab.compare.presets import CORPUS
+from whitelab.models import version
 from whitelab.store import Store
 from whitelab.ui import cache, frame
 from whitelab.ui.grid import Grid
@@ -52,7 +53,7 @@ def side_by_side(grid: Grid, model: str) -> None:
     if not found:
         st.info("Nothing differs between them, so the scores are the same.")
         return
-    asked = (grid.data, grid.stamp, grid.tasks, model, a, b, chosen, corpus)
+    asked = (grid.data, grid.stamp, grid.tasks, model, version(model), a, b, chosen, corpus)
     if st.button("Walk from one to the other", key="walk", type="primary"):
         st.session_state["walked"] = asked
     if st.session_state.get("walked") == asked:
@@ -82,7 +83,8 @@ def _walked(grid: Grid, model: str, a: str, b: str, setting: Setting | None, cor
             done += (one,)
             yield done
 
-    parts = (model, grid.dtype, grid.data, grid.stamp, grid.tasks, a, b, setting, corpus, grid.keep_going)
+    weights = (model, version(model), grid.dtype)
+    parts = (*weights, grid.data, grid.stamp, grid.tasks, a, b, setting, corpus, grid.keep_going)
     key = f"walk/{parts}"
     claim("walk", key)
     job = jobs().submit(key, f"Walking from {PRESETS[a].label} to {PRESETS[b].label}", work, "scores")

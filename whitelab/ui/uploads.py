@@ -12,6 +12,7 @@ from whitelab.datasets import DataError, MalformedRows, SentencePairs, Sheet, Up
 from whitelab.datasets.tables import SUFFIXES
 from whitelab.ui import brought, frame
 from whitelab.vectors import Vectors, read_vectors
+from whitelab.wording import spaced
 
 SHOWN_PROBLEMS = 1000  # rejected rows in the table; the count is exact
 STAYS = "It stays in this session, nobody else sees it, and a reload of the page lets go of it."
@@ -79,7 +80,7 @@ def _choose(sheet: Sheet, place: str, name: str) -> None:
                 key=f"{role}-{name}-{sheet.header}",
                 placeholder="Choose a column",
             )
-    st.caption(f"The first rows of {limits.spaced(sheet.n_rows)}:")
+    st.caption(f"The first rows of {spaced(sheet.n_rows)}:")
     st.dataframe(sheet.preview(), hide_index=True, height="content")
     if None in (chosen["first"], chosen["second"], chosen["score"]):
         return
@@ -101,9 +102,9 @@ def _choose(sheet: Sheet, place: str, name: str) -> None:
 def _summary(pairs: SentencePairs) -> None:
     """What was read, and what was not."""
     kept, rejected = len(pairs.first), len(pairs.problems)
-    words = f"**{limits.spaced(kept)} pairs** of {limits.spaced(len(pairs.sentences))} different sentences"
+    words = f"**{spaced(kept)} pairs** of {spaced(len(pairs.sentences))} different sentences"
     words += f", {len(pairs.subset_names)} subsets" if len(pairs.subset_names) > 1 else ""
-    st.markdown(words + (f". **{limits.spaced(rejected)} rows rejected**:" if rejected else ", no row rejected."))
+    st.markdown(words + (f". **{spaced(rejected)} rows rejected**:" if rejected else ", no row rejected."))
     problems(pairs.problems)
     for note in pairs.notes:
         if not note.startswith("malformed rows"):
@@ -117,7 +118,7 @@ def problems(found: Sequence) -> None:
         narrow = {"line": st.column_config.NumberColumn(width=70)}
         st.dataframe(rows, hide_index=True, height=38 + 35 * min(len(rows), 6), column_config=narrow)
         if len(found) > SHOWN_PROBLEMS:
-            st.caption(f"The first {limits.spaced(SHOWN_PROBLEMS)} of {limits.spaced(len(found))}.")
+            st.caption(f"The first {spaced(SHOWN_PROBLEMS)} of {spaced(len(found))}.")
 
 
 def _code(sheet: Sheet, chosen: dict[str, str | None]) -> str:
@@ -139,7 +140,7 @@ def _paste() -> None:
         "Pairs with a score, one a line: first sentence, tab, second sentence, tab, score, as a spreadsheet copies "
         "them. Or sentences alone, one a line."
     )
-    st.caption(f"At most {limits.spaced(limits.PASTED)} characters. {STAYS}")
+    st.caption(f"At most {spaced(limits.PASTED)} characters. {STAYS}")
     text = st.text_area(
         "Pasted text",
         height=180,
@@ -164,7 +165,7 @@ def _paste() -> None:
 def _sentences(found: tuple[str, ...], digest: str) -> None:
     """Sentences without scores, and what they are good for."""
     st.markdown(
-        f"**{limits.spaced(len(found))} sentences**, {limits.spaced(len(set(found)))} of them different, and no score. "
+        f"**{spaced(len(found))} sentences**, {spaced(len(set(found)))} of them different, and no score. "
         "Without gold scores nothing can be ranked, so they cannot be the data of a page; they can be the text a map "
         "is fitted on, which is then scored on the data in the bar."
     )
@@ -237,9 +238,8 @@ def _read(files: Sequence[UploadedFile], gold: UploadedFile | None) -> None:
     space = found.space
     layers = f"{space.n_layers} layer{'s' if space.n_layers > 1 else ''} of "
     st.markdown(
-        f"**{layers}{limits.spaced(space.n_sentences)} vectors**, d = {space.dim}, {found.dtype}, for "
-        f"**{limits.spaced(space.n_pairs)} pairs**"
-        + (", with their sentences." if found.has_text else ", without text.")
+        f"**{layers}{spaced(space.n_sentences)} vectors**, d = {space.dim}, {found.dtype}, for "
+        f"**{spaced(space.n_pairs)} pairs**" + (", with their sentences." if found.has_text else ", without text.")
     )
     for note in found.pairs.notes:
         st.caption(f"Note: {note}")

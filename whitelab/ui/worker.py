@@ -12,6 +12,8 @@ import traceback
 from collections.abc import Callable, Generator
 from typing import Any
 
+from whitelab.wording import duration, spaced
+
 Progress = Callable[[int, int], None]
 Work = Callable[[Progress], Any]  # a plain function, or a generator whose last value is the result
 Slot = tuple[str, str]  # a visitor, and a place on a page that shows one job at a time
@@ -274,14 +276,6 @@ def without_frames(error: BaseException) -> BaseException:
     return error
 
 
-def spaced(count: int) -> str:
-    """1240 -> "1 240", with narrow no-break spaces."""
-    return f"{count:,}".replace(",", "\u202f")
-
-
 def time_left(seconds: float) -> str:
-    if seconds < 90:
-        return f"about {max(math.ceil(seconds), 1)} s left"
-    if seconds < 90 * 60:
-        return f"about {round(seconds / 60)} min left"
-    return f"about {seconds / 3600:.1f} h left"
+    """About how long it takes yet, never too little by rounding a second."""
+    return f"about {duration(math.ceil(seconds))} left"

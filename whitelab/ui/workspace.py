@@ -24,6 +24,7 @@ from whitelab.ui import brought, knobs, picker
 from whitelab.ui.brought import UPLOADED, Brought
 from whitelab.ui.picker import Picked
 from whitelab.whitening import WHITENERS, canonical, variant
+from whitelab.wording import spaced
 
 SLOT = "workspace"  # session_state: the Workspace of this run
 LIVE = "live-score"  # session_state: the sidebar's place for the live score
@@ -348,7 +349,7 @@ def _uploaded() -> tuple[str, str]:
     held = brought.fit_text()
     if file is None:
         if held:
-            st.caption(f"Fitted on {plain(held[1])}, {limits.spaced(held[2].total())} sentences.")
+            st.caption(f"Fitted on {plain(held[1])}, {spaced(held[2].total())} sentences.")
             return held[1], held[0]
         st.caption("Until a file is there, or sentences are pasted on the Data page, the task's sentences are used.")
         return "task", "task"

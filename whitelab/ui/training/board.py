@@ -14,7 +14,7 @@ from whitelab.ui import frame
 from whitelab.ui.jobs import STREAM_SECONDS
 from whitelab.ui.training import background
 from whitelab.ui.training.background import Entry
-from whitelab.ui.training.form import duration
+from whitelab.wording import duration
 
 SHOWN = "training-shown"  # session_state: names of the runs this visitor has chosen
 _ASKED = "training-remove"  # session_state: the run whose removal is to be confirmed

@@ -1,5 +1,6 @@
 """What to train: objective, start, sentences, what it is scored on, and what that will take."""
 
+import json
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -10,14 +11,16 @@ import streamlit as st
 import torch
 
 from whitelab import costs, datasets, limits, objectives, scopes
-from whitelab.costs import Cost, Size
+from whitelab.catalogue import Size, guess_tokens
+from whitelab.costs import Cost
 from whitelab.datasets import DataError, SentencePairs, TaskInfo, Upload
-from whitelab.models import BUNDLED, BUNDLED_NAME, SUGGESTED, ModelError, ModelFiles, allowed, on_disk, trained_models
+from whitelab.models import BUNDLED, WORD_TABLES, ModelError, ModelFiles, ModelName, allowed, on_disk
 from whitelab.objectives import OBJECTIVES
 from whitelab.training import TrainConfig
 from whitelab.ui import cache, frame, knobs, picker
 from whitelab.ui.training.background import Entry
 from whitelab.ui.workspace import UPLOADED, file_stamp
+from whitelab.wording import amount, duration
 
 DEMO = "demo"
 EVERY = "All tasks"
@@ -37,10 +40,10 @@ class Corpus:
     path: str = ""
 
     @property
-    def words(self) -> float:
-        """A sentence's, on average, from the first thousand."""
+    def tokens(self) -> float:
+        """A sentence's, about, on average, from the first thousand."""
         some = self.sentences[:1000]
-        return sum(len(one.split()) for one in some) / max(len(some), 1)
+        return guess_tokens(some) / max(len(some), 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,24 +155,20 @@ def draw(known: Sequence[Entry]) -> Asked | None:
 
 def starts() -> list[str]:
     """What training may start from, the first of which is the default."""
-    names = (f"{BUNDLED}:3", BUNDLED, f"random:{BUNDLED}:3", *trained_models(), *SUGGESTED)
-    return [name for name in dict.fromkeys(names) if allowed(name)]
+    names = (f"{BUNDLED}:3", BUNDLED, f"random:{BUNDLED}:3", *picker.options())
+    kinds = {name: ModelName.parse(name).kind for name in names}
+    return [name for name in kinds if allowed(name) and kinds[name] not in WORD_TABLES]
 
 
 def _start() -> tuple[Size | None, str]:
     """The encoder to start from: its size, None where it cannot be had, and its name."""
-    labels = {
-        f"{BUNDLED}:3": f"{BUNDLED_NAME}, 3 layers",
-        BUNDLED: f"{BUNDLED_NAME} (bundled)",
-        f"random:{BUNDLED}:3": "Random weights, 3 layers",
-    }
     name = st.selectbox(
         "Start",
         starts(),
         key="start",
         bind="query-params",
         accept_new_options=True,
-        format_func=lambda name: labels.get(name, name),
+        format_func=picker.label,
         help="The bundled model cut to its first 3 layers is a raw encoder that training visibly improves. Type a "
         "Hugging Face name or the path of a folder to start from another.",
     )
@@ -181,13 +180,14 @@ def _start() -> tuple[Size | None, str]:
         return None, name
     if files is None:
         return None, name
-    if files.kind in ("static", "sif"):
+    if files.kind in WORD_TABLES:
         st.error(f"{frame.plain(name)} cannot be trained: it is a table of word embeddings.")
         return None, name
     if files.blocks is not None and not 1 <= files.blocks <= files.layers:
         st.error(f"{frame.plain(name)} must keep between 1 and {files.layers} layers.")
         return None, name
-    return Size.of(files, files.blocks), name
+    config = json.loads((files.folder / "config.json").read_text("utf-8"))
+    return Size.of(config).cut_to(files.blocks), name
 
 
 def _files(name: str) -> ModelFiles | None:
@@ -200,18 +200,26 @@ def _files(name: str) -> ModelFiles | None:
     return picker.find(name, "find-start")
 
 
-def _corpus() -> Corpus | None:
-    data = st.selectbox(
-        "Sentences",
-        [DEMO, UPLOADED],
-        key="corpus",
+def _data(title: str, names: list[str], key: str, words: str) -> str:
+    """Choose one of `names` or type a path."""
+    found = st.selectbox(
+        title,
+        names,
+        key=key,
         bind="query-params",
         accept_new_options=True,
         format_func=lambda name: _DATA_NAMES.get(name, name),
-        help="What is trained on; labels are never used. Type a path: a .txt with one sentence a line, or a file or "
-        "folder of pairs.",
+        help=words,
     )
-    data = data or DEMO
+    return found or DEMO
+
+
+def _corpus() -> Corpus | None:
+    words = (
+        "What is trained on; labels are never used. Type a path: a .txt with one sentence a line, or a file or folder "
+        "of pairs."
+    )
+    data = _data("Sentences", [DEMO, UPLOADED], "corpus", words)
     if data in (UPLOADED, _DATA_NAMES[UPLOADED]):
         return _uploaded()
     try:
@@ -262,17 +270,11 @@ def _uploaded() -> Corpus | None:
 
 
 def _scored() -> Scored | None:
-    data = st.selectbox(
-        "Scored on",
-        [DEMO],
-        key="scored",
-        bind="query-params",
-        accept_new_options=True,
-        format_func=lambda name: _DATA_NAMES.get(name, name),
-        help="Pairs with gold similarity that say how good the space is, and which step is kept as the model. Type "
-        "the path of a folder or file.",
+    words = (
+        "Pairs with gold similarity that say how good the space is, and which step is kept as the model. Type the path "
+        "of a folder or file."
     )
-    data = data or DEMO
+    data = _data("Scored on", [DEMO], "scored", words)
     try:
         tasks = {one.name: one for one in datasets.discover(data)}
         name = next(iter(tasks))
@@ -383,19 +385,14 @@ def check(spec: str, batch: int, dim: int) -> None:
 # ------------------------------------------------------------------------------------------------ what it takes
 
 
-@st.cache_resource(ttl=120, show_spinner=False)
-def _speed() -> float:
-    return costs.speed()  # again after a while: other work may share the machine
-
-
 def _cost(config: TrainConfig, size: Size, corpus: Corpus, scored: Scored, known: Sequence[Entry]) -> Cost:
     """Reckoned, and corrected by the pace of the last run from the same start."""
-    words, tested = corpus.words, sum(len(one.split()) for one in scored.pairs.sentences)
-    found = costs.cost(config, size, words, tested, _speed())
+    tokens, tested = corpus.tokens, guess_tokens(scored.pairs.sentences)
+    found = costs.cost(config, size, tokens, tested)
     for one in known:
         before = one.summary.config
         if before.model == config.model:
-            paced = found.at_pace_of(costs.cost(before, size, words, tested, _speed()), one.records, one.name)
+            paced = found.at_pace_of(costs.cost(before, size, tokens, tested), one.records, one.name)
             if paced.measured:
                 return paced
     return found
@@ -407,28 +404,17 @@ def cost_words(cost: Cost) -> str:
     evaluations = f"with {cost.evaluations} evaluations " if cost.evaluations else ""
     source = f"at the pace of {cost.measured}" if cost.measured else "estimated from this machine's speed"
     return (
-        f"About **{duration(cost.seconds)}** {evaluations}({step} a step, {source}), {_gigabytes(cost.memory)} of "
-        f"memory and {_gigabytes(cost.disk)} on disk."
+        f"About **{duration(cost.seconds)}** {evaluations}({step} a step, {source}), {amount(cost.memory)} of "
+        f"memory and {amount(cost.disk)} on disk."
     )
-
-
-def duration(seconds: float) -> str:
-    """`45 s`, `3 min`, `2.5 h`."""
-    if seconds < 90:
-        return f"{max(round(seconds), 1)} s"
-    return f"{round(seconds / 60)} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
-
-
-def _gigabytes(size: float) -> str:
-    return f"{size / 1e9:.1f} GB" if size >= 1e8 else f"{max(round(size / 1e6), 1)} MB"
 
 
 def protocol_line(asked: Asked) -> str:
     """How the run's scores are made, in a line."""
     config = asked.config
-    model = BUNDLED_NAME if config.model == BUNDLED else config.model
     return (
-        f"{model}, last layer, {config.pooling} pooling · scored on {config.evaluation}, aggregate all, no whitening · "
+        f"{picker.label(config.model)}, last layer, {config.pooling} pooling · scored on {config.evaluation}, "
+        "aggregate all, no whitening · "
         f"{objectives.label(config.objective)}, {config.steps} steps of {config.batch * config.accumulation} of "
         f"{frame.spaced(len(asked.corpus.sentences))} sentences ({config.corpus}), AdamW, rate {config.lr:g}, "
         f"seed {config.seed}"

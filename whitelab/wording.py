@@ -1,0 +1,22 @@
+"""Numbers as people read them: counts, bytes, durations."""
+
+
+def spaced(count: int) -> str:
+    """1240 -> "1 240", with narrow spaces at which no line breaks."""
+    return f"{count:,}".replace(",", "\u202f")
+
+
+def amount(size: int | float) -> str:
+    """Bytes: `89.8 MB`, `812 bytes`, powers of ten."""
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:
+            break
+        size, unit = size / 1000, {"bytes": "kB", "kB": "MB", "MB": "GB"}[unit]
+    return f"{size:.0f} {unit}" if unit == "bytes" or size >= 100 else f"{size:.1f} {unit}"
+
+
+def duration(seconds: int | float) -> str:
+    """`45 s`, `3 min`, `2.5 h`; never less than a second."""
+    if seconds < 90:
+        return f"{max(round(seconds), 1)} s"
+    return f"{round(seconds / 60)} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
