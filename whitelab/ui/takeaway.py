@@ -11,7 +11,7 @@ from whitelab.evaluate import Protocol, Score
 from whitelab.scopes import SCOPES
 from whitelab.ui import cache
 from whitelab.ui.cache import Opened
-from whitelab.ui.jobs import jobs
+from whitelab.ui.jobs import claim
 from whitelab.ui.workspace import Workspace
 
 FORMATS = {
@@ -116,13 +116,13 @@ def _model(parcel: Parcel) -> None:
     found = cache.model_zip(parcel.workspace, parcel.opened, parcel.protocol, parcel.record, parcel.stem, "model-zip")
     if found is not None:
         megabytes = found.path.stat().st_size / 1e6
-        _download(parcel, "zip", "application/zip", found.path.read_bytes, f" ({megabytes:.0f} MB)")
+        # The button holds `found`, without which the file would be removed once nobody's job holds it.
+        _download(parcel, "zip", "application/zip", lambda: found.path.read_bytes(), f" ({megabytes:.0f} MB)")
 
 
 def _ask(key: str) -> None:
-    """Ask for this model folder and let go of the last one, which holds a copy of a whole encoder."""
-    if last := st.session_state.get(ASKED):
-        jobs().forget(last)
+    """Ask for this model folder; the last one, which holds a copy of a whole encoder, goes unless others asked too."""
+    claim("model-zip", key, drop=True)
     st.session_state[ASKED] = key
 
 

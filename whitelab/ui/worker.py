@@ -209,11 +209,12 @@ class Jobs:
                 self._prune()
             return job
 
-    def claim(self, slot: Slot, key: str) -> None:
+    def claim(self, slot: Slot, key: str, drop: bool = False) -> None:
         """Let a visitor's slot show the job `key`, submitted next; the open job it showed before makes way.
 
         That one is cancelled and forgotten, so that it can be asked for anew, unless another visitor waits for
-        it. Claiming the same key again changes nothing.
+        it. Claiming the same key again changes nothing. With `drop` a finished one is forgotten too, unless another
+        slot shows it: for results that are large and of no use to anyone else.
         """
         with self._lock:
             before = self._slots.pop(slot, None)
@@ -222,7 +223,9 @@ class Jobs:
                 del self._slots[next(iter(self._slots))]
             wanted = {held for (who, _), held in self._slots.items() if who == slot[0]}
             old = self._jobs.get(before) if before not in wanted else None
-            if old is not None and not old.finished and old.leave(slot[0]):
+            if old is None:
+                return
+            if (drop and before not in self._slots.values()) if old.finished else old.leave(slot[0]):
                 del self._jobs[before]
 
     def get(self, key: str) -> Job | None:
