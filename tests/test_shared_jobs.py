@@ -5,8 +5,8 @@ import threading
 import pytest
 import streamlit as st
 
-from whitelab.ui import takeaway
 from whitelab.ui import jobs as waiting
+from whitelab.ui import takeaway
 from whitelab.ui.worker import Jobs
 
 PATIENCE = 60.0

@@ -10,7 +10,6 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from whitelab.datasets import DataError, MalformedRows, Problem
-from whitelab.encoders import MAX_LENGTH
 from whitelab.evaluate import Score
 from whitelab.scopes import OWN
 from whitelab.ui import brought, cache, workspace
@@ -34,7 +33,7 @@ def open_page(question: str, look_for: str) -> tuple[Workspace, Opened]:
         with st.expander(f"{len(opened.pairs.problems)} malformed rows were left out"):
             st.dataframe(problem_rows(opened.pairs.problems))
     if opened.report.truncated:
-        st.caption(f"Note: {opened.report.truncated} sentences were cut to {MAX_LENGTH} tokens.")
+        st.caption(f"Note: {opened.report.truncated} sentences were cut to {chosen.max_length} tokens.")
     return chosen, opened
 
 

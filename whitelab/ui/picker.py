@@ -35,7 +35,10 @@ PICKLED = "model-pickled"  # session_state: the model that was seen to have pick
 
 @dataclass(frozen=True)
 class Picked:
-    """A model that is loaded: layers with the embedding layer, d, the poolings that make sense, its weights' digest."""
+    """A model that is loaded: layers with the embedding layer, d, the poolings that make sense, its weights' digest.
+
+    `max_length` is where it cuts sentences, in tokens; None for vectors, of which that is not known.
+    """
 
     model: str
     allow_bin: bool
@@ -43,6 +46,7 @@ class Picked:
     dim: int
     poolings: tuple[str, ...]
     weights: str = ""
+    max_length: int | None = None
 
 
 def encoder(model: str, dtype: str, allow_bin: bool = False) -> Encoder:
@@ -109,7 +113,7 @@ def opened(model: str, task: tuple[str, TaskInfo, str, bool] | None) -> Picked |
     def work(progress) -> Picked:
         weights = find_model(model, progress, allow_bin=allow_bin).weights
         one = encoder(model, dtype, allow_bin)
-        return Picked(model, allow_bin, one.n_layers, one.dim, one.poolings, weights)
+        return Picked(model, allow_bin, one.n_layers, one.dim, one.poolings, weights, one.max_length)
 
     job = jobs().submit(key, f"Loading {label(model)}", work, "bytes")
     picked = wait(job, key="find")

@@ -25,7 +25,7 @@ ASKED = "asked-model"  # session_state: the key of the model folder this visitor
 
 @dataclass(frozen=True)
 class Parcel:
-    """One map to take away: its score, the protocol it is fitted under, and the stem of its files' names."""
+    """One map to take away, and the score it was made for, whose protocol has only one map (not `cross`)."""
 
     workspace: Workspace
     opened: Opened
@@ -33,28 +33,22 @@ class Parcel:
 
     @property
     def protocol(self) -> Protocol:
-        """The protocol of the one map, which is fitted on the task where the score is cross-fitted."""
+        """The protocol of score and map."""
         return self.score.protocol
-
-    @property
-    def model(self) -> str:
-        """The model's name without the folders it lies in."""
-        name = self.protocol.model
-        return Path(name).expanduser().resolve().name if Path(name).expanduser().is_dir() else name
 
     @property
     def stem(self) -> str:
         """A file name that says what is inside."""
         k = f"-k{self.protocol.k}" if self.protocol.k else ""
         layers = "-".join(map(str, self.protocol.layers))
-        text = f"{Path(self.model).name}-layers-{layers}-{self.protocol.whitening}{k}"
+        text = f"{Path(self.protocol.model).name}-layers-{layers}-{self.protocol.whitening}{k}"
         return re.sub(r"[^A-Za-z0-9.=_-]+", "-", text)
 
     @property
     def record(self) -> dict:
         """How the map was made, with no path of this machine in it."""
         fit = self.protocol.fit
-        plain = {"model": self.model, "fit": fit if fit in SCOPES else Path(fit).name}
+        plain = {"fit": fit if fit in SCOPES else Path(fit).name}
         return self.protocol.as_dict() | plain | {"sentences": self.score.sentences, "rank": self.score.rank}
 
     def whitener(self):

@@ -18,7 +18,7 @@ from whitelab.datasets.held import PREFIX
 from whitelab.datasets.layouts import MEMORY
 from whitelab.encoders import choose_device, device_name, dtypes_for
 from whitelab.evaluate import GIVEN, Protocol
-from whitelab.models import ModelName
+from whitelab.models import shown_name
 from whitelab.pooling import POOLING_LABELS
 from whitelab.ui import brought, knobs, picker
 from whitelab.ui.brought import UPLOADED, Brought
@@ -36,7 +36,8 @@ class Workspace:
 
     `whitening` is a canonical spec. `fit` is the scope as a protocol names it; `fit_key` also tells one content
     of an uploaded or changed file from another. `own` is what the visitor has brought, where that is the data.
-    `weights` is the digest of the model's: a model that was trained on keeps its name.
+    `weights` is the digest of the model's: a model that was trained on keeps its name. `max_length` is where the
+    model cuts sentences, in tokens.
     """
 
     model: str
@@ -58,6 +59,7 @@ class Workspace:
     allow_bin: bool = False
     own: Brought | None = None
     weights: str = ""
+    max_length: int | None = None
 
     @property
     def model_key(self) -> str:
@@ -91,7 +93,7 @@ class Workspace:
     def protocol(self, source: str, **changes) -> Protocol:
         """The Protocol of a score in this workspace."""
         base = Protocol(
-            model=self.model if self.given else ModelName.parse(self.model).shown,
+            model=self.model if self.given else shown_name(self.model),
             data=source,
             task=self.task,
             split=self.split,
@@ -102,6 +104,7 @@ class Workspace:
             fit=self.fit,
             aggregate=self.aggregate,
             dtype=self.dtype,
+            max_length=self.max_length,
         )
         return base.with_(**changes) if changes else base
 
@@ -250,6 +253,7 @@ def _knobs(picked: Picked, data: str, task: TaskInfo, split: str, keep: bool, ow
         fit_key=fit_key,
         own=own,
         weights=picked.weights,
+        max_length=picked.max_length,
     )
 
 
