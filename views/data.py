@@ -5,7 +5,7 @@ import streamlit as st
 
 from whitelab import figures
 from whitelab.datasets import DataError, MalformedRows, SentencePairs
-from whitelab.ui import brought, cache, downloads, frame, uploads, workspace
+from whitelab.ui import brought, cache, downloads, frame, malformed, uploads
 from whitelab.vectors import npz_bytes
 
 FOUND = 200  # pairs in the searchable table
@@ -162,7 +162,7 @@ def loaded() -> SentencePairs | None:
     try:
         return cache.chosen_pairs(chosen)
     except MalformedRows as error:
-        workspace.say_malformed(error, chosen.data)
+        malformed.say(error, chosen.data)
     except DataError as error:
         st.error(str(error))
     return None

@@ -31,9 +31,10 @@ from whitelab.significance import Move, moved
 from whitelab.standings import Paired, paired
 from whitelab.store import Store
 from whitelab.ui import brought
+from whitelab.ui.files import file_stamp
 from whitelab.ui.jobs import Job, claim, jobs, wait
 from whitelab.ui.picker import encoder
-from whitelab.ui.workspace import Workspace, file_stamp
+from whitelab.ui.workspace import Workspace
 from whitelab.whitening import Whitener
 from whitelab.wording import spaced
 

@@ -25,6 +25,7 @@ from whitelab.models import (
     trained_models,
     version,
 )
+from whitelab.ui.files import file_stamp
 from whitelab.ui.jobs import jobs, wait
 
 CONTROLS = (f"{BUNDLED}:3", f"random:{BUNDLED}", f"static:{BUNDLED}", f"sif:{BUNDLED}")
@@ -169,8 +170,7 @@ def _text(task: tuple[str, TaskInfo, str, bool] | None) -> tuple[int, int]:
     if task is None:
         return 0, 0
     data, one, split, keep = task
-    stamp = max((file.stat().st_mtime for file in one.files), default=0.0)
-    return _counted(data, one.name, split, keep, stamp)
+    return _counted(data, one.name, split, keep, file_stamp(one.files))
 
 
 @st.cache_data(max_entries=16, show_spinner=False)

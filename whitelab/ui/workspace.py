@@ -13,15 +13,16 @@ import streamlit as st
 
 from whitelab import datasets, limits, scopes
 from whitelab.correlation import AGGREGATE_LABELS
-from whitelab.datasets import DataError, MalformedRows, TaskInfo, Upload
+from whitelab.datasets import DataError, TaskInfo, Upload
 from whitelab.datasets.held import PREFIX
 from whitelab.datasets.layouts import MEMORY
 from whitelab.encoders import choose_device, device_name, dtypes_for
 from whitelab.evaluate import GIVEN, Protocol
 from whitelab.models import shown_name
 from whitelab.pooling import POOLING_LABELS
-from whitelab.ui import brought, knobs, picker
+from whitelab.ui import brought, knobs, malformed, picker
 from whitelab.ui.brought import UPLOADED, Brought
+from whitelab.ui.files import file_stamp
 from whitelab.ui.picker import Picked
 from whitelab.whitening import WHITENERS, canonical, variant
 from whitelab.wording import spaced
@@ -177,7 +178,7 @@ def _task() -> tuple[str, TaskInfo, str, bool] | None:
             or split
         )
     keep = st.session_state.get("keep") is True
-    if keep or st.session_state.get("malformed") == data:
+    if keep or malformed.found(data):
         keep = st.checkbox("Leave malformed rows out", key="keep", help="They stay listed under the data's notes.")
     return data, task, split, keep
 
@@ -300,11 +301,6 @@ def _dtype() -> str:
     return found or "float32"
 
 
-def file_stamp(files) -> float:
-    """When the youngest of the files was changed."""
-    return max((Path(file).stat().st_mtime for file in files), default=0.0)
-
-
 def _scope(task: TaskInfo, own: Brought | None, disabled: bool) -> tuple[str, str]:
     """What the map is fitted on: the name for the protocol, and a key that changes with the content."""
     given = own is not None and own.vectors is not None
@@ -370,15 +366,3 @@ def _uploaded() -> tuple[str, str]:
 def plain(text: str) -> str:
     """Text of others, such as an error, in which Markdown finds nothing to format."""
     return re.sub(r"([\\`*_{}\[\]<>()#+!|$~:-])", r"\\\1", text)
-
-
-def say_malformed(error: MalformedRows, data: str) -> None:
-    """List what is wrong with the rows and offer to leave them out."""
-    n = len(error.problems)
-    st.error(
-        f"{n} row{'s' if n != 1 else ''} cannot be read. Mend the file, or leave these rows out in the bar at the left."
-    )
-    st.dataframe([{"file": p.file, "line": p.line, "reason": p.reason} for p in error.problems], hide_index=True)
-    if st.session_state.get("malformed") != data:
-        st.session_state["malformed"] = data
-        st.rerun()

@@ -18,8 +18,9 @@ from whitelab.models import BUNDLED, WORD_TABLES, ModelError, ModelFiles, ModelN
 from whitelab.objectives import OBJECTIVES
 from whitelab.training import TrainConfig
 from whitelab.ui import cache, frame, knobs, picker
+from whitelab.ui.files import file_stamp
 from whitelab.ui.training.background import Entry
-from whitelab.ui.workspace import UPLOADED, file_stamp
+from whitelab.ui.workspace import UPLOADED
 from whitelab.wording import amount, duration
 
 DEMO = "demo"
