@@ -1,6 +1,5 @@
 """Choosing labelled texts on a page: the bundled examples, a path or an upload, and which columns to read."""
 
-import hashlib
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -112,7 +111,7 @@ def _uploaded() -> LabelledTexts | None:
         return None
     columns, positive = _columns()
     content = file.getvalue()
-    what = (hashlib.sha256(content).hexdigest(), columns, positive, _keep(UPLOADED))
+    what = (file.file_id, columns, positive, _keep(UPLOADED))
     held = st.session_state.get("labelled-upload")
     if held is None or held[0] != what:
         with tempfile.TemporaryDirectory(prefix="whitelab-") as folder:

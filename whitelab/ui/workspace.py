@@ -3,7 +3,6 @@
 Drawn by app.py before the page, so that its widgets live on every page. Choices come from the registries.
 """
 
-import hashlib
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -353,14 +352,13 @@ def _uploaded() -> tuple[str, str]:
             return held[1], held[0]
         st.caption("Until a file is there, or sentences are pasted on the Data page, the task's sentences are used.")
         return "task", "task"
-    digest = hashlib.sha256(file.getvalue()).hexdigest()[:24]
-    if held is None or held[0] != brought.text_key(digest):
+    if held is None or held[0] != brought.text_key(file.file_id):
         try:
-            brought.hold_text(file.name, digest, datasets.load_text(Upload(file.name, file.getvalue())))
+            brought.hold_text(file.name, file.file_id, datasets.load_text(Upload(file.name, file.getvalue())))
         except DataError as error:
             st.error(plain(str(error)))
             return "task", "task"
-    return file.name, brought.text_key(digest)
+    return file.name, brought.text_key(file.file_id)
 
 
 def plain(text: str) -> str:
