@@ -9,7 +9,7 @@ from tiny import SENTENCES, build_model, write_pairs
 
 import whitelab
 from whitelab.evaluate import Protocol, embed_pairs
-from whitelab.runs import CANCELLED, FINISHED, RUNNING, WAITING, create, find_run, runs
+from whitelab.runs import CANCELLED, FINISHED, RUNNING, WAITING, Run, create, find_run, runs
 from whitelab.training import StepRecord, TrainConfig
 from whitelab.ui.training import background
 
@@ -198,6 +198,26 @@ def test_a_second_run_is_drawn_over_the_first_and_their_choice_is_kept(visit, co
         assert "w-mse-1" in alt
     assert metrics(at)["Spearman, w-mse-1"] == "50.00"
     assert any("different pairs" in one.value for one in at.warning) is False
+
+
+def test_a_rerun_lists_the_runs_once_and_reads_no_ended_one_again(visit, config, monkeypatch):
+    for _ in range(3):
+        put(create(config, SENTENCES), 4, FINISHED)
+    at = visit()
+    assert sum("simcse-3" in alt for alt in alts(at)) == 4
+    read, listed = [], []
+    records, summary, every = Run.records, Run.summary, background.runs
+    monkeypatch.setattr(Run, "records", lambda run: read.append(run) or records(run))
+    monkeypatch.setattr(Run, "summary", lambda run: read.append(run) or summary(run))
+    monkeypatch.setattr(background, "runs", lambda: listed.append(1) or every())
+    look(at)
+    assert (read, listed) == ([], [1])
+    at.session_state["training-shown"] = ["simcse-1"]
+    put(create(config, SENTENCES), 4, FINISHED)  # so that the table takes the choice
+    look(at)
+    assert sum("simcse-1" in alt for alt in alts(at)) == 4
+    assert read.count(find_run("simcse-1")) == 1  # its steps, now that they are drawn
+    assert find_run("simcse-2") not in read
 
 
 def test_runs_scored_on_different_pairs_are_said_to_be(visit, config):

@@ -8,6 +8,7 @@ import os
 import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import streamlit as st
@@ -69,17 +70,30 @@ def cancel(run: Run) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """A run as it is now: what lies on disk, and the job that waits for it."""
+    """A run as it is now: what lies on disk, and the job that waits for it.
+
+    `ended` is when it ended (`_stamp`), None while it has not.
+    """
 
     run: Run
     summary: Summary
-    records: tuple[StepRecord, ...]
     job: Job | None
+    ended: int | None
 
     @property
     def name(self) -> str:
         """The run's name."""
         return self.summary.name
+
+    @cached_property
+    def records(self) -> tuple[StepRecord, ...]:
+        """Its steps, read for those that are drawn only."""
+        return self.run.records() if self.ended is None else _records(str(self.run.folder), self.ended)
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is a step on record, the untrained start among them."""
+        return self.summary.step > 0 or self.summary.start is not None
 
     @property
     def open(self) -> bool:
@@ -95,7 +109,7 @@ class Entry:
             return "stopping"
         if self.job.state == "queued":
             return "waiting"
-        return RUNNING if self.summary.state == RUNNING and self.records else "starting"
+        return RUNNING if self.summary.state == RUNNING and self.begun else "starting"
 
     @property
     def message(self) -> str:
@@ -111,8 +125,8 @@ def entries() -> list[Entry]:
     for run in runs():
         with suppress(RunError, OSError):  # removed by another visitor while this list is made
             stamp = _stamp(run)
-            summary, records = (run.summary(), run.records()) if stamp is None else _ended(str(run.folder), stamp)
-            found.append(Entry(run, summary, records, job_of(run)))
+            summary = run.summary() if stamp is None else _summary(str(run.folder), stamp)
+            found.append(Entry(run, summary, job_of(run), stamp))
     return found
 
 
@@ -123,11 +137,16 @@ def _stamp(run: Run) -> int | None:
     return None
 
 
-@st.cache_data(max_entries=500, show_spinner=False)
-def _ended(folder: str, stamp: int) -> tuple[Summary, tuple[StepRecord, ...]]:
-    """An ended run, read once."""
-    run = Run(Path(folder))
-    return run.summary(), run.records()
+@st.cache_resource(max_entries=500, show_spinner=False)
+def _summary(folder: str, stamp: int) -> Summary:
+    """An ended run in one line, read once for all visitors."""
+    return Run(Path(folder)).summary()
+
+
+@st.cache_resource(max_entries=50, show_spinner=False)
+def _records(folder: str, stamp: int) -> tuple[StepRecord, ...]:
+    """The steps of an ended run, read once for all visitors."""
+    return Run(Path(folder)).records()
 
 
 def steps_done(run: Run) -> int:

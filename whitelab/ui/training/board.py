@@ -35,27 +35,28 @@ _ICONS = {
 }
 
 
-def draw() -> None:
-    """The board; it draws itself again as long as a run is open, and the page once more when none is left."""
-    if any(one.open for one in background.entries()):
-        _live()
+def draw(known: list[Entry]) -> None:
+    """The board of the runs there are; it draws itself again as long as one is open, and the page when none is left."""
+    handed = [known]  # taken out by the run of the page; a fragment that runs again finds none and looks anew
+    if any(one.open for one in known):
+        _live(handed)
     else:
-        _still()
+        _still(handed)
 
 
 @st.fragment(run_every=STREAM_SECONDS)
-def _live() -> None:
-    found = background.entries()
+def _live(handed: list[list[Entry]]) -> None:
+    found = handed.pop() if handed else background.entries()
     if not any(one.open for one in found) or st.session_state.pop(_WHOLE, False):
         st.rerun()
     _board(found)
 
 
 @st.fragment
-def _still() -> None:
+def _still(handed: list[list[Entry]]) -> None:
     if st.session_state.pop(_WHOLE, False):
         st.rerun()
-    _board(background.entries())
+    _board(handed.pop() if handed else background.entries())
 
 
 def show(name: str) -> None:
@@ -87,7 +88,7 @@ def _table(found: Sequence[Entry]) -> list[Entry]:
     names = [one.name for one in found]
     wanted = st.session_state.get(SHOWN)
     if wanted is None:
-        newest = next((one for one in found if one.records), found[0])
+        newest = next((one for one in found if one.begun), found[0])
         wanted = [one.name for one in found if one.open or one is newest]
     rows = [i for i, name in enumerate(names) if name in wanted]
     event = st.dataframe(
