@@ -6,6 +6,7 @@ anew, and what ran then can be resumed.
 
 import os
 import subprocess
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +21,7 @@ from whitelab.ui.worker import Job, Jobs
 
 SWITCH = "WHITELAB_TRAINING"  # environment: "off" keeps visitors from starting runs
 LONGEST = 8  # runs that may wait or run at a time
+NOT_STARTED = "not started"  # the state of a run that waits on disk and for no turn
 _LOOK_SECONDS = 0.3
 
 
@@ -60,6 +62,13 @@ def submit(run: Run) -> None:
         return run.name
 
     queue().submit(key, run.name, work, "steps")
+
+
+def submit_all(waiting: Iterable[Run]) -> None:
+    """Let runs wait for their turns in this order, as many as there is room for."""
+    for run in waiting:
+        if not full():
+            submit(run)
 
 
 def cancel(run: Run) -> None:
@@ -104,7 +113,7 @@ class Entry:
     def state(self) -> str:
         """The run's state, as far as its turn in the queue does not say more."""
         if self.job is None or self.job.finished:
-            return "not started" if self.summary.state == WAITING else self.summary.state
+            return NOT_STARTED if self.summary.state == WAITING else self.summary.state
         if self.job.cancelling:
             return "stopping"
         if self.job.state == "queued":
