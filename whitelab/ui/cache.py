@@ -152,7 +152,7 @@ def paired_scores(key: str, protocols: tuple[Protocol, ...]) -> Paired:
     return paired(_space(key), [score(key, one) for one in protocols])
 
 
-@st.cache_data(max_entries=100, show_spinner=False)
+@st.cache_resource(max_entries=100, show_spinner=False)
 def moves(key: str, before: Protocol, after: Protocol) -> tuple[Move, ...]:
     """`significance.moved` of all pairs between two protocols."""
     gold = _space(key).gold
@@ -184,10 +184,10 @@ def spread(key: str, layers: tuple[int, ...], variant: str, k: int | None, fit: 
 
 
 @st.cache_data(max_entries=8, show_spinner=False)
-def hover_sentences(key: str) -> list[str]:
-    """Both sentences of every pair, escaped and wrapped for hover labels."""
+def hover_sentences(key: str, drawn: np.ndarray) -> list[str]:
+    """Both sentences of the pairs `drawn`, escaped and wrapped for hover labels."""
     pairs = _result(key.partition(_AND)[0]).pairs
-    return [f"{wrapped(a)}<br><br>{wrapped(b)}<br>" for a, b in zip(pairs.first, pairs.second, strict=True)]
+    return [f"{wrapped(pairs.first[i])}<br><br>{wrapped(pairs.second[i])}<br>" for i in drawn.tolist()]
 
 
 @st.cache_data(max_entries=200, show_spinner=False)
