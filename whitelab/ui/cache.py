@@ -396,6 +396,11 @@ class ModelZip:
     home: tempfile.TemporaryDirectory
     path: Path
 
+    @property
+    def nbytes(self) -> int:
+        """What it takes on disk."""
+        return self.path.stat().st_size
+
 
 def model_key(opened: Opened, protocol: Protocol) -> str:
     """The key of the job that writes a model folder."""
