@@ -85,9 +85,7 @@ class Workspace:
         return self.whitening if self.whitening.partition(":")[0] == name else canonical(name)
 
     def fit_text(self) -> Counter[str]:
-        """The sentences of the fit scope. Raises DataError."""
-        if uploaded := brought.fit_text(self.fit_key):
-            return uploaded[2]
+        """The sentences of the fit scope, where they are not an upload. Asks no session. Raises DataError."""
         return scopes.scope_text(self.fit, self.data, self.task, self.keep_going)
 
     def protocol(self, source: str, **changes) -> Protocol:
