@@ -373,14 +373,10 @@ def _least(spec: str, dim: int) -> int:
 
 @st.cache_data(max_entries=100, show_spinner=False)
 def check(spec: str, batch: int, dim: int) -> None:
-    """Raise ValueError where the objective cannot take such batches, by trying it on noise."""
+    """Raise ValueError where the objective cannot take such batches, as the trainer does when it begins."""
+    TrainConfig(objective=spec, batch=batch).settled(dim)
     found, generator = objectives.objective(spec), torch.Generator().manual_seed(0)
-    least = found.batch(spec, dim)
-    if batch < least:
-        raise ValueError(f"batch={batch} must be at least {least} for {found.label}")
-    head = found.head(spec, dim)
-    z = head(torch.randn(found.positives(spec), batch, dim, generator=generator), generator)
-    found.loss(spec, z, generator, z.detach() if found.needs_target() else None, 0)
+    found.try_on_noise(spec, found.head(spec, dim), batch, dim, generator)
 
 
 # ------------------------------------------------------------------------------------------------ what it takes
