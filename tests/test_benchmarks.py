@@ -203,9 +203,28 @@ def test_an_unknown_benchmark_is_named(capsys):
     assert "--only=speed must be among startup, spearman" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "name", [n for n in command.BENCHMARKS if n not in ("encoding", "search", "startup", "training", "controls")]
-)
+@pytest.mark.parametrize("dim", [384, 768])
+def test_the_ablations_are_the_papers_tables_for_an_encoder_of_any_width(dim):
+    from benchmarks.ablations import tables
+    from whitelab import objectives
+
+    found = tables(dim)
+    assert [title[:7] for title in found] == [f"Table {number}" for number in (3, 4, 5, 6)]
+    for row in (row for rows in found.values() for row in rows):
+        z = objectives.objective(row.spec).head(row.spec, dim)(
+            torch.randn(objectives.objective(row.spec).positives(row.spec), 64, dim), torch.Generator()
+        )
+        assert torch.isfinite(z).all()
+    groups = {row.name: dict(objectives.parse(row.spec).values)["groups"] for row in found["Table 4: how many groups"]}
+    assert groups == {f"{size} in a group{words}": dim // size for size in (6, 2) for words in ("", ", not shuffled")}
+    printed = {row.spec: row.printed for row in found["Table 5: how many positives"]}
+    assert printed["whitenedcse:positives=3"] == "78.78"
+
+
+MODELS = ("encoding", "search", "startup", "training", "controls", "ablations")
+
+
+@pytest.mark.parametrize("name", [name for name in command.BENCHMARKS if name not in MODELS])
 def test_every_benchmark_without_a_model_runs(name):
     from importlib import import_module
 

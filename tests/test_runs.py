@@ -1,5 +1,6 @@
 """Laws of the runs on disk: a kill loses the steps since the last checkpoint and never the list."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -9,10 +10,12 @@ import sys
 import threading
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
+from commandline import called
 from tiny import SENTENCES, build_model, write_pairs
 
 from whitelab import runs
@@ -66,6 +69,19 @@ def weights(folder):
 
 
 # ------------------------------------------------------------------------------------------ from end to end
+
+
+def test_a_run_whose_result_is_written_has_ended_though_its_process_clears_up(run, monkeypatch):
+    """Whoever keeps the state of an ended run, as the page does, would keep "running" for good."""
+    seen = []
+    real = shutil.rmtree
+    monkeypatch.setattr(shutil, "rmtree", lambda *a, **k: (seen.append(run.state()), real(*a, **k)))
+    with contextlib.closing(run.follow()) as steps:
+        assert next(steps).step == 0
+        assert run.state() == "running"
+        for _ in steps:
+            pass
+    assert seen[-1] == run.state() == "finished"
 
 
 def test_a_run_says_how_far_it_is_at_every_moment(run, config):
@@ -313,14 +329,7 @@ def test_what_stopped_a_run_is_its_state(run, monkeypatch):
 
 @pytest.fixture
 def command(capsys):
-    def command(*argv):
-        try:
-            status = main([str(word) for word in argv])
-        except SystemExit as stop:
-            status = stop.code
-        return status, *capsys.readouterr()
-
-    return command
+    return partial(called, capsys)
 
 
 def test_the_command_prints_a_line_a_step_and_a_summary(place, command, tmp_path):

@@ -105,8 +105,11 @@ class Run:
         return (self.folder / MODEL / "config.json").is_file()
 
     def state(self) -> str:
-        """waiting, running, finished, cancelled, collapsed, diverged, failed, or died: killed in mid-run."""
-        return RUNNING if self._owned() else self._left()
+        """waiting, running, finished, cancelled, collapsed, diverged, failed, or died: killed in mid-run.
+
+        A run whose result is written has ended, even while its process clears up.
+        """
+        return RUNNING if self._owned() and not (self.folder / _RESULT).is_file() else self._left()
 
     def _left(self) -> str:
         """The state of a run that nobody trains."""
