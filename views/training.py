@@ -46,7 +46,7 @@ with st.container(border=True, key="new-run"):
             st.markdown(form.cost_words(asked.cost))
 if problem := st.session_state.pop("training-problem", None):
     st.error(frame.plain(problem))
-board.draw()
+board.draw(known)
 
 with st.expander("What am I looking at?", icon=":material/help:"):
     chosen = OBJECTIVES[objectives.parse(asked.config.objective).name] if asked else next(iter(OBJECTIVES.values()))

@@ -300,8 +300,9 @@ def runs(root: str | Path | None = None) -> tuple[Run, ...]:
     root, found = runs_root() if root is None else Path(root), {}
     for path in root.glob(f"*/{_CONFIG}") if root.is_dir() else ():
         with suppress(RunError, ValueError, TypeError, KeyError):
-            run = Run(path.parent)
-            found[run] = (run.config and run.created, run.name)
+            run, asked = Run(path.parent), _read(path)
+            TrainConfig.of(asked["config"])
+            found[run] = (asked["created"], run.name)
     return tuple(sorted(found, key=found.get, reverse=True))
 
 
