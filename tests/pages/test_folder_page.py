@@ -3,13 +3,13 @@
 import json
 
 import pytest
-from test_pages import forget_everything, start, typed_options, until
 from tiny import build_model, write_pairs
 
 import whitelab
 
+from .visiting import start, until
+
 pytestmark = pytest.mark.model
-__all__ = ["typed_options"]  # a fixture every test here uses
 
 LONGEST = 20  # tokens this model takes
 
@@ -22,11 +22,7 @@ def place(tmp_path_factory):
     config.write_text(json.dumps(json.loads(config.read_text("utf-8")) | {"model_max_length": LONGEST}), "utf-8")
     pairs = write_pairs(root / "pairs.csv")
     pairs.write_text(pairs.read_text("utf-8") + f"{'a man ' * LONGEST}plays,a man plays,3.0\n", "utf-8")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WHITELAB_CACHE", str(root / "store"))
-        forget_everything()
-        yield root
-        forget_everything()
+    return root
 
 
 @pytest.fixture

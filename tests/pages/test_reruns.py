@@ -3,13 +3,13 @@
 import threading
 
 import pytest
-from test_pages import LIVE, forget_everything, metrics, start, typed_options, until
 from tiny import build_model, write_pairs
 
 from whitelab import probe, scopes
 
+from .visiting import LIVE, metrics, start, until
+
 pytestmark = pytest.mark.model
-__all__ = ["typed_options"]  # a fixture every test here uses
 
 
 @pytest.fixture(scope="module")
@@ -21,11 +21,7 @@ def place(tmp_path_factory):
     other = write_pairs(root / "other.csv", start=60)
     other.write_text(other.read_text("utf-8") + "no score,at all,\n", "utf-8")
     write_pairs(root / "whole.csv", start=60)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WHITELAB_CACHE", str(root / "store"))
-        forget_everything()
-        yield root
-        forget_everything()
+    return root
 
 
 @pytest.fixture
