@@ -17,6 +17,7 @@ from whitelab.datasets import DataError, SentencePairs, TaskInfo, Upload
 from whitelab.models import BUNDLED, WORD_TABLES, ModelError, ModelFiles, ModelName, allowed, on_disk
 from whitelab.objectives import OBJECTIVES
 from whitelab.training import TrainConfig
+from whitelab.training.config import BATCH
 from whitelab.ui import cache, frame, knobs, picker
 from whitelab.ui.training.background import Entry
 from whitelab.ui.workspace import UPLOADED, file_stamp
@@ -24,7 +25,7 @@ from whitelab.wording import amount, duration
 
 DEMO = "demo"
 EVERY = "All tasks"
-_BATCH = 64  # as `TrainConfig.settled` has it
+
 _FETCHED = "training-start"  # session_state: the start this visitor asked to download
 _UPLOAD = "training-text"  # session_state: file id and sentences of this visitor's uploaded text
 _DATA_NAMES = {DEMO: "Demonstration set (bundled)", UPLOADED: "Uploaded text file"}
@@ -322,10 +323,15 @@ def _apart(corpus: Corpus, scored: Scored) -> Corpus:
 
 def _numbers(objective: str, spec: str, size: Size) -> dict:
     """Steps, batch, rate, seed, how often it is scored."""
-    least, whole = _least(spec, size.dim), dict(objectives.parse(spec).values).get("size", 1)
+    least, whole = _least(spec, size.dim), objectives.objective(spec).multiple(spec)
     state, places = st.session_state, st.columns(5)
-    if isinstance(state.get("batch"), int):  # whitening takes whole sub-batches
-        state["batch"] = max(-(-state["batch"] // whole) * whole, least)
+
+    def taken(batch: int) -> int:
+        """The batch, raised to what the objective takes: whitening wants whole sub-batches."""
+        return max(-(-batch // whole) * whole, least)
+
+    if isinstance(state.get("batch"), int):
+        state["batch"] = taken(state["batch"])
     with places[0]:
         steps = st.number_input("Steps", 1, 1_000_000, TrainConfig.steps, 10, key="steps", bind="query-params")
     with places[1]:
@@ -333,7 +339,7 @@ def _numbers(objective: str, spec: str, size: Size) -> dict:
             "Batch, sentences",
             least,
             1_000_000 // whole * whole,
-            max(_BATCH, least),
+            taken(BATCH),
             whole if whole > 1 else 16,
             key="batch",
             bind="query-params",
