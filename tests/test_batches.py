@@ -8,7 +8,9 @@ from whitelab.training import TrainConfig
 D = 128
 
 
-@pytest.mark.parametrize("spec", [*OBJECTIVES, "w-mse:size=48,embedding=20", "contrastive-whitened:size=12,embedding=5"])
+@pytest.mark.parametrize(
+    "spec", [*OBJECTIVES, "w-mse:size=48,embedding=20", "contrastive-whitened:size=12,embedding=5"]
+)
 def test_the_batch_of_a_run_that_names_none_is_the_first_from_64_on_that_the_objective_takes(spec):
     found, batch = objective(spec), TrainConfig(spec).settled(D).batch
     multiple, smallest = found.multiple(spec), found.batch(spec, D)
