@@ -116,6 +116,32 @@ def test_a_second_table_is_the_test_split(tmp_path):
         load_labelled(train, test=tmp_path / "c.csv")
 
 
+def test_a_table_answers_to_its_own_name_before_anything_answers_to_a_name_people_use(tmp_path):
+    for name in ("sst", "sst2"):
+        write(tmp_path / f"{name}.tsv", table([*ROWS, (name, "animal")]))
+    for name in ("sst", "sst2"):
+        found = load_labelled(tmp_path, name)
+        assert (found.task, found.first[-1]) == (name, name)
+    (tmp_path / "sst.tsv").unlink()
+    write(tmp_path / "mr.tsv", table(ROWS))
+    assert load_labelled(tmp_path, "SST").task == load_labelled(tmp_path, "SST2").task == "sst2"
+    with pytest.raises(DataError, match="holds no task 'trec'; it holds: mr, sst2"):
+        load_labelled(tmp_path, "trec")
+
+
+def test_where_columns_and_splits_are_known_nothing_said_of_a_table_is_passed_over(tmp_path):
+    root = senteval(tmp_path)
+    for data, task, who in (("demo", "act", "the bundled examples"), (root, "SST2", "tasks in SentEval's layout")):
+        with pytest.raises(DataError, match=rf"{task}: {who} say their splits, so test='own.csv' has no place"):
+            load_labelled(data, task, test="own.csv")
+        with pytest.raises(DataError, match=rf"{task}: {who} have columns of their own, so label='kind' has no place"):
+            load_labelled(data, task, columns=ColumnNames(label="kind"))
+        assert load_labelled(data, task, columns=ColumnNames()).task == task
+    assert load_labelled("demo", "related", positive="apart").positive == 0
+    with pytest.raises(DataError, match="positive='no' must be one of the classes apart, related"):
+        load_labelled("demo", "related", positive="no")
+
+
 def test_numbers_are_one_class_however_they_are_written_and_sort_as_numbers(tmp_path):
     lines = [{"text": f"t {i}", "label": label} for i, label in enumerate([10, "9", 9.0, "10.0", 10, 2, 2])]
     path = write(tmp_path / "a.jsonl", "".join(json.dumps(line) + "\n" for line in lines))

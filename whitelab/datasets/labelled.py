@@ -17,7 +17,7 @@ import numpy as np
 
 from .columns import SENTENCE_NAMES, content_of, listed, plain_name, shown, text_cell
 from .labels import LabelledInfo, LabelledRow, LabelledTexts
-from .layouts import DEMO, DEMO_FOLDER, existing_path
+from .layouts import DEMO, DEMO_FOLDER, choose, existing_path
 from .loading import load
 from .pairs import DataError, MalformedRows, Problem
 from .senteval import SENTEVAL, senteval_tasks
@@ -117,14 +117,20 @@ def load_labelled(
     """The rows of one task, every split of it.
 
     task may be left out when there is only one; its case does not matter. columns names what is read of a table.
-    test: a second table, whose rows are the test split of the first. positive: the class of pairs that says yes
-    (in RTE as published on the Hugging Face hub it is 0). Malformed rows raise MalformedRows; with
-    keep_going=True they are left out and listed in `problems`. DataError for everything else that its owner can
-    solve.
+    test: a second table, whose rows are the test split of the first; neither is for the bundled examples and
+    SentEval's tasks. positive: the class of pairs that says yes (in RTE as published on the Hugging Face hub it is
+    0). Malformed rows raise MalformedRows; with keep_going=True they are left out and listed in `problems`.
+    DataError for everything else that its owner can solve.
     """
-    info = _choose(discover_labelled(data), task, data)
+    # A table of one's own may be named sst.csv, so what people call a task comes after what tasks are called.
+    plain = (task or "").lower()
+    alike = [lambda name, wanted=wanted: name.lower() == wanted for wanted in (plain, _ALIASES.get(plain))]
+    info = choose(discover_labelled(data), task, data, alike)
+    columns = columns or ColumnNames()
+    if info.layout != "table":
+        _check_table_only(info, columns, test)
     if info.layout == "demo":
-        return _DEMO[info.name](info)
+        return _DEMO[info.name](info, positive)
     if info.layout == "senteval":
         rows, problems, notes, classes = *SENTEVAL[info.name].read(info), SENTEVAL[info.name].classes
     else:
@@ -133,7 +139,7 @@ def load_labelled(
             if len(parts) > 1:
                 raise DataError(f"{info.name}: its files say their splits, so test={str(test)!r} has no place")
             parts = ((parts[0][0], "train"), (existing_path(test), "test"))
-        rows, problems, notes = _read_tables(parts, columns or ColumnNames())
+        rows, problems, notes = _read_tables(parts, columns)
         classes = None
     if problems and not keep_going:
         raise MalformedRows(problems)
@@ -144,14 +150,14 @@ def load_labelled(
     return _assemble(info, rows, problems, notes, classes, positive)
 
 
-def _choose(tasks: tuple[LabelledInfo, ...], task: str | None, data: str | Path) -> LabelledInfo:
-    names = ", ".join(info.name for info in tasks)
-    if task is None and len(tasks) > 1:
-        raise DataError(f"{data} holds {len(tasks)} tasks, choose one: {names}")
-    for info in tasks:
-        if task is None or info.name.lower() == _ALIASES.get(task.lower(), task.lower()):
-            return info
-    raise DataError(f"{data} holds no task {task!r}; it holds: {names}")
+def _check_table_only(info: LabelledInfo, columns: ColumnNames, test: str | Path | None) -> None:
+    """Refuse what is said of a table where the columns and splits are known."""
+    what = {"demo": "the bundled examples", "senteval": "tasks in SentEval's layout"}[info.layout]
+    if test is not None:
+        raise DataError(f"{info.name}: {what} say their splits, so test={str(test)!r} has no place")
+    for role, name in vars(columns).items():
+        if name is not None:
+            raise DataError(f"{info.name}: {what} have columns of their own, so {role}={name!r} has no place")
 
 
 def _assemble(
@@ -377,17 +383,17 @@ def _demo_tasks() -> tuple[LabelledInfo, ...]:
     )
 
 
-def _demo_texts(info: LabelledInfo) -> LabelledTexts:
+def _demo_texts(info: LabelledInfo, positive: str | None) -> LabelledTexts:
     rows, problems, notes = _read_tables(info.parts, ColumnNames(text="text", label=info.name, split="split"))
-    return _assemble(info, rows, problems, notes, None, None)
+    return _assemble(info, rows, problems, notes, None, positive)
 
 
-def _demo_pairs(info: LabelledInfo) -> LabelledTexts:
+def _demo_pairs(info: LabelledInfo, positive: str | None) -> LabelledTexts:
     pairs = load(DEMO)
     labels = ["related" if gold >= CUT else "apart" for gold in pairs.gold]
     rows = [LabelledRow(*row, "") for row in zip(pairs.first, pairs.second, labels, strict=True)]
     note = f"label made from the gold score: related from {CUT:g} on, apart below"
-    return _assemble(info, rows, [], [note], None, "related")
+    return _assemble(info, rows, [], [note], None, positive or "related")
 
 
 _DEMO = {"act": _demo_texts, "domain": _demo_texts, "related": _demo_pairs}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from .held import held
 from .pairs import DataError
@@ -66,6 +67,9 @@ LOOKED_FOR = (
     "looked for TASK-test.csv with TASK.SUBSET-test.csv, stsb-en-test.csv, SICK_test_annotated.txt, SentEval's folders "
     "STS and SICK, MTEB's such as stsbenchmark-sts, and tables in .csv, .tsv, .txt, .jsonl or .parquet"
 )
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -141,6 +145,21 @@ def discover(data: str | Path) -> tuple[TaskInfo, ...]:
         hint = f"; its folders may hold some: {', '.join(inside[:8])}" if inside else ""
         raise DataError(f"{path}: no sentence pairs in this folder; {LOOKED_FOR}{hint}")
     return tuple(tasks)
+
+
+def choose(tasks: Sequence[T], task: str | None, data: str | Path, alike: Iterable[Callable[[str], bool]] = ()) -> T:
+    """The task named `task`, or the only one; else the first whose name passes one of `alike`, tried in turn.
+
+    DataError, which lists their names, where there are several and none is named, and where there is none such.
+    """
+    names = ", ".join(info.name for info in tasks)
+    if task is None and len(tasks) > 1:
+        raise DataError(f"{data} holds {len(tasks)} tasks, choose one: {names}")
+    for same in (lambda name: task in (None, name), *alike):
+        for info in tasks:
+            if same(info.name):
+                return info
+    raise DataError(f"{data} holds no task {task!r}; it holds: {names}")
 
 
 def existing_path(data: str | Path) -> Path:
