@@ -39,8 +39,10 @@ WAITING, RUNNING, FINISHED, CANCELLED, FAILED, DIED = "waiting", "running", "fin
 
 _RESUMABLE = (CANCELLED, FAILED, DIED)
 
-# Whoever lists runs takes a lock for a moment to see whether it is free; a run that begins just then waits for it.
+# Whoever lists runs takes a lock for a moment to see whether it is free; a run that begins just then waits for it, and
+# so, for as long as such a glance takes, does another who lists runs.
 _LOCK_SECONDS = 2.0
+_GLANCE_SECONDS = 0.1
 
 _CONFIG, _DATA, _RECORDS, _RESULT, _LOCK, _OWNER = (
     "config.json",
@@ -211,19 +213,23 @@ class Run:
             return "another process"
 
     def _owned(self) -> bool:
-        lock = FileLock(self.folder / _LOCK, timeout=0, thread_local=False)
+        """Whether somebody trains it: the lock is taken, and its holder has said who it is."""
+        return not self._is_free() and (self.folder / _OWNER).is_file()
+
+    def _is_free(self) -> bool:
+        lock = FileLock(self.folder / _LOCK, timeout=_GLANCE_SECONDS, thread_local=False)
         try:
-            lock.acquire()
+            lock.acquire(poll_interval=_GLANCE_SECONDS / 10)
         except Timeout:
-            return True
-        except OSError:  # somebody else's folder, which we may only read
             return False
+        except OSError:  # somebody else's folder, which we may only read
+            return True
         lock.release()
-        return False
+        return True
 
     def remove(self) -> None:
         """Delete the run, its checkpoints and its model. Raises RunError while it is being trained."""
-        if self._owned():
+        if not self._is_free():
             raise RunError(f"run={self.name!r} is being trained by {self.owner()}: cancel it first")
         shutil.rmtree(self.folder)
 
