@@ -23,6 +23,7 @@ from torch import Tensor
 import whitelab
 from whitelab.checks import check_layers
 from whitelab.encoders import Encoder, embed
+from whitelab.folders import expanded
 from whitelab.models import BUNDLED_NAME, BUNDLED_SHA256
 from whitelab.pooling import POOLING_LABELS
 from whitelab.shards import folder_aside, write_aside
@@ -109,7 +110,7 @@ def npz_bytes(whitener: Whitener, protocol: Mapping) -> bytes:
 def from_npz(path: str | Path) -> tuple[Whitener, dict]:
     """The map and the protocol that `to_npz` wrote. Raises ExportError for any other file."""
     try:
-        with np.load(Path(path).expanduser(), allow_pickle=False) as file:
+        with np.load(expanded(path), allow_pickle=False) as file:
             facts, protocol = json.loads(str(file["whitener"])), json.loads(str(file["protocol"]))
             mean, matrix = torch.from_numpy(file["mean"]), torch.from_numpy(file["matrix"])
         return Whitener(facts["name"], mean, matrix, facts["rank"], facts["k"], facts["count"]), protocol
@@ -391,7 +392,10 @@ def _json(record: Mapping, indent: int | None = None) -> str:
 
 def _target(path: str | Path, ours: Callable[[Path], bool]) -> Path:
     """An absolute path where there is nothing, or something that is `ours` to replace."""
-    path = Path(path).expanduser().resolve()
+    try:
+        path = expanded(path).resolve()
+    except ValueError as error:
+        raise ExportError(f"out={str(path)!r} must lie in a folder that exists: {error}") from None
     if not path.parent.is_dir():
         raise ExportError(f"out={str(path)!r} must lie in a folder that exists; there is no {path.parent}")
     if path.exists() and not ours(path):

@@ -28,6 +28,7 @@ from filelock import FileLock, Timeout
 
 from whitelab import objectives
 from whitelab.datasets import SentencePairs
+from whitelab.folders import expanded
 from whitelab.models import TRAINED, runs_root
 from whitelab.shards import write_aside
 from whitelab.training import StepRecord, TrainConfig, train
@@ -278,7 +279,7 @@ def create(
     if folder is None:
         path = _new_folder(runs_root(), objectives.parse(config.objective).name)
     else:
-        path = Path(folder).expanduser().resolve()
+        path = _path(folder, "out")
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise RunError(f"out={str(path)!r} is not empty: choose another folder, or resume the run that is there")
         path.mkdir(parents=True, exist_ok=True)
@@ -292,7 +293,7 @@ def create(
 def find_run(name: str | Path) -> Run:
     """The run of that name in the usual place, or in that folder. Raises RunError where there is none."""
     usual = [runs_root() / name] if re.fullmatch(r"[\w.-]+", str(name)) else []
-    for folder in (*usual, Path(name).expanduser().resolve()):
+    for folder in (*usual, _path(name, "run")):
         if (folder / _CONFIG).is_file():
             return Run(folder)
     raise RunError(f"run={str(name)!r} must be a run in {runs_root()}, or the folder of one; there is none")
@@ -306,6 +307,13 @@ def runs(root: str | Path | None = None) -> tuple[Run, ...]:
             run = Run(path.parent)
             found[run] = (run.config and run.created, run.name)
     return tuple(sorted(found, key=found.get, reverse=True))
+
+
+def _path(folder: str | Path, argument: str) -> Path:
+    try:
+        return expanded(folder).resolve()
+    except ValueError as error:
+        raise RunError(f"{argument}={str(folder)!r} must be a folder: {error}") from None
 
 
 def _new_folder(root: Path, stem: str) -> Path:

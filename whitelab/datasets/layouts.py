@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from whitelab.folders import expanded
+
 from .held import held
 from .pairs import DataError
 from .sources import MTEB, SOURCES, fetched
@@ -164,11 +166,11 @@ def choose(tasks: Sequence[T], task: str | None, data: str | Path, alike: Iterab
 
 def existing_path(data: str | Path) -> Path:
     """The path as given, ~ expanded, or the folder of a fetched source; DataError when nothing is there."""
+    path = data_path(data)
     try:
-        path = Path(data).expanduser()
         exists = str(data) != "" and path.exists()
-    except (OSError, RuntimeError) as error:  # a name too long, a folder closed to us, an unknown ~user
-        raise DataError(f"{data}: cannot be opened ({getattr(error, 'strerror', None) or error})") from None
+    except OSError as error:  # a name too long, a folder closed to us
+        raise DataError(f"{data}: cannot be opened ({error.strerror or error})") from None
     if not exists and str(data) in SOURCES:
         folder = fetched(str(data))
         if folder is None:
@@ -179,6 +181,23 @@ def existing_path(data: str | Path) -> Path:
     if not exists:
         raise DataError(f"{data or '(empty path)'}: no such file or folder; give a file or folder, or {DEMO!r}")
     return path
+
+
+def file_at(data: str | Path) -> Path | None:
+    """The file at a path, ~ expanded; None where there is none, whatever is in the way."""
+    try:
+        path = expanded(data)
+        return path if path.is_file() else None
+    except (OSError, ValueError):
+        return None
+
+
+def data_path(data: str | Path) -> Path:
+    """The path with ~ expanded; DataError where the user it names has no home folder."""
+    try:
+        return expanded(data)
+    except ValueError as error:
+        raise DataError(str(error)) from None
 
 
 def _recognise(files: Iterable[Path], tables: Iterable[Path]) -> list[TaskInfo]:

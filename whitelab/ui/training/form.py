@@ -5,7 +5,6 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from itertools import cycle
-from pathlib import Path
 
 import streamlit as st
 import torch
@@ -14,6 +13,7 @@ from whitelab import costs, datasets, limits, objectives, scopes
 from whitelab.catalogue import Size, guess_tokens
 from whitelab.costs import Cost
 from whitelab.datasets import DataError, SentencePairs, TaskInfo, Upload
+from whitelab.datasets.layouts import file_at
 from whitelab.models import BUNDLED, WORD_TABLES, ModelError, ModelFiles, ModelName, allowed, on_disk
 from whitelab.objectives import OBJECTIVES
 from whitelab.training import TrainConfig
@@ -224,9 +224,10 @@ def _corpus() -> Corpus | None:
     if data in (UPLOADED, _DATA_NAMES[UPLOADED]):
         return _uploaded()
     try:
-        if Path(data).suffix.lower() == ".txt" and Path(data).expanduser().is_file():
+        file = file_at(data)
+        if file is not None and file.suffix.lower() == ".txt":
             code = f"sentences = tuple(scope_text({data!r}, {data!r}, None))\n"
-            return Corpus(data, _sentences(data, "", file_stamp([Path(data).expanduser()])), code, data)
+            return Corpus(data, _sentences(data, "", file_stamp([file])), code, data)
         tasks = {one.name: one for one in datasets.discover(data)}
         task = EVERY
         if len(tasks) > 1:
