@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from whitelab import limits
-from whitelab.arrays import Named, read_arrays
+from whitelab.arrays import Named, read_arrays, text_arrays
 from whitelab.datasets import DataError, SentencePairs, Upload
 from whitelab.datasets.columns import SCORE_NAMES, SENTENCE_NAMES, SUBSET_NAMES, plain_name
 from whitelab.datasets.pairs import gold_notes
@@ -364,16 +364,16 @@ def _apart(labels: Sequence[str]) -> list[str]:
 
 def write_npz(file: str | Path | BufferedIOBase, pairs: SentencePairs, space: LayerEmbeddings) -> None:
     """All layers with their pairs in one .npz, which `read_vectors` reads back: values [l, n, d] and sentences [n],
-    row numbers first and second, gold and subset [p], subset_names."""
+    row numbers first and second, gold and subset [p], subset_names; text as `arrays.text_arrays` has it."""
     np.savez(
         file,
         values=space.values.cpu().numpy(),
-        sentences=np.array(pairs.sentences, np.str_),
         first=pairs.first_index,
         second=pairs.second_index,
         gold=pairs.gold,
         subset=pairs.subset,
-        subset_names=np.array(pairs.subset_names, np.str_),
+        **text_arrays("sentences", pairs.sentences),
+        **text_arrays("subset_names", pairs.subset_names),
     )
 
 
