@@ -10,11 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from whitelab import limits
 from whitelab.datasets import (
     SENTEVAL_TASKS,
     ColumnNames,
     DataError,
     MalformedRows,
+    Upload,
     discover_labelled,
     load,
     load_labelled,
@@ -72,6 +74,28 @@ def test_a_table_reads_the_same_in_every_format(form, tmp_path):
     assert found.first == tuple(text for text, _ in ROWS)
     assert [found.classes[i] for i in found.y] == [label for _, label in ROWS]
     assert (found.second, found.positive, set(found.split), found.notes) == (None, None, {""}, ())
+
+
+def test_an_upload_reads_as_the_file_of_its_name_and_keeps_its_limits(tmp_path, monkeypatch):
+    path = write(tmp_path / "own.tsv", table([*ROWS, ("only a text",)]))
+    upload = Upload("own.tsv", path.read_bytes())
+    with pytest.raises(MalformedRows, match=r"^1 malformed row: own\.tsv:6: 1 column where 2 are expected"):
+        load_labelled(upload)
+    with pytest.raises(DataError, match="^own.tsv: no column named 'kind'"):
+        load_labelled(upload, columns=ColumnNames(label="kind"))
+    ours, theirs = (load_labelled(one, test=one, keep_going=True) for one in (path, upload))
+    assert ours.fingerprint == theirs.fingerprint
+    assert (
+        (theirs.task, theirs.title, theirs.source) == (ours.task, ours.title, ours.source) == ("own", *["own.tsv"] * 2)
+    )
+    for limit, most in (("ROWS", 5), ("COLUMNS", 1)):
+        with monkeypatch.context() as patched:
+            patched.setattr(limits, limit, most)
+            with pytest.raises(DataError, match=rf"own\.tsv: \d \w+, at most {most} are read from an upload"):
+                load_labelled(upload, keep_going=True)
+            assert load_labelled(path, keep_going=True).n_rows == 4
+    with pytest.raises(DataError, match=r"own\.pkl: files of this kind are not read"):
+        load_labelled(Upload("own.pkl", b""))
 
 
 @pytest.mark.parametrize("header", [("sentence", "category"), ("Question", "Label"), ("tweet text", "sentiment")])

@@ -21,7 +21,7 @@ from .layouts import DEMO, DEMO_FOLDER, choose, existing_path
 from .loading import load
 from .pairs import DataError, MalformedRows, Problem
 from .senteval import SENTEVAL, senteval_tasks
-from .tables import SUFFIXES, Table, as_number, read_table, stem_of, suffix_of
+from .tables import SUFFIXES, File, Table, Upload, as_number, check_columns, read_table, stem_of, suffix_of
 
 TEXT_NAMES = ("text", "sentence", "question", "review", "utterance", "query", "comment", "content", "document", "title")
 LABEL_NAMES = (
@@ -68,16 +68,16 @@ class ColumnNames:
 # ----------------------------------------------------------------------------------------------- what there is
 
 
-def discover_labelled(data: str | Path) -> tuple[LabelledInfo, ...]:
-    """The tasks in a table, a folder of tables, a folder in SentEval's layout, or the bundled "demo".
+def discover_labelled(data: str | Path | Upload) -> tuple[LabelledInfo, ...]:
+    """The tasks in a table, an upload, a folder of tables, a folder in SentEval's layout, or the bundled "demo".
 
     Files of a folder whose names differ in train, dev and test only are one task. DataError when the path is
     missing or holds nothing readable.
     """
     if data == DEMO and isinstance(data, str):
         return _demo_tasks()
-    path = existing_path(data)
-    if path.is_file():
+    path = data if isinstance(data, Upload) else existing_path(data)
+    if isinstance(path, Upload) or path.is_file():
         if suffix_of(path) not in SUFFIXES:
             raise DataError(f"{path}: files of this kind are not read; use {', '.join(SUFFIXES)}")
         return (LabelledInfo(stem_of(path), path.name, "table", ((path, ""),)),)
@@ -106,11 +106,11 @@ def _tables(folder: Path) -> tuple[LabelledInfo, ...]:
 
 
 def load_labelled(
-    data: str | Path,
+    data: str | Path | Upload,
     task: str | None = None,
     *,
     columns: ColumnNames | None = None,
-    test: str | Path | None = None,
+    test: str | Path | Upload | None = None,
     positive: str | None = None,
     keep_going: bool = False,
 ) -> LabelledTexts:
@@ -138,7 +138,7 @@ def load_labelled(
         if test is not None:
             if len(parts) > 1:
                 raise DataError(f"{info.name}: its files say their splits, so test={str(test)!r} has no place")
-            parts = ((parts[0][0], "train"), (existing_path(test), "test"))
+            parts = ((parts[0][0], "train"), (test if isinstance(test, Upload) else existing_path(test), "test"))
         rows, problems, notes = _read_tables(parts, columns)
         classes = None
     if problems and not keep_going:
@@ -150,7 +150,7 @@ def load_labelled(
     return _assemble(info, rows, problems, notes, classes, positive)
 
 
-def _check_table_only(info: LabelledInfo, columns: ColumnNames, test: str | Path | None) -> None:
+def _check_table_only(info: LabelledInfo, columns: ColumnNames, test: str | Path | Upload | None) -> None:
     """Refuse what is said of a table where the columns and splits are known."""
     what = {"demo": "the bundled examples", "senteval": "tasks in SentEval's layout"}[info.layout]
     if test is not None:
@@ -230,7 +230,7 @@ def _positive(task: str, classes: tuple[str, ...], pairs: bool, wanted: str | No
 
 
 def _read_tables(
-    parts: tuple[tuple[Path, str], ...], wanted: ColumnNames
+    parts: tuple[tuple[File, str], ...], wanted: ColumnNames
 ) -> tuple[list[LabelledRow], list[Problem], list[str]]:
     rows, problems, notes = [], [], []
     for path, split in parts:
@@ -239,6 +239,7 @@ def _read_tables(
             problems += table.problems
             continue
         roles, header, width, found = _roles(table, wanted)
+        check_columns(path, width)
         if rows and ("second" in roles) != (rows[0].second is not None):
             raise DataError(f"{path}: one file of the task holds pairs and another single texts")
         notes += [f"{path.name}: {note}" if len(parts) > 1 else note for note in found]

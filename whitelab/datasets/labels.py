@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from .pairs import DataError, Problem
+from .tables import File
 
 
 @dataclass(frozen=True)
@@ -23,11 +23,11 @@ class LabelledInfo:
     name: str
     title: str
     layout: str
-    parts: tuple[tuple[Path, str], ...]
+    parts: tuple[tuple[File, str], ...]
     pairs: bool | None = None
 
     @property
-    def files(self) -> tuple[Path, ...]:
+    def files(self) -> tuple[File, ...]:
         return tuple(path for path, _ in self.parts)
 
 

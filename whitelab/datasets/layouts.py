@@ -14,7 +14,7 @@ from whitelab.folders import expanded
 from .held import held
 from .pairs import DataError
 from .sources import MTEB, SOURCES, fetched
-from .tables import SUFFIXES, as_number, probe_lines, sniff, stem_of, suffix_of
+from .tables import SUFFIXES, File, as_number, probe_lines, sniff, stem_of, suffix_of
 
 DEMO = "demo"
 MEMORY = "memory"  # the layout of pairs that `hold` has named
@@ -149,7 +149,7 @@ def discover(data: str | Path) -> tuple[TaskInfo, ...]:
     return tuple(tasks)
 
 
-def choose(tasks: Sequence[T], task: str | None, data: str | Path, alike: Iterable[Callable[[str], bool]] = ()) -> T:
+def choose(tasks: Sequence[T], task: str | None, data: str | File, alike: Iterable[Callable[[str], bool]] = ()) -> T:
     """The task named `task`, or the only one; else the first whose name passes one of `alike`, tried in turn.
 
     DataError, which lists their names, where there are several and none is named, and where there is none such.

@@ -1,14 +1,11 @@
 """Choosing labelled texts on a page: the bundled examples, a path or an upload, and which columns to read."""
 
 import hashlib
-import tempfile
-from dataclasses import replace
-from pathlib import Path
 
 import streamlit as st
 
 from whitelab import datasets, limits
-from whitelab.datasets import ColumnNames, DataError, LabelledTexts, MalformedRows
+from whitelab.datasets import ColumnNames, DataError, LabelledTexts, MalformedRows, Upload
 from whitelab.ui import cache
 from whitelab.ui.brought import UPLOADED
 from whitelab.ui.workspace import file_stamp
@@ -124,16 +121,7 @@ def _uploaded() -> LabelledTexts | None:
     what = (hashlib.sha256(content).hexdigest(), columns, positive, _keep(UPLOADED))
     held = st.session_state.get("labelled-upload")
     if held is None or held[0] != what:
-        with tempfile.TemporaryDirectory(prefix="whitelab-") as folder:
-            copy = Path(folder) / f"upload{Path(file.name).suffix.lower()}"
-            copy.write_bytes(content)
-            try:
-                found = datasets.load_labelled(copy, columns=columns, positive=positive, keep_going=what[-1])
-            except MalformedRows as error:
-                problems = [replace(one, file=file.name) for one in error.problems]
-                raise MalformedRows(problems, error.remedy) from None
-            except DataError as error:
-                raise DataError(str(error).replace(str(copy), file.name)) from None
-        found = replace(found, task=Path(file.name).stem, source=file.name, title=file.name)
+        upload = Upload(file.name, content)
+        found = datasets.load_labelled(upload, columns=columns, positive=positive, keep_going=what[-1])
         held = st.session_state["labelled-upload"] = what, found
     return held[1]
