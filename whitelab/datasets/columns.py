@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -206,6 +207,21 @@ def _named_roles(table: Table, names: tuple[str, ...], contents: list[str]) -> d
 def plain_name(name: str) -> str:
     """A name as names are compared: in lower case, without spaces, hyphens and underscores."""
     return name.strip().lower().replace("_", "").replace("-", "").replace(" ", "")
+
+
+def different(names: Iterable[str]) -> tuple[str, ...]:
+    """The names, made different: a, b, a -> a, b, a (2). Those that stand there once stay as they are."""
+    names = tuple(names)
+    found, seen, last = [], set(names), Counter()
+    for name in names:
+        last[name] += 1
+        unique = name
+        while last[name] > 1 and unique in seen:
+            unique = f"{name} ({last[name]})"
+            last[name] += unique in seen
+        seen.add(unique)
+        found.append(unique)
+    return tuple(found)
 
 
 def content_of(cells: list) -> str:
