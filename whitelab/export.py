@@ -24,9 +24,9 @@ import whitelab
 from whitelab.checks import check_layers
 from whitelab.encoders import Encoder, embed
 from whitelab.folders import expanded
-from whitelab.models import BUNDLED_NAME, BUNDLED_SHA256
+from whitelab.models import licence_note
 from whitelab.pooling import POOLING_LABELS
-from whitelab.shards import folder_aside, write_aside
+from whitelab.shards import folder_aside, let_read, write_aside
 from whitelab.whitening import Whitener
 
 # What NumPy raises for no file, another kind of file, a damaged one, and an .npz with other arrays.
@@ -259,8 +259,7 @@ def _save_modules(aside: Path, encoder: Encoder, layers: tuple[int, ...], poolin
     modules += [Pooling(encoder.dim, {"last": "lasttoken"}.get(pooling, pooling)), *heads]
     SentenceTransformer(modules=modules, device="cpu").save(str(aside), create_model_card=False)
     shutil.rmtree(base)
-    for weights in aside.rglob("*.safetensors"):
-        shutil.copymode(aside / "config.json", weights)  # safetensors lets nobody but the owner read them
+    let_read(aside)
 
 
 def _dense_modules(whitener: Whitener) -> list:
@@ -330,12 +329,6 @@ def _card(record: dict, encoder: Encoder) -> str:
     names = " + ".join(map(str, record["layers"]))
     one = len(record["layers"]) == 1
     whitening = record["whitening"] + (f", k = {record['k']}" if record["k"] is not None else "")
-    licence = (
-        f"The weights are those of {record['model']}, whose licence whitelab does not know: look it up before you "
-        "share this folder."
-    )
-    if encoder.files.weights == BUNDLED_SHA256:
-        licence = f"The weights are those of {BUNDLED_NAME} (sentence-transformers, Apache 2.0)."
     return CARD.format(
         title=f"{record['model']}, {'layer' if one else 'layers'} {names}, {whitening}",
         version=whitelab.__version__,
@@ -346,7 +339,7 @@ def _card(record: dict, encoder: Encoder) -> str:
         library=library,
         max_length=record["max_length"],
         protocol="\n".join(f"- {name}: {value}" for name, value in record.items() if value is not None),
-        licence=licence,
+        licence=licence_note("The weights are those of", record["model"], encoder.files.weights),
     )
 
 

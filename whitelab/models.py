@@ -12,7 +12,7 @@ import importlib.util
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -271,6 +271,13 @@ def check_bundled(folder: Path) -> None:
         )
 
 
+def licence_note(start: str, name: str, weights: str) -> str:
+    """The licence in a card of weights with the digest `weights`, in words that `start` with what `name` was to it."""
+    if weights == BUNDLED_SHA256:
+        return f"{start} {BUNDLED_NAME} (sentence-transformers, Apache 2.0)."
+    return f"{start} {name}, whose licence whitelab does not know: look it up before you share this folder."
+
+
 def file_sha256(path: Path) -> str:
     """sha256 of a file, remembered for the process as long as its size and time stay the same."""
     state = path.stat()
@@ -288,8 +295,7 @@ def _describe(name: ModelName, shown: str, folder: Path, allow_bin: bool = False
     tokenizer = [folder / file for file in _TOKENIZER_FILES if (folder / file).is_file()]
     if not tokenizer:
         raise ModelError(f"model={shown!r} has no tokenizer files ({', '.join(_TOKENIZER_FILES[:3])}, ...)")
-    layers = _first(config, "num_hidden_layers", "n_layers", "num_layers", "n_layer", "encoder_layers")
-    dim = _first(config, "hidden_size", "dim", "d_model", "n_embd", "emb_dim")
+    layers, dim = layers_and_dim(config)
     weights, pickled = [], False
     if name.kind != "random":
         weights, pickled = _find_weights(shown, folder, allow_bin)
@@ -346,7 +352,16 @@ def _read_config(name: str, folder: Path) -> dict:
         raise ModelError(f"model={name!r} has a config.json that is not JSON: {error}") from None
 
 
-def _first(config: dict, *names: str) -> int:
+def layers_and_dim(config: Mapping) -> tuple[int, int]:
+    """L and d as the content of a config.json says them, by whichever name; 0 where it does not."""
+    return (
+        first_number(config, "num_hidden_layers", "n_layers", "num_layers", "n_layer", "encoder_layers"),
+        first_number(config, "hidden_size", "dim", "d_model", "n_embd", "emb_dim"),
+    )
+
+
+def first_number(config: Mapping, *names: str) -> int:
+    """The first of `names` that is a whole number in a config; 0 where none is."""
     return next((int(config[name]) for name in names if isinstance(config.get(name), int)), 0)
 
 
