@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from .columns import SENTENCE_NAMES, content_of, listed, plain_name, shown, text_cell
+from .columns import SENTENCE_NAMES, check_width, content_of, listed, plain_name, shown, text_cell
 from .labels import LabelledInfo, LabelledRow, LabelledTexts
 from .layouts import DEMO, DEMO_FOLDER, choose, existing_path
-from .loading import load
+from .loading import left_out, load
 from .pairs import DataError, MalformedRows, Problem
 from .senteval import SENTEVAL, senteval_tasks
 from .tables import SUFFIXES, File, Table, Upload, as_number, check_columns, read_table, stem_of, suffix_of
@@ -146,7 +146,7 @@ def load_labelled(
     if not rows:
         raise MalformedRows(problems, MalformedRows.NOTHING_LEFT)
     if problems:
-        notes.append(f"malformed rows left out: {len(problems)}, rows kept: {len(rows)}")
+        notes.append(left_out(problems, rows))
     return _assemble(info, rows, problems, notes, classes, positive)
 
 
@@ -258,8 +258,7 @@ def _read_tables(
 
 
 def _row(cells: tuple, roles: dict[str, int], width: int) -> LabelledRow:
-    if len(cells) != width:
-        raise ValueError(f"{len(cells)} column{'s' if len(cells) != 1 else ''} where {width} are expected")
+    check_width(cells, width)
     if "second" in roles:
         first, second = (text_cell(cells[roles[role]], f"{role} text") for role in ("first", "second"))
     else:

@@ -61,7 +61,7 @@ def load(data: str | Path, task: str | None = None, split: str = "test", *, keep
     return assemble(info.name, rows, problems, notes, split, _source(info, split, used), info.published)
 
 
-def left_out(problems: Sequence[Problem], rows: Sequence[Row]) -> str:
+def left_out(problems: Sequence[Problem], rows: Sequence) -> str:
     """A note on rows that were left out; empty when there are none."""
     return f"malformed rows left out: {len(problems)}, rows kept: {len(rows)}" if problems else ""
 
