@@ -78,3 +78,10 @@ def test_every_class_that_can_have_two_members_has_a_reason():
 def test_the_negative_control_differs():
     with pytest.raises(AssertionError):
         assert_close(cosines("pca"), cosines("center"))
+
+
+def test_two_spellings_of_one_spec_are_one_setting_and_agree_with_no_other():
+    spelt = [("soft:gamma=0.5", None), ("soft:alpha=0,gamma=0.5", None)]
+    assert agreements(spelt, D) == ()
+    (found,) = agreements([*spelt, ("zca", None), ("soft:gamma=1", None), ("soft:gamma=1,alpha=0", None)], D)
+    assert found.specs == ("zca", "soft:gamma=1")

@@ -10,7 +10,20 @@ import whitelab
 # From the ground up. Within a level a module may import those named before it, never those after it.
 # A new module is entered here, in its place, before anything imports it.
 LEVELS = (
-    ("checks", "wording", "limits", "specs", "threads", "machine", "linalg", "shards", "store", "datasets", "arrays"),
+    (
+        "checks",
+        "wording",
+        "limits",
+        "folders",
+        "specs",
+        "threads",
+        "machine",
+        "linalg",
+        "shards",
+        "store",
+        "datasets",
+        "arrays",
+    ),
     ("moments", "pooling", "correlation", "significance", "classifiers", "geometry", "embeddings", "models"),
     ("whitening", "static", "architectures", "encoders", "objectives"),
     (

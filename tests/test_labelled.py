@@ -10,11 +10,13 @@ import pytest
 from pair_files import write
 from processes import run_python
 
+from whitelab import limits
 from whitelab.datasets import (
     SENTEVAL_TASKS,
     ColumnNames,
     DataError,
     MalformedRows,
+    Upload,
     discover_labelled,
     load,
     load_labelled,
@@ -68,6 +70,28 @@ def test_a_table_reads_the_same_in_every_format(form, tmp_path):
     assert (found.second, found.positive, set(found.split), found.notes) == (None, None, {""}, ())
 
 
+def test_an_upload_reads_as_the_file_of_its_name_and_keeps_its_limits(tmp_path, monkeypatch):
+    path = write(tmp_path / "own.tsv", table([*ROWS, ("only a text",)]))
+    upload = Upload("own.tsv", path.read_bytes())
+    with pytest.raises(MalformedRows, match=r"^1 malformed row: own\.tsv:6: 1 column where 2 are expected"):
+        load_labelled(upload)
+    with pytest.raises(DataError, match="^own.tsv: no column named 'kind'"):
+        load_labelled(upload, columns=ColumnNames(label="kind"))
+    ours, theirs = (load_labelled(one, test=one, keep_going=True) for one in (path, upload))
+    assert ours.fingerprint == theirs.fingerprint
+    assert (
+        (theirs.task, theirs.title, theirs.source) == (ours.task, ours.title, ours.source) == ("own", *["own.tsv"] * 2)
+    )
+    for limit, most in (("ROWS", 5), ("COLUMNS", 1)):
+        with monkeypatch.context() as patched:
+            patched.setattr(limits, limit, most)
+            with pytest.raises(DataError, match=rf"own\.tsv: \d \w+, at most {most} are read from an upload"):
+                load_labelled(upload, keep_going=True)
+            assert load_labelled(path, keep_going=True).n_rows == 4
+    with pytest.raises(DataError, match=r"own\.pkl: files of this kind are not read"):
+        load_labelled(Upload("own.pkl", b""))
+
+
 @pytest.mark.parametrize("header", [("sentence", "category"), ("Question", "Label"), ("tweet text", "sentiment")])
 def test_columns_are_found_by_their_names(header, tmp_path):
     found = load_labelled(write(tmp_path / "a.tsv", table(ROWS * 2, header)))
@@ -108,6 +132,32 @@ def test_a_second_table_is_the_test_split(tmp_path):
     assert found.split == ("train",) * 4 + ("test",) * 2
     with pytest.raises(DataError, match="no such file"):
         load_labelled(train, test=tmp_path / "c.csv")
+
+
+def test_a_table_answers_to_its_own_name_before_anything_answers_to_a_name_people_use(tmp_path):
+    for name in ("sst", "sst2"):
+        write(tmp_path / f"{name}.tsv", table([*ROWS, (name, "animal")]))
+    for name in ("sst", "sst2"):
+        found = load_labelled(tmp_path, name)
+        assert (found.task, found.first[-1]) == (name, name)
+    (tmp_path / "sst.tsv").unlink()
+    write(tmp_path / "mr.tsv", table(ROWS))
+    assert load_labelled(tmp_path, "SST").task == load_labelled(tmp_path, "SST2").task == "sst2"
+    with pytest.raises(DataError, match="holds no task 'trec'; it holds: mr, sst2"):
+        load_labelled(tmp_path, "trec")
+
+
+def test_where_columns_and_splits_are_known_nothing_said_of_a_table_is_passed_over(tmp_path):
+    root = senteval(tmp_path)
+    for data, task, who in (("demo", "act", "the bundled examples"), (root, "SST2", "tasks in SentEval's layout")):
+        with pytest.raises(DataError, match=rf"{task}: {who} say their splits, so test='own.csv' has no place"):
+            load_labelled(data, task, test="own.csv")
+        with pytest.raises(DataError, match=rf"{task}: {who} have columns of their own, so label='kind' has no place"):
+            load_labelled(data, task, columns=ColumnNames(label="kind"))
+        assert load_labelled(data, task, columns=ColumnNames()).task == task
+    assert load_labelled("demo", "related", positive="apart").positive == 0
+    with pytest.raises(DataError, match="positive='no' must be one of the classes apart, related"):
+        load_labelled("demo", "related", positive="no")
 
 
 def test_numbers_are_one_class_however_they_are_written_and_sort_as_numbers(tmp_path):

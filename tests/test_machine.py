@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from whitelab import machine
-from whitelab.machine import available_memory, product_rate
+from whitelab.machine import available_memory, is_out_of_memory, product_rate
 
 
 def test_memory_is_between_nothing_and_what_is_built_in():
@@ -61,3 +61,31 @@ def test_the_rate_is_measured_once_and_leaves_the_threads_alone(monkeypatch):
     assert product_rate("cpu", torch.float32) == rate > 0
     assert torch.get_num_threads() == threads
     product_rate.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
+        RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory: you tried to ..."),
+        RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 4 bytes."),
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+        OSError(12, "Cannot allocate memory"),
+    ],
+)
+def test_every_way_of_saying_that_memory_ran_out_is_known(error):
+    assert is_out_of_memory(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("CUDA error: an illegal memory access was encountered"),
+        RuntimeError("The size of tensor a (3) must match the size of tensor b (4)"),
+        ValueError("out of memory.csv: no such file"),
+        OSError(28, "No space left on device"),
+    ],
+)
+def test_other_faults_are_none_of_memory(error):
+    assert not is_out_of_memory(error)

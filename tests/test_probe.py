@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.metrics import average_precision_score, f1_score
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from tiny import SENTENCES, build_model
 
-from whitelab import classifiers
+from whitelab import classifiers, whitening
 from whitelab import probe as module
 from whitelab.classifiers import GRID, TEST_GRID, best_c, best_threshold, knn, linear, mcnemar
 from whitelab.classifiers import wilson as interval
@@ -22,6 +23,7 @@ from whitelab.compare import Setting
 from whitelab.datasets import LabelledTexts, load_labelled
 from whitelab.embeddings import LayerRows
 from whitelab.encoders import load_encoder
+from whitelab.moments import Moments
 from whitelab.probe import (
     How,
     ProbeScore,
@@ -324,6 +326,26 @@ def test_every_fold_has_a_map_of_its_own():
     found = probe(space, data, WHITE, How("knn", folds=5))
     assert found.accuracy == pytest.approx(100 * np.mean(right))
     assert found.fitted == 48
+
+
+@pytest.mark.parametrize(
+    ("spec", "fit", "maps", "products"),
+    [("L1:pca", "train", 5, 5), ("L1:pca", "all", 1, 1), ("L1:pca", "other", 1, 1), ("L1", "train", 1, 0)],
+)
+def test_a_map_that_no_fold_decides_is_fitted_once_and_none_reads_no_covariance(spec, fit, maps, products, monkeypatch):
+    data, counts = make_texts(50, 2), Counter()
+    space, other = make_rows(data), make_rows(make_texts(40), seed=9)
+
+    def counted(home, name):
+        plain = getattr(home, name)
+        monkeypatch.setattr(home, name, lambda *args, **more: counts.update([name]) or plain(*args, **more))
+
+    counted(whitening, "fit")
+    counted(Moments, "of")
+    found = probe(space, data, Setting.parse(spec), How("knn", fit, folds=5), corpus=other)
+    assert (counts["fit"], counts["of"]) == (maps, products)
+    assert (found.rank, found.rows) == (space.dim, 50)
+    assert found.fitted == (0 if spec == "L1" else {"train": 40, "all": 50, "other": 40}[fit])
 
 
 def test_the_baseline_says_the_most_frequent_training_class():

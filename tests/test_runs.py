@@ -15,6 +15,7 @@ from functools import partial
 import pytest
 import torch
 from commandline import called
+from filelock import FileLock
 from processes import ROOT
 from tiny import SENTENCES, build_place, untimed
 
@@ -286,6 +287,19 @@ def test_listing_does_not_keep_a_run_from_beginning(config):
     finally:
         ended.set()
         watcher.join()
+
+
+def test_two_who_list_at_the_same_moment_see_no_run_running_that_nobody_trains(run, monkeypatch):
+    """The other's glance is a lock for a moment; a run that died has its last owner's name still there."""
+    glance = FileLock(run.folder / "lock", thread_local=False)
+    with glance:
+        assert run.state() == "waiting"
+    monkeypatch.setattr(runs, "_GLANCE_SECONDS", 30.0)  # as long as it takes: the test has no clock
+    (run.folder / "records.jsonl").write_text("")
+    (run.folder / "owner.json").write_text(json.dumps({"process": 1, "host": "gone", "since": "2020"}))
+    glance.acquire()
+    threading.Timer(0.05, glance.release).start()
+    assert run.state() == "died"
 
 
 def test_a_finished_run_is_neither_resumed_nor_begun_again(run):

@@ -13,6 +13,7 @@ from processes import ROOT
 
 from whitelab import limits
 from whitelab.datasets import DataError, MalformedRows, Upload, discover, hold, load, load_text, open_pasted, open_sheet
+from whitelab.datasets.columns import different
 from whitelab.scopes import scope_text
 
 ROWS = [("a cat sits", "a cat is sitting", 4.5, "x"), ("a dog runs", "the sun sets", 0.25, "y"), ("b", "c", 3.0, "x")]
@@ -294,3 +295,22 @@ def test_a_name_ends_with_the_pairs_it_stood_for():
     gc.collect()
     with pytest.raises(DataError, match="no such file"):
         load(name)
+
+
+@pytest.mark.parametrize(
+    ("names", "made"),
+    [
+        ("", ""),
+        ("a b c", "a b c"),
+        ("a b a a", "a|b|a (2)|a (3)"),
+        ("a|a (2)|a", "a|a (2)|a (3)"),
+        ("a|a|a (2)|a", "a|a (3)|a (2)|a (4)"),
+    ],
+)
+def test_names_are_made_different_and_those_that_differ_stay(names, made):
+    apart = lambda text: tuple(text.split("|" if "|" in text else None))  # noqa: E731
+    assert different(apart(names)) == apart(made)
+
+
+def test_many_equal_names_are_made_different_in_one_pass():
+    assert len(set(different(["a"] * 100_000))) == 100_000

@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 
 from whitelab.checks import check_int
-from whitelab.machine import GIB, available_memory
+from whitelab.machine import GIB, available_memory, is_out_of_memory
 from whitelab.models import ModelError, ModelFiles
 
 PROBE = "A man is playing a guitar by the river."
@@ -173,15 +173,13 @@ def _explained(name: str) -> Iterator[None]:
         yield
     except ModelError:
         raise
-    except (MemoryError, torch.OutOfMemoryError):
-        raise out_of_memory(name) from None
     except Exception as error:
+        if is_out_of_memory(error):
+            raise out_of_memory(name) from None
         if str(error).startswith("num_layers="):
             raise
         if "remote" in str(error) or "custom code" in str(error):
             raise ModelError(f"model={name!r} needs code of its own, which whitelab never runs") from None
-        if "allocate memory" in str(error):
-            raise out_of_memory(name) from None
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ModelError(f"model={name!r} could not be loaded by transformers: {reason}") from None
 

@@ -3,7 +3,6 @@
 The list is `data/models/models.csv`; its README names the sources. What is not known is empty there.
 """
 
-import csv
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -14,9 +13,10 @@ import torch
 
 from whitelab import published
 from whitelab.datasets import DataError
+from whitelab.datasets.tables import read_records
 from whitelab.encoders import BATCH_BYTES, DTYPES, choose_device
 from whitelab.machine import available_memory, product_rate
-from whitelab.models import ModelName
+from whitelab.models import ModelName, first_number, layers_and_dim
 from whitelab.wording import duration
 
 FILE = Path(__file__).resolve().parents[1] / "data" / "models" / "models.csv"
@@ -71,19 +71,8 @@ def entries() -> tuple[Entry, ...]:
 
 def read(path: Path) -> tuple[Entry, ...]:
     """The models of a file laid out as `models.csv`."""
-    names = list(Entry.__dataclass_fields__)
-    try:
-        with open(path, newline="", encoding="utf-8") as file:
-            rows = list(csv.reader(file))
-    except OSError as error:
-        raise DataError(f"{path}: the model catalogue cannot be read ({error.strerror})") from None
-    found = []
-    for line, row in enumerate(rows or [[]], 1):
-        if (line == 1 and row != names) or len(row) != len(names):
-            raise DataError(f"{path}: line {line}: expected the columns {', '.join(names)}, got {', '.join(row)}")
-        if line > 1:
-            found.append(_entry(dict(zip(names, row, strict=True)), f"{path}: line {line}"))
-    return tuple(found)
+    records = read_records(path, Entry.__dataclass_fields__, "the model catalogue")
+    return tuple(_entry(record, f"{path}: line {line}") for line, record in enumerate(records, 2))
 
 
 def _entry(record: dict[str, str], where: str) -> Entry:
@@ -123,14 +112,13 @@ class Size:
         """
         if isinstance(model, Entry):
             return cls(model.layers, model.dim, 4 * model.dim, round(model.parameters * 1e6))
-        layers = _number(model, "num_hidden_layers", "n_layers", "num_layers", "n_layer", "encoder_layers")
-        dim = _number(model, "hidden_size", "dim", "d_model", "n_embd", "emb_dim")
+        layers, dim = layers_and_dim(model)
         if not layers or not dim:
             raise ValueError(f"config must say how many layers of which size it has, got {', '.join(model)}")
-        inner = _number(model, "intermediate_size", "d_ff", "hidden_dim", "n_inner", "encoder_ffn_dim") or 4 * dim
+        inner = first_number(model, "intermediate_size", "d_ff", "hidden_dim", "n_inner", "encoder_ffn_dim") or 4 * dim
         if model.get("num_key_value_heads") is not None:  # only decoders with a gated inner layer have it
             inner = 3 * inner // 2
-        words = _number(model, "vocab_size", "n_words") * (_number(model, "embedding_size") or dim)
+        words = first_number(model, "vocab_size", "n_words") * (first_number(model, "embedding_size") or dim)
         return cls(layers, dim, inner, words + layers * (4 * dim * dim + 2 * dim * inner))
 
     @property
@@ -146,10 +134,6 @@ class Size:
     @property
     def _block(self) -> int:
         return 4 * self.dim * self.dim + 2 * self.dim * self.inner
-
-
-def _number(config: Mapping, *names: str) -> int:
-    return next((config[name] for name in names if isinstance(config.get(name), int)), 0)
 
 
 @dataclass(frozen=True)

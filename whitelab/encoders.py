@@ -18,6 +18,7 @@ from torch import Tensor
 from whitelab import architectures
 from whitelab.architectures import check_ids, out_of_memory
 from whitelab.checks import check_choice, check_int
+from whitelab.machine import is_out_of_memory
 from whitelab.models import BUNDLED, WORD_TABLES, ModelError, ModelFiles, ModelName, find_model
 from whitelab.pooling import POOLINGS, check_pooling
 from whitelab.static import sif_weights, weighted_means
@@ -414,8 +415,8 @@ def _forward(encoder: Encoder, ids: list[list[int]]) -> dict[str, Tensor]:
     """`encoder.forward`, in halves when the device has not enough memory for the whole batch."""
     try:
         pooled = encoder.forward(ids)
-    except (torch.OutOfMemoryError, RuntimeError) as error:
-        if not isinstance(error, torch.OutOfMemoryError) and "memory" not in str(error):
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
             raise
         if len(ids) == 1:
             raise out_of_memory(encoder.name) from None

@@ -23,9 +23,10 @@ from torch import Tensor
 import whitelab
 from whitelab.checks import check_layers
 from whitelab.encoders import Encoder, embed
-from whitelab.models import BUNDLED_NAME, BUNDLED_SHA256
+from whitelab.folders import expanded
+from whitelab.models import licence_note
 from whitelab.pooling import POOLING_LABELS
-from whitelab.shards import folder_aside, write_aside
+from whitelab.shards import folder_aside, let_read, write_aside
 from whitelab.whitening import Whitener
 
 # What NumPy raises for no file, another kind of file, a damaged one, and an .npz with other arrays.
@@ -109,7 +110,7 @@ def npz_bytes(whitener: Whitener, protocol: Mapping) -> bytes:
 def from_npz(path: str | Path) -> tuple[Whitener, dict]:
     """The map and the protocol that `to_npz` wrote. Raises ExportError for any other file."""
     try:
-        with np.load(Path(path).expanduser(), allow_pickle=False) as file:
+        with np.load(expanded(path), allow_pickle=False) as file:
             facts, protocol = json.loads(str(file["whitener"])), json.loads(str(file["protocol"]))
             mean, matrix = torch.from_numpy(file["mean"]), torch.from_numpy(file["matrix"])
         return Whitener(facts["name"], mean, matrix, facts["rank"], facts["k"], facts["count"]), protocol
@@ -258,8 +259,7 @@ def _save_modules(aside: Path, encoder: Encoder, layers: tuple[int, ...], poolin
     modules += [Pooling(encoder.dim, {"last": "lasttoken"}.get(pooling, pooling)), *heads]
     SentenceTransformer(modules=modules, device="cpu").save(str(aside), create_model_card=False)
     shutil.rmtree(base)
-    for weights in aside.rglob("*.safetensors"):
-        shutil.copymode(aside / "config.json", weights)  # safetensors lets nobody but the owner read them
+    let_read(aside)
 
 
 def _dense_modules(whitener: Whitener) -> list:
@@ -329,12 +329,6 @@ def _card(record: dict, encoder: Encoder) -> str:
     names = " + ".join(map(str, record["layers"]))
     one = len(record["layers"]) == 1
     whitening = record["whitening"] + (f", k = {record['k']}" if record["k"] is not None else "")
-    licence = (
-        f"The weights are those of {record['model']}, whose licence whitelab does not know: look it up before you "
-        "share this folder."
-    )
-    if encoder.files.weights == BUNDLED_SHA256:
-        licence = f"The weights are those of {BUNDLED_NAME} (sentence-transformers, Apache 2.0)."
     return CARD.format(
         title=f"{record['model']}, {'layer' if one else 'layers'} {names}, {whitening}",
         version=whitelab.__version__,
@@ -345,7 +339,7 @@ def _card(record: dict, encoder: Encoder) -> str:
         library=library,
         max_length=record["max_length"],
         protocol="\n".join(f"- {name}: {value}" for name, value in record.items() if value is not None),
-        licence=licence,
+        licence=licence_note("The weights are those of", record["model"], encoder.files.weights),
     )
 
 
@@ -391,7 +385,10 @@ def _json(record: Mapping, indent: int | None = None) -> str:
 
 def _target(path: str | Path, ours: Callable[[Path], bool]) -> Path:
     """An absolute path where there is nothing, or something that is `ours` to replace."""
-    path = Path(path).expanduser().resolve()
+    try:
+        path = expanded(path).resolve()
+    except ValueError as error:
+        raise ExportError(f"out={str(path)!r} must lie in a folder that exists: {error}") from None
     if not path.parent.is_dir():
         raise ExportError(f"out={str(path)!r} must lie in a folder that exists; there is no {path.parent}")
     if path.exists() and not ours(path):

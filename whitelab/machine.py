@@ -16,6 +16,18 @@ TIMED_SECONDS = 0.05
 GIB = 2**30
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory ran out, of the system or of a device.
+
+    For the system's memory torch has no class of its own: "can't allocate memory", on Windows "not enough memory".
+    An illegal memory access is another fault.
+    """
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
+        return True
+    said = "" if isinstance(error, ValueError) else str(error).lower()  # of a wrong value, not of the machine
+    return any(words in said for words in ("allocate memory", "not enough memory", "out of memory", "alloc_failed"))
+
+
 def available_memory(device: str = "cpu") -> int | None:
     """Bytes that are free on `device`; None where the system does not say.
 

@@ -12,12 +12,14 @@ import importlib.util
 import json
 import os
 import re
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
+
+from whitelab.folders import expanded, user_folder
 
 BUNDLED = "bundled"
 BUNDLED_NAME = "all-MiniLM-L6-v2"
@@ -85,12 +87,12 @@ class ModelName:
             raise ModelError(f"model={text!r} must be 'bundled', a local folder or a Hugging Face name")
         rest, kind, seed = text.strip(), "", 0
         found = re.match(rf"({'|'.join(KINDS)})(?:@(\d{{1,18}}))?:(?=.)", rest)
-        if found and not _is_folder(rest):
+        if found and _folder(rest) is None:
             rest, kind, seed = rest[found.end() :].strip(), found[1], int(found[2] or 0)
             if found[2] and kind != "random":
                 raise ModelError(f"model={text!r} must name a seed for random only: {kind} draws nothing")
         found = re.fullmatch(r"(.+):(\d{1,9})", rest)
-        if not found or _is_folder(rest) or f"{found[1]}:" == TRAINED:
+        if not found or _folder(rest) is not None or f"{found[1]}:" == TRAINED:
             return cls(rest, kind, seed)
         if kind in WORD_TABLES:
             raise ModelError(f"model={text!r} must not name blocks: {kind} uses the word embeddings alone")
@@ -108,11 +110,22 @@ class ModelName:
         return f"{self.kind}{seed}:{base}" if self.kind else base
 
 
-def _is_folder(name: str) -> bool:
+def _folder(name: str) -> Path | None:
+    """The folder a name stands for, `~` expanded; None where it stands for something else."""
     try:
-        return name != BUNDLED and Path(name).expanduser().is_dir()
-    except (OSError, RuntimeError, ValueError):  # too long, no home folder, a null character
-        return False
+        path = expanded(name)
+        return path if name != BUNDLED and path.is_dir() else None
+    except (OSError, ValueError):  # too long, no home folder, a null character
+        return None
+
+
+def _is_path(name: str) -> bool:
+    """Whether a name that is no folder can only have been meant as one."""
+    try:
+        path = expanded(name)
+        return path.is_absolute() or name.startswith((".", "~")) or path.exists()
+    except (OSError, ValueError):
+        return name.startswith("~")
 
 
 @dataclass(frozen=True)
@@ -153,10 +166,9 @@ def find_model(
         return _describe(name, BUNDLED_NAME, bundled_folder())
     if name.base.startswith(TRAINED):
         return _describe(name, name.base, trained_folder(name.base.removeprefix(TRAINED)))
-    path = Path(name.base).expanduser()
-    if _is_folder(name.base):
+    if (path := _folder(name.base)) is not None:
         return _describe(name, path.resolve().name, path, allow_bin)
-    if path.is_absolute() or name.base.startswith((".", "~")) or path.exists():
+    if _is_path(name.base):
         raise ModelError(f"model={model!r} must be a folder with config.json and *.safetensors; there is none")
     folder = _download(name.base, progress, () if name.kind == "random" else _SAFE)
     if allow_bin and name.kind != "random" and not _weights(folder, "*.safetensors"):
@@ -172,9 +184,11 @@ def allowed(model: str) -> bool:
     """
     patterns = [one.strip() for one in os.environ.get("WHITELAB_MODELS", "").split(",") if one.strip()]
     base = ModelName.parse(model).base
-    if _is_folder(base):
-        base = str(Path(base).expanduser().resolve())
-        patterns += [str(Path(one).expanduser().resolve()) for one in patterns if one != BUNDLED]
+    if (path := _folder(base)) is not None:
+        base = str(path.resolve())
+        for one in [one for one in patterns if one != BUNDLED]:
+            with suppress(ValueError):  # a pattern in the home folder of nobody allows nothing
+                patterns.append(str(expanded(one).resolve()))
     return not patterns or base.startswith(TRAINED) or any(fnmatchcase(base, one) for one in patterns)
 
 
@@ -191,9 +205,8 @@ def check_allowed(model: str) -> str:
 def shown_name(model: str) -> str:
     """The name `find_model` gives a model, without looking for it."""
     name = ModelName.parse(model)
-    if not _is_folder(name.base):
-        return name.shown
-    return replace(name, base=Path(name.base).expanduser().resolve().name).shown
+    path = _folder(name.base)
+    return name.shown if path is None else replace(name, base=path.resolve().name).shown
 
 
 def bundled_folder() -> Path:
@@ -207,13 +220,12 @@ def bundled_folder() -> Path:
 
 
 def runs_root() -> Path:
-    """Where training runs are kept: $WHITELAB_RUNS, or whitelab/runs in this user's data folder."""
-    if os.environ.get("WHITELAB_RUNS"):
-        return Path(os.environ["WHITELAB_RUNS"]).expanduser().absolute()
-    usual = {"darwin": Path("Library", "Application Support"), "win32": Path("AppData", "Local")}
-    given = Path(os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_DATA_HOME", ""))
-    data = given if given.is_absolute() else Path.home() / usual.get(sys.platform, Path(".local", "share"))
-    return data / "whitelab" / "runs"
+    """Where training runs are kept: $WHITELAB_RUNS, or whitelab/runs in this user's data folder. Raises ModelError."""
+    try:
+        given = os.environ.get("WHITELAB_RUNS")
+        return expanded(given).absolute() if given else user_folder("data") / "runs"
+    except ValueError as problem:  # no home folder
+        raise ModelError(f"WHITELAB_RUNS must name a folder for training runs: {problem}") from None
 
 
 def trained_models() -> tuple[str, ...]:
@@ -238,8 +250,8 @@ def version(model: str) -> str:
     """
     try:
         base = ModelName.parse(model).base
-        folder = trained_folder(base.removeprefix(TRAINED)) if base.startswith(TRAINED) else Path(base).expanduser()
-        if base == BUNDLED or not folder.is_dir():
+        folder = trained_folder(base.removeprefix(TRAINED)) if base.startswith(TRAINED) else _folder(base)
+        if folder is None:
             return ""
         return str(max((file.stat().st_mtime_ns for file in _weights(folder, *_SAFE, *_PICKLED)), default=""))
     except (ModelError, OSError):
@@ -259,6 +271,13 @@ def check_bundled(folder: Path) -> None:
         )
 
 
+def licence_note(start: str, name: str, weights: str) -> str:
+    """The licence in a card of weights with the digest `weights`, in words that `start` with what `name` was to it."""
+    if weights == BUNDLED_SHA256:
+        return f"{start} {BUNDLED_NAME} (sentence-transformers, Apache 2.0)."
+    return f"{start} {name}, whose licence whitelab does not know: look it up before you share this folder."
+
+
 def file_sha256(path: Path) -> str:
     """sha256 of a file, remembered for the process as long as its size and time stay the same."""
     state = path.stat()
@@ -276,8 +295,7 @@ def _describe(name: ModelName, shown: str, folder: Path, allow_bin: bool = False
     tokenizer = [folder / file for file in _TOKENIZER_FILES if (folder / file).is_file()]
     if not tokenizer:
         raise ModelError(f"model={shown!r} has no tokenizer files ({', '.join(_TOKENIZER_FILES[:3])}, ...)")
-    layers = _first(config, "num_hidden_layers", "n_layers", "num_layers", "n_layer", "encoder_layers")
-    dim = _first(config, "hidden_size", "dim", "d_model", "n_embd", "emb_dim")
+    layers, dim = layers_and_dim(config)
     weights, pickled = [], False
     if name.kind != "random":
         weights, pickled = _find_weights(shown, folder, allow_bin)
@@ -334,7 +352,16 @@ def _read_config(name: str, folder: Path) -> dict:
         raise ModelError(f"model={name!r} has a config.json that is not JSON: {error}") from None
 
 
-def _first(config: dict, *names: str) -> int:
+def layers_and_dim(config: Mapping) -> tuple[int, int]:
+    """L and d as the content of a config.json says them, by whichever name; 0 where it does not."""
+    return (
+        first_number(config, "num_hidden_layers", "n_layers", "num_layers", "n_layer", "encoder_layers"),
+        first_number(config, "hidden_size", "dim", "d_model", "n_embd", "emb_dim"),
+    )
+
+
+def first_number(config: Mapping, *names: str) -> int:
+    """The first of `names` that is a whole number in a config; 0 where none is."""
     return next((int(config[name]) for name in names if isinstance(config.get(name), int)), 0)
 
 
@@ -435,13 +462,13 @@ def on_disk(model: str) -> bool:
     from huggingface_hub.errors import HFValidationError
 
     try:
-        name, path = ModelName.parse(model), Path(model).expanduser()
-        if name.base == BUNDLED or name.base.startswith(TRAINED) or _is_folder(name.base) or not allowed(model):
+        name = ModelName.parse(model)
+        if name.base == BUNDLED or name.base.startswith(TRAINED) or not allowed(model):
             return True
-        if path.is_absolute() or name.base.startswith((".", "~")) or path.exists():
+        if _folder(name.base) is not None or _is_path(name.base):
             return True
         config = try_to_load_from_cache(name.base, "config.json")
-    except (ModelError, HFValidationError, OSError, RuntimeError, ValueError):
+    except (HFValidationError, OSError, ValueError):
         return True
     if not isinstance(config, str):
         return False

@@ -224,8 +224,11 @@ def fit_map(
     """The map of a setting, from the texts of `rows` (`fit` train), of all rows, or from the `corpus`."""
     if corpus is not None:
         return whitening.fit(setting.whitening, corpus, setting.k)
-    rows = np.arange(data.n_rows) if how.fit == "all" else rows
-    return whitening.fit(setting.whitening, Moments.of(x[occurrences(data, rows)]), setting.k)
+    seen = occurrences(data, np.arange(data.n_rows) if how.fit == "all" else rows)
+    if setting.whitening == "none":  # reads no more of its moments than how many there are of which size
+        zero = torch.zeros(x.shape[1], dtype=torch.float64, device=x.device)
+        return whitening.fit("none", Moments(float(len(seen)), zero, torch.diag(zero)), setting.k)
+    return whitening.fit(setting.whitening, Moments.of(x[seen]), setting.k)
 
 
 def features(z: Float[Tensor, "s d"], data: LabelledTexts) -> Float[np.ndarray, "n f"]:
@@ -266,7 +269,8 @@ def probe(
     if space.n_sentences != len(data.sentences):
         raise ValueError(f"space must hold the {len(data.sentences)} texts of {data.task}, got {space.n_sentences}")
     x = space.combine(layers)
-    known = None if corpus is None or how.fit in FITS else corpus.moments(layers)
+    needed = corpus is not None and how.fit not in FITS and setting.whitening != "none"
+    known = corpus.moments(layers) if needed else None
     work = _by_threshold if how.classifier == "threshold" else _by_classifier
     return work(x, data, setting, how, model, known, progress)
 
@@ -275,9 +279,11 @@ def _by_classifier(x, data, setting, how: How, model: str, corpus, progress) -> 
     found = turns(data, how.folds, how.seed)
     tick = _counter(progress, found, data, how)
     predicted, fold, ranks, fitted = np.full(data.n_rows, -1), [], [], []
+    own = how.fit == "train" and setting.whitening != "none"  # a map for each fold
     for turn in found:
-        whitener = fit_map(x, data, turn.train, setting, how, corpus)
-        seen = features(whitener(x), data)
+        if own or not ranks:
+            whitener = fit_map(x, data, turn.train, setting, how, corpus)
+            seen = features(whitener(x), data)
         predicted[turn.test] = _predict(seen, data, turn, how, tick)
         fold.append(np.mean(predicted[turn.test] == data.y[turn.test]))
         ranks.append(whitener.rank)

@@ -4,7 +4,6 @@ The numbers lie in `data/published`, as printed, contradictions included; its RE
 setting is one string, `avg L1+L12 whitening k=256 fit=splits`, read by `Setting.parse`.
 """
 
-import csv
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from functools import cache
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from whitelab.checks import check_choice
 from whitelab.datasets import DataError
+from whitelab.datasets.tables import read_records
 
 FOLDER = Path(__file__).resolve().parents[1] / "data" / "published"
 PAPERS = {
@@ -236,12 +236,12 @@ def tables() -> tuple[PublishedTable, ...]:
 
 def read(folder: Path) -> tuple[PublishedTable, ...]:
     """The tables in a folder laid out as `data/published`: `tables.csv`, and `PAPER.csv` for each paper it names."""
-    listed = _records(folder / "tables.csv", ("paper", "edition", "table", "title"))
+    listed = read_records(folder / "tables.csv", ("paper", "edition", "table", "title"), "the published tables")
     names = [field.name if field.name != "printed" else "value" for field in fields(Published)]
     held: dict[tuple[str, ...], list[Published]] = {(one["paper"], one["edition"], one["table"]): [] for one in listed}
     for paper in dict.fromkeys(one["paper"] for one in listed):
         path = folder / f"{paper}.csv"
-        for line, record in enumerate(_records(path, names), 2):
+        for line, record in enumerate(read_records(path, names, "the published tables"), 2):
             number = Published(*record.values())
             key = (number.paper, number.edition, number.table)
             if key not in held or number.paper != paper:
@@ -249,19 +249,6 @@ def read(folder: Path) -> tuple[PublishedTable, ...]:
             _check(number, f"{path}: line {line}")
             held[key].append(number)
     return tuple(PublishedTable(*key, one["title"], tuple(held[key])) for one, key in zip(listed, held, strict=True))
-
-
-def _records(path: Path, names: Iterable[str]) -> list[dict[str, str]]:
-    try:
-        with open(path, newline="", encoding="utf-8") as file:
-            rows = list(csv.reader(file))
-    except OSError as error:
-        raise DataError(f"{path}: the published tables cannot be read ({error.strerror})") from None
-    names = list(names)
-    for line, row in enumerate(rows or [[]], 1):
-        if (line == 1 and row != names) or len(row) != len(names):
-            raise DataError(f"{path}: line {line}: expected the columns {', '.join(names)}, got {', '.join(row)}")
-    return [dict(zip(names, row, strict=True)) for row in rows[1:]]
 
 
 def _check(number: Published, where: str) -> None:

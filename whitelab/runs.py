@@ -28,6 +28,7 @@ from filelock import FileLock, Timeout
 
 from whitelab import objectives
 from whitelab.datasets import SentencePairs
+from whitelab.folders import expanded
 from whitelab.models import TRAINED, runs_root
 from whitelab.shards import write_aside
 from whitelab.training import StepRecord, TrainConfig, train
@@ -39,8 +40,10 @@ WAITING, RUNNING, FINISHED, CANCELLED, FAILED, DIED = "waiting", "running", "fin
 
 _RESUMABLE = (CANCELLED, FAILED, DIED)
 
-# Whoever lists runs takes a lock for a moment to see whether it is free; a run that begins just then waits for it.
+# Whoever lists runs takes a lock for a moment to see whether it is free; a run that begins just then waits for it, and
+# so, for as long as such a glance takes, does another who lists runs.
 _LOCK_SECONDS = 2.0
+_GLANCE_SECONDS = 0.1
 
 _CONFIG, _DATA, _RECORDS, _RESULT, _LOCK, _OWNER = (
     "config.json",
@@ -214,19 +217,23 @@ class Run:
             return "another process"
 
     def _owned(self) -> bool:
-        lock = FileLock(self.folder / _LOCK, timeout=0, thread_local=False)
+        """Whether somebody trains it: the lock is taken, and its holder has said who it is."""
+        return not self._is_free() and (self.folder / _OWNER).is_file()
+
+    def _is_free(self) -> bool:
+        lock = FileLock(self.folder / _LOCK, timeout=_GLANCE_SECONDS, thread_local=False)
         try:
-            lock.acquire()
+            lock.acquire(poll_interval=_GLANCE_SECONDS / 10)
         except Timeout:
-            return True
-        except OSError:  # somebody else's folder, which we may only read
             return False
+        except OSError:  # somebody else's folder, which we may only read
+            return True
         lock.release()
-        return False
+        return True
 
     def remove(self) -> None:
         """Delete the run, its checkpoints and its model. Raises RunError while it is being trained."""
-        if self._owned():
+        if not self._is_free():
             raise RunError(f"run={self.name!r} is being trained by {self.owner()}: cancel it first")
         shutil.rmtree(self.folder)
 
@@ -275,7 +282,7 @@ def create(
     if folder is None:
         path = _new_folder(runs_root(), objectives.parse(config.objective).name)
     else:
-        path = Path(folder).expanduser().resolve()
+        path = _path(folder, "out")
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise RunError(f"out={str(path)!r} is not empty: choose another folder, or resume the run that is there")
         path.mkdir(parents=True, exist_ok=True)
@@ -289,7 +296,7 @@ def create(
 def find_run(name: str | Path) -> Run:
     """The run of that name in the usual place, or in that folder. Raises RunError where there is none."""
     usual = [runs_root() / name] if re.fullmatch(r"[\w.-]+", str(name)) else []
-    for folder in (*usual, Path(name).expanduser().resolve()):
+    for folder in (*usual, _path(name, "run")):
         if (folder / _CONFIG).is_file():
             return Run(folder)
     raise RunError(f"run={str(name)!r} must be a run in {runs_root()}, or the folder of one; there is none")
@@ -304,6 +311,13 @@ def runs(root: str | Path | None = None) -> tuple[Run, ...]:
             TrainConfig.of(asked["config"])
             found[run] = (asked["created"], run.name)
     return tuple(sorted(found, key=found.get, reverse=True))
+
+
+def _path(folder: str | Path, argument: str) -> Path:
+    try:
+        return expanded(folder).resolve()
+    except ValueError as error:
+        raise RunError(f"{argument}={str(folder)!r} must be a folder: {error}") from None
 
 
 def _new_folder(root: Path, stem: str) -> Path:

@@ -49,9 +49,7 @@ def folds(space: LayerEmbeddings, fit: str = "task", corpus: LayerRows | None = 
     if fit == "task":
         return (Fold(space, *everything),)
     if fit == "cross":
-        if space not in _CROSSED:
-            _CROSSED[space] = _cross(space)
-        return _CROSSED[space]
+        return _cross(space)
     if corpus is None:
         raise ValueError(f"fit={fit!r} needs the embedded sentences of that text, got corpus=None")
     if (corpus.n_layers, corpus.dim) != (space.n_layers, space.dim):

@@ -221,6 +221,12 @@ def folder_aside(folder: Path) -> Iterator[Path]:
         shutil.rmtree(aside, ignore_errors=True)
 
 
+def let_read(folder: Path) -> None:
+    """Let whoever may read a model folder's config.json read its weights; safetensors lets nobody but the owner."""
+    for weights in folder.rglob("*.safetensors"):
+        shutil.copymode(folder / "config.json", weights)
+
+
 def save_shard(folder: Path, owner: str, hashes: list[bytes], layers: list[np.ndarray]) -> tuple[bytes, int]:
     """Write float32 layers [rows, d] as a shard of the key `owner`; return its checksum and size in bytes."""
     tensors = {str(layer): values for layer, values in enumerate(layers)}

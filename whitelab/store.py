@@ -15,7 +15,6 @@ import os
 import re
 import shutil
 import sqlite3
-import sys
 import time
 import uuid
 from collections.abc import Collection, Iterator, Sequence
@@ -28,6 +27,7 @@ from pathlib import Path
 import numpy as np
 from safetensors import SafetensorError
 
+from whitelab.folders import expanded, user_folder
 from whitelab.shards import FORMAT, ShardFolder, count, hashes_of, write_aside
 
 DEFAULT_CAP = 20 * 2**30  # bytes
@@ -254,15 +254,9 @@ def plain_errors(where: Path) -> Iterator[None]:
 def default_root() -> Path:
     """$WHITELAB_CACHE, or "whitelab" in this user's cache folder."""
     try:
-        if os.environ.get("WHITELAB_CACHE"):
-            return Path(os.environ["WHITELAB_CACHE"]).expanduser().absolute()
-        if sys.platform == "darwin":
-            return Path.home() / "Library" / "Caches" / "whitelab"
-        variable = "LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME"
-        given = Path(os.environ.get(variable, ""))
-        usual = Path("AppData", "Local") if os.name == "nt" else Path(".cache")
-        return (given if given.is_absolute() else Path.home() / usual) / "whitelab"
-    except RuntimeError as problem:  # no home folder
+        given = os.environ.get("WHITELAB_CACHE")
+        return expanded(given).absolute() if given else user_folder("cache")
+    except ValueError as problem:  # no home folder
         raise StoreError(f"WHITELAB_CACHE must name a folder for the embedding store: {problem}") from problem
 
 

@@ -12,7 +12,6 @@ shape and type. The three ways to give a task:
 
 import hashlib
 import io
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,9 +22,9 @@ import numpy as np
 import torch
 
 from whitelab import limits
-from whitelab.arrays import Named, read_arrays
+from whitelab.arrays import Named, read_arrays, text_arrays
 from whitelab.datasets import DataError, SentencePairs, Upload
-from whitelab.datasets.columns import SCORE_NAMES, SENTENCE_NAMES, SUBSET_NAMES, plain_name
+from whitelab.datasets.columns import SCORE_NAMES, SENTENCE_NAMES, SUBSET_NAMES, different, plain_name
 from whitelab.datasets.pairs import gold_notes
 from whitelab.datasets.tables import as_number
 from whitelab.embeddings import LayerEmbeddings
@@ -157,7 +156,7 @@ class _Task:
         else:
             values, first, second, labels, notes = self._indexed(len(gold))
         self._check_size(values, len(gold))
-        names = _different(labels)
+        names = different(labels)
         subset, subset_names = self._subset(len(gold), task)
         pairs = SentencePairs(
             task=task,
@@ -333,20 +332,6 @@ def _first_word(values: np.ndarray) -> str:
     return f"row {row + 1} has {str(flat[row])[:60]!r}" if flat else "got none"
 
 
-def _different(labels: Sequence[str]) -> list[str]:
-    """The labels, made different: a, b, a -> a, b, a (2)."""
-    found, seen, last = [], set(labels), Counter()
-    for label in labels:
-        last[label] += 1
-        unique = label
-        while last[label] > 1 and unique in seen:
-            unique = f"{label} ({last[label]})"
-            last[label] += unique in seen
-        seen.add(unique)
-        found.append(unique)
-    return found
-
-
 def _zero_note(values: np.ndarray) -> list[str]:
     """A note on vectors without a direction."""
     zero = int((~values.any(axis=2)).any(axis=0).sum())
@@ -364,16 +349,16 @@ def _apart(labels: Sequence[str]) -> list[str]:
 
 def write_npz(file: str | Path | BufferedIOBase, pairs: SentencePairs, space: LayerEmbeddings) -> None:
     """All layers with their pairs in one .npz, which `read_vectors` reads back: values [l, n, d] and sentences [n],
-    row numbers first and second, gold and subset [p], subset_names."""
+    row numbers first and second, gold and subset [p], subset_names; text as `arrays.text_arrays` has it."""
     np.savez(
         file,
         values=space.values.cpu().numpy(),
-        sentences=np.array(pairs.sentences, np.str_),
         first=pairs.first_index,
         second=pairs.second_index,
         gold=pairs.gold,
         subset=pairs.subset,
-        subset_names=np.array(pairs.subset_names, np.str_),
+        **text_arrays("sentences", pairs.sentences),
+        **text_arrays("subset_names", pairs.subset_names),
     )
 
 

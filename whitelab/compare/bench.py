@@ -14,6 +14,7 @@ from whitelab.datasets import SentencePairs, load
 from whitelab.embeddings import LayerEmbeddings, LayerRows
 from whitelab.encoders import Encoder, Progress, StaticEncoder, embed
 from whitelab.evaluate import Protocol, Score, score, with_pairs
+from whitelab.machine import is_out_of_memory
 from whitelab.scopes import OWN, scope_text
 from whitelab.standings import Judged
 from whitelab.store import Store
@@ -35,12 +36,12 @@ def tried(work: Callable[[], Any]) -> Any:
     """The result of `work()`, or one line that says why there is none."""
     try:
         return work()
-    except _EXPECTED as error:
-        return "not enough memory" if isinstance(error, MemoryError) else " ".join(str(error).split())
-    except RuntimeError as error:  # torch has no class of its own for a machine that is full
-        if "memory" not in str(error):
+    except (*_EXPECTED, RuntimeError) as error:
+        if is_out_of_memory(error):
+            return "not enough memory"
+        if not isinstance(error, _EXPECTED):
             raise
-        return "not enough memory"
+        return " ".join(str(error).split())
 
 
 @dataclass(eq=False)

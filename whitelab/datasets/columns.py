@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -108,9 +109,7 @@ def read_rows(table: Table, columns: Columns) -> tuple[list[Row], list[Problem]]
 
 
 def _row(cells: tuple, columns: Columns) -> Row:
-    if len(cells) < columns.width or (len(cells) > columns.width and not columns.longer):
-        found = f"{len(cells)} column{'s' if len(cells) != 1 else ''}"
-        raise ValueError(f"{found} where {columns.width} are expected")
+    check_width(cells, columns.width, columns.longer)
     return Row(
         text_cell(cells[columns.first], "first sentence"),
         text_cell(cells[columns.second], "second sentence"),
@@ -118,6 +117,13 @@ def _row(cells: tuple, columns: Columns) -> Row:
         None if columns.subset is None else text_cell(cells[columns.subset], "subset", any_type=True),
         None if columns.kind is None else str(cells[columns.kind] or "").strip(),
     )
+
+
+def check_width(cells: Sequence, width: int, longer: bool = False, wanted: str = "") -> None:
+    """Raise ValueError for a row of fewer or (unless `longer`) more cells; `wanted` says what belongs there."""
+    if len(cells) < width or (len(cells) > width and not longer):
+        found = f"{len(cells)} column{'s' if len(cells) != 1 else ''}"
+        raise ValueError(f"{found} where {wanted or f'{width} are expected'}")
 
 
 def text_cell(cell: object, what: str, any_type: bool = False) -> str:
@@ -206,6 +212,21 @@ def _named_roles(table: Table, names: tuple[str, ...], contents: list[str]) -> d
 def plain_name(name: str) -> str:
     """A name as names are compared: in lower case, without spaces, hyphens and underscores."""
     return name.strip().lower().replace("_", "").replace("-", "").replace(" ", "")
+
+
+def different(names: Iterable[str]) -> tuple[str, ...]:
+    """The names, made different: a, b, a -> a, b, a (2). Those that stand there once stay as they are."""
+    names = tuple(names)
+    found, seen, last = [], set(names), Counter()
+    for name in names:
+        last[name] += 1
+        unique = name
+        while last[name] > 1 and unique in seen:
+            unique = f"{name} ({last[name]})"
+            last[name] += unique in seen
+        seen.add(unique)
+        found.append(unique)
+    return tuple(found)
 
 
 def content_of(cells: list) -> str:

@@ -21,7 +21,7 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 from .archives import unpack
-from .layouts import discover
+from .layouts import data_path, discover
 from .pairs import DataError
 from .sources import RECORD, Remote, Source, data_root, readable, record_of, source_of
 
@@ -72,7 +72,7 @@ def fetch(
     digest (the file is set aside), a cut connection and a full disk; ArchiveError.
     """
     source = source_of(source) if isinstance(source, str) else source
-    folder = data_root() / source.name if folder is None else Path(folder).expanduser().absolute()
+    folder = data_root() / source.name if folder is None else data_path(folder).absolute()
     if (record_of(folder) or {}).get("source") == source.name:
         return folder
     _check_free(folder)

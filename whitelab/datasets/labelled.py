@@ -15,13 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
-from .columns import SENTENCE_NAMES, content_of, listed, plain_name, shown, text_cell
+from .columns import SENTENCE_NAMES, check_width, content_of, listed, plain_name, shown, text_cell
 from .labels import LabelledInfo, LabelledRow, LabelledTexts
-from .layouts import DEMO, DEMO_FOLDER, existing_path
-from .loading import load
+from .layouts import DEMO, DEMO_FOLDER, choose, existing_path
+from .loading import left_out, load
 from .pairs import DataError, MalformedRows, Problem
 from .senteval import SENTEVAL, senteval_tasks
-from .tables import SUFFIXES, Table, as_number, read_table, stem_of, suffix_of
+from .tables import SUFFIXES, File, Table, Upload, as_number, check_columns, read_table, stem_of, suffix_of
 
 TEXT_NAMES = ("text", "sentence", "question", "review", "utterance", "query", "comment", "content", "document", "title")
 LABEL_NAMES = (
@@ -68,16 +68,16 @@ class ColumnNames:
 # ----------------------------------------------------------------------------------------------- what there is
 
 
-def discover_labelled(data: str | Path) -> tuple[LabelledInfo, ...]:
-    """The tasks in a table, a folder of tables, a folder in SentEval's layout, or the bundled "demo".
+def discover_labelled(data: str | Path | Upload) -> tuple[LabelledInfo, ...]:
+    """The tasks in a table, an upload, a folder of tables, a folder in SentEval's layout, or the bundled "demo".
 
     Files of a folder whose names differ in train, dev and test only are one task. DataError when the path is
     missing or holds nothing readable.
     """
     if data == DEMO and isinstance(data, str):
         return _demo_tasks()
-    path = existing_path(data)
-    if path.is_file():
+    path = data if isinstance(data, Upload) else existing_path(data)
+    if isinstance(path, Upload) or path.is_file():
         if suffix_of(path) not in SUFFIXES:
             raise DataError(f"{path}: files of this kind are not read; use {', '.join(SUFFIXES)}")
         return (LabelledInfo(stem_of(path), path.name, "table", ((path, ""),)),)
@@ -106,25 +106,31 @@ def _tables(folder: Path) -> tuple[LabelledInfo, ...]:
 
 
 def load_labelled(
-    data: str | Path,
+    data: str | Path | Upload,
     task: str | None = None,
     *,
     columns: ColumnNames | None = None,
-    test: str | Path | None = None,
+    test: str | Path | Upload | None = None,
     positive: str | None = None,
     keep_going: bool = False,
 ) -> LabelledTexts:
     """The rows of one task, every split of it.
 
     task may be left out when there is only one; its case does not matter. columns names what is read of a table.
-    test: a second table, whose rows are the test split of the first. positive: the class of pairs that says yes
-    (in RTE as published on the Hugging Face hub it is 0). Malformed rows raise MalformedRows; with
-    keep_going=True they are left out and listed in `problems`. DataError for everything else that its owner can
-    solve.
+    test: a second table, whose rows are the test split of the first; neither is for the bundled examples and
+    SentEval's tasks. positive: the class of pairs that says yes (in RTE as published on the Hugging Face hub it is
+    0). Malformed rows raise MalformedRows; with keep_going=True they are left out and listed in `problems`.
+    DataError for everything else that its owner can solve.
     """
-    info = _choose(discover_labelled(data), task, data)
+    # A table of one's own may be named sst.csv, so what people call a task comes after what tasks are called.
+    plain = (task or "").lower()
+    alike = [lambda name, wanted=wanted: name.lower() == wanted for wanted in (plain, _ALIASES.get(plain))]
+    info = choose(discover_labelled(data), task, data, alike)
+    columns = columns or ColumnNames()
+    if info.layout != "table":
+        _check_table_only(info, columns, test)
     if info.layout == "demo":
-        return _DEMO[info.name](info)
+        return _DEMO[info.name](info, positive)
     if info.layout == "senteval":
         rows, problems, notes, classes = *SENTEVAL[info.name].read(info), SENTEVAL[info.name].classes
     else:
@@ -132,26 +138,26 @@ def load_labelled(
         if test is not None:
             if len(parts) > 1:
                 raise DataError(f"{info.name}: its files say their splits, so test={str(test)!r} has no place")
-            parts = ((parts[0][0], "train"), (existing_path(test), "test"))
-        rows, problems, notes = _read_tables(parts, columns or ColumnNames())
+            parts = ((parts[0][0], "train"), (test if isinstance(test, Upload) else existing_path(test), "test"))
+        rows, problems, notes = _read_tables(parts, columns)
         classes = None
     if problems and not keep_going:
         raise MalformedRows(problems)
     if not rows:
         raise MalformedRows(problems, MalformedRows.NOTHING_LEFT)
     if problems:
-        notes.append(f"malformed rows left out: {len(problems)}, rows kept: {len(rows)}")
+        notes.append(left_out(problems, rows))
     return _assemble(info, rows, problems, notes, classes, positive)
 
 
-def _choose(tasks: tuple[LabelledInfo, ...], task: str | None, data: str | Path) -> LabelledInfo:
-    names = ", ".join(info.name for info in tasks)
-    if task is None and len(tasks) > 1:
-        raise DataError(f"{data} holds {len(tasks)} tasks, choose one: {names}")
-    for info in tasks:
-        if task is None or info.name.lower() == _ALIASES.get(task.lower(), task.lower()):
-            return info
-    raise DataError(f"{data} holds no task {task!r}; it holds: {names}")
+def _check_table_only(info: LabelledInfo, columns: ColumnNames, test: str | Path | Upload | None) -> None:
+    """Refuse what is said of a table where the columns and splits are known."""
+    what = {"demo": "the bundled examples", "senteval": "tasks in SentEval's layout"}[info.layout]
+    if test is not None:
+        raise DataError(f"{info.name}: {what} say their splits, so test={str(test)!r} has no place")
+    for role, name in vars(columns).items():
+        if name is not None:
+            raise DataError(f"{info.name}: {what} have columns of their own, so {role}={name!r} has no place")
 
 
 def _assemble(
@@ -224,7 +230,7 @@ def _positive(task: str, classes: tuple[str, ...], pairs: bool, wanted: str | No
 
 
 def _read_tables(
-    parts: tuple[tuple[Path, str], ...], wanted: ColumnNames
+    parts: tuple[tuple[File, str], ...], wanted: ColumnNames
 ) -> tuple[list[LabelledRow], list[Problem], list[str]]:
     rows, problems, notes = [], [], []
     for path, split in parts:
@@ -233,6 +239,7 @@ def _read_tables(
             problems += table.problems
             continue
         roles, header, width, found = _roles(table, wanted)
+        check_columns(path, width)
         if rows and ("second" in roles) != (rows[0].second is not None):
             raise DataError(f"{path}: one file of the task holds pairs and another single texts")
         notes += [f"{path.name}: {note}" if len(parts) > 1 else note for note in found]
@@ -251,8 +258,7 @@ def _read_tables(
 
 
 def _row(cells: tuple, roles: dict[str, int], width: int) -> LabelledRow:
-    if len(cells) != width:
-        raise ValueError(f"{len(cells)} column{'s' if len(cells) != 1 else ''} where {width} are expected")
+    check_width(cells, width)
     if "second" in roles:
         first, second = (text_cell(cells[roles[role]], f"{role} text") for role in ("first", "second"))
     else:
@@ -377,17 +383,17 @@ def _demo_tasks() -> tuple[LabelledInfo, ...]:
     )
 
 
-def _demo_texts(info: LabelledInfo) -> LabelledTexts:
+def _demo_texts(info: LabelledInfo, positive: str | None) -> LabelledTexts:
     rows, problems, notes = _read_tables(info.parts, ColumnNames(text="text", label=info.name, split="split"))
-    return _assemble(info, rows, problems, notes, None, None)
+    return _assemble(info, rows, problems, notes, None, positive)
 
 
-def _demo_pairs(info: LabelledInfo) -> LabelledTexts:
+def _demo_pairs(info: LabelledInfo, positive: str | None) -> LabelledTexts:
     pairs = load(DEMO)
     labels = ["related" if gold >= CUT else "apart" for gold in pairs.gold]
     rows = [LabelledRow(*row, "") for row in zip(pairs.first, pairs.second, labels, strict=True)]
     note = f"label made from the gold score: related from {CUT:g} on, apart below"
-    return _assemble(info, rows, [], [note], None, "related")
+    return _assemble(info, rows, [], [note], None, positive or "related")
 
 
 _DEMO = {"act": _demo_texts, "domain": _demo_texts, "related": _demo_pairs}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from .pairs import DataError, Problem
+from .pairs import DataError, Problem, hash_texts, places
+from .tables import File
 
 
 @dataclass(frozen=True)
@@ -23,11 +23,11 @@ class LabelledInfo:
     name: str
     title: str
     layout: str
-    parts: tuple[tuple[Path, str], ...]
+    parts: tuple[tuple[File, str], ...]
     pairs: bool | None = None
 
     @property
-    def files(self) -> tuple[Path, ...]:
+    def files(self) -> tuple[File, ...]:
         return tuple(path for path, _ in self.parts)
 
 
@@ -96,11 +96,7 @@ class LabelledTexts:
         """Hex SHA-256 of everything that decides a score."""
         digest = hashlib.sha256(self.layout.encode())
         for texts in (self.first, self.second or (), self.classes, self.split):
-            digest.update(len(texts).to_bytes(8, "little"))
-            for text in texts:
-                encoded = text.encode("utf-8")
-                digest.update(len(encoded).to_bytes(8, "little"))
-                digest.update(encoded)
+            hash_texts(digest, texts)
         digest.update(self.y.astype("<i8").tobytes())
         digest.update(repr(self.positive).encode())
         return digest.hexdigest()
@@ -111,12 +107,7 @@ class LabelledTexts:
 
     @cached_property
     def _places(self) -> dict[str, int]:
-        places: dict[str, int] = {}
-        for i, text in enumerate(self.first):
-            places.setdefault(text, len(places))
-            if self.second is not None:
-                places.setdefault(self.second[i], len(places))
-        return places
+        return places(self.first) if self.second is None else places(self.first, self.second)
 
 
 class LabelledRow(NamedTuple):

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
+
+from whitelab.folders import expanded
 
 from .held import held
 from .pairs import DataError
 from .sources import MTEB, SOURCES, fetched
-from .tables import SUFFIXES, as_number, probe_lines, sniff, stem_of, suffix_of
+from .tables import SUFFIXES, File, as_number, probe_lines, sniff, stem_of, suffix_of
 
 DEMO = "demo"
 MEMORY = "memory"  # the layout of pairs that `hold` has named
@@ -66,6 +69,9 @@ LOOKED_FOR = (
     "looked for TASK-test.csv with TASK.SUBSET-test.csv, stsb-en-test.csv, SICK_test_annotated.txt, SentEval's folders "
     "STS and SICK, MTEB's such as stsbenchmark-sts, and tables in .csv, .tsv, .txt, .jsonl or .parquet"
 )
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -143,13 +149,28 @@ def discover(data: str | Path) -> tuple[TaskInfo, ...]:
     return tuple(tasks)
 
 
+def choose(tasks: Sequence[T], task: str | None, data: str | File, alike: Iterable[Callable[[str], bool]] = ()) -> T:
+    """The task named `task`, or the only one; else the first whose name passes one of `alike`, tried in turn.
+
+    DataError, which lists their names, where there are several and none is named, and where there is none such.
+    """
+    names = ", ".join(info.name for info in tasks)
+    if task is None and len(tasks) > 1:
+        raise DataError(f"{data} holds {len(tasks)} tasks, choose one: {names}")
+    for same in (lambda name: task in (None, name), *alike):
+        for info in tasks:
+            if same(info.name):
+                return info
+    raise DataError(f"{data} holds no task {task!r}; it holds: {names}")
+
+
 def existing_path(data: str | Path) -> Path:
     """The path as given, ~ expanded, or the folder of a fetched source; DataError when nothing is there."""
+    path = data_path(data)
     try:
-        path = Path(data).expanduser()
         exists = str(data) != "" and path.exists()
-    except (OSError, RuntimeError) as error:  # a name too long, a folder closed to us, an unknown ~user
-        raise DataError(f"{data}: cannot be opened ({getattr(error, 'strerror', None) or error})") from None
+    except OSError as error:  # a name too long, a folder closed to us
+        raise DataError(f"{data}: cannot be opened ({error.strerror or error})") from None
     if not exists and str(data) in SOURCES:
         folder = fetched(str(data))
         if folder is None:
@@ -160,6 +181,23 @@ def existing_path(data: str | Path) -> Path:
     if not exists:
         raise DataError(f"{data or '(empty path)'}: no such file or folder; give a file or folder, or {DEMO!r}")
     return path
+
+
+def file_at(data: str | Path) -> Path | None:
+    """The file at a path, ~ expanded; None where there is none, whatever is in the way."""
+    try:
+        path = expanded(data)
+        return path if path.is_file() else None
+    except (OSError, ValueError):
+        return None
+
+
+def data_path(data: str | Path) -> Path:
+    """The path with ~ expanded; DataError where the user it names has no home folder."""
+    try:
+        return expanded(data)
+    except ValueError as error:
+        raise DataError(str(error)) from None
 
 
 def _recognise(files: Iterable[Path], tables: Iterable[Path]) -> list[TaskInfo]:

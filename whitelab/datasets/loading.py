@@ -10,7 +10,7 @@ import numpy as np
 
 from .columns import Columns, Row, find_columns, read_rows
 from .held import held
-from .layouts import DEMO, PUBLISHED_PAIRS, SPLITS, Part, TaskInfo, discover, existing_path
+from .layouts import DEMO, PUBLISHED_PAIRS, SPLITS, Part, TaskInfo, choose, discover, existing_path
 from .pairs import DataError, MalformedRows, Problem, SentencePairs, gold_notes
 from .tables import Upload, read_lines, read_scored, read_table
 
@@ -38,7 +38,7 @@ def load(data: str | Path, task: str | None = None, split: str = "test", *, keep
     to "test" as well, and says "all". Malformed rows raise MalformedRows; with keep_going=True they are left
     out and listed in `problems`. DataError for everything else that its owner can solve.
     """
-    info = _choose(discover(data), task, data)
+    info = choose(discover(data), task, data)
     split = _resolve(info, split)
     if (pairs := held(data)) is not None:
         return pairs
@@ -61,7 +61,7 @@ def load(data: str | Path, task: str | None = None, split: str = "test", *, keep
     return assemble(info.name, rows, problems, notes, split, _source(info, split, used), info.published)
 
 
-def left_out(problems: Sequence[Problem], rows: Sequence[Row]) -> str:
+def left_out(problems: Sequence[Problem], rows: Sequence) -> str:
     """A note on rows that were left out; empty when there are none."""
     return f"malformed rows left out: {len(problems)}, rows kept: {len(rows)}" if problems else ""
 
@@ -79,18 +79,6 @@ def load_text(path: str | Path | Upload) -> tuple[str, ...]:
     if not sentences:
         raise DataError(f"{path}: the file holds no sentences")
     return sentences
-
-
-def _choose(tasks: tuple[TaskInfo, ...], task: str | None, data: str | Path) -> TaskInfo:
-    names = ", ".join(info.name for info in tasks)
-    if task is None:
-        if len(tasks) > 1:
-            raise DataError(f"{data} holds {len(tasks)} tasks, choose one: {names}")
-        return tasks[0]
-    for info in tasks:
-        if info.name == task:
-            return info
-    raise DataError(f"{data} holds no task {task!r}; it holds: {names}")
 
 
 def _resolve(info: TaskInfo, split: str) -> str:

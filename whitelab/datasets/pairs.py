@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -128,11 +128,7 @@ class SentencePairs:
         """Hex SHA-256 of sentences, gold scores, subsets and their names, in order: what decides a score."""
         digest = hashlib.sha256()
         for texts in (self.first, self.second, self.subset_names):
-            digest.update(len(texts).to_bytes(8, "little"))
-            for text in texts:
-                encoded = text.encode("utf-8")
-                digest.update(len(encoded).to_bytes(8, "little"))  # lengths keep ("ab", "c") from ("a", "bc")
-                digest.update(encoded)
+            hash_texts(digest, texts)
         digest.update((self.gold + 0.0).astype("<f8").tobytes())  # + 0.0 makes -0.0 and 0.0 one value
         digest.update(self.subset.astype("<i8").tobytes())
         return digest.hexdigest()
@@ -165,11 +161,25 @@ class SentencePairs:
 
     @cached_property
     def _rows_of_sentences(self) -> dict[str, int]:
-        rows: dict[str, int] = {}
-        for a, b in zip(self.first, self.second, strict=True):
-            rows.setdefault(a, len(rows))
-            rows.setdefault(b, len(rows))
-        return rows
+        return places(self.first, self.second)
+
+
+def places(*columns: Sequence[str]) -> dict[str, int]:
+    """The unique texts of columns of one length, by first appearance and row by row, each with its place among them."""
+    found: dict[str, int] = {}
+    for row in zip(*columns, strict=True):
+        for text in row:
+            found.setdefault(text, len(found))
+    return found
+
+
+def hash_texts(digest, texts: Sequence[str]) -> None:
+    """Add texts to a `hashlib` digest, with their number and lengths, which keep ("ab", "c") from ("a", "bc")."""
+    digest.update(len(texts).to_bytes(8, "little"))
+    for text in texts:
+        encoded = text.encode("utf-8")
+        digest.update(len(encoded).to_bytes(8, "little"))
+        digest.update(encoded)
 
 
 def gold_notes(gold: np.ndarray, subset: np.ndarray, subset_names: tuple[str, ...]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from .columns import shown, text_cell
+from .columns import check_width, shown, text_cell
 from .labels import LabelledInfo, LabelledRow
 from .pairs import DataError, Problem
 from .tables import read_lines
@@ -60,8 +60,7 @@ def _one_of(label: str, classes: tuple[str, ...]) -> str:
 
 def _sst(line: str) -> LabelledRow:
     cells = line.strip().split("\t")
-    if len(cells) != 2:
-        raise ValueError(f"{len(cells)} column{'s' if len(cells) != 1 else ''} where a text, a tab and 0 or 1 belong")
+    check_width(cells, 2, wanted="a text, a tab and 0 or 1 belong")
     return LabelledRow(_joined(cells[0]), None, _one_of(cells[1].strip(), ("0", "1")), "")
 
 
@@ -74,8 +73,7 @@ def _trec(line: str) -> LabelledRow:
 
 def _mrpc(line: str) -> LabelledRow:
     cells = line.strip().split("\t")
-    if len(cells) != 5:
-        raise ValueError(f"{len(cells)} column{'s' if len(cells) != 1 else ''} where 5 are expected")
+    check_width(cells, 5)
     label = _one_of(cells[0].strip(), ("0", "1"))
     return LabelledRow(_joined(cells[3], "first text"), _joined(cells[4], "second text"), label, "")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-from .columns import Columns, find_columns, name_columns, read_rows
+from .columns import Columns, different, find_columns, name_columns, read_rows
 from .layouts import existing_path
 from .loading import assemble, left_out, load_text
 from .pairs import DataError, MalformedRows, SentencePairs
@@ -101,7 +101,7 @@ def open_sheet(file: str | Path | Upload, header: bool | None = None) -> Sheet:
         found, unclear = find_columns(table, header), ""
     except DataError as error:
         found, unclear = None, str(error)
-    return Sheet(table, _numbered(names), header, found, unclear)
+    return Sheet(table, different(name or "(no name)" for name in names), header, found, unclear)
 
 
 def open_pasted(text: str) -> Sheet | tuple[str, ...]:
@@ -118,19 +118,6 @@ def open_pasted(text: str) -> Sheet | tuple[str, ...]:
         if "\t" in line:
             raise DataError(f"line {number} holds {line.count(chr(9)) + 1} columns; {TABS}")
     return load_text(file)
-
-
-def _numbered(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The names, made different: a, b, a -> a, b, a (2)."""
-    found: list[str] = []
-    for name in names:
-        shown = name or "(no name)"
-        number, unique = 1, shown
-        while unique in found:
-            number += 1
-            unique = f"{shown} ({number})"
-        found.append(unique)
-    return tuple(found)
 
 
 def _no_rows(file: Path | Upload) -> DataError:

@@ -14,7 +14,7 @@ import json
 import math
 import zlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -112,6 +112,23 @@ def read_table(path: File, delimiter: str | None = None) -> Table:
         )
     rows, problems = _each_line(path, lines, lambda line: split_line(line, delimiter))
     return Table(path, rows, problems)
+
+
+def read_records(path: Path, names: Iterable[str], what: str) -> list[dict[str, str]]:
+    """The records of a bundled .csv whose first line is exactly `names`; record i stands on line i + 2.
+
+    DataError calls the file's content `what`, where it cannot be read or a line has other columns.
+    """
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            rows = list(csv.reader(file))
+    except OSError as error:
+        raise DataError(f"{path}: {what} cannot be read ({error.strerror})") from None
+    names = list(names)
+    for line, row in enumerate(rows or [[]], 1):
+        if (line == 1 and row != names) or len(row) != len(names):
+            raise DataError(f"{path}: line {line}: expected the columns {', '.join(names)}, got {', '.join(row)}")
+    return [dict(zip(names, row, strict=True)) for row in rows[1:]]
 
 
 def read_scored(path: Path, gold: Path) -> tuple[Table, int]:

@@ -36,6 +36,7 @@ class Objective:
     head_of: Callable[..., nn.Module]  # (dim, **parameters)
     batch_of: Callable[..., int] = lambda dim, **parameters: 2
     predictor_of: Callable[..., nn.Module] | None = None  # (**parameters)
+    multiple_of: Callable[..., int] = lambda **parameters: 1
 
     def positives(self, spec: str | Spec) -> int:
         """How many views of each sentence the trainer runs through the encoder, v of the `h` the head gets."""
@@ -69,11 +70,20 @@ class Objective:
         return 1 - (1 - decay) * (math.cos(math.pi * progress) + 1) / 2
 
     def batch(self, spec: str | Spec, dim: int) -> int:
-        """The smallest batch of sentences the loss is defined for; W-MSE takes multiples of it only.
+        """The smallest batch of sentences the loss is defined for.
 
         Raises ValueError where the parameters fit no batch at all.
         """
         return self.batch_of(dim, **self._values(spec, dim))
+
+    def multiple(self, spec: str | Spec) -> int:
+        """What a batch must be a multiple of: the sub-batch of a whitening loss (W-MSE, batch slicing), else 1."""
+        return self.multiple_of(**self._values(spec))
+
+    def whole(self, spec: str | Spec, dim: int, batch: int) -> int:
+        """`batch`, raised to the next that the loss takes. Raises ValueError where there is none."""
+        multiple = self.multiple(spec)
+        return -(-max(batch, self.batch(spec, dim)) // multiple) * multiple
 
     def loss(
         self,
@@ -178,6 +188,10 @@ def _sub_batch(dim, *, size, embedding, whitening, eps, statistics, positives, *
             f"size={size} gives {rows} rows to whiten embedding={embedding} dimensions, which takes more of them "
             f"(twice as many is the paper's rule), or eps above 0"
         )
+    return size
+
+
+def _whole_sub_batches(*, size, **parameters):
     return size
 
 
@@ -326,6 +340,7 @@ OBJECTIVES: dict[str, Objective] = {
             _w_mse,
             _projection,
             _sub_batch,
+            multiple_of=_whole_sub_batches,
         ),
         Objective(
             "contrastive-whitened",
@@ -344,6 +359,7 @@ OBJECTIVES: dict[str, Objective] = {
             _contrastive_whitened,
             _projection,
             _sub_batch,
+            multiple_of=_whole_sub_batches,
         ),
         Objective(
             "byol",

@@ -48,7 +48,7 @@ def save(folder: Path, trainer: Trainer, extra: dict) -> None:
         save_model(trainer.encoder.model, str(aside / WEIGHTS))
         torch.save(state, aside / STATE)
         for file in aside.iterdir():
-            with file.open("rb") as written:
+            with file.open("r+b") as written:  # Windows flushes only what is open for writing
                 os.fsync(written.fileno())
     for old in before:
         if old != path:

@@ -10,7 +10,7 @@ from whitelab.geometry import POSITIVES
 from whitelab.models import BUNDLED
 from whitelab.pooling import check_pooling
 
-_BATCH = 64
+BATCH = 64
 
 DECAYS = ("linear", "constant")
 
@@ -25,7 +25,7 @@ class TrainConfig:
     `objective` is a spec (`objectives.OBJECTIVES`), `model` names the start. `corpus` and `evaluation` describe the
     data for people and decide nothing.
 
-    `batch` None is 64, or the smallest the objective takes where that is more; `settled` puts in the number.
+    `batch` None is 64, or the next the objective takes from there on; `settled` puts in the number.
 
     A step takes `accumulation` batches of `batch` sentences each and averages their gradients. What a loss compares,
     in-batch negatives or the statistics of a whitening or a batch norm, stays within one batch: two batches of 64 are
@@ -95,8 +95,9 @@ class TrainConfig:
 
         Raises ValueError for a batch that is too small for the objective.
         """
-        smallest = objectives.objective(self.objective).batch(self.objective, dim)
-        batch = max(_BATCH, smallest) if self.batch is None else self.batch
+        objective = objectives.objective(self.objective)
+        smallest = objective.batch(self.objective, dim)
+        batch = objective.whole(self.objective, dim, BATCH) if self.batch is None else self.batch
         if batch < smallest:
             raise ValueError(f"batch={batch} must be at least {smallest} for {self.objective}")
         return replace(self, batch=batch)

@@ -1,14 +1,13 @@
 """What a run leaves behind: a model that loads like any other, and a card that says how it came about."""
 
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 import whitelab
 from whitelab import objectives
-from whitelab.models import BUNDLED_NAME, BUNDLED_SHA256
+from whitelab.models import licence_note
 from whitelab.pooling import POOLING_LABELS
-from whitelab.shards import folder_aside
+from whitelab.shards import folder_aside, let_read
 from whitelab.training.config import StepRecord, TrainConfig
 from whitelab.training.trainer import Trainer
 
@@ -95,20 +94,13 @@ def write_model(folder: Path, trainer: Trainer, scores: Scores) -> None:
     """Write the encoder as it is: safetensors, config, tokenizer and card, aside first and then renamed."""
     with folder_aside(folder) as aside:
         trainer.encoder.save(aside)
-        for weights in aside.glob("*.safetensors"):
-            shutil.copymode(aside / "config.json", weights)  # safetensors lets nobody but the owner read them
+        let_read(aside)
         (aside / "README.md").write_text(card(trainer, scores), "utf-8")
 
 
 def card(trainer: Trainer, scores: Scores) -> str:
     """The README.md of the model."""
     config, found = trainer.config, objectives.objective(trainer.config.objective)
-    licence = (
-        f"The start was {trainer.encoder.name}, whose licence whitelab does not know: look it up before you share this "
-        "folder."
-    )
-    if trainer.encoder.files.weights == BUNDLED_SHA256:
-        licence = f"The start was {BUNDLED_NAME} (sentence-transformers, Apache 2.0)."
     return CARD.format(
         start=trainer.encoder.name,
         label=objectives.label(config.objective),
@@ -129,7 +121,7 @@ def card(trainer: Trainer, scores: Scores) -> str:
         seed=config.seed,
         scores=_scores(config, scores),
         settings="\n".join(f"- {name}: {value}" for name, value in config.as_dict().items()),
-        licence=licence,
+        licence=licence_note("The start was", trainer.encoder.name, trainer.encoder.files.weights),
     )
 
 

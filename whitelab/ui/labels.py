@@ -1,13 +1,9 @@
 """Choosing labelled texts on a page: the bundled examples, a path or an upload, and which columns to read."""
 
-import tempfile
-from dataclasses import replace
-from pathlib import Path
-
 import streamlit as st
 
 from whitelab import datasets, limits
-from whitelab.datasets import ColumnNames, DataError, LabelledTexts, MalformedRows
+from whitelab.datasets import ColumnNames, DataError, LabelledTexts, MalformedRows, Upload
 from whitelab.ui import cache, malformed
 from whitelab.ui.brought import UPLOADED
 from whitelab.ui.files import file_stamp
@@ -110,20 +106,10 @@ def _uploaded() -> LabelledTexts | None:
         st.info("Choose a file. Its first line may name the columns: text, label, and split if it has one.")
         return None
     columns, positive = _columns()
-    content = file.getvalue()
     what = (file.file_id, columns, positive, _keep(UPLOADED))
     held = st.session_state.get("labelled-upload")
     if held is None or held[0] != what:
-        with tempfile.TemporaryDirectory(prefix="whitelab-") as folder:
-            copy = Path(folder) / f"upload{Path(file.name).suffix.lower()}"
-            copy.write_bytes(content)
-            try:
-                found = datasets.load_labelled(copy, columns=columns, positive=positive, keep_going=what[-1])
-            except MalformedRows as error:
-                problems = [replace(one, file=file.name) for one in error.problems]
-                raise MalformedRows(problems, error.remedy) from None
-            except DataError as error:
-                raise DataError(str(error).replace(str(copy), file.name)) from None
-        found = replace(found, task=Path(file.name).stem, source=file.name, title=file.name)
+        upload = Upload(file.name, file.getvalue())
+        found = datasets.load_labelled(upload, columns=columns, positive=positive, keep_going=what[-1])
         held = st.session_state["labelled-upload"] = what, found
     return held[1]

@@ -6,7 +6,6 @@ Drawn by app.py before the page, so that its widgets live on every page. Choices
 import re
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 
 import streamlit as st
 
@@ -14,7 +13,7 @@ from whitelab import datasets, limits, scopes
 from whitelab.correlation import AGGREGATE_LABELS
 from whitelab.datasets import DataError, TaskInfo, Upload
 from whitelab.datasets.held import PREFIX
-from whitelab.datasets.layouts import MEMORY
+from whitelab.datasets.layouts import MEMORY, file_at
 from whitelab.encoders import choose_device, device_name, dtypes_for
 from whitelab.evaluate import GIVEN, Protocol
 from whitelab.models import shown_name
@@ -327,8 +326,8 @@ def _scope(task: TaskInfo, own: Brought | None, disabled: bool) -> tuple[str, st
             if own is not None:
                 return fit, f"splits/{own.key}"
             return fit, f"splits/{file_stamp(task.files)}/{task.files[0].parent}/{task.name}"
-        path = Path(fit).expanduser()
-        files = [path] if path.is_file() else [file for one in datasets.discover(fit) for file in one.files]
+        path = file_at(fit)
+        files = [file for one in datasets.discover(fit) for file in one.files] if path is None else [path]
         return fit, f"{fit}/{file_stamp(files)}"
     except DataError as error:
         st.error(f"{error}. Until it is mended, the map is fitted on the task's sentences.")

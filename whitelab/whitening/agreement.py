@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from whitelab.whitening.registry import cosine_class, family_end
+from whitelab.whitening.registry import canonical, cosine_class, family_end
 
 # Why the members of a class agree, by the first word of its name.
 REASONS = {
@@ -28,15 +28,18 @@ class Agreement:
 
 
 def agreements(settings: Iterable[tuple[str, int | None]], dim: int) -> tuple[Agreement, ...]:
-    """The groups of two or more among `settings` (spec and k) whose cosines must be equal, from `cosine_class`."""
-    groups: dict[str, dict[str, None]] = {}
+    """The groups of two or more among `settings` (spec and k) whose cosines must be equal, from `cosine_class`.
+
+    Two spellings of one spec are one setting, named as it came first.
+    """
+    groups: dict[str, dict[str, str]] = {}
     for spec, k in settings:
-        groups.setdefault(cosine_class(spec, k, dim), {})[spec] = None
+        groups.setdefault(cosine_class(spec, k, dim), {}).setdefault(canonical(spec), spec)
     return tuple(
         Agreement(
-            tuple(specs),
+            tuple(specs.values()),
             REASONS[name.partition(",")[0]],
-            {spec: end[1] for spec in specs if (end := family_end(spec, dim))},
+            {spec: end[1] for spec in specs.values() if (end := family_end(spec, dim))},
         )
         for name, specs in groups.items()
         if len(specs) > 1

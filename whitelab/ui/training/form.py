@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import cycle
-from pathlib import Path
 
 import streamlit as st
 import torch
@@ -15,9 +14,11 @@ from whitelab import costs, datasets, limits, objectives, scopes
 from whitelab.catalogue import Size, guess_tokens
 from whitelab.costs import Cost
 from whitelab.datasets import DataError, SentencePairs, TaskInfo, Upload
+from whitelab.datasets.layouts import file_at
 from whitelab.models import BUNDLED, WORD_TABLES, ModelError, ModelFiles, ModelName, allowed, on_disk
 from whitelab.objectives import OBJECTIVES
 from whitelab.training import TrainConfig
+from whitelab.training.config import BATCH
 from whitelab.ui import cache, frame, knobs, picker
 from whitelab.ui.files import file_stamp
 from whitelab.ui.training.background import Entry
@@ -26,7 +27,7 @@ from whitelab.wording import amount, duration
 
 DEMO = "demo"
 EVERY = "All tasks"
-_BATCH = 64  # as `TrainConfig.settled` has it
+
 _FETCHED = "training-start"  # session_state: the start this visitor asked to download
 _UPLOAD = "training-text"  # session_state: file id and sentences of this visitor's uploaded text
 _DATA_NAMES = {DEMO: "Demonstration set (bundled)", UPLOADED: "Uploaded text file"}
@@ -248,9 +249,10 @@ def _corpus() -> Corpus | None:
     if data in (UPLOADED, _DATA_NAMES[UPLOADED]):
         return _uploaded()
     try:
-        if Path(data).suffix.lower() == ".txt" and Path(data).expanduser().is_file():
+        file = file_at(data)
+        if file is not None and file.suffix.lower() == ".txt":
             code = f"sentences = tuple(scope_text({data!r}, {data!r}, None))\n"
-            return Corpus(data, _sentences(data, "", file_stamp([Path(data).expanduser()])), code, data)
+            return Corpus(data, _sentences(data, "", file_stamp([file])), code, data)
         tasks = {one.name: one for one in datasets.discover(data)}
         task = EVERY
         if len(tasks) > 1:
@@ -359,10 +361,15 @@ def _apart(corpus: Corpus, scored: Scored) -> Corpus:
 
 def _numbers(objective: str, spec: str, size: Size) -> dict:
     """Steps, batch, rate, seed, how often it is scored."""
-    least, whole = _least(spec, size.dim), dict(objectives.parse(spec).values).get("size", 1)
+    least, whole = _least(spec, size.dim), objectives.objective(spec).multiple(spec)
     state, places = st.session_state, st.columns(5)
-    if isinstance(state.get("batch"), int):  # whitening takes whole sub-batches
-        state["batch"] = max(-(-state["batch"] // whole) * whole, least)
+
+    def taken(batch: int) -> int:
+        """The batch, raised to what the objective takes: whitening wants whole sub-batches."""
+        return max(-(-batch // whole) * whole, least)
+
+    if isinstance(state.get("batch"), int):
+        state["batch"] = taken(state["batch"])
     with places[0]:
         steps = st.number_input("Steps", 1, 1_000_000, TrainConfig.steps, 10, key="steps", bind="query-params")
     with places[1]:
@@ -370,7 +377,7 @@ def _numbers(objective: str, spec: str, size: Size) -> dict:
             "Batch, sentences",
             least,
             1_000_000 // whole * whole,
-            max(_BATCH, least),
+            taken(BATCH),
             whole if whole > 1 else 16,
             key="batch",
             bind="query-params",
