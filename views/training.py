@@ -68,4 +68,7 @@ if asked is not None:
         st.code(asked.code, language="python")
     st.caption(form.protocol_line(asked))
     if asked.scored.arguments[0] == form.DEMO:
-        st.caption(frame.DEMO)
+        st.caption(
+            f"{frame.DEMO} Its pairs are hard: a hundred steps spread the space and leave this score where it is. The same "
+            "steps raise that of STS-B's by about 12 points (benchmarks/README.md); bring it on the data page."
+        )
