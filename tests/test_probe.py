@@ -19,7 +19,7 @@ from whitelab import classifiers, whitening
 from whitelab import probe as module
 from whitelab.classifiers import GRID, TEST_GRID, best_c, best_threshold, knn, linear, mcnemar
 from whitelab.classifiers import wilson as interval
-from whitelab.compare import Setting
+from whitelab.compare import Setting, parse_settings
 from whitelab.datasets import LabelledTexts, load_labelled
 from whitelab.embeddings import LayerRows
 from whitelab.encoders import load_encoder
@@ -29,7 +29,6 @@ from whitelab.probe import (
     ProbeScore,
     averages,
     embed_texts,
-    expand,
     features,
     fit_map,
     probe,
@@ -447,8 +446,8 @@ def test_swapping_what_says_yes_swaps_what_is_matched():
         (lambda: How(folds=1), "folds=1 must be a whole number of at least 2"),
         (lambda: How(threshold=2.0), "threshold=2.0 must lie between -1 and 1"),
         (lambda: How(fit=""), "fit='' must be train, all, or name other text"),
-        (lambda: expand(" ; ", 3), "settings=' ; ' must hold at least one setting"),
-        (lambda: expand("L*:nothing", 3), "nothing"),
+        (lambda: parse_settings(" ; ", 3), "settings=' ; ' must hold at least one setting"),
+        (lambda: parse_settings("L*:nothing", 3), "nothing"),
     ],
 )
 def test_wrong_words_are_refused(make, message):
@@ -483,7 +482,7 @@ def test_other_text_is_what_the_map_is_fitted_on():
 
 
 def test_a_star_stands_for_every_layer():
-    assert [str(one) for one in expand("cls/L*:pca@2; L-1", 3)] == [
+    assert [str(one) for one in parse_settings("cls/L*:pca@2; L-1", 3)] == [
         "cls/L0:pca@2",
         "cls/L1:pca@2",
         "cls/L2:pca@2",

@@ -8,7 +8,7 @@ import streamlit as st
 from whitelab import figures
 from whitelab.classifiers import METRICS, mcnemar
 from whitelab.compare import Setting, parse_settings
-from whitelab.probe import CLASSIFIERS, FITS, How, ProbeScore, usual
+from whitelab.probe import CLASSIFIERS, DEFAULT, FITS, How, ProbeScore, usual
 from whitelab.ui import cache, frame, labels
 from whitelab.ui.jobs import follow
 
@@ -90,7 +90,7 @@ def setting(layers: Sequence[int], spec: str) -> Setting:
 
 def extra_settings() -> tuple[Setting, ...]:
     """What was typed in the table's box."""
-    typed = st.session_state.get("probe-settings", "L-1\nL-1:pca\nL1+L-1\nL1+L-1:pca")
+    typed = st.session_state.get("probe-settings", DEFAULT)
     try:
         return tuple(replace(one, pooling=chosen.pooling) for one in parse_settings(typed.replace("\n", ";")))
     except ValueError as error:
@@ -272,7 +272,7 @@ if shown:
 with st.expander("More settings side by side", icon=":material/table_rows:"):
     st.text_area(
         "Settings, one a line",
-        "L-1\nL-1:pca\nL1+L-1\nL1+L-1:pca",
+        DEFAULT.replace(";", "\n"),
         key="probe-settings",
         height=120,
         help="L1+L-1[:variant[@k]]: layers to average (L-1 is the last), whitening, k. In the workspace's pooling.",

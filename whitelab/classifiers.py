@@ -80,6 +80,11 @@ def best_c(
     return grid[int(np.argmax(np.round(100 * right.mean(axis=0), 2)))]
 
 
+def powers(grid: Sequence[float]) -> str:
+    """A grid of powers of two in words, `2^-2..2^3`."""
+    return "..".join(f"2^{round(np.log2(one))}" for one in (grid[0], grid[-1]))
+
+
 def wilson(right: int, rows: int) -> tuple[float, float]:
     """The 95 % Wilson interval of a share, x 100. Rows count as independent, which folds are only nearly."""
     found = binomtest(right, rows).proportion_ci(method="wilson")

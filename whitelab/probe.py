@@ -28,10 +28,11 @@ from whitelab.classifiers import (
     best_threshold,
     knn,
     linear,
+    powers,
     stratified,
     wilson,
 )
-from whitelab.compare import Setting, tried
+from whitelab.compare import Setting, parse_settings, tried
 from whitelab.datasets import LabelledTexts
 from whitelab.embeddings import LayerRows
 from whitelab.encoders import Encoder, embed, load_encoder
@@ -188,15 +189,19 @@ def turns(data: LabelledTexts, folds: int = 10, seed: int = 1111) -> tuple[Turn,
     Tasks in SentEval's layout are sorted by length and label first, as SentEval does, so that the folds are its
     own. Fewer folds where the smallest class has fewer rows. Raises ValueError where nothing can be learnt.
     """
-    order = _order(data)
+    order, scored = _order(data), scored_split(data)
     split = np.array(data.split)[order]
-    scored = next((name for name in ("test", "dev") if (split == name).any()), None)
     if scored:
         train, test = order[split == "train"], order[split == scored]
         if len(train) == 0:
             raise ValueError(f"{data.task}: rows of the split {scored} need rows of the split train")
         return (Turn(train, order[split == "dev"] if scored == "test" else order[:0], test),)
     return tuple(Turn(order[a], order[:0], order[b]) for a, b in stratified(data.y[order], folds, seed))
+
+
+def scored_split(data: LabelledTexts) -> str | None:
+    """The split that is scored: test, dev where there is none, None in data without either."""
+    return next((name for name in ("test", "dev") if name in data.split), None)
 
 
 def _order(data: LabelledTexts) -> np.ndarray:
@@ -316,14 +321,13 @@ def _predict(seen: np.ndarray, data: LabelledTexts, turn: Turn, how: How, tick) 
     if how.on(data) == "linear":
         tick()
         return linear(x, y[turn.train], test)
-    split = set(data.split) & {"test", "dev"}
     if len(turn.dev):
         both = np.concatenate([turn.train, turn.dev])
         splits = [(np.arange(len(turn.train)), np.arange(len(turn.train), len(both)))]
         c = best_c(seen[both], y[both], splits, GRID, tick)
     else:
         inner = stratified(y[turn.train], how.folds, how.seed)
-        c = best_c(x, y[turn.train], inner, TEST_GRID if split else GRID, tick)
+        c = best_c(x, y[turn.train], inner, TEST_GRID if scored_split(data) else GRID, tick)
     return linear(x, y[turn.train], test, c)
 
 
@@ -345,10 +349,9 @@ def _by_threshold(x, data, setting, how: How, model: str, corpus, progress) -> P
     """WhiteningBERT, appendix A.2: a pair matches where its cosine reaches a fixed threshold."""
     if not data.pairs:
         raise ValueError(f"classifier='threshold' needs pairs of texts, and {data.task} has single texts")
-    split = np.array(data.split)
-    scored = next((name for name in ("test", "dev") if (split == name).any()), None)
-    rows = np.flatnonzero(split == scored) if scored else np.arange(data.n_rows)
-    train = np.flatnonzero(split == "train") if scored else rows[:0]
+    scored = scored_split(data)
+    rows = data.rows(scored) if scored else np.arange(data.n_rows)
+    train = data.rows("train") if scored else rows[:0]
     learnt = len(train) > 0
     whitener = fit_map(x, data, train if learnt else rows, setting, how, corpus)
     z = whitener(x)
@@ -438,17 +441,19 @@ def line(data: LabelledTexts, setting: Setting, how: How, found: Sequence[Turn])
     elif how.on(data) == "linear":
         what = f"logistic regression (lbfgs, C = 1, at most {ITERATIONS} iterations)"
     elif len(found[0].dev):
-        what = "SentEval: logistic regression, C of 2^-2..2^3 best on the dev split"
+        what = f"SentEval: logistic regression, C of {powers(GRID)} best on the dev split"
     elif folds:
-        what = f"SentEval: logistic regression, C of 2^-2..2^3 best in {how.folds} inner folds of each training part"
+        inner = f"{how.folds} inner folds of each training part"
+        what = f"SentEval: logistic regression, C of {powers(GRID)} best in {inner}"
     else:
-        what = f"SentEval: logistic regression, C of 2^-1..2^5 best in {how.folds} folds of the training split"
+        inner = f"{how.folds} folds of the training split"
+        what = f"SentEval: logistic regression, C of {powers(TEST_GRID)} best in {inner}"
     pairs = ", on |u - v| and u v" if data.pairs else ""
     scaled = "features standardised" if how.standardize else "features as they come"
     if folds:
         where = f"mean of {len(found)} stratified folds, seed {how.seed}"
     else:
-        where = "test split" if (np.array(data.split) == "test").any() else "dev split, for want of a test split"
+        where = "test split" if scored_split(data) == "test" else "dev split, for want of a test split"
     return f"{what}{pairs} · {where} · {scaled}{_fit_words(setting, how, folds)}"
 
 
@@ -472,21 +477,6 @@ def _threshold_line(setting: Setting, how: How, scored: str | None, learnt: bool
 
 
 # ------------------------------------------------------------------------------------------------ many of them
-
-
-def expand(text: str, n_layers: int) -> tuple[Setting, ...]:
-    """Settings separated by semicolons; `L*` stands for each layer in turn, as in `L*:pca`.
-
-    Raises ValueError as `Setting.parse` does, and for no setting at all.
-    """
-    found = []
-    for part in (part.strip() for part in text.split(";")):
-        if part:
-            layers = range(n_layers) if "L*" in part else (None,)
-            found += [Setting.parse(part if one is None else part.replace("L*", f"L{one}")) for one in layers]
-    if not found:
-        raise ValueError(f"settings={text!r} must hold at least one setting, such as 'L6;L1+L6:pca' or 'L*'")
-    return tuple(dict.fromkeys(found))
 
 
 def embed_texts(
@@ -522,7 +512,7 @@ def probes(
     model, a task or a setting is said in its scores, and the others go on. `progress(done, total)` counts models x
     tasks.
     """
-    expand(settings, 1)
+    parse_settings(settings, 1)
     hows = [How(usual(data)) for data in tasks] if how is None else how
     hows = [hows] * len(tasks) if isinstance(hows, How) else hows
     options = {"dtype": dtype, "max_length": max_length, "num_layers": num_layers, "allow_bin": allow_bin}
@@ -533,12 +523,12 @@ def probes(
             if isinstance(encoder, str):
                 found = [
                     ProbeScore(name, one, data.task, own.classifier, None, reason=encoder)
-                    for one in expand(settings, 1)
+                    for one in parse_settings(settings, 1)
                 ]
                 scores += found
                 yield from found
             else:
-                for score in _task(encoder, data, expand(settings, encoder.n_layers), own, store):
+                for score in _task(encoder, data, parse_settings(settings, encoder.n_layers), own, store):
                     scores.append(score)
                     yield score
             if progress:

@@ -46,10 +46,16 @@ class Setting:
         return tuple(dict.fromkeys(layer + n_layers if layer < 0 else layer for layer in self.layers))
 
 
-def parse_settings(text: str) -> tuple[Setting, ...]:
-    """`table1`, or settings separated by semicolons."""
-    text = TABLE1 if text.strip() == "table1" else text
-    found = tuple(Setting.parse(part) for part in text.split(";") if part.strip())
+def parse_settings(text: str, n_layers: int | None = None) -> tuple[Setting, ...]:
+    """`table1`, or settings separated by semicolons, each once.
+
+    For a model of `n_layers`, `L*` stands for each layer in turn, as in `L*:pca`. Raises ValueError as
+    `Setting.parse` does, and for no setting at all.
+    """
+    text, found = TABLE1 if text.strip() == "table1" else text, []
+    for part in filter(None, (part.strip() for part in text.split(";"))):
+        layers = range(n_layers) if n_layers is not None and "L*" in part else ("*",)
+        found += [Setting.parse(part.replace("L*", f"L{layer}")) for layer in layers]
     if not found:
         raise ValueError(f"settings={text!r} must hold at least one setting, such as 'L6;L1+L6:pca', or be 'table1'")
     return tuple(dict.fromkeys(found))
