@@ -44,9 +44,13 @@ def test_a_page_asks_its_question_and_answers_with_numbers(page, demo):
         assert np.isfinite(float(leading[0]))
     assert shown[LIVE] == scored(demo)
     captions = [caption.value for caption in at.caption]
-    said = "bundled:3, last layer, mean pooling" if page == "training" else f"{BUNDLED_NAME} · layers 1 + 6"
-    assert any(text.startswith(said) and re.search("1\u202f?500 pairs", text) for text in captions)
-    assert captions.count(DEMONSTRATION) == 2  # beside the live score and under the protocol
+    said = (
+        f"{BUNDLED_NAME}, 3 blocks, last layer, mean pooling"
+        if page == "training"
+        else f"{BUNDLED_NAME} · layers 1 + 6"
+    )
+    assert any(text.startswith(said) and re.search("1\u202f?500 pairs", text) for text in captions), "\n".join(captions)
+    assert sum(text.startswith(DEMONSTRATION) for text in captions) == 2  # beside the live score and under the protocol
     assert at.code[-1].value.startswith("import whitelab")
 
 
