@@ -6,24 +6,22 @@ from whitelab.ui import workspace
 
 st.set_page_config(page_title="whitelab", page_icon="docs/icon.svg", layout="wide")
 
-PAGES = {
-    "overview": ("Overview", ":material/space_dashboard:"),
-    "data": ("Data", ":material/database:"),
-    "anisotropy": ("Anisotropy", ":material/flare:"),
-    "whitening": ("Whitening", ":material/blur_on:"),
-    "layers": ("Layers", ":material/layers:"),
-    "dimensions": ("Dimensions", ":material/straighten:"),
-    "uniformity": ("Uniformity", ":material/scatter_plot:"),
-    "compare": ("Compare", ":material/table_chart:"),
-    "probe": ("Probe", ":material/category:"),
-    "training": ("Training", ":material/model_training:"),
-}
+# Without icons, so that all ten fit beside the bar in a window of 1,280 pixels.
+PAGES = (
+    "overview",
+    "data",
+    "anisotropy",
+    "whitening",
+    "layers",
+    "dimensions",
+    "uniformity",
+    "compare",
+    "probe",
+    "training",
+)
 
 page = st.navigation(
-    [
-        st.Page(f"views/{name}.py", title=title, icon=icon, url_path=name, default=name == "overview")
-        for name, (title, icon) in PAGES.items()
-    ],
+    [st.Page(f"views/{name}.py", title=name.capitalize(), url_path=name, default=name == "overview") for name in PAGES],
     position="top",
 )
 workspace.draw()

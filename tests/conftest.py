@@ -1,8 +1,9 @@
-"""Small made-up embeddings with everything that is awkward in real ones."""
+"""Small made-up embeddings with everything that is awkward in real ones, and tiny models on request."""
 
 import numpy as np
 import pytest
 import torch
+from needs import pytest_runtest_makereport, pytest_runtest_setup  # noqa: F401
 
 from whitelab.embeddings import LayerEmbeddings
 
@@ -56,6 +57,12 @@ def make_space(n=60, d=12, layers=4, sizes=(40, 25, 15), seed=0, hyperplane=Fals
     return LayerEmbeddings(*(torch.from_numpy(np.array(a)) for a in arrays), names)
 
 
+def rotation(d: int, seed: int = 0) -> torch.Tensor:
+    """An orthogonal matrix."""
+    q, _ = np.linalg.qr(np.random.default_rng(seed).standard_normal((d, d)))
+    return torch.from_numpy(q)
+
+
 @pytest.fixture
 def space() -> LayerEmbeddings:
     """Four full-rank layers of 60 sentences in 12 dimensions, 80 pairs in three subsets."""
@@ -88,6 +95,14 @@ def distinct() -> LayerEmbeddings:
     first, second = np.arange(18), np.arange(18, 36)
     arrays = (values, first, second, gold, subset)
     return LayerEmbeddings(*(torch.from_numpy(np.array(a)) for a in arrays), ("part 0", "part 1"))
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """architecture -> folder, built when first asked for."""
+    from tiny import build_model, build_once  # transformers takes seconds to import, and few files need it
+
+    return build_once(tmp_path_factory.mktemp("models"), build_model)
 
 
 @pytest.fixture(params=["space", "thin", "layernorm"])

@@ -9,10 +9,11 @@ import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from pair_files import SICK_HEAD
+
 from whitelab.datasets.sources import Remote, Source
 
 COMMIT = "c0ffee" + "0" * 34
-HEAD = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n"
 
 
 def small_senteval(more=()) -> bytes:
@@ -21,8 +22,8 @@ def small_senteval(more=()) -> bytes:
     files = {
         "STS/STS12-en-test/STS.input.MSRpar.txt": "".join(f"a {w}\tb {w[:9]}\n" for w in words),
         "STS/STS12-en-test/STS.gs.MSRpar.txt": "".join(f"{i % 6}.0\n" for i in range(3000)),
-        "SICK/SICK_train.txt": HEAD + "1\ta\tb\t3.3\tNEUTRAL\n2\tc\td\t1\tENTAILMENT\n",
-        "SICK/SICK_test_annotated.txt": HEAD + "1\te\tf\t3.3\tNEUTRAL\n2\tg\th\t1\tENTAILMENT\n",
+        "SICK/SICK_train.txt": SICK_HEAD + "1\ta\tb\t3.3\tNEUTRAL\n2\tc\td\t1\tENTAILMENT\n",
+        "SICK/SICK_test_annotated.txt": SICK_HEAD + "1\te\tf\t3.3\tNEUTRAL\n2\tg\th\t1\tENTAILMENT\n",
         "TREC/train.csv": "not ours\n",
     } | dict(more)
     buffer = io.BytesIO()

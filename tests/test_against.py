@@ -58,7 +58,9 @@ def oracle(cells, row, task):
 
 def test_an_interval_contains_its_score(cells, drawn):
     for row in ROWS:
-        for task, score in scores_of(cells, row).items():
+        scores = scores_of(cells, row)
+        assert set(scores) == {"sts12", "sts13", AVERAGE}
+        for task, score in scores.items():
             low, high = drawn.interval(row, task)
             assert low < score < high
 

@@ -3,10 +3,10 @@
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
-from tiny import SENTENCES, build_model, write_pairs
+from processes import ROOT
+from tiny import SENTENCES, build_place, untimed
 
 from whitelab import apart, runs
 from whitelab.apart import trained_apart
@@ -15,15 +15,11 @@ from whitelab.runs import CANCELLED, DIED, FINISHED, RUNNING, WAITING, RunError,
 from whitelab.training import TrainConfig
 
 PATIENCE = 120
-ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    root = tmp_path_factory.mktemp("apart")
-    build_model(root / "model")
-    write_pairs(root / "pairs.csv")
-    return root
+    return build_place(tmp_path_factory.mktemp("apart"))
 
 
 @pytest.fixture
@@ -54,8 +50,7 @@ def test_a_run_apart_gives_the_records_of_a_run_here(make, tmp_path, monkeypatch
     assert process.returncode == 0
     assert twin.state() == FINISHED
     assert there.state() == WAITING  # nothing else was trained
-    wanted = [record.as_dict() | {"seconds": 0} for record in here.follow()]
-    assert [record.as_dict() | {"seconds": 0} for record in twin.records()] == wanted
+    assert untimed(twin.records()) == untimed(here.follow())
 
 
 def test_leaving_stops_the_run_with_a_checkpoint_from_which_it_goes_on(make):

@@ -4,7 +4,7 @@ import pytest
 import torch
 import transformers
 from families import BLOCKS, FAMILIES, build_family, plain_network
-from tiny import DIM, SENTENCES, WORDS
+from tiny import DIM, SENTENCES, WORDS, build_once
 from transformers import AutoModel, AutoTokenizer
 
 from whitelab import architectures
@@ -21,14 +21,7 @@ TEXTS = [*SENTENCES[:24:2], "water", "a b", " ".join(WORDS), " ".join(WORDS * 3)
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
     """family -> folder, built when first asked for."""
-    root, built = tmp_path_factory.mktemp("families"), {}
-
-    def folder(name):
-        if name not in built:
-            built[name] = build_family(root / name, name)
-        return str(built[name])
-
-    return folder
+    return build_once(tmp_path_factory.mktemp("families"), build_family)
 
 
 @pytest.fixture(params=FAMILIES)

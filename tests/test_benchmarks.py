@@ -1,5 +1,8 @@
 """Laws of the benchmark harness: what is timed, divided and written is what the tables say."""
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -114,6 +117,25 @@ def test_the_machine_is_named():
     assert f"{torch.get_num_threads()} threads" in line
 
 
+def test_the_memory_of_a_run_is_its_high_water_mark_above_what_was_there(monkeypatch):
+    """With what Linux would tell put in its place."""
+    told, seen = {"VmRSS": 100, "VmHWM": 100}, []
+    monkeypatch.setattr(harness.ctypes, "CDLL", lambda name: SimpleNamespace(malloc_trim=seen.append))
+    monkeypatch.setattr(Path, "write_text", lambda path, text: seen.append((str(path), text)))
+    monkeypatch.setattr(harness, "_status", told.__getitem__)
+    assert harness.peak_bytes(lambda: told.update(VmHWM=164)) == 64
+    assert seen == [0, ("/proc/self/clear_refs", "5")]  # the mark is set back before the run
+
+
+def test_memory_is_not_said_where_the_system_does_not_tell(monkeypatch):
+    def refused(path, text):
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "write_text", refused)
+    assert harness.peak_bytes(lambda: pytest.fail("ran for nothing")) is None
+
+
+@pytest.mark.linux
 def test_memory_that_a_run_takes_is_seen_and_what_it_does_not_is_not():
     if harness.peak_bytes(lambda: None) is None:
         pytest.skip("only Linux tells")
@@ -203,12 +225,32 @@ def test_an_unknown_benchmark_is_named(capsys):
     assert "--only=speed must be among startup, spearman" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "name", [n for n in command.BENCHMARKS if n not in ("encoding", "search", "startup", "training", "controls")]
-)
+@pytest.mark.parametrize("dim", [384, 768])
+def test_the_ablations_are_the_papers_tables_for_an_encoder_of_any_width(dim):
+    from benchmarks.ablations import tables
+    from whitelab import objectives
+
+    found = tables(dim)
+    assert [title[:7] for title in found] == [f"Table {number}" for number in (3, 4, 5, 6)]
+    for row in (row for rows in found.values() for row in rows):
+        z = objectives.objective(row.spec).head(row.spec, dim)(
+            torch.randn(objectives.objective(row.spec).positives(row.spec), 64, dim), torch.Generator()
+        )
+        assert torch.isfinite(z).all()
+    groups = {row.name: dict(objectives.parse(row.spec).values)["groups"] for row in found["Table 4: how many groups"]}
+    assert groups == {f"{size} in a group{words}": dim // size for size in (6, 2) for words in ("", ", not shuffled")}
+    printed = {row.spec: row.printed for row in found["Table 5: how many positives"]}
+    assert printed["whitenedcse:positives=3"] == "78.78"
+
+
+MODELS = ("encoding", "search", "startup", "training", "controls", "ablations")
+
+
+@pytest.mark.parametrize("name", [name for name in command.BENCHMARKS if name not in MODELS])
 def test_every_benchmark_without_a_model_runs(name):
     from importlib import import_module
 
     module = import_module(f"benchmarks.{command.BENCHMARKS[name][0]}")
     (found,) = getattr(module, name)(Options(quick=True, repeats=1))
+    assert found.rows
     assert all(len(row) == len(found.header) for row in found.rows)

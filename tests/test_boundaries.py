@@ -1,15 +1,11 @@
 """Imports run downwards only: app -> views -> ui -> figures, cli -> L3 -> L2 -> L1 -> L0, read from the source."""
 
 import ast
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from processes import ROOT, run_python
 
 import whitelab
-
-ROOT = Path(__file__).resolve().parents[1]
 
 # From the ground up. Within a level a module may import those named before it, never those after it.
 # A new module is entered here, in its place, before anything imports it.
@@ -183,7 +179,7 @@ def test_every_place_of_the_core_is_filled_or_planned():
         ("whitelab/estimator.py", "import faiss", "whitelab/estimator.py: imports faiss"),
         ("whitelab/figures.py", "import torch.nn", "whitelab/figures.py: imports torch"),
         ("whitelab/figures.py", "import streamlit", "whitelab/figures.py: imports streamlit"),
-        ("whitelab/cli.py", "from whitelab.ui import jobs", "imports whitelab.ui.jobs, which is above"),
+        ("whitelab/cli/score.py", "from whitelab.ui import jobs", "imports whitelab.ui.jobs, which is above"),
         ("whitelab/ui/cache.py", "import views.layers", "imports views.layers, which is above"),
         ("whitelab/datasets/tables.py", "from whitelab.moments import Moments", "which is above it"),
         (
@@ -242,13 +238,6 @@ print(*(name for name in ("transformers", "sentence_transformers", "faiss") if n
 
 
 def test_the_core_runs_where_streamlit_is_not_installed_and_loads_model_libraries_only_when_they_are_used():
-    modules = [name for names in LEVELS[:5] for name in names if (ROOT / "whitelab" / f"{name}.py").exists()]
-    modules.remove("__main__")
-    run = subprocess.run(
-        [sys.executable, "-c", CORE, *modules, "datasets"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    modules = [name for names in LEVELS[:5] for name in names if name != "__main__"]
+    run = run_python(CORE, *modules)
     assert run.stdout.split() == ["end"], run.stderr

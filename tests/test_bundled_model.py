@@ -8,15 +8,20 @@ occurrence of both columns.
 import contextlib
 import io
 import json
-from pathlib import Path
 
+import needs
 import pytest
+import reference
 
 from whitelab.cli import main
+from whitelab.datasets import load
+from whitelab.encoders import load_encoder
+from whitelab.evaluate import embed_pairs
+from whitelab.store import Store
 
 pytestmark = pytest.mark.model
 
-PUBLISHED = Path(__file__).resolve().parents[2] / "shared" / "sts" / "whiteningbert"
+RELEASE = needs.PUBLISHED / "whiteningbert"
 TASKS = ("stsb", "sickr", "sts12", "sts13")
 
 RAW_6 = ["--layers", "6"]
@@ -46,8 +51,6 @@ GEOMETRY = {
     (1, "pca"): (0.73870, 0.82742, -3.97292),
 }
 
-needs_published = pytest.mark.skipif(not PUBLISHED.is_dir(), reason="the published STS files are not here")
-
 
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory):
@@ -70,40 +73,36 @@ def document(capsys, cache):
 # --------------------------------------------------------------------------------------- published numbers
 
 
-@needs_published
 @pytest.mark.published
 @pytest.mark.parametrize("setting", REFERENCE)
 @pytest.mark.parametrize("task", TASKS)
 def test_scores_are_the_reference_numbers(document, task, setting):
     options, aggregate, expected = REFERENCE[setting]
-    record = document("score", "--data", PUBLISHED, "--task", task, *options, "--aggregate", aggregate)
+    record = document("score", "--data", RELEASE, "--task", task, *options, "--aggregate", aggregate)
     assert record["spearman"] == pytest.approx(expected[TASKS.index(task)], abs=0.01)
     assert record["pairs"] == PAIRS[task]
 
 
-@needs_published
 @pytest.mark.published
 @pytest.mark.parametrize(("layers", "rank"), [("6", 381), ("1", 383), ("1,6", 384)])
 def test_the_rank_of_a_layer_is_the_reference_rank(document, layers, rank):
-    argv = ["--data", PUBLISHED, "--task", "stsb", "--layers", layers, "--whitening", "pca"]
+    argv = ["--data", RELEASE, "--task", "stsb", "--layers", layers, "--whitening", "pca"]
     assert document("score", *argv)["rank"] == rank
 
 
-@needs_published
 @pytest.mark.published
 @pytest.mark.parametrize("whitening", ["zca", "cholesky"])
 @pytest.mark.parametrize("task", TASKS)
 def test_other_full_rank_whitenings_give_the_reference_numbers_too(document, task, whitening):
     expected = REFERENCE["layers 1+6, full rank, all"][2][TASKS.index(task)]
-    argv = ["--data", PUBLISHED, "--task", task, "--layers", "1,6", "--whitening", whitening]
+    argv = ["--data", RELEASE, "--task", task, "--layers", "1,6", "--whitening", whitening]
     assert document("score", *argv)["spearman"] == pytest.approx(expected, abs=0.01)
 
 
-@needs_published
 @pytest.mark.published
 @pytest.mark.parametrize(("positives", "pairs"), [("gt4", 231), ("ge4", 338)])
 def test_alignment_and_uniformity_are_the_reference_numbers(document, positives, pairs):
-    layers = document("geometry", "--data", PUBLISHED, "--task", "stsb", "--positives", positives)["layers"]
+    layers = document("geometry", "--data", RELEASE, "--task", "stsb", "--positives", positives)["layers"]
     for (layer, variant), (gt4, ge4, uniformity) in GEOMETRY.items():
         record = layers[layer] if variant == "none" else layers[layer]["whitened"]
         assert record["positives"] == pairs
@@ -111,10 +110,9 @@ def test_alignment_and_uniformity_are_the_reference_numbers(document, positives,
         assert record["uniformity"] == pytest.approx(uniformity, abs=2e-5)
 
 
-@needs_published
 @pytest.mark.published
 def test_the_heatmap_and_the_curve_hold_the_reference_numbers(document):
-    argv = ["--data", PUBLISHED, "--task", "stsb"]
+    argv = ["--data", RELEASE, "--task", "stsb"]
     for whitening, expected in {
         "none": {(6, 6): 82.0325, (1, 1): 56.7291},
         "pca": {(1, 6): 77.8523},
@@ -139,6 +137,14 @@ def demo(cache):
             assert main(["embed", "--data", "demo", "--cache", str(cache / "demo"), "--json"]) == 0
         records.append(json.loads(out.getvalue()))
     return records
+
+
+@pytest.fixture(scope="module")
+def demo_space(cache, demo):
+    """What `demo` has left in the store."""
+    space, report = embed_pairs(load_encoder("bundled"), load("demo"), store=Store(cache / "demo"))
+    assert report.encoded == 0
+    return space
 
 
 @pytest.fixture
@@ -167,6 +173,16 @@ def test_the_model_agrees_with_the_demo_scores_in_every_subset(on_demo):
 def test_whitening_raises_layer_1_on_the_demo_set(on_demo):
     raw = on_demo("score", "--layers", "1")["spearman"]
     assert on_demo("score", "--layers", "1", "--whitening", "pca", "--k", "128")["spearman"] > raw + 1
+
+
+@pytest.mark.parametrize("setting", REFERENCE)
+def test_scores_of_the_demo_set_are_those_of_plain_numpy(on_demo, demo_space, setting):
+    options, aggregate, _ = REFERENCE[setting]
+    chosen = dict(zip(options[::2], options[1::2], strict=True))
+    layers = tuple(int(layer) for layer in chosen["--layers"].split(","))
+    k = int(chosen["--k"]) if "--k" in chosen else None
+    expected = reference.score(demo_space, layers, chosen.get("--whitening", "none"), k, aggregate)
+    assert on_demo("score", *options, "--aggregate", aggregate)["spearman"] == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize(("layers", "rank"), [("6", 381), ("1,6", 384)])

@@ -13,7 +13,7 @@ import torch
 from conftest import SMALL
 from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
-from tiny import ARCHITECTURES, DIM, SENTENCES, build_model
+from tiny import ARCHITECTURES, DIM, SENTENCES
 from torch.testing import assert_close
 
 from whitelab import WHITENERS, Moments, WhiteningTransformer, datasets, embed, encoders, export, fit, load_encoder
@@ -49,19 +49,6 @@ def apart(found, expected):
     """The largest distance of a row from what it should be, as a part of that row's length."""
     found, expected = torch.as_tensor(found).double(), torch.as_tensor(expected)
     return float(((found - expected).norm(dim=1) / expected.norm(dim=1)).max())
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory):
-    """architecture -> folder, built when first asked for."""
-    root, built = tmp_path_factory.mktemp("models"), {}
-
-    def folder(architecture="bert"):
-        if architecture not in built:
-            built[architecture] = build_model(root / architecture, architecture)
-        return str(built[architecture])
-
-    return folder
 
 
 def combined(encoder, layers, pooling="mean", texts=TEXTS):

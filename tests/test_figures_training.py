@@ -4,6 +4,7 @@ import json
 
 import plotly.graph_objects as go
 import pytest
+from drawings import DARK, LIGHT, contrast
 
 from whitelab import figures
 from whitelab.objectives import OBJECTIVES
@@ -59,14 +60,10 @@ def test_every_registered_objective_has_a_colour_of_its_own():
     assert len(set(figures.OBJECTIVE_COLOURS.values())) == len(OBJECTIVES)
 
 
-@pytest.mark.parametrize("background", [(255, 255, 255), (17, 22, 29)], ids=["light", "dark"])
+@pytest.mark.parametrize("background", [LIGHT, DARK], ids=["light", "dark"])
 @pytest.mark.parametrize("name", figures.OBJECTIVE_COLOURS)
 def test_objective_colours_stand_out_from_both_backgrounds(name, background):
-    colour = figures.OBJECTIVE_COLOURS[name]
-    rgb = [tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5)), background]
-    linear = [[c / 3294.6 if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in one] for one in rgb]
-    low, high = sorted(0.2126 * r + 0.7152 * g + 0.0722 * b for r, g, b in linear)
-    assert (high + 0.05) / (low + 0.05) >= 3
+    assert contrast(figures.OBJECTIVE_COLOURS[name], background) >= 3
 
 
 @pytest.mark.parametrize("kind", KINDS)

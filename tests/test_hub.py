@@ -6,8 +6,6 @@ import json
 import os
 import shutil
 import socket
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from email.utils import formatdate
@@ -16,6 +14,7 @@ from pathlib import Path
 import fake_hub
 import pytest
 from fake_hub import ARCHIVE, COMMIT, FILES, REPOSITORIES, TAR
+from processes import ROOT, free_port, run_python
 
 from whitelab.cli import main
 from whitelab.datasets import SOURCES, DataError, DownloadError, LicenceNotAccepted, discover, fetch, fetched, load
@@ -24,8 +23,6 @@ from whitelab.datasets.archives import ArchiveError
 from whitelab.datasets.layouts import PUBLISHED_PAIRS
 from whitelab.datasets.sources import RECORD, data_root, readable
 from whitelab.scopes import scope_text
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture
@@ -39,9 +36,7 @@ def hub(monkeypatch, tmp_path):
 @pytest.fixture
 def nowhere(monkeypatch):
     """An address where nobody answers."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{probe.getsockname()[1]}"
+    url = f"http://127.0.0.1:{free_port()}"
     fake_hub.point_to(monkeypatch, url)
     return url
 
@@ -558,20 +553,8 @@ print("torch" in sys.modules, status)
 
 
 def test_the_endpoint_of_the_environment_is_asked_and_torch_is_not_loaded(hub, tmp_path):
-    environment = os.environ | {
-        "HF_ENDPOINT": hub.url,
-        "HF_HUB_OFFLINE": "0",
-        "WHITELAB_CACHE": str(tmp_path / "other"),
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", FROM_OUTSIDE, str(ROOT / "tests")],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    environment = {"HF_ENDPOINT": hub.url, "HF_HUB_OFFLINE": "0", "WHITELAB_CACHE": str(tmp_path / "other")}
+    done = run_python(FROM_OUTSIDE, ROOT / "tests", **environment)
     printed = done.stdout.splitlines()
     assert json.loads(printed[0])["folder"] == str(tmp_path / "other" / "data" / "small"), done.stderr
     assert printed[1] == "False 0"

@@ -1,14 +1,14 @@
 """Laws of the readers of labelled texts: every layout as its publisher reads it, every bad line by its number."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pair_files import write
+from processes import run_python
 
 from whitelab import limits
 from whitelab.datasets import (
@@ -23,12 +23,6 @@ from whitelab.datasets import (
 )
 
 ROWS = [("a red cat", "animal"), ("the bus is late", "travel"), ("two dogs", "animal"), ("a long train", "travel")]
-
-
-def write(path: Path, content: str | bytes) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
-    return path
 
 
 def table(rows, header=("text", "label"), delimiter="\t") -> str:
@@ -358,5 +352,5 @@ def test_the_fingerprint_changes_with_everything_that_decides_a_score(tmp_path):
 
 def test_reading_labels_loads_no_torch():
     code = "import sys; from whitelab.datasets import load_labelled; load_labelled('demo', 'act'); "
-    run = subprocess.run([sys.executable, "-c", code + "print('torch' in sys.modules)"], capture_output=True, text=True)
+    run = run_python(code + "print('torch' in sys.modules)")
     assert run.stdout.strip() == "False", run.stderr

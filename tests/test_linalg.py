@@ -3,17 +3,13 @@
 import numpy as np
 import pytest
 import torch
+from conftest import rotation
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
 from whitelab import linalg
 from whitelab.moments import Moments
-
-
-def rotation(d, seed=0):
-    q, _ = np.linalg.qr(np.random.default_rng(seed).standard_normal((d, d)))
-    return torch.from_numpy(q)
 
 
 def with_spectrum(values, seed=0):
@@ -188,7 +184,7 @@ def test_arguments_are_left_alone():
 
 @pytest.mark.parametrize("dim", [1, 3, 4, 9])
 def test_a_gram_matrix_is_the_whole_product_and_exactly_symmetric(dim, monkeypatch):
-    monkeypatch.setattr(linalg, "_STRIP", 4)
+    monkeypatch.setattr(linalg, "STRIP", 4)
     x = torch.randn(20, dim, dtype=torch.float64, generator=torch.Generator().manual_seed(dim))
     found = linalg.gram(x)
     assert_close(found, x.T @ x)

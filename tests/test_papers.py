@@ -58,7 +58,9 @@ def held(encoder, place):
 
 def test_a_cell_of_the_heatmap_is_the_mean_over_tasks_of_the_score_of_its_layers(held):
     *_, maps = pair_maps(iter(held.items()))
-    for (i, j), value in pair_average(maps).items():
+    average = pair_average(maps)
+    assert len(average) == 4 * 5 / 2
+    for (i, j), value in average.items():
         layers = tuple(sorted({i, j}))
         scores = [reference.score(space, layers, how="mean") for space in held.values()]
         assert value == pytest.approx(np.mean(scores), abs=1e-6)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
-from tiny import SENTENCES, build_model
+from tiny import SENTENCES, build_model, pair
 
 from whitelab import compare as comparing
 from whitelab.compare import AVERAGE, FIELDS, PRESETS, Setting, decisions, differences, embed_cut, walk, walks, worded
@@ -26,11 +26,10 @@ def write_split(path, numbers, long=0):
     """Pairs in WhiteningBERT's layout; the first `long` hold sentences of about 100 and 140 tokens, and odd blanks."""
     lines = []
     for i in numbers:
-        first, second = SENTENCES[7 * i % len(SENTENCES)], SENTENCES[(11 * i + 5) % len(SENTENCES)]
-        shared = len(set(first.split()) & set(second.split()))
+        first, second, shared = pair(i)
         if i - numbers[0] < long:
             first, second = "  ".join(["the old dog", *[first] * 15]), " ".join([second] * 20)
-        lines.append("\t".join(["_", "_", "_", str(i), f"{shared + 0.01 * (i % 7):.3f}", first, second]) + "\n")
+        lines.append("\t".join(["_", "_", "_", str(i), f"{len(shared) + 0.01 * (i % 7):.3f}", first, second]) + "\n")
     path.write_text("".join(lines), "utf-8")
     return lines
 

@@ -560,11 +560,11 @@ def test_what_goes_wrong_is_said_in_its_row_and_the_rest_goes_on(model, animals)
 
 
 def test_records_are_json_ready(model, animals):
-    for score in probes([model], [animals], "L1:pca", How("linear", folds=3)):
-        record = json.loads(json.dumps(score.as_dict(), allow_nan=False))
-        assert record["setting"] == "mean/L1:pca"
-        assert {"model", "task", "classifier", "accuracy", "low", "high", "protocol", "confusion"} <= set(record)
-        assert record["low"] < record["accuracy"] <= record["high"]
+    (score,) = probes([model], [animals], "L1:pca", How("linear", folds=3))
+    record = json.loads(json.dumps(score.as_dict(), allow_nan=False))
+    assert record["setting"] == "mean/L1:pca"
+    assert {"model", "task", "classifier", "accuracy", "low", "high", "protocol", "confusion"} <= set(record)
+    assert record["low"] < record["accuracy"] <= record["high"]
 
 
 def test_the_average_is_over_all_tasks_or_says_what_is_missing():

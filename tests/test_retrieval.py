@@ -1,16 +1,14 @@
 """Laws of the search costs: recall is brute force, memory is k/d, the synthetic rows have the task's moments."""
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import faiss
 import numpy as np
 import pytest
 import reference
 import torch
+from processes import run_python
 
 from whitelab import retrieval, whitening
 from whitelab.moments import Moments
@@ -333,6 +331,5 @@ def test_arguments_are_left_alone(space):
 
 def test_faiss_is_loaded_only_to_measure():
     code = "import sys, whitelab.retrieval; print('faiss' in sys.modules)"
-    root = Path(__file__).resolve().parents[1]
-    run = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=False)
+    run = run_python(code)
     assert run.stdout.split() == ["False"], run.stderr

@@ -1,5 +1,6 @@
 """Laws of the runs on disk: a kill loses the steps since the last checkpoint and never the list."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -9,12 +10,14 @@ import sys
 import threading
 import time
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 
 import pytest
 import torch
+from commandline import called
 from filelock import FileLock
-from tiny import SENTENCES, build_model, write_pairs
+from processes import ROOT
+from tiny import SENTENCES, build_place, untimed
 
 from whitelab import runs
 from whitelab.cli import main
@@ -24,16 +27,10 @@ from whitelab.models import ModelError, find_model, trained_models
 from whitelab.runs import RunError, create, find_run
 from whitelab.training import TrainConfig, Trainer
 
-ROOT = Path(__file__).resolve().parents[1]
-
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    root = tmp_path_factory.mktemp("runs")
-    build_model(root / "model")
-    write_pairs(root / "pairs.csv")
-    (root / "corpus.txt").write_text("".join(f"{text}\n" for text in SENTENCES), "utf-8")
-    return root
+    return build_place(tmp_path_factory.mktemp("runs"))
 
 
 @pytest.fixture(autouse=True)
@@ -58,15 +55,24 @@ def run(config, pairs):
     return create(config, SENTENCES, pairs)
 
 
-def untimed(records):
-    return [replace(record, seconds=0.0) for record in records]
-
-
 def weights(folder):
     return load_encoder(str(folder), device="cpu").model.state_dict()
 
 
 # ------------------------------------------------------------------------------------------ from end to end
+
+
+def test_a_run_whose_result_is_written_has_ended_though_its_process_clears_up(run, monkeypatch):
+    """Whoever keeps the state of an ended run, as the page does, would keep "running" for good."""
+    seen = []
+    real = shutil.rmtree
+    monkeypatch.setattr(shutil, "rmtree", lambda *a, **k: (seen.append(run.state()), real(*a, **k)))
+    with contextlib.closing(run.follow()) as steps:
+        assert next(steps).step == 0
+        assert run.state() == "running"
+        for _ in steps:
+            pass
+    assert seen[-1] == run.state() == "finished"
 
 
 def test_a_run_says_how_far_it_is_at_every_moment(run, config):
@@ -327,14 +333,7 @@ def test_what_stopped_a_run_is_its_state(run, monkeypatch):
 
 @pytest.fixture
 def command(capsys):
-    def command(*argv):
-        try:
-            status = main([str(word) for word in argv])
-        except SystemExit as stop:
-            status = stop.code
-        return status, *capsys.readouterr()
-
-    return command
+    return partial(called, capsys)
 
 
 def test_the_command_prints_a_line_a_step_and_a_summary(place, command, tmp_path):

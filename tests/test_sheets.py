@@ -4,19 +4,18 @@ import gc
 import io
 import json
 import tomllib
-from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from processes import ROOT
 
 from whitelab import limits
 from whitelab.datasets import DataError, MalformedRows, Upload, discover, hold, load, load_text, open_pasted, open_sheet
 from whitelab.datasets.columns import different
 from whitelab.scopes import scope_text
 
-ROOT = Path(__file__).resolve().parents[1]
 ROWS = [("a cat sits", "a cat is sitting", 4.5, "x"), ("a dog runs", "the sun sets", 0.25, "y"), ("b", "c", 3.0, "x")]
 NAMES = ("sentence1", "sentence2", "score", "genre")
 

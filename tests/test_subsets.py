@@ -195,7 +195,18 @@ def test_the_cpu_can_be_named_and_an_absent_device_is_refused(space):
             search(space, device=device)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="CI has no CUDA; the batched path runs on the CPU above")
+def test_the_whole_space_goes_to_the_device_before_anything_is_scored(space, monkeypatch):
+    """The way of a CUDA device, with the CPU in its place."""
+    asked = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(type(space), "to", lambda self, device: asked.append(device) or self)
+    for variant, k in SETTINGS:
+        found, plain = (search(space, range(1, 4), variant, k, device=device) for device in ("cuda:0", None))
+        assert scores(found) == scores(plain)
+    assert set(asked) == {"cuda:0"}
+
+
+@pytest.mark.cuda
 def test_cuda_finds_the_same(space, thin, layernorm):
     for variant, k in SETTINGS:
         for one in (space, thin, layernorm):
@@ -293,6 +304,7 @@ def test_the_ranking_is_sorted_and_agrees_with_itself(space, variant):
     assert [one.spearman for one in top] == sorted((one.spearman for one in top), reverse=True)
     assert [one.place for one in top] == list(range(1, 15))
     assert found.best == top[0]
+    assert set(found.ranking.best_by_size) == {1, 2, 3}
     for size, best in found.ranking.best_by_size.items():
         assert best == next(one for one in top if len(one.layers) == size)
 

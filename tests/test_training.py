@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tiny import ARCHITECTURES, SENTENCES, build_model, write_pairs
+from tiny import ARCHITECTURES, SENTENCES, build_model, build_place, untimed
 from torch import nn
 from transformers import AutoModel, AutoTokenizer
 
@@ -37,13 +37,11 @@ SPECS = (
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    root = tmp_path_factory.mktemp("training")
-    build_model(root / "model")
+    root = build_place(tmp_path_factory.mktemp("training"))
     build_model(root / "still")
     settings = json.loads((root / "still" / "config.json").read_text())
     settings |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     (root / "still" / "config.json").write_text(json.dumps(settings))
-    write_pairs(root / "pairs.csv")
     return root
 
 
@@ -65,10 +63,6 @@ def weights(module):
 
 def same(a, b):
     return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
-
-
-def untimed(records):
-    return [replace(record, seconds=0.0) for record in records]
 
 
 def whole(config, pairs=None, folder=None, resume=False):

@@ -1,6 +1,7 @@
-"""Tiny pretrained models with random weights, written to a folder as real ones are: config, tokenizer, weights."""
+"""Tiny pretrained models with random weights, written to a folder as real ones are, and pairs in words they know."""
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -31,6 +32,14 @@ _OBJECTS = ["a guitar", "the small house", "some fresh bread", "a long film abou
 
 SENTENCES = tuple(f"{s} {v} {o}" for s in _SUBJECTS for v in _VERBS for o in _OBJECTS)
 WORDS = sorted({word for sentence in SENTENCES for word in sentence.split()})
+# Forty of them with what is awkward: one word, marks, letters no tokenizer here knows, many tokens.
+TEXTS = [
+    *SENTENCES[:40],
+    "water",
+    "Water, the long film and (perhaps) a bird?",
+    "é ü 日本 zebra",
+    "a " * 60,
+]
 
 
 def _wordpiece_vocabulary(specials: list[str]) -> dict[str, int]:
@@ -189,16 +198,46 @@ def build_model(folder: Path, architecture: str = "bert", layers: int = 3, seed:
     return folder
 
 
+def build_once(root: Path, build):
+    """A function from a kind to its folder below `root`, as text; `build(folder, kind)` is called when first asked."""
+    built = {}
+
+    def folder(kind: str = "bert") -> str:
+        if kind not in built:
+            built[kind] = str(build(root / kind, kind))
+        return built[kind]
+
+    return folder
+
+
+def build_place(root: Path) -> Path:
+    """What a run takes, in one folder: `model`, scored pairs in `pairs.csv`, all sentences in `corpus.txt`."""
+    build_model(root / "model")
+    write_pairs(root / "pairs.csv")
+    (root / "corpus.txt").write_text("".join(f"{text}\n" for text in SENTENCES), "utf-8")
+    return root
+
+
+def pair(number: int) -> tuple[str, str, set[str]]:
+    """The pair of this number, and the words its sentences share."""
+    first, second = SENTENCES[7 * number % len(SENTENCES)], SENTENCES[(11 * number + 5) % len(SENTENCES)]
+    return first, second, set(first.split()) & set(second.split())
+
+
+def gold(number: int) -> float:
+    """A score from 0 to 5 that grows with the words the sentences of this pair share."""
+    first, _, shared = pair(number)
+    return 5 * len(shared) / len(set(first.split()))
+
+
 def write_pairs(path: Path, pairs: int = 60, start: int = 0) -> Path:
-    """A CSV of `pairs` sentence pairs with gold scores that grow with the words two sentences share."""
+    """A CSV of `pairs` sentence pairs with their gold scores."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
         rows.writerow(["sentence1", "sentence2", "score"])
         for i in range(start, start + pairs):
-            first, second = SENTENCES[7 * i % len(SENTENCES)], SENTENCES[(11 * i + 5) % len(SENTENCES)]
-            shared = len(set(first.split()) & set(second.split())) / len(set(first.split()))
-            rows.writerow([first, second, round(5 * shared, 2)])
+            rows.writerow([*pair(i)[:2], round(gold(i), 2)])
     return path
 
 
@@ -209,10 +248,13 @@ def write_task(folder: Path, task: str = "sts12", subsets: int = 2, pairs: int =
     for number in range(subsets):
         lines = []
         for i in range(number * pairs, (number + 1) * pairs):
-            first, second = SENTENCES[7 * i % len(SENTENCES)], SENTENCES[(11 * i + 5) % len(SENTENCES)]
-            shared = len(set(first.split()) & set(second.split())) / len(set(first.split()))
-            lines.append("\t".join(["_", "_", "_", str(i), f"{5 * shared:.3f}", first, second]) + "\n")
+            lines.append("\t".join(["_", "_", "_", str(i), f"{gold(i):.3f}", *pair(i)[:2]]) + "\n")
         (folder / f"{task}.part{number}-test.csv").write_text("".join(lines), "utf-8")
         everything += lines
     (folder / f"{task}-test.csv").write_text("".join(everything), "utf-8")
     return folder
+
+
+def untimed(records) -> list:
+    """The records of a run without how long each step took."""
+    return [replace(record, seconds=0.0) for record in records]

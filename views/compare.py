@@ -6,7 +6,7 @@ from whitelab import compare as comparing
 from whitelab import datasets
 from whitelab.compare import PRESETS
 from whitelab.ui import cache, frame, grid, papers, picker, presets
-from whitelab.ui.workspace import file_stamp
+from whitelab.ui.files import file_stamp
 
 chosen, opened = frame.open_page(
     "Which model, and does it match what was published?",

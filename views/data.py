@@ -5,7 +5,7 @@ import streamlit as st
 
 from whitelab import figures
 from whitelab.datasets import DataError, MalformedRows, SentencePairs
-from whitelab.ui import brought, cache, downloads, frame, uploads, workspace
+from whitelab.ui import brought, cache, downloads, frame, malformed, uploads
 from whitelab.vectors import npz_bytes
 
 FOUND = 200  # pairs in the searchable table
@@ -21,11 +21,10 @@ def words(sentences) -> np.ndarray:
     return np.array([len(sentence.split()) for sentence in sentences])
 
 
-def headlines(pairs: SentencePairs, has_text: bool) -> None:
-    """How many, and on what scale."""
+def headlines(pairs: SentencePairs, lengths: np.ndarray | None) -> None:
+    """How many, and on what scale; `lengths` are the words of each sentence, None where there is no text."""
     gold, n = pairs.gold, len(pairs.sentences)
     repeated = 2 * pairs.n_pairs - n
-    lengths = words(pairs.sentences) if has_text else None
     for column, (label, value, more, hint) in zip(
         st.columns(4),
         (
@@ -36,7 +35,7 @@ def headlines(pairs: SentencePairs, has_text: bool) -> None:
                 "Each pair is two sentences and a gold score.",
             ),
             (
-                "Different sentences" if has_text else "Different vectors",
+                "Different vectors" if lengths is None else "Different sentences",
                 frame.spaced(n),
                 f"{frame.spaced(repeated)} repetitions",
                 "A map is fitted on every occurrence, so repeated sentences count as often as they occur.",
@@ -54,7 +53,7 @@ def headlines(pairs: SentencePairs, has_text: bool) -> None:
                     f"median, at most {lengths.max()}",
                     "As spaces part them.",
                 )
-                if has_text
+                if lengths is not None
                 else ("Dimensions", str(chosen.dim), f"{chosen.n_layers} layers", "d and l of the vectors given.")
             ),
         ),
@@ -65,9 +64,9 @@ def headlines(pairs: SentencePairs, has_text: bool) -> None:
         )
 
 
-def charts(pairs: SentencePairs, has_text: bool) -> None:
+def charts(pairs: SentencePairs, lengths: np.ndarray | None) -> None:
     """Gold scores, and lengths where there is text."""
-    columns = st.columns(2) if has_text else [st.container()]
+    columns = [st.container()] if lengths is None else st.columns(2)
     with columns[0]:
         st.subheader("Gold scores")
         frame.chart(
@@ -75,10 +74,9 @@ def charts(pairs: SentencePairs, has_text: bool) -> None:
             "gold",
             lambda: [{"pair": i, "gold": value} for i, value in enumerate(pairs.gold.tolist(), start=1)],
         )
-    if has_text:
+    if lengths is not None:
         with columns[1]:
             st.subheader("Length of the sentences")
-            lengths = words(pairs.sentences)
             frame.chart(
                 figures.length_histogram(lengths),
                 "lengths",
@@ -162,7 +160,7 @@ def loaded() -> SentencePairs | None:
     try:
         return cache.chosen_pairs(chosen)
     except MalformedRows as error:
-        workspace.say_malformed(error, chosen.data)
+        malformed.say(error, chosen.data)
     except DataError as error:
         st.error(str(error))
     return None
@@ -182,8 +180,9 @@ if pairs is not None:
             else "."
         )
     )
-    headlines(pairs, has_text)
-    charts(pairs, has_text)
+    lengths = frame.kept("lengths", pairs.fingerprint, lambda: words(pairs.sentences)) if has_text else None
+    headlines(pairs, lengths)
+    charts(pairs, lengths)
     for note in pairs.notes:
         if not note.startswith("malformed rows"):  # they are listed
             st.caption(f"Note: {note}")

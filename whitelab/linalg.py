@@ -49,15 +49,15 @@ def exact(x: Tensor, copy: bool = False) -> Tensor:
 
 
 # Columns a strip of `gram` has: narrower ones save more of the product and make each of its parts slower.
-_STRIP = 192
+STRIP = 192
 
 
 def gram(x: Float[Tensor, "n d"]) -> Float[Tensor, "d d"]:
     """x^T x, exactly symmetric: what lies below the diagonal is mirrored, which saves up to half of the product."""
     dim = x.shape[1]
     found = torch.empty(dim, dim, dtype=x.dtype, device=x.device)
-    for i in range(0, dim, _STRIP):
-        end = i + _STRIP
+    for i in range(0, dim, STRIP):
+        end = i + STRIP
         found[i:end, i:] = x[:, i:end].T @ x[:, i:]
         found[end:, i:end] = found[i:end, end:].T
     return found

@@ -108,8 +108,11 @@ class Run:
         return (self.folder / MODEL / "config.json").is_file()
 
     def state(self) -> str:
-        """waiting, running, finished, cancelled, collapsed, diverged, failed, or died: killed in mid-run."""
-        return RUNNING if self._owned() else self._left()
+        """waiting, running, finished, cancelled, collapsed, diverged, failed, or died: killed in mid-run.
+
+        A run whose result is written has ended, even while its process clears up.
+        """
+        return RUNNING if self._owned() and not (self.folder / _RESULT).is_file() else self._left()
 
     def _left(self) -> str:
         """The state of a run that nobody trains."""
@@ -304,8 +307,9 @@ def runs(root: str | Path | None = None) -> tuple[Run, ...]:
     root, found = runs_root() if root is None else Path(root), {}
     for path in root.glob(f"*/{_CONFIG}") if root.is_dir() else ():
         with suppress(RunError, ValueError, TypeError, KeyError):
-            run = Run(path.parent)
-            found[run] = (run.config and run.created, run.name)
+            run, asked = Run(path.parent), _read(path)
+            TrainConfig.of(asked["config"])
+            found[run] = (asked["created"], run.name)
     return tuple(sorted(found, key=found.get, reverse=True))
 
 

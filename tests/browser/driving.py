@@ -3,7 +3,6 @@
 import io
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -16,8 +15,8 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 from PIL import Image
 from playwright.sync_api import Browser, BrowserContext, Locator, Page
+from processes import ROOT, free_port
 
-ROOT = Path(__file__).resolve().parents[2]
 ARTEFACTS = ROOT / "artefacts"
 PATIENCE = 180  # seconds for anything that computes; other work may share the machine
 # Without a GPU Chromium draws WebGL in software, which it wants to be asked for.
@@ -55,12 +54,6 @@ class Server:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 def serve(cache: Path, log: Path) -> Server:

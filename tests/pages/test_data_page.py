@@ -5,7 +5,6 @@ import io
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
-from test_pages import QUESTIONS, go_to, live, metrics, own_store, said, scored, start, typed_options, until  # noqa: F401
 
 import whitelab
 from whitelab import limits
@@ -14,7 +13,9 @@ from whitelab.evaluate import embed_pairs
 from whitelab.ui.brought import GONE, LABEL
 from whitelab.vectors import npz_bytes
 
-pytestmark = pytest.mark.model
+from .visiting import QUESTIONS, go_to, has_downloads, live, metrics, said, scored, start, until
+
+pytestmark = [pytest.mark.model, pytest.mark.usefixtures("demo")]
 
 PAGES = [page for page in QUESTIONS if page != "training"]  # which has data of its own
 
@@ -26,7 +27,7 @@ def table(rows=ROWS, names=("left", "right", "label"), mark=",") -> bytes:
 
 
 @pytest.fixture(scope="module")
-def own(own_store, tmp_path_factory):  # noqa: F811
+def own(own_store, tmp_path_factory):
     """The pairs of `ROWS` and their embeddings, made by the package."""
     path = tmp_path_factory.mktemp("own") / "mine.csv"
     path.write_bytes(table())
@@ -60,7 +61,7 @@ def with_pairs(data: bytes | None = None, **query) -> AppTest:
     return press(upload(data_page(**query), data or table()), "use-file")
 
 
-def with_vectors(own, **query) -> AppTest:  # noqa: F811
+def with_vectors(own, **query) -> AppTest:
     """A session that uses the embeddings of the pairs, without a model."""
     at = upload(data_page(**query), npz_bytes(*own), "mine.npz", "vectors-files")
     return press(at, "use-vectors")
@@ -217,7 +218,7 @@ def test_models_are_compared_on_an_upload(own):
     until(at)
     at.text_area[0].set_value("L6\nL1+L6:pca").run()
     at.button(key="compare").click()
-    until(at.run(), lambda at: any(one.label == "LaTeX" for one in at.get("download_button")))
+    until(at.run(), has_downloads)
     cells = next(one.value for one in at.dataframe if "Setting" in one.value.columns)
     mean = {"aggregate": "mean"}
     assert f"{cells['mine'][0]:.2f}" == scored(own[1], layers=(6,), whitening="none", **mean)

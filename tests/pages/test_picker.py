@@ -5,7 +5,6 @@ import re
 import pytest
 import tiny
 from families import build_family
-from test_pages import LIVE, QUESTIONS, ROOT, forget_everything, live, metrics, start, typed_options, until, write_pairs
 
 import whitelab
 from whitelab import catalogue, models
@@ -13,29 +12,27 @@ from whitelab.evaluate import Protocol, embed_pairs
 from whitelab.models import BUNDLED_NAME
 from whitelab.ui import picker
 
+from .visiting import LIVE, QUESTIONS, ROOT, live, metrics, start, until, write_scored
+
 pytestmark = pytest.mark.model
-__all__ = ["typed_options"]  # a fixture every test here uses
 
 CHEAP = {"static": ["layers", "dimensions", "whitening", "anisotropy", "uniformity"], "sif": ["overview", "compare"]}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def own_store(tmp_path_factory):
-    """A store and a Hugging Face cache of this file's own, the latter empty."""
+def own_hub(own_store, tmp_path_factory):
+    """A Hugging Face cache of this file's own, empty."""
     from huggingface_hub import constants
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WHITELAB_CACHE", str(tmp_path_factory.mktemp("store")))
         patch.setattr(constants, "HF_HUB_CACHE", str(tmp_path_factory.mktemp("hub")))
-        forget_everything()
         yield
-        forget_everything()
 
 
 @pytest.fixture
 def pairs(tmp_path):
     """A few pairs, so that any model is quick."""
-    return write_pairs(tmp_path / "pairs.tsv", [0, 1, 2, 3, 4, 5, 1, 2])
+    return write_scored(tmp_path / "pairs.tsv", [0, 1, 2, 3, 4, 5, 1, 2])
 
 
 @pytest.fixture
@@ -98,7 +95,7 @@ def test_a_control_is_scored_as_the_package_scores_it(model, pairs):
 
 @pytest.mark.parametrize(("kind", "page"), [(kind, page) for kind, pages in CHEAP.items() for page in pages])
 def test_pages_work_for_a_model_of_one_layer(kind, page, tmp_path):
-    data = write_pairs(tmp_path / "pairs.tsv", [i % 6 for i in range(40)])
+    data = write_scored(tmp_path / "pairs.tsv", [i % 6 for i in range(40)])
     at = until(start(page, model=f"{kind}:bundled", data=data, k="5"))
     assert not at.error
     assert [title.value for title in at.title] == [QUESTIONS[page]]

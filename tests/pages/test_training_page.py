@@ -4,28 +4,24 @@ import json
 from dataclasses import replace
 
 import pytest
-from test_pages import LIVE, complete, forget_everything, go_to, metrics, start, typed_options, until
-from tiny import SENTENCES, build_model, write_pairs
+from tiny import SENTENCES, build_place, untimed
 
 import whitelab
 from whitelab.evaluate import Protocol, embed_pairs
-from whitelab.runs import CANCELLED, FINISHED, RUNNING, WAITING, create, find_run, runs
+from whitelab.runs import CANCELLED, FINISHED, RUNNING, WAITING, Run, create, find_run, runs
 from whitelab.training import StepRecord, TrainConfig
 from whitelab.ui.training import background
 
+from .visiting import LIVE, alts, complete, forget_everything, go_to, metrics, start, until
+
 pytestmark = pytest.mark.model
 
-__all__ = ["typed_options"]  # a fixture
 FOREVER = "100000"
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    root = tmp_path_factory.mktemp("training")
-    build_model(root / "model")
-    write_pairs(root / "pairs.csv")
-    (root / "corpus.txt").write_text("".join(f"{text}\n" for text in SENTENCES), "utf-8")
-    return root
+    return build_place(tmp_path_factory.mktemp("training"))
 
 
 @pytest.fixture(autouse=True)
@@ -95,10 +91,6 @@ def look(at):
 def began(at, key="start-run"):
     at.button(key=key).click()
     return look(at)
-
-
-def alts(at):
-    return [chart.proto.alt for chart in at.get("plotly_chart")]
 
 
 def buttons(at):
@@ -171,6 +163,21 @@ def test_what_waited_when_the_app_was_stopped_can_be_started(visit, config):
     until_state(began(at, "resume-simcse-1"), FINISHED)
 
 
+def test_all_runs_that_wait_for_nobody_start_at_one_click_the_oldest_first(visit, config, monkeypatch):
+    monkeypatch.setattr(background, "LONGEST", 3)
+    for _ in range(4):
+        create(replace(config, steps=int(FOREVER), eval_every=0), SENTENCES)
+    at = visit()
+    assert at.button(key="start-waiting").label == "Start the 4 waiting runs"
+    look(began(at, "start-waiting"))
+    assert [job.title for job in background.queue().active()] == ["simcse-1", "simcse-2", "simcse-3"]
+    assert dict(zip(*columns(at), strict=True))["simcse-4"] == "not started"  # there was no room for it
+    assert at.button(key="start-waiting").label == "Start the waiting run"
+    assert at.button(key="start-waiting").disabled
+    until_state(began(at, "cancel-simcse-3"), "not started", "simcse-3")
+    assert not at.button(key="start-waiting").disabled
+
+
 def test_a_run_is_removed_only_after_it_was_asked_twice(visit, config):
     run = put(create(config, SENTENCES), 4, FINISHED)
     at = click(visit(), "remove-simcse-1")
@@ -198,6 +205,54 @@ def test_a_second_run_is_drawn_over_the_first_and_their_choice_is_kept(visit, co
         assert "w-mse-1" in alt
     assert metrics(at)["Spearman, w-mse-1"] == "50.00"
     assert any("different pairs" in one.value for one in at.warning) is False
+
+
+def test_a_link_shows_the_runs_that_were_chosen(visit, config):
+    for _ in range(3):
+        put(create(config, SENTENCES), 4, FINISHED)
+    at = visit()
+    assert dict(at.query_params)["runs"] == "simcse-3"  # the newest, which a reload keeps when there is a newer one
+    put(create(config, SENTENCES), 4, FINISHED)
+    at.session_state["training-shown"] = ["simcse-1", "simcse-3"]
+    look(at)
+    link = at.query_params["runs"]
+    assert link == "simcse-3,simcse-1"
+    again = visit(runs=link)
+    assert metrics(again).keys() == metrics(at).keys()
+    assert alts(again) == alts(at)
+    assert not [alt for alt in alts(again) if "simcse-2" in alt or "simcse-4" in alt]
+    assert alts(visit(runs="")) == []  # none was chosen
+
+
+@pytest.mark.parametrize(("others", "drawn"), [("simcse-1,", "simcse-1"), ("", "simcse-2")])
+def test_runs_of_a_link_that_are_not_here_are_named_and_the_others_drawn(visit, config, others, drawn):
+    for _ in range(2):
+        put(create(config, SENTENCES), 4, FINISHED)
+    at = look(visit(runs=f"{others}w-mse-7,<b>"))
+    said = [one.value for one in at.caption if one.value.startswith("The address names runs")]
+    assert len(said) == 1
+    assert said[0].replace("\\", "").endswith("not on this machine: w-mse-7, <b>.")
+    assert {name for name in ("simcse-1", "simcse-2") if any(name in alt for alt in alts(at))} == {drawn}
+
+
+def test_a_rerun_lists_the_runs_once_and_reads_no_ended_one_again(visit, config, monkeypatch):
+    for _ in range(3):
+        put(create(config, SENTENCES), 4, FINISHED)
+    at = visit()
+    assert sum("simcse-3" in alt for alt in alts(at)) == 4
+    read, listed = [], []
+    records, summary, every = Run.records, Run.summary, background.runs
+    monkeypatch.setattr(Run, "records", lambda run: read.append(run) or records(run))
+    monkeypatch.setattr(Run, "summary", lambda run: read.append(run) or summary(run))
+    monkeypatch.setattr(background, "runs", lambda: listed.append(1) or every())
+    look(at)
+    assert (read, listed) == ([], [1])
+    at.session_state["training-shown"] = ["simcse-1"]
+    put(create(config, SENTENCES), 4, FINISHED)  # so that the table takes the choice
+    look(at)
+    assert sum("simcse-1" in alt for alt in alts(at)) == 4
+    assert read.count(find_run("simcse-1")) == 1  # its steps, now that they are drawn
+    assert find_run("simcse-2") not in read
 
 
 def test_runs_scored_on_different_pairs_are_said_to_be(visit, config):
@@ -309,9 +364,7 @@ def test_the_code_of_a_run_makes_the_same_run(visit, capsys):
     exec(compile(at.code[-1].value, "training", "exec"), {})
     capsys.readouterr()
     one, two = (find_run(name) for name in ("simcse-1", "simcse-2"))
-    assert [record.as_dict() | {"seconds": 0} for record in one.records()] == [
-        record.as_dict() | {"seconds": 0} for record in two.records()
-    ]
+    assert untimed(one.records()) == untimed(two.records())
 
 
 def test_what_cannot_be_read_is_said(visit, tmp_path):
@@ -327,6 +380,8 @@ def test_a_hosted_app_can_turn_training_off(visit, config, monkeypatch):
     at = visit()
     assert at.button(key="start-run").disabled
     assert at.button(key="resume-simcse-1").disabled
+    create(config, SENTENCES)
+    assert look(at).button(key="start-waiting").disabled
     assert any("Training is turned off here" in one.value for one in at.markdown)
 
 

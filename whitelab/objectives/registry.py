@@ -105,6 +105,20 @@ class Objective:
             raise ValueError(f"target={'None' if target is None else 'given'}: {self.name} {wants}")
         return self.loss_of(z, generator=generator, target=target, **values)
 
+    def try_on_noise(
+        self,
+        spec: str | Spec,
+        head: nn.Module,
+        batch: int,
+        dim: int,
+        generator: torch.Generator,
+        device: str | torch.device = "cpu",
+    ) -> None:
+        """Raise ValueError where `head` (on `device`) and loss cannot take `batch` sentences of `dim` dimensions."""
+        noise = torch.randn(self.positives(spec), batch, dim, generator=generator).to(device)
+        z = head(noise, generator)
+        self.loss(spec, z, generator, z.detach() if self.needs_target() else None, 0)
+
     def _values(self, spec: str | Spec, dim: int | None = None) -> dict:
         found = parse(str(spec), dim)
         if found.name != self.name:

@@ -101,12 +101,10 @@ class Trainer:
 
     def _try(self) -> None:
         """The objective on noise, so that a batch it cannot take is refused before anything else happens."""
-        shape = (self.objective.positives(self.config.objective), self.config.batch, self.encoder.dim)
-        with seeded("cpu", self.config.seed, "try") as generator:
-            noise, head = torch.randn(shape).to(self.device), deepcopy(self.top["head"])
-            z = head(noise, generator)
-            target = z.detach() if self.objective.needs_target() else None
-            self.objective.loss(self.config.objective, z, generator, target, 0)
+        config, dim = self.config, self.encoder.dim
+        with seeded("cpu", config.seed, "try") as generator:
+            head = deepcopy(self.top["head"])
+            self.objective.try_on_noise(config.objective, head, config.batch, dim, generator, self.device)
 
     # ------------------------------------------------------------------------------------------- a step
 

@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from whitelab import datasets, dimensions, evaluate, export, geometry, linalg, p
 from whitelab import layers as layers_module
 from whitelab import probe as probing
 from whitelab.compare import Setting
-from whitelab.datasets import ColumnNames, LabelledTexts, SentencePairs
+from whitelab.datasets import ColumnNames, DataError, LabelledTexts, SentencePairs
 from whitelab.embeddings import LayerEmbeddings, LayerRows
 from whitelab.encoders import EmbedReport
 from whitelab.evaluate import Protocol, Score
@@ -31,9 +32,10 @@ from whitelab.significance import Move, moved
 from whitelab.standings import Paired, paired
 from whitelab.store import Store
 from whitelab.ui import brought
-from whitelab.ui.jobs import Job, claim, jobs, wait
+from whitelab.ui.files import file_stamp
+from whitelab.ui.jobs import QUICK_SECONDS, Job, claim, jobs, wait
 from whitelab.ui.picker import encoder
-from whitelab.ui.workspace import Workspace, file_stamp
+from whitelab.ui.workspace import Workspace
 from whitelab.whitening import Whitener
 from whitelab.wording import spaced
 
@@ -54,6 +56,11 @@ class Opened:
     device: str
     corpus: LayerRows | None = None
     own: bool = False
+
+    @cached_property
+    def rows(self) -> LayerRows:
+        """The task's sentences as a text to fit on, with the moments it keeps."""
+        return LayerRows(self.space.values, self.space.counts)
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
@@ -107,16 +114,22 @@ def _given(workspace: Workspace) -> Opened:
 
 def _with_corpus(workspace: Workspace, opened: Opened) -> Opened | None:
     """`opened` with the embedded text of the fit scope; None after drawing the job that makes it."""
-    key = "fit/" + "/".join((workspace.model_key, workspace.dtype, workspace.pooling, workspace.fit_key))
-    text = None if (job := jobs().get(key)) and job.state == "done" else workspace.fit_text()
+    parts = (workspace.model_key, workspace.dtype, workspace.pooling, workspace.fit_key)
+    key = "fit/" + "/".join(parts) + "/lenient" * workspace.keep_going
+    uploaded = brought.fit_text(workspace.fit_key)  # here, because it lies in this visitor's session
 
     def work(progress) -> LayerRows:
+        text = uploaded[2] if uploaded else workspace.fit_text()
         model = encoder(workspace.model, workspace.dtype, workspace.allow_bin)
         return evaluate.embed_scope(model, text, workspace.pooling, store=Store(), progress=progress)
 
     named = {"splits": "all splits"}.get(workspace.fit, workspace.fit)
-    named = "uploaded text" if brought.fit_text(workspace.fit_key) else named
-    rows = wait(jobs().submit(key, f"Embedding {named}, to fit on", work, "tokens"), key="fit-text", height=170)
+    named = "uploaded text" if uploaded else named
+    job = jobs().submit(key, f"Embedding {named}, to fit on", work, "tokens")
+    if job.join(QUICK_SECONDS - job.age) and isinstance(job.error, DataError):
+        jobs().forget(key)  # pages say it in their own words, and the next run reads the text anew
+        raise job.error
+    rows = wait(job, key="fit-text", height=170)
     return None if rows is None else replace(opened, key=opened.key + _AND + key, corpus=rows)
 
 
@@ -151,7 +164,7 @@ def paired_scores(key: str, protocols: tuple[Protocol, ...]) -> Paired:
     return paired(_space(key), [score(key, one) for one in protocols])
 
 
-@st.cache_data(max_entries=100, show_spinner=False)
+@st.cache_resource(max_entries=100, show_spinner=False)
 def moves(key: str, before: Protocol, after: Protocol) -> tuple[Move, ...]:
     """`significance.moved` of all pairs between two protocols."""
     gold = _space(key).gold
@@ -183,10 +196,10 @@ def spread(key: str, layers: tuple[int, ...], variant: str, k: int | None, fit: 
 
 
 @st.cache_data(max_entries=8, show_spinner=False)
-def hover_sentences(key: str) -> list[str]:
-    """Both sentences of every pair, escaped and wrapped for hover labels."""
+def hover_sentences(key: str, drawn: np.ndarray) -> list[str]:
+    """Both sentences of the pairs `drawn`, escaped and wrapped for hover labels."""
     pairs = _result(key.partition(_AND)[0]).pairs
-    return [f"{wrapped(a)}<br><br>{wrapped(b)}<br>" for a, b in zip(pairs.first, pairs.second, strict=True)]
+    return [f"{wrapped(pairs.first[i])}<br><br>{wrapped(pairs.second[i])}<br>" for i in drawn.tolist()]
 
 
 @st.cache_data(max_entries=200, show_spinner=False)
@@ -395,6 +408,11 @@ class ModelZip:
     home: tempfile.TemporaryDirectory
     path: Path
 
+    @property
+    def nbytes(self) -> int:
+        """What it takes on disk."""
+        return self.path.stat().st_size
+
 
 def model_key(opened: Opened, protocol: Protocol) -> str:
     """The key of the job that writes a model folder."""
@@ -461,20 +479,30 @@ def open_texts(workspace: Workspace, data: LabelledTexts) -> Texts | None:
 def probed(texts: Texts, settings: Sequence[Setting], how: How, opened: Opened | None, place: str) -> Job:
     """`probe.probe` of each setting as the job of a visitor's `place`; grows score by score.
 
-    `opened` holds the workspace's embeddings where the maps are fitted on its sentences.
+    `opened` holds the workspace's embeddings where the maps are fitted on its sentences. Scores that any place has
+    asked for before are taken from there.
     """
-    rows = opened and LayerRows(opened.space.values, opened.space.counts)
+    fitted = opened.key.partition(_AND)[0] if opened else ""
+    rows = _result(fitted).rows if opened else None
+    stem = f"probe/{texts.key}/{how}/{fitted}"
+
+    def scored(setting: Setting, progress) -> ProbeScore:
+        key = f"{stem}/{setting}"
+        known = jobs().get(key)
+        if known is not None:
+            return known.result
+        score = probing.tried_probe(texts.space, texts.data, setting, how, texts.model, rows, progress)
+        score = probing.with_published(score, texts.space.n_layers, texts.data, how)
+        return jobs().hold(key, "A score of a probe", score).result
 
     def work(progress):
         found: tuple[ProbeScore, ...] = ()
         for number, setting in enumerate(settings):
-            counted = _share(progress, number, 1, len(settings))
-            score = probing.tried_probe(texts.space, texts.data, setting, how, texts.model, rows, counted)
-            found += (probing.with_published(score, texts.space.n_layers, texts.data, how),)
+            found += (scored(setting, _share(progress, number, 1, len(settings))),)
             yield found
             progress(len(found), len(settings))
 
-    job_key = f"probe/{texts.key}/{how}/{'+'.join(map(str, settings))}/{opened.key if opened else ''}"
+    job_key = f"{stem}/all/{'+'.join(map(str, settings))}"
     claim(place, job_key)
     return jobs().submit(job_key, "Probing", work, "settings")
 

@@ -9,11 +9,10 @@ import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
-from whitelab.datasets import DataError, MalformedRows, Problem
-from whitelab.encoders import MAX_LENGTH
+from whitelab.datasets import DataError, MalformedRows
 from whitelab.evaluate import Score
 from whitelab.scopes import OWN
-from whitelab.ui import brought, cache, workspace
+from whitelab.ui import brought, cache, malformed, workspace
 from whitelab.ui.cache import Opened
 from whitelab.ui.workspace import Workspace, plain
 from whitelab.whitening import WHITENERS, label, parse, whitens
@@ -32,9 +31,9 @@ def open_page(question: str, look_for: str) -> tuple[Workspace, Opened]:
         st.caption(f"Note: {note}")
     if opened.pairs.problems:
         with st.expander(f"{len(opened.pairs.problems)} malformed rows were left out"):
-            st.dataframe(problem_rows(opened.pairs.problems))
+            st.dataframe(malformed.rows(opened.pairs.problems))
     if opened.report.truncated:
-        st.caption(f"Note: {opened.report.truncated} sentences were cut to {MAX_LENGTH} tokens.")
+        st.caption(f"Note: {opened.report.truncated} sentences were cut to {chosen.max_length} tokens.")
     return chosen, opened
 
 
@@ -55,7 +54,7 @@ def open_chosen(chosen: Workspace) -> Opened:
     try:
         opened = cache.open_space(chosen)
     except MalformedRows as error:
-        workspace.say_malformed(error, chosen.data)
+        malformed.say(error, chosen.data)
         st.stop()
     except DataError as error:
         st.error(str(error))
@@ -64,11 +63,6 @@ def open_chosen(chosen: Workspace) -> Opened:
         st.stop()
     _live(chosen, opened)
     return opened
-
-
-def problem_rows(problems: Sequence[Problem]) -> list[dict]:
-    """Rows that cannot be used, for a table."""
-    return [{"file": p.file, "line": p.line, "reason": p.reason} for p in problems]
 
 
 def is_demo(opened: Opened) -> bool:

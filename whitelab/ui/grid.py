@@ -10,7 +10,7 @@ from whitelab import figures
 from whitelab.compare import AVERAGE, Cell, CellKey, Resampled, Setting
 from whitelab.compare.grid import Row
 from whitelab.models import version
-from whitelab.standings import VERDICTS
+from whitelab.standings import RESAMPLES, VERDICTS
 from whitelab.store import Store
 from whitelab.ui import cache, frame
 from whitelab.ui.jobs import claim, follow, jobs
@@ -275,7 +275,7 @@ def intervals(grid: Grid, cells: Sequence[Cell]) -> Resampled | None:
     key = _stand(grid, cells)
     claim("resampled", key)
     job = jobs().submit(key, "Resampling the pairs of each task", work, "tasks")
-    note = lambda found: f"1\u202f000 resamples of {len(found.tasks)} tasks."  # noqa: E731
+    note = lambda found: f"{frame.spaced(RESAMPLES)} resamples of {len(found.tasks)} tasks."  # noqa: E731
     return follow(job, lambda found: None, key="resampled", of=key, note=note, room=1)
 
 
@@ -326,9 +326,9 @@ def row_against_row(drawn: Resampled, cells: Sequence[Cell]) -> None:
         },
     )
     st.caption(
-        "Pairs are drawn anew 1\u202f000 times within each task, for both rows at once; p is twice the share of "
-        "resamples on the other side of 0, never below 0.002. Where one correlation is the whole score, Williams' "
-        "test must agree. A dot is open where the difference could be chance."
+        f"Pairs are drawn anew {frame.spaced(RESAMPLES)} times within each task, for both rows at once; p is twice the "
+        f"share of resamples on the other side of 0, never below {2 / (RESAMPLES + 1):.3f}. Where one correlation is "
+        "the whole score, Williams' test must agree. A dot is open where the difference could be chance."
     )
 
 

@@ -132,9 +132,9 @@ def standing(job: Job) -> str:
     return f"waiting for: {', '.join(before)}" if job.state == "queued" and before else job.message
 
 
-def claim(place: str, job_key: str) -> None:
+def claim(place: str, job_key: str, drop: bool = False) -> None:
     """Let this visitor's `place` show the job `job_key`: the one it showed before makes way, see `Jobs.claim`."""
-    jobs().claim((visitor(), place), job_key)
+    jobs().claim((visitor(), place), job_key, drop)
 
 
 def known(job: Job, key: str, of: str) -> Any | None:

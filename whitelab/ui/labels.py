@@ -1,14 +1,12 @@
 """Choosing labelled texts on a page: the bundled examples, a path or an upload, and which columns to read."""
 
-import hashlib
-
 import streamlit as st
 
 from whitelab import datasets, limits
 from whitelab.datasets import ColumnNames, DataError, LabelledTexts, MalformedRows, Upload
-from whitelab.ui import cache
+from whitelab.ui import cache, malformed
 from whitelab.ui.brought import UPLOADED
-from whitelab.ui.workspace import file_stamp
+from whitelab.ui.files import file_stamp
 
 FIELDS = {
     "text": "Text",
@@ -57,7 +55,7 @@ def choose() -> LabelledTexts | None:
         stamp = file_stamp(file for file in tasks[name].files if file.exists())
         return cache.labelled(data, name, columns, positive, keep, stamp)
     except MalformedRows as error:
-        _malformed(error, data)
+        malformed.say(error, data, malformed.LABELLED)
     except DataError as error:
         st.error(str(error))
     return None
@@ -91,18 +89,9 @@ def _columns() -> tuple[ColumnNames, str | None]:
 
 def _keep(data: str) -> bool:
     """Whether malformed rows are left out; asked only where there are some."""
-    if st.session_state.get("labelled-malformed") != data:
+    if not malformed.found(data, malformed.LABELLED):
         return False
     return st.checkbox("Leave malformed rows out", key="labelled-keep", help="They are counted in the notes.")
-
-
-def _malformed(error: MalformedRows, data: str) -> None:
-    n = len(error.problems)
-    st.error(f"{n} row{'s' if n != 1 else ''} cannot be read. Mend the file, or leave these rows out.")
-    st.dataframe([{"file": p.file, "line": p.line, "reason": p.reason} for p in error.problems], hide_index=True)
-    if st.session_state.get("labelled-malformed") != data:
-        st.session_state["labelled-malformed"] = data
-        st.rerun()
 
 
 def _uploaded() -> LabelledTexts | None:
@@ -117,11 +106,10 @@ def _uploaded() -> LabelledTexts | None:
         st.info("Choose a file. Its first line may name the columns: text, label, and split if it has one.")
         return None
     columns, positive = _columns()
-    content = file.getvalue()
-    what = (hashlib.sha256(content).hexdigest(), columns, positive, _keep(UPLOADED))
+    what = (file.file_id, columns, positive, _keep(UPLOADED))
     held = st.session_state.get("labelled-upload")
     if held is None or held[0] != what:
-        upload = Upload(file.name, content)
+        upload = Upload(file.name, file.getvalue())
         found = datasets.load_labelled(upload, columns=columns, positive=positive, keep_going=what[-1])
         held = st.session_state["labelled-upload"] = what, found
     return held[1]

@@ -25,6 +25,7 @@ from whitelab.models import (
     trained_models,
     version,
 )
+from whitelab.ui.files import file_stamp
 from whitelab.ui.jobs import jobs, wait
 
 CONTROLS = (f"{BUNDLED}:3", f"random:{BUNDLED}", f"static:{BUNDLED}", f"sif:{BUNDLED}")
@@ -35,7 +36,10 @@ PICKLED = "model-pickled"  # session_state: the model that was seen to have pick
 
 @dataclass(frozen=True)
 class Picked:
-    """A model that is loaded: layers with the embedding layer, d, the poolings that make sense, its weights' digest."""
+    """A model that is loaded: layers with the embedding layer, d, the poolings that make sense, its weights' digest.
+
+    `max_length` is where it cuts sentences, in tokens; None for vectors, of which that is not known.
+    """
 
     model: str
     allow_bin: bool
@@ -43,6 +47,7 @@ class Picked:
     dim: int
     poolings: tuple[str, ...]
     weights: str = ""
+    max_length: int | None = None
 
 
 def encoder(model: str, dtype: str, allow_bin: bool = False) -> Encoder:
@@ -109,7 +114,7 @@ def opened(model: str, task: tuple[str, TaskInfo, str, bool] | None) -> Picked |
     def work(progress) -> Picked:
         weights = find_model(model, progress, allow_bin=allow_bin).weights
         one = encoder(model, dtype, allow_bin)
-        return Picked(model, allow_bin, one.n_layers, one.dim, one.poolings, weights)
+        return Picked(model, allow_bin, one.n_layers, one.dim, one.poolings, weights, one.max_length)
 
     job = jobs().submit(key, f"Loading {label(model)}", work, "bytes")
     picked = wait(job, key="find")
@@ -165,8 +170,7 @@ def _text(task: tuple[str, TaskInfo, str, bool] | None) -> tuple[int, int]:
     if task is None:
         return 0, 0
     data, one, split, keep = task
-    stamp = max((file.stat().st_mtime for file in one.files), default=0.0)
-    return _counted(data, one.name, split, keep, stamp)
+    return _counted(data, one.name, split, keep, file_stamp(one.files))
 
 
 @st.cache_data(max_entries=16, show_spinner=False)

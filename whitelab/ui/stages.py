@@ -1,5 +1,6 @@
 """The space before and after, from a baseline to the compared variant: covariance, spectrum, pairs."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -112,31 +113,35 @@ def spectra(stages: Stages) -> None:
 def scatters(stages: Stages) -> None:
     """Gold against cosine."""
     space, n = stages.opened.space, stages.opened.space.n_pairs
-    change, ranks = np.zeros(n), ["rank unchanged"] * n
-    for move in stages.moves:
-        change[move.pair] = move.change
-        ranks[move.pair] = f"rank {move.before:.0f} → {move.after:.0f}, gold rank {move.gold:.0f}"
     drawn = np.arange(n)
     if n > SHOWN_PAIRS:
         drawn = np.sort(np.random.default_rng(0).choice(n, SHOWN_PAIRS, replace=False))
     gold = space.gold.numpy()[drawn]
     cosines = [one.cosines.numpy()[drawn] for one in (stages.before, stages.after)]
-    texts = cache.hover_sentences(stages.opened.key)
+    moves = {move.pair: move for move in stages.moves}
+    moved = [moves.get(pair) for pair in drawn.tolist()]
+    change = np.array([move.change if move else 0.0 for move in moved])
     hover = [
-        f"{texts[i]}<br><i>gold {g:.2f}, cosine {a:.3f} → {b:.3f}<br>{ranks[i]}</i>"
-        for i, g, a, b in zip(drawn.tolist(), gold, *cosines, strict=True)
+        f"{text}<br><i>gold {g:.2f}, cosine {a:.3f} → {b:.3f}<br>{_ranks(move)}</i>"
+        for text, move, g, a, b in zip(
+            cache.hover_sentences(stages.opened.key, drawn), moved, gold, *cosines, strict=True
+        )
     ]
     lowest = min(0.0, *(float(np.nanmin(one)) for one in cosines)) - 0.03
     for number, (column, name, values) in enumerate(zip(st.columns(2), stages.names, cosines, strict=True)):
         with column:
             score = (stages.before, stages.after)[number]
             st.markdown(f"**{name}**, Spearman {frame.number(score.spearman)}")
-            frame.chart(figures.gold_scatter(gold, values, change[drawn], hover, lowest, name), f"scatter-{number}")
+            frame.chart(figures.gold_scatter(gold, values, change, hover, lowest, name), f"scatter-{number}")
     st.caption(
         f"Hover to read a pair. Both charts share one axis. Colour says how far a pair's rank among {stages.pairs} "
         f"moved from {stages.inline[0]} to {stages.inline[1]}: blue became more similar, orange less."
         + (f" {frame.spaced(SHOWN_PAIRS)} pairs are drawn, chosen at random." if len(drawn) < n else "")
     )
+
+
+def _ranks(move: Move | None) -> str:
+    return f"rank {move.before:.0f} → {move.after:.0f}, gold rank {move.gold:.0f}" if move else "rank unchanged"
 
 
 def moved_pairs(stages: Stages) -> None:
@@ -147,12 +152,11 @@ def moved_pairs(stages: Stages) -> None:
     moves = stages.moves
     towards = sum(move.towards_gold for move in moves)
     found = [one for one in moves if which in (None, "all") or one.towards_gold == (which == "towards gold")]
-    records = [_record(stages, one) for one in found]
-    if not records:
+    if not found:
         st.info("No pair moved." if which == "all" else f"No pair moved {which}.", icon=":material/equal:")
     else:
-        _table(records[:SHOWN_ROWS])
-        frame.csv_button(lambda: records, "moved-pairs")
+        _table(_records(stages, found[:SHOWN_ROWS]))
+        frame.csv_button(lambda: _records(stages, found), "moved-pairs")
     st.caption(
         f"From {stages.inline[0]} to {stages.inline[1]}, {frame.spaced(towards)} of {stages.pairs} pairs moved towards "
         f"their gold rank and {frame.spaced(len(moves) - towards)} away from it. Rank 1 is the least similar pair. "
@@ -160,20 +164,24 @@ def moved_pairs(stages: Stages) -> None:
     )
 
 
-def _record(stages: Stages, move: Move) -> dict:
-    pairs = stages.opened.pairs
-    return {
-        "first": pairs.first[move.pair],
-        "second": pairs.second[move.pair],
-        "gold": float(pairs.gold[move.pair]),
-        "cosine_before": float(stages.before.cosines[move.pair]),
-        "cosine_after": float(stages.after.cosines[move.pair]),
-        "rank_before": move.before,
-        "rank_after": move.after,
-        "rank_gold": move.gold,
-        "change": move.change,
-        "direction": "towards gold" if move.towards_gold else "away from gold",
-    }
+def _records(stages: Stages, moves: Sequence[Move]) -> list[dict]:
+    pairs, gold = stages.opened.pairs, stages.opened.pairs.gold.tolist()
+    before, after = (one.cosines.tolist() for one in (stages.before, stages.after))
+    return [
+        {
+            "first": pairs.first[move.pair],
+            "second": pairs.second[move.pair],
+            "gold": gold[move.pair],
+            "cosine_before": before[move.pair],
+            "cosine_after": after[move.pair],
+            "rank_before": move.before,
+            "rank_after": move.after,
+            "rank_gold": move.gold,
+            "change": move.change,
+            "direction": "towards gold" if move.towards_gold else "away from gold",
+        }
+        for move in moves
+    ]
 
 
 def _table(records: list[dict]) -> None:

@@ -11,7 +11,7 @@ from whitelab.evaluate import Protocol, Score
 from whitelab.scopes import SCOPES
 from whitelab.ui import cache
 from whitelab.ui.cache import Opened
-from whitelab.ui.jobs import jobs
+from whitelab.ui.jobs import claim
 from whitelab.ui.workspace import Workspace
 
 FORMATS = {
@@ -25,7 +25,7 @@ ASKED = "asked-model"  # session_state: the key of the model folder this visitor
 
 @dataclass(frozen=True)
 class Parcel:
-    """One map to take away: its score, the protocol it is fitted under, and the stem of its files' names."""
+    """One map to take away, and the score it was made for, whose protocol has only one map (not `cross`)."""
 
     workspace: Workspace
     opened: Opened
@@ -33,28 +33,22 @@ class Parcel:
 
     @property
     def protocol(self) -> Protocol:
-        """The protocol of the one map, which is fitted on the task where the score is cross-fitted."""
+        """The protocol of score and map."""
         return self.score.protocol
-
-    @property
-    def model(self) -> str:
-        """The model's name without the folders it lies in."""
-        name = self.protocol.model
-        return Path(name).expanduser().resolve().name if Path(name).expanduser().is_dir() else name
 
     @property
     def stem(self) -> str:
         """A file name that says what is inside."""
         k = f"-k{self.protocol.k}" if self.protocol.k else ""
         layers = "-".join(map(str, self.protocol.layers))
-        text = f"{Path(self.model).name}-layers-{layers}-{self.protocol.whitening}{k}"
+        text = f"{Path(self.protocol.model).name}-layers-{layers}-{self.protocol.whitening}{k}"
         return re.sub(r"[^A-Za-z0-9.=_-]+", "-", text)
 
     @property
     def record(self) -> dict:
         """How the map was made, with no path of this machine in it."""
         fit = self.protocol.fit
-        plain = {"model": self.model, "fit": fit if fit in SCOPES else Path(fit).name}
+        plain = {"fit": fit if fit in SCOPES else Path(fit).name}
         return self.protocol.as_dict() | plain | {"sentences": self.score.sentences, "rank": self.score.rank}
 
     def whitener(self):
@@ -116,13 +110,13 @@ def _model(parcel: Parcel) -> None:
     found = cache.model_zip(parcel.workspace, parcel.opened, parcel.protocol, parcel.record, parcel.stem, "model-zip")
     if found is not None:
         megabytes = found.path.stat().st_size / 1e6
-        _download(parcel, "zip", "application/zip", found.path.read_bytes, f" ({megabytes:.0f} MB)")
+        # The button holds `found`, without which the file would be removed once nobody's job holds it.
+        _download(parcel, "zip", "application/zip", lambda: found.path.read_bytes(), f" ({megabytes:.0f} MB)")
 
 
 def _ask(key: str) -> None:
-    """Ask for this model folder and let go of the last one, which holds a copy of a whole encoder."""
-    if last := st.session_state.get(ASKED):
-        jobs().forget(last)
+    """Ask for this model folder; the last one, which holds a copy of a whole encoder, goes unless others asked too."""
+    claim("model-zip", key, drop=True)
     st.session_state[ASKED] = key
 
 

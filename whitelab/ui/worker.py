@@ -1,6 +1,7 @@
 """One worker thread and its queue of long jobs. Knows no Streamlit, so it can be tested without a browser."""
 
 import contextlib
+import dataclasses
 import inspect
 import itertools
 import logging
@@ -21,7 +22,9 @@ Slot = tuple[str, str]  # a visitor, and a place on a page that shows one job at
 WATCH_SECONDS = 3.0  # a visitor whose panel looked this recently still waits for the result
 SMOOTHING_SECONDS = 4.0  # time constant of the rate behind "about 14 s left"
 SAMPLE_SECONDS = 0.25  # reports closer together than this make one sample of the rate
-FINISHED_KEPT = 16
+FINISHED_KEPT = 1000  # finished jobs; nearly all results are small, and pages ask for them at every rerun
+LARGE = 1 << 16  # bytes from which a result is large
+LARGE_KEPT, BYTES_KEPT = 16, 1 << 30  # of large results the last 16 used stay, and more as long as all take less
 SLOTS_KEPT = 1000  # visitors leave without a word; the slots claimed longest ago go first
 
 _log = logging.getLogger(__name__)
@@ -48,6 +51,7 @@ class Job:
         self.seconds_left: float | None = None
         self.partial: Any = None
         self.result: Any = None
+        self.nbytes = 0  # of the result's arrays
         self.error: BaseException | None = None
         self.shown = False  # whether any visitor was shown how it failed or was cancelled
         self._submitted = clock()
@@ -151,8 +155,9 @@ class Job:
                 self.error = without_frames(error)
                 self._end("failed")
         else:
+            size = array_bytes(result)
             with self._lock:
-                self.result = result
+                self.result, self.nbytes = result, size
                 self._end("done")
 
     def _last(self, values: Generator) -> Any:
@@ -172,7 +177,10 @@ class Job:
 
 
 class Jobs:
-    """A queue with one worker thread. At most `kept` finished jobs stay; the least recently used go first."""
+    """A queue with one worker thread. At most `kept` finished jobs stay; the least recently used go first.
+
+    Those of `LARGE` results go earlier: once there are more than `LARGE_KEPT` that take `BYTES_KEPT` together.
+    """
 
     def __init__(self, kept: int = FINISHED_KEPT, clock: Callable[[], float] = time.monotonic) -> None:
         self._kept, self._clock = kept, clock
@@ -209,11 +217,12 @@ class Jobs:
                 self._prune()
             return job
 
-    def claim(self, slot: Slot, key: str) -> None:
+    def claim(self, slot: Slot, key: str, drop: bool = False) -> None:
         """Let a visitor's slot show the job `key`, submitted next; the open job it showed before makes way.
 
         That one is cancelled and forgotten, so that it can be asked for anew, unless another visitor waits for
-        it. Claiming the same key again changes nothing.
+        it. Claiming the same key again changes nothing. With `drop` a finished one is forgotten too, unless another
+        slot shows it: for results that are large and of no use to anyone else.
         """
         with self._lock:
             before = self._slots.pop(slot, None)
@@ -222,7 +231,9 @@ class Jobs:
                 del self._slots[next(iter(self._slots))]
             wanted = {held for (who, _), held in self._slots.items() if who == slot[0]}
             old = self._jobs.get(before) if before not in wanted else None
-            if old is not None and not old.finished and old.leave(slot[0]):
+            if old is None:
+                return
+            if (drop and before not in self._slots.values()) if old.finished else old.leave(slot[0]):
                 del self._jobs[before]
 
     def get(self, key: str) -> Job | None:
@@ -248,15 +259,43 @@ class Jobs:
         return job
 
     def _prune(self) -> None:
-        finished = [key for key, job in self._jobs.items() if job.finished]
-        for key in finished[: max(len(finished) - self._kept, 0)]:
-            del self._jobs[key]
+        finished = {key: job.nbytes for key, job in self._jobs.items() if job.finished}
+        large = [key for key, size in finished.items() if size >= LARGE]
+        total = sum(finished[key] for key in large)
+        gone = list(finished)[: max(len(finished) - self._kept, 0)]
+        for key in large[: max(len(large) - LARGE_KEPT, 0)]:
+            if total > BYTES_KEPT:
+                gone.append(key)
+                total -= finished[key]
+        for key in gone:
+            self._jobs.pop(key, None)
 
     def _serve(self) -> None:
         while True:
             self._queue.get().run()  # no name for the job here: an idle worker must not keep its result alive
             with self._lock:
                 self._prune()
+
+
+def array_bytes(value: Any) -> int:
+    """What a result holds in arrays, or in whatever else says its `nbytes`: in containers and dataclasses too."""
+    seen: set[int] = set()
+
+    def count(one: Any) -> int:
+        if isinstance(one, (str, bytes, int, float, type(None))) or id(one) in seen:
+            return 0
+        seen.add(id(one))
+        if isinstance(size := getattr(one, "nbytes", None), int):
+            return size
+        if isinstance(one, dict):
+            return sum(map(count, one.values()))
+        if isinstance(one, (list, tuple, set, frozenset)):
+            return sum(map(count, one))
+        if dataclasses.is_dataclass(one) and not isinstance(one, type):
+            return sum(count(getattr(one, field.name)) for field in dataclasses.fields(one))
+        return 0
+
+    return count(value)
 
 
 def describe(error: BaseException | None) -> str:

@@ -3,25 +3,24 @@
 Drawn by app.py before the page, so that its widgets live on every page. Choices come from the registries.
 """
 
-import hashlib
 import re
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 
 import streamlit as st
 
 from whitelab import datasets, limits, scopes
 from whitelab.correlation import AGGREGATE_LABELS
-from whitelab.datasets import DataError, MalformedRows, TaskInfo, Upload
+from whitelab.datasets import DataError, TaskInfo, Upload
 from whitelab.datasets.held import PREFIX
 from whitelab.datasets.layouts import MEMORY, file_at
 from whitelab.encoders import choose_device, device_name, dtypes_for
 from whitelab.evaluate import GIVEN, Protocol
-from whitelab.models import ModelName
+from whitelab.models import shown_name
 from whitelab.pooling import POOLING_LABELS
-from whitelab.ui import brought, knobs, picker
+from whitelab.ui import brought, knobs, malformed, picker
 from whitelab.ui.brought import UPLOADED, Brought
+from whitelab.ui.files import file_stamp
 from whitelab.ui.picker import Picked
 from whitelab.whitening import WHITENERS, canonical, variant
 from whitelab.wording import spaced
@@ -36,7 +35,8 @@ class Workspace:
 
     `whitening` is a canonical spec. `fit` is the scope as a protocol names it; `fit_key` also tells one content
     of an uploaded or changed file from another. `own` is what the visitor has brought, where that is the data.
-    `weights` is the digest of the model's: a model that was trained on keeps its name.
+    `weights` is the digest of the model's: a model that was trained on keeps its name. `max_length` is where the
+    model cuts sentences, in tokens.
     """
 
     model: str
@@ -58,6 +58,7 @@ class Workspace:
     allow_bin: bool = False
     own: Brought | None = None
     weights: str = ""
+    max_length: int | None = None
 
     @property
     def model_key(self) -> str:
@@ -83,15 +84,13 @@ class Workspace:
         return self.whitening if self.whitening.partition(":")[0] == name else canonical(name)
 
     def fit_text(self) -> Counter[str]:
-        """The sentences of the fit scope. Raises DataError."""
-        if uploaded := brought.fit_text(self.fit_key):
-            return uploaded[2]
+        """The sentences of the fit scope, where they are not an upload. Asks no session. Raises DataError."""
         return scopes.scope_text(self.fit, self.data, self.task, self.keep_going)
 
     def protocol(self, source: str, **changes) -> Protocol:
         """The Protocol of a score in this workspace."""
         base = Protocol(
-            model=self.model if self.given else ModelName.parse(self.model).shown,
+            model=self.model if self.given else shown_name(self.model),
             data=source,
             task=self.task,
             split=self.split,
@@ -102,6 +101,7 @@ class Workspace:
             fit=self.fit,
             aggregate=self.aggregate,
             dtype=self.dtype,
+            max_length=self.max_length,
         )
         return base.with_(**changes) if changes else base
 
@@ -174,7 +174,7 @@ def _task() -> tuple[str, TaskInfo, str, bool] | None:
             or split
         )
     keep = st.session_state.get("keep") is True
-    if keep or st.session_state.get("malformed") == data:
+    if keep or malformed.found(data):
         keep = st.checkbox("Leave malformed rows out", key="keep", help="They stay listed under the data's notes.")
     return data, task, split, keep
 
@@ -250,6 +250,7 @@ def _knobs(picked: Picked, data: str, task: TaskInfo, split: str, keep: bool, ow
         fit_key=fit_key,
         own=own,
         weights=picked.weights,
+        max_length=picked.max_length,
     )
 
 
@@ -294,11 +295,6 @@ def _dtype() -> str:
         help="bfloat16 is faster on processors that have it and moves scores by a few hundredths.",
     )
     return found or "float32"
-
-
-def file_stamp(files) -> float:
-    """When the youngest of the files was changed."""
-    return max((Path(file).stat().st_mtime for file in files), default=0.0)
 
 
 def _scope(task: TaskInfo, own: Brought | None, disabled: bool) -> tuple[str, str]:
@@ -353,28 +349,15 @@ def _uploaded() -> tuple[str, str]:
             return held[1], held[0]
         st.caption("Until a file is there, or sentences are pasted on the Data page, the task's sentences are used.")
         return "task", "task"
-    digest = hashlib.sha256(file.getvalue()).hexdigest()[:24]
-    if held is None or held[0] != brought.text_key(digest):
+    if held is None or held[0] != brought.text_key(file.file_id):
         try:
-            brought.hold_text(file.name, digest, datasets.load_text(Upload(file.name, file.getvalue())))
+            brought.hold_text(file.name, file.file_id, datasets.load_text(Upload(file.name, file.getvalue())))
         except DataError as error:
             st.error(plain(str(error)))
             return "task", "task"
-    return file.name, brought.text_key(digest)
+    return file.name, brought.text_key(file.file_id)
 
 
 def plain(text: str) -> str:
     """Text of others, such as an error, in which Markdown finds nothing to format."""
     return re.sub(r"([\\`*_{}\[\]<>()#+!|$~:-])", r"\\\1", text)
-
-
-def say_malformed(error: MalformedRows, data: str) -> None:
-    """List what is wrong with the rows and offer to leave them out."""
-    n = len(error.problems)
-    st.error(
-        f"{n} row{'s' if n != 1 else ''} cannot be read. Mend the file, or leave these rows out in the bar at the left."
-    )
-    st.dataframe([{"file": p.file, "line": p.line, "reason": p.reason} for p in error.problems], hide_index=True)
-    if st.session_state.get("malformed") != data:
-        st.session_state["malformed"] = data
-        st.rerun()

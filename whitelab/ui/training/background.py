@@ -6,8 +6,10 @@ anew, and what ran then can be resumed.
 
 import os
 import subprocess
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import streamlit as st
@@ -19,6 +21,7 @@ from whitelab.ui.worker import Job, Jobs
 
 SWITCH = "WHITELAB_TRAINING"  # environment: "off" keeps visitors from starting runs
 LONGEST = 8  # runs that may wait or run at a time
+NOT_STARTED = "not started"  # the state of a run that waits on disk and for no turn
 _LOOK_SECONDS = 0.3
 
 
@@ -61,6 +64,13 @@ def submit(run: Run) -> None:
     queue().submit(key, run.name, work, "steps")
 
 
+def submit_all(waiting: Iterable[Run]) -> None:
+    """Let runs wait for their turns in this order, as many as there is room for."""
+    for run in waiting:
+        if not full():
+            submit(run)
+
+
 def cancel(run: Run) -> None:
     """Stop a run after the step in hand, or take it out of the queue."""
     if (job := job_of(run)) is not None:
@@ -69,17 +79,30 @@ def cancel(run: Run) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """A run as it is now: what lies on disk, and the job that waits for it."""
+    """A run as it is now: what lies on disk, and the job that waits for it.
+
+    `ended` is when it ended (`_stamp`), None while it has not.
+    """
 
     run: Run
     summary: Summary
-    records: tuple[StepRecord, ...]
     job: Job | None
+    ended: int | None
 
     @property
     def name(self) -> str:
         """The run's name."""
         return self.summary.name
+
+    @cached_property
+    def records(self) -> tuple[StepRecord, ...]:
+        """Its steps, read for those that are drawn only."""
+        return self.run.records() if self.ended is None else _records(str(self.run.folder), self.ended)
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is a step on record, the untrained start among them."""
+        return self.summary.step > 0 or self.summary.start is not None
 
     @property
     def open(self) -> bool:
@@ -90,12 +113,12 @@ class Entry:
     def state(self) -> str:
         """The run's state, as far as its turn in the queue does not say more."""
         if self.job is None or self.job.finished:
-            return "not started" if self.summary.state == WAITING else self.summary.state
+            return NOT_STARTED if self.summary.state == WAITING else self.summary.state
         if self.job.cancelling:
             return "stopping"
         if self.job.state == "queued":
             return "waiting"
-        return RUNNING if self.summary.state == RUNNING and self.records else "starting"
+        return RUNNING if self.summary.state == RUNNING and self.begun else "starting"
 
     @property
     def message(self) -> str:
@@ -111,8 +134,8 @@ def entries() -> list[Entry]:
     for run in runs():
         with suppress(RunError, OSError):  # removed by another visitor while this list is made
             stamp = _stamp(run)
-            summary, records = (run.summary(), run.records()) if stamp is None else _ended(str(run.folder), stamp)
-            found.append(Entry(run, summary, records, job_of(run)))
+            summary = run.summary() if stamp is None else _summary(str(run.folder), stamp)
+            found.append(Entry(run, summary, job_of(run), stamp))
     return found
 
 
@@ -123,11 +146,16 @@ def _stamp(run: Run) -> int | None:
     return None
 
 
-@st.cache_data(max_entries=500, show_spinner=False)
-def _ended(folder: str, stamp: int) -> tuple[Summary, tuple[StepRecord, ...]]:
-    """An ended run, read once."""
-    run = Run(Path(folder))
-    return run.summary(), run.records()
+@st.cache_resource(max_entries=500, show_spinner=False)
+def _summary(folder: str, stamp: int) -> Summary:
+    """An ended run in one line, read once for all visitors."""
+    return Run(Path(folder)).summary()
+
+
+@st.cache_resource(max_entries=50, show_spinner=False)
+def _records(folder: str, stamp: int) -> tuple[StepRecord, ...]:
+    """The steps of an ended run, read once for all visitors."""
+    return Run(Path(folder)).records()
 
 
 def steps_done(run: Run) -> int:

@@ -8,15 +8,17 @@ import streamlit as st
 from whitelab import figures
 from whitelab.geometry import POSITIVES
 from whitelab.models import ModelError, find_model
-from whitelab.runs import CANCELLED, DIED, FAILED, FINISHED, RUNNING, WAITING, RunError
+from whitelab.runs import CANCELLED, DIED, FAILED, FINISHED, RUNNING, WAITING, Run, RunError
 from whitelab.training import COLLAPSED, DIVERGED, StepRecord
 from whitelab.ui import frame
 from whitelab.ui.jobs import STREAM_SECONDS
 from whitelab.ui.training import background
-from whitelab.ui.training.background import Entry
+from whitelab.ui.training.background import NOT_STARTED, Entry
 from whitelab.wording import duration
 
 SHOWN = "training-shown"  # session_state: names of the runs this visitor has chosen
+ADDRESS = "runs"  # the query parameter that says the same, in a row with commas
+_UNKNOWN = "training-unknown"  # session_state: names in the address of which there is no run
 _ASKED = "training-remove"  # session_state: the run whose removal is to be confirmed
 _WHOLE = "training-whole"  # session_state: what was clicked concerns the whole page
 OVERLAID = 6  # runs in one picture
@@ -31,31 +33,32 @@ _ICONS = {
     "waiting": ":material/hourglass_empty:",
     "starting": ":material/hourglass_top:",
     "stopping": ":material/hourglass_bottom:",
-    "not started": ":material/pause_circle:",
+    NOT_STARTED: ":material/pause_circle:",
 }
 
 
-def draw() -> None:
-    """The board; it draws itself again as long as a run is open, and the page once more when none is left."""
-    if any(one.open for one in background.entries()):
-        _live()
+def draw(known: list[Entry]) -> None:
+    """The board of the runs there are; it draws itself again as long as one is open, and the page when none is left."""
+    handed = [known]  # taken out by the run of the page; a fragment that runs again finds none and looks anew
+    if any(one.open for one in known):
+        _live(handed)
     else:
-        _still()
+        _still(handed)
 
 
 @st.fragment(run_every=STREAM_SECONDS)
-def _live() -> None:
-    found = background.entries()
+def _live(handed: list[list[Entry]]) -> None:
+    found = handed.pop() if handed else background.entries()
     if not any(one.open for one in found) or st.session_state.pop(_WHOLE, False):
         st.rerun()
     _board(found)
 
 
 @st.fragment
-def _still() -> None:
+def _still(handed: list[list[Entry]]) -> None:
     if st.session_state.pop(_WHOLE, False):
         st.rerun()
-    _board(background.entries())
+    _board(handed.pop() if handed else background.entries())
 
 
 def show(name: str) -> None:
@@ -68,6 +71,8 @@ def _board(found: list[Entry]) -> None:
         st.info("No run yet. What one does to the space is drawn here, step by step.")
         return
     st.subheader("Runs")
+    if waiting := [one for one in found if one.state == NOT_STARTED]:
+        _start_all(waiting)
     chosen = _table(found)
     turns = sorted((one for one in found if one.open), key=lambda one: one.job.number if one.job else 0)
     for one in (*turns, *(one for one in chosen if not one.open)):
@@ -85,10 +90,7 @@ def _board(found: list[Entry]) -> None:
 def _table(found: Sequence[Entry]) -> list[Entry]:
     """All runs in a table; those chosen in it, by default the newest and those that go on."""
     names = [one.name for one in found]
-    wanted = st.session_state.get(SHOWN)
-    if wanted is None:
-        newest = next((one for one in found if one.records), found[0])
-        wanted = [one.name for one in found if one.open or one is newest]
+    wanted = _wanted(found)
     rows = [i for i, name in enumerate(names) if name in wanted]
     event = st.dataframe(
         [_row(one) for one in found],
@@ -103,11 +105,57 @@ def _table(found: Sequence[Entry]) -> list[Entry]:
         placeholder="",
         alt="The training runs with settings, state, scores and time",
     )
-    chosen = [found[i] for i in event["selection"]["rows"] if i < len(found)]
-    st.session_state[SHOWN] = [one.name for one in chosen]
+    chosen = [found[i] for i in sorted(event["selection"]["rows"]) if i < len(found)]
+    _remember([one.name for one in chosen])
+    if unknown := st.session_state[_UNKNOWN]:
+        st.caption(f"The address names runs that are not on this machine: {frame.plain(', '.join(unknown))}.")
     if len(chosen) > OVERLAID:
         st.caption(f"The first {OVERLAID} of {len(chosen)} chosen runs are drawn.")
-    return sorted(chosen, key=lambda one: names.index(one.name))[:OVERLAID]
+    return chosen[:OVERLAID]
+
+
+def _wanted(found: Sequence[Entry]) -> list[str]:
+    """The runs to choose in a new table: as before, as in the address, or the newest and those that go on."""
+    state, names = st.session_state, {one.name for one in found}
+    wanted = state.get(SHOWN)
+    if _UNKNOWN not in state:  # the first look of this visitor
+        asked = list(filter(None, st.query_params.get(ADDRESS, "").split(",")))
+        state[_UNKNOWN] = [name for name in asked if name not in names]
+        known = [name for name in asked if name in names]
+        if wanted is None and (known or (ADDRESS in st.query_params and not asked)):
+            wanted = known
+    if wanted is not None:
+        return wanted
+    newest = next((one for one in found if one.begun), found[0])
+    return [one.name for one in found if one.open or one is newest]
+
+
+def _remember(chosen: list[str]) -> None:
+    """Keep the choice for this visitor and in the address, so that a reload or a link shows the same."""
+    if st.session_state.get(SHOWN) not in (None, chosen):
+        st.session_state[_UNKNOWN] = []  # it was the last choice that had them
+    st.session_state[SHOWN] = chosen
+    if st.query_params.get(ADDRESS) != ",".join(chosen):
+        st.query_params[ADDRESS] = ",".join(chosen)
+
+
+def _start_all(waiting: Sequence[Entry]) -> None:
+    """Start runs that wait for nobody, such as those the app was stopped before, as if each had been clicked."""
+    n = len(waiting)
+    st.button(
+        f"Start the {n} waiting runs" if n > 1 else "Start the waiting run",
+        key="start-waiting",
+        on_click=_submit_all,
+        args=([one.run for one in reversed(waiting)],),  # the newest stands first
+        disabled=not background.allowed() or background.full(),
+        icon=":material/play_arrow:",
+        help=f"One after another, the oldest first; {background.LONGEST} at most wait at a time.",
+    )
+
+
+def _submit_all(waiting: Sequence[Run]) -> None:
+    background.submit_all(waiting)
+    st.session_state[_WHOLE] = True
 
 
 _number, _text = st.column_config.NumberColumn, st.column_config.TextColumn
@@ -217,9 +265,9 @@ def _ended(one: Entry) -> None:
             icon=":material/model_training:",
             help=f"Every page then shows {found.model}: the encoder at the step that scored best.",
         )
-    if found.resumable or one.state == "not started":
+    if found.resumable or one.state == NOT_STARTED:
         st.button(
-            "Start" if one.state == "not started" else "Resume",
+            "Start" if one.state == NOT_STARTED else "Resume",
             key=f"resume-{one.name}",
             on_click=_resume,
             args=(one,),

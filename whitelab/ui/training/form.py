@@ -4,6 +4,7 @@ import json
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from itertools import cycle
 
 import streamlit as st
@@ -19,8 +20,9 @@ from whitelab.objectives import OBJECTIVES
 from whitelab.training import TrainConfig
 from whitelab.training.config import BATCH
 from whitelab.ui import cache, frame, knobs, picker
+from whitelab.ui.files import file_stamp
 from whitelab.ui.training.background import Entry
-from whitelab.ui.workspace import UPLOADED, file_stamp
+from whitelab.ui.workspace import UPLOADED
 from whitelab.wording import amount, duration
 
 DEMO = "demo"
@@ -32,27 +34,51 @@ _DATA_NAMES = {DEMO: "Demonstration set (bundled)", UPLOADED: "Uploaded text fil
 
 
 @dataclass(frozen=True, eq=False)
-class Corpus:
-    """Sentences to train on; `name` is for all visitors, `code` makes them in Python, `path` in a command line."""
+class Text:
+    """Sentences, kept while they are trained on, with what every rerun asks of them."""
 
-    name: str
     sentences: tuple[str, ...]
-    code: str
-    path: str = ""
 
-    @property
+    @cached_property
+    def unique(self) -> int:
+        """How many of them differ."""
+        return len(set(self.sentences))
+
+    @cached_property
     def tokens(self) -> float:
         """A sentence's, about, on average, from the first thousand."""
         some = self.sentences[:1000]
         return guess_tokens(some) / max(len(some), 1)
 
+    def without(self, pairs: SentencePairs) -> "Text":
+        """Those that are in no pair; itself where that is all of them."""
+        scored = set(pairs.sentences)
+        rest = tuple(one for one in self.sentences if one not in scored)
+        return Text(rest) if len(rest) < len(self.sentences) else self
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """Sentences to train on; `name` is for all visitors, `code` makes them in Python, `path` in a command line."""
+
+    name: str
+    text: Text
+    code: str
+    path: str = ""
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The sentences."""
+        return self.text.sentences
+
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """Pairs to score on, and how to load them."""
+    """Pairs to score on, how to load them, and about how many tokens their sentences have."""
 
     pairs: SentencePairs
     arguments: tuple[str, str, str]  # data, task, split
+    tokens: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,10 +166,9 @@ def draw(known: Sequence[Entry]) -> Asked | None:
             **settings,
         )
         check(spec, config.batch, size.dim)
-        unique = len(set(corpus.sentences))
-        if unique < config.batch:
+        if corpus.text.unique < config.batch:
             raise ValueError(
-                f"batch={config.batch} must be at most the {unique} unique sentences there are to train on"
+                f"batch={config.batch} must be at most the {corpus.text.unique} unique sentences there are to train on"
             )
     except ValueError as error:
         st.error(frame.plain(str(error)))
@@ -244,9 +269,9 @@ def _corpus() -> Corpus | None:
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
-def _sentences(data: str, task: str, stamp: float) -> tuple[str, ...]:
+def _sentences(data: str, task: str, stamp: float) -> Text:
     """The sentences of a text file, a task or all tasks; `stamp` is the files' time."""
-    return tuple(scopes.scope_text("splits", data, task) if task else scopes.scope_text(data, data, None))
+    return Text(tuple(scopes.scope_text("splits", data, task) if task else scopes.scope_text(data, data, None)))
 
 
 def _uploaded() -> Corpus | None:
@@ -263,7 +288,8 @@ def _uploaded() -> Corpus | None:
     held = st.session_state.get(_UPLOAD)
     if held is None or held[0] != file.file_id:
         try:
-            held = st.session_state[_UPLOAD] = file.file_id, datasets.load_text(Upload(file.name, file.getvalue()))
+            text = Text(datasets.load_text(Upload(file.name, file.getvalue())))
+            held = st.session_state[_UPLOAD] = file.file_id, text
         except DataError as error:
             st.error(frame.plain(str(error)))
             return None
@@ -284,13 +310,24 @@ def _scored() -> Scored | None:
             name = st.selectbox("Task scored on", list(tasks), key="scored-task", bind="query-params") or name
         task = tasks[name]
         split = _split(task)
-        pairs = cache.pairs_of(data, name, split, True, file_stamp(task.files))
+        asked = (data, name, split, file_stamp(task.files))
+        pairs = _pairs(*asked)
     except DataError as error:
         st.error(frame.plain(str(error)))
         return None
     if pairs.problems:
         st.caption(f"{len(pairs.problems)} malformed rows are left out.")
-    return Scored(pairs, (data, name, split))
+    return Scored(pairs, (data, name, split), _tokens(*asked))
+
+
+def _pairs(data: str, task: str, split: str, stamp: float) -> SentencePairs:
+    return cache.pairs_of(data, task, split, True, stamp)
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def _tokens(data: str, task: str, split: str, stamp: float) -> int:
+    """About how many tokens the sentences of the pairs have."""
+    return guess_tokens(_pairs(data, task, split, stamp).sentences)
 
 
 def _split(task: TaskInfo) -> str:
@@ -306,13 +343,13 @@ def _split(task: TaskInfo) -> str:
 
 def _apart(corpus: Corpus, scored: Scored) -> Corpus:
     """The corpus, on request without the sentences it is scored on; says how many there are."""
-    tested = set(scored.pairs.sentences)
-    rest = tuple(one for one in corpus.sentences if one not in tested)
-    both = len(corpus.sentences) - len(rest)
-    if not both:
+    asked = (corpus.text, scored.pairs.fingerprint)
+    rest = frame.kept("corpus-apart", asked, lambda: corpus.text.without(scored.pairs))
+    if rest is corpus.text:
         return corpus
+    both = len(corpus.sentences) - len(rest.sentences)
     shared = f"{frame.spaced(both)} of {frame.spaced(len(corpus.sentences))} sentences are among those scored"
-    if not rest:
+    if not rest.sentences:
         st.caption(f"{shared}. No label is used, but on pairs it has not read the model may do worse.")
         return corpus
     if not st.toggle(f"Leave out what is scored ({frame.spaced(both)} sentences)", key="apart", bind="query-params"):
@@ -379,14 +416,10 @@ def _least(spec: str, dim: int) -> int:
 
 @st.cache_data(max_entries=100, show_spinner=False)
 def check(spec: str, batch: int, dim: int) -> None:
-    """Raise ValueError where the objective cannot take such batches, by trying it on noise."""
+    """Raise ValueError where the objective cannot take such batches, as the trainer does when it begins."""
+    TrainConfig(objective=spec, batch=batch).settled(dim)
     found, generator = objectives.objective(spec), torch.Generator().manual_seed(0)
-    least = found.batch(spec, dim)
-    if batch < least:
-        raise ValueError(f"batch={batch} must be at least {least} for {found.label}")
-    head = found.head(spec, dim)
-    z = head(torch.randn(found.positives(spec), batch, dim, generator=generator), generator)
-    found.loss(spec, z, generator, z.detach() if found.needs_target() else None, 0)
+    found.try_on_noise(spec, found.head(spec, dim), batch, dim, generator)
 
 
 # ------------------------------------------------------------------------------------------------ what it takes
@@ -394,7 +427,7 @@ def check(spec: str, batch: int, dim: int) -> None:
 
 def _cost(config: TrainConfig, size: Size, corpus: Corpus, scored: Scored, known: Sequence[Entry]) -> Cost:
     """Reckoned, and corrected by the pace of the last run from the same start."""
-    tokens, tested = corpus.tokens, guess_tokens(scored.pairs.sentences)
+    tokens, tested = corpus.text.tokens, scored.tokens
     found = costs.cost(config, size, tokens, tested)
     for one in known:
         before = one.summary.config

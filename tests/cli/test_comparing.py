@@ -1,0 +1,73 @@
+"""`compare`: the scores one by one, tables, intervals, walks."""
+
+import pytest
+
+
+def test_a_comparison_is_the_scores_one_by_one(document, place, model, compared):
+    record = document("compare", *compared, "--settings", "L1;L1+L3:pca", "--protocol", "simcse")
+    assert {row["setting"] for row in record["rows"]} == {"mean/L1", "mean/L1+L3:pca"}
+    for row in record["rows"]:
+        layers = ",".join(map(str, row["protocol"]["layers"]))
+        settings = ("--layers", layers, "--whitening", row["protocol"]["whitening"], "--aggregate", "all")
+        one = document("score", *model, "--data", place / "tasks", "--task", row["task"], *settings)
+        assert row["spearman"] == pytest.approx(one["spearman"])
+
+
+@pytest.mark.parametrize(
+    ("form", "start"), [("--csv", "model,setting"), ("--latex", r"\begin{tabular}"), ("--markdown", "| model")]
+)
+def test_a_comparison_is_written_as_a_table(run, compared, form, start):
+    status, out, err = run("compare", *compared, form)
+    assert status == 0
+    assert out.startswith(start)
+    assert out.count("mean/L") == 4
+    assert "table" not in err
+
+
+def test_intervals_are_added_to_rows_on_demand(document, compared):
+    argv = ("compare", *compared, "--settings", "L1;L2")
+    plain, more = document(*argv)["rows"], document(*argv, "--intervals")["rows"]
+    assert [{**row, "low": 0, "high": 0} for row in plain] == [{**row, "low": 0, "high": 0} for row in more]
+    assert all(row["low"] < row["spearman"] < row["high"] for row in more)
+    assert not any("low" in row for row in plain)
+
+
+def test_a_walk_between_presets_adds_up(document, run, compared):
+    record = document("compare", *compared, "--presets", "whiteningbert,simcse")
+    (walk,) = record["walks"]
+    assert (walk["task"], walk["from"], walk["to"]) == ("sts12", "whiteningbert", "simcse")
+    assert sum(step["change"] for step in walk["steps"]) == pytest.approx(walk["difference"])
+    assert walk["difference"] == pytest.approx(walk["end"] - walk["start"])
+    assert [step["field"] for step in walk["steps"]] == [
+        f for f in record["differences"] if f not in ("fit", "decimals")
+    ]
+    assert record["differences"]["pooling"] == ["mean", "cls"]
+    assert "split" in record["same"]
+    rows = document("compare", *compared, "--settings", "cls/L-1", "--protocol", "simcse")["rows"]
+    assert rows[0]["spearman"] == pytest.approx(walk["end"])
+    status, out, _ = run("compare", *compared, "--presets", "whiteningbert,simcse", "--settings", "L2")
+    assert status == 0
+    assert "Pooling" not in out
+    assert "Subsets of a task" in out
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--presets", "mteb"), "presets='mteb' must be two protocols"),
+        (("--presets", "mteb,simcse", "--settings", "L1;L2"), "with one setting"),
+        (("--presets", "mteb,su"), "protocol='su' must be one of whiteningbert"),
+        (("--presets", "mteb,bert-whitening-corpus"), "corpus=None must name the text to fit on"),
+        (("--protocol", "bert-whitening-corpus"), "corpus=None must name the text to fit on"),
+    ],
+)
+def test_a_walk_that_cannot_be_taken_is_refused(run, compared, more, words):
+    status, out, err = run("compare", *compared, *more)
+    assert (status, out) == (2, "")
+    assert words in err
+
+
+def test_tasks_that_are_not_there_are_refused(run, compared):
+    status, out, err = run("compare", *compared, "--tasks", "sts99")
+    assert (status, out) == (2, "")
+    assert "tasks='sts99' must be among sts12" in err

@@ -1,0 +1,57 @@
+"""What is read, embedded and kept, and what is said about it on stderr."""
+
+import json
+
+import numpy as np
+from tiny import DIM
+
+
+def test_embed_reports_what_was_encoded_and_the_second_run_encodes_nothing(document, place, tmp_path):
+    argv = ["embed", "--model", place / "model", "--data", place / "pairs.csv", "--cache", tmp_path / "store"]
+    first, second = document(*argv), document(*argv)
+    assert (first["layers"], first["dim"]) == (4, DIM)
+    assert (first["encoded"], first["reused"]) == (first["sentences"], 0)
+    assert (second["encoded"], second["reused"]) == (0, first["sentences"])
+
+
+def test_embed_writes_every_layer_and_the_sentences_to_a_file(document, options, place, tmp_path, space):
+    out = tmp_path / "embeddings.npz"
+    record = document("embed", *options, "--out", out)
+    with np.load(out, allow_pickle=False) as file:
+        assert file["values"].shape == (record["layers"], record["sentences"], record["dim"])
+        assert tuple(file["sentences"]) == space[1].sentences
+        np.testing.assert_allclose(file["values"], space[2].values.numpy(), atol=1e-5)
+
+
+def test_no_store_keeps_nothing(document, place, tmp_path, monkeypatch):
+    monkeypatch.setenv("WHITELAB_CACHE", str(tmp_path / "store"))
+    argv = ["embed", "--model", place / "model", "--data", place / "pairs.csv", "--no-store"]
+    assert document(*argv)["reused"] == document(*argv)["reused"] == 0
+    assert not (tmp_path / "store").exists()
+
+
+def test_malformed_rows_are_refused_or_left_out_and_listed(run, document, options, place):
+    argv = ["score", *options, "--data", place / "malformed.csv"]
+    status, out, err = run(*argv)
+    assert (status, out) == (2, "")
+    assert err.count("\n") == 1
+    assert "malformed.csv" in err
+    status, out, err = run(*argv, "--skip-malformed", "--json")
+    assert status == 0
+    assert json.loads(out)["pairs"] == 2
+    assert "left out:" in err
+
+
+def test_a_cut_sentence_is_noted_on_stderr(run, options):
+    status, out, err = run("embed", *options, "--max-length", "4", "--json")
+    assert status == 0
+    assert json.loads(out)["truncated"] > 0
+    assert "sentences were cut to 4 tokens" in err
+
+
+def test_a_store_that_cannot_be_written_costs_a_note(run, options, place, tmp_path):
+    (tmp_path / "file").write_text("")
+    status, out, err = run("score", *options, "--cache", tmp_path / "file" / "store", "--json")
+    assert status == 0
+    assert json.loads(out)["pairs"] == 60
+    assert "note: embeddings are not kept on disk" in err

@@ -1,0 +1,61 @@
+"""`whiten`: what it writes is the map of the score."""
+
+import faiss
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+
+from whitelab.export import from_npz
+from whitelab.scopes import fit_scope
+
+
+@pytest.mark.parametrize("whitening", ["pca", "soft:gamma=0.25"])
+def test_an_exported_npz_is_the_map_of_the_score(document, options, space, tmp_path, whitening):
+    encoder, _, embeddings = space
+    out = tmp_path / "map.npz"
+    settings = ("--layers", "1,3", "--whitening", whitening, "--k", "5", "--export", "npz", "--out", str(out))
+    record = document("whiten", *options, *settings)
+    whitener, protocol = from_npz(out)
+    assert protocol == record["protocol"]
+    assert (record["out"], record["rank"], record["dim"]) == (str(out), 5, whitener.dense.shape[1])
+    expected = fit_scope(embeddings, (1, 3), whitening, 5)
+    assert record["sentences"] == expected.count
+    x = embeddings.combine((1, 3))
+    np.testing.assert_allclose(whitener(x), expected.whiteners[0](x), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(whitener(x[:1]), whitener(x)[:1], rtol=1e-12, atol=1e-12)
+
+
+def test_an_exported_transform_is_read_by_faiss(document, options, space, tmp_path):
+    embeddings, out = space[2], tmp_path / "map.faiss"
+    document("whiten", *options, "--layers", "3", "--whitening", "zca", "--export", "faiss", "--out", str(out))
+    x = embeddings.combine((3,))
+    expected = fit_scope(embeddings, (3,), "zca").transform(embeddings).numpy()
+    found = faiss.read_VectorTransform(str(out)).apply(x.numpy().astype(np.float32))
+    np.testing.assert_allclose(found, expected, atol=1e-3 * np.abs(expected).max())
+
+
+def test_an_exported_model_is_loaded_by_sentence_transformers(document, options, space, tmp_path):
+    encoder, pairs, embeddings = space
+    out = tmp_path / "model"
+    settings = ("--layers", "1,3", "--k", "4", "--export", "sentence-transformers", "--out", str(out))
+    record = document("whiten", *options, *settings)
+    assert record["protocol"]["whitening"] == "pca"
+    found = SentenceTransformer(str(out), device="cpu").encode(list(pairs.sentences), show_progress_bar=False)
+    expected = fit_scope(embeddings, (1, 3), "pca", 4).transform(embeddings).numpy()
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--fit", "cross", "--export", "npz", "--out", "x.npz"), "fit='cross' fits two maps, and an export holds one"),
+        (("--export", "onnx", "--out", "x"), "invalid choice: 'onnx'"),
+        (("--export", "npz"), "the following arguments are required: --out"),
+        (("--export", "npz", "--out", "no/such/folder/x.npz"), "no/such/folder"),
+    ],
+)
+def test_an_export_that_cannot_be_is_refused(run, options, more, words):
+    status, out, err = run("whiten", *options, *more)
+    assert (status, out) == (2, "")
+    assert words in err
+    assert len(err.strip().splitlines()) == 1

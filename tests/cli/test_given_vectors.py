@@ -1,0 +1,68 @@
+"""`--vectors`: embeddings made elsewhere score as those of the model."""
+
+import json
+
+import numpy as np
+import pytest
+
+from whitelab.cli import main
+
+
+@pytest.fixture(scope="module")
+def embedded(options, tmp_path_factory):
+    """What `embed --out` writes of the pairs."""
+    out = tmp_path_factory.mktemp("vectors") / "embedded.npz"
+    assert main(["embed", *options, "--out", str(out)]) == 0
+    return out
+
+
+VECTOR_RUNS = {
+    "score": ["--layers", "1,3", "--whitening", "zca"],
+    "layers": ["--whitening", "pca", "--k", "5"],
+    "layers --size": ["--size", "all"],
+    "kcurve": ["--layers", "each"],
+    "geometry": [],
+}
+
+
+@pytest.mark.parametrize("command", VECTOR_RUNS)
+@pytest.mark.parametrize("fit", ["task", "cross"])
+def test_vectors_that_embed_has_written_give_what_the_model_gives(document, options, embedded, command, fit):
+    argv = [command.split()[0], *VECTOR_RUNS[command], "--fit", fit]
+    with_model, without = document(*argv, *options), document(*argv, "--vectors", embedded)
+    for record in (with_model, without):
+        protocol = record.pop("protocol")
+        record.pop("seconds", None)
+    assert json.loads(json.dumps(without), parse_float=lambda x: round(float(x), 6)) == json.loads(
+        json.dumps(with_model), parse_float=lambda x: round(float(x), 6)
+    )
+    assert (protocol["model"], protocol["pooling"]) == ("vectors of embedded.npz", "given")
+    assert protocol["max_length"] is None
+
+
+def test_gold_may_lie_in_a_file_of_its_own(document, options, embedded, tmp_path):
+    with np.load(embedded) as file:
+        np.save(tmp_path / "v.npy", file["values"])
+        rows = [*zip(file["first"].tolist(), file["second"].tolist(), file["gold"].tolist(), strict=True)]
+    (tmp_path / "gold.csv").write_text("first,second,score\n" + "".join(f"{a},{b},{g}\n" for a, b, g in rows))
+    found = document("score", "--vectors", tmp_path / "v.npy", "--gold", tmp_path / "gold.csv")
+    assert found["spearman"] == pytest.approx(document("score", *options)["spearman"], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--vectors", "nowhere.npz"], "nowhere.npz: no such file"),
+        (["--vectors", "EMBEDDED", "--model", "bert"], "--model bert does not go with --vectors"),
+        (["--vectors", "EMBEDDED", "--num-layers", "2"], "--num-layers 2 does not go with --vectors"),
+        (["--vectors", "EMBEDDED", "--fit", "splits"], "fit='splits' needs a model to embed that text"),
+        (["--vectors", "EMBEDDED", "--gold", "EMBEDDED"], "is given twice"),
+        (["--vectors", "EMBEDDED", "--layers", "4"], "layers=[4] must lie between 0 and 3"),
+        (["--gold", "gold.csv"], "--gold gold.csv needs --vectors"),
+    ],
+)
+def test_vectors_that_cannot_be_scored_are_refused_in_one_line(run, embedded, argv, message):
+    status, out, err = run("score", *[embedded if word == "EMBEDDED" else word for word in argv])
+    assert (status, out) == (2, "")
+    assert message in err
+    assert err.rstrip("\n").count("\n") == 0

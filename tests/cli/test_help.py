@@ -1,0 +1,87 @@
+"""Light and honest help: nothing heavy is imported for it, and what it offers are the registries."""
+
+import time
+
+import pytest
+from commandline import ANALYSES
+from processes import fresh_process
+
+import whitelab
+from whitelab.cli import COMMANDS
+from whitelab.correlation import AGGREGATES
+from whitelab.encoders import BATCH_BYTES, DTYPES
+from whitelab.geometry import POSITIVES
+from whitelab.pooling import POOLINGS
+from whitelab.whitening import WHITENERS
+
+HEAVY = ["torch", "numpy", "streamlit", "transformers", "pandas", "plotly", "huggingface_hub", "safetensors"]
+
+
+LOADED = """
+import sys
+try:
+    {code}
+except SystemExit:
+    pass
+print("loaded", *sorted({heavy} & set(sys.modules)))
+"""
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import whitelab",
+        "from whitelab.cli import main; main(['--help'])",
+        "from whitelab.cli import main; main([])",
+    ],
+)
+def test_nothing_heavy_is_loaded_before_it_is_needed(code):
+    run = fresh_process("-c", LOADED.format(code=code, heavy=set(HEAVY)))
+    assert run.stdout.splitlines()[-1] == "loaded"
+
+
+def test_the_check_above_can_fail():
+    run = fresh_process("-c", LOADED.format(code="import whitelab.evaluate", heavy=set(HEAVY)))
+    assert {"torch", "numpy"} <= set(run.stdout.split())
+
+
+def test_help_answers_in_half_a_second():
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        run = fresh_process("-m", "whitelab", "--help")
+        times.append(time.perf_counter() - start)
+        assert run.returncode == 0
+    assert min(times) < 0.5
+    assert all(name in run.stdout for name in COMMANDS)
+
+
+def test_every_public_name_exists_and_an_unknown_one_is_an_attribute_error():
+    assert all(hasattr(whitelab, name) for name in whitelab.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        whitelab.nothing  # noqa: B018
+
+
+OFFERED = {
+    "--whitening": WHITENERS,
+    "--pooling": POOLINGS,
+    "--aggregate": AGGREGATES,
+    "--dtype": DTYPES,
+    "--device": BATCH_BYTES,
+    "--positives": POSITIVES,
+}
+
+
+@pytest.mark.parametrize("command", ANALYSES)
+def test_the_choices_offered_are_the_registries(run, command):
+    status, out, _ = run(command, "--help")
+    assert status == 0
+    for option, registry in OFFERED.items():
+        if option in out:
+            offered = ", ".join(registry) if option == "--whitening" else f"{option} {{{','.join(registry)}}}"
+            assert offered in " ".join(out.split())
+
+
+def test_each_registry_is_offered_somewhere(run):
+    text = "".join(run(command, "--help")[1] for command in ANALYSES)
+    assert all(option in text for option in OFFERED)

@@ -1,0 +1,87 @@
+"""`score`: the number of the library, or null with a reason."""
+
+import json
+
+import pytest
+
+from whitelab.correlation import AGGREGATES
+from whitelab.evaluate import Protocol, score
+from whitelab.whitening import WHITENERS
+
+
+@pytest.mark.parametrize("whitening", [*WHITENERS, "soft:gamma=0.25", "shuffled_group:groups=4,seed=3"])
+@pytest.mark.parametrize("layers", ["3", "1,3"])
+def test_score_equals_the_library(document, options, space, whitening, layers):
+    encoder, pairs, embeddings = space
+    record = document("score", *options, "--layers", layers, "--whitening", whitening)
+    numbers = tuple(map(int, layers.split(",")))
+    protocol = Protocol(
+        model=encoder.name,
+        data=pairs.source,
+        task=pairs.task,
+        split=pairs.split,
+        pooling="mean",
+        layers=numbers,
+        whitening=whitening,
+    )
+    expected = score(embeddings, protocol)
+    assert record["spearman"] == pytest.approx(expected.spearman, abs=1e-3)
+    assert record["pairs"] == 60
+    assert record["rank"] == expected.rank
+    assert record["protocol"] == json.loads(json.dumps(protocol.as_dict()))
+    assert set(record) >= {"spearman", "pairs", "subsets", "rank", "protocol"}
+
+
+def test_score_takes_k_and_says_so(document, options):
+    record = document("score", *options, "--layers", "1", "--whitening", "pca", "--k", "5")
+    assert record["rank"] == record["protocol"]["k"] == 5
+    assert record["spearman"] != document("score", *options, "--layers", "1", "--whitening", "pca")["spearman"]
+
+
+def test_score_uses_the_last_layer_unless_told(document, options):
+    assert document("score", *options)["protocol"]["layers"] == [3]
+
+
+def test_layers_are_named_in_any_order(document, options):
+    one, two = (document("score", *options, "--layers", layers) for layers in ("1,3", "3,1"))
+    assert one == two
+
+
+def test_the_two_poolings_and_a_shorter_model_score_differently(document, options):
+    records = [document("score", *options, *more) for more in ([], ["--pooling", "cls"], ["--num-layers", "2"])]
+    assert len({record["spearman"] for record in records}) == 3
+    assert records[2]["protocol"]["layers"] == [2]
+    assert records[2]["protocol"]["model"] == "model[:2]"
+
+
+@pytest.mark.parametrize("aggregate", AGGREGATES)
+def test_subset_files_give_subset_scores_and_aggregates(document, options, place, aggregate):
+    argv = [*options, "--data", place / "tasks", "--task", "sts12", "--aggregate", aggregate]
+    record = document("score", *argv)
+    assert {name: one["pairs"] for name, one in record["subsets"].items()} == {"part0": 40, "part1": 40}
+    assert record["pairs"] == 80
+    assert record["protocol"]["aggregate"] == aggregate
+    if aggregate != "all":
+        mean = sum(one["spearman"] for one in record["subsets"].values()) / 2
+        assert record["spearman"] == pytest.approx(mean, abs=1e-9)
+
+
+@pytest.mark.parametrize("file", ["constant.csv", "one.csv"])
+def test_an_undefined_score_is_null_with_a_reason(document, options, place, file):
+    record = document("score", *options, "--data", place / file)
+    assert record["spearman"] is None
+    assert record["undefined"].startswith("Spearman is not defined")
+
+
+def test_whitening_too_few_sentences_is_null_with_a_reason_and_fewer_dimensions_are_scored(document, options, place):
+    argv = [*options, "--data", place / "few.csv", "--layers", "2"]
+    record = document("score", *argv, "--whitening", "pca")
+    assert record["spearman"] is None
+    assert record["undefined"] == "Spearman is not defined: all cosines are -0.2"
+    assert {cell["spearman"] for cell in document("layers", *argv[:-2], "--whitening", "pca")["cells"]} == {None}
+    curve = document("kcurve", *argv)["spearman"]
+    assert set(curve[4:]) == {None}
+    assert None not in curve[:4]
+    kept = document("score", *argv, "--whitening", "pca", "--k", 3)
+    assert kept["spearman"] == curve[2]
+    assert "undefined" not in kept

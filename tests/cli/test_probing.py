@@ -1,0 +1,68 @@
+"""`probe`: the rows of the library."""
+
+import json
+
+import pytest
+from tiny import SENTENCES
+
+from whitelab.datasets import load_labelled
+from whitelab.probe import How, probes
+
+
+def test_probe_rows_are_the_librarys(document, place, model):
+    settings = "L1;L1+L-1:pca@8"
+    options = (*model, "--settings", settings, "--classifier", "knn", "--k", "3")
+    record = document("probe", "--data", place / "labels.tsv", *options)
+    data = load_labelled(place / "labels.tsv")
+    expected = list(probes([str(place / "model")], [data], settings, How("knn", neighbours=3)))
+    assert record["rows"] == json.loads(json.dumps([one.as_dict() for one in expected]))
+    assert {"model", "setting", "task", "classifier", "accuracy", "low", "high", "protocol"} <= set(record["rows"][0])
+
+
+def test_probe_takes_named_columns_of_texts_and_pairs(document, model, tmp_path):
+    path = tmp_path / "odd.csv"
+    rows = [
+        f"{a},{b},{i % 2},{'test' if i % 3 else 'train'}"
+        for i, (a, b) in enumerate(zip(SENTENCES[:60], SENTENCES[60:120], strict=True))
+    ]
+    path.write_text("ours,theirs,verdict,half\n" + "\n".join(rows) + "\n")
+    options = ("--data", path, *model, "--settings", "L1")
+    pairs = ("--first", "ours", "--second", "theirs", "--label", "verdict", "--split-column", "half")
+    (one,) = document("probe", *options, *pairs, "--threshold", "0.9")["rows"]
+    assert (one["classifier"], one["rows"], one["train"], one["threshold"]) == ("threshold", 40, 20, 0.9)
+    assert {"best_accuracy", "best_threshold", "average_precision", "best_f1", "chosen_on"} <= set(one)
+    (one,) = document("probe", *options, "--text", "ours", "--label", "verdict", "--split-column", "half")["rows"]
+    assert (one["classifier"], one["rows"], one["train"]) == ("linear", 40, 20)
+
+
+def test_probe_runs_sentevals_tasks_and_their_average(document, model, tmp_path):
+    for folder, name in (("MR", "rt-polarity"), ("CR", "custrev")):
+        (tmp_path / "downstream" / folder).mkdir(parents=True)
+        for end, rows in (("pos", SENTENCES[:20]), ("neg", SENTENCES[100:120])):
+            (tmp_path / "downstream" / folder / f"{name}.{end}").write_text("\n".join(rows) + "\n")
+    options = (*model, "--settings", "L1", "--folds", "3")
+    rows = document("probe", "--data", tmp_path, *options)["rows"]
+    assert [row["task"] for row in rows] == ["MR", "CR", "avg"]
+    assert rows[2]["accuracy"] == pytest.approx((rows[0]["accuracy"] + rows[1]["accuracy"]) / 2)
+    assert "best in 3 inner folds" in rows[0]["protocol"]
+    (one,) = document("probe", "--data", tmp_path, "--task", "mr", *options, "--classifier", "linear")["rows"]
+    assert one["accuracy"] == rows[0]["accuracy"]  # linear is SentEval's regression there
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--task", "MR"), "holds no task 'MR'; it holds: labels"),
+        (("--settings", "six"), "must look like L6"),
+        (("--settings", "L9"), "layers=[9] must lie between 0 and 3"),
+        (("--classifier", "threshold"), "needs pairs of texts"),
+        (("--label", "lable"), "no column named 'lable'"),
+        (("--folds", "1"), "folds=1"),
+        (("--fit", "/nothing.txt"), "no such file"),
+        (("--positive", "maybe"), "positive='maybe' must be one of the classes other, pet"),
+    ],
+)
+def test_a_probe_that_cannot_be_is_refused(run, place, model, more, words):
+    status, out, err = run("probe", *model, "--data", place / "labels.tsv", *more)
+    assert (status, out) == (2, "")
+    assert words in err.strip().splitlines()[-1]

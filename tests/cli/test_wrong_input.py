@@ -1,0 +1,108 @@
+"""Wrong input: exit 2, one line on stderr, nothing on stdout."""
+
+import pytest
+import torch
+from commandline import ANALYSES
+from processes import fresh_process
+
+from whitelab.cli import main, models
+
+WRONG = {
+    "no command": ([], "the following arguments are required: COMMAND"),
+    "unknown command": (["teach"], "invalid choice: 'teach'"),
+    "unknown option": (["score", "--colour", "red"], "unrecognized arguments: --colour red"),
+    "option without value": (["score", "--layers"], "--layers: expected one argument"),
+    "layers in words": (
+        ["score", "--layers", "first,last"],
+        "must be layer numbers with commas, such as 1,6",
+    ),
+    "layers empty": (["score", "--layers", ""], "must be layer numbers with commas"),
+    "layer too high": (["score", "--layers", "1,9"], "layers=[1, 9] must lie between 0 and 3 for this model"),
+    "layer below zero": (["score", "--layers=-1"], "layers=[-1] must lie between 0 and 3"),
+    "layer twice": (["score", "--layers", "1,1"], "must not name a layer twice"),
+    "unknown whitening": (["score", "--whitening", "bleach"], "'bleach' must be one of none, center"),
+    "unknown pooling": (["score", "--pooling", "max"], "invalid choice: 'max'"),
+    "unknown aggregate": (["score", "--aggregate", "sum"], "invalid choice: 'sum'"),
+    "k zero": (["score", "--whitening", "pca", "--k", "0"], "k=0 must"),
+    "k above d": (["score", "--whitening", "pca", "--k", "900"], "k=900 must lie between 1 and d=32"),
+    "k without meaning": (["score", "--whitening", "standardize", "--k", "3"], "k="),
+    "k without whitening": (["score", "--k", "3"], "k="),
+    "k in words": (["score", "--whitening", "pca", "--k", "many"], "invalid int value: 'many'"),
+    "k for layers": (["layers", "--whitening", "pca", "--k", "33"], "k=33 must lie between 1 and d=32"),
+    "k for geometry": (["geometry", "--k", "33"], "k=33 must lie between 1 and d=32"),
+    "curve of no k": (["kcurve", "--whitening", "none"], "k=1 has no meaning for whitening='none'"),
+    "layer too high for a curve": (["kcurve", "--layers", "4"], "layers=[4] must lie between 0 and 3"),
+    "size in words": (["layers", "--size", "some"], "'some' must be all, a number of layers, or several such as 1-3"),
+    "size backwards": (["layers", "--size", "3-1"], "'3-1' must be all, a number of layers"),
+    "size with two ends": (["layers", "--size", "1-2-3"], "'1-2-3' must be all, a number of layers"),
+    "size above the layers": (["layers", "--size", "1-5"], "size=5 must lie between 1 and l=4"),
+    "size zero": (["layers", "--size", "0"], "size=0 must lie between 1 and l=4"),
+    "top of nothing": (["layers", "--size", "all", "--top", "0"], "top=0 must be"),
+    "top of the pairs": (["layers", "--top", "3"], "--top 3 needs --size, such as --size all"),
+    "several tasks without size": (["layers", "--data", "{place}/tasks", "--task", "all"], "no task 'all'"),
+    "a task that is not there": (
+        ["layers", "--data", "{place}/tasks", "--task", "sts12,sts99", "--size", "1"],
+        "no task 'sts99'",
+    ),
+    "no such data": (["score", "--data", "/no/such/folder"], "/no/such/folder"),
+    "no such task": (["score", "--data", "{place}/tasks", "--task", "sts99"], "no task 'sts99'"),
+    "no such split": (["score", "--data", "{place}/tasks", "--split", "dev"], "no split 'dev'"),
+    "empty file": (["score", "--data", "{place}/empty.csv"], "empty.csv"),
+    "no such model": (["score", "--model", "/no/such/model"], "must be a folder with config.json"),
+    "an impossible name": (
+        ["score", "--model", "a/b/c"],
+        "must be 'bundled', a local folder or a Hugging Face name",
+    ),
+    "no blocks": (["score", "--num-layers", "0"], "num_layers=0 must lie between 1 and the model's blocks=3"),
+    "too many blocks": (["embed", "--num-layers", "9"], "num_layers=9 must lie between 1 and"),
+    "too short": (["embed", "--max-length", "2"], "max_length=2 must be a whole number of at least 3"),
+    "too long": (
+        ["embed", "--max-length", "5000"],
+        "max_length=5000 must lie between 3 and the model's limit=160",
+    ),
+    "unknown type": (["embed", "--dtype", "int8"], "invalid choice: 'int8'"),
+    "slow type": (["embed", "--dtype", "float16", "--device", "cpu"], "dtype='float16' must be one of"),
+    "no such folder to write to": (["embed", "--out", "/no/such/folder/out.npz"], "/no/such/folder"),
+    "unknown positives": (["geometry", "--positives", "gt9"], "invalid choice: 'gt9'"),
+    "port in words": (["app", "--port", "http"], "invalid int value: 'http'"),
+    "datasets of nothing": (["datasets", "--data", "/no/such/folder"], "/no/such/folder"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_wrong_input_exits_2_with_one_clear_line(run, options, place, kind):
+    words, message = WRONG[kind]
+    words = [word.format(place=place) for word in words]
+    argv = [words[0], *options, *words[1:]] if words and words[0] in ANALYSES else words
+    status, out, err = run(*argv)
+    assert status == 2
+    assert out == ""
+    assert err.count("\n") == 1
+    assert message in err
+    assert err.startswith("python -m whitelab")
+
+
+@pytest.mark.parametrize("device", ["cuda", "mps"])
+def test_a_device_this_machine_lacks_is_wrong_input(run, options, device, monkeypatch):
+    for backend in (torch.cuda, torch.backends.mps):  # so that this machine lacks them, whichever it is
+        monkeypatch.setattr(backend, "is_available", lambda: False)
+    status, out, err = run("score", *options, "--device", device)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+
+
+def test_wrong_input_has_no_traceback_in_a_real_process(options):
+    run = fresh_process("-m", "whitelab", "score", *options, "--layers", "99", "--json")
+    assert run.returncode == 2
+    assert run.stdout == ""
+    assert run.stderr.strip().splitlines() == [
+        "python -m whitelab score: error: layers=[99] must lie between 0 and 3 for this model"
+    ]
+
+
+def test_a_mistake_of_the_program_is_not_taken_for_wrong_input(monkeypatch):
+    def broken(args):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(models, "run", broken)
+    with pytest.raises(ZeroDivisionError):
+        main(["models"])

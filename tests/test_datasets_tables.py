@@ -1,0 +1,220 @@
+"""Files into rows of cells: no row is lost, split or joined unseen, whatever the format and the encoding."""
+
+import gzip
+import json
+
+import pytest
+from pair_files import GOOD, HEADER, reasons, whiteningbert, write, write_records
+
+from whitelab.datasets import DataError, MalformedRows, discover, load, tables
+
+# --- lines and quotes --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("odd", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\x1e"])
+@pytest.mark.parametrize("suffix", ["tsv", "csv", "jsonl"])
+def test_only_a_line_feed_ends_a_line(tmp_path, odd, suffix):
+    first = f"one{odd}two"
+    text = {
+        "tsv": f"{HEADER}{first}\tb\t1\nc\td\t2\n",
+        "csv": f"sentence1,sentence2,score\n{first},b,1\nc,d,2\n",
+        "jsonl": json.dumps({"s1": first, "s2": "b", "score": 1}, ensure_ascii=odd < " ")
+        + '\n{"s1": "c", "s2": "d", "score": 2}\n',
+    }[suffix]
+    assert load(write(tmp_path / f"a.{suffix}", text)).first == (first, "c")
+
+
+@pytest.mark.parametrize("suffix", ["tsv", "csv", "jsonl"])
+def test_blank_lines_at_the_end_are_the_only_ones_dropped(tmp_path, suffix):
+    path = write_records(tmp_path / f"a.{suffix}", [{"s1": "a", "s2": "b", "score": 1}])
+    write(path, path.read_bytes() + b"\r\n \n\n")
+    assert load(path).n_pairs == 1
+
+
+def test_quotes_in_tab_separated_text_are_plain_text(tmp_path):
+    rows = '"open\tb\t1\n"whole"\t5" disc\t2\nc\td""\t3\n'
+    pairs = load(write(tmp_path / "a.tsv", HEADER + rows))
+    assert pairs.first == ('"open', '"whole"', "c")
+    assert pairs.second == ("b", '5" disc', 'd""')
+
+
+def test_an_unclosed_quote_in_csv_swallows_no_row(tmp_path):
+    rows = 's1,s2,score\n"lost,b,1\nc,d,2\n"e, f",g,3\nh,i,4\n'
+    with pytest.raises(MalformedRows) as error:
+        load(write(tmp_path / "a.csv", rows))
+    ((line, reason),) = reasons(error)
+    assert line == 2
+    assert "a quote is not closed on this line" in reason
+    assert load(tmp_path, keep_going=True).first == ("c", "e, f", "h")
+
+
+def test_a_field_over_two_lines_is_reported_on_both_and_never_read_as_a_row(tmp_path):
+    rows = 's1,s2,score\n"begun\nended, ""x"" here", b,1\nh,i,4\n'
+    with pytest.raises(MalformedRows) as error:
+        load(write(tmp_path / "a.csv", rows))
+    assert [line for line, _ in reasons(error)] == [2, 3]
+    assert load(tmp_path, keep_going=True).first == ("h",)
+
+
+def test_text_after_a_closing_quote_is_reported(tmp_path):
+    with pytest.raises(MalformedRows, match="a.csv:2: its quotes cannot be read"):
+        load(write(tmp_path / "a.csv", 's1,s2,score\n"a" cat,b,1\nc,d,2\n'))
+
+
+# --- formats -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"not gzip", b"\x1f\x8b", gzip.compress(b'{"s1": "a"}\n' * 99, mtime=0)[:-9]],
+    ids=["text", "magic alone", "cut short"],
+)
+def test_a_gz_that_is_none_is_refused(tmp_path, data):
+    with pytest.raises(DataError, match="a.jsonl.gz: not a readable gzip file"):
+        load(write(tmp_path / "a.jsonl.gz", data))
+
+
+def test_a_gz_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
+    path = write(tmp_path / "a.jsonl.gz", gzip.compress(b" " * 5000))
+    monkeypatch.setattr(tables, "UNZIPPED_BYTES", 4999)
+    with pytest.raises(DataError, match="a.jsonl.gz: unpacks to more than 4999 bytes"):
+        load(path)
+
+
+@pytest.mark.parametrize("delimiter", ["\t", ";", "|", ","])
+def test_a_txt_table_is_sniffed(tmp_path, delimiter):
+    rows = [("sentence1", "sentence2", "score"), GOOD, ("one", "two", "3")]
+    write(tmp_path / "a.txt", "\n".join(delimiter.join(row) for row in rows))
+    write(tmp_path / "README.txt", "Pairs, scored by hand, in 2024.\nSee the other file.\n")
+    assert [info.name for info in discover(tmp_path)] == ["a"]
+    assert load(tmp_path).second == ("a dog", "two")
+
+
+def test_a_txt_without_columns_is_refused(tmp_path):
+    path = write(tmp_path / "a.txt", "just a sentence\nand another\n")
+    with pytest.raises(DataError, match="no tab, semicolon, bar or comma splits its lines"):
+        load(path)
+
+
+def test_parquet_ignores_pandas_index_and_columns_of_lists(tmp_path):
+    import pandas as pd
+
+    frame = pd.DataFrame({"l": ["a", "b", "c"], "r": ["d", "e", "f"], "n": [1, 2, 3], "v": [[1.0], [2.0], [3.0]]})
+    frame[frame.n != 2].to_parquet(tmp_path / "a.parquet")
+    pairs = load(tmp_path)
+    assert (pairs.first, pairs.second, pairs.gold.tolist()) == (("a", "c"), ("d", "f"), [1.0, 3.0])
+
+
+@pytest.mark.parametrize("content", [b"PAR1 and then nothing of the kind", b"sentence1\tsentence2", b"PAR1PAR1"])
+def test_a_parquet_that_is_none_is_refused(tmp_path, content):
+    with pytest.raises(DataError, match="a.parquet: not a readable Parquet file"):
+        load(write(tmp_path / "a.parquet", content))
+
+
+def test_parquet_rows_are_checked_like_all_others(tmp_path):
+    good = {"s1": "a", "s2": "b", "score": 1.0}
+    records = [good, good | {"s1": None}, good | {"score": float("nan")}, good | {"s2": " "}, good]
+    with pytest.raises(MalformedRows) as error:
+        load(write_records(tmp_path / "a.parquet", records))
+    assert reasons(error) == [
+        (2, "first sentence is missing"),
+        (3, "score nan is not a finite number"),
+        (4, "second sentence is empty"),
+    ]
+
+
+def test_bad_json_lines_are_named(tmp_path):
+    good = '{"s1": "a", "s2": "b", "score": "1.5"}\n'
+    bad = [
+        "{oops\n",
+        "[1, 2]\n",
+        '{"s1": "a", "s2": "b"}\n',
+        '{"s1": 5, "s2": "b", "score": 1}\n',
+        '{"s1": "a", "s2": "b", "score": true}\n',
+        '{"s1": "a", "s2": "b", "score": NaN}\n',
+        '{"s1": "\\ud800", "s2": "b", "score": 1}\n',
+        "[" * 100_000 + "\n",
+        f'{{"s1": "a", "s2": "b", "score": 1{"0" * 400}}}\n',
+        "\n",
+    ]
+    path = write(tmp_path / "a.jsonl", good + "".join(bad) + good)
+    with pytest.raises(MalformedRows, match=r"10 malformed rows: .*a\.jsonl:2: not a line of JSON") as error:
+        load(path)
+    found = dict(reasons(error))
+    assert sorted(found) == list(range(2, 12))
+    assert found[3] == "a JSON object is expected, got list"
+    assert found[4] == "score is missing"
+    assert found[5] == "first sentence is not text: 5"
+    assert found[6] == "score True is not a number"
+    assert found[7] == "score nan is not a finite number"
+    assert "surrogate" in found[8]
+    assert "JSON" in found[9]
+    assert "not a finite number" in found[10]
+    assert found[11] == "blank line"
+    assert load(path, keep_going=True).gold.tolist() == [1.5, 1.5]
+
+
+# --- encodings, sizes, odd files ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+def test_marked_encodings_are_read(tmp_path, encoding):
+    text = "sentence1\tsentence2\tscore\r\nÄpfel \u2028 \U0001f34e\tb\t1\r\nc\td\t2\r\n"
+    pairs = load(write(tmp_path / "a.tsv", text.encode(encoding)))
+    assert pairs.first == ("Äpfel \u2028 \U0001f34e", "c")
+    assert pairs.notes == ()
+
+
+def test_big_endian_utf16_is_read_in_the_benchmark_layout(tmp_path):
+    text = "\ufeff" + whiteningbert(("1", "ä", "b"), ("2", "c", "d"))
+    write(tmp_path / "sts16-test.csv", text.encode("utf-16-be"))
+    assert load(tmp_path, "sts16").first == ("ä", "c")
+
+
+def test_utf16_without_a_mark_is_not_read_as_something_else(tmp_path):
+    path = write(tmp_path / "a.tsv", (HEADER + "a\tb\t1\n").encode("utf-16-le"))
+    with pytest.raises(DataError):
+        load(path)
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_other_encodings_are_refused_with_the_byte_and_the_advice(tmp_path, mark):
+    data = mark + HEADER.encode() + "Äpfel\tb\t1\n".encode("latin-1")
+    path = write(tmp_path / "a.tsv", data)
+    position = data.index(b"\xc4")
+    with pytest.raises(DataError, match=rf"not UTF-8 at byte {position} \(0xc4, line 2\); convert"):
+        load(path)
+    with pytest.raises(DataError, match="not UTF-8"):
+        load(path, keep_going=True)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.txt", "a.jsonl", "a.parquet"])
+@pytest.mark.parametrize("content", [b"", b"\n\r\n  \n"])
+def test_an_empty_file_is_refused(tmp_path, name, content):
+    message = "not a readable Parquet" if name == "a.parquet" and content else "the file is empty"
+    with pytest.raises(DataError, match=message):
+        load(write(tmp_path / name, content))
+
+
+@pytest.mark.parametrize(("name", "text"), [("a.tsv", HEADER), ("a.csv", "s1,s2,score\r\n")])
+def test_column_names_alone_are_refused(tmp_path, name, text):
+    with pytest.raises(DataError, match="column names only, no pairs"):
+        load(write(tmp_path / name, text))
+
+
+def test_bare_carriage_returns_are_named(tmp_path):
+    with pytest.raises(DataError, match="bare carriage returns"):
+        load(write(tmp_path / "a.tsv", (HEADER + "a\tb\t1\n").replace("\n", "\r")))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "parquet"])
+def test_long_sentences_load_whole(tmp_path, suffix):
+    long = "wörd " * 60_000  # beyond csv's own limit of 131,072 characters as well
+    second = "b, c" if suffix == "csv" else "b"
+    records = [{"s1": long, "s2": "b", "score": 1}, {"s1": "c", "s2": "d", "score": 2}]
+    path = write_records(tmp_path / f"a.{suffix}", records)
+    if suffix == "csv":
+        write(path, f's1,s2,score\n"{long}","{second}",1\nc,d,2\n')
+    pairs = load(path)
+    assert pairs.first == (long.strip(), "c")
+    assert pairs.second[0] == second

@@ -1,0 +1,23 @@
+"""What is loaded, as data: every pair and every sentence in one bar."""
+
+import numpy as np
+import pytest
+
+from whitelab import figures
+
+
+@pytest.mark.parametrize("gold", [[0.0, 2.5, 2.5, 5.0], [3.0, 3.0], [4.5], list(np.linspace(-3, 900, 77))], ids=len)
+def test_every_pair_is_in_one_bar_of_the_gold_histogram(gold):
+    (bars,) = figures.gold_histogram(np.array(gold)).data
+    assert sum(bars.y) == len(gold)
+    assert len(bars.x) == (len(set(gold)) if len(set(gold)) <= 30 else 25)
+    assert bars.width > 0
+    assert bars.marker.colorscale[0][1] == figures.GOLD_SCALE[0][1]
+
+
+@pytest.mark.parametrize("lengths", [[1], [0, 0], [3, 3, 7, 12], [1, 2000, 500]], ids=str)
+def test_every_sentence_is_in_one_bar_of_the_length_histogram(lengths):
+    (bars,) = figures.length_histogram(np.array(lengths)).data
+    assert sum(bars.y) == len(lengths)
+    assert len(bars.x) <= 61
+    assert sum(bars.y[: len(bars.y) // 2 + 1]) >= 1

@@ -1,0 +1,137 @@
+"""Curves over layers, histograms, spectra, projections, the plane of the two losses and covariances, as data."""
+
+import math
+
+import numpy as np
+import pytest
+from drawings import LABELS, NAUGHTY, all_figures
+
+from whitelab import figures
+
+# Lines
+
+
+def test_a_layer_curve_runs_from_layer_zero():
+    figure = figures.by_layer({"none": [0.9, 0.8, 0.7]}, LABELS, "Mean cosine")
+    assert list(figure.data[0].x) == [0, 1, 2]
+    assert list(figure.data[0].y) == [0.9, 0.8, 0.7]
+    assert "0.9 at layer 0 to 0.7 at layer 2" in figure.layout.meta["alt"]
+
+
+def test_a_linear_layer_axis_includes_zero():
+    assert figures.by_layer({"none": [0.9, 0.8]}, LABELS, "x").layout.yaxis.rangemode == "tozero"
+
+
+def test_layer_curves_take_nan_none_and_nothing():
+    broken = figures.by_layer({"none": [math.nan, 0.8], "pca": []}, LABELS, "x")
+    assert len(broken.data) == 2
+    assert len(figures.by_layer({}, LABELS, "x").data) == 0
+
+
+def test_a_histogram_holds_every_cosine_once():
+    values = np.array([-1.0, -0.999, 0.0, 0.5, 1.0])
+    trace = figures.cosine_histogram({"none": values}, LABELS).data[0]
+    assert sum(trace.y) == pytest.approx(100)
+    assert len(trace.x) == 100
+    assert trace.y[0] == pytest.approx(40)
+    assert trace.y[-1] == pytest.approx(20)
+
+
+def test_an_empty_sample_gives_a_flat_histogram():
+    trace = figures.cosine_histogram({"none": np.array([])}, LABELS).data[0]
+    assert set(trace.y) == {0}
+
+
+def test_spectra_are_shares_of_the_variance_in_order():
+    trace = figures.spectrum({"none": [3.0, 1.0, 0.0]}, LABELS).data[0]
+    assert list(trace.x) == [1, 2]  # a zero has no place on a log axis
+    assert list(trace.y) == pytest.approx([75, 25])
+
+
+@pytest.mark.parametrize("eigenvalues", [[], [0.0, 0.0]], ids=["none", "zeros"])
+def test_a_spectrum_without_variance_is_empty(eigenvalues):
+    assert len(figures.spectrum({"none": eigenvalues}, LABELS).data[0].x) == 0
+
+
+# Projection
+
+
+@pytest.mark.parametrize(("dims", "kind"), [(2, "scattergl"), (3, "scatter3d")])
+def test_a_projection_draws_every_sentence_once(dims, kind):
+    points = np.arange(5.0 * dims).reshape(5, dims)
+    by_gold = figures.projection(points, list("abcde"), [0.0, 1.0, 2.0, 3.0, 4.0], "gold", "PCA")
+    by_subset = figures.projection(points, list("abcde"), ["s", "t", "s", "t", "t"], "subset", "PCA")
+    assert [trace.type for trace in by_gold.data] == [kind]
+    assert by_gold.data[0].showlegend is False
+    assert {trace.name: len(trace.x) for trace in by_subset.data} == {"s": 2, "t": 3}
+    assert all(trace.showlegend for trace in by_subset.data)
+
+
+def test_one_sentence_and_no_sentence_can_be_projected():
+    assert len(figures.projection(np.zeros((1, 2)), ["a"], [3.0], "gold", "PCA").data[0].x) == 1
+    empty = figures.projection(np.zeros((0, 2)), [], [], "gold", "PCA")
+    assert sum(len(trace.x) for trace in empty.data) == 0
+
+
+def test_a_projection_shows_the_escaped_sentence_and_its_gold_or_subset():
+    points = np.arange(6.0).reshape(3, 2)
+    texts = [NAUGHTY, "b", "c"]
+    gold = figures.projection(points, texts, [0.0, 2.5, 5.0], "gold", "PCA").data[0]
+    assert "&lt;img" in gold.text[0]
+    assert "<img" not in gold.text[0]
+    assert "gold: 2.50" in gold.text[1]
+    subset = figures.projection(points, texts, ["<b>x", "y", "y"], "subset", "PCA")
+    texts = [text for trace in subset.data for text in trace.text]
+    assert len(texts) == 3
+    assert sum("&lt;b&gt;x" in text for text in texts) == 1
+    assert not any("<b>x" in text for text in texts)
+
+
+# Plane
+
+
+def test_the_plane_has_one_path_a_variant_and_one_colour_scale():
+    figure = all_figures()["plane"]
+    assert {trace.name for trace in figure.data} == set(LABELS.values())
+    assert sum(bool(trace.marker.showscale) for trace in figure.data) == 1
+    assert {trace.marker.cmin for trace in figure.data} == {50.0}
+    assert {trace.marker.cmax for trace in figure.data} == {64.0}
+    assert list(figure.data[0].text) == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize("kind", ["plane", "setting_plane"])
+def test_the_plane_says_which_direction_is_better_on_both_axes(kind):
+    layout = all_figures()[kind].layout
+    assert "lower" in layout.xaxis.title.text
+    assert "lower" in layout.yaxis.title.text
+
+
+def test_the_plane_draws_the_isotropic_floor():
+    assert [shape.x0 for shape in all_figures()["plane"].layout.shapes] == [-3.9]
+
+
+def test_the_plane_outlines_the_chosen_layer():
+    assert list(all_figures()["plane"].data[0].marker.line.color).count(figures.MARK) == 1
+
+
+def test_the_plane_leaves_out_what_is_not_defined():
+    rows = [
+        {"layer": 0, "whitening": "none", "alignment": math.nan, "uniformity": -1.0, "spearman": 1.0},
+        {"layer": 1, "whitening": "none", "alignment": 0.5, "uniformity": -2.0, "spearman": math.nan},
+    ]
+    figure = figures.plane(rows, LABELS, -3.9)
+    assert list(figure.data[0].y) == [0.5]
+    assert len(figures.plane([], LABELS, -3.9).data) == 0
+
+
+# Covariance
+
+
+def test_a_covariance_is_an_image_on_a_scale_centred_on_zero():
+    image = figures.covariance_image(np.eye(3), 4, 0.25, "PCA whitening")
+    heat = image.data[0]
+    assert (heat.zmin, heat.zmax) == (-0.25, 0.25)
+    assert np.array_equal(np.array(heat.z), np.eye(3))
+    assert list(heat.x) == list(heat.y) == [2.5, 6.5, 10.5]  # the middle of coordinates 1 to 4, and so on
+    assert image.layout.yaxis.autorange == "reversed"
+    assert heat.colorscale[1][1].endswith(",0)")  # nothing at zero, on any background

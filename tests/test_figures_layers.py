@@ -1,0 +1,136 @@
+"""Pairs and subsets of layers as data: maps that can be clicked, best sizes, rankings."""
+
+import numpy as np
+import pytest
+from drawings import LABELS, cells, named, ranking, sizes, squares
+
+from whitelab import figures
+
+# Heatmap
+
+
+def test_a_heatmap_is_symmetric_and_stars_the_best_pair_on_both_sides():
+    figure = figures.pair_heatmap(cells(4), 4, (1, 3))
+    heat, stars = figure.data[0], figure.data[-1]
+    grid = np.array(heat.z, dtype=float)
+    assert np.array_equal(grid, grid.T)
+    assert grid[1, 3] == 13
+    assert {(round(y), x) for x, y in zip(stars.x, stars.y, strict=True)} == {(1, 3), (3, 1)}
+    assert {tuple(pair) for pair in stars.customdata} == {(1, 3), (3, 1)}
+    assert len(figures.pair_heatmap(cells(4), 4, None).data) == len(figure.data) - 1
+
+
+def test_a_click_meets_a_square_that_carries_the_layers_of_the_cell_below_it():
+    figure = figures.pair_heatmap(cells(3), 3, None)
+    marks = squares(figure)
+    assert [tuple(pair) for pair in marks.customdata] == [(i, j) for i in range(3) for j in range(3)]
+    grid = figure.data[0].z
+    for x, y, pair, text in zip(marks.x, marks.y, marks.customdata, marks.text, strict=True):
+        assert (y, x) == tuple(pair)
+        assert text == f"{grid[y][x]:.2f}"
+    assert marks.marker.color == "rgba(0,0,0,0)"
+    assert figure.layout.clickmode == "event+select"
+
+
+@pytest.mark.parametrize(
+    ("selected", "outlined"),
+    [((), set()), ((2,), {(2, 2)}), ((0, 2), {(0, 2), (2, 0)}), ((0, 1, 2), set())],
+)
+def test_the_workspace_layers_are_outlined_where_they_are_a_cell(selected, outlined):
+    shapes = figures.pair_heatmap(cells(3), 3, None, selected).layout.shapes
+    assert {(shape.y0 + 0.5, shape.x0 + 0.5) for shape in shapes} == outlined
+
+
+def test_an_undefined_cell_is_blank_and_says_so():
+    undefined = dict.fromkeys(cells(2), None)
+    figure = figures.pair_heatmap(undefined, 2, None)
+    assert [list(row) for row in figure.data[0].text] == [["", ""], ["", ""]]
+    assert set(squares(figure).text) == {"undefined"}
+    assert "no score defined" in figure.layout.meta["alt"]
+
+
+def test_two_heatmaps_can_share_a_scale():
+    heat = figures.pair_heatmap(cells(2), 2, None, (), (0.0, 90.0)).data[0]
+    assert (heat.zmin, heat.zmax) == (0.0, 90.0)
+
+
+# Layer subsets
+
+
+def test_a_size_curve_stars_the_best_size_and_its_points_carry_their_layers():
+    figure = figures.size_curves({"none": sizes(80.0), "pca": sizes(70.0)}, LABELS, 4)
+    raw, white = named(figure, LABELS["none"]), named(figure, LABELS["pca"])
+    assert (list(raw.x), list(raw.y)) == ([1, 2, 3], [76.0, 80.0, 79.0])
+    assert [list(layers) for layers in raw.customdata] == [[3], [0, 3], [0, 1, 3]]
+    stars = [(list(t.x), list(t.y)) for t in figure.data if t.marker.symbol == "star"]
+    assert stars == [([2], [80.0]), ([2], [70.0])]
+    assert white.line.color != raw.line.color
+    assert "Raw at most 80.00 with layers 0 + 3" in figure.layout.meta["alt"]
+
+
+def test_a_size_curve_has_room_for_every_size_from_the_start_and_does_not_blow_up_small_differences():
+    figure = figures.size_curves({"none": {1: ((3,), 80.0), 2: ((0, 3), 80.01)}}, LABELS, 12)
+    assert figure.layout.xaxis.range[1] > 12
+    low, high = figure.layout.yaxis.range
+    assert high - low >= 2
+    assert low < 80.0 < 80.01 < high
+
+
+@pytest.mark.parametrize("best", [{}, {"none": {}}])
+def test_a_size_curve_without_a_score_is_empty(best):
+    figure = figures.size_curves(best, LABELS, 4)
+    assert sum(len(trace.x) for trace in figure.data) == 0
+    assert "no score defined" in figure.layout.meta["alt"]
+
+
+def test_printed_sizes_stand_beside_the_curve():
+    figure = figures.size_curves({"none": sizes(50.0)}, LABELS, 4, {2: ((1, 3), 60.0)})
+    (printed,) = [trace for trace in figure.data if trace.marker.symbol == "diamond-open"]
+    assert (printed.x[0], printed.y[0], list(printed.customdata[0])) == (2, 60.0, [1, 3])
+    assert figure.layout.yaxis.range[1] > 60.0
+
+
+def test_layer_counts_grow_from_zero_to_all_in_the_colours_of_the_layers():
+    figure = figures.layer_counts([3, 9, 0], 10)
+    assert list(figure.data[0].y) == [3, 9, 0]
+    assert list(figure.data[0].marker.color) == [figures.layer_colour(layer, 3) for layer in range(3)]
+    assert figure.layout.yaxis.range[0] == 0
+    assert figure.layout.yaxis.range[1] >= 10
+    assert "layer 1 in 9" in figure.layout.meta["alt"]
+
+
+def test_a_ranking_has_a_dot_for_every_layer_a_subset_holds():
+    figure = figures.subset_ranking(ranking(), 4)
+    dots = figure.data[1]
+    held = {row: {x for x, y in zip(dots.x, dots.y, strict=True) if y == row} for row in range(4)}
+    assert held == {row: set(layers) for row, (layers, _, _) in enumerate(ranking())}
+    assert list(dots.marker.color) == [figures.layer_colour(layer, 4) for layer in dots.x]
+    assert list(figure.data[2].text) == ["80.00", "79.50", "79.50", "70.00"]
+
+
+def test_a_ranking_shows_ties_as_ties():
+    assert list(figures.subset_ranking(ranking(), 4).layout.yaxis.ticktext) == ["1", "2 =", "2 =", "4"]
+
+
+def test_a_click_anywhere_on_a_line_of_the_ranking_meets_its_layers():
+    figure = figures.subset_ranking(ranking(), 4)
+    marks = squares(figure)
+    for row, (layers, _, _) in enumerate(ranking()):
+        found = [tuple(d) for d, y in zip(marks.customdata, marks.y, strict=True) if y == row]
+        assert found == [layers] * 5  # four layers and the score
+    assert marks.marker.color == "rgba(0,0,0,0)"
+    assert all(trace.hoverinfo == "skip" for trace in figure.data if trace is not marks)
+    assert figure.layout.clickmode == "event+select"
+
+
+@pytest.mark.parametrize(("selected", "rows"), [((3, 1), [2]), ((3,), [1]), ((2,), []), ((), [])])
+def test_the_workspace_layers_are_outlined_in_the_ranking(selected, rows):
+    shapes = figures.subset_ranking(ranking(), 4, selected).layout.shapes
+    assert [round(shape.y0 + 0.48) for shape in shapes if shape.type == "rect"] == rows
+
+
+def test_a_ranking_keeps_its_height_while_it_fills():
+    one, ten = (figures.subset_ranking(ranking()[:1] * n, 4, lines=10).layout for n in (1, 10))
+    assert one.height == ten.height
+    assert one.yaxis.range == ten.yaxis.range
+    assert "no score defined" in figures.subset_ranking([], 4).layout.meta["alt"]

@@ -1,0 +1,35 @@
+"""Probes as data: accuracies with their intervals, confusions, and the cosines of labelled pairs."""
+
+import numpy as np
+import pytest
+from drawings import LABELS, accuracies, all_figures, named
+
+from whitelab import figures
+
+
+def test_accuracies_stand_on_their_intervals_from_zero_to_a_hundred():
+    figure = figures.accuracy_by_layer({"none": accuracies(), "pca": {}}, LABELS, 3, 20.0)
+    raw = named(figure, LABELS["none"])
+    assert [row[0] for row in raw.customdata] == [0, 2]  # the layer without a score is left out
+    assert list(raw.y) == [50.0, 90.0]
+    assert list(raw.error_y.array) == [10.0, 5.0]
+    assert list(raw.error_y.arrayminus) == [10.0, 10.0]
+    assert figure.layout.yaxis.range[0] == 0
+    assert figure.layout.shapes[0].y0 == 20.0
+    assert f"{LABELS['none']} is best at layer 2 with 90.00" in figure.layout.meta["alt"]
+
+
+def test_a_confusion_matrix_shows_counts_and_colours_shares():
+    trace = figures.confusion([[3, 1], [0, 0]], ["<b>", "b"], "an example").data[0]
+    assert [list(row) for row in trace.text] == [["3", "1"], ["0", "0"]]
+    assert trace.z.tolist() == [[75, 25], [0, 0]]
+    assert trace.x[0] == "&lt;b&gt;"
+
+
+def test_cosines_by_label_hold_every_pair_once_and_both_thresholds():
+    figure = all_figures()["cosines_by_label"]
+    assert [sum(trace.y) for trace in figure.data] == [pytest.approx(100), pytest.approx(100)]
+    assert sorted(shape.x0 for shape in figure.layout.shapes) == [0.4, 0.5]
+    assert [note.text for note in figure.layout.annotations] == ["fixed 0.5", "best 0.40"]
+    empty = figures.cosines_by_label(np.array([0.5]), np.array([True]), ("no", "yes"), 0.5, 0.5, "raw")
+    assert sum(empty.data[0].y) == 0

@@ -1,0 +1,68 @@
+"""A test that is skipped where CI is set has a mark that says what it needs; any other skip fails there."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from needs import NEEDS
+from processes import ROOT
+
+TESTS = """
+import pytest
+
+def test_without_a_mark():
+    pytest.skip("no reason of ours")
+
+@pytest.mark.skipif(True, reason="not today")
+def test_by_condition():
+    pass
+
+@pytest.mark.linux
+def test_with_a_mark():
+    pytest.skip("only Linux tells")
+
+@pytest.mark.xfail
+def test_that_fails_as_expected():
+    assert False
+
+def test_that_passes():
+    pass
+"""
+
+
+def outcomes(folder: Path, **environment) -> tuple[dict[str, int], str]:
+    """How many of `TESTS` passed, failed and were skipped, and all that pytest wrote."""
+    (folder / "test_it.py").write_text(TESTS)
+    env = {name: value for name, value in os.environ.items() if name != "CI"} | environment
+    command = [sys.executable, "-m", "pytest", "-p", "needs", "-p", "no:xdist", "--rootdir", folder, "-c", os.devnull]
+    env["PYTHONPATH"] = str(ROOT / "tests")
+    run = subprocess.run(
+        [*map(str, command), str(folder)], cwd=folder, env=env, capture_output=True, text=True, check=False
+    )
+    last = run.stdout.strip().splitlines()[-1]
+    return {
+        word: int(count) for count, word in re.findall(r"(\d+) (passed|failed|skipped|xfailed|error)", last)
+    }, run.stdout
+
+
+def test_a_skip_without_a_declared_mark_fails_in_ci_and_only_there(tmp_path):
+    assert outcomes(tmp_path)[0] == {"passed": 1, "skipped": 3, "xfailed": 1}
+    found, text = outcomes(tmp_path, CI="true")
+    assert found == {
+        "passed": 1,
+        "failed": 1,
+        "error": 1,
+        "skipped": 1,
+        "xfailed": 1,
+    }  # a condition skips before the test
+    assert "was skipped where CI is set: Skipped: no reason of ours" in text
+    assert "was skipped where CI is set: Skipped: not today" in text
+
+
+@pytest.mark.parametrize("mark", NEEDS)
+def test_every_mark_that_may_skip_is_declared_and_listed(mark, pytestconfig):
+    assert any(line.startswith(f"{mark}:") for line in pytestconfig.getini("markers"))
+    assert f"`{mark}`" in (ROOT / "tests" / "README.md").read_text("utf-8")

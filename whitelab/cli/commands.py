@@ -1,0 +1,33 @@
+"""Every command: its summary and its module, with `add_options(parser)` and `run(args)`."""
+
+from whitelab.cli import (
+    app,
+    compare,
+    datasets,
+    download,
+    embed,
+    geometry,
+    kcurve,
+    layers,
+    models,
+    probe,
+    score,
+    train,
+    whiten,
+)
+
+COMMANDS = {
+    "models": ("list the models that can be used", models),
+    "datasets": ("list the tasks a folder or file holds", datasets),
+    "download": ("fetch a published benchmark, after its licence was shown", download),
+    "embed": ("embed a task's sentences in every layer and keep them", embed),
+    "score": ("Spearman of one setting", score),
+    "layers": ("Spearman of every pair of layers, or of every subset", layers),
+    "kcurve": ("Spearman for every number of kept dimensions", kcurve),
+    "geometry": ("isotropy, alignment and uniformity of every layer", geometry),
+    "compare": ("models, settings and tasks side by side, as in the papers' tables", compare),
+    "probe": ("classification beyond STS: neighbours, a linear probe, SentEval, a threshold", probe),
+    "whiten": ("fit a map and export it to another tool", whiten),
+    "train": ("train an encoder without labels, a result a step", train),
+    "app": ("open the laboratory in a browser", app),
+}

@@ -1,0 +1,104 @@
+"""`compare`: models, settings and tasks side by side, or the walk from one protocol to another."""
+
+import argparse
+
+from whitelab.cli.options import bin_option, dtype_option, model_names, names, source_option, store_options, task_names
+from whitelab.cli.spaces import open_store
+from whitelab.cli.writing import number, say
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    from whitelab.compare import PRESETS
+
+    parser.add_argument("--models", default="bundled", help="names or folders, separated by commas")
+    source_option(parser)
+    parser.add_argument("--tasks", default="all", help="'all', or names separated by commas")
+    parser.add_argument(
+        "--settings", help="'table1', or settings such as 'cls/L-1;L1+L6:pca@256' (default: the protocol's own)"
+    )
+    parser.add_argument("--protocol", default="whiteningbert", choices=tuple(PRESETS))
+    parser.add_argument("--corpus", help="what bert-whitening-corpus fits on: a text file, pairs, a folder or 'demo'")
+    parser.add_argument(
+        "--presets",
+        metavar="A,B",
+        help="walk from one protocol to another instead, changing one choice at a time; --settings may name one "
+        "setting for both (default: each protocol's own)",
+    )
+    parser.add_argument("--intervals", action="store_true", help="add 95 %% intervals, from resampled pairs")
+    parser.add_argument("--skip-malformed", action="store_true", help="leave malformed rows out")
+    bin_option(parser)
+    dtype_option(parser)
+    store_options(parser)
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+    form.add_argument("--csv", dest="form", action="store_const", const="csv", help="print a table as CSV")
+    form.add_argument("--latex", dest="form", action="store_const", const="latex", help="print a LaTeX table")
+    form.add_argument("--markdown", dest="form", action="store_const", const="markdown", help="the default")
+
+
+def run(args):
+    from whitelab.compare import PRESETS, compare, parse_settings, resample, written
+    from whitelab.encoders import load_encoder
+
+    if args.presets is not None:
+        return _walk(args)
+    settings = parse_settings(args.settings or PRESETS[args.protocol].settings)
+    tasks, models = _compared(args)
+    options = {"store": open_store(args), "keep_going": args.skip_malformed, "dtype": args.dtype, "corpus": args.corpus}
+    options["load"] = lambda name, dtype: load_encoder(name, dtype=dtype, allow_bin=args.allow_bin)
+    cells = []
+    for cell in compare(models, args.data, tasks, settings, args.protocol, **options):
+        cells.append(cell)
+        say(f"{cell.model} · {cell.setting} · {cell.task}: {cell.reason or number(cell.spearman)}")
+    drawn = resample(cells) if args.intervals else None
+    rows = [cell.as_dict(drawn and drawn.interval(cell.row, cell.task)) for cell in cells]
+    return {"rows": rows}, [written(cells, args.form or "markdown", args.protocol, args.corpus, drawn).rstrip("\n")]
+
+
+def _compared(args) -> tuple[list[str], list[str]]:
+    """The tasks and models that the options name."""
+    from whitelab.datasets import discover
+
+    present = [task.name for task in discover(args.data)]
+    tasks = task_names(args.tasks, present)
+    if missing := [name for name in tasks if name not in present]:
+        raise ValueError(f"tasks={','.join(missing)!r} must be among {', '.join(present)}")
+    return tasks, model_names(args.models)
+
+
+def _walk(args):
+    """From one preset to another, for each model."""
+    from whitelab.compare import decisions, differences, parse_settings, walks, worded
+    from whitelab.encoders import load_encoder
+
+    presets = names(args.presets)
+    settings = parse_settings(args.settings) if args.settings else [None]
+    if len(presets) != 2 or len(settings) != 1:
+        raise ValueError(f"presets={args.presets!r} must be two protocols such as whiteningbert,mteb, with one setting")
+    (a, b), (setting,) = presets, settings
+    found = {field: [worded(field, one) for one in pair] for field, pair in differences(a, b, setting).items()}
+    tasks, models = _compared(args)
+    options = {"setting": setting, "corpus": args.corpus, "store": open_store(args), "keep_going": args.skip_malformed}
+    records, lines = [], []
+    for model in models:
+        encoder = load_encoder(model, dtype=args.dtype, allow_bin=args.allow_bin)
+        for one in walks(encoder, args.data, tasks, a, b, **options):
+            records.append(one.as_dict())
+            lines += [*_steps(one), ""]
+    same = [field for field in decisions(a, setting) if field not in found]
+    return {"walks": records, "differences": found, "same": same}, lines[:-1]
+
+
+def _steps(one) -> list[str]:
+    from whitelab.compare import FIELDS, worded
+
+    def shown(value: float | None, sign: str = "") -> str:
+        return number(None if value is None else round(value, 2) + 0.0, f"{sign}.2f")  # + 0.0 turns -0.0 into 0.0
+
+    head = f"{one.model} · {one.task}: {one.a} {shown(one.start)}, {one.b} {shown(one.end)}"
+    rows = [
+        f"  {shown(step.change, '+'):>9}  {shown(step.spearman):>9}  {FIELDS[step.field]}: "
+        f"{worded(step.field, step.before)} -> {worded(step.field, step.after)}"
+        for step in one.steps
+    ]
+    return [f"{head} ({shown(one.difference, '+')})", *rows]

@@ -1,0 +1,73 @@
+"""From words to one command: its parser, its results on stdout, everything else on stderr."""
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+
+from whitelab.cli.commands import COMMANDS
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str):
+        self.exit(2, f"{self.prog}: error: {message}\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit status (0, or 2 for wrong input)."""
+    argv = list(sys.argv[1:] if argv is None else argv)
+    parser = _Parser(prog="python -m whitelab", description="A laboratory for the geometry of sentence embeddings.")
+    chosen = next((word for word in argv if not word.startswith("-")), None)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
+    for name, (summary, module) in COMMANDS.items():
+        sub = commands.add_parser(name, help=summary, description=summary)
+        if name == chosen:  # the registries its options are read from import torch
+            module.add_options(sub)
+    args = parser.parse_args(argv)
+    warnings.simplefilter("ignore")
+    try:
+        for result, lines in _results(args):
+            if result is not None:
+                _print(json.dumps(result, allow_nan=False, ensure_ascii=False) if args.json else "\n".join(lines))
+    except KeyboardInterrupt:
+        kept = "the last checkpoint is kept: --resume" if args.command == "train" else "finished shards are kept"
+        print(f"interrupted; {kept}", file=sys.stderr)
+        return 130
+    except Exception as error:
+        if not _is_for_the_user(error):
+            raise
+        print(f"python -m whitelab {args.command}: error: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _results(args) -> Iterator[tuple[dict | None, list[str]]]:
+    """What a command returns, or one after another what it yields; while it works, stdout is closed to it."""
+    with contextlib.redirect_stdout(sys.stderr):
+        found = COMMANDS[args.command][1].run(args)
+    if not isinstance(found, Iterator):
+        yield found
+        return
+    with contextlib.closing(found):
+        while True:
+            with contextlib.redirect_stdout(sys.stderr):
+                one = next(found, None)
+            if one is None:
+                return
+            yield one
+
+
+def _print(text: str) -> None:
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:  # the reader (head, less) has seen enough; keep Python from saying so again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _is_for_the_user(error: Exception) -> bool:
+    from whitelab.store import StoreError
+
+    return isinstance(error, (ValueError, OSError, MemoryError, StoreError))

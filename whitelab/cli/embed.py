@@ -1,0 +1,35 @@
+"""`embed`: a task's sentences in every layer."""
+
+import argparse
+
+from whitelab.cli.options import space_options
+from whitelab.cli.spaces import open_task
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    space_options(parser)
+    parser.add_argument("--out", help="also write every layer with its pairs to this .npz, which --vectors reads")
+
+
+def run(args):
+    pairs, space, encoder, report = open_task(args)
+    if args.out:
+        from whitelab.vectors import write_npz
+
+        write_npz(args.out, pairs, space)
+    result = {
+        "model": encoder.name,
+        "task": pairs.task,
+        "pooling": args.pooling,
+        "device": encoder.device,
+        "dtype": encoder.dtype,
+        "layers": space.n_layers,
+        "sentences": space.n_sentences,
+        "dim": space.dim,
+        "encoded": report.encoded,
+        "reused": report.reused,
+        "truncated": report.truncated,
+        "seconds": report.seconds,
+        "out": args.out,
+    }
+    return result, [f"{name:10} {value}" for name, value in result.items() if value is not None]

@@ -1,0 +1,43 @@
+"""`models`: what can be loaded here, and what would be downloaded."""
+
+import argparse
+
+from whitelab.cli.options import json_option
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    json_option(parser)
+
+
+def run(args):
+    from dataclasses import asdict
+
+    from whitelab.catalogue import entries
+    from whitelab.models import BUNDLED, ModelError, allowed, cached_models, find_model, trained_models
+
+    try:
+        files = find_model(BUNDLED)
+        bundled = {
+            "name": BUNDLED,
+            "model": files.name,
+            "layers": files.layers,
+            "dim": files.dim,
+            "ready": True,
+        }
+    except ModelError as error:
+        bundled = {"name": BUNDLED, "ready": False, "reason": str(error)}
+    listed = {one.name: asdict(one) | {"published_as": one.published_as} for one in entries()}
+    here = (*trained_models(), *cached_models())
+    cached = [{"name": name, "ready": True} | listed.pop(name, {}) for name in here]
+    others = [one | {"ready": False} for one in listed.values()]
+    trained = [{"name": name, "ready": True} for name in trained_models()]
+    models = [bundled, *trained, *(one for one in (*cached, *others) if allowed(one["name"]))]
+    lines = [f"{'ready' if one['ready'] else 'to download':12} {_model_line(one)}".rstrip() for one in models]
+    return {"models": models}, lines
+
+
+def _model_line(one: dict) -> str:
+    if "parameters" not in one:
+        return one["name"]
+    details = f"{one['layers']} layers, d {one['dim']}, {one['parameters']:g} M"
+    return f"{one['name']:48} {one['title']:32} {details}{', pickled' if one['weights'] == 'bin' else ''}"

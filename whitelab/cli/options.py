@@ -1,0 +1,147 @@
+"""Options that several commands share, and how their values are read."""
+
+import argparse
+
+
+def json_option(parser: argparse.ArgumentParser, printed: str = "one JSON document on stdout") -> None:
+    parser.add_argument("--json", action="store_true", help=f"print {printed}")
+
+
+def source_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data", default="demo", help="folder, file, 'demo' or a downloaded source")
+
+
+def data_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data", default="demo", help="folder, file, 'demo' (bundled) or a downloaded source")
+    parser.add_argument("--task", help="which task of the data, such as stsb, sickr, sts12 (if there are several)")
+    parser.add_argument("--split", default="test", help="train, dev, test or all, where the data has splits")
+    malformed_option(parser)
+
+
+def malformed_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--skip-malformed", action="store_true", help="report malformed rows and keep the rest")
+
+
+def vectors_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--vectors",
+        nargs="+",
+        metavar="FILE",
+        help="score vectors made elsewhere instead of a model's: .npy, .npz, .safetensors or Parquet with arrays "
+        "first, second [p, d] and gold [p], or values [n, d] with row numbers first and second [p]",
+    )
+    parser.add_argument("--gold", metavar="FILE", help="for --vectors: scores, and row numbers or sentences if need be")
+
+
+def space_options(parser: argparse.ArgumentParser) -> None:
+    from whitelab.encoders import MAX_LENGTH
+    from whitelab.pooling import POOLINGS
+
+    data_options(parser)
+    parser.add_argument(
+        "--model",
+        default="bundled",
+        help="'bundled', a local folder or a Hugging Face name; NAME:3 for its first 3 blocks, random:NAME or "
+        "random@7:NAME for random weights, static:NAME or sif:NAME for its word embeddings alone",
+    )
+    bin_option(parser)
+    depth_option(parser)
+    parser.add_argument(
+        "--pooling", default="mean", choices=tuple(POOLINGS), help="cls in models that see both ways, last in decoders"
+    )
+    parser.add_argument(
+        "--max-length", type=int, help=f"in tokens, special ones included (default: {MAX_LENGTH}, or the model's limit)"
+    )
+    dtype_option(parser)
+    device_option(parser)
+    store_options(parser)
+    json_option(parser)
+
+
+def bin_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--allow-bin", action="store_true", help="also take pickled weights (pytorch_model.bin), read without code"
+    )
+
+
+def depth_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--num-layers", type=int, help="keep only the first N transformer blocks")
+
+
+def dtype_option(parser: argparse.ArgumentParser) -> None:
+    from whitelab.encoders import DTYPES
+
+    parser.add_argument("--dtype", default="float32", choices=tuple(DTYPES), help="type to compute in")
+
+
+def device_option(parser: argparse.ArgumentParser) -> None:
+    from whitelab.encoders import BATCH_BYTES
+
+    parser.add_argument("--device", choices=tuple(BATCH_BYTES), help="default: the best there is")
+
+
+def store_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--cache", help="folder of the embedding store (default: the user's cache folder)")
+    parser.add_argument("--no-store", action="store_true", help="neither read nor keep embeddings on disk")
+
+
+def aggregate_option(parser: argparse.ArgumentParser) -> None:
+    from whitelab.correlation import AGGREGATES
+
+    parser.add_argument("--aggregate", default="all", choices=AGGREGATES, help="how subsets become one score")
+
+
+def whitening_options(parser: argparse.ArgumentParser, default: str, with_k: bool = True) -> None:
+    from whitelab.whitening import WHITENERS
+
+    parser.add_argument(
+        "--whitening",
+        default=default,
+        type=_spec,
+        metavar="NAME[:param=value,...]",
+        help=f"{', '.join(WHITENERS)}; such as soft:gamma=0.5 or group:groups=8 (default: {default})",
+    )
+    if with_k:
+        parser.add_argument("--k", type=int, help="keep the top-k eigen-directions")
+    parser.add_argument(
+        "--fit",
+        default="task",
+        metavar="task|splits|cross|PATH",
+        help="what the variant is fitted on: the task's sentences, all its splits, each half of the pairs for the "
+        "other, or a text file, file of pairs or folder (default: task)",
+    )
+
+
+def _spec(text: str) -> str:
+    from whitelab.whitening import canonical
+
+    try:
+        return canonical(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error).removeprefix("whitening=")) from None
+
+
+def layers_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--layers", type=layer_numbers, help="layers to average, such as 1,6 (default: the last)")
+
+
+def layer_numbers(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} must be layer numbers with commas, such as 1,6") from None
+
+
+def names(text: str) -> list[str]:
+    """What stands between the commas."""
+    return [name.strip() for name in text.split(",")]
+
+
+def model_names(text: str) -> list[str]:
+    """`names` without empty ones."""
+    return [name for name in names(text) if name]
+
+
+def task_names(text: str, present: list[str]) -> list[str]:
+    """`names`, or for 'all' those that are `present`."""
+    return present if text == "all" else names(text)

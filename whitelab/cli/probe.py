@@ -1,0 +1,117 @@
+"""`probe`: classification beyond STS, raw against whitened."""
+
+import argparse
+
+from whitelab.cli.options import (
+    bin_option,
+    depth_option,
+    dtype_option,
+    json_option,
+    malformed_option,
+    model_names,
+    store_options,
+    task_names,
+)
+from whitelab.cli.spaces import open_store
+from whitelab.cli.writing import left_out, note, say
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    from whitelab.probe import CLASSIFIERS, DEFAULT, METRICS
+
+    parser.add_argument(
+        "--data", default="demo", help="a table, a folder of tables or in SentEval's layout, or 'demo' (the default)"
+    )
+    parser.add_argument("--task", default="all", help="'all', or names separated by commas, such as MR,TREC")
+    parser.add_argument("--test", metavar="FILE", help="a second table that holds the test rows")
+    for name, what in (("text", "the text"), ("first", "the first text of a pair"), ("second", "the second text")):
+        parser.add_argument(f"--{name}", metavar="COLUMN", help=f"column of {what}, where its name does not say it")
+    parser.add_argument("--label", metavar="COLUMN", help="column of the label")
+    parser.add_argument("--split-column", metavar="COLUMN", help="column that says train, dev or test")
+    parser.add_argument(
+        "--positive", metavar="CLASS", help="of pairs, the class that says that they match (RTE on the hub: 0)"
+    )
+    malformed_option(parser)
+    parser.add_argument("--model", default="bundled", help="names or folders, separated by commas")
+    bin_option(parser)
+    depth_option(parser)
+    parser.add_argument(
+        "--settings", default=DEFAULT, help=f"such as 'cls/L-1;L1+L6:pca@256'; L* is each layer (default: {DEFAULT})"
+    )
+    parser.add_argument(
+        "--classifier",
+        choices=tuple(CLASSIFIERS),
+        help="default: linear; threshold for pairs; senteval, which linear also means there, in SentEval's layout",
+    )
+    parser.add_argument(
+        "--fit",
+        default="train",
+        metavar="train|all|PATH",
+        help="what the whitening is fitted on: the training texts, all texts, or other text (default: train)",
+    )
+    parser.add_argument("--k", type=int, default=5, help="neighbours of knn (default: 5)")
+    parser.add_argument("--metric", default="euclidean", choices=METRICS, help="distance of knn")
+    parser.add_argument("--folds", type=int, default=10, help="of cross-validation (default: 10)")
+    parser.add_argument("--standardize", action="store_true", help="features to mean 0 and variance 1")
+    parser.add_argument(
+        "--threshold", type=float, default=0.5, help="a pair matches from this cosine on (default: 0.5)"
+    )
+    parser.add_argument("--max-length", type=int, help="in tokens, special ones included")
+    dtype_option(parser)
+    store_options(parser)
+    json_option(parser)
+
+
+def run(args):
+    """Classification beyond STS, raw against whitened."""
+    from whitelab.probe import FITS, How, probes, usual
+    from whitelab.scopes import scope_text
+
+    tasks = _labelled(args)
+    given = ("fit", "metric", "folds", "standardize", "threshold")
+    how = {name: getattr(args, name) for name in given} | {"neighbours": args.k}
+    hows = [How(args.classifier or usual(one), **how) for one in tasks]
+    if args.fit not in FITS:
+        scope_text(args.fit, "", None)  # refused before a model is loaded
+    options = {name: getattr(args, name) for name in ("dtype", "max_length", "num_layers", "allow_bin")}
+    rows = []
+    for row in probes(model_names(args.model), tasks, args.settings, hows, store=open_store(args), **options):
+        rows.append(row)
+        say(_probe_line(row))
+        if row.starved:
+            note(
+                f"{row.fitted} texts span only {row.rank} of {row.dim} dimensions, so the map sets them equally far "
+                "apart: keep fewer (@k), or fit on more text (--fit)"
+            )
+    if all(row.accuracy is None for row in rows):
+        raise ValueError(rows[0].reason)
+    return {"rows": [row.as_dict() for row in rows]}, [_probe_line(row) for row in rows]
+
+
+def _labelled(args) -> list:
+    """The tasks that `--task` names, read."""
+    from whitelab.datasets import ColumnNames, discover_labelled, load_labelled
+
+    columns = ColumnNames(args.text, args.label, args.first, args.second, args.split_column)
+    present = [task.name for task in discover_labelled(args.data)]
+    options = {"columns": columns, "test": args.test, "positive": args.positive, "keep_going": args.skip_malformed}
+    found = [load_labelled(args.data, name, **options) for name in task_names(args.task, present)]
+    for one in found:
+        left_out(one.problems)
+        for text in one.notes:
+            note(f"{one.task}: {text}")
+    return found
+
+
+def _probe_line(row) -> str:
+    head = f"{row.model} · {row.setting} · {row.task}: "
+    if row.accuracy is None:
+        return head + row.reason
+    interval = "" if row.low is None else f" ({row.low:.2f} to {row.high:.2f}, baseline {row.baseline:.2f})"
+    best = ""
+    if row.pairs is not None:
+        best = (
+            f", best {row.pairs.best_accuracy:.2f} at {row.pairs.best_threshold:.3f}, "
+            f"average precision {row.pairs.average_precision:.2f}"
+        )
+    return f"{head}accuracy {row.accuracy:.2f}{interval}{best} · {row.protocol}"

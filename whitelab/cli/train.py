@@ -1,0 +1,126 @@
+"""`train`: an encoder without labels, a result a step."""
+
+import argparse
+import contextlib
+
+from whitelab.cli.options import device_option, json_option
+from whitelab.cli.writing import short
+
+# Options of `train` that are fields of TrainConfig, and what they are.
+_TRAIN = {
+    "objective": "what is trained for, with parameters, such as w-mse:embedding=32,size=64",
+    "model": "the start, such as bundled:3 for the first three layers of the bundled model",
+    "pooling": "of the last layer",
+    "batch": "sentences a batch (default: 64, or the smallest the objective takes)",
+    "steps": "how many",
+    "lr": "rate of the encoder, after the warm-up",
+    "head_lr": "rate of the head on top of it (default: that of the encoder)",
+    "warmup": "steps in which the rate rises",
+    "decay": "what the rate does afterwards: linear (to 0 at the end) or constant",
+    "weight_decay": "of matrices",
+    "clip": "bound of the gradient's length, 0 for none",
+    "accumulation": "batches a step; what a loss compares stays within one",
+    "precision": "type the encoder computes in",
+    "seed": "decides the order of sentences, dropout and heads",
+    "max_length": "in tokens, for training",
+    "eval_every": "steps between two scores, 0 for the start and the end only",
+    "save_every": "steps between two checkpoints",
+}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    from dataclasses import fields
+    from typing import get_args
+
+    from whitelab.objectives import OBJECTIVES
+    from whitelab.training import TrainConfig
+
+    kinds = {field.name: (field.type, field.default) for field in fields(TrainConfig)}
+    for name, text in _TRAIN.items():
+        kind, default = kinds[name]
+        shown = f"; one of {', '.join(OBJECTIVES)}" if name == "objective" else ""
+        shown += "" if default is None else f" (default: {default})"
+        kind = next(one for one in (int, float, str) if one in (kind, *get_args(kind)))
+        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, help=text + shown)
+    parser.add_argument(
+        "--corpus", metavar="PATH", help="text file, one sentence a line; or pairs, whose labels stay unused"
+    )
+    parser.add_argument(
+        "--eval", metavar="PATH", help="folder, file or 'demo' to score on (default: nothing is scored)"
+    )
+    parser.add_argument("--task", help="which task of --eval")
+    parser.add_argument("--split", default="test", help="train, dev, test or all (default: test)")
+    parser.add_argument("--out", metavar="DIR", help="folder of the run (default: a new one, listed by `models`)")
+    parser.add_argument("--resume", action="store_true", help="go on with the run in --out from its last checkpoint")
+    device_option(parser)
+    json_option(parser, "one JSON document a step, and one at the end")
+
+
+def run(args):
+    """A result a step, as it is done, and a summary."""
+    from whitelab.runs import RunError, find_run
+
+    if args.resume:
+        if args.out is None:
+            raise RunError("--resume needs --out, the folder of the run")
+        run = find_run(args.out)
+        _check_resumed(args, run.config)
+    else:
+        run = _new_run(args)
+    try:
+        with contextlib.closing(run.follow(args.resume, args.device)) as steps:
+            for record in steps:
+                yield record.as_dict(), [_step_line(record)]
+    except Exception:
+        if not run.records():  # what failed before its first step leaves nothing behind
+            run.remove()
+        raise
+    found = run.summary()
+    lines = [
+        f"{found.state} after step {found.step} of {found.config.steps}"
+        + (f": {found.message}" if found.message else "")
+    ]
+    if found.best is not None:
+        lines.append(
+            f"best at step {found.best.step}: {found.best.spearman:.2f} (untrained: {short(found.start.spearman)})"
+        )
+    lines.append(f"model: {found.model or run.folder / 'model'}")
+    yield {"summary": found.as_dict() | {"folder": str(run.folder)}}, lines
+
+
+def _given(args) -> dict:
+    return {name: getattr(args, name) for name in _TRAIN if getattr(args, name) is not None}
+
+
+def _check_resumed(args, config) -> None:
+    """Raise RunError for an option that is not what the run was begun with."""
+    from whitelab.objectives import canonical
+    from whitelab.runs import RunError
+
+    given = _given(args) | ({} if args.corpus is None else {"corpus": args.corpus})
+    given |= {"objective": canonical(args.objective)} if args.objective else {}
+    for name, value in given.items():
+        if value != getattr(config, name):
+            raise RunError(f"{name}={value!r} must be {getattr(config, name)!r}, with which the run was begun")
+
+
+def _new_run(args):
+    from whitelab.datasets import load
+    from whitelab.runs import create
+    from whitelab.scopes import scope_text
+    from whitelab.training import TrainConfig
+
+    if args.corpus is None:
+        raise ValueError("--corpus must name a text file, one sentence a line")
+    pairs = None if args.eval is None else load(args.eval, args.task, args.split)
+    scored = "" if pairs is None else f"{pairs.source}, {pairs.split} ({pairs.n_pairs} pairs)"
+    config = TrainConfig(corpus=args.corpus, evaluation=scored, **_given(args))
+    return create(config, tuple(scope_text(args.corpus, args.corpus, None)), pairs, args.out)
+
+
+def _step_line(record) -> str:
+    parts = [f"step {record.step:5}"]
+    for name in ("loss", "gradient_norm", "spearman", "alignment", "uniformity", "effective_rank"):
+        value = getattr(record, name)
+        parts += [] if value is None else [f"{name.replace('_', ' ')} {value:.4g}"]
+    return "  ".join([*parts, f"{record.seconds:.2f} s"] + ([record.message] if record.message else []))

@@ -1,0 +1,51 @@
+"""`whiten`: a map for another tool."""
+
+import argparse
+
+from whitelab.cli.options import layers_option, space_options, whitening_options
+from whitelab.cli.spaces import check_early, embed_corpus, open_task, protocol_of
+
+EXPORTS = ("sentence-transformers", "faiss", "npz")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    space_options(parser)
+    layers_option(parser)
+    whitening_options(parser, "pca")
+    parser.add_argument(
+        "--export",
+        required=True,
+        choices=EXPORTS,
+        help="a model folder for sentence-transformers, a faiss.LinearTransform, or mean and matrix for NumPy",
+    )
+    parser.add_argument("--out", required=True, help="folder or file to write; an earlier export is replaced")
+
+
+def run(args):
+    """Fit a map and write it, alone or with its encoder, for another tool."""
+    from whitelab import export
+    from whitelab.scopes import fit_scope
+
+    check_early(args)
+    if args.fit == "cross":
+        raise ValueError("fit='cross' fits two maps, and an export holds one: use task, splits or a path")
+    pairs, space, encoder, _ = open_task(args)
+    protocol = protocol_of(args, pairs, encoder, args.layers)
+    fitted = fit_scope(space, protocol.layers, args.whitening, args.k, args.fit, embed_corpus(args, encoder))
+    (whitener,), record = fitted.whiteners, protocol.as_dict() | {"layers": list(fitted.layers)}
+    if args.export == "npz":
+        export.to_npz(args.out, whitener, record)
+    elif args.export == "faiss":
+        export.to_faiss(args.out, whitener, record)
+    else:
+        export.to_sentence_transformers(args.out, encoder, fitted.layers, args.pooling, whitener, record)
+    result = {
+        "out": args.out,
+        "export": args.export,
+        "rank": fitted.rank,
+        "dim": whitener.dense.shape[1],
+        "sentences": fitted.count,
+        "protocol": record,
+    }
+    line = protocol.with_(layers=fitted.layers).line(fitted.count, fitted.rank)
+    return result, [f"{args.export} written to {args.out} ({result['dim']} dimensions)", line]
