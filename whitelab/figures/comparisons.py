@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
+from whitelab.figures.dots import add_dot, finish_dots
 from whitelab.figures.style import (
     DIFFERENCE_ENDS,
     DIFFERENCE_SCALE,
@@ -16,6 +17,7 @@ from whitelab.figures.style import (
     finish,
     flat_bar,
     is_number,
+    legend,
     variant_colour,
 )
 
@@ -106,57 +108,17 @@ def row_differences(rows: Sequence[Mapping], a: str, b: str) -> go.Figure:
     figure, notes = go.Figure(), []
     figure.add_vline(x=0, line={"color": RULE, "width": 1.5})
     for place, row in known.items():
-        colour = _ABOVE if row["difference"] >= 0 else _BELOW
-        whiskers = is_number(row["low"]) and is_number(row["high"])
-        figure.add_scatter(
-            x=[row["difference"]],
-            y=[place],
-            mode="markers",
-            marker={
-                "symbol": "circle" if row["settled"] else "circle-open",
-                "size": 13,
-                "color": colour,
-                "line": {"width": 2, "color": colour},
-            },
-            error_x={
-                "type": "data",
-                "symmetric": False,
-                "array": [row["high"] - row["difference"] if whiskers else 0],
-                "arrayminus": [row["difference"] - row["low"] if whiskers else 0],
-                "color": colour,
-                "thickness": 2.5,
-                "width": 6,
-            },
-            hovertemplate=f"<b>{html.escape(row['label'])}</b><br>{_with_ends(row)}<extra></extra>",
-        )
-        left = row["difference"] < 0
-        end = row["difference"] if not whiskers else row["low"] if left else row["high"]
-        notes.append(
-            {
-                "x": end,
-                "y": place,
-                "text": _signed(row["difference"]),
-                "showarrow": False,
-                "xanchor": "right" if left else "left",
-                "xshift": -10 if left else 10,
-                "font": {"size": 13},
-            }
-        )
+        interval, left = (row["difference"], row["low"], row["high"]), row["difference"] < 0
+        hover = f"<b>{html.escape(row['label'])}</b><br>{_with_ends(row)}"
+        value, colour = _signed(row["difference"]), _BELOW if left else _ABOVE
+        notes.append(add_dot(figure, place, interval, "circle", colour, value, hover, left, row["settled"]))
     ends = [abs(row[name]) for row in known.values() for name in ("difference", "low", "high") if is_number(row[name])]
     reach = 1.35 * max([0.5, *ends])
     figure.update_xaxes(title=f"{html.escape(a)} less {html.escape(b)} (points)", range=[-reach, reach])
-    figure.update_yaxes(
-        tickvals=list(range(len(rows))),
-        ticktext=[html.escape(row["label"]) for row in rows],
-        range=[len(rows) - 0.5, -0.5],
-        showgrid=False,
-        zeroline=False,
-    )
     alt = f"{a} less {b} with 95 % intervals: " + "; ".join(
         f"{row['label']} {_with_ends(row)}{'' if row['settled'] else ', could be chance'}" for row in known.values()
     )
-    margin = {"l": 10, "r": 20, "t": 10, "b": 10}
-    return finish(figure, alt, max(300, 90 + 38 * len(rows)), showlegend=False, margin=margin, annotations=notes)
+    return finish_dots(figure, [html.escape(row["label"]) for row in rows], notes, alt, 90 + 38 * len(rows))
 
 
 def difference_heatmap(cells: Mapping[tuple[int, int], float], n_layers: int) -> go.Figure:
@@ -251,8 +213,7 @@ def task_curves(
     alt = "Spearman by kept dimensions: " + (
         "; ".join(f"{task} best {curves[task][k - 1]:.2f} at k = {k}" for task, k in best.items() if k) or "no score"
     )
-    legend = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "title_text": "", "font": {"size": 12}}
-    return finish(figure, alt, 520, legend2=legend)
+    return finish(figure, alt, 520, legend2=legend(font={"size": 12}))
 
 
 def setting_plane(rows: Sequence[Mapping], floor: float) -> go.Figure:
@@ -302,5 +263,4 @@ def setting_plane(rows: Sequence[Mapping], floor: float) -> go.Figure:
     alt = f"Alignment and uniformity of {len(known)} settings of {len(models)} models; floor {floor:.3f}: " + "; ".join(
         f"{row['setting']} {row['uniformity']:.2f} and {row['alignment']:.2f}" for row in known[:8]
     )
-    legend = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "title_text": "", "font": {"size": 12}}
-    return finish(figure, alt, 520, legend2=legend, showlegend=len(models) > 1)
+    return finish(figure, alt, 520, legend2=legend(font={"size": 12}), showlegend=len(models) > 1)

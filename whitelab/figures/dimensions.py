@@ -7,7 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from whitelab.figures.style import MARK, RULE, SCORE_SCALE, SUBSET_COLOURS, finish, flat_bar, variant_colour
+from whitelab.figures.style import MARK, RULE, SCORE_SCALE, SUBSET_COLOURS, finish, flat_bar, legend, variant_colour
 
 
 def k_curves(
@@ -83,15 +83,12 @@ def k_curves(
     figure.update_xaxes(title="k, kept dimensions", range=[0, d + 1])
     figure.update_yaxes(title="Spearman x 100")
     # Short names have a legend of their own: in one legend all columns are as wide as the longest name.
-    legend = {"orientation": "h", "x": 0, "xanchor": "left", "title_text": "", "font": {"size": 11}}
+    short = {"xanchor": "left", "font": {"size": 11}}
     figure.update_traces(legend="legend2", selector=lambda trace: trace.legend != "legend3")
     top = f"best {main[best_k - 1]:.2f} at k = {best_k}, knee at {knee}" if best_k else "no score defined"
     alt = f"Spearman by kept dimensions: {top}; rank {rank} of {d}"
-    legends = {
-        "legend2": legend | {"y": 1.02, "yanchor": "bottom"},
-        "legend3": legend | {"y": -0.2, "yanchor": "top", "entrywidth": 90},
-    }
-    return finish(figure, alt, 480, **legends)
+    below = legend(-0.2, yanchor="top", entrywidth=90, **short)
+    return finish(figure, alt, 480, legend2=legend(**short), legend3=below)
 
 
 def k_columns(dim: int, extra: Iterable[int] = (), most: int = 64) -> list[int]:
@@ -252,5 +249,4 @@ def search_costs(rows: Sequence[Mapping], variant: str, k: int, top: int) -> go.
         f"{share['memory_ratio']} of the memory of k = {ks[-1]}, and finds {share['recall']} of the same {top} "
         f"neighbours and {share['raw_recall']} of those of the raw vectors"
     )
-    legend = {"orientation": "h", "yanchor": "bottom", "x": 0, "title_text": ""}
-    return finish(figure, alt, 480, legend2=legend | {"y": 1.01}, legend3=legend | {"y": 0.43})
+    return finish(figure, alt, 480, legend2=legend(1.01), legend3=legend(0.43))

@@ -14,6 +14,7 @@ from whitelab.figures.style import (
     flat_bar,
     joined,
     layer_colour,
+    legend,
     variant_colour,
     variant_dashes,
     variant_symbol,
@@ -168,8 +169,7 @@ def size_curves(
         for layers, score in sorted(sizes.values(), key=lambda one: -one[1])[:1]
     )
     alt = alt if scores else "Best Spearman by number of layers: no score defined"
-    legend = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "title_text": ""}
-    return finish(figure, alt, 340, legend2=legend, clickmode="event+select", dragmode=False)
+    return finish(figure, alt, 340, legend2=legend(), clickmode="event+select", dragmode=False)
 
 
 def layer_counts(counts: Sequence[int], among: int) -> go.Figure:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
+from whitelab.figures.dots import add_dot, finish_dots
 from whitelab.figures.style import DIFFERENCE_SCALE, RULE, finish, is_number, variant_colour, variant_symbol
 
 
@@ -94,48 +95,16 @@ def difference_dots(rows: Sequence[Mapping], labels: Mapping[str, str], baseline
 
 
 def _dot(
-    figure: go.Figure,
-    place: int,
-    row: Mapping,
-    labels: Mapping[str, str],
-    names: tuple[str, str, str],
-    value: str,
-    hover: str,
-    left: bool,
+    figure, place: int, row: Mapping, labels: Mapping[str, str], names, value: str, hover: str, left: bool
 ) -> dict:
-    """Draw a dot with its whiskers; returns the note of its value, on the side away from the rule."""
+    """Draw the dot of a variant, its interval under the `names` of middle, low and high; returns the value's note."""
     spec = row["whitening"]
-    middle, low, high = (row[name] for name in names)
-    whiskers = is_number(low) and is_number(high)
     symbol, colour = variant_symbol(spec).removesuffix("-open"), variant_colour(spec)
-    if not row.get("settled", True):
-        symbol += "-open"
-    figure.add_scatter(
-        x=[middle],
-        y=[place],
-        name=labels[spec],
-        mode="markers",
-        marker={"symbol": symbol, "size": 13, "color": colour, "line": {"width": 2, "color": colour}},
-        error_x={
-            "type": "data",
-            "symmetric": False,
-            "array": [max(0.0, high - middle) if whiskers else 0],
-            "arrayminus": [max(0.0, middle - low) if whiskers else 0],
-            "color": colour,
-            "thickness": 2.5,
-            "width": 6,
-        },
-        hovertemplate=f"<b>{html.escape(labels[spec])}</b><br>{hover}<extra></extra>",
+    hover = f"<b>{html.escape(labels[spec])}</b><br>{hover}"
+    interval = tuple(row[name] for name in names)
+    return add_dot(
+        figure, place, interval, symbol, colour, value, hover, left, row.get("settled", True), name=labels[spec]
     )
-    return {
-        "x": middle if not whiskers else low if left else high,
-        "y": place,
-        "text": value,
-        "showarrow": False,
-        "xanchor": "right" if left else "left",
-        "xshift": -10 if left else 10,
-        "font": {"size": 13},
-    }
 
 
 def _in_lines(label: str) -> str:
@@ -152,16 +121,7 @@ def _rows_of_dots(
     best = [row.get("best") for row in rows]
     mark = "best, tied" if sum(map(bool, best)) > 1 else "best"
     names = [f"<b>{name}</b><br>{mark}" if top else name for name, top in zip(names, best, strict=True)]
-    figure.update_yaxes(
-        tickvals=list(range(len(rows))),
-        ticktext=names,
-        range=[len(rows) - 0.5, -0.5],
-        showgrid=False,
-        zeroline=False,
-    )
-    height = max(300, 70 + 46 * len(rows))
-    margin = {"l": 10, "r": 20, "t": 10, "b": 10}
-    return finish(figure, alt, height, showlegend=False, margin=margin, annotations=notes)
+    return finish_dots(figure, names, notes, alt, 70 + 46 * len(rows))
 
 
 def gold_scatter(

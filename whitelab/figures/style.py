@@ -88,11 +88,15 @@ def wrapped(sentence: str, width: int = 56, lines: int = 4) -> str:
     return "<br>".join(shown) + (" ..." if len(rows) > lines else "")
 
 
+def legend(y: float = 1.02, **more) -> dict:
+    """The legend of the house: in a line above the axes, at their left end."""
+    return {"orientation": "h", "y": y, "yanchor": "bottom", "x": 0, "title_text": ""} | more
+
+
 def finish(figure: go.Figure, alt: str, height: int, **layout) -> go.Figure:
     """The figure with its height, its alternative text and the margins and legend of the house."""
     margin = {"l": 10, "r": 10, "t": 30, "b": 10}
-    legend = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "title_text": ""}
-    settings = {"height": height, "margin": margin, "legend": legend, "meta": {"alt": alt}} | layout
+    settings = {"height": height, "margin": margin, "legend": legend(), "meta": {"alt": alt}} | layout
     figure.update_layout(**settings)
     figure.update_xaxes(automargin=True)
     figure.update_yaxes(automargin=True)

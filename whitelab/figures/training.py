@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import plotly.graph_objects as go
 
-from whitelab.figures.style import DASHES, MARK, RULE, finish, is_number
+from whitelab.figures.style import DASHES, MARK, RULE, finish, is_number, legend
 
 OBJECTIVE_COLOURS = {
     "simcse": "#B8820B",
@@ -82,7 +82,7 @@ def training_curve(
         figure.update_yaxes(range=[low - pad, high + pad])
     alt = f"{title} by training step: " + "; ".join(_told(run, field) for run in runs)
     alt = alt if runs else f"{title} by training step: no run"
-    return finish(figure, alt, 420 if start else 340, legend2=_low_legend())
+    return finish(figure, alt, 420 if start else 340, legend2=legend())
 
 
 def training_plane(runs: Sequence[Mapping]) -> go.Figure:
@@ -127,7 +127,7 @@ def training_plane(runs: Sequence[Mapping]) -> go.Figure:
     figure.update_xaxes(title="Uniformity loss (lower: more spread out)")
     figure.update_yaxes(title="Alignment loss (lower: similar pairs closer)", rangemode="tozero")
     alt = "Paths of training in the plane of uniformity and alignment: " + ("; ".join(told) or "nothing measured yet")
-    return finish(figure, alt, 420, legend2=_low_legend())
+    return finish(figure, alt, 420, legend2=legend())
 
 
 def training_spectrum(runs: Sequence[Mapping]) -> go.Figure:
@@ -154,7 +154,7 @@ def training_spectrum(runs: Sequence[Mapping]) -> go.Figure:
     figure.update_xaxes(title="Principal direction, largest first", type="log", tickvals=places, ticktext=places)
     figure.update_yaxes(title="Share of variance (%)", type="log", dtick=1, exponentformat="power")
     alt = "Spectrum before and after training: " + ("; ".join(told) or "nothing measured yet")
-    return finish(figure, alt, 340, legend2=_low_legend())
+    return finish(figure, alt, 340, legend2=legend())
 
 
 def _shares(figure: go.Figure, shares: Sequence[float], label: str, colour: str, dash: str) -> None:
@@ -207,7 +207,3 @@ def _end(figure: go.Figure, point: tuple[float | int, float], run: Mapping) -> N
     )
     where = {"x": point[0], "y": point[1], "xanchor": "left", "yanchor": "bottom", "xshift": 6, "yshift": 6}
     figure.add_annotation(text=html.escape(run["stop"]), showarrow=False, font={"color": MARK}, **where)
-
-
-def _low_legend() -> dict:
-    return {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "title_text": ""}
