@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from processes import run_python
 
 from benchmarks import __main__ as command
 from benchmarks import harness, rivals, spaces
@@ -218,6 +219,11 @@ def test_a_quick_run_prints_its_tables_and_writes_only_where_it_is_told(tmp_path
     assert "quick run" in out
     assert "<!-- end of goals -->" in path.read_text("utf-8")
     assert harness.README.read_text("utf-8") == before
+
+
+def test_the_latency_benchmark_finds_what_it_drives_the_browser_with():
+    found = run_python("import benchmarks.latency")
+    assert found.returncode == 0, found.stderr
 
 
 def test_an_unknown_benchmark_is_named(capsys):

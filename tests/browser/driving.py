@@ -15,7 +15,8 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 from PIL import Image
 from playwright.sync_api import Browser, BrowserContext, Locator, Page
-from processes import ROOT, free_port
+
+from tests.processes import ROOT, free_port  # not `processes`: benchmarks.latency imports this too
 
 ARTEFACTS = ROOT / "artefacts"
 PATIENCE = 180  # seconds for anything that computes; other work may share the machine
