@@ -66,7 +66,7 @@ def ablations(options: Options) -> list[Table]:
     for spec in dict.fromkeys(objectives.canonical(row.spec) for rows in shown.values() for row in rows):
         found[spec] = several(spec, corpus, pairs, steps, seeds)
     note = (
-        f"Spearman on {pairs.source} after {steps} steps, mean and standard deviation over {len(seeds)} seeds, trained "
+        f"Spearman on {pairs.source} after {steps} steps, mean and deviation over seeds 0 to {seeds[-1]}, trained "
         "as in the table of the papers' objectives; beside it what the paper prints: BERT-base trained to the end, "
         "the average of seven tasks. Only the order can agree. PCA and ZCA whiten a batch of fewer sentences than "
         "dimensions, so they whiten 0.99 covariance + 0.01 I."

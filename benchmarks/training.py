@@ -54,9 +54,9 @@ class Runs:
 
 
 def spread(values: Sequence[float], digits: int, sign: str = "") -> str:
-    """Mean and standard deviation over seeds: `12.34 ± 0.05`."""
-    deviation = statistics.stdev(values) if len(values) > 1 else 0.0
-    return f"{statistics.mean(values):{sign}.{digits}f} ± {deviation:.{digits}f}"
+    """Mean and standard deviation over seeds: `12.34 ± 0.05`; one seed has no deviation."""
+    mean = f"{statistics.mean(values):{sign}.{digits}f}"
+    return f"{mean} ± {statistics.stdev(values):.{digits}f}" if len(values) > 1 else mean
 
 
 def training(options: Options) -> list[Table]:

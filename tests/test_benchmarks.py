@@ -187,7 +187,7 @@ def test_the_runs_of_an_objective_are_one_row_of_means_and_deviations():
     row = Runs("simcse", 64, ends, (10.0, 20.0, 30.0)).cells()
     assert row[:4] == ("SimCSE", "64", "50.00 → 61.00 ± 1.00", "+11.00 ± 1.00")
     assert row[4:] == ("0.100 → 0.100 ± 0.000", "-2.00 → -2.00 ± 0.00", "200 → 200 ± 0", "20.0")
-    assert spread([5.0], 1) == "5.0 ± 0.0"
+    assert spread([5.0], 1) == "5.0"
     fallen = Runs("mse", 64, ((record(0, 50.0), record(9, None, stop="collapsed", message="it fell")),), (1.0,))
     assert fallen.moved("spearman", 2) == "not defined"
     assert fallen.notes() == ("MSE: it fell.",)
