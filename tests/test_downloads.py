@@ -8,8 +8,8 @@ from fake_hub import ARCHIVE, REPOSITORIES
 from streamlit.testing.v1 import AppTest
 
 from whitelab.datasets import SOURCES, fetch, fetched
-from whitelab.datasets.sources import readable
 from whitelab.ui.jobs import jobs
+from whitelab.wording import amount
 
 PATIENCE = 20.0
 
@@ -70,11 +70,11 @@ def test_terms_licence_size_and_home_are_shown_before_anything_is_asked(at, hub)
     for shown in ("Name the authors.", "CC BY-NC-SA 3.0", ARCHIVE.home, "sickr (with train)", "sts12"):
         assert shown in text
     (button,) = at.button
-    assert button.label == f"Download {readable(ARCHIVE.size)}"
+    assert button.label == f"Download {amount(ARCHIVE.size)}"
     assert button.disabled
     assert hub.asked == []
     assert at.selectbox(key="download-source").options == [
-        f"{source.title} ({readable(source.size)})" for source in SOURCES.values()
+        f"{source.title} ({amount(source.size)})" for source in SOURCES.values()
     ]
 
 

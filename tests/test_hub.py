@@ -21,8 +21,9 @@ from whitelab.datasets import SOURCES, DataError, DownloadError, LicenceNotAccep
 from whitelab.datasets import hub as hub_module
 from whitelab.datasets.archives import ArchiveError
 from whitelab.datasets.layouts import PUBLISHED_PAIRS
-from whitelab.datasets.sources import RECORD, data_root, readable
+from whitelab.datasets.sources import RECORD, data_root
 from whitelab.scopes import scope_text
+from whitelab.wording import amount
 
 
 @pytest.fixture
@@ -100,7 +101,7 @@ def test_sick_is_never_offered_without_its_licence():
     [(7, "7 bytes"), (46_200, "46.2 kB"), (427_600, "428 kB"), (89_800_000, "89.8 MB"), (2e9, "2.0 GB")],
 )
 def test_sizes_are_written_for_people(size, text):
-    assert readable(size) == text
+    assert amount(size) == text
 
 
 # --------------------------------------------------------------------------------------------------- the whole
@@ -498,7 +499,7 @@ def test_the_list_shows_sizes_and_licences(hub, capsys):
     status, out, _ = run(capsys, "--list")
     assert status == 0
     for name, source in SOURCES.items():
-        assert any(name in line and readable(source.size) in line for line in out.splitlines())
+        assert any(name in line and amount(source.size) in line for line in out.splitlines())
     assert "CC BY-NC-SA 3.0" in out
     listed = json.loads(run(capsys, "--list", "--json")[1])["sources"]
     assert [one["name"] for one in listed] == list(SOURCES)

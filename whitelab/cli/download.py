@@ -31,7 +31,7 @@ def run(args):
 
 def _sources():
     from whitelab.datasets import SOURCES, fetched
-    from whitelab.datasets.sources import readable
+    from whitelab.wording import amount
 
     sources = [
         {
@@ -46,5 +46,5 @@ def _sources():
         }
         for one in SOURCES.values()
     ]
-    lines = [f"{s['name']:12} {readable(s['size']):>8}  {s['title']}; licence: {s['licence']}" for s in sources]
+    lines = [f"{s['name']:12} {amount(s['size']):>8}  {s['title']}; licence: {s['licence']}" for s in sources]
     return {"sources": sources}, lines

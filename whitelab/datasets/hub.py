@@ -20,10 +20,12 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 
+from whitelab.wording import amount
+
 from .archives import unpack
 from .layouts import data_path, discover
 from .pairs import DataError
-from .sources import RECORD, Remote, Source, data_root, readable, record_of, source_of
+from .sources import RECORD, Remote, Source, data_root, record_of, source_of
 
 Progress = Callable[[int, int], None]
 
@@ -141,7 +143,7 @@ def _announced(source: Source, remote: Remote, file: str) -> Announced:
         )
     if found.size > MUCH_MORE * remote.size:
         raise DownloadError(
-            f"{source.name}: {file} is announced with {readable(found.size)} where about {readable(remote.size)} are "
+            f"{source.name}: {file} is announced with {amount(found.size)} where about {amount(remote.size)} are "
             "expected"
         )
     return Announced(remote, file, url, digest, found.size)
@@ -252,9 +254,7 @@ def _check_space(source: Source, parts: Path, announced: list[Announced]) -> Non
     needed = coming + sum(one.size for one in announced)
     free = shutil.disk_usage(parts).free
     if needed > free:
-        raise DownloadError(
-            f"{source.name}: {readable(needed)} are needed in {parts.parent}, {readable(free)} are free"
-        )
+        raise DownloadError(f"{source.name}: {amount(needed)} are needed in {parts.parent}, {amount(free)} are free")
 
 
 @contextmanager
@@ -304,7 +304,7 @@ def _told(source: Source, folder: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             reason = (
-                f"the disk of {folder} is full: free some space, about {readable(2 * source.size)} are needed"
+                f"the disk of {folder} is full: free some space, about {amount(2 * source.size)} are needed"
                 + _kept(folder)
             )
         else:
@@ -318,7 +318,7 @@ def _kept(folder: Path) -> str:
     """What is worth knowing before the next call."""
     parts = _parts(folder)
     held = sum(path.stat().st_size for path in parts.iterdir() if path.is_file()) if parts.is_dir() else 0
-    return f"; the {readable(held)} that came are kept, and the next call goes on from there" if held else ""
+    return f"; the {amount(held)} that came are kept, and the next call goes on from there" if held else ""
 
 
 def _refusal(source: Source, error) -> str:

@@ -154,12 +154,3 @@ def fetched(name: str) -> Path | None:
     folder = data_root() / name
     record = record_of(folder) if name in SOURCES else None
     return folder if record and record.get("source") == name else None
-
-
-def readable(size: int | float) -> str:
-    """Bytes for people: 89.8 MB."""
-    for unit in ("bytes", "kB", "MB"):
-        if size < 1000:
-            break
-        size, unit = size / 1000, {"bytes": "kB", "kB": "MB", "MB": "GB"}[unit]
-    return f"{size:.0f} {unit}" if unit == "bytes" or size >= 100 else f"{size:.1f} {unit}"

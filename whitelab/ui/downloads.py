@@ -7,9 +7,9 @@ import streamlit as st
 
 from whitelab import datasets
 from whitelab.datasets import SOURCES, Source
-from whitelab.datasets.sources import readable
 from whitelab.ui.jobs import jobs, wait
 from whitelab.ui.workspace import Workspace
+from whitelab.wording import amount
 
 ASKED = "download-asked"  # session_state: the source this visitor pressed Download for
 
@@ -20,7 +20,7 @@ def section(workspace: Workspace | None = None) -> None:
         "Published data",
         list(SOURCES),
         key="download-source",
-        format_func=lambda name: f"{SOURCES[name].title} ({readable(SOURCES[name].size)})",
+        format_func=lambda name: f"{SOURCES[name].title} ({amount(SOURCES[name].size)})",
         help="Fetched once from the Hugging Face hub and kept in this machine's cache.",
     )
     source = SOURCES[name or next(iter(SOURCES))]
@@ -48,7 +48,7 @@ def _terms(source: Source) -> None:
         st.markdown(source.terms)
         accepted = st.checkbox("I have read these terms and accept them.", key=f"accept-{source.name}")
     st.button(
-        f"Download {readable(source.size)}",
+        f"Download {amount(source.size)}",
         key="download",
         type="primary",
         icon=":material/download:",
