@@ -1,6 +1,7 @@
-"""What some tests need and not every machine has. Nothing else may be skipped where CI is set."""
+"""What some tests need and not every machine has. Where CI is set nothing else may be skipped, nor what is here."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,11 @@ def _cuda() -> bool:
     return torch.cuda.is_available()
 
 
-# mark -> (whether it is here, what is said where it is not); a test may also find out by itself and skip.
+# mark -> (whether it is here, what is said where it is not)
 NEEDS = {
     "published": (PUBLISHED.is_dir, "the published STS files are not beside the repository"),
     "cuda": (_cuda, "this machine has no CUDA device"),
-    "linux": (lambda: True, "only Linux counts what memory a process has taken"),
+    "linux": (lambda: sys.platform == "linux", "only Linux counts what memory a process has taken"),
 }
 
 
@@ -31,10 +32,11 @@ def pytest_runtest_setup(item):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
-    """Where CI is set, a skip without one of these marks is a failure."""
+    """Where CI is set, a skip is a failure unless the test lacks what one of its marks names."""
     report = yield
-    marked = any(item.get_closest_marker(mark) for mark in NEEDS)
-    if report.skipped and os.environ.get("CI") and not marked and not hasattr(report, "wasxfail"):
+    if not report.skipped or not os.environ.get("CI") or hasattr(report, "wasxfail"):
+        return report
+    if not any(item.get_closest_marker(mark) and not here() for mark, (here, _) in NEEDS.items()):
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} was skipped where CI is set: {report.longrepr[-1]}"
     return report

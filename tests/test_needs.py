@@ -20,9 +20,13 @@ def test_without_a_mark():
 def test_by_condition():
     pass
 
-@pytest.mark.linux
-def test_with_a_mark():
-    pytest.skip("only Linux tells")
+@pytest.mark.absent
+def test_that_lacks_what_it_needs():
+    assert False
+
+@pytest.mark.present
+def test_with_what_it_needs():
+    pytest.skip("in spite of all")
 
 @pytest.mark.xfail
 def test_that_fails_as_expected():
@@ -36,6 +40,8 @@ def test_that_passes():
 def outcomes(folder: Path, **environment) -> tuple[dict[str, int], str]:
     """How many of `TESTS` passed, failed and were skipped, and all that pytest wrote."""
     (folder / "test_it.py").write_text(TESTS)
+    needs = '{"absent": (lambda: False, "not here"), "present": (lambda: True, "not here")}'
+    (folder / "conftest.py").write_text(f"import needs\n\nneeds.NEEDS = {needs}\n")
     env = {name: value for name, value in os.environ.items() if name != "CI"} | environment
     command = [sys.executable, "-m", "pytest", "-p", "needs", "-p", "no:xdist", "--rootdir", folder, "-c", os.devnull]
     env["PYTHONPATH"] = str(ROOT / "tests")
@@ -48,18 +54,19 @@ def outcomes(folder: Path, **environment) -> tuple[dict[str, int], str]:
     }, run.stdout
 
 
-def test_a_skip_without_a_declared_mark_fails_in_ci_and_only_there(tmp_path):
-    assert outcomes(tmp_path)[0] == {"passed": 1, "skipped": 3, "xfailed": 1}
+def test_a_skip_fails_in_ci_and_only_there_unless_what_its_mark_names_is_missing(tmp_path):
+    assert outcomes(tmp_path)[0] == {"passed": 1, "skipped": 4, "xfailed": 1}
     found, text = outcomes(tmp_path, CI="true")
     assert found == {
         "passed": 1,
-        "failed": 1,
+        "failed": 2,
         "error": 1,
         "skipped": 1,
         "xfailed": 1,
     }  # a condition skips before the test
     assert "was skipped where CI is set: Skipped: no reason of ours" in text
     assert "was skipped where CI is set: Skipped: not today" in text
+    assert "was skipped where CI is set: Skipped: in spite of all" in text
 
 
 @pytest.mark.parametrize("mark", NEEDS)
