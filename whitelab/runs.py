@@ -43,7 +43,7 @@ _RESUMABLE = (CANCELLED, FAILED, DIED)
 # Whoever lists runs takes a lock for a moment to see whether it is free; a run that begins just then waits for it, and
 # so, for as long as such a glance takes, does another who lists runs.
 _LOCK_SECONDS = 2.0
-_GLANCE_SECONDS = 0.1
+_GLANCE_SECONDS = 0.02  # a page waits this long for every run that goes on; a glance takes far less
 
 _CONFIG, _DATA, _RECORDS, _RESULT, _LOCK, _OWNER = (
     "config.json",
@@ -112,7 +112,7 @@ class Run:
 
         A run whose result is written has ended, even while its process clears up.
         """
-        return RUNNING if self._owned() and not (self.folder / _RESULT).is_file() else self._left()
+        return RUNNING if not (self.folder / _RESULT).is_file() and self._owned() else self._left()
 
     def _left(self) -> str:
         """The state of a run that nobody trains."""
@@ -218,7 +218,7 @@ class Run:
 
     def _owned(self) -> bool:
         """Whether somebody trains it: the lock is taken, and its holder has said who it is."""
-        return not self._is_free() and (self.folder / _OWNER).is_file()
+        return (self.folder / _OWNER).is_file() and not self._is_free()
 
     def _is_free(self) -> bool:
         lock = FileLock(self.folder / _LOCK, timeout=_GLANCE_SECONDS, thread_local=False)
