@@ -105,6 +105,56 @@ def models(tmp_path_factory):
     return build_once(tmp_path_factory.mktemp("models"), build_model)
 
 
+@pytest.fixture
+def encoder(models):
+    """The tiny BERT on the processor."""
+    from whitelab.encoders import load_encoder
+
+    return load_encoder(models(), device="cpu")
+
+
+@pytest.fixture
+def store(tmp_path):
+    """An empty store."""
+    from whitelab.store import Store
+
+    return Store(tmp_path / "store")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The folder of a tiny BERT that nobody changes."""
+    from tiny import build_model
+
+    return build_model(tmp_path_factory.mktemp("models") / "whole")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A model of its own for a test that damages it."""
+    from tiny import build_model
+
+    return build_model(tmp_path / "my-model")
+
+
+@pytest.fixture
+def held():
+    """Work of a job that waits until it is let go."""
+    from working import Held
+
+    with Held() as work:
+        yield work
+
+
+@pytest.fixture
+def steps():
+    """Work of a job that goes on step by step, as it is told."""
+    from working import Steps
+
+    with Steps() as work:
+        yield work
+
+
 @pytest.fixture(params=["space", "thin", "layernorm"])
 def any_space(request) -> LayerEmbeddings:
     """Each of the three in turn."""

@@ -18,16 +18,6 @@ BYTES_A_TOKEN = 4 * DIM * 4  # layers x dimensions x float32, of the model with 
 
 
 @pytest.fixture
-def encoder(models):
-    return load_encoder(models(), device="cpu")
-
-
-@pytest.fixture
-def store(tmp_path):
-    return Store(tmp_path / "store")
-
-
-@pytest.fixture
 def small_steps(monkeypatch):
     """Batches of about four sentences and shards of eight, so that a run has many of both."""
     monkeypatch.setitem(BATCH_BYTES, "cpu", 28 * BYTES_A_TOKEN)

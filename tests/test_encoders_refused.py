@@ -13,17 +13,6 @@ from transformers import AutoModel
 from whitelab import architectures
 from whitelab.encoders import embed, load_encoder
 from whitelab.models import ModelError, PickledWeights
-from whitelab.store import Store
-
-
-@pytest.fixture
-def encoder(models):
-    return load_encoder(models(), device="cpu")
-
-
-@pytest.fixture
-def store(tmp_path):
-    return Store(tmp_path / "store")
 
 
 def rewrite(folder, change):

@@ -2,22 +2,9 @@
 
 import pytest
 from streamlit.testing.v1 import AppTest
-from working import PATIENCE, Held, Steps, failing, reach
+from working import PATIENCE, failing, reach
 
 from whitelab.ui.jobs import jobs
-
-
-@pytest.fixture
-def held():
-    with Held() as work:
-        yield work
-
-
-@pytest.fixture
-def steps():
-    with Steps() as work:
-        yield work
-
 
 # the view
 

@@ -22,18 +22,6 @@ from whitelab.models import (
     version,
 )
 
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    return build_model(tmp_path_factory.mktemp("models") / "whole")
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """A model of its own for a test that damages it."""
-    return build_model(tmp_path / "my-model")
-
-
 # ------------------------------------------------------------------------------------------ the bundled model
 
 

@@ -7,20 +7,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from processes import free_port, run_python
-from tiny import DIM, build_model
+from tiny import DIM
 
 COMMIT = "c0ffee" + "0" * 34
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    return build_model(tmp_path_factory.mktemp("models") / "whole")
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """A model of its own for a test that damages it."""
-    return build_model(tmp_path / "my-model")
 
 
 class Hub(ThreadingHTTPServer):

@@ -6,7 +6,7 @@ import time
 import weakref
 
 import pytest
-from working import PATIENCE, Held, Steps, failing, reach
+from working import PATIENCE, failing, reach
 
 from whitelab.ui.worker import FINISHED_KEPT, SLOTS_KEPT, WATCH_SECONDS, Job, JobCancelled, Jobs, time_left
 
@@ -19,18 +19,6 @@ class Clock:
 
     def __call__(self):
         return self.now
-
-
-@pytest.fixture
-def held():
-    with Held() as work:
-        yield work
-
-
-@pytest.fixture
-def steps():
-    with Steps() as work:
-        yield work
 
 
 # the queue

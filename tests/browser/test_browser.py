@@ -8,6 +8,7 @@ from zipfile import ZipFile
 
 import numpy as np
 import pytest
+from questions import QUESTIONS
 from sentence_transformers import SentenceTransformer
 from tiny import SENTENCES, build_model, write_pairs
 
@@ -22,18 +23,6 @@ from .driving import ARTEFACTS, CHART, SIDEBAR, K, cell, coloured, drawn, traces
 
 pytestmark = pytest.mark.browser
 
-QUESTIONS = {
-    "overview": "What does this space look like, and what would whitening change?",
-    "data": "What data is this, and can I bring my own?",
-    "anisotropy": "How narrow is the cone, layer by layer?",
-    "whitening": "Which whitening, fitted on what, and is the gain real?",
-    "layers": "Which layers should be averaged?",
-    "dimensions": "How many dimensions are worth keeping?",
-    "uniformity": "Are similar sentences close, and all sentences spread out?",
-    "compare": "Which model, and does it match what was published?",
-    "probe": "Does whitening help beyond STS?",
-    "training": "What does training do to the space?",
-}
 PATHS = {name: "" if name == "overview" else name for name in QUESTIONS}
 # On the screen at first.
 CHARTS = {

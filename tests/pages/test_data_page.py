@@ -4,6 +4,7 @@ import io
 
 import numpy as np
 import pytest
+from questions import QUESTIONS
 from streamlit.testing.v1 import AppTest
 
 import whitelab
@@ -13,7 +14,7 @@ from whitelab.evaluate import embed_pairs
 from whitelab.ui.brought import GONE, LABEL
 from whitelab.vectors import npz_bytes
 
-from .visiting import QUESTIONS, go_to, has_downloads, live, metrics, said, scored, start, until
+from .visiting import go_to, has_downloads, live, metrics, said, scored, start, until
 
 pytestmark = [pytest.mark.model, pytest.mark.usefixtures("demo")]
 

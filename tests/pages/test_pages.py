@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from questions import QUESTIONS
 
 import whitelab
 from whitelab.evaluate import embed_pairs
@@ -13,7 +14,6 @@ from .visiting import (
     DEMONSTRATION,
     LIVE,
     ON_DEMAND,
-    QUESTIONS,
     ROOT,
     forget_everything,
     go_to,

@@ -5,6 +5,7 @@ import re
 import pytest
 import tiny
 from families import build_family
+from questions import QUESTIONS
 
 import whitelab
 from whitelab import catalogue, models
@@ -12,7 +13,7 @@ from whitelab.evaluate import Protocol, embed_pairs
 from whitelab.models import BUNDLED_NAME
 from whitelab.ui import picker
 
-from .visiting import LIVE, QUESTIONS, ROOT, live, metrics, start, until, write_scored
+from .visiting import LIVE, ROOT, live, metrics, start, until, write_scored
 
 pytestmark = pytest.mark.model
 

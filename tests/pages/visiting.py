@@ -10,18 +10,6 @@ from streamlit.testing.v1 import AppTest
 import whitelab
 from whitelab.evaluate import Protocol
 
-QUESTIONS = {
-    "overview": "What does this space look like, and what would whitening change?",
-    "data": "What data is this, and can I bring my own?",
-    "anisotropy": "How narrow is the cone, layer by layer?",
-    "whitening": "Which whitening, fitted on what, and is the gain real?",
-    "layers": "Which layers should be averaged?",
-    "dimensions": "How many dimensions are worth keeping?",
-    "uniformity": "Are similar sentences close, and all sentences spread out?",
-    "compare": "Which model, and does it match what was published?",
-    "probe": "Does whitening help beyond STS?",
-    "training": "What does training do to the space?",
-}
 ON_DEMAND = ("compare", "training")  # compute nothing before they are asked to
 PATIENCE = 300  # seconds; other work may share the machine
 LIVE = "Spearman x 100, live"
