@@ -24,5 +24,5 @@ page = st.navigation(
     [st.Page(f"views/{name}.py", title=name.capitalize(), url_path=name, default=name == "overview") for name in PAGES],
     position="top",
 )
-workspace.draw()
+workspace.draw(page.url_path)
 page.run()

@@ -339,6 +339,21 @@ def test_a_wrong_model_name_is_explained_and_the_app_goes_on(app, visit, scored,
     assert shown.live() == scored()
 
 
+def test_a_link_clicked_before_the_address_was_read_keeps_what_it_said(app, visit, tmp_path):
+    shown, model = visit(app), f"{tmp_path}/nothing"
+    slow = shown.context.new_cdp_session(shown.page)
+    slow.send("Emulation.setCPUThrottlingRate", {"rate": 6})
+    page = shown.open(f"?model={model}", ready=False)
+    page.locator("[data-testid=stAlert]").filter(has_text="must be a folder").first.wait_for()
+    page.get_by_role("link", name="Layers", exact=True).first.click()
+    slow.send("Emulation.setCPUThrottlingRate", {"rate": 1})
+    page.get_by_role("heading", name=QUESTIONS["layers"]).wait_for()
+    shown.settle()
+    box = page.locator(f"{SIDEBAR} [data-testid=stSelectbox]").filter(has_text="Model").locator("input")
+    assert box.input_value() == model
+    assert shown.query()["model"] == [model]
+
+
 # Projection and download
 
 

@@ -6,6 +6,7 @@ from contextlib import nullcontext
 import streamlit as st
 
 from whitelab.specs import Parameter
+from whitelab.ui.address import bound
 
 _TITLES = {
     "gamma": "γ, exponent",
@@ -43,22 +44,19 @@ def spec(
 def _knob(name: str, one: Parameter, dim: int):
     key, state = f"{name}-{one.name}", st.session_state
     title = _TITLES.get(one.name) or one.label[:1].upper() + one.label[1:]
+    lives = bound(key, one.default)
     if one.choices:
-        recall(key)
-        found = st.selectbox(title, one.choices, key=key, bind="query-params", help=one.hint) or one.default
-        return keep(key, found)
+        return st.selectbox(title, one.choices, **lives, help=one.hint) or one.default
     if (one.default, one.low, one.high) in ((0, 0, 1), (1, 0, 1)) and isinstance(one.default, int):
-        recall(key)
-        return int(keep(key, st.toggle(title, bool(one.default), key=key, bind="query-params", help=one.hint)))
+        return int(st.toggle(title, bool(one.default), **lives, help=one.hint))
     high = dim + one.beyond_d if one.high is None else one.high
-    recall(key)
     if isinstance(state.get(key), int | float) and not one.low <= state[key] <= high:
         del state[key]
     low, start = type(one.default)(one.low), min(one.default, type(one.default)(high))
     step = 1 if isinstance(one.default, int) else 0.05 if one.high and one.high > 1 else 0.001
     format_ = "%d" if step == 1 else None if step == 0.05 else "%.3f"
     if one.name in ("gamma", "steps"):
-        found = st.slider(title, low, type(one.default)(high), start, step, key=key, bind="query-params", help=one.hint)
+        found = st.slider(title, low, type(one.default)(high), start, step, **lives, help=one.hint)
     else:
         found = st.number_input(
             title,
@@ -67,20 +65,7 @@ def _knob(name: str, one: Parameter, dim: int):
             start,
             step,
             format=format_,
-            key=key,
-            bind="query-params",
+            **lives,
             help=one.hint,
         )
-    return keep(key, start if found is None else found)
-
-
-def recall(key: str) -> None:
-    """Give a knob its last value back: Streamlit forgets it while another choice is shown."""
-    if key not in st.session_state and f"kept-{key}" in st.session_state:
-        st.session_state[key] = st.session_state[f"kept-{key}"]
-
-
-def keep(key: str, value):
-    """`value`, remembered for `recall`."""
-    st.session_state[f"kept-{key}"] = value
-    return value
+    return start if found is None else found

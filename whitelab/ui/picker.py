@@ -25,6 +25,7 @@ from whitelab.models import (
     trained_models,
     version,
 )
+from whitelab.ui.address import bound
 from whitelab.ui.files import file_stamp
 from whitelab.ui.jobs import jobs, wait
 
@@ -92,8 +93,7 @@ def choose() -> str:
     found = st.selectbox(
         "Model",
         options(),
-        key="model",
-        bind="query-params",
+        **bound("model", BUNDLED),
         accept_new_options=True,
         format_func=label,
         help="Type a Hugging Face name or the path of a folder. NAME:3 takes its first 3 blocks, random:NAME its "

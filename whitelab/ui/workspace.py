@@ -18,7 +18,8 @@ from whitelab.encoders import choose_device, device_name, dtypes_for
 from whitelab.evaluate import GIVEN, Protocol
 from whitelab.models import shown_name
 from whitelab.pooling import POOLING_LABELS
-from whitelab.ui import brought, knobs, malformed, picker
+from whitelab.ui import address, brought, knobs, malformed, picker
+from whitelab.ui.address import bound
 from whitelab.ui.brought import UPLOADED, Brought
 from whitelab.ui.files import file_stamp
 from whitelab.ui.picker import Picked
@@ -106,10 +107,10 @@ class Workspace:
         return base.with_(**changes) if changes else base
 
 
-def draw() -> None:
-    """Draw the bar and put the Workspace (or None, with the reason on screen) into the session."""
+def draw(page: str) -> None:
+    """Draw the bar of `page` and put the Workspace (or None, with the reason on screen) into the session."""
     st.session_state[SLOT] = None
-    with st.sidebar:
+    with st.sidebar, address.of(page):
         st.session_state[LIVE] = st.container()
         place, task = st.container(), _task()
         own = brought.current() if task is not None and task[1].layout == MEMORY else None
@@ -144,8 +145,7 @@ def _task() -> tuple[str, TaskInfo, str, bool] | None:
     data = st.selectbox(
         "Data",
         ["demo", UPLOADED] if own else ["demo"],
-        key="data",
-        bind=None if gone else "query-params",  # unbound, it takes what is gone out of the address
+        **({"key": "data"} if gone else bound("data", "demo")),  # unbound, it takes what is gone out of the address
         accept_new_options=True,
         on_change=lambda: state.pop(brought.LOST, None),
         format_func=lambda name: {"demo": "Demonstration set (bundled)", UPLOADED: brought.LABEL}.get(name, name),
@@ -165,14 +165,11 @@ def _task() -> tuple[str, TaskInfo, str, bool] | None:
         return None
     name = next(iter(tasks))
     if len(tasks) > 1:
-        name = st.selectbox("Task", list(tasks), key="task", bind="query-params") or name
+        name = st.selectbox("Task", list(tasks), **bound("task", name)) or name
     task = tasks[name]
     split = "test" if "test" in task.splits else task.splits[0]
     if len(task.splits) > 1:
-        split = (
-            st.selectbox("Split", task.splits, index=task.splits.index(split), key="split", bind="query-params")
-            or split
-        )
+        split = st.selectbox("Split", task.splits, index=task.splits.index(split), **bound("split", split)) or split
     keep = st.session_state.get("keep") is True
     if keep or malformed.found(data):
         keep = st.checkbox("Leave malformed rows out", key="keep", help="They stay listed under the data's notes.")
@@ -191,8 +188,7 @@ def _knobs(picked: Picked, data: str, task: TaskInfo, split: str, keep: bool, ow
         "Layers, averaged",
         list(range(n_layers)),
         selection_mode="multi",
-        key="layers",
-        bind="query-params",
+        **bound("layers", first_and_last),
         help="0 is the first layer given." if given else "0 is the embedding layer. Several layers are averaged.",
     )
     pooling = GIVEN if given else _pooling(picked)
@@ -200,8 +196,7 @@ def _knobs(picked: Picked, data: str, task: TaskInfo, split: str, keep: bool, ow
         "Variant",
         list(WHITENERS),
         index=list(WHITENERS).index("pca"),
-        key="whitening",
-        bind="query-params",
+        **bound("whitening", "pca"),
         format_func=lambda name: WHITENERS[name].label,
         help="What is done to the embeddings before cosines are taken.",
     )
@@ -215,8 +210,7 @@ def _knobs(picked: Picked, data: str, task: TaskInfo, split: str, keep: bool, ow
         1,
         dim,
         value=dim,
-        key="k",
-        bind="query-params",
+        **bound("k", dim),
         disabled=not takes_k,
         help="The top-k eigen-directions." if takes_k else f"{variant(whitening).label} has no k.",
     )
@@ -224,8 +218,7 @@ def _knobs(picked: Picked, data: str, task: TaskInfo, split: str, keep: bool, ow
         "Aggregate over subsets",
         list(AGGREGATE_LABELS),
         default="all",
-        key="aggregate",
-        bind="query-params",
+        **bound("aggregate", "all"),
         required=True,
         help="; ".join(AGGREGATE_LABELS.values()),
     )
@@ -275,8 +268,7 @@ def _pooling(picked: Picked) -> str:
         "Pooling",
         picked.poolings,
         default="mean",
-        key="pooling",
-        bind="query-params",
+        **bound("pooling", "mean"),
         required=True,
         format_func=lambda name: {"mean": "Mean", "cls": "[CLS]", "last": "Last token"}.get(name, name),
         help="; ".join(POOLING_LABELS[name] for name in picked.poolings),
@@ -289,8 +281,7 @@ def _dtype() -> str:
         "Compute type",
         dtypes_for(choose_device()),
         default="float32",
-        key="dtype",
-        bind="query-params",
+        **bound("dtype", "float32"),
         required=True,
         help="bfloat16 is faster on processors that have it and moves scores by a few hundredths.",
     )
@@ -305,8 +296,7 @@ def _scope(task: TaskInfo, own: Brought | None, disabled: bool) -> tuple[str, st
     fit = st.selectbox(
         "Fitted on",
         list(scopes.OWN) if given else [*scopes.SCOPES, UPLOADED],
-        key="fit",
-        bind="query-params",
+        **bound("fit", "task"),
         accept_new_options=not given,
         disabled=disabled,
         format_func=lambda name: (scopes.SCOPES | {UPLOADED: "Uploaded text file"}).get(name, name),
