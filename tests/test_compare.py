@@ -199,6 +199,15 @@ def test_no_setting_at_all_is_refused():
         parse_settings(" ; ")
 
 
+def test_a_star_stands_for_every_layer():
+    assert [str(one) for one in parse_settings("cls/L*:pca@2; L-1", 3)] == [
+        "cls/L0:pca@2",
+        "cls/L1:pca@2",
+        "cls/L2:pca@2",
+        "mean/L-1",
+    ]
+
+
 def test_layers_from_the_last_fit_any_depth_and_do_not_repeat():
     assert Setting.parse("L1+L-1").numbers(7) == (1, 6)
     assert Setting.parse("L1+L-1").numbers(13) == (1, 12)

@@ -64,7 +64,7 @@ def three_tasks(options, tmp_path_factory):
     return [*options, "--data", root]
 
 
-@pytest.mark.parametrize(("named", "names"), [("all", ["a", "b", "c"]), ("c,a", ["c", "a"])])
+@pytest.mark.parametrize(("named", "names"), [("all", ["a", "b", "c"]), ("c, a", ["c", "a"])])
 def test_several_tasks_are_averaged_and_each_has_its_own_ranking(document, three_tasks, named, names):
     record = document("layers", *three_tasks, "--task", named, "--size", "1-2")
     assert list(record["tasks"]) == record["protocol"]["task"] == names

@@ -93,7 +93,7 @@ def _steps(one) -> list[str]:
     from whitelab.compare import FIELDS, worded
 
     def shown(value: float | None, sign: str = "") -> str:
-        return number(None if value is None else round(value, 2) + 0.0, f"{sign}.2f")  # + 0.0 turns -0.0 into 0.0
+        return number(value, f"{sign}z.2f")
 
     head = f"{one.model} · {one.task}: {one.a} {shown(one.start)}, {one.b} {shown(one.end)}"
     rows = [

@@ -2,7 +2,7 @@
 
 import argparse
 
-from whitelab.cli.options import aggregate_option, space_options, vectors_options, whitening_options
+from whitelab.cli.options import aggregate_option, space_options, task_names, vectors_options, whitening_options
 from whitelab.cli.spaces import (
     check_early,
     embed_corpus,
@@ -96,10 +96,10 @@ def _tasks(args) -> list[str | None]:
     """The tasks that `--task` names: one, several with commas, or all."""
     from whitelab.datasets import discover
 
-    names = [task.name for task in discover(args.data)]
-    if args.task is None or args.task in names:
+    present = [task.name for task in discover(args.data)]
+    if args.task is None or args.task in present:
         return [args.task]
-    return names if args.task == "all" else list(dict.fromkeys(args.task.split(",")))
+    return list(dict.fromkeys(task_names(args.task, present)))
 
 
 def _subset_lines(found) -> list[str]:

@@ -17,7 +17,8 @@ from whitelab.cli.writing import left_out, note, say
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    from whitelab.probe import CLASSIFIERS, DEFAULT, METRICS
+    from whitelab.classifiers import METRICS
+    from whitelab.probe import CLASSIFIERS, DEFAULT
 
     parser.add_argument(
         "--data", default="demo", help="a table, a folder of tables or in SentEval's layout, or 'demo' (the default)"

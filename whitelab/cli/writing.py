@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable, Iterable
 
 
-def number(value: float | None, form: str = ".2f") -> str:
-    """`value` in the format `form`; 'undefined' for None."""
+def number(value: float | None, form: str = "z.2f") -> str:
+    """`value` in the format `form`; 'undefined' for None. What rounds to zero has no sign (z)."""
     return "undefined" if value is None else format(value, form)
 
 

@@ -128,14 +128,14 @@ def number(value: float | None, digits: int = 2) -> str:
     """A number for a headline; 'undefined' for None or NaN."""
     if value is None or value != value:
         return "undefined"
-    return f"{round(value, digits) + 0.0:.{digits}f}"  # + 0.0 turns -0.0 into 0.0
+    return f"{value:z.{digits}f}"  # z: what rounds to zero has no sign
 
 
 def change(now: float | None, before: float | None, words: str) -> str | None:
     """A signed difference for a metric's second line."""
     if now is None or before is None or now != now or before != before:
         return None
-    return f"{now - before:+.2f} {words}"
+    return f"{now - before:+z.2f} {words}"
 
 
 def score_metric(label: str, score: Score, raw: Score | None = None, **more) -> None:

@@ -1,0 +1,85 @@
+"""Which rows are learnt from and scored, and that a map sees no others."""
+
+import numpy as np
+import pytest
+import torch
+from labelled_texts import halved, make_rows, make_texts, with_y
+from sklearn.model_selection import StratifiedKFold
+
+from whitelab.compare import Setting, parse_settings
+from whitelab.probe import How, fit_map, turns, usual
+
+
+def test_a_test_split_is_one_turn_and_dev_is_kept_apart():
+    data = make_texts(12, 2, ["train"] * 6 + ["dev"] * 2 + ["test"] * 4)
+    (turn,) = turns(data)
+    assert (len(turn.train), len(turn.dev), len(turn.test)) == (6, 2, 4)
+    (turn,) = turns(make_texts(12, 2, ["train"] * 6 + ["dev"] * 6))  # for want of a test split
+    assert (len(turn.dev), turn.test.tolist()) == (0, list(range(6, 12)))
+    with pytest.raises(ValueError, match="rows of the split test need rows of the split train"):
+        turns(make_texts(4, 2, ["test"] * 4))
+
+
+def test_folds_score_every_row_once_and_never_learn_from_it():
+    data = make_texts()
+    found = turns(data, 10)
+    assert sorted(np.concatenate([turn.test for turn in found])) == list(range(90))
+    for turn in found:
+        assert not set(turn.train) & set(turn.test)
+        assert np.bincount(data.y[turn.test]).tolist() == [3, 3, 3]  # stratified
+
+
+def test_folds_of_senteval_are_those_of_its_sorted_rows():
+    data = make_texts(60, 2, layout="senteval")
+    order = sorted(range(60), key=lambda i: (len(data.first[i].split()), data.y[i]))
+    folds = StratifiedKFold(10, shuffle=True, random_state=1111).split(order, data.y[order])
+    for turn, (_, test) in zip(turns(data, 10), folds, strict=True):
+        assert turn.test.tolist() == [order[i] for i in test]
+    plain = turns(make_texts(60, 2), 10)
+    assert any(a.test.tolist() != b.test.tolist() for a, b in zip(turns(data, 10), plain, strict=True))
+
+
+def test_few_rows_make_fewer_folds_and_one_row_none():
+    data = make_texts(8, 2)
+    assert len(turns(data, 10)) == 4
+    with pytest.raises(ValueError, match="two classes of at least 2 rows each, got sizes 1, 7"):
+        turns(with_y(data, [0] + [1] * 7))
+
+
+@pytest.mark.parametrize("spec", ["pca", "zca", "soft:gamma=0.5", "standardize"])
+def test_the_map_of_the_training_texts_does_not_see_the_test_texts(spec):
+    data = make_texts(split=halved())
+    setting = Setting.parse(f"L1:{spec}")
+    (turn,) = turns(data)
+    x = make_rows(data).combine((1,))
+    other = x.clone()
+    other[data.first_index[turn.test]] = torch.randn(len(turn.test), x.shape[1], dtype=torch.float64) * 50
+    before, after = (fit_map(one, data, turn.train, setting, How()) for one in (x, other))
+    assert torch.equal(before.mean, after.mean)
+    assert torch.equal(before.dense, after.dense)
+    before, after = (fit_map(one, data, turn.train, setting, How(fit="all")) for one in (x, other))
+    assert not torch.allclose(before.mean, after.mean)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: How("svm"), "classifier='svm' must be one of knn, linear, senteval, threshold"),
+        (lambda: How(neighbours=0), "neighbours=0 must be a whole number of at least 1"),
+        (lambda: How(folds=1), "folds=1 must be a whole number of at least 2"),
+        (lambda: How(threshold=2.0), "threshold=2.0 must lie between -1 and 1"),
+        (lambda: How(fit=""), "fit='' must be train, all, or name other text"),
+        (lambda: parse_settings(" ; ", 3), "settings=' ; ' must hold at least one setting"),
+        (lambda: parse_settings("L*:nothing", 3), "nothing"),
+    ],
+)
+def test_wrong_words_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_the_usual_classifier_is_the_papers():
+    assert usual(make_texts(layout="senteval")) == "senteval"
+    assert usual(make_texts(n=9, classes=2, pairs=True)) == "threshold"
+    assert usual(make_texts()) == "linear"
+    assert How("linear").on(make_texts(layout="senteval")) == "senteval"

@@ -1,0 +1,145 @@
+"""Every setting on every task by every model, each score as it is made, beside what papers print."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from whitelab.compare import Setting, parse_settings, tried
+from whitelab.datasets import LabelledTexts
+from whitelab.embeddings import LayerRows
+from whitelab.encoders import Encoder, embed, load_encoder
+from whitelab.evaluate import embed_scope
+from whitelab.probe.how import FITS, How, usual
+from whitelab.probe.rows import occurrences
+from whitelab.probe.scores import ProbeScore
+from whitelab.probe.scoring import Progress, probe
+from whitelab.published import ACCURACY, lookup
+from whitelab.published import Setting as PublishedSetting
+from whitelab.scopes import scope_text
+from whitelab.store import Store
+
+AVERAGE = "avg"
+DEFAULT = "L-1;L-1:pca;L1+L-1;L1+L-1:pca"
+
+
+def embed_texts(
+    encoder: Encoder,
+    data: LabelledTexts,
+    pooling: str = "mean",
+    *,
+    store: Store | None = None,
+    progress: Progress | None = None,
+) -> LayerRows:
+    """Every unique text of `data` in all layers, counted as often as it occurs."""
+    values, _ = embed(encoder, data.sentences, pooling, store=store, progress=progress)
+    counts = torch.bincount(occurrences(data, np.arange(data.n_rows)), minlength=len(data.sentences))
+    return LayerRows(values, counts.to(torch.float64))
+
+
+def probes(
+    models: Sequence[str],
+    tasks: Sequence[LabelledTexts],
+    settings: str = DEFAULT,
+    how: How | Sequence[How] | None = None,
+    *,
+    store: Store | None = None,
+    dtype: str = "float32",
+    max_length: int | None = None,
+    num_layers: int | None = None,
+    allow_bin: bool = False,
+    progress: Progress | None = None,
+) -> Iterator[ProbeScore]:
+    """Every score as it is made: by model, then task, then setting; after SentEval's tasks their average.
+
+    `how` is one for all tasks or one for each; None is each task's usual classifier. What goes wrong with a
+    model, a task or a setting is said in its scores, and the others go on. `progress(done, total)` counts models x
+    tasks.
+    """
+    parse_settings(settings, 1)
+    hows = [How(usual(data)) for data in tasks] if how is None else how
+    hows = [hows] * len(tasks) if isinstance(hows, How) else hows
+    options = {"dtype": dtype, "max_length": max_length, "num_layers": num_layers, "allow_bin": allow_bin}
+    for number, name in enumerate(models):
+        encoder = tried(lambda name=name: load_encoder(name, **options))
+        scores: list[ProbeScore] = []
+        for turn, (data, own) in enumerate(zip(tasks, hows, strict=True)):
+            if isinstance(encoder, str):
+                found = [
+                    ProbeScore(name, one, data.task, own.classifier, None, reason=encoder)
+                    for one in parse_settings(settings, 1)
+                ]
+                scores += found
+                yield from found
+            else:
+                for score in _task(encoder, data, parse_settings(settings, encoder.n_layers), own, store):
+                    scores.append(score)
+                    yield score
+            if progress:
+                progress(number * len(tasks) + turn + 1, len(models) * len(tasks))
+        if len(tasks) > 1 and all(data.layout == "senteval" for data in tasks):
+            yield from averages(scores)
+
+
+def _task(encoder: Encoder, data: LabelledTexts, settings, how: How, store: Store | None) -> Iterator[ProbeScore]:
+    spaces: dict[str, LayerRows | str] = {}
+    corpora: dict[str, LayerRows | str | None] = {}
+    for setting in settings:
+        pooling = setting.pooling
+        if pooling not in spaces:
+            spaces[pooling] = tried(lambda p=pooling: embed_texts(encoder, data, p, store=store))
+        needs = how.fit not in FITS and setting.whitening != "none"
+        if needs and pooling not in corpora:
+            text = lambda p=pooling: embed_scope(encoder, scope_text(how.fit, "", None), p, store=store)  # noqa: E731
+            corpora[pooling] = tried(text)
+        space, corpus = spaces[pooling], corpora.get(pooling) if needs else None
+        missing = next((one for one in (space, corpus) if isinstance(one, str)), None)
+        if missing:
+            yield ProbeScore(encoder.name, setting, data.task, how.classifier, None, reason=missing)
+        else:
+            found = tried_probe(space, data, setting, how, encoder.name, corpus)
+            yield with_published(found, encoder.n_layers, data, how)
+
+
+def tried_probe(
+    space: LayerRows,
+    data: LabelledTexts,
+    setting: Setting,
+    how: How,
+    model: str,
+    corpus: LayerRows | None = None,
+    progress: Progress | None = None,
+) -> ProbeScore:
+    """`probe`, or a score that is None with the reason."""
+    found = tried(lambda: probe(space, data, setting, how, model=model, corpus=corpus, progress=progress))
+    return (
+        ProbeScore(model, setting, data.task, how.classifier, None, reason=found) if isinstance(found, str) else found
+    )
+
+
+def with_published(score: ProbeScore, n_layers: int, data: LabelledTexts, how: How) -> ProbeScore:
+    """The score with what a paper prints for the same model (of `n_layers`), setting and task; raw only."""
+    if data.layout != "senteval" or how.on(data) != "senteval" or score.setting.whitening != "none":
+        return score
+    wanted = PublishedSetting.of(score.setting.pooling, score.setting.numbers(n_layers), "none")
+    found = lookup(score.model, wanted, data.task.lower(), n_layers - 1, unit=ACCURACY)
+    return replace(score, published=found[0]) if found else score
+
+
+def averages(scores: Sequence[ProbeScore]) -> Iterator[ProbeScore]:
+    """Of each setting of one model the plain mean over its tasks, as WhitenedCSE's Table 2 prints it."""
+    for setting in dict.fromkeys(one.setting for one in scores):
+        own = [one for one in scores if one.setting == setting]
+        missing = [one.task for one in own if one.accuracy is None]
+        mean = None if missing else math.fsum(one.accuracy for one in own) / len(own)
+        yield ProbeScore(
+            own[0].model,
+            setting,
+            AVERAGE,
+            own[0].classifier,
+            mean,
+            protocol=f"mean over {', '.join(one.task for one in own)}",
+            reason=f"no score for {', '.join(missing)}" if missing else "",
+        )

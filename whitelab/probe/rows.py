@@ -1,0 +1,88 @@
+"""Which rows are learnt from, chosen with and scored, the map they allow, and what a classifier sees of them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from whitelab import whitening
+from whitelab.classifiers import stratified
+from whitelab.compare import Setting
+from whitelab.datasets import LabelledTexts
+from whitelab.moments import Moments
+from whitelab.probe.how import How
+from whitelab.whitening import Whitener
+
+
+@dataclass(frozen=True, eq=False)
+class Turn:
+    """Rows to learn from, rows to choose with (perhaps none), rows to score."""
+
+    train: Int[np.ndarray, "n"]
+    dev: Int[np.ndarray, "v"]
+    test: Int[np.ndarray, "m"]
+
+
+def turns(data: LabelledTexts, folds: int = 10, seed: int = 1111) -> tuple[Turn, ...]:
+    """One turn where the data has a test split (a dev split stands in), else stratified folds, shuffled.
+
+    Tasks in SentEval's layout are sorted by length and label first, as SentEval does, so that the folds are its
+    own. Fewer folds where the smallest class has fewer rows. Raises ValueError where nothing can be learnt.
+    """
+    order, scored = _order(data), scored_split(data)
+    split = np.array(data.split)[order]
+    if scored:
+        train, test = order[split == "train"], order[split == scored]
+        if len(train) == 0:
+            raise ValueError(f"{data.task}: rows of the split {scored} need rows of the split train")
+        return (Turn(train, order[split == "dev"] if scored == "test" else order[:0], test),)
+    return tuple(Turn(order[a], order[:0], order[b]) for a, b in stratified(data.y[order], folds, seed))
+
+
+def scored_split(data: LabelledTexts) -> str | None:
+    """The split that is scored: test, dev where there is none, None in data without either."""
+    return next((name for name in ("test", "dev") if name in data.split), None)
+
+
+def _order(data: LabelledTexts) -> np.ndarray:
+    rows = np.arange(data.n_rows)
+    if data.layout != "senteval":
+        return rows
+    length = [[len(text.split()) for text in texts] for texts in (data.first, data.second or data.first)]
+    return np.array(sorted(rows, key=lambda i: (length[0][i], length[1][i], data.y[i])))
+
+
+def occurrences(data: LabelledTexts, rows: Int[np.ndarray, "n"]) -> Int[Tensor, "m"]:
+    """The place in `data.sentences` of every text of these rows, repetitions kept."""
+    index = (data.first_index, data.second_index) if data.pairs else (data.first_index,)
+    return torch.from_numpy(np.concatenate([part[rows] for part in index]))
+
+
+def fit_map(
+    x: Float[Tensor, "s d"],
+    data: LabelledTexts,
+    rows: Int[np.ndarray, "n"],
+    setting: Setting,
+    how: How,
+    corpus: Moments | None = None,
+) -> Whitener:
+    """The map of a setting, from the texts of `rows` (`fit` train), of all rows, or from the `corpus`."""
+    if corpus is not None:
+        return whitening.fit(setting.whitening, corpus, setting.k)
+    seen = occurrences(data, np.arange(data.n_rows) if how.fit == "all" else rows)
+    if setting.whitening == "none":  # reads no more of its moments than how many there are of which size
+        zero = torch.zeros(x.shape[1], dtype=torch.float64, device=x.device)
+        return whitening.fit("none", Moments(float(len(seen)), zero, torch.diag(zero)), setting.k)
+    return whitening.fit(setting.whitening, Moments.of(x[seen]), setting.k)
+
+
+def features(z: Float[Tensor, "s d"], data: LabelledTexts) -> Float[np.ndarray, "n f"]:
+    """What a classifier sees of each row: the vector, or |u - v| and u v of a pair (SentEval)."""
+    z = z.cpu().numpy()
+    u = z[data.first_index]
+    if not data.pairs:
+        return u
+    v = z[data.second_index]
+    return np.concatenate([np.abs(u - v), u * v], axis=1)

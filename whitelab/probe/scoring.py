@@ -1,0 +1,202 @@
+"""One setting on one task."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from sklearn.metrics import average_precision_score, f1_score, precision_recall_curve
+from sklearn.preprocessing import StandardScaler
+
+from whitelab import geometry, whitening
+from whitelab.checks import check_layers
+from whitelab.classifiers import GRID, TEST_GRID, best_c, best_threshold, knn, linear, stratified, wilson
+from whitelab.compare import Setting
+from whitelab.datasets import LabelledTexts
+from whitelab.embeddings import LayerRows
+from whitelab.probe.how import FITS, How, usual
+from whitelab.probe.rows import Turn, features, fit_map, scored_split, turns
+from whitelab.probe.scores import PairMeasures, ProbeScore
+from whitelab.probe.words import line, threshold_line
+
+Progress = Callable[[int, int], None]
+
+
+def probe(
+    space: LayerRows,
+    data: LabelledTexts,
+    setting: Setting,
+    how: How | None = None,
+    *,
+    model: str = "",
+    corpus: LayerRows | None = None,
+    progress: Progress | None = None,
+) -> ProbeScore:
+    """One setting on one task; `space` holds `data.sentences` in every layer, `corpus` other text to fit on.
+
+    `senteval` differs from the published numbers in one thing: those come from SentEval's PyTorch classifier
+    (Adam, weight decay 1e-5 to 1e-2, early stopping on dev rows), here scikit-learn's logistic regression is
+    solved to the end, SentEval's own alternative, with lbfgs in place of liblinear. Expect some tenths of a point.
+    Raises ValueError for layers the model does not have, a `k` out of range, and data that cannot be learnt from.
+    """
+    how = how or How(usual(data))
+    layers = check_layers(setting.numbers(space.n_layers), space.n_layers)
+    whitening.check_k(setting.k, setting.whitening, space.dim)
+    if how.fit not in FITS and corpus is None and setting.whitening != "none":
+        raise ValueError(f"fit={how.fit!r} needs the embedded sentences of that text, got corpus=None")
+    if space.n_sentences != len(data.sentences):
+        raise ValueError(f"space must hold the {len(data.sentences)} texts of {data.task}, got {space.n_sentences}")
+    x = space.combine(layers)
+    needed = corpus is not None and how.fit not in FITS and setting.whitening != "none"
+    known = corpus.moments(layers) if needed else None
+    work = _by_threshold if how.classifier == "threshold" else _by_classifier
+    return work(x, data, setting, how, model, known, progress)
+
+
+def _by_classifier(x, data, setting, how: How, model: str, corpus, progress) -> ProbeScore:
+    found = turns(data, how.folds, how.seed)
+    tick = _counter(progress, found, data, how)
+    predicted, fold, ranks, fitted = np.full(data.n_rows, -1), [], [], []
+    own = how.fit == "train" and setting.whitening != "none"  # a map for each fold
+    for turn in found:
+        if own or not ranks:
+            whitener = fit_map(x, data, turn.train, setting, how, corpus)
+            seen = features(whitener(x), data)
+        predicted[turn.test] = _predict(seen, data, turn, how, tick)
+        fold.append(np.mean(predicted[turn.test] == data.y[turn.test]))
+        ranks.append(whitener.rank)
+        fitted.append(round(whitener.count))
+    rows = np.sort(np.concatenate([turn.test for turn in found]))
+    return _score(
+        data,
+        setting,
+        how,
+        model,
+        rows,
+        predicted[rows],
+        found,
+        accuracy=100 * float(np.mean(fold)),
+        fitted=0 if setting.whitening == "none" else min(fitted),
+        rank=min(ranks),
+        dim=x.shape[1],
+        protocol=line(data, setting, how, found),
+    )
+
+
+def _predict(seen: np.ndarray, data: LabelledTexts, turn: Turn, how: How, tick) -> np.ndarray:
+    y = data.y
+    if how.standardize:
+        seen = StandardScaler().fit(seen[turn.train]).transform(seen)
+    x, test = seen[turn.train], seen[turn.test]
+    if how.classifier == "knn":
+        tick()
+        return knn(x, y[turn.train], test, how.neighbours, how.metric)
+    if how.on(data) == "linear":
+        tick()
+        return linear(x, y[turn.train], test)
+    if len(turn.dev):
+        both = np.concatenate([turn.train, turn.dev])
+        splits = [(np.arange(len(turn.train)), np.arange(len(turn.train), len(both)))]
+        c = best_c(seen[both], y[both], splits, GRID, tick)
+    else:
+        inner = stratified(y[turn.train], how.folds, how.seed)
+        c = best_c(x, y[turn.train], inner, TEST_GRID if scored_split(data) else GRID, tick)
+    return linear(x, y[turn.train], test, c)
+
+
+def _counter(progress: Progress | None, found: Sequence[Turn], data: LabelledTexts, how: How) -> Callable[[], None]:
+    """What counts the parts of the work, a fold of a fold each."""
+    inner = how.folds if how.on(data) == "senteval" and not len(found[0].dev) else 1
+    done = 0
+
+    def tick() -> None:
+        nonlocal done
+        done += 1
+        if progress:
+            progress(min(done, len(found) * inner), len(found) * inner)
+
+    return tick
+
+
+def _by_threshold(x, data, setting, how: How, model: str, corpus, progress) -> ProbeScore:
+    """WhiteningBERT, appendix A.2: a pair matches where its cosine reaches a fixed threshold."""
+    if not data.pairs:
+        raise ValueError(f"classifier='threshold' needs pairs of texts, and {data.task} has single texts")
+    scored = scored_split(data)
+    rows = data.rows(scored) if scored else np.arange(data.n_rows)
+    train = data.rows("train") if scored else rows[:0]
+    learnt = len(train) > 0
+    whitener = fit_map(x, data, train if learnt else rows, setting, how, corpus)
+    z = whitener(x)
+    first, second = torch.tensor(data.first_index), torch.tensor(data.second_index)
+    cosines = geometry.pair_cosines(z[first], z[second]).cpu().numpy()
+    matches = data.y == data.positive
+    if matches[rows].all() or not matches[rows].any():
+        raise ValueError(f"{data.task}: the scored pairs must hold both classes, got one")
+    if progress:
+        progress(1, 1)
+    chosen = train if learnt else rows
+    best = best_threshold(cosines[chosen], matches[chosen])
+    right = int(((cosines[rows] >= best) == matches[rows]).sum())
+    precision, recall, levels = precision_recall_curve(matches[rows], cosines[rows])
+    f1 = 2 * precision * recall / np.maximum(precision + recall, 1e-300)
+    top = int(np.argmax(f1[:-1]))
+    low, high = wilson(right, len(rows))
+    pairs = PairMeasures(
+        threshold=how.threshold,
+        best_threshold=best,
+        best_accuracy=100 * right / len(rows),
+        best_low=low,
+        best_high=high,
+        chosen_on="the training pairs" if learnt else "the scored pairs",
+        average_precision=100 * float(average_precision_score(matches[rows], cosines[rows])),
+        best_f1=100 * float(f1[top]),
+        best_f1_threshold=float(levels[top]),
+    )
+    predicted = np.where(cosines[rows] >= how.threshold, data.positive, 1 - data.positive)
+    turn = Turn(train if learnt else rows, rows[:0], rows)
+    return _score(
+        data,
+        setting,
+        how,
+        model,
+        rows,
+        predicted,
+        (turn,),
+        accuracy=100 * float(np.mean(predicted == data.y[rows])),
+        fitted=0 if setting.whitening == "none" else round(whitener.count),
+        rank=whitener.rank,
+        dim=x.shape[1],
+        protocol=threshold_line(setting, how, scored, learnt),
+        train=len(train),
+        pairs=pairs,
+        cosines=cosines[rows],
+        matches=matches[rows],
+    )
+
+
+def _score(data, setting, how, model, rows, predicted, found: Sequence[Turn], **more) -> ProbeScore:
+    y, classes = data.y[rows], len(data.classes)
+    hits = predicted == y
+    low, high = wilson(int(hits.sum()), len(rows))
+    table = np.zeros((classes, classes), dtype=int)
+    np.add.at(table, (y, predicted), 1)
+    usual = [np.bincount(data.y[turn.train], minlength=classes).argmax() for turn in found]
+    baseline = np.mean([np.mean(data.y[turn.test] == one) for turn, one in zip(found, usual, strict=True)])
+    f1 = None
+    if data.positive is not None:
+        f1 = 100 * float(f1_score(y == data.positive, predicted == data.positive, zero_division=0.0))
+    return ProbeScore(
+        model=model,
+        setting=setting,
+        task=data.task,
+        classifier=how.classifier,
+        low=low,
+        high=high,
+        baseline=100 * float(baseline),
+        rows=len(rows),
+        f1=f1,
+        classes=data.classes,
+        confusion=tuple(tuple(row) for row in table.tolist()),
+        hits=hits,
+        **{"train": min(len(turn.train) for turn in found)} | more,
+    )

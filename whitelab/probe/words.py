@@ -1,0 +1,52 @@
+"""How a score was made, in one line."""
+
+from collections.abc import Sequence
+
+from whitelab.classifiers import GRID, ITERATIONS, TEST_GRID, powers
+from whitelab.compare import Setting
+from whitelab.datasets import LabelledTexts
+from whitelab.probe.how import How
+from whitelab.probe.rows import Turn, scored_split
+
+
+def line(data: LabelledTexts, setting: Setting, how: How, found: Sequence[Turn]) -> str:
+    """How a classifier's score was made, in one line."""
+    folds = len(found) > 1
+    if how.classifier == "knn":
+        what = f"{how.neighbours} nearest neighbours, {how.metric}, majority, ties to the smallest label"
+    elif how.on(data) == "linear":
+        what = f"logistic regression (lbfgs, C = 1, at most {ITERATIONS} iterations)"
+    elif len(found[0].dev):
+        what = f"SentEval: logistic regression, C of {powers(GRID)} best on the dev split"
+    elif folds:
+        inner = f"{how.folds} inner folds of each training part"
+        what = f"SentEval: logistic regression, C of {powers(GRID)} best in {inner}"
+    else:
+        inner = f"{how.folds} folds of the training split"
+        what = f"SentEval: logistic regression, C of {powers(TEST_GRID)} best in {inner}"
+    pairs = ", on |u - v| and u v" if data.pairs else ""
+    scaled = "features standardised" if how.standardize else "features as they come"
+    if folds:
+        where = f"mean of {len(found)} stratified folds, seed {how.seed}"
+    else:
+        where = "test split" if scored_split(data) == "test" else "dev split, for want of a test split"
+    return f"{what}{pairs} · {where} · {scaled}{_fit_words(setting, how, folds)}"
+
+
+def _fit_words(setting: Setting, how: How, folds: bool) -> str:
+    if setting.whitening == "none":
+        return ""
+    own = "each fold's training texts" if folds else "the training texts"
+    return " · whitening fitted on " + {"train": own, "all": "all texts"}.get(how.fit, how.fit)
+
+
+def threshold_line(setting: Setting, how: How, scored: str | None, learnt: bool) -> str:
+    where = f"{scored} split" if scored else "all pairs"
+    if setting.whitening == "none":
+        fitted = ""
+    elif how.fit == "train" and not learnt:
+        fitted = " · whitening fitted on the scored pairs' texts (there is no training split)"
+    else:
+        fitted = _fit_words(setting, how, False)
+    chosen = "the training pairs" if learnt else "the scored pairs, an upper bound"
+    return f"match where cosine >= {how.threshold:g} · {where} · best threshold chosen on {chosen}{fitted}"
