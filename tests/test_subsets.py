@@ -11,10 +11,10 @@ import torch
 from conftest import make_space
 from torch.testing import assert_close
 
-from whitelab import subsets
+from whitelab import subsets, whitening
 from whitelab.correlation import AGGREGATES
-from whitelab.layers import LayerMoments
-from whitelab.subsets import FittedScorer, LinearScorer, as_layers, as_masks, extended, layer_means, search, stream
+from whitelab.layers import LayerMoments, layer_means
+from whitelab.subsets import FittedScorer, LinearScorer, as_layers, as_masks, extended, search, stream
 from whitelab.whitening import WHITENERS
 
 ALL = [layers for size in (1, 2, 3, 4) for layers in combinations(range(4), size)]
@@ -177,8 +177,8 @@ def test_a_batch_of_factorisations_equals_one_by_one(any_space):
 
 def test_the_map_itself_is_fitted_only_where_the_factor_cannot_be_trusted(layernorm, space, monkeypatch):
     asked = []
-    fit = subsets.whitening.fit
-    monkeypatch.setattr(subsets.whitening, "fit", lambda *given: asked.append(given) or fit(*given))
+    fit = whitening.fit
+    monkeypatch.setattr(whitening, "fit", lambda *given: asked.append(given) or fit(*given))
     scorer = FittedScorer.of(layernorm, "pca", None, "all")
     scorer.whitened(ALL, averages(layernorm), *scorer.folds)
     assert len(asked) == 4  # the single layers
