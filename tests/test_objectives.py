@@ -239,6 +239,30 @@ def test_contrastive_whitened_is_the_contrastive_loss_of_what_w_mse_compares():
         assert_close(found.item(), reference.nt_xent(z.numpy(), 0.7, normalized))
 
 
+def test_table_4_compares_whitening_with_none_and_nothing_else():
+    one, z = OBJECTIVES["contrastive-whitened"], views(2)
+    white, raw = "contrastive-whitened:embedding=5,size=12", "contrastive-whitened:embedding=5,whitening=none"
+    for euclidean, normalized in ((0, True), (1, False)):
+        rest = f",temperature=0.7,euclidean={euclidean}"
+        found = one.loss(raw + rest, z, seeded(1)).item()
+        assert_close(found, reference.nt_xent(z.numpy(), 0.7, normalized))
+        assert abs(found - one.loss(white + rest, z, seeded(1)).item()) > 1e-2
+    torch.manual_seed(0)
+    with_whitening = one.head(white, DIM).state_dict()
+    torch.manual_seed(0)
+    assert_close(one.head(raw, DIM).state_dict(), with_whitening)
+
+
+def test_without_whitening_the_contrastive_loss_takes_any_batch_and_names_no_sub_batch():
+    one, raw = OBJECTIVES["contrastive-whitened"], "contrastive-whitened:whitening=none,size=12,eps=0.1"
+    assert (one.batch(raw, DIM), one.multiple(raw)) == (2, 1)
+    assert canonical(raw) == canonical("contrastive-whitened:whitening=none")
+    assert not {"size", "eps", "statistics"} & {key for key, _ in parse(raw).counting}
+    assert label(raw) == "Contrastive, whitened (whitening = none)"
+    with pytest.raises(ValueError, match="whitening='none' must be one of cholesky, zca, pca, standardize"):
+        parse("w-mse:whitening=none")
+
+
 # ---------------------------------------------------------------------------------------- MSE, BYOL, collapse
 
 
@@ -410,6 +434,13 @@ def test_the_registry_is_the_promised_one():
         assert one.name == name
         assert all((one.label, one.summary, one.formula, one.source))
         assert all(knob.hint for knob in one.parameters)
+
+
+def test_a_parameter_depends_on_one_before_it():
+    """Pages draw them in order, and draw what counts beside those already drawn."""
+    for one in OBJECTIVES.values():
+        names = [knob.name for knob in one.parameters]
+        assert all(knob.when[0] in names[: names.index(knob.name)] for knob in one.parameters if knob.when)
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)

@@ -6,7 +6,7 @@ at the door and `canonical` writes out every parameter that counts.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
@@ -144,8 +144,10 @@ def _w_mse(z, generator, target, *, positives, repeats, euclidean, embedding, hi
     return losses.w_mse(z, generator, repeats=repeats, euclidean=bool(euclidean), **slicing)
 
 
-def _contrastive_whitened(z, generator, target, *, positives, euclidean, embedding, hidden, **slicing):
-    return losses.contrastive_whitened(z, generator, normalized=not euclidean, **slicing)
+def _contrastive_whitened(z, generator, target, *, temperature, positives, euclidean, embedding, hidden, **slicing):
+    if slicing["whitening"] == "none":
+        return losses.nt_xent(z, temperature, not euclidean)
+    return losses.contrastive_whitened(z, generator, temperature=temperature, normalized=not euclidean, **slicing)
 
 
 def _byol(z, generator, target, **parameters):
@@ -182,6 +184,8 @@ def _rows_to_whiten(dim, *, whitening, groups, eps, **parameters):
 
 
 def _sub_batch(dim, *, size, embedding, whitening, eps, statistics, positives, **parameters):
+    if whitening == "none":
+        return 2
     rows = size * positives if statistics == "joint" else size
     if not eps and whitening != "standardize" and rows <= embedding:
         raise ValueError(
@@ -191,8 +195,8 @@ def _sub_batch(dim, *, size, embedding, whitening, eps, statistics, positives, *
     return size
 
 
-def _whole_sub_batches(*, size, **parameters):
-    return size
+def _whole_sub_batches(*, size, whitening, **parameters):
+    return 1 if whitening == "none" else size
 
 
 # ----------------------------------------------------------------------------------------------- the table
@@ -206,24 +210,24 @@ _EUCLIDEAN = Parameter("euclidean", "Euclidean", 0, 0, 1, "0: cosine. 1: squared
 _EMBEDDING = Parameter("embedding", "embedding", 64, 1, 4096, "Dimensions of the projection, which the loss sees.")
 _HIDDEN = Parameter("hidden", "hidden", 1024, 1, 16384, "Width of the projection's hidden layer.")
 _EPS = Parameter("eps", "ε", 0.0, 0, 1, "Whitens (1 - eps) covariance + eps I; 0 whitens fully.")
-_SLICING = (
-    Parameter("size", "sub-batch", 128, 2, 65536, "Rows whitened together; twice the embedding is the paper's rule."),
-    Parameter(
-        "whitening",
-        "whitening",
-        "cholesky",
-        choices=("cholesky", "zca", "pca", "standardize"),
-        hint="Which matrix W with W'W = inverse covariance; standardize is batch norm, the paper's control.",
-    ),
-    _EPS,
-    Parameter(
-        "statistics",
-        "statistics",
-        "view",
-        choices=losses.STATISTICS,
-        hint="view: each view of a sub-batch by itself (batch slicing); joint: all its views together (Eq. 7-8).",
-    ),
+_SIZE = Parameter(
+    "size", "sub-batch", 128, 2, 65536, "Rows whitened together; twice the embedding is the paper's rule."
 )
+_WHITENING = Parameter(
+    "whitening",
+    "whitening",
+    "cholesky",
+    choices=("cholesky", "zca", "pca", "standardize"),
+    hint="Which matrix W with W'W = inverse covariance; standardize is batch norm, the paper's control.",
+)
+_STATISTICS = Parameter(
+    "statistics",
+    "statistics",
+    "view",
+    choices=losses.STATISTICS,
+    hint="view: each view of a sub-batch by itself (batch slicing); joint: all its views together (Eq. 7-8).",
+)
+_SLICED = ("whitening", *_WHITENING.choices)  # what counts only where sub-batches are whitened
 
 OBJECTIVES: dict[str, Objective] = {
     one.name: one
@@ -332,7 +336,10 @@ OBJECTIVES: dict[str, Objective] = {
                 _EUCLIDEAN,
                 _EMBEDDING,
                 _HIDDEN,
-                *_SLICING,
+                _SIZE,
+                _WHITENING,
+                _EPS,
+                _STATISTICS,
                 Parameter(
                     "repeats", "repeats", 1, 1, 64, "Slicings averaged; only batches of several sub-batches gain."
                 ),
@@ -354,7 +361,14 @@ OBJECTIVES: dict[str, Objective] = {
                 Parameter("euclidean", "unnormalized", 0, 0, 1, "0: rows of length 1. 1: inner products as they are."),
                 _EMBEDDING,
                 _HIDDEN,
-                *_SLICING,
+                replace(
+                    _WHITENING,
+                    choices=(*_WHITENING.choices, "none"),
+                    hint=_WHITENING.hint + " none: the first row of Table 4, all else equal.",
+                ),
+                replace(_SIZE, when=_SLICED),
+                replace(_EPS, when=_SLICED),
+                replace(_STATISTICS, when=_SLICED),
             ),
             _contrastive_whitened,
             _projection,
