@@ -443,6 +443,31 @@ def test_a_parameter_depends_on_one_before_it():
         assert all(knob.when[0] in names[: names.index(knob.name)] for knob in one.parameters if knob.when)
 
 
+@pytest.mark.parametrize("name", ["w-mse", "contrastive-whitened"])
+def test_a_sub_batch_has_twice_the_embedding_size_where_none_is_given(name):
+    """The paper's rule; before it was followed, specs named their size, and still say what they did."""
+    one = OBJECTIVES[name]
+    for embedding in (1, 32, 64, 4096):
+        assert dict(parse(f"{name}:embedding={embedding}").values)["size"] == 2 * embedding
+    assert canonical(name) == canonical(f"{name}:embedding=64,size=128")
+    assert one.multiple(f"{name}:embedding=32") == one.batch(f"{name}:embedding=32", DIM) == 64
+    assert one.multiple(f"{name}:embedding=32,size=128") == 128
+    assert "size=128" in canonical(f"{name}:embedding=32,size=128")
+    assert label(f"{name}:embedding=32") == f"{one.label} (embedding = 32)"
+    assert label(f"{name}:embedding=32,size=128") == f"{one.label} (embedding = 32, sub-batch = 128)"
+
+
+def test_the_canonical_form_of_runs_made_before_is_unchanged():
+    written = "w-mse:positives=2,euclidean=0,embedding=64,hidden=1024,size=128,whitening=cholesky,eps=0,statistics=view"
+    assert canonical("w-mse") == canonical(f"{written},repeats=1") == f"{written},repeats=1"
+
+
+def test_a_default_that_is_a_multiple_is_one_of_the_defaults_it_depends_on():
+    for one in OBJECTIVES.values():
+        defaults = {knob.name: knob.default for knob in one.parameters}
+        assert all(knob.usual(defaults) == knob.default for knob in one.parameters)
+
+
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_the_defaults_work_at_the_size_of_a_small_encoder(name):
     one, dim = OBJECTIVES[name], 384

@@ -190,7 +190,7 @@ def _sub_batch(dim, *, size, embedding, whitening, eps, statistics, positives, *
     if not eps and whitening != "standardize" and rows <= embedding:
         raise ValueError(
             f"size={size} gives {rows} rows to whiten embedding={embedding} dimensions, which takes more of them "
-            f"(twice as many is the paper's rule), or eps above 0"
+            f"(size={2 * embedding} is the paper's rule), or eps above 0"
         )
     return size
 
@@ -211,7 +211,13 @@ _EMBEDDING = Parameter("embedding", "embedding", 64, 1, 4096, "Dimensions of the
 _HIDDEN = Parameter("hidden", "hidden", 1024, 1, 16384, "Width of the projection's hidden layer.")
 _EPS = Parameter("eps", "ε", 0.0, 0, 1, "Whitens (1 - eps) covariance + eps I; 0 whitens fully.")
 _SIZE = Parameter(
-    "size", "sub-batch", 128, 2, 65536, "Rows whitened together; twice the embedding is the paper's rule."
+    "size",
+    "sub-batch",
+    128,
+    2,
+    65536,
+    "Rows whitened together; not given, twice the embedding, which is the paper's rule.",
+    multiple=("embedding", 2),
 )
 _WHITENING = Parameter(
     "whitening",
