@@ -357,6 +357,18 @@ def test_one_encoding_whitened_several_times_gives_views_that_differ():
     assert (z[0] - z[1]).abs().max() > 0.01
 
 
+@pytest.mark.parametrize("chunks", ["views", "batch"])
+def test_rows_have_length_one_before_they_are_whitened_only_on_request(chunks):
+    h = views(3, d=DIM)
+    lengths = torch.rand(3, BATCH, 1, generator=seeded(1), dtype=torch.float64) + 0.5
+    raw, unit = sgw(chunks=chunks), sgw(chunks=chunks, normalize=True)
+    assert_close(unit.whitened(h, seeded(7)), raw.whitened(h / h.norm(dim=-1, keepdim=True), seeded(7)))
+    assert_close(unit.whitened(h * lengths, seeded(7)), unit.whitened(h, seeded(7)))
+    assert (raw.whitened(h * lengths, seeded(7)) - raw.whitened(h, seeded(7))).abs().max() > 0.1
+    spec = "whitenedcse:groups=4"
+    assert [OBJECTIVES["whitenedcse"].head(f"{spec}{rest}", DIM).normalize for rest in ("", ",normalize=1")] == [0, 1]
+
+
 def test_the_head_is_whitening_then_a_layer_then_tanh():
     head, h = sgw(), views(3, d=DIM)
     layer = head.head.linear

@@ -162,11 +162,11 @@ def _tanh(dim, **parameters):
     return heads.TanhHead(dim)
 
 
-def _whitened(dim, *, whitening, groups, positives, eps, momentum, detach, chunks, **parameters):
+def _whitened(dim, *, whitening, groups, positives, eps, momentum, detach, chunks, normalize, **parameters):
     if whitening == "none":
         return heads.TanhHead(dim)
-    knobs = {"groups": groups if whitening in _GROUPED else 1, "eps": eps, "momentum": momentum}
-    return heads.WhitenedHead(dim, whitening, views=positives, detach=bool(detach), chunks=chunks, **knobs)
+    knobs = {"groups": groups if whitening in _GROUPED else 1, "eps": eps, "momentum": momentum, "chunks": chunks}
+    return heads.WhitenedHead(dim, whitening, views=positives, detach=bool(detach), normalize=bool(normalize), **knobs)
 
 
 def _projection(dim, *, hidden, embedding, **parameters):
@@ -324,6 +324,16 @@ OBJECTIVES: dict[str, Objective] = {
                     choices=("each", "once"),
                     hint="each: every view encoded with its own dropout; once: one encoding, shuffled several times.",
                     when=("whitening", "shuffled_group"),
+                ),
+                Parameter(
+                    "normalize",
+                    "unit length",
+                    0,
+                    0,
+                    1,
+                    "1: rows of length 1 before whitening. The paper's section 3.2.1 says normalized, not how; "
+                    "its code, and 0, whiten them as they are.",
+                    when=("whitening", *_GROUPED, "zca", "pca"),
                 ),
             ),
             _whitenedcse,
