@@ -504,6 +504,19 @@ def test_the_smallest_batch_is_enough_and_for_whitening_the_smallest(spec):
             head(h[:, : smallest - 1], seeded())
 
 
+@pytest.mark.parametrize("whitening", ["zca", "pca"])
+def test_full_whitening_with_momentum_takes_the_papers_batch(whitening):
+    """WhitenedCSE's Table 3: batches of 64 in an encoder of several hundred dimensions."""
+    one, spec, dim = OBJECTIVES["whitenedcse"], f"whitenedcse:whitening={whitening},momentum=0.9", 384
+    assert one.batch(spec, dim) <= 64
+    h = views(3, b=64, d=dim).float().requires_grad_()
+    one.loss(spec, one.head(spec, dim)(h, seeded()), seeded()).backward()
+    assert h.grad.isfinite().all()
+    assert h.grad.abs().max() > 0
+    with pytest.raises(SingularBatch, match="n=64 rows must be more than the d=384"):
+        one.head(f"whitenedcse:whitening={whitening}", dim)(h, seeded())
+
+
 def test_views_and_passes():
     assert objective("simcse").positives("simcse") == 2
     assert objective("whitenedcse").positives("whitenedcse:positives=4") == 4

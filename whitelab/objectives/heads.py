@@ -32,11 +32,10 @@ class WhitenedHead(nn.Module):
     representation of a sentence. The released code, and whitelab, train with it and represent a sentence by the
     encoder's own state: the head's output depends on the batch a sentence is whitened in and on the permutation drawn.
 
-    `method` is a method of `whiten`; shuffled group whitening
-    draws a permutation for every chunk, which makes the views of a sentence differ (Eq. 6 and 11). `chunks`
-    "views" whitens view by view, as there. The released code cuts the rows, sentence after sentence with its
-    views, into v pieces ("batch"): the views of all but v - 1 sentences then share permutation and map and differ
-    by dropout only.
+    `method` is a method of `whiten`; shuffled group whitening draws a permutation for every chunk, which makes the
+    views of a sentence differ (Eq. 6 and 11). `chunks` "views" whitens view by view, as there. The released code
+    cuts the rows, sentence after sentence with its views, into v pieces ("batch"): the views of all but v - 1
+    sentences then share permutation and map and differ by dropout only.
 
     `views` above that of the input repeats it: with one encoded view its v whitenings are the positives.
     With `normalize` rows have length 1 before they are whitened. Section 3.2.1 has "a batch of normalized sentence

@@ -177,8 +177,8 @@ def _predictor(*, hidden, embedding, **parameters):
     return heads.Projection(embedding, hidden, embedding)
 
 
-def _rows_to_whiten(dim, *, whitening, groups, eps, **parameters):
-    if whitening == "none" or eps:
+def _rows_to_whiten(dim, *, whitening, groups, eps, momentum, **parameters):
+    if whitening == "none" or eps or momentum:
         return 2
     return 1 + (-(-dim // groups) if whitening in _GROUPED else dim)
 
@@ -297,7 +297,8 @@ OBJECTIVES: dict[str, Objective] = {
                     0.0,
                     0,
                     0.9999,
-                    "Part of the old moments that is kept (Eq. 13); 0 whitens by the batch alone.",
+                    "Part of the old moments that is kept (Eq. 13), of a start at the identity; 0 whitens by the batch "
+                    "alone.",
                     when=("whitening", *_GROUPED, "zca", "pca"),
                 ),
                 Parameter(
