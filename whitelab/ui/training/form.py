@@ -3,6 +3,7 @@
 import json
 import shlex
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import cycle
@@ -27,6 +28,7 @@ from whitelab.wording import amount, duration
 
 DEMO = "demo"
 EVERY = "All tasks"
+TRIED = 512  # sentences an objective is tried on while the page is drawn
 
 _FETCHED = "training-start"  # session_state: the start this visitor asked to download
 _UPLOAD = "training-text"  # session_state: file id and sentences of this visitor's uploaded text
@@ -165,11 +167,11 @@ def draw(known: Sequence[Entry]) -> Asked | None:
             evaluation=f"{scored.pairs.source}, {scored.pairs.split} ({scored.pairs.n_pairs} pairs)",
             **settings,
         )
-        check(spec, config.batch, size.dim)
         if corpus.text.unique < config.batch:
             raise ValueError(
                 f"batch={config.batch} must be at most the {corpus.text.unique} unique sentences there are to train on"
             )
+        check(spec, config.batch, size.dim)
     except ValueError as error:
         st.error(frame.plain(str(error)))
         return None
@@ -212,8 +214,11 @@ def _start() -> tuple[Size | None, str]:
     if files.blocks is not None and not 1 <= files.blocks <= files.layers:
         st.error(f"{frame.plain(name)} must keep between 1 and {files.layers} layers.")
         return None, name
-    config = json.loads((files.folder / "config.json").read_text("utf-8"))
-    return Size.of(config).cut_to(files.blocks), name
+    try:
+        return Size.of(json.loads((files.folder / "config.json").read_text("utf-8"))).cut_to(files.blocks), name
+    except ValueError as error:
+        st.error(f"{frame.plain(name)} cannot be trained: {frame.plain(str(error))}.")
+        return None, name
 
 
 def _files(name: str) -> ModelFiles | None:
@@ -416,10 +421,14 @@ def _least(spec: str, dim: int) -> int:
 
 @st.cache_data(max_entries=100, show_spinner=False)
 def check(spec: str, batch: int, dim: int) -> None:
-    """Raise ValueError where the objective cannot take such batches, as the trainer does when it begins."""
+    """Raise ValueError where the objective cannot take such batches, as the trainer does when it begins.
+
+    Noise of `TRIED` sentences stands for larger batches: what a loss refuses, it refuses of small ones.
+    """
     TrainConfig(objective=spec, batch=batch).settled(dim)
     found, generator = objectives.objective(spec), torch.Generator().manual_seed(0)
-    found.try_on_noise(spec, found.head(spec, dim), batch, dim, generator)
+    tried = min(batch, found.whole(spec, dim, TRIED))
+    found.try_on_noise(spec, found.head(spec, dim), tried, dim, generator)
 
 
 # ------------------------------------------------------------------------------------------------ what it takes
@@ -431,7 +440,9 @@ def _cost(config: TrainConfig, size: Size, corpus: Corpus, scored: Scored, known
     found = costs.cost(config, size, tokens, tested)
     for one in known:
         before = one.summary.config
-        if before.model == config.model:
+        if before.model != config.model:
+            continue
+        with suppress(ValueError):  # settings that were refused, or of a start that has changed since
             paced = found.at_pace_of(costs.cost(before, size, tokens, tested), one.records, one.name)
             if paced.measured:
                 return paced
