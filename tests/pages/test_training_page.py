@@ -385,6 +385,26 @@ def test_the_code_of_a_run_makes_the_same_run(visit, capsys):
     assert untimed(one.records()) == untimed(two.records())
 
 
+def test_objectives_beside_each_other_are_runs_that_differ_in_nothing_else(visit, capsys):
+    at = visit()
+    at.multiselect(key="beside").set_value(["w-mse", "mse", "simcse"])
+    until(at.run())
+    assert at.number_input(key="batch").value == 128  # which all of them take
+    assert at.button(key="start-run").label == "Start these 3 runs"
+    assert any("for 3 runs, one after another" in one.value for one in at.markdown)
+    began(at)
+    names = ("simcse-1", "w-mse-1", "mse-1")
+    for name in names:
+        until_state(at, FINISHED, name)
+    configs = [find_run(name).config for name in names]
+    assert [one.objective.partition(":")[0] for one in configs] == ["simcse", "w-mse", "mse"]
+    assert len({replace(one, objective="simcse") for one in configs}) == 1
+    exec(compile(at.code[-1].value, "training", "exec"), {})
+    capsys.readouterr()
+    for name in names:
+        assert untimed(find_run(name).records()) == untimed(find_run(name.replace("1", "2")).records())
+
+
 def test_what_cannot_be_read_is_said(visit, tmp_path):
     missing = str(tmp_path / "nothing.txt")
     at = visit(lambda at: at.error, corpus=missing, scored=missing)
