@@ -358,9 +358,23 @@ def test_an_objective_brings_its_parameters_and_the_batches_it_can_take(visit):
     assert "w-mse:positives=2,euclidean=0,embedding=20" in at.code[-1].value
 
 
+def test_a_sub_batch_stays_twice_the_embedding_until_it_is_changed(visit):
+    at = visit(objective="W-MSE")
+    for embedding, size in ((32, 64), (80, 160)):
+        at.number_input(key="w-mse-embedding").set_value(embedding)
+        until(at.run())
+        assert at.number_input(key="w-mse-size").value == size
+        assert f"size={size}," in at.code[-1].value
+    at.number_input(key="w-mse-size").set_value(200)
+    at.run()
+    at.number_input(key="w-mse-embedding").set_value(32)
+    until(at.run())
+    assert at.number_input(key="w-mse-size").value == 200
+
+
 def test_parameters_that_fit_no_batch_are_explained(visit):
     at = visit(objective="W-MSE")
-    at.number_input(key="w-mse-embedding").set_value(500)
+    at.number_input(key="w-mse-size").set_value(64)
     until(at.run(), lambda at: at.error)
     assert "takes more of them" in at.error[0].value
     assert at.button(key="start-run").disabled

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 
 import streamlit as st
 
@@ -36,14 +37,24 @@ def spec(
     for one in parameters:
         if one.counts(values):
             with nullcontext() if places is None else next(places):
-                values[one.name] = _knob(name, one, dim)
+                values[one.name] = _knob(name, replace(one, default=one.usual(values)), dim)
             parts.append(f"{one.name}={values[one.name]}")
     return canonical(f"{name}:{','.join(parts)}" if parts else name)
+
+
+def _follow(key: str, usual) -> None:
+    """Let a knob that stands at its usual value go where that goes."""
+    state, before = st.session_state, st.session_state.get(f"usual-{key}")
+    if before is not None and state.get(key) == before:
+        state[key] = usual
+    state[f"usual-{key}"] = usual
 
 
 def _knob(name: str, one: Parameter, dim: int):
     key, state = f"{name}-{one.name}", st.session_state
     title = _TITLES.get(one.name) or one.label[:1].upper() + one.label[1:]
+    if one.multiple:
+        _follow(key, one.default)
     lives = bound(key, one.default)
     if one.choices:
         return st.selectbox(title, one.choices, **lives, help=one.hint) or one.default
