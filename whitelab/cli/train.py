@@ -72,7 +72,7 @@ def run(args):
             for record in steps:
                 yield record.as_dict(), [_step_line(record)]
     except Exception:
-        if not run.records():  # what failed before its first step leaves nothing behind
+        if not args.resume and not run.records():  # what failed before its first step leaves nothing behind
             run.remove()
         raise
     found = run.summary()

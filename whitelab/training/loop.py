@@ -32,15 +32,19 @@ def train(
     On a CPU a resumed run gives the records and weights of one that was never interrupted, bit for bit, as long as
     torch uses as many threads. A collapse or a number that is none ends the run early, with a record that says so.
 
-    Raises ValueError, ModelError and CheckpointError before the first record.
+    Raises ValueError, ModelError and CheckpointError at once, before a record is asked for.
     """
     trainer = Trainer(config, sentences, evaluation, device)
     keeper = Keeper(trainer, None if folder is None else Path(folder))
     if resume:
         keeper.restore()
+    return _steps(trainer, keeper)
+
+
+def _steps(trainer: Trainer, keeper: "Keeper") -> Iterator[StepRecord]:
     if keeper.at is None:
         yield from keeper.handed(trainer.untrained())
-    while trainer.step < config.steps and not keeper.stopped:
+    while trainer.step < trainer.config.steps and not keeper.stopped:
         yield from keeper.handed(trainer.advance())
     return trainer.encoder
 
