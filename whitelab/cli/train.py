@@ -27,6 +27,9 @@ _TRAIN = {
     "save_every": "steps between two checkpoints",
 }
 
+# Options that say what a new run is scored on; a run that is resumed has its pairs in its folder.
+_PAIRS = ("eval", "task", "split")
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     from dataclasses import fields
@@ -49,7 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--eval", metavar="PATH", help="folder, file or 'demo' to score on (default: nothing is scored)"
     )
     parser.add_argument("--task", help="which task of --eval")
-    parser.add_argument("--split", default="test", help="train, dev, test or all (default: test)")
+    parser.add_argument("--split", help="train, dev, test or all (default: test)")
     parser.add_argument("--out", metavar="DIR", help="folder of the run (default: a new one, listed by `models`)")
     parser.add_argument("--resume", action="store_true", help="go on with the run in --out from its last checkpoint")
     device_option(parser)
@@ -93,10 +96,13 @@ def _given(args) -> dict:
 
 
 def _check_resumed(args, config) -> None:
-    """Raise RunError for an option that is not what the run was begun with."""
+    """Raise RunError for an option that is not what the run was begun with, or that only a new run takes."""
     from whitelab.objectives import canonical
     from whitelab.runs import RunError
 
+    for name in _PAIRS:
+        if (value := getattr(args, name)) is not None:
+            raise RunError(f"--{name} {value} must not be given with --resume: the run keeps its own pairs")
     given = _given(args) | ({} if args.corpus is None else {"corpus": args.corpus})
     given |= {"objective": canonical(args.objective)} if args.objective else {}
     for name, value in given.items():
@@ -112,7 +118,7 @@ def _new_run(args):
 
     if args.corpus is None:
         raise ValueError("--corpus must name a text file, one sentence a line")
-    pairs = None if args.eval is None else load(args.eval, args.task, args.split)
+    pairs = None if args.eval is None else load(args.eval, args.task, args.split or "test")
     scored = "" if pairs is None else f"{pairs.source}, {pairs.split} ({pairs.n_pairs} pairs)"
     config = TrainConfig(corpus=args.corpus, evaluation=scored, **_given(args))
     return create(config, tuple(scope_text(args.corpus, args.corpus, None)), pairs, args.out)
