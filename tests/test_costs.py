@@ -45,6 +45,12 @@ def test_the_whole_run_is_its_steps_and_its_evaluations():
     assert of(scored=0).evaluations == 0
 
 
+@pytest.mark.parametrize("every", [0, 1, 25, 60, 200])
+def test_evaluations_are_counted_as_the_trainer_takes_them(every):
+    config = replace(CONFIG, steps=110, eval_every=every)
+    assert of(config).evaluations == sum(config.evaluates(step) for step in range(config.steps + 1))
+
+
 def test_a_measured_pace_replaces_the_guess_and_is_named():
     records = [StepRecord(0, spearman=50.0), *(StepRecord(i, loss=1.0, seconds=3 * of().step) for i in range(1, 6))]
     found = of(replace(CONFIG, batch=128)).at_pace_of(of(), records, "simcse-1")

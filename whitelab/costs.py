@@ -69,7 +69,7 @@ def cost(config: TrainConfig, size: Size, tokens: float, scored: int, rate: floa
     return Cost(
         step,
         scored * size.products / (EFFICIENCY * rate),
-        (config.steps // config.eval_every if config.eval_every else 1) + 1 if scored else 0,
+        (-(-config.steps // config.eval_every) if config.eval_every else 1) + 1 if scored else 0,
         config.steps,
         _BYTES_OF_A_PROCESS + copies * _BYTES_A_PARAMETER * size.parameters + kept,
         float(_BYTES_A_PARAMETER * size.parameters),  # a checkpoint with two moments, and the model
