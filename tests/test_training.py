@@ -15,6 +15,7 @@ from whitelab import objectives
 from whitelab.datasets import load
 from whitelab.encoders import load_encoder
 from whitelab.evaluate import embed_pairs
+from whitelab.models import ModelError
 from whitelab.objectives import OBJECTIVES, Objective
 from whitelab.profiles import profile
 from whitelab.training import COLLAPSED, DIVERGED, StepRecord, TrainConfig, Trainer, train
@@ -413,6 +414,24 @@ def test_a_step_with_infinite_numbers_is_not_taken(config, pairs, tmp_path):
     assert records[0].spearman is not None
     kept = load_encoder(str(tmp_path / "model"), device="cpu")
     assert same(weights(kept.model), weights(load_encoder(config.model, device="cpu").model))
+
+
+def test_numbers_that_overflow_where_they_are_scored_are_a_divergence(config, pairs):
+    config = replace(config, lr=1e30, warmup=0, clip=0.0, eval_every=1)
+    records = whole(config, pairs)[0]
+    assert [one.stop for one in records] == ["", DIVERGED]
+    assert records[-1].message.startswith("the embeddings hold NaN or infinity after this step; lower the rate")
+    assert records[-1].loss is not None
+    assert records[-1].spearman is None
+
+
+def test_a_start_that_gives_no_numbers_is_no_divergence(config, pairs, tmp_path):
+    """The control of the law above: nothing was trained yet, so the weights are damaged."""
+    encoder = load_encoder(config.model, device="cpu")
+    encoder.model.embeddings.LayerNorm.weight.data.fill_(float("nan"))
+    encoder.save(tmp_path)
+    with pytest.raises(ModelError, match="its weights are damaged"):
+        next(train(replace(config, model=str(tmp_path)), SENTENCES, pairs, device="cpu"))
 
 
 def test_the_weights_are_left_as_they_were_by_a_step_that_is_not_taken(config, monkeypatch):

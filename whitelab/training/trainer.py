@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from whitelab import objectives
 from whitelab.checks import check_choice
 from whitelab.datasets import SentencePairs
-from whitelab.encoders import DTYPES, Encoder, StaticEncoder, dtypes_for, embed, load_encoder
+from whitelab.encoders import DTYPES, Encoder, NotFinite, StaticEncoder, dtypes_for, embed, load_encoder
 from whitelab.evaluate import with_pairs
 from whitelab.models import ModelError
 from whitelab.pooling import POOLINGS
@@ -137,12 +137,18 @@ class Trainer:
         if problem := health.collapse(self.first_shapes, shapes, self.config.batch):
             record = replace(record, stop=COLLAPSED, message=problem)
         if self.config.evaluates(number) or record.stop:
-            record = replace(record, **self.measure())
+            record = self._scored(record)
         return replace(record, seconds=time.perf_counter() - began)
 
     def _stopped(self, number: int, began: float, why: str, message: str, **known) -> StepRecord:
         self.optimiser.zero_grad(set_to_none=True)
         return StepRecord(number, seconds=time.perf_counter() - began, stop=why, message=message, **known)
+
+    def _scored(self, record: StepRecord) -> StepRecord:
+        try:
+            return replace(record, **self.measure())
+        except NotFinite:
+            return replace(record, stop=DIVERGED, message=health.overflow())
 
     def _backward(self, number: int, generator: torch.Generator) -> tuple[float, dict[str, Shape]]:
         """Gradients of the step's batches, averaged; the mean loss, and the last batch's shapes.
@@ -215,7 +221,8 @@ class Trainer:
     def measure(self) -> dict:
         """The fields of a record that come from the pairs: the last layer as it is scored everywhere else, no dropout.
 
-        Empty without pairs. Neither weights nor what later steps draw change.
+        Empty without pairs. Neither weights nor what later steps draw change. Raises NotFinite where the weights give
+        NaN or infinity.
         """
         if self.evaluation is None:
             return {}
