@@ -476,6 +476,98 @@ def test_pulling_alone_collapses_and_is_stopped_and_contrast_at_the_same_rate_is
     assert not standing[-1].stop
 
 
+@pytest.fixture
+def growing(monkeypatch):
+    """Scores that grow with the steps, so that the last state is the best."""
+    monkeypatch.setattr(Trainer, "measure", lambda self: {"spearman": float(self.step)} if self.evaluation else {})
+
+
+def after(config, steps):
+    """The weights after so many steps."""
+    trainer = Trainer(config, SENTENCES, device="cpu")
+    for _ in range(steps):
+        trainer.advance()
+    return weights(trainer.encoder.model)
+
+
+def kept_model(folder):
+    return weights(load_encoder(str(folder / "model"), device="cpu").model)
+
+
+def not_taken(monkeypatch):
+    """Step 7 has no loss."""
+    real = Trainer._loss
+    monkeypatch.setattr(
+        Trainer, "_loss", lambda self, h, *a: (h.sum() * float("nan"), h) if self.step == 6 else real(self, h, *a)
+    )
+
+
+def spoilt(monkeypatch):
+    """Step 7 ruins the weights, which step 8 finds."""
+    real = Trainer._update
+
+    def update(self, number):
+        if number == 7:
+            next(self.encoder.model.parameters()).data.fill_(float("nan"))
+        return real(self, number)
+
+    monkeypatch.setattr(Trainer, "_update", update)
+
+
+def fallen(monkeypatch):
+    """Step 7 collapses."""
+    monkeypatch.setattr(Trainer, "_train_mode", counted(Trainer._train_mode))
+    monkeypatch.setattr("whitelab.training.health.collapse", lambda *_: "fallen" if counted.step == 7 else "")
+
+
+def counted(real):
+    def train_mode(self, on):
+        counted.step = self.step + 1
+        real(self, on)
+
+    return train_mode
+
+
+@pytest.mark.parametrize("scored", [True, False], ids=["scored", "not scored"])
+@pytest.mark.parametrize(
+    ("happens", "save_every"),
+    [(not_taken, 100), (spoilt, 2), (spoilt, 1), (fallen, 2)],
+    ids=["not taken", "spoilt", "spoilt when a checkpoint is due", "collapsed"],
+)
+def test_what_was_learned_before_a_stop_is_the_model(
+    config, pairs, tmp_path, monkeypatch, growing, happens, save_every, scored
+):
+    config = replace(config, eval_every=0, save_every=save_every, steps=10)
+    expected = after(config, 6)
+    happens(monkeypatch)
+    records = whole(config, pairs if scored else None, tmp_path)[0]
+    last = records[-1]
+    assert last.stop == (COLLAPSED if happens is fallen else DIVERGED)
+    assert last.step in (7, 8)
+    assert (last.kept, last.spearman) == (6, 6.0 if scored else None)
+    assert same(kept_model(tmp_path), expected)
+    card = (tmp_path / "model" / "README.md").read_text("utf-8")
+    assert "for 6 of 10 steps" in card
+    assert ("this model | 6 | 6.000" in card) == scored
+
+
+def test_scores_after_a_stop_are_those_of_what_was_kept(config, pairs, tmp_path, monkeypatch, growing):
+    """The last evaluation before a collapse had scored the last checkpoint: the model is that, the record the fall."""
+    config = replace(config, eval_every=3, save_every=100)
+    expected = after(config, 6)
+    fallen(monkeypatch)
+    last = whole(config, pairs, tmp_path)[0][-1]
+    assert (last.stop, last.step, last.kept, last.spearman) == (COLLAPSED, 7, None, 7.0)
+    assert same(kept_model(tmp_path), expected)
+
+
+def test_a_stop_before_anything_was_learned_keeps_the_start(config, tmp_path):
+    config = replace(config, lr=1e30, warmup=0, clip=0.0, save_every=1)
+    last = whole(config, None, tmp_path)[0][-1]
+    assert (last.stop, last.kept) == (DIVERGED, 0)
+    assert same(kept_model(tmp_path), weights(load_encoder(config.model, device="cpu").model))
+
+
 def watched(x):
     return {"embeddings": Shape.of(x)}
 
@@ -539,6 +631,8 @@ def test_scores_remember_start_best_and_last():
     assert taken == [True, False, True, False, False]
     assert [one.step for one in (scores.start, scores.best, scores.last)] == [0, 2, 4]
     assert not scores.take(StepRecord(5, spearman=99.0, stop=COLLAPSED))
+    assert scores.take(StepRecord(6, spearman=9.0, stop=DIVERGED, message="why", kept=5))
+    assert scores.best == scores.last == StepRecord(5, spearman=9.0)
     assert Scores.of(json.loads(json.dumps(scores.as_dict()))) == scores
 
 

@@ -132,7 +132,8 @@ class StepRecord:
     1st, 2nd, 4th, 8th, ... principal direction. None stands for what was not measured or is not defined.
 
     `seconds` is what the step took, its evaluation included. `stop` says why this is the last record before the last
-    step (`collapsed` or `diverged`), `message` explains it.
+    step (`collapsed` or `diverged`), `message` explains it. `kept` is then the step that the run was brought back to;
+    what was scored are its weights.
     """
 
     step: int
@@ -148,6 +149,7 @@ class StepRecord:
     spectrum: tuple[float, ...] | None = None
     stop: str = ""
     message: str = ""
+    kept: int | None = None
 
     @classmethod
     def of(cls, record: dict) -> "StepRecord":

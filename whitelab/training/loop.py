@@ -1,11 +1,13 @@
 """A run from its first step, or from its last checkpoint, to its end."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from whitelab.datasets import SentencePairs
+from whitelab.encoders import NotFinite
 from whitelab.training import checkpoints
-from whitelab.training.config import StepRecord, TrainConfig
+from whitelab.training.config import COLLAPSED, StepRecord, TrainConfig
 from whitelab.training.result import Scores, write_model
 from whitelab.training.trainer import Trainer
 
@@ -26,11 +28,15 @@ def train(
     With a `folder` there are `checkpoints/`, the last of which `resume` goes on from (the next record is that of the
     step after it; without one the run begins anew), and `model/`: the encoder where `evaluation` scored best so far,
     the start included, or without scores that of the last checkpoint. What is due after a step is written when the
-    next record is asked for, so that a record can be kept before it. Closing the generator writes a checkpoint; a kill
-    loses the steps since the last one.
+    next record is asked for, so that a record can be kept before it. The first record is followed by a checkpoint;
+    closing the generator writes one; a kill loses the steps since the last one. None is of weights that overflow.
 
     On a CPU a resumed run gives the records and weights of one that was never interrupted, bit for bit, as long as
     torch uses as many threads. A collapse or a number that is none ends the run early, with a record that says so.
+    What was learned is kept: the encoder is brought back to the last state that is intact, which is scored if it was
+    not, and is the model if it is the best or nothing is scored. A step that was not taken leaves that state where it
+    is; after a collapse, and where a step spoilt the weights, it is that of the last checkpoint, so a collapse loses
+    what came after that.
 
     Raises ValueError, ModelError and CheckpointError at once, before a record is asked for.
     """
@@ -63,8 +69,28 @@ class Keeper:
             self.scores = Scores.of(checkpoints.restore(found[-1], self.trainer))
             self.at = self.trainer.step
 
+    def _kept(self, record: StepRecord) -> StepRecord:
+        """A record that stops the run, with the trainer brought back to the last intact state, scored if it was not."""
+        found = None if record.stop == COLLAPSED else self._scores()
+        if found is None and self.at is not None:
+            self.restore()
+            found = self._scores()
+        known = record.spearman is not None and not found  # scores of its own, and none to put in their place
+        return record if found is None or known else replace(record, kept=self.trainer.step, **found)
+
+    def _scores(self) -> dict | None:
+        """What is measured of the trainer's state, empty if that is known; None if its weights give no numbers."""
+        last = self.scores.last
+        if last is not None and last.step == self.trainer.step:
+            return {}
+        try:
+            return self.trainer.measure() if self.trainer.intact() else None
+        except NotFinite:
+            return None
+
     def handed(self, record: StepRecord) -> Iterator[StepRecord]:
         """Hand on a record, then write what is due after it, also where the caller closes the generator here."""
+        record = self._kept(record) if record.stop else record
         best, self.stopped = self.scores.take(record), bool(record.stop)
         try:
             yield record
@@ -74,12 +100,14 @@ class Keeper:
         self.write(record, best)
 
     def write(self, record: StepRecord, best: bool, leaving: bool = False) -> None:
-        """The model, if it is the best, and with it or when due a checkpoint. Nothing after a step that failed."""
-        due = best or leaving or self.trainer.config.saves(record.step)
-        if self.folder is None or record.stop or not due:
+        """The model, if it is the best, and with it or when due a checkpoint; after a stop the model alone."""
+        due = best or leaving or self.at is None or self.trainer.config.saves(record.step) or record.kept is not None
+        if self.folder is None or not due or not (best or self.trainer.intact()):
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         if best or self.scores.best is None:
             write_model(self.folder / MODEL, self.trainer, self.scores)
+        if record.stop:
+            return
         checkpoints.save(self.folder / CHECKPOINTS, self.trainer, self.scores.as_dict())
         self.at = record.step

@@ -232,6 +232,11 @@ class Trainer:
         names = ("spearman", "alignment", "uniformity", "mean_cosine", "effective_rank")
         return {name: _finite(getattr(found, name)) for name in names} | {"spectrum": shares(found.eigenvalues)}
 
+    def intact(self) -> bool:
+        """Whether the weights give numbers for the sentences of the first batch."""
+        with torch.no_grad():
+            return bool(torch.isfinite(self.views(self.encoder.model, self.batches.rows(0))).all())
+
     def state(self) -> dict:
         """All that the steps to come depend on, but for the encoder's weights: tensors, numbers and words only."""
         return {
