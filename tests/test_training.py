@@ -425,6 +425,32 @@ def test_numbers_that_overflow_where_they_are_scored_are_a_divergence(config, pa
     assert records[-1].spearman is None
 
 
+@pytest.fixture
+def half(config, monkeypatch):
+    """Trainers in float16, which a CPU is slow in but has."""
+    monkeypatch.setattr("whitelab.training.trainer.dtypes_for", lambda device: ("float32", "float16"))
+    return lambda: Trainer(replace(config, precision="float16", steps=30), SENTENCES, device="cpu")
+
+
+def test_a_gradient_that_is_never_a_number_in_float16_is_a_divergence(half, monkeypatch):
+    """Its scaler passes over such steps without a word; the root has an infinite slope at 0."""
+    real, trainer, resumed, well = Trainer._loss, half(), half(), half()
+    monkeypatch.setattr(Trainer, "_loss", lambda self, h, *a: ((h.sum() - h.sum().detach()).abs().sqrt(), h))
+    before = weights(trainer.encoder.model)
+    assert not any(trainer.advance().stop for _ in range(19))
+    state = trainer.state()
+    last = trainer.advance()
+    assert (last.stop, last.step, trainer.step) == (DIVERGED, 20, 19)
+    assert last.message.startswith("the gradient was no number in 20 steps in a row, none of which was taken; lower")
+    assert same(weights(trainer.encoder.model), before)
+    resumed.restore(state)
+    assert resumed.advance().stop == DIVERGED
+    well.restore(state)
+    monkeypatch.setattr(Trainer, "_loss", real)
+    assert not well.advance().stop  # a gradient of numbers ends the row
+    assert well.skipped == 0
+
+
 def test_a_start_that_gives_no_numbers_is_no_divergence(config, pairs, tmp_path):
     """The control of the law above: nothing was trained yet, so the weights are damaged."""
     encoder = load_encoder(config.model, device="cpu")

@@ -21,6 +21,10 @@ EMBEDDINGS, OUTPUTS = "embeddings", "head's outputs"
 # Fewer sentences than this have few directions whatever an encoder does.
 _ROWS = 8
 
+# GradScaler passes over a step whose gradient is not finite and halves its factor, 65 536 at first. One that is too
+# large is found within a few such steps; after twenty in a row it was never the factor.
+SKIPS = 20
+
 _ADVICE = "lower the rate, raise the warm-up, or choose precision='float32'"
 
 
@@ -67,6 +71,13 @@ def divergence(loss: float, norm: float) -> str:
         if not math.isfinite(value):
             return f"the {name} is {value}: the step was not taken; {_ADVICE}"
     return ""
+
+
+def skips(count: int) -> str:
+    """Why `count` steps in a row that were passed over are too many, in one sentence; empty where they are not."""
+    if count < SKIPS:
+        return ""
+    return f"the gradient was no number in {count} steps in a row, none of which was taken; {_ADVICE}"
 
 
 def overflow() -> str:

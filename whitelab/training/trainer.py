@@ -75,6 +75,7 @@ class Trainer:
         self._try()
         self.step = 0
         self.first_shapes: dict[str, Shape] = {}
+        self.skipped = 0  # steps in a row in which float16's gradients were no numbers
 
     def _build(self) -> None:
         """Head, predictor and slow copy, drawn from the seed, and the optimiser of all but the copy."""
@@ -131,6 +132,9 @@ class Trainer:
         norm = nn.utils.clip_grad_norm_(self._weights(), self.config.clip or float("inf")).item()
         if problem := health.divergence(loss, norm if self.config.precision != "float16" else 0.0):
             return self._stopped(number, began, DIVERGED, problem, loss=_finite(loss), gradient_norm=_finite(norm))
+        self.skipped = 0 if math.isfinite(norm) else self.skipped + 1
+        if problem := health.skips(self.skipped):
+            return self._stopped(number, began, DIVERGED, problem, loss=loss)
         rate = self._update(number)
         self.step, self.first_shapes = number, self.first_shapes or shapes
         record = StepRecord(number, loss, rate, gradient_norm=_finite(norm))
@@ -245,6 +249,7 @@ class Trainer:
             "target": None if self.target is None else self.target.state_dict(),
             "optimiser": self.optimiser.state_dict(),
             "scaler": self.scaler.state_dict(),
+            "skipped": self.skipped,
             "first_shapes": {name: [one.spread, one.rank] for name, one in self.first_shapes.items()},
         }
 
@@ -256,6 +261,7 @@ class Trainer:
             self.target.load_state_dict(state["target"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.scaler.load_state_dict(state["scaler"])
+        self.skipped = state.get("skipped", 0)
         self.first_shapes = {name: Shape(*one) for name, one in state["first_shapes"].items()}
 
 
