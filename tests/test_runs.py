@@ -428,6 +428,7 @@ def test_a_run_that_cannot_be_resumed_is_left_where_it_is(config, command):
         (("--resume", "--out", "nowhere"), "run='nowhere' must be a run in"),
         (("--corpus", "nowhere.txt"), "nowhere.txt"),
         (("--corpus", "demo", "--objective", "triplet"), "objective='triplet' must be one of simcse"),
+        (("--corpus", "demo", "--dropout", "1"), "dropout=1.0 must be below 1"),
         (("--steps", "many"), "argument --steps: invalid int value"),
     ],
 )

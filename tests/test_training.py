@@ -1,5 +1,6 @@
 """Laws of the trainer: seeds decide everything, a kill changes nothing, failures stop it, the best is kept."""
 
+import itertools
 import json
 import re
 import shutil
@@ -248,6 +249,45 @@ def test_views_differ_by_dropout_alone(config):
     assert (noisy[0] - noisy[1]).abs().max() > 1e-2
 
 
+ALIKE = ("simcse", "w-mse:embedding=4,size=8,hidden=16", "byol:embedding=8,hidden=16", "mse:embedding=8,hidden=16")
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("spec", ALIKE)
+def test_a_start_without_dropout_is_refused_where_nothing_else_tells_views_apart(place, config, spec, precision):
+    """As ModernBERT's: W-MSE and MSE would be 0 and stay so, SimCSE would have no positives."""
+    config = replace(config, model=str(place / "still"), objective=spec, precision=precision)
+    label = re.escape(objectives.label(spec))
+    expected = f"model='still' has no dropout, by which alone the views of a sentence differ in {label}: .* set dropout"
+    with pytest.raises(ValueError, match=expected):
+        Trainer(config, SENTENCES, device="cpu")
+    with pytest.raises(ValueError, match=r"model='model' has none with dropout=0.0, by which alone"):
+        Trainer(replace(config, model=str(place / "model"), dropout=0.0), SENTENCES, device="cpu")
+    assert not Trainer(replace(config, dropout=0.1), SENTENCES, device="cpu").advance().stop
+
+
+def test_a_head_that_draws_tells_views_apart_without_dropout(place, config):
+    """The shuffled groups of WhitenedCSE are its point; without the shuffle its views are one."""
+    config = replace(config, model=str(place / "still"), batch=48, objective="whitenedcse:groups=16")
+    assert not Trainer(config, SENTENCES, device="cpu").advance().stop
+    with pytest.raises(ValueError, match="has no dropout"):
+        Trainer(replace(config, objective="whitenedcse:whitening=zca"), SENTENCES, device="cpu")
+
+
+def test_a_dropout_that_is_set_is_the_networks_in_training_alone(place, config):
+    own, none, given = (
+        Trainer(replace(config, model=str(place / model), dropout=p, steps=1), SENTENCES, device="cpu")
+        for model, p in (("model", None), ("still", 0.1), ("model", 0.1))
+    )
+    assert own.advance().loss == none.advance().loss == given.advance().loss  # 0.1 is what the model has itself
+    assert Trainer(replace(config, dropout=0.3), SENTENCES, device="cpu").advance().loss != own.advance().loss
+    ids = own.batches.ids[0]
+    still, set_ = (
+        Trainer(replace(config, model=str(place / "model"), dropout=p), SENTENCES, device="cpu") for p in (None, 0.9)
+    )
+    torch.testing.assert_close(still.encoder.forward([ids])["mean"], set_.encoder.forward([ids])["mean"])
+
+
 # -------------------------------------------------------------------------------------------------- steps
 
 
@@ -260,7 +300,13 @@ def infonce(z, temperature=0.05):
     return total / z.shape[1]
 
 
-def test_steps_equal_a_plain_loop_without_dropout(place, config):
+@pytest.fixture
+def alike(monkeypatch):
+    """Trainers take views that are one and the same."""
+    monkeypatch.setattr(Trainer, "_check_views", lambda self: None)
+
+
+def test_steps_equal_a_plain_loop_without_dropout(place, config, alike):
     """One sentence at a time, AdamW and the schedule by hand."""
     config = replace(config, model=str(place / "still"), steps=3, weight_decay=0.1, clip=0.5, head_lr=2e-3)
     trainer = Trainer(config, SENTENCES, device="cpu")
@@ -324,7 +370,7 @@ def gradients(config, **changes):
     return loss, found
 
 
-def test_accumulation_is_a_larger_batch_where_sentences_are_taken_by_themselves(place, config, separable):
+def test_accumulation_is_a_larger_batch_where_sentences_are_taken_by_themselves(place, config, separable, alike):
     config = replace(config, model=str(place / "still"), objective="separable")
     one, two = gradients(config, batch=32), gradients(config, batch=16, accumulation=2)
     assert one[0] == pytest.approx(two[0], rel=1e-5)
@@ -332,7 +378,7 @@ def test_accumulation_is_a_larger_batch_where_sentences_are_taken_by_themselves(
         torch.testing.assert_close(grad, two[1][name], rtol=1e-3, atol=1e-4)
 
 
-def test_accumulation_averages_whole_batches_and_is_no_larger_batch_for_a_contrast(place, config):
+def test_accumulation_averages_whole_batches_and_is_no_larger_batch_for_a_contrast(place, config, alike):
     config = replace(config, model=str(place / "still"))
     large, (loss, grads) = gradients(config, batch=32), gradients(config, batch=16, accumulation=2)
     assert abs(large[0] - loss) > 0.1
@@ -542,16 +588,8 @@ def spoilt(monkeypatch):
 
 def fallen(monkeypatch):
     """Step 7 collapses."""
-    monkeypatch.setattr(Trainer, "_train_mode", counted(Trainer._train_mode))
-    monkeypatch.setattr("whitelab.training.health.collapse", lambda *_: "fallen" if counted.step == 7 else "")
-
-
-def counted(real):
-    def train_mode(self, on):
-        counted.step = self.step + 1
-        real(self, on)
-
-    return train_mode
+    steps = itertools.count(1)
+    monkeypatch.setattr("whitelab.training.health.collapse", lambda *_: "fallen" if next(steps) == 7 else "")
 
 
 @pytest.mark.parametrize("scored", [True, False], ids=["scored", "not scored"])
@@ -707,6 +745,8 @@ def test_sentences_that_are_also_scored_are_counted(config, pairs):
         ({"lr": -1.0}, "lr=-1.0 must be a number of at least 0"),
         ({"clip": float("inf")}, "clip=inf must be a number of at least 0"),
         ({"head_lr": float("nan")}, "head_lr=nan must be a number of at least 0"),
+        ({"dropout": -0.1}, "dropout=-0.1 must be a number of at least 0"),
+        ({"dropout": 1.0}, "dropout=1.0 must be below 1"),
         ({"pooling": "max"}, "pooling='max' must be one of mean, cls, last"),
         ({"decay": "cosine"}, "decay='cosine' must be one of linear, constant"),
         ({"precision": "int8"}, "precision='int8' must be one of float32, bfloat16, float16"),

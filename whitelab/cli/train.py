@@ -23,6 +23,7 @@ _TRAIN = {
     "precision": "type the encoder computes in",
     "seed": "decides the order of sentences, dropout and heads",
     "max_length": "in tokens, for training",
+    "dropout": "of the encoder, in training alone (default: the model's own)",
     "eval_every": "steps between two scores, 0 for the start and the end only",
     "save_every": "steps between two checkpoints",
 }

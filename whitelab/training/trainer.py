@@ -66,6 +66,10 @@ class Trainer:
         self.evaluation = evaluation
         self.encoder = start(config, device)
         self.device = self.encoder.device
+        if config.dropout is not None:
+            for module in self.encoder.model.modules():
+                if isinstance(module, nn.Dropout):
+                    module.p = config.dropout
         self.config = config = config.settled(self.encoder.dim)
         check_choice(config.precision, "precision", dtypes_for(self.device))
         self.objective = objectives.objective(config.objective)
@@ -73,6 +77,7 @@ class Trainer:
         self.seen = 0 if evaluation is None else len(self.batches.texts.intersection(evaluation.sentences))
         self._build()
         self._try()
+        self._check_views()
         self.step = 0
         self.first_shapes: dict[str, Shape] = {}
         self.skipped = 0  # steps in a row in which float16's gradients were no numbers
@@ -106,6 +111,33 @@ class Trainer:
         with seeded("cpu", config.seed, "try") as generator:
             head = deepcopy(self.top["head"])
             self.objective.try_on_noise(config.objective, head, config.batch, dim, generator, self.device)
+
+    def _check_views(self) -> None:
+        """Raise ValueError where the views of a sentence are one and the same, from which nothing is learned.
+
+        So they are where neither the encoder's dropout nor the head draws: W-MSE and MSE are 0 then whatever the
+        weights. The encoder is asked twice for the same, because equal rows of one batch may differ by rounding.
+        """
+        config, views = self.config, self.objective.positives(self.config.objective)
+        if views == 1:
+            return
+        rows, network = self.batches.rows(0)[:2], self.encoder.model
+        self._train_mode(True)
+        try:
+            with seeded(self.device, config.seed, "views") as generator, torch.no_grad():
+                if not torch.equal(self.views(network, rows), self.views(network, rows)):
+                    return
+                noise = torch.randn(1, config.batch, self.encoder.dim, generator=generator).expand(views, -1, -1)
+                z = deepcopy(self.top["head"])(noise.to(self.device), generator)
+        finally:
+            self._train_mode(False)
+        if torch.allclose(z, z[:1].expand_as(z), rtol=1e-3, atol=1e-5):
+            what = "has no dropout" if config.dropout is None else f"has none with dropout={config.dropout}"
+            raise ValueError(
+                f"model={self.encoder.name!r} {what}, by which alone the views of a sentence differ in "
+                f"{objectives.label(config.objective)}: nothing would be learned; set dropout, such as 0.1, or choose "
+                f"another model"
+            )
 
     # ------------------------------------------------------------------------------------------- a step
 
