@@ -14,7 +14,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from whitelab import objectives
 from whitelab.datasets import load
-from whitelab.encoders import load_encoder
+from whitelab.encoders import Encoder, load_encoder
 from whitelab.evaluate import embed_pairs
 from whitelab.models import ModelError
 from whitelab.objectives import OBJECTIVES, Objective
@@ -190,7 +190,7 @@ def test_a_batch_depends_on_its_number_and_the_seed_alone(place):
 
 def test_equal_and_empty_sentences_count_once_and_never(place):
     found = batches(place, sentences=[*SENTENCES, SENTENCES[0], f" {SENTENCES[1]} ", "", "  "])
-    assert found.ids == batches(place).ids
+    assert list(found.ids) == list(batches(place).ids)
     assert found.fingerprint == batches(place).fingerprint
 
 
@@ -200,6 +200,20 @@ def test_training_cuts_sentences_and_scoring_does_not(place, config):
     assert found.truncated > 0
     assert batches(place).truncated == 0
     assert Trainer(replace(config, max_length=5), SENTENCES, device="cpu").encoder.max_length > 5
+
+
+def test_a_corpus_is_tokenised_in_pieces_and_kept_in_four_bytes_a_token(place, monkeypatch):
+    expected, cut = load_encoder(str(place / "model"), device="cpu").cut_to(5).tokenize(SENTENCES)
+    sizes, real = [], Encoder.tokenize
+    monkeypatch.setattr("whitelab.training.batches._AT_A_TIME", 100)
+    monkeypatch.setattr(Encoder, "tokenize", lambda self, texts: (sizes.append(len(texts)), real(self, texts))[1])
+    found = batches(place, max_length=5)
+    assert sizes == [100, 100, 100, 84]
+    assert list(found.ids) == expected
+    assert found.truncated == cut > 0
+    assert found.ids.nbytes == 4 * sum(map(len, expected)) + 8 * (len(expected) + 1)
+    with pytest.raises(IndexError, match="i=384 must lie between 0 and 383"):
+        found.ids[384]
 
 
 def test_a_corpus_smaller_than_a_batch_is_refused(place):
