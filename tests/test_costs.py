@@ -33,6 +33,12 @@ def test_memory_grows_with_the_batch_and_not_with_its_accumulation():
     assert of(replace(CONFIG, batch=256)).memory > of().memory == of(replace(CONFIG, accumulation=8)).memory
 
 
+def test_memory_grows_with_the_corpus():
+    large = cost(CONFIG, SIZE, 14.0, 36_000, 5e10, sentences=1_000_000)
+    assert large.memory - of().memory == pytest.approx(6e8)
+    assert replace(large, memory=of().memory) == of()
+
+
 def test_a_sentence_costs_no_more_than_it_is_cut_to():
     assert of(tokens=1000.0).step == of(tokens=32.0).step > of().step
 
