@@ -144,6 +144,25 @@ def test_resuming_with_fresh_optimiser_would_give_other_weights(config, tmp_path
     assert not same(whole(config, None, tmp_path / "left", resume=True)[1], final)
 
 
+@pytest.mark.parametrize(("long", "at"), [(-1.0, 5), (1e9, 0)])
+def test_a_kill_during_a_long_evaluation_loses_its_step_alone(long, at, config, pairs, tmp_path, monkeypatch):
+    """Whoever stops a run waits a minute for it, and an evaluation may take several."""
+    monkeypatch.setattr("whitelab.training.loop._LONG_SECONDS", long)
+    config = replace(config, save_every=100)
+
+    def falling(self):  # so that no checkpoint is written for the best
+        if self.step == 6 and not (tmp_path / "left").exists():
+            shutil.copytree(tmp_path / "whole", tmp_path / "left")
+        return {"spearman": -float(self.step)}
+
+    monkeypatch.setattr(Trainer, "measure", falling)
+    expected, final = whole(config, pairs, tmp_path / "whole")
+    assert [one.name for one in checkpoints(tmp_path / "left" / "checkpoints")] == [f"step-{at:06d}"]
+    records, resumed = whole(config, pairs, tmp_path / "left", resume=True)
+    assert records == expected[at + 1 :]
+    assert same(resumed, final)
+
+
 def test_closing_the_generator_loses_no_step(config, pairs, tmp_path):
     steps = train(replace(config, save_every=100, eval_every=0), SENTENCES, None, tmp_path)
     taken = [next(steps) for _ in range(4)]

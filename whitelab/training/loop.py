@@ -14,6 +14,9 @@ from whitelab.training.trainer import Trainer
 # In the folder of a run.
 CHECKPOINTS, MODEL = "checkpoints", "model"
 
+# An evaluation that takes longer is not waited for by everybody who stops a run: a checkpoint goes before it.
+_LONG_SECONDS = 10.0
+
 
 def train(
     config: TrainConfig,
@@ -29,7 +32,8 @@ def train(
     step after it; without one the run begins anew), and `model/`: the encoder where `evaluation` scored best so far,
     the start included, or without scores that of the last checkpoint. What is due after a step is written when the
     next record is asked for, so that a record can be kept before it. The first record is followed by a checkpoint;
-    closing the generator writes one; a kill loses the steps since the last one. None is of weights that overflow.
+    closing the generator writes one; a kill loses the steps since the last one. None is of weights that overflow. The
+    step that ends in a long evaluation begins with one, so a kill during the evaluation loses that step alone.
 
     On a CPU a resumed run gives the records and weights of one that was never interrupted, bit for bit, as long as
     torch uses as many threads. A collapse or a number that is none ends the run early, with a record that says so.
@@ -101,7 +105,7 @@ class Keeper:
 
     def write(self, record: StepRecord, best: bool, leaving: bool = False) -> None:
         """The model, if it is the best, and with it or when due a checkpoint; after a stop the model alone."""
-        due = best or leaving or self.at is None or self.trainer.config.saves(record.step) or record.kept is not None
+        due = best or leaving or self.at is None or record.kept is not None or self._is_due(record.step)
         if self.folder is None or not due or not (best or self.trainer.intact()):
             return
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -111,3 +115,8 @@ class Keeper:
             return
         checkpoints.save(self.folder / CHECKPOINTS, self.trainer, self.scores.as_dict())
         self.at = record.step
+
+    def _is_due(self, step: int) -> bool:
+        config, last = self.trainer.config, self.scores.last
+        long = last is not None and last.seconds > _LONG_SECONDS
+        return config.saves(step) or (long and config.evaluates(step + 1))
