@@ -18,6 +18,7 @@ BENCHMARKS = {
     "streaming": ("streaming", "a million rows against numpy.cov and IncrementalPCA"),
     "training": ("training", "a hundred steps of the papers' objectives, over three seeds"),
     "controls": ("training", "a hundred steps of what they are held against"),
+    "pace": ("pace", "steps of training a second, and whitening's share of a step"),
     "ablations": ("ablations", "WhitenedCSE's Tables 3 to 6 at a laptop's scale"),
     "encoding": ("encoding", "encoding against sentence-transformers and ONNX Runtime"),
 }

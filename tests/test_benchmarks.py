@@ -206,6 +206,102 @@ def test_the_corpus_holds_no_scored_sentence(tmp_path):
     assert own == alone.sentences
 
 
+PACED = {
+    "simcse": None,
+    "whitenedcse:groups=16": "whitenedcse:whitening=none",
+    "w-mse:embedding=32": "mse:embedding=32",
+}
+
+
+@pytest.fixture(scope="module")
+def tiny_config(tmp_path_factory):
+    from dataclasses import replace
+
+    from tiny import build_model
+
+    from benchmarks.pace import CONFIG
+
+    folder = tmp_path_factory.mktemp("pace")
+    build_model(folder / "model")
+    return replace(CONFIG, model=str(folder / "model"))
+
+
+def test_the_pace_of_every_objective_is_a_row_for_each_batch(tiny_config):
+    from tiny import SENTENCES
+
+    from benchmarks import pace
+
+    found = pace.paces(tiny_config, SENTENCES, pace.BATCHES[:2], 1, 2, PACED)
+    assert [row[1] for row in found.rows] == ["64"] * 3 + ["128"] * 3
+    assert [row[0] for row in found.rows[:3]] == ["SimCSE", "WhitenedCSE (groups = 16)", "W-MSE (embedding = 32)"]
+    assert all(len(row) == len(found.header) for row in found.rows)
+    assert ("peak memory" in found.header) == torch.cuda.is_available()
+    assert [bool(row[-1]) for row in found.rows[:3]] == [False, True, True]
+
+
+def test_what_is_paced_is_defined_at_every_batch_and_so_is_the_same_without_whitening():
+    from benchmarks import pace
+    from whitelab import objectives
+
+    for spec, control in pace.PACED.items():
+        for one in filter(None, (spec, control)):
+            found = objectives.objective(one)
+            assert found.batch(one, 384) <= min(pace.BATCHES)
+            assert all(batch % found.multiple(one) == 0 for batch in pace.BATCHES)
+        if control:
+            kept = dict(objectives.parse(control).counting)
+            kept.pop("whitening", None)
+            assert kept.items() <= dict(objectives.parse(spec).values).items()
+
+
+def test_whitenings_share_is_what_the_step_without_it_does_not_take():
+    from benchmarks.pace import share
+
+    found = Timings({"with": (4.0, 8.0, 4.0), "without": (3.0, 6.0, 2.0)})
+    assert share(found, "with", "without") == "25.0 % [25.0, 37.5]"
+    assert share(found, "with", None) == ""
+
+
+def test_a_step_that_cannot_be_taken_is_not_timed(tiny_config, monkeypatch):
+    from tiny import SENTENCES
+
+    from benchmarks.pace import advance
+    from whitelab.training import Trainer
+
+    trainer = Trainer(tiny_config, SENTENCES)
+    before = [one.clone() for one in trainer.encoder.model.parameters()]
+    advance(trainer, 2)
+    assert trainer.step == 2
+    assert all(torch.equal(a, b) for a, b in zip(before, trainer.encoder.model.parameters(), strict=True))
+    monkeypatch.setattr(type(trainer), "advance", lambda self: SimpleNamespace(stop="diverged", message="it fell"))
+    with pytest.raises(RuntimeError, match=r"simcse.*, batch 64: it fell"):
+        advance(trainer, 1)
+
+
+def test_the_memory_of_a_trainer_is_what_it_takes_beside_the_others(monkeypatch):
+    """With what a GPU would tell put in its place."""
+    from benchmarks.pace import started
+
+    held, seen = {"now": 100, "most": 900}, []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda: held["now"])
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda: held["most"])
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda: held.update(most=held["now"]))
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: seen.append("waited"))
+
+    class Step:
+        device = "cuda"
+
+        def advance(self):
+            held.update(most=held["most"] + 30)
+            return SimpleNamespace(stop="")
+
+    trainer, peak = started(Step)
+    assert isinstance(trainer, Step)
+    assert peak == 60
+    assert seen == ["waited"]
+
+
 # ------------------------------------------------------------------------------------------- the command
 
 
@@ -247,7 +343,7 @@ def test_the_ablations_are_the_papers_tables_for_an_encoder_of_any_width(dim):
     assert printed["whitenedcse:positives=3"] == "78.78"
 
 
-MODELS = ("encoding", "search", "startup", "training", "controls", "ablations")
+MODELS = ("encoding", "search", "startup", "training", "controls", "pace", "ablations")
 
 
 @pytest.mark.parametrize("name", [name for name in command.BENCHMARKS if name not in MODELS])

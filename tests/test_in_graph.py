@@ -1,5 +1,7 @@
 """Laws of whitening in the graph: what is white afterwards, and that its gradient is right and finite."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import reference
@@ -203,13 +205,13 @@ def test_a_detached_map_is_a_constant_of_the_graph(method):
 
 def test_running_moments_equal_the_recursion():
     running, beta = RunningMoments(6, 0.8), 0.8
-    mean = covariance = None
+    mean, covariance = None, np.eye(6)
     for seed in range(4):
         x = batch(seed=seed)
         z = whiten(x, "zca", ddof=0, running=running)
         m, s = x.numpy().mean(axis=0), np.cov(x.numpy().T, bias=True)
         mean = m if mean is None else beta * mean + (1 - beta) * m
-        covariance = s if covariance is None else beta * covariance + (1 - beta) * s
+        covariance = beta * covariance + (1 - beta) * s
         assert_close(running.mean, torch.from_numpy(mean))
         assert_close(running.covariance, torch.from_numpy(covariance))
         values, vectors = np.linalg.eigh(covariance)
@@ -224,15 +226,50 @@ def test_without_memory_running_moments_are_those_of_the_batch():
 
 
 @pytest.mark.parametrize("method", METHODS)
+def test_under_momentum_a_batch_may_have_fewer_rows_than_dimensions(method):
+    """WhitenedCSE's Table 3: 64 rows, 768 dimensions. Where none varied, eigenvalues repeat and PCA may turn."""
+    x, running = batch(n=4).requires_grad_(), RunningMoments(6, 0.7)
+    for _ in range(3):
+        assert whiten(x, method, running=running, **settings(method)).isfinite().all()
+
+    def products(x):
+        z = whiten(x, method, running=_copy(running), **settings(method))
+        return z @ z.T
+
+    assert gradcheck(products, x)
+    with pytest.raises(SingularBatch, match="n=2 rows must be more than the d=6"):
+        whiten(batch(n=2), "zca", running=RunningMoments(6, 0.0))
+
+
+def test_the_start_at_the_identity_is_forgotten():
+    running, x = RunningMoments(6, 0.5), batch()
+    for _ in range(60):
+        z = whiten(x, running=running)
+    assert_close(z, whiten(x))
+
+
+def test_moments_stay_where_they_are_when_a_head_goes_where_there_is_no_float64():
+    """A device that has none is put in its place: MPS."""
+    running = RunningMoments(6)
+    there = SimpleNamespace(device=torch.device("mps"))
+    assert running._apply(lambda x: there) is running
+    assert running.covariance.device.type == "cpu"
+    assert running.to("meta").covariance.device.type == "meta"
+
+
+def _copy(running):
+    copy = RunningMoments(len(running.mean), running.beta)
+    copy.load_state_dict(running.state_dict())
+    return copy
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_gradients_under_momentum_pass_through_this_batch_only(method):
     start = RunningMoments(6, 0.7)
     whiten(batch(seed=1), running=start)
-    state = {name: value.clone() for name, value in start.state_dict().items()}
 
     def whitened(x):
-        running = RunningMoments(6, 0.7)
-        running.load_state_dict(state)
-        return whiten(x, method, running=running, **settings(method))
+        return whiten(x, method, running=_copy(start), **settings(method))
 
     assert gradcheck(whitened, batch(n=9, spectrum=SPECTRA["apart"]).requires_grad_())
     assert not start.mean.requires_grad

@@ -239,6 +239,30 @@ def test_contrastive_whitened_is_the_contrastive_loss_of_what_w_mse_compares():
         assert_close(found.item(), reference.nt_xent(z.numpy(), 0.7, normalized))
 
 
+def test_table_4_compares_whitening_with_none_and_nothing_else():
+    one, z = OBJECTIVES["contrastive-whitened"], views(2)
+    white, raw = "contrastive-whitened:embedding=5,size=12", "contrastive-whitened:embedding=5,whitening=none"
+    for euclidean, normalized in ((0, True), (1, False)):
+        rest = f",temperature=0.7,euclidean={euclidean}"
+        found = one.loss(raw + rest, z, seeded(1)).item()
+        assert_close(found, reference.nt_xent(z.numpy(), 0.7, normalized))
+        assert abs(found - one.loss(white + rest, z, seeded(1)).item()) > 1e-2
+    torch.manual_seed(0)
+    with_whitening = one.head(white, DIM).state_dict()
+    torch.manual_seed(0)
+    assert_close(one.head(raw, DIM).state_dict(), with_whitening)
+
+
+def test_without_whitening_the_contrastive_loss_takes_any_batch_and_names_no_sub_batch():
+    one, raw = OBJECTIVES["contrastive-whitened"], "contrastive-whitened:whitening=none,size=12,eps=0.1"
+    assert (one.batch(raw, DIM), one.multiple(raw)) == (2, 1)
+    assert canonical(raw) == canonical("contrastive-whitened:whitening=none")
+    assert not {"size", "eps", "statistics"} & {key for key, _ in parse(raw).counting}
+    assert label(raw) == "Contrastive, whitened (whitening = none)"
+    with pytest.raises(ValueError, match="whitening='none' must be one of cholesky, zca, pca, standardize"):
+        parse("w-mse:whitening=none")
+
+
 # ---------------------------------------------------------------------------------------- MSE, BYOL, collapse
 
 
@@ -333,6 +357,18 @@ def test_one_encoding_whitened_several_times_gives_views_that_differ():
     assert (z[0] - z[1]).abs().max() > 0.01
 
 
+@pytest.mark.parametrize("chunks", ["views", "batch"])
+def test_rows_have_length_one_before_they_are_whitened_only_on_request(chunks):
+    h = views(3, d=DIM)
+    lengths = torch.rand(3, BATCH, 1, generator=seeded(1), dtype=torch.float64) + 0.5
+    raw, unit = sgw(chunks=chunks), sgw(chunks=chunks, normalize=True)
+    assert_close(unit.whitened(h, seeded(7)), raw.whitened(h / h.norm(dim=-1, keepdim=True), seeded(7)))
+    assert_close(unit.whitened(h * lengths, seeded(7)), unit.whitened(h, seeded(7)))
+    assert (raw.whitened(h * lengths, seeded(7)) - raw.whitened(h, seeded(7))).abs().max() > 0.1
+    spec = "whitenedcse:groups=4"
+    assert [OBJECTIVES["whitenedcse"].head(f"{spec}{rest}", DIM).normalize for rest in ("", ",normalize=1")] == [0, 1]
+
+
 def test_the_head_is_whitening_then_a_layer_then_tanh():
     head, h = sgw(), views(3, d=DIM)
     layer = head.head.linear
@@ -412,6 +448,38 @@ def test_the_registry_is_the_promised_one():
         assert all(knob.hint for knob in one.parameters)
 
 
+def test_a_parameter_depends_on_one_before_it():
+    """Pages draw them in order, and draw what counts beside those already drawn."""
+    for one in OBJECTIVES.values():
+        names = [knob.name for knob in one.parameters]
+        assert all(knob.when[0] in names[: names.index(knob.name)] for knob in one.parameters if knob.when)
+
+
+@pytest.mark.parametrize("name", ["w-mse", "contrastive-whitened"])
+def test_a_sub_batch_has_twice_the_embedding_size_where_none_is_given(name):
+    """The paper's rule; before it was followed, specs named their size, and still say what they did."""
+    one = OBJECTIVES[name]
+    for embedding in (1, 32, 64, 4096):
+        assert dict(parse(f"{name}:embedding={embedding}").values)["size"] == 2 * embedding
+    assert canonical(name) == canonical(f"{name}:embedding=64,size=128")
+    assert one.multiple(f"{name}:embedding=32") == one.batch(f"{name}:embedding=32", DIM) == 64
+    assert one.multiple(f"{name}:embedding=32,size=128") == 128
+    assert "size=128" in canonical(f"{name}:embedding=32,size=128")
+    assert label(f"{name}:embedding=32") == f"{one.label} (embedding = 32)"
+    assert label(f"{name}:embedding=32,size=128") == f"{one.label} (embedding = 32, sub-batch = 128)"
+
+
+def test_the_canonical_form_of_runs_made_before_is_unchanged():
+    written = "w-mse:positives=2,euclidean=0,embedding=64,hidden=1024,size=128,whitening=cholesky,eps=0,statistics=view"
+    assert canonical("w-mse") == canonical(f"{written},repeats=1") == f"{written},repeats=1"
+
+
+def test_a_default_that_is_a_multiple_is_one_of_the_defaults_it_depends_on():
+    for one in OBJECTIVES.values():
+        defaults = {knob.name: knob.default for knob in one.parameters}
+        assert all(knob.usual(defaults) == knob.default for knob in one.parameters)
+
+
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_the_defaults_work_at_the_size_of_a_small_encoder(name):
     one, dim = OBJECTIVES[name], 384
@@ -434,6 +502,19 @@ def test_the_smallest_batch_is_enough_and_for_whitening_the_smallest(spec):
     if one.name == "whitenedcse":
         with pytest.raises(SingularBatch, match="must be more than the d="):
             head(h[:, : smallest - 1], seeded())
+
+
+@pytest.mark.parametrize("whitening", ["zca", "pca"])
+def test_full_whitening_with_momentum_takes_the_papers_batch(whitening):
+    """WhitenedCSE's Table 3: batches of 64 in an encoder of several hundred dimensions."""
+    one, spec, dim = OBJECTIVES["whitenedcse"], f"whitenedcse:whitening={whitening},momentum=0.9", 384
+    assert one.batch(spec, dim) <= 64
+    h = views(3, b=64, d=dim).float().requires_grad_()
+    one.loss(spec, one.head(spec, dim)(h, seeded()), seeded()).backward()
+    assert h.grad.isfinite().all()
+    assert h.grad.abs().max() > 0
+    with pytest.raises(SingularBatch, match="n=64 rows must be more than the d=384"):
+        one.head(f"whitenedcse:whitening={whitening}", dim)(h, seeded())
 
 
 def test_views_and_passes():

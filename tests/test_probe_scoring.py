@@ -14,7 +14,7 @@ from whitelab.classifiers import GRID, TEST_GRID, linear
 from whitelab.compare import Setting
 from whitelab.embeddings import LayerRows
 from whitelab.moments import Moments
-from whitelab.probe import How, features, probe, scoring, turns
+from whitelab.probe import How, ProbeScore, features, probe, scoring, turns
 
 
 @pytest.mark.parametrize("classifier", ["knn", "linear", "senteval"])
@@ -165,6 +165,7 @@ def test_a_whitening_that_had_too_few_texts_says_so():
     space = make_rows(data, d=20)
     assert probe(space, data, WHITE, How("knn")).starved
     assert not probe(space, data, RAW, How("knn")).starved
+    assert not ProbeScore("m", WHITE, "made", "knn", None, reason="no rows").starved
     assert not probe(space, data, Setting.parse("L1:pca@3"), How("knn")).starved
 
 

@@ -3,8 +3,10 @@
 import streamlit as st
 
 from whitelab import objectives, runs
+from whitelab.models import ModelError
 from whitelab.objectives import OBJECTIVES
 from whitelab.ui import frame
+from whitelab.ui.training import asked as asking
 from whitelab.ui.training import background, board, form
 
 frame.open_aside(
@@ -14,23 +16,28 @@ frame.open_aside(
 )
 
 
-def start(asked: form.Asked) -> None:
-    """Make the run and let it wait for its turn."""
-    try:
-        run = runs.create(asked.config, asked.corpus.sentences, asked.scored.pairs)
-    except OSError as error:
-        st.session_state["training-problem"] = f"The run could not be written: {error}"
-        return
-    background.submit(run)
-    board.show(run.name)
+def start(asked: asking.Asked) -> None:
+    """Make the runs and let them wait for their turns; those for which there is no room wait for a click."""
+    for config in asked.configs:
+        try:
+            run = runs.create(config, asked.corpus.sentences, asked.scored.pairs)
+        except OSError as error:
+            st.session_state["training-problem"] = f"The run could not be written: {error}"
+            return
+        background.submit_all([run])
+        board.show(run.name)
 
 
-known = background.entries()
+try:
+    known = background.entries()
+except ModelError as error:  # the operator's folder for runs
+    st.error(frame.plain(str(error)))
+    st.stop()
 with st.container(border=True, key="new-run"):
     asked = form.draw(known)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
-            "Start this run",
+            f"Start these {len(asked.configs)} runs" if asked and len(asked.configs) > 1 else "Start this run",
             type="primary",
             key="start-run",
             on_click=start,
@@ -43,7 +50,7 @@ with st.container(border=True, key="new-run"):
         elif background.full():
             st.markdown(f"{background.LONGEST} runs wait already. Start another when one has ended.")
         elif asked is not None:
-            st.markdown(form.cost_words(asked.cost))
+            st.markdown(asking.cost_words(asked.costs))
 if problem := st.session_state.pop("training-problem", None):
     st.error(frame.plain(problem))
 board.draw(known)
@@ -66,9 +73,10 @@ with st.expander("What am I looking at?", icon=":material/help:"):
 if asked is not None:
     with st.expander("Show the code", icon=":material/code:"):
         st.code(asked.code, language="python")
-    st.caption(form.protocol_line(asked))
-    if asked.scored.arguments[0] == form.DEMO:
+    st.caption(asking.protocol_line(asked))
+    if asked.scored.arguments[0] == asking.DEMO:
         st.caption(
-            f"{frame.DEMO} Its pairs are hard: a hundred steps spread the space and leave this score where it is. The same "
-            "steps raise that of STS-B's by about 12 points (benchmarks/README.md); bring it on the data page."
+            f"{frame.DEMO} Its pairs are hard: a hundred steps spread the space and leave this score where it is. Of "
+            "STS-B, a hundred steps of SimCSE raise the score by about 12 points, as benchmarks/README.md has it; bring "
+            "it on the data page."
         )

@@ -17,7 +17,8 @@ class Parameter:
     """One knob of a choice: a whole number, a number or, with `choices`, a word.
 
     `low` and `high` bound a number; `high` None stands for d plus `beyond_d`. The parameter counts only while
-    the other parameter `when[0]` has one of the values `when[1:]`.
+    the other parameter `when[0]` has one of the values `when[1:]`. With `multiple` (other, n) it is n times that
+    other parameter where it is not given.
     """
 
     name: str
@@ -29,6 +30,11 @@ class Parameter:
     choices: tuple[str, ...] = ()
     when: tuple[Value, ...] = ()
     beyond_d: int = 0
+    multiple: tuple[str, int] | None = None
+
+    def usual(self, values: Mapping) -> Value:
+        """What this parameter is where it is not given, beside the `values` of the others."""
+        return self.default if self.multiple is None else self.multiple[1] * values[self.multiple[0]]
 
     def counts(self, values: Mapping) -> bool:
         """Whether this parameter has an effect beside the `values` of the others."""
@@ -78,8 +84,8 @@ class Spec:
 
     def short_label(self, title: str) -> str:
         """A readable name with what differs from the defaults: `W-MSE (positives = 4)`."""
-        known = {one.name: one for one in self.parameters}
-        changed = [(known[key].label, value) for key, value in self.counting if value != known[key].default]
+        known, values = {one.name: one for one in self.parameters}, dict(self.values)
+        changed = [(known[key].label, value) for key, value in self.counting if value != known[key].usual(values)]
         shown = [f"{name} = {_shown(value)}" for name, value in changed]
         return f"{title} ({', '.join(shown)})" if shown else title
 
@@ -111,8 +117,10 @@ def read(
         given[key] = value
     try:
         values = {key: one.check(given.get(key, one.default)) for key, one in known.items()}
+        usual = {key: one.usual(values) for key, one in known.items()}
+        values |= {key: usual[key] for key in known if key not in given}
         # What has no effect is not held against d, and has its default, so that specs of one effect are equal.
-        values = {key: one.check(values[key], dim) if one.counts(values) else one.default for key, one in known.items()}
+        values = {key: one.check(values[key], dim) if one.counts(values) else usual[key] for key, one in known.items()}
     except ValueError as error:
         raise ValueError(f"{family}={spec!r}: {error}") from None
     return name, tuple(values.items()), parameters

@@ -8,9 +8,10 @@ from tiny import SENTENCES, build_place, untimed
 
 import whitelab
 from whitelab.evaluate import Protocol, embed_pairs
+from whitelab.objectives.registry import Objective
 from whitelab.runs import CANCELLED, FINISHED, RUNNING, WAITING, Run, create, find_run, runs
 from whitelab.training import StepRecord, TrainConfig
-from whitelab.ui.training import background
+from whitelab.ui.training import background, board, form
 
 from .visiting import LIVE, alts, complete, forget_everything, go_to, metrics, start, until
 
@@ -320,10 +321,27 @@ def test_a_model_that_was_trained_anew_under_its_name_is_embedded_anew(visit, pl
 # The form
 
 
-def test_a_batch_that_cannot_be_is_said_and_nothing_can_be_started(visit):
-    at = visit(lambda at: at.error, batch="1000")
+@pytest.mark.parametrize("batch", ["1000", "200000"])
+def test_a_batch_that_cannot_be_is_said_and_nothing_can_be_started(visit, batch):
+    at = visit(lambda at: at.error, batch=batch)
     assert any("at most the 384 unique sentences" in one.value.replace("\\", "") for one in at.error)
     assert at.button(key="start-run").disabled
+
+
+@pytest.mark.parametrize("spec", ["simcse", "whitenedcse", "w-mse"])
+def test_a_large_batch_is_tried_on_few_sentences_while_the_page_is_drawn(spec, monkeypatch):
+    tried = []
+    monkeypatch.setattr(Objective, "try_on_noise", lambda self, spec, head, batch, *rest: tried.append(batch))
+    form.check(spec, 128 * 1024, 384)
+    form.check(spec, 128, 384)
+    assert tried == [form.TRIED, 128]
+
+
+def test_a_run_with_settings_that_were_refused_does_not_stop_the_page(visit, config):
+    create(replace(config, objective="w-mse", batch=100), SENTENCES)
+    at = visit()
+    assert not at.button(key="start-run").disabled
+    assert "remove-w-mse-1" in buttons(at)
 
 
 def test_an_objective_brings_its_parameters_and_the_batches_it_can_take(visit):
@@ -367,6 +385,26 @@ def test_the_code_of_a_run_makes_the_same_run(visit, capsys):
     assert untimed(one.records()) == untimed(two.records())
 
 
+def test_objectives_beside_each_other_are_runs_that_differ_in_nothing_else(visit, capsys):
+    at = visit()
+    at.multiselect(key="beside").set_value(["w-mse", "mse", "simcse"])
+    until(at.run())
+    assert at.number_input(key="batch").value == 128  # which all of them take
+    assert at.button(key="start-run").label == "Start these 3 runs"
+    assert any("for 3 runs, one after another" in one.value for one in at.markdown)
+    began(at)
+    names = ("simcse-1", "w-mse-1", "mse-1")
+    for name in names:
+        until_state(at, FINISHED, name)
+    configs = [find_run(name).config for name in names]
+    assert [one.objective.partition(":")[0] for one in configs] == ["simcse", "w-mse", "mse"]
+    assert len({replace(one, objective="simcse") for one in configs}) == 1
+    exec(compile(at.code[-1].value, "training", "exec"), {})
+    capsys.readouterr()
+    for name in names:
+        assert untimed(find_run(name).records()) == untimed(find_run(name.replace("1", "2")).records())
+
+
 def test_what_cannot_be_read_is_said(visit, tmp_path):
     missing = str(tmp_path / "nothing.txt")
     at = visit(lambda at: at.error, corpus=missing, scored=missing)
@@ -380,6 +418,7 @@ def test_a_hosted_app_can_turn_training_off(visit, config, monkeypatch):
     at = visit()
     assert at.button(key="start-run").disabled
     assert at.button(key="resume-simcse-1").disabled
+    assert at.button(key="remove-simcse-1").disabled
     create(config, SENTENCES)
     assert look(at).button(key="start-waiting").disabled
     assert any("Training is turned off here" in one.value for one in at.markdown)
@@ -403,6 +442,31 @@ def test_a_start_that_cannot_be_trained_is_explained(visit, model, why):
     at = visit(lambda at: at.error, start=model)
     assert any(why in one.value.replace("\\", "") for one in at.error)
     assert at.button(key="start-run").disabled
+
+
+def test_a_start_whose_size_is_not_said_is_explained(visit, tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "clip", "text_config": {"hidden_size": 8}}))
+    (tmp_path / "tokenizer.json").write_text("{}")
+    (tmp_path / "model.safetensors").touch()
+    at = visit(lambda at: at.error, start=str(tmp_path))
+    assert any("must say how many layers" in one.value for one in at.error)
+    assert at.button(key="start-run").disabled
+
+
+def test_a_folder_for_runs_that_cannot_be_is_said(visit, monkeypatch):
+    monkeypatch.setenv("WHITELAB_RUNS", "~no-such-user/runs")
+    at = visit(lambda at: at.error)
+    assert any("WHITELAB_RUNS must name a folder" in one.value for one in at.error)
+
+
+def test_of_a_long_run_few_steps_are_drawn_and_every_evaluation():
+    records = [StepRecord(i, 1.0, uniformity=-1.0 if i % 997 == 5 else None) for i in range(15_000)]
+    found = board.thinned(records)
+    assert board.DRAWN <= len(found) <= board.DRAWN + 17
+    assert {one.step for one in records if one.uniformity is not None} <= {one.step for one in found}
+    assert (found[0], found[-1]) == (records[0], records[-1])
+    assert board.thinned(records[:700]) == records[:700]
+    assert board.thinned([]) == []
 
 
 def test_a_start_is_downloaded_only_on_request(visit):

@@ -28,13 +28,20 @@ class TanhHead(nn.Module):
 class WhitenedHead(nn.Module):
     """tanh(A w(h) + a): each of the v chunks of the batch whitened by itself, then SimCSE's head.
 
-    WhitenedCSE (Zhuo et al. 2023), section 4.1 and Fig. 2. `method` is a method of `whiten`; shuffled group whitening
-    draws a permutation for every chunk, which makes the views of a sentence differ (Eq. 6 and 11). `chunks`
-    "views" whitens view by view, as there. The released code cuts the rows, sentence after sentence with its
-    views, into v pieces ("batch"): the views of all but v - 1 sentences then share permutation and map and differ
-    by dropout only.
+    WhitenedCSE (Zhuo et al. 2023), section 4.1 and Fig. 2. Section 4.1 takes the output of this head as the
+    representation of a sentence. The released code, and whitelab, train with it and represent a sentence by the
+    encoder's own state: the head's output depends on the batch a sentence is whitened in and on the permutation drawn.
+
+    `method` is a method of `whiten`; shuffled group whitening draws a permutation for every chunk, which makes the
+    views of a sentence differ (Eq. 6 and 11). `chunks` "views" whitens view by view, as there. The released code
+    cuts the rows, sentence after sentence with its views, into v pieces ("batch"): the views of all but v - 1
+    sentences then share permutation and map and differ by dropout only.
 
     `views` above that of the input repeats it: with one encoded view its v whitenings are the positives.
+    With `normalize` rows have length 1 before they are whitened. Section 3.2.1 has "a batch of normalized sentence
+    representations", without saying normalized how; sections 3.1 and 4.1 feed the encoder's output to the whitening as
+    it is, and so do the released code and the default.
+
     `momentum` above 0 is beta of `RunningMoments`, fed chunk by chunk. Covariances have n in their denominator
     (released code).
     """
@@ -50,9 +57,11 @@ class WhitenedHead(nn.Module):
         momentum: float = 0.0,
         detach: bool = False,
         chunks: str = "views",
+        normalize: bool = False,
     ):
         super().__init__()
         self.chunks, self.views = check_choice(chunks, "chunks", CHUNKS), views
+        self.normalize = normalize
         self.settings = {"method": method, "groups": groups, "eps": eps, "detach": detach, "ddof": 0}
         self.running = RunningMoments(dim, momentum) if momentum else None
         self.head = TanhHead(dim)
@@ -62,6 +71,8 @@ class WhitenedHead(nn.Module):
 
     def whitened(self, h: Float[Tensor, "v b d"], generator: torch.Generator | None) -> Float[Tensor, "v b d"]:
         """Every chunk of `h` whitened, each row in its place."""
+        if self.normalize:
+            h = nn.functional.normalize(h, dim=-1)
         if self.chunks == "views":
             return self._each(h, generator)
         views, b = h.shape[:2]

@@ -42,7 +42,10 @@ class RunningMoments(nn.Module):
 
     mu_n = beta mu_{n-1} + (1 - beta) m_n, Sigma_n = beta Sigma_{n-1} + (1 - beta) S_n: WhitenedCSE (Zhuo et al.
     2023), Eq. 13, which counts batches from 0, so that its xbar_{n-1} is the newest. It gives neither beta nor a
-    start: the first batch is taken whole. The released code registers such buffers and never uses them.
+    start. Sigma_0 is the identity, as in the released code, which registers such buffers and never uses them: with
+    beta above 0 every Sigma_n has an inverse, also where a batch has fewer rows than dimensions (as in Table 3, whose
+    batches of 64 are whitened in 768), and beta^n of it is left after n batches. The mean needs no inverse: the first
+    is the first batch's (the released buffer starts at 0), so that rows are centred from the first step on.
     """
 
     def __init__(self, dim: int, beta: float = 0.9):
@@ -52,25 +55,27 @@ class RunningMoments(nn.Module):
             raise ValueError(f"beta={beta} must lie between 0 and 1, below 1")
         self.beta = beta
         self.register_buffer("mean", torch.zeros(dim, dtype=torch.float64))
-        self.register_buffer("covariance", torch.zeros(dim, dim, dtype=torch.float64))
-        self.register_buffer("rank", torch.zeros((), dtype=torch.int64))  # the largest the covariance can have
+        self.register_buffer("covariance", torch.eye(dim, dtype=torch.float64))
         self.register_buffer("batches", torch.zeros((), dtype=torch.int64))
 
     def update(self, x: Float[Tensor, "n d"], ddof: int) -> tuple[Float[Tensor, "d"], Float[Tensor, "d d"]]:
         """Take in a batch; the new estimates, differentiable in this batch and constant in those before."""
         if x.shape[1] != self.mean.shape[0]:
             raise ValueError(f"x must have the d={self.mean.shape[0]} columns of the running moments, got {x.shape[1]}")
-        keep = self.beta if self.batches else 0.0
+        keep = self.beta
         mean = x.mean(dim=0)
         covariance = (x - mean).T @ (x - mean) / (len(x) - ddof)
         # Clones, because the buffers change below and these enter the graph.
-        mean = keep * self.mean.clone() + (1 - keep) * mean
+        mean = keep * self.mean.clone() + (1 - keep) * mean if self.batches else mean
         covariance = keep * self.covariance.clone() + (1 - keep) * covariance
         self.mean.copy_(mean.detach())
         self.covariance.copy_(covariance.detach())
-        self.rank += len(x) - 1
         self.batches += 1
         return mean, covariance
+
+    def _apply(self, fn, recurse=True):
+        # MPS has no float64: the moments stay on the CPU, where `linalg.exact` takes the batches too.
+        return self if fn(torch.empty(0)).device.type == "mps" else super()._apply(fn, recurse)
 
 
 def whiten(
@@ -93,13 +98,13 @@ def whiten(
     `permutation`, or drawn from `generator`, and put back in their own (Eq. 6). `standardize`: d groups.
 
     Sigma has n - ddof in its denominator: 1 is W-MSE's, 0 WhitenedCSE's released code (its paper does not say).
-    `running` replaces the batch's moments by estimates over batches (Eq. 13). With `detach` W is a constant and
-    gradients pass through x - mean only, as in WhitenedCSE's released code; its paper does not mention it.
+    `running` replaces the batch's moments by estimates over batches (Eq. 13), which any n has. With `detach` W is a
+    constant and gradients pass through x - mean only, as in WhitenedCSE's released code; its paper does not mention it.
 
     With eps = 0 and no `running` the covariance of z is the identity, for groups that of each group. Directions
     without variance (the rank policy of `linalg`, measured against the largest eigenvalue of any group) become 0;
-    Cholesky refuses them. Raises SingularBatch where n <= d (for groups: their size) without eps, and where
-    nothing varies; ValueError for arguments out of range.
+    Cholesky refuses them. Raises SingularBatch where n <= d (for groups: their size) without eps and `running`, and
+    where nothing varies; ValueError for arguments out of range.
     """
     check_choice(method, "method", METHODS)
     x = check_matrix(x, rows=2)
@@ -111,7 +116,7 @@ def whiten(
     mean, covariance, rank = wide.mean(dim=0), None, len(x) - 1
     if running is not None:
         mean, covariance = running.update(wide, ddof)
-        rank = int(running.rank)
+        rank = dim if running.beta else rank
     check_rank(rank, max(part.shape[1] for part in parts), len(x), eps)
     centred = wide - mean
     blocks = [centred[:, part].transpose(0, 1) for part in parts]

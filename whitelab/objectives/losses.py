@@ -153,8 +153,8 @@ def contrastive_whitened(
 ) -> Float[Tensor, ""]:
     """`nt_xent` of whitened views: the negative result of W-MSE (Ermolov et al. 2021), section 4.2 and Table 4.
 
-    There it diverged where `normalized` and was worse than without whitening where not. That experiment is not in
-    the released code; the whitening here is the one of `w_mse`, by `sliced`.
+    There it diverged where `normalized` and was worse than without whitening where not; without it is `nt_xent` of
+    `z`. That experiment is not in the released code; the whitening here is the one of `w_mse`, by `sliced`.
     """
     white = sliced(z, generator, size=size, whitening=whitening, eps=eps, statistics=statistics)
     return nt_xent(white, temperature, normalized)

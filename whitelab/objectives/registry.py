@@ -6,7 +6,7 @@ at the door and `canonical` writes out every parameter that counts.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
@@ -144,8 +144,10 @@ def _w_mse(z, generator, target, *, positives, repeats, euclidean, embedding, hi
     return losses.w_mse(z, generator, repeats=repeats, euclidean=bool(euclidean), **slicing)
 
 
-def _contrastive_whitened(z, generator, target, *, positives, euclidean, embedding, hidden, **slicing):
-    return losses.contrastive_whitened(z, generator, normalized=not euclidean, **slicing)
+def _contrastive_whitened(z, generator, target, *, temperature, positives, euclidean, embedding, hidden, **slicing):
+    if slicing["whitening"] == "none":
+        return losses.nt_xent(z, temperature, not euclidean)
+    return losses.contrastive_whitened(z, generator, temperature=temperature, normalized=not euclidean, **slicing)
 
 
 def _byol(z, generator, target, **parameters):
@@ -160,11 +162,11 @@ def _tanh(dim, **parameters):
     return heads.TanhHead(dim)
 
 
-def _whitened(dim, *, whitening, groups, positives, eps, momentum, detach, chunks, **parameters):
+def _whitened(dim, *, whitening, groups, positives, eps, momentum, detach, chunks, normalize, **parameters):
     if whitening == "none":
         return heads.TanhHead(dim)
-    knobs = {"groups": groups if whitening in _GROUPED else 1, "eps": eps, "momentum": momentum}
-    return heads.WhitenedHead(dim, whitening, views=positives, detach=bool(detach), chunks=chunks, **knobs)
+    knobs = {"groups": groups if whitening in _GROUPED else 1, "eps": eps, "momentum": momentum, "chunks": chunks}
+    return heads.WhitenedHead(dim, whitening, views=positives, detach=bool(detach), normalize=bool(normalize), **knobs)
 
 
 def _projection(dim, *, hidden, embedding, **parameters):
@@ -175,24 +177,26 @@ def _predictor(*, hidden, embedding, **parameters):
     return heads.Projection(embedding, hidden, embedding)
 
 
-def _rows_to_whiten(dim, *, whitening, groups, eps, **parameters):
-    if whitening == "none" or eps:
+def _rows_to_whiten(dim, *, whitening, groups, eps, momentum, **parameters):
+    if whitening == "none" or eps or momentum:
         return 2
     return 1 + (-(-dim // groups) if whitening in _GROUPED else dim)
 
 
 def _sub_batch(dim, *, size, embedding, whitening, eps, statistics, positives, **parameters):
+    if whitening == "none":
+        return 2
     rows = size * positives if statistics == "joint" else size
     if not eps and whitening != "standardize" and rows <= embedding:
         raise ValueError(
             f"size={size} gives {rows} rows to whiten embedding={embedding} dimensions, which takes more of them "
-            f"(twice as many is the paper's rule), or eps above 0"
+            f"(size={2 * embedding} is the paper's rule), or eps above 0"
         )
     return size
 
 
-def _whole_sub_batches(*, size, **parameters):
-    return size
+def _whole_sub_batches(*, size, whitening, **parameters):
+    return 1 if whitening == "none" else size
 
 
 # ----------------------------------------------------------------------------------------------- the table
@@ -206,24 +210,30 @@ _EUCLIDEAN = Parameter("euclidean", "Euclidean", 0, 0, 1, "0: cosine. 1: squared
 _EMBEDDING = Parameter("embedding", "embedding", 64, 1, 4096, "Dimensions of the projection, which the loss sees.")
 _HIDDEN = Parameter("hidden", "hidden", 1024, 1, 16384, "Width of the projection's hidden layer.")
 _EPS = Parameter("eps", "ε", 0.0, 0, 1, "Whitens (1 - eps) covariance + eps I; 0 whitens fully.")
-_SLICING = (
-    Parameter("size", "sub-batch", 128, 2, 65536, "Rows whitened together; twice the embedding is the paper's rule."),
-    Parameter(
-        "whitening",
-        "whitening",
-        "cholesky",
-        choices=("cholesky", "zca", "pca", "standardize"),
-        hint="Which matrix W with W'W = inverse covariance; standardize is batch norm, the paper's control.",
-    ),
-    _EPS,
-    Parameter(
-        "statistics",
-        "statistics",
-        "view",
-        choices=losses.STATISTICS,
-        hint="view: each view of a sub-batch by itself (batch slicing); joint: all its views together (Eq. 7-8).",
-    ),
+_SIZE = Parameter(
+    "size",
+    "sub-batch",
+    128,
+    2,
+    65536,
+    "Rows whitened together; not given, twice the embedding, which is the paper's rule.",
+    multiple=("embedding", 2),
 )
+_WHITENING = Parameter(
+    "whitening",
+    "whitening",
+    "cholesky",
+    choices=("cholesky", "zca", "pca", "standardize"),
+    hint="Which matrix W with W'W = inverse covariance; standardize is batch norm, the paper's control.",
+)
+_STATISTICS = Parameter(
+    "statistics",
+    "statistics",
+    "view",
+    choices=losses.STATISTICS,
+    hint="view: each view of a sub-batch by itself (batch slicing); joint: all its views together (Eq. 7-8).",
+)
+_SLICED = ("whitening", *_WHITENING.choices)  # what counts only where sub-batches are whitened
 
 OBJECTIVES: dict[str, Objective] = {
     one.name: one
@@ -287,7 +297,8 @@ OBJECTIVES: dict[str, Objective] = {
                     0.0,
                     0,
                     0.9999,
-                    "Part of the old moments that is kept (Eq. 13); 0 whitens by the batch alone.",
+                    "Part of the old moments that is kept (Eq. 13), of a start at the identity; 0 whitens by the batch "
+                    "alone.",
                     when=("whitening", *_GROUPED, "zca", "pca"),
                 ),
                 Parameter(
@@ -315,6 +326,16 @@ OBJECTIVES: dict[str, Objective] = {
                     hint="each: every view encoded with its own dropout; once: one encoding, shuffled several times.",
                     when=("whitening", "shuffled_group"),
                 ),
+                Parameter(
+                    "normalize",
+                    "unit length",
+                    0,
+                    0,
+                    1,
+                    "1: rows of length 1 before whitening. The paper's section 3.2.1 says normalized, not how; "
+                    "its code, and 0, whiten them as they are.",
+                    when=("whitening", *_GROUPED, "zca", "pca"),
+                ),
             ),
             _whitenedcse,
             _whitened,
@@ -332,7 +353,10 @@ OBJECTIVES: dict[str, Objective] = {
                 _EUCLIDEAN,
                 _EMBEDDING,
                 _HIDDEN,
-                *_SLICING,
+                _SIZE,
+                _WHITENING,
+                _EPS,
+                _STATISTICS,
                 Parameter(
                     "repeats", "repeats", 1, 1, 64, "Slicings averaged; only batches of several sub-batches gain."
                 ),
@@ -354,7 +378,14 @@ OBJECTIVES: dict[str, Objective] = {
                 Parameter("euclidean", "unnormalized", 0, 0, 1, "0: rows of length 1. 1: inner products as they are."),
                 _EMBEDDING,
                 _HIDDEN,
-                *_SLICING,
+                replace(
+                    _WHITENING,
+                    choices=(*_WHITENING.choices, "none"),
+                    hint=_WHITENING.hint + " none: the first row of Table 4, all else equal.",
+                ),
+                replace(_SIZE, when=_SLICED),
+                replace(_EPS, when=_SLICED),
+                replace(_STATISTICS, when=_SLICED),
             ),
             _contrastive_whitened,
             _projection,

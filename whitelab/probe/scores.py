@@ -67,7 +67,8 @@ class ProbeScore:
     @property
     def starved(self) -> bool:
         """Whether the map was fitted on no more texts than it keeps directions: it then sets them equally far apart."""
-        return whitening.whitens(self.setting.whitening) and self.rank >= self.fitted - 1
+        made = self.accuracy is not None and whitening.whitens(self.setting.whitening)
+        return made and self.rank >= self.fitted - 1
 
     def as_dict(self) -> dict:
         """A JSON-ready record."""

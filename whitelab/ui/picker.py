@@ -63,8 +63,16 @@ def _encoder(model: str, dtype: str, allow_bin: bool, written: str) -> Encoder:
 
 def options() -> list[str]:
     """What the operator allows: the bundled model with its controls, what is on this machine, the catalogue."""
-    names = (BUNDLED, *CONTROLS, *trained_models(), *_cached(), *(one.name for one in catalogue.entries()))
+    names = (BUNDLED, *CONTROLS, *_trained(), *_cached(), *(one.name for one in catalogue.entries()))
     return [name for name in dict.fromkeys(names) if allowed(name)]
+
+
+def _trained() -> tuple[str, ...]:
+    try:
+        return trained_models()
+    except ModelError as error:  # the operator's folder for runs
+        st.error(str(error))
+        return ()
 
 
 @st.cache_data(ttl=60, show_spinner=False)

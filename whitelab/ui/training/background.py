@@ -32,7 +32,7 @@ def queue() -> Jobs:
 
 
 def allowed() -> bool:
-    """Whether the operator lets visitors train."""
+    """Whether the operator lets visitors train, and remove what was trained."""
     return os.environ.get(SWITCH, "on").strip().lower() not in ("off", "no", "false", "0")
 
 
@@ -47,7 +47,9 @@ def job_of(run: Run) -> Job | None:
 
 
 def submit(run: Run) -> None:
-    """Let a run wait for its turn; one that is open already keeps its place."""
+    """Let a run wait for its turn; one that is open already keeps its place. Nothing where training is turned off."""
+    if not allowed():
+        return
     key, job, steps = str(run.folder), job_of(run), run.config.steps
     if job is not None and job.finished:
         queue().forget(key)

@@ -22,6 +22,7 @@ _UNKNOWN = "training-unknown"  # session_state: names in the address of which th
 _ASKED = "training-remove"  # session_state: the run whose removal is to be confirmed
 _WHOLE = "training-whole"  # session_state: what was clicked concerns the whole page
 OVERLAID = 6  # runs in one picture
+DRAWN = 1000  # steps of a run in one picture
 _ICONS = {
     FINISHED: ":material/check_circle:",
     CANCELLED: ":material/cancel:",
@@ -253,7 +254,14 @@ def _ended(one: Entry) -> None:
     st.markdown(f"{icon} **{one.name}** {one.state}{reached}")
     if st.session_state.get(_ASKED) == one.name:
         st.markdown("Remove the run, its checkpoint and its model?")
-        st.button("Remove for good", key=f"really-{one.name}", on_click=_remove, args=(one,), type="primary")
+        st.button(
+            "Remove for good",
+            key=f"really-{one.name}",
+            on_click=_remove,
+            args=(one,),
+            disabled=not background.allowed(),
+            type="primary",
+        )
         st.button("Keep it", key=f"keep-{one.name}", on_click=lambda: st.session_state.pop(_ASKED, None))
         return
     if found.model:
@@ -274,7 +282,14 @@ def _ended(one: Entry) -> None:
             disabled=not background.allowed() or background.full(),
             icon=":material/resume:",
         )
-    st.button("Remove", key=f"remove-{one.name}", on_click=_ask, args=(one.name,), icon=":material/delete:")
+    st.button(
+        "Remove",
+        key=f"remove-{one.name}",
+        on_click=_ask,
+        args=(one.name,),
+        disabled=not background.allowed(),
+        icon=":material/delete:",
+    )
 
 
 def _ask(name: str) -> None:
@@ -283,6 +298,8 @@ def _ask(name: str) -> None:
 
 def _remove(one: Entry) -> None:
     st.session_state.pop(_ASKED, None)
+    if not background.allowed():
+        return
     try:
         one.run.remove()
     except (RunError, OSError) as error:
@@ -393,8 +410,15 @@ def as_mapping(one: Entry) -> dict:
         "seed": config.seed,
         "steps": config.steps,
         "stop": one.summary.state if early else "",
-        "records": [record.as_dict() for record in one.records],
+        "records": [record.as_dict() for record in thinned(one.records)],
     }
+
+
+def thinned(records: Sequence[StepRecord]) -> list[StepRecord]:
+    """About `DRAWN` of the records, evenly apart, with all that were evaluated, the first and the last."""
+    every = -(-len(records) // DRAWN) or 1
+    last = len(records) - 1
+    return [one for i, one in enumerate(records) if i % every == 0 or i == last or one.uniformity is not None]
 
 
 def rows(chosen: Sequence[Entry]) -> list[dict]:

@@ -1,10 +1,9 @@
 """What to train: objective, start, sentences, what it is scored on, and what that will take."""
 
 import json
-import shlex
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from functools import cached_property
+from contextlib import suppress
 from itertools import cycle
 
 import streamlit as st
@@ -21,110 +20,16 @@ from whitelab.training import TrainConfig
 from whitelab.training.config import BATCH
 from whitelab.ui import cache, frame, knobs, picker
 from whitelab.ui.files import file_stamp
+from whitelab.ui.training.asked import DEMO, Asked, Corpus, Scored, Text
 from whitelab.ui.training.background import Entry
 from whitelab.ui.workspace import UPLOADED
-from whitelab.wording import amount, duration
 
-DEMO = "demo"
 EVERY = "All tasks"
+TRIED = 512  # sentences an objective is tried on while the page is drawn
 
 _FETCHED = "training-start"  # session_state: the start this visitor asked to download
 _UPLOAD = "training-text"  # session_state: file id and sentences of this visitor's uploaded text
 _DATA_NAMES = {DEMO: "Demonstration set (bundled)", UPLOADED: "Uploaded text file"}
-
-
-@dataclass(frozen=True, eq=False)
-class Text:
-    """Sentences, kept while they are trained on, with what every rerun asks of them."""
-
-    sentences: tuple[str, ...]
-
-    @cached_property
-    def unique(self) -> int:
-        """How many of them differ."""
-        return len(set(self.sentences))
-
-    @cached_property
-    def tokens(self) -> float:
-        """A sentence's, about, on average, from the first thousand."""
-        some = self.sentences[:1000]
-        return guess_tokens(some) / max(len(some), 1)
-
-    def without(self, pairs: SentencePairs) -> "Text":
-        """Those that are in no pair; itself where that is all of them."""
-        scored = set(pairs.sentences)
-        rest = tuple(one for one in self.sentences if one not in scored)
-        return Text(rest) if len(rest) < len(self.sentences) else self
-
-
-@dataclass(frozen=True, eq=False)
-class Corpus:
-    """Sentences to train on; `name` is for all visitors, `code` makes them in Python, `path` in a command line."""
-
-    name: str
-    text: Text
-    code: str
-    path: str = ""
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """The sentences."""
-        return self.text.sentences
-
-
-@dataclass(frozen=True, eq=False)
-class Scored:
-    """Pairs to score on, how to load them, and about how many tokens their sentences have."""
-
-    pairs: SentencePairs
-    arguments: tuple[str, str, str]  # data, task, split
-    tokens: int
-
-
-@dataclass(frozen=True, eq=False)
-class Asked:
-    """A run as the form asks for it."""
-
-    config: TrainConfig
-    corpus: Corpus
-    scored: Scored
-    cost: Cost
-
-    @property
-    def code(self) -> str:
-        """The lines of Python that make the same run, and the command line where it can say so."""
-        changed = [
-            f"{one.name}={getattr(self.config, one.name)!r}"
-            for one in fields(TrainConfig)
-            if one.name not in ("corpus", "evaluation") and getattr(self.config, one.name) != one.default
-        ]
-        made = ", ".join(changed)
-        data, task, split = self.scored.arguments
-        lenient = ", keep_going=True" if self.scored.pairs.problems else ""
-        return (
-            "import whitelab\n"
-            "from whitelab.runs import create\n"
-            "from whitelab.scopes import scope_text\n\n"
-            f"pairs = whitelab.load({data!r}, {task!r}, {split!r}{lenient})\n"
-            f"{self.corpus.code}"
-            f"config = whitelab.TrainConfig({made})\n"
-            "run = create(config, sentences, pairs)\n"
-            "for record in run.follow():\n"
-            "    print(record.step, record.loss, record.spearman)\n\n"
-            "print(run.summary().model)  # the model's name everywhere else\n" + self._command()
-        )
-
-    def _command(self) -> str:
-        if not self.corpus.path or self.scored.pairs.problems:
-            return ""
-        data, task, split = self.scored.arguments
-        words = ["python", "-m", "whitelab", "train", "--corpus", self.corpus.path, "--eval", data]
-        words += ["--task", task] if data != DEMO else []
-        words += ["--split", split] if split != "test" else []
-        for name in ("objective", "model", "steps", "batch", "lr", "seed", "eval_every"):
-            if (value := getattr(self.config, name)) != getattr(TrainConfig, name):
-                words += [f"--{name.replace('_', '-')}", str(value)]
-        return f"\n# the same without Python:\n# {shlex.join(words)}\n"
 
 
 def draw(known: Sequence[Entry]) -> Asked | None:
@@ -153,27 +58,29 @@ def draw(known: Sequence[Entry]) -> Asked | None:
         spec = knobs.spec(
             objective, OBJECTIVES[objective].parameters, objectives.canonical, size.dim, cycle(st.columns(4))
         )
-    settings = _numbers(objective, spec, size)
+    specs = (spec, *_beside(objective))
+    settings = _numbers(specs, size)
     if corpus is None or scored is None:
         return None
     corpus = _apart(corpus, scored)
     try:
-        config = TrainConfig(
-            objective=spec,
-            model=model,
-            corpus=corpus.name,
-            evaluation=f"{scored.pairs.source}, {scored.pairs.split} ({scored.pairs.n_pairs} pairs)",
-            **settings,
-        )
-        check(spec, config.batch, size.dim)
-        if corpus.text.unique < config.batch:
+        settings |= {
+            "model": model,
+            "corpus": corpus.name,
+            "evaluation": f"{scored.pairs.source}, {scored.pairs.split} ({scored.pairs.n_pairs} pairs)",
+        }
+        configs = tuple(TrainConfig(objective=one, **settings) for one in specs)
+        if corpus.text.unique < settings["batch"]:
             raise ValueError(
-                f"batch={config.batch} must be at most the {corpus.text.unique} unique sentences there are to train on"
+                f"batch={settings['batch']} must be at most the {corpus.text.unique} unique sentences there are to "
+                "train on"
             )
+        for one in specs:
+            check(one, settings["batch"], size.dim)
     except ValueError as error:
         st.error(frame.plain(str(error)))
         return None
-    return Asked(config, corpus, scored, _cost(config, size, corpus, scored, known))
+    return Asked(configs, corpus, scored, tuple(_cost(one, size, corpus, scored, known) for one in configs))
 
 
 # ------------------------------------------------------------------------------------------------ the controls
@@ -212,8 +119,11 @@ def _start() -> tuple[Size | None, str]:
     if files.blocks is not None and not 1 <= files.blocks <= files.layers:
         st.error(f"{frame.plain(name)} must keep between 1 and {files.layers} layers.")
         return None, name
-    config = json.loads((files.folder / "config.json").read_text("utf-8"))
-    return Size.of(config).cut_to(files.blocks), name
+    try:
+        return Size.of(json.loads((files.folder / "config.json").read_text("utf-8"))).cut_to(files.blocks), name
+    except ValueError as error:
+        st.error(f"{frame.plain(name)} cannot be trained: {frame.plain(str(error))}.")
+        return None, name
 
 
 def _files(name: str) -> ModelFiles | None:
@@ -359,9 +269,26 @@ def _apart(corpus: Corpus, scored: Scored) -> Corpus:
     return Corpus(f"{corpus.name}, without what is scored", rest, code)
 
 
-def _numbers(objective: str, spec: str, size: Size) -> dict:
-    """Steps, batch, rate, seed, how often it is scored."""
-    least, whole = _least(spec, size.dim), objectives.objective(spec).multiple(spec)
+def _beside(objective: str) -> list[str]:
+    """Specs of more objectives to train on equal terms, with their usual parameters."""
+    found = st.multiselect(
+        "Also, on equal terms",
+        list(OBJECTIVES),
+        key="beside",
+        bind="query-params",
+        format_func=lambda name: OBJECTIVES[name].label,
+        placeholder="More objectives to compare with",
+        help="Each is a run of its own with the objective's usual parameters; start, sentences, steps, batch, rate and "
+        "seed are those of this form.",
+    )
+    return [objectives.canonical(name) for name in found if name != objective]
+
+
+def _numbers(specs: Sequence[str], size: Size) -> dict:
+    """Steps, batch, rate, seed, how often it is scored; the batch is one that every objective takes."""
+    least = max(_least(one, size.dim) for one in specs)
+    whole = math.lcm(*(objectives.objective(one).multiple(one) for one in specs))
+    names = " and ".join(objectives.objective(one).label for one in specs)
     state, places = st.session_state, st.columns(5)
 
     def taken(batch: int) -> int:
@@ -381,8 +308,8 @@ def _numbers(objective: str, spec: str, size: Size) -> dict:
             whole if whole > 1 else 16,
             key="batch",
             bind="query-params",
-            help=f"{OBJECTIVES[objective].label} takes {f'multiples of {whole}' if whole > 1 else f'{least} at least'}."
-            + " Compare objectives at equal batches.",
+            help=f"{names} take{'s' if len(specs) == 1 else ''} "
+            f"{f'multiples of {whole}' if whole > 1 else f'{least} at least'}. Compare objectives at equal batches.",
         )
     with places[2]:
         rate = st.number_input(
@@ -416,10 +343,14 @@ def _least(spec: str, dim: int) -> int:
 
 @st.cache_data(max_entries=100, show_spinner=False)
 def check(spec: str, batch: int, dim: int) -> None:
-    """Raise ValueError where the objective cannot take such batches, as the trainer does when it begins."""
+    """Raise ValueError where the objective cannot take such batches, as the trainer does when it begins.
+
+    Noise of `TRIED` sentences stands for larger batches: what a loss refuses, it refuses of small ones.
+    """
     TrainConfig(objective=spec, batch=batch).settled(dim)
     found, generator = objectives.objective(spec), torch.Generator().manual_seed(0)
-    found.try_on_noise(spec, found.head(spec, dim), batch, dim, generator)
+    tried = min(batch, found.whole(spec, dim, TRIED))
+    found.try_on_noise(spec, found.head(spec, dim), tried, dim, generator)
 
 
 # ------------------------------------------------------------------------------------------------ what it takes
@@ -431,31 +362,10 @@ def _cost(config: TrainConfig, size: Size, corpus: Corpus, scored: Scored, known
     found = costs.cost(config, size, tokens, tested, sentences=corpus.text.unique)
     for one in known:
         before = one.summary.config
-        if before.model == config.model:
+        if before.model != config.model:
+            continue
+        with suppress(ValueError):  # settings that were refused, or of a start that has changed since
             paced = found.at_pace_of(costs.cost(before, size, tokens, tested), one.records, one.name)
             if paced.measured:
                 return paced
     return found
-
-
-def cost_words(cost: Cost) -> str:
-    """What a run will take, in a sentence."""
-    step = f"{cost.step:.1f} s" if cost.step >= 0.1 else f"{1000 * cost.step:.0f} ms"
-    evaluations = f"with {cost.evaluations} evaluations " if cost.evaluations else ""
-    source = f"at the pace of {cost.measured}" if cost.measured else "estimated from this machine's speed"
-    return (
-        f"About **{duration(cost.seconds)}** {evaluations}({step} a step, {source}), {amount(cost.memory)} of "
-        f"memory and {amount(cost.disk)} on disk."
-    )
-
-
-def protocol_line(asked: Asked) -> str:
-    """How the run's scores are made, in a line."""
-    config = asked.config
-    return (
-        f"{picker.label(config.model)}, last layer, {config.pooling} pooling · scored on {config.evaluation}, "
-        "aggregate all, no whitening · "
-        f"{objectives.label(config.objective)}, {config.steps} steps of {config.batch * config.accumulation} of "
-        f"{frame.spaced(len(asked.corpus.sentences))} sentences ({config.corpus}), AdamW, rate {config.lr:g}, "
-        f"seed {config.seed}"
-    )
