@@ -33,6 +33,12 @@ def test_memory_grows_with_the_batch_and_not_with_its_accumulation():
     assert of(replace(CONFIG, batch=256)).memory > of().memory == of(replace(CONFIG, accumulation=8)).memory
 
 
+def test_memory_grows_with_the_corpus():
+    large = cost(CONFIG, SIZE, 14.0, 36_000, 5e10, sentences=1_000_000)
+    assert large.memory - of().memory == pytest.approx(6e8)
+    assert replace(large, memory=of().memory) == of()
+
+
 def test_a_sentence_costs_no_more_than_it_is_cut_to():
     assert of(tokens=1000.0).step == of(tokens=32.0).step > of().step
 
@@ -43,6 +49,12 @@ def test_the_whole_run_is_its_steps_and_its_evaluations():
     assert found.seconds == pytest.approx(100 * found.step + 5 * found.evaluation)
     assert of(replace(CONFIG, eval_every=0)).evaluations == 2
     assert of(scored=0).evaluations == 0
+
+
+@pytest.mark.parametrize("every", [0, 1, 25, 60, 200])
+def test_evaluations_are_counted_as_the_trainer_takes_them(every):
+    config = replace(CONFIG, steps=110, eval_every=every)
+    assert of(config).evaluations == sum(config.evaluates(step) for step in range(config.steps + 1))
 
 
 def test_a_measured_pace_replaces_the_guess_and_is_named():

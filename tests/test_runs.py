@@ -256,6 +256,26 @@ def test_a_kill_after_the_last_step_leaves_nothing_to_do_but_to_say_so(run, monk
     assert (run.state(), run.records()) == ("finished", records)
 
 
+def test_a_run_that_cannot_go_on_keeps_the_records_it_has(run, monkeypatch):
+    with contextlib.closing(run.follow()) as steps:
+        for _ in range(4):
+            next(steps)
+    records = run.records()
+    with (run.folder / "records.jsonl").open("a") as file:  # a step after the checkpoint, as a kill would leave it
+        file.write(json.dumps(replace(records[-1], step=4).as_dict()) + "\n")
+
+    def torn(self, state):
+        raise ValueError("the state is torn")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "restore", torn)
+        with pytest.raises(ValueError, match="the state is torn"):
+            next(run.follow(resume=True))
+    assert (run.state(), [one.step for one in run.records()]) == ("failed", [0, 1, 2, 3, 4])
+    shutil.rmtree(run.folder / "checkpoints")
+    assert [one.step for one in run.follow(resume=True)] == list(range(7))
+
+
 def test_only_one_trains_a_run(run, monkeypatch):
     monkeypatch.setattr(runs, "_LOCK_SECONDS", 0.05)
     steps = run.follow()
@@ -387,6 +407,19 @@ def test_a_command_that_cannot_begin_leaves_no_run(place, command, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def test_a_run_that_cannot_be_resumed_is_left_where_it_is(config, command):
+    """Its start may be missing for a moment only: a disk that is not there, a machine without the model."""
+    waiting = create(replace(config, model="nowhere/at/all"), SENTENCES)
+    died = create(replace(config, model="nowhere/at/all"), SENTENCES)
+    (died.folder / "records.jsonl").write_bytes(b'{"step": 0, "lo')
+    for run in (waiting, died):
+        status, _, err = command("train", "--resume", "--out", run.name, "--device", "cpu")
+        assert status == 2
+        assert "nowhere/at/all" in err
+        assert run.data()[0] == SENTENCES
+        assert run.state() == "failed"
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
@@ -395,6 +428,7 @@ def test_a_command_that_cannot_begin_leaves_no_run(place, command, tmp_path):
         (("--resume", "--out", "nowhere"), "run='nowhere' must be a run in"),
         (("--corpus", "nowhere.txt"), "nowhere.txt"),
         (("--corpus", "demo", "--objective", "triplet"), "objective='triplet' must be one of simcse"),
+        (("--corpus", "demo", "--dropout", "1"), "dropout=1.0 must be below 1"),
         (("--steps", "many"), "argument --steps: invalid int value"),
     ],
 )
@@ -410,4 +444,8 @@ def test_a_resumed_command_takes_no_other_settings(killed, command):
     status, _, err = command("train", "--resume", "--out", killed, "--lr", 0.5)
     assert status == 2
     assert "lr=0.5 must be 0.001, with which the run was begun" in err
+    for option, value in (("--eval", "demo"), ("--task", "stsb"), ("--split", "dev")):
+        status, _, err = command("train", "--resume", "--out", killed, option, value)
+        assert status == 2
+        assert f"{option} {value} must not be given with --resume: the run keeps its own pairs" in err
     assert find_run(killed).records() == records != ()

@@ -1,5 +1,6 @@
 """Laws of the trainer: seeds decide everything, a kill changes nothing, failures stop it, the best is kept."""
 
+import itertools
 import json
 import re
 import shutil
@@ -13,8 +14,9 @@ from transformers import AutoModel, AutoTokenizer
 
 from whitelab import objectives
 from whitelab.datasets import load
-from whitelab.encoders import load_encoder
+from whitelab.encoders import Encoder, load_encoder
 from whitelab.evaluate import embed_pairs
+from whitelab.models import ModelError
 from whitelab.objectives import OBJECTIVES, Objective
 from whitelab.profiles import profile
 from whitelab.training import COLLAPSED, DIVERGED, StepRecord, TrainConfig, Trainer, train
@@ -142,6 +144,25 @@ def test_resuming_with_fresh_optimiser_would_give_other_weights(config, tmp_path
     assert not same(whole(config, None, tmp_path / "left", resume=True)[1], final)
 
 
+@pytest.mark.parametrize(("long", "at"), [(-1.0, 5), (1e9, 0)])
+def test_a_kill_during_a_long_evaluation_loses_its_step_alone(long, at, config, pairs, tmp_path, monkeypatch):
+    """Whoever stops a run waits a minute for it, and an evaluation may take several."""
+    monkeypatch.setattr("whitelab.training.loop._LONG_SECONDS", long)
+    config = replace(config, save_every=100)
+
+    def falling(self):  # so that no checkpoint is written for the best
+        if self.step == 6 and not (tmp_path / "left").exists():
+            shutil.copytree(tmp_path / "whole", tmp_path / "left")
+        return {"spearman": -float(self.step)}
+
+    monkeypatch.setattr(Trainer, "measure", falling)
+    expected, final = whole(config, pairs, tmp_path / "whole")
+    assert [one.name for one in checkpoints(tmp_path / "left" / "checkpoints")] == [f"step-{at:06d}"]
+    records, resumed = whole(config, pairs, tmp_path / "left", resume=True)
+    assert records == expected[at + 1 :]
+    assert same(resumed, final)
+
+
 def test_closing_the_generator_loses_no_step(config, pairs, tmp_path):
     steps = train(replace(config, save_every=100, eval_every=0), SENTENCES, None, tmp_path)
     taken = [next(steps) for _ in range(4)]
@@ -188,7 +209,7 @@ def test_a_batch_depends_on_its_number_and_the_seed_alone(place):
 
 def test_equal_and_empty_sentences_count_once_and_never(place):
     found = batches(place, sentences=[*SENTENCES, SENTENCES[0], f" {SENTENCES[1]} ", "", "  "])
-    assert found.ids == batches(place).ids
+    assert list(found.ids) == list(batches(place).ids)
     assert found.fingerprint == batches(place).fingerprint
 
 
@@ -198,6 +219,20 @@ def test_training_cuts_sentences_and_scoring_does_not(place, config):
     assert found.truncated > 0
     assert batches(place).truncated == 0
     assert Trainer(replace(config, max_length=5), SENTENCES, device="cpu").encoder.max_length > 5
+
+
+def test_a_corpus_is_tokenised_in_pieces_and_kept_in_four_bytes_a_token(place, monkeypatch):
+    expected, cut = load_encoder(str(place / "model"), device="cpu").cut_to(5).tokenize(SENTENCES)
+    sizes, real = [], Encoder.tokenize
+    monkeypatch.setattr("whitelab.training.batches._AT_A_TIME", 100)
+    monkeypatch.setattr(Encoder, "tokenize", lambda self, texts: (sizes.append(len(texts)), real(self, texts))[1])
+    found = batches(place, max_length=5)
+    assert sizes == [100, 100, 100, 84]
+    assert list(found.ids) == expected
+    assert found.truncated == cut > 0
+    assert found.ids.nbytes == 4 * sum(map(len, expected)) + 8 * (len(expected) + 1)
+    with pytest.raises(IndexError, match="i=384 must lie between 0 and 383"):
+        found.ids[384]
 
 
 def test_a_corpus_smaller_than_a_batch_is_refused(place):
@@ -247,6 +282,45 @@ def test_views_differ_by_dropout_alone(config):
     assert (noisy[0] - noisy[1]).abs().max() > 1e-2
 
 
+ALIKE = ("simcse", "w-mse:embedding=4,size=8,hidden=16", "byol:embedding=8,hidden=16", "mse:embedding=8,hidden=16")
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("spec", ALIKE)
+def test_a_start_without_dropout_is_refused_where_nothing_else_tells_views_apart(place, config, spec, precision):
+    """As ModernBERT's: W-MSE and MSE would be 0 and stay so, SimCSE would have no positives."""
+    config = replace(config, model=str(place / "still"), objective=spec, precision=precision)
+    label = re.escape(objectives.label(spec))
+    expected = f"model='still' has no dropout, by which alone the views of a sentence differ in {label}: .* set dropout"
+    with pytest.raises(ValueError, match=expected):
+        Trainer(config, SENTENCES, device="cpu")
+    with pytest.raises(ValueError, match=r"model='model' has none with dropout=0.0, by which alone"):
+        Trainer(replace(config, model=str(place / "model"), dropout=0.0), SENTENCES, device="cpu")
+    assert not Trainer(replace(config, dropout=0.1), SENTENCES, device="cpu").advance().stop
+
+
+def test_a_head_that_draws_tells_views_apart_without_dropout(place, config):
+    """The shuffled groups of WhitenedCSE are its point; without the shuffle its views are one."""
+    config = replace(config, model=str(place / "still"), batch=48, objective="whitenedcse:groups=16")
+    assert not Trainer(config, SENTENCES, device="cpu").advance().stop
+    with pytest.raises(ValueError, match="has no dropout"):
+        Trainer(replace(config, objective="whitenedcse:whitening=zca"), SENTENCES, device="cpu")
+
+
+def test_a_dropout_that_is_set_is_the_networks_in_training_alone(place, config):
+    own, none, given = (
+        Trainer(replace(config, model=str(place / model), dropout=p, steps=1), SENTENCES, device="cpu")
+        for model, p in (("model", None), ("still", 0.1), ("model", 0.1))
+    )
+    assert own.advance().loss == none.advance().loss == given.advance().loss  # 0.1 is what the model has itself
+    assert Trainer(replace(config, dropout=0.3), SENTENCES, device="cpu").advance().loss != own.advance().loss
+    ids = own.batches.ids[0]
+    still, set_ = (
+        Trainer(replace(config, model=str(place / "model"), dropout=p), SENTENCES, device="cpu") for p in (None, 0.9)
+    )
+    torch.testing.assert_close(still.encoder.forward([ids])["mean"], set_.encoder.forward([ids])["mean"])
+
+
 # -------------------------------------------------------------------------------------------------- steps
 
 
@@ -259,7 +333,13 @@ def infonce(z, temperature=0.05):
     return total / z.shape[1]
 
 
-def test_steps_equal_a_plain_loop_without_dropout(place, config):
+@pytest.fixture
+def alike(monkeypatch):
+    """Trainers take views that are one and the same."""
+    monkeypatch.setattr(Trainer, "_check_views", lambda self: None)
+
+
+def test_steps_equal_a_plain_loop_without_dropout(place, config, alike):
     """One sentence at a time, AdamW and the schedule by hand."""
     config = replace(config, model=str(place / "still"), steps=3, weight_decay=0.1, clip=0.5, head_lr=2e-3)
     trainer = Trainer(config, SENTENCES, device="cpu")
@@ -323,7 +403,7 @@ def gradients(config, **changes):
     return loss, found
 
 
-def test_accumulation_is_a_larger_batch_where_sentences_are_taken_by_themselves(place, config, separable):
+def test_accumulation_is_a_larger_batch_where_sentences_are_taken_by_themselves(place, config, separable, alike):
     config = replace(config, model=str(place / "still"), objective="separable")
     one, two = gradients(config, batch=32), gradients(config, batch=16, accumulation=2)
     assert one[0] == pytest.approx(two[0], rel=1e-5)
@@ -331,7 +411,7 @@ def test_accumulation_is_a_larger_batch_where_sentences_are_taken_by_themselves(
         torch.testing.assert_close(grad, two[1][name], rtol=1e-3, atol=1e-4)
 
 
-def test_accumulation_averages_whole_batches_and_is_no_larger_batch_for_a_contrast(place, config):
+def test_accumulation_averages_whole_batches_and_is_no_larger_batch_for_a_contrast(place, config, alike):
     config = replace(config, model=str(place / "still"))
     large, (loss, grads) = gradients(config, batch=32), gradients(config, batch=16, accumulation=2)
     assert abs(large[0] - loss) > 0.1
@@ -415,6 +495,50 @@ def test_a_step_with_infinite_numbers_is_not_taken(config, pairs, tmp_path):
     assert same(weights(kept.model), weights(load_encoder(config.model, device="cpu").model))
 
 
+def test_numbers_that_overflow_where_they_are_scored_are_a_divergence(config, pairs):
+    config = replace(config, lr=1e30, warmup=0, clip=0.0, eval_every=1)
+    records = whole(config, pairs)[0]
+    assert [one.stop for one in records] == ["", DIVERGED]
+    assert records[-1].message.startswith("the embeddings hold NaN or infinity after this step; lower the rate")
+    assert records[-1].loss is not None
+    assert records[-1].spearman is None
+
+
+@pytest.fixture
+def half(config, monkeypatch):
+    """Trainers in float16, which a CPU is slow in but has."""
+    monkeypatch.setattr("whitelab.training.trainer.dtypes_for", lambda device: ("float32", "float16"))
+    return lambda: Trainer(replace(config, precision="float16", steps=30), SENTENCES, device="cpu")
+
+
+def test_a_gradient_that_is_never_a_number_in_float16_is_a_divergence(half, monkeypatch):
+    """Its scaler passes over such steps without a word; the root has an infinite slope at 0."""
+    real, trainer, resumed, well = Trainer._loss, half(), half(), half()
+    monkeypatch.setattr(Trainer, "_loss", lambda self, h, *a: ((h.sum() - h.sum().detach()).abs().sqrt(), h))
+    before = weights(trainer.encoder.model)
+    assert not any(trainer.advance().stop for _ in range(19))
+    state = trainer.state()
+    last = trainer.advance()
+    assert (last.stop, last.step, trainer.step) == (DIVERGED, 20, 19)
+    assert last.message.startswith("the gradient was no number in 20 steps in a row, none of which was taken; lower")
+    assert same(weights(trainer.encoder.model), before)
+    resumed.restore(state)
+    assert resumed.advance().stop == DIVERGED
+    well.restore(state)
+    monkeypatch.setattr(Trainer, "_loss", real)
+    assert not well.advance().stop  # a gradient of numbers ends the row
+    assert well.skipped == 0
+
+
+def test_a_start_that_gives_no_numbers_is_no_divergence(config, pairs, tmp_path):
+    """The control of the law above: nothing was trained yet, so the weights are damaged."""
+    encoder = load_encoder(config.model, device="cpu")
+    encoder.model.embeddings.LayerNorm.weight.data.fill_(float("nan"))
+    encoder.save(tmp_path)
+    with pytest.raises(ModelError, match="its weights are damaged"):
+        next(train(replace(config, model=str(tmp_path)), SENTENCES, pairs, device="cpu"))
+
+
 def test_the_weights_are_left_as_they_were_by_a_step_that_is_not_taken(config, monkeypatch):
     trainer = Trainer(config, SENTENCES, device="cpu")
     trainer.advance()
@@ -455,6 +579,90 @@ def test_pulling_alone_collapses_and_is_stopped_and_contrast_at_the_same_rate_is
     assert (tmp_path / "model" / "model.safetensors").is_file()
     standing = whole(replace(config, steps=fallen[-1].step))[0]
     assert not standing[-1].stop
+
+
+@pytest.fixture
+def growing(monkeypatch):
+    """Scores that grow with the steps, so that the last state is the best."""
+    monkeypatch.setattr(Trainer, "measure", lambda self: {"spearman": float(self.step)} if self.evaluation else {})
+
+
+def after(config, steps):
+    """The weights after so many steps."""
+    trainer = Trainer(config, SENTENCES, device="cpu")
+    for _ in range(steps):
+        trainer.advance()
+    return weights(trainer.encoder.model)
+
+
+def kept_model(folder):
+    return weights(load_encoder(str(folder / "model"), device="cpu").model)
+
+
+def not_taken(monkeypatch):
+    """Step 7 has no loss."""
+    real = Trainer._loss
+    monkeypatch.setattr(
+        Trainer, "_loss", lambda self, h, *a: (h.sum() * float("nan"), h) if self.step == 6 else real(self, h, *a)
+    )
+
+
+def spoilt(monkeypatch):
+    """Step 7 ruins the weights, which step 8 finds."""
+    real = Trainer._update
+
+    def update(self, number):
+        if number == 7:
+            next(self.encoder.model.parameters()).data.fill_(float("nan"))
+        return real(self, number)
+
+    monkeypatch.setattr(Trainer, "_update", update)
+
+
+def fallen(monkeypatch):
+    """Step 7 collapses."""
+    steps = itertools.count(1)
+    monkeypatch.setattr("whitelab.training.health.collapse", lambda *_: "fallen" if next(steps) == 7 else "")
+
+
+@pytest.mark.parametrize("scored", [True, False], ids=["scored", "not scored"])
+@pytest.mark.parametrize(
+    ("happens", "save_every"),
+    [(not_taken, 100), (spoilt, 2), (spoilt, 1), (fallen, 2)],
+    ids=["not taken", "spoilt", "spoilt when a checkpoint is due", "collapsed"],
+)
+def test_what_was_learned_before_a_stop_is_the_model(
+    config, pairs, tmp_path, monkeypatch, growing, happens, save_every, scored
+):
+    config = replace(config, eval_every=0, save_every=save_every, steps=10)
+    expected = after(config, 6)
+    happens(monkeypatch)
+    records = whole(config, pairs if scored else None, tmp_path)[0]
+    last = records[-1]
+    assert last.stop == (COLLAPSED if happens is fallen else DIVERGED)
+    assert last.step in (7, 8)
+    assert (last.kept, last.spearman) == (6, 6.0 if scored else None)
+    assert same(kept_model(tmp_path), expected)
+    card = (tmp_path / "model" / "README.md").read_text("utf-8")
+    assert "for 6 of 10 steps" in card
+    assert ("this model | 6 | 6.000" in card) == scored
+
+
+def test_scores_after_a_stop_are_those_of_what_was_kept(config, pairs, tmp_path, monkeypatch, growing):
+    """The last evaluation before a collapse had scored the last checkpoint: the model is that, the record the fall."""
+    config = replace(config, eval_every=3, save_every=100)
+    expected = after(config, 6)
+    fallen(monkeypatch)
+    last = whole(config, pairs, tmp_path)[0][-1]
+    assert (last.stop, last.step, last.kept, last.spearman) == (COLLAPSED, 7, None, 7.0)
+    assert same(kept_model(tmp_path), expected)
+
+
+def test_a_stop_before_anything_was_learned_keeps_the_start(config, tmp_path):
+    config = replace(config, lr=1e30, warmup=0, clip=0.0, save_every=1)
+    last = whole(config, None, tmp_path)[0][-1]
+    assert (last.stop, last.kept) == (DIVERGED, 0)
+    assert same(kept_model(tmp_path), weights(load_encoder(config.model, device="cpu").model))
 
 
 def watched(x):
@@ -520,6 +728,8 @@ def test_scores_remember_start_best_and_last():
     assert taken == [True, False, True, False, False]
     assert [one.step for one in (scores.start, scores.best, scores.last)] == [0, 2, 4]
     assert not scores.take(StepRecord(5, spearman=99.0, stop=COLLAPSED))
+    assert scores.take(StepRecord(6, spearman=9.0, stop=DIVERGED, message="why", kept=5))
+    assert scores.best == scores.last == StepRecord(5, spearman=9.0)
     assert Scores.of(json.loads(json.dumps(scores.as_dict()))) == scores
 
 
@@ -568,6 +778,8 @@ def test_sentences_that_are_also_scored_are_counted(config, pairs):
         ({"lr": -1.0}, "lr=-1.0 must be a number of at least 0"),
         ({"clip": float("inf")}, "clip=inf must be a number of at least 0"),
         ({"head_lr": float("nan")}, "head_lr=nan must be a number of at least 0"),
+        ({"dropout": -0.1}, "dropout=-0.1 must be a number of at least 0"),
+        ({"dropout": 1.0}, "dropout=1.0 must be below 1"),
         ({"pooling": "max"}, "pooling='max' must be one of mean, cls, last"),
         ({"decay": "cosine"}, "decay='cosine' must be one of linear, constant"),
         ({"precision": "int8"}, "precision='int8' must be one of float32, bfloat16, float16"),

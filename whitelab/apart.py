@@ -29,7 +29,8 @@ _PRIORITY = 5  # as `nice` counts: a third of what others get
 def trained_apart(run: Run, grace: float = GRACE_SECONDS) -> Iterator[subprocess.Popen]:
     """A process that trains `run`, from its last checkpoint where there is one; on leaving, it is asked to stop.
 
-    One that does not within `grace` seconds is killed. Raises RunError where it ended without saying why in the run.
+    One that does not within `grace` seconds is killed, and goes on from its last checkpoint later; where evaluations
+    take long there is one before each (`train`). Raises RunError where it ended without saying why in the run.
     """
     before = run.state()
     with tempfile.TemporaryFile() as complaints:

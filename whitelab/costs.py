@@ -18,6 +18,8 @@ _TRAINING = 0.75
 _SECONDS_A_PARAMETER = 3e-8
 # Bytes: a parameter with gradient and two moments; a process with torch and transformers in it.
 _BYTES_A_PARAMETER, _BYTES_OF_A_PROCESS = 16, 350e6
+# A sentence of the corpus: its text, its place among the others, its token ids (measured at 64 letters).
+_BYTES_A_SENTENCE = 600
 
 
 @dataclass(frozen=True)
@@ -49,13 +51,15 @@ class Cost:
         return replace(self, step=self.step * pace, evaluation=self.evaluation * pace, measured=name)
 
 
-def cost(config: TrainConfig, size: Size, tokens: float, scored: int, rate: float | None = None) -> Cost:
-    """What `config` will take: `tokens` a sentence of the corpus, `scored` tokens to evaluate on.
+def cost(
+    config: TrainConfig, size: Size, tokens: float, scored: int, rate: float | None = None, sentences: int = 0
+) -> Cost:
+    """What `config` will take: `tokens` a sentence of the corpus of so many, `scored` tokens to evaluate on.
 
     A step: 3 forward passes' worth of `Size.products` for every view (1 for a slow copy) at the `rate` of matrix
     products, multiply-adds a second, `product_rate` by default; and what goes by the number of parameters. An
     evaluation: one forward pass, at the share of the rate that encoding reaches. Memory: AdamW's 16 bytes a
-    parameter, and what a block keeps of every token for its gradient.
+    parameter, what a block keeps of every token for its gradient, and the corpus.
     """
     config, found = config.settled(size.dim), objectives.objective(config.objective)
     device = choose_device()
@@ -69,8 +73,8 @@ def cost(config: TrainConfig, size: Size, tokens: float, scored: int, rate: floa
     return Cost(
         step,
         scored * size.products / (EFFICIENCY * rate),
-        (config.steps // config.eval_every if config.eval_every else 1) + 1 if scored else 0,
+        (-(-config.steps // config.eval_every) if config.eval_every else 1) + 1 if scored else 0,
         config.steps,
-        _BYTES_OF_A_PROCESS + copies * _BYTES_A_PARAMETER * size.parameters + kept,
+        _BYTES_OF_A_PROCESS + copies * _BYTES_A_PARAMETER * size.parameters + kept + _BYTES_A_SENTENCE * sentences,
         float(_BYTES_A_PARAMETER * size.parameters),  # a checkpoint with two moments, and the model
     )

@@ -73,6 +73,10 @@ def dtypes_for(device: str) -> tuple[str, ...]:
     return ("float32", "float16")
 
 
+class NotFinite(ModelError):
+    """Weights that give NaN or infinity."""
+
+
 @dataclass(frozen=True)
 class EmbedReport:
     """What an `embed` call did: sentences `encoded` and `reused`, `truncated` ones, seconds, notes."""
@@ -425,7 +429,7 @@ def _forward(encoder: Encoder, ids: list[list[int]]) -> dict[str, Tensor]:
         return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
     if not all(torch.isfinite(torch.stack(rows.aminmax())).all() for rows in pooled.values()):
         advice = "its weights are damaged" if encoder.dtype == "float32" else "choose dtype='float32'"
-        raise ModelError(f"model={encoder.name!r} gave NaN or infinity in {encoder.dtype}: {advice}")
+        raise NotFinite(f"model={encoder.name!r} gave NaN or infinity in {encoder.dtype}: {advice}")
     return pooled
 
 

@@ -152,16 +152,17 @@ class Run:
     def follow(self, resume: bool = False, device: str | None = None) -> Iterator[StepRecord]:
         """Train, every record kept before it is handed on; with `resume` from the last checkpoint on.
 
-        Closing the generator cancels the run, with a checkpoint. Raises RunError where the run is not one to begin (or
-        to resume), or is held by another process.
+        Closing the generator cancels the run, with a checkpoint. A run that cannot begin, or go on, keeps its records.
+        Raises RunError where the run is not one to begin (or to resume), or is held by another process.
         """
         with self._held():
             self._check(resume)
             sentences, pairs = self.data()
-            self._rewind(self.checkpoint if resume else None)
+            (self.folder / _RESULT).unlink(missing_ok=True)
             state, message = CANCELLED, ""  # unless it comes to an end of its own
             try:
                 steps = train(self.config, sentences, pairs, self.folder, resume, device)
+                self._rewind(self.checkpoint if resume else None)
                 with closing(steps), (self.folder / _RECORDS).open("ab") as file:
                     for record in steps:
                         file.write(json.dumps(record.as_dict(), allow_nan=False).encode() + b"\n")
@@ -186,11 +187,10 @@ class Run:
             raise RunError(f"run={self.name!r} is {state} already: resume it, or make a new one")
 
     def _rewind(self, step: int | None) -> None:
-        """Keep the records up to `step` (None: none), and forget how it ended."""
+        """Keep the records up to `step` (None: none)."""
         kept = [record for record in self.records() if step is not None and record.step <= step]
         lines = "".join(json.dumps(record.as_dict(), allow_nan=False) + "\n" for record in kept)
         write_aside(self.folder / _RECORDS, lines.encode())
-        (self.folder / _RESULT).unlink(missing_ok=True)
 
     @contextmanager
     def _held(self) -> Iterator[None]:

@@ -23,9 +23,13 @@ _TRAIN = {
     "precision": "type the encoder computes in",
     "seed": "decides the order of sentences, dropout and heads",
     "max_length": "in tokens, for training",
+    "dropout": "of the encoder, in training alone (default: the model's own)",
     "eval_every": "steps between two scores, 0 for the start and the end only",
     "save_every": "steps between two checkpoints",
 }
+
+# Options that say what a new run is scored on; a run that is resumed has its pairs in its folder.
+_PAIRS = ("eval", "task", "split")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -49,7 +53,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--eval", metavar="PATH", help="folder, file or 'demo' to score on (default: nothing is scored)"
     )
     parser.add_argument("--task", help="which task of --eval")
-    parser.add_argument("--split", default="test", help="train, dev, test or all (default: test)")
+    parser.add_argument("--split", help="train, dev, test or all (default: test)")
     parser.add_argument("--out", metavar="DIR", help="folder of the run (default: a new one, listed by `models`)")
     parser.add_argument("--resume", action="store_true", help="go on with the run in --out from its last checkpoint")
     device_option(parser)
@@ -72,7 +76,7 @@ def run(args):
             for record in steps:
                 yield record.as_dict(), [_step_line(record)]
     except Exception:
-        if not run.records():  # what failed before its first step leaves nothing behind
+        if not args.resume and not run.records():  # what failed before its first step leaves nothing behind
             run.remove()
         raise
     found = run.summary()
@@ -93,10 +97,13 @@ def _given(args) -> dict:
 
 
 def _check_resumed(args, config) -> None:
-    """Raise RunError for an option that is not what the run was begun with."""
+    """Raise RunError for an option that is not what the run was begun with, or that only a new run takes."""
     from whitelab.objectives import canonical
     from whitelab.runs import RunError
 
+    for name in _PAIRS:
+        if (value := getattr(args, name)) is not None:
+            raise RunError(f"--{name} {value} must not be given with --resume: the run keeps its own pairs")
     given = _given(args) | ({} if args.corpus is None else {"corpus": args.corpus})
     given |= {"objective": canonical(args.objective)} if args.objective else {}
     for name, value in given.items():
@@ -112,7 +119,7 @@ def _new_run(args):
 
     if args.corpus is None:
         raise ValueError("--corpus must name a text file, one sentence a line")
-    pairs = None if args.eval is None else load(args.eval, args.task, args.split)
+    pairs = None if args.eval is None else load(args.eval, args.task, args.split or "test")
     scored = "" if pairs is None else f"{pairs.source}, {pairs.split} ({pairs.n_pairs} pairs)"
     config = TrainConfig(corpus=args.corpus, evaluation=scored, **_given(args))
     return create(config, tuple(scope_text(args.corpus, args.corpus, None)), pairs, args.out)

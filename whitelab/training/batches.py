@@ -1,6 +1,7 @@
 """Which sentences a step takes, as token ids: a seeded permutation an epoch, nothing sorted, nothing weighted."""
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 
@@ -15,10 +16,39 @@ from whitelab.encoders import Encoder
 # 16 it is a tenth. A GPU would rather have them at once.
 PART = {"cpu": 16, "cuda": 256, "mps": 64}
 
+# Sentences are tokenised so many at a time: until its ids are kept, a sentence takes some 5 kB.
+_AT_A_TIME = 4096
+
 
 def derived(*keys: int | str) -> int:
     """A seed made of `keys`: equal for equal keys, unrelated for others."""
     return int.from_bytes(blake2b(repr(keys).encode(), digest_size=7).digest())
+
+
+class TokenRows(Sequence):
+    """Token ids of many sentences, end to end in four bytes each; a row is made a list when it is asked for."""
+
+    def __init__(self) -> None:
+        self._ids, self._ends = array("i"), array("q", [0])
+
+    def extend(self, rows: Iterable[Sequence[int]]) -> None:
+        """Take rows after those there are."""
+        for row in rows:
+            self._ids.extend(row)
+            self._ends.append(len(self._ids))
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    def __getitem__(self, i: int) -> list[int]:
+        if not 0 <= i < len(self):
+            raise IndexError(f"i={i} must lie between 0 and {len(self) - 1}")
+        return self._ids[self._ends[i] : self._ends[i + 1]].tolist()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the ids and of where each row ends."""
+        return sum(one.itemsize * len(one) for one in (self._ids, self._ends))
 
 
 class Batches:
@@ -32,9 +62,7 @@ class Batches:
         texts = [text for text in dict.fromkeys(sentence.strip() for sentence in sentences) if text]
         if len(texts) < size:
             raise ValueError(f"batch={size} must lie between 2 and the corpus's {len(texts)} unique sentences")
-        self.ids, self.truncated = encoder.cut_to(max_length).tokenize(texts)
-        if [] in self.ids:
-            raise ValueError(f"sentences must hold text, got {texts[self.ids.index([])]!r}, which has no token")
+        self.ids, self.truncated = _tokenized(encoder.cut_to(max_length), texts)
         self.pad = encoder.tokenizer.pad_token_id or 0
         self.part = PART[encoder.device]
         self.size, self.seed = size, seed
@@ -66,6 +94,19 @@ class Batches:
         places = torch.empty(len(rows), dtype=torch.long)
         places[torch.tensor(order)] = torch.arange(len(rows))
         return [padded(part, self.pad) for part in lists], places
+
+
+def _tokenized(encoder: Encoder, texts: Sequence[str]) -> tuple[TokenRows, int]:
+    """The token ids of `texts`, and how many were cut. Raises ValueError for one without tokens."""
+    found, truncated = TokenRows(), 0
+    for start in range(0, len(texts), _AT_A_TIME):
+        some = texts[start : start + _AT_A_TIME]
+        rows, cut = encoder.tokenize(some)
+        if [] in rows:
+            raise ValueError(f"sentences must hold text, got {some[rows.index([])]!r}, which has no token")
+        found.extend(rows)
+        truncated += cut
+    return found, truncated
 
 
 def padded(ids: Sequence[Sequence[int]], pad: int) -> tuple[Int[Tensor, "p t"], Int[Tensor, "p t"]]:

@@ -34,7 +34,8 @@ class TrainConfig:
     The rate climbs from 0 to `lr` (that of the head: `head_lr`, None for the same) over `warmup` steps and then falls
     to 0 at the end (`linear`) or stays (`constant`). `clip` bounds the gradient's length, 0 for no bound;
     `weight_decay` takes matrices only. `precision` is what the encoder computes in; the head, the loss and the weights
-    are float32. Sentences are cut to `max_length` tokens for training, not for evaluation.
+    are float32. Sentences are cut to `max_length` tokens for training, not for evaluation. `dropout` is that of all the
+    encoder's layers in training, None for what the model's configuration says.
 
     Every `eval_every` steps the pairs are scored, 0 for at the start and the end only; every `save_every` steps a run
     with a folder writes a checkpoint.
@@ -60,6 +61,7 @@ class TrainConfig:
     eval_every: int = 25
     save_every: int = 25
     positives: str = "gt4"
+    dropout: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "objective", objectives.canonical(self.objective))
@@ -77,6 +79,10 @@ class TrainConfig:
             _check_number(getattr(self, name), name)
         if self.head_lr is not None:
             _check_number(self.head_lr, "head_lr")
+        if self.dropout is not None:
+            _check_number(self.dropout, "dropout")
+            if self.dropout >= 1:
+                raise ValueError(f"dropout={self.dropout!r} must be below 1")
 
     @classmethod
     def of(cls, record: dict) -> "TrainConfig":
@@ -132,7 +138,8 @@ class StepRecord:
     1st, 2nd, 4th, 8th, ... principal direction. None stands for what was not measured or is not defined.
 
     `seconds` is what the step took, its evaluation included. `stop` says why this is the last record before the last
-    step (`collapsed` or `diverged`), `message` explains it.
+    step (`collapsed` or `diverged`), `message` explains it. `kept` is then the step that the run was brought back to;
+    what was scored are its weights.
     """
 
     step: int
@@ -148,6 +155,7 @@ class StepRecord:
     spectrum: tuple[float, ...] | None = None
     stop: str = ""
     message: str = ""
+    kept: int | None = None
 
     @classmethod
     def of(cls, record: dict) -> "StepRecord":

@@ -21,6 +21,12 @@ EMBEDDINGS, OUTPUTS = "embeddings", "head's outputs"
 # Fewer sentences than this have few directions whatever an encoder does.
 _ROWS = 8
 
+# GradScaler passes over a step whose gradient is not finite and halves its factor, 65 536 at first. One that is too
+# large is found within a few such steps; after twenty in a row it was never the factor.
+SKIPS = 20
+
+_ADVICE = "lower the rate, raise the warm-up, or choose precision='float32'"
+
 
 @dataclass(frozen=True)
 class Shape:
@@ -63,11 +69,20 @@ def divergence(loss: float, norm: float) -> str:
     """Why a step cannot be taken, in one sentence; empty where it can."""
     for name, value in (("loss", loss), ("gradient's length", norm)):
         if not math.isfinite(value):
-            return (
-                f"the {name} is {value}: the step was not taken; lower the rate, raise the warm-up, or choose "
-                f"precision='float32'"
-            )
+            return f"the {name} is {value}: the step was not taken; {_ADVICE}"
     return ""
+
+
+def skips(count: int) -> str:
+    """Why `count` steps in a row that were passed over are too many, in one sentence; empty where they are not."""
+    if count < SKIPS:
+        return ""
+    return f"the gradient was no number in {count} steps in a row, none of which was taken; {_ADVICE}"
+
+
+def overflow() -> str:
+    """What it means that a sentence's embedding is no number after a step."""
+    return f"the embeddings hold NaN or infinity after this step; {_ADVICE}"
 
 
 def failed(error: Exception) -> str:

@@ -1,6 +1,6 @@
 """What a run leaves behind: a model that loads like any other, and a card that says how it came about."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import whitelab
@@ -69,9 +69,11 @@ class Scores:
     last: StepRecord | None = None
 
     def take(self, record: StepRecord) -> bool:
-        """Take note of a record; whether it is the best so far."""
+        """Take note of a record; whether it is the best so far, which one that stops the run is by what it `kept`."""
         if record.spearman is None:
             return False
+        if record.kept is not None:
+            record = replace(record, step=record.kept, kept=None, stop="", message="")
         self.last = record
         self.start = record if record.step == 0 else self.start
         if record.stop or (self.best is not None and record.spearman <= self.best.spearman):

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from whitelab import objectives
 from whitelab.checks import check_choice
 from whitelab.datasets import SentencePairs
-from whitelab.encoders import DTYPES, Encoder, StaticEncoder, dtypes_for, embed, load_encoder
+from whitelab.encoders import DTYPES, Encoder, NotFinite, StaticEncoder, dtypes_for, embed, load_encoder
 from whitelab.evaluate import with_pairs
 from whitelab.models import ModelError
 from whitelab.pooling import POOLINGS
@@ -66,6 +66,10 @@ class Trainer:
         self.evaluation = evaluation
         self.encoder = start(config, device)
         self.device = self.encoder.device
+        if config.dropout is not None:
+            for module in self.encoder.model.modules():
+                if isinstance(module, nn.Dropout):
+                    module.p = config.dropout
         self.config = config = config.settled(self.encoder.dim)
         check_choice(config.precision, "precision", dtypes_for(self.device))
         self.objective = objectives.objective(config.objective)
@@ -73,8 +77,10 @@ class Trainer:
         self.seen = 0 if evaluation is None else len(self.batches.texts.intersection(evaluation.sentences))
         self._build()
         self._try()
+        self._check_views()
         self.step = 0
         self.first_shapes: dict[str, Shape] = {}
+        self.skipped = 0  # steps in a row in which float16's gradients were no numbers
 
     def _build(self) -> None:
         """Head, predictor and slow copy, drawn from the seed, and the optimiser of all but the copy."""
@@ -106,6 +112,33 @@ class Trainer:
             head = deepcopy(self.top["head"])
             self.objective.try_on_noise(config.objective, head, config.batch, dim, generator, self.device)
 
+    def _check_views(self) -> None:
+        """Raise ValueError where the views of a sentence are one and the same, from which nothing is learned.
+
+        So they are where neither the encoder's dropout nor the head draws: W-MSE and MSE are 0 then whatever the
+        weights. The encoder is asked twice for the same, because equal rows of one batch may differ by rounding.
+        """
+        config, views = self.config, self.objective.positives(self.config.objective)
+        if views == 1:
+            return
+        rows, network = self.batches.rows(0)[:2], self.encoder.model
+        self._train_mode(True)
+        try:
+            with seeded(self.device, config.seed, "views") as generator, torch.no_grad():
+                if not torch.equal(self.views(network, rows), self.views(network, rows)):
+                    return
+                noise = torch.randn(1, config.batch, self.encoder.dim, generator=generator).expand(views, -1, -1)
+                z = deepcopy(self.top["head"])(noise.to(self.device), generator)
+        finally:
+            self._train_mode(False)
+        if torch.allclose(z, z[:1].expand_as(z), rtol=1e-3, atol=1e-5):
+            what = "has no dropout" if config.dropout is None else f"has none with dropout={config.dropout}"
+            raise ValueError(
+                f"model={self.encoder.name!r} {what}, by which alone the views of a sentence differ in "
+                f"{objectives.label(config.objective)}: nothing would be learned; set dropout, such as 0.1, or choose "
+                f"another model"
+            )
+
     # ------------------------------------------------------------------------------------------- a step
 
     def untrained(self) -> StepRecord:
@@ -131,18 +164,27 @@ class Trainer:
         norm = nn.utils.clip_grad_norm_(self._weights(), self.config.clip or float("inf")).item()
         if problem := health.divergence(loss, norm if self.config.precision != "float16" else 0.0):
             return self._stopped(number, began, DIVERGED, problem, loss=_finite(loss), gradient_norm=_finite(norm))
+        self.skipped = 0 if math.isfinite(norm) else self.skipped + 1
+        if problem := health.skips(self.skipped):
+            return self._stopped(number, began, DIVERGED, problem, loss=loss)
         rate = self._update(number)
         self.step, self.first_shapes = number, self.first_shapes or shapes
         record = StepRecord(number, loss, rate, gradient_norm=_finite(norm))
         if problem := health.collapse(self.first_shapes, shapes, self.config.batch):
             record = replace(record, stop=COLLAPSED, message=problem)
         if self.config.evaluates(number) or record.stop:
-            record = replace(record, **self.measure())
+            record = self._scored(record)
         return replace(record, seconds=time.perf_counter() - began)
 
     def _stopped(self, number: int, began: float, why: str, message: str, **known) -> StepRecord:
         self.optimiser.zero_grad(set_to_none=True)
         return StepRecord(number, seconds=time.perf_counter() - began, stop=why, message=message, **known)
+
+    def _scored(self, record: StepRecord) -> StepRecord:
+        try:
+            return replace(record, **self.measure())
+        except NotFinite:
+            return replace(record, stop=DIVERGED, message=health.overflow())
 
     def _backward(self, number: int, generator: torch.Generator) -> tuple[float, dict[str, Shape]]:
         """Gradients of the step's batches, averaged; the mean loss, and the last batch's shapes.
@@ -215,7 +257,8 @@ class Trainer:
     def measure(self) -> dict:
         """The fields of a record that come from the pairs: the last layer as it is scored everywhere else, no dropout.
 
-        Empty without pairs. Neither weights nor what later steps draw change.
+        Empty without pairs. Neither weights nor what later steps draw change. Raises NotFinite where the weights give
+        NaN or infinity.
         """
         if self.evaluation is None:
             return {}
@@ -225,6 +268,11 @@ class Trainer:
         names = ("spearman", "alignment", "uniformity", "mean_cosine", "effective_rank")
         return {name: _finite(getattr(found, name)) for name in names} | {"spectrum": shares(found.eigenvalues)}
 
+    def intact(self) -> bool:
+        """Whether the weights give numbers for the sentences of the first batch."""
+        with torch.no_grad():
+            return bool(torch.isfinite(self.views(self.encoder.model, self.batches.rows(0))).all())
+
     def state(self) -> dict:
         """All that the steps to come depend on, but for the encoder's weights: tensors, numbers and words only."""
         return {
@@ -233,6 +281,7 @@ class Trainer:
             "target": None if self.target is None else self.target.state_dict(),
             "optimiser": self.optimiser.state_dict(),
             "scaler": self.scaler.state_dict(),
+            "skipped": self.skipped,
             "first_shapes": {name: [one.spread, one.rank] for name, one in self.first_shapes.items()},
         }
 
@@ -244,6 +293,7 @@ class Trainer:
             self.target.load_state_dict(state["target"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.scaler.load_state_dict(state["scaler"])
+        self.skipped = state.get("skipped", 0)
         self.first_shapes = {name: Shape(*one) for name, one in state["first_shapes"].items()}
 
 

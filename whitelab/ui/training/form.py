@@ -359,7 +359,7 @@ def check(spec: str, batch: int, dim: int) -> None:
 def _cost(config: TrainConfig, size: Size, corpus: Corpus, scored: Scored, known: Sequence[Entry]) -> Cost:
     """Reckoned, and corrected by the pace of the last run from the same start."""
     tokens, tested = corpus.text.tokens, scored.tokens
-    found = costs.cost(config, size, tokens, tested)
+    found = costs.cost(config, size, tokens, tested, sentences=corpus.text.unique)
     for one in known:
         before = one.summary.config
         if before.model != config.model:
