@@ -1,0 +1,50 @@
+"""Runs, batches and weights, made and compared in several files."""
+
+import torch
+from tiny import SENTENCES, untimed
+from torch import nn
+
+from whitelab.encoders import load_encoder
+from whitelab.training import train
+from whitelab.training.batches import Batches
+
+# One of every kind there is: by batch, with running moments, sliced, with a slow copy, and the control.
+SPECS = (
+    "simcse",
+    "whitenedcse:groups=16",
+    "whitenedcse:groups=16,momentum=0.5",
+    "w-mse:embedding=4,size=8,hidden=16",
+    "byol:embedding=8,hidden=16",
+    "mse:embedding=8,hidden=16",
+)
+
+
+def weights(module):
+    return {name: value.clone() for name, value in module.state_dict().items()}
+
+
+def same(a, b):
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+def whole(config, pairs=None, folder=None, resume=False):
+    """Every record and the weights at the end."""
+    steps, records = train(config, SENTENCES, pairs, folder, resume), []
+    while True:
+        try:
+            records.append(next(steps))
+        except StopIteration as end:
+            return untimed(records), weights(end.value.model)
+
+
+def batches(place, size=10, seed=0, max_length=32, sentences=SENTENCES):
+    return Batches(load_encoder(str(place / "model"), device="cpu"), sentences, size, seed, max_length)
+
+
+def next_record(trainer):
+    return trainer.advance()
+
+
+class Identity(nn.Module):
+    def forward(self, h, generator=None):
+        return h

@@ -1,0 +1,115 @@
+"""A run from its first step to its last: seeds decide everything, a kill changes nothing."""
+
+import shutil
+from dataclasses import replace
+
+import pytest
+import torch
+from tiny import SENTENCES
+
+from whitelab.training import Trainer, train
+from whitelab.training.checkpoints import CheckpointError, checkpoints
+
+from .doing import SPECS, same, whole
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_seeds_decide_everything(spec, config, pairs):
+    config = replace(config, objective=spec, steps=3)
+    first, second, other = (whole(one, pairs) for one in (config, config, replace(config, seed=4)))
+    assert first[0] == second[0]
+    assert same(first[1], second[1])
+    assert first[0][1].loss != other[0][1].loss
+    assert not same(first[1], other[1])
+
+
+def test_torchs_own_generator_neither_decides_nor_is_disturbed(config):
+    torch.manual_seed(1)
+    before = torch.get_rng_state()
+    first = whole(replace(config, steps=2))
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.manual_seed(2)
+    assert whole(replace(config, steps=2))[0] == first[0]
+
+
+def test_evaluation_does_not_change_training(config, pairs):
+    bare, bare_weights = whole(replace(config, eval_every=0))
+    watched, watched_weights = whole(replace(config, eval_every=1), pairs)
+    assert [one.loss for one in bare] == [one.loss for one in watched]
+    assert [one.gradient_norm for one in bare] == [one.gradient_norm for one in watched]
+    assert same(bare_weights, watched_weights)
+    assert all(one.spearman is None for one in bare)
+    assert all(one.spearman is not None for one in watched)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_a_run_that_was_killed_goes_on_bit_for_bit(spec, config, pairs, tmp_path):
+    """A copy of the folder is what a kill would have left there."""
+    config = replace(config, objective=spec)
+    records, final = whole(config, pairs, tmp_path / "whole")
+    for record in train(config, SENTENCES, pairs, tmp_path / "killed"):
+        if record.step == 6:
+            shutil.copytree(tmp_path / "killed", tmp_path / "left")
+    (last,) = checkpoints(tmp_path / "left" / "checkpoints")
+    at = int(last.name[-6:])
+    assert 0 < at < 6
+    resumed, resumed_weights = whole(config, pairs, tmp_path / "left", resume=True)
+    assert resumed == records[at + 1 :]
+    assert same(resumed_weights, final)
+    for name in ("model.safetensors", "README.md"):
+        assert (tmp_path / "left/model" / name).read_bytes() == (tmp_path / "whole/model" / name).read_bytes()
+
+
+def test_resuming_with_fresh_optimiser_would_give_other_weights(config, tmp_path):
+    """The control of the law above: the state matters."""
+    final = whole(config, None, tmp_path / "whole")[1]
+    for record in train(config, SENTENCES, None, tmp_path / "left"):
+        if record.step == 5:
+            break
+    path = checkpoints(tmp_path / "left" / "checkpoints")[-1] / "state.pt"
+    state = torch.load(path, weights_only=True)
+    state["optimiser"]["state"] = {}
+    torch.save(state, path)
+    assert not same(whole(config, None, tmp_path / "left", resume=True)[1], final)
+
+
+@pytest.mark.parametrize(("long", "at"), [(-1.0, 5), (1e9, 0)])
+def test_a_kill_during_a_long_evaluation_loses_its_step_alone(long, at, config, pairs, tmp_path, monkeypatch):
+    """Whoever stops a run waits a minute for it, and an evaluation may take several."""
+    monkeypatch.setattr("whitelab.training.loop._LONG_SECONDS", long)
+    config = replace(config, save_every=100)
+
+    def falling(self):  # so that no checkpoint is written for the best
+        if self.step == 6 and not (tmp_path / "left").exists():
+            shutil.copytree(tmp_path / "whole", tmp_path / "left")
+        return {"spearman": -float(self.step)}
+
+    monkeypatch.setattr(Trainer, "measure", falling)
+    expected, final = whole(config, pairs, tmp_path / "whole")
+    assert [one.name for one in checkpoints(tmp_path / "left" / "checkpoints")] == [f"step-{at:06d}"]
+    records, resumed = whole(config, pairs, tmp_path / "left", resume=True)
+    assert records == expected[at + 1 :]
+    assert same(resumed, final)
+
+
+def test_closing_the_generator_loses_no_step(config, pairs, tmp_path):
+    steps = train(replace(config, save_every=100, eval_every=0), SENTENCES, None, tmp_path)
+    taken = [next(steps) for _ in range(4)]
+    steps.close()
+    assert checkpoints(tmp_path / "checkpoints")[-1].name == f"step-{taken[-1].step:06d}"
+
+
+def test_a_half_written_checkpoint_is_no_checkpoint(config, tmp_path):
+    records = whole(replace(config, steps=2), None, tmp_path)[0]
+    (tmp_path / "checkpoints" / ".0123.tmp").mkdir()
+    assert [one.name for one in checkpoints(tmp_path / "checkpoints")] == ["step-000002"]
+    assert whole(replace(config, steps=2), None, tmp_path, resume=True)[0] == []
+    assert len(records) == 3
+
+
+def test_a_checkpoint_belongs_to_its_config_and_its_sentences(config, tmp_path):
+    whole(replace(config, steps=2), None, tmp_path)
+    with pytest.raises(CheckpointError, match=r"lr=0.5 must be 0.001, with which the run was begun"):
+        next(train(replace(config, steps=2, lr=0.5), SENTENCES, None, tmp_path, resume=True))
+    with pytest.raises(CheckpointError, match="sentences must be those with which the run was begun"):
+        next(train(replace(config, steps=2), SENTENCES[1:], None, tmp_path, resume=True))

@@ -1,0 +1,74 @@
+"""The best model is kept, loads like any other and says how it came about."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+from tiny import SENTENCES
+from transformers import AutoTokenizer
+
+from whitelab.encoders import load_encoder
+from whitelab.evaluate import embed_pairs
+from whitelab.profiles import profile
+from whitelab.training import COLLAPSED, DIVERGED, StepRecord, Trainer
+from whitelab.training.result import Scores
+
+from .doing import same, weights, whole
+
+
+def test_the_best_model_is_kept(config, tmp_path, monkeypatch, pairs):
+    scores = iter([10.0, 20.0, 60.0, 50.0, 55.0, 60.0])
+    monkeypatch.setattr(Trainer, "measure", lambda self: {"spearman": next(scores)})
+    config = replace(config, steps=5, eval_every=1)
+    kept = Trainer(replace(config, eval_every=0), SENTENCES, device="cpu")
+    kept.advance()
+    kept.advance()
+    whole(config, pairs, tmp_path)
+    assert same(weights(load_encoder(str(tmp_path / "model"), device="cpu").model), weights(kept.encoder.model))
+    assert "this model | 2 | 60.000" in (tmp_path / "model" / "README.md").read_text("utf-8")
+
+
+def test_scores_remember_start_best_and_last():
+    scores = Scores()
+    taken = [scores.take(StepRecord(step, spearman=s)) for step, s in enumerate([5.0, None, 7.0, 7.0, 6.0])]
+    assert taken == [True, False, True, False, False]
+    assert [one.step for one in (scores.start, scores.best, scores.last)] == [0, 2, 4]
+    assert not scores.take(StepRecord(5, spearman=99.0, stop=COLLAPSED))
+    assert scores.take(StepRecord(6, spearman=9.0, stop=DIVERGED, message="why", kept=5))
+    assert scores.best == scores.last == StepRecord(5, spearman=9.0)
+    assert Scores.of(json.loads(json.dumps(scores.as_dict()))) == scores
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+def test_the_model_loads_by_its_path_and_scores_as_at_its_last_evaluation(config, pairs, tmp_path, pooling):
+    config = replace(config, pooling=pooling, steps=4, eval_every=1, lr=3e-4)
+    records = whole(config, pairs, tmp_path)[0]
+    best = max(records, key=lambda one: one.spearman)
+    for model, record in ((tmp_path / "model", best), (config.model, records[0])):
+        found = profile(embed_pairs(load_encoder(str(model), device="cpu"), pairs, pooling)[0], (3,))
+        assert found.spearman == record.spearman
+        assert (found.uniformity, found.mean_cosine) == (record.uniformity, record.mean_cosine)
+    assert len({one.spearman for one in records}) == 5
+
+
+def test_the_card_runs_with_plain_transformers(config, tmp_path):
+    """The code on the card is what a user will copy."""
+    whole(replace(config, steps=2, corpus="tiny sentences"), None, tmp_path)
+    text = (tmp_path / "model" / "README.md").read_text("utf-8")
+    code = text.split("```python\n")[1].split("```")[0].replace("path/to/this/folder", str(tmp_path / "model"))
+    names = {}
+    exec(code, names)
+    encoder = load_encoder(str(tmp_path / "model"), device="cpu")
+    ids, _ = encoder.tokenize(["A man plays a guitar.", "Someone makes music."])
+    expected = torch.cat([encoder.forward([one])["mean"][:, -1] for one in ids])
+    torch.testing.assert_close(names["vectors"].detach(), expected, rtol=1e-4, atol=1e-5)
+    assert "384 unique sentences, labels unused: tiny sentences" in text
+    assert "It was not scored." in text
+    assert "look it up before you share" in text
+    assert AutoTokenizer.from_pretrained(tmp_path / "model").model_max_length == encoder.tokenizer.model_max_length
+
+
+def test_sentences_that_are_also_scored_are_counted(config, pairs):
+    assert Trainer(config, SENTENCES, pairs, device="cpu").seen == len(set(pairs.sentences) & set(SENTENCES)) > 0
+    assert Trainer(config, SENTENCES, device="cpu").seen == 0
