@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from needs import pytest_runtest_makereport, pytest_runtest_setup  # noqa: F401
+from needs import pytest_make_collect_report, pytest_runtest_makereport, pytest_runtest_setup  # noqa: F401
 
 from whitelab.embeddings import LayerEmbeddings
 

@@ -40,3 +40,13 @@ def pytest_runtest_makereport(item, call):
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} was skipped where CI is set: {report.longrepr[-1]}"
     return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector):
+    """Where CI is set, a whole file that skips itself (`importorskip`, say) is an error; it has no marks."""
+    report = yield
+    if report.skipped and os.environ.get("CI"):
+        report.outcome = "failed"
+        report.longrepr = f"{collector.nodeid} was skipped where CI is set: {report.longrepr[-1]}"
+    return report

@@ -37,9 +37,19 @@ def test_that_passes():
 """
 
 
-def outcomes(folder: Path, **environment) -> tuple[dict[str, int], str]:
-    """How many of `TESTS` passed, failed and were skipped, and all that pytest wrote."""
-    (folder / "test_it.py").write_text(TESTS)
+WHOLE_FILE = """
+import pytest
+
+pytest.importorskip("no_such_module")
+
+def test_that_is_never_seen():
+    assert False
+"""
+
+
+def outcomes(folder: Path, tests: str = TESTS, **environment) -> tuple[dict[str, int], str]:
+    """How many of the `tests` passed, failed and were skipped, and all that pytest wrote."""
+    (folder / "test_it.py").write_text(tests)
     needs = '{"absent": (lambda: False, "not here"), "present": (lambda: True, "not here")}'
     (folder / "conftest.py").write_text(f"import needs\n\nneeds.NEEDS = {needs}\n")
     env = {name: value for name, value in os.environ.items() if name != "CI"} | environment
@@ -67,6 +77,13 @@ def test_a_skip_fails_in_ci_and_only_there_unless_what_its_mark_names_is_missing
     assert "was skipped where CI is set: Skipped: no reason of ours" in text
     assert "was skipped where CI is set: Skipped: not today" in text
     assert "was skipped where CI is set: Skipped: in spite of all" in text
+
+
+def test_a_file_that_skips_itself_is_an_error_in_ci_and_only_there(tmp_path):
+    assert outcomes(tmp_path, WHOLE_FILE)[0] == {"skipped": 1}
+    found, text = outcomes(tmp_path, WHOLE_FILE, CI="true")
+    assert found == {"error": 1}
+    assert "was skipped where CI is set: Skipped: could not import 'no_such_module'" in text
 
 
 @pytest.mark.parametrize("mark", NEEDS)
