@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from whitelab.ui import workspace
+from whitelab.ui.sidebar import workspace
 
 st.set_page_config(page_title="whitelab", page_icon="docs/icon.svg", layout="wide")
 
@@ -21,7 +21,7 @@ PAGES = (
 )
 
 page = st.navigation(
-    [st.Page(f"views/{name}.py", title=name.capitalize(), url_path=name, default=name == "overview") for name in PAGES],
+    [st.Page(f"pages/{name}.py", title=name.capitalize(), url_path=name, default=name == "overview") for name in PAGES],
     position="top",
 )
 workspace.draw(page.url_path)

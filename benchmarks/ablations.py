@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 from benchmarks.harness import Options, Table
 from benchmarks.training import scored_and_corpus, several, spread
-from whitelab import objectives
-from whitelab.training import TrainConfig, start
+from whitelab.training import TrainConfig, objectives, start
 
 # The paper's encoder has twice the dimensions of ours: the same number in a group takes half as many groups.
 PAPER_DIM = 768

@@ -13,9 +13,10 @@ import whitelab
 from benchmarks import rivals
 from benchmarks.harness import Options, Table, compared, side_by_side
 from benchmarks.spaces import asked, tasks
-from whitelab.encoders import Encoder, embed, load_encoder, passes
-from whitelab.evaluate import Protocol, with_pairs
-from whitelab.threads import single_threads
+from whitelab.base.threads import single_threads
+from whitelab.encoding.embeddings import with_pairs
+from whitelab.encoding.encoders import Encoder, embed, load_encoder, passes
+from whitelab.scoring.score import Protocol
 
 OURS, OURS_BF16 = "whitelab, float32", "whitelab, bfloat16"
 ST, ONNX, INT8 = "sentence-transformers, float32", "ONNX Runtime, float32", "ONNX Runtime, int8"

@@ -9,8 +9,7 @@ import torch
 from benchmarks.harness import Options, Spread, Table, Timings, figures, side_by_side
 from benchmarks.searching import megabytes
 from benchmarks.spaces import asked, tasks
-from whitelab import objectives
-from whitelab.training import TrainConfig, Trainer
+from whitelab.training import TrainConfig, Trainer, objectives
 
 # Each objective, and the same without whitening: W-MSE whitens what MSE compares. Sub-batches of 64 fit every batch.
 PACED = {

@@ -12,10 +12,12 @@ import whitelab
 from benchmarks import rivals
 from benchmarks.harness import Options, Table, compared, exponent, figures, peak_bytes, side_by_side
 from benchmarks.spaces import afresh, made_up, tasks
-from whitelab import correlation, subsets, threads
-from whitelab.encoders import Encoder, load_encoder
-from whitelab.evaluate import embed_pairs
-from whitelab.linalg import STRIP
+from whitelab.base import threads
+from whitelab.encoding.embeddings import embed_pairs
+from whitelab.encoding.encoders import Encoder, load_encoder
+from whitelab.statistics import correlation
+from whitelab.statistics.linalg import STRIP
+from whitelab.sweeps import layer_subsets as subsets
 
 # STS-B's test pairs in BERT-base: layers, dimensions, pairs, sentences.
 BERT_ON_STSB = (13, 768, 1379, 2551)

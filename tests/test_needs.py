@@ -54,7 +54,7 @@ def outcomes(folder: Path, tests: str = TESTS, **environment) -> tuple[dict[str,
     (folder / "conftest.py").write_text(f"import needs\n\nneeds.NEEDS = {needs}\n")
     env = {name: value for name, value in os.environ.items() if name != "CI"} | environment
     command = [sys.executable, "-m", "pytest", "-p", "needs", "-p", "no:xdist", "--rootdir", folder, "-c", os.devnull]
-    env["PYTHONPATH"] = str(ROOT / "tests")
+    env["PYTHONPATH"] = str(ROOT / "tests" / "helpers")
     run = subprocess.run(
         [*map(str, command), str(folder)], cwd=folder, env=env, capture_output=True, text=True, check=False
     )

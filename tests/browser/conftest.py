@@ -7,7 +7,8 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 import whitelab
-from whitelab.evaluate import Protocol, embed_pairs
+from whitelab.encoding.embeddings import embed_pairs
+from whitelab.scoring.score import Protocol
 
 from .driving import ARTEFACTS, FLAGS, Visit, serve
 

@@ -16,7 +16,7 @@ import numpy as np
 from PIL import Image
 from playwright.sync_api import Browser, BrowserContext, Locator, Page
 
-from tests.processes import ROOT, free_port  # not `processes`: benchmarks.latency imports this too
+from tests.helpers.processes import ROOT, free_port  # not `processes`: benchmarks.latency imports this too
 
 ARTEFACTS = ROOT / "artefacts"
 PATIENCE = 180  # seconds for anything that computes; other work may share the machine

@@ -13,11 +13,13 @@ from sentence_transformers import SentenceTransformer
 from tiny import SENTENCES, build_model, write_pairs
 
 import whitelab
-from whitelab import profiles, subsets
 from whitelab.datasets import open_sheet
-from whitelab.evaluate import Protocol, embed_pairs
-from whitelab.export import from_npz
-from whitelab.scopes import fit_scope
+from whitelab.encoding.embeddings import embed_pairs
+from whitelab.scoring.fit_scopes import fit_scope
+from whitelab.scoring.score import Protocol
+from whitelab.sweeps import layer_profiles
+from whitelab.sweeps import layer_subsets as subsets
+from whitelab.whitening.export import from_npz
 
 from .driving import ARTEFACTS, CHART, SIDEBAR, K, cell, coloured, drawn, traces, whole_page, widest
 
@@ -96,19 +98,19 @@ def test_the_overview_shows_the_scores_of_the_package(app, visit, scored):
 def test_the_anisotropy_page_shows_the_measures_of_the_package(app, visit, demo):
     shown = visit(app)
     shown.open("anisotropy?layers=6")
-    metrics, raw, white = shown.metrics(), *(profiles.profile(demo, (6,), name) for name in ("none", "pca"))
+    metrics, raw, white = shown.metrics(), *(layer_profiles.profile(demo, (6,), name) for name in ("none", "pca"))
     assert metrics["Mean cosine, raw"] == f"{raw.mean_cosine:.3f}"
     assert metrics["Participation ratio, raw"] == f"{raw.participation_ratio:.1f}"
     assert metrics["Participation ratio, PCA"] == f"{white.participation_ratio:.1f}"
     drawn_raw = shown.charts()[0].evaluate("g => Array.from(g._fullData.find(t => t.name === 'Raw').y)")
-    wanted = [one.mean_cosine for one in profiles.layer_profiles(demo, ("none",))]
+    wanted = [one.mean_cosine for one in layer_profiles.layer_profiles(demo, ("none",))]
     assert drawn_raw == pytest.approx(wanted, abs=1e-9)
 
 
 def test_the_uniformity_page_shows_the_losses_of_the_package(app, visit, demo):
     shown = visit(app)
     shown.open("uniformity?layers=6")
-    raw, metrics = profiles.profile(demo, (6,), "none"), shown.metrics()
+    raw, metrics = layer_profiles.profile(demo, (6,), "none"), shown.metrics()
     assert metrics["Alignment, raw"] == f"{raw.alignment:.3f}"
     assert metrics["Uniformity, raw"] == f"{raw.uniformity:.3f}"
 

@@ -8,8 +8,8 @@ from commandline import called
 from tiny import SENTENCES, build_model, write_pairs, write_task
 
 from whitelab.datasets import load
-from whitelab.encoders import load_encoder
-from whitelab.evaluate import embed_pairs
+from whitelab.encoding.embeddings import embed_pairs
+from whitelab.encoding.encoders import load_encoder
 
 
 @pytest.fixture(scope="package")

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from whitelab.export import from_npz
-from whitelab.scopes import fit_scope
+from whitelab.scoring.fit_scopes import fit_scope
+from whitelab.whitening.export import from_npz
 
 
 @pytest.mark.parametrize("whitening", ["pca", "soft:gamma=0.25"])

@@ -6,10 +6,10 @@ from processes import fresh_process
 
 import whitelab
 from whitelab.cli import COMMANDS
-from whitelab.correlation import AGGREGATES
-from whitelab.encoders import BATCH_BYTES, DTYPES
-from whitelab.geometry import POSITIVES
-from whitelab.pooling import POOLINGS
+from whitelab.encoding.encoders import BATCH_BYTES, DTYPES
+from whitelab.encoding.pooling import POOLINGS
+from whitelab.statistics.correlation import AGGREGATES
+from whitelab.statistics.geometry import POSITIVES
 from whitelab.whitening import WHITENERS
 
 HEAVY = ["torch", "numpy", "streamlit", "transformers", "pandas", "plotly", "huggingface_hub", "safetensors"]
@@ -39,7 +39,7 @@ def test_nothing_heavy_is_loaded_before_it_is_needed(code):
 
 
 def test_the_check_above_can_fail():
-    run = fresh_process("-c", LOADED.format(code="import whitelab.evaluate", heavy=set(HEAVY)))
+    run = fresh_process("-c", LOADED.format(code="import whitelab.scoring.score", heavy=set(HEAVY)))
     assert {"torch", "numpy"} <= set(run.stdout.split())
 
 

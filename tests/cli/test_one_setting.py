@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from whitelab.correlation import AGGREGATES
-from whitelab.evaluate import Protocol, score
+from whitelab.scoring.score import Protocol, score
+from whitelab.statistics.correlation import AGGREGATES
 from whitelab.whitening import WHITENERS
 
 

@@ -6,8 +6,8 @@ import pytest
 from streamlit.testing.v1.element_tree import Selectbox
 
 import whitelab
-from whitelab.encoders import Encoder
-from whitelab.evaluate import embed_pairs
+from whitelab.encoding.embeddings import embed_pairs
+from whitelab.encoding.encoders import Encoder
 
 from .visiting import forget_everything
 

@@ -3,7 +3,7 @@
 import pytest
 from streamlit.proto.WidgetStates_pb2 import WidgetStates
 
-from pages.visiting import go_to, start, until
+from tests.pages.visiting import go_to, start, until
 from whitelab.whitening import WHITENERS
 
 pytestmark = pytest.mark.usefixtures("demo")
@@ -21,7 +21,7 @@ SOFT = WHITENERS["soft"].label
 def test_a_page_opened_by_a_link_that_overtook_the_address_shows_what_the_session_holds(kind, key, address, shown):
     at = until(start(**address))
     at.query_params.clear()
-    at.switch_page("views/data.py")._run(WidgetStates())  # a browser that knows nothing yet
+    at.switch_page("pages/data.py")._run(WidgetStates())  # a browser that knows nothing yet
     found = getattr(at, kind)(key).proto
     assert found.set_value
     value = found.raw_value if kind == "selectbox" else found.value[0]

@@ -6,7 +6,7 @@ from streamlit.testing.v1 import AppTest
 
 import whitelab
 from whitelab.compare import FIELDS, Bench, compare, differences, parse_settings, resample, walk
-from whitelab.models import BUNDLED_NAME
+from whitelab.encoding.checkpoints import BUNDLED_NAME
 
 from .visiting import complete, has_downloads, scored, start, until
 

@@ -8,11 +8,11 @@ from questions import QUESTIONS
 from streamlit.testing.v1 import AppTest
 
 import whitelab
-from whitelab import limits
+from whitelab.base import upload_limits
 from whitelab.datasets import open_sheet
-from whitelab.evaluate import embed_pairs
-from whitelab.ui.brought import GONE, LABEL
-from whitelab.vectors import npz_bytes
+from whitelab.encoding.embeddings import embed_pairs
+from whitelab.encoding.precomputed import npz_bytes
+from whitelab.ui.sidebar.own_data import GONE, LABEL
 
 from .visiting import go_to, has_downloads, live, metrics, said, scored, start, until
 
@@ -183,12 +183,12 @@ def test_a_file_that_cannot_be_read_is_explained_and_the_page_lives_on(name, dat
 
 def test_limits_and_who_sees_it_are_said_before_an_upload():
     at = data_page()
-    assert said(at, limits.of_table())
-    assert said(at, limits.of_vectors().split(",")[0])
+    assert said(at, upload_limits.of_table())
+    assert said(at, upload_limits.of_vectors().split(",")[0])
     assert sum("nobody else sees it" in one.value for one in at.caption) == 3
     sizes = {one.proto.label: one.proto.max_upload_size_mb for one in at.get("file_uploader")}
-    assert sizes["File of pairs"] == limits.TABLE_MB
-    assert sizes["Vectors"] == limits.VECTORS_MB
+    assert sizes["File of pairs"] == upload_limits.TABLE_MB
+    assert sizes["Vectors"] == upload_limits.VECTORS_MB
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page != "data"])

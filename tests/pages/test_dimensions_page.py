@@ -3,7 +3,7 @@
 import pytest
 
 import whitelab
-from whitelab.retrieval import processor_name
+from whitelab.retrieval.search_cost import processor_name
 
 from .visiting import alts, start, until
 

@@ -5,15 +5,15 @@ import tempfile
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from whitelab import limits
+from whitelab.base import upload_limits
 
 
 def page():
     import streamlit as st
 
-    from whitelab.ui import labels
+    from whitelab.ui.sections import labelled_texts
 
-    found = labels.choose()
+    found = labelled_texts.choose()
     if found is not None:
         st.text(f"{found.task} {found.source} {found.n_rows} rows")
 
@@ -40,6 +40,6 @@ def test_an_uploaded_table_is_read_under_its_own_name(at):
 def test_what_is_wrong_with_an_upload_is_told_by_its_name(at, monkeypatch):
     upload(at, b"text\tlabel\none\ta\ntwo\n")
     assert at.dataframe[0].value["file"].tolist() == ["own.tsv"]
-    monkeypatch.setattr(limits, "COLUMNS", 1)
+    monkeypatch.setattr(upload_limits, "COLUMNS", 1)
     upload(at, b"text\tlabel\none\ta\ntwo\tb\n")
     assert [one.value for one in at.error] == ["own.tsv: 2 columns, at most 1 are read from an upload"]

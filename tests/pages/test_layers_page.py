@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import whitelab
-from whitelab import subsets
-from whitelab.evaluate import embed_pairs
+from whitelab.encoding.embeddings import embed_pairs
+from whitelab.sweeps import layer_subsets as subsets
 
 from .visiting import alts, deltas, live, scored, start, until, write_scored
 

@@ -7,8 +7,8 @@ import pytest
 from questions import QUESTIONS
 
 import whitelab
-from whitelab.evaluate import embed_pairs
-from whitelab.models import BUNDLED_NAME
+from whitelab.encoding.checkpoints import BUNDLED_NAME
+from whitelab.encoding.embeddings import embed_pairs
 
 from .visiting import (
     DEMONSTRATION,

@@ -8,10 +8,11 @@ from families import build_family
 from questions import QUESTIONS
 
 import whitelab
-from whitelab import catalogue, models
-from whitelab.evaluate import Protocol, embed_pairs
-from whitelab.models import BUNDLED_NAME
-from whitelab.ui import picker
+from whitelab.encoding import catalogue, checkpoints
+from whitelab.encoding.checkpoints import BUNDLED_NAME
+from whitelab.encoding.embeddings import embed_pairs
+from whitelab.scoring.score import Protocol
+from whitelab.ui.sidebar import model
 
 from .visiting import LIVE, ROOT, live, metrics, start, until, write_scored
 
@@ -39,7 +40,7 @@ def pairs(tmp_path):
 @pytest.fixture
 def no_hub(monkeypatch):
     """A hub that must not be asked."""
-    monkeypatch.setattr(models, "_download", lambda *args: pytest.fail("asked the hub"))
+    monkeypatch.setattr(checkpoints, "_download", lambda *args: pytest.fail("asked the hub"))
 
 
 def expected(model, data, **changes) -> str:
@@ -78,20 +79,20 @@ def test_the_list_holds_the_bundled_model_its_controls_and_the_papers_models_by_
     }.items(),
 )
 def test_a_label_says_what_is_made_of_the_model(name, shown):
-    assert picker.label(name) == shown
+    assert model.label(name) == shown
 
 
 @pytest.mark.parametrize("model", ["bundled:3", "random:bundled", "static:bundled", "sif:bundled"])
 def test_a_control_is_scored_as_the_package_scores_it(model, pairs):
-    at = until(start(model=picker.label(model), data=pairs, whitening="Centred"))
+    at = until(start(model=model.label(model), data=pairs, whitening="Centred"))
     last = {"bundled:3": 3, "random:bundled": 6}.get(model, 0)
     at.get_by_key("layers").set_value([last])
     until(at.run())
     assert live(at) == expected(model, pairs)
-    assert any(f"{models.ModelName.parse(model).shown} · layer {last} " in one.value for one in at.caption)
+    assert any(f"{checkpoints.ModelName.parse(model).shown} · layer {last} " in one.value for one in at.caption)
     encoder = whitelab.load_encoder(model)
     assert list(at.get_by_key("layers").options) == [str(layer) for layer in range(encoder.n_layers)]
-    assert encoder.name == models.ModelName.parse(model).shown
+    assert encoder.name == checkpoints.ModelName.parse(model).shown
 
 
 @pytest.mark.parametrize(("kind", "page"), [(kind, page) for kind, pages in CHEAP.items() for page in pages])
@@ -140,7 +141,7 @@ def test_a_model_that_is_not_here_says_what_it_costs_and_waits_for_a_yes(pairs, 
 def test_a_yes_downloads_it(pairs, tmp_path, monkeypatch):
     folder = tiny.build_model(tmp_path / "fetched")
     asked = []
-    monkeypatch.setattr(models, "_download", lambda name, *args: asked.append(name) or folder)
+    monkeypatch.setattr(checkpoints, "_download", lambda name, *args: asked.append(name) or folder)
     at = start(model="someone/tiny", data=pairs, whitening="Centred")
     assert asked == []
     at.button(key="model-download").click()
@@ -151,9 +152,9 @@ def test_a_yes_downloads_it(pairs, tmp_path, monkeypatch):
 
 def test_a_download_that_fails_is_said_and_can_be_tried_again(pairs, monkeypatch):
     def fail(*args):
-        raise models.ModelError("model='someone/tiny-two' is not on this machine and the hub does not answer")
+        raise checkpoints.ModelError("model='someone/tiny-two' is not on this machine and the hub does not answer")
 
-    monkeypatch.setattr(models, "_download", fail)
+    monkeypatch.setattr(checkpoints, "_download", fail)
     at = start(model="someone/tiny-two", data=pairs)
     at.button(key="model-download").click()
     until(at.run(), lambda at: at.error)
@@ -193,7 +194,7 @@ def test_a_model_the_operator_does_not_allow_is_not_offered_and_refused_when_typ
     until(at.run(), lambda at: at.error)
     assert "not among those the operator of this machine allows" in at.error[0].value
     for page in QUESTIONS:
-        at.switch_page(f"views/{page}.py").run()
+        at.switch_page(f"pages/{page}.py").run()
         assert not at.exception
     at.selectbox(key="model").set_value("bundled")
     until(at.run())

@@ -4,7 +4,7 @@ import pytest
 
 import whitelab
 from whitelab.compare import parse_settings
-from whitelab.embeddings import LayerRows
+from whitelab.encoding.embeddings import LayerRows
 from whitelab.probe import How, embed_texts, probe
 
 from .visiting import metrics, start, until

@@ -5,7 +5,8 @@ import threading
 import pytest
 from tiny import build_model, write_pairs
 
-from whitelab import probe, scopes
+from whitelab import probe
+from whitelab.scoring import fit_scopes
 
 from .visiting import LIVE, metrics, start, until
 
@@ -36,13 +37,13 @@ def visit(place):
 
 
 def test_the_text_to_fit_on_is_read_once_and_not_while_a_page_is_drawn(visit, place, monkeypatch):
-    threads, real = [], scopes.scope_text
+    threads, real = [], fit_scopes.scope_text
 
     def read(*args):
         threads.append(threading.current_thread().name)
         return real(*args)
 
-    monkeypatch.setattr(scopes, "scope_text", read)
+    monkeypatch.setattr(fit_scopes, "scope_text", read)
     at = visit("overview", fit=str(place / "whole.csv"))
     until(at.run())
     assert threads == ["whitelab-jobs"]

@@ -7,10 +7,11 @@ import pytest
 from tiny import SENTENCES, build_place, untimed
 
 import whitelab
-from whitelab.evaluate import Protocol, embed_pairs
-from whitelab.objectives.registry import Objective
-from whitelab.runs import CANCELLED, FINISHED, RUNNING, WAITING, Run, create, find_run, runs
+from whitelab.encoding.embeddings import embed_pairs
+from whitelab.scoring.score import Protocol
 from whitelab.training import StepRecord, TrainConfig
+from whitelab.training.objectives.registry import Objective
+from whitelab.training.runs import CANCELLED, FINISHED, RUNNING, WAITING, Run, create, find_run, runs
 from whitelab.ui.training import background, board, form
 
 from .visiting import LIVE, alts, complete, forget_everything, go_to, metrics, start, until

@@ -4,8 +4,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import whitelab
-from whitelab.evaluate import Protocol
-from whitelab.standings import VERDICTS
+from whitelab.scoring.paired import VERDICTS
+from whitelab.scoring.score import Protocol
 
 from .visiting import live, metrics, said, scored, start, tables, until, write_scored
 

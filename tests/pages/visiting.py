@@ -8,7 +8,7 @@ from processes import ROOT
 from streamlit.testing.v1 import AppTest
 
 import whitelab
-from whitelab.evaluate import Protocol
+from whitelab.scoring.score import Protocol
 
 ON_DEMAND = ("compare", "training")  # compute nothing before they are asked to
 PATIENCE = 300  # seconds; other work may share the machine
@@ -47,7 +47,7 @@ def start(page: str = "overview", **query) -> AppTest:
 
 
 def go_to(at: AppTest, page: str) -> AppTest:
-    return at.switch_page(f"views/{page}.py").run()
+    return at.switch_page(f"pages/{page}.py").run()
 
 
 def metrics(at: AppTest) -> dict[str, str]:

@@ -4,7 +4,7 @@ import torch
 from tiny import SENTENCES, untimed
 from torch import nn
 
-from whitelab.encoders import load_encoder
+from whitelab.encoding.encoders import load_encoder
 from whitelab.training import train
 from whitelab.training.batches import Batches
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from tiny import ARCHITECTURES, SENTENCES, build_model
 
-from whitelab.encoders import Encoder, load_encoder
+from whitelab.encoding.encoders import Encoder, load_encoder
 from whitelab.training import TrainConfig, Trainer
 from whitelab.training.batches import PART, derived, padded
 

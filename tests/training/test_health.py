@@ -8,12 +8,11 @@ import pytest
 import torch
 from tiny import SENTENCES
 
-from whitelab import objectives
-from whitelab.encoders import load_encoder
-from whitelab.models import ModelError
-from whitelab.objectives import OBJECTIVES, Objective
-from whitelab.training import COLLAPSED, DIVERGED, Trainer, train
+from whitelab.encoding.checkpoints import ModelError
+from whitelab.encoding.encoders import load_encoder
+from whitelab.training import COLLAPSED, DIVERGED, Trainer, objectives, train
 from whitelab.training.health import Shape, collapse
+from whitelab.training.objectives import OBJECTIVES, Objective
 from whitelab.training.trainer import shares
 
 from .doing import Identity, same, weights, whole

@@ -8,9 +8,9 @@ import torch
 from tiny import SENTENCES
 from transformers import AutoTokenizer
 
-from whitelab.encoders import load_encoder
-from whitelab.evaluate import embed_pairs
-from whitelab.profiles import profile
+from whitelab.encoding.embeddings import embed_pairs
+from whitelab.encoding.encoders import load_encoder
+from whitelab.sweeps.layer_profiles import profile
 from whitelab.training import COLLAPSED, DIVERGED, StepRecord, Trainer
 from whitelab.training.result import Scores
 

@@ -9,9 +9,8 @@ from tiny import ARCHITECTURES, SENTENCES, build_model
 from torch import nn
 from transformers import AutoModel
 
-from whitelab import objectives
-from whitelab.objectives import OBJECTIVES, Objective
-from whitelab.training import TrainConfig, Trainer
+from whitelab.training import TrainConfig, Trainer, objectives
+from whitelab.training.objectives import OBJECTIVES, Objective
 from whitelab.training.trainer import seeded
 
 from .doing import Identity, batches, next_record, same, weights

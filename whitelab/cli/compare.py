@@ -38,7 +38,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args):
     from whitelab.compare import PRESETS, compare, parse_settings, resample, written
-    from whitelab.encoders import load_encoder
+    from whitelab.encoding.encoders import load_encoder
 
     if args.presets is not None:
         return _walk(args)
@@ -69,7 +69,7 @@ def _compared(args) -> tuple[list[str], list[str]]:
 def _walk(args):
     """From one preset to another, for each model."""
     from whitelab.compare import decisions, differences, parse_settings, walks, worded
-    from whitelab.encoders import load_encoder
+    from whitelab.encoding.encoders import load_encoder
 
     presets = names(args.presets)
     settings = parse_settings(args.settings) if args.settings else [None]

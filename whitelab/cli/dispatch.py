@@ -68,6 +68,6 @@ def _print(text: str) -> None:
 
 
 def _is_for_the_user(error: Exception) -> bool:
-    from whitelab.store import StoreError
+    from whitelab.store.embedding_store import StoreError
 
     return isinstance(error, (ValueError, OSError, MemoryError, StoreError))

@@ -30,8 +30,8 @@ def run(args):
 
 
 def _sources():
+    from whitelab.base.wording import amount
     from whitelab.datasets import SOURCES, fetched
-    from whitelab.wording import amount
 
     sources = [
         {

@@ -14,7 +14,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args):
     pairs, space, encoder, report = open_task(args)
     if args.out:
-        from whitelab.vectors import write_npz
+        from whitelab.encoding.precomputed import write_npz
 
         write_npz(args.out, pairs, space)
     result = {

@@ -8,7 +8,7 @@ from whitelab.cli.writing import short
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    from whitelab.geometry import POSITIVES
+    from whitelab.statistics.geometry import POSITIVES
 
     space_options(parser)
     vectors_options(parser)
@@ -18,7 +18,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args):
-    from whitelab.profiles import profile
+    from whitelab.sweeps.layer_profiles import profile
 
     check_early(args)
     pairs, space, encoder, _ = open_task(args)

@@ -20,7 +20,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args):
-    from whitelab.dimensions import k_curve
+    from whitelab.sweeps.dimensions import k_curve
 
     check_early(args)
     if args.layers == "each":
@@ -44,7 +44,7 @@ def run(args):
 
 def _each_curve(args):
     """One curve over k for each layer alone."""
-    from whitelab.dimensions import k_curves
+    from whitelab.sweeps.dimensions import k_curves
 
     pairs, space, encoder, _ = open_task(args)
     corpus = embed_corpus(args, encoder)

@@ -44,7 +44,7 @@ def _sizes(text: str) -> str | tuple[int, ...]:
 
 
 def run(args):
-    from whitelab.layers import layer_pairs
+    from whitelab.sweeps.layer_pairs import layer_pairs
 
     if args.size is not None:
         return _layer_subsets(args)
@@ -64,8 +64,8 @@ def run(args):
 
 def _layer_subsets(args):
     """Every subset of `--size` layers, or a declared search, on one task or on the average of several."""
-    from whitelab.checks import check_int
-    from whitelab.subsets import check_sizes, search
+    from whitelab.base.checks import check_int
+    from whitelab.sweeps.layer_subsets import check_sizes, search
 
     check_early(args)
     top = check_int(10 if args.top is None else args.top, "top", 1)

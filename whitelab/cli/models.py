@@ -12,8 +12,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args):
     from dataclasses import asdict
 
-    from whitelab.catalogue import entries
-    from whitelab.models import BUNDLED, ModelError, allowed, cached_models, find_model, trained_models
+    from whitelab.compare.published import alias
+    from whitelab.encoding.catalogue import entries
+    from whitelab.encoding.checkpoints import BUNDLED, ModelError, allowed, cached_models, find_model, trained_models
 
     try:
         files = find_model(BUNDLED)
@@ -26,7 +27,7 @@ def run(args):
         }
     except ModelError as error:
         bundled = {"name": BUNDLED, "ready": False, "reason": str(error)}
-    listed = {one.name: asdict(one) | {"published_as": one.published_as} for one in entries()}
+    listed = {one.name: asdict(one) | {"published_as": alias(one.name)} for one in entries()}
     here = (*trained_models(), *cached_models())
     cached = [{"name": name, "ready": True} | listed.pop(name, {}) for name in here]
     others = [one | {"ready": False} for one in listed.values()]

@@ -34,8 +34,8 @@ def vectors_options(parser: argparse.ArgumentParser) -> None:
 
 
 def space_options(parser: argparse.ArgumentParser) -> None:
-    from whitelab.encoders import MAX_LENGTH
-    from whitelab.pooling import POOLINGS
+    from whitelab.encoding.encoders import MAX_LENGTH
+    from whitelab.encoding.pooling import POOLINGS
 
     data_options(parser)
     parser.add_argument(
@@ -69,13 +69,13 @@ def depth_option(parser: argparse.ArgumentParser) -> None:
 
 
 def dtype_option(parser: argparse.ArgumentParser) -> None:
-    from whitelab.encoders import DTYPES
+    from whitelab.encoding.encoders import DTYPES
 
     parser.add_argument("--dtype", default="float32", choices=tuple(DTYPES), help="type to compute in")
 
 
 def device_option(parser: argparse.ArgumentParser) -> None:
-    from whitelab.encoders import BATCH_BYTES
+    from whitelab.encoding.encoders import BATCH_BYTES
 
     parser.add_argument("--device", choices=tuple(BATCH_BYTES), help="default: the best there is")
 
@@ -86,7 +86,7 @@ def store_options(parser: argparse.ArgumentParser) -> None:
 
 
 def aggregate_option(parser: argparse.ArgumentParser) -> None:
-    from whitelab.correlation import AGGREGATES
+    from whitelab.statistics.correlation import AGGREGATES
 
     parser.add_argument("--aggregate", default="all", choices=AGGREGATES, help="how subsets become one score")
 

@@ -17,8 +17,8 @@ from whitelab.cli.writing import left_out, note, say
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    from whitelab.classifiers import METRICS
     from whitelab.probe import CLASSIFIERS, DEFAULT
+    from whitelab.probe.classifiers import METRICS
 
     parser.add_argument(
         "--data", default="demo", help="a table, a folder of tables or in SentEval's layout, or 'demo' (the default)"
@@ -66,7 +66,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args):
     """Classification beyond STS, raw against whitened."""
     from whitelab.probe import FITS, How, probes, usual
-    from whitelab.scopes import scope_text
+    from whitelab.scoring.fit_scopes import scope_text
 
     tasks = _labelled(args)
     given = ("fit", "metric", "folds", "standardize", "threshold")

@@ -16,7 +16,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args):
-    from whitelab.evaluate import score
+    from whitelab.scoring.score import score
 
     check_early(args)
     pairs, space, encoder, _ = open_task(args)

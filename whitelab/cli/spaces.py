@@ -5,7 +5,7 @@ from whitelab.cli.writing import left_out, note, progress
 
 def check_early(args) -> None:
     """Refuse what needs no model to refuse, before minutes are spent on encoding."""
-    from whitelab.scopes import OWN
+    from whitelab.scoring.fit_scopes import OWN
     from whitelab.whitening import check_k, variant
 
     if getattr(args, "vectors", None):
@@ -21,7 +21,7 @@ def check_early(args) -> None:
 
 def _check_vectors(args) -> None:
     """Refuse options that only a model could answer to."""
-    from whitelab.scopes import OWN
+    from whitelab.scoring.fit_scopes import OWN
 
     asked = {"data": "demo", "split": "test", "model": "bundled", "pooling": "mean", "dtype": "float32"}
     asked |= dict.fromkeys(("num_layers", "max_length", "device"))
@@ -45,7 +45,7 @@ def open_task(args):
 
 def read_given(args):
     """The task that `--vectors` and `--gold` hold."""
-    from whitelab.vectors import read_vectors
+    from whitelab.encoding.precomputed import read_vectors
 
     given = read_vectors(args.vectors, args.gold, args.task)
     for text in given.pairs.notes:
@@ -62,7 +62,7 @@ def read_pairs(args, task: str | None):
 
 
 def load_model(args):
-    from whitelab.encoders import load_encoder
+    from whitelab.encoding.encoders import load_encoder
 
     return load_encoder(
         args.model,
@@ -76,7 +76,7 @@ def load_model(args):
 
 def embed_task(args, encoder, pairs):
     """The embeddings, the encoder and the report; what a user should know of them goes to stderr."""
-    from whitelab.evaluate import embed_pairs
+    from whitelab.encoding.embeddings import embed_pairs
 
     space, report = embed_pairs(encoder, pairs, args.pooling, store=open_store(args), progress=progress())
     for text in (*pairs.notes, *report.notes):
@@ -87,15 +87,15 @@ def embed_task(args, encoder, pairs):
 
 
 def open_store(args):
-    from whitelab.store import Store
+    from whitelab.store.embedding_store import Store
 
     return None if args.no_store else Store(args.cache)
 
 
 def embed_corpus(args, encoder):
     """The embedded text of `--fit`, None where the task's own sentences are enough."""
-    from whitelab.evaluate import embed_scope
-    from whitelab.scopes import OWN
+    from whitelab.encoding.embeddings import embed_scope
+    from whitelab.scoring.fit_scopes import OWN
 
     if args.fit in OWN:
         return None
@@ -104,14 +104,14 @@ def embed_corpus(args, encoder):
 
 def _text_of_fit(args):
     """The sentences of `--fit` and how often each counts."""
-    from whitelab.scopes import scope_text
+    from whitelab.scoring.fit_scopes import scope_text
 
     return scope_text(args.fit, args.data, args.task, args.skip_malformed)
 
 
 def protocol_of(args, pairs, encoder, layers=None):
     """The Protocol of the options; `layers` None stands for the last."""
-    from whitelab.evaluate import Protocol
+    from whitelab.scoring.score import Protocol
 
     return Protocol(
         model=encoder.name,

@@ -36,8 +36,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     from dataclasses import fields
     from typing import get_args
 
-    from whitelab.objectives import OBJECTIVES
     from whitelab.training import TrainConfig
+    from whitelab.training.objectives import OBJECTIVES
 
     kinds = {field.name: (field.type, field.default) for field in fields(TrainConfig)}
     for name, text in _TRAIN.items():
@@ -62,7 +62,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args):
     """A result a step, as it is done, and a summary."""
-    from whitelab.runs import RunError, find_run
+    from whitelab.training.runs import RunError, find_run
 
     if args.resume:
         if args.out is None:
@@ -98,8 +98,8 @@ def _given(args) -> dict:
 
 def _check_resumed(args, config) -> None:
     """Raise RunError for an option that is not what the run was begun with, or that only a new run takes."""
-    from whitelab.objectives import canonical
-    from whitelab.runs import RunError
+    from whitelab.training.objectives import canonical
+    from whitelab.training.runs import RunError
 
     for name in _PAIRS:
         if (value := getattr(args, name)) is not None:
@@ -113,9 +113,9 @@ def _check_resumed(args, config) -> None:
 
 def _new_run(args):
     from whitelab.datasets import load
-    from whitelab.runs import create
-    from whitelab.scopes import scope_text
+    from whitelab.scoring.fit_scopes import scope_text
     from whitelab.training import TrainConfig
+    from whitelab.training.runs import create
 
     if args.corpus is None:
         raise ValueError("--corpus must name a text file, one sentence a line")

@@ -23,8 +23,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args):
     """Fit a map and write it, alone or with its encoder, for another tool."""
-    from whitelab import export
-    from whitelab.scopes import fit_scope
+    from whitelab.scoring.fit_scopes import fit_scope
+    from whitelab.whitening import export
 
     check_early(args)
     if args.fit == "cross":

@@ -4,16 +4,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
-from whitelab.compare.grid import AVERAGE, Cell, Progress, Row
-from whitelab.significance import Bootstrap, Difference, average_bootstrap
-from whitelab.standings import RESAMPLES, Paired, judged, paired
+from whitelab.base.progress import Progress
+from whitelab.compare.grid import AVERAGE, Cell, Row
+from whitelab.scoring.paired import RESAMPLES, Paired, judged, paired
+from whitelab.statistics.significance import Bootstrap, Difference, average_bootstrap
 
 
 @dataclass(frozen=True)
 class Duel:
     """Row `a` against row `b` on one task, or on their average: both scores, the difference and its verdict.
 
-    `verdict` is a key of `standings.VERDICTS`.
+    `verdict` is a key of `paired.VERDICTS`.
     """
 
     task: str

@@ -8,16 +8,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from whitelab.base.machine import is_out_of_memory
+from whitelab.base.progress import Progress
 from whitelab.compare.presets import Preset
 from whitelab.compare.settings import Setting
 from whitelab.datasets import SentencePairs, load
-from whitelab.embeddings import LayerEmbeddings, LayerRows
-from whitelab.encoders import Encoder, Progress, StaticEncoder, embed
-from whitelab.evaluate import Protocol, Score, score, with_pairs
-from whitelab.machine import is_out_of_memory
-from whitelab.scopes import OWN, scope_text
-from whitelab.standings import Judged
-from whitelab.store import Store
+from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, with_pairs
+from whitelab.encoding.encoders import Encoder, StaticEncoder, embed
+from whitelab.scoring.fit_scopes import OWN, scope_text
+from whitelab.scoring.paired import Judged
+from whitelab.scoring.score import Protocol, Score, score
+from whitelab.store.embedding_store import Store
 
 # What is done to a sentence before it is tokenised. SentEval splits at blanks and joins the words again.
 TEXTS: dict[str, Callable[[str], str]] = {"strip": str.strip, "words": lambda text: " ".join(text.split())}

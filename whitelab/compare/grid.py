@@ -4,22 +4,23 @@ from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from whitelab import published, whitening
-from whitelab.checks import check_choice
+from whitelab import whitening
+from whitelab.base.checks import check_choice
+from whitelab.base.progress import Progress
+from whitelab.compare import published
 from whitelab.compare.bench import Bench, tried
 from whitelab.compare.presets import PRESETS, Preset
+from whitelab.compare.published import Published
 from whitelab.compare.settings import Setting
-from whitelab.encoders import Encoder, load_encoder
-from whitelab.evaluate import Protocol, Score
-from whitelab.models import version
-from whitelab.published import Published
-from whitelab.standings import Judged
-from whitelab.store import Store
+from whitelab.encoding.checkpoints import version
+from whitelab.encoding.encoders import Encoder, load_encoder
+from whitelab.scoring.paired import Judged
+from whitelab.scoring.score import Protocol, Score
+from whitelab.store.embedding_store import Store
 
 SEVEN = {"stsb", "sickr", "sts12", "sts13", "sts14", "sts15", "sts16"}
 AVERAGE = "avg"  # the task of a row's average over all tasks, plain, as the papers print it
 
-Progress = Callable[[int, int], None]
 Row = tuple[str, str]  # model and setting
 
 

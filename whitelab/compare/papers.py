@@ -5,18 +5,20 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from whitelab import geometry, profiles, published
+from whitelab.base.progress import Progress
+from whitelab.compare import published
 from whitelab.compare.bench import Bench
-from whitelab.compare.grid import Progress
 from whitelab.compare.presets import PRESETS, Preset
+from whitelab.compare.published import SPEARMAN, Published
 from whitelab.compare.settings import Setting
-from whitelab.dimensions import KCurve, k_curve
-from whitelab.embeddings import LayerEmbeddings
-from whitelab.encoders import Encoder
-from whitelab.layers import LayerPairs, layer_pairs
-from whitelab.published import SPEARMAN, Published
-from whitelab.scopes import OWN
-from whitelab.store import Store
+from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.encoding.encoders import Encoder
+from whitelab.scoring.fit_scopes import OWN
+from whitelab.statistics import geometry
+from whitelab.store.embedding_store import Store
+from whitelab.sweeps import layer_profiles
+from whitelab.sweeps.dimensions import KCurve, k_curve
+from whitelab.sweeps.layer_pairs import LayerPairs, layer_pairs
 
 WHITENINGBERT, SU = PRESETS["whiteningbert"], PRESETS["bert-whitening"]
 
@@ -107,7 +109,7 @@ def spot(bench: Bench, setting: Setting, preset: Preset = WHITENINGBERT, positiv
     """
     space, *fitted = _fitted(bench, setting, preset)
     layers, spec, k, fit, corpus = fitted
-    found = profiles.profile(space, layers, spec, k, positives, preset.aggregate, fit, corpus)
+    found = layer_profiles.profile(space, layers, spec, k, positives, preset.aggregate, fit, corpus)
     record = found.as_dict()
     losses = (record[name] for name in ("alignment", "uniformity", "spearman"))
     encoder = bench.encoder
@@ -117,12 +119,12 @@ def spot(bench: Bench, setting: Setting, preset: Preset = WHITENINGBERT, positiv
 def cosine_spread(bench: Bench, setting: Setting, preset: Preset = WHITENINGBERT) -> np.ndarray:
     """WhitenedCSE Figure 1 as numbers: cosines of random pairs of different sentences under a setting."""
     space, *fitted = _fitted(bench, setting, preset)
-    z, _ = profiles.transformed(space, *fitted)
+    z, _ = layer_profiles.transformed(space, *fitted)
     return geometry.cosine_sample(z, space.counts).numpy()
 
 
 def _fitted(bench: Bench, setting: Setting, preset: Preset) -> tuple:
-    """The space, and what `profiles.transformed` takes beside it."""
+    """The space, and what `layer_profiles.transformed` takes beside it."""
     fitted = setting.whitening != "none"
     corpus = bench.corpus(setting.pooling, preset) if fitted and preset.fit not in OWN else None
     layers, fit = setting.numbers(bench.encoder.n_layers), preset.fit if fitted else "task"

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from whitelab.checks import check_choice
+from whitelab.base.checks import check_choice
 from whitelab.compare.settings import TABLE1, Setting
 from whitelab.datasets import discover
 

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from whitelab import whitening
-from whitelab.pooling import check_pooling
+from whitelab.encoding.pooling import check_pooling
 
 _SETTING = re.compile(r"(?:(?P<pooling>\w+)/)?(?P<layers>L-?\d+(?:\+L-?\d+)*)(?::(?P<spec>[^@]+))?(?:@(?P<k>\d+))?")
 

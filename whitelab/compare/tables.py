@@ -5,7 +5,7 @@ import io
 import re
 from collections.abc import Collection, Sequence
 
-from whitelab.checks import check_choice
+from whitelab.base.checks import check_choice
 from whitelab.compare.against import Resampled
 from whitelab.compare.grid import Cell, Row
 from whitelab.compare.presets import protocol_line

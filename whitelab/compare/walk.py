@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from whitelab.base.progress import Progress
 from whitelab.compare.bench import Bench, Unscored
-from whitelab.compare.grid import AVERAGE, Progress, mean_over_tasks
+from whitelab.compare.grid import AVERAGE, mean_over_tasks
 from whitelab.compare.presets import PRESETS, Preset, differences, worded
 from whitelab.compare.settings import Setting
-from whitelab.encoders import Encoder, load_encoder
-from whitelab.store import Store
+from whitelab.encoding.encoders import Encoder, load_encoder
+from whitelab.store.embedding_store import Store
 
 _OF_SETTING = ("pooling", "layers", "whitening", "k")  # the others belong to the preset
 
@@ -29,7 +30,7 @@ class Step:
 class Walk:
     """The scores of one task from preset `a` to preset `b`. The changes of its steps add up to `difference`.
 
-    The fields are changed in the order of `presets.FIELDS`. In another order the steps may be others, for what a
+    The fields are changed in the order of `preset_walk.FIELDS`. In another order the steps may be others, for what a
     choice does can depend on the choices made before it; their sum is the same.
     """
 

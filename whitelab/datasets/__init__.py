@@ -1,16 +1,16 @@
 """Sentence pairs with gold scores and texts with labels: the only place that knows the formats they come in."""
 
-from .held import hold
-from .hub import DownloadError, LicenceNotAccepted, fetch
-from .labelled import ColumnNames, discover_labelled, load_labelled
-from .labels import LabelledInfo, LabelledTexts
-from .layouts import Part, TaskInfo, discover
-from .loading import load, load_text
-from .pairs import DataError, MalformedRows, Problem, SentencePairs
-from .senteval import SENTEVAL_TASKS
-from .sheets import ROLES, Sheet, open_pasted, open_sheet
-from .sources import SOURCES, Source, fetched
-from .tables import Upload
+from whitelab.datasets.held import hold
+from whitelab.datasets.hub import DownloadError, LicenceNotAccepted, fetch
+from whitelab.datasets.labelled import ColumnNames, discover_labelled, load_labelled
+from whitelab.datasets.labels import LabelledInfo, LabelledTexts
+from whitelab.datasets.layouts import Part, TaskInfo, discover
+from whitelab.datasets.loading import load, load_text
+from whitelab.datasets.pairs import DataError, MalformedRows, Problem, SentencePairs
+from whitelab.datasets.senteval import SENTEVAL_TASKS
+from whitelab.datasets.sheets import ROLES, Sheet, open_pasted, open_sheet
+from whitelab.datasets.sources import SOURCES, Source, fetched
+from whitelab.datasets.tables import Upload
 
 __all__ = [
     "ROLES",

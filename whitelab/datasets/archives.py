@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from .pairs import DataError
+from whitelab.datasets.pairs import DataError
 
 CHUNK = 1 << 20  # bytes copied at once
 SMALL = 1 << 20  # bytes that any archive may unpack to, whatever its own size

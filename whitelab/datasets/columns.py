@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from .pairs import DataError, Problem
-from .tables import Table, as_number
+from whitelab.datasets.pairs import DataError, Problem
+from whitelab.datasets.tables import Table, as_number
 
 # Names are compared as `plain_name` gives them.
 SENTENCE_NAMES = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from weakref import WeakValueDictionary
 
-from .pairs import SentencePairs
+from whitelab.datasets.pairs import SentencePairs
 
 PREFIX = "memory:"
 _HELD: WeakValueDictionary[str, SentencePairs] = WeakValueDictionary()

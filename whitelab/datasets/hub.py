@@ -20,14 +20,12 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 
-from whitelab.wording import amount
-
-from .archives import unpack
-from .layouts import data_path, discover
-from .pairs import DataError
-from .sources import RECORD, Remote, Source, data_root, record_of, source_of
-
-Progress = Callable[[int, int], None]
+from whitelab.base.progress import Progress
+from whitelab.base.wording import amount
+from whitelab.datasets.archives import unpack
+from whitelab.datasets.layouts import data_path, discover
+from whitelab.datasets.pairs import DataError
+from whitelab.datasets.sources import RECORD, Remote, Source, data_root, record_of, source_of
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
 ASK_SECONDS = 10.0  # how long the hub may take to say what a file is

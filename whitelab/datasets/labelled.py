@@ -15,13 +15,23 @@ from pathlib import Path
 
 import numpy as np
 
-from .columns import SENTENCE_NAMES, check_width, content_of, listed, plain_name, shown, text_cell
-from .labels import LabelledInfo, LabelledRow, LabelledTexts
-from .layouts import DEMO, DEMO_FOLDER, choose, existing_path
-from .loading import left_out, load
-from .pairs import DataError, MalformedRows, Problem
-from .senteval import SENTEVAL, senteval_tasks
-from .tables import SUFFIXES, File, Table, Upload, as_number, check_columns, read_table, stem_of, suffix_of
+from whitelab.datasets.columns import SENTENCE_NAMES, check_width, content_of, listed, plain_name, shown, text_cell
+from whitelab.datasets.labels import LabelledInfo, LabelledRow, LabelledTexts
+from whitelab.datasets.layouts import DEMO, DEMO_FOLDER, choose, existing_path
+from whitelab.datasets.loading import left_out, load
+from whitelab.datasets.pairs import DataError, MalformedRows, Problem
+from whitelab.datasets.senteval import SENTEVAL, senteval_tasks
+from whitelab.datasets.tables import (
+    SUFFIXES,
+    File,
+    Table,
+    Upload,
+    as_number,
+    check_columns,
+    read_table,
+    stem_of,
+    suffix_of,
+)
 
 TEXT_NAMES = ("text", "sentence", "question", "review", "utterance", "query", "comment", "content", "document", "title")
 LABEL_NAMES = (

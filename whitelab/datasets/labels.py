@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .pairs import DataError, Problem, hash_texts, places
-from .tables import File
+from whitelab.datasets.pairs import DataError, Problem, hash_texts, places
+from whitelab.datasets.tables import File
 
 
 @dataclass(frozen=True)

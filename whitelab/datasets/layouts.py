@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from whitelab.folders import expanded
-
-from .held import held
-from .pairs import DataError
-from .sources import MTEB, SOURCES, fetched
-from .tables import SUFFIXES, File, as_number, probe_lines, sniff, stem_of, suffix_of
+from whitelab.base.user_folders import expanded
+from whitelab.datasets.held import held
+from whitelab.datasets.pairs import DataError
+from whitelab.datasets.sources import MTEB, SOURCES, fetched
+from whitelab.datasets.tables import SUFFIXES, File, as_number, probe_lines, sniff, stem_of, suffix_of
 
 DEMO = "demo"
 MEMORY = "memory"  # the layout of pairs that `hold` has named

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from .columns import Columns, Row, find_columns, read_rows
-from .held import held
-from .layouts import DEMO, PUBLISHED_PAIRS, SPLITS, Part, TaskInfo, choose, discover, existing_path
-from .pairs import DataError, MalformedRows, Problem, SentencePairs, gold_notes
-from .tables import Upload, read_lines, read_scored, read_table
+from whitelab.datasets.columns import Columns, Row, find_columns, read_rows
+from whitelab.datasets.held import held
+from whitelab.datasets.layouts import DEMO, PUBLISHED_PAIRS, SPLITS, Part, TaskInfo, choose, discover, existing_path
+from whitelab.datasets.pairs import DataError, MalformedRows, Problem, SentencePairs, gold_notes
+from whitelab.datasets.tables import Upload, read_lines, read_scored, read_table
 
 # Layouts without column names. Columns 0-3 of whiteningbert are padding; the genre in STS-B is no subset, and what
 # follows its sentences in the published files says where they are from.

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from .columns import check_width, shown, text_cell
-from .labels import LabelledInfo, LabelledRow
-from .pairs import DataError, Problem
-from .tables import read_lines
+from whitelab.datasets.columns import check_width, shown, text_cell
+from whitelab.datasets.labels import LabelledInfo, LabelledRow
+from whitelab.datasets.pairs import DataError, Problem
+from whitelab.datasets.tables import read_lines
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,21 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-from .columns import Columns, different, find_columns, name_columns, read_rows
-from .layouts import existing_path
-from .loading import assemble, left_out, load_text
-from .pairs import DataError, MalformedRows, SentencePairs
-from .tables import SUFFIXES, Table, Upload, check_columns, read_lines, read_table, sniff, stem_of, suffix_of
+from whitelab.datasets.columns import Columns, different, find_columns, name_columns, read_rows
+from whitelab.datasets.layouts import existing_path
+from whitelab.datasets.loading import assemble, left_out, load_text
+from whitelab.datasets.pairs import DataError, MalformedRows, SentencePairs
+from whitelab.datasets.tables import (
+    SUFFIXES,
+    Table,
+    Upload,
+    check_columns,
+    read_lines,
+    read_table,
+    sniff,
+    stem_of,
+    suffix_of,
+)
 
 PASTED = "pasted.txt"  # what pasted text is called in messages
 ROLES = ("first", "second", "score", "subset")

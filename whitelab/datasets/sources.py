@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from .pairs import DataError
+from whitelab.datasets.pairs import DataError
 
 RECORD = ".whitelab.json"  # in every folder that was fetched: from where, when, and with which checksums
 SPLIT_FILES = {"train": "train.jsonl.gz", "dev": "validation.jsonl.gz", "test": "test.jsonl.gz"}
@@ -132,7 +132,7 @@ def source_of(name: str) -> Source:
 
 def data_root() -> Path:
     """Where fetched data lies: `data` in $WHITELAB_CACHE or the user's cache folder."""
-    from whitelab.store import StoreError, default_root
+    from whitelab.store.embedding_store import StoreError, default_root
 
     try:
         return default_root() / "data"

@@ -19,9 +19,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from whitelab import limits
-
-from .pairs import DataError, Problem
+from whitelab.base import upload_limits
+from whitelab.datasets.pairs import DataError, Problem
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 JSON_LINES = (".jsonl", ".ndjson")
@@ -49,7 +48,7 @@ MARKS = (
 
 @dataclass(frozen=True)
 class Upload:
-    """A file in memory, which the readers take where they take a path; the limits of `whitelab.limits` hold for it."""
+    """A file in memory, which the readers take where they take a path; within the limits of `base.upload_limits`."""
 
     name: str
     data: bytes = field(repr=False)
@@ -370,24 +369,24 @@ def _check_text(path: File, table) -> None:
         for chunk in column.chunks:
             if pa.types.is_dictionary(chunk.type) and not pa.types.is_primitive(chunk.type.value_type):
                 size += pc.sum(pc.take(pc.binary_length(chunk.dictionary), chunk.indices)).as_py() or 0
-    if size > limits.TABLE_MB << 20:
-        raise DataError(f"{path}: its text takes {size >> 20} MB, at most {limits.TABLE_MB} MB are read")
+    if size > upload_limits.TABLE_MB << 20:
+        raise DataError(f"{path}: its text takes {size >> 20} MB, at most {upload_limits.TABLE_MB} MB are read")
 
 
 def _check_rows(path: File, rows: int) -> None:
-    if isinstance(path, Upload) and rows > limits.ROWS:
-        raise DataError(f"{path}: {rows} rows, at most {limits.ROWS} are read from an upload")
+    if isinstance(path, Upload) and rows > upload_limits.ROWS:
+        raise DataError(f"{path}: {rows} rows, at most {upload_limits.ROWS} are read from an upload")
 
 
 def check_columns(path: File, columns: int) -> None:
     """Refuse an upload of too many columns."""
-    if isinstance(path, Upload) and columns > limits.COLUMNS:
-        raise DataError(f"{path}: {columns} columns, at most {limits.COLUMNS} are read from an upload")
+    if isinstance(path, Upload) and columns > upload_limits.COLUMNS:
+        raise DataError(f"{path}: {columns} columns, at most {upload_limits.COLUMNS} are read from an upload")
 
 
 def _bytes(path: File, size: int = -1) -> bytes:
     zipped = path.suffix.lower() == ".gz"
-    most = limits.TABLE_MB << 20 if isinstance(path, Upload) else UNZIPPED_BYTES
+    most = upload_limits.TABLE_MB << 20 if isinstance(path, Upload) else UNZIPPED_BYTES
     try:
         with path.open("rb") as raw, gzip.open(raw, "rb") if zipped else nullcontext(raw) as file:
             data = file.read(most + 1 if zipped and size < 0 else size)

@@ -5,13 +5,7 @@ sequential scale, gold similarity along another. Backgrounds and text colours ar
 page. `layout.meta["alt"]` holds the text for people who cannot see the picture.
 """
 
-from whitelab.figures.comparisons import (
-    difference_heatmap,
-    row_differences,
-    setting_plane,
-    task_curves,
-    walk_steps,
-)
+from whitelab.figures.comparisons import difference_heatmap, row_differences, setting_plane, task_curves, walk_steps
 from whitelab.figures.data import gold_histogram, length_histogram
 from whitelab.figures.dimensions import k_columns, k_curves, k_surface, search_costs
 from whitelab.figures.geometry import by_layer, cosine_histogram, covariance_image, plane, projection, spectrum

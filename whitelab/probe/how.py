@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from whitelab.checks import check_choice, check_int
-from whitelab.classifiers import METRICS
+from whitelab.base.checks import check_choice, check_int
 from whitelab.datasets import LabelledTexts
+from whitelab.probe.classifiers import METRICS
 
 CLASSIFIERS = {"knn": "Neighbours", "linear": "Linear", "senteval": "SentEval", "threshold": "Threshold"}
 FITS = {"train": "The training texts", "all": "All texts"}

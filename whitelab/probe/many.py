@@ -7,19 +7,19 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from whitelab.base.progress import Progress
 from whitelab.compare import Setting, parse_settings, tried
+from whitelab.compare.published import ACCURACY, lookup
+from whitelab.compare.published import Setting as PublishedSetting
 from whitelab.datasets import LabelledTexts
-from whitelab.embeddings import LayerRows
-from whitelab.encoders import Encoder, embed, load_encoder
-from whitelab.evaluate import embed_scope
+from whitelab.encoding.embeddings import LayerRows, embed_scope
+from whitelab.encoding.encoders import Encoder, embed, load_encoder
 from whitelab.probe.how import FITS, How, usual
 from whitelab.probe.rows import occurrences
 from whitelab.probe.scores import ProbeScore
-from whitelab.probe.scoring import Progress, probe
-from whitelab.published import ACCURACY, lookup
-from whitelab.published import Setting as PublishedSetting
-from whitelab.scopes import scope_text
-from whitelab.store import Store
+from whitelab.probe.scoring import probe
+from whitelab.scoring.fit_scopes import scope_text
+from whitelab.store.embedding_store import Store
 
 AVERAGE = "avg"
 DEFAULT = "L-1;L-1:pca;L1+L-1;L1+L-1:pca"

@@ -8,11 +8,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from whitelab import whitening
-from whitelab.classifiers import stratified
 from whitelab.compare import Setting
 from whitelab.datasets import LabelledTexts
-from whitelab.moments import Moments
+from whitelab.probe.classifiers import stratified
 from whitelab.probe.how import How
+from whitelab.statistics.moments import Moments
 from whitelab.whitening import Whitener
 
 

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float
 
 from whitelab import whitening
 from whitelab.compare import Setting
-from whitelab.published import Published
+from whitelab.compare.published import Published
 
 
 @dataclass(frozen=True)

@@ -7,18 +7,18 @@ import torch
 from sklearn.metrics import average_precision_score, f1_score, precision_recall_curve
 from sklearn.preprocessing import StandardScaler
 
-from whitelab import geometry, whitening
-from whitelab.checks import check_layers
-from whitelab.classifiers import GRID, TEST_GRID, best_c, best_threshold, knn, linear, stratified, wilson
+from whitelab import whitening
+from whitelab.base.checks import check_layers
+from whitelab.base.progress import Progress
 from whitelab.compare import Setting
 from whitelab.datasets import LabelledTexts
-from whitelab.embeddings import LayerRows
+from whitelab.encoding.embeddings import LayerRows
+from whitelab.probe.classifiers import GRID, TEST_GRID, best_c, best_threshold, knn, linear, stratified, wilson
 from whitelab.probe.how import FITS, How, usual
 from whitelab.probe.rows import Turn, features, fit_map, scored_split, turns
 from whitelab.probe.scores import PairMeasures, ProbeScore
 from whitelab.probe.words import line, threshold_line
-
-Progress = Callable[[int, int], None]
+from whitelab.statistics import geometry
 
 
 def probe(

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from whitelab.classifiers import GRID, ITERATIONS, TEST_GRID, powers
 from whitelab.compare import Setting
 from whitelab.datasets import LabelledTexts
+from whitelab.probe.classifiers import GRID, ITERATIONS, TEST_GRID, powers
 from whitelab.probe.how import How
 from whitelab.probe.rows import Turn, scored_split
 

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from whitelab.encoders import Encoder
+from whitelab.encoding.encoders import Encoder
 
 # A batch goes through the encoder in parts of sentences of similar length, so that a short one is not padded to the
 # longest of the batch. Of 64 sentences of 14 tokens on average, half of what is computed would be padding; in parts of

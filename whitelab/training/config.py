@@ -3,12 +3,12 @@
 import math
 from dataclasses import asdict, dataclass, fields, replace
 
-from whitelab import objectives
-from whitelab.checks import check_choice, check_int
-from whitelab.encoders import DTYPES
-from whitelab.geometry import POSITIVES
-from whitelab.models import BUNDLED
-from whitelab.pooling import check_pooling
+from whitelab.base.checks import check_choice, check_int
+from whitelab.encoding.checkpoints import BUNDLED
+from whitelab.encoding.encoders import DTYPES
+from whitelab.encoding.pooling import check_pooling
+from whitelab.statistics.geometry import POSITIVES
+from whitelab.training import objectives
 
 BATCH = 64
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from whitelab import geometry, linalg
+from whitelab.statistics import geometry, linalg
 
 # Collapsed when so small a part of the first step's spread is left, or hardly more than one direction. Far below what
 # training that goes well comes to: in 100 steps from all-MiniLM-L6-v2's third layer the spread of the embeddings stayed

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from whitelab.datasets import SentencePairs
-from whitelab.encoders import NotFinite
+from whitelab.encoding.encoders import NotFinite
 from whitelab.training import checkpoints
 from whitelab.training.config import COLLAPSED, StepRecord, TrainConfig
 from whitelab.training.result import Scores, write_model

@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import whitelab
-from whitelab import objectives
-from whitelab.models import licence_note
-from whitelab.pooling import POOLING_LABELS
-from whitelab.shards import folder_aside, let_read
+from whitelab.encoding.checkpoints import licence_note
+from whitelab.encoding.pooling import POOLING_LABELS
+from whitelab.store.shards import folder_aside, let_read
+from whitelab.training import objectives
 from whitelab.training.config import StepRecord, TrainConfig
 from whitelab.training.trainer import Trainer
 

@@ -11,15 +11,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from whitelab import objectives
-from whitelab.checks import check_choice
+from whitelab.base.checks import check_choice
 from whitelab.datasets import SentencePairs
-from whitelab.encoders import DTYPES, Encoder, NotFinite, StaticEncoder, dtypes_for, embed, load_encoder
-from whitelab.evaluate import with_pairs
-from whitelab.models import ModelError
-from whitelab.pooling import POOLINGS
-from whitelab.profiles import profile
-from whitelab.training import health
+from whitelab.encoding.checkpoints import ModelError
+from whitelab.encoding.embeddings import with_pairs
+from whitelab.encoding.encoders import DTYPES, Encoder, NotFinite, StaticEncoder, dtypes_for, embed, load_encoder
+from whitelab.encoding.pooling import POOLINGS
+from whitelab.sweeps.layer_profiles import profile
+from whitelab.training import health, objectives
 from whitelab.training.batches import Batches, derived
 from whitelab.training.config import COLLAPSED, DIVERGED, StepRecord, TrainConfig
 from whitelab.training.health import Shape

@@ -3,14 +3,14 @@
 Whitening makes the covariance the identity. Every W with W^T W = covariance^-1 does (Kessy, Lewin and
 Strimmer 2018), and they differ by a rotation only, so at full rank PCA, ZCA, Cholesky, PCA-cor and ZCA-cor
 give the same cosine for every pair of sentences. Null directions are dropped by the rank policy of
-`whitelab.linalg`: the result is then the pseudo-inverse map of the kept subspace.
+`whitelab.statistics.linalg`: the result is then the pseudo-inverse map of the kept subspace.
 
 `maps` holds the map, `spectral` the variants that weigh eigen-directions, `groups` those that work on blocks
 of coordinates, `removal` those that take directions away, `registry` the table the rest of whitelab reads,
 `agreement` says which of its entries must agree.
 """
 
-from whitelab.whitening.agreement import Agreement, agreements
+from whitelab.whitening.equivalence import Agreement, agreements
 from whitelab.whitening.groups import fit_group, fit_shuffled_group, fit_standardize
 from whitelab.whitening.maps import Whitener
 from whitelab.whitening.registry import (

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from whitelab.linalg import exact
+from whitelab.statistics.linalg import exact
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,10 +8,10 @@ writes out every parameter, so that equal specs are equal strings.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from whitelab import specs
-from whitelab.checks import check_int
-from whitelab.moments import Moments
-from whitelab.specs import Parameter
+from whitelab.base import parameters
+from whitelab.base.checks import check_int
+from whitelab.base.parameters import Parameter
+from whitelab.statistics.moments import Moments
 from whitelab.whitening import groups, removal, spectral
 from whitelab.whitening.maps import Whitener
 from whitelab.whitening.spectral import Directions
@@ -194,7 +194,7 @@ WHITENERS: dict[str, Variant] = {
 
 
 @dataclass(frozen=True)
-class Spec(specs.Spec):
+class Spec(parameters.Spec):
     """A variant with all its parameters; `str()` is the canonical text."""
 
     @property
@@ -209,7 +209,7 @@ def parse(spec: str, dim: int | None = None) -> Spec:
     Raises ValueError for an unknown name or parameter and for a value out of range (where the range ends at d,
     only when `dim` is given).
     """
-    return Spec(*specs.read(spec, "whitening", WHITENERS, dim))
+    return Spec(*parameters.read(spec, "whitening", WHITENERS, dim))
 
 
 def canonical(spec: str) -> str:

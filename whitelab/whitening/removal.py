@@ -2,9 +2,9 @@
 
 import torch
 
-from whitelab import linalg
-from whitelab.checks import check_int
-from whitelab.moments import Moments
+from whitelab.base.checks import check_int
+from whitelab.statistics import linalg
+from whitelab.statistics.moments import Moments
 from whitelab.whitening.maps import Whitener
 
 

@@ -2,7 +2,7 @@
 
 Each is first a list of directions, the most important first: `Directions.matrix [d, r]`, whose first k
 columns are the variant with k up to a rotation, so that one projection serves every k
-(`whitelab.dimensions`). The fitted map then keeps the columns (PCA form), turns them back (ZCA form) or
+(`whitelab.sweeps.dimensions`). The fitted map then keeps the columns (PCA form), turns them back (ZCA form) or
 makes them triangular (Cholesky form).
 """
 
@@ -12,9 +12,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from whitelab import linalg
-from whitelab.linalg import RANK_TOLERANCE, Eigen
-from whitelab.moments import Moments
+from whitelab.statistics import linalg
+from whitelab.statistics.linalg import RANK_TOLERANCE, Eigen
+from whitelab.statistics.moments import Moments
 from whitelab.whitening.maps import Whitener
 
 

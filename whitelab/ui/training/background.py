@@ -14,10 +14,10 @@ from pathlib import Path
 
 import streamlit as st
 
-from whitelab.apart import trained_apart
-from whitelab.runs import RUNNING, WAITING, Run, RunError, Summary, runs
 from whitelab.training import StepRecord
-from whitelab.ui.worker import Job, Jobs
+from whitelab.training.own_process import trained_apart
+from whitelab.training.runs import RUNNING, WAITING, Run, RunError, Summary, runs
+from whitelab.ui.results.worker import Job, Jobs
 
 SWITCH = "WHITELAB_TRAINING"  # environment: "off" keeps visitors from starting runs
 LONGEST = 8  # runs that may wait or run at a time

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 import streamlit as st
 
 from whitelab import figures
-from whitelab.geometry import POSITIVES
-from whitelab.models import ModelError, find_model
-from whitelab.runs import CANCELLED, DIED, FAILED, FINISHED, RUNNING, WAITING, Run, RunError
+from whitelab.base.wording import duration
+from whitelab.encoding.checkpoints import ModelError, find_model
+from whitelab.statistics.geometry import POSITIVES
 from whitelab.training import COLLAPSED, DIVERGED, StepRecord
-from whitelab.ui import frame
-from whitelab.ui.jobs import STREAM_SECONDS
+from whitelab.training.runs import CANCELLED, DIED, FAILED, FINISHED, RUNNING, WAITING, Run, RunError
+from whitelab.ui.results.jobs import STREAM_SECONDS
 from whitelab.ui.training import background
 from whitelab.ui.training.background import NOT_STARTED, Entry
-from whitelab.wording import duration
+from whitelab.ui.widgets import frame
 
 SHOWN = "training-shown"  # session_state: names of the runs this visitor has chosen
 ADDRESS = "runs"  # the query parameter that says the same, in a row with commas

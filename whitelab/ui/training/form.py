@@ -9,20 +9,24 @@ from itertools import cycle
 import streamlit as st
 import torch
 
-from whitelab import costs, datasets, limits, objectives, scopes
-from whitelab.catalogue import Size, guess_tokens
-from whitelab.costs import Cost
+from whitelab import datasets
+from whitelab.base import upload_limits
 from whitelab.datasets import DataError, SentencePairs, TaskInfo, Upload
 from whitelab.datasets.layouts import file_at
-from whitelab.models import BUNDLED, WORD_TABLES, ModelError, ModelFiles, ModelName, allowed, on_disk
-from whitelab.objectives import OBJECTIVES
-from whitelab.training import TrainConfig
+from whitelab.encoding.catalogue import Size, guess_tokens
+from whitelab.encoding.checkpoints import BUNDLED, WORD_TABLES, ModelError, ModelFiles, ModelName, allowed, on_disk
+from whitelab.scoring import fit_scopes
+from whitelab.training import TrainConfig, costs, objectives
 from whitelab.training.config import BATCH
-from whitelab.ui import cache, frame, knobs, picker
-from whitelab.ui.files import file_stamp
-from whitelab.ui.training.asked import DEMO, Asked, Corpus, Scored, Text
+from whitelab.training.costs import Cost
+from whitelab.training.objectives import OBJECTIVES
+from whitelab.ui.results import cache
+from whitelab.ui.results.files import file_stamp
+from whitelab.ui.sidebar import knobs, model
+from whitelab.ui.sidebar.workspace import UPLOADED
 from whitelab.ui.training.background import Entry
-from whitelab.ui.workspace import UPLOADED
+from whitelab.ui.training.request import DEMO, Asked, Corpus, Scored, Text
+from whitelab.ui.widgets import frame
 
 EVERY = "All tasks"
 TRIED = 512  # sentences an objective is tried on while the page is drawn
@@ -88,7 +92,7 @@ def draw(known: Sequence[Entry]) -> Asked | None:
 
 def starts() -> list[str]:
     """What training may start from, the first of which is the default."""
-    names = (f"{BUNDLED}:3", BUNDLED, f"random:{BUNDLED}:3", *picker.options())
+    names = (f"{BUNDLED}:3", BUNDLED, f"random:{BUNDLED}:3", *model.options())
     kinds = {name: ModelName.parse(name).kind for name in names}
     return [name for name in kinds if allowed(name) and kinds[name] not in WORD_TABLES]
 
@@ -101,7 +105,7 @@ def _start() -> tuple[Size | None, str]:
         key="start",
         bind="query-params",
         accept_new_options=True,
-        format_func=picker.label,
+        format_func=model.label,
         help="The bundled model cut to its first 3 layers is a raw encoder that training visibly improves. Type a "
         "Hugging Face name or the path of a folder to start from another.",
     )
@@ -133,7 +137,7 @@ def _files(name: str) -> ModelFiles | None:
         ask = {"on_click": st.session_state.update, "args": ({_FETCHED: name},)}
         st.button("Download it", key="start-download", icon=":material/download:", **ask)
         return None
-    return picker.find(name, "find-start")
+    return model.find(name, "find-start")
 
 
 def _data(title: str, names: list[str], key: str, words: str) -> str:
@@ -181,16 +185,16 @@ def _corpus() -> Corpus | None:
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _sentences(data: str, task: str, stamp: float) -> Text:
     """The sentences of a text file, a task or all tasks; `stamp` is the files' time."""
-    return Text(tuple(scopes.scope_text("splits", data, task) if task else scopes.scope_text(data, data, None)))
+    return Text(tuple(fit_scopes.scope_text("splits", data, task) if task else fit_scopes.scope_text(data, data, None)))
 
 
 def _uploaded() -> Corpus | None:
     file = st.file_uploader(
         "Text, one sentence a line",
         type=["txt"],
-        max_upload_size=limits.TABLE_MB,
+        max_upload_size=upload_limits.TABLE_MB,
         key="corpus-file",
-        help=f"At most {limits.TABLE_MB} MB. The run keeps a copy, so that it can be resumed; its name stays with you.",
+        help=f"At most {upload_limits.TABLE_MB} MB. The run keeps a copy to be resumed from; its name stays with you.",
     )
     if file is None:
         st.caption("Choose a file to train on its sentences.")

@@ -1,0 +1,127 @@
+"""Models, settings and tasks side by side, and beside what the papers print."""
+
+import streamlit as st
+
+from whitelab import compare as comparing
+from whitelab import datasets
+from whitelab.compare import PRESETS
+from whitelab.ui.results import cache
+from whitelab.ui.results.files import file_stamp
+from whitelab.ui.sections import compare_grid, paper_figures, preset_walk
+from whitelab.ui.sidebar import model
+from whitelab.ui.widgets import frame
+
+chosen, opened = frame.open_page(
+    "Which model, and does it match what was published?",
+    "Look at the difference beside each published number: it should be hundredths, not points. The best of a column is "
+    "marked.",
+)
+frame.need_a_model(
+    chosen,
+    opened,
+    "Another model would have to embed the sentences, and vectors come without a model. Bring the pairs as text to compare models "
+    "on them. Variants of these vectors are compared on the whitening page, their layers on the layers page.",
+)
+found = datasets.discover(chosen.data)
+tasks = [task.name for task in found]
+left, right = st.columns([3, 2])
+with left:
+    models = st.multiselect(
+        "Models",
+        list(dict.fromkeys((chosen.model, *model.options()))),
+        default=[chosen.model],
+        key="models",
+        bind="query-params",
+        accept_new_options=True,
+        help="Type a Hugging Face name or the path of a folder. A model that is not here yet is downloaded.",
+    )
+    picked = st.multiselect("Tasks", tasks, default=tasks, key="tasks", bind="query-params")
+with right:
+    protocol = st.selectbox(
+        "Protocol",
+        list(PRESETS),
+        key="protocol",
+        bind="query-params",
+        format_func=lambda name: PRESETS[name].label,
+        help="Decides aggregation, fit scope, text, longest sentence, and the settings compared at first.",
+    )
+    protocol = protocol or "whiteningbert"
+    corpus = preset_walk.corpus_picker((protocol,), "corpus-text")
+    settings = st.text_area(
+        "Settings, one a line",
+        PRESETS[protocol].settings.replace(";", "\n"),
+        key=f"settings-{protocol}",
+        bind="query-params",
+        height=155,
+        help="[cls/|mean/]L1+L-1[:variant[@k]]: pooling, layers to average (L-1 is the last), whitening, k.",
+    )
+models, picked = models or [chosen.model], [name for name in tasks if name in (picked or tasks)]
+st.caption(f"{PRESETS[protocol].source}. {PRESETS[protocol].note}")
+try:
+    wanted = comparing.parse_settings(settings.replace("\n", ";"))
+    PRESETS[protocol].fitted_on(corpus)
+except ValueError as error:
+    st.error(str(error))
+    st.stop()
+stamp = file_stamp([file for task in found for file in task.files])
+shared = (protocol, chosen.dtype, chosen.keep_going, corpus, stamp)
+asked = compare_grid.Grid.now(models, chosen.data, tuple(picked), wanted, *shared)
+
+
+def filled() -> None:
+    """The grid, asked for or known from before, and what is behind it."""
+    label = f"Compare {len(models)} × {len(picked)} × {len(wanted)}"
+    if st.button(label, type="primary", key="compare", on_click=compare_grid.ask_again, args=(asked,)):
+        st.session_state["grid"] = asked
+    known = asked.known
+    if st.session_state.get("grid") == asked or asked.open or len(known) == asked.size:
+        compare_grid.draw(asked)
+    elif known:
+        st.info(f"{len(known)} of {asked.size} cells are known from before. Press Compare for the others.")
+        compare_grid.table(known, compare_grid.view_picker(asked))
+    else:
+        st.info(
+            "Nothing is computed before you press Compare: a model may have to be downloaded and every task embedded."
+        )
+
+
+figure = paper_figures.Figure(asked, chosen.model)
+SECTIONS = {
+    "Grid": filled,
+    "Two protocols": lambda: preset_walk.side_by_side(asked, chosen.model),
+    "WhiteningBERT, Figure 1": lambda: paper_figures.pair_heatmaps(figure),
+    "WhiteningBERT, Figure 2": lambda: paper_figures.size_curve(figure),
+    "BERT-whitening, Figure 1": lambda: paper_figures.k_curves(figure),
+    "WhitenedCSE, Figures 1 and 3": lambda: paper_figures.losses(figure, tuple(models)),
+}
+tabs = st.tabs(list(SECTIONS), key="part", on_change="rerun", bind="query-params")
+for tab, section in zip(tabs, SECTIONS.values(), strict=True):
+    if tab.open:
+        with tab:
+            section()
+
+frame.close_page(
+    opened,
+    cache.score(opened.key, chosen.protocol(opened.pairs.source)),
+    [
+        (
+            r"\text{avg}=\tfrac1T\sum_t \rho_t,\qquad \rho_t\in\{\text{all},\text{mean},\text{wmean}\}",
+            "Plain mean over the tasks; how a task's subsets become one score is the protocol's choice",
+        ),
+        (
+            r"s_b-s_a=\sum_i\big(s(\theta_1^b..\theta_i^b,\theta_{i+1}^a..)-s(\theta_1^b..\theta_{i-1}^b,\theta_i^a..)\big)",
+            "A walk from protocol a to protocol b changes one decision at a time; the steps add up to the difference",
+        ),
+    ],
+    "Each cell is a Spearman score (x 100) of one model, one way of pooling and averaging layers, one task. A published number "
+    "stands beside it only where a paper prints one for the same thing under the same aggregation. The same vectors score "
+    "several points apart under two protocols, so compare only what was made alike.",
+    "import whitelab\nfrom whitelab.compare import compare, parse_settings, resample, walk, written\n\n"
+    + (f"{chosen.own.code}\n" if chosen.own else "")
+    + f"settings = parse_settings({';'.join(map(str, wanted))!r})\n"
+    f"options = {{'corpus': {corpus!r}, 'store': whitelab.Store()}}\n"
+    f"cells = list(compare({models!r}, {frame.data_in_code(chosen)}, {picked!r}, settings, {protocol!r}, **options))\n"
+    f"print(written(cells, 'markdown', {protocol!r}, {corpus!r}, resample(cells)))\n"
+    f"steps = walk({chosen.model!r}, {frame.data_in_code(chosen)}, {picked[0]!r}, 'whiteningbert', 'mteb', store=whitelab.Store())\n"
+    "print(steps.difference, steps.steps)\n",
+)

@@ -1,0 +1,82 @@
+"""Training runs, watched as they shape the space."""
+
+import streamlit as st
+
+from whitelab.encoding.checkpoints import ModelError
+from whitelab.training import objectives, runs
+from whitelab.training.objectives import OBJECTIVES
+from whitelab.ui.training import background, board, form
+from whitelab.ui.training import request as asking
+from whitelab.ui.widgets import frame
+
+frame.open_aside(
+    "What does training do to the space?",
+    "Look for a Spearman score that rises above its dashed start, and for the way there: towards the lower left, "
+    "sentences spread out while similar ones stay close.",
+)
+
+
+def start(asked: asking.Asked) -> None:
+    """Make the runs and let them wait for their turns; those for which there is no room wait for a click."""
+    for config in asked.configs:
+        try:
+            run = runs.create(config, asked.corpus.sentences, asked.scored.pairs)
+        except OSError as error:
+            st.session_state["training-problem"] = f"The run could not be written: {error}"
+            return
+        background.submit_all([run])
+        board.show(run.name)
+
+
+try:
+    known = background.entries()
+except ModelError as error:  # the operator's folder for runs
+    st.error(frame.plain(str(error)))
+    st.stop()
+with st.container(border=True, key="new-run"):
+    asked = form.draw(known)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button(
+            f"Start these {len(asked.configs)} runs" if asked and len(asked.configs) > 1 else "Start this run",
+            type="primary",
+            key="start-run",
+            on_click=start,
+            args=(asked,),
+            disabled=asked is None or not background.allowed() or background.full(),
+            icon=":material/play_arrow:",
+        )
+        if not background.allowed():
+            st.markdown("Training is turned off here. Install whitelab on your own machine to train.")
+        elif background.full():
+            st.markdown(f"{background.LONGEST} runs wait already. Start another when one has ended.")
+        elif asked is not None:
+            st.markdown(asking.cost_words(asked.costs))
+if problem := st.session_state.pop("training-problem", None):
+    st.error(frame.plain(problem))
+board.draw(known)
+
+with st.expander("What am I looking at?", icon=":material/help:"):
+    chosen = OBJECTIVES[objectives.parse(asked.config.objective).name] if asked else next(iter(OBJECTIVES.values()))
+    st.markdown(
+        f"**{chosen.label}.** {chosen.summary} Each step takes a batch of sentences, encodes each of them several "
+        "times with other dropout masks, and changes the weights so that the loss falls. No label is read; the gold "
+        "scores of the pairs only measure what came out, and choose the step that is kept."
+    )
+    st.latex(chosen.formula)
+    st.caption(chosen.source)
+    st.latex(
+        r"\ell_{\text{align}}=\mathbb{E}\lVert u_x-u_y\rVert^2,\qquad "
+        r"\ell_{\text{uniform}}=\log\,\mathbb{E}\,e^{-2\lVert u_x-u_y\rVert^2},\qquad "
+        r"r_{\text{eff}}=e^{-\sum_i p_i\log p_i},\; p_i=\sqrt{\lambda_i}/\textstyle\sum_j\sqrt{\lambda_j}"
+    )
+    st.caption("WhitenedCSE Eq. 9 and 10, Figure 3; effective rank: Roy and Vetterli 2007")
+if asked is not None:
+    with st.expander("Show the code", icon=":material/code:"):
+        st.code(asked.code, language="python")
+    st.caption(asking.protocol_line(asked))
+    if asked.scored.arguments[0] == asking.DEMO:
+        st.caption(
+            f"{frame.DEMO} Its pairs are hard: a hundred steps spread the space and leave this score where it is. Of "
+            "STS-B, a hundred steps of SimCSE raise the score by about 12 points, as benchmarks/README.md has it; bring "
+            "it on the data page."
+        )

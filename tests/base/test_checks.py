@@ -1,0 +1,106 @@
+"""Laws of the checks: good values come back, bad ones are named with what was expected."""
+
+import pytest
+import torch
+
+from whitelab.base.checks import check_choice, check_int, check_layers, check_matrix, check_weights
+
+
+@pytest.mark.parametrize("value", [1, 5, 9])
+def test_a_whole_number_inside_the_bounds_comes_back(value):
+    assert check_int(value, "k", 1, 9) == value
+
+
+@pytest.mark.parametrize("value", [0, 10, -1, 2.0, True, "3", None])
+def test_other_numbers_are_named_with_their_bounds(value):
+    with pytest.raises(ValueError, match=rf"k={value!r} must lie between 1 and d=9"):
+        check_int(value, "k", 1, 9, "d")
+
+
+def test_without_an_upper_bound_only_the_lower_one_is_named():
+    assert check_int(10**9, "size", 2) == 10**9
+    with pytest.raises(ValueError, match="size=1 must be a whole number of at least 2"):
+        check_int(1, "size", 2)
+
+
+def test_a_choice_outside_the_list_is_told_the_list():
+    assert check_choice("a", "letter", {"a": 1, "b": 2}) == "a"
+    with pytest.raises(ValueError, match="letter='c' must be one of a, b"):
+        check_choice("c", "letter", {"a": 1, "b": 2})
+
+
+def test_layers_come_back_ascending():
+    assert check_layers([3, 0], 4) == (0, 3)
+    assert check_layers(iter([2]), 3) == (2,)
+
+
+@pytest.mark.parametrize(
+    ("layers", "message"),
+    [
+        ([], "must name at least one of the layers 0 to 3"),
+        ([4], r"layers=\[4\] must lie between 0 and 3"),
+        ([-1], r"layers=\[-1\] must lie between 0 and 3"),
+        ([True], r"layers=\[True\] must lie between 0 and 3"),
+        ([1, 1], r"layers=\[1, 1\] must not name a layer twice"),
+    ],
+)
+def test_layers_the_model_does_not_have_are_refused(layers, message):
+    with pytest.raises(ValueError, match=message):
+        check_layers(layers, 4)
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        (torch.float16, torch.float32),
+        (torch.bfloat16, torch.float32),
+        (torch.float32, torch.float32),
+        (torch.float64, torch.float64),
+        (torch.int32, torch.float64),
+        (torch.bool, torch.float64),
+    ],
+)
+def test_a_matrix_comes_back_in_a_type_that_can_be_squared(given, wanted):
+    assert check_matrix(torch.ones(2, 3, dtype=given)).dtype == wanted
+
+
+def test_a_list_of_lists_is_a_matrix():
+    assert check_matrix([[1, 2], [3, 4]]).tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (torch.zeros(3), r"rows must have the shape \[n, d\], got \[3\]"),
+        (torch.zeros(0, 3), r"rows must have at least 1 row\(s\) and 1 column, got \[0, 3\]"),
+        (torch.zeros(3, 0), r"at least 1 row\(s\) and 1 column, got \[3, 0\]"),
+        (torch.zeros(2, 2, dtype=torch.complex64), "rows must hold real numbers, got torch.complex64"),
+        (torch.tensor([[0.0], [float("nan")]]), "row 1 has NaN or infinity"),
+        (torch.tensor([[float("-inf")], [0.0]]), "row 0 has NaN or infinity"),
+    ],
+)
+def test_what_is_no_matrix_of_numbers_is_refused(x, message):
+    with pytest.raises(ValueError, match=message):
+        check_matrix(x, "rows")
+
+
+def test_too_few_rows_are_refused():
+    with pytest.raises(ValueError, match=r"x must have at least 2 row\(s\)"):
+        check_matrix(torch.zeros(1, 3), rows=2)
+
+
+def test_weights_come_back_in_float64():
+    weights = check_weights([1, 0, 2], 3)
+    assert weights.dtype == torch.float64
+    assert weights.tolist() == [1.0, 0.0, 2.0]
+
+
+@pytest.mark.parametrize("weights", [[1.0, -1.0], [0.0, 0.0], [float("nan"), 1.0], [float("inf"), 1.0]])
+def test_weights_that_cannot_count_rows_are_refused(weights):
+    with pytest.raises(ValueError, match="weights must be finite, not negative, and not all zero"):
+        check_weights(weights, 2)
+
+
+def test_weights_of_another_length_are_refused():
+    with pytest.raises(ValueError, match=r"weights must have the shape \[3\], got \[2\]"):
+        check_weights([1.0, 1.0], 3)

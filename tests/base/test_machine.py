@@ -1,0 +1,91 @@
+"""What the machine is said to have: the smallest of the limits that hold, and None where nothing is known."""
+
+import pytest
+import torch
+
+from whitelab.base import machine
+from whitelab.base.machine import available_memory, is_out_of_memory, product_rate
+
+
+def test_memory_is_between_nothing_and_what_is_built_in():
+    free, physical = available_memory(), machine._physical()
+    assert free > 0
+    assert physical is None or free <= physical
+
+
+def test_meminfo_is_read_in_kibibytes(tmp_path):
+    path = tmp_path / "meminfo"
+    path.write_text("MemTotal:       100 kB\nMemAvailable:    64 kB\n")
+    assert machine._meminfo(path) == 64 * 1024
+    for text in ("", "MemTotal: 100 kB\n", "MemAvailable: many\n"):
+        path.write_text(text)
+        assert machine._meminfo(path) is None
+    assert machine._meminfo(tmp_path / "nothing") is None
+
+
+@pytest.mark.parametrize(
+    ("folder", "limit", "used", "cached"),
+    [
+        (".", "memory.max", "memory.current", "inactive_file"),
+        ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    ],
+)
+def test_a_containers_limit_counts_and_files_in_its_cache_do_not(tmp_path, folder, limit, used, cached):
+    home = tmp_path / folder
+    home.mkdir(exist_ok=True)
+    (home / limit).write_text("1000\n")
+    (home / used).write_text("700\n")
+    (home / "memory.stat").write_text(f"anon 500\n{cached} 150\n")
+    assert machine._container(tmp_path) == 450
+    (home / limit).write_text("max\n")
+    assert machine._container(tmp_path) is None
+
+
+def test_the_smallest_limit_holds(monkeypatch):
+    monkeypatch.setattr(machine, "_meminfo", lambda: 100)
+    monkeypatch.setattr(machine, "_container", lambda: 40)
+    assert available_memory() == 40
+    monkeypatch.setattr(machine, "_container", lambda: None)
+    assert available_memory() == 100
+    monkeypatch.setattr(machine, "_meminfo", lambda: None)
+    monkeypatch.setattr(machine, "_physical", lambda: 7)
+    assert available_memory() == 7
+
+
+def test_the_rate_is_measured_once_and_leaves_the_threads_alone(monkeypatch):
+    monkeypatch.setattr(machine, "TIMED_SECONDS", 0.001)
+    product_rate.cache_clear()
+    threads = torch.get_num_threads()
+    rate = product_rate("cpu", torch.float32)
+    monkeypatch.setattr(machine, "_rate", lambda *args: pytest.fail("measured again"))
+    assert product_rate("cpu", torch.float32) == rate > 0
+    assert torch.get_num_threads() == threads
+    product_rate.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
+        RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory: you tried to ..."),
+        RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 4 bytes."),
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+        OSError(12, "Cannot allocate memory"),
+    ],
+)
+def test_every_way_of_saying_that_memory_ran_out_is_known(error):
+    assert is_out_of_memory(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("CUDA error: an illegal memory access was encountered"),
+        RuntimeError("The size of tensor a (3) must match the size of tensor b (4)"),
+        ValueError("out of memory.csv: no such file"),
+        OSError(28, "No space left on device"),
+    ],
+)
+def test_other_faults_are_none_of_memory(error):
+    assert not is_out_of_memory(error)

@@ -1,0 +1,79 @@
+"""Laws of working side by side: the same results in the same order, one torch thread each, nothing left behind."""
+
+import threading
+
+import pytest
+import torch
+
+from whitelab.base.threads import side_by_side
+
+
+@pytest.fixture(params=[1, 3])
+def threads(request):
+    """As many threads as torch may use; it had another number before."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 20])
+def test_results_come_in_the_order_of_the_items(threads, count):
+    slow_first = threading.Event()
+
+    def work(i):
+        if i == 0 and count > 1 and threads > 1:
+            assert slow_first.wait(20)  # the first ends after the second has begun
+        slow_first.set()
+        return i * i
+
+    assert list(side_by_side(work, range(count))) == [i * i for i in range(count)]
+
+
+def test_as_many_run_at_once_as_torch_has_threads_each_with_one(threads):
+    together = threading.Barrier(threads, timeout=20)
+
+    def work(_):
+        together.wait()  # breaks unless so many are under way at once
+        return torch.get_num_threads()
+
+    assert list(side_by_side(work, range(2 * threads))) == [1] * 2 * threads
+
+
+def test_torch_has_its_threads_again_here_and_in_threads_yet_to_come(threads):
+    assert list(side_by_side(int, [1, 2, 3])) == [1, 2, 3]
+    found = []
+    later = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
+    later.start()
+    later.join()
+    assert [torch.get_num_threads(), *found] == [threads, threads]
+
+
+def test_a_single_item_has_every_thread(threads):
+    assert list(side_by_side(lambda _: torch.get_num_threads(), [0])) == [threads]
+
+
+def test_an_error_is_raised_in_its_turn_and_what_has_not_begun_never_does(threads):
+    begun, before = [], threading.active_count()
+
+    def work(i):
+        begun.append(i)
+        if i == 2:
+            raise ValueError("two is wrong")
+        return i
+
+    results = side_by_side(work, range(100))
+    assert [next(results), next(results)] == [0, 1]
+    with pytest.raises(ValueError, match="two is wrong"):
+        next(results)
+    assert len(begun) <= 4 * threads + 3
+    assert threading.active_count() == before
+
+
+def test_closing_stops_the_work(threads):
+    begun, before = [], threading.active_count()
+    results = side_by_side(begun.append, range(100))
+    next(results)
+    results.close()
+    assert len(begun) <= 4 * threads
+    assert threading.active_count() == before

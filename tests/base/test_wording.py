@@ -1,0 +1,26 @@
+"""Numbers as people read them."""
+
+import pytest
+
+from whitelab.base.wording import amount, duration, spaced
+
+
+def test_thousands_are_set_apart_by_spaces_at_which_no_line_breaks():
+    assert spaced(1234567) == "1\u202f234\u202f567"
+    assert spaced(999) == "999"
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [(0, "0 bytes"), (999, "999 bytes"), (1500, "1.5 kB"), (89_800_000, "89.8 MB"), (2.5e11, "250 GB")],
+)
+def test_bytes_are_said_in_the_unit_that_fits(size, words):
+    assert amount(size) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0, "1 s"), (89, "89 s"), (90, "2 min"), (5399, "90 min"), (5400, "1.5 h"), (20_000, "5.6 h")],
+)
+def test_a_duration_is_said_in_the_unit_that_fits(seconds, words):
+    assert duration(seconds) == words

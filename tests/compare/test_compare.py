@@ -1,0 +1,358 @@
+"""A comparison is what `score` gives cell by cell, under the protocol of its preset, and survives what is broken."""
+
+import csv
+import io
+import os
+
+import pytest
+from tiny import build_model, write_task
+
+from whitelab.compare import (
+    AVERAGE,
+    PRESETS,
+    TABLE1,
+    Bench,
+    Cell,
+    Setting,
+    arranged,
+    compare,
+    parse_settings,
+    printed,
+    protocol_line,
+    resample,
+    written,
+)
+from whitelab.datasets import discover, load
+from whitelab.encoding.embeddings import embed_pairs
+from whitelab.encoding.encoders import load_encoder
+from whitelab.scoring.score import score
+from whitelab.store.embedding_store import Store
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    root = tmp_path_factory.mktemp("compare")
+    build_model(root / "model")
+    write_task(root / "tasks")
+    return root
+
+
+@pytest.fixture(scope="module")
+def tasks(place):
+    return [task.name for task in discover(place / "tasks")]
+
+
+def cells(place, tasks, settings="mean/L1;mean/L1+L-1:pca", protocol="whiteningbert", models=None, **more):
+    models = models or [str(place / "model")]
+    data = str(place / "tasks")
+    return list(compare(models, data, tasks, parse_settings(settings), protocol, **more))
+
+
+@pytest.mark.parametrize("protocol", PRESETS)
+def test_every_cell_is_the_score_of_its_protocol(place, tasks, protocol):
+    preset = PRESETS[protocol]
+    encoder = load_encoder(str(place / "model"))
+    corpus = str(place / "tasks") if preset.fit == "corpus" else None
+    found = cells(place, tasks, "cls/L-1;mean/L1;mean/L1+L-1:zca@3", protocol, corpus=corpus)
+    scored = [cell for cell in found if cell.task != AVERAGE]
+    assert len(scored) == 3 * len(tasks) > 0
+    for cell in scored:
+        pairs = load(place / "tasks", cell.task)
+        space, _ = embed_pairs(encoder.cut_to(cell.protocol.max_length), pairs, cell.setting.pooling)
+        assert cell.protocol.aggregate == preset.aggregate
+        assert cell.protocol.max_length == (preset.max_length or encoder.limit)
+        assert cell.protocol.text == preset.text
+        expected = score(space, cell.protocol.with_(fit="task"))  # these tasks have one split, and the corpus is it
+        assert cell.spearman == pytest.approx(expected.spearman, abs=1e-6)
+
+
+def test_the_average_is_the_plain_mean_over_the_tasks(place, tmp_path):
+    (tmp_path / "one.csv").write_text("sentence1,sentence2,score\na man,a dog,3\nwater,the cat,1\na singer,the dog,5\n")
+    (tmp_path / "two.csv").write_text("sentence1,sentence2,score\na cat,a dog,4\nwater,a man,1\na dog,the singer,2\n")
+    found = list(compare([str(place / "model")], str(tmp_path), ["one", "two"], parse_settings("L1;cls/L2")))
+    assert [(cell.task, str(cell.setting)) for cell in found[:4]] == [
+        ("one", "mean/L1"),
+        ("one", "cls/L2"),
+        ("two", "mean/L1"),
+        ("two", "cls/L2"),
+    ]
+    for setting in parse_settings("L1;cls/L2"):
+        scores = {cell.task: cell.spearman for cell in found if cell.setting == setting}
+        assert scores[AVERAGE] == pytest.approx((scores["one"] + scores["two"]) / 2)
+
+
+def test_what_is_broken_is_said_in_its_cells_and_the_others_go_on(place, tasks):
+    models = [str(place / "nowhere"), str(place / "model")]
+    found = cells(place, [*tasks, "missing"], "L1;L9;L1:pca@999", models=models)
+    by_model = {name: [cell for cell in found if cell.model == name] for name in {cell.model for cell in found}}
+    absent, present = by_model.pop(models[0]), next(iter(by_model.values()))
+    assert all(cell.spearman is None and "nowhere" in cell.reason for cell in absent if cell.task != AVERAGE)
+    reasons = {(cell.task, str(cell.setting)): cell.reason for cell in present}
+    assert reasons[tasks[0], "mean/L1"] == ""
+    assert "layers=[9] must lie between 0 and" in reasons[tasks[0], "mean/L9"]
+    assert "k=999 must lie between 1 and d=" in reasons[tasks[0], "mean/L1:pca@999"]
+    assert "holds no task 'missing'" in reasons["missing", "mean/L1"]
+    assert reasons[AVERAGE, "mean/L1"] == "no score for missing"
+
+
+def test_a_second_comparison_encodes_nothing_anew(place, tasks, tmp_path, monkeypatch):
+    store, batches = Store(tmp_path / "store"), []
+    first = cells(place, tasks, store=store)
+    monkeypatch.setattr("whitelab.encoding.encoders.Encoder.forward", lambda self, ids: batches.append(ids))
+    assert [cell.spearman for cell in cells(place, tasks, store=store)] == [cell.spearman for cell in first]
+    assert not batches
+
+
+def test_cells_that_are_known_are_not_computed_again_and_load_no_model(place, tasks, monkeypatch):
+    known, scored = {}, []
+    first = cells(place, tasks, "L1;L2", known=known)
+    assert len(known) == 2 * len(tasks)
+    real = Bench.score
+    monkeypatch.setattr(Bench, "score", lambda self, one, preset: scored.append(str(one)) or real(self, one, preset))
+    again = cells(place, tasks, "L1;cls/L3;L2", known=known)
+    assert scored == ["cls/L3"] * len(tasks)
+    assert [cell for cell in again if str(cell.setting) != "cls/L3"] == first
+    monkeypatch.setattr("whitelab.compare.grid.load_encoder", None)
+    assert cells(place, tasks, "L2;L1", known=known)[0].setting == Setting.parse("L2")
+
+
+def test_a_comparison_that_was_stopped_goes_on_where_it_stood(place, tasks):
+    known = {}
+    whole = compare([str(place / "model")], str(place / "tasks"), tasks, parse_settings("L1;L2;L3"), known=known)
+    next(whole), next(whole), whole.close()
+    assert len(known) == 2
+    assert len(cells(place, tasks, "L1;L2;L3", known=known)) >= 3
+    assert len(known) == 3 * len(tasks)
+
+
+@pytest.mark.parametrize(
+    "other", [{"protocol": "simcse"}, {"keep_going": True}, {"dtype": "bfloat16"}], ids=lambda one: next(iter(one))
+)
+def test_what_decides_a_cell_decides_whether_it_is_known(place, tasks, other):
+    known = {}
+    cells(place, tasks[:1], "L1", known=known)
+    cells(place, tasks[:1], "L1", known=known, **other)
+    assert len(known) == 2
+
+
+def test_a_cell_without_a_score_is_tried_again(place, tasks, monkeypatch):
+    known = {}
+    with monkeypatch.context() as patch:
+        patch.setattr("whitelab.compare.bench.score", lambda *given: (_ for _ in ()).throw(MemoryError()))
+        assert {cell.reason for cell in cells(place, tasks[:1], known=known)} == {"not enough memory"}
+    assert not known
+    assert {cell.reason for cell in cells(place, tasks[:1], known=known)} == {""}
+
+
+def test_progress_counts_cells_and_can_stop(place, tasks):
+    seen = []
+    cells(place, tasks, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(i + 1, 2 * len(tasks)) for i in range(2 * len(tasks))]
+
+    def stop(done, total):
+        raise InterruptedError("stopped")
+
+    with pytest.raises(InterruptedError, match="stopped"):
+        cells(place, tasks, progress=stop)
+
+
+def test_a_fault_of_ours_is_not_hidden_in_a_cell(place, tasks, monkeypatch):
+    monkeypatch.setattr("whitelab.compare.bench.score", lambda *given: {}["missing"])
+    with pytest.raises(KeyError):
+        cells(place, tasks)
+    monkeypatch.setattr(
+        "whitelab.compare.bench.score", lambda *given: (_ for _ in ()).throw(RuntimeError("out of memory"))
+    )
+    assert {cell.reason for cell in cells(place, tasks[:1])} == {"not enough memory"}
+
+
+@pytest.mark.parametrize(
+    ("text", "pooling", "layers", "spec", "k"),
+    [
+        ("L6", "mean", (6,), "none", None),
+        ("cls/L-1", "cls", (-1,), "none", None),
+        ("L1+L-1:pca@256", "mean", (1, -1), "pca", 256),
+        (" mean/L0+L3:soft:gamma=0.25 ", "mean", (0, 3), "soft:gamma=0.25,alpha=0", None),
+    ],
+)
+def test_a_setting_reads_back_from_its_own_text(text, pooling, layers, spec, k):
+    found = Setting.parse(text)
+    assert (found.pooling, found.layers, found.whitening, found.k) == (pooling, layers, spec, k)
+    assert Setting.parse(str(found)) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("six", "setting='six' must look like L6, cls/L-1"),
+        ("L6:bleach", "whitening='bleach' must be one of"),
+        ("max/L6", "pooling='max' must be one of"),
+        ("L6:standardize@4", "k=4 has no meaning for whitening='standardize'"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        Setting.parse(text)
+
+
+def test_no_setting_at_all_is_refused():
+    with pytest.raises(ValueError, match="settings=' ; ' must hold at least one setting"):
+        parse_settings(" ; ")
+
+
+def test_a_star_stands_for_every_layer():
+    assert [str(one) for one in parse_settings("cls/L*:pca@2; L-1", 3)] == [
+        "cls/L0:pca@2",
+        "cls/L1:pca@2",
+        "cls/L2:pca@2",
+        "mean/L-1",
+    ]
+
+
+def test_layers_from_the_last_fit_any_depth_and_do_not_repeat():
+    assert Setting.parse("L1+L-1").numbers(7) == (1, 6)
+    assert Setting.parse("L1+L-1").numbers(13) == (1, 12)
+    assert Setting.parse("L6+L-1").numbers(7) == (6,)
+
+
+def test_table_1_has_the_papers_five_rows():
+    assert parse_settings("table1") == parse_settings(TABLE1)
+    assert [str(one) for one in parse_settings("table1")] == [
+        "cls/L-1",
+        "mean/L-1",
+        "mean/L1",
+        "mean/L1+L-1",
+        "mean/L1+L-1:pca",
+    ]
+
+
+# Tables
+
+
+def row(model, setting, task, value):
+    return Cell(model, Setting.parse(setting), task, value)
+
+
+TABLE = [
+    row("a_b", "L1", "stsb", 50.123),
+    row("a_b", "L1", "avg", 40.0),
+    row("c", "L1:pca", "stsb", 50.1199),
+    row("c", "L1:pca", "avg", None),
+]
+
+
+def test_csv_keeps_every_digit_and_leaves_the_missing_empty():
+    lines = list(csv.DictReader(io.StringIO(written(TABLE, "csv"))))
+    assert [(one["model"], one["setting"], one["stsb"], one["avg"]) for one in lines] == [
+        ("a_b", "mean/L1", "50.123", "40.0"),
+        ("c", "mean/L1:pca", "50.1199", ""),
+    ]
+
+
+def test_the_best_of_a_task_is_bold_and_ties_are_all_best():
+    markdown = written(TABLE, "markdown").splitlines()
+    assert markdown[0] == "| model | setting | stsb | avg |"
+    assert markdown[2:] == ["| a_b | mean/L1 | **50.12** | **40.00** |", "| c | mean/L1:pca | **50.12** | - |"]
+    assert "**" not in written([row("a", "L1", "stsb", 1.0), row("b", "L1", "stsb", 2.0)], "markdown").splitlines()[2]
+
+
+ORDERED = [
+    row("b", "L1", "stsb", 50.0),
+    row("b", "L2", "stsb", None),
+    row("a", "L1", "stsb", 70.0),
+    row("a", "L2", "stsb", 50.0),
+    row("a", "L2", "sickr", 10.0),
+]
+
+
+@pytest.mark.parametrize(
+    ("by", "rows"),
+    [
+        (None, ["b L1", "b L2", "a L1", "a L2"]),
+        ("stsb", ["a L1", "b L1", "a L2", "b L2"]),
+        ("sickr", ["a L2", "b L1", "b L2", "a L1"]),
+        ("model", ["a L1", "a L2", "b L1", "b L2"]),
+        ("setting", ["b L1", "a L1", "b L2", "a L2"]),
+    ],
+)
+def test_rows_are_sorted_by_a_column_and_equals_keep_their_order(by, rows):
+    found = dict.fromkeys(f"{one.model} {one.setting.named_layers}" for one in arranged(ORDERED, by=by))
+    assert list(found) == rows
+
+
+def test_what_is_filtered_out_is_out_of_rows_and_columns():
+    assert arranged(ORDERED, models=["a"], tasks=["stsb"]) == ORDERED[2:4]
+    assert arranged(ORDERED, settings=["mean/L2"]) == [ORDERED[1], *ORDERED[3:]]
+    assert arranged(ORDERED, models=["c"]) == []
+    assert arranged(ORDERED) == ORDERED
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_table_names_its_protocol_in_every_form(name):
+    corpus = "nli.txt" if PRESETS[name].fit == "corpus" else None
+    line = protocol_line(name, corpus)
+    assert PRESETS[name].source in line
+    assert (corpus or "") in line
+    assert written(TABLE, "markdown", name, corpus).splitlines()[-1] == line
+    assert written(TABLE, "latex", name, corpus).splitlines()[-1] == f"% {line}"
+    lines = list(csv.DictReader(io.StringIO(written(TABLE, "csv", name, corpus))))
+    assert {one["protocol"] for one in lines} == {name}
+    assert "protocol" not in written(TABLE, "csv")
+
+
+def test_intervals_stand_beside_their_scores_in_every_form(place, tasks):
+    found = cells(place, tasks, "L1;L2")
+    drawn = resample(found, 30)
+    low, high = drawn.interval(found[0].row, tasks[0])
+    assert f" [{low:.2f}, {high:.2f}]" in written(found, "markdown", drawn=drawn)
+    assert f" [{low:.2f}, {high:.2f}]" in written(found, "latex", drawn=drawn)
+    (line, *_) = csv.DictReader(io.StringIO(written(found, "csv", drawn=drawn)))
+    assert (float(line[f"{tasks[0]}_low"]), float(line[f"{tasks[0]}_high"])) == (low, high)
+    assert found[0].as_dict((low, high))["low"] == low
+    assert "low" not in found[0].as_dict()
+
+
+def test_latex_escapes_names_and_is_a_whole_table():
+    latex = written(TABLE, "latex")
+    assert r"a\_b & mean/L1 & \textbf{50.12} & \textbf{40.00} \\" in latex
+    assert latex.startswith(r"\begin{tabular}{llrr}")
+    assert latex.endswith("\\end{tabular}\n")
+    with pytest.raises(ValueError, match="format='word' must be one of csv, markdown, latex"):
+        written(TABLE, "word")
+
+
+# Beside what was published
+
+
+@pytest.mark.parametrize(
+    ("setting", "task", "protocol", "value"),
+    [
+        ("cls/L-1", "stsb", "whiteningbert", 20.29),
+        ("mean/L1+L-1", "avg", "whiteningbert", 62.97),
+        ("mean/L1+L12:pca", "sts12", "whiteningbert", 61.94),
+        ("mean/L1+L12:zca", "sts12", "whiteningbert", 61.94),
+        ("mean/L1+L-1:soft", "sts12", "whiteningbert", None),
+        ("mean/L1+L-1:pca", "sts12", "simcse", None),
+        ("mean/L1+L-1:pca@256", "sts12", "bert-whitening", 63.89),
+    ],
+)
+def test_a_cell_stands_beside_the_papers_number_for_the_same_thing(setting, task, protocol, value):
+    found = printed("bert-base-uncased", 13, 768, Setting.parse(setting), task, PRESETS[protocol])
+    assert (found and found.value) == value
+
+
+def test_another_model_or_depth_has_no_published_number():
+    preset, setting = PRESETS["whiteningbert"], Setting.parse("cls/L-1")
+    assert printed("all-MiniLM-L6-v2", 7, 384, setting, "stsb", preset) is None
+    assert printed("bert-base-uncased", 13, 768, Setting.parse("cls/L5"), "stsb", preset) is None
+
+
+def test_cells_of_a_model_whose_weights_were_written_anew_are_computed_again(place, tasks, tmp_path):
+    folder, known = build_model(tmp_path / "model"), {}
+    before = cells(place, tasks, "L1", models=[str(folder)], known=known)
+    assert cells(place, tasks, "L1", models=[str(folder)], known=known) == before
+    weights = build_model(folder, seed=1) / "model.safetensors"
+    os.utime(weights, ns=(0, weights.stat().st_mtime_ns + 1))  # a coarse clock may not have moved
+    after = cells(place, tasks, "L1", models=[str(folder)], known=known)
+    assert [cell.spearman for cell in after] != [cell.spearman for cell in before]
+    assert len(known) == 2 * len(tasks)

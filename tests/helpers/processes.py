@@ -1,0 +1,34 @@
+"""Python in a process of its own, as a user starts it: nothing of the tests is loaded there."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run_python(code: str, *args, **environment: str) -> subprocess.CompletedProcess:
+    """Run code with these arguments in a fresh process."""
+    return fresh_process("-c", code, *args, **environment)
+
+
+def fresh_process(*argv, **environment: str) -> subprocess.CompletedProcess:
+    """Run Python with `argv` where the repository lies; what it writes is text."""
+    return subprocess.run(
+        [sys.executable, *map(str, argv)],
+        cwd=ROOT,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def free_port() -> int:
+    """A port of this machine on which nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

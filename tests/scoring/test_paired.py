@@ -1,0 +1,99 @@
+"""Laws of the comparison: what is paired, what is called real, what must be the same."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from whitelab.scoring.paired import VERDICTS, judged, paired
+from whitelab.scoring.score import Protocol, score
+from whitelab.statistics.significance import Difference, WilliamsTest, bootstrap, williams
+
+BASE = Protocol("m", "d", "t", "test", "mean", (1, 2))
+
+
+def scores(space, *specs, k=None, **changes):
+    return [score(space, BASE.with_(whitening=spec, k=k if spec != "none" else None, **changes)) for spec in specs]
+
+
+def difference(estimate, low, high, p):
+    return Difference(estimate, low, high, p)
+
+
+def williams_with(p):
+    return WilliamsTest(1.0, 10, p, 0.5, 0.4, 0.9)
+
+
+def test_intervals_and_tests_are_those_of_one_bootstrap_of_all_rows(space):
+    given = scores(space, "none", "center", "pca", "soft")
+    found = paired(space, given).against(1)
+    drawn = bootstrap(torch.stack([one.cosines for one in given]), space.gold, space.subset, space.n_subsets)
+    for i, one in enumerate(found):
+        assert one.score is given[i]
+        assert paired(space, given).standing(i, 1) == one or i == 1  # nan is not equal to itself
+        assert (one.low, one.high) == (float(drawn.low[i]), float(drawn.high[i]))
+        assert one.difference == drawn.difference(i, 1)
+        assert one.low <= one.score.spearman <= one.high
+        if i != 1:
+            assert one.williams == williams(given[i].cosines, given[1].cosines, space.gold)
+
+
+def test_scores_that_must_be_equal_are_the_same_and_others_are_not(layernorm):
+    given = scores(layernorm, "pca", "zca", "group:groups=1", "group:groups=2")
+    found = paired(layernorm, given).against()
+    assert [one.verdict == "same" for one in found] == [True, True, True, False]
+    assert found[1].difference.low == found[1].difference.high == found[1].difference.estimate == 0
+
+
+def test_one_variant_with_another_k_or_scope_is_not_the_same(space):
+    (pca,), (few,), (cross,) = (
+        scores(space, "pca"),
+        scores(space, "pca", k=3),
+        scores(space, "pca", fit="cross"),
+    )
+    raw, raw_cross = scores(space, "none")[0], scores(space, "none", fit="cross")[0]
+    assert [one.verdict for one in paired(space, [raw, raw_cross]).against()] == ["same", "same"]  # nothing is fitted
+    assert [one.verdict == "same" for one in paired(space, [pca, few, cross]).against()] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("found", "williams_p", "verdict"),
+    [
+        (difference(2.0, 1.0, 3.0, 0.002), 0.001, "gain"),
+        (difference(-2.0, -3.0, -1.0, 0.002), 0.001, "loss"),
+        (difference(2.0, 1.0, 3.0, 0.002), None, "gain"),
+        (difference(2.0, 1.0, 3.0, 0.002), math.nan, "gain"),
+        (difference(2.0, -0.1, 4.0, 0.06), 0.2, "chance"),
+        (difference(2.0, -0.1, 4.0, 0.06), None, "chance"),
+        (difference(2.0, -0.1, 4.0, 0.06), 0.03, "unclear"),
+        (difference(2.0, 0.1, 4.0, 0.04), 0.06, "unclear"),
+        (difference(0.0, 0.0, 0.0, 1.0), math.nan, "same"),
+        (difference(math.nan, math.nan, math.nan, math.nan), math.nan, "undefined"),
+    ],
+)
+def test_a_difference_is_real_where_every_defined_test_says_so(found, williams_p, verdict):
+    assert judged(found, None if williams_p is None else williams_with(williams_p)) == verdict
+    assert verdict in VERDICTS
+
+
+def test_williams_is_left_out_where_subsets_are_averaged(space):
+    given = scores(space, "none", "pca", aggregate="mean")
+    assert [one.williams for one in paired(space, given).against()] == [None, None]
+    whole = space.with_only(0)
+    assert paired(whole, scores(whole, "none", "pca", aggregate="mean")).against()[1].williams is not None
+
+
+def test_a_score_that_is_not_defined_is_said_and_disturbs_nobody(space):
+    flat = replace(space, gold=torch.ones_like(space.gold))
+    found = paired(flat, scores(flat, "none", "pca")).against()
+    assert [one.verdict for one in found] == ["same", "undefined"]
+    assert math.isnan(found[1].low)
+
+
+def test_what_cannot_be_compared_is_refused(space):
+    given = scores(space, "none", "pca")
+    with pytest.raises(ValueError, match=r"baseline=2 must lie between 0 and len\(scores\)-1=1"):
+        paired(space, given).against(2)
+    with pytest.raises(ValueError, match="scores must share one aggregate, got all, mean"):
+        paired(space, [given[0], scores(space, "pca", aggregate="mean")[0]])

@@ -1,0 +1,264 @@
+"""Laws of the measures: equal to the double loops, blind to scale, and weights count rows."""
+
+import math
+
+import numpy as np
+import pytest
+import reference
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.testing import assert_close
+
+from whitelab.statistics import geometry
+from whitelab.statistics.linalg import eigenvalues
+from whitelab.statistics.moments import Moments
+
+
+def rows(n=40, d=6, seed=0, shift=1.0):
+    x = np.random.default_rng(seed).standard_normal((n, d)) * np.linspace(0.3, 2, d) + shift
+    return torch.from_numpy(x)
+
+
+def covariance(x):
+    return Moments.of(x).covariance
+
+
+# Cosines
+
+
+@pytest.mark.parametrize("pairs", [0, 1, 63, 64, 65, 200])
+def test_cosines_of_pairs_of_rows_equal_those_of_the_rows_laid_side_by_side(pairs):
+    draw = torch.Generator().manual_seed(pairs)
+    z = torch.randn(40, 7, generator=draw, dtype=torch.float64)
+    z[3] = 0
+    first, second = torch.randint(0, 40, (2, pairs), generator=draw)
+    second[::5] = first[::5]
+    found = geometry.row_cosines(z, first, second)
+    np.testing.assert_array_equal(found, geometry.pair_cosines(z[first], z[second]))
+    assert (found[::5] == (first[::5] != 3)).all()  # a row with itself is exactly 1, a zero row exactly 0
+
+
+def test_pair_cosines_equal_the_plain_formula():
+    a, b = rows(seed=1), rows(seed=2)
+    np.testing.assert_array_equal(geometry.pair_cosines(a, b), reference.pair_cosines(a, b))
+
+
+@given(st.integers(1, 200), st.integers(-30, 30), st.integers(0, 1000), st.booleans())
+def test_identical_pairs_tie_exactly_whatever_their_scale(d, exponent, seed, half):
+    x = (10.0**exponent * rows(8, d, seed)).to(torch.float32 if half else torch.float64)
+    assert (geometry.pair_cosines(x, x) == 1.0).all()
+    assert (geometry.pair_cosines(x, -3 * x.double()) == -1.0).all()
+
+
+def test_without_rounding_identical_pairs_would_not_tie():
+    u = geometry.normalize(rows(500, 50))
+    assert not ((u * u).sum(-1) == 1.0).all()
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e100])
+def test_cosines_do_not_overflow_or_vanish(scale):
+    a, b = rows(seed=1), rows(seed=2)
+    assert_close(geometry.pair_cosines(scale * a, scale * b), geometry.pair_cosines(a, b))
+
+
+def test_a_zero_vector_has_cosine_0_and_stays_zero():
+    a, zero = rows(3), torch.zeros(3, 6)
+    assert geometry.pair_cosines(a, zero).tolist() == [0.0] * 3
+    assert geometry.pair_cosines(zero, zero).tolist() == [0.0] * 3
+    assert geometry.normalize(zero).abs().max() == 0
+
+
+def test_normalized_rows_have_length_1():
+    assert_close(geometry.normalize(rows()).norm(dim=1), torch.ones(40, dtype=torch.float64))
+
+
+# Mean cosine
+
+
+def test_the_mean_cosine_equals_the_double_loop():
+    x = torch.cat([rows(), rows()[:5], torch.zeros(1, 6)])
+    assert geometry.mean_cosine(x) == pytest.approx(reference.mean_cosine(x), abs=1e-12)
+
+
+def test_the_mean_cosine_knows_a_cone_from_a_sphere():
+    assert geometry.mean_cosine(rows(2000, shift=10.0)) > 0.9
+    assert abs(geometry.mean_cosine(rows(2000, shift=0.0))) < 0.01
+
+
+# Uniformity and alignment
+
+
+def test_uniformity_equals_pdist_on_repeated_rows():
+    x = torch.cat([rows(), rows()[:7], rows()[:3]])
+    assert geometry.uniformity(x) == pytest.approx(reference.uniformity(x), abs=1e-12)
+    assert geometry.uniformity(x, t=0.5) == pytest.approx(reference.uniformity(x, 0.5), abs=1e-12)
+
+
+def test_uniformity_does_not_depend_on_the_blocks(monkeypatch):
+    whole = geometry.uniformity(rows(100), torch.arange(100))
+    monkeypatch.setattr(geometry, "_ROWS_PER_BLOCK", 7)
+    assert geometry.uniformity(rows(100), torch.arange(100)) == pytest.approx(whole, abs=1e-12)
+
+
+@pytest.mark.parametrize("dim", [3, 12, 384])
+def test_points_uniform_on_the_sphere_reach_the_floor_and_a_cone_does_not(dim):
+    x = torch.randn(2500, dim, generator=torch.Generator().manual_seed(dim))
+    floor = geometry.uniformity_floor(dim)
+    assert geometry.uniformity(x) == pytest.approx(floor, abs=0.01)
+    assert geometry.uniformity(x + 1) > floor + 0.3
+
+
+@pytest.mark.parametrize("dim", [2, 3, 12, 384, 768])
+@pytest.mark.parametrize("t", [0.5, 2.0, 4.0])
+def test_the_floor_equals_the_integral(dim, t):
+    assert geometry.uniformity_floor(dim, t) == pytest.approx(reference.uniformity_floor(dim, t), abs=1e-9)
+
+
+def test_opposite_and_equal_points_are_the_extremes():
+    assert geometry.uniformity([[1.0, 0.0], [-2.0, 0.0]]) == pytest.approx(-8.0, abs=1e-10)
+    assert geometry.uniformity([[1.0, 2.0]] * 5) == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("alpha", [1.0, 2.0])
+def test_alignment_is_the_papers(alpha):
+    a, b = rows(seed=1), rows(seed=2)
+    assert geometry.alignment(a, b, alpha) == pytest.approx(reference.alignment(a, b, alpha))
+    assert geometry.alignment(a, 5 * a, alpha) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_alignment_needs_pairs():
+    assert math.isnan(geometry.alignment(torch.empty(0, 4), torch.empty(0, 4)))
+    with pytest.raises(ValueError, match=r"a and b must share the shape \[p, d\], got \[2, 4\] and \[3, 4\]"):
+        geometry.alignment(torch.zeros(2, 4), torch.zeros(3, 4))
+
+
+def test_a_gold_score_of_4_is_positive_under_ge4_only(space):
+    gold = torch.tensor([3.9, 4.0, 4.1, 5.0])
+    assert geometry.positives(gold).tolist() == [2, 3]
+    assert geometry.positives(gold, "ge4").tolist() == [1, 2, 3]
+    x = space.combine((1,))
+    by_rule = {}
+    for rule, chosen in (("gt4", space.gold > 4), ("ge4", space.gold >= 4)):
+        a, b = x[space.first[chosen]], x[space.second[chosen]]
+        rows = geometry.positives(space.gold, rule)
+        by_rule[rule] = geometry.alignment(x[space.first[rows]], x[space.second[rows]])
+        assert by_rule[rule] == pytest.approx(reference.alignment(a, b))
+    assert by_rule["gt4"] != pytest.approx(by_rule["ge4"])
+    with pytest.raises(ValueError, match="positives='gt3' must be one of gt4, ge4"):
+        geometry.positives(gold, "gt3")
+
+
+# Spectra
+
+
+def test_spectral_measures_equal_their_formulas():
+    x = rows()
+    values = np.linalg.eigvalsh(np.cov(x.numpy().T))
+    assert geometry.participation_ratio(covariance(x)) == pytest.approx(reference.participation_ratio(covariance(x)))
+    assert geometry.effective_rank(eigenvalues(covariance(x))) == pytest.approx(reference.effective_rank(x.numpy()))
+    assert geometry.top_share(eigenvalues(covariance(x))) == pytest.approx(values.max() / values.sum())
+
+
+def effective_rank_of(matrix):
+    return geometry.effective_rank(eigenvalues(matrix))
+
+
+@pytest.mark.parametrize("d", [1, 2, 9])
+def test_spectral_measures_of_the_identity_and_of_a_line(d):
+    eye = torch.eye(d)
+    line = torch.outer(torch.ones(d), torch.ones(d))
+    for measure in (geometry.participation_ratio, effective_rank_of):
+        assert measure(eye) == pytest.approx(d)
+        assert measure(7 * eye) == pytest.approx(d)
+        assert measure(line) == pytest.approx(1, abs=1e-5)
+    assert geometry.top_share(eigenvalues(eye)) == pytest.approx(1 / d)
+    assert geometry.top_share(eigenvalues(line)) == pytest.approx(1)
+
+
+def test_measures_of_nothing_are_nan():
+    assert math.isnan(geometry.participation_ratio(torch.zeros(3, 3)))
+    assert math.isnan(geometry.effective_rank(torch.zeros(3)))
+    assert math.isnan(geometry.top_share(torch.zeros(3)))
+    assert math.isnan(geometry.mean_cosine([[1.0, 2.0]]))
+    assert math.isnan(geometry.uniformity([[1.0, 2.0]]))
+    assert len(geometry.cosine_sample(torch.ones(1, 2))) == 0
+
+
+# Weights, samples, the registry
+
+
+@pytest.mark.parametrize("measure", [geometry.mean_cosine, geometry.uniformity])
+@settings(max_examples=30)
+@given(weights=st.lists(st.integers(0, 4), min_size=8, max_size=8).filter(lambda w: sum(w) > 1))
+def test_a_weight_is_a_number_of_repetitions(measure, weights):
+    x = rows(8)
+    repeated = x.repeat_interleave(torch.tensor(weights), dim=0)
+    assert measure(x, weights) == pytest.approx(measure(repeated), abs=1e-12)
+
+
+@pytest.mark.parametrize("name", geometry.METRICS)
+def test_every_registered_metric_counts_a_weight_as_repetitions(name):
+    x, weights = rows(8), torch.tensor([1, 3, 2, 1, 1, 1, 4, 1])
+    repeated = x.repeat_interleave(weights, dim=0)
+    of = geometry.METRICS[name].of
+    weighted = of(x, weights, Moments.of(x, weights).covariance)
+    assert weighted == pytest.approx(of(repeated, None, covariance(repeated)))
+    assert weighted != pytest.approx(of(x, None, covariance(x)))
+
+
+def test_the_sample_has_the_mean_of_all_pairs_and_repeats_for_a_seed():
+    x, weights = rows(), torch.arange(40)
+    sample = geometry.cosine_sample(x, seed=3)
+    assert torch.equal(sample, geometry.cosine_sample(x, seed=3))
+    assert not torch.equal(sample[:100], geometry.cosine_sample(x, seed=4)[:100])
+    assert float(sample.mean()) == pytest.approx(geometry.mean_cosine(x), abs=0.02)
+    u = geometry.normalize(x)
+    w = (weights[:, None] * weights).double().fill_diagonal_(0)
+    expected = float((w * (u @ u.T)).sum() / w.sum())
+    assert float(geometry.cosine_sample(x, weights).mean()) == pytest.approx(expected, abs=0.02)
+
+
+@pytest.mark.parametrize("measure", [geometry.mean_cosine, geometry.uniformity])
+def test_numbers_that_are_none_are_refused(measure):
+    with pytest.raises(ValueError, match="x must hold finite numbers, row 1"):
+        measure([[1.0, 2.0], [float("nan"), 1.0]])
+
+
+def test_half_precision_is_measured_in_float64():
+    x = (100 * rows()).round().half()
+    assert geometry.mean_cosine(x) == geometry.mean_cosine(x.double())
+    assert geometry.uniformity(x) == geometry.uniformity(x.double())
+
+
+def test_arguments_are_left_alone():
+    x, weights = rows(), torch.ones(40, dtype=torch.float64)
+    cov = covariance(x)
+    dot, one, two = x.sum(1), x.square().sum(1), x.square().sum(1)
+    given_ = (x, weights, cov, dot, one, two)
+    before = [t.clone() for t in given_]
+    for metric in geometry.METRICS.values():
+        metric.of(x, weights, cov)
+    geometry.uniformity(x, weights), geometry.alignment(x, x), geometry.pair_cosines(x, x)
+    geometry.cosine_sample(x, weights), geometry.normalize(x), geometry.cosines_from(dot, one, two)
+    assert all(torch.equal(a, b) for a, b in zip(given_, before, strict=True))
+
+
+# Reduction to an image
+
+
+@pytest.mark.parametrize(("d", "size", "block"), [(6, 8, 1), (6, 6, 1), (6, 3, 2), (7, 3, 3), (5, 1, 5), (0, 4, 1)])
+def test_block_means_are_means_of_blocks(d, size, block):
+    x = torch.arange(float(d * d)).reshape(d, d)
+    found, b = geometry.block_means(x, size)
+    assert b == block
+    cuts = [slice(i, i + b) for i in range(0, d, b)]
+    assert len(cuts) <= size
+    for i, rows in enumerate(cuts):
+        for j, columns in enumerate(cuts):
+            assert float(found[i, j]) == pytest.approx(float(x[rows, columns].mean()))
+
+
+def test_block_means_need_a_size():
+    with pytest.raises(ValueError, match="size=0 must be a whole number of at least 1"):
+        geometry.block_means(torch.eye(3), 0)

@@ -1,0 +1,84 @@
+"""Laws of the projections: PCA is the SVD, UMAP repeats for a seed and can be stopped."""
+
+import numpy as np
+import pytest
+import torch
+from torch.testing import assert_close
+
+from whitelab.statistics.projection import project
+
+
+def rows(n=60, d=8, seed=0):
+    centres = np.repeat(np.random.default_rng(9).standard_normal((3, d)) * 4, n // 3, axis=0)
+    return torch.from_numpy(np.random.default_rng(seed).standard_normal((n, d)) + centres)
+
+
+@pytest.mark.parametrize("dims", [2, 3])
+def test_pca_is_the_svd_up_to_sign(dims):
+    x = rows()
+    u, s, _ = np.linalg.svd(x.numpy() - x.numpy().mean(axis=0), full_matrices=False)
+    expected = torch.from_numpy(u[:, :dims] * s[:dims])
+    found = project(x, dims=dims)
+    assert_close(found, expected * (expected * found).sum(0).sign())
+    assert torch.equal(found, project(x, dims=dims))
+
+
+def test_directions_that_are_missing_are_0():
+    line = torch.outer(torch.arange(5.0), torch.tensor([3.0, 4.0]))
+    found = project(line, dims=3)
+    assert_close(found[:, 0].abs(), torch.tensor([10.0, 5.0, 0.0, 5.0, 10.0]).double())
+    assert found[:, 1:].abs().max() == 0
+    assert project(torch.ones(1, 4)).tolist() == [[0.0, 0.0]]
+    assert project(rows(d=1), dims=3).shape == (60, 3)
+
+
+def test_umap_repeats_for_a_seed_reports_and_stops():
+    x = rows()
+    seen = []
+    before = x.clone()
+    first = project(x, "umap", seed=1, progress=lambda done, total: seen.append((done, total)))
+    assert first.shape == (60, 2)
+    assert first.dtype == torch.float64
+    assert first.isfinite().all()
+    assert torch.equal(first, project(x, "umap", seed=1))
+    assert torch.equal(x, before)
+    steps = [done for done, _ in seen]
+    assert steps == sorted(steps)
+    assert steps[0] < steps[-1] == seen[-1][1]
+    assert all(0 <= done <= total for done, total in seen)
+
+    calls = []
+
+    def stop(done, total):
+        calls.append(done)
+        raise InterruptedError("stopped")
+
+    with pytest.raises(InterruptedError, match="stopped"):
+        project(x, "umap", seed=1, progress=stop)
+    assert max(calls) < seen[-1][1]
+
+
+def test_umap_of_very_few_rows_is_refused():
+    with pytest.raises(ValueError, match="method='umap' needs at least 5 sentences, got 4; use method='pca'"):
+        project(rows()[:4], "umap")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"method": "tsne"}, "method='tsne' must be one of pca, umap"),
+        ({"dims": 4}, "dims=4 must lie between 2 and 3"),
+        ({"dims": 1}, "dims=1 must lie between 2 and 3"),
+    ],
+)
+def test_settings_that_do_not_exist_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        project(rows(), **settings)
+
+
+def test_numbers_that_are_none_are_refused():
+    x = rows()
+    x[3, 1] = float("inf")
+    for method in ("pca", "umap"):
+        with pytest.raises(ValueError, match="x must hold finite numbers, row 3"):
+            project(x, method)

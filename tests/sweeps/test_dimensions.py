@@ -1,0 +1,190 @@
+"""Laws of the k-curve: running sums equal one `score.score` for every k."""
+
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+import reference
+import torch
+
+from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.scoring.score import Protocol, score
+from whitelab.statistics.correlation import AGGREGATES
+from whitelab.sweeps import dimensions
+from whitelab.sweeps.dimensions import KCurve, k_curve, k_curves
+from whitelab.whitening import WHITENERS
+
+TAKES_K = [name for name, variant in WHITENERS.items() if variant.takes_k]
+
+
+def plain(space, layers, variant, k, how="all"):
+    return score(space, Protocol("m", "d", "t", "s", "mean", layers, variant, k, aggregate=how))
+
+
+@pytest.mark.parametrize("variant", TAKES_K)
+@pytest.mark.parametrize("layers", [(2,), (0, 3)])
+def test_the_curve_equals_the_score_at_every_k(any_space, variant, layers):
+    curve = k_curve(any_space, layers, variant)
+    assert curve.k == tuple(range(1, 13))
+    for k, found in zip(curve.k, curve.spearman, strict=True):
+        expected = plain(any_space, layers, variant, k)
+        assert found == pytest.approx(expected.spearman, abs=1e-9)
+        for name, one in expected.subsets.items():
+            if any_space.n_subsets > 1:
+                assert curve.subsets[name][k - 1] == pytest.approx(one.spearman, abs=1e-9)
+
+
+@pytest.mark.parametrize("how", AGGREGATES)
+@pytest.mark.parametrize("variant", ["pca", "center"])
+def test_the_curve_equals_the_score_under_every_aggregate(space, variant, how):
+    for k, found in enumerate(k_curve(space, (1, 2), variant, how).spearman, start=1):
+        assert found == pytest.approx(plain(space, (1, 2), variant, k, how).spearman, abs=1e-9)
+
+
+def test_whitening_variants_share_a_curve_and_center_has_another(space):
+    curves = {name: k_curve(space, (1,), name).spearman for name in TAKES_K}
+    assert curves["pca"] == curves["zca"] == curves["cholesky"]
+    assert curves["center"] != curves["pca"]
+
+
+def test_above_the_rank_the_curve_is_flat(thin, space):
+    curve = k_curve(thin, (1,))
+    assert curve.rank == 7
+    assert set(curve.spearman[6:]) == {curve.spearman[6]}
+    assert set(curve.explained[7:]) == {1.0}
+    full = k_curve(space, (1,))
+    assert full.rank == 12
+    assert len(set(full.spearman[6:])) > 1
+
+
+def test_the_end_of_the_curve_is_the_score_without_k(any_space):
+    for variant in TAKES_K:
+        expected = plain(any_space, (1,), variant, None).spearman
+        assert k_curve(any_space, (1,), variant).spearman[-1] == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_explained_share_grows_to_1(any_space):
+    curve = k_curve(any_space, (1,))
+    _, variance, _ = reference.directions(reference.task_rows(any_space, (1,)))
+    expected = np.cumsum(variance) / variance.sum()
+    np.testing.assert_allclose(curve.explained[: curve.rank], expected, rtol=1e-9)
+    np.testing.assert_allclose(curve.explained[curve.rank :], 1.0)
+
+
+@pytest.mark.parametrize("chunk", [1, 5, 12])
+def test_the_chunk_size_changes_nothing(space, monkeypatch, chunk):
+    whole = k_curve(space, (1,))
+    monkeypatch.setattr(dimensions, "_COLUMNS_PER_CHUNK", chunk)
+    assert k_curve(space, (1,)) == whole
+
+
+def test_subsets_can_be_left_out_and_are_with_a_single_one(space, thin):
+    assert k_curve(space, (1,), by_subset=False).subsets == {}
+    assert k_curve(thin, (1,)).subsets == {}
+    assert set(k_curve(space, (1,)).subsets) == set(space.subset_names)
+
+
+def curve_of(*scores):
+    return KCurve(scores, {}, (1.0,) * len(scores), len(scores), len(scores), (0,), "pca", "all")
+
+
+def test_the_best_k_is_the_smallest_of_equals_and_the_knee_is_within_half_a_point():
+    curve = curve_of(10.0, None, 59.4, 59.6, 60.0, 60.0, 58.0)
+    assert (curve.best_k, curve.knee) == (5, 4)
+    assert curve_of(60.0, 60.5).knee == 1
+    assert (curve_of(None, None).best_k, curve_of(None, None).knee) == (None, None)
+
+
+@pytest.mark.parametrize("name", ["none", "standardize", "ica"])
+def test_a_variant_without_k_has_no_curve(space, name):
+    with pytest.raises(
+        ValueError, match=f"has no meaning for whitening='{name}'|whitening='{name}' must be one of none, center"
+    ):
+        k_curve(space, (1,), name)
+
+
+def test_undefined_scores_are_none(space):
+    flat = replace(space, gold=torch.ones_like(space.gold))
+    assert set(k_curve(flat, (1,)).spearman) == {None}
+    repeated = replace(space, values=space.values[:, :1].expand(4, 60, 12))
+    assert set(k_curve(repeated, (1,)).spearman) == {None}
+    zero = k_curve(replace(space, values=torch.zeros(4, 60, 12)), (1,))
+    assert (zero.rank, set(zero.spearman), zero.best_k) == (0, {None}, None)
+    assert zero.subsets["part 0"] == (None,) * 12
+
+
+def test_few_distinct_sentences_have_a_curve_up_to_the_last_direction_but_one(distinct):
+    curve = k_curve(distinct, (1,))
+    assert curve.rank == 35
+    assert set(curve.spearman[34:]) == {None}
+    assert None not in curve.spearman[:34]
+    for values in curve.subsets.values():
+        assert set(values[34:]) == {None}
+        assert None not in values[:34]
+    assert curve.best_k <= 34
+    assert None not in k_curve(distinct, (1,), "center").spearman
+
+
+def test_one_dimension_has_a_curve_of_one(space):
+    curve = k_curve(replace(space, values=space.values[:, :, :1]), (1,))
+    assert (curve.k, curve.rank, curve.best_k) == ((1,), 1, 1)
+
+
+def test_awkward_input_is_refused(space):
+    values = space.values.clone()
+    values[1, 7, 2] = float("nan")
+    with pytest.raises(ValueError, match="x must hold finite numbers, row 7"):
+        k_curve(replace(space, values=values), (1,))
+    with pytest.raises(ValueError, match=r"layers=\[9\] must lie between 0 and 3"):
+        k_curve(space, (9,))
+
+
+def test_arguments_are_left_alone(space):
+    before = space.values.clone()
+    k_curve(space, (1,))
+    assert torch.equal(space.values, before)
+
+
+def test_every_layer_has_its_curve_unless_sets_are_named(any_space):
+    for variant in ("pca", "center"):
+        assert k_curves(any_space, variant=variant) == [k_curve(any_space, (i,), variant) for i in range(4)]
+    sets = [(2,), (0, 3), (1, 2, 3)]
+    found = k_curves(any_space, sets, "zca", "mean", by_subset=False)
+    assert found == [k_curve(any_space, layers, "zca", "mean", by_subset=False) for layers in sets]
+    assert [curve.layers for curve in found] == sets
+    assert k_curves(any_space, []) == []
+
+
+def test_many_sets_share_their_moments_and_find_the_same(space, layernorm, monkeypatch):
+    sets = [layers for size in (1, 2, 3, 4) for layers in combinations(range(4), size)]
+    for one in (space, layernorm):
+        expected = [k_curve(one, layers) for layers in sets]
+        with monkeypatch.context() as patch:
+            patch.setattr(LayerEmbeddings, "moments", None)  # a shared scatter needs no moments of its own
+            found = k_curves(one, sets)
+        for curve, plain_curve in zip(found, expected, strict=True):
+            assert (curve.layers, curve.rank) == (plain_curve.layers, plain_curve.rank)
+            assert curve.spearman == pytest.approx(plain_curve.spearman, abs=1e-9)
+            assert curve.explained == pytest.approx(plain_curve.explained, abs=1e-9)
+            for name, scores in curve.subsets.items():
+                assert scores == pytest.approx(plain_curve.subsets[name], abs=1e-9)
+
+
+def test_progress_counts_the_curves_and_can_stop_them(space):
+    seen = []
+    k_curves(space, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+    def stop(done, total):
+        raise InterruptedError("stopped")
+
+    with pytest.raises(InterruptedError, match="stopped"):
+        k_curves(space, progress=stop)
+
+
+def test_curves_that_do_not_exist_are_refused_before_the_first(space):
+    with pytest.raises(ValueError, match="k=1 has no meaning for whitening='none'"):
+        k_curves(space, variant="none")
+    with pytest.raises(ValueError, match=r"layers=\[4\] must lie between 0 and 3"):
+        k_curves(space, [(0,), (4,)], progress=lambda done, total: pytest.fail("a curve was made"))

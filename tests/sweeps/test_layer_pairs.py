@@ -1,0 +1,143 @@
+"""Laws of the layer pairs: the fast paths equal one `score.score` a cell."""
+
+from dataclasses import replace
+
+import pytest
+import reference
+import torch
+from torch.testing import assert_close
+
+from whitelab.scoring.score import Protocol, score
+from whitelab.statistics.correlation import AGGREGATES
+from whitelab.sweeps import layer_pairs as layers_module
+from whitelab.sweeps.layer_pairs import LayerMoments, LayerPairs, layer_pairs, pair_grams
+from whitelab.whitening import WHITENERS
+
+SETTINGS = [(name, k) for name, variant in WHITENERS.items() for k in ((None, 5, 12) if variant.takes_k else (None,))]
+
+
+def plain(space, cell, variant, k, how="all"):
+    layers = tuple(sorted(set(cell.layers)))
+    return score(space, Protocol("m", "d", "t", "s", "mean", layers, variant, k, aggregate=how))
+
+
+@pytest.mark.parametrize(("variant", "k"), SETTINGS)
+def test_every_cell_equals_its_score(any_space, variant, k):
+    found = layer_pairs(any_space, variant, k)
+    assert [cell.layers for cell in found.cells] == [(i, j) for i in range(4) for j in range(i, 4)]
+    for cell in found.cells:
+        expected = plain(any_space, cell, variant, k)
+        assert cell.spearman == pytest.approx(expected.spearman, abs=1e-9)
+        assert cell.rank == expected.rank
+
+
+def test_cells_differ_unless_sentences_are_too_few_to_tell_layers_apart(space, thin):
+    assert len({round(cell.spearman, 6) for cell in layer_pairs(space, "pca").cells}) == 10
+    assert len({round(cell.spearman, 6) for cell in layer_pairs(thin).cells}) > 1
+    # n <= d independent sentences become the same simplex whatever the layer was.
+    assert len({round(cell.spearman, 6) for cell in layer_pairs(thin, "pca").cells}) == 1
+
+
+@pytest.mark.parametrize("how", AGGREGATES)
+@pytest.mark.parametrize("variant", ["none", "zca"])
+def test_every_aggregate_equals_its_score(space, variant, how):
+    for cell in layer_pairs(space, variant, how=how).cells:
+        assert cell.spearman == pytest.approx(plain(space, cell, variant, None, how).spearman, abs=1e-9)
+
+
+def test_whitening_does_change_the_cells(space):
+    raw, white = layer_pairs(space), layer_pairs(space, "pca")
+    assert all(a.spearman != pytest.approx(b.spearman) for a, b in zip(raw.cells, white.cells, strict=True))
+
+
+def test_the_best_cell_has_the_highest_score_and_cells_are_found_in_either_order(space):
+    found = layer_pairs(space)
+    assert found.best.spearman == max(cell.spearman for cell in found.cells)
+    assert found[3, 1] is found[1, 3]
+    assert found[3, 1].layers == (1, 3)
+
+
+def test_without_a_defined_score_there_is_no_best(space):
+    found = layer_pairs(replace(space, gold=torch.ones_like(space.gold)), "pca")
+    assert {cell.spearman for cell in found.cells} == {None}
+    assert found.best is None
+    assert LayerPairs((), "none", None, "all").best is None
+
+
+def test_few_distinct_sentences_have_no_whitened_score_and_have_a_raw_one(distinct):
+    assert {cell.spearman for cell in layer_pairs(distinct, "pca").cells} == {None}
+    assert layer_pairs(distinct, "zca", 35, "mean").best is None
+    assert all(cell.spearman is not None for cell in layer_pairs(distinct).cells)
+    assert all(cell.spearman is not None for cell in layer_pairs(distinct, "pca", 20).cells)
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 80])
+def test_grams_are_dot_products_whatever_the_chunk(space, monkeypatch, chunk):
+    monkeypatch.setattr(layers_module, "_PAIRS_PER_CHUNK", chunk)
+    ab, aa, bb = pair_grams(space)
+    a, b = (space.values[:, rows].double() for rows in (space.first, space.second))
+    for i, j in ((0, 0), (1, 3), (3, 1)):
+        assert_close(ab[i, j], (a[i] * b[j]).sum(-1))
+        assert_close(aa[i, j], (a[i] * a[j]).sum(-1))
+        assert_close(bb[i, j], (b[i] * b[j]).sum(-1))
+
+
+def test_grams_can_be_taken_about_the_means(space):
+    means = torch.arange(48.0, dtype=torch.float64).view(4, 12) / 10
+    moved = replace(space, values=space.values.double() - means[:, None])
+    for found, expected in zip(pair_grams(space, means), pair_grams(moved), strict=True):
+        assert_close(found, expected)
+
+
+@pytest.mark.parametrize("layers", [(2,), (0, 3), (0, 1, 2, 3)])
+def test_moments_from_blocks_equal_those_of_the_average(any_space, layers):
+    found, expected = LayerMoments.of(any_space).average(layers), any_space.moments(layers)
+    assert found.count == expected.count
+    assert_close(found.mean, expected.mean)
+    assert_close(found.scatter, expected.scatter, atol=1e-9, rtol=1e-9)
+    rows = torch.from_numpy(reference.task_rows(any_space, layers))
+    assert_close(found.covariance, rows.T.cov(), atol=1e-9, rtol=1e-9)
+
+
+def test_progress_counts_the_cells_and_can_stop_the_work(space):
+    seen = []
+    layer_pairs(space, "pca", progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(i, 10) for i in range(1, 11)]
+
+    def stop(done, total):
+        raise InterruptedError("stopped")
+
+    with pytest.raises(InterruptedError, match="stopped"):
+        layer_pairs(space, "pca", progress=stop)
+
+
+def test_settings_that_do_not_exist_are_refused(space):
+    with pytest.raises(ValueError, match="whitening='ica' must be one of"):
+        layer_pairs(space, "ica")
+    with pytest.raises(ValueError, match="k=5 has no meaning for whitening='standardize'"):
+        layer_pairs(space, "standardize", 5)
+    with pytest.raises(ValueError, match="k=13 must lie between 1 and d=12"):
+        layer_pairs(space, "pca", 13)
+    with pytest.raises(ValueError, match="aggregate='sum' must be one of"):
+        layer_pairs(space, how="sum")
+
+
+@pytest.mark.parametrize("variant", WHITENERS)
+def test_numbers_that_are_none_are_refused_as_by_score(space, variant):
+    values = space.values.clone()
+    values[1, 7, 2] = float("nan")
+    with pytest.raises(ValueError, match="must hold finite numbers, row 7"):
+        layer_pairs(replace(space, values=values), variant)
+
+
+@pytest.mark.parametrize("variant", WHITENERS)
+def test_one_sentence_over_and_over_has_no_score(space, variant):
+    repeated = replace(space, values=space.values[:, :1].expand(4, 60, 12))
+    assert {cell.spearman for cell in layer_pairs(repeated, variant).cells} == {None}
+
+
+def test_arguments_are_left_alone(space):
+    before = space.values.clone()
+    for variant in WHITENERS:
+        layer_pairs(space, variant)
+    assert torch.equal(space.values, before)

@@ -1,0 +1,248 @@
+"""What the visitor sees of long work: a panel with progress and cancel, pictures that grow, and failures in words."""
+
+import pytest
+from streamlit.testing.v1 import AppTest
+from working import PATIENCE, failing, reach
+
+from whitelab.ui.results.jobs import jobs
+
+# the view
+
+
+def page(work):
+    import streamlit as st
+
+    from whitelab.ui.results.jobs import jobs, wait
+
+    st.title("Page")
+    result = wait(jobs().submit("a", "Embedding demo", work[0], unit="sentences"), key="embed")
+    if result is None:
+        st.stop()
+    st.metric("Result", str(result))
+
+
+WORK = []
+
+
+@pytest.fixture
+def open_page():
+    jobs.clear()
+    WORK[:] = [None]
+
+    def opened(work):
+        WORK[0] = work
+        return AppTest.from_function(page, args=(WORK,), default_timeout=PATIENCE).run()
+
+    yield opened
+    for job in jobs().active():
+        job.cancel()
+    jobs.clear()
+
+
+def buttons(at):
+    return [button.label for button in at.button]
+
+
+def test_quick_work_shows_its_result_in_the_first_run_without_a_panel(open_page):
+    at = open_page(lambda progress: 42)
+    assert at.metric[0].value == "42"
+    assert buttons(at) == []
+    assert not at.exception
+
+
+def test_open_work_shows_title_progress_and_cancel_and_then_its_result(open_page, held):
+    at = open_page(held)
+    assert at.markdown[0].value == "**Embedding demo**"
+    assert at.caption[0].value == "3 of 10 sentences"
+    assert at.get("progress")[0].value == 30
+    assert buttons(at) == ["Cancel"]
+    assert len(at.metric) == 0
+    held.release.set()
+    assert jobs().get("a").join(PATIENCE)
+    at.run()
+    assert at.metric[0].value == "result"
+    assert buttons(at) == []
+
+
+def test_a_second_visitor_and_a_reload_meet_the_job_that_is_running(open_page, held):
+    open_page(held)
+    job = jobs().get("a")
+    again = AppTest.from_function(page, args=(WORK,), default_timeout=PATIENCE).run()
+    assert again.caption[0].value == "3 of 10 sentences"
+    assert jobs().get("a") is job
+    assert held.calls == 1
+
+
+def test_queued_work_names_what_it_waits_for(open_page, held):
+    jobs().submit("first", "UMAP of demo", held)
+    at = open_page(lambda progress: 1)
+    assert at.caption[0].value == "waiting for: UMAP of demo"
+
+
+def test_cancel_says_so_and_start_again_starts_anew(open_page, held):
+    at = open_page(held)
+    at.button[0].click().run()
+    assert jobs().get("a").join(PATIENCE)
+    at.run()
+    assert at.info[0].value == "Embedding demo was cancelled."
+    assert buttons(at) == ["Start again"]
+    at.run()
+    assert buttons(at) == ["Start again"]  # a rerun alone restarts nothing
+    assert held.calls == 1
+    WORK[0] = lambda progress: 5
+    at.button[0].click().run()
+    assert at.metric[0].value == "5"
+
+
+def test_a_failure_is_one_sentence_without_traceback_and_can_be_tried_again(open_page):
+    at = open_page(failing)
+    assert at.error[0].value == "Embedding demo failed: k=900 must lie between 1 and d=384"
+    assert not at.exception
+    assert buttons(at) == ["Try again"]
+    WORK[0] = lambda progress: 5
+    at.run()
+    assert buttons(at) == ["Try again"]
+    at.button[0].click().run()
+    assert at.metric[0].value == "5"
+
+
+def test_who_opens_the_page_after_a_shown_failure_gets_a_new_try(open_page):
+    open_page(failing)
+    again = open_page(lambda progress: 5)
+    assert again.metric[0].value == "5"
+
+
+def test_a_failure_that_repeats_is_shown_and_not_retried_forever(open_page):
+    open_page(failing)
+    again = open_page(failing)
+    assert buttons(again) == ["Try again"]
+
+
+def test_one_visitor_cannot_cancel_what_another_waits_for(open_page, held):
+    at = open_page(held)
+    jobs().get("a").watch("another visitor")
+    at.button[0].click().run()
+    assert jobs().get("a").state == "running"
+    assert at.info[0].value.startswith("Embedding demo goes on for another visitor.")
+    at.button[0].click().run()
+    assert buttons(at) == ["Cancel"]
+    held.release.set()
+    assert jobs().get("a").join(PATIENCE)
+    assert at.run().metric[0].value == "result"
+
+
+# a picture that grows
+
+
+def growing_page(work, settings):
+    import streamlit as st
+
+    from whitelab.ui.results.jobs import claim, follow, jobs
+
+    st.title("Page")
+    claim("map", settings[0])
+    job = jobs().submit(settings[0], "Scoring", work[0], unit="cells")
+    found = follow(
+        job,
+        lambda value: st.metric("Drawn", str(value)),
+        key="map",
+        of=settings[1],
+        note=lambda value: f"{value} found",
+        room=200,
+    )
+    st.markdown(f"end of the page: {found}")
+
+
+SETTINGS = []
+
+
+@pytest.fixture
+def open_growing(open_page):
+    def opened(work, key="a", of="data"):
+        WORK[0], SETTINGS[:] = work, [key, of]
+        return AppTest.from_function(growing_page, args=(WORK, SETTINGS), default_timeout=PATIENCE).run()
+
+    return opened
+
+
+def drawn(at):
+    return [metric.value for metric in at.metric]
+
+
+def last_line(at):
+    return at.markdown[-1].value
+
+
+def test_partial_results_are_drawn_with_progress_and_the_rest_of_the_page_stays(open_growing, steps):
+    at = open_growing(steps)
+    assert (drawn(at), last_line(at), buttons(at)) == ([], "end of the page: None", ["Cancel"])
+    steps.step.release()
+    reach(jobs().get("a"), 1)
+    at.run()
+    assert (drawn(at), last_line(at)) == (["1"], "end of the page: None")
+    assert len(at.get("progress")) == 1
+    steps.step.release(2)
+    assert jobs().get("a").join(PATIENCE)
+    at.run()
+    assert (drawn(at), last_line(at), buttons(at)) == (["3"], "end of the page: 3", [])
+    assert [caption.value for caption in at.caption] == ["3 found"]
+    assert len(at.get("progress")) == 0
+
+
+def test_the_last_picture_stays_until_the_next_request_has_something_to_show(open_growing, steps):
+    at = open_growing(lambda progress: 42)
+    assert drawn(at) == ["42"]
+    WORK[0], SETTINGS[0] = steps, "b"
+    at.run()
+    assert (drawn(at), last_line(at)) == (["42"], "end of the page: None")
+    steps.step.release()
+    reach(jobs().get("b"), 1)
+    assert drawn(at.run()) == ["1"]
+
+
+def test_a_picture_of_something_else_does_not_stay(open_growing, steps):
+    at = open_growing(lambda progress: 42)
+    WORK[0], SETTINGS[:] = steps, ["b", "other data"]
+    assert drawn(at.run()) == []
+
+
+def test_a_newer_request_of_the_page_cancels_the_older(open_growing, steps):
+    at = open_growing(steps)
+    old = jobs().get("a")
+    WORK[0], SETTINGS[0] = lambda progress: 5, "b"
+    at.run()
+    assert old.join(PATIENCE)
+    assert old.state == "cancelled"
+    assert jobs().get("b").join(PATIENCE)
+    assert drawn(at.run()) == ["5"]
+    assert jobs().get("a") is None
+
+
+def test_a_cancelled_picture_says_so_keeps_what_it_had_and_starts_again(open_growing, steps):
+    at = open_growing(steps)
+    steps.step.release()
+    reach(jobs().get("a"), 1)
+    at.run()
+    at.button[0].click().run()
+    assert jobs().get("a").join(PATIENCE)
+    at.run()
+    assert (drawn(at), buttons(at), last_line(at)) == (["1"], ["Start again"], "end of the page: None")
+    assert at.info[0].value == "Scoring was cancelled."
+    WORK[0] = lambda progress: 5
+    at.button[0].click().run()
+    assert drawn(at) == ["5"]
+
+
+def test_a_picture_that_fails_says_why_and_the_page_goes_on(open_growing):
+    at = open_growing(failing)
+    assert at.error[0].value == "Scoring failed: k=900 must lie between 1 and d=384"
+    assert (last_line(at), buttons(at)) == ("end of the page: None", ["Try again"])
+
+
+def test_a_second_visitor_sees_the_same_growing_picture(open_growing, steps):
+    first = open_growing(steps)
+    steps.step.release()
+    reach(jobs().get("a"), 1)
+    second = open_growing(steps)
+    assert drawn(second) == drawn(first.run()) == ["1"]
+    assert steps.calls == 1

@@ -1,0 +1,86 @@
+"""What a comparison says in words: the right sentence for every verdict, and no number that is not there."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from whitelab.scoring.paired import VERDICTS, Standing
+from whitelab.scoring.score import Protocol, Score
+from whitelab.statistics.significance import Difference, WilliamsTest
+from whitelab.ui.widgets import verdict
+
+PROTOCOL = Protocol("m", "d", "t", "test", "mean", (1,), whitening="pca")
+
+
+def standing(kind="gain", estimate=2.0, low=1.0, high=3.0, p=0.01, williams=0.02, spearman=70.0):
+    score = Score(spearman, 10, {}, 4, 4, 20, 1.0, PROTOCOL, reason="" if spearman else "all gold scores are 3")
+    test = None if williams is None else WilliamsTest(1.0, 7, williams, 0.7, 0.6, 0.9)
+    return Standing(score, 69.0, 71.0, Difference(estimate, low, high, p), test, kind)
+
+
+def said(one, label="PCA whitening", baseline="raw"):
+    return verdict.sentence(one, label, baseline, "1 379", 1000)
+
+
+@pytest.mark.parametrize(
+    ("value", "floor", "text"),
+    [
+        (0.0341, 0.001, "p = 0.034"),
+        (1e-9, 0.001, "p < 0.001"),
+        (0.002, 0.002, "p < 0.002"),
+        (math.nan, 0.001, "p undefined"),
+    ],
+)
+def test_a_p_value_is_never_written_as_zero(value, floor, text):
+    assert verdict.p_value(value, floor) == text
+
+
+def test_the_bootstrap_says_no_less_than_its_resamples_can_show():
+    assert verdict.bootstrap_p(standing(p=2 / 1001), 1000) == "p < 0.002"
+    assert verdict.short_p(standing(p=2 / 1001, williams=0.3), 1000) == "< 0.002, 0.300"
+    assert verdict.short_p(standing(p=0.4, williams=None), 1000) == "0.400"
+    assert verdict.short_p(standing("same"), 1000) is None
+
+
+@pytest.mark.parametrize("kind", VERDICTS)
+def test_every_verdict_has_its_words_and_an_icon(kind):
+    assert said(standing(kind)).startswith(f"**{VERDICTS[kind]}.**")
+    assert verdict.ICONS[kind].startswith(":material/")
+
+
+def test_the_sentence_names_the_side_the_interval_and_the_tests():
+    assert (
+        "scores 2.00 points above raw, 95 % interval +1.00 to +3.00 (bootstrap p = 0.010, Williams p = 0.020)"
+        in said(standing())
+    )
+    assert "2.00 points below raw" in said(standing("loss", -2.0, -3.0, -1.0))
+    assert "no Williams test for an average of subsets" in said(standing(williams=None))
+    assert "is compared with itself" in said(standing("same"), "raw", "raw")
+    assert "all gold scores are 3" in said(standing("undefined", math.nan, spearman=None))
+
+
+def fitting(task, cross, apart):
+    return verdict.fitting(task, cross, apart, "PCA whitening", standing("same", 0.0, 0.0, 0.0))
+
+
+def test_the_part_of_a_gain_that_is_fitting_is_a_share_of_it():
+    text = fitting(standing(estimate=10.0), standing(spearman=68.0), standing("gain", 2.5, 1.0, 4.0))
+    assert "So of the gain of 10.00 points over raw, 2.50 (25 %) come from fitting to the test sentences" in text
+
+
+def test_where_nothing_is_gained_fitting_is_worth_points_and_no_share():
+    text = fitting(standing("loss", -3.0), standing("loss", -4.0), standing("gain", 1.0, 0.5, 1.5))
+    assert "worth +1.00 points" in text
+    assert "the gain of" not in text
+
+
+@pytest.mark.parametrize(("kind", "estimate", "words"), [("chance", 0.2, "no proof"), ("loss", -0.4, "no sign")])
+def test_a_difference_that_shows_no_fitting_is_not_called_one(kind, estimate, words):
+    assert words in fitting(standing(), standing(), standing(kind, estimate, -1.0, 1.0))
+
+
+def test_scopes_without_a_score_are_not_compared():
+    none = standing("undefined", math.nan, math.nan, math.nan, spearman=None)
+    assert "nothing to compare" in fitting(none, none, none)
+    assert "nan" not in fitting(none, none, replace(none)).lower()

@@ -1,0 +1,530 @@
+"""Laws of the exports: each is loaded back by the library it is for, and gives whitelab's vectors."""
+
+import json
+import os
+import subprocess
+import sys
+from zipfile import ZipFile
+
+import faiss
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from sentence_transformers import SentenceTransformer
+from tiny import ARCHITECTURES, DIM, SENTENCES
+from torch.testing import assert_close
+
+from tests.conftest import SMALL
+from whitelab import WHITENERS, Moments, WhiteningTransformer, datasets, embed, fit, load_encoder
+from whitelab.encoding import encoders
+from whitelab.encoding.checkpoints import ModelError
+from whitelab.encoding.encoders import dtypes_for
+from whitelab.whitening import export
+from whitelab.whitening.export import (
+    ExportError,
+    from_npz,
+    numpy_lines,
+    to_faiss,
+    to_npz,
+    to_sentence_transformers,
+    zip_folder,
+)
+
+PROTOCOL = {"model": "café", "layers": [1, 6], "pooling": "mean", "k": None}
+MAPS = [("none", None), ("center", None), ("standardize", None), ("cholesky", None), ("zca", None), ("zca", 4)]
+MAPS += [("center", 4), ("pca", None), ("pca", 4)]
+TEXTS = [*SENTENCES[:120], "water", "Water, the long film and (perhaps) a bird?", "é ü 日本 zebra", "a " * 60]
+
+
+def rows(n=90, d=7, seed=0, offset=5.0):
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((n, d)) * np.linspace(0.5, 3, d) @ rng.standard_normal((d, d)) + offset
+    return torch.from_numpy(x)
+
+
+def fitted(name="pca", k=None, x=None):
+    return fit(name, Moments.of(rows() if x is None else x), k)
+
+
+def apart(found, expected):
+    """The largest distance of a row from what it should be, as a part of that row's length."""
+    found, expected = torch.as_tensor(found).double(), torch.as_tensor(expected)
+    return float(((found - expected).norm(dim=1) / expected.norm(dim=1)).max())
+
+
+def combined(encoder, layers, pooling="mean", texts=TEXTS):
+    """The mean of the layers in float64, what a map is fitted on."""
+    return embed(encoder, texts, pooling)[0][list(layers)].double().mean(dim=0)
+
+
+def encode(folder, texts=TEXTS):
+    return SentenceTransformer(str(folder), device="cpu").encode(list(texts))
+
+
+# ------------------------------------------------------------------------------------------------ NumPy
+
+
+@pytest.mark.parametrize(("name", "k"), MAPS)
+def test_an_npz_holds_the_map_and_the_protocol(tmp_path, name, k):
+    before, path = fitted(name, k), tmp_path / "map.npz"
+    to_npz(path, before, PROTOCOL)
+    after, protocol = from_npz(path)
+    assert_close(after(rows()), before(rows()), rtol=1e-12, atol=1e-12)
+    assert protocol == PROTOCOL
+    assert (after.name, after.rank, after.k, after.count) == (before.name, before.rank, before.k, before.count)
+    with np.load(path) as file:
+        assert file["matrix"].shape == (7, before(rows()).shape[1])
+        assert file["mean"].dtype == file["matrix"].dtype == np.float64
+        assert json.loads(str(file["protocol"])) == PROTOCOL
+
+
+@pytest.mark.parametrize("name", [SMALL.get(name, name) for name in WHITENERS])
+def test_the_lines_shown_apply_the_npz_with_numpy_alone(tmp_path, name):
+    whitener, path = fitted(name), tmp_path / "it's a \\map.npz"
+    to_npz(path, whitener, PROTOCOL)
+    lines = numpy_lines(path)
+    assert len(lines.splitlines()) == 10
+    assert "whitelab" not in lines.replace(str(tmp_path), "")
+    names = {}
+    exec(lines, names)
+    x, expected = rows().numpy(), whitener(rows()).numpy()
+    np.testing.assert_allclose(names["whiten"](x), expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(names["whiten"](x[3]), expected[3], rtol=1e-12, atol=1e-12)
+    assert json.loads(names["protocol"]) == PROTOCOL
+
+
+def test_one_row_through_a_stored_map_is_that_row_of_the_batch(tmp_path):
+    to_npz(tmp_path / "map.npz", fitted("pca", 4), PROTOCOL)
+    stored, _ = from_npz(tmp_path / "map.npz")
+    batch = stored(rows())
+    for i in (0, 17, 89):
+        assert_close(stored(rows()[i : i + 1]), batch[i : i + 1], rtol=1e-12, atol=1e-12)
+
+
+def test_the_map_of_the_estimator_is_exported_like_any_other(tmp_path):
+    found = WhiteningTransformer("zca").fit(rows().numpy())
+    to_npz(tmp_path / "map.npz", found.whitener_, PROTOCOL)
+    assert_close(from_npz(tmp_path / "map.npz")[0](rows()).numpy(), found.transform(rows().numpy()))
+
+
+@pytest.mark.parametrize("content", ["missing", "empty", "text", "damaged", "array", "other"])
+def test_no_other_file_passes_for_a_map(tmp_path, content):
+    path = tmp_path / "map.npz"
+    to_npz(path, fitted(), PROTOCOL)
+    whole = path.read_bytes()
+    path.unlink()
+    if content == "array":
+        with path.open("wb") as file:
+            np.save(file, np.zeros(3))
+    elif content == "other":
+        np.savez(path, mean=np.zeros(3), matrix=np.eye(3))
+    elif content != "missing":
+        path.write_bytes({"empty": b"", "text": b"mean, matrix", "damaged": whole[: len(whole) // 2]}[content])
+    with pytest.raises(ExportError, match="must be an .npz written by whitelab"):
+        from_npz(path)
+
+
+# ------------------------------------------------------------------------------------------------ faiss
+
+
+@pytest.mark.parametrize(("name", "k"), MAPS)
+def test_faiss_reads_the_map_and_applies_it(tmp_path, name, k):
+    whitener, x = fitted(name, k), rows()
+    to_faiss(tmp_path / "map.faiss", whitener)
+    transform = faiss.read_VectorTransform(str(tmp_path / "map.faiss"))
+    assert (transform.d_in, transform.d_out, transform.is_trained) == (7, whitener(x).shape[1], True)
+    assert apart(transform.apply(x.numpy().astype(np.float32)), whitener(x.float())) < 1e-5
+
+
+def test_the_protocol_follows_the_bytes_that_faiss_reads(tmp_path):
+    to_faiss(tmp_path / "map.faiss", fitted(), PROTOCOL)
+    *_, line, mark = (tmp_path / "map.faiss").read_bytes().split(b"\n")
+    assert json.loads(line) == PROTOCOL
+    assert mark == b"whitelab"
+    assert faiss.read_VectorTransform(str(tmp_path / "map.faiss")).d_out == 7
+
+
+def test_a_zip_holds_the_folder_under_its_name_and_the_protocol(tmp_path, models):
+    encoder = load_encoder(models(), device="cpu")
+    x = combined(encoder, (1,))
+    whitener = fitted("pca", 4, x)
+    to_sentence_transformers(tmp_path / "white", encoder, (1,), "mean", whitener, PROTOCOL | {"fit": "task"})
+    zip_folder(tmp_path / "white", tmp_path / "white.zip")
+    with ZipFile(tmp_path / "white.zip") as packed:
+        assert {name.split("/")[0] for name in packed.namelist()} == {"white"}
+        packed.extractall(tmp_path / "out")
+        assert all(str(tmp_path).encode() not in packed.read(name) for name in packed.namelist())
+    assert apart(encode(tmp_path / "out" / "white"), whitener(x)) < 1e-5
+    assert json.loads((tmp_path / "out" / "white" / "whitelab.json").read_text())["protocol"]["fit"] == "task"
+
+
+def test_the_bias_for_faiss_is_that_of_the_rounded_matrix_computed_in_float64(tmp_path):
+    whitener = fitted("pca", None, rows(d=40, offset=100.0))
+    to_faiss(tmp_path / "map.faiss", whitener)
+    read = faiss.read_VectorTransform(str(tmp_path / "map.faiss"))
+    transform = faiss.downcast_VectorTransform(read)
+    matrix = faiss.vector_to_array(transform.A).reshape(40, 40)
+    bias, mean = faiss.vector_to_array(transform.b), whitener.mean.numpy()
+    np.testing.assert_array_equal(bias, (-matrix.astype(np.float64) @ mean).astype(np.float32))
+    assert (bias != -matrix @ mean.astype(np.float32)).any()
+
+
+def test_the_map_stands_before_an_index_of_faiss(tmp_path):
+    whitener, x = fitted("pca", 4), rows().numpy().astype(np.float32)
+    to_faiss(tmp_path / "map.faiss", whitener)
+    transform = faiss.read_VectorTransform(str(tmp_path / "map.faiss"))
+    index = faiss.IndexPreTransform(transform, faiss.IndexFlatIP(4))
+    index.add(x)
+    _, found = index.search(x[:5], 3)
+    z = whitener(rows().float())
+    assert found.tolist() == (z[:5] @ z.T).topk(3).indices.tolist()
+
+
+def test_a_map_that_float32_cannot_hold_is_refused(tmp_path):
+    tiny = fitted("pca", None, rows() * 1e-60)
+    with pytest.raises(ExportError, match="above 3e38, which float32 cannot hold: scale the embeddings"):
+        to_faiss(tmp_path / "map.faiss", tiny)
+    assert list(tmp_path.iterdir()) == []
+
+
+# -------------------------------------------------------------------------------- sentence-transformers
+
+
+@pytest.mark.parametrize(("name", "k"), MAPS)
+def test_sentence_transformers_gives_the_vectors_of_every_variant(tmp_path, models, name, k):
+    encoder = load_encoder(models(), device="cpu")
+    x = combined(encoder, (1, 3))
+    whitener = fitted(name, k, x)
+    to_sentence_transformers(tmp_path / "model", encoder, (1, 3), "mean", whitener)
+    found = encode(tmp_path / "model")
+    assert found.dtype == np.float32
+    assert apart(found, whitener(x)) < 1e-5
+    assert abs(float(torch.from_numpy(found).norm(dim=1).mean()) - 1) > 0.1  # not normalised
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize(
+    ("layers", "pooling"), [((0,), "mean"), ((2,), "cls"), ((3,), "mean"), ((1, 2), "mean"), ((0, 2, 3), "cls")]
+)
+def test_sentence_transformers_gives_the_vectors_of_every_architecture(tmp_path, models, architecture, layers, pooling):
+    encoder = load_encoder(models(architecture), device="cpu", max_length=40)
+    x = combined(encoder, layers, pooling)
+    whitener = fitted("pca", 8, x)
+    to_sentence_transformers(tmp_path / "model", encoder, layers, pooling, whitener)
+    found = encode(tmp_path / "model")
+    assert apart(found, whitener(x)) < 1e-5
+    other = "cls" if pooling == "mean" else "mean"
+    assert apart(found, whitener(combined(encoder, layers, other))) > 0.1
+    assert apart(found, whitener(combined(encoder, (1,), pooling))) > 0.1
+
+
+def test_layers_and_tokens_that_were_left_out_at_loading_are_not_exported(tmp_path, models):
+    encoder = load_encoder(models(), device="cpu", num_layers=2, max_length=12)
+    x = combined(encoder, (1, 2))
+    to_sentence_transformers(tmp_path / "model", encoder, (1, 2), "mean", fitted("zca", None, x))
+    loaded = SentenceTransformer(str(tmp_path / "model"), device="cpu")
+    assert loaded.max_seq_length == 12
+    assert len(loaded[0].model.encoder.layer) == 2
+    assert apart(loaded.encode(TEXTS), fitted("zca", None, x)(x)) < 1e-5
+    names = load_file(tmp_path / "model" / "model.safetensors")
+    assert not any("layer.2." in name for name in names)
+
+
+def test_only_modules_that_are_needed_are_there_and_all_are_of_the_library(tmp_path, models):
+    encoder = load_encoder(models(), device="cpu")
+    kinds = {}
+    for layers in ((3,), (1, 3)):
+        for name in ("none", "center", "pca"):
+            folder = tmp_path / f"{name}{len(layers)}"
+            to_sentence_transformers(folder, encoder, layers, "mean", fitted(name, None, combined(encoder, layers)))
+            types = [one["type"] for one in json.loads((folder / "modules.json").read_text())]
+            assert all(one.startswith("sentence_transformers.") for one in types)
+            kinds[name, layers] = [one.rsplit(".", 1)[1] for one in types]
+    assert kinds["none", (3,)] == ["Transformer", "Pooling"]
+    assert kinds["center", (3,)] == ["Transformer", "Pooling", "Dense"]
+    assert kinds["pca", (1, 3)] == ["Transformer", "WeightedLayerPooling", "Pooling", "Dense", "Dense"]
+
+
+def test_subtracting_first_keeps_the_digits_that_one_multiplication_loses():
+    x = rows(n=300, d=40, offset=200.0).float()
+    whitener = fitted("zca", None, x)
+    features, expected = {"sentence_embedding": x}, whitener(x)
+    for module in export._dense_modules(whitener):
+        features = module(features)
+    matrix, bias = whitener.matrix.float(), (-whitener.mean @ whitener.matrix).float()
+    ours, single = apart(features["sentence_embedding"].detach(), expected), apart(x @ matrix + bias, expected)
+    assert ours < 1e-5
+    assert single > 5 * ours
+
+
+def test_the_card_and_the_note_say_how_the_model_was_made(tmp_path, models):
+    encoder = load_encoder(models(), device="cpu", num_layers=2)
+    whitener = fitted("pca", 8, combined(encoder, (1, 2)))
+    protocol = {"data": "demo", "task": "stsb", "pooling": "wrong"}
+    to_sentence_transformers(tmp_path / "model", encoder, (2, 1), "mean", whitener, protocol)
+    card = (tmp_path / "model" / "README.md").read_text("utf-8")
+    for line in ("# bert[:2], layers 1 + 2, pca, k = 8", "- task: stsb", "- pooling: mean", "- sentences: 124"):
+        assert line in card.splitlines()
+    assert "whose licence whitelab does not know" in card
+    assert "{" not in card
+    note = json.loads((tmp_path / "model" / "whitelab.json").read_text("utf-8"))
+    assert note["protocol"]["layers"] == [1, 2]
+    files = [path for path in (tmp_path / "model").rglob("*") if path.is_file()]
+    assert {path.relative_to(tmp_path / "model").as_posix() for path in files} == set(note["files"])
+    assert len({path.stat().st_mode for path in files}) == 1  # whoever may read the card may read the weights
+
+
+def test_the_encoder_goes_on_as_before(tmp_path, models):
+    for architecture in ("bert", "t5"):
+        encoder = load_encoder(models(architecture), device="cpu")
+        before, config = combined(encoder, (1, 3)), encoder.model.config.to_dict()
+        whitener = fitted("pca", 8, before)
+        to_sentence_transformers(tmp_path / architecture, encoder, (1, 3), "mean", whitener)
+        assert torch.equal(combined(encoder, (1, 3)), before)
+        assert encoder.model.config.to_dict() == config
+
+
+def test_a_folder_that_gives_other_vectors_is_never_left_behind(tmp_path, models, monkeypatch):
+    encoder = load_encoder(models(), device="cpu")
+    whitener = fitted("pca", 8, combined(encoder, (1, 3)))
+    plain = export._save_modules
+
+    def wrong_layer(aside, encoder, layers, pooling, heads):
+        plain(aside, encoder, (2, 3), pooling, heads)
+
+    monkeypatch.setattr(export, "_save_modules", wrong_layer)
+    with pytest.raises(ExportError, match="model='bert' cannot be exported to sentence-transformers: loaded back"):
+        to_sentence_transformers(tmp_path / "model", encoder, (1, 3), "mean", whitener)
+    monkeypatch.setattr(export, "_save_modules", lambda *a: plain(*a[:-1], []))  # no map
+    with pytest.raises(RuntimeError):
+        to_sentence_transformers(tmp_path / "model", encoder, (1, 3), "mean", whitener)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"layers": (1, 4)}, "layers=.1, 4. must lie between 0 and 3"),
+        ({"pooling": "max"}, "pooling='max' must be one of mean, cls"),
+        ({"whitener": fitted()}, f"whitener must take the model's d={DIM} dimensions, got 7"),
+    ],
+)
+def test_what_does_not_fit_the_model_is_refused(tmp_path, models, changes, message):
+    encoder = load_encoder(models(), device="cpu")
+    settings = {"layers": (1,), "pooling": "mean", "whitener": fitted("none", None, combined(encoder, (1,)))}
+    with pytest.raises(ValueError, match=message):
+        to_sentence_transformers(tmp_path / "model", encoder, **settings | changes)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_only_float32_is_exported(tmp_path, models):
+    assert "bfloat16" in dtypes_for("cpu")
+    encoder = load_encoder(models(), device="cpu", dtype="bfloat16")
+    whitener = fitted("none", None, combined(encoder, (1,)))
+    with pytest.raises(ExportError, match="dtype='bfloat16' must be 'float32'"):
+        to_sentence_transformers(tmp_path / "model", encoder, (1,), "mean", whitener)
+
+
+# ------------------------------------------------------------------------------------------- the encoder
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("num_layers", [None, 2])
+def test_a_saved_encoder_loads_as_what_was_loaded(tmp_path, models, architecture, num_layers):
+    encoder = load_encoder(models(architecture), device="cpu", num_layers=num_layers)
+    encoder.save(tmp_path)
+    again = load_encoder(str(tmp_path), device="cpu")
+    assert again.n_layers == (num_layers or 3) + 1
+    assert torch.equal(embed(again, TEXTS)[0], embed(encoder, TEXTS)[0])
+    assert not any(name.startswith("decoder.") for name in load_file(tmp_path / "model.safetensors"))
+
+
+def test_an_encoder_without_a_class_of_its_own_is_refused(tmp_path, models, monkeypatch):
+    encoder = load_encoder(models("t5"), device="cpu")
+    monkeypatch.setattr("transformers.MODEL_FOR_TEXT_ENCODING_MAPPING", {})
+    with pytest.raises(ModelError, match="model='t5' cannot be saved: transformers has no encoder-only t5"):
+        encoder.save(tmp_path)
+
+
+# ---------------------------------------------------------------------------------------------- places
+
+
+def write_npz(path):
+    to_npz(path, fitted(), PROTOCOL)
+
+
+def write_faiss(path):
+    to_faiss(path, fitted())
+
+
+@pytest.fixture
+def write_folder(models):
+    encoder = load_encoder(models(), device="cpu")
+    whitener = fitted("pca", 8, combined(encoder, (1,)))
+    return lambda path: to_sentence_transformers(path, encoder, (1,), "mean", whitener)
+
+
+@pytest.fixture(params=["npz", "faiss", "folder"])
+def write(request, write_folder):
+    return {"npz": write_npz, "faiss": write_faiss, "folder": write_folder}[request.param]
+
+
+def test_an_earlier_export_is_replaced_and_nothing_else_is_left(tmp_path, write):
+    path = tmp_path / "out"
+    write(path)
+    first = path.stat().st_ino
+    write(path)
+    assert path.stat().st_ino != first
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_somebody_else_put_there_is_never_touched(tmp_path, write):
+    file, folder = tmp_path / "file", tmp_path / "folder"
+    file.write_text("mine")
+    folder.mkdir()
+    (folder / "mine.txt").write_text("mine")
+    for path in (file, folder):
+        with pytest.raises(ExportError, match="exists and is not an earlier export of this kind: choose another name"):
+            write(path)
+    assert file.read_text() == (folder / "mine.txt").read_text() == "mine"
+    assert set(tmp_path.iterdir()) == {file, folder}
+
+
+def test_another_map_of_faiss_is_not_taken_for_an_export(tmp_path):
+    faiss.write_VectorTransform(faiss.LinearTransform(3, 2, True), str(tmp_path / "mine"))
+    before = (tmp_path / "mine").read_bytes()
+    with pytest.raises(ExportError, match="not an earlier export"):
+        write_faiss(tmp_path / "mine")
+    assert (tmp_path / "mine").read_bytes() == before
+
+
+def test_a_file_added_to_a_model_folder_protects_it(tmp_path, write_folder):
+    write_folder(tmp_path / "model")
+    (tmp_path / "model" / "notes.txt").write_text("mine")
+    with pytest.raises(ExportError, match="not an earlier export"):
+        write_folder(tmp_path / "model")
+    (tmp_path / "model" / "notes.txt").unlink()
+    write_folder(tmp_path / "model")
+
+
+def test_an_empty_folder_is_taken(tmp_path, write_folder):
+    (tmp_path / "model").mkdir()
+    write_folder(tmp_path / "model")
+    assert (tmp_path / "model" / "modules.json").is_file()
+
+
+def test_a_folder_that_is_missing_is_named(tmp_path, write):
+    with pytest.raises(ExportError, match=r"must lie in a folder that exists; there is no .*nowhere"):
+        write(tmp_path / "nowhere" / "out")
+
+
+def test_a_failure_leaves_the_earlier_export_whole(tmp_path, write, monkeypatch):
+    path = tmp_path / "out"
+    write(path)
+    before = path.stat().st_ino
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(ExportError, match="could not be written: No space left on device"):
+        write(path)
+    assert path.stat().st_ino == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_export_through_a_link_replaces_what_the_link_stands_for(tmp_path, write):
+    write(tmp_path / "out")
+    (tmp_path / "link").symlink_to(tmp_path / "out")
+    first = (tmp_path / "out").stat().st_ino
+    write(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "out").stat().st_ino != first
+
+
+def test_a_folder_that_cannot_be_put_in_place_brings_the_earlier_one_back(tmp_path, write_folder, monkeypatch):
+    write_folder(tmp_path / "model")
+    before, replace = (tmp_path / "model").stat().st_ino, os.replace
+
+    def refuse(source, target):
+        if str(source).endswith(".tmp"):
+            raise OSError(13, "Permission denied")
+        replace(source, target)
+
+    monkeypatch.setattr("os.replace", refuse)
+    with pytest.raises(ExportError, match="could not be written: Permission denied"):
+        write_folder(tmp_path / "model")
+    assert (tmp_path / "model").stat().st_ino == before
+    assert list(tmp_path.iterdir()) == [tmp_path / "model"]
+
+
+@pytest.mark.parametrize("form", ["faiss", "folder"])
+def test_a_map_that_keeps_nothing_is_refused(tmp_path, models, form):
+    message = r"whitening='pca' has no direction to keep: the 3 row\(s\) it was fitted on do not vary"
+    nothing, encoder = fitted("pca", None, torch.ones(3, DIM)), load_encoder(models(), device="cpu")
+    before = {"faiss": (), "folder": (encoder, (1,), "mean")}[form]
+    write = {"faiss": to_faiss, "folder": to_sentence_transformers}[form]
+    with pytest.raises(ExportError, match=message):
+        write(tmp_path / "out", *before, nothing)
+    assert list(tmp_path.iterdir()) == []
+
+
+# ------------------------------------------------------------------------------------- the bundled model
+
+ELSEWHERE = """
+import json, sys
+sys.modules["whitelab"] = None  # an import of it now fails
+import numpy as np
+from sentence_transformers import SentenceTransformer
+model = SentenceTransformer(sys.argv[1], device="cpu")
+np.save(sys.argv[3], model.encode(json.load(open(sys.argv[2], encoding="utf-8"))))
+"""
+OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
+
+
+@pytest.fixture(scope="module")
+def bundled():
+    """The bundled model and its embeddings of 800 demo sentences in every layer, which span all directions."""
+    encoder = load_encoder(encoders.BUNDLED, device="cpu")
+    sentences = datasets.load("demo").sentences[:800]
+    return encoder, sentences, embed(encoder, sentences)[0].double()
+
+
+@pytest.mark.model
+def test_the_bundled_model_gives_the_same_vectors_where_there_is_no_whitelab(tmp_path, bundled):
+    encoder, sentences, values = bundled
+    x = values[[1, 6]].mean(dim=0)
+    whitener = fitted("pca", 128, x)
+    to_sentence_transformers(tmp_path / "model", encoder, (1, 6), "mean", whitener)
+    (tmp_path / "sentences.json").write_text(json.dumps(sentences[:300]), "utf-8")
+    (tmp_path / "elsewhere").mkdir()
+    names = [str(tmp_path / name) for name in ("model", "sentences.json", "vectors.npy")]
+    env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | OFFLINE
+    run = subprocess.run(
+        [sys.executable, "-c", ELSEWHERE, *names],
+        cwd=tmp_path / "elsewhere",
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    found, expected = torch.from_numpy(np.load(tmp_path / "vectors.npy")), whitener(x[:300])
+    assert found.shape == (300, 128)
+    assert float((found - expected).abs().max()) < 1e-5
+    assert "Apache 2.0" in (tmp_path / "model" / "README.md").read_text("utf-8")
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("layers", [(1,), (6,)])
+@pytest.mark.parametrize(("name", "k"), [("none", None), ("standardize", None), ("pca", 128), ("zca", None)])
+def test_the_bundled_model_gives_the_vectors_of_single_layers(tmp_path, bundled, layers, name, k):
+    encoder, sentences, values = bundled
+    x = values[list(layers)].mean(dim=0)
+    whitener = fitted(name, k, x)
+    to_sentence_transformers(tmp_path / "model", encoder, layers, "mean", whitener)
+    found, expected = torch.from_numpy(encode(tmp_path / "model", sentences[:200])), whitener(x[:200])
+    assert apart(found, expected) < 1e-5
+    if name != "zca":  # all 384 directions: the encoder's own rounding, blown up, is a little more than this
+        assert float((found - expected).abs().max()) < 1e-5

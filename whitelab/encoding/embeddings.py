@@ -1,0 +1,185 @@
+"""One pooled vector for each layer and each unique sentence: of any text, and of a task with its pairs."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from whitelab.base.checks import check_layers
+from whitelab.base.progress import Progress
+from whitelab.datasets import SentencePairs
+from whitelab.encoding.encoders import EmbedReport, Encoder, embed
+from whitelab.statistics.linalg import exact
+from whitelab.statistics.moments import Moments
+from whitelab.store.embedding_store import Store
+
+# Moments kept with the embeddings they are of, so that turning k does not sum them again. Each holds d^2
+# numbers twice over, with its eigenvectors.
+_MOMENTS_KEPT = 8
+
+
+class _Layers:
+    """What sentences in every layer can do: `values [l, n, d]` and `counts [n]` come from the subclass."""
+
+    @property
+    def n_layers(self) -> int:
+        """Layers held, the embedding layer among them: numbers 0..n_layers - 1."""
+        return self.values.shape[0]
+
+    @property
+    def n_sentences(self) -> int:
+        """n, unique sentences."""
+        return self.values.shape[1]
+
+    @property
+    def dim(self) -> int:
+        """d."""
+        return self.values.shape[2]
+
+    def combine(self, layers: Sequence[int]) -> Float[Tensor, "n d"]:
+        """The mean of the given layers, a float64 tensor of its own (WhiteningBERT, section 3.2).
+
+        Pooling commutes with it.
+        """
+        layers = check_layers(layers, self.n_layers)
+        total = exact(self.values[layers[0]], copy=True)
+        for layer in layers[1:]:
+            total += exact(self.values[layer])
+        return total.div_(len(layers))
+
+    def moments(self, layers: Sequence[int]) -> Moments:
+        """Moments over every sentence occurrence, duplicates kept (protocols A6); the last few are kept."""
+        layers = check_layers(layers, self.n_layers)
+        found = self._moments.pop(layers, None)
+        if found is None:
+            found = self.moments_of(self.combine(layers))
+        self._moments[layers] = found
+        while len(self._moments) > _MOMENTS_KEPT:
+            self._moments.pop(next(iter(self._moments)), None)
+        return found
+
+    def moments_of(self, x: Float[Tensor, "n d"]) -> Moments:
+        """Moments over every sentence occurrence of `x`, one row a sentence; not kept."""
+        used = self.counts > 0
+        return Moments.of(x, self.counts) if used.all() else Moments.of(x[used], self.counts[used])
+
+    @cached_property
+    def _moments(self) -> dict[tuple[int, ...], Moments]:
+        return {}
+
+    @cached_property
+    def parted(self) -> tuple["LayerRows", "LayerRows"]:
+        """The unique sentences in two random halves with their counts, for measures on held-out rows."""
+        half = torch.zeros(self.n_sentences, dtype=torch.bool)
+        order = torch.randperm(self.n_sentences, generator=torch.Generator().manual_seed(0))
+        half[order[: self.n_sentences // 2]] = True
+        half = half.to(self.counts.device)
+        return tuple(LayerRows(self.values, self.counts * side) for side in (half, ~half))
+
+
+@dataclass(frozen=True, eq=False)
+class LayerRows(_Layers):
+    """Embeddings of any sentences: `values [l, n, d]` of the unique ones and how often each counts, `[n]`."""
+
+    values: Float[Tensor, "l n d"]
+    counts: Float[Tensor, "n"]
+
+
+@dataclass(frozen=True, eq=False)
+class LayerEmbeddings(_Layers):
+    """Embeddings of one task, with the map from its pairs to rows.
+
+    `values [l, n, d]`: layer 0 is the embedding layer, 1..L the transformer blocks; rows are the unique
+    sentences. Pair i is rows `first[i]` and `second[i]`, with `gold[i]` and the number `subset[i]` of its
+    subset. `counts [n]` says how often each sentence occurs in both columns together.
+    """
+
+    values: Float[Tensor, "l n d"]
+    first: Int[Tensor, "p"]
+    second: Int[Tensor, "p"]
+    gold: Float[Tensor, "p"]
+    subset: Int[Tensor, "p"]
+    subset_names: tuple[str, ...]
+
+    @property
+    def n_pairs(self) -> int:
+        """p."""
+        return self.first.shape[0]
+
+    @property
+    def n_subsets(self) -> int:
+        """Number of subsets, at least 1."""
+        return len(self.subset_names)
+
+    @cached_property
+    def counts(self) -> Float[Tensor, "n"]:
+        """Occurrences of each sentence over both columns, the weights of a fit on the task's sentences."""
+        rows = torch.cat([self.first, self.second])
+        return torch.bincount(rows, minlength=self.n_sentences).to(torch.float64)
+
+    def with_only(self, subset: int) -> "LayerEmbeddings":
+        """The same embeddings with the pairs of one subset."""
+        rows = (self.subset == subset).nonzero()[:, 0]
+        return LayerEmbeddings(
+            self.values,
+            self.first[rows],
+            self.second[rows],
+            self.gold[rows],
+            torch.zeros_like(self.subset[rows]),
+            (self.subset_names[subset],),
+        )
+
+    def to(self, device: str | torch.device) -> "LayerEmbeddings":
+        """The same embeddings on `device`."""
+        moved = (x.to(device) for x in (self.values, self.first, self.second, self.gold, self.subset))
+        return LayerEmbeddings(*moved, self.subset_names)
+
+
+def embed_pairs(
+    encoder: Encoder,
+    pairs: SentencePairs,
+    pooling: str = "mean",
+    *,
+    store: Store | None = None,
+    progress: Progress | None = None,
+) -> tuple[LayerEmbeddings, EmbedReport]:
+    """Embed every unique sentence of `pairs` once, in all layers."""
+    values, report = embed(encoder, pairs.sentences, pooling, store=store, progress=progress)
+    return with_pairs(values, pairs), report
+
+
+def with_pairs(values: Float[Tensor, "l n d"], pairs: SentencePairs) -> LayerEmbeddings:
+    """`values`, whose rows are `pairs.sentences`, with the pairs' map to rows."""
+    if values.shape[1] != len(pairs.sentences):
+        raise ValueError(f"values must have n={len(pairs.sentences)} rows, got {values.shape[1]}")
+    return LayerEmbeddings(
+        values,
+        _tensor(pairs.first_index),
+        _tensor(pairs.second_index),
+        _tensor(pairs.gold),
+        _tensor(pairs.subset),
+        pairs.subset_names,
+    )
+
+
+def _tensor(array: np.ndarray) -> Tensor:
+    return torch.from_numpy(np.array(array))
+
+
+def embed_scope(
+    encoder: Encoder,
+    sentences: Counter[str],
+    pooling: str = "mean",
+    *,
+    store: Store | None = None,
+    progress: Progress | None = None,
+) -> LayerRows:
+    """Embed the text a map is to be fitted on: sentences and how often each counts ."""
+    texts = tuple(sentences)
+    values, _ = embed(encoder, texts, pooling, store=store, progress=progress)
+    return LayerRows(values, torch.tensor([float(sentences[text]) for text in texts], dtype=torch.float64))

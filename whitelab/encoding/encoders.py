@@ -1,0 +1,452 @@
+"""A pretrained model -> pooled embeddings of every layer, each unique sentence encoded once.
+
+Sentences are sorted by length and batched with others of exactly the
+same number of tokens, so there is no padding to compute or to mask; one pass gives every layer in both
+of the model's poolings, and goes to the store. On a CPU every thread works on a batch of its own.
+"""
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from whitelab.base.checks import check_choice, check_int
+from whitelab.base.machine import is_out_of_memory
+from whitelab.base.progress import Progress
+from whitelab.base.threads import side_by_side
+from whitelab.encoding import architectures
+from whitelab.encoding.architectures import check_ids, out_of_memory
+from whitelab.encoding.checkpoints import BUNDLED, WORD_TABLES, ModelError, ModelFiles, ModelName, find_model
+from whitelab.encoding.pooling import POOLINGS, check_pooling
+from whitelab.encoding.static_embeddings import sif_weights, weighted_means
+from whitelab.store.embedding_store import Space, Store, StoreError, StoreKey
+
+MAX_LENGTH = 128
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+# A shard of the store holds this many sentences, or as many as were encoded in this time.
+SHARD_SENTENCES = 2048
+SHARD_SECONDS = 30.0
+
+# Hidden states of a batch, all layers together, stay below this: large enough to keep a core busy, small
+# enough for its cache to help and for the allocator to reuse the widest tensor of a block (above 32 MB glibc
+# takes fresh pages every time, and a GELU takes five times as long).
+BATCH_BYTES = {"cpu": 24 * 2**20, "cuda": 2**30, "mps": 256 * 2**20}
+
+
+def available_devices() -> tuple[str, ...]:
+    """The devices torch can use here, `cpu` always among them."""
+    has = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    return tuple(name for name in BATCH_BYTES if has[name])
+
+
+def choose_device() -> str:
+    """`cuda` or `mps` when there is one, else `cpu`."""
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def device_name(device: str) -> str:
+    """What to show: the GPU's name, or the number of processor threads."""
+    if device == "cuda":
+        return torch.cuda.get_device_name()
+    threads = torch.get_num_threads()
+    return "Apple GPU" if device == "mps" else f"CPU, {threads} thread{'s' if threads > 1 else ''}"
+
+
+def dtypes_for(device: str) -> tuple[str, ...]:
+    """The compute types that make sense on `device`, the default (float32) first.
+
+    float16 is not offered on a CPU, where it is emulated, about a hundred times slower.
+    """
+    if device == "cpu":
+        return ("float32", "bfloat16")
+    if device == "cuda" and torch.cuda.is_bf16_supported():
+        return ("float32", "bfloat16", "float16")
+    return ("float32", "float16")
+
+
+class NotFinite(ModelError):
+    """Weights that give NaN or infinity."""
+
+
+@dataclass(frozen=True)
+class EmbedReport:
+    """What an `embed` call did: sentences `encoded` and `reused`, `truncated` ones, seconds, notes."""
+
+    encoded: int
+    reused: int
+    truncated: int
+    seconds: float
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(eq=False)
+class Encoder:
+    """A loaded model. `n_layers` counts the embedding layer: layers are numbered 0..n_layers - 1.
+
+    `poolings` are those that make sense for it: `mean` and `cls`, or `mean` and `last` where the first token does
+    not see the sentence (`architectures.probe`). `rows` is the number of its word embeddings, `limit` the most tokens
+    it takes.
+    """
+
+    files: ModelFiles
+    model: torch.nn.Module
+    tokenizer: object
+    device: str
+    dtype: str
+    max_length: int
+    n_layers: int
+    dim: int
+    poolings: tuple[str, ...] = ("mean", "cls")
+    rows: int | None = None
+    limit: int = MAX_LENGTH
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The model's name, with the number of blocks when it was truncated."""
+        whole = self.files.layers in (0, self.n_layers - 1)
+        return self.files.name if whole else f"{self.files.name}[:{self.n_layers - 1}]"
+
+    def cut_to(self, max_length: int) -> "Encoder":
+        """The same model with another longest sentence; the weights are shared.
+
+        Raises ValueError for a length out of range.
+        """
+        return replace(self, max_length=check_int(max_length, "max_length", 3, self.limit, "the model's limit"))
+
+    def key(self, pooling: str) -> StoreKey:
+        """Everything that decides a stored vector."""
+        return StoreKey(
+            weights=self.files.weights,
+            tokenizer=self.files.tokenizer,
+            pooling=pooling,
+            max_length=self.max_length,
+            dtype=self.dtype,
+            num_layers=self.n_layers,
+            dim=self.dim,
+            model=self.name,
+        )
+
+    def tokenize(self, sentences: Sequence[str]) -> tuple[list[list[int]], int]:
+        """Token ids of each sentence, cut to `max_length`, and how many sentences were cut."""
+        # Lone surrogates cannot be written as UTF-8, which the tokenizer needs.
+        texts = [text.encode("utf-8", "replace").decode("utf-8") for text in sentences]
+        encoded = self.tokenizer(
+            texts,
+            truncation=True,
+            max_length=self.max_length,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+        )
+        cut = sum(bool(one.overflowing) for one in encoded.encodings or [])
+        return encoded["input_ids"], cut
+
+    @torch.inference_mode()
+    def forward(self, ids: Sequence[Sequence[int]]) -> dict[str, Tensor]:
+        """Every pooling of every layer, `{pooling: [b, l, d]}` float32 on the CPU, of equally long rows."""
+        batch = torch.tensor(ids, device=self.device)
+        with nullcontext() if self.device == "cpu" else self._lock:
+            hidden = self.model(input_ids=batch, output_hidden_states=True).hidden_states
+        return {name: torch.stack([POOLINGS[name](one) for one in hidden], dim=1).cpu() for name in self.poolings}
+
+    def batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
+        """Positions in batches of one token count each, longest first."""
+        bytes_a_token = self.n_layers * self.dim * DTYPES[self.dtype].itemsize
+        tokens = max(1, BATCH_BYTES[self.device] // bytes_a_token)
+        order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
+        start = 0
+        while start < len(order):
+            length = lengths[order[start]]
+            limit = start + max(1, tokens // length)
+            end = start
+            while end < min(limit, len(order)) and lengths[order[end]] == length:
+                end += 1
+            yield order[start:end]
+            start = end
+
+    def save(self, folder: str | Path) -> None:
+        """Write weights (safetensors), config and tokenizer of what is loaded to `folder`, an existing one.
+
+        The blocks that were left out at loading are not there, and `load_encoder(folder)` gives the same
+        vectors. The encoder of an encoder-decoder model is written as an encoder of its own.
+
+        Raises ModelError where transformers has no class for such an encoder.
+        """
+        architectures.save(self.model, self.tokenizer, folder, self.name)
+
+    def check_pooling(self, pooling: str) -> str:
+        """Return `pooling` if this model has it; ValueError otherwise."""
+        if check_pooling(pooling) in self.poolings:
+            return pooling
+        why = {
+            "cls": "its first token does not see the tokens after it",
+            "last": "its first token sees the whole sentence",
+        }
+        raise ValueError(
+            f"pooling={pooling!r} must be {' or '.join(self.poolings)} for model={self.name!r}: {why[pooling]}"
+        )
+
+
+@dataclass(eq=False)
+class StaticEncoder(Encoder):
+    """Means of word embeddings, one layer: `model` is an Embedding with a row for each token id.
+
+    Special tokens do not count. With `sif` each token weighs a / (a + p), where p is its frequency in the sentences
+    that are embedded together, so that a vector depends on the others: none are kept in a store.
+    """
+
+    sif: bool = False
+
+    def tokenize(self, sentences: Sequence[str]) -> tuple[list[list[int]], int]:
+        """Token ids of each sentence without special tokens, as far as the model itself would read."""
+        ids, cut = super().tokenize(sentences)
+        special = set(self.tokenizer.all_special_ids) - {self.tokenizer.unk_token_id}
+        return [[i for i in row if i not in special] for row in ids], cut
+
+    def vectors(self, sentences: Sequence[str]) -> tuple[Tensor, int]:
+        """`[1, n, d]` of `sentences`, and how many were cut; the zero vector for a sentence without tokens."""
+        ids, cut = self.tokenize(sentences)
+        check_ids([max(row, default=0) for row in ids], self.rows, self.name)
+        weights = sif_weights(ids, self.rows) if self.sif else None
+        return weighted_means(self.model.weight, ids, weights)[None], cut
+
+    def save(self, folder: str | Path) -> None:
+        """Raises ModelError: there is no transformer to save."""
+        raise ModelError(f"model={self.name!r} cannot be saved: it is a table of word embeddings, not a transformer")
+
+
+def load_encoder(
+    model: str = BUNDLED,
+    *,
+    num_layers: int | None = None,
+    device: str | None = None,
+    dtype: str = "float32",
+    max_length: int | None = None,
+    allow_bin: bool = False,
+) -> Encoder:
+    """Load `model` ('bundled', a folder or a Hugging Face name, with the modifiers of `ModelName`).
+
+    `num_layers` keeps the first blocks only, as `NAME:3` does. `allow_bin` also takes pickled weights, read with
+    `weights_only=True`, where there are no others.
+
+    Raises ModelError when it cannot be had or loaded, ValueError for an argument out of range.
+    """
+    device = choose_device() if device is None else check_choice(device, "device", tuple(BATCH_BYTES))
+    if device not in available_devices():
+        raise ValueError(f"device={device!r} must be one of {', '.join(available_devices())} on this machine")
+    check_choice(dtype, "dtype", DTYPES)
+    if dtype not in dtypes_for(device):
+        raise ValueError(f"dtype={dtype!r} must be one of {', '.join(dtypes_for(device))} on {device}")
+    if max_length is not None:
+        check_int(max_length, "max_length", 3)
+    if num_layers is not None and ModelName.parse(model).blocks not in (None, num_layers):
+        raise ValueError(f"num_layers={num_layers} must not differ from the blocks in model={model!r}")
+    files = find_model(model, allow_bin=allow_bin)
+    if files.kind in WORD_TABLES:
+        return _static(files, num_layers, max_length)
+    blocks = files.blocks if num_layers is None else num_layers
+    found = architectures.load(files, blocks, device, DTYPES[dtype].itemsize)
+    return Encoder(
+        replace(files, layers=found.blocks, dim=found.dim),
+        _place(found.module, files.name, device, dtype),
+        found.tokenizer,
+        device,
+        dtype,
+        _length(max_length, found.limit),
+        found.n_layers,
+        found.dim,
+        found.poolings,
+        found.rows,
+        found.limit,
+    )
+
+
+def _static(files: ModelFiles, num_layers: int | None, max_length: int | None) -> StaticEncoder:
+    if num_layers is not None:
+        raise ValueError(f"num_layers={num_layers} has no meaning for model={files.name!r}, which has layer 0 alone")
+    matrix, tokenizer, limit = architectures.word_embeddings(files)
+    rows, dim = matrix.shape
+    return StaticEncoder(
+        replace(files, layers=0, dim=dim),
+        torch.nn.Embedding.from_pretrained(matrix),
+        tokenizer,
+        "cpu",
+        "float32",
+        _length(max_length, limit),
+        1,
+        dim,
+        ("mean",),
+        rows,
+        limit,
+        sif=files.kind == "sif",
+    )
+
+
+def _length(max_length: int | None, limit: int) -> int:
+    """The longest sentence in tokens: what was asked for, or the default, within the model's limit."""
+    if max_length is None:
+        max_length = min(MAX_LENGTH, limit)
+    return check_int(max_length, "max_length", 3, limit, "the model's limit")
+
+
+def _place(network: torch.nn.Module, name: str, device: str, dtype: str) -> torch.nn.Module:
+    try:
+        return network.to(device=device, dtype=DTYPES[dtype]).eval()
+    except torch.OutOfMemoryError:
+        raise out_of_memory(name) from None
+
+
+def embed(
+    encoder: Encoder,
+    sentences: Sequence[str],
+    pooling: str = "mean",
+    *,
+    store: Store | None = None,
+    progress: Progress | None = None,
+) -> tuple[Tensor, EmbedReport]:
+    """Embeddings `[l, n, d]` (float32, CPU) of `sentences` in every layer, and a report.
+
+    With a `store`, what it holds is not encoded again and what is encoded is kept, in all the model's poolings, a
+    shard at a time: after a kill or a cancel (`progress` raising) at most the shard in flight is lost.
+    `progress(done, total)` counts tokens, which is what time goes by. A store that cannot be written to
+    costs a note, not the result. Vectors of `static:` and `sif:` models are never kept: they are made faster than
+    they are read, and those of `sif:` depend on all of `sentences`, each of which counts as often as it is there.
+    """
+    encoder.check_pooling(pooling)
+    if not sentences:
+        raise ValueError("sentences must hold at least one sentence, got none")
+    start = time.perf_counter()
+    if isinstance(encoder, StaticEncoder):
+        values, truncated = encoder.vectors(sentences)
+        return values, EmbedReport(len(set(sentences)), 0, truncated, time.perf_counter() - start)
+    spaces, notes = _open_spaces(encoder, store)
+    todo = _missing(spaces, sentences)
+    fresh, truncated = _encode(encoder, [sentences[i] for i in todo], spaces, notes, progress)
+    values = _collect(spaces, sentences, todo, fresh, pooling)
+    for space in spaces.values():
+        notes += [f"a damaged file of the store was set aside and made anew: {name}" for name in space.damaged]
+    if todo and spaces:
+        store.evict(keep=list(spaces.values()))
+    seconds = time.perf_counter() - start
+    unique = len(set(sentences))
+    return values, EmbedReport(len(todo), unique - len(todo), truncated, seconds, tuple(dict.fromkeys(notes)))
+
+
+def _open_spaces(encoder: Encoder, store: Store | None) -> tuple[dict, list[str]]:
+    if store is None:
+        return {}, []
+    try:
+        return {pooling: store.space(encoder.key(pooling)) for pooling in encoder.poolings}, []
+    except StoreError as error:
+        return {}, [f"embeddings are not kept on disk: {error}"]
+
+
+def _missing(spaces: dict, sentences: Sequence[str]) -> list[int]:
+    """First positions of the unique sentences that some pooling lacks."""
+    if not spaces:
+        return list({text: i for i, text in reversed(list(enumerate(sentences)))}.values())[::-1]
+    return sorted(set().union(*(space.missing(sentences) for space in spaces.values())))
+
+
+def _encode(
+    encoder: Encoder, texts: list[str], spaces: dict, notes: list[str], progress: Progress | None
+) -> tuple[dict[str, dict[str, Tensor]], int]:
+    """Encode unique `texts`; vectors are written to `spaces`, and returned only where there are none."""
+    kept: dict[str, dict[str, Tensor]] = {name: {} for name in encoder.poolings}
+    if not texts:
+        return kept, 0
+    ids, truncated = encoder.tokenize(texts)
+    lengths = [len(row) for row in ids]
+    if 0 in lengths:
+        raise ValueError(f"sentences must hold text, got {texts[lengths.index(0)]!r}, which has no token")
+    check_ids([max(row) for row in ids], encoder.rows, encoder.name)
+    total, done = sum(lengths), 0
+    pending: dict[str, dict[str, Tensor]] = {name: {} for name in encoder.poolings}
+    flushed = time.perf_counter()
+
+    def flush() -> None:
+        for name, rows in pending.items():
+            if not rows:
+                continue
+            if spaces:
+                try:
+                    spaces[name].write(list(rows), torch.stack(list(rows.values())).numpy())
+                except StoreError as error:
+                    notes.append(f"embeddings are not kept on disk: {error}")
+                    kept[name].update(rows)
+            else:
+                kept[name].update(rows)
+            pending[name] = {}
+
+    try:
+        if progress:
+            progress(0, total)
+        with closing(passes(encoder, ids)) as batches:
+            for positions, pooled in batches:
+                for name, rows in pooled.items():
+                    pending[name].update({texts[i]: row for i, row in zip(positions, rows, strict=True)})
+                done += sum(lengths[i] for i in positions)
+                if len(pending["mean"]) >= SHARD_SENTENCES or time.perf_counter() - flushed > SHARD_SECONDS:
+                    flush()
+                    flushed = time.perf_counter()
+                if progress:
+                    progress(done, total)
+    finally:
+        flush()
+    return kept, truncated
+
+
+def passes(encoder: Encoder, ids: list[list[int]]) -> Iterator[tuple[list[int], dict[str, Tensor]]]:
+    """Every batch's positions and what `forward` gives for them, in order; on a CPU a batch a thread."""
+
+    def one(positions: list[int]) -> tuple[list[int], dict[str, Tensor]]:
+        return positions, _forward(encoder, [ids[i] for i in positions])
+
+    batches = encoder.batches([len(row) for row in ids])
+    return side_by_side(one, batches, None if encoder.device == "cpu" else 1)
+
+
+def _forward(encoder: Encoder, ids: list[list[int]]) -> dict[str, Tensor]:
+    """`encoder.forward`, in halves when the device has not enough memory for the whole batch."""
+    try:
+        pooled = encoder.forward(ids)
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        if len(ids) == 1:
+            raise out_of_memory(encoder.name) from None
+        half = len(ids) // 2
+        parts = _forward(encoder, ids[:half]), _forward(encoder, ids[half:])
+        return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+    if not all(torch.isfinite(torch.stack(rows.aminmax())).all() for rows in pooled.values()):
+        advice = "its weights are damaged" if encoder.dtype == "float32" else "choose dtype='float32'"
+        raise NotFinite(f"model={encoder.name!r} gave NaN or infinity in {encoder.dtype}: {advice}")
+    return pooled
+
+
+def _collect(
+    spaces: dict, sentences: Sequence[str], todo: list[int], fresh: dict[str, dict[str, Tensor]], pooling: str
+) -> Tensor:
+    """`[l, n, d]` from the store, and from memory what the store could not take."""
+    rows = fresh[pooling]
+    if not rows:
+        return _from_store(spaces[pooling], sentences)
+    stored = list(dict.fromkeys(text for text in sentences if text not in rows))
+    if stored:
+        values = _from_store(spaces[pooling], stored)
+        rows = rows | {text: values[:, i] for i, text in enumerate(stored)}
+    return torch.stack([rows[text] for text in sentences], dim=1).contiguous()
+
+
+def _from_store(space: Space, sentences: Sequence[str]) -> Tensor:
+    values = space.read(sentences)
+    values.setflags(write=True)  # the array is ours alone, and torch warns of read-only ones
+    return torch.from_numpy(values)

@@ -1,0 +1,126 @@
+"""Classifiers on vectors, thresholds on cosines, and how sure an accuracy is. scikit-learn does the work.
+
+Nothing here knows what a vector or a cosine is of; `whitelab.probe` does.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from scipy.stats import binomtest
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
+from sklearn.neighbors import KNeighborsClassifier
+
+from whitelab.base.checks import check_choice, check_int
+
+METRICS = ("euclidean", "cosine")
+ITERATIONS = 1000  # W-MSE's lbfgs form (protocols D7)
+# SentEval's grids of C (senteval/tools/validation.py, the scikit-learn form): with a dev split or folds in folds,
+# and where folds of a training split choose for a test split.
+GRID = tuple(2.0**t for t in range(-2, 4))
+TEST_GRID = tuple(2.0**t for t in range(-1, 6))
+
+
+def knn(
+    train: Float[np.ndarray, "n d"],
+    labels: Int[np.ndarray, "n"],
+    test: Float[np.ndarray, "m d"],
+    k: int = 5,
+    metric: str = "euclidean",
+) -> Int[np.ndarray, "m"]:
+    """The class most frequent among the `k` nearest training rows; of equally frequent ones the smallest.
+
+    W-MSE, section 4: k = 5, Euclidean, features not normalised; the rule for ties is its code's. `cosine` is the
+    alternative. Raises ValueError for k beyond n.
+    """
+    k = check_int(k, "k", 1, len(train), "n")
+    near = KNeighborsClassifier(k, algorithm="brute", metric=check_choice(metric, "metric", METRICS))
+    return near.fit(train, labels).predict(test)
+
+
+def linear(
+    train: Float[np.ndarray, "n d"],
+    labels: Int[np.ndarray, "n"],
+    test: Float[np.ndarray, "m d"],
+    c: float = 1.0,
+) -> Int[np.ndarray, "m"]:
+    """Predictions of a multinomial logistic regression, L2 penalty 1 / (2 c), lbfgs, at most 1,000 iterations.
+
+    W-MSE's lbfgs form (protocols D7; its other form trains the same model for 500 epochs of Adam). Raises
+    ValueError for fewer than two classes.
+    """
+    if len(np.unique(labels)) < 2:
+        raise ValueError("labels must hold at least two classes, got one")
+    return _regression(c).fit(train, labels).predict(test)
+
+
+def _regression(c: float, warm: bool = False) -> LogisticRegression:
+    return LogisticRegression(C=c, max_iter=ITERATIONS, warm_start=warm)
+
+
+def best_c(
+    x: Float[np.ndarray, "n d"],
+    y: Int[np.ndarray, "n"],
+    splits: Sequence[tuple[np.ndarray, np.ndarray]],
+    grid: Sequence[float],
+    tick: Callable[[], None] | None = None,
+) -> float:
+    """The C of `grid` with the highest mean accuracy over `splits` of (rows to learn from, rows to score).
+
+    Means are compared in hundredths of a percent and ties go to the smallest C, as in SentEval.
+    """
+    right = np.zeros((len(splits), len(grid)))
+    for i, (seen, unseen) in enumerate(splits):
+        model = _regression(grid[0], warm=True)  # the solution for one C is close to that for the next
+        for j, c in enumerate(grid):
+            right[i, j] = model.set_params(C=c).fit(x[seen], y[seen]).score(x[unseen], y[unseen])
+        if tick:
+            tick()
+    return grid[int(np.argmax(np.round(100 * right.mean(axis=0), 2)))]
+
+
+def powers(grid: Sequence[float]) -> str:
+    """A grid of powers of two in words, `2^-2..2^3`."""
+    return "..".join(f"2^{round(np.log2(one))}" for one in (grid[0], grid[-1]))
+
+
+def wilson(right: int, rows: int) -> tuple[float, float]:
+    """The 95 % Wilson interval of a share, x 100. Rows count as independent, which folds are only nearly."""
+    found = binomtest(right, rows).proportion_ci(method="wilson")
+    return 100 * float(found.low), 100 * float(found.high)
+
+
+def mcnemar(one: Bool[np.ndarray, "n"], other: Bool[np.ndarray, "m"]) -> float:
+    """Two-sided exact p-value that two classifiers are right equally often on the same rows (McNemar)."""
+    if len(one) != len(other):
+        raise ValueError(f"other must hold the same n={len(one)} rows, got {len(other)}")
+    gained, lost = int((other & ~one).sum()), int((one & ~other).sum())
+    return float(binomtest(gained, gained + lost).pvalue) if gained + lost else 1.0
+
+
+def best_threshold(cosines: Float[np.ndarray, "n"], matches: Bool[np.ndarray, "n"]) -> float:
+    """The threshold t for which `cosine >= t` is right most often; half-way between two cosines, lowest of equals."""
+    values, place = np.unique(cosines, return_inverse=True)
+    yes = np.bincount(place, weights=matches, minlength=len(values))
+    no = np.bincount(place, minlength=len(values)) - yes
+    # Right with the threshold below value i: matches from i on, and non-matches before i.
+    right = np.append(yes[::-1].cumsum()[::-1], 0) + np.append(0, no.cumsum())
+    i = int(np.argmax(right))
+    if i == 0:
+        return float(values[0])
+    return float((values[i - 1] + values[i]) / 2) if i < len(values) else float(np.nextafter(values[-1], 2))
+
+
+def stratified(y: Int[np.ndarray, "n"], folds: int, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Shuffled folds as (rows to learn from, rows to score), each with every class in its proportion.
+
+    Fewer than `folds` where the smallest class has fewer rows. Raises ValueError where nothing can be learnt.
+    """
+    present, sizes = np.unique(y, return_counts=True)
+    if len(present) < 2 or sizes.min() < 2:
+        raise ValueError(
+            f"cross-validation needs two classes of at least 2 rows each, got sizes {', '.join(map(str, sizes))}"
+        )
+    folds = StratifiedKFold(min(folds, int(sizes.min())), shuffle=True, random_state=seed)
+    return list(folds.split(np.zeros(len(y)), y))

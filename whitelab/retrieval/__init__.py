@@ -1,0 +1,1 @@
+"""What a map does to a search."""

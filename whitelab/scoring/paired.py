@@ -1,0 +1,133 @@
+"""Several scores on the same pairs: each with its interval, and against a baseline whether the difference is real."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from whitelab import whitening
+from whitelab.base.checks import check_int
+from whitelab.datasets import SentencePairs
+from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.scoring.score import Protocol, Score
+from whitelab.statistics.significance import Bootstrap, Difference, WilliamsTest, bootstrap, williams
+
+LEVEL = 0.05  # p below it, in every test there is, makes a difference real
+RESAMPLES = 1000
+
+VERDICTS = {
+    "gain": "The gain is real",
+    "loss": "The loss is real",
+    "chance": "Could be chance",
+    "unclear": "The tests disagree",
+    "same": "The same",
+    "undefined": "Undefined",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What scores of a task are held against: the gold scores of its pairs, and the subset of each."""
+
+    gold: Float[Tensor, "p"]
+    subset: Int[Tensor, "p"]
+    n_subsets: int
+
+    @classmethod
+    def of(cls, pairs: SentencePairs) -> "Judged":
+        """Those of `pairs`."""
+        return cls(torch.tensor(pairs.gold), torch.tensor(pairs.subset), len(pairs.subset_names))
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A score, its 95 % bootstrap interval `low` to `high`, and its `difference` from the baseline's.
+
+    `williams` is None where the score averages subsets, of which that test knows nothing. `verdict` is a key
+    of `VERDICTS`. NaN where a score is not defined.
+    """
+
+    score: Score
+    low: float
+    high: float
+    difference: Difference
+    williams: WilliamsTest | None
+    verdict: str
+
+    @property
+    def settled(self) -> bool:
+        """Whether the score differs from the baseline's beyond doubt, or cannot differ at all."""
+        return self.verdict in ("gain", "loss", "same")
+
+
+@dataclass(frozen=True, eq=False)
+class Paired:
+    """`scores` of the same pairs, resampled together: score i is row `rows[i]` of `drawn` and of `cosines`."""
+
+    scores: tuple[Score, ...]
+    rows: tuple[int, ...]
+    drawn: Bootstrap
+    cosines: Float[Tensor, "v p"]
+    gold: Float[Tensor, "p"]
+    ranked_at_once: bool
+
+    def against(self, baseline: int = 0) -> tuple[Standing, ...]:
+        """Every score against `scores[baseline]`. Raises ValueError for a `baseline` that is not there."""
+        return tuple(self.standing(i, baseline) for i in range(len(self.scores)))
+
+    def standing(self, i: int, baseline: int = 0) -> Standing:
+        """`scores[i]` against `scores[baseline]`. Raises ValueError for one that is not there."""
+        for name, number in (("i", i), ("baseline", baseline)):
+            check_int(number, name, 0, len(self.scores) - 1, "len(scores)-1")
+        row, base = self.rows[i], self.rows[baseline]
+        difference = self.drawn.difference(row, base)
+        test = williams(self.cosines[row], self.cosines[base], self.gold) if self.ranked_at_once else None
+        verdict = "same" if row == base else judged(difference, test)
+        low, high = float(self.drawn.low[row]), float(self.drawn.high[row])
+        return Standing(self.scores[i], low, high, difference, test, verdict)
+
+
+def paired(
+    space: LayerEmbeddings | Judged, scores: Sequence[Score], resamples: int = RESAMPLES, seed: int = 0
+) -> Paired:
+    """Resample `scores`, all of the pairs of `space`, together: one bootstrap, so every difference is a paired one.
+
+    Scores that must be equal (`whitening.cosine_class`) share a row of it: their difference is 0, not its rounding.
+    Raises ValueError for scores that are aggregated differently.
+    """
+    how = scores[0].protocol.aggregate
+    if any(one.protocol.aggregate != how for one in scores):
+        raise ValueError(f"scores must share one aggregate, got {', '.join(one.protocol.aggregate for one in scores)}")
+    places: dict[tuple, int] = {}
+    rows = tuple(places.setdefault(_law(one.protocol, one.dim), len(places)) for one in scores)
+    cosines = torch.stack([scores[rows.index(row)].cosines for row in range(len(places))])
+    drawn = bootstrap(cosines, space.gold, space.subset, space.n_subsets, how, resamples, seed)
+    ranked_at_once = how == "all" or space.n_subsets == 1
+    return Paired(tuple(scores), rows, drawn, cosines, space.gold, ranked_at_once)
+
+
+def judged(difference: Difference, test: WilliamsTest | None) -> str:
+    """The key of `VERDICTS`: a difference is real where every test that is defined calls it so.
+
+    The bootstrap does where p < 0.05 and its interval excludes 0.
+    """
+    if math.isnan(difference.estimate):
+        return "undefined"
+    if difference.low == difference.high == difference.estimate == 0:
+        return "same"
+    votes = [difference.p_value < LEVEL and not difference.low <= 0 <= difference.high]
+    if test is not None and not math.isnan(test.p_value):
+        votes.append(test.p_value < LEVEL)
+    if all(votes):
+        return "gain" if difference.estimate > 0 else "loss"
+    return "unclear" if any(votes) else "chance"
+
+
+def _law(protocol: Protocol, dim: int) -> tuple:
+    """What decides the cosines: two protocols with one law have the same."""
+    of_whitening = whitening.cosine_class(protocol.whitening, protocol.k, dim)
+    fit = "" if protocol.whitening == "none" else protocol.fit
+    return of_whitening, fit, replace(protocol, whitening="none", k=None, fit="task")

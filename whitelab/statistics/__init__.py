@@ -1,0 +1,1 @@
+"""Moments, rank policy, correlation, significance and the geometry of vectors. Knows no models and no text."""

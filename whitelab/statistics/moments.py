@@ -1,0 +1,160 @@
+"""Count, mean and scatter of a set of sentence embeddings: what every whitening is fitted from.
+
+Moments accumulate, merge and shrink; the map fitted from them (`whitelab.whitening`) is frozen. Sums
+are float64 whatever the input: in float32 the mean alone can be wrong by tens of standard deviations
+along a null direction of the covariance.
+
+Three ways to keep them up to date: `merge` for batches (exact, the practical path), `with_row` for one
+vector at a time (Su et al. 2021, Eq. 10-11; exact) and `momentum` for a moving estimate (WhitenedCSE,
+Eq. 13; forgets).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from whitelab.base.checks import check_matrix, check_weights
+from whitelab.statistics import linalg
+from whitelab.statistics.linalg import Eigen, exact
+
+# Rows taken to float64 at once: 12 MB at 768 dimensions, which the allocator reuses. Larger tables cost more in
+# fresh pages, smaller ones in merging.
+BATCH_ROWS = 2048
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """`count` rows (or their total weight), `mean [d]`, `scatter [d, d]` = sum y y^T with y = x - mean.
+
+    `cubic [d]` = sum ||y||^2 y and `quartic` = sum ||y||^4 are what the Ledoit-Wolf estimate needs beyond
+    that (cubic only so that quartic can be merged); None where they were not kept.
+    """
+
+    count: float
+    mean: Float[Tensor, "d"]
+    scatter: Float[Tensor, "d d"]
+    cubic: Float[Tensor, "d"] | None = None
+    quartic: float | None = None
+
+    @classmethod
+    def of(cls, x, weights=None, batch_rows: int = BATCH_ROWS) -> "Moments":
+        """Moments of the rows of `x [n, d]`; a row of weight w counts as w equal rows.
+
+        Works through `batch_rows` rows at a time, so beside `x` it needs d^2 plus one batch. Raises
+        ValueError for NaN, infinity, a wrong shape or negative weights.
+        """
+        x = check_matrix(x)
+        weights = None if weights is None else check_weights(weights, x.shape[0]).to(x.device)
+        parts = (
+            _of_batch(x[i : i + batch_rows], None if weights is None else weights[i : i + batch_rows])
+            for i in range(0, x.shape[0], batch_rows)
+        )
+        return cls.merged(parts)
+
+    @classmethod
+    def merged(cls, parts: Iterable["Moments"]) -> "Moments":
+        """Moments of the union of disjoint parts. Raises ValueError when there is none."""
+        total = None
+        for part in parts:
+            total = part if total is None else total.merge(part)
+        if total is None:
+            raise ValueError("parts must hold at least one Moments, got none")
+        return total
+
+    def merge(self, other: "Moments") -> "Moments":
+        """Moments of both sets together (Chan, Golub and LeVeque 1983, the pairwise update)."""
+        if self.dim != other.dim:
+            raise ValueError(f"other must have d={self.dim} dimensions, got {other.dim}")
+        count = self.count + other.count
+        if count == 0:
+            return self
+        step = other.mean - self.mean
+        mean = self.mean + step * (other.count / count)
+        scatter = torch.addr(self.scatter + other.scatter, step, step, alpha=self.count * other.count / count)
+        cubic, quartic = None, None
+        if self.quartic is not None and other.quartic is not None:
+            (cubic, quartic), (more_cubic, more_quartic) = self._higher_about(mean), other._higher_about(mean)
+            cubic, quartic = cubic + more_cubic, quartic + more_quartic
+        return Moments(count, mean, scatter, cubic, quartic)
+
+    def _higher_about(self, point: Float[Tensor, "d"]) -> tuple[Float[Tensor, "d"], float]:
+        """`cubic` and `quartic` of the same rows measured from `point` instead of their mean."""
+        step = point - self.mean
+        square, turned, spread = step @ step, self.scatter @ step, self.scatter.diagonal().sum()
+        cubic = self.cubic - (spread + self.count * square) * step - 2 * turned
+        quartic = 4 * (step @ turned) + self.count * square**2 - 4 * (self.cubic @ step) + 2 * square * spread
+        return cubic, self.quartic + float(quartic)
+
+    def with_row(self, x: Float[Tensor, "d"]) -> "Moments":
+        """Moments with one more vector: the recursion of Su et al. 2021, Eq. 10-11.
+
+        mean' = n/(n+1) mean + 1/(n+1) x. Eq. 11 leaves open which mean the new vector is measured from; with
+        the old one in one factor and the new one in the other it is exact, as here:
+        Sigma' = n/(n+1) Sigma + 1/(n+1) (x - mean)(x - mean')^T for the covariance divided by n.
+        """
+        if x.shape[0] != self.dim:
+            raise ValueError(f"x must have d={self.dim} values, got {x.shape[0]}")
+        return self.merge(Moments.of(x[None]))
+
+    def momentum(self, batch: "Moments", beta: float) -> "Moments":
+        """A moving estimate: mean' = beta mean + (1 - beta) batch mean, and the covariance likewise.
+
+        WhitenedCSE, Eq. 13. It stands for `batch.count` rows, however many it has seen. Raises ValueError for
+        `beta` outside 0..1 and for another d.
+        """
+        if not 0 <= beta <= 1:
+            raise ValueError(f"beta={beta} must lie between 0 and 1")
+        if self.dim != batch.dim:
+            raise ValueError(f"batch must have d={self.dim} dimensions, got {batch.dim}")
+        covariance = beta * self.covariance + (1 - beta) * batch.covariance
+        mean = beta * self.mean + (1 - beta) * batch.mean
+        return Moments(batch.count, mean, covariance * max(batch.count - 1.0, 1.0))
+
+    @property
+    def dim(self) -> int:
+        """d, the number of dimensions."""
+        return self.mean.shape[0]
+
+    @cached_property
+    def covariance(self) -> Float[Tensor, "d d"]:
+        """scatter / (count - 1), as `numpy.cov` (the zero matrix for a single row)."""
+        return self.scatter / max(self.count - 1.0, 1.0)
+
+    @cached_property
+    def eigen_all(self) -> Eigen:
+        """Every eigen-direction of the covariance, kept once computed."""
+        return linalg.eigen_all(self.covariance)
+
+    @cached_property
+    def eigen(self) -> Eigen:
+        """The eigen-directions of the covariance that the rank policy keeps."""
+        return self.eigen_all.top(linalg.kept_rank(self.eigen_all.values))
+
+
+def _of_batch(x: Tensor, weights: Tensor | None) -> Moments:
+    # Measured from the first row, so that rows which are all equal have a scatter of exactly zero. One table in
+    # float64, changed in place, because fresh pages for every step cost as much as the product.
+    origin = exact(x[0])
+    y = exact(x, copy=True)
+    y -= origin
+    if weights is None:
+        count, weights = float(len(y)), 1.0
+        mean = y.mean(dim=0)
+    else:
+        weights = exact(weights)
+        count = float(weights.sum())
+        if count == 0:
+            zero = torch.zeros_like(origin)
+            return Moments(0.0, zero, torch.outer(zero, zero), zero, 0.0)
+        mean = (weights @ y) / count
+    y -= mean
+    square = torch.linalg.vecdot(y, y)
+    weighted = weights * square
+    cubic, quartic = weighted @ y, float(weighted @ square)
+    if not isinstance(weights, float):
+        y *= weights.sqrt()[:, None]
+    return Moments(count, origin + mean, linalg.gram(y), cubic, quartic)

@@ -1,0 +1,77 @@
+"""A space flattened to two or three coordinates for the eye: PCA or UMAP."""
+
+import re
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from whitelab.base.checks import check_choice, check_int, check_matrix
+from whitelab.base.progress import Progress
+from whitelab.statistics import linalg
+from whitelab.statistics.moments import Moments
+
+METHODS = {"pca": "PCA", "umap": "UMAP"}
+
+
+def project(
+    x: Float[Tensor, "n d"],
+    method: str = "pca",
+    dims: int = 2,
+    *,
+    neighbors: int = 15,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Float[Tensor, "n m"]:
+    """Coordinates `[n, dims]` of the rows of `x`.
+
+    `pca` projects on the top principal directions (missing ones are 0). `umap` (McInnes et al. 2018) keeps
+    cosine neighbourhoods of `neighbors` rows; distances between far groups and the axes mean nothing. Both
+    are deterministic for a seed. `progress(done, total)` may raise to stop UMAP.
+    """
+    check_choice(method, "method", METHODS)
+    check_int(dims, "dims", 2, 3)
+    check_int(neighbors, "neighbors", 2)
+    x = check_matrix(x)
+    return _pca(x, dims) if method == "pca" else _umap(x, dims, neighbors, seed, progress)
+
+
+def _pca(x: Tensor, dims: int) -> Tensor:
+    moments = Moments.of(x)
+    top = linalg.eigen(moments.covariance).top(dims)
+    coordinates = (linalg.exact(x) - moments.mean) @ top.vectors
+    return torch.nn.functional.pad(coordinates, (0, dims - coordinates.shape[1]))
+
+
+def _umap(x: Tensor, dims: int, neighbors: int, seed: int, progress: Progress | None) -> Tensor:
+    if len(x) < 5:
+        raise ValueError(f"method='umap' needs at least 5 sentences, got {len(x)}; use method='pca'")
+    import umap
+
+    reducer = umap.UMAP(
+        n_components=dims,
+        n_neighbors=min(neighbors, len(x) - 1),
+        metric="cosine",
+        random_state=seed,
+        n_jobs=1,
+        init="spectral" if len(x) > 50 else "random",
+        tqdm_kwds={"disable": progress is None, "file": _Ticker(progress), "bar_format": "{n}/{total}"},
+    )
+    coordinates = reducer.fit_transform(x.to(torch.float32).cpu().numpy())
+    return torch.from_numpy(np.ascontiguousarray(coordinates, dtype=np.float64))
+
+
+class _Ticker:
+    """The file UMAP's progress bar writes to: passes the numbers on, and an exception back to UMAP."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self.progress = progress
+
+    def write(self, text: str) -> None:
+        numbers = re.search(r"(\d+)/(\d+)", text)
+        if self.progress and numbers:
+            self.progress(int(numbers[1]), int(numbers[2]))
+
+    def flush(self) -> None:
+        """Nothing is buffered."""

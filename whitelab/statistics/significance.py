@@ -1,0 +1,333 @@
+"""Whether the difference between two Spearman scores on the same pairs is real, and which pairs make it.
+
+Two variants are scored on the same pairs, so their scores rise and fall together from sample to sample and
+their difference varies much less than either. Both tests here are of that paired difference.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from scipy import stats
+from torch import Tensor
+
+from whitelab.base.checks import check_choice, check_int
+from whitelab.statistics import correlation
+from whitelab.statistics.linalg import exact
+
+# Pairs x resamples ranked together; bounds the memory at a few arrays of 2 MB.
+_CELLS_PER_CHUNK = 2**18
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Score i minus score j (points of Spearman x 100), its interval and two-sided bootstrap p-value."""
+
+    estimate: float
+    low: float
+    high: float
+    p_value: float
+
+
+@dataclass(frozen=True, eq=False)
+class Bootstrap:
+    """Spearman x 100 of every row, its percentile interval, and its score in every resample (`samples`).
+
+    Column b of `samples` is one and the same resample for every row. NaN where a score is not defined.
+    """
+
+    score: Float[Tensor, "v"]
+    low: Float[Tensor, "v"]
+    high: Float[Tensor, "v"]
+    samples: Float[Tensor, "v b"]
+    level: float
+    aggregate: str
+
+    def take(self, rows: Sequence[int]) -> "Bootstrap":
+        """The rows of these numbers, one of them as often as it is named."""
+        at = list(rows)
+        parts = (getattr(self, name)[at] for name in ("score", "low", "high", "samples"))
+        return Bootstrap(*parts, self.level, self.aggregate)
+
+    def difference(self, i: int, j: int) -> Difference:
+        """Row i against row j, from their differences d within the resamples.
+
+        p = 2 min(1 + #{d <= 0}, 1 + #{d >= 0}) / (b + 1), at most 1 and never 0: b resamples cannot show
+        less than 2 / (b + 1). All NaN where either score is not defined.
+        """
+        for name, row in (("i", i), ("j", j)):
+            check_int(row, name, 0, len(self.score) - 1)
+        d = self.samples[i] - self.samples[j]
+        d = d[~d.isnan()]
+        low, high = _interval(d, self.level)
+        tail = 1 + min(int((d <= 0).sum()), int((d >= 0).sum()))
+        p_value = min(1.0, 2 * tail / (len(d) + 1)) if len(d) else math.nan
+        return Difference(float(self.score[i] - self.score[j]), low, high, p_value)
+
+
+def average_bootstrap(parts: Sequence[Bootstrap]) -> Bootstrap:
+    """The plain mean of several tasks' scores, row by row, from pairs drawn within each task.
+
+    Sample b of the mean is the mean of the parts' samples b, so differences between rows stay paired. The parts
+    must have been drawn from different seeds, or their samples would rise and fall together.
+    Raises ValueError for parts that differ in rows, resamples or level, and for none.
+    """
+    shapes = {(tuple(one.samples.shape), one.level) for one in parts}
+    if len(shapes) != 1:
+        raise ValueError(f"parts must be at least one, all of the same rows, resamples and level, got {sorted(shapes)}")
+    (_, level), *_ = shapes
+    score, samples = (torch.stack([getattr(one, name) for one in parts]).mean(0) for name in ("score", "samples"))
+    intervals = [_interval(row[~row.isnan()], level) for row in samples]
+    low, high = torch.tensor(intervals, dtype=torch.float64).reshape(-1, 2).T
+    return Bootstrap(score, low, high, samples, level, parts[0].aggregate)
+
+
+def bootstrap(
+    cosines: Float[Tensor, "v p"],
+    gold: Float[Tensor, "p"],
+    subset: Int[Tensor, "p"],
+    n_subsets: int,
+    how: str = "all",
+    resamples: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+) -> Bootstrap:
+    """Percentile intervals of the score of every row, from pairs drawn with replacement.
+
+    Efron and Tibshirani 1993, section 13.3. Pairs are drawn within their own subset for `mean` and `wmean`
+    and from all of them for `all`. Equal to `correlation.aggregate` on the pairs drawn; resamples in which a
+    row has no score are left out of its interval. The same `seed` gives the same resamples.
+    Raises ValueError for lengths that differ, an unknown `how` and resamples, seed or level out of range.
+    """
+    check_choice(how, "how", correlation.AGGREGATES)
+    check_int(n_subsets, "n_subsets", 1)
+    check_int(resamples, "resamples", 1)
+    check_int(seed, "seed", 0)
+    if not 0 < level < 1:
+        raise ValueError(f"level={level!r} must lie between 0 and 1, both excluded")
+    _check_lengths(cosines.shape[-1], "cosines", gold=gold, subset=subset)
+    if subset.numel() and not 0 <= int(subset.min()) <= int(subset.max()) < n_subsets:
+        raise ValueError(f"subset must hold numbers from 0 to {n_subsets - 1}, got {subset.unique().tolist()}")
+    cosines, gold = exact(cosines), exact(gold)
+    if how == "all":
+        subset, n_subsets = torch.zeros_like(subset), 1
+    score = 100 * correlation.aggregate(cosines, gold, subset, n_subsets, how)
+    samples = torch.full((len(cosines), resamples), torch.nan, dtype=torch.float64)
+    scored = (~score.isnan()).nonzero()[:, 0]
+    if len(scored):
+        samples[scored] = 100 * _resampled(cosines[scored], gold, subset, n_subsets, how, resamples, seed)
+    intervals = [_interval(row[~row.isnan()], level) for row in samples]
+    low, high = torch.tensor(intervals, dtype=torch.float64).reshape(-1, 2).T
+    return Bootstrap(score, low, high, samples, level, how)
+
+
+def draw(subset: Int[Tensor, "p"], n_subsets: int, resamples: int, generator: torch.Generator) -> Int[Tensor, "b p"]:
+    """Pairs drawn with replacement: place i of every resample is filled from the subset of pair i.
+
+    Drawing twice from one generator continues where the first left off, as if drawn at once.
+    """
+    sizes = torch.bincount(subset, minlength=n_subsets)
+    members = subset.argsort(stable=True)
+    start = sizes.cumsum(0) - sizes
+    part = torch.rand(resamples, len(subset), generator=generator, dtype=torch.float64)
+    return members[start[subset] + (part * sizes[subset]).long()]
+
+
+def _resampled(
+    cosines: Float[Tensor, "v p"],
+    gold: Float[Tensor, "p"],
+    subset: Int[Tensor, "p"],
+    n_subsets: int,
+    how: str,
+    resamples: int,
+    seed: int,
+) -> Float[Tensor, "v b"]:
+    """Score of every row in every resample, a chunk of resamples at a time."""
+    generator = torch.Generator().manual_seed(seed)
+    groups = [_Group.of(cosines, gold, (subset == number).nonzero()[:, 0]) for number in range(n_subsets)]
+    weights = correlation.weights(subset, n_subsets, how)
+    step, parts = max(1, _CELLS_PER_CHUNK // len(gold)), []
+    for done in range(0, resamples, step):
+        index = draw(subset, n_subsets, min(step, resamples - done), generator)
+        counts = torch.zeros(index.T.shape, dtype=torch.float64)
+        counts.scatter_add_(0, index.T, torch.ones_like(counts))
+        parts.append((torch.stack([one.scores(index, counts) for one in groups], dim=-1) * weights).sum(-1))
+    return torch.cat(parts, dim=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Ties:
+    """Values sorted once: their `order`, where every run of equal ones `ends`, and each value's `run`."""
+
+    order: Int[Tensor, "m"]
+    ends: Int[Tensor, "g"]
+    run: Int[Tensor, "m"]
+
+    @classmethod
+    def of(cls, x: Float[Tensor, "m"]) -> "_Ties":
+        _, run, sizes = torch.unique(x, return_inverse=True, return_counts=True)
+        return cls(run.argsort(), sizes.cumsum(0) - 1, run)
+
+    def ranks(self, counts: Float[Tensor, "m b"]) -> Float[Tensor, "m b"]:
+        """Average rank of every value among `counts` copies of each, less the mean rank.
+
+        A run of n copies whose last one has the rank r shares the rank r - (n - 1) / 2. Nothing is sorted.
+        """
+        last = counts[self.order].cumsum(0)[self.ends]
+        copies = last.diff(dim=0, prepend=torch.zeros_like(last[:1]))
+        return (last - (copies - 1) / 2 - (len(self.order) + 1) / 2)[self.run]
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """The pairs of one subset (`rows`), their cosines under every variant and their order."""
+
+    rows: Int[Tensor, "m"]
+    cosines: Float[Tensor, "v p"]
+    gold: _Ties
+    variants: tuple[_Ties, ...]
+
+    @classmethod
+    def of(cls, cosines: Float[Tensor, "v p"], gold: Float[Tensor, "p"], rows: Int[Tensor, "m"]) -> "_Group":
+        return cls(rows, cosines, _Ties.of(gold[rows]), tuple(_Ties.of(x[rows]) for x in cosines))
+
+    def scores(self, index: Int[Tensor, "b p"], counts: Float[Tensor, "p b"]) -> Float[Tensor, "v b"]:
+        """Spearman's rho of every variant in every resample; every pair counts as often as it was drawn."""
+        counts, index = counts[self.rows], index[:, self.rows]
+        gold = self.gold.ranks(counts)
+        weighted = counts * gold
+        spread = (weighted * gold).sum(0)
+        found = []
+        for x, ties in zip(self.cosines, self.variants, strict=True):
+            ranks = ties.ranks(counts)
+            norm = ((counts * ranks.square()).sum(0) * spread).sqrt()
+            defined = (norm > 0) & ~correlation.is_constant(x[index])
+            found.append(torch.where(defined, (weighted * ranks).sum(0) / norm, torch.nan).clamp(-1, 1))
+        return torch.stack(found)
+
+
+def _interval(samples: Float[Tensor, "b"], level: float) -> tuple[float, float]:
+    """The middle `level` of the samples; NaN where there are none."""
+    if not len(samples):
+        return math.nan, math.nan
+    tails = torch.tensor([(1 - level) / 2, (1 + level) / 2], dtype=torch.float64)
+    low, high = torch.quantile(samples, tails).tolist()
+    return low, high
+
+
+def _check_lengths(p: int, like: str, **given: Tensor) -> None:
+    for name, values in given.items():
+        if values.shape[0] != p:
+            raise ValueError(f"{name} must have p={p} values as {like} has, got {values.shape[0]}")
+
+
+@dataclass(frozen=True)
+class WilliamsTest:
+    """Williams' t with its degrees of freedom and two-sided p-value; NaN with a `reason` where not defined.
+
+    `r_a` and `r_b` are the Spearman correlations with gold (-1 to 1), `r_ab` the one between the two rows.
+    """
+
+    t: float
+    df: int
+    p_value: float
+    r_a: float
+    r_b: float
+    r_ab: float
+    reason: str = ""
+
+
+def williams(cosines_a: Float[Tensor, "p"], cosines_b: Float[Tensor, "p"], gold: Float[Tensor, "p"]) -> WilliamsTest:
+    """Test r_a = r_b, two Spearman correlations with the same gold scores (Williams 1959).
+
+    Not defined for fewer than 4 pairs, a constant row, NaN, or two rows that rank all pairs alike or in
+    reverse. Derived for Pearson's r of normal data; with ranks the level is approximate.
+    Raises ValueError for lengths that differ.
+    """
+    p = gold.shape[0]
+    _check_lengths(p, "gold", cosines_a=cosines_a, cosines_b=cosines_b)
+    a, b, gold = exact(cosines_a), exact(cosines_b), exact(gold)
+    r_a, r_b, r_ab = (float(correlation.spearman(x, y)) for x, y in ((a, gold), (b, gold), (a, b)))
+    reason = _not_testable(a, b, gold)
+    if reason:
+        undefined = f"Williams' test is not defined: {reason}"
+        return WilliamsTest(math.nan, p - 3, math.nan, r_a, r_b, r_ab, undefined)
+    t = williams_t(r_a, r_b, r_ab, p)
+    return WilliamsTest(t, p - 3, float(2 * stats.t.sf(abs(t), p - 3)), r_a, r_b, r_ab)
+
+
+def williams_t(r_a: float, r_b: float, r_ab: float, p: int) -> float:
+    """t = (r_a - r_b) sqrt((p - 1) (1 + r_ab) / (2 |R| (p - 1) / (p - 3) + r^2 (1 - r_ab)^3)).
+
+    |R| = 1 - r_a^2 - r_b^2 - r_ab^2 + 2 r_a r_b r_ab is the determinant of the three correlations and
+    r = (r_a + r_b) / 2. Steiger 1980, Eq. 7.
+    """
+    # Rounding can push the determinant of a singular matrix below zero.
+    determinant = max(0.0, 1 - r_a**2 - r_b**2 - r_ab**2 + 2 * r_a * r_b * r_ab)
+    variance = 2 * determinant * (p - 1) / (p - 3) + ((r_a + r_b) / 2) ** 2 * (1 - r_ab) ** 3
+    if variance == 0:
+        return math.copysign(math.inf, r_a - r_b)
+    return (r_a - r_b) * math.sqrt((p - 1) * (1 + r_ab) / variance)
+
+
+def _not_testable(a: Float[Tensor, "p"], b: Float[Tensor, "p"], gold: Float[Tensor, "p"]) -> str:
+    """Why two rows cannot be compared, or nothing."""
+    if len(gold) < 4:
+        return f"it needs at least 4 pairs, got {len(gold)}"
+    named = {"cosines_a": a, "cosines_b": b, "gold": gold}
+    for name, values in named.items():
+        if bool(values.isnan().any()):
+            return f"{name} has NaN"
+        if bool((values == values[0]).all() if name == "gold" else correlation.is_constant(values)):
+            return f"{name} is constant"
+    ranks_a, ranks_b = correlation.average_ranks(a), correlation.average_ranks(b)
+    if torch.equal(ranks_a, ranks_b):
+        return "cosines_a and cosines_b rank all pairs alike"
+    if torch.equal(ranks_a, len(gold) + 1 - ranks_b):
+        return "cosines_a and cosines_b rank all pairs in reverse"
+    return ""
+
+
+@dataclass(frozen=True)
+class Move:
+    """A pair's number, its ranks (average ranks, 1 = lowest), and `change` = after - before.
+
+    `towards_gold`: the rank after is closer to the gold rank than the one before.
+    """
+
+    pair: int
+    before: float
+    after: float
+    gold: float
+    change: float
+    towards_gold: bool
+
+
+def moved(
+    before: Float[Tensor, "p"], after: Float[Tensor, "p"], gold: Float[Tensor, "p"], top: int = 10
+) -> tuple[Move, ...]:
+    """The `top` pairs whose rank moved most, furthest first, lower numbers first among equals.
+
+    Pairs that kept their rank are left out. Raises ValueError for lengths that differ, values that are NaN
+    and `top` < 1.
+    """
+    check_int(top, "top", 1)
+    _check_lengths(gold.shape[0], "gold", before=before, after=after)
+    rows = [_ranks(values, name) for name, values in (("before", before), ("after", after))]
+    ranks = torch.stack([*rows, _ranks(gold, "gold")])
+    change = ranks[1] - ranks[0]
+    order = change.abs().argsort(descending=True, stable=True)[:top]
+    return tuple(
+        Move(pair, old, new, wanted, new - old, abs(new - wanted) < abs(old - wanted))
+        for pair, (old, new, wanted) in zip(order.tolist(), ranks[:, order].T.tolist(), strict=True)
+        if new != old
+    )
+
+
+def _ranks(values: Float[Tensor, "p"], name: str) -> Float[Tensor, "p"]:
+    """Average ranks; a row that is constant but for rounding is one tie."""
+    if bool(values.isnan().any()):
+        raise ValueError(f"{name} must hold numbers, pair {int(values.isnan().nonzero()[0])} has NaN")
+    return correlation.average_ranks(torch.zeros_like(values) if correlation.is_constant(values) else values)

@@ -1,0 +1,1 @@
+"""The disk cache of embeddings, addressed by content. Knows no models."""

@@ -1,0 +1,118 @@
+"""Going through a plan, scoring and ranking, and showing what is there so far."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from time import perf_counter
+
+import torch
+
+from whitelab import whitening
+from whitelab.base.checks import check_choice, check_int, check_matrix
+from whitelab.base.progress import Progress
+from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
+from whitelab.statistics import correlation
+from whitelab.sweeps.layer_subsets.plan import Plan, as_masks, check_sizes, limits
+from whitelab.sweeps.layer_subsets.ranking import Findings
+from whitelab.sweeps.layer_subsets.results import SubsetSearch
+from whitelab.sweeps.layer_subsets.scorers import FittedScorer, LinearScorer, check_device
+
+
+def search(
+    spaces: LayerEmbeddings | Mapping[str, LayerEmbeddings] | Sequence[LayerEmbeddings],
+    size: str | int | Sequence[int] = "all",
+    variant: str = "none",
+    k: int | None = None,
+    how: str = "all",
+    **options,
+) -> SubsetSearch:
+    """Score the subsets of `size` layers (a number, a range, or `all`) under one variant, k and aggregate.
+
+    Each score equals `score.score` of that subset; of several tasks it is the plain average. Takes the
+    options of `stream`, which says what is guaranteed and when.
+    """
+    for found in stream(spaces, size, variant, k, how, **(options | {"every": math.inf})):  # noqa: B007
+        pass
+    return found
+
+
+def stream(
+    spaces: LayerEmbeddings | Mapping[str, LayerEmbeddings] | Sequence[LayerEmbeddings],
+    size: str | int | Sequence[int] = "all",
+    variant: str = "none",
+    k: int | None = None,
+    how: str = "all",
+    *,
+    top: int = 100,
+    progress: Progress | None = None,
+    device: str | None = None,
+    max_exact: int | None = None,
+    beam: int | None = None,
+    every: float = 0.25,
+    fit: str = "task",
+    corpus: LayerRows | None = None,
+) -> Iterator[SubsetSearch]:
+    """What `search` has found so far, about every `every` seconds, and at last all of it.
+
+    Exact when at most `max_exact` subsets have the sizes asked for. Otherwise sizes are complete from 1 up
+    while they fit, and larger ones try each of the best `beam` subsets of the size below with each layer
+    added. Defaults: 2^20 subsets and a beam of 1024 for `none` and `center` without k; singles, pairs and
+    triples and a beam of 8 for what needs a fit a subset.
+
+    Memory beside the embeddings (n sentences, p pairs, l layers, d dimensions): 12 l (l + 1) p bytes for each
+    task, or 8 (l d)^2 with a fit (and 8 l n d while it is summed); then one chunk of `CHUNK_BYTES`, or one
+    subset where that is more. `progress(scored, total)` may raise to stop the work.
+    Raises ValueError for settings that do not exist and for tasks with different layers.
+    """
+    started = perf_counter()
+    tasks = _named(spaces)
+    n_layers = next(iter(tasks.values())).n_layers
+    variant = str(whitening.parse(variant, min(space.dim for space in tasks.values())))
+    check_choice(how, "aggregate", correlation.AGGREGATES)
+    check_int(top, "top", 1)
+    for space in tasks.values():
+        whitening.check_k(k, variant, space.dim)
+        for layer in space.values:
+            check_matrix(layer, "space.values")
+    linear = variant == "none" or (variant == "center" and k is None and fit == "task")
+    plan = Plan.of(n_layers, check_sizes(size, n_layers), *limits(n_layers, linear, max_exact, beam))
+    device = check_device(device)
+
+    def scorer(space: LayerEmbeddings) -> LinearScorer | FittedScorer:
+        here = space if device is None else space.to(device)
+        return LinearScorer.of(here, variant, how) if linear else FittedScorer.of(here, variant, k, how, fit, corpus)
+
+    findings = Findings(plan, tuple(tasks), top, variant, k, how, started)
+    return _run(findings, scorer, tasks.values(), progress, every)
+
+
+def _run(findings: Findings, scorer, spaces, progress: Progress | None, every: float) -> Iterator[SubsetSearch]:
+    plan, due, scorers = findings.plan, findings.started + every, []
+    for space in spaces:
+        scorers.append(scorer(space))
+        if progress:
+            progress(0, findings.total)
+    rows = min(one.rows for one in scorers)
+    for size in plan.walk:
+        subsets = findings.candidates(size)
+        for i in range(0, len(subsets), rows):
+            masks = as_masks(subsets[i : i + rows], plan.n_layers)
+            findings.add(size, masks, torch.stack([one(masks) for one in scorers], dim=-1))
+            if progress:
+                progress(findings.scored, findings.total)
+            asked = perf_counter()
+            if asked >= due:
+                snapshot = findings.snapshot(finished=False)
+                spent = perf_counter() - asked
+                yield snapshot
+                due = perf_counter() + max(every, 9 * spent)  # at most a tenth of the time goes into snapshots
+    yield findings.snapshot(finished=True)
+
+
+def _named(spaces) -> dict[str, LayerEmbeddings]:
+    if isinstance(spaces, LayerEmbeddings):
+        return {"task": spaces}
+    tasks = dict(spaces) if isinstance(spaces, Mapping) else {f"task {i}": x for i, x in enumerate(spaces, 1)}
+    counts = {name: space.n_layers for name, space in tasks.items()}
+    if len(set(counts.values())) != 1:
+        raise ValueError(f"spaces must be at least one task, all with the same number of layers, got {counts}")
+    return tasks

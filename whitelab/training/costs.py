@@ -1,0 +1,79 @@
+"""What a training run will take, reckoned before it starts: seconds, memory, disk. Rough, and said to be."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+import torch
+
+from whitelab.base.machine import product_rate
+from whitelab.encoding.catalogue import EFFICIENCY, Size
+from whitelab.encoding.encoders import choose_device
+from whitelab.training import StepRecord, TrainConfig, objectives
+
+# Of the rate of one large matrix product: what training reaches on a CPU, in batches cut in parts.
+_TRAINING = 0.75
+# Zeroing, clipping and AdamW go several times through all parameters; on one thread.
+_SECONDS_A_PARAMETER = 3e-8
+# Bytes: a parameter with gradient and two moments; a process with torch and transformers in it.
+_BYTES_A_PARAMETER, _BYTES_OF_A_PROCESS = 16, 350e6
+# A sentence of the corpus: its text, its place among the others, its token ids (measured at 64 letters).
+_BYTES_A_SENTENCE = 600
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of a run: seconds of a `step` and of an `evaluation`, how many evaluations there are, bytes.
+
+    `measured` names the run whose pace this was corrected by, empty where nothing was measured.
+    """
+
+    step: float
+    evaluation: float
+    evaluations: int
+    steps: int
+    memory: float
+    disk: float
+    measured: str = ""
+
+    @property
+    def seconds(self) -> float:
+        """Of the whole run."""
+        return self.steps * self.step + self.evaluations * self.evaluation
+
+    def at_pace_of(self, other: "Cost", records: Sequence[StepRecord], name: str) -> "Cost":
+        """This cost, corrected by how long the steps of a run took for which `other` was reckoned."""
+        plain = [one.seconds for one in records if one.step and one.spearman is None and not one.stop]
+        if len(plain) < 3 or not other.step:
+            return self
+        pace = median(plain) / other.step
+        return replace(self, step=self.step * pace, evaluation=self.evaluation * pace, measured=name)
+
+
+def cost(
+    config: TrainConfig, size: Size, tokens: float, scored: int, rate: float | None = None, sentences: int = 0
+) -> Cost:
+    """What `config` will take: `tokens` a sentence of the corpus of so many, `scored` tokens to evaluate on.
+
+    A step: 3 forward passes' worth of `Size.products` for every view (1 for a slow copy) at the `rate` of matrix
+    products, multiply-adds a second, `product_rate` by default; and what goes by the number of parameters. An
+    evaluation: one forward pass, at the share of the rate that encoding reaches. Memory: AdamW's 16 bytes a
+    parameter, what a block keeps of every token for its gradient, and the corpus.
+    """
+    config, found = config.settled(size.dim), objectives.objective(config.objective)
+    device = choose_device()
+    rate = rate or product_rate(device)
+    batch = found.positives(config.objective) * config.batch * min(float(config.max_length), tokens)
+    passes = 3 + found.needs_target()
+    step = config.accumulation * passes * batch * size.products / (_TRAINING * rate)
+    step += size.parameters * _SECONDS_A_PARAMETER / (torch.get_num_threads() if device == "cpu" else 50)
+    kept = 4 * size.layers * batch * (14 * size.dim + 3 * size.inner)
+    copies = 1.25 if found.needs_target() else 1.0
+    return Cost(
+        step,
+        scored * size.products / (EFFICIENCY * rate),
+        (-(-config.steps // config.eval_every) if config.eval_every else 1) + 1 if scored else 0,
+        config.steps,
+        _BYTES_OF_A_PROCESS + copies * _BYTES_A_PARAMETER * size.parameters + kept + _BYTES_A_SENTENCE * sentences,
+        float(_BYTES_A_PARAMETER * size.parameters),  # a checkpoint with two moments, and the model
+    )

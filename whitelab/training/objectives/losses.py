@@ -1,0 +1,254 @@
+"""The losses as pure functions of `z [v, b, d]`: row `z[p, i]` is view p of sentence i; a scalar comes back.
+
+Views of one sentence are its positives, other sentences of the batch its negatives. `sim` is the cosine. Half
+precision is widened to float32, and autocast kept out, because similarities are divided by small temperatures.
+"""
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import cosine_similarity, cross_entropy, normalize
+
+from whitelab.base.checks import check_choice, check_int
+from whitelab.training.objectives.in_graph import whiten_slices
+
+# The temperature of SimCSE and WhitenedCSE.
+TEMPERATURE = 0.05
+
+# The rows a whitening of W-MSE is computed from: a sub-batch's of one view, or of all its views.
+STATISTICS = ("view", "joint")
+
+
+def contrastive(z: Float[Tensor, "2 b d"], temperature: float = TEMPERATURE) -> Float[Tensor, ""]:
+    """The contrastive loss of a sentence's first view against every second view.
+
+    L = - 1/b sum_i log( exp(sim(z_0i, z_1i) / t) / sum_j exp(sim(z_0i, z_1j) / t) )
+
+    WhitenedCSE (Zhuo et al. 2023), Eq. 1; SimCSE (Gao et al. 2021), Eq. 4, where the views are two dropout
+    masks. One direction only: the second views are never anchors. 0 for one sentence, which has no negatives.
+    """
+    return cross_entropy(_cosines(z[0], z[1]) / temperature, _own(z))
+
+
+def multi_positive_l1(
+    z: Float[Tensor, "v b d"],
+    temperature: float = TEMPERATURE,
+    weights: Sequence[float] | None = None,
+    negatives: str = "view",
+) -> Float[Tensor, ""]:
+    """The contrastive loss of a sentence's first view against each of its m = v - 1 positives, summed outside the log.
+
+    L_1 = - 1/b sum_i sum_p lambda_p log( exp(sim(z_0i, z_pi) / t) / D_p ), D_p = sum_j exp(sim(z_0i, z_pj) / t)
+
+    WhitenedCSE (Zhuo et al. 2023), Eq. 7. The paper's denominator has no p: with `negatives` "view" it is over
+    positive p of every sentence, as in the released code, with "all" over every positive of every sentence. The
+    paper gives lambda no value; `weights` None is 1 for each, the released code's. With m = 1 it is `contrastive`.
+    """
+    return (_weights(weights, z)[:, None] * _surprise(z, temperature, negatives)).sum(dim=0).mean()
+
+
+def multi_positive_l2(
+    z: Float[Tensor, "v b d"],
+    temperature: float = TEMPERATURE,
+    weights: Sequence[float] | None = None,
+    negatives: str = "view",
+    reading: str = "text",
+) -> Float[Tensor, ""]:
+    """The multi-positive loss with the sum over positives inside the log, in one of three readings.
+
+    text     L_2 = 1/b sum_i log sum_p lambda_p D_p / exp(sim(z_0i, z_pi) / t), the positive least alike counts most
+    printed  L_2 = - 1/b sum_i log sum_p lambda_p exp(- sim(z_0i, z_pi) / t) / D_p
+    code     L_2 = - 1/b sum_i log sum_p lambda_p exp(sim(z_0i, z_pi) / t) / D_p, the one most alike counts most
+
+    WhitenedCSE (Zhuo et al. 2023), Eq. 8, `D_p` and arguments as in `multi_positive_l1`. As printed it falls where
+    a positive becomes less alike, so it drives positives apart. The text below it says that the minus sign "will
+    punish the items with less similarity" and bring all positives closer, which "text" does; this is the
+    default. "code" is the line commented out in the released code, whose change of sign acts on an empty slice.
+    With m = 1 "text" and "code" are `contrastive`.
+    """
+    check_choice(reading, "reading", ("text", "printed", "code"))
+    weight, surprise = _weights(weights, z).log()[:, None], _surprise(z, temperature, negatives)
+    if reading == "text":
+        return torch.logsumexp(weight + surprise, dim=0).mean()
+    if reading == "printed":
+        own = torch.stack([cosine_similarity(_wide(z[0]), _wide(one), dim=-1) for one in z[1:]]) / temperature
+        return -torch.logsumexp(weight - surprise - 2 * own, dim=0).mean()
+    return -torch.logsumexp(weight - surprise, dim=0).mean()
+
+
+def nt_xent(z: Float[Tensor, "v b d"], temperature: float = 0.5, normalized: bool = True) -> Float[Tensor, ""]:
+    """The contrastive loss in which both views are anchors and all 2b - 1 other rows are candidates.
+
+    L = - 1/2b sum_i log( exp(z_i . z_i+ / t) / sum_{k != i} exp(z_i . z_k / t) ), averaged over pairs of views
+
+    W-MSE (Ermolov et al. 2021), Eq. 2, its baseline; rows are divided by their length first where `normalized`.
+    More than two views: the mean over pairs, as in its released code.
+    """
+    _check_views(z)
+    z = normalize(_wide(z), dim=-1) if normalized else _wide(z)
+    b = z.shape[1]
+    partner = torch.arange(2 * b, device=z.device).roll(b)
+    itself = torch.eye(2 * b, dtype=torch.bool, device=z.device)
+    found = []
+    for one, other in combinations(z, 2):
+        rows = torch.cat([one, other])
+        found.append(cross_entropy((_products(rows, rows) / temperature).masked_fill(itself, -torch.inf), partner))
+    return torch.stack(found).mean()
+
+
+def mse(z: Float[Tensor, "v b d"], euclidean: bool = False) -> Float[Tensor, ""]:
+    """Mean squared distance of a sentence's views, over all v (v - 1) / 2 pairs of them.
+
+    L = 2 / (b v (v - 1)) sum_i sum_{p < q} dist(z_pi, z_qi), dist(x, y) = 2 - 2 sim(x, y)
+
+    W-MSE (Ermolov et al. 2021), Eq. 5 and 6. With `euclidean` dist(x, y) = ||x - y||^2 (its appendix D), a sum
+    over dimensions; the released code averages over them, which is 1/d of it. Without whitening it is 0 where
+    all rows are equal and not zero, so a network can collapse to a constant; then it is the control.
+    """
+    _check_views(z)
+    z = _wide(z) if euclidean else normalize(_wide(z), dim=-1)
+    # With the mean c_i of the v views of sentence i: sum_{p < q} ||z_p - z_q||^2 = v sum_p ||z_p - c||^2.
+    return 2 / (z.shape[0] - 1) * (z - z.mean(dim=0)).square().sum(dim=(0, 2)).mean()
+
+
+def w_mse(
+    z: Float[Tensor, "v b d"],
+    generator: torch.Generator | None = None,
+    *,
+    size: int = 128,
+    repeats: int = 1,
+    euclidean: bool = False,
+    whitening: str = "cholesky",
+    eps: float = 0.0,
+    statistics: str = "view",
+) -> Float[Tensor, ""]:
+    """`mse` of whitened views: the whitening keeps the rows apart, so that nothing has to be pushed.
+
+    L = 1/repeats sum_r mse(sliced_r(z)), sliced_r with the r-th permutation
+
+    W-MSE (Ermolov et al. 2021), Eq. 3-8, with batch slicing (section 3) by `sliced`. Identical views give 0. Equal
+    rows have no whitening and raise SingularBatch. Turning z changes nothing with
+    joint statistics, which are those of Eq. 7 and 8, nor with ZCA; Cholesky factors of each view's own covariance
+    depend on the axes, so with the defaults, the paper's batch slicing, it does change the loss. "standardize" is the
+    control of section 3.1, batch norm in place of whitening, which does collapse.
+    """
+    check_int(repeats, "repeats", 1)
+    slicing = {"size": size, "whitening": whitening, "eps": eps, "statistics": statistics}
+    return torch.stack([mse(sliced(z, generator, **slicing), euclidean) for _ in range(repeats)]).mean()
+
+
+def contrastive_whitened(
+    z: Float[Tensor, "v b d"],
+    generator: torch.Generator | None = None,
+    *,
+    temperature: float = 0.5,
+    normalized: bool = True,
+    size: int = 128,
+    whitening: str = "cholesky",
+    eps: float = 0.0,
+    statistics: str = "view",
+) -> Float[Tensor, ""]:
+    """`nt_xent` of whitened views: the negative result of W-MSE (Ermolov et al. 2021), section 4.2 and Table 4.
+
+    There it diverged where `normalized` and was worse than without whitening where not; without it is `nt_xent` of
+    `z`. That experiment is not in the released code; the whitening here is the one of `w_mse`, by `sliced`.
+    """
+    white = sliced(z, generator, size=size, whitening=whitening, eps=eps, statistics=statistics)
+    return nt_xent(white, temperature, normalized)
+
+
+def sliced(
+    z: Float[Tensor, "v b d"],
+    generator: torch.Generator | None = None,
+    *,
+    size: int = 128,
+    whitening: str = "cholesky",
+    eps: float = 0.0,
+    statistics: str = "view",
+) -> Float[Tensor, "v b d"]:
+    """`z` whitened in sub-batches: row [p, i] is still view p of sentence i.
+
+    Batch slicing of W-MSE (Ermolov et al. 2021), section 3 and Fig. 3: the batch is partitioned by view, each part is
+    permuted by the one permutation drawn from `generator` and split into sub-batches of `size` rows (twice d is the
+    paper's rule), and each sub-batch is whitened by its own mean and covariance (denominator size - 1).
+
+    So text, figure and released code; Eq. 7 and 8 have one mean and covariance of all views. That is
+    `statistics` "joint": the v sub-batches of the same sentences share theirs; size = b is Eq. 7 and 8 themselves.
+    Raises ValueError where `size` does not divide b, SingularBatch where a sub-batch has no more than d rows and
+    eps is 0.
+    """
+    check_choice(statistics, "statistics", STATISTICS)
+    check_int(size, "size", 2)
+    views, b, dim = z.shape
+    if b % size:
+        raise ValueError(f"b={b} sentences must be a multiple of size={size}, the rows of a sub-batch")
+    order = torch.randperm(b, generator=generator).to(z.device)
+    parts = z[:, order].unflatten(1, (-1, size))  # view, sub-batch, row, dimension
+    if statistics == "joint":
+        white = whiten_slices(parts.transpose(0, 1).flatten(1, 2), whitening, eps=eps)
+        white = white.unflatten(1, (views, size)).transpose(0, 1)
+    else:
+        white = whiten_slices(parts.flatten(0, 1), whitening, eps=eps).unflatten(0, (views, -1))
+    return white.flatten(1, 2)[:, order.argsort()]
+
+
+def byol(prediction: Float[Tensor, "v b d"], target: Float[Tensor, "v b d"]) -> Float[Tensor, ""]:
+    """Each online prediction against the slow network's other views, which are constants.
+
+    L = 2 / (b v (v - 1)) sum_i sum_{p < q} ( dist(y_pi, t_qi) + dist(y_qi, t_pi) ), dist(x, y) = 2 - 2 sim(x, y)
+
+    BYOL (Grill et al. 2020), Eq. 2, made symmetric; more than two views as in W-MSE's released code, the mean over
+    pairs. No negatives and no whitening: that it need not collapse is the predictor's and the batch norm's doing.
+    """
+    _check_views(prediction)
+    y, t = normalize(_wide(prediction), dim=-1), normalize(_wide(target.detach()), dim=-1)
+    views = len(y)
+    # Over p != q: every view with the sum of all others.
+    cosines = (y * (t.sum(dim=0) - t)).sum(dim=-1)
+    return 4 - 4 / (views * (views - 1)) * cosines.sum(dim=0).mean()
+
+
+def _surprise(z: Float[Tensor, "v b d"], temperature: float, negatives: str) -> Float[Tensor, "m b"]:
+    """- log( exp(sim(z_0i, z_pi) / t) / D_p ) for every positive p of every sentence i."""
+    check_choice(negatives, "negatives", ("view", "all"))
+    _check_views(z)
+    logits = torch.stack([_cosines(z[0], one) for one in z[1:]]) / temperature
+    if negatives == "view":
+        return torch.stack([cross_entropy(one, _own(z), reduction="none") for one in logits])
+    own = logits.diagonal(dim1=1, dim2=2)
+    return torch.logsumexp(logits, dim=(0, 2)) - own
+
+
+def _weights(weights: Sequence[float] | None, z: Tensor) -> Float[Tensor, "m"]:
+    count = z.shape[0] - 1
+    weights = [1.0] * count if weights is None else list(weights)
+    if len(weights) != count or min(weights, default=1) <= 0:
+        raise ValueError(f"weights={weights} must hold {count} numbers above 0, one for each positive")
+    return torch.tensor(weights, dtype=_wide(z).dtype, device=z.device)
+
+
+def _cosines(x: Float[Tensor, "b d"], y: Float[Tensor, "c d"]) -> Float[Tensor, "b c"]:
+    return _products(normalize(_wide(x), dim=-1), normalize(_wide(y), dim=-1))
+
+
+def _products(x: Float[Tensor, "b d"], y: Float[Tensor, "c d"]) -> Float[Tensor, "b c"]:
+    """x y^T in the precision of its factors: autocast would round cosines to three digits or fewer."""
+    with torch.autocast(x.device.type, enabled=False):
+        return x @ y.T
+
+
+def _own(z: Tensor) -> Tensor:
+    """The column each row's positive is in."""
+    return torch.arange(z.shape[1], device=z.device)
+
+
+def _wide(z: Tensor) -> Tensor:
+    return z.float() if z.dtype in (torch.float16, torch.bfloat16) else z
+
+
+def _check_views(z: Tensor) -> None:
+    if z.shape[0] < 2:
+        raise ValueError(f"z must have at least 2 views, got {z.shape[0]}")

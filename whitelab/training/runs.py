@@ -1,0 +1,360 @@
+"""The runs there are, a folder each, from which one can tell after any kill what happened and how far it came.
+
+    root / NAME / config.json       what was asked for (`TrainConfig`)
+                  data.json         the sentences and the scored pairs, so that a run can be resumed from here alone
+                  records.jsonl     a line a step, written when the step is done
+                  result.json       how it ended; absent while it waits or runs, and after a kill
+                  lock, owner.json  held by the process that trains it, and who that is
+                  checkpoints/      as long as it can be resumed
+                  model/            the best so far
+
+A run of name NAME in the usual root is the model `trained:NAME` everywhere else.
+"""
+
+import json
+import math
+import os
+import re
+import shutil
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+from filelock import FileLock, Timeout
+
+from whitelab.base.user_folders import expanded
+from whitelab.datasets import SentencePairs
+from whitelab.encoding.checkpoints import TRAINED, runs_root
+from whitelab.store.shards import write_aside
+from whitelab.training import StepRecord, TrainConfig, objectives, train
+from whitelab.training.checkpoints import checkpoints, step_of
+from whitelab.training.loop import CHECKPOINTS, MODEL
+from whitelab.training.result import Scores
+
+WAITING, RUNNING, FINISHED, CANCELLED, FAILED, DIED = "waiting", "running", "finished", "cancelled", "failed", "died"
+
+_RESUMABLE = (CANCELLED, FAILED, DIED)
+
+# Whoever lists runs takes a lock for a moment to see whether it is free; a run that begins just then waits for it, and
+# so, for as long as such a glance takes, does another who lists runs.
+_LOCK_SECONDS = 2.0
+_GLANCE_SECONDS = 0.02  # a page waits this long for every run that goes on; a glance takes far less
+
+_CONFIG, _DATA, _RECORDS, _RESULT, _LOCK, _OWNER = (
+    "config.json",
+    "data.json",
+    "records.jsonl",
+    "result.json",
+    "lock",
+    "owner.json",
+)
+
+
+class RunError(ValueError):
+    """A run that is not there, is somebody else's at the moment, or cannot go on; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run on disk; every method reads what is there now."""
+
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return self.folder.name
+
+    @property
+    def config(self) -> TrainConfig:
+        """What was asked for."""
+        return TrainConfig.of(_read(self.folder / _CONFIG)["config"])
+
+    @property
+    def created(self) -> str:
+        """When, in UTC, as ISO 8601."""
+        return _read(self.folder / _CONFIG)["created"]
+
+    def records(self) -> tuple[StepRecord, ...]:
+        """The steps so far; a last line that was torn by a kill is left out."""
+        found = []
+        with suppress(FileNotFoundError):
+            for line in (self.folder / _RECORDS).read_bytes().splitlines():
+                try:
+                    found.append(StepRecord.of(json.loads(line)))
+                except (ValueError, TypeError, AttributeError):
+                    break
+        return tuple(found)
+
+    def data(self) -> tuple[tuple[str, ...], SentencePairs | None]:
+        """The sentences it is trained on, and the pairs it is scored on."""
+        found = _read(self.folder / _DATA)
+        return tuple(found["sentences"]), None if found["pairs"] is None else _pairs(found["pairs"])
+
+    @property
+    def checkpoint(self) -> int | None:
+        """The step of the last checkpoint, None where there is none."""
+        found = checkpoints(self.folder / CHECKPOINTS)
+        return step_of(found[-1]) if found else None
+
+    @property
+    def has_model(self) -> bool:
+        """Whether there is a model to load: the best so far, even while the run goes on."""
+        return (self.folder / MODEL / "config.json").is_file()
+
+    def state(self) -> str:
+        """waiting, running, finished, cancelled, collapsed, diverged, failed, or died: killed in mid-run.
+
+        A run whose result is written has ended, even while its process clears up.
+        """
+        return RUNNING if not (self.folder / _RESULT).is_file() and self._owned() else self._left()
+
+    def _left(self) -> str:
+        """The state of a run that nobody trains."""
+        if (self.folder / _RESULT).is_file():
+            return _read(self.folder / _RESULT)["state"]
+        return DIED if (self.folder / _RECORDS).exists() else WAITING
+
+    def summary(self) -> "Summary":
+        """One line of the list of runs."""
+        records, config, state, scores = self.records(), self.config, self.state(), Scores()
+        for record in records:
+            scores.take(record)
+        result = _read(self.folder / _RESULT) if state not in (RUNNING, WAITING, DIED) else {}
+        step = records[-1].step if records else 0
+        message = result.get("message", "")
+        if state == DIED:
+            left = f"it can be resumed from step {self.checkpoint}" if self.checkpoint is not None else "it begins anew"
+            message = f"it died at step {step}; {left}"
+        return Summary(
+            name=self.name,
+            state=state,
+            step=step,
+            config=config,
+            label=objectives.label(config.objective),
+            created=self.created,
+            seconds=math.fsum(record.seconds for record in records),
+            start=scores.start,
+            best=scores.best,
+            last=scores.last,
+            message=message,
+            resumable=state in _RESUMABLE,
+            model=f"{TRAINED}{self.name}" if self.has_model and self.folder.parent == runs_root() else "",
+        )
+
+    # ------------------------------------------------------------------------------------------- training
+
+    def follow(self, resume: bool = False, device: str | None = None) -> Iterator[StepRecord]:
+        """Train, every record kept before it is handed on; with `resume` from the last checkpoint on.
+
+        Closing the generator cancels the run, with a checkpoint. A run that cannot begin, or go on, keeps its records.
+        Raises RunError where the run is not one to begin (or to resume), or is held by another process.
+        """
+        with self._held():
+            self._check(resume)
+            sentences, pairs = self.data()
+            (self.folder / _RESULT).unlink(missing_ok=True)
+            state, message = CANCELLED, ""  # unless it comes to an end of its own
+            try:
+                steps = train(self.config, sentences, pairs, self.folder, resume, device)
+                self._rewind(self.checkpoint if resume else None)
+                with closing(steps), (self.folder / _RECORDS).open("ab") as file:
+                    for record in steps:
+                        file.write(json.dumps(record.as_dict(), allow_nan=False).encode() + b"\n")
+                        file.flush()
+                        yield record
+                end = self.records()[-1]
+                state, message = end.stop or FINISHED, end.message
+            except Exception as error:
+                state, message = FAILED, " ".join(str(error).split()) or type(error).__name__
+                raise
+            finally:
+                result = {"state": state, "message": message, "ended": _now()}
+                write_aside(self.folder / _RESULT, json.dumps(result).encode())
+            if state not in _RESUMABLE:  # three times the size of the model, and of no more use
+                shutil.rmtree(self.folder / CHECKPOINTS, ignore_errors=True)
+
+    def _check(self, resume: bool) -> None:
+        state = self._left()
+        if resume and state not in (WAITING, *_RESUMABLE):
+            raise RunError(f"run={self.name!r} is {state}: there is nothing to resume")
+        if not resume and state != WAITING:
+            raise RunError(f"run={self.name!r} is {state} already: resume it, or make a new one")
+
+    def _rewind(self, step: int | None) -> None:
+        """Keep the records up to `step` (None: none)."""
+        kept = [record for record in self.records() if step is not None and record.step <= step]
+        lines = "".join(json.dumps(record.as_dict(), allow_nan=False) + "\n" for record in kept)
+        write_aside(self.folder / _RECORDS, lines.encode())
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """The run's lock, which the system gives back when its holder is killed."""
+        lock = FileLock(self.folder / _LOCK, timeout=_LOCK_SECONDS, thread_local=False)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise RunError(f"run={self.name!r} is being trained by {self.owner()}") from None
+        try:
+            who = {"process": os.getpid(), "host": socket.gethostname(), "since": _now()}
+            write_aside(self.folder / _OWNER, json.dumps(who).encode())
+            yield
+        finally:
+            (self.folder / _OWNER).unlink(missing_ok=True)
+            lock.release()
+
+    def owner(self) -> str:
+        """Who trains it, in words; what a killed process left is no owner."""
+        try:
+            who = _read(self.folder / _OWNER)
+            return f"process {who['process']} on {who['host']} since {who['since']}"
+        except (RunError, KeyError):
+            return "another process"
+
+    def _owned(self) -> bool:
+        """Whether somebody trains it: the lock is taken, and its holder has said who it is."""
+        return (self.folder / _OWNER).is_file() and not self._is_free()
+
+    def _is_free(self) -> bool:
+        lock = FileLock(self.folder / _LOCK, timeout=_GLANCE_SECONDS, thread_local=False)
+        try:
+            lock.acquire(poll_interval=_GLANCE_SECONDS / 10)
+        except Timeout:
+            return False
+        except OSError:  # somebody else's folder, which we may only read
+            return True
+        lock.release()
+        return True
+
+    def remove(self) -> None:
+        """Delete the run, its checkpoints and its model. Raises RunError while it is being trained."""
+        if not self._is_free():
+            raise RunError(f"run={self.name!r} is being trained by {self.owner()}: cancel it first")
+        shutil.rmtree(self.folder)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A run in one line: how far it is, and the scored records at its start, its best and its last.
+
+    `model` is the name under which its model is found elsewhere, empty where there is none; `message` explains an end
+    before the last step.
+    """
+
+    name: str
+    state: str
+    step: int
+    config: TrainConfig
+    label: str
+    created: str
+    seconds: float
+    start: StepRecord | None
+    best: StepRecord | None
+    last: StepRecord | None
+    message: str
+    resumable: bool
+    model: str
+
+    def as_dict(self) -> dict:
+        """A JSON-ready record."""
+        record = asdict(self) | {"config": self.config.as_dict()}
+        for name in ("start", "best", "last"):
+            one = getattr(self, name)
+            record[name] = None if one is None else one.as_dict()
+        return record
+
+
+def create(
+    config: TrainConfig,
+    sentences: Sequence[str],
+    evaluation: SentencePairs | None = None,
+    folder: str | Path | None = None,
+) -> Run:
+    """A new run that waits, in `folder` or under a name of its own in the usual place; nothing is trained yet.
+
+    Raises RunError where the folder is taken.
+    """
+    if folder is None:
+        path = _new_folder(runs_root(), objectives.parse(config.objective).name)
+    else:
+        path = _path(folder, "out")
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise RunError(f"out={str(path)!r} is not empty: choose another folder, or resume the run that is there")
+        path.mkdir(parents=True, exist_ok=True)
+    data = {"sentences": list(sentences), "pairs": None if evaluation is None else _as_dict(evaluation)}
+    write_aside(path / _DATA, json.dumps(data).encode())
+    # Last, because a folder with a config is a run.
+    write_aside(path / _CONFIG, json.dumps({"config": config.as_dict(), "created": _now()}, indent=2).encode())
+    return Run(path)
+
+
+def find_run(name: str | Path) -> Run:
+    """The run of that name in the usual place, or in that folder. Raises RunError where there is none."""
+    usual = [runs_root() / name] if re.fullmatch(r"[\w.-]+", str(name)) else []
+    for folder in (*usual, _path(name, "run")):
+        if (folder / _CONFIG).is_file():
+            return Run(folder)
+    raise RunError(f"run={str(name)!r} must be a run in {runs_root()}, or the folder of one; there is none")
+
+
+def runs(root: str | Path | None = None) -> tuple[Run, ...]:
+    """The runs in `root` (None: the usual place) whose config can be read, the newest first."""
+    root, found = runs_root() if root is None else Path(root), {}
+    for path in root.glob(f"*/{_CONFIG}") if root.is_dir() else ():
+        with suppress(RunError, ValueError, TypeError, KeyError):
+            run, asked = Run(path.parent), _read(path)
+            TrainConfig.of(asked["config"])
+            found[run] = (asked["created"], run.name)
+    return tuple(sorted(found, key=found.get, reverse=True))
+
+
+def _path(folder: str | Path, argument: str) -> Path:
+    try:
+        return expanded(folder).resolve()
+    except ValueError as error:
+        raise RunError(f"{argument}={str(folder)!r} must be a folder: {error}") from None
+
+
+def _new_folder(root: Path, stem: str) -> Path:
+    root.mkdir(parents=True, exist_ok=True)
+    number = 1
+    while True:
+        with suppress(FileExistsError):
+            path = root / f"{stem}-{number}"
+            path.mkdir()
+            return path
+        number += 1
+
+
+def _as_dict(pairs: SentencePairs) -> dict:
+    return {
+        "task": pairs.task,
+        "first": pairs.first,
+        "second": pairs.second,
+        "gold": pairs.gold.tolist(),
+        "subset": pairs.subset.tolist(),
+        "subset_names": pairs.subset_names,
+        "split": pairs.split,
+        "source": pairs.source,
+    }
+
+
+def _pairs(record: dict) -> SentencePairs:
+    arrays = {"gold": np.array(record["gold"], np.float64), "subset": np.array(record["subset"], np.int64)}
+    texts = {name: tuple(record[name]) for name in ("first", "second", "subset_names")}
+    return SentencePairs(**record | arrays | texts)
+
+
+def _read(path: Path) -> dict:
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunError(f"run={path.parent.name!r} has no {path.name} that can be read: {error}") from None
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,320 @@
+"""One worker thread and its queue of long jobs. Knows no Streamlit, so it can be tested without a browser."""
+
+import contextlib
+import dataclasses
+import inspect
+import itertools
+import logging
+import math
+import queue
+import threading
+import time
+import traceback
+from collections.abc import Callable, Generator
+from typing import Any
+
+from whitelab.base.progress import Progress
+from whitelab.base.wording import duration, spaced
+
+Work = Callable[[Progress], Any]  # a plain function, or a generator whose last value is the result
+Slot = tuple[str, str]  # a visitor, and a place on a page that shows one job at a time
+
+WATCH_SECONDS = 3.0  # a visitor whose panel looked this recently still waits for the result
+SMOOTHING_SECONDS = 4.0  # time constant of the rate behind "about 14 s left"
+SAMPLE_SECONDS = 0.25  # reports closer together than this make one sample of the rate
+FINISHED_KEPT = 1000  # finished jobs; nearly all results are small, and pages ask for them at every rerun
+LARGE = 1 << 16  # bytes from which a result is large
+LARGE_KEPT, BYTES_KEPT = 16, 1 << 30  # of large results the last 16 used stay, and more as long as all take less
+SLOTS_KEPT = 1000  # visitors leave without a word; the slots claimed longest ago go first
+
+_log = logging.getLogger(__name__)
+_numbers = itertools.count(1)
+
+
+class JobCancelled(Exception):
+    """Raised inside the work, by its progress callback, once cancel was asked."""
+
+
+class Job:
+    """One piece of long work: its state, how far it is, and in the end its result or error.
+
+    `state` is "queued", "running", "done", "failed" or "cancelled"; the last three are final. `partial` is the
+    latest value that work written as a generator has yielded; it stays where the work fails or is cancelled.
+    `seconds_left` follows a smoothed rate of the reported progress and is None until that is known.
+    """
+
+    def __init__(self, key: str, title: str, work: Work, unit: str, clock: Callable[[], float]) -> None:
+        self.key, self.title, self.unit = key, title, unit
+        self.number = next(_numbers)  # tells two jobs of the same key apart
+        self.state = "queued"
+        self.done = self.total = 0
+        self.seconds_left: float | None = None
+        self.partial: Any = None
+        self.result: Any = None
+        self.nbytes = 0  # of the result's arrays
+        self.error: BaseException | None = None
+        self.shown = False  # whether any visitor was shown how it failed or was cancelled
+        self._submitted = clock()
+        self._work: Work | None = work
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._finished = threading.Event()
+        self._cancel_asked = False
+        self._sample: tuple[float, int] | None = None  # time and count of the last sample of the rate
+        self._rate: float | None = None  # units a second
+        self._watchers: dict[str, float] = {}
+
+    @property
+    def finished(self) -> bool:
+        return self._finished.is_set()
+
+    @property
+    def cancelling(self) -> bool:
+        return self._cancel_asked and not self.finished
+
+    @property
+    def age(self) -> float:
+        """Seconds since it was submitted."""
+        return self._clock() - self._submitted
+
+    @property
+    def message(self) -> str:
+        """One line for the reader: where the job stands, or why it ended."""
+        if self.state == "failed":
+            return describe(self.error)
+        if self.state != "running":
+            return {"queued": "waiting to start"}.get(self.state, self.state)
+        if self._cancel_asked:
+            return "cancelling, after the step in hand"
+        if not self.total:
+            return "starting"
+        counted = f"{spaced(self.done)} of {spaced(self.total)} {self.unit}".rstrip()
+        return counted if self.seconds_left is None else f"{counted}, {time_left(self.seconds_left)}"
+
+    def join(self, seconds: float) -> bool:
+        """Wait at most so long for the end; whether it has come."""
+        return self._finished.wait(max(seconds, 0.0))
+
+    def cancel(self) -> None:
+        """Ask the work to stop: at once while queued, at its next progress report while running."""
+        with self._lock:
+            self._cancel_asked = True
+            if self.state == "queued":
+                self._end("cancelled")
+
+    def watch(self, who: str) -> None:
+        """Note that this visitor waits for the result now."""
+        with self._lock:
+            self._watchers[who] = self._clock()
+
+    def leave(self, who: str) -> bool:
+        """Cancel on behalf of one visitor; False if it goes on because someone else waits for it."""
+        with self._lock:
+            self._watchers.pop(who, None)
+            recent = self._clock() - WATCH_SECONDS
+            if any(seen >= recent for seen in self._watchers.values()):
+                return False
+        self.cancel()
+        return True
+
+    def progress(self, done: int, total: int) -> None:
+        """The callback given to the work: `done` of `total`. Raises JobCancelled once cancel was asked."""
+        if self._cancel_asked:
+            raise JobCancelled(f"{self.title} was cancelled")
+        with self._lock:
+            now = self._clock()
+            if self._sample is None or total != self.total or done < self.done:
+                # The first report may count what was already there, and a new total is a new stage.
+                self._sample, self._rate = (now, done), None
+            elif now - self._sample[0] >= SAMPLE_SECONDS and done > self._sample[1]:
+                seconds = now - self._sample[0]
+                rate = (done - self._sample[1]) / seconds
+                weight = -math.expm1(-seconds / SMOOTHING_SECONDS)
+                self._rate = rate if self._rate is None else self._rate + weight * (rate - self._rate)
+                self._sample = (now, done)
+            self.done, self.total = done, total
+            self.seconds_left = None if self._rate is None else max(total - done, 0) / self._rate
+
+    def run(self) -> None:
+        """Do the work in the calling thread; never raises."""
+        with self._lock:
+            if self.state != "queued":
+                return
+            self.state = "running"
+        try:
+            result = self._work(self.progress)
+            if inspect.isgenerator(result):
+                result = self._last(result)
+        except JobCancelled:
+            with self._lock:
+                self._end("cancelled")
+        except BaseException as error:
+            # As text: a log handler that keeps the exception would keep the frames and their arrays.
+            _log.error("%s failed\n%s", self.title, traceback.format_exc())
+            with self._lock:
+                self.error = without_frames(error)
+                self._end("failed")
+        else:
+            size = array_bytes(result)
+            with self._lock:
+                self.result, self.nbytes = result, size
+                self._end("done")
+
+    def _last(self, values: Generator) -> Any:
+        """The last of the values, each shown as `partial` when it comes."""
+        with contextlib.closing(values):
+            for value in values:
+                self.partial = value
+                if self._cancel_asked:
+                    raise JobCancelled(f"{self.title} was cancelled")
+        return self.partial
+
+    def _end(self, state: str) -> None:
+        self._work = None  # its closure may hold large arrays
+        self.seconds_left = None
+        self.state = state
+        self._finished.set()
+
+
+class Jobs:
+    """A queue with one worker thread. At most `kept` finished jobs stay; the least recently used go first.
+
+    Those of `LARGE` results go earlier: once there are more than `LARGE_KEPT` that take `BYTES_KEPT` together.
+    """
+
+    def __init__(self, kept: int = FINISHED_KEPT, clock: Callable[[], float] = time.monotonic) -> None:
+        self._kept, self._clock = kept, clock
+        self._jobs: dict[str, Job] = {}  # in order of use
+        self._slots: dict[Slot, str] = {}  # the key each slot shows
+        self._lock = threading.Lock()
+        self._queue: queue.SimpleQueue[Job] = queue.SimpleQueue()
+        self._worker: threading.Thread | None = None
+
+    def submit(self, key: str, title: str, work: Work, unit: str = "") -> Job:
+        """The job of this key, started if there is none.
+
+        A failed or cancelled job also keeps its key until `forget`: a page submits on every run, and the
+        rerun that shows the error must not start the work again.
+        """
+        with self._lock:
+            job = self._touch(key)
+            if job is None:
+                job = self._jobs[key] = Job(key, title, work, unit, self._clock)
+                self._prune()
+                self._queue.put(job)
+                if self._worker is None:
+                    self._worker = threading.Thread(target=self._serve, name="whitelab-jobs", daemon=True)
+                    self._worker.start()
+            return job
+
+    def hold(self, key: str, title: str, result: Any) -> Job:
+        """The job of this key, made with its result where there is none: for what needs no work and no turn."""
+        with self._lock:
+            job = self._touch(key)
+            if job is None:
+                job = self._jobs[key] = Job(key, title, lambda progress: result, "", self._clock)
+                job.run()
+                self._prune()
+            return job
+
+    def claim(self, slot: Slot, key: str, drop: bool = False) -> None:
+        """Let a visitor's slot show the job `key`, submitted next; the open job it showed before makes way.
+
+        That one is cancelled and forgotten, so that it can be asked for anew, unless another visitor waits for
+        it. Claiming the same key again changes nothing. With `drop` a finished one is forgotten too, unless another
+        slot shows it: for results that are large and of no use to anyone else.
+        """
+        with self._lock:
+            before = self._slots.pop(slot, None)
+            self._slots[slot] = key
+            if len(self._slots) > SLOTS_KEPT:
+                del self._slots[next(iter(self._slots))]
+            wanted = {held for (who, _), held in self._slots.items() if who == slot[0]}
+            old = self._jobs.get(before) if before not in wanted else None
+            if old is None:
+                return
+            if (drop and before not in self._slots.values()) if old.finished else old.leave(slot[0]):
+                del self._jobs[before]
+
+    def get(self, key: str) -> Job | None:
+        with self._lock:
+            return self._touch(key)
+
+    def active(self) -> list[Job]:
+        """Queued and running jobs, in the order in which they run."""
+        with self._lock:
+            return sorted((job for job in self._jobs.values() if not job.finished), key=lambda job: job.number)
+
+    def forget(self, key: str) -> None:
+        """Drop the job of this key, cancelling it if it is open, so that the key can be submitted anew."""
+        with self._lock:
+            job = self._jobs.pop(key, None)
+        if job is not None and not job.finished:
+            job.cancel()
+
+    def _touch(self, key: str) -> Job | None:
+        job = self._jobs.pop(key, None)
+        if job is not None:
+            self._jobs[key] = job
+        return job
+
+    def _prune(self) -> None:
+        finished = {key: job.nbytes for key, job in self._jobs.items() if job.finished}
+        large = [key for key, size in finished.items() if size >= LARGE]
+        total = sum(finished[key] for key in large)
+        gone = list(finished)[: max(len(finished) - self._kept, 0)]
+        for key in large[: max(len(large) - LARGE_KEPT, 0)]:
+            if total > BYTES_KEPT:
+                gone.append(key)
+                total -= finished[key]
+        for key in gone:
+            self._jobs.pop(key, None)
+
+    def _serve(self) -> None:
+        while True:
+            self._queue.get().run()  # no name for the job here: an idle worker must not keep its result alive
+            with self._lock:
+                self._prune()
+
+
+def array_bytes(value: Any) -> int:
+    """What a result holds in arrays, or in whatever else says its `nbytes`: in containers and dataclasses too."""
+    seen: set[int] = set()
+
+    def count(one: Any) -> int:
+        if isinstance(one, (str, bytes, int, float, type(None))) or id(one) in seen:
+            return 0
+        seen.add(id(one))
+        if isinstance(size := getattr(one, "nbytes", None), int):
+            return size
+        if isinstance(one, dict):
+            return sum(map(count, one.values()))
+        if isinstance(one, (list, tuple, set, frozenset)):
+            return sum(map(count, one))
+        if dataclasses.is_dataclass(one) and not isinstance(one, type):
+            return sum(count(getattr(one, field.name)) for field in dataclasses.fields(one))
+        return 0
+
+    return count(value)
+
+
+def describe(error: BaseException | None) -> str:
+    """An error as one sentence for the screen: its first line, or its kind where it has no text."""
+    if isinstance(error, MemoryError):
+        return "there was not enough memory."
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def without_frames(error: BaseException) -> BaseException:
+    """The error without its tracebacks, whose frames would keep the work's arrays alive."""
+    link: BaseException | None = error
+    while link is not None:
+        link.__traceback__ = None
+        link = link.__cause__ or link.__context__
+    return error
+
+
+def time_left(seconds: float) -> str:
+    """About how long it takes yet, never too little by rounding a second."""
+    return f"about {duration(math.ceil(seconds))} left"

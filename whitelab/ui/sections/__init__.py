@@ -1,0 +1,1 @@
+"""The large parts of pages."""

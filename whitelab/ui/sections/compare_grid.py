@@ -1,0 +1,338 @@
+"""The grid of a comparison: filled cell by cell, kept, sorted and filtered, tested, written."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+from whitelab import compare as comparing
+from whitelab import figures
+from whitelab.compare import AVERAGE, Cell, CellKey, Resampled, Setting
+from whitelab.compare.grid import Row
+from whitelab.encoding.checkpoints import version
+from whitelab.scoring.paired import RESAMPLES, VERDICTS
+from whitelab.store.embedding_store import Store
+from whitelab.ui.results import cache
+from whitelab.ui.results.jobs import claim, follow, jobs
+from whitelab.ui.widgets import frame
+
+CELLS_KEPT = 2000  # of one data set; each holds a cosine for every pair
+VIEWS = ("Measured", "Published", "Difference", "95 % interval")
+OUTCOMES = {"gain": "A is better", "loss": "B is better"}
+FORMATS = {"csv": ("CSV", "csv"), "markdown": ("Markdown", "md"), "latex": ("LaTeX", "tex")}
+
+
+class Kept(dict[CellKey, Cell]):
+    """Cells with a score; the oldest make way."""
+
+    def __setitem__(self, key: CellKey, cell: Cell) -> None:
+        super().__setitem__(key, cell)
+        while len(self) > CELLS_KEPT:
+            self.pop(next(iter(self)), None)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def kept_cells(data: str, stamp: float) -> Kept:
+    """The cells of one state of the data that any visitor has computed in this process."""
+    return Kept()
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What a comparison is of: models x tasks x settings under a protocol, on data as it was at `stamp`."""
+
+    models: tuple[str, ...]
+    data: str
+    tasks: tuple[str, ...]
+    settings: tuple[Setting, ...]
+    protocol: str
+    dtype: str
+    keep_going: bool
+    corpus: str | None = None
+    stamp: float = 0.0
+    versions: tuple[str, ...] = ()  # of the models, as `checkpoints.version` has them
+
+    @classmethod
+    def now(cls, models: Sequence[str], *rest) -> "Grid":
+        """A grid of models as their weights are at this moment."""
+        return cls(tuple(models), *rest, versions=tuple(map(version, models)))
+
+    @property
+    def key(self) -> str:
+        """The key of its job."""
+        return f"grid/{self}"
+
+    @property
+    def size(self) -> int:
+        """How many cells it has, without averages."""
+        return len(self.models) * len(self.tasks) * len(self.settings)
+
+    @property
+    def known(self) -> list[Cell]:
+        """Its cells that have been computed before, in order."""
+        kept, rest = kept_cells(self.data, self.stamp), (self.protocol, self.corpus, self.keep_going)
+        keys = [
+            CellKey(model, self.dtype, self.data, task, setting, *rest, written)
+            for model, written in zip(self.models, self.versions, strict=True)
+            for task in self.tasks
+            for setting in self.settings
+        ]
+        return [kept[key] for key in keys if key in kept]
+
+    @property
+    def open(self) -> bool:
+        """Whether it is being computed now, for this visitor before a reload or for another."""
+        job = jobs().get(self.key)
+        return job is not None and not job.finished
+
+
+def fill(grid: Grid, draw) -> tuple[Cell, ...] | None:
+    """`compare.compare` as a job that grows cell by cell; None until it is done."""
+
+    def work(progress):
+        cells: tuple[Cell, ...] = ()
+        options = {"corpus": grid.corpus, "keep_going": grid.keep_going, "dtype": grid.dtype, "progress": progress}
+        options |= {"store": Store(), "known": kept_cells(grid.data, grid.stamp), "load": cache.encoder}
+        for cell in comparing.compare(grid.models, grid.data, grid.tasks, grid.settings, grid.protocol, **options):
+            cells += (cell,)
+            yield cells
+
+    claim("grid", grid.key)
+    job = jobs().submit(grid.key, "Comparing", work, "cells")
+    return follow(job, draw, key="grid", of=grid.key, note=lambda cells: f"{len(cells)} cells.", room=200)
+
+
+def ask_again(grid: Grid) -> None:
+    """Let go of a finished comparison that lacks cells, so that they are tried once more."""
+    job = jobs().get(grid.key)
+    if job is not None and job.finished and len(grid.known) < grid.size:
+        jobs().forget(grid.key)
+
+
+def draw(grid: Grid) -> None:
+    """The grid as it fills; when it is full, intervals and tests on demand, and downloads."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        view = view_picker(grid)
+        tested = st.toggle(
+            "Intervals and tests",
+            key="tested",
+            bind="query-params",
+            help="Resamples the pairs of every task: an interval for each cell, and any row against any other.",
+        )
+    place = st.container()
+    held: dict[str, Resampled] = st.session_state.setdefault("resampled", {})
+    with place:
+        cells = fill(grid, lambda cells: table(cells, view, held.get(_stand(grid, cells))))
+    if cells is None:
+        return
+    drawn = None
+    if tested or view.shows == "95 % interval":
+        drawn = intervals(grid, cells)
+        if drawn is not None and held.get(_stand(grid, cells)) is not drawn:
+            st.session_state["resampled"] = {_stand(grid, cells): drawn}
+            st.rerun()
+    downloads(view.of(cells), grid, drawn)
+    if tested and drawn is not None:
+        st.subheader("One row against another")
+        row_against_row(drawn, cells)
+
+
+def _stand(grid: Grid, cells: Sequence[Cell]) -> str:
+    return f"resampled/{hash(tuple(cells))}/{grid.key}"
+
+
+# ------------------------------------------------------------------------------------------------ the table
+
+
+@dataclass(frozen=True)
+class View:
+    """What of the cells is shown, and in which order."""
+
+    shows: str = "Measured"
+    models: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    by: str | None = None
+
+    def of(self, cells: Sequence[Cell]) -> list[Cell]:
+        """The cells it shows."""
+        return comparing.arranged(cells, self.models, self.settings, self.tasks, self.by)
+
+
+def view_picker(grid: Grid) -> View:
+    """Choose what the table shows."""
+    shows = st.segmented_control("Show", VIEWS, default="Measured", key="shown", required=True)
+    with st.popover("Sort and filter", icon=":material/filter_list:"):
+        columns = [*grid.tasks, *([AVERAGE] if len(grid.tasks) > 1 else [])]
+        by = st.selectbox(
+            "Sort by",
+            [None, *columns, "model", "setting"],
+            key="sort-by",
+            format_func=lambda name: {None: "As computed", AVERAGE: "Average"}.get(name, name),
+            help="Scores from the highest. Downloads keep this order; a click on a heading sorts the picture only.",
+        )
+        names = list(dict.fromkeys(cell.model for cell in grid.known)) or list(grid.models)
+        models = st.multiselect("Models shown", names, key="only-models", placeholder="All")
+        settings = st.multiselect(
+            "Settings shown", list(map(str, grid.settings)), key="only-settings", placeholder="All"
+        )
+        tasks = st.multiselect("Tasks shown", columns, key="only-tasks", placeholder="All")
+    return View(shows or "Measured", tuple(models), tuple(settings), tuple(tasks), by)
+
+
+def table(cells: Sequence[Cell], view: View, drawn: Resampled | None = None) -> None:
+    """The table as far as it is done, beside what is published, and why scores are missing."""
+    shown = view.of(cells)
+    columns, rows = comparing.pivot(shown)
+    by_place = {(*cell.row, cell.task): cell for cell in shown}
+    records = [
+        {"Model": model, "Setting": setting}
+        | {_title(task): _value(by_place.get((model, setting, task)), view.shows, drawn) for task in columns}
+        for model, setting, _ in rows
+    ]
+    names = [_title(task) for task in columns]
+    number = st.column_config.NumberColumn(format="%+.2f" if view.shows == "Difference" else "%.2f")
+    st.dataframe(
+        cache.marked_best(records, names) if view.shows == "Measured" else records,
+        hide_index=True,
+        height=38 + 35 * max(len(records), 1),
+        column_config={name: number for name in names if view.shows != "95 % interval"},
+        placeholder="-",
+    )
+    _beside(cells)
+    _missing(cells)
+
+
+def _title(task: str) -> str:
+    return "Average" if task == AVERAGE else task
+
+
+def _value(cell: Cell | None, shows: str, drawn: Resampled | None) -> float | str | None:
+    if cell is None:
+        return None
+    if shows == "Measured":
+        return cell.spearman
+    if shows == "95 % interval":
+        ends = drawn and drawn.interval(cell.row, cell.task)
+        return f"{ends[0]:.2f} to {ends[1]:.2f}" if ends else None
+    paper = cell.published and cell.published.value
+    if shows == "Published" or paper is None:
+        return paper
+    return None if cell.spearman is None else cell.spearman - paper
+
+
+def _beside(cells: Sequence[Cell]) -> None:
+    known = [cell for cell in cells if cell.published is not None and cell.spearman is not None]
+    if not known:
+        st.caption("The papers print no number for these models under this protocol.")
+        return
+    worst = max(known, key=lambda cell: abs(cell.spearman - cell.published.value))
+    st.caption(
+        f"{len(known)} cells have a published number ({known[0].published.place}). The largest difference is "
+        f"{worst.spearman - worst.published.value:+.2f}: {worst.model}, {worst.setting}, {worst.task}."
+    )
+
+
+def _missing(cells: Sequence[Cell]) -> None:
+    """Each reason once, with the cells it is the reason of."""
+    reasons: dict[tuple[str, str], list[Cell]] = {}
+    for cell in cells:
+        if cell.reason and cell.task != AVERAGE:
+            reasons.setdefault((cell.model, cell.reason), []).append(cell)
+    if not reasons:
+        return
+    with st.expander("Why some scores are missing", expanded=True):
+        for (model, reason), held in reasons.items():
+            settings = dict.fromkeys(str(cell.setting) for cell in held)
+            tasks = dict.fromkeys(cell.task for cell in held)
+            where = f"{', '.join(settings)} on {', '.join(tasks)}"
+            st.markdown(f"**{frame.plain(model)}**, {frame.plain(where)}: {frame.plain(reason)}")
+        st.caption("Press Compare again to try these once more; the cells that are done are kept.")
+
+
+def downloads(cells: Sequence[Cell], grid: Grid, drawn: Resampled | None) -> None:
+    """The table as files that name their protocol."""
+    with st.container(horizontal=True):
+        for form, (label, ending) in FORMATS.items():
+            st.download_button(
+                label,
+                lambda form=form: comparing.written(cells, form, grid.protocol, grid.corpus, drawn),
+                file_name=f"whitelab-{grid.protocol}.{ending}",
+                key=f"as-{form}",
+                on_click="ignore",
+                icon=":material/download:",
+            )
+
+
+# ------------------------------------------------------------------------------------------- row against row
+
+
+def intervals(grid: Grid, cells: Sequence[Cell]) -> Resampled | None:
+    """`compare.resampled` as a job; None until it is done."""
+
+    def work(progress):
+        yield from comparing.resampled(cells, progress=progress)
+
+    key = _stand(grid, cells)
+    claim("resampled", key)
+    job = jobs().submit(key, "Resampling the pairs of each task", work, "tasks")
+    note = lambda found: f"{frame.spaced(RESAMPLES)} resamples of {len(found.tasks)} tasks."  # noqa: E731
+    return follow(job, lambda found: None, key="resampled", of=key, note=note, room=1)
+
+
+def row_against_row(drawn: Resampled, cells: Sequence[Cell]) -> None:
+    """Choose two rows: what lies between them on each task and on average, and whether it is more than chance."""
+    if len(drawn.rows) < 2:
+        st.info("Two rows with a score are needed.")
+        return
+    rows = list(drawn.rows)
+    ranked = sorted(rows, key=lambda row: -_mean(cells, row))
+    left, right = st.columns(2)
+    with left:
+        a = st.selectbox("Row A", rows, rows.index(ranked[0]), key="row-a", format_func=" · ".join)
+    with right:
+        b = st.selectbox("against row B", rows, rows.index(ranked[1]), key="row-b", format_func=" · ".join)
+    try:
+        duels = drawn.against(a, b)
+    except KeyError:
+        st.info("These two rows share no task with a score.")
+        return
+    one_model = a[0] == b[0]
+    names = [row[1] if one_model else " · ".join(row) for row in (a, b)]
+    st.markdown(frame.plain(comparing.told(duels, *names)))
+    records = [one.as_dict() for one in duels]
+    drawing = [
+        record | {"label": _title(record["task"]), "settled": record["verdict"] in ("gain", "loss", "same")}
+        for record in records
+    ]
+    frame.chart(figures.row_differences(drawing, *names), "row-against-row", lambda: records)
+    st.dataframe(
+        [
+            {
+                "Task": _title(one.task),
+                "A": one.a,
+                "B": one.b,
+                "A less B": one.difference.estimate,
+                "95 %": f"{one.difference.low:+.2f} to {one.difference.high:+.2f}",
+                "p": one.difference.p_value,
+                "Verdict": OUTCOMES.get(one.verdict, VERDICTS[one.verdict]),
+            }
+            for one in duels
+        ],
+        hide_index=True,
+        column_config={
+            **{name: st.column_config.NumberColumn(format="%.2f") for name in ("A", "B")},
+            "A less B": st.column_config.NumberColumn(format="%+.2f"),
+            "p": st.column_config.NumberColumn(format="%.3f"),
+        },
+    )
+    st.caption(
+        f"Pairs are drawn anew {frame.spaced(RESAMPLES)} times within each task, for both rows at once; p is twice the "
+        f"share of resamples on the other side of 0, never below {2 / (RESAMPLES + 1):.3f}. Where one correlation is "
+        "the whole score, Williams' test must agree. A dot is open where the difference could be chance."
+    )
+
+
+def _mean(cells: Sequence[Cell], row: Row) -> float:
+    scores = [cell.spearman for cell in cells if cell.row == row and cell.spearman is not None and cell.score]
+    return sum(scores) / len(scores) if scores else float("-inf")

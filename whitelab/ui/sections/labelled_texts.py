@@ -1,0 +1,117 @@
+"""Choosing labelled texts on a page: the bundled examples, a path or an upload, and which columns to read."""
+
+import streamlit as st
+
+from whitelab import datasets
+from whitelab.base import upload_limits
+from whitelab.datasets import ColumnNames, DataError, LabelledTexts, MalformedRows, Upload
+from whitelab.ui.results import cache
+from whitelab.ui.results.files import file_stamp
+from whitelab.ui.sidebar import malformed
+from whitelab.ui.sidebar.own_data import UPLOADED
+
+FIELDS = {
+    "text": "Text",
+    "first": "First of a pair",
+    "second": "Second of a pair",
+    "label": "Label",
+    "split": "Split",
+    "positive": "Class that says yes",
+}
+KINDS = ("csv", "tsv", "jsonl", "parquet")
+HELP = (
+    "Type the path of a CSV, TSV, JSONL or Parquet file with a text and a label, or two texts and a label; of a folder "
+    "of such files; or of a folder in SentEval's layout."
+)
+
+
+def choose() -> LabelledTexts | None:
+    """The labelled texts this visitor chose, or None after saying what is missing or wrong."""
+    left, right = st.columns([3, 2], vertical_alignment="bottom")
+    with left:
+        data = st.selectbox(
+            "Labelled data",
+            ["demo", UPLOADED],
+            key="labelled",
+            bind="query-params",
+            accept_new_options=True,
+            format_func=lambda name: {"demo": "Bundled examples", UPLOADED: "Uploaded file"}.get(name, name),
+            help=HELP,
+        )
+    data = data or "demo"
+    try:
+        if data == UPLOADED:
+            return _uploaded()
+        tasks = {task.name: task for task in datasets.discover_labelled(data)}
+        with right:
+            name = st.selectbox(
+                "Labels",
+                list(tasks),
+                key="labelled-task",
+                bind="query-params",
+                format_func=lambda name: tasks[name].title if name in tasks and tasks[name].layout == "demo" else name,
+            )
+        name = name if name in tasks else next(iter(tasks))
+        columns, positive = _columns() if tasks[name].layout == "table" else (ColumnNames(), None)
+        keep = _keep(data)
+        stamp = file_stamp(file for file in tasks[name].files if file.exists())
+        return cache.labelled(data, name, columns, positive, keep, stamp)
+    except MalformedRows as error:
+        malformed.say(error, data, malformed.LABELLED)
+    except DataError as error:
+        st.error(str(error))
+    return None
+
+
+def code(data: LabelledTexts) -> str:
+    """The line of code that reads the same texts."""
+    place = st.session_state.get("labelled") or "demo"
+    if place == UPLOADED:
+        place = data.source
+    arguments = [repr(place), repr(data.task)]
+    if data.layout == "table":
+        named = {name: st.session_state.get(f"column-{name}", "").strip() for name in FIELDS}
+        positive = named.pop("positive")
+        given = ", ".join(f"{name}={value!r}" for name, value in named.items() if value)
+        arguments += [f"columns=whitelab.ColumnNames({given})"] if given else []
+        arguments += [f"positive={positive!r}"] if positive else []
+    return f"whitelab.load_labelled({', '.join(arguments)})"
+
+
+def _columns() -> tuple[ColumnNames, str | None]:
+    """Names of columns, where the file does not say them itself."""
+    with st.expander("Columns"):
+        st.caption("Leave empty what the names of the columns say: text, label, split, or sentence1 and sentence2.")
+        values = {}
+        for column, (name, title) in zip(st.columns(len(FIELDS)), FIELDS.items(), strict=True):
+            values[name] = column.text_input(title, key=f"column-{name}").strip() or None
+    positive = values.pop("positive")
+    return ColumnNames(**values), positive
+
+
+def _keep(data: str) -> bool:
+    """Whether malformed rows are left out; asked only where there are some."""
+    if not malformed.found(data, malformed.LABELLED):
+        return False
+    return st.checkbox("Leave malformed rows out", key="labelled-keep", help="They are counted in the notes.")
+
+
+def _uploaded() -> LabelledTexts | None:
+    file = st.file_uploader(
+        "A table with a text and a label, or two texts and a label",
+        type=list(KINDS),
+        max_upload_size=upload_limits.TABLE_MB,
+        key="labelled-file",
+        help=f"At most {upload_limits.TABLE_MB} MB. It stays in this session; nobody else sees it.",
+    )
+    if file is None:
+        st.info("Choose a file. Its first line may name the columns: text, label, and split if it has one.")
+        return None
+    columns, positive = _columns()
+    what = (file.file_id, columns, positive, _keep(UPLOADED))
+    held = st.session_state.get("labelled-upload")
+    if held is None or held[0] != what:
+        upload = Upload(file.name, file.getvalue())
+        found = datasets.load_labelled(upload, columns=columns, positive=positive, keep_going=what[-1])
+        held = st.session_state["labelled-upload"] = what, found
+    return held[1]

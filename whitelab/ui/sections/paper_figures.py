@@ -1,0 +1,321 @@
+"""The papers' figures on the loaded models and data, each a job that grows, beside what was printed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import streamlit as st
+
+from whitelab import figures
+from whitelab.compare import PRESETS, SEVEN, Bench, Setting, parse_settings, tried
+from whitelab.compare import papers as drawn
+from whitelab.encoding.checkpoints import shown_name, version
+from whitelab.statistics import geometry
+from whitelab.store.embedding_store import Store
+from whitelab.sweeps import layer_subsets as subsets
+from whitelab.ui.results import cache
+from whitelab.ui.results.jobs import claim, follow, jobs
+from whitelab.ui.sections.compare_grid import Grid
+from whitelab.ui.widgets import frame
+
+PAIRS_ROOM, CURVE_ROOM, PLANE_ROOM = 560, 400, 580
+SPREAD = ("L-1", "L-1:shuffled_group", "L-1:pca")  # WhitenedCSE's own whitening in the middle, without its training
+SPREAD_NAMES = frozenset(map(str, parse_settings(";".join(SPREAD))))
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What a figure is of: one of the paper's, on a model and the tasks of a grid."""
+
+    grid: Grid
+    model: str
+
+    @property
+    def name(self) -> str:
+        """The model's name as the tables know it."""
+        return shown_name(self.model)
+
+    @property
+    def over(self) -> str:
+        """The tasks in words."""
+        tasks = self.grid.tasks
+        return tasks[0] if len(tasks) == 1 else f"the mean of {len(tasks)} tasks"
+
+    def job(self, kind: str, title: str, work: Callable, unit: str, *more):
+        """The job of this figure, in a place of its own."""
+        parts = (
+            self.model,
+            version(self.model),
+            self.grid.dtype,
+            self.grid.data,
+            self.grid.stamp,
+            self.grid.tasks,
+            self.grid.keep_going,
+            *more,
+        )
+        claim(f"paper-{kind}", f"paper-{kind}/{parts}")
+        return jobs().submit(f"paper-{kind}/{parts}", title, work, unit)
+
+    def options(self) -> dict:
+        """What reading and embedding take."""
+        return {"store": Store(), "keep_going": self.grid.keep_going}
+
+
+# ----------------------------------------------------------------------------------- WhiteningBERT, Figure 1
+
+
+def pair_heatmaps(figure: Figure) -> None:
+    """Every pair of layers, averaged over the tasks, beside the printed cells."""
+    st.markdown("**Which pairs of layers?** Average over the tasks of every pair of layers, without whitening.")
+    panels = drawn.panels()
+    own = drawn.printed_pairs(figure.name)
+
+    def work(progress):
+        encoder, tasks = cache.encoder(figure.model, figure.grid.dtype), figure.grid.tasks
+        for maps in drawn.pair_maps(drawn.spaces(encoder, figure.grid.data, tasks, **figure.options())):
+            yield maps
+            progress(len(maps), len(tasks))
+
+    beside = st.selectbox(
+        "Printed panel",
+        list(panels),
+        next((i for i, name in enumerate(panels) if own and drawn.printed_pairs(name) == own), len(panels) - 1),
+        key="panel",
+        format_func=panels.get,
+        help="WhiteningBERT prints four models. The difference is shown where yours is one of them.",
+    )
+    printed = drawn.printed_pairs(beside or next(iter(panels)))
+
+    def draw(maps) -> None:
+        ours = drawn.pair_average(maps)
+        layers = 1 + max(j for _, j in ours)
+        best = max((pair for pair, s in ours.items() if s is not None), key=ours.get, default=None)
+        values = [s for s in (*ours.values(), *printed.values()) if s is not None]
+        left, right = st.columns(2)
+        with left:
+            st.markdown(f"Measured: **{figure.name}**, {', '.join(maps)}")
+            scale = (min(values), max(values))
+            frame.chart(figures.pair_heatmap(ours, layers, best, scale=scale), "paper-pairs", lambda: _cells(ours, own))
+        with right:
+            st.markdown(f"Printed: **{panels[beside]}**, seven tasks")
+            size, top = 1 + max(j for _, j in printed), max(printed, key=printed.get)
+            frame.chart(
+                figures.pair_heatmap(printed, size, top, scale=scale), "paper-printed", lambda: _cells({}, printed)
+            )
+        if own and set(maps) == SEVEN:
+            gaps = {pair: ours[pair] - value for pair, value in own.items() if ours.get(pair) is not None}
+            frame.chart(figures.difference_heatmap(gaps, layers), "paper-pair-differences", lambda: _cells(ours, own))
+        else:
+            why = "is not among the four printed models" if not own else "has not been scored on all seven tasks"
+            st.caption(f"No difference is shown: {figure.name} {why}.")
+
+    job = figure.job("pairs", "Scoring every pair of layers of every task", work, "tasks")
+    follow(job, draw, key="paper-pairs-part", of=job.key, note=lambda maps: _done(figure, maps), room=PAIRS_ROOM)
+    st.caption(
+        "Huang et al. 2021 (WhiteningBERT), Figure 1: mean over subsets, mean over tasks. Both maps share one scale."
+    )
+
+
+def _cells(ours: dict, printed: dict) -> list[dict]:
+    return [
+        {"layer_i": i, "layer_j": j, "spearman": ours.get((i, j)), "published": printed.get((i, j))}
+        for i, j in dict.fromkeys((*ours, *printed))
+    ]
+
+
+def _done(figure: Figure, found) -> str:
+    return f"{figure.name} on {', '.join(found)}."
+
+
+# ----------------------------------------------------------------------------------- WhiteningBERT, Figure 2
+
+
+def size_curve(figure: Figure) -> None:
+    """The best score by number of layers."""
+    st.markdown(
+        "**How many layers?** The best average over the tasks of any subset of so many layers, without whitening."
+    )
+
+    def work(progress):
+        encoder, grid = cache.encoder(figure.model, figure.grid.dtype), figure.grid
+        held = {}
+        for task, space in drawn.spaces(encoder, grid.data, grid.tasks, **figure.options()):
+            held[task] = space
+            progress(len(held), len(grid.tasks))
+        how = PRESETS["whiteningbert"].aggregate
+        yield from subsets.stream(held, "all", "none", None, how, progress=progress, every=0.5)
+
+    printed = drawn.printed_sizes(figure.name)
+
+    def draw(found) -> None:
+        best = {size: (one.layers, one.spearman) for size, one in found.ranking.best_by_size.items()}
+        rows = [
+            {"size": size, "layers": "+".join(map(str, layers)), "spearman": score}
+            | {"published": printed[size][1] if size in printed else None}
+            for size, (layers, score) in sorted(best.items())
+        ]
+        sizes = figures.size_curves({"none": best}, {"none": figure.name}, found.n_layers, printed)
+        frame.chart(sizes, "paper-sizes", lambda: rows)
+
+    job = figure.job("sizes", "Scoring every subset of layers", work, "steps")
+    note = lambda found: (  # noqa: E731
+        f"{frame.spaced(found.scored)} subsets; the best is {' + '.join(map(str, found.best.layers))} with "
+        f"{found.best.spearman:.2f}, {figure.over}."
+        if found.best
+        else "No score is defined."
+    )
+    follow(job, draw, key="paper-sizes-part", of=job.key, note=note, room=CURVE_ROOM)
+    st.caption(
+        "Huang et al. 2021 (WhiteningBERT), Figure 2, BERT-base: three layers were best there (1 + 2 + 12). The "
+        "figure prints no numbers; its first two sizes are the best cells of Figure 1, "
+        + ("drawn as diamonds." if printed else "which prints none for this model.")
+    )
+
+
+# ------------------------------------------------------------------------------------ BERT-whitening, Figure 1
+
+
+def k_curves(figure: Figure) -> None:
+    """One curve a task over every k, with its optimum."""
+    st.markdown(
+        "**How many dimensions?** First and last layer, whitened: every task at every k, the optimum of each starred."
+    )
+
+    def work(progress):
+        encoder, setting = cache.encoder(figure.model, figure.grid.dtype), Setting.parse("L1+L-1:pca")
+        grid = figure.grid
+        yield from drawn.task_curves(encoder, grid.data, grid.tasks, setting, progress=progress, **figure.options())
+
+    def draw(curves) -> None:
+        dim = next(iter(curves.values())).dim
+        printed = [one for one in drawn.printed_ks(figure.name, dim) if one.column in curves]
+        points = [(one.column, drawn.printed_k(one, dim), one.value) for one in printed]
+        found, beside = {task: one.spearman for task, one in curves.items()}, {(t, k): v for t, k, v in points}
+        frame.chart(
+            figures.task_curves(found, {task: one.best_k for task, one in curves.items()}, points),
+            "paper-ks",
+            lambda: [
+                {"task": task, "k": k, "spearman": s, "published": beside.get((task, k))}
+                for task, values in found.items()
+                for k, s in enumerate(values, 1)
+            ],
+        )
+        best = [f"{task} {k} ({100 * k / dim:.0f} %)" for task, one in curves.items() if (k := one.best_k)]
+        st.caption(
+            f"Best k of {dim}: {', '.join(best) or 'none'}. The paper finds about a third of the dimensions best for "
+            f"most tasks."
+        )
+
+    job = figure.job("ks", "Scoring every k of every task", work, "tasks")
+    follow(job, draw, key="paper-ks-part", of=job.key, note=lambda curves: _done(figure, curves), room=PLANE_ROOM)
+    st.caption(
+        "Su et al. 2021 (BERT-whitening), Figure 1: subsets weighted by pairs, fitted on all splits of the task, "
+        "sentences of at most 64 tokens. Its curves are not in the text; the printed scores of Tables 1 and 2 that "
+        "lie on them are drawn as diamonds where the model is theirs."
+    )
+
+
+# ------------------------------------------------------------------------------------ WhitenedCSE, Figures 1 and 3
+
+
+def losses(figure: Figure, models: tuple[str, ...]) -> None:
+    """Alignment and uniformity of every setting of every model, and how random cosines spread."""
+    grid = figure.grid
+    st.markdown(
+        "**Closer together, or further apart?** Both losses of every setting of every model; lower left is better."
+    )
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        default = grid.tasks.index("stsb") if "stsb" in grid.tasks else 0
+        task = st.selectbox("Task", grid.tasks, default, key="losses-task") or grid.tasks[0]
+        positives = st.segmented_control(
+            "Positive pairs", list(geometry.POSITIVES), default="gt4", key="losses-positives", required=True,
+            format_func=geometry.POSITIVES.get,
+        )  # fmt: skip
+    shown = parse_settings(";".join(SPREAD))
+    settings = tuple(dict.fromkeys((*grid.settings, *shown)))
+    preset = PRESETS[grid.protocol].fitted_on(grid.corpus)
+
+    def work(progress):
+        found = Losses()
+        for model in models:
+            encoder = tried(lambda model=model: cache.encoder(model, grid.dtype))
+            if isinstance(encoder, str):
+                found = found.without(f"{model}: {encoder}")
+                yield found
+                continue
+            bench = Bench(encoder, grid.data, task, Store(), grid.keep_going)
+            for one in settings:
+                spot = tried(lambda one=one, bench=bench: drawn.spot(bench, one, preset, positives or "gt4"))
+                if isinstance(spot, str):
+                    found = found.without(f"{encoder.name}, {one}: {spot}")
+                else:
+                    cosines = drawn.cosine_spread(bench, one, preset) if one in shown else None
+                    found = found.plus(spot, cosines)
+                yield found
+                progress(len(found.spots) + len(found.left_out), len(models) * len(settings))
+
+    asked = (models, tuple(map(version, models)), settings, task, positives, preset)
+    job = figure.job("losses", "Measuring alignment and uniformity", work, "settings", *asked)
+    note = lambda found: f"{len(found.spots)} settings on {task}."  # noqa: E731
+    follow(job, _plane, key="paper-losses-part", of=job.key, note=note, room=PLANE_ROOM)
+    st.caption(
+        "Zhuo et al. 2023 (WhitenedCSE), Figures 1 and 3, Eq. 9 and 10. The paper draws the losses during training, "
+        "every 125 steps on the STS-B development set, and prints no number of them. Drawn here are models as they "
+        "are, with its shuffled group whitening applied afterwards; what its training adds is not."
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Losses:
+    """What has been measured so far: spots, what was left out and why, cosines of random pairs by model and spec."""
+
+    spots: tuple[drawn.Spot, ...] = ()
+    left_out: tuple[str, ...] = ()
+    spreads: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
+
+    def plus(self, spot: drawn.Spot, cosines: np.ndarray | None) -> "Losses":
+        """One spot more."""
+        spreads = self.spreads
+        if cosines is not None:
+            spreads = spreads | {spot.model: spreads.get(spot.model, {}) | {spot.whitening: cosines}}
+        return replace(self, spots=(*self.spots, spot), spreads=spreads)
+
+    def without(self, reason: str) -> "Losses":
+        """One spot less."""
+        return replace(self, left_out=(*self.left_out, reason))
+
+
+def _plane(found: Losses) -> None:
+    for text in found.left_out:
+        st.caption(f"Left out: {frame.plain(text)}")
+    if not found.spots:
+        return
+    rows = [one.as_dict() | {"label": _short(one)} for one in found.spots]
+    floor = geometry.uniformity_floor(max(one.dim for one in found.spots))
+    frame.chart(figures.setting_plane(rows, floor), "paper-losses", lambda: rows)
+    st.caption(
+        f"{found.spots[0].positives} positive pairs. The hue is the variant's, the symbol the model's. The floor is "
+        "the uniformity of directions spread evenly over the sphere."
+    )
+    labels = frame.labels()
+    for model, samples in found.spreads.items():
+        st.markdown(
+            f"**How evenly does the last layer of {frame.plain(model)} fill the sphere?** Cosines of random pairs."
+        )
+        own = [one for one in found.spots if one.model == model and one.setting in SPREAD_NAMES]
+        chart = figures.cosine_histogram(samples, labels)
+        frame.chart(chart, f"paper-spread-{model}", lambda samples=samples: _sample_rows(samples))
+        named = [f"{labels.inline(one.whitening)} {one.uniformity:.2f}" for one in own if one.uniformity is not None]
+        st.caption(f"Uniformity loss: {'; '.join(named)}. The narrower around 0, the more evenly spread.")
+
+
+def _sample_rows(samples: dict[str, np.ndarray]) -> list[dict]:
+    return [{"variant": spec, "cosine": float(value)} for spec, values in samples.items() for value in values]
+
+
+def _short(spot: drawn.Spot) -> str:
+    """`cls L-1`, `L1+L-1 pca`: parameters are left to the hover."""
+    one = Setting.parse(spot.setting)
+    words = ("" if one.pooling == "mean" else one.pooling, one.named_layers)
+    name = "" if one.whitening == "none" else one.whitening.partition(":")[0].replace("_", " ")
+    return " ".join(word for word in (*words, name + (f" k={one.k}" if one.k else "")) if word)

@@ -1,0 +1,149 @@
+"""Two protocols side by side: what they decide differently, and which of those decisions moves the score."""
+
+import streamlit as st
+
+from whitelab import figures
+from whitelab.compare import ALIKE, AVERAGE, FIELDS, PRESETS, Setting, Walk, decisions, differences, walks, worded
+from whitelab.compare.presets import CORPUS
+from whitelab.encoding.checkpoints import version
+from whitelab.store.embedding_store import Store
+from whitelab.ui.results import cache
+from whitelab.ui.results.jobs import claim, follow, jobs
+from whitelab.ui.sections.compare_grid import Grid
+from whitelab.ui.widgets import frame
+
+OWN = "each its own"
+
+
+def corpus_picker(names: tuple[str, ...], key: str) -> str | None:
+    """The text that a protocol among `names` fits on, where one leaves that to its reader."""
+    if not any(PRESETS[name].fit == CORPUS for name in names):
+        return None
+    return st.text_input(
+        "Text to fit on",
+        "demo",
+        key=key,
+        bind="query-params",
+        help="The paper takes both columns of SNLI and MNLI: give their path. A .txt with one sentence a line, a "
+        "file or folder of pairs, or demo.",
+    )
+
+
+def side_by_side(grid: Grid, model: str) -> None:
+    """Choose two protocols: a table of what differs, and the steps from one to the other on `model`."""
+    first, second, third = st.columns(3)
+    names = {"options": list(PRESETS), "bind": "query-params", "format_func": lambda name: PRESETS[name].label}
+    with first:
+        a = st.selectbox("From", key="from-preset", index=list(PRESETS).index(grid.protocol), **names)
+    with second:
+        other = "mteb" if grid.protocol != "mteb" else "whiteningbert"
+        b = st.selectbox("to", key="to-preset", index=list(PRESETS).index(other), **names)
+    with third:
+        rows = [OWN, *map(str, grid.settings)]
+        chosen = st.selectbox(
+            "Setting",
+            rows,
+            key="walk-setting",
+            help="The row that each protocol stands for, or one setting under both.",
+        )
+    a, b = a or "whiteningbert", b or "mteb"
+    setting = None if chosen in (None, OWN) else Setting.parse(chosen)
+    corpus = corpus_picker((a, b), "walk-corpus")
+    found = differences(a, b, setting)
+    _decisions(a, b, setting, found)
+    if not found:
+        st.info("Nothing differs between them, so the scores are the same.")
+        return
+    asked = (grid.data, grid.stamp, grid.tasks, model, version(model), a, b, chosen, corpus)
+    if st.button("Walk from one to the other", key="walk", type="primary"):
+        st.session_state["walked"] = asked
+    if st.session_state.get("walked") == asked:
+        _walked(grid, model, a, b, setting, corpus)
+
+
+def _decisions(a: str, b: str, setting: Setting | None, found: dict) -> None:
+    st.dataframe(
+        [
+            {"Decision": FIELDS[field], PRESETS[a].label: worded(field, one), PRESETS[b].label: worded(field, other)}
+            for field, (one, other) in found.items()
+        ]
+        or [{"Decision": "Every field", PRESETS[a].label: "the same", PRESETS[b].label: "the same"}],
+        hide_index=True,
+    )
+    same = [f"{FIELDS[f].lower()}: {worded(f, v)}" for f, v in decisions(a, setting).items() if f not in found]
+    st.caption(f"The same in both: {'; '.join([*same, *ALIKE])}.")
+    for name in dict.fromkeys((a, b)):
+        st.caption(f"**{PRESETS[name].label}** ({PRESETS[name].source}). Not followed: {PRESETS[name].departs}")
+
+
+def _walked(grid: Grid, model: str, a: str, b: str, setting: Setting | None, corpus: str | None) -> None:
+    def work(progress):
+        done: tuple[Walk, ...] = ()
+        options = {"setting": setting, "corpus": corpus, "store": Store(), "keep_going": grid.keep_going}
+        for one in walks(cache.encoder(model, grid.dtype), grid.data, grid.tasks, a, b, **options, progress=progress):
+            done += (one,)
+            yield done
+
+    weights = (model, version(model), grid.dtype)
+    parts = (*weights, grid.data, grid.stamp, grid.tasks, a, b, setting, corpus, grid.keep_going)
+    key = f"walk/{parts}"
+    claim("walk", key)
+    job = jobs().submit(key, f"Walking from {PRESETS[a].label} to {PRESETS[b].label}", work, "scores")
+    follow(job, _draw, key="walk-part", of=key, note=_note, room=560)
+
+
+def _note(found: tuple[Walk, ...]) -> str:
+    last = found[-1]
+    if last.difference is None:
+        return "A score on the way is not defined; the table says which."
+    where = f"on average over {len(found) - 1} tasks" if last.task == AVERAGE else f"on {last.task}"
+    text = f"{last.model} moves by **{last.difference:+.2f}** {where}"
+    step = last.largest
+    return text + (f", most by {FIELDS[step.field].lower()} ({step.change:+.2f})." if step else ".")
+
+
+def _draw(found: tuple[Walk, ...]) -> None:
+    """The waterfall of one task or the average, and every step of every task."""
+    names = [one.task for one in found]
+    task = st.segmented_control(
+        "Task",
+        names,
+        default=AVERAGE if AVERAGE in names else names[0],
+        key=f"walk-task-{len(names)}",
+        required=True,
+        format_func=lambda name: "Average" if name == AVERAGE else name,
+    )
+    one = next((walk for walk in found if walk.task == task), found[-1])
+    if one.difference is None or any(step.change is None for step in one.steps):
+        st.warning(one.reason or next(step.reason for step in one.steps if step.change is None))
+    else:
+        steps = [
+            (FIELDS[s.field], f"{worded(s.field, s.before)} → {worded(s.field, s.after)}", s.change) for s in one.steps
+        ]
+        ends = (PRESETS[one.a].label, one.start), (PRESETS[one.b].label, one.end)
+        frame.chart(figures.walk_steps(*ends, steps), "walk-steps", lambda: _rows(found))
+    table = [
+        {"Step": FIELDS[field]}
+        | {name: next((s.change for s in walk.steps if s.field == field), None) for name, walk in _titled(found)}
+        for field in dict.fromkeys(step.field for walk in found for step in walk.steps)
+    ]
+    table.append({"Step": "Sum"} | {name: walk.difference for name, walk in _titled(found)})
+    columns = {name: st.column_config.NumberColumn(format="%+.2f") for name, _ in _titled(found)}
+    st.dataframe(table, hide_index=True, column_config=columns, placeholder="-", height=38 + 35 * len(table))
+    st.caption(
+        "Points of Spearman x 100 that each choice moves the score by, changed one after the other from top to "
+        "bottom. In another order the steps can differ, because choices depend on each other; their sum cannot."
+    )
+
+
+def _titled(found: tuple[Walk, ...]) -> list[tuple[str, Walk]]:
+    return [("Average" if walk.task == AVERAGE else walk.task, walk) for walk in found]
+
+
+def _rows(found: tuple[Walk, ...]) -> list[dict]:
+    return [
+        {"task": walk.task, "field": s.field, "from": worded(s.field, s.before), "to": worded(s.field, s.after)}
+        | {"spearman": s.spearman, "change": s.change}
+        for walk in found
+        for s in walk.steps
+    ]

@@ -1,0 +1,223 @@
+"""The space before and after, from a baseline to the compared variant: covariance, spectrum, pairs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import streamlit as st
+
+from whitelab import figures
+from whitelab.scoring.score import Score
+from whitelab.statistics.significance import Move
+from whitelab.ui.results import cache
+from whitelab.ui.results.cache import Opened, Spread
+from whitelab.ui.widgets import frame
+from whitelab.whitening import whitens
+
+SHOWN_PAIRS = 2000  # dots of a scatter
+SHOWN_ROWS = 50  # pairs of the table
+WHICH = ("all", "towards gold", "away from gold")
+
+
+@dataclass(frozen=True, eq=False)
+class Stages:
+    """Two scores of one space."""
+
+    opened: Opened
+    before: Score
+    after: Score
+    labels: frame.Labels
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Readable names of both."""
+        return tuple(self.labels[one.protocol.whitening] for one in (self.before, self.after))
+
+    @property
+    def inline(self) -> tuple[str, str]:
+        """The same inside a sentence."""
+        return tuple(self.labels.inline(one.protocol.whitening) for one in (self.before, self.after))
+
+    @property
+    def spreads(self) -> tuple[Spread, Spread]:
+        """The covariance of both."""
+        both = (one.protocol for one in (self.before, self.after))
+        return tuple(cache.spread(self.opened.key, p.layers, p.whitening, p.k, p.fit) for p in both)
+
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        """How far every pair's rank moved, furthest first; pairs that kept theirs are not in it."""
+        if self.before.cosines.isnan().any() or self.after.cosines.isnan().any():
+            return ()
+        return cache.moves(self.opened.key, self.before.protocol, self.after.protocol)
+
+    @property
+    def pairs(self) -> str:
+        """The number of pairs."""
+        return frame.spaced(self.opened.space.n_pairs)
+
+
+def draw(stages: Stages) -> None:
+    """Both stages in tabs, of which only the open one is computed."""
+    tabs = st.tabs(list(TABS), key="see", on_change="rerun", bind="query-params")
+    for tab, section in zip(tabs, TABS.values(), strict=True):
+        if tab.open:
+            with tab:
+                if stages.before.protocol == stages.after.protocol:
+                    st.info(f"{stages.names[1]} is compared with itself. Choose another variant or another baseline.")
+                else:
+                    section(stages)
+
+
+def covariances(stages: Stages) -> None:
+    """The covariance matrices as images."""
+    found = stages.spreads
+    for number, (column, name, one) in enumerate(zip(st.columns(2), stages.names, found, strict=True)):
+        with column:
+            st.markdown(f"**{name}**, {len(one.eigenvalues)} coordinates")
+            if len(one.image):
+                figure = figures.covariance_image(one.image, one.block, one.limit, name)
+                frame.chart(figure, f"covariance-{number}")
+            else:
+                st.info("No direction is kept, so there is nothing to show.")
+    words = (
+        "Blue is positive, orange negative, and zero shows the background. Each image has its own scale, because the "
+        "units differ; entries beyond its ends have the colours of its ends."
+    )
+    if (block := max(one.block for one in found)) > 1:
+        words += (
+            f" A pixel is the mean of {block} x {block} entries, so an identity's diagonal shows as {1 / block:.2g}."
+        )
+    if whitens(stages.after.protocol.whitening):
+        words += " A whitened covariance is the identity on the kept directions, for the sentences fitted on." + (
+            "" if stages.after.protocol.fit == "task" else " These are others: what is left over did not carry over."
+        )
+    st.caption(words)
+
+
+def spectra(stages: Stages) -> None:
+    """The eigenvalues."""
+    specs = [one.protocol.whitening for one in (stages.before, stages.after)]
+    found = {spec: one.eigenvalues for spec, one in zip(specs, stages.spreads, strict=True)}
+    frame.chart(
+        figures.spectrum(found, stages.labels),
+        "spectrum",
+        lambda: [
+            {"variant": spec, "direction": i + 1, "eigenvalue": value}
+            for spec, values in found.items()
+            for i, value in enumerate(values)
+        ],
+    )
+    st.caption("Whitening gives every kept direction the same variance: its spectrum is flat, and ends at the rank.")
+
+
+def scatters(stages: Stages) -> None:
+    """Gold against cosine."""
+    space, n = stages.opened.space, stages.opened.space.n_pairs
+    drawn = np.arange(n)
+    if n > SHOWN_PAIRS:
+        drawn = np.sort(np.random.default_rng(0).choice(n, SHOWN_PAIRS, replace=False))
+    gold = space.gold.numpy()[drawn]
+    cosines = [one.cosines.numpy()[drawn] for one in (stages.before, stages.after)]
+    moves = {move.pair: move for move in stages.moves}
+    moved = [moves.get(pair) for pair in drawn.tolist()]
+    change = np.array([move.change if move else 0.0 for move in moved])
+    hover = [
+        f"{text}<br><i>gold {g:.2f}, cosine {a:.3f} → {b:.3f}<br>{_ranks(move)}</i>"
+        for text, move, g, a, b in zip(
+            cache.hover_sentences(stages.opened.key, drawn), moved, gold, *cosines, strict=True
+        )
+    ]
+    lowest = min(0.0, *(float(np.nanmin(one)) for one in cosines)) - 0.03
+    for number, (column, name, values) in enumerate(zip(st.columns(2), stages.names, cosines, strict=True)):
+        with column:
+            score = (stages.before, stages.after)[number]
+            st.markdown(f"**{name}**, Spearman {frame.number(score.spearman)}")
+            frame.chart(figures.gold_scatter(gold, values, change, hover, lowest, name), f"scatter-{number}")
+    st.caption(
+        f"Hover to read a pair. Both charts share one axis. Colour says how far a pair's rank among {stages.pairs} "
+        f"moved from {stages.inline[0]} to {stages.inline[1]}: blue became more similar, orange less."
+        + (f" {frame.spaced(SHOWN_PAIRS)} pairs are drawn, chosen at random." if len(drawn) < n else "")
+    )
+
+
+def _ranks(move: Move | None) -> str:
+    return f"rank {move.before:.0f} → {move.after:.0f}, gold rank {move.gold:.0f}" if move else "rank unchanged"
+
+
+def moved_pairs(stages: Stages) -> None:
+    """The pairs that moved most, with their text."""
+    which = st.segmented_control(
+        "Show", WHICH, default="all", key="moved", bind="query-params", required=True, label_visibility="collapsed"
+    )
+    moves = stages.moves
+    towards = sum(move.towards_gold for move in moves)
+    found = [one for one in moves if which in (None, "all") or one.towards_gold == (which == "towards gold")]
+    if not found:
+        st.info("No pair moved." if which == "all" else f"No pair moved {which}.", icon=":material/equal:")
+    else:
+        _table(_records(stages, found[:SHOWN_ROWS]))
+        frame.csv_button(lambda: _records(stages, found), "moved-pairs")
+    st.caption(
+        f"From {stages.inline[0]} to {stages.inline[1]}, {frame.spaced(towards)} of {stages.pairs} pairs moved towards "
+        f"their gold rank and {frame.spaced(len(moves) - towards)} away from it. Rank 1 is the least similar pair. "
+        f"The {SHOWN_ROWS} furthest are listed; the CSV has all."
+    )
+
+
+def _records(stages: Stages, moves: Sequence[Move]) -> list[dict]:
+    pairs, gold = stages.opened.pairs, stages.opened.pairs.gold.tolist()
+    before, after = (one.cosines.tolist() for one in (stages.before, stages.after))
+    return [
+        {
+            "first": pairs.first[move.pair],
+            "second": pairs.second[move.pair],
+            "gold": gold[move.pair],
+            "cosine_before": before[move.pair],
+            "cosine_after": after[move.pair],
+            "rank_before": move.before,
+            "rank_after": move.after,
+            "rank_gold": move.gold,
+            "change": move.change,
+            "direction": "towards gold" if move.towards_gold else "away from gold",
+        }
+        for move in moves
+    ]
+
+
+def _table(records: list[dict]) -> None:
+    number, text = st.column_config.NumberColumn, st.column_config.TextColumn
+    st.dataframe(
+        {
+            "First sentence": [one["first"] for one in records],
+            "Second sentence": [one["second"] for one in records],
+            "Gold": [one["gold"] for one in records],
+            "Cosine": [f"{one['cosine_before']:.3f} → {one['cosine_after']:.3f}" for one in records],
+            "Rank": [f"{one['rank_before']:.0f} → {one['rank_after']:.0f}" for one in records],
+            "Gold rank": [one["rank_gold"] for one in records],
+            "Moved": [one["change"] for one in records],
+            "Direction": [one["direction"] for one in records],
+        },
+        hide_index=True,
+        row_height=72,  # above 64 text wraps
+        height=540,
+        column_config={
+            "First sentence": text(width=215),
+            "Second sentence": text(width=215),
+            "Gold": number(format="%.2f", width=55),
+            "Cosine": text(width=110),
+            "Rank": text(width=95),
+            "Gold rank": number(format="%.0f", width=75),
+            "Moved": number(format="%+.0f", width=65),
+            "Direction": text(width=110),
+        },
+        alt="The pairs whose rank moved most, with both sentences, gold, cosines and ranks",
+    )
+
+
+TABS = {
+    "Covariance": covariances,
+    "Spectrum": spectra,
+    "Gold and cosine": scatters,
+    "Pairs that moved most": moved_pairs,
+}

@@ -1,0 +1,256 @@
+"""Bringing one's own data: a file of pairs, pasted text, vectors. Each ends in a button that hands it on."""
+
+import hashlib
+from collections.abc import Sequence
+
+import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
+
+from whitelab.base import upload_limits
+from whitelab.base.wording import spaced
+from whitelab.datasets import DataError, MalformedRows, SentencePairs, Sheet, Upload, open_pasted, open_sheet
+from whitelab.datasets.arrays import ARRAYS, TABLES
+from whitelab.datasets.tables import SUFFIXES
+from whitelab.encoding.precomputed import Vectors, read_vectors
+from whitelab.ui.sidebar import own_data
+from whitelab.ui.widgets import frame
+
+SHOWN_PROBLEMS = 1000  # rejected rows in the table; the count is exact
+STAYS = "It stays in this session, nobody else sees it, and a reload of the page lets go of it."
+TITLES = {"first": "First sentence", "second": "Second sentence", "score": "Score", "subset": "Subset, if any"}
+
+
+def section() -> None:
+    """The three ways to bring data, in tabs."""
+    file, paste, vectors = st.tabs(["Pairs from a file", "Pasted text", "Vectors without a model"])
+    with file:
+        _file()
+    with paste:
+        _paste()
+    with vectors:
+        _vectors()
+
+
+# ------------------------------------------------------------------------------------------------------- pairs
+
+
+def _file() -> None:
+    st.markdown(
+        "A table with two columns of sentences and one of scores, higher for more similar: CSV, TSV, TXT, JSON, JSON "
+        "lines or Parquet, in UTF-8."
+    )
+    st.caption(f"{upload_limits.of_table()} {STAYS}")
+    file = st.file_uploader(
+        "File of pairs",
+        type=[suffix.removeprefix(".") for suffix in SUFFIXES],
+        max_upload_size=upload_limits.TABLE_MB,
+        key="pairs-file",
+    )
+    if file is not None:
+        _open(Upload(file.name, file.getvalue()), "file", file.file_id)
+
+
+def _open(upload: Upload, place: str, name: str) -> None:
+    """A table as it is read; `name` changes with its content."""
+    try:
+        header = st.session_state.get(f"header-{name}")
+        with st.spinner("Reading the file"):
+            sheet = frame.kept(f"sheet-{place}", (name, header), lambda: open_sheet(upload, header))
+    except MalformedRows as error:
+        st.error("No row of this file can be read.")
+        problems(error.problems)
+    except DataError as error:
+        st.error(frame.plain(str(error)))
+    else:
+        _choose(sheet, place, name)
+
+
+def _choose(sheet: Sheet, place: str, name: str) -> None:
+    """Choose the columns of a table, look at its first rows and at the rejected ones, use it."""
+    if not sheet.named_by_format:
+        st.checkbox("The first line holds the names of the columns", value=sheet.header, key=f"header-{name}")
+    if sheet.unclear:
+        st.info("Which column is which is not clear from names and content. Choose them.", icon=":material/help:")
+    chosen = {}
+    for column, (role, title) in zip(st.columns(4), TITLES.items(), strict=True):
+        with column:
+            chosen[role] = st.selectbox(
+                title,
+                sheet.names,
+                index=sheet.column(role),
+                key=f"{role}-{name}-{sheet.header}",
+                placeholder="Choose a column",
+            )
+    st.caption(f"The first rows of {spaced(sheet.n_rows)}:")
+    st.dataframe(sheet.preview(), hide_index=True, height="content")
+    if None in (chosen["first"], chosen["second"], chosen["score"]):
+        return
+    try:
+        with st.spinner("Reading the rows"):
+            pairs = frame.kept(f"pairs-{place}", (name, sheet.header, *chosen.values()), lambda: sheet.pairs(**chosen))
+    except MalformedRows as error:
+        st.error("With these columns no row can be read.")
+        problems(error.problems)
+        return
+    except DataError as error:
+        st.error(frame.plain(str(error)))
+        return
+    _summary(pairs)
+    args = (pairs, _code(sheet, chosen))
+    st.button("Use this data", type="primary", key=f"use-{place}", on_click=own_data.use, args=args)
+
+
+def _summary(pairs: SentencePairs) -> None:
+    """What was read, and what was not."""
+    kept, rejected = len(pairs.first), len(pairs.problems)
+    words = f"**{spaced(kept)} pairs** of {spaced(len(pairs.sentences))} different sentences"
+    words += f", {len(pairs.subset_names)} subsets" if len(pairs.subset_names) > 1 else ""
+    st.markdown(words + (f". **{spaced(rejected)} rows rejected**:" if rejected else ", no row rejected."))
+    problems(pairs.problems)
+    for note in pairs.notes:
+        if not note.startswith("malformed rows"):
+            st.caption(f"Note: {note}")
+
+
+def problems(found: Sequence) -> None:
+    """Rejected rows with line and reason."""
+    if found:
+        rows = [{"line": one.line, "reason": one.reason} for one in found[:SHOWN_PROBLEMS]]
+        narrow = {"line": st.column_config.NumberColumn(width=70)}
+        st.dataframe(rows, hide_index=True, height=38 + 35 * min(len(rows), 6), column_config=narrow)
+        if len(found) > SHOWN_PROBLEMS:
+            st.caption(f"The first {spaced(SHOWN_PROBLEMS)} of {spaced(len(found))}.")
+
+
+def _code(sheet: Sheet, chosen: dict[str, str | None]) -> str:
+    """The lines that read the same in Python, from the folder the file lies in."""
+    asked = [repr(chosen[role]) for role in chosen if chosen[role] is not None]
+    header = "" if sheet.named_by_format else f", header={sheet.header}"
+    path = sheet.table.path.name
+    return (
+        f"from whitelab.datasets import open_sheet\n\n"
+        f"pairs = open_sheet({path!r}{header}).pairs({', '.join(asked)})  # your file, by its path"
+    )
+
+
+# ------------------------------------------------------------------------------------------------------- text
+
+
+def _paste() -> None:
+    st.markdown(
+        "Pairs with a score, one a line: first sentence, tab, second sentence, tab, score, as a spreadsheet copies "
+        "them. Or sentences alone, one a line."
+    )
+    st.caption(f"At most {spaced(upload_limits.PASTED)} characters. {STAYS}")
+    text = st.text_area(
+        "Pasted text",
+        height=180,
+        max_chars=upload_limits.PASTED,
+        key="pasted",
+        placeholder="A man plays a guitar.\tSomeone makes music.\t3.6",
+    )
+    if not text or not text.strip():
+        return
+    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:24]
+    try:
+        found = frame.kept("pasted", digest, lambda: open_pasted(text))
+    except DataError as error:
+        st.error(frame.plain(str(error)))
+        return
+    if isinstance(found, Sheet):
+        _open(Upload(found.table.path.name, text.encode("utf-8", "replace")), "paste", digest)
+    else:
+        _sentences(found, digest)
+
+
+def _sentences(found: tuple[str, ...], digest: str) -> None:
+    """Sentences without scores, and what they are good for."""
+    st.markdown(
+        f"**{spaced(len(found))} sentences**, {spaced(len(set(found)))} of them different, and no score. "
+        "Without gold scores nothing can be ranked, so they cannot be the data of a page; they can be the text a map "
+        "is fitted on, which is then scored on the data in the bar."
+    )
+    own = own_data.current()
+    if own is not None and own.vectors is not None and st.session_state.get("data") == own_data.UPLOADED:
+        st.info("The vectors in use have no model to embed these sentences. Choose other data first.")
+        return
+    label = "Fit on these sentences"
+    st.button(label, type="primary", key="use-text", on_click=own_data.fit_on, args=("pasted sentences", digest, found))
+
+
+# ------------------------------------------------------------------------------------------------------- vectors
+
+FORMS = """
+| arrays | what they are |
+|---|---|
+| `first` [p, d], `second` [p, d], `gold` [p] | a vector for each side of each pair |
+| `values` [n, d], `first` [p], `second` [p], `gold` [p] | unique vectors, and each pair's two row numbers, from 0 |
+| Parquet: lists `first`, `second`, number `gold` | a row a pair, with `sentence1`, `sentence2` if you like |
+"""
+
+
+def _vectors() -> None:
+    st.markdown(
+        "Pairs embedded elsewhere, as arrays in `.npy`, `.npz`, `.safetensors` or Parquet. No model is needed: the "
+        "vectors stand for one. Layers come first, [l, p, d] or [l, n, d]; `subset` [p] and `sentences` [n] are "
+        "optional."
+    )
+    st.markdown(FORMS)
+    st.caption(f"{upload_limits.of_vectors()} Python objects are never unpickled. {STAYS}")
+    left, right = st.columns([3, 2])
+    with left:
+        files = st.file_uploader(
+            "Vectors",
+            type=[suffix.removeprefix(".") for suffix in ARRAYS],
+            accept_multiple_files=True,
+            max_upload_size=upload_limits.VECTORS_MB,
+            key="vectors-files",
+            help="One file, or several such as first.npy, second.npy and gold.npy.",
+        )
+    with right:
+        gold = st.file_uploader(
+            "Gold scores, if they lie in a file of their own",
+            type=[suffix.removeprefix(".") for suffix in (*ARRAYS, *TABLES)],
+            max_upload_size=upload_limits.TABLE_MB,
+            key="gold-file",
+            help="An array, or a table with a column score and, where need be, first and second with row numbers.",
+        )
+    if files:
+        _read(files, gold)
+
+
+def _read(files: Sequence[UploadedFile], gold: UploadedFile | None) -> None:
+    given = [file for file in (*files, gold) if file is not None]
+    size = sum(file.size for file in given)
+    if size > upload_limits.VECTORS_MB << 20:
+        st.error(f"These files take {size >> 20} MB together, at most {upload_limits.VECTORS_MB} MB are read.")
+        return
+
+    def read() -> Vectors:
+        own = [Upload(file.name, file.getvalue()) for file in files]
+        return read_vectors(own, gold and Upload(gold.name, gold.getvalue()))
+
+    try:
+        with st.spinner("Reading the vectors"):
+            found = frame.kept("vectors", tuple(file.file_id for file in given), read)
+    except DataError as error:
+        st.error(frame.plain(str(error)))
+        return
+    space = found.space
+    layers = f"{space.n_layers} layer{'s' if space.n_layers > 1 else ''} of "
+    st.markdown(
+        f"**{layers}{spaced(space.n_sentences)} vectors**, d = {space.dim}, {found.dtype}, for "
+        f"**{spaced(space.n_pairs)} pairs**" + (", with their sentences." if found.has_text else ", without text.")
+    )
+    for note in found.pairs.notes:
+        st.caption(f"Note: {note}")
+    args = (found.pairs, _vector_code(files, gold), found)
+    st.button("Use these vectors", type="primary", key="use-vectors", on_click=own_data.use, args=args)
+
+
+def _vector_code(files: Sequence[UploadedFile], gold: UploadedFile | None) -> str:
+    more = f", {gold.name!r}" if gold else ""
+    return (
+        f"found = whitelab.read_vectors({[file.name for file in files]!r}{more})  # your files, by their paths\n"
+        "pairs, space = found.pairs, found.space"
+    )

@@ -1,0 +1,1 @@
+"""The workspace bar: model, data and setting, kept in the address."""

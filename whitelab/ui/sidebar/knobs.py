@@ -1,0 +1,82 @@
+"""The parameters of a choice as widgets: variants of whitening in the bar, objectives on the training page."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+
+import streamlit as st
+
+from whitelab.base.parameters import Parameter
+from whitelab.ui.sidebar.address import bound
+
+_TITLES = {
+    "gamma": "γ, exponent",
+    "alpha": "α, ridge",
+    "directions": "D, directions removed",
+    "eps": "ε, epsilon",
+    "steps": "T, steps",
+    "temperature": "τ, temperature",
+    "weight": "λ, weight",
+    "momentum": "β, momentum",
+}
+
+
+def spec(
+    name: str,
+    parameters: Sequence[Parameter],
+    canonical: Callable[[str], str],
+    dim: int,
+    places: Iterator | None = None,
+) -> str:
+    """Draw the knobs of `name` that count and return its canonical spec.
+
+    Each goes into the next of `places` (columns, say), or where the call is. A knob is named by its choice and keeps
+    its value while another choice is shown.
+    """
+    values, parts = {}, []
+    for one in parameters:
+        if one.counts(values):
+            with nullcontext() if places is None else next(places):
+                values[one.name] = _knob(name, replace(one, default=one.usual(values)), dim)
+            parts.append(f"{one.name}={values[one.name]}")
+    return canonical(f"{name}:{','.join(parts)}" if parts else name)
+
+
+def _follow(key: str, usual) -> None:
+    """Let a knob that stands at its usual value go where that goes."""
+    state, before = st.session_state, st.session_state.get(f"usual-{key}")
+    if before is not None and state.get(key) == before:
+        state[key] = usual
+    state[f"usual-{key}"] = usual
+
+
+def _knob(name: str, one: Parameter, dim: int):
+    key, state = f"{name}-{one.name}", st.session_state
+    title = _TITLES.get(one.name) or one.label[:1].upper() + one.label[1:]
+    if one.multiple:
+        _follow(key, one.default)
+    lives = bound(key, one.default)
+    if one.choices:
+        return st.selectbox(title, one.choices, **lives, help=one.hint) or one.default
+    if (one.default, one.low, one.high) in ((0, 0, 1), (1, 0, 1)) and isinstance(one.default, int):
+        return int(st.toggle(title, bool(one.default), **lives, help=one.hint))
+    high = dim + one.beyond_d if one.high is None else one.high
+    if isinstance(state.get(key), int | float) and not one.low <= state[key] <= high:
+        del state[key]
+    low, start = type(one.default)(one.low), min(one.default, type(one.default)(high))
+    step = 1 if isinstance(one.default, int) else 0.05 if one.high and one.high > 1 else 0.001
+    format_ = "%d" if step == 1 else None if step == 0.05 else "%.3f"
+    if one.name in ("gamma", "steps"):
+        found = st.slider(title, low, type(one.default)(high), start, step, **lives, help=one.hint)
+    else:
+        found = st.number_input(
+            title,
+            low,
+            type(one.default)(high),
+            start,
+            step,
+            format=format_,
+            **lives,
+            help=one.hint,
+        )
+    return start if found is None else found

@@ -1,0 +1,197 @@
+"""The model picker: what can be chosen, what it will cost before it is downloaded, and loading it.
+
+What a network is (layers, d, poolings) is known once it runs, so the knobs wait for the job that loads it.
+"""
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from whitelab import datasets
+from whitelab.datasets import DataError, TaskInfo
+from whitelab.encoding import catalogue
+from whitelab.encoding.catalogue import guess_tokens
+from whitelab.encoding.checkpoints import (
+    BUNDLED,
+    BUNDLED_NAME,
+    ModelError,
+    ModelFiles,
+    ModelName,
+    PickledWeights,
+    allowed,
+    cached_models,
+    find_model,
+    on_disk,
+    trained_models,
+    version,
+)
+from whitelab.encoding.encoders import Encoder, choose_device, load_encoder
+from whitelab.ui.results.files import file_stamp
+from whitelab.ui.results.jobs import jobs, wait
+from whitelab.ui.sidebar.address import bound
+
+CONTROLS = (f"{BUNDLED}:3", f"random:{BUNDLED}", f"static:{BUNDLED}", f"sif:{BUNDLED}")
+WORDS = {"random": "Random", "static": "Static", "sif": "SIF"}  # short, because the bar is narrow
+ASKED = "model-asked"  # session_state: the model this visitor pressed Download for
+PICKLED = "model-pickled"  # session_state: the model that was seen to have pickled weights only
+
+
+@dataclass(frozen=True)
+class Picked:
+    """A model that is loaded: layers with the embedding layer, d, the poolings that make sense, its weights' digest.
+
+    `max_length` is where it cuts sentences, in tokens; None for vectors, of which that is not known.
+    """
+
+    model: str
+    allow_bin: bool
+    n_layers: int
+    dim: int
+    poolings: tuple[str, ...]
+    weights: str = ""
+    max_length: int | None = None
+
+
+def encoder(model: str, dtype: str, allow_bin: bool = False) -> Encoder:
+    """A loaded model as it is now, shared by all visitors (the encoder locks itself)."""
+    return _encoder(model, dtype, allow_bin, version(model))
+
+
+@st.cache_resource(max_entries=2, show_spinner=False)
+def _encoder(model: str, dtype: str, allow_bin: bool, written: str) -> Encoder:
+    return load_encoder(model, dtype=dtype, allow_bin=allow_bin)
+
+
+def options() -> list[str]:
+    """What the operator allows: the bundled model with its controls, what is on this machine, the catalogue."""
+    names = (BUNDLED, *CONTROLS, *_trained(), *_cached(), *(one.name for one in catalogue.entries()))
+    return [name for name in dict.fromkeys(names) if allowed(name)]
+
+
+def _trained() -> tuple[str, ...]:
+    try:
+        return trained_models()
+    except ModelError as error:  # the operator's folder for runs
+        st.error(str(error))
+        return ()
+
+
+@st.cache_data(ttl=60, show_spinner=False)
+def _cached() -> tuple[str, ...]:
+    return cached_models()
+
+
+def label(model: str) -> str:
+    """A readable name: the papers' where there is one, and what is made of it."""
+    try:
+        name = ModelName.parse(model)
+    except ModelError:
+        return model
+    known = catalogue.entry(model)
+    base = BUNDLED_NAME if name.base == BUNDLED else known.title if known else name.base
+    if not name.kind and name.blocks is None:
+        return f"{base} (bundled)" if name.base == BUNDLED else base
+    parts = [f"{WORDS[name.kind]}: {base}" if name.kind else base]
+    parts += [f"seed {name.seed}"] if name.seed else []
+    parts += [f"{name.blocks} blocks"] if name.blocks is not None else []
+    return ", ".join(parts)
+
+
+def choose() -> str:
+    """Draw the select box and return the model's name."""
+    found = st.selectbox(
+        "Model",
+        options(),
+        **bound("model", BUNDLED),
+        accept_new_options=True,
+        format_func=label,
+        help="Type a Hugging Face name or the path of a folder. NAME:3 takes its first 3 blocks, random:NAME its "
+        "architecture with random weights, static:NAME and sif:NAME its word embeddings alone.",
+    )
+    return found or BUNDLED
+
+
+def opened(model: str, task: tuple[str, TaskInfo, str, bool] | None) -> Picked | None:
+    """The model once it is loaded; None after drawing what it would cost, how far it is, or why there is none."""
+    allow_bin = st.session_state.get(PICKLED) == model and st.session_state.get("allow-bin") is True
+    key = f"find/{model}/{version(model)}" + ("/bin" if allow_bin else "")
+    if not on_disk(model) and jobs().get(key) is None and st.session_state.get(ASKED) != model:
+        _offer(model, task)
+        return None
+    dtype = st.session_state.get("dtype") or "float32"
+
+    def work(progress) -> Picked:
+        weights = find_model(model, progress, allow_bin=allow_bin).weights
+        one = encoder(model, dtype, allow_bin)
+        return Picked(model, allow_bin, one.n_layers, one.dim, one.poolings, weights, one.max_length)
+
+    job = jobs().submit(key, f"Loading {label(model)}", work, "bytes")
+    picked = wait(job, key="find")
+    if isinstance(job.error, PickledWeights):
+        st.session_state[PICKLED] = model
+    if st.session_state.get(PICKLED) == model:
+        st.checkbox(
+            "Load pickled weights",
+            key="allow-bin",
+            help="Read with weights_only=True, which runs no code. Tick it only for a model you trust.",
+        )
+    return picked
+
+
+def find(model: str, key: str) -> ModelFiles | None:
+    """The files of a model; None after drawing the job that looks for them."""
+    name = f"files/{model}/{version(model)}"
+    return wait(jobs().submit(name, f"Finding {model}", lambda progress: find_model(model, progress), "bytes"), key=key)
+
+
+def _offer(model: str, task: tuple[str, TaskInfo, str, bool] | None) -> None:
+    """What the model is and what it will take, and the button that downloads it."""
+    known = catalogue.entry(model)
+    with st.container(border=True, key="model-offer"):
+        st.markdown(f"`{ModelName.parse(model).base}` is not on this machine yet.")
+        st.caption(_facts(model, task) if known else "It is not in the catalogue: its size shows once it is here.")
+        st.button(
+            "Download and load",
+            key="model-download",
+            icon=":material/download:",
+            type="primary",
+            width="stretch",
+            on_click=_ask,
+            args=(model,),
+        )
+
+
+def _facts(model: str, task: tuple[str, TaskInfo, str, bool] | None) -> str:
+    """Size, licence, cost and what else to know of a model of the catalogue."""
+    known, sentences = catalogue.entry(model), _text(task)
+    dtype = st.session_state.get("dtype") or "float32"
+    cost = catalogue.estimate(known, choose_device(), dtype, *sentences)
+    parts = [f"{known.line()}.", f"Takes {cost.line()}, the download apart."]
+    if ModelName.parse(model).kind == "random":
+        parts.append("Only its config and tokenizer are downloaded.")
+    elif known.weights == "bin":
+        parts.append("Only pickled weights are published, which are loaded after you say so.")
+    return " ".join([*parts, known.note]).strip()
+
+
+def _text(task: tuple[str, TaskInfo, str, bool] | None) -> tuple[int, int]:
+    """About how many tokens, and how many sentences, the chosen task has."""
+    if task is None:
+        return 0, 0
+    data, one, split, keep = task
+    return _counted(data, one.name, split, keep, file_stamp(one.files))
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def _counted(data: str, task: str, split: str, keep: bool, stamp: float) -> tuple[int, int]:
+    try:
+        sentences = datasets.load(data, task, split, keep_going=keep).sentences
+    except DataError:
+        return 0, 0
+    return guess_tokens(sentences), len(sentences)
+
+
+def _ask(model: str) -> None:
+    st.session_state[ASKED] = model
+    if (job := jobs().get(f"find/{model}/{version(model)}")) is not None and job.finished:
+        jobs().forget(job.key)

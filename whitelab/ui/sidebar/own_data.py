@@ -1,0 +1,96 @@
+"""What a visitor has brought: one set of pairs or vectors, kept in their session and seen by nobody else.
+
+Whatever is cached for all visitors or put on the queue is named by `Brought.key`, a name that cannot be guessed and is
+never shown: the same file in another session is another thing. No title that others may read names a file.
+"""
+
+import secrets
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+from whitelab.datasets import SentencePairs, TaskInfo, discover, hold
+from whitelab.encoding.precomputed import Vectors
+from whitelab.ui.results.jobs import jobs
+
+UPLOADED = "upload"  # the workspace's choice of data, or of text to fit on
+LABEL = "Your upload"  # as the bar and the address show it
+FIT_TEXT = "uploaded-text"  # session_state: key, name and sentences of this visitor's text to fit on
+LOST = "upload-lost"  # session_state: the address asked for an upload this session does not have
+_HELD, _SECRET = "brought", "brought-secret"  # session_state
+
+GONE = (
+    "The data of this link was uploaded in someone else's session, or in yours before the page was loaded anew. "
+    "Uploads stay in their session, so the demonstration set is shown instead. Bring the file again on the Data page."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Brought:
+    """Pairs, or vectors with theirs; `key` names it in every cache and for every reader of the core
+    (`datasets.hold`), `code` reads it in Python as `pairs`."""
+
+    key: str
+    pairs: SentencePairs
+    code: str
+    vectors: Vectors | None = None
+
+    @property
+    def task(self) -> TaskInfo:
+        """The pairs as the only task of their data."""
+        return discover(self.key)[0]
+
+
+def current() -> Brought | None:
+    """What this visitor has brought, None where that is nothing."""
+    return st.session_state.get(_HELD)
+
+
+def secret() -> str:
+    """Random hex that only this session knows."""
+    return st.session_state.setdefault(_SECRET, secrets.token_hex(16))
+
+
+def use(pairs: SentencePairs, code: str, vectors: Vectors | None = None) -> None:
+    """Hold this in place of what was held before, and turn the workspace to it. For callbacks of buttons."""
+    forget()
+    st.session_state[_HELD] = Brought(hold(pairs), pairs, code, vectors)
+    st.session_state["data"] = UPLOADED
+
+
+def forget() -> None:
+    """Let go of what is held and turn the workspace to the demonstration set. For callbacks of buttons."""
+    st.session_state.pop(LOST, None)
+    held = st.session_state.pop(_HELD, None)
+    if held is not None:
+        jobs().forget(vectors_key(held))
+        st.session_state["data"] = "demo"
+
+
+def vectors_key(held: Brought) -> str:
+    """The key of the finished job that holds its vectors for all pages."""
+    return f"vectors/{held.key}"
+
+
+def hold_text(name: str, key: str, sentences: Sequence[str]) -> None:
+    """Hold sentences to fit on."""
+    st.session_state[FIT_TEXT] = text_key(key), name, Counter(sentences)
+
+
+def text_key(digest: str) -> str:
+    """The key of a text to fit on in every cache."""
+    return f"upload/{secret()}/{digest}"
+
+
+def fit_text(key: str = "") -> tuple[str, str, Counter[str]] | None:
+    """Key, name and sentences of the text to fit on; None where there is none, or one of another key."""
+    held = st.session_state.get(FIT_TEXT)
+    return held if held and key in ("", held[0]) else None
+
+
+def fit_on(name: str, key: str, sentences: Sequence[str]) -> None:
+    """Hold sentences to fit on and turn the workspace to them. For callbacks of buttons."""
+    hold_text(name, key, sentences)
+    st.session_state["fit"] = UPLOADED

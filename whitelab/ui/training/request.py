@@ -1,0 +1,157 @@
+"""Runs as the form asks for them: sentences, pairs, settings, what they take, and the same in Python."""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from textwrap import indent
+
+from whitelab.base.wording import amount, duration
+from whitelab.datasets import SentencePairs
+from whitelab.encoding.catalogue import guess_tokens
+from whitelab.training import TrainConfig, objectives
+from whitelab.training.costs import Cost
+from whitelab.ui.sidebar import model
+from whitelab.ui.widgets import frame
+
+DEMO = "demo"
+
+
+@dataclass(frozen=True, eq=False)
+class Text:
+    """Sentences, kept while they are trained on, with what every rerun asks of them."""
+
+    sentences: tuple[str, ...]
+
+    @cached_property
+    def unique(self) -> int:
+        """How many of them differ."""
+        return len(set(self.sentences))
+
+    @cached_property
+    def tokens(self) -> float:
+        """A sentence's, about, on average, from the first thousand."""
+        some = self.sentences[:1000]
+        return guess_tokens(some) / max(len(some), 1)
+
+    def without(self, pairs: SentencePairs) -> "Text":
+        """Those that are in no pair; itself where that is all of them."""
+        scored = set(pairs.sentences)
+        rest = tuple(one for one in self.sentences if one not in scored)
+        return Text(rest) if len(rest) < len(self.sentences) else self
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """Sentences to train on; `name` is for all visitors, `code` makes them in Python, `path` in a command line."""
+
+    name: str
+    text: Text
+    code: str
+    path: str = ""
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The sentences."""
+        return self.text.sentences
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """Pairs to score on, how to load them, and about how many tokens their sentences have."""
+
+    pairs: SentencePairs
+    arguments: tuple[str, str, str]  # data, task, split
+    tokens: int
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What the form asks for: a run, or several that differ in their objective alone, with what each will take."""
+
+    configs: tuple[TrainConfig, ...]
+    corpus: Corpus
+    scored: Scored
+    costs: tuple[Cost, ...]
+
+    @property
+    def config(self) -> TrainConfig:
+        """Of the first run, whose parameters the form shows."""
+        return self.configs[0]
+
+    @property
+    def code(self) -> str:
+        """The lines of Python that make the same runs, and the command lines where they can say so."""
+        data, task, split = self.scored.arguments
+        lenient = ", keep_going=True" if self.scored.pairs.problems else ""
+        head = (
+            "import whitelab\n"
+            "from whitelab.training.runs import create\n"
+            "from whitelab.scoring.fit_scopes import scope_text\n\n"
+            f"pairs = whitelab.load({data!r}, {task!r}, {split!r}{lenient})\n"
+            f"{self.corpus.code}"
+        )
+        run = (
+            "run = create(config, sentences, pairs)\n"
+            "for record in run.follow():\n"
+            "    print(record.step, record.loss, record.spearman)\n"
+        )
+        end = "print(run.summary().model)  # the model's name everywhere else\n"
+        if len(self.configs) == 1:
+            return f"{head}config = {self._made(self.config)}\n{run}\n{end}{self._commands()}"
+        configs = "".join(f"    {self._made(one)},\n" for one in self.configs)
+        return f"{head}for config in (\n{configs}):\n{indent(run + end, '    ')}{self._commands()}"
+
+    def _made(self, config: TrainConfig) -> str:
+        changed = [
+            f"{one.name}={getattr(config, one.name)!r}"
+            for one in fields(TrainConfig)
+            if one.name not in ("corpus", "evaluation") and getattr(config, one.name) != one.default
+        ]
+        return f"whitelab.TrainConfig({', '.join(changed)})"
+
+    def _commands(self) -> str:
+        if not self.corpus.path or self.scored.pairs.problems:
+            return ""
+        lines = "".join(f"# {self._command(one)}\n" for one in self.configs)
+        return f"\n# the same without Python:\n{lines}"
+
+    def _command(self, config: TrainConfig) -> str:
+        data, task, split = self.scored.arguments
+        words = ["python", "-m", "whitelab", "train", "--corpus", self.corpus.path, "--eval", data]
+        words += ["--task", task] if data != DEMO else []
+        words += ["--split", split] if split != "test" else []
+        for name in ("objective", "model", "steps", "batch", "lr", "seed", "eval_every"):
+            if (value := getattr(config, name)) != getattr(TrainConfig, name):
+                words += [f"--{name.replace('_', '-')}", str(value)]
+        return shlex.join(words)
+
+
+def cost_words(found: Sequence[Cost]) -> str:
+    """What the runs will take, in a sentence."""
+    if len(found) > 1:
+        seconds, memory, disk = ([getattr(one, name) for one in found] for name in ("seconds", "memory", "disk"))
+        return (
+            f"About **{duration(sum(seconds))}** for {len(found)} runs, one after another, {amount(max(memory))} of "
+            f"memory and {amount(sum(disk))} on disk."
+        )
+    (cost,) = found
+    step = f"{cost.step:.1f} s" if cost.step >= 0.1 else f"{1000 * cost.step:.0f} ms"
+    evaluations = f"with {cost.evaluations} evaluations " if cost.evaluations else ""
+    source = f"at the pace of {cost.measured}" if cost.measured else "estimated from this machine's speed"
+    return (
+        f"About **{duration(cost.seconds)}** {evaluations}({step} a step, {source}), {amount(cost.memory)} of "
+        f"memory and {amount(cost.disk)} on disk."
+    )
+
+
+def protocol_line(asked: Asked) -> str:
+    """How the run's scores are made, in a line."""
+    config, names = asked.config, " | ".join(objectives.label(one.objective) for one in asked.configs)
+    return (
+        f"{model.label(config.model)}, last layer, {config.pooling} pooling · scored on {config.evaluation}, "
+        "aggregate all, no whitening · "
+        f"{names}, {config.steps} steps of {config.batch * config.accumulation} of "
+        f"{frame.spaced(len(asked.corpus.sentences))} sentences ({config.corpus}), AdamW, rate {config.lr:g}, "
+        f"seed {config.seed}"
+    )

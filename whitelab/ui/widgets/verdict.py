@@ -1,0 +1,98 @@
+"""What a comparison says, in words for the screen."""
+
+from whitelab.scoring.paired import VERDICTS, Standing
+
+ICONS = {
+    "gain": ":material/trending_up:",
+    "loss": ":material/trending_down:",
+    "chance": ":material/casino:",
+    "unclear": ":material/balance:",
+    "same": ":material/equal:",
+    "undefined": ":material/block:",
+}
+
+
+def p_value(value: float, floor: float = 0.001) -> str:
+    """`p = 0.034`, or `p < 0.001` at or below what a test can show."""
+    if value != value:
+        return "p undefined"
+    return f"p < {floor:.3f}" if value <= floor else f"p = {value:.3f}"
+
+
+def bootstrap_p(standing: Standing, resamples: int) -> str:
+    """The p-value of the bootstrap, which b resamples cannot show below 2 / (b + 1)."""
+    return p_value(standing.difference.p_value, 2 / (resamples + 1))
+
+
+def tests(standing: Standing, resamples: int) -> str:
+    """The p-values of every test there is."""
+    found = f"bootstrap {bootstrap_p(standing, resamples)}"
+    if standing.williams is None:
+        return found + ", no Williams test for an average of subsets"
+    return found + f", Williams {p_value(standing.williams.p_value)}"
+
+
+def short_p(standing: Standing, resamples: int) -> str | None:
+    """Both p-values for a cell of a table: `< 0.002, 0.031`."""
+    if standing.verdict in ("same", "undefined"):
+        return None
+    found = [bootstrap_p(standing, resamples)]
+    if standing.williams is not None:
+        found.append(p_value(standing.williams.p_value))
+    return ", ".join(text.removeprefix("p ").removeprefix("= ") for text in found)
+
+
+def interval(low: float, high: float, sign: str = "") -> str:
+    """`68.10 to 70.34`."""
+    return "undefined" if low != low else f"{low:{sign}.2f} to {high:{sign}.2f}"
+
+
+def sentence(standing: Standing, label: str, baseline: str, pairs: str, resamples: int) -> str:
+    """Whether the difference is real, as a teacher would say it."""
+    found, verdict = standing.difference, standing.verdict
+    lead = f"**{VERDICTS[verdict]}.**"
+    if verdict == "undefined":
+        return f"{lead} {standing.score.reason or 'There is no score to compare.'}"
+    if label == baseline:
+        return f"{lead} {label[0].upper()}{label[1:]} is compared with itself."
+    if verdict == "same":
+        return f"{lead} {label[0].upper()}{label[1:]} gives every pair the same cosine as {baseline}."
+    side = "above" if found.estimate > 0 else "below"
+    numbers = (
+        f"On the same {pairs} pairs {label} scores {abs(found.estimate):.2f} points {side} {baseline}, "
+        f"95 % interval {interval(found.low, found.high, '+')} ({tests(standing, resamples)})."
+    )
+    meaning = {
+        "gain": "Other pairs of this kind would show a gain too.",
+        "loss": "Other pairs of this kind would show a loss too.",
+        "chance": "Other pairs of this kind might show no difference, or the opposite one.",
+        "unclear": "One test calls it real and the other does not: take it as undecided.",
+    }
+    return f"{lead} {numbers} {meaning[verdict]}"
+
+
+def fitting(task: Standing, cross: Standing, apart: Standing, label: str, raw: Standing) -> str:
+    """How much of the score of `task` comes from fitting to the very sentences it is scored on.
+
+    `task` and `cross` are against raw, `apart` is `task` against `cross`.
+    """
+    gain, part = task.difference.estimate, apart.difference.estimate
+    if "undefined" in (task.verdict, cross.verdict, apart.verdict) or raw.score.spearman is None:
+        return "Without a score under both scopes there is nothing to compare."
+    scores = (
+        f"Fitted on the sentences it is scored on, {label} reaches {task.score.spearman:.2f}; cross-fitted, on "
+        f"sentences it is not scored on, {cross.score.spearman:.2f}."
+    )
+    within = f"(95 % interval {interval(apart.difference.low, apart.difference.high, '+')})"
+    size = f"{part:+.2f} points {within}"
+    if apart.verdict == "same":
+        return f"{scores} Nothing is gained by fitting to the test sentences."
+    if apart.verdict != "gain":
+        less = "no sign that any of the score comes" if part <= 0 else "no proof that any of the score comes"
+        return f"{scores} The difference of {size} is {less} from fitting to the test sentences."
+    if gain > 0 and part < gain:
+        return (
+            f"{scores} So of the gain of {gain:.2f} points over raw, {part:.2f} ({100 * part / gain:.0f} %) come from "
+            f"fitting to the test sentences {within}."
+        )
+    return f"{scores} So fitting to the test sentences is worth {size}, and without it the score would be lower still."

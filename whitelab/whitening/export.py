@@ -1,0 +1,407 @@
+"""A fitted map, alone or with its encoder -> files that other tools load without whitelab.
+
+Every export is written aside and renamed, so under its own name it is whole or absent. What an earlier
+export left there is replaced; what somebody else put there is not.
+"""
+
+import io
+import json
+import os
+import shutil
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from safetensors import SafetensorError
+from torch import Tensor
+
+import whitelab
+from whitelab.base.checks import check_layers
+from whitelab.base.user_folders import expanded
+from whitelab.encoding.checkpoints import licence_note
+from whitelab.encoding.encoders import Encoder, embed
+from whitelab.encoding.pooling import POOLING_LABELS
+from whitelab.store.shards import folder_aside, let_read, write_aside
+from whitelab.whitening import Whitener
+
+# What NumPy raises for no file, another kind of file, a damaged one, and an .npz with other arrays.
+NOT_AN_NPZ = (OSError, ValueError, EOFError, AttributeError, TypeError, KeyError, BadZipFile, zlib.error)
+
+MARK = b"whitelab"  # the last bytes of a faiss file of ours, which faiss does not read
+NOTE = "whitelab.json"  # lists the files of a model folder of ours
+
+# A model folder must give these the vectors that whitelab gives them. Two lengths, so that padding takes part.
+# Rounding in float32 changes what an encoder gives by some 1e-6 of its length (measured), and what a map makes
+# of it by 1e-7 times the spread of its singular values, at most 1e5; a mistake changes it by more than a tenth.
+PROBES = ("A man is playing a guitar in front of the old house by the river.", "water")
+POOLED_TOLERANCE, MAPPED_TOLERANCE = 1e-3, 5e-2
+
+CARD = """---
+library_name: sentence-transformers
+pipeline_tag: sentence-similarity
+tags: [sentence-transformers, feature-extraction, sentence-similarity, whitening]
+---
+
+# {title}
+
+A sentence encoder written by whitelab {version}: a pretrained transformer, {combined},
+{pooled}, and a linear map fitted afterwards, `{whitening}`. Vectors have {dim} dimension(s) and are not
+normalised; compare them by their cosine.
+
+```python
+from sentence_transformers import SentenceTransformer
+
+model = SentenceTransformer("path/to/this/folder")
+vectors = model.encode(["A man plays a guitar.", "Someone makes music."])
+print(model.similarity(vectors, vectors))
+```
+
+It was written with sentence-transformers {library} and needs nothing else. Sentences are cut to {max_length} tokens.
+White space at the ends of a sentence, which whitelab strips from its data, is left to you.
+
+## Protocol
+
+{protocol}
+
+## Licence
+
+{licence}
+"""
+
+
+class ExportError(ValueError):
+    """A map that cannot be written in this form or to this place; the message says why and what to do."""
+
+
+# ------------------------------------------------------------------------------------------------ NumPy
+
+
+def to_npz(path: str | Path, whitener: Whitener, protocol: Mapping) -> None:
+    """Write `mean [d]` and `matrix [d, m]` in float64, with z = (x - mean) @ matrix, to an .npz at `path`.
+
+    Beside them, as text: `protocol` (JSON), `whitener` (JSON: name, rank, k, count) and `whitelab` (the
+    version). No pickles: `numpy.load(path)` reads all of it. Raises ExportError where it cannot be written.
+    """
+    path = _target(path, _is_npz)
+    with _writing(path):
+        write_aside(path, npz_bytes(whitener, protocol))
+
+
+def npz_bytes(whitener: Whitener, protocol: Mapping) -> bytes:
+    """What `to_npz` writes."""
+    facts = {"name": whitener.name, "rank": whitener.rank, "k": whitener.k, "count": whitener.count}
+    data = io.BytesIO()
+    np.savez(
+        data,
+        mean=_numpy(whitener.mean),
+        matrix=_numpy(whitener.dense),
+        protocol=np.array(_json(protocol)),
+        whitener=np.array(_json(facts)),
+        whitelab=np.array(whitelab.__version__),
+    )
+    return data.getvalue()
+
+
+def from_npz(path: str | Path) -> tuple[Whitener, dict]:
+    """The map and the protocol that `to_npz` wrote. Raises ExportError for any other file."""
+    try:
+        with np.load(expanded(path), allow_pickle=False) as file:
+            facts, protocol = json.loads(str(file["whitener"])), json.loads(str(file["protocol"]))
+            mean, matrix = torch.from_numpy(file["mean"]), torch.from_numpy(file["matrix"])
+        return Whitener(facts["name"], mean, matrix, facts["rank"], facts["k"], facts["count"]), protocol
+    except NOT_AN_NPZ:
+        raise ExportError(f"path={str(path)!r} must be an .npz written by whitelab") from None
+
+
+def numpy_lines(path: str | Path) -> str:
+    """Ten lines of Python that apply the .npz at `path` with NumPy alone, to be shown and copied."""
+    return f'''import numpy as np
+
+with np.load({str(path)!r}) as file:
+    mean, matrix = file["mean"], file["matrix"]
+    protocol = str(file["protocol"])  # how the map was made, as JSON
+
+
+def whiten(x):
+    """Embeddings [n, d], or a single one [d], to whitened ones [n, m] or [m]."""
+    return (np.asarray(x, dtype=np.float64) - mean) @ matrix
+'''
+
+
+def _is_npz(path: Path) -> bool:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {"mean", "matrix", "protocol", "whitener", "whitelab"} <= set(getattr(file, "files", ()))
+    except NOT_AN_NPZ:
+        return False
+
+
+# ------------------------------------------------------------------------------------------------ faiss
+
+
+def to_faiss(path: str | Path, whitener: Whitener, protocol: Mapping | None = None) -> None:
+    """Write the map as a `faiss.LinearTransform` with bias, for `faiss.read_VectorTransform(path)`.
+
+    A is matrix^T rounded to float32, in which faiss works, and b = -A mean is computed in float64 from the
+    rounded A, so that the mean still goes to 0. Results differ from ours by the rounding of A x + b, which
+    grows with the distance from the origin: some 1e-6 of a vector's length for sentence embeddings. faiss
+    has no place for a `protocol`: it follows the bytes that faiss reads, as JSON on a line of its own, the
+    last but one. Raises ExportError where the file cannot be written.
+    """
+    path = _target(path, _is_faiss)
+    with _writing(path):
+        write_aside(path, faiss_bytes(whitener, protocol))
+
+
+def faiss_bytes(whitener: Whitener, protocol: Mapping | None = None) -> bytes:
+    """What `to_faiss` writes."""
+    import faiss
+
+    matrix = _float32(_kept(whitener).T)
+    transform = faiss.LinearTransform(*matrix.shape[::-1], True)
+    faiss.copy_array_to_vector(matrix.ravel(), transform.A)
+    faiss.copy_array_to_vector(_float32(-matrix.astype(np.float64) @ _numpy(whitener.mean)), transform.b)
+    transform.is_trained = True
+    transform.set_is_orthonormal()
+    writer = faiss.VectorIOWriter()
+    faiss.write_VectorTransform(transform, writer)
+    return b"\n".join([faiss.vector_to_array(writer.data).tobytes(), _json(protocol or {}).encode(), MARK])
+
+
+def _is_faiss(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            file.seek(-len(MARK), os.SEEK_END)
+            return file.read() == MARK
+    except OSError:
+        return False
+
+
+# -------------------------------------------------------------------------------- sentence-transformers
+
+
+def to_sentence_transformers(
+    folder: str | Path,
+    encoder: Encoder,
+    layers: Sequence[int],
+    pooling: str,
+    whitener: Whitener,
+    protocol: Mapping | None = None,
+) -> None:
+    """Write a model that `SentenceTransformer(folder).encode` loads, with no whitelab and no code of its own.
+
+    Its vectors are `whitener(mean of layers)`, not normalised, as float32. They differ from whitelab's by
+    the rounding of the encoder in float32, some 1e-6 of a vector's length: the mean is subtracted before
+    the matrix multiplies, because in float32 x matrix - mean matrix loses digits where both are large. The
+    folder is loaded back and compared before it gets its name.
+
+    `protocol` (of a score, say) goes into the model card; what follows from the other arguments is there
+    in any case. Raises ExportError where the model cannot be written, or gives other vectors when loaded
+    back; ValueError for layers or a pooling that do not exist.
+    """
+    folder = _target(folder, _is_model_folder)
+    layers, pooling = check_layers(layers, encoder.n_layers), encoder.check_pooling(pooling)
+    if whitener.mean.shape[0] != encoder.dim:
+        raise ExportError(f"whitener must take the model's d={encoder.dim} dimensions, got {whitener.mean.shape[0]}")
+    if encoder.dtype != "float32":
+        raise ExportError(f"dtype={encoder.dtype!r} must be 'float32': sentence-transformers computes in it")
+    record = dict(protocol or {}) | _record(encoder, layers, pooling, whitener)
+    heads = _dense_modules(whitener)
+    with _writing(folder), folder_aside(folder) as aside:
+        _save_modules(aside, encoder, layers, pooling, heads)
+        _compare(aside, encoder, layers, pooling, whitener)
+        (aside / "README.md").write_text(_card(record, encoder), "utf-8")
+        files = sorted(path.relative_to(aside).as_posix() for path in aside.rglob("*") if path.is_file())
+        note = {"whitelab": whitelab.__version__, "protocol": record, "files": [*files, NOTE]}
+        (aside / NOTE).write_text(_json(note, indent=2), "utf-8")
+
+
+def zip_folder(folder: str | Path, path: str | Path) -> None:
+    """Pack a folder under its own name into a .zip at `path`; weights, which do not shrink, are stored as they are."""
+    folder = Path(folder)
+    with ZipFile(path, "w") as packed:
+        for file in sorted(one for one in folder.rglob("*") if one.is_file()):
+            kind = ZIP_STORED if file.suffix == ".safetensors" else ZIP_DEFLATED
+            packed.write(file, Path(folder.name) / file.relative_to(folder), kind)
+
+
+def _save_modules(aside: Path, encoder: Encoder, layers: tuple[int, ...], pooling: str, heads: list) -> None:
+    """Transformer, the mean of the layers, pooling and the map, as sentence-transformers saves its own."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer, WeightedLayerPooling
+
+    last = encoder.n_layers - 1
+    base = aside / "encoder"
+    base.mkdir()
+    encoder.save(base)
+    only_last = layers == (last,)
+    modules = [
+        Transformer(
+            str(base),
+            max_seq_length=encoder.max_length,
+            config_kwargs={"output_hidden_states": not only_last, "local_files_only": True},
+            processor_kwargs={"local_files_only": True},
+            model_kwargs={"local_files_only": True},
+        )
+    ]
+    tokenizer = modules[0].tokenizer
+    if tokenizer.pad_token is None:  # GPT-2 has none; what is padded is masked, so any token will do
+        tokenizer.pad_token = tokenizer.eos_token or tokenizer.convert_ids_to_tokens(0)
+    if not only_last:
+        weights = torch.zeros(last + 1 - layers[0])
+        weights[[layer - layers[0] for layer in layers]] = 1.0
+        modules.append(WeightedLayerPooling(encoder.dim, last, layers[0], torch.nn.Parameter(weights)))
+    modules += [Pooling(encoder.dim, {"last": "lasttoken"}.get(pooling, pooling)), *heads]
+    SentenceTransformer(modules=modules, device="cpu").save(str(aside), create_model_card=False)
+    shutil.rmtree(base)
+    let_read(aside)
+
+
+def _dense_modules(whitener: Whitener) -> list:
+    """z = (x - mean) matrix as modules: one that subtracts, one that multiplies, each only where it is needed."""
+    from sentence_transformers.sentence_transformer.modules import Dense
+
+    mean, matrix = _numpy(whitener.mean), _kept(whitener)
+    rounded = _float32(mean)
+    heads = [(np.eye(len(mean)), -rounded)] if mean.any() else []
+    if whitener.matrix is not None:
+        heads.append((matrix.T, (rounded - mean) @ matrix))  # the bias gives back what rounding the mean took
+    return [
+        Dense(
+            *weight.shape[::-1],
+            activation_function=torch.nn.Identity(),
+            init_weight=torch.from_numpy(_float32(weight)),
+            init_bias=torch.from_numpy(_float32(bias)),
+        )
+        for weight, bias in heads
+    ]
+
+
+def _compare(aside: Path, encoder: Encoder, layers: tuple[int, ...], pooling: str, whitener: Whitener) -> None:
+    """Raise ExportError unless the saved model, loaded by its own library, gives whitelab's vectors."""
+    from sentence_transformers import SentenceTransformer
+
+    values, _ = embed(encoder, PROBES, pooling)
+    expected = values[list(layers)].to(torch.float64).mean(dim=0)
+    whole = SentenceTransformer(str(aside), device="cpu", local_files_only=True)
+    bare = SentenceTransformer(modules=[one for one in whole if type(one).__name__ != "Dense"], device="cpu")
+    pooled, mapped = (torch.from_numpy(one.encode(list(PROBES), show_progress_bar=False)) for one in (bare, whole))
+    _near(pooled, expected, POOLED_TOLERANCE, encoder.name)
+    _near(mapped, whitener(pooled), MAPPED_TOLERANCE, encoder.name)
+
+
+def _near(found: Tensor, expected: Tensor, tolerance: float, name: str) -> None:
+    # Measured by the longest: with k = 1, one vector may lie next to 0 by chance.
+    apart = float((found - expected).norm(dim=1).max() / expected.norm(dim=1).max())
+    if not apart <= tolerance:  # also where it is NaN
+        raise ExportError(
+            f"model={name!r} cannot be exported to sentence-transformers: loaded back, its vectors are off by "
+            f"{apart:.1e} of their length"
+        )
+
+
+def _record(encoder: Encoder, layers: tuple[int, ...], pooling: str, whitener: Whitener) -> dict:
+    """The part of a protocol that decides a vector."""
+    return {
+        "model": encoder.name,
+        "layers": list(layers),
+        "combine": "mean",
+        "pooling": pooling,
+        "whitening": whitener.name,
+        "k": whitener.k,
+        "rank": whitener.rank,
+        "sentences": round(whitener.count),
+        "dim": whitener.dense.shape[1],
+        "dtype": encoder.dtype,
+        "max_length": encoder.max_length,
+    }
+
+
+def _card(record: dict, encoder: Encoder) -> str:
+    """The README.md of a model folder."""
+    from sentence_transformers import __version__ as library
+
+    names = " + ".join(map(str, record["layers"]))
+    one = len(record["layers"]) == 1
+    whitening = record["whitening"] + (f", k = {record['k']}" if record["k"] is not None else "")
+    return CARD.format(
+        title=f"{record['model']}, {'layer' if one else 'layers'} {names}, {whitening}",
+        version=whitelab.__version__,
+        combined=f"its layer {names}" if one else f"the mean of its layers {names}",
+        pooled=f"the {POOLING_LABELS[record['pooling']]}",
+        whitening=whitening,
+        dim=record["dim"],
+        library=library,
+        max_length=record["max_length"],
+        protocol="\n".join(f"- {name}: {value}" for name, value in record.items() if value is not None),
+        licence=licence_note("The weights are those of", record["model"], encoder.files.weights),
+    )
+
+
+def _is_model_folder(path: Path) -> bool:
+    """Whether all that lies in the folder is of an earlier export."""
+    if not path.is_dir():
+        return False
+    found = {one.relative_to(path).as_posix() for one in path.rglob("*") if not one.is_dir()}
+    try:
+        return not found or found <= set(json.loads((path / NOTE).read_text("utf-8"))["files"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+# ---------------------------------------------------------------------------------------------- in common
+
+
+def _kept(whitener: Whitener) -> Float[np.ndarray, "d m"]:
+    """The matrix of a map that keeps something."""
+    if whitener.rank == 0:
+        raise ExportError(
+            f"whitening={whitener.name!r} has no direction to keep: the {whitener.count:g} row(s) it was fitted on do "
+            f"not vary"
+        )
+    return _numpy(whitener.dense)
+
+
+def _numpy(values: Tensor) -> np.ndarray:
+    return values.detach().cpu().to(torch.float64).numpy()
+
+
+def _float32(values: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        values = np.ascontiguousarray(values, dtype=np.float32)
+    if not np.isfinite(values).all():
+        raise ExportError("the map has entries above 3e38, which float32 cannot hold: scale the embeddings first")
+    return values
+
+
+def _json(record: Mapping, indent: int | None = None) -> str:
+    return json.dumps(dict(record), ensure_ascii=False, indent=indent)
+
+
+def _target(path: str | Path, ours: Callable[[Path], bool]) -> Path:
+    """An absolute path where there is nothing, or something that is `ours` to replace."""
+    try:
+        path = expanded(path).resolve()
+    except ValueError as error:
+        raise ExportError(f"out={str(path)!r} must lie in a folder that exists: {error}") from None
+    if not path.parent.is_dir():
+        raise ExportError(f"out={str(path)!r} must lie in a folder that exists; there is no {path.parent}")
+    if path.exists() and not ours(path):
+        raise ExportError(
+            f"out={str(path)!r} exists and is not an earlier export of this kind: choose another name or remove it"
+        )
+    return path
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        raise ExportError(f"out={str(path)!r} could not be written: {reason}") from None
