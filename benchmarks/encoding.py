@@ -16,7 +16,7 @@ from benchmarks.spaces import asked, tasks
 from whitelab.base.threads import single_threads
 from whitelab.encoding.embeddings import with_pairs
 from whitelab.encoding.encoders import Encoder, embed, load_encoder, passes
-from whitelab.scoring.score import Protocol
+from whitelab.scoring.setting import Protocol
 
 OURS, OURS_BF16 = "whitelab, float32", "whitelab, bfloat16"
 ST, ONNX, INT8 = "sentence-transformers, float32", "ONNX Runtime, float32", "ONNX Runtime, int8"

@@ -6,9 +6,9 @@ from dataclasses import replace
 import streamlit as st
 
 from whitelab import figures
-from whitelab.compare import Setting, parse_settings
 from whitelab.probe import CLASSIFIERS, DEFAULT, FITS, How, ProbeScore, usual
 from whitelab.probe.classifiers import METRICS, mcnemar
+from whitelab.scoring.setting import Setting, parse_settings
 from whitelab.ui.results import cache
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.sections import labelled_texts
@@ -321,7 +321,7 @@ frame.close_page(
     "weights and through the directions it drops. Neighbours and fixed thresholds have no weights: for them the shape of "
     "the space decides.",
     frame.preamble(chosen)
-    + "\nfrom whitelab.compare import Setting\n"
+    + "\nfrom whitelab.scoring.setting import Setting\n"
     + ("from whitelab.encoding.embeddings import LayerRows\n" if own else "")
     + "from whitelab.probe import How, embed_texts, probe\n\n"
     + f"data = {labelled_texts.code(data)}\n"

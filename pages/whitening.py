@@ -5,7 +5,6 @@ from pathlib import Path
 import streamlit as st
 
 from whitelab import figures
-from whitelab.scoring.fit_scopes import OWN, SCOPES
 from whitelab.scoring.paired import RESAMPLES, VERDICTS
 from whitelab.ui.results import cache
 from whitelab.ui.sections import stages, take_away

@@ -8,7 +8,7 @@ from playwright.sync_api import sync_playwright
 
 import whitelab
 from whitelab.encoding.embeddings import embed_pairs
-from whitelab.scoring.score import Protocol
+from whitelab.scoring.setting import Protocol
 
 from .driving import ARTEFACTS, FLAGS, Visit, serve
 

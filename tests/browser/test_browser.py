@@ -16,7 +16,7 @@ import whitelab
 from whitelab.datasets import open_sheet
 from whitelab.encoding.embeddings import embed_pairs
 from whitelab.scoring.fit_scopes import fit_scope
-from whitelab.scoring.score import Protocol
+from whitelab.scoring.setting import Protocol
 from whitelab.sweeps import layer_profiles
 from whitelab.sweeps import layer_subsets as subsets
 from whitelab.whitening.export import from_npz

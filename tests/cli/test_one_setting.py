@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from whitelab.scoring.score import Protocol, score
+from whitelab.scoring.score import score
+from whitelab.scoring.setting import Protocol
 from whitelab.statistics.correlation import AGGREGATES
 from whitelab.whitening import WHITENERS
 

@@ -9,8 +9,9 @@ import torch
 from scipy import stats
 from tiny import build_model, write_task
 
-from whitelab.compare import AVERAGE, compare, parse_settings, resample, resampled, told
+from whitelab.compare import AVERAGE, compare, resample, resampled, told
 from whitelab.scoring.paired import VERDICTS, Judged, paired
+from whitelab.scoring.setting import parse_settings
 from whitelab.statistics.significance import Difference, average_bootstrap, bootstrap, draw
 from whitelab.store.embedding_store import Store
 

@@ -7,25 +7,12 @@ import os
 import pytest
 from tiny import build_model, write_task
 
-from whitelab.compare import (
-    AVERAGE,
-    PRESETS,
-    TABLE1,
-    Bench,
-    Cell,
-    Setting,
-    arranged,
-    compare,
-    parse_settings,
-    printed,
-    protocol_line,
-    resample,
-    written,
-)
+from whitelab.compare import AVERAGE, PRESETS, Bench, Cell, arranged, compare, printed, protocol_line, resample, written
 from whitelab.datasets import discover, load
 from whitelab.encoding.embeddings import embed_pairs
 from whitelab.encoding.encoders import load_encoder
 from whitelab.scoring.score import score
+from whitelab.scoring.setting import TABLE1, Setting, parse_settings
 from whitelab.store.embedding_store import Store
 
 

@@ -7,7 +7,7 @@ import pytest
 import reference
 from tiny import SENTENCES, build_model, write_task
 
-from whitelab.compare import PRESETS, Bench, Setting, published
+from whitelab.compare import PRESETS, Bench, published
 from whitelab.compare.bench import Unscored
 from whitelab.compare.papers import (
     cosine_spread,
@@ -25,6 +25,7 @@ from whitelab.compare.papers import (
 from whitelab.compare.published import DEPTHS
 from whitelab.encoding.encoders import load_encoder
 from whitelab.scoring.score import score
+from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_pairs import LayerCell
 from whitelab.sweeps.layer_subsets import search
 

@@ -10,13 +10,14 @@ from scipy import stats
 from tiny import SENTENCES, build_model, pair
 
 from whitelab import compare as comparing
-from whitelab.compare import AVERAGE, FIELDS, PRESETS, Setting, decisions, differences, embed_cut, walk, walks, worded
+from whitelab.compare import AVERAGE, FIELDS, PRESETS, decisions, differences, embed_cut, walk, walks, worded
 from whitelab.compare.bench import TEXTS, Bench
 from whitelab.datasets import load
 from whitelab.encoding.embeddings import embed_scope, with_pairs
 from whitelab.encoding.encoders import embed, load_encoder
 from whitelab.scoring.fit_scopes import scope_text
 from whitelab.scoring.score import score
+from whitelab.scoring.setting import Setting
 from whitelab.store.embedding_store import Store
 
 PAIRS = [*itertools.combinations(PRESETS, 2), ("mteb", "whiteningbert"), ("mteb", "simcse")]

@@ -20,7 +20,8 @@ from whitelab.datasets.arrays import read_arrays
 from whitelab.encoding.embeddings import with_pairs
 from whitelab.encoding.precomputed import npz_bytes, read_vectors
 from whitelab.scoring.fit_scopes import folds
-from whitelab.scoring.score import Protocol, score
+from whitelab.scoring.score import score
+from whitelab.scoring.setting import Protocol
 
 P, N, D, L = 30, 24, 6, 3
 

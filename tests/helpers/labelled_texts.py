@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from whitelab.compare import Setting
 from whitelab.datasets import LabelledTexts
 from whitelab.encoding.embeddings import LayerRows
+from whitelab.scoring.setting import Setting
 
 RAW, WHITE = Setting.parse("L1"), Setting.parse("L1:pca")
 

@@ -5,8 +5,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import whitelab
-from whitelab.compare import FIELDS, Bench, compare, differences, parse_settings, resample, walk
+from whitelab.compare import FIELDS, Bench, compare, differences, resample, walk
 from whitelab.encoding.checkpoints import BUNDLED_NAME
+from whitelab.scoring.setting import parse_settings
 
 from .visiting import complete, has_downloads, scored, start, until
 

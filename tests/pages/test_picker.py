@@ -11,7 +11,7 @@ import whitelab
 from whitelab.encoding import catalogue, checkpoints
 from whitelab.encoding.checkpoints import BUNDLED_NAME
 from whitelab.encoding.embeddings import embed_pairs
-from whitelab.scoring.score import Protocol
+from whitelab.scoring.setting import Protocol
 from whitelab.ui.sidebar import model
 
 from .visiting import LIVE, ROOT, live, metrics, start, until, write_scored

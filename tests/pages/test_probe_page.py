@@ -3,9 +3,9 @@
 import pytest
 
 import whitelab
-from whitelab.compare import parse_settings
 from whitelab.encoding.embeddings import LayerRows
 from whitelab.probe import How, embed_texts, probe
+from whitelab.scoring.setting import parse_settings
 
 from .visiting import metrics, start, until
 

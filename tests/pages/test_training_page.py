@@ -8,7 +8,7 @@ from tiny import SENTENCES, build_place, untimed
 
 import whitelab
 from whitelab.encoding.embeddings import embed_pairs
-from whitelab.scoring.score import Protocol
+from whitelab.scoring.setting import Protocol
 from whitelab.training import StepRecord, TrainConfig
 from whitelab.training.objectives.registry import Objective
 from whitelab.training.runs import CANCELLED, FINISHED, RUNNING, WAITING, Run, create, find_run, runs

@@ -5,7 +5,7 @@ from streamlit.testing.v1 import AppTest
 
 import whitelab
 from whitelab.scoring.paired import VERDICTS
-from whitelab.scoring.score import Protocol
+from whitelab.scoring.setting import Protocol
 
 from .visiting import live, metrics, said, scored, start, tables, until, write_scored
 

@@ -8,7 +8,7 @@ from processes import ROOT
 from streamlit.testing.v1 import AppTest
 
 import whitelab
-from whitelab.scoring.score import Protocol
+from whitelab.scoring.setting import Protocol
 
 ON_DEMAND = ("compare", "training")  # compute nothing before they are asked to
 PATIENCE = 300  # seconds; other work may share the machine

@@ -8,10 +8,10 @@ import pytest
 from labelled_texts import RAW
 from tiny import SENTENCES, build_model
 
-from whitelab.compare import Setting
 from whitelab.datasets import load_labelled
 from whitelab.encoding.encoders import load_encoder
 from whitelab.probe import How, ProbeScore, averages, embed_texts, probe, probes, with_published
+from whitelab.scoring.setting import Setting
 
 
 @pytest.fixture(scope="module")

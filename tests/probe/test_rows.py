@@ -6,8 +6,8 @@ import torch
 from labelled_texts import halved, make_rows, make_texts, with_y
 from sklearn.model_selection import StratifiedKFold
 
-from whitelab.compare import Setting, parse_settings
 from whitelab.probe import How, fit_map, turns, usual
+from whitelab.scoring.setting import Setting, parse_settings
 
 
 def test_a_test_split_is_one_turn_and_dev_is_kept_apart():

@@ -10,10 +10,10 @@ from reference import nearest, whiten, wilson
 from scipy.stats import binom
 
 from whitelab import whitening
-from whitelab.compare import Setting
 from whitelab.encoding.embeddings import LayerRows
 from whitelab.probe import How, ProbeScore, features, probe, scoring, turns
 from whitelab.probe.classifiers import GRID, TEST_GRID, linear
+from whitelab.scoring.setting import Setting
 from whitelab.statistics.moments import Moments
 
 

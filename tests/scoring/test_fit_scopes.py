@@ -14,7 +14,8 @@ from tests.conftest import make_space
 from whitelab.datasets import DataError
 from whitelab.encoding.embeddings import LayerRows
 from whitelab.scoring.fit_scopes import fit_scope, folds, halves, held_out_isotropy, scope_text
-from whitelab.scoring.score import Protocol, cosines, score
+from whitelab.scoring.score import cosines, score
+from whitelab.scoring.setting import Protocol
 from whitelab.statistics.moments import Moments
 from whitelab.sweeps.dimensions import k_curve
 from whitelab.sweeps.layer_pairs import layer_pairs

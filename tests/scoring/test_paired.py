@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from whitelab.scoring.paired import VERDICTS, judged, paired
-from whitelab.scoring.score import Protocol, score
+from whitelab.scoring.score import score
+from whitelab.scoring.setting import Protocol
 from whitelab.statistics.significance import Difference, WilliamsTest, bootstrap, williams
 
 BASE = Protocol("m", "d", "t", "test", "mean", (1, 2))

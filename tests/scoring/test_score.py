@@ -9,7 +9,8 @@ import torch
 from torch.testing import assert_close
 
 from tests.conftest import AT_ONE_DIMENSION
-from whitelab.scoring.score import Protocol, cosines, score
+from whitelab.scoring.score import cosines, score
+from whitelab.scoring.setting import Protocol
 from whitelab.statistics import correlation, geometry
 from whitelab.statistics.correlation import AGGREGATES
 from whitelab.statistics.moments import Moments

@@ -9,7 +9,8 @@ import reference
 import torch
 
 from whitelab.encoding.embeddings import LayerEmbeddings
-from whitelab.scoring.score import Protocol, score
+from whitelab.scoring.score import score
+from whitelab.scoring.setting import Protocol
 from whitelab.statistics.correlation import AGGREGATES
 from whitelab.sweeps import dimensions
 from whitelab.sweeps.dimensions import KCurve, k_curve, k_curves

@@ -7,7 +7,8 @@ import reference
 import torch
 from torch.testing import assert_close
 
-from whitelab.scoring.score import Protocol, score
+from whitelab.scoring.score import score
+from whitelab.scoring.setting import Protocol
 from whitelab.statistics.correlation import AGGREGATES
 from whitelab.sweeps import layer_pairs as layers_module
 from whitelab.sweeps.layer_pairs import LayerMoments, LayerPairs, layer_pairs, pair_grams

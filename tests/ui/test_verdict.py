@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from whitelab.scoring.paired import VERDICTS, Standing
-from whitelab.scoring.score import Protocol, Score
+from whitelab.scoring.score import Score
+from whitelab.scoring.setting import Protocol
 from whitelab.statistics.significance import Difference, WilliamsTest
 from whitelab.ui.widgets import verdict
 

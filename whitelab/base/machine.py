@@ -1,6 +1,7 @@
 """What this machine has: memory that is free, and how fast it multiplies matrices."""
 
 import os
+import platform
 import sys
 import time
 from functools import lru_cache
@@ -114,3 +115,19 @@ def _rate(device: str, dtype: torch.dtype) -> float:
 def _wait(device: str) -> None:
     if device != "cpu":
         getattr(torch, device).synchronize()
+
+
+def processor(threads: int) -> str:
+    """The processor as its maker names it (its architecture where the system does not tell), and its cores in use."""
+    in_use = "1 thread" if threads == 1 else f"{threads} threads"
+    return f"{_processor_name()}, {in_use} of {os.cpu_count() or 1} cores"
+
+
+def _processor_name(path: Path = Path("/proc/cpuinfo")) -> str:
+    try:
+        for line in path.read_text("utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine() or "unknown processor"

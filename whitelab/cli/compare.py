@@ -1,4 +1,4 @@
-"""`compare`: models, settings and tasks side by side, or the walk from one protocol to another."""
+"""`compare`: models, settings and tasks side by side, or the walk from one preset to another."""
 
 import argparse
 
@@ -14,15 +14,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     source_option(parser)
     parser.add_argument("--tasks", default="all", help="'all', or names separated by commas")
     parser.add_argument(
-        "--settings", help="'table1', or settings such as 'cls/L-1;L1+L6:pca@256' (default: the protocol's own)"
+        "--settings", help="'table1', or settings such as 'cls/L-1;L1+L6:pca@256' (default: the preset's own)"
     )
-    parser.add_argument("--protocol", default="whiteningbert", choices=tuple(PRESETS))
+    parser.add_argument(
+        "--preset",
+        "--protocol",
+        default="whiteningbert",
+        choices=tuple(PRESETS),
+        help="the paper or benchmark that decides everything but the settings (default: whiteningbert)",
+    )
     parser.add_argument("--corpus", help="what bert-whitening-corpus fits on: a text file, pairs, a folder or 'demo'")
     parser.add_argument(
         "--presets",
         metavar="A,B",
-        help="walk from one protocol to another instead, changing one choice at a time; --settings may name one "
-        "setting for both (default: each protocol's own)",
+        help="walk from one preset to another instead, changing one choice at a time; --settings may name one "
+        "setting for both (default: each preset's own)",
     )
     parser.add_argument("--intervals", action="store_true", help="add 95 %% intervals, from resampled pairs")
     parser.add_argument("--skip-malformed", action="store_true", help="leave malformed rows out")
@@ -37,22 +43,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args):
-    from whitelab.compare import PRESETS, compare, parse_settings, resample, written
+    from whitelab.compare import PRESETS, compare, resample, written
     from whitelab.encoding.encoders import load_encoder
+    from whitelab.scoring.setting import parse_settings
 
     if args.presets is not None:
         return _walk(args)
-    settings = parse_settings(args.settings or PRESETS[args.protocol].settings)
+    settings = parse_settings(args.settings or PRESETS[args.preset].settings)
     tasks, models = _compared(args)
     options = {"store": open_store(args), "keep_going": args.skip_malformed, "dtype": args.dtype, "corpus": args.corpus}
     options["load"] = lambda name, dtype: load_encoder(name, dtype=dtype, allow_bin=args.allow_bin)
     cells = []
-    for cell in compare(models, args.data, tasks, settings, args.protocol, **options):
+    for cell in compare(models, args.data, tasks, settings, args.preset, **options):
         cells.append(cell)
         say(f"{cell.model} · {cell.setting} · {cell.task}: {cell.reason or number(cell.spearman)}")
     drawn = resample(cells) if args.intervals else None
     rows = [cell.as_dict(drawn and drawn.interval(cell.row, cell.task)) for cell in cells]
-    return {"rows": rows}, [written(cells, args.form or "markdown", args.protocol, args.corpus, drawn).rstrip("\n")]
+    return {"rows": rows}, [written(cells, args.form or "markdown", args.preset, args.corpus, drawn).rstrip("\n")]
 
 
 def _compared(args) -> tuple[list[str], list[str]]:
@@ -68,13 +75,14 @@ def _compared(args) -> tuple[list[str], list[str]]:
 
 def _walk(args):
     """From one preset to another, for each model."""
-    from whitelab.compare import decisions, differences, parse_settings, walks, worded
+    from whitelab.compare import decisions, differences, walks, worded
     from whitelab.encoding.encoders import load_encoder
+    from whitelab.scoring.setting import parse_settings
 
     presets = names(args.presets)
     settings = parse_settings(args.settings) if args.settings else [None]
     if len(presets) != 2 or len(settings) != 1:
-        raise ValueError(f"presets={args.presets!r} must be two protocols such as whiteningbert,mteb, with one setting")
+        raise ValueError(f"presets={args.presets!r} must be two presets such as whiteningbert,mteb, with one setting")
     (a, b), (setting,) = presets, settings
     found = {field: [worded(field, one) for one in pair] for field, pair in differences(a, b, setting).items()}
     tasks, models = _compared(args)

@@ -3,7 +3,7 @@
 import argparse
 
 from whitelab.cli.options import space_options
-from whitelab.cli.spaces import open_task
+from whitelab.cli.spaces import open_space
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -12,7 +12,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args):
-    pairs, space, encoder, report = open_task(args)
+    from whitelab.scoring.setting import Setting
+
+    space, pairs, encoder, report = open_space(args, Setting(pooling=args.pooling))
     if args.out:
         from whitelab.encoding.precomputed import write_npz
 

@@ -3,7 +3,7 @@
 import argparse
 
 from whitelab.cli.options import aggregate_option, layer_numbers, space_options, vectors_options, whitening_options
-from whitelab.cli.spaces import check_early, embed_corpus, open_task, protocol_of, protocol_over
+from whitelab.cli.spaces import open_space, protocol_over, setting_of
 from whitelab.cli.writing import short
 
 
@@ -20,18 +20,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args):
+    from whitelab.scoring.setting import Protocol
     from whitelab.sweeps.dimensions import k_curve
 
-    check_early(args)
+    setting = setting_of(args)
     if args.layers == "each":
-        return _each_curve(args)
-    pairs, space, encoder, _ = open_task(args)
-    protocol = protocol_of(args, pairs, encoder, args.layers)
-    corpus = embed_corpus(args, encoder)
-    curve = k_curve(space, protocol.layers, args.whitening, args.aggregate, fit=args.fit, corpus=corpus)
+        return _each_curve(args, setting)
+    space, *_ = open_space(args, setting)
+    curve = k_curve(space, setting)
     result = _record(curve) | {
         "subsets": {name: list(values) for name, values in curve.subsets.items()},
-        "protocol": protocol.as_dict() | {"k": "every k"},
+        "protocol": Protocol(curve.setting, space.origin).as_dict() | {"k": "every k"},
     }
     shown = [k for k in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 768, 1024, space.dim) if k <= space.dim]
     lines = [
@@ -42,23 +41,23 @@ def run(args):
     return result, lines
 
 
-def _each_curve(args):
+def _each_curve(args, setting):
     """One curve over k for each layer alone."""
     from whitelab.sweeps.dimensions import k_curves
 
-    pairs, space, encoder, _ = open_task(args)
-    corpus = embed_corpus(args, encoder)
-    settings = {"by_subset": False, "fit": args.fit, "corpus": corpus}
-    curves = k_curves(space, None, args.whitening, args.aggregate, **settings)
-    records = [{"layers": list(one.layers)} | _record(one) for one in curves]
+    space, *_ = open_space(args, setting)
+    curves = k_curves(space, setting, by_subset=False)
+    records = [{"layers": list(curve.setting.layers)} | _record(curve) for curve in curves]
     lines = ["layer  best k  score at best k  knee  score at d  rank"]
     for one in curves:
         if one.best_k:
             best, whole = one.spearman[one.best_k - 1], short(one.spearman[-1])
-            lines.append(f"{one.layers[0]:5}  {one.best_k:6}  {best:15.2f}  {one.knee:4}  {whole:>10}  {one.rank:4}")
+            lines.append(
+                f"{one.setting.layers[0]:5}  {one.best_k:6}  {best:15.2f}  {one.knee:4}  {whole:>10}  {one.rank:4}"
+            )
         else:
-            lines.append(f"{one.layers[0]:5}  undefined")
-    return {"curves": records, "protocol": protocol_over(args, pairs, encoder, "each") | {"k": "every k"}}, lines
+            lines.append(f"{one.setting.layers[0]:5}  undefined")
+    return {"curves": records, "protocol": protocol_over(space, setting, "each") | {"k": "every k"}}, lines
 
 
 def _record(curve) -> dict:

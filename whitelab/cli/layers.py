@@ -4,14 +4,14 @@ import argparse
 
 from whitelab.cli.options import aggregate_option, space_options, task_names, vectors_options, whitening_options
 from whitelab.cli.spaces import (
-    check_early,
-    embed_corpus,
     embed_task,
     load_model,
-    open_task,
+    open_space,
     protocol_over,
     read_given,
     read_pairs,
+    setting_of,
+    with_fit_text,
 )
 from whitelab.cli.writing import joined
 
@@ -50,13 +50,12 @@ def run(args):
         return _layer_subsets(args)
     if args.top is not None:
         raise ValueError(f"--top {args.top} needs --size, such as --size all")
-    check_early(args)
-    pairs, space, encoder, _ = open_task(args)
-    corpus = embed_corpus(args, encoder)
-    found = layer_pairs(space, args.whitening, args.k, args.aggregate, fit=args.fit, corpus=corpus)
-    cells = [{"layers": list(c.layers), "spearman": c.spearman, "rank": c.rank} for c in found.cells]
-    best = found.best and {"layers": list(found.best.layers), "spearman": found.best.spearman}
-    protocol = protocol_over(args, pairs, encoder, "every pair")
+    setting = setting_of(args)
+    space, *_ = open_space(args, setting)
+    pairs = layer_pairs(space, setting)
+    cells = [{"layers": list(cell.layers), "spearman": cell.spearman, "rank": cell.rank} for cell in pairs.cells]
+    best = pairs.best and {"layers": list(pairs.best.layers), "spearman": pairs.best.spearman}
+    protocol = protocol_over(space, setting, "every pair")
     ranked = sorted((c for c in cells if c["spearman"] is not None), key=lambda c: -c["spearman"])
     lines = [f"{joined(dict.fromkeys(c['layers'])):8} {c['spearman']:.2f}" for c in ranked]
     return {"cells": cells, "best": best, "pairs": space.n_pairs, "protocol": protocol}, lines
@@ -65,9 +64,9 @@ def run(args):
 def _layer_subsets(args):
     """Every subset of `--size` layers, or a declared search, on one task or on the average of several."""
     from whitelab.base.checks import check_int
-    from whitelab.sweeps.layer_subsets import check_sizes, search
+    from whitelab.sweeps.layer_subsets import check_sizes, search_subsets
 
-    check_early(args)
+    setting = setting_of(args)
     top = check_int(10 if args.top is None else args.top, "top", 1)
     if args.vectors:
         encoder = read_given(args)
@@ -75,16 +74,15 @@ def _layer_subsets(args):
         tasks, spaces = [encoder.pairs], {encoder.pairs.task: encoder.space}
     else:
         tasks = [read_pairs(args, task) for task in _tasks(args)]
-        if len(tasks) > 1 and args.fit == "splits":
+        if len(tasks) > 1 and setting.fit == "splits":
             raise ValueError(f"fit='splits' must go with one task, got {', '.join(one.task for one in tasks)}")
         encoder = load_model(args)
         check_sizes(args.size, encoder.n_layers)
-        spaces = {one.task: embed_task(args, encoder, one)[0] for one in tasks}
-    corpus = embed_corpus(args, encoder)
-    options = {"top": top, "fit": args.fit, "corpus": corpus}
-    found = search(spaces, args.size, args.whitening, args.k, args.aggregate, **options)
+        spaces = {pairs.task: embed_task(args, encoder, pairs, setting)[0] for pairs in tasks}
+        spaces = {task: with_fit_text(args, encoder, space, setting) for task, space in spaces.items()}
+    found = search_subsets(spaces, setting, args.size, top=top)
     result = found.as_dict()
-    protocol = protocol_over(args, tasks[0], encoder, found.strategy)
+    protocol = protocol_over(spaces[tasks[0].task], setting, found.strategy)
     if len(tasks) == 1:
         del result["tasks"]
     else:

@@ -110,6 +110,13 @@ def whitening_options(parser: argparse.ArgumentParser, default: str, with_k: boo
         help="what the variant is fitted on: the task's sentences, all its splits, each half of the pairs for the "
         "other, or a text file, file of pairs or folder (default: task)",
     )
+    parser.add_argument(
+        "--setting",
+        metavar="TEXT",
+        help="pooling, layers, whitening, k, aggregate and fit as one text in place of their options, such as "
+        "'mean/L1+L-1:pca@256 aggregate=mean fit=cross'",
+    )
+    parser.set_defaults(usual_whitening=default)
 
 
 def _spec(text: str) -> str:
@@ -122,7 +129,7 @@ def _spec(text: str) -> str:
 
 
 def layers_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--layers", type=layer_numbers, help="layers to average, such as 1,6 (default: the last)")
+    parser.add_argument("--layers", type=layer_numbers, help="layers to average, such as 1,6; -1 is the last (default)")
 
 
 def layer_numbers(text: str) -> tuple[int, ...]:

@@ -3,7 +3,7 @@
 import argparse
 
 from whitelab.cli.options import aggregate_option, layers_option, space_options, vectors_options, whitening_options
-from whitelab.cli.spaces import check_early, embed_corpus, open_task, protocol_of
+from whitelab.cli.spaces import open_space, setting_of
 from whitelab.cli.writing import number
 
 
@@ -18,15 +18,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args):
     from whitelab.scoring.score import score
 
-    check_early(args)
-    pairs, space, encoder, _ = open_task(args)
-    protocol = protocol_of(args, pairs, encoder, args.layers)
-    found = score(space, protocol, embed_corpus(args, encoder))
-    lines = [f"Spearman x 100  {number(found.spearman)}  ({found.pairs} pairs, rank {found.rank} of {found.dim})"]
-    if found.reason:
-        lines.append(found.reason)
-    if len(found.subsets) > 1:
-        for name, one in found.subsets.items():
-            lines.append(f"  {name:24} {number(one.spearman):>9}  {one.pairs} pairs")
-    lines.append(found.line())
-    return found.as_dict(), lines
+    setting = setting_of(args)
+    space, *_ = open_space(args, setting)
+    result = score(space, setting)
+    lines = [f"Spearman x 100  {number(result.spearman)}  ({result.pairs} pairs, rank {result.rank} of {result.dim})"]
+    if result.reason:
+        lines.append(result.reason)
+    if len(result.subsets) > 1:
+        for name, subset in result.subsets.items():
+            lines.append(f"  {name:24} {number(subset.spearman):>9}  {subset.pairs} pairs")
+    lines.append(result.line())
+    return result.as_dict(), lines

@@ -1,56 +1,83 @@
-"""What several commands make of their options: pairs, encoder, embeddings, corpus, protocol."""
+"""What several commands make of their options: the setting, the pairs, the encoder, the embeddings."""
 
 from whitelab.cli.writing import left_out, note, progress
 
+# Options that `--setting` says all at once: name -> what it is where nothing is said. Not every command has each.
+_SETTING = {"layers": None, "k": None, "pooling": "mean", "fit": "task", "aggregate": "all"}
 
-def check_early(args) -> None:
-    """Refuse what needs no model to refuse, before minutes are spent on encoding."""
-    from whitelab.scoring.fit_scopes import OWN
-    from whitelab.whitening import check_k, variant
 
+def setting_of(args):
+    """The Setting of the options, checked as far as that needs no model, before minutes are spent on encoding."""
+    from whitelab.encoding.pooling import GIVEN
+    from whitelab.scoring.setting import Setting
+
+    if getattr(args, "setting", None):
+        setting = _whole_setting(args)
+    else:
+        given = {name: getattr(args, name, usual) for name, usual in _SETTING.items()} | {"whitening": args.whitening}
+        given["layers"] = given["layers"] if isinstance(given["layers"], tuple) else (-1,)
+        setting = Setting(**given)
     if getattr(args, "vectors", None):
-        _check_vectors(args)
-    elif getattr(args, "gold", None):
+        _check_vectors(args, setting)
+        return setting.with_(pooling=GIVEN)
+    if getattr(args, "gold", None):
         raise ValueError(f"--gold {args.gold} needs --vectors; the scores of sentence pairs stand beside them")
-    k = getattr(args, "k", None)
-    if k is not None and (k < 1 or not variant(args.whitening).takes_k):
-        check_k(k, args.whitening, max(k, 1))
-    if args.fit not in (*OWN, "splits"):
-        _text_of_fit(args)
+    if setting.fits_other_text and setting.fit != "splits":
+        _fit_text(args, setting)
+    return setting
 
 
-def _check_vectors(args) -> None:
+def _whole_setting(args):
+    """The Setting that `--setting` spells; ValueError where another option says a part of it too."""
+    from whitelab.scoring.setting import Setting
+
+    usual = _SETTING | {"whitening": args.usual_whitening}
+    for name in (name for name, value in usual.items() if getattr(args, name, value) != value):
+        raise ValueError(f"--{name} {getattr(args, name)} does not go with --setting, which says all of it")
+    setting = Setting.parse(args.setting)
+    for name in ("layers", "k", "aggregate"):
+        if not hasattr(args, name) and getattr(setting, name) != getattr(Setting(), name):
+            raise ValueError(f"--setting {args.setting!r} must not name {name}: this command goes through all of them")
+    return setting
+
+
+def _check_vectors(args, setting) -> None:
     """Refuse options that only a model could answer to."""
-    from whitelab.scoring.fit_scopes import OWN
+    from whitelab.scoring.setting import OWN_SENTENCES
 
-    asked = {"data": "demo", "split": "test", "model": "bundled", "pooling": "mean", "dtype": "float32"}
-    asked |= dict.fromkeys(("num_layers", "max_length", "device"))
-    for name, default in asked.items():
-        if getattr(args, name) != default:
+    usual = {"data": "demo", "split": "test", "model": "bundled", "pooling": "mean", "dtype": "float32"}
+    usual |= dict.fromkeys(("num_layers", "max_length", "device"))
+    for name, value in usual.items():
+        if getattr(args, name) != value:
             option = f"--{name.replace('_', '-')} {getattr(args, name)}"
             raise ValueError(f"{option} does not go with --vectors, which stand for the data and the model")
-    if args.fit not in OWN:
-        raise ValueError(f"fit={args.fit!r} needs a model to embed that text; with --vectors use {' or '.join(OWN)}")
+    if setting.fit not in OWN_SENTENCES:
+        either = " or ".join(OWN_SENTENCES)
+        raise ValueError(f"fit={setting.fit!r} needs a model to embed that text; with --vectors use {either}")
 
 
-def open_task(args):
-    """The task's pairs, embeddings, encoder and report the options ask for; given vectors are their own encoder."""
+def open_space(args, setting):
+    """The task's embeddings, carrying what the setting fits on; the pairs, the encoder and the report beside them.
+
+    Vectors that were given are their own encoder, without a report.
+    """
     if getattr(args, "vectors", None):
-        given = read_given(args)
-        return given.pairs, given.space, given, None
+        vectors = read_given(args)
+        return vectors.space, vectors.pairs, vectors, None
     pairs = read_pairs(args, args.task)
     encoder = load_model(args)
-    return pairs, *embed_task(args, encoder, pairs)
+    space, report = embed_task(args, encoder, pairs, setting)
+    return with_fit_text(args, encoder, space, setting), pairs, encoder, report
 
 
 def read_given(args):
     """The task that `--vectors` and `--gold` hold."""
     from whitelab.encoding.precomputed import read_vectors
 
-    given = read_vectors(args.vectors, args.gold, args.task)
-    for text in given.pairs.notes:
+    vectors = read_vectors(args.vectors, args.gold, args.task)
+    for text in vectors.pairs.notes:
         note(text)
-    return given
+    return vectors
 
 
 def read_pairs(args, task: str | None):
@@ -74,16 +101,16 @@ def load_model(args):
     )
 
 
-def embed_task(args, encoder, pairs):
-    """The embeddings, the encoder and the report; what a user should know of them goes to stderr."""
+def embed_task(args, encoder, pairs, setting):
+    """The embeddings and the report; what a user should know of them goes to stderr."""
     from whitelab.encoding.embeddings import embed_pairs
 
-    space, report = embed_pairs(encoder, pairs, args.pooling, store=open_store(args), progress=progress())
+    space, report = embed_pairs(encoder, pairs, setting.pooling, store=open_store(args), progress=progress())
     for text in (*pairs.notes, *report.notes):
         note(text)
     if report.truncated:
         note(f"{report.truncated} sentences were cut to {encoder.max_length} tokens")
-    return space, encoder, report
+    return space, report
 
 
 def open_store(args):
@@ -92,43 +119,27 @@ def open_store(args):
     return None if args.no_store else Store(args.cache)
 
 
-def embed_corpus(args, encoder):
-    """The embedded text of `--fit`, None where the task's own sentences are enough."""
+def with_fit_text(args, encoder, space, setting):
+    """The space, carrying the embedded text of the setting's fit where that is not the task's own sentences."""
     from whitelab.encoding.embeddings import embed_scope
-    from whitelab.scoring.fit_scopes import OWN
+    from whitelab.scoring.setting import OWN_SENTENCES
 
-    if args.fit in OWN:
-        return None
-    return embed_scope(encoder, _text_of_fit(args), args.pooling, store=open_store(args), progress=progress())
+    if setting.fit in OWN_SENTENCES:
+        return space
+    text = _fit_text(args, setting)
+    rows = embed_scope(encoder, text, setting.pooling, store=open_store(args), progress=progress())
+    return space.with_text(setting.fit, rows)
 
 
-def _text_of_fit(args):
-    """The sentences of `--fit` and how often each counts."""
+def _fit_text(args, setting):
+    """The sentences that a setting fits on, and how often each counts."""
     from whitelab.scoring.fit_scopes import scope_text
 
-    return scope_text(args.fit, args.data, args.task, args.skip_malformed)
+    return scope_text(setting.fit, args.data, args.task, args.skip_malformed)
 
 
-def protocol_of(args, pairs, encoder, layers=None):
-    """The Protocol of the options; `layers` None stands for the last."""
-    from whitelab.scoring.score import Protocol
-
-    return Protocol(
-        model=encoder.name,
-        data=pairs.source,
-        task=pairs.task,
-        split=pairs.split,
-        pooling=getattr(encoder, "pooling", args.pooling),
-        layers=layers or (encoder.n_layers - 1,),
-        whitening=args.whitening,
-        k=getattr(args, "k", None),
-        fit=args.fit,
-        aggregate=getattr(args, "aggregate", "all"),
-        dtype=encoder.dtype,
-        max_length=encoder.max_length,
-    )
-
-
-def protocol_over(args, pairs, encoder, layers: str) -> dict:
+def protocol_over(space, setting, layers: str) -> dict:
     """The record of the Protocol, `layers` saying in words which of them were gone through."""
-    return protocol_of(args, pairs, encoder).as_dict() | {"layers": layers}
+    from whitelab.scoring.setting import Protocol
+
+    return Protocol(setting.on(space), space.origin).as_dict() | {"layers": layers}

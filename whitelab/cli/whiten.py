@@ -3,7 +3,7 @@
 import argparse
 
 from whitelab.cli.options import layers_option, space_options, whitening_options
-from whitelab.cli.spaces import check_early, embed_corpus, open_task, protocol_of
+from whitelab.cli.spaces import open_space, setting_of
 
 EXPORTS = ("sentence-transformers", "faiss", "npz")
 
@@ -24,21 +24,22 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args):
     """Fit a map and write it, alone or with its encoder, for another tool."""
     from whitelab.scoring.fit_scopes import fit_scope
+    from whitelab.scoring.setting import Protocol
     from whitelab.whitening import export
 
-    check_early(args)
-    if args.fit == "cross":
+    setting = setting_of(args)
+    if setting.fit == "cross":
         raise ValueError("fit='cross' fits two maps, and an export holds one: use task, splits or a path")
-    pairs, space, encoder, _ = open_task(args)
-    protocol = protocol_of(args, pairs, encoder, args.layers)
-    fitted = fit_scope(space, protocol.layers, args.whitening, args.k, args.fit, embed_corpus(args, encoder))
-    (whitener,), record = fitted.whiteners, protocol.as_dict() | {"layers": list(fitted.layers)}
+    space, _, encoder, _ = open_space(args, setting)
+    fitted = fit_scope(space, setting)
+    protocol, (whitener,) = Protocol(fitted.setting, space.origin), fitted.whiteners
+    record = protocol.as_dict()
     if args.export == "npz":
         export.to_npz(args.out, whitener, record)
     elif args.export == "faiss":
         export.to_faiss(args.out, whitener, record)
     else:
-        export.to_sentence_transformers(args.out, encoder, fitted.layers, args.pooling, whitener, record)
+        export.to_sentence_transformers(args.out, encoder, fitted.setting.layers, setting.pooling, whitener, record)
     result = {
         "out": args.out,
         "export": args.export,
@@ -47,5 +48,5 @@ def run(args):
         "sentences": fitted.count,
         "protocol": record,
     }
-    line = protocol.with_(layers=fitted.layers).line(fitted.count, fitted.rank)
+    line = protocol.line(fitted.count, fitted.rank)
     return result, [f"{args.export} written to {args.out} ({result['dim']} dimensions)", line]

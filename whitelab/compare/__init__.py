@@ -1,14 +1,12 @@
-"""Models x settings x tasks under one protocol, cell by cell: the papers' tables on any model and data.
+"""Models x settings x tasks under one preset, cell by cell: the papers' tables on any model and data.
 
-A setting is written `[cls/|mean/]L1+L-1[:variant[@k]]`: pooling, layers to average (negative numbers count from
-the last), and a whitening spec. A preset is what a paper or a benchmark does with everything else.
+Rows are settings whose fit scope and aggregate a preset decides: what a paper or a benchmark does with everything else.
 """
 
-from whitelab.compare.against import Duel, Resampled, resample, resampled, told
+from whitelab.compare.against import Duel, Resampled, outcome, resample, resampled
 from whitelab.compare.bench import Bench, embed_cut, tried
 from whitelab.compare.grid import AVERAGE, SEVEN, Cell, CellKey, compare, printed
-from whitelab.compare.presets import ALIKE, FIELDS, PRESETS, Preset, decisions, differences, protocol_line, worded
-from whitelab.compare.settings import TABLE1, Setting, parse_settings
+from whitelab.compare.presets import ALIKE, FIELDS, PRESETS, Preset, decisions, differences, preset_line, worded
 from whitelab.compare.tables import FORMATS, arranged, best_scores, pivot, written
 from whitelab.compare.walk import Step, Walk, walk, walks
 
@@ -19,20 +17,18 @@ __all__ = [
     "FORMATS",
     "PRESETS",
     "SEVEN",
-    "TABLE1",
     "Bench",
     "Cell",
     "CellKey",
     "Duel",
     "arranged",
-    "protocol_line",
+    "preset_line",
     "Resampled",
     "resample",
     "resampled",
-    "told",
+    "outcome",
     "tried",
     "Preset",
-    "Setting",
     "Step",
     "Walk",
     "best_scores",
@@ -40,7 +36,6 @@ __all__ = [
     "decisions",
     "differences",
     "embed_cut",
-    "parse_settings",
     "pivot",
     "printed",
     "walk",

@@ -128,7 +128,7 @@ _WORDS = {
 }
 
 
-def told(duels: Sequence[Duel], a: str, b: str) -> str:
+def outcome(duels: Sequence[Duel], a: str, b: str) -> str:
     """The outcome in a few plain sentences, with what it does not say."""
     last, tasks = duels[-1], [one for one in duels if one.task != AVERAGE]
     gap, n = last.difference, len(tasks)

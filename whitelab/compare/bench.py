@@ -1,7 +1,7 @@
 """One model on one task, scored under any preset: every text is read and every vector computed once."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -11,13 +11,13 @@ from torch import Tensor
 from whitelab.base.machine import is_out_of_memory
 from whitelab.base.progress import Progress
 from whitelab.compare.presets import Preset
-from whitelab.compare.settings import Setting
 from whitelab.datasets import SentencePairs, load
-from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, with_pairs
+from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, origin_of, with_pairs
 from whitelab.encoding.encoders import Encoder, StaticEncoder, embed
-from whitelab.scoring.fit_scopes import OWN, scope_text
+from whitelab.scoring.fit_scopes import scope_text
 from whitelab.scoring.paired import Judged
-from whitelab.scoring.score import Protocol, Score, score
+from whitelab.scoring.score import Score, score
+from whitelab.scoring.setting import Setting
 from whitelab.store.embedding_store import Store
 
 # What is done to a sentence before it is tokenised. SentEval splits at blanks and joins the words again.
@@ -59,32 +59,21 @@ class Bench:
 
     def score(self, setting: Setting, preset: Preset) -> Score:
         """The score of a setting under a preset, whose `fit` names its text."""
-        protocol = self.protocol(setting, preset)
-        space = self.space(setting.pooling, preset)
-        fitted = protocol.fit not in OWN and protocol.whitening != "none"
-        found = tried(lambda: score(space, protocol, self.corpus(setting.pooling, preset) if fitted else None))
-        if isinstance(found, str):
-            raise Unscored(found)
-        return found
+        try:
+            return score(*self.scored(setting, preset))
+        except ValueError as error:
+            raise error if isinstance(error, Unscored) else Unscored(" ".join(str(error).split())) from error
 
-    def protocol(self, setting: Setting, preset: Preset) -> Protocol:
-        """Everything that decides that score."""
-        pairs = self.pairs(self._split(preset))
-        return Protocol(
-            model=self.encoder.name,
-            data=pairs.source,
-            task=pairs.task,
-            split=pairs.split,
-            pooling=setting.pooling,
-            layers=setting.numbers(self.encoder.n_layers),
-            whitening=setting.whitening,
-            k=setting.k,
-            fit="task" if setting.whitening == "none" else preset.fit,
-            aggregate=preset.aggregate,
-            dtype=self.encoder.dtype,
-            max_length=self._length(preset),
-            text=preset.text,
-        )
+    def scored(self, setting: Setting, preset: Preset) -> tuple[LayerEmbeddings, Setting]:
+        """The space, carrying what the preset fits on, and the setting as the preset has it."""
+        setting = preset.applied(setting)
+        space = self.space(setting.pooling, preset)
+        if setting.fits_other_text:
+            space = self._once(
+                ("fitted", setting.fit, setting.pooling, self._split(preset), preset.text, self._length(preset)),
+                lambda: space.with_text(setting.fit, self._fit_text(setting.pooling, preset)),
+            )
+        return space, setting
 
     def pairs(self, split: str) -> SentencePairs:
         """The pairs of a split."""
@@ -93,10 +82,11 @@ class Bench:
     def space(self, pooling: str, preset: Preset) -> LayerEmbeddings:
         """The task's embeddings under the preset's split, text and length."""
         pairs, decided = self.pairs(self._split(preset)), (preset.text, self._length(preset))
+        origin = replace(origin_of(self.encoder, pairs, pooling), max_length=decided[1], text=preset.text)
         key = ("space", self._split(preset), pooling, *decided)
-        return self._once(key, lambda: with_pairs(self._embedded(pairs.sentences, pooling, *decided), pairs))
+        return self._once(key, lambda: with_pairs(self._embedded(pairs.sentences, pooling, *decided), pairs, origin))
 
-    def corpus(self, pooling: str, preset: Preset) -> LayerRows:
+    def _fit_text(self, pooling: str, preset: Preset) -> LayerRows:
         """The embedded text of the preset's fit, with how often each sentence counts."""
         decided = preset.text, self._length(preset)
 

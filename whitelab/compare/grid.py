@@ -11,11 +11,11 @@ from whitelab.compare import published
 from whitelab.compare.bench import Bench, tried
 from whitelab.compare.presets import PRESETS, Preset
 from whitelab.compare.published import Published
-from whitelab.compare.settings import Setting
 from whitelab.encoding.checkpoints import version
 from whitelab.encoding.encoders import Encoder, load_encoder
 from whitelab.scoring.paired import Judged
-from whitelab.scoring.score import Protocol, Score
+from whitelab.scoring.score import Score
+from whitelab.scoring.setting import Protocol, Setting
 from whitelab.store.embedding_store import Store
 
 SEVEN = {"stsb", "sickr", "sts12", "sts13", "sts14", "sts15", "sts16"}
@@ -74,7 +74,7 @@ class CellKey:
     data: str
     task: str
     setting: Setting
-    protocol: str
+    preset: str
     corpus: str | None
     keep_going: bool
     version: str  # of the model
@@ -85,7 +85,7 @@ def compare(
     data: str,
     tasks: Sequence[str],
     settings: Sequence[Setting],
-    protocol: str = "whiteningbert",
+    preset: str = "whiteningbert",
     *,
     corpus: str | None = None,
     store: Store | None = None,
@@ -98,12 +98,15 @@ def compare(
     """Every cell as it is done: by model, then task, then setting; each model's averages after its tasks.
 
     A task is embedded once for all its settings and let go before the next. What goes wrong with a model or a
-    task is said in its cells, and the others go on. `corpus` names the text of a protocol that fits on other text.
+    task is said in its cells, and the others go on. `corpus` names the text of a preset that fits on other text.
     Cells in `known` are taken from there and new ones with a score put there, so that a comparison that was
     stopped or grew goes on where it stood; a model is loaded only where a cell needs it, by `load(name, dtype)`.
     `progress(done, total)` counts cells without the averages.
     """
-    preset = PRESETS[check_choice(protocol, "protocol", PRESETS)].fitted_on(corpus)
+    for row in settings:
+        if (row.fit, row.aggregate) != ("task", "all"):
+            raise ValueError(f"setting={str(row)!r} must leave fit and aggregate to the preset {preset}")
+    rules = PRESETS[check_choice(preset, "preset", PRESETS)].fitted_on(corpus)
     known = {} if known is None else known
     done, total = 0, len(models) * len(tasks) * len(settings)
     for name in models:
@@ -112,12 +115,12 @@ def compare(
         for task in tasks:
             bench = None
             for setting in settings:
-                key = CellKey(name, dtype, data, task, setting, protocol, corpus, keep_going, written)
+                key = CellKey(name, dtype, data, task, setting, preset, corpus, keep_going, written)
                 cell = known.get(key)
                 if cell is None:
                     if bench is None and isinstance(loaded.encoder, Encoder):
                         bench = Bench(loaded.encoder, data, task, store, keep_going)
-                    cell = _cell(bench, setting, preset) if bench else _lost(name, setting, task, loaded.encoder)
+                    cell = _cell(bench, setting, rules) if bench else _lost(name, setting, task, loaded.encoder)
                     if cell.spearman is not None:
                         known[key] = cell
                 cells.append(cell)
@@ -126,7 +129,7 @@ def compare(
                 if progress:
                     progress(done, total)
         if len(tasks) > 1:
-            yield from (average([cell for cell in cells if cell.setting == one], preset) for one in settings)
+            yield from (average([cell for cell in cells if cell.setting == row], rules) for row in settings)
 
 
 @dataclass(eq=False)
@@ -172,7 +175,7 @@ def printed(model: str, n_layers: int, dim: int, setting: Setting, task: str, pr
     k = setting.k if kind.startswith("covariance") else None
     if kind != "none" and kind != "whitening" and k is None:
         return None
-    wanted = published.Setting.of(
+    wanted = published.PrintedRow.of(
         setting.pooling,
         setting.numbers(n_layers),
         "none" if kind == "none" else "whitening",

@@ -10,10 +10,9 @@ from whitelab.compare import published
 from whitelab.compare.bench import Bench
 from whitelab.compare.presets import PRESETS, Preset
 from whitelab.compare.published import SPEARMAN, Published
-from whitelab.compare.settings import Setting
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.encoding.encoders import Encoder
-from whitelab.scoring.fit_scopes import OWN
+from whitelab.scoring.setting import Setting
 from whitelab.statistics import geometry
 from whitelab.store.embedding_store import Store
 from whitelab.sweeps import layer_profiles
@@ -47,7 +46,7 @@ def pair_maps(
     """WhiteningBERT Figure 1: every pair of layers of each task, one task more each time."""
     maps: dict[str, LayerPairs] = {}
     for task, space in named:
-        maps = maps | {task: layer_pairs(space, "none", how=how)}
+        maps = maps | {task: layer_pairs(space, Setting(pooling=space.origin.pooling, aggregate=how))}
         yield maps
 
 
@@ -75,10 +74,7 @@ def task_curves(
     curves: dict[str, KCurve] = {}
     for done, task in enumerate(tasks, 1):
         bench = Bench(encoder, data, task, store, keep_going)
-        corpus = None if preset.fit in OWN else bench.corpus(setting.pooling, preset)
-        space, layers = bench.space(setting.pooling, preset), setting.numbers(encoder.n_layers)
-        options = {"by_subset": False, "fit": preset.fit, "corpus": corpus}
-        curves = curves | {task: k_curve(space, layers, setting.whitening, preset.aggregate, **options)}
+        curves = curves | {task: k_curve(*bench.scored(setting, preset), by_subset=False)}
         yield curves
         if progress:
             progress(done, len(tasks))
@@ -107,9 +103,7 @@ def spot(bench: Bench, setting: Setting, preset: Preset = WHITENINGBERT, positiv
 
     Raises Unscored for what cannot be had, ValueError for layers, `k` and positives that do not exist.
     """
-    space, *fitted = _fitted(bench, setting, preset)
-    layers, spec, k, fit, corpus = fitted
-    found = layer_profiles.profile(space, layers, spec, k, positives, preset.aggregate, fit, corpus)
+    found = layer_profiles.profile(*bench.scored(setting, preset), positives)
     record = found.as_dict()
     losses = (record[name] for name in ("alignment", "uniformity", "spearman"))
     encoder = bench.encoder
@@ -118,17 +112,8 @@ def spot(bench: Bench, setting: Setting, preset: Preset = WHITENINGBERT, positiv
 
 def cosine_spread(bench: Bench, setting: Setting, preset: Preset = WHITENINGBERT) -> np.ndarray:
     """WhitenedCSE Figure 1 as numbers: cosines of random pairs of different sentences under a setting."""
-    space, *fitted = _fitted(bench, setting, preset)
-    z, _ = layer_profiles.transformed(space, *fitted)
-    return geometry.cosine_sample(z, space.counts).numpy()
-
-
-def _fitted(bench: Bench, setting: Setting, preset: Preset) -> tuple:
-    """The space, and what `layer_profiles.transformed` takes beside it."""
-    fitted = setting.whitening != "none"
-    corpus = bench.corpus(setting.pooling, preset) if fitted and preset.fit not in OWN else None
-    layers, fit = setting.numbers(bench.encoder.n_layers), preset.fit if fitted else "task"
-    return bench.space(setting.pooling, preset), layers, setting.whitening, setting.k, fit, corpus
+    space, setting = bench.scored(setting, preset)
+    return geometry.cosine_sample(layer_profiles.transformed(space, setting), space.counts).numpy()
 
 
 # -------------------------------------------------------------------------------------------------- printed
@@ -150,7 +135,7 @@ def printed_pairs(model: str) -> dict[tuple[int, int], float]:
     found = {}
     for one in _figure1():
         if one.model == _plain(model):
-            layers = published.Setting.parse(one.setting).layers
+            layers = published.PrintedRow.parse(one.setting).layers
             found[layers[0], layers[-1]] = one.value
     return found
 
@@ -176,7 +161,7 @@ def printed_ks(model: str, dim: int) -> list[Published]:
     """
     found = []
     for one in published.numbers("bert-whitening"):
-        own = published.Setting.parse(one.setting)
+        own = published.PrintedRow.parse(one.setting)
         fits = own.whitening == "whitening" and own.fit == "splits" and not own.training and one.column != "avg"
         if one.model == _plain(model) and fits and one.unit == SPEARMAN and (own.k or dim) <= dim:
             found.append(one)
@@ -185,4 +170,4 @@ def printed_ks(model: str, dim: int) -> list[Published]:
 
 def printed_k(one: Published, dim: int) -> int:
     """The k of a printed number; all `dim` where it names none."""
-    return published.Setting.parse(one.setting).k or dim
+    return published.PrintedRow.parse(one.setting).k or dim

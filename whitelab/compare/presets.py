@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 
 from whitelab.base.checks import check_choice
-from whitelab.compare.settings import TABLE1, Setting
 from whitelab.datasets import discover
+from whitelab.scoring.setting import TABLE1, Setting
 
 CORPUS = "corpus"  # the fit of a preset whose text the caller names
 
@@ -43,6 +43,10 @@ class Preset:
         if not corpus:
             raise ValueError("corpus=None must name the text to fit on, a path or demo; the paper takes SNLI and MNLI")
         return replace(self, fit=corpus)
+
+    def applied(self, setting: Setting) -> Setting:
+        """A row's setting with what the preset decides: what its map is fitted on, and the aggregate."""
+        return setting.with_(fit="task" if setting.whitening == "none" else self.fit, aggregate=self.aggregate)
 
     def split_of(self, data: str, task: str) -> str:
         """The split of a task that is scored: `all` only where the source and the data have it whole."""
@@ -149,7 +153,7 @@ def decisions(name: str, setting: Setting | None = None) -> dict[str, object]:
 
     `k` and `fit` are None where nothing is whitened.
     """
-    preset = PRESETS[check_choice(name, "protocol", PRESETS)]
+    preset = PRESETS[check_choice(name, "preset", PRESETS)]
     one = setting or Setting.parse(preset.setting)
     fitted = one.whitening != "none"
     return {
@@ -194,11 +198,11 @@ def worded(field: str, value: object) -> str:
     return str(value)
 
 
-def protocol_line(name: str, corpus: str | None = None) -> str:
+def preset_line(name: str, corpus: str | None = None) -> str:
     """A preset in one line, to stand under a table."""
-    preset = PRESETS[check_choice(name, "protocol", PRESETS)]
+    preset = PRESETS[check_choice(name, "preset", PRESETS)]
     return (
-        f"Spearman x 100 under the protocol {name} ({preset.source}): subsets by "
+        f"Spearman x 100 under the preset {name} ({preset.source}): subsets by "
         f"{worded('aggregate', preset.aggregate)}; maps fitted on "
         f"{corpus if preset.fit == CORPUS and corpus else worded('fit', preset.fit)}; longest sentence "
         f"{worded('max_length', preset.max_length)}; the average is the plain mean over tasks"

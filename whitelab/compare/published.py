@@ -1,7 +1,7 @@
 """The papers' tables as data: what was printed, under which setting, and what can be put beside a measured score.
 
 The numbers lie in `data/published`, as printed, contradictions included; its README says what was checked. A
-setting is one string, `avg L1+L12 whitening k=256 fit=splits`, read by `Setting.parse`.
+setting is one string, `avg L1+L12 whitening k=256 fit=splits`, read by `PrintedRow.parse`.
 """
 
 from collections.abc import Iterable
@@ -31,7 +31,11 @@ POOLINGS = {
     "sif": "words weighted by inverse frequency, common component removed",
 }
 WHITENINGS = {"none": "as it is", "whitening": "full, or its top k directions", "flow": "BERT-flow"}
-FITS = {"task": "all sentences of the split scored", "splits": "all sentences of all splits", "nli": "SNLI and MNLI"}
+FITTED_ON = {
+    "task": "all sentences of the split scored",
+    "splits": "all sentences of all splits",
+    "nli": "SNLI and MNLI",
+}
 EXTRA = (
     "transform",
     "groups",
@@ -85,7 +89,7 @@ _OLD_NAMES = {name.partition("/")[2]: found for name, found in ALIASES.items()}
 
 
 @dataclass(frozen=True)
-class Setting:
+class PrintedRow:
     """How a row was computed, as far as its paper says: an empty part is not said.
 
     `layers` holds numbers and "last". `k` None keeps all directions. `training` names what the model was trained
@@ -101,7 +105,7 @@ class Setting:
     extra: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def parse(cls, text: str) -> "Setting":
+    def parse(cls, text: str) -> "PrintedRow":
         """Read `[pooling] [layers] [whitening] [k=N] [fit=TEXT] [train=NAME] [WORD=VALUE...]`; ValueError otherwise.
 
         `str` writes the same words back in this order.
@@ -126,7 +130,7 @@ class Setting:
         k: int | None = None,
         fit: str = "task",
         training: str = "",
-    ) -> "Setting":
+    ) -> "PrintedRow":
         """The setting of a measured score in whitelab's words: pooling `mean`, fit a scope.
 
         `whitening` is "whitening" for every spec whose cosines are those of a full whitening, or with `k` of PCA
@@ -152,7 +156,7 @@ class Setting:
         fitted = self.whitening == "none" or bool(self.fit)
         return bool(self.pooling and self.layers and self.whitening and fitted)
 
-    def with_last(self, depth: int | None) -> "Setting":
+    def with_last(self, depth: int | None) -> "PrintedRow":
         """The same setting with layer number `depth` called "last"."""
         return replace(self, layers=tuple("last" if layer == depth else layer for layer in self.layers))
 
@@ -259,7 +263,7 @@ def read(folder: Path) -> tuple[PublishedTable, ...]:
 
 def _check(number: Published, where: str) -> None:
     try:
-        Setting.parse(number.setting)
+        PrintedRow.parse(number.setting)
         float(number.printed or 0)
     except ValueError as error:
         raise DataError(f"{where}: {error}") from None
@@ -293,7 +297,7 @@ def numbers(
         found = [
             number
             for number in found
-            if number.model == name and training in (None, Setting.parse(number.setting).training)
+            if number.model == name and training in (None, PrintedRow.parse(number.setting).training)
         ]
     return tuple(found)
 
@@ -304,7 +308,7 @@ def named(model: str) -> tuple[str, str]:
 
 
 def lookup(
-    model: str, setting: str | Setting, task: str, last: int | None = None, unit: str = SPEARMAN
+    model: str, setting: str | PrintedRow, task: str, last: int | None = None, unit: str = SPEARMAN
 ) -> tuple[Published, ...]:
     """The published numbers that a measured one in `unit` can be put beside: same model, setting and task.
 
@@ -314,7 +318,7 @@ def lookup(
     may differ in `aggregate` and in the text's length and case: compare like with like.
     Raises ValueError for a setting that cannot be read or leaves something open.
     """
-    wanted = Setting.parse(setting) if isinstance(setting, str) else setting
+    wanted = PrintedRow.parse(setting) if isinstance(setting, str) else setting
     name, training = named(model)
     wanted = replace(wanted, training=wanted.training or training)
     if not wanted.complete:
@@ -323,7 +327,7 @@ def lookup(
     wanted = _comparable(wanted, depth, task)
     found: dict[tuple[str, ...], Published] = {}
     for number in numbers(model=name, column=task):
-        own = Setting.parse(number.setting)
+        own = PrintedRow.parse(number.setting)
         usable = own.complete and number.unit == unit and number.value is not None
         if usable and _comparable(own, depth, task) == wanted:
             key = (number.paper, number.table, number.section, number.row, number.setting)
@@ -331,6 +335,6 @@ def lookup(
     return tuple(found.values())
 
 
-def _comparable(setting: Setting, depth: int | None, task: str) -> Setting:
+def _comparable(setting: PrintedRow, depth: int | None, task: str) -> PrintedRow:
     fit = "task" if task in ONE_SPLIT and setting.fit == "splits" else setting.fit
     return replace(setting.with_last(depth), fit=fit)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from whitelab.base.checks import check_choice
 from whitelab.compare.against import Resampled
 from whitelab.compare.grid import Cell, Row
-from whitelab.compare.presets import protocol_line
+from whitelab.compare.presets import preset_line
 
 FORMATS = ("csv", "markdown", "latex")
 
@@ -62,18 +62,18 @@ def _column(cell: Cell) -> str:
 
 
 def written(
-    cells: Sequence[Cell], form: str, protocol: str = "", corpus: str | None = None, drawn: Resampled | None = None
+    cells: Sequence[Cell], form: str, preset: str = "", corpus: str | None = None, drawn: Resampled | None = None
 ) -> str:
     """The table as text: CSV with every digit, Markdown or LaTeX with two decimals and the best in bold.
 
-    With `protocol` the table says what it was made under, CSV in a column of its own; with `drawn` every score
+    With `preset` the table says what it was made under, CSV in a column of its own; with `drawn` every score
     has the ends of its 95 % interval beside it.
     """
     check_choice(form, "format", FORMATS)
     tasks, rows = pivot(cells)
     ends = {(m, s, task): drawn.interval((m, s), task) for m, s, _ in rows for task in tasks} if drawn else {}
     if form == "csv":
-        return _csv(tasks, rows, protocol, ends)
+        return _csv(tasks, rows, preset, ends)
     top = {task: best_scores(rows, task) for task in tasks}
     bold = ("**", "**") if form == "markdown" else (r"\textbf{", "}")
 
@@ -85,7 +85,7 @@ def written(
         return number + (f" [{around[0]:.2f}, {around[1]:.2f}]" if around else "")
 
     body = [[m, s, *(shown(m, s, task, scores.get(task)) for task in tasks)] for m, s, scores in rows]
-    head, note = ["model", "setting", *tasks], protocol and protocol_line(protocol, corpus)
+    head, note = ["model", "setting", *tasks], preset and preset_line(preset, corpus)
     if form == "markdown":
         lines = [head, ["---", "---", *["---:"] * len(tasks)], *body]
         table = "".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |\n" for line in lines)
@@ -95,17 +95,17 @@ def written(
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *([f"% {note}"] if note else [])]) + "\n"
 
 
-def _csv(tasks: Sequence[str], rows: Sequence[tuple[str, str, dict]], protocol: str, ends: dict) -> str:
+def _csv(tasks: Sequence[str], rows: Sequence[tuple[str, str, dict]], preset: str, ends: dict) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     columns = [name for task in tasks for name in ((task, f"{task}_low", f"{task}_high") if ends else (task,))]
-    writer.writerow(["model", "setting", *(["protocol"] if protocol else []), *columns])
+    writer.writerow(["model", "setting", *(["protocol"] if preset else []), *columns])
     for model, setting, scores in rows:
         values = []
         for task in tasks:
             around = (ends.get((model, setting, task)) or (None, None)) if ends else ()
             values += [scores.get(task), *around]
-        writer.writerow([model, setting, *([protocol] if protocol else []), *values])
+        writer.writerow([model, setting, *([preset] if preset else []), *values])
     return text.getvalue()
 
 

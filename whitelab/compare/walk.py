@@ -7,8 +7,8 @@ from whitelab.base.progress import Progress
 from whitelab.compare.bench import Bench, Unscored
 from whitelab.compare.grid import AVERAGE, mean_over_tasks
 from whitelab.compare.presets import PRESETS, Preset, differences, worded
-from whitelab.compare.settings import Setting
 from whitelab.encoding.encoders import Encoder, load_encoder
+from whitelab.scoring.setting import Setting
 from whitelab.store.embedding_store import Store
 
 _OF_SETTING = ("pooling", "layers", "whitening", "k")  # the others belong to the preset

@@ -1,9 +1,10 @@
 """One pooled vector for each layer and each unique sentence: of any text, and of a task with its pairs."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,13 +15,39 @@ from whitelab.base.checks import check_layers
 from whitelab.base.progress import Progress
 from whitelab.datasets import SentencePairs
 from whitelab.encoding.encoders import EmbedReport, Encoder, embed
+from whitelab.encoding.pooling import GIVEN, check_pooling
 from whitelab.statistics.linalg import exact
 from whitelab.statistics.moments import Moments
 from whitelab.store.embedding_store import Store
 
-# Moments kept with the embeddings they are of, so that turning k does not sum them again. Each holds d^2
-# numbers twice over, with its eigenvectors.
-_MOMENTS_KEPT = 8
+# Moments kept with the embeddings they are of, each with its one decomposition, so that neither k nor another variant
+# fits anew: as many as take this many bytes, at three tables of d^2 numbers each, and never fewer than eight.
+_MOMENTS_BYTES, _MOMENTS_KEPT = 2**28, 8
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a task's embeddings come from: all that a protocol says beside its setting.
+
+    `text` is the normalisation applied before tokenising. Of vectors that were made elsewhere (`pooling` `given`)
+    nothing of `text` and `max_length` (None) is known.
+    """
+
+    model: str = ""
+    data: str = ""
+    task: str = ""
+    split: str = ""
+    pooling: str = "mean"
+    dtype: str = "float32"
+    max_length: int | None = 128
+    text: str = "strip"
+
+    def __post_init__(self) -> None:
+        if self.pooling == GIVEN:
+            object.__setattr__(self, "max_length", None)
+            object.__setattr__(self, "text", GIVEN)
+        else:
+            check_pooling(self.pooling)
 
 
 class _Layers:
@@ -53,15 +80,15 @@ class _Layers:
         return total.div_(len(layers))
 
     def moments(self, layers: Sequence[int]) -> Moments:
-        """Moments over every sentence occurrence, duplicates kept (protocols A6); the last few are kept."""
+        """Moments over every sentence occurrence, duplicates kept (protocols A6); the last ones asked for are kept."""
         layers = check_layers(layers, self.n_layers)
-        found = self._moments.pop(layers, None)
-        if found is None:
-            found = self.moments_of(self.combine(layers))
-        self._moments[layers] = found
-        while len(self._moments) > _MOMENTS_KEPT:
+        moments = self._moments.pop(layers, None)
+        if moments is None:
+            moments = self.moments_of(self.combine(layers))
+        self._moments[layers] = moments
+        while len(self._moments) > max(_MOMENTS_KEPT, _MOMENTS_BYTES // (24 * self.dim**2)):
             self._moments.pop(next(iter(self._moments)), None)
-        return found
+        return moments
 
     def moments_of(self, x: Float[Tensor, "n d"]) -> Moments:
         """Moments over every sentence occurrence of `x`, one row a sentence; not kept."""
@@ -70,6 +97,16 @@ class _Layers:
 
     @cached_property
     def _moments(self) -> dict[tuple[int, ...], Moments]:
+        return {}
+
+    def kept(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """`make()`, kept under `key` as long as these embeddings are: for what is derived from all of them."""
+        if key not in self._derived:
+            self._derived[key] = make()
+        return self._derived[key]
+
+    @cached_property
+    def _derived(self) -> dict[Hashable, Any]:
         return {}
 
     @cached_property
@@ -96,7 +133,9 @@ class LayerEmbeddings(_Layers):
 
     `values [l, n, d]`: layer 0 is the embedding layer, 1..L the transformer blocks; rows are the unique
     sentences. Pair i is rows `first[i]` and `second[i]`, with `gold[i]` and the number `subset[i]` of its
-    subset. `counts [n]` says how often each sentence occurs in both columns together.
+    subset. `counts [n]` says how often each sentence occurs in both columns together. `origin` says where they come
+    from, `texts` holds the embedded text, by the name that a setting's `fit` gives it, that maps may be fitted on
+    beside the task's own sentences.
     """
 
     values: Float[Tensor, "l n d"]
@@ -105,6 +144,8 @@ class LayerEmbeddings(_Layers):
     gold: Float[Tensor, "p"]
     subset: Int[Tensor, "p"]
     subset_names: tuple[str, ...]
+    origin: Origin = Origin()
+    texts: Mapping[str, LayerRows] = field(default_factory=dict)
 
     @property
     def n_pairs(self) -> int:
@@ -122,22 +163,24 @@ class LayerEmbeddings(_Layers):
         rows = torch.cat([self.first, self.second])
         return torch.bincount(rows, minlength=self.n_sentences).to(torch.float64)
 
-    def with_only(self, subset: int) -> "LayerEmbeddings":
-        """The same embeddings with the pairs of one subset."""
-        rows = (self.subset == subset).nonzero()[:, 0]
-        return LayerEmbeddings(
-            self.values,
-            self.first[rows],
-            self.second[rows],
-            self.gold[rows],
-            torch.zeros_like(self.subset[rows]),
-            (self.subset_names[subset],),
-        )
+    def with_text(self, name: str, rows: LayerRows) -> "LayerEmbeddings":
+        """The same embeddings, with all that is kept of them, carrying `rows` as the text `name` to fit on.
+
+        Raises ValueError for rows of another model.
+        """
+        if (rows.n_layers, rows.dim) != (self.n_layers, self.dim):
+            raise ValueError(
+                f"rows must have {self.n_layers} layers of d={self.dim} as the task, got {rows.n_layers} of {rows.dim}"
+            )
+        carrying = replace(self, texts=dict(self.texts) | {name: rows})
+        shared = {"_moments": self._moments, "_derived": self._derived, "counts": self.counts, "parted": self.parted}
+        vars(carrying).update(shared)
+        return carrying
 
     def to(self, device: str | torch.device) -> "LayerEmbeddings":
         """The same embeddings on `device`."""
         moved = (x.to(device) for x in (self.values, self.first, self.second, self.gold, self.subset))
-        return LayerEmbeddings(*moved, self.subset_names)
+        return LayerEmbeddings(*moved, self.subset_names, self.origin, self.texts)
 
 
 def embed_pairs(
@@ -150,10 +193,17 @@ def embed_pairs(
 ) -> tuple[LayerEmbeddings, EmbedReport]:
     """Embed every unique sentence of `pairs` once, in all layers."""
     values, report = embed(encoder, pairs.sentences, pooling, store=store, progress=progress)
-    return with_pairs(values, pairs), report
+    return with_pairs(values, pairs, origin_of(encoder, pairs, pooling)), report
 
 
-def with_pairs(values: Float[Tensor, "l n d"], pairs: SentencePairs) -> LayerEmbeddings:
+def origin_of(encoder: Encoder, pairs: SentencePairs, pooling: str = "mean") -> Origin:
+    """Where the embeddings of `pairs` by `encoder` come from."""
+    return Origin(
+        encoder.name, pairs.source, pairs.task, pairs.split, pooling, encoder.dtype, max_length=encoder.max_length
+    )
+
+
+def with_pairs(values: Float[Tensor, "l n d"], pairs: SentencePairs, origin: Origin | None = None) -> LayerEmbeddings:
     """`values`, whose rows are `pairs.sentences`, with the pairs' map to rows."""
     if values.shape[1] != len(pairs.sentences):
         raise ValueError(f"values must have n={len(pairs.sentences)} rows, got {values.shape[1]}")
@@ -164,6 +214,7 @@ def with_pairs(values: Float[Tensor, "l n d"], pairs: SentencePairs) -> LayerEmb
         _tensor(pairs.gold),
         _tensor(pairs.subset),
         pairs.subset_names,
+        origin or Origin(data=pairs.source, task=pairs.task, split=pairs.split),
     )
 
 

@@ -27,7 +27,7 @@ from whitelab.datasets.arrays import Named, read_arrays, text_arrays
 from whitelab.datasets.columns import SCORE_NAMES, SENTENCE_NAMES, SUBSET_NAMES, different, plain_name
 from whitelab.datasets.pairs import gold_notes
 from whitelab.datasets.tables import as_number
-from whitelab.encoding.embeddings import LayerEmbeddings, with_pairs
+from whitelab.encoding.embeddings import LayerEmbeddings, Origin, with_pairs
 from whitelab.encoding.pooling import GIVEN
 
 # Names as `plain_name` gives them, without a word for vectors or indices: first_embeddings is first.
@@ -72,7 +72,7 @@ class Vectors:
     @property
     def dtype(self) -> str:
         """The type the vectors are kept in."""
-        return str(self.space.values.dtype).removeprefix("torch.")
+        return self.space.origin.dtype
 
     @cached_property
     def fingerprint(self) -> str:
@@ -172,9 +172,11 @@ class _Task:
         order = np.array([rows[name] for name in pairs.sentences])
         if not np.array_equal(order, np.arange(values.shape[1])):
             values = values[:, order]
-        space = with_pairs(torch.from_numpy(np.ascontiguousarray(values)), pairs)
+        name, tensor = f"vectors of {source}", torch.from_numpy(np.ascontiguousarray(values))
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        space = with_pairs(tensor, pairs, Origin(name, pairs.source, pairs.task, pairs.split, GIVEN, dtype))
         has_text = "sentences" in self.parts or {"first text", "second text"} <= self.parts.keys()
-        return Vectors(f"vectors of {source}", pairs, space, has_text)
+        return Vectors(name, pairs, space, has_text)
 
     def _need(self, *roles: str) -> list[Named]:
         """These parts; DataError says which is missing and what there is."""

@@ -8,9 +8,8 @@ import numpy as np
 import torch
 
 from whitelab.base.progress import Progress
-from whitelab.compare import Setting, parse_settings, tried
-from whitelab.compare.published import ACCURACY, lookup
-from whitelab.compare.published import Setting as PublishedSetting
+from whitelab.compare import tried
+from whitelab.compare.published import ACCURACY, PrintedRow, lookup
 from whitelab.datasets import LabelledTexts
 from whitelab.encoding.embeddings import LayerRows, embed_scope
 from whitelab.encoding.encoders import Encoder, embed, load_encoder
@@ -19,6 +18,7 @@ from whitelab.probe.rows import occurrences
 from whitelab.probe.scores import ProbeScore
 from whitelab.probe.scoring import probe
 from whitelab.scoring.fit_scopes import scope_text
+from whitelab.scoring.setting import Setting, parse_settings
 from whitelab.store.embedding_store import Store
 
 AVERAGE = "avg"
@@ -123,7 +123,7 @@ def with_published(score: ProbeScore, n_layers: int, data: LabelledTexts, how: H
     """The score with what a paper prints for the same model (of `n_layers`), setting and task; raw only."""
     if data.layout != "senteval" or how.on(data) != "senteval" or score.setting.whitening != "none":
         return score
-    wanted = PublishedSetting.of(score.setting.pooling, score.setting.numbers(n_layers), "none")
+    wanted = PrintedRow.of(score.setting.pooling, score.setting.numbers(n_layers), "none")
     found = lookup(score.model, wanted, data.task.lower(), n_layers - 1, unit=ACCURACY)
     return replace(score, published=found[0]) if found else score
 

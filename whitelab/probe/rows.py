@@ -8,10 +8,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from whitelab import whitening
-from whitelab.compare import Setting
 from whitelab.datasets import LabelledTexts
 from whitelab.probe.classifiers import stratified
 from whitelab.probe.how import How
+from whitelab.scoring.setting import Setting
 from whitelab.statistics.moments import Moments
 from whitelab.whitening import Whitener
 

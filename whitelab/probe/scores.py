@@ -6,8 +6,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from whitelab import whitening
-from whitelab.compare import Setting
 from whitelab.compare.published import Published
+from whitelab.scoring.setting import Setting
 
 
 @dataclass(frozen=True)

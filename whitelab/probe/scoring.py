@@ -10,7 +10,6 @@ from sklearn.preprocessing import StandardScaler
 from whitelab import whitening
 from whitelab.base.checks import check_layers
 from whitelab.base.progress import Progress
-from whitelab.compare import Setting
 from whitelab.datasets import LabelledTexts
 from whitelab.encoding.embeddings import LayerRows
 from whitelab.probe.classifiers import GRID, TEST_GRID, best_c, best_threshold, knn, linear, stratified, wilson
@@ -18,6 +17,7 @@ from whitelab.probe.how import FITS, How, usual
 from whitelab.probe.rows import Turn, features, fit_map, scored_split, turns
 from whitelab.probe.scores import PairMeasures, ProbeScore
 from whitelab.probe.words import line, threshold_line
+from whitelab.scoring.setting import Setting
 from whitelab.statistics import geometry
 
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from whitelab.compare import Setting
 from whitelab.datasets import LabelledTexts
 from whitelab.probe.classifiers import GRID, ITERATIONS, TEST_GRID, powers
 from whitelab.probe.how import How
 from whitelab.probe.rows import Turn, scored_split
+from whitelab.scoring.setting import Setting
 
 
 def line(data: LabelledTexts, setting: Setting, how: How, found: Sequence[Turn]) -> str:

@@ -4,22 +4,21 @@ The corpus is the task's sentences, filled up with synthetic rows to the size of
 the first k columns of a whitened space are whitening-k, so one projection serves every k.
 """
 
-import os
-import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from whitelab import whitening
 from whitelab.base.checks import check_int
+from whitelab.base.machine import processor
 from whitelab.base.progress import Progress
-from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
+from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import folds
+from whitelab.scoring.setting import Setting
 from whitelab.statistics.moments import Moments
 
 MAX_BYTES = 4 * 2**30  # of all indices of one measurement, which are held side by side
@@ -32,18 +31,41 @@ _BATCH_QUERIES = 64
 
 
 @dataclass(frozen=True)
-class Machine:
-    """Where the times were taken: they mean nothing without it."""
+class SearchPlan:
+    """What is searched, and how often: each of `ks` (None: d and its halves; d is always among them) in a corpus of
+    `corpus` rows, for the `top` neighbours of at most `queries` of the task's sentences, with `threads` threads;
+    single queries are timed in `rounds`. `seed` draws queries, synthetic rows and orders.
+    """
 
-    processor: str
-    cores: int
-    threads: int
-    faiss: str
+    ks: tuple[int, ...] | None = None
+    corpus: int = 100_000
+    queries: int = 256
+    top: int = 10
+    rounds: int = 40
+    threads: int = 1
+    seed: int = 0
 
-    def line(self) -> str:
-        """One line, as shown under every time."""
-        threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
-        return f"{self.processor}, {threads} of {self.cores} cores, faiss {self.faiss}"
+    def on(self, space: LayerEmbeddings) -> "SearchPlan":
+        """The plan with its `ks`, ascending, d among them.
+
+        Raises ValueError for a k that does not exist, for a corpus that is smaller than the task or needs more than
+        MAX_BYTES, and for `top` beyond the corpus.
+        """
+        ks = default_ks(space.dim) if self.ks is None else self.ks
+        ks = tuple(sorted({check_int(k, "k", 1, space.dim, "d") for k in ks} | {space.dim}))
+        check_int(self.corpus, "corpus", 1)
+        if self.corpus < space.n_sentences:
+            raise ValueError(f"corpus={self.corpus} must be at least n={space.n_sentences}, the task's sentences")
+        needed = bytes_needed(space.dim, self.corpus, ks)
+        if needed > MAX_BYTES:
+            raise ValueError(
+                f"corpus={self.corpus} needs {needed / 2**30:.1f} GiB for d={space.dim} and {len(ks)} values of k, "
+                f"more than {MAX_BYTES / 2**30:g} GiB"
+            )
+        check_int(self.top, "top", 1, self.corpus - 1, "corpus - 1")
+        for name in ("queries", "rounds", "threads"):
+            check_int(getattr(self, name), name, 1)
+        return replace(self, ks=ks)
 
 
 @dataclass(frozen=True)
@@ -78,9 +100,8 @@ class SearchCosts:
     top: int
     dim: int
     rank: int
-    layers: tuple[int, ...]
-    whitening: str
-    machine: Machine
+    setting: Setting
+    machine: str
 
     def memory_ratio(self, row: SearchCost) -> float:
         """Bytes against those at k = d: exactly k/d where the rank is d."""
@@ -92,7 +113,9 @@ class SearchCosts:
 
     def as_dict(self) -> dict:
         """A JSON-ready record."""
-        return asdict(self) | {"layers": list(self.layers), "rows": [self.record(row) for row in self.rows]}
+        record = asdict(self) | {"rows": [self.record(row) for row in self.rows]}
+        setting = record.pop("setting")
+        return record | {"layers": list(setting["layers"]), "whitening": setting["whitening"]}
 
     def record(self, row: SearchCost) -> dict:
         """One row as flat columns, for a table or a figure."""
@@ -114,101 +137,92 @@ def bytes_needed(dim: int, corpus: int, ks: Iterable[int]) -> int:
 
 
 def search_costs(
-    space: LayerEmbeddings,
-    layers: Sequence[int],
-    variant: str = "pca",
-    ks: Iterable[int] | None = None,
-    corpus: int = 100_000,
-    queries: int = 256,
-    top: int = 10,
-    *,
-    rounds: int = 40,
-    threads: int = 1,
-    seed: int = 0,
-    progress: Progress | None = None,
-    fit: str = "task",
-    text: LayerRows | None = None,
+    space: LayerEmbeddings, setting: Setting, plan: SearchPlan | None = None, progress: Progress | None = None
 ) -> SearchCosts:
-    """Memory, time and recall of an exact cosine search (`faiss.IndexFlatIP`) for each k, d always among them.
+    """Memory, time and recall of an exact cosine search (`faiss.IndexFlatIP`) for each k of the plan.
 
     The corpus holds every sentence of the task once, and rows drawn from the Gaussian with the mean and
-    covariance of the task's sentences, `corpus` in all. Queries are at most `queries` of the sentences, each
-    left out of its own `top` neighbours. Times are taken with `threads` threads: every round searches one
-    query in every index, in an order drawn anew, each after another query that is not timed, so it finds the
-    processor's caches as a service with that index alone would. Batches are matrix products. A found row
-    counts as a neighbour when its cosine reaches that of the last true neighbour, so ties count for everyone;
-    at k = d recall is exactly 1.
+    covariance of the task's sentences, `plan.corpus` in all. Queries are sentences, each left out of its own
+    neighbours. Every round searches one query in every index, in an order drawn anew, each after another query that is
+    not timed, so it finds the processor's caches as a service with that index alone would. Batches are matrix
+    products. A row counts as a neighbour when its cosine reaches that of the last true neighbour, so ties count for
+    everyone; at k = d recall is exactly 1. Su et al. 2021, section 3.3: the speed of retrieval is "directly
+    proportional to the dimensionality".
 
-    The map is fitted on the scope `fit`, with `text` its rows (`fit_scopes.folds`); `cross` has two maps and is
-    refused. Su et al. 2021, section 3.3: the speed of retrieval is "directly proportional to the dimensionality".
-    Raises ValueError for a variant or a k without meaning, for a corpus that is smaller than the task or
-    needs more than MAX_BYTES, and for `top` beyond the corpus. `progress(done, total)` may raise to cancel.
+    The setting's own k and aggregate do not count. Raises ValueError for a variant without k, for the fit scope
+    `cross`, which has two maps, and as `SearchPlan.on`. `progress(done, total)` may raise to cancel.
     """
-    variant = str(whitening.parse(variant, space.dim))
-    whitening.check_k(1, variant, space.dim)
-    fold, *others = folds(space, fit, text)
+    setting, plan = setting.with_(k=None).on(space), (plan or SearchPlan()).on(space)
+    whitening.check_k(1, setting.whitening, space.dim)
+    fold, *others = folds(space, setting.fit)
     if others:
-        raise ValueError(f"fit={fit!r} fits {1 + len(others)} maps, and an index holds the vectors of one")
-    ks = default_ks(space.dim) if ks is None else ks
-    ks = sorted({check_int(k, "k", 1, space.dim, "d") for k in ks} | {space.dim})
-    _check_corpus(corpus, space, ks)
-    check_int(top, "top", 1, corpus - 1, "corpus - 1")
-    check_int(queries, "queries", 1)
-    check_int(rounds, "rounds", 1)
-    check_int(threads, "threads", 1)
-    rng = np.random.default_rng(seed)
-    moments = space.moments(layers)
-    fitted = _nested(variant, fold.rows.moments(layers))
+        raise ValueError(f"fit={setting.fit!r} fits {1 + len(others)} maps, and an index holds the vectors of one")
+    fitted = _nested(setting.whitening, fold.rows.moments(setting.layers))
     if fitted.rank == 0:
-        raise ValueError(f"layers={list(layers)} give every sentence the same vector, so there is nothing to search")
-    own = rng.permutation(space.n_sentences)[:queries]
-    widths = [min(k, fitted.rank) for k in ks]
-
-    filling = _parts(space.n_sentences, _CHUNK_ROWS) + _parts(corpus - space.n_sentences, _CHUNK_ROWS)
-    step = _Steps(progress, filling + _parts(len(own), _BATCH_QUERIES) * (len(ks) + 1) + rounds)
-    chunks = corpus_rows(space, layers, moments, fitted, corpus, rng)
+        layers = list(setting.layers)
+        raise ValueError(f"layers={layers} give every sentence the same vector, so there is nothing to search")
+    measured = _measured(space, setting, plan, fitted, progress)
     import faiss
 
-    with _threads(faiss, threads):
+    machine = f"{processor(plan.threads)}, faiss {faiss.__version__}"
+    queries = min(plan.queries, space.n_sentences)
+    sizes = (plan.corpus, space.n_sentences, queries, plan.top, space.dim, fitted.rank)
+    return SearchCosts(_tabulated(plan, measured), *sizes, setting, machine)
+
+
+@dataclass(frozen=True, eq=False)
+class _Measured:
+    """By k: columns stored, milliseconds of single queries `[rounds, k]`, queries a second in batches, recalls."""
+
+    widths: Sequence[int]
+    times: Float[np.ndarray, "r k"]
+    rates: Sequence[float]
+    recalls: Sequence[float]
+    raw_recalls: Sequence[float]
+
+
+def _measured(
+    space: LayerEmbeddings, setting: Setting, plan: SearchPlan, fitted: whitening.Whitener, progress: Progress | None
+) -> _Measured:
+    import faiss
+
+    rng = np.random.default_rng(plan.seed)
+    own = rng.permutation(space.n_sentences)[: plan.queries]
+    widths = [min(k, fitted.rank) for k in plan.ks]
+    filling = _parts(space.n_sentences, _CHUNK_ROWS) + _parts(plan.corpus - space.n_sentences, _CHUNK_ROWS)
+    step = _Steps(progress, filling + _parts(len(own), _BATCH_QUERIES) * (len(widths) + 1) + plan.rounds)
+    chunks = corpus_rows(space, setting.layers, space.moments(setting.layers), fitted, plan.corpus, rng)
+    with _threads(faiss, plan.threads):
         raw, *indices = _build([space.dim, *widths], chunks, faiss.IndexFlatIP, step)
         with _matrix_products(faiss):
-            found, seconds = _neighbours([raw, *indices], own, top, step)
-        times = 1000 * _single_queries(indices, own, top, rounds, rng, step)
-    recalls = [_recall(indices[-1], own, found[-1], ids) for ids in found[1:]]
-    raw_recalls = [_recall(raw, own, found[0], ids) for ids in found[1:]]
+            ids, seconds = _neighbours([raw, *indices], own, plan.top, step)
+        times = 1000 * _single_queries(indices, own, plan.top, plan.rounds, rng, step)
+    return _Measured(
+        widths,
+        times,
+        [len(own) / spent for spent in seconds[1:]],
+        [_recall(indices[-1], own, ids[-1], part) for part in ids[1:]],
+        [_recall(raw, own, ids[0], part) for part in ids[1:]],
+    )
 
-    ratios = times / times[:, -1:]
-    rows = tuple(
+
+def _tabulated(plan: SearchPlan, measured: _Measured) -> tuple[SearchCost, ...]:
+    times, ratios = measured.times, measured.times / measured.times[:, -1:]
+    return tuple(
         SearchCost(
             k=k,
-            columns=width,
-            bytes=corpus * width * FLOAT_BYTES,
+            columns=measured.widths[i],
+            bytes=plan.corpus * measured.widths[i] * FLOAT_BYTES,
             milliseconds=float(np.median(times[:, i])),
             milliseconds_quartiles=_quartiles(times[:, i]),
             time_ratio=float(np.median(ratios[:, i])),
             time_ratio_quartiles=_quartiles(ratios[:, i]),
-            queries_per_second=len(own) / seconds[i + 1],
-            recall=recalls[i],
-            raw_recall=raw_recalls[i],
+            queries_per_second=measured.rates[i],
+            recall=measured.recalls[i],
+            raw_recall=measured.raw_recalls[i],
         )
-        for i, (k, width) in enumerate(zip(ks, widths, strict=True))
+        for i, k in enumerate(plan.ks)
     )
-    machine = Machine(processor_name(), os.cpu_count() or 1, threads, faiss.__version__)
-    return SearchCosts(
-        rows, corpus, space.n_sentences, len(own), top, space.dim, fitted.rank, tuple(layers), variant, machine
-    )
-
-
-def _check_corpus(corpus: int, space: LayerEmbeddings, ks: Sequence[int]) -> None:
-    check_int(corpus, "corpus", 1)
-    if corpus < space.n_sentences:
-        raise ValueError(f"corpus={corpus} must be at least n={space.n_sentences}, the task's sentences")
-    needed = bytes_needed(space.dim, corpus, ks)
-    if needed > MAX_BYTES:
-        raise ValueError(
-            f"corpus={corpus} needs {needed / 2**30:.1f} GiB for d={space.dim} and {len(ks)} values of k, "
-            f"more than {MAX_BYTES / 2**30:g} GiB"
-        )
 
 
 def _parts(count: int, size: int) -> int:
@@ -360,14 +374,3 @@ class _Steps:
         self.done += 1
         if self.progress:
             self.progress(self.done, self.total)
-
-
-def processor_name() -> str:
-    """The processor as its maker names it, or its architecture where the system does not tell."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text("utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine() or "unknown processor"

@@ -1,14 +1,13 @@
 """What a map is fitted on, and which pairs it then scores.
 
-A scope is `task` (every sentence of the task, as WhiteningBERT does), `splits` (all its splits, BERT-whitening's
-"target"), `cross` (half of the pairs, scoring the other half, both ways), or the name of other text (the role
-NLI has in BERT-whitening). The first and the last two differ in the rows, `cross` also in the folds.
+A scope (`setting.FIT_SCOPES`) is `task`, `splits`, `cross`, or the name of other text. All but `cross` differ in the
+rows that a map is fitted on, `cross` also in the folds: there each half of the pairs is scored by the other's map.
 """
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -18,17 +17,11 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from whitelab import whitening
-from whitelab.base.checks import check_layers
 from whitelab.datasets import DataError, discover, load, load_text
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
+from whitelab.scoring.setting import Setting
 from whitelab.statistics import geometry
-
-SCOPES = {
-    "task": "The task's sentences",
-    "splits": "All splits of the task",
-    "cross": "Cross-fitted halves",
-}
-OWN = ("task", "cross")  # scopes that need no other sentences than the task's
+from whitelab.statistics.moments import Moments
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,25 +33,20 @@ class Fold:
     sentences: Int[Tensor, "m"]
 
 
-def folds(space: LayerEmbeddings, fit: str = "task", corpus: LayerRows | None = None) -> tuple[Fold, ...]:
+def folds(space: LayerEmbeddings, fit: str = "task") -> tuple[Fold, ...]:
     """The maps a scope fits: one, or two for `cross`.
 
-    Raises ValueError where the scope needs a corpus and there is none, where the corpus comes from another
-    model, and where the pairs cannot be halved.
+    Raises ValueError where the scope needs text that the space does not carry, and where the pairs cannot be halved.
     """
-    everything = torch.arange(space.n_pairs), torch.arange(space.n_sentences)
-    if fit == "task":
-        return (Fold(space, *everything),)
     if fit == "cross":
-        return _cross(space)
-    if corpus is None:
-        raise ValueError(f"fit={fit!r} needs the embedded sentences of that text, got corpus=None")
-    if (corpus.n_layers, corpus.dim) != (space.n_layers, space.dim):
+        return space.kept("cross", lambda: _halved(space))
+    if fit != "task" and fit not in space.texts:
         raise ValueError(
-            f"corpus must have {space.n_layers} layers of d={space.dim} as the task, "
-            f"got {corpus.n_layers} of {corpus.dim}"
+            f"fit={fit!r} needs the embedded sentences of that text; the space carries "
+            f"{', '.join(space.texts) or 'none'} (LayerEmbeddings.with_text)"
         )
-    return (Fold(corpus, *everything),)
+    rows = space if fit == "task" else space.texts[fit]
+    return (Fold(rows, torch.arange(space.n_pairs), torch.arange(space.n_sentences)),)
 
 
 def halves(space: LayerEmbeddings, seed: int = 0) -> Bool[Tensor, "p"]:
@@ -81,122 +69,127 @@ def halves(space: LayerEmbeddings, seed: int = 0) -> Bool[Tensor, "p"]:
     return torch.tensor([bool(dealt[name]) for name in group])
 
 
-# The folds of a task are kept as long as it is, and with them the moments of each half.
-_CROSSED: WeakKeyDictionary[LayerEmbeddings, tuple[Fold, ...]] = WeakKeyDictionary()
-
-
-def _cross(space: LayerEmbeddings) -> tuple[Fold, ...]:
-    found = _CROSSED.get(space)
-    if found is None:
-        found = _CROSSED[space] = _halved(space)
-    return found
-
-
 def _halved(space: LayerEmbeddings) -> tuple[Fold, ...]:
-    late = halves(space)
-    found = []
+    late, both = halves(space), []
     for scored in (~late, late):
         pairs = scored.nonzero()[:, 0]
         sentences = torch.cat([space.first[pairs], space.second[pairs]]).unique()
         away = torch.cat([space.first[~scored], space.second[~scored]])
         counts = torch.bincount(away, minlength=space.n_sentences).to(torch.float64)
-        found.append(Fold(LayerRows(space.values, counts), pairs, sentences))
-    return tuple(found)
+        both.append(Fold(LayerRows(space.values, counts), pairs, sentences))
+    return tuple(both)
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """The maps of a scope for one combination of layers, variant and k: one Whitener a fold."""
+    """The maps of a setting, one a fold. Each fold's moments are decomposed once, whatever the variant and k.
 
+    Where a variant weighs eigen-directions its k first columns (the PCA form) give the cosines, because its other
+    forms differ from them by a rotation; the map itself is made when `whiteners` is asked for.
+    """
+
+    space: LayerEmbeddings
+    setting: Setting
     folds: tuple[Fold, ...]
-    whiteners: tuple[whitening.Whitener, ...]
-    layers: tuple[int, ...]
+
+    @cached_property
+    def moments(self) -> tuple[Moments, ...]:
+        """What each map is fitted to."""
+        return tuple(fold.rows.moments(self.setting.layers) for fold in self.folds)
+
+    @cached_property
+    def whiteners(self) -> tuple[whitening.Whitener, ...]:
+        """The maps."""
+        return tuple(whitening.fit(self.setting.whitening, one, self.setting.k) for one in self.moments)
+
+    @cached_property
+    def columns(self) -> tuple[Float[Tensor, "d m"], ...] | None:
+        """The matrix of each map up to a rotation; None for a variant that weighs no eigen-directions, or none."""
+        spec, k = self.setting.whitening, self.setting.k
+        if not whitening.variant(spec).takes_k or (spec == "center" and k is None):
+            return None
+        return tuple(whitening.directions(spec, one).columns(k) for one in self.moments)
 
     @property
     def rank(self) -> int:
         """Directions kept, the fewest of any fold."""
-        return min(one.rank for one in self.whiteners)
+        if self.columns is not None:
+            return min(matrix.shape[1] for matrix in self.columns)
+        return min(whitener.rank for whitener in self.whiteners)
 
     @property
     def count(self) -> int:
         """Sentence occurrences a map was fitted on, the fewest of any fold."""
-        return min(round(one.count) for one in self.whiteners)
+        return min(round(one.count) for one in self.moments)
 
-    def cosines(self, space: LayerEmbeddings) -> Float[Tensor, "p"]:
+    def cosines(self) -> Float[Tensor, "p"]:
         """The cosine of every pair under the map that scores it."""
-        x = space.combine(self.layers)
-        found = torch.empty(space.n_pairs, dtype=torch.float64)
-        for fold, whitener in zip(self.folds, self.whiteners, strict=True):
-            z = whitener(x)
-            a, b = z[space.first[fold.pairs]], z[space.second[fold.pairs]]
-            found[fold.pairs] = geometry.pair_cosines(a, b).cpu()
-        return found
+        space, x = self.space, self.space.combine(self.setting.layers)
+        cosines = torch.empty(space.n_pairs, dtype=torch.float64)
+        for number, fold in enumerate(self.folds):
+            if self.columns is None:
+                z = self.whiteners[number](x)
+            else:
+                z = (x - self.moments[number].mean) @ self.columns[number]
+            first, second = space.first[fold.pairs], space.second[fold.pairs]
+            cosines[fold.pairs] = geometry.row_cosines(z, first, second).cpu()
+        return cosines
 
-    def transform(self, space: LayerEmbeddings) -> Float[Tensor, "n m"]:
+    def transform(self) -> Float[Tensor, "n m"]:
         """Every sentence under the map that transforms it; a map of lower rank fills up with zeros."""
-        x = space.combine(self.layers)
+        x = self.space.combine(self.setting.layers)
         if len(self.folds) == 1:
             return self.whiteners[0](x)
-        found = torch.zeros(space.n_sentences, max(w.dense.shape[1] for w in self.whiteners), dtype=torch.float64)
+        width = max(whitener.dense.shape[1] for whitener in self.whiteners)
+        z = torch.zeros(self.space.n_sentences, width, dtype=torch.float64)
         for fold, whitener in zip(self.folds, self.whiteners, strict=True):
-            z = whitener(x[fold.sentences])
-            found[fold.sentences, : z.shape[1]] = z
-        return found
+            part = whitener(x[fold.sentences])
+            z[fold.sentences, : part.shape[1]] = part
+        return z
 
 
-def fit_scope(
-    space: LayerEmbeddings,
-    layers: tuple[int, ...],
-    spec: str = "none",
-    k: int | None = None,
-    fit: str = "task",
-    corpus: LayerRows | None = None,
-) -> Fitted:
-    """Fit `spec` with `k` on the scope `fit`. Raises ValueError as `folds` and `whitening.fit` do."""
-    layers = check_layers(layers, space.n_layers)
-    whitening.check_k(k, spec, space.dim)
-    found = folds(space, fit, corpus)
-    return Fitted(found, tuple(whitening.fit(spec, fold.rows.moments(layers), k) for fold in found), layers)
+def fit_scope(space: LayerEmbeddings, setting: Setting) -> Fitted:
+    """The maps of `setting` on `space`. Raises ValueError as `Setting.on` and `folds` do."""
+    setting = setting.on(space)
+    return Fitted(space, setting, folds(space, setting.fit))
 
 
-def held_out_isotropy(
-    space: LayerEmbeddings,
-    layers: tuple[int, ...],
-    spec: str,
-    k: int | None = None,
-    fit: str = "task",
-    corpus: LayerRows | None = None,
-) -> float:
+def held_out_isotropy(space: LayerEmbeddings, setting: Setting) -> float:
     """IsoScore, 0 to 1, of sentences that the map was not fitted on (1: their covariance is round).
 
     On the sentences of the fit it is 1 for any whitening, by construction. For `task` and `splits` the scope's
     sentences are halved at random, each half measured under the map of the other; for `cross` the folds do
     that; for other text the task's sentences are measured. (PR - 1) / (rank - 1), Rudman et al. 2022, with PR
     the participation ratio of the kept directions; white data of n rows in r directions have about n / (n + r).
-    NaN where fewer than two directions are kept.
+    NaN where fewer than two directions are kept. Raises ValueError as `fit_scope`.
     """
-    if fit in ("task", "splits"):
-        rows = folds(space, fit, corpus)[0].rows
-        if rows.n_sentences < 2:
+    setting = setting.on(space)
+    scope = folds(space, setting.fit)
+    if setting.fit in ("task", "splits"):
+        if scope[0].rows.n_sentences < 2:
             return float("nan")
-        first, second = rows.parted
+        first, second = scope[0].rows.parted
         ways = [(first, second), (second, first)]
-    elif fit == "cross":
-        a, b = folds(space, fit)
-        ways = [(a.rows, b.rows), (b.rows, a.rows)]
+    elif setting.fit == "cross":
+        ways = [(scope[0].rows, scope[1].rows), (scope[1].rows, scope[0].rows)]
     else:
-        ways = [(folds(space, fit, corpus)[0].rows, space)]
-    found = [_isotropy(seen.moments(layers), unseen.moments(layers), spec, k) for seen, unseen in ways]
-    return sum(found) / len(found)
+        ways = [(scope[0].rows, space)]
+    layers = setting.layers
+    scores = [_isotropy(seen.moments(layers), unseen.moments(layers), setting) for seen, unseen in ways]
+    return sum(scores) / len(scores)
 
 
-def _isotropy(seen, unseen, spec: str, k: int | None) -> float:
-    whitener = whitening.fit(spec, seen, k)
-    if whitener.rank < 2:
+def _isotropy(seen: Moments, unseen: Moments, setting: Setting) -> float:
+    if whitening.variant(setting.whitening).takes_k:  # a rotation afterwards changes no participation ratio
+        matrix = whitening.directions(setting.whitening, seen).columns(setting.k)
+        rank = matrix.shape[1]
+    else:
+        whitener = whitening.fit(setting.whitening, seen, setting.k)
+        matrix, rank = whitener.dense, whitener.rank
+    if rank < 2:
         return float("nan")
-    matrix = whitener.dense
     ratio = geometry.participation_ratio(matrix.T @ unseen.covariance @ matrix)
-    return (ratio - 1) / (whitener.rank - 1)
+    return (ratio - 1) / (rank - 1)
 
 
 # ----------------------------------------------------------------------------------------------- sentences
@@ -212,24 +205,24 @@ def scope_text(fit: str, data: str, task: str | None, keep_going: bool = False) 
         return _pairs_text(data, task, keep_going)
     if Path(fit).suffix.lower() == ".txt" and not _published(fit):
         return Counter(load_text(fit))
-    found = Counter()
-    for one in discover(fit):
-        found += _pairs_text(fit, one.name, keep_going)
-    return found
+    counts = Counter()
+    for info in discover(fit):
+        counts += _pairs_text(fit, info.name, keep_going)
+    return counts
 
 
 def _published(path: str) -> bool:
     """SICK comes as .txt; any other .txt is plain text, even where its commas look like columns."""
     try:
-        return all(one.published for one in discover(path))
+        return all(info.published for info in discover(path))
     except DataError:
         return False
 
 
 def _pairs_text(data: str, task: str | None, keep_going: bool) -> Counter[str]:
-    splits = next(one.splits for one in discover(data) if task in (None, one.name))
-    found = Counter()
+    splits = next(info.splits for info in discover(data) if task in (None, info.name))
+    counts = Counter()
     for split in ("all",) if "all" in splits else splits:
         pairs = load(data, task, split, keep_going=keep_going)
-        found += Counter((*pairs.first, *pairs.second))
-    return found
+        counts += Counter((*pairs.first, *pairs.second))
+    return counts

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
@@ -12,7 +12,8 @@ from whitelab import whitening
 from whitelab.base.checks import check_int
 from whitelab.datasets import SentencePairs
 from whitelab.encoding.embeddings import LayerEmbeddings
-from whitelab.scoring.score import Protocol, Score
+from whitelab.scoring.score import Score
+from whitelab.scoring.setting import Protocol
 from whitelab.statistics.significance import Bootstrap, Difference, WilliamsTest, bootstrap, williams
 
 LEVEL = 0.05  # p below it, in every test there is, makes a difference real
@@ -98,9 +99,9 @@ def paired(
     Scores that must be equal (`whitening.cosine_class`) share a row of it: their difference is 0, not its rounding.
     Raises ValueError for scores that are aggregated differently.
     """
-    how = scores[0].protocol.aggregate
-    if any(one.protocol.aggregate != how for one in scores):
-        raise ValueError(f"scores must share one aggregate, got {', '.join(one.protocol.aggregate for one in scores)}")
+    how = scores[0].setting.aggregate
+    if any(one.setting.aggregate != how for one in scores):
+        raise ValueError(f"scores must share one aggregate, got {', '.join(one.setting.aggregate for one in scores)}")
     places: dict[tuple, int] = {}
     rows = tuple(places.setdefault(_law(one.protocol, one.dim), len(places)) for one in scores)
     cosines = torch.stack([scores[rows.index(row)].cosines for row in range(len(places))])
@@ -128,6 +129,6 @@ def judged(difference: Difference, test: WilliamsTest | None) -> str:
 
 def _law(protocol: Protocol, dim: int) -> tuple:
     """What decides the cosines: two protocols with one law have the same."""
-    of_whitening = whitening.cosine_class(protocol.whitening, protocol.k, dim)
-    fit = "" if protocol.whitening == "none" else protocol.fit
-    return of_whitening, fit, replace(protocol, whitening="none", k=None, fit="task")
+    setting = protocol.setting
+    fit = "" if setting.whitening == "none" else setting.fit
+    return whitening.cosine_class(setting.whitening, setting.k, dim), fit, setting.raw, protocol.origin

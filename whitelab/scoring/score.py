@@ -1,89 +1,16 @@
-"""From a task's embeddings and a protocol to a score that says how it was made."""
+"""From a task's embeddings and a setting to a score that says how it was made."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from whitelab import whitening
-from whitelab.base.checks import check_choice, check_layers
-from whitelab.base.wording import spaced
-from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
-from whitelab.encoding.pooling import GIVEN, check_pooling
-from whitelab.scoring import fit_scopes
+from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.scoring.fit_scopes import fit_scope, held_out_isotropy
+from whitelab.scoring.setting import Protocol, Setting
 from whitelab.statistics import correlation
-
-
-@dataclass(frozen=True)
-class Protocol:
-    """Everything that decides a score. Two scores are comparable when their protocols are equal.
-
-    `layers` are averaged; `whitening` is a spec with every parameter written out; `fit` names the sentences
-    it is fitted on (`fit_scopes.SCOPES`, or other text; `task` is every sentence occurrence of both columns of the
-    whole task, WhiteningBERT's choice); `k` keeps the top-k eigen-directions; `text` is the normalisation
-    applied before tokenising. Of vectors that were made elsewhere (`pooling` `given`) nothing of `text` and
-    `max_length` (None) is known.
-    """
-
-    model: str
-    data: str
-    task: str
-    split: str
-    pooling: str
-    layers: tuple[int, ...]
-    whitening: str = "none"
-    k: int | None = None
-    fit: str = "task"
-    aggregate: str = "all"
-    dtype: str = "float32"
-    max_length: int | None = 128
-    text: str = "strip"
-    combine: str = "mean"
-
-    def __post_init__(self) -> None:
-        if self.pooling == GIVEN:
-            object.__setattr__(self, "max_length", None)
-            object.__setattr__(self, "text", GIVEN)
-        else:
-            check_pooling(self.pooling)
-        object.__setattr__(self, "whitening", whitening.canonical(self.whitening))
-        check_choice(self.aggregate, "aggregate", correlation.AGGREGATES)
-        if not self.fit:
-            raise ValueError(f"fit='' must be one of {', '.join(fit_scopes.SCOPES)} or name other text")
-
-    def with_(self, **changes) -> "Protocol":
-        """The same protocol but for `changes`."""
-        return replace(self, **changes)
-
-    def as_dict(self) -> dict:
-        """A JSON-ready record."""
-        return asdict(self) | {"layers": list(self.layers)}
-
-    def line(self, sentences: int | None = None, rank: int | None = None, isotropy: float | None = None) -> str:
-        """The protocol in one line, as shown under every score."""
-        layers = "layer " if len(self.layers) == 1 else "layers "
-        variant = self.whitening + (f", k = {self.k}" if self.k is not None else "")
-        fitted = ""
-        if self.whitening != "none" and sentences is not None:
-            count = spaced(sentences)
-            words = {
-                "task": f"fitted on the task's {count} sentence occurrences",
-                "splits": f"fitted on the {count} sentence occurrences of all splits",
-                "cross": f"cross-fitted on halves of {count} sentence occurrences",
-            }
-            fitted = " " + words.get(self.fit, f"fitted on the {count} sentences of {self.fit}")
-            details = [f"rank {rank}"] if rank is not None else []
-            details += [f"held-out isotropy {isotropy:.2f}"] if isotropy is not None else []
-            fitted += f" ({', '.join(details)})" if details else ""
-        made = "as given" if self.pooling == GIVEN else f"{self.pooling} pooling"
-        cut = "" if self.max_length is None else f" · at most {self.max_length} tokens"
-        return (
-            f"{self.model} · {layers}{' + '.join(map(str, self.layers))} · {made} · {self.data} · "
-            f"{variant}{fitted} · aggregate {self.aggregate} · {self.dtype}{cut}"
-        )
 
 
 @dataclass(frozen=True)
@@ -115,6 +42,11 @@ class Score:
     reason: str = ""
     cosines: Float[Tensor, "p"] | None = field(default=None, repr=False, compare=False)
 
+    @property
+    def setting(self) -> Setting:
+        """What was chosen, with the layers by their numbers."""
+        return self.protocol.setting
+
     def line(self) -> str:
         """How the score was made, in one line."""
         return self.protocol.line(self.sentences, self.rank, self.isotropy)
@@ -125,7 +57,7 @@ class Score:
             "spearman": self.spearman,
             "half_width_95": self.half_width,
             "pairs": self.pairs,
-            "subsets": {name: asdict(one) for name, one in self.subsets.items()},
+            "subsets": {name: asdict(subset) for name, subset in self.subsets.items()},
             "rank": self.rank,
             "dim": self.dim,
             "sentences": self.sentences,
@@ -135,38 +67,22 @@ class Score:
         return record | ({"undefined": self.reason} if self.reason else {})
 
 
-def cosines(
-    space: LayerEmbeddings,
-    layers: Sequence[int],
-    variant: str = "none",
-    k: int | None = None,
-    fit: str = "task",
-    corpus: LayerRows | None = None,
-) -> tuple[Float[Tensor, "p"], fit_scopes.Fitted]:
-    """Cosine of every pair under `variant` fitted on the scope `fit`, and what was fitted."""
-    fitted = fit_scopes.fit_scope(space, tuple(layers), variant, k, fit, corpus)
-    return fitted.cosines(space), fitted
-
-
-def score(space: LayerEmbeddings, protocol: Protocol, corpus: LayerRows | None = None) -> Score:
-    """Score one protocol; `corpus` holds the sentences of `protocol.fit` where they are not the task's own.
+def score(space: LayerEmbeddings, setting: Setting, isotropy: bool = True) -> Score:
+    """Score a setting.
 
     Under `cross` each pair has its cosine from the map fitted without it, and all of them are ranked together.
-    Raises ValueError for layers the model does not have and for a `k` out of range. The score is None,
-    with a reason, where Spearman's correlation is not defined: constant gold scores, cosines that are constant
-    up to rounding, fewer than two pairs.
+    `isotropy` False leaves the held-out isotropy out, whose maps are fitted on halves and cost more than all else.
+    Raises ValueError for layers the space does not have, for a `k` out of range and for text it does not carry. The
+    score is None, with a reason, where Spearman's correlation is not defined: constant gold scores, cosines that are
+    constant up to rounding, fewer than two pairs.
     """
-    protocol = protocol.with_(layers=check_layers(protocol.layers, space.n_layers))
-    values, fitted = cosines(space, protocol.layers, protocol.whitening, protocol.k, protocol.fit, corpus)
-    isotropy = math.nan
-    if protocol.whitening != "none":
-        settings = (protocol.layers, protocol.whitening, protocol.k, protocol.fit, corpus)
-        isotropy = fit_scopes.held_out_isotropy(space, *settings)
+    fitted = fit_scope(space, setting)
+    setting, values = fitted.setting, fitted.cosines()
     by_subset = correlation.spearman_by_subset(values, space.gold, space.subset, space.n_subsets)
-    total = float(correlation.aggregate(values, space.gold, space.subset, space.n_subsets, protocol.aggregate))
+    total = float(correlation.aggregate(values, space.gold, space.subset, space.n_subsets, setting.aggregate))
     sizes = torch.bincount(space.subset, minlength=space.n_subsets).tolist()
-    whole = protocol.aggregate == "all" or len(sizes) == 1
-    width = correlation.half_width(total, space.n_pairs if whole else sizes, protocol.aggregate)
+    whole = setting.aggregate == "all" or len(sizes) == 1
+    width = correlation.half_width(total, space.n_pairs if whole else sizes, setting.aggregate)
     return Score(
         spearman=percent(total),
         pairs=space.n_pairs,
@@ -178,11 +94,17 @@ def score(space: LayerEmbeddings, protocol: Protocol, corpus: LayerRows | None =
         dim=space.dim,
         sentences=fitted.count,
         half_width=percent(width),
-        protocol=protocol,
-        isotropy=None if math.isnan(isotropy) else isotropy,
-        reason="" if not math.isnan(total) else undefined_reason(space, values, protocol.aggregate),
+        protocol=Protocol(setting, space.origin),
+        isotropy=isotropy_of(space, setting) if isotropy else None,
+        reason="" if not math.isnan(total) else undefined_reason(space, values, setting.aggregate),
         cosines=values,
     )
+
+
+def isotropy_of(space: LayerEmbeddings, setting: Setting) -> float | None:
+    """`fit_scopes.held_out_isotropy`, None for `none` and where it is not defined."""
+    value = math.nan if setting.whitening == "none" else held_out_isotropy(space, setting)
+    return None if math.isnan(value) else value
 
 
 def percent(value: float) -> float | None:

@@ -1,6 +1,6 @@
 """How many dimensions are worth keeping: the score for every k at once."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -8,13 +8,16 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from whitelab import whitening
-from whitelab.base.checks import check_layers
+from whitelab.base.progress import Progress
 from whitelab.base.threads import side_by_side
-from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
+from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import Fold, folds
+from whitelab.scoring.setting import Setting
 from whitelab.statistics import correlation, geometry
 from whitelab.statistics.moments import Moments
-from whitelab.sweeps.layer_pairs import LayerMoments
+from whitelab.sweeps.layer_pairs import LayerCell, LayerMoments, LayerPairs, every_pair
+
+KNEE = 0.5  # points below the best that a knee may be
 
 # Values of k ranked together; bounds the memory of the sort at this many columns of p pairs.
 _COLUMNS_PER_CHUNK = 128
@@ -36,9 +39,7 @@ class KCurve:
     explained: tuple[float, ...]
     rank: int
     dim: int
-    layers: tuple[int, ...]
-    whitening: str
-    aggregate: str
+    setting: Setting
 
     @property
     def k(self) -> tuple[int, ...]:
@@ -52,11 +53,11 @@ class KCurve:
 
     @property
     def knee(self) -> int | None:
-        """The smallest k within 0.5 points of the best: beyond it, dimensions buy little."""
+        """The smallest k within `KNEE` points of the best: beyond it, dimensions buy little."""
         if self.best_k is None:
             return None
         top = self.spearman[self.best_k - 1]
-        return next(k for k, s in zip(self.k, self.spearman, strict=True) if s is not None and s >= top - 0.5)
+        return next(k for k, s in zip(self.k, self.spearman, strict=True) if s is not None and s >= top - KNEE)
 
 
 def _first_best(scores: Sequence[float | None]) -> int | None:
@@ -64,69 +65,67 @@ def _first_best(scores: Sequence[float | None]) -> int | None:
     return -max(scored)[1] if scored else None
 
 
-def k_curve(
-    space: LayerEmbeddings,
-    layers: Sequence[int],
-    variant: str = "pca",
-    how: str = "all",
-    by_subset: bool = True,
-    fit: str = "task",
-    corpus: LayerRows | None = None,
-) -> KCurve:
-    """Score `variant` for every k. Forms of one eigenbasis share one curve; `center` is plain PCA.
+def k_curve(space: LayerEmbeddings, setting: Setting, by_subset: bool = True) -> KCurve:
+    """Score a setting at every k; its own k does not count. Forms of one eigenbasis share one curve; `center` is PCA.
 
     In the eigenbasis the dot products of every k are running sums, so all curves cost one projection and
     one batched ranking. Equal to `score.score` at each k. Raises ValueError where k has no meaning.
     """
-    variant = str(whitening.parse(variant, space.dim))
-    found = folds(space, fit, corpus)
-    return _curve(space, layers, found, [fold.rows.moments(layers) for fold in found], variant, how, by_subset)
+    setting = setting.with_(k=None).on(space)
+    scope = folds(space, setting.fit)
+    return _curve(space, setting, scope, [fold.rows.moments(setting.layers) for fold in scope], by_subset)
 
 
 def k_curves(
     space: LayerEmbeddings,
+    setting: Setting,
     layer_sets: Sequence[Sequence[int]] | None = None,
-    variant: str = "pca",
-    how: str = "all",
-    progress: Callable[[int, int], None] | None = None,
     by_subset: bool = True,
-    fit: str = "task",
-    corpus: LayerRows | None = None,
+    progress: Progress | None = None,
 ) -> list[KCurve]:
-    """One `k_curve` for each set of layers; by default for each layer alone.
+    """One `k_curve` for each set of layers in place of the setting's own; by default for each layer alone.
 
     More sets than there are pairs of layers share the scatter between layers, which is then summed once.
     """
-    variant = str(whitening.parse(variant, space.dim))
     if layer_sets is None:
         layer_sets = [(layer,) for layer in range(space.n_layers)]
-    sets, found, curves = [check_layers(layers, space.n_layers) for layers in layer_sets], folds(space, fit, corpus), []
-    shared = len(sets) > space.n_layers * (space.n_layers + 1) // 2 and not whitening.needs_rows(variant)
-    sources = [LayerMoments.of(fold.rows).average if shared else fold.rows.moments for fold in found]
-    for layers in sets:
-        moments = [source(layers) for source in sources]
-        curves.append(_curve(space, layers, found, moments, variant, how, by_subset))
+    settings = [setting.with_(k=None, layers=tuple(layers)).on(space) for layers in layer_sets]
+    scope, curves = folds(space, setting.fit), []
+    many = len(settings) > space.n_layers * (space.n_layers + 1) // 2
+    shared = many and not whitening.needs_rows(setting.whitening)
+    sources = [LayerMoments.of(fold.rows).average if shared else fold.rows.moments for fold in scope]
+    for here in settings:
+        curves.append(_curve(space, here, scope, [source(here.layers) for source in sources], by_subset))
         if progress:
-            progress(len(curves), len(sets))
+            progress(len(curves), len(settings))
     return curves
 
 
+def pair_curves(
+    space: LayerEmbeddings, setting: Setting, progress: Progress | None = None
+) -> dict[tuple[int, int], KCurve]:
+    """The k-curve of every cell i <= j of `layer_pairs`, so that a heatmap at any k is read off: `pairs_at`."""
+    pairs = every_pair(space.n_layers)
+    layer_sets = [tuple(dict.fromkeys(layers)) for layers in pairs]
+    return dict(zip(pairs, k_curves(space, setting, layer_sets, by_subset=False, progress=progress), strict=True))
+
+
+def pairs_at(curves: Mapping[tuple[int, int], KCurve], k: int | None) -> LayerPairs:
+    """The heatmap of `pair_curves` at one k; None for all directions."""
+    cells = (
+        LayerCell(layers, curve.spearman[(k or curve.dim) - 1], min(k or curve.rank, curve.rank))
+        for layers, curve in curves.items()
+    )
+    setting = next(iter(curves.values())).setting
+    return LayerPairs(tuple(cells), setting.with_(k=k))
+
+
 def _curve(
-    space: LayerEmbeddings,
-    layers: Sequence[int],
-    found: Sequence[Fold],
-    moments: Sequence[Moments],
-    variant: str,
-    how: str,
-    by_subset: bool,
+    space: LayerEmbeddings, setting: Setting, scope: Sequence[Fold], moments: Sequence[Moments], by_subset: bool
 ) -> KCurve:
-    x, bases = space.combine(layers), [whitening.directions(variant, one) for one in moments]
-    cosines = torch.zeros(max(basis.rank for basis in bases), space.n_pairs, dtype=torch.float64)
-    for fold, one, basis in zip(found, moments, bases, strict=True):
-        z = (x - one.mean) @ basis.matrix
-        part = _cumulative_cosines(z, space.first[fold.pairs], space.second[fold.pairs])
-        cosines[: basis.rank, fold.pairs] = part
-        cosines[basis.rank :, fold.pairs] = part[-1:]
+    bases = [whitening.directions(setting.whitening, part) for part in moments]
+    cosines = cosines_by_k(space, setting.layers, scope, moments, bases)
+    how = setting.aggregate
     curve = _by_chunk(cosines, lambda x: correlation.aggregate(x, space.gold, space.subset, space.n_subsets, how))
     subsets = {}
     if by_subset and space.n_subsets > 1:
@@ -140,10 +139,29 @@ def _curve(
         explained=_explained(moments[0], bases[0]),
         rank=min(basis.rank for basis in bases),
         dim=space.dim,
-        layers=tuple(layers),
-        whitening=variant,
-        aggregate=how,
+        setting=setting,
     )
+
+
+def cosines_by_k(
+    space: LayerEmbeddings,
+    layers: Sequence[int],
+    scope: Sequence[Fold],
+    moments: Sequence[Moments],
+    bases: Sequence[whitening.Directions],
+) -> Float[Tensor, "r p"]:
+    """The cosine of every pair with the first 1, 2, ..., r directions of the basis of the fold that scores it.
+
+    r is the largest rank of a fold; above its own rank a fold's cosines stay as they are.
+    """
+    x = space.combine(layers)
+    cosines = torch.zeros(max(basis.rank for basis in bases), space.n_pairs, dtype=torch.float64)
+    for fold, part, basis in zip(scope, moments, bases, strict=True):
+        z = (x - part.mean) @ basis.matrix
+        rows = _cumulative_cosines(z, space.first[fold.pairs], space.second[fold.pairs])
+        cosines[: basis.rank, fold.pairs] = rows
+        cosines[basis.rank :, fold.pairs] = rows[-1:]
+    return cosines
 
 
 def _cumulative_cosines(

@@ -8,10 +8,11 @@ from torch import Tensor
 
 from whitelab import whitening
 from whitelab.base.checks import check_matrix
+from whitelab.base.progress import Progress
 from whitelab.base.threads import side_by_side
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
-from whitelab.scoring.fit_scopes import Fold
-from whitelab.scoring.fit_scopes import folds as folds_of
+from whitelab.scoring.fit_scopes import Fold, folds
+from whitelab.scoring.setting import Setting
 from whitelab.statistics import correlation, geometry, linalg
 from whitelab.statistics.linalg import exact
 from whitelab.statistics.moments import Moments
@@ -32,12 +33,10 @@ class LayerCell:
 
 @dataclass(frozen=True)
 class LayerPairs:
-    """Every cell i <= j, in order, under one variant, k and aggregate."""
+    """Every cell i <= j, in order, under one setting, whose own layers do not count."""
 
     cells: tuple[LayerCell, ...]
-    whitening: str
-    k: int | None
-    aggregate: str
+    setting: Setting
 
     @property
     def best(self) -> LayerCell | None:
@@ -53,52 +52,49 @@ class LayerPairs:
         raise KeyError(f"layers={layers} must be two of the layers scored")
 
 
-def layer_pairs(
-    space: LayerEmbeddings,
-    variant: str = "none",
-    k: int | None = None,
-    how: str = "all",
-    progress=None,
-    fit: str = "task",
-    corpus: LayerRows | None = None,
-) -> LayerPairs:
-    """Score every unordered pair of layers (WhiteningBERT Figure 1), without or with whitening.
+def every_pair(n_layers: int) -> list[tuple[int, int]]:
+    """Every cell i <= j, row by row."""
+    return [(i, j) for i in range(n_layers) for j in range(i, n_layers)]
+
+
+def layer_pairs(space: LayerEmbeddings, setting: Setting, progress: Progress | None = None) -> LayerPairs:
+    """Score every unordered pair of layers (WhiteningBERT Figure 1) under a setting, whose own layers do not count.
 
     Without whitening from each pair's Gram matrices between layers; with it from one factorisation a cell,
-    cells side by side. Equal to `score.score` cell by cell.
+    cells side by side. Equal to `score.score` cell by cell. At every k at once: `dimensions.pair_curves`.
     """
-    variant = str(whitening.parse(variant, space.dim))
-    whitening.check_k(k, variant, space.dim)
+    setting = setting.with_(layers=(0,)).on(space)
     for layer in space.values:
         check_matrix(layer, "space.values")
-    numbers = [(i, j) for i in range(space.n_layers) for j in range(i, space.n_layers)]
-    if variant == "none":
-        cosines, ranks = _raw_cosines(space, numbers), [space.dim] * len(numbers)
+    pairs, how = every_pair(space.n_layers), setting.aggregate
+    if setting.whitening == "none":
+        cosines, ranks = _raw_cosines(space, pairs), [space.dim] * len(pairs)
         scores = correlation.aggregate(cosines, space.gold, space.subset, space.n_subsets, how).tolist()
         if progress:
-            progress(len(numbers), len(numbers))
+            progress(len(pairs), len(pairs))
     else:
-        folds = folds_of(space, fit, corpus)
-        full = whitening.cosine_class(variant, k, space.dim) == "whitening"
-        centred = [_Centred.of(fold.rows) if full else None for fold in folds]
+        scope = folds(space, setting.fit)
+        full = whitening.cosine_class(setting.whitening, setting.k, space.dim) == "whitening"
+        centred = [_Centred.of(fold.rows) if full else None for fold in scope]
 
         def cell(layers: tuple[int, int]) -> tuple[float, int]:
             row, ranks = torch.empty(space.n_pairs, dtype=torch.float64), []
-            for fold, one in zip(folds, centred, strict=True):
-                row[fold.pairs], rank = _cell_cosines(space, fold, one, tuple(sorted(set(layers))), variant, k)
+            for fold, rows in zip(scope, centred, strict=True):
+                here = setting.with_(layers=tuple(sorted(set(layers))))
+                row[fold.pairs], rank = _cell_cosines(space, fold, rows, here)
                 ranks.append(rank)
             return float(correlation.aggregate(row, space.gold, space.subset, space.n_subsets, how)), min(ranks)
 
-        found = []
-        for one in side_by_side(cell, numbers):
-            found.append(one)
+        scored = []
+        for result in side_by_side(cell, pairs):
+            scored.append(result)
             if progress:
-                progress(len(found), len(numbers))
-        scores, ranks = zip(*found, strict=True)
+                progress(len(scored), len(pairs))
+        scores, ranks = zip(*scored, strict=True)
     cells = tuple(
-        LayerCell(ij, None if s != s else 100 * s, r) for ij, s, r in zip(numbers, scores, ranks, strict=True)
+        LayerCell(ij, None if s != s else 100 * s, rank) for ij, s, rank in zip(pairs, scores, ranks, strict=True)
     )
-    return LayerPairs(cells, variant, k, how)
+    return LayerPairs(cells, setting)
 
 
 def pair_grams(
@@ -222,12 +218,13 @@ def _whitened_cosines(
 
 
 def _cell_cosines(
-    space: LayerEmbeddings, fold: Fold, centred: _Centred | None, layers: tuple[int, ...], variant: str, k: int | None
+    space: LayerEmbeddings, fold: Fold, centred: _Centred | None, setting: Setting
 ) -> tuple[Float[Tensor, "q"], int]:
-    found = None if centred is None else _whitened_cosines(space, fold, centred, layers)
-    if found is not None:
-        return found
+    layers = setting.layers
+    whitened = None if centred is None else _whitened_cosines(space, fold, centred, layers)
+    if whitened is not None:
+        return whitened
     x = space.combine(layers)
     moments = fold.rows.moments_of(x if fold.rows is space else fold.rows.combine(layers))
-    fitted = whitening.fit(variant, moments, k)
+    fitted = whitening.fit(setting.whitening, moments, setting.k)
     return geometry.row_cosines(fitted(x), space.first[fold.pairs], space.second[fold.pairs]), fitted.rank

@@ -1,6 +1,6 @@
 """The shape of every layer of a task's embeddings, before and after a variant."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 import torch
@@ -9,8 +9,9 @@ from torch import Tensor
 
 from whitelab import whitening
 from whitelab.base.progress import Progress
-from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
+from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import fit_scope
+from whitelab.scoring.setting import Setting
 from whitelab.statistics import correlation, geometry, linalg
 from whitelab.statistics.moments import Moments
 
@@ -44,59 +45,34 @@ class Profile:
         return record | {"layers": list(self.layers)}
 
 
-def transformed(
-    space: LayerEmbeddings,
-    layers: tuple[int, ...],
-    variant: str,
-    k: int | None = None,
-    fit: str = "task",
-    corpus: LayerRows | None = None,
-) -> tuple[Float[Tensor, "n m"], int]:
-    """The task's sentences in the average of `layers` after `variant`, and the rank of the map."""
-    fitted = fit_scope(space, layers, variant, k, fit, corpus)
-    return fitted.transform(space), fitted.rank
+def transformed(space: LayerEmbeddings, setting: Setting) -> Float[Tensor, "n m"]:
+    """The task's sentences in the average of the setting's layers, under its map."""
+    return fit_scope(space, setting).transform()
 
 
-def covariance(
-    space: LayerEmbeddings,
-    layers: tuple[int, ...],
-    variant: str = "none",
-    k: int | None = None,
-    fit: str = "task",
-    corpus: LayerRows | None = None,
-) -> Float[Tensor, "m m"]:
-    """Covariance of the task's sentences, as often as they occur, after `variant`: the identity where it whitens."""
-    return _covariance(space, transformed(space, layers, variant, k, fit, corpus)[0])
+def covariance(space: LayerEmbeddings, setting: Setting) -> Float[Tensor, "m m"]:
+    """Covariance of the task's sentences, as often as they occur, under the setting's map: I where it whitens."""
+    return _covariance(space, transformed(space, setting))
 
 
 def _covariance(space: LayerEmbeddings, z: Float[Tensor, "n m"]) -> Float[Tensor, "m m"]:
     return Moments.of(z, space.counts).covariance if z.shape[1] else torch.zeros(0, 0, dtype=torch.float64)
 
 
-def profile(
-    space: LayerEmbeddings,
-    layers: tuple[int, ...],
-    variant: str = "none",
-    k: int | None = None,
-    positives: str = "gt4",
-    how: str = "all",
-    fit: str = "task",
-    corpus: LayerRows | None = None,
-) -> Profile:
-    """Measure the average of `layers` after `variant`. Raises ValueError as `fit_scopes.fit_scope` does."""
-    variant = str(whitening.parse(variant, space.dim))
-    z, rank = transformed(space, layers, variant, k, fit, corpus)
+def profile(space: LayerEmbeddings, setting: Setting, positives: str = "gt4") -> Profile:
+    """Measure the average of the setting's layers under its map. Raises ValueError as `fit_scopes.fit_scope` does."""
+    fitted = fit_scope(space, setting)
+    setting, z = fitted.setting, fitted.transform()
     spread = _covariance(space, z)
     values = linalg.eigenvalues(spread)
     chosen = geometry.positives(space.gold, positives)
     cosines = geometry.pair_cosines(z[space.first], z[space.second])
-    empty = z.shape[1] == 0
-    nan = float("nan")
+    how, empty, nan = setting.aggregate, z.shape[1] == 0, float("nan")
     return Profile(
-        layers=tuple(layers),
-        whitening=variant,
-        k=k,
-        rank=rank,
+        layers=setting.layers,
+        whitening=setting.whitening,
+        k=setting.k,
+        rank=fitted.rank,
         mean_cosine=nan if empty else geometry.mean_cosine(z, space.counts),
         participation_ratio=nan if empty else geometry.participation_ratio(spread),
         effective_rank=nan if empty else geometry.effective_rank(values),
@@ -111,31 +87,25 @@ def profile(
 
 def layer_profiles(
     space: LayerEmbeddings,
-    variants: Iterable[str],
+    settings: Sequence[Setting],
     positives: str = "gt4",
-    how: str = "all",
     progress: Progress | None = None,
-    fit: str = "task",
-    corpus: LayerRows | None = None,
 ) -> tuple[Profile, ...]:
-    """Every layer under every variant, layer by layer.
+    """Every layer alone under each of the `settings`, whose own layers do not count; layer by layer.
 
-    Whitening variants differ by a rotation only, which no measure here sees, so one of them is computed
-    and the others are copies of it under their own names.
+    Settings that give every pair the same cosine (`whitening.cosine_class`: one whitening and another) differ by a
+    rotation only, which no measure here sees: one of them is computed, and the others are copies under their names.
     """
-    variants = tuple(str(whitening.parse(variant, space.dim)) for variant in variants)
-    done, total, found = 0, space.n_layers * len(variants), []
+    done, total, profiles = 0, space.n_layers * len(settings), []
     for layer in range(space.n_layers):
-        whitened = None
-        for variant in variants:
-            rotates_only = whitening.whitens(variant)
-            if rotates_only and whitened is not None:
-                found.append(replace(whitened, whitening=variant))
-            else:
-                found.append(profile(space, (layer,), variant, None, positives, how, fit, corpus))
-            if rotates_only:
-                whitened = found[-1]
+        measured: dict[tuple, Profile] = {}
+        for setting in settings:
+            here = setting.with_(layers=(layer,)).on(space)
+            law = whitening.cosine_class(here.whitening, here.k, space.dim), here.raw, here.fit
+            if law not in measured:
+                measured[law] = profile(space, here, positives)
+            profiles.append(replace(measured[law], whitening=here.whitening, k=here.k))
             done += 1
             if progress:
                 progress(done, total)
-    return tuple(found)
+    return tuple(profiles)

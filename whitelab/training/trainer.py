@@ -14,9 +14,10 @@ from torch import Tensor, nn
 from whitelab.base.checks import check_choice
 from whitelab.datasets import SentencePairs
 from whitelab.encoding.checkpoints import ModelError
-from whitelab.encoding.embeddings import with_pairs
+from whitelab.encoding.embeddings import origin_of, with_pairs
 from whitelab.encoding.encoders import DTYPES, Encoder, NotFinite, StaticEncoder, dtypes_for, embed, load_encoder
 from whitelab.encoding.pooling import POOLINGS
+from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_profiles import profile
 from whitelab.training import health, objectives
 from whitelab.training.batches import Batches, derived
@@ -262,8 +263,9 @@ class Trainer:
         if self.evaluation is None:
             return {}
         values, _ = embed(self.encoder, self.evaluation.sentences, self.config.pooling)
-        space = with_pairs(values[-1:], self.evaluation)
-        found = profile(space, (0,), positives=self.config.positives)
+        origin = origin_of(self.encoder, self.evaluation, self.config.pooling)
+        space = with_pairs(values[-1:], self.evaluation, origin)
+        found = profile(space, Setting(pooling=self.config.pooling), self.config.positives)
         names = ("spearman", "alignment", "uniformity", "mean_cosine", "effective_rank")
         return {name: _finite(getattr(found, name)) for name in names} | {"spectrum": shares(found.eigenvalues)}
 

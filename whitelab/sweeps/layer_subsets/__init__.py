@@ -11,7 +11,7 @@ from whitelab.sweeps.layer_subsets.plan import Plan, as_layers, as_masks, check_
 from whitelab.sweeps.layer_subsets.ranking import COUNTED
 from whitelab.sweeps.layer_subsets.results import LayerSubset, Ranking, SubsetSearch
 from whitelab.sweeps.layer_subsets.scorers import CHUNK_BYTES, FittedScorer, LinearScorer, check_device
-from whitelab.sweeps.layer_subsets.searching import search, stream
+from whitelab.sweeps.layer_subsets.searching import search_subsets, stream
 
 __all__ = [
     "CHUNK_BYTES",
@@ -27,6 +27,6 @@ __all__ = [
     "check_device",
     "check_sizes",
     "extended",
-    "search",
+    "search_subsets",
     "stream",
 ]

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_subsets.plan import Plan, as_layers, extended
 from whitelab.sweeps.layer_subsets.results import LayerSubset, Ranking, SubsetSearch
 
@@ -24,9 +25,7 @@ class Findings:
     plan: Plan
     names: tuple[str, ...]
     top: int
-    variant: str
-    k: int | None
-    how: str
+    setting: Setting
     started: float
     masks: list[Bool[Tensor, "c l"]] = field(default_factory=list)
     scores: list[Float[Tensor, "c t"]] = field(default_factory=list)
@@ -81,9 +80,7 @@ class Findings:
             strategy=self.plan.strategy,
             sizes=self.plan.sizes,
             n_layers=self.plan.n_layers,
-            whitening=self.variant,
-            k=self.k,
-            aggregate=self.how,
+            setting=self.setting,
         )
 
 

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from whitelab.scoring.setting import Setting
+
 
 @dataclass(frozen=True)
 class LayerSubset:
@@ -54,9 +56,7 @@ class SubsetSearch:
     strategy: str
     sizes: tuple[int, ...]
     n_layers: int
-    whitening: str
-    k: int | None
-    aggregate: str
+    setting: Setting
 
     @property
     def exact(self) -> bool:
@@ -77,9 +77,9 @@ class SubsetSearch:
             "exact_sizes": list(self.exact_sizes),
             "strategy": self.strategy,
             "layers": self.n_layers,
-            "whitening": self.whitening,
-            "k": self.k,
-            "aggregate": self.aggregate,
+            "whitening": self.setting.whitening,
+            "k": self.setting.k,
+            "aggregate": self.setting.aggregate,
             **_ranking_record(self.ranking, tuple(self.tasks)),
             "tasks": {name: _ranking_record(one, (name,)) for name, one in self.tasks.items()},
         }

@@ -7,8 +7,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from whitelab import whitening
-from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
+from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import Fold, folds
+from whitelab.scoring.setting import Setting
 from whitelab.statistics import correlation, geometry, linalg
 from whitelab.statistics.moments import Moments
 from whitelab.sweeps.layer_pairs import LayerMoments, layer_means, pair_grams
@@ -34,13 +35,13 @@ class LinearScorer:
     rows: int
 
     @classmethod
-    def of(cls, space: LayerEmbeddings, variant: str, how: str) -> "LinearScorer":
+    def of(cls, space: LayerEmbeddings, setting: Setting) -> "LinearScorer":
         """From one pass over the pairs."""
-        grams = pair_grams(space, layer_means(space) if variant == "center" else None)
+        grams = pair_grams(space, layer_means(space) if setting.whitening == "center" else None)
         i, j = torch.triu_indices(space.n_layers, space.n_layers)
         twice = (i != j).to(grams[0])[:, None]
         forms = torch.stack([gram[i, j] + twice * gram[j, i] for gram in grams])
-        return cls(forms, space, how, chunk_rows(space, 8 * _TABLES * space.n_pairs))
+        return cls(forms, space, setting.aggregate, chunk_rows(space, 8 * _TABLES * space.n_pairs))
 
     def __call__(self, masks: Bool[Tensor, "c l"]) -> Float[Tensor, "c"]:
         """Spearman x 100 of every subset, on the CPU."""
@@ -62,41 +63,31 @@ class FittedScorer:
     folds: tuple[Fold, ...]
     blocks: tuple[LayerMoments, ...]
     space: LayerEmbeddings
-    variant: str
-    k: int | None
-    how: str
+    setting: Setting
     rows: int
 
     @classmethod
-    def of(
-        cls,
-        space: LayerEmbeddings,
-        variant: str,
-        k: int | None,
-        how: str,
-        fit: str = "task",
-        corpus: LayerRows | None = None,
-    ) -> "FittedScorer":
+    def of(cls, space: LayerEmbeddings, setting: Setting) -> "FittedScorer":
         """From one pass over the sentences of the fit scope."""
-        found = folds(space, fit, corpus)
+        scope = folds(space, setting.fit)
         table, square = space.n_sentences * space.dim, space.dim**2
         rows = chunk_rows(space, 8 * (4 * table + 5 * square))
-        return cls(found, tuple(LayerMoments.of(fold.rows) for fold in found), space, variant, k, how, rows)
+        return cls(scope, tuple(LayerMoments.of(fold.rows) for fold in scope), space, setting, rows)
 
     def __call__(self, masks: Bool[Tensor, "c l"]) -> Float[Tensor, "c"]:
         """Spearman x 100 of every subset, on the CPU."""
         subsets = [as_layers(mask) for mask in masks]
-        full = whitening.cosine_class(self.variant, self.k, self.space.dim) == "whitening"
+        full = whitening.cosine_class(self.setting.whitening, self.setting.k, self.space.dim) == "whitening"
         cosines = torch.zeros(len(subsets), self.space.n_pairs, dtype=torch.float64, device=self.space.values.device)
         for fold, block in zip(self.folds, self.blocks, strict=True):
             every = [self.moments(fold, block, one) for one in subsets]
             parts = self.whitened if full else self.each
             cosines[:, fold.pairs.to(cosines.device)] = parts(subsets, every, fold)
-        return _percent(cosines, self.space, self.how)
+        return _percent(cosines, self.space, self.setting.aggregate)
 
     def moments(self, fold: Fold, block: LayerMoments, layers: tuple[int, ...]) -> Moments:
         """Moments of the average of `layers` over the fold's sentences."""
-        return fold.rows.moments(layers) if whitening.needs_rows(self.variant) else block.average(layers)
+        return fold.rows.moments(layers) if whitening.needs_rows(self.setting.whitening) else block.average(layers)
 
     def whitened(self, subsets: list[tuple[int, ...]], moments: list[Moments], fold: Fold) -> Float[Tensor, "c q"]:
         """Cosines after a full whitening: all have the same, so L^-1 (x - mean) serves where L can be trusted."""
@@ -114,7 +105,7 @@ class FittedScorer:
 
     def each(self, subsets: list[tuple[int, ...]], moments: list[Moments], fold: Fold) -> Float[Tensor, "c q"]:
         """Cosines under the fitted maps themselves, for any variant, k and rank."""
-        maps = (whitening.fit(self.variant, one, self.k) for one in moments)
+        maps = (whitening.fit(self.setting.whitening, one, self.setting.k) for one in moments)
         return torch.stack(
             [self.cosines(one(self.space.combine(layers)), fold) for layers, one in zip(subsets, maps, strict=True)]
         )

@@ -6,41 +6,36 @@ from time import perf_counter
 
 import torch
 
-from whitelab import whitening
-from whitelab.base.checks import check_choice, check_int, check_matrix
+from whitelab.base.checks import check_int, check_matrix
 from whitelab.base.progress import Progress
-from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
-from whitelab.statistics import correlation
+from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_subsets.plan import Plan, as_masks, check_sizes, limits
 from whitelab.sweeps.layer_subsets.ranking import Findings
 from whitelab.sweeps.layer_subsets.results import SubsetSearch
 from whitelab.sweeps.layer_subsets.scorers import FittedScorer, LinearScorer, check_device
 
 
-def search(
+def search_subsets(
     spaces: LayerEmbeddings | Mapping[str, LayerEmbeddings] | Sequence[LayerEmbeddings],
+    setting: Setting,
     size: str | int | Sequence[int] = "all",
-    variant: str = "none",
-    k: int | None = None,
-    how: str = "all",
     **options,
 ) -> SubsetSearch:
-    """Score the subsets of `size` layers (a number, a range, or `all`) under one variant, k and aggregate.
+    """Score the subsets of `size` layers (a number, a range, or `all`) under a setting, whose own do not count.
 
     Each score equals `score.score` of that subset; of several tasks it is the plain average. Takes the
     options of `stream`, which says what is guaranteed and when.
     """
-    for found in stream(spaces, size, variant, k, how, **(options | {"every": math.inf})):  # noqa: B007
+    for result in stream(spaces, setting, size, **(options | {"every": math.inf})):  # noqa: B007
         pass
-    return found
+    return result
 
 
 def stream(
     spaces: LayerEmbeddings | Mapping[str, LayerEmbeddings] | Sequence[LayerEmbeddings],
+    setting: Setting,
     size: str | int | Sequence[int] = "all",
-    variant: str = "none",
-    k: int | None = None,
-    how: str = "all",
     *,
     top: int = 100,
     progress: Progress | None = None,
@@ -48,10 +43,8 @@ def stream(
     max_exact: int | None = None,
     beam: int | None = None,
     every: float = 0.25,
-    fit: str = "task",
-    corpus: LayerRows | None = None,
 ) -> Iterator[SubsetSearch]:
-    """What `search` has found so far, about every `every` seconds, and at last all of it.
+    """What `search_subsets` has found so far, about every `every` seconds, and at last all of it.
 
     Exact when at most `max_exact` subsets have the sizes asked for. Otherwise sizes are complete from 1 up
     while they fit, and larger ones try each of the best `beam` subsets of the size below with each layer
@@ -66,22 +59,20 @@ def stream(
     started = perf_counter()
     tasks = _named(spaces)
     n_layers = next(iter(tasks.values())).n_layers
-    variant = str(whitening.parse(variant, min(space.dim for space in tasks.values())))
-    check_choice(how, "aggregate", correlation.AGGREGATES)
+    settings = [setting.with_(layers=(0,)).on(space) for space in tasks.values()]
     check_int(top, "top", 1)
     for space in tasks.values():
-        whitening.check_k(k, variant, space.dim)
         for layer in space.values:
             check_matrix(layer, "space.values")
-    linear = variant == "none" or (variant == "center" and k is None and fit == "task")
+    variant, k = setting.whitening, setting.k
+    linear = variant == "none" or (variant == "center" and k is None and setting.fit == "task")
     plan = Plan.of(n_layers, check_sizes(size, n_layers), *limits(n_layers, linear, max_exact, beam))
-    device = check_device(device)
+    device, kind = check_device(device), LinearScorer if linear else FittedScorer
 
     def scorer(space: LayerEmbeddings) -> LinearScorer | FittedScorer:
-        here = space if device is None else space.to(device)
-        return LinearScorer.of(here, variant, how) if linear else FittedScorer.of(here, variant, k, how, fit, corpus)
+        return kind.of(space if device is None else space.to(device), settings[0])
 
-    findings = Findings(plan, tuple(tasks), top, variant, k, how, started)
+    findings = Findings(plan, tuple(tasks), top, settings[0], started)
     return _run(findings, scorer, tasks.values(), progress, every)
 
 

@@ -18,7 +18,6 @@ import streamlit as st
 from whitelab import datasets
 from whitelab import probe as probing
 from whitelab.base.wording import spaced
-from whitelab.compare import Setting
 from whitelab.datasets import ColumnNames, DataError, LabelledTexts, SentencePairs
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
 from whitelab.encoding.encoders import EmbedReport
@@ -26,9 +25,10 @@ from whitelab.figures import wrapped
 from whitelab.probe import How, ProbeScore
 from whitelab.retrieval.search_cost import SearchCosts, search_costs
 from whitelab.scoring import score as evaluate
-from whitelab.scoring.fit_scopes import OWN, fit_scope
+from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.paired import Paired, paired
-from whitelab.scoring.score import Protocol, Score
+from whitelab.scoring.score import Score
+from whitelab.scoring.setting import Protocol, Setting
 from whitelab.statistics import geometry, linalg
 from whitelab.statistics.projection import METHODS, project
 from whitelab.statistics.significance import Move, moved

@@ -7,10 +7,11 @@ import streamlit as st
 
 from whitelab import compare as comparing
 from whitelab import figures
-from whitelab.compare import AVERAGE, Cell, CellKey, Resampled, Setting
+from whitelab.compare import AVERAGE, Cell, CellKey, Resampled
 from whitelab.compare.grid import Row
 from whitelab.encoding.checkpoints import version
 from whitelab.scoring.paired import RESAMPLES, VERDICTS
+from whitelab.scoring.setting import Setting
 from whitelab.store.embedding_store import Store
 from whitelab.ui.results import cache
 from whitelab.ui.results.jobs import claim, follow, jobs

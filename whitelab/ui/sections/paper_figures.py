@@ -7,9 +7,10 @@ import numpy as np
 import streamlit as st
 
 from whitelab import figures
-from whitelab.compare import PRESETS, SEVEN, Bench, Setting, parse_settings, tried
+from whitelab.compare import PRESETS, SEVEN, Bench, tried
 from whitelab.compare import papers as drawn
 from whitelab.encoding.checkpoints import shown_name, version
+from whitelab.scoring.setting import Setting, parse_settings
 from whitelab.statistics import geometry
 from whitelab.store.embedding_store import Store
 from whitelab.sweeps import layer_subsets as subsets

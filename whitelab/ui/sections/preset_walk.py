@@ -3,9 +3,10 @@
 import streamlit as st
 
 from whitelab import figures
-from whitelab.compare import ALIKE, AVERAGE, FIELDS, PRESETS, Setting, Walk, decisions, differences, walks, worded
+from whitelab.compare import ALIKE, AVERAGE, FIELDS, PRESETS, Walk, decisions, differences, walks, worded
 from whitelab.compare.presets import CORPUS
 from whitelab.encoding.checkpoints import version
+from whitelab.scoring.setting import Setting
 from whitelab.store.embedding_store import Store
 from whitelab.ui.results import cache
 from whitelab.ui.results.jobs import claim, follow, jobs

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import streamlit as st
 
-from whitelab.scoring.fit_scopes import SCOPES
-from whitelab.scoring.score import Protocol, Score
+from whitelab.scoring.score import Score
+from whitelab.scoring.setting import Protocol
 from whitelab.ui.results import cache
 from whitelab.ui.results.cache import Opened
 from whitelab.ui.results.jobs import claim

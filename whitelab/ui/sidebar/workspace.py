@@ -19,7 +19,7 @@ from whitelab.encoding.checkpoints import shown_name
 from whitelab.encoding.encoders import choose_device, device_name, dtypes_for
 from whitelab.encoding.pooling import GIVEN, POOLING_LABELS
 from whitelab.scoring import fit_scopes
-from whitelab.scoring.score import Protocol
+from whitelab.scoring.setting import Protocol
 from whitelab.statistics.correlation import AGGREGATE_LABELS
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.sidebar import address, knobs, malformed, model, own_data
@@ -293,21 +293,21 @@ def _dtype() -> str:
 def _scope(task: TaskInfo, own: Brought | None, disabled: bool) -> tuple[str, str]:
     """What the map is fitted on: the name for the protocol, and a key that changes with the content."""
     given = own is not None and own.vectors is not None
-    if given and st.session_state.get("fit") not in (None, *fit_scopes.OWN):
+    if given and st.session_state.get("fit") not in (None, *setting.OWN_SENTENCES):
         st.session_state["fit"] = "task"  # there is no model to embed other text
     fit = st.selectbox(
         "Fitted on",
-        list(fit_scopes.OWN) if given else [*fit_scopes.SCOPES, UPLOADED],
+        list(setting.OWN_SENTENCES) if given else [*setting.FIT_SCOPES, UPLOADED],
         **bound("fit", "task"),
         accept_new_options=not given,
         disabled=disabled,
-        format_func=lambda name: (fit_scopes.SCOPES | {UPLOADED: "Uploaded text file"}).get(name, name),
+        format_func=lambda name: (setting.FIT_SCOPES | {UPLOADED: "Uploaded text file"}).get(name, name),
         help="WhiteningBERT fits on the task's own sentences, BERT-whitening also on all splits or on other text. "
         "Cross-fitting scores each half of the pairs with a map fitted on the other half. Type a path for other "
         "text: a .txt with one sentence a line, or a file or folder of pairs.",
     )
-    fit = "task" if fit is None or given and fit not in fit_scopes.OWN else fit
-    if disabled or fit in fit_scopes.OWN:
+    fit = "task" if fit is None or given and fit not in setting.OWN_SENTENCES else fit
+    if disabled or fit in setting.OWN_SENTENCES:
         return ("task" if disabled else fit), ("task" if disabled else fit)
     if fit == UPLOADED:
         return _uploaded()

@@ -11,7 +11,6 @@ import streamlit as st
 
 from whitelab.base.wording import spaced
 from whitelab.datasets import DataError, MalformedRows
-from whitelab.scoring.fit_scopes import OWN
 from whitelab.scoring.score import Score
 from whitelab.ui.results import cache
 from whitelab.ui.results.cache import Opened

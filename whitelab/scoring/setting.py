@@ -1,0 +1,189 @@
+"""THE value: what a visitor, a command or a table's row chose, as one thing, and the text that names it.
+
+    [POOLING/]LAYERS[:WHITENING][@K][ aggregate=HOW][ fit=WHAT]
+
+    L6    cls/L-1    mean/L1+L-1:soft:gamma=0.5@256    mean/L1:pca@100 aggregate=mean fit=cross
+
+It is parsed and printed here and nowhere else; whatever is left at its default is not printed.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from urllib.parse import quote, unquote
+
+from whitelab import whitening
+from whitelab.base.checks import check_choice, check_layers
+from whitelab.base.wording import spaced
+from whitelab.encoding.embeddings import LayerEmbeddings, Origin
+from whitelab.encoding.pooling import GIVEN, check_pooling
+from whitelab.statistics import correlation
+
+# What a map is fitted on: every sentence of the task (WhiteningBERT), all its splits (BERT-whitening's "target"), or
+# half of the pairs, scoring the other half, both ways. Any other name is that of other text (the role of NLI there).
+FIT_SCOPES = {
+    "task": "The task's sentences",
+    "splits": "All splits of the task",
+    "cross": "Cross-fitted halves",
+}
+OWN_SENTENCES = ("task", "cross")  # fit scopes that need no other sentences than the task's
+
+_GRAMMAR = re.compile(
+    r"(?:(?P<pooling>\w+)/)?(?P<layers>L-?\d+(?:\+L-?\d+)*)(?::(?P<whitening>[^@]+?))?(?:@(?P<k>\d+))?"
+    r"(?:\s+aggregate=(?P<aggregate>\w+))?(?:\s+fit=(?P<fit>.+))?",
+    re.DOTALL,
+)
+
+TABLE1 = "cls/L-1;mean/L-1;mean/L1;mean/L1+L-1;mean/L1+L-1:pca"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything that is chosen about a score, but for the embeddings it is of.
+
+    `layers` are averaged; they may count from the last (-1), so that a setting fits models of any depth. `whitening` is
+    a spec with every parameter written out, `k` keeps its top-k eigen-directions (None: all), `fit` names the
+    sentences it is fitted on (`FIT_SCOPES`, or other text that the space carries), `aggregate` says how the
+    scores of subsets become one, `pooling` what the embeddings must have been made with.
+    Raises ValueError for names, parameters and k that do not exist.
+    """
+
+    layers: tuple[int, ...] = (-1,)
+    whitening: str = "none"
+    k: int | None = None
+    pooling: str = "mean"
+    fit: str = "task"
+    aggregate: str = "all"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "layers", tuple(self.layers))
+        if not self.layers or len(set(self.layers)) < len(self.layers):
+            raise ValueError(f"layers={list(self.layers)} must name at least one layer, and none twice")
+        object.__setattr__(self, "whitening", whitening.canonical(self.whitening))
+        if self.k is not None:
+            whitening.check_k(self.k, self.whitening, max(self.k, 1))
+        if self.pooling != GIVEN:
+            check_pooling(self.pooling)
+        check_choice(self.aggregate, "aggregate", correlation.AGGREGATES)
+        if not self.fit:
+            raise ValueError(f"fit='' must be one of {', '.join(FIT_SCOPES)} or name other text")
+
+    @classmethod
+    def parse(cls, text: str) -> "Setting":
+        """`L1+L-1:pca@256 fit=cross` -> Setting. Raises ValueError for any other text."""
+        parts = _GRAMMAR.fullmatch(text.strip())
+        if not parts:
+            raise ValueError(f"setting={text.strip()!r} must look like L6, cls/L-1, L1+L6:pca or L1+L-1:pca@256")
+        layers = tuple(int(part.removeprefix("L")) for part in parts["layers"].split("+"))
+        given = {name: parts[name] for name in ("whitening", "pooling", "aggregate") if parts[name]}
+        given |= {"k": int(parts["k"])} if parts["k"] else {}
+        given |= {"fit": unquote(parts["fit"])} if parts["fit"] else {}
+        return cls(layers, **given)
+
+    def __str__(self) -> str:
+        usual = Setting()
+        text = f"{self.pooling}/{self.named_layers}"
+        text += "" if self.whitening == usual.whitening else f":{self.whitening}"
+        text += "" if self.k is None else f"@{self.k}"
+        text += "" if self.aggregate == usual.aggregate else f" aggregate={self.aggregate}"
+        return text + ("" if self.fit == usual.fit else f" fit={_quoted(self.fit)}")
+
+    @property
+    def named_layers(self) -> str:
+        """`L1+L-1`."""
+        return "+".join(f"L{layer}" for layer in self.layers)
+
+    @property
+    def fits_other_text(self) -> bool:
+        """Whether its map is fitted on sentences that are not the task's own."""
+        return self.whitening != "none" and self.fit not in OWN_SENTENCES
+
+    @property
+    def raw(self) -> "Setting":
+        """The same layers without whitening, so that nothing is fitted."""
+        return replace(self, whitening="none", k=None, fit="task")
+
+    def with_(self, **changes) -> "Setting":
+        """The same setting but for `changes`; a `k` goes with a whitening that takes none."""
+        if "whitening" in changes and "k" not in changes and not whitening.variant(changes["whitening"]).takes_k:
+            changes["k"] = None
+        return replace(self, **changes)
+
+    def numbers(self, n_layers: int) -> tuple[int, ...]:
+        """The layers in a model that has `n_layers`, the embedding layer among them."""
+        return tuple(dict.fromkeys(layer + n_layers if layer < 0 else layer for layer in self.layers))
+
+    def on(self, space: LayerEmbeddings) -> "Setting":
+        """The setting as it is on `space`: layers by their numbers, ascending, every parameter checked against d.
+
+        Raises ValueError for layers or a `k` the space does not have, and for another pooling than it was made with.
+        """
+        if self.pooling != space.origin.pooling:
+            raise ValueError(f"pooling={self.pooling!r} must be {space.origin.pooling!r}, that of the embeddings")
+        spec = str(whitening.parse(self.whitening, space.dim))
+        whitening.check_k(self.k, spec, space.dim)
+        if any(not -space.n_layers <= layer < space.n_layers for layer in self.layers):
+            last = space.n_layers - 1
+            raise ValueError(f"layers={list(self.layers)} must lie between 0 and {last} for this model")
+        layers = check_layers(self.numbers(space.n_layers), space.n_layers)
+        return replace(self, layers=layers, whitening=spec)
+
+
+def _quoted(fit: str) -> str:
+    """`fit` such that settings can be listed with semicolons and have no blanks at their ends."""
+    return re.sub(r"[%;]|^\s+|\s+$", lambda part: quote(part[0], safe=""), fit)
+
+
+def parse_settings(text: str, n_layers: int | None = None) -> tuple[Setting, ...]:
+    """`table1`, or settings separated by semicolons, each once.
+
+    For a model of `n_layers`, `L*` stands for each layer in turn, as in `L*:pca`. Raises ValueError as
+    `Setting.parse` does, and for no setting at all.
+    """
+    text, settings = TABLE1 if text.strip() == "table1" else text, []
+    for part in filter(None, (part.strip() for part in text.split(";"))):
+        layers: Sequence = range(n_layers) if n_layers is not None and "L*" in part else ("*",)
+        settings += [Setting.parse(part.replace("L*", f"L{layer}")) for layer in layers]
+    if not settings:
+        raise ValueError(f"settings={text!r} must hold at least one setting, such as 'L6;L1+L6:pca', or be 'table1'")
+    return tuple(dict.fromkeys(settings))
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """A setting and what it was applied to. Two scores are comparable when their protocols are equal."""
+
+    setting: Setting
+    origin: Origin
+
+    def as_dict(self) -> dict:
+        """A flat JSON-ready record."""
+        setting, origin = self.setting, asdict(self.origin)
+        record = {name: origin[name] for name in ("model", "data", "task", "split", "pooling")}
+        record |= {"layers": list(setting.layers), "whitening": setting.whitening, "k": setting.k}
+        record |= {"fit": setting.fit, "aggregate": setting.aggregate}
+        return record | {name: origin[name] for name in ("dtype", "max_length", "text")} | {"combine": "mean"}
+
+    def line(self, sentences: int | None = None, rank: int | None = None, isotropy: float | None = None) -> str:
+        """The protocol in one line, as shown under every score."""
+        setting, origin = self.setting, self.origin
+        layers = "layer " if len(setting.layers) == 1 else "layers "
+        variant = setting.whitening + (f", k = {setting.k}" if setting.k is not None else "")
+        fitted = ""
+        if setting.whitening != "none" and sentences is not None:
+            count = spaced(sentences)
+            words = {
+                "task": f"fitted on the task's {count} sentence occurrences",
+                "splits": f"fitted on the {count} sentence occurrences of all splits",
+                "cross": f"cross-fitted on halves of {count} sentence occurrences",
+            }
+            fitted = " " + words.get(setting.fit, f"fitted on the {count} sentences of {setting.fit}")
+            details = [f"rank {rank}"] if rank is not None else []
+            details += [f"held-out isotropy {isotropy:.2f}"] if isotropy is not None else []
+            fitted += f" ({', '.join(details)})" if details else ""
+        made = "as given" if origin.pooling == GIVEN else f"{origin.pooling} pooling"
+        cut = "" if origin.max_length is None else f" · at most {origin.max_length} tokens"
+        return (
+            f"{origin.model} · {layers}{' + '.join(map(str, setting.layers))} · {made} · {origin.data} · "
+            f"{variant}{fitted} · aggregate {setting.aggregate} · {origin.dtype}{cut}"
+        )
