@@ -2,34 +2,34 @@
 
 import streamlit as st
 
-from whitelab import compare as comparing
 from whitelab import datasets
 from whitelab.compare import PRESETS
-from whitelab.ui.results import cache
+from whitelab.scoring.setting import parse_settings
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.sections import compare_grid, paper_figures, preset_walk
 from whitelab.ui.sidebar import model
-from whitelab.ui.widgets import frame
+from whitelab.ui.widgets.page import close_page, need_a_model, open_page
+from whitelab.ui.widgets.recipe import data_in_code
 
-chosen, opened = frame.open_page(
+chosen, opened = open_page(
     "Which model, and does it match what was published?",
     "Look at the difference beside each published number: it should be hundredths, not points. The best of a column is "
     "marked.",
 )
-frame.need_a_model(
+need_a_model(
     chosen,
     opened,
     "Another model would have to embed the sentences, and vectors come without a model. Bring the pairs as text to compare models "
     "on them. Variants of these vectors are compared on the whitening page, their layers on the layers page.",
 )
-found = datasets.discover(chosen.data)
-tasks = [task.name for task in found]
+infos = datasets.discover(chosen.data.source)
+tasks = [info.name for info in infos]
 left, right = st.columns([3, 2])
 with left:
     models = st.multiselect(
         "Models",
-        list(dict.fromkeys((chosen.model, *model.options()))),
-        default=[chosen.model],
+        list(dict.fromkeys((chosen.model.name, *model.options()))),
+        default=[chosen.model.name],
         key="models",
         bind="query-params",
         accept_new_options=True,
@@ -37,35 +37,35 @@ with left:
     )
     picked = st.multiselect("Tasks", tasks, default=tasks, key="tasks", bind="query-params")
 with right:
-    protocol = st.selectbox(
-        "Protocol",
+    preset = st.selectbox(
+        "Preset",
         list(PRESETS),
-        key="protocol",
+        key="preset",
         bind="query-params",
         format_func=lambda name: PRESETS[name].label,
         help="Decides aggregation, fit scope, text, longest sentence, and the settings compared at first.",
     )
-    protocol = protocol or "whiteningbert"
-    corpus = preset_walk.corpus_picker((protocol,), "corpus-text")
+    preset = preset or "whiteningbert"
+    corpus = preset_walk.corpus_picker((preset,), "corpus-text")
     settings = st.text_area(
         "Settings, one a line",
-        PRESETS[protocol].settings.replace(";", "\n"),
-        key=f"settings-{protocol}",
+        PRESETS[preset].settings.replace(";", "\n"),
+        key=f"settings-{preset}",
         bind="query-params",
         height=155,
         help="[cls/|mean/]L1+L-1[:variant[@k]]: pooling, layers to average (L-1 is the last), whitening, k.",
     )
-models, picked = models or [chosen.model], [name for name in tasks if name in (picked or tasks)]
-st.caption(f"{PRESETS[protocol].source}. {PRESETS[protocol].note}")
+models, picked = models or [chosen.model.name], [name for name in tasks if name in (picked or tasks)]
+st.caption(f"{PRESETS[preset].source}. {PRESETS[preset].note}")
 try:
-    wanted = comparing.parse_settings(settings.replace("\n", ";"))
-    PRESETS[protocol].fitted_on(corpus)
+    wanted = parse_settings(settings.replace("\n", ";"))
+    PRESETS[preset].fitted_on(corpus)
 except ValueError as error:
     st.error(str(error))
     st.stop()
-stamp = file_stamp([file for task in found for file in task.files])
-shared = (protocol, chosen.dtype, chosen.keep_going, corpus, stamp)
-asked = compare_grid.Grid.now(models, chosen.data, tuple(picked), wanted, *shared)
+stamp = file_stamp([file for info in infos for file in info.files])
+shared = (preset, chosen.dtype, chosen.data.lenient, corpus, stamp)
+asked = compare_grid.Grid.now(models, chosen.data.source, tuple(picked), wanted, *shared)
 
 
 def filled() -> None:
@@ -85,10 +85,10 @@ def filled() -> None:
         )
 
 
-figure = paper_figures.Figure(asked, chosen.model)
+figure = paper_figures.Figure(asked, chosen.model.name)
 SECTIONS = {
     "Grid": filled,
-    "Two protocols": lambda: preset_walk.side_by_side(asked, chosen.model),
+    "Two presets": lambda: preset_walk.side_by_side(asked, chosen.model.name),
     "WhiteningBERT, Figure 1": lambda: paper_figures.pair_heatmaps(figure),
     "WhiteningBERT, Figure 2": lambda: paper_figures.size_curve(figure),
     "BERT-whitening, Figure 1": lambda: paper_figures.k_curves(figure),
@@ -100,28 +100,29 @@ for tab, section in zip(tabs, SECTIONS.values(), strict=True):
         with tab:
             section()
 
-frame.close_page(
+close_page(
+    chosen,
     opened,
-    cache.score(opened.key, chosen.protocol(opened.pairs.source)),
     [
         (
             r"\text{avg}=\tfrac1T\sum_t \rho_t,\qquad \rho_t\in\{\text{all},\text{mean},\text{wmean}\}",
-            "Plain mean over the tasks; how a task's subsets become one score is the protocol's choice",
+            "Plain mean over the tasks; how a task's subsets become one score is the preset's choice",
         ),
         (
             r"s_b-s_a=\sum_i\big(s(\theta_1^b..\theta_i^b,\theta_{i+1}^a..)-s(\theta_1^b..\theta_{i-1}^b,\theta_i^a..)\big)",
-            "A walk from protocol a to protocol b changes one decision at a time; the steps add up to the difference",
+            "A walk from preset a to preset b changes one decision at a time; the steps add up to the difference",
         ),
     ],
     "Each cell is a Spearman score (x 100) of one model, one way of pooling and averaging layers, one task. A published number "
     "stands beside it only where a paper prints one for the same thing under the same aggregation. The same vectors score "
-    "several points apart under two protocols, so compare only what was made alike.",
-    "import whitelab\nfrom whitelab.compare import compare, parse_settings, resample, walk, written\n\n"
-    + (f"{chosen.own.code}\n" if chosen.own else "")
-    + f"settings = parse_settings({';'.join(map(str, wanted))!r})\n"
-    f"options = {{'corpus': {corpus!r}, 'store': whitelab.Store()}}\n"
-    f"cells = list(compare({models!r}, {frame.data_in_code(chosen)}, {picked!r}, settings, {protocol!r}, **options))\n"
-    f"print(written(cells, 'markdown', {protocol!r}, {corpus!r}, resample(cells)))\n"
-    f"steps = walk({chosen.model!r}, {frame.data_in_code(chosen)}, {picked[0]!r}, 'whiteningbert', 'mteb', store=whitelab.Store())\n"
+    "several points apart under two presets, so compare only what was made alike.",
+    "from whitelab.compare import compare, resample, walk, written\n"
+    "from whitelab.scoring.setting import parse_settings\n\n"
+    f"rows = parse_settings({';'.join(map(str, wanted))!r})\n"
+    f"options = {{'corpus': {corpus!r}, 'store': whitelab.Store(), 'keep_going': {chosen.data.lenient}}}\n"
+    f"data, tasks = {data_in_code(chosen)}, {picked!r}\n"
+    f"cells = list(compare({models!r}, data, tasks, rows, {preset!r}, dtype={chosen.dtype!r}, **options))\n"
+    f"print(written(cells, 'markdown', {preset!r}, {corpus!r}, resample(cells)))\n"
+    "steps = walk(encoder, data, tasks[0], 'whiteningbert', 'mteb', store=whitelab.Store())\n"
     "print(steps.difference, steps.steps)\n",
 )

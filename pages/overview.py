@@ -3,75 +3,65 @@
 import streamlit as st
 
 from whitelab import figures
-from whitelab.ui.results import cache
-from whitelab.ui.widgets import frame
-from whitelab.whitening import variant as variant_of
+from whitelab.base.wording import spaced
+from whitelab.sweeps.layer_profiles import profile
+from whitelab.ui.results.scores import scored
+from whitelab.ui.results.study import study
+from whitelab.ui.sections import explanation
+from whitelab.ui.widgets.chart import chart
+from whitelab.ui.widgets.metric import Metric, change, headlines, number, score_metric
+from whitelab.ui.widgets.page import close_page, open_page
+from whitelab.ui.widgets.variants import LABELS, under
+from whitelab.whitening import variant
 
-chosen, opened = frame.open_page(
+chosen, opened = open_page(
     "What does this space look like, and what would whitening change?",
     "Look at the distance between the grey bar and the coloured ones: that is what a linear map of the same "
     "vectors gains or loses.",
 )
-variant = chosen.compared
-k, labels = chosen.k_for(variant), frame.labels()
-base = chosen.protocol(opened.pairs.source)
-scores = {
-    name: cache.score(opened.key, base.with_(whitening=name, k=chosen.k_for(name)))
-    for name in dict.fromkeys(("none", "center", "standardize", "pca", "zca", "cholesky", variant))
-}
-before = cache.profile(opened.key, chosen.layers, "none", None, "gt4", chosen.aggregate, chosen.fit)
-after = cache.profile(opened.key, chosen.layers, variant, k, "gt4", chosen.aggregate, chosen.fit)
-raw, now = scores["none"], scores[variant]
+space, compared = opened.space, chosen.compared
+names = dict.fromkeys(("none", "center", "standardize", "pca", "zca", "cholesky", compared.whitening))
+settings = {spec: under(chosen, spec) for spec in names}
+scores = {spec: scored(space, setting) for spec, setting in settings.items()}
+raw, now = scores["none"], scores[compared.whitening]
+before, after = (study(profile, space, one) for one in (compared.raw, compared))
 
-for column, draw in zip(
-    st.columns(4),
-    (
-        lambda: frame.score_metric("Spearman, raw", raw),
-        lambda: frame.score_metric(f"Spearman, {labels[variant]}", now, raw),
-        lambda: st.metric(
-            "Mean cosine of random pairs",
-            frame.number(after.mean_cosine, 3),
-            delta=f"{after.mean_cosine - before.mean_cosine:+.3f} from {before.mean_cosine:.3f}",
-            delta_color="inverse",
-            border=True,
-            height="stretch",
-            help="Anisotropy: 0 is isotropic, near 1 a narrow cone.",
-        ),
-        lambda: st.metric(
-            "Rank kept",
-            f"{now.rank} of {now.dim}",
-            delta=f"fitted on {frame.spaced(now.sentences)} sentences"
-            + (f", held-out isotropy {now.isotropy:.2f}" if now.isotropy is not None else ""),
-            delta_color="off",
-            delta_arrow="off",
-            border=True,
-            height="stretch",
-            help="Directions the rank policy kept. A single layer after LayerNorm is never of full rank.",
-        ),
+isotropy = f", held-out isotropy {now.isotropy:.2f}" if now.isotropy is not None else ""
+headlines(
+    score_metric("Spearman, raw", raw),
+    score_metric(f"Spearman, {LABELS.at(compared)}", now, raw),
+    Metric(
+        "Mean cosine of random pairs",
+        number(after.mean_cosine, 3),
+        change(after.mean_cosine, before.mean_cosine, f"from {before.mean_cosine:.3f}", 3),
+        good="down",
+        help="Anisotropy: near 1 the sentences fill a narrow cone. Centring alone brings it near 0.",
     ),
-    strict=True,
-):
-    with column:
-        draw()
-
+    Metric(
+        "Rank kept",
+        f"{now.rank} of {now.dim}",
+        f"fitted on {spaced(now.sentences)} sentences{isotropy}",
+        help="Directions the rank policy kept. A single layer after LayerNorm is never of full rank.",
+    ),
+)
 if now.reason:
     st.warning(now.reason)
 left, right = st.columns([3, 2])
-known = [name for name in scores if scores[name].spearman is not None]
+known = {spec: score for spec, score in scores.items() if score.spearman is not None}
 with left:
     st.subheader("Spearman by variant")
     if known:
-        frame.chart(
+        chart(
             figures.score_bars(
-                known,
-                [labels[name] for name in known],
-                [scores[name].spearman for name in known],
-                [scores[name].half_width or 0.0 for name in known],
+                list(known),
+                [LABELS.at(settings[spec]) for spec in known],
+                [score.spearman for score in known.values()],
+                [score.half_width or 0.0 for score in known.values()],
             ),
             "scores",
             lambda: [
-                {"variant": name, "spearman": scores[name].spearman, "half_width_95": scores[name].half_width}
-                for name in known
+                {"variant": spec, "k": s.setting.k, "spearman": s.spearman, "half_width_95": s.half_width}
+                for spec, s in known.items()
             ],
         )
     st.caption(
@@ -80,29 +70,24 @@ with left:
     )
 with right:
     st.subheader("Spectrum")
-    frame.chart(
-        figures.spectrum({"none": before.eigenvalues, variant: after.eigenvalues}, labels),
+    spectra = {"none": before.eigenvalues, compared.whitening: after.eigenvalues}
+    chart(
+        figures.spectrum(spectra, LABELS),
         "spectrum",
         lambda: [
-            {"variant": p.whitening, "direction": i + 1, "eigenvalue": value}
-            for p in (before, after)
-            for i, value in enumerate(p.eigenvalues)
+            {"variant": spec, "direction": i, "eigenvalue": value}
+            for spec, values in spectra.items()
+            for i, value in enumerate(values, 1)
         ],
     )
     st.caption(
         f"Participation ratio {before.participation_ratio:.1f} before and {after.participation_ratio:.1f} after, "
-        f"of {opened.space.dim} dimensions."
+        f"of {space.dim} dimensions."
     )
-if raw.spearman is not None and now.spearman is not None and now.spearman < raw.spearman:
-    st.info(
-        f"{labels[variant]} lowers the score here. Encoders trained contrastively, as the bundled model "
-        "was, already spread their last layers evenly, and whitening then amplifies directions that carry little "
-        "meaning. On published STS data their lower layers gain instead.",
-        icon=":material/info:",
-    )
+explanation.draw(space, compared)
 st.subheader("Where to go next")
 with st.container(horizontal=True):
-    for name, label in (
+    for page, label in (
         ("whitening", "Which whitening, and is the gain real?"),
         ("anisotropy", "How narrow is the cone, layer by layer?"),
         ("layers", "Which layers should be averaged?"),
@@ -110,24 +95,20 @@ with st.container(horizontal=True):
         ("uniformity", "Are similar sentences close, and all spread out?"),
         ("compare", "Which model, and does it match what was published?"),
     ):
-        st.page_link(f"pages/{name}.py", label=label, icon=":material/arrow_forward:")
+        st.page_link(f"pages/{page}.py", label=label, icon=":material/arrow_forward:")
 
-frame.close_page(
+close_page(
+    chosen,
     opened,
-    now,
     [
         (
             r"\operatorname{score} = 100\,\rho\big(\text{gold}_i,\ \cos(z_{a_i}, z_{b_i})\big)",
             "Spearman's rank correlation",
         ),
-        (variant_of(variant).formula, variant_of(variant).source),
+        (variant(compared.whitening).formula, variant(compared.whitening).source),
     ],
-    variant_of(variant).hint,
-    frame.preamble(chosen)
-    + f"\nfor name in {list(scores)!r}:\n"
-    + "    protocol = whitelab.Protocol(encoder.name, pairs.source, pairs.task, pairs.split, "
-    + f"{chosen.pooling!r},\n"
-    + f"                                 layers={chosen.layers}, whitening=name, aggregate={chosen.aggregate!r},\n"
-    + f"                                 fit={chosen.fit!r})\n"
-    + f"    print(name, whitelab.score(space, protocol{', corpus' if opened.corpus else ''}).spearman)\n",
+    variant(compared.whitening).hint,
+    "for text in (\n"
+    + "".join(f"    {str(setting)!r},\n" for setting in settings.values())
+    + "):\n    print(text, whitelab.score(space, whitelab.Setting.parse(text)).spearman)\n",
 )

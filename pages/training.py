@@ -2,21 +2,21 @@
 
 import streamlit as st
 
+from whitelab.base.wording import plain
 from whitelab.encoding.checkpoints import ModelError
 from whitelab.training import objectives, runs
 from whitelab.training.objectives import OBJECTIVES
-from whitelab.ui.training import background, board, form
-from whitelab.ui.training import request as asking
-from whitelab.ui.widgets import frame
+from whitelab.ui.training import background, board, form, request
+from whitelab.ui.widgets.page import DEMO_NOTE, open_aside
 
-frame.open_aside(
+open_aside(
     "What does training do to the space?",
     "Look for a Spearman score that rises above its dashed start, and for the way there: towards the lower left, "
     "sentences spread out while similar ones stay close.",
 )
 
 
-def start(asked: asking.Asked) -> None:
+def start(asked: request.Asked) -> None:
     """Make the runs and let them wait for their turns; those for which there is no room wait for a click."""
     for config in asked.configs:
         try:
@@ -31,7 +31,7 @@ def start(asked: asking.Asked) -> None:
 try:
     known = background.entries()
 except ModelError as error:  # the operator's folder for runs
-    st.error(frame.plain(str(error)))
+    st.error(plain(str(error)))
     st.stop()
 with st.container(border=True, key="new-run"):
     asked = form.draw(known)
@@ -50,9 +50,9 @@ with st.container(border=True, key="new-run"):
         elif background.full():
             st.markdown(f"{background.LONGEST} runs wait already. Start another when one has ended.")
         elif asked is not None:
-            st.markdown(asking.cost_words(asked.costs))
+            st.markdown(request.cost_words(asked.costs))
 if problem := st.session_state.pop("training-problem", None):
-    st.error(frame.plain(problem))
+    st.error(plain(problem))
 board.draw(known)
 
 with st.expander("What am I looking at?", icon=":material/help:"):
@@ -73,10 +73,10 @@ with st.expander("What am I looking at?", icon=":material/help:"):
 if asked is not None:
     with st.expander("Show the code", icon=":material/code:"):
         st.code(asked.code, language="python")
-    st.caption(asking.protocol_line(asked))
-    if asked.scored.arguments[0] == asking.DEMO:
+    st.caption(request.protocol_line(asked))
+    if asked.scored.arguments[0] == request.DEMO:
         st.caption(
-            f"{frame.DEMO} Its pairs are hard: a hundred steps spread the space and leave this score where it is. Of "
+            f"{DEMO_NOTE} Its pairs are hard: a hundred steps spread the space and leave this score where it is. Of "
             "STS-B, a hundred steps of SimCSE raise the score by about 12 points, as benchmarks/README.md has it; bring "
             "it on the data page."
         )

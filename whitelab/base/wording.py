@@ -1,4 +1,6 @@
-"""Numbers as people read them: counts, bytes, durations."""
+"""Numbers as people read them, and text in which nothing is formatted."""
+
+import re
 
 
 def spaced(count: int) -> str:
@@ -20,3 +22,8 @@ def duration(seconds: int | float) -> str:
     if seconds < 90:
         return f"{max(round(seconds), 1)} s"
     return f"{round(seconds / 60)} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
+
+
+def plain(text: str) -> str:
+    """Text of others, such as an error, in which Markdown finds nothing to format."""
+    return re.sub(r"([\\`*_{}\[\]<>()#+!|$~:-])", r"\\\1", text)

@@ -107,6 +107,10 @@ class TaskInfo:
         ordered = tuple(split for split in SPLITS if split in present)
         return (*ordered, "all") if len(ordered) in (0, len(SPLITS)) else ordered
 
+    def split_like(self, wanted: str = "test") -> str:
+        """The split that is looked at first: the one wanted, else test, else the first there is."""
+        return next((split for split in (wanted, "test") if split in self.splits), self.splits[0])
+
     @property
     def subset_names(self) -> tuple[str, ...]:
         """Subsets, as far as file names tell; empty for a table, where only reading finds a subset column."""

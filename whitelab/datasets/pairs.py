@@ -124,6 +124,20 @@ class SentencePairs:
         return _frozen(np.bincount(occurrences, minlength=len(self.sentences)), np.int64)
 
     @cached_property
+    def gold_by_sentence(self) -> np.ndarray:
+        """float64 [n]: the mean gold score of the pairs that each of `sentences` is in."""
+        rows = np.concatenate([self.first_index, self.second_index])
+        total = np.bincount(rows, weights=np.tile(self.gold, 2), minlength=len(self.sentences))
+        return _frozen(total / self.counts, np.float64)
+
+    @cached_property
+    def subset_by_sentence(self) -> tuple[str, ...]:
+        """n names: the subset in which each of `sentences` occurs first."""
+        rows = np.concatenate([self.first_index, self.second_index])
+        first = dict(zip(rows[::-1].tolist(), np.tile(self.subset, 2)[::-1].tolist(), strict=True))
+        return tuple(self.subset_names[first[row]] for row in range(len(self.sentences)))
+
+    @cached_property
     def fingerprint(self) -> str:
         """Hex SHA-256 of sentences, gold scores, subsets and their names, in order: what decides a score."""
         digest = hashlib.sha256()

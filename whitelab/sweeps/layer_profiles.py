@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -14,6 +15,7 @@ from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.setting import Setting
 from whitelab.statistics import correlation, geometry, linalg
 from whitelab.statistics.moments import Moments
+from whitelab.statistics.projection import project
 
 
 @dataclass(frozen=True)
@@ -109,3 +111,41 @@ def layer_profiles(
             if progress:
                 progress(done, total)
     return tuple(profiles)
+
+
+IMAGE_SIZE = 256  # pixels of a covariance image, at most
+
+
+@dataclass(frozen=True, eq=False)
+class CovarianceImage:
+    """A covariance: as an image of means of `block` x `block` entries, and its eigenvalues, descending.
+
+    `limit` is where the colours of the image end: at the median variance, or above it at what 99 of 100 pixels
+    stay below.
+    """
+
+    pixels: Float[np.ndarray, "s s"]
+    block: int
+    limit: float
+    eigenvalues: tuple[float, ...]
+
+
+def covariance_image(space: LayerEmbeddings, setting: Setting) -> CovarianceImage:
+    """The covariance of the task's sentences under the setting's map, small enough to look at."""
+    matrix = covariance(space, setting)
+    reduced, block = geometry.block_means(matrix, IMAGE_SIZE)
+    pixels = reduced.numpy().astype(np.float32)
+    limit = max(np.percentile(np.abs(pixels), 99), np.median(pixels.diagonal())) if pixels.size else 1.0
+    return CovarianceImage(pixels, block, float(limit) or 1.0, tuple(linalg.eigenvalues(matrix).tolist()))
+
+
+def cosine_sample(space: LayerEmbeddings, setting: Setting) -> Float[np.ndarray, "m"]:
+    """Cosines of random pairs of different sentences under the setting's map."""
+    return geometry.cosine_sample(transformed(space, setting), space.counts).numpy()
+
+
+def projected(
+    space: LayerEmbeddings, setting: Setting, method: str, dims: int, progress: Progress | None = None
+) -> Float[np.ndarray, "n c"]:
+    """The task's sentences under the setting's map in 2 or 3 coordinates (`projection.METHODS`)."""
+    return project(transformed(space, setting), method, dims, progress=progress).numpy()

@@ -7,15 +7,16 @@ import streamlit as st
 
 from whitelab import compare as comparing
 from whitelab import figures
+from whitelab.base.wording import plain, spaced
 from whitelab.compare import AVERAGE, Cell, CellKey, Resampled
 from whitelab.compare.grid import Row
 from whitelab.encoding.checkpoints import version
 from whitelab.scoring.paired import RESAMPLES, VERDICTS
 from whitelab.scoring.setting import Setting
 from whitelab.store.embedding_store import Store
-from whitelab.ui.results import cache
 from whitelab.ui.results.jobs import claim, follow, jobs
-from whitelab.ui.widgets import frame
+from whitelab.ui.sidebar.model import shared_encoder
+from whitelab.ui.widgets.chart import chart, marked_best
 
 CELLS_KEPT = 2000  # of one data set; each holds a cosine for every pair
 VIEWS = ("Measured", "Published", "Difference", "95 % interval")
@@ -40,13 +41,13 @@ def kept_cells(data: str, stamp: float) -> Kept:
 
 @dataclass(frozen=True)
 class Grid:
-    """What a comparison is of: models x tasks x settings under a protocol, on data as it was at `stamp`."""
+    """What a comparison is of: models x tasks x settings under a preset, on data as it was at `stamp`."""
 
     models: tuple[str, ...]
     data: str
     tasks: tuple[str, ...]
     settings: tuple[Setting, ...]
-    protocol: str
+    preset: str
     dtype: str
     keep_going: bool
     corpus: str | None = None
@@ -71,7 +72,7 @@ class Grid:
     @property
     def known(self) -> list[Cell]:
         """Its cells that have been computed before, in order."""
-        kept, rest = kept_cells(self.data, self.stamp), (self.protocol, self.corpus, self.keep_going)
+        kept, rest = kept_cells(self.data, self.stamp), (self.preset, self.corpus, self.keep_going)
         keys = [
             CellKey(model, self.dtype, self.data, task, setting, *rest, written)
             for model, written in zip(self.models, self.versions, strict=True)
@@ -93,8 +94,8 @@ def fill(grid: Grid, draw) -> tuple[Cell, ...] | None:
     def work(progress):
         cells: tuple[Cell, ...] = ()
         options = {"corpus": grid.corpus, "keep_going": grid.keep_going, "dtype": grid.dtype, "progress": progress}
-        options |= {"store": Store(), "known": kept_cells(grid.data, grid.stamp), "load": cache.encoder}
-        for cell in comparing.compare(grid.models, grid.data, grid.tasks, grid.settings, grid.protocol, **options):
+        options |= {"store": Store(), "known": kept_cells(grid.data, grid.stamp), "load": shared_encoder}
+        for cell in comparing.compare(grid.models, grid.data, grid.tasks, grid.settings, grid.preset, **options):
             cells += (cell,)
             yield cells
 
@@ -194,7 +195,7 @@ def table(cells: Sequence[Cell], view: View, drawn: Resampled | None = None) -> 
     names = [_title(task) for task in columns]
     number = st.column_config.NumberColumn(format="%+.2f" if view.shows == "Difference" else "%.2f")
     st.dataframe(
-        cache.marked_best(records, names) if view.shows == "Measured" else records,
+        marked_best(records, names) if view.shows == "Measured" else records,
         hide_index=True,
         height=38 + 35 * max(len(records), 1),
         column_config={name: number for name in names if view.shows != "95 % interval"},
@@ -225,7 +226,7 @@ def _value(cell: Cell | None, shows: str, drawn: Resampled | None) -> float | st
 def _beside(cells: Sequence[Cell]) -> None:
     known = [cell for cell in cells if cell.published is not None and cell.spearman is not None]
     if not known:
-        st.caption("The papers print no number for these models under this protocol.")
+        st.caption("The papers print no number for these models under this preset.")
         return
     worst = max(known, key=lambda cell: abs(cell.spearman - cell.published.value))
     st.caption(
@@ -247,18 +248,18 @@ def _missing(cells: Sequence[Cell]) -> None:
             settings = dict.fromkeys(str(cell.setting) for cell in held)
             tasks = dict.fromkeys(cell.task for cell in held)
             where = f"{', '.join(settings)} on {', '.join(tasks)}"
-            st.markdown(f"**{frame.plain(model)}**, {frame.plain(where)}: {frame.plain(reason)}")
+            st.markdown(f"**{plain(model)}**, {plain(where)}: {plain(reason)}")
         st.caption("Press Compare again to try these once more; the cells that are done are kept.")
 
 
 def downloads(cells: Sequence[Cell], grid: Grid, drawn: Resampled | None) -> None:
-    """The table as files that name their protocol."""
+    """The table as files that name their preset."""
     with st.container(horizontal=True):
         for form, (label, ending) in FORMATS.items():
             st.download_button(
                 label,
-                lambda form=form: comparing.written(cells, form, grid.protocol, grid.corpus, drawn),
-                file_name=f"whitelab-{grid.protocol}.{ending}",
+                lambda form=form: comparing.written(cells, form, grid.preset, grid.corpus, drawn),
+                file_name=f"whitelab-{grid.preset}.{ending}",
                 key=f"as-{form}",
                 on_click="ignore",
                 icon=":material/download:",
@@ -277,7 +278,7 @@ def intervals(grid: Grid, cells: Sequence[Cell]) -> Resampled | None:
     key = _stand(grid, cells)
     claim("resampled", key)
     job = jobs().submit(key, "Resampling the pairs of each task", work, "tasks")
-    note = lambda found: f"{frame.spaced(RESAMPLES)} resamples of {len(found.tasks)} tasks."  # noqa: E731
+    note = lambda found: f"{spaced(RESAMPLES)} resamples of {len(found.tasks)} tasks."  # noqa: E731
     return follow(job, lambda found: None, key="resampled", of=key, note=note, room=1)
 
 
@@ -300,13 +301,13 @@ def row_against_row(drawn: Resampled, cells: Sequence[Cell]) -> None:
         return
     one_model = a[0] == b[0]
     names = [row[1] if one_model else " · ".join(row) for row in (a, b)]
-    st.markdown(frame.plain(comparing.told(duels, *names)))
+    st.markdown(plain(comparing.outcome(duels, *names)))
     records = [one.as_dict() for one in duels]
     drawing = [
         record | {"label": _title(record["task"]), "settled": record["verdict"] in ("gain", "loss", "same")}
         for record in records
     ]
-    frame.chart(figures.row_differences(drawing, *names), "row-against-row", lambda: records)
+    chart(figures.row_differences(drawing, *names), "row-against-row", lambda: records)
     st.dataframe(
         [
             {
@@ -328,7 +329,7 @@ def row_against_row(drawn: Resampled, cells: Sequence[Cell]) -> None:
         },
     )
     st.caption(
-        f"Pairs are drawn anew {frame.spaced(RESAMPLES)} times within each task, for both rows at once; p is twice the "
+        f"Pairs are drawn anew {spaced(RESAMPLES)} times within each task, for both rows at once; p is twice the "
         f"share of resamples on the other side of 0, never below {2 / (RESAMPLES + 1):.3f}. Where one correlation is "
         "the whole score, Williams' test must agree. A dot is open where the difference could be chance."
     )

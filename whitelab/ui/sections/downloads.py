@@ -91,7 +91,7 @@ def _fetched(source: Source) -> bool:
 def _offered(source: Source, workspace: Workspace | None) -> None:
     st.session_state.pop(ASKED, None)
     st.caption(f"Here as `{datasets.fetched(source.name)}`; its name is `{source.name}`.")
-    if workspace is not None and workspace.data == source.name:
+    if workspace is not None and workspace.data.source == source.name:
         st.success("This is the data in use.", icon=":material/check:")
     else:
         st.button(

@@ -5,7 +5,6 @@ import streamlit as st
 from whitelab import datasets
 from whitelab.base import upload_limits
 from whitelab.datasets import ColumnNames, DataError, LabelledTexts, MalformedRows, Upload
-from whitelab.ui.results import cache
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.sidebar import malformed
 from whitelab.ui.sidebar.own_data import UPLOADED
@@ -23,6 +22,14 @@ HELP = (
     "Type the path of a CSV, TSV, JSONL or Parquet file with a text and a label, or two texts and a label; of a folder "
     "of such files; or of a folder in SentEval's layout."
 )
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def read(
+    data: str, task: str, columns: ColumnNames, positive: str | None, keep_going: bool, stamp: float
+) -> LabelledTexts:
+    """A labelled task's rows; `stamp` is the files' time, so a changed file is read again."""
+    return datasets.load_labelled(data, task, columns=columns, positive=positive, keep_going=keep_going)
 
 
 def choose() -> LabelledTexts | None:
@@ -55,7 +62,7 @@ def choose() -> LabelledTexts | None:
         columns, positive = _columns() if tasks[name].layout == "table" else (ColumnNames(), None)
         keep = _keep(data)
         stamp = file_stamp(file for file in tasks[name].files if file.exists())
-        return cache.labelled(data, name, columns, positive, keep, stamp)
+        return read(data, name, columns, positive, keep, stamp)
     except MalformedRows as error:
         malformed.say(error, data, malformed.LABELLED)
     except DataError as error:

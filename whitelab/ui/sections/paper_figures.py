@@ -7,17 +7,19 @@ import numpy as np
 import streamlit as st
 
 from whitelab import figures
+from whitelab.base.wording import plain, spaced
 from whitelab.compare import PRESETS, SEVEN, Bench, tried
 from whitelab.compare import papers as drawn
 from whitelab.encoding.checkpoints import shown_name, version
 from whitelab.scoring.setting import Setting, parse_settings
 from whitelab.statistics import geometry
 from whitelab.store.embedding_store import Store
-from whitelab.sweeps import layer_subsets as subsets
-from whitelab.ui.results import cache
+from whitelab.sweeps import layer_subsets
 from whitelab.ui.results.jobs import claim, follow, jobs
 from whitelab.ui.sections.compare_grid import Grid
-from whitelab.ui.widgets import frame
+from whitelab.ui.sidebar.model import shared_encoder
+from whitelab.ui.widgets.chart import chart
+from whitelab.ui.widgets.variants import LABELS
 
 PAIRS_ROOM, CURVE_ROOM, PLANE_ROOM = 560, 400, 580
 SPREAD = ("L-1", "L-1:shuffled_group", "L-1:pca")  # WhitenedCSE's own whitening in the middle, without its training
@@ -72,7 +74,7 @@ def pair_heatmaps(figure: Figure) -> None:
     own = drawn.printed_pairs(figure.name)
 
     def work(progress):
-        encoder, tasks = cache.encoder(figure.model, figure.grid.dtype), figure.grid.tasks
+        encoder, tasks = shared_encoder(figure.model, figure.grid.dtype), figure.grid.tasks
         for maps in drawn.pair_maps(drawn.spaces(encoder, figure.grid.data, tasks, **figure.options())):
             yield maps
             progress(len(maps), len(tasks))
@@ -96,16 +98,14 @@ def pair_heatmaps(figure: Figure) -> None:
         with left:
             st.markdown(f"Measured: **{figure.name}**, {', '.join(maps)}")
             scale = (min(values), max(values))
-            frame.chart(figures.pair_heatmap(ours, layers, best, scale=scale), "paper-pairs", lambda: _cells(ours, own))
+            chart(figures.pair_heatmap(ours, layers, best, scale=scale), "paper-pairs", lambda: _cells(ours, own))
         with right:
             st.markdown(f"Printed: **{panels[beside]}**, seven tasks")
             size, top = 1 + max(j for _, j in printed), max(printed, key=printed.get)
-            frame.chart(
-                figures.pair_heatmap(printed, size, top, scale=scale), "paper-printed", lambda: _cells({}, printed)
-            )
+            chart(figures.pair_heatmap(printed, size, top, scale=scale), "paper-printed", lambda: _cells({}, printed))
         if own and set(maps) == SEVEN:
             gaps = {pair: ours[pair] - value for pair, value in own.items() if ours.get(pair) is not None}
-            frame.chart(figures.difference_heatmap(gaps, layers), "paper-pair-differences", lambda: _cells(ours, own))
+            chart(figures.difference_heatmap(gaps, layers), "paper-pair-differences", lambda: _cells(ours, own))
         else:
             why = "is not among the four printed models" if not own else "has not been scored on all seven tasks"
             st.caption(f"No difference is shown: {figure.name} {why}.")
@@ -138,13 +138,13 @@ def size_curve(figure: Figure) -> None:
     )
 
     def work(progress):
-        encoder, grid = cache.encoder(figure.model, figure.grid.dtype), figure.grid
-        held = {}
+        encoder, grid = shared_encoder(figure.model, figure.grid.dtype), figure.grid
+        spaces = {}
         for task, space in drawn.spaces(encoder, grid.data, grid.tasks, **figure.options()):
-            held[task] = space
-            progress(len(held), len(grid.tasks))
-        how = PRESETS["whiteningbert"].aggregate
-        yield from subsets.stream(held, "all", "none", None, how, progress=progress, every=0.5)
+            spaces[task] = space
+            progress(len(spaces), len(grid.tasks))
+        setting = PRESETS["whiteningbert"].applied(Setting())
+        yield from layer_subsets.stream(spaces, setting, progress=progress, every=0.5)
 
     printed = drawn.printed_sizes(figure.name)
 
@@ -156,11 +156,11 @@ def size_curve(figure: Figure) -> None:
             for size, (layers, score) in sorted(best.items())
         ]
         sizes = figures.size_curves({"none": best}, {"none": figure.name}, found.n_layers, printed)
-        frame.chart(sizes, "paper-sizes", lambda: rows)
+        chart(sizes, "paper-sizes", lambda: rows)
 
     job = figure.job("sizes", "Scoring every subset of layers", work, "steps")
     note = lambda found: (  # noqa: E731
-        f"{frame.spaced(found.scored)} subsets; the best is {' + '.join(map(str, found.best.layers))} with "
+        f"{spaced(found.scored)} subsets; the best is {' + '.join(map(str, found.best.layers))} with "
         f"{found.best.spearman:.2f}, {figure.over}."
         if found.best
         else "No score is defined."
@@ -183,7 +183,7 @@ def k_curves(figure: Figure) -> None:
     )
 
     def work(progress):
-        encoder, setting = cache.encoder(figure.model, figure.grid.dtype), Setting.parse("L1+L-1:pca")
+        encoder, setting = shared_encoder(figure.model, figure.grid.dtype), Setting.parse("L1+L-1:pca")
         grid = figure.grid
         yield from drawn.task_curves(encoder, grid.data, grid.tasks, setting, progress=progress, **figure.options())
 
@@ -192,7 +192,7 @@ def k_curves(figure: Figure) -> None:
         printed = [one for one in drawn.printed_ks(figure.name, dim) if one.column in curves]
         points = [(one.column, drawn.printed_k(one, dim), one.value) for one in printed]
         found, beside = {task: one.spearman for task, one in curves.items()}, {(t, k): v for t, k, v in points}
-        frame.chart(
+        chart(
             figures.task_curves(found, {task: one.best_k for task, one in curves.items()}, points),
             "paper-ks",
             lambda: [
@@ -234,12 +234,12 @@ def losses(figure: Figure, models: tuple[str, ...]) -> None:
         )  # fmt: skip
     shown = parse_settings(";".join(SPREAD))
     settings = tuple(dict.fromkeys((*grid.settings, *shown)))
-    preset = PRESETS[grid.protocol].fitted_on(grid.corpus)
+    preset = PRESETS[grid.preset].fitted_on(grid.corpus)
 
     def work(progress):
         found = Losses()
         for model in models:
-            encoder = tried(lambda model=model: cache.encoder(model, grid.dtype))
+            encoder = tried(lambda model=model: shared_encoder(model, grid.dtype))
             if isinstance(encoder, str):
                 found = found.without(f"{model}: {encoder}")
                 yield found
@@ -288,25 +288,22 @@ class Losses:
 
 def _plane(found: Losses) -> None:
     for text in found.left_out:
-        st.caption(f"Left out: {frame.plain(text)}")
+        st.caption(f"Left out: {plain(text)}")
     if not found.spots:
         return
     rows = [one.as_dict() | {"label": _short(one)} for one in found.spots]
     floor = geometry.uniformity_floor(max(one.dim for one in found.spots))
-    frame.chart(figures.setting_plane(rows, floor), "paper-losses", lambda: rows)
+    chart(figures.setting_plane(rows, floor), "paper-losses", lambda: rows)
     st.caption(
         f"{found.spots[0].positives} positive pairs. The hue is the variant's, the symbol the model's. The floor is "
         "the uniformity of directions spread evenly over the sphere."
     )
-    labels = frame.labels()
     for model, samples in found.spreads.items():
-        st.markdown(
-            f"**How evenly does the last layer of {frame.plain(model)} fill the sphere?** Cosines of random pairs."
-        )
+        st.markdown(f"**How evenly does the last layer of {plain(model)} fill the sphere?** Cosines of random pairs.")
         own = [one for one in found.spots if one.model == model and one.setting in SPREAD_NAMES]
-        chart = figures.cosine_histogram(samples, labels)
-        frame.chart(chart, f"paper-spread-{model}", lambda samples=samples: _sample_rows(samples))
-        named = [f"{labels.inline(one.whitening)} {one.uniformity:.2f}" for one in own if one.uniformity is not None]
+        histogram = figures.cosine_histogram(samples, LABELS)
+        chart(histogram, f"paper-spread-{model}", lambda samples=samples: _sample_rows(samples))
+        named = [f"{LABELS.inline(one.whitening)} {one.uniformity:.2f}" for one in own if one.uniformity is not None]
         st.caption(f"Uniformity loss: {'; '.join(named)}. The narrower around 0, the more evenly spread.")
 
 

@@ -1,4 +1,4 @@
-"""Two protocols side by side: what they decide differently, and which of those decisions moves the score."""
+"""Two presets side by side: what they decide differently, and which of those decisions moves the score."""
 
 import streamlit as st
 
@@ -8,16 +8,16 @@ from whitelab.compare.presets import CORPUS
 from whitelab.encoding.checkpoints import version
 from whitelab.scoring.setting import Setting
 from whitelab.store.embedding_store import Store
-from whitelab.ui.results import cache
 from whitelab.ui.results.jobs import claim, follow, jobs
 from whitelab.ui.sections.compare_grid import Grid
-from whitelab.ui.widgets import frame
+from whitelab.ui.sidebar.model import shared_encoder
+from whitelab.ui.widgets.chart import chart
 
 OWN = "each its own"
 
 
 def corpus_picker(names: tuple[str, ...], key: str) -> str | None:
-    """The text that a protocol among `names` fits on, where one leaves that to its reader."""
+    """The text that a preset among `names` fits on, where one leaves that to its reader."""
     if not any(PRESETS[name].fit == CORPUS for name in names):
         return None
     return st.text_input(
@@ -31,13 +31,13 @@ def corpus_picker(names: tuple[str, ...], key: str) -> str | None:
 
 
 def side_by_side(grid: Grid, model: str) -> None:
-    """Choose two protocols: a table of what differs, and the steps from one to the other on `model`."""
+    """Choose two presets: a table of what differs, and the steps from one to the other on `model`."""
     first, second, third = st.columns(3)
     names = {"options": list(PRESETS), "bind": "query-params", "format_func": lambda name: PRESETS[name].label}
     with first:
-        a = st.selectbox("From", key="from-preset", index=list(PRESETS).index(grid.protocol), **names)
+        a = st.selectbox("From", key="from-preset", index=list(PRESETS).index(grid.preset), **names)
     with second:
-        other = "mteb" if grid.protocol != "mteb" else "whiteningbert"
+        other = "mteb" if grid.preset != "mteb" else "whiteningbert"
         b = st.selectbox("to", key="to-preset", index=list(PRESETS).index(other), **names)
     with third:
         rows = [OWN, *map(str, grid.settings)]
@@ -45,7 +45,7 @@ def side_by_side(grid: Grid, model: str) -> None:
             "Setting",
             rows,
             key="walk-setting",
-            help="The row that each protocol stands for, or one setting under both.",
+            help="The row that each preset stands for, or one setting under both.",
         )
     a, b = a or "whiteningbert", b or "mteb"
     setting = None if chosen in (None, OWN) else Setting.parse(chosen)
@@ -81,7 +81,7 @@ def _walked(grid: Grid, model: str, a: str, b: str, setting: Setting | None, cor
     def work(progress):
         done: tuple[Walk, ...] = ()
         options = {"setting": setting, "corpus": corpus, "store": Store(), "keep_going": grid.keep_going}
-        for one in walks(cache.encoder(model, grid.dtype), grid.data, grid.tasks, a, b, **options, progress=progress):
+        for one in walks(shared_encoder(model, grid.dtype), grid.data, grid.tasks, a, b, **options, progress=progress):
             done += (one,)
             yield done
 
@@ -122,7 +122,7 @@ def _draw(found: tuple[Walk, ...]) -> None:
             (FIELDS[s.field], f"{worded(s.field, s.before)} → {worded(s.field, s.after)}", s.change) for s in one.steps
         ]
         ends = (PRESETS[one.a].label, one.start), (PRESETS[one.b].label, one.end)
-        frame.chart(figures.walk_steps(*ends, steps), "walk-steps", lambda: _rows(found))
+        chart(figures.walk_steps(*ends, steps), "walk-steps", lambda: _rows(found))
     table = [
         {"Step": FIELDS[field]}
         | {name: next((s.change for s in walk.steps if s.field == field), None) for name, walk in _titled(found)}

@@ -7,11 +7,16 @@ import numpy as np
 import streamlit as st
 
 from whitelab import figures
+from whitelab.base.wording import spaced
+from whitelab.figures import wrapped
 from whitelab.scoring.score import Score
 from whitelab.statistics.significance import Move
-from whitelab.ui.results import cache
-from whitelab.ui.results.cache import Opened, Spread
-from whitelab.ui.widgets import frame
+from whitelab.sweeps.layer_profiles import CovarianceImage, covariance_image
+from whitelab.ui.results.scores import moves
+from whitelab.ui.results.study import study
+from whitelab.ui.sidebar.opening import Opened
+from whitelab.ui.widgets.chart import chart, csv_button, kept
+from whitelab.ui.widgets.variants import LABELS
 from whitelab.whitening import whitens
 
 SHOWN_PAIRS = 2000  # dots of a scatter
@@ -26,35 +31,31 @@ class Stages:
     opened: Opened
     before: Score
     after: Score
-    labels: frame.Labels
 
     @property
     def names(self) -> tuple[str, str]:
         """Readable names of both."""
-        return tuple(self.labels[one.protocol.whitening] for one in (self.before, self.after))
+        return LABELS.at(self.before.setting), LABELS.at(self.after.setting)
 
     @property
     def inline(self) -> tuple[str, str]:
         """The same inside a sentence."""
-        return tuple(self.labels.inline(one.protocol.whitening) for one in (self.before, self.after))
+        return LABELS.inline(self.before.setting.whitening), LABELS.inline(self.after.setting.whitening)
 
     @property
-    def spreads(self) -> tuple[Spread, Spread]:
+    def covariances(self) -> tuple[CovarianceImage, CovarianceImage]:
         """The covariance of both."""
-        both = (one.protocol for one in (self.before, self.after))
-        return tuple(cache.spread(self.opened.key, p.layers, p.whitening, p.k, p.fit) for p in both)
+        return tuple(study(covariance_image, self.opened.space, one.setting) for one in (self.before, self.after))
 
     @property
     def moves(self) -> tuple[Move, ...]:
         """How far every pair's rank moved, furthest first; pairs that kept theirs are not in it."""
-        if self.before.cosines.isnan().any() or self.after.cosines.isnan().any():
-            return ()
-        return cache.moves(self.opened.key, self.before.protocol, self.after.protocol)
+        return study(moves, self.opened.space, self.before.setting, self.after.setting)
 
     @property
     def pairs(self) -> str:
         """The number of pairs."""
-        return frame.spaced(self.opened.space.n_pairs)
+        return spaced(self.opened.space.n_pairs)
 
 
 def draw(stages: Stages) -> None:
@@ -63,7 +64,7 @@ def draw(stages: Stages) -> None:
     for tab, section in zip(tabs, TABS.values(), strict=True):
         if tab.open:
             with tab:
-                if stages.before.protocol == stages.after.protocol:
+                if stages.before.setting == stages.after.setting:
                     st.info(f"{stages.names[1]} is compared with itself. Choose another variant or another baseline.")
                 else:
                     section(stages)
@@ -71,13 +72,13 @@ def draw(stages: Stages) -> None:
 
 def covariances(stages: Stages) -> None:
     """The covariance matrices as images."""
-    found = stages.spreads
+    found = stages.covariances
     for number, (column, name, one) in enumerate(zip(st.columns(2), stages.names, found, strict=True)):
         with column:
             st.markdown(f"**{name}**, {len(one.eigenvalues)} coordinates")
-            if len(one.image):
-                figure = figures.covariance_image(one.image, one.block, one.limit, name)
-                frame.chart(figure, f"covariance-{number}")
+            if len(one.pixels):
+                figure = figures.covariance_image(one.pixels, one.block, one.limit, name)
+                chart(figure, f"covariance-{number}")
             else:
                 st.info("No direction is kept, so there is nothing to show.")
     words = (
@@ -88,19 +89,19 @@ def covariances(stages: Stages) -> None:
         words += (
             f" A pixel is the mean of {block} x {block} entries, so an identity's diagonal shows as {1 / block:.2g}."
         )
-    if whitens(stages.after.protocol.whitening):
+    if whitens(stages.after.setting.whitening):
         words += " A whitened covariance is the identity on the kept directions, for the sentences fitted on." + (
-            "" if stages.after.protocol.fit == "task" else " These are others: what is left over did not carry over."
+            "" if stages.after.setting.fit == "task" else " These are others: what is left over did not carry over."
         )
     st.caption(words)
 
 
 def spectra(stages: Stages) -> None:
     """The eigenvalues."""
-    specs = [one.protocol.whitening for one in (stages.before, stages.after)]
-    found = {spec: one.eigenvalues for spec, one in zip(specs, stages.spreads, strict=True)}
-    frame.chart(
-        figures.spectrum(found, stages.labels),
+    specs = [one.setting.whitening for one in (stages.before, stages.after)]
+    found = {spec: one.eigenvalues for spec, one in zip(specs, stages.covariances, strict=True)}
+    chart(
+        figures.spectrum(found, LABELS),
         "spectrum",
         lambda: [
             {"variant": spec, "direction": i + 1, "eigenvalue": value}
@@ -124,21 +125,29 @@ def scatters(stages: Stages) -> None:
     change = np.array([move.change if move else 0.0 for move in moved])
     hover = [
         f"{text}<br><i>gold {g:.2f}, cosine {a:.3f} → {b:.3f}<br>{_ranks(move)}</i>"
-        for text, move, g, a, b in zip(
-            cache.hover_sentences(stages.opened.key, drawn), moved, gold, *cosines, strict=True
-        )
+        for text, move, g, a, b in zip(_sentences(stages, drawn), moved, gold, *cosines, strict=True)
     ]
     lowest = min(0.0, *(float(np.nanmin(one)) for one in cosines)) - 0.03
     for number, (column, name, values) in enumerate(zip(st.columns(2), stages.names, cosines, strict=True)):
         with column:
             score = (stages.before, stages.after)[number]
-            st.markdown(f"**{name}**, Spearman {frame.number(score.spearman)}")
-            frame.chart(figures.gold_scatter(gold, values, change, hover, lowest, name), f"scatter-{number}")
+            st.markdown(f"**{name}**, Spearman {number(score.spearman)}")
+            chart(figures.gold_scatter(gold, values, change, hover, lowest, name), f"scatter-{number}")
     st.caption(
         f"Hover to read a pair. Both charts share one axis. Colour says how far a pair's rank among {stages.pairs} "
         f"moved from {stages.inline[0]} to {stages.inline[1]}: blue became more similar, orange less."
-        + (f" {frame.spaced(SHOWN_PAIRS)} pairs are drawn, chosen at random." if len(drawn) < n else "")
+        + (f" {spaced(SHOWN_PAIRS)} pairs are drawn, chosen at random." if len(drawn) < n else "")
     )
+
+
+def _sentences(stages: Stages, drawn: np.ndarray) -> list[str]:
+    """Both sentences of the pairs `drawn`, escaped and wrapped for hover labels."""
+    pairs = stages.opened.pairs
+
+    def texts() -> list[str]:
+        return [f"{wrapped(pairs.first[i])}<br><br>{wrapped(pairs.second[i])}<br>" for i in drawn.tolist()]
+
+    return kept("hover", (pairs.fingerprint, len(drawn)), texts)
 
 
 def _ranks(move: Move | None) -> str:
@@ -157,10 +166,10 @@ def moved_pairs(stages: Stages) -> None:
         st.info("No pair moved." if which == "all" else f"No pair moved {which}.", icon=":material/equal:")
     else:
         _table(_records(stages, found[:SHOWN_ROWS]))
-        frame.csv_button(lambda: _records(stages, found), "moved-pairs")
+        csv_button(lambda: _records(stages, found), "moved-pairs")
     st.caption(
-        f"From {stages.inline[0]} to {stages.inline[1]}, {frame.spaced(towards)} of {stages.pairs} pairs moved towards "
-        f"their gold rank and {frame.spaced(len(moves) - towards)} away from it. Rank 1 is the least similar pair. "
+        f"From {stages.inline[0]} to {stages.inline[1]}, {spaced(towards)} of {stages.pairs} pairs moved towards "
+        f"their gold rank and {spaced(len(moves) - towards)} away from it. Rank 1 is the least similar pair. "
         f"The {SHOWN_ROWS} furthest are listed; the CSV has all."
     )
 

@@ -1,18 +1,24 @@
 """The fitted map as a download: a file, the lines that use it, and how it was made."""
 
 import re
+import shutil
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import streamlit as st
 
+from whitelab.base.progress import Progress
+from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.score import Score
-from whitelab.scoring.setting import Protocol
-from whitelab.ui.results import cache
-from whitelab.ui.results.cache import Opened
-from whitelab.ui.results.jobs import claim
+from whitelab.scoring.setting import FIT_SCOPES, Setting
+from whitelab.ui.results.jobs import claim, jobs, wait
+from whitelab.ui.results.scores import scored
+from whitelab.ui.results.shelf import shelf
+from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.sidebar.workspace import Workspace
-from whitelab.whitening import export
+from whitelab.ui.widgets.variants import LABELS
+from whitelab.whitening import Whitener, export
 
 FORMATS = {
     "npz": "NumPy",
@@ -32,35 +38,58 @@ class Parcel:
     score: Score
 
     @property
-    def protocol(self) -> Protocol:
-        """The protocol of score and map."""
-        return self.score.protocol
+    def setting(self) -> Setting:
+        """The setting of score and map."""
+        return self.score.setting
 
     @property
     def stem(self) -> str:
         """A file name that says what is inside."""
-        k = f"-k{self.protocol.k}" if self.protocol.k else ""
-        layers = "-".join(map(str, self.protocol.layers))
-        text = f"{Path(self.protocol.model).name}-layers-{layers}-{self.protocol.whitening}{k}"
+        k = f"-k{self.setting.k}" if self.setting.k else ""
+        layers = "-".join(map(str, self.setting.layers))
+        text = f"{Path(self.score.protocol.origin.model).name}-layers-{layers}-{self.setting.whitening}{k}"
         return re.sub(r"[^A-Za-z0-9.=_-]+", "-", text)
 
     @property
     def record(self) -> dict:
         """How the map was made, with no path of this machine in it."""
-        fit = self.protocol.fit
-        plain = {"fit": fit if fit in SCOPES else Path(fit).name}
-        return self.protocol.as_dict() | plain | {"sentences": self.score.sentences, "rank": self.score.rank}
+        fit = self.setting.fit
+        plain = {"fit": fit if fit in FIT_SCOPES else Path(fit).name}
+        return self.score.protocol.as_dict() | plain | {"sentences": self.score.sentences, "rank": self.score.rank}
 
-    def whitener(self):
+    def whitener(self) -> Whitener:
         """The map."""
-        return cache.one_map(self.opened, self.protocol)
+        (whitener,) = fit_scope(self.opened.space, self.setting).whiteners
+        return whitener
+
+
+def section(chosen: Workspace, opened: Opened, now: Score) -> None:
+    """Take the map of a score away: where it was cross-fitted, the one that is fitted on the whole task."""
+    st.subheader("Take it away")
+    setting = now.setting.with_(fit="task") if now.setting.fit == "cross" else now.setting
+    score = scored(opened.space, setting)
+    layers = f"layer{'s' if len(setting.layers) > 1 else ''} {' + '.join(map(str, setting.layers))}"
+    scope = FIT_SCOPES.get(setting.fit)
+    fitted = f"fitted on {scope[0].lower()}{scope[1:]}." if scope else f"fitted on {Path(setting.fit).name}."
+    if now.setting.fit == "cross":
+        fitted = "fitted on the task's sentences: cross-fitting has two maps, and an export holds one."
+    st.markdown(
+        f"The map of **{LABELS.inline(setting.whitening)}**, {layers}, {score.rank} of {score.dim} directions, "
+        f"{fitted} The protocol goes with it."
+    )
+    if score.rank:
+        draw(Parcel(chosen, opened, score))
+    else:
+        st.warning(
+            "The sentences it was fitted on do not vary, so the map keeps no direction and there is nothing to export."
+        )
 
 
 def draw(parcel: Parcel) -> None:
     """Choose a format, download it, and read how to use it."""
     kind = st.segmented_control(
         "Format",
-        [one for one in FORMATS if one != "sentence-transformers" or not parcel.workspace.given],
+        [name for name in FORMATS if name != "sentence-transformers" or not parcel.workspace.given],
         default="npz",
         key="format",
         bind="query-params",
@@ -103,15 +132,43 @@ def _model(parcel: Parcel) -> None:
     if parcel.workspace.dtype != "float32":
         st.info("sentence-transformers computes in float32: choose it as the compute type in the bar at the left.")
         return
-    key = cache.model_key(parcel.opened, parcel.protocol)
-    if st.session_state.get(ASKED) != key:
-        st.button("Make the model folder", key="make-model", on_click=_ask, args=(key,), icon=":material/package_2:")
+    name = f"export/{shelf().name(parcel.opened.space)}/{parcel.setting}"
+    if st.session_state.get(ASKED) != name:
+        st.button("Make the model folder", key="make-model", on_click=_ask, args=(name,), icon=":material/package_2:")
         return
-    found = cache.model_zip(parcel.workspace, parcel.opened, parcel.protocol, parcel.record, parcel.stem, "model-zip")
-    if found is not None:
-        megabytes = found.path.stat().st_size / 1e6
-        # The button holds `found`, without which the file would be removed once nobody's job holds it.
-        _download(parcel, "zip", "application/zip", lambda: found.path.read_bytes(), f" ({megabytes:.0f} MB)")
+    job = jobs().submit(name, "Writing the model folder", lambda progress: _packed(parcel, progress), "steps")
+    packed = wait(job, key="model-zip", height=170)
+    if packed is not None:
+        # The button holds `packed`, without which the file would be removed once nobody's job holds it.
+        _download(
+            parcel, "zip", "application/zip", lambda: packed.path.read_bytes(), f" ({packed.nbytes / 1e6:.0f} MB)"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ModelZip:
+    """A packed model folder, in a folder of its own that is removed together with this object."""
+
+    home: tempfile.TemporaryDirectory
+    path: Path
+
+    @property
+    def nbytes(self) -> int:
+        """What it takes on disk."""
+        return self.path.stat().st_size
+
+
+def _packed(parcel: Parcel, progress: Progress) -> ModelZip:
+    """The model folder, written, compared and packed."""
+    home = tempfile.TemporaryDirectory(prefix="whitelab-")
+    folder, packed = Path(home.name) / parcel.stem, Path(home.name) / f"{parcel.stem}.zip"
+    progress(0, 2)
+    setting, encoder = parcel.setting, parcel.workspace.encoder()
+    export.to_sentence_transformers(folder, encoder, setting.layers, setting.pooling, parcel.whitener(), parcel.record)
+    progress(1, 2)
+    export.zip_folder(folder, packed)
+    shutil.rmtree(folder)
+    return ModelZip(home, packed)
 
 
 def _ask(key: str) -> None:
@@ -135,7 +192,7 @@ def _download(parcel: Parcel, ending: str, mime: str, data, size: str = "") -> N
 
 def lines(kind: str, parcel: Parcel) -> str:
     """How to use the download, or how to have the same in scikit-learn."""
-    stem, k = parcel.stem, parcel.protocol.k
+    stem, k = parcel.stem, parcel.setting.k
     if kind == "npz":
         return export.numpy_lines(f"{stem}.npz")
     if kind == "faiss":
@@ -160,7 +217,7 @@ def lines(kind: str, parcel: Parcel) -> str:
         "from sklearn.pipeline import make_pipeline\n"
         "from sklearn.preprocessing import Normalizer\n"
         "from whitelab import WhiteningTransformer\n\n"
-        f"whitening = WhiteningTransformer({parcel.protocol.whitening!r}{f', k={k}' if k else ''})\n"
+        f"whitening = WhiteningTransformer({parcel.setting.whitening!r}{f', k={k}' if k else ''})\n"
         "pipeline = make_pipeline(whitening, Normalizer()).fit(x)  # x: embeddings [n, d]\n"
         "z = pipeline.transform(x)\n\n"
         "# or in batches, with the same result\n"

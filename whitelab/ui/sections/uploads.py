@@ -7,13 +7,13 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from whitelab.base import upload_limits
-from whitelab.base.wording import spaced
+from whitelab.base.wording import plain, spaced
 from whitelab.datasets import DataError, MalformedRows, SentencePairs, Sheet, Upload, open_pasted, open_sheet
 from whitelab.datasets.arrays import ARRAYS, TABLES
 from whitelab.datasets.tables import SUFFIXES
 from whitelab.encoding.precomputed import Vectors, read_vectors
 from whitelab.ui.sidebar import own_data
-from whitelab.ui.widgets import frame
+from whitelab.ui.widgets.chart import kept
 
 SHOWN_PROBLEMS = 1000  # rejected rows in the table; the count is exact
 STAYS = "It stays in this session, nobody else sees it, and a reload of the page lets go of it."
@@ -55,12 +55,12 @@ def _open(upload: Upload, place: str, name: str) -> None:
     try:
         header = st.session_state.get(f"header-{name}")
         with st.spinner("Reading the file"):
-            sheet = frame.kept(f"sheet-{place}", (name, header), lambda: open_sheet(upload, header))
+            sheet = kept(f"sheet-{place}", (name, header), lambda: open_sheet(upload, header))
     except MalformedRows as error:
         st.error("No row of this file can be read.")
         problems(error.problems)
     except DataError as error:
-        st.error(frame.plain(str(error)))
+        st.error(plain(str(error)))
     else:
         _choose(sheet, place, name)
 
@@ -87,13 +87,13 @@ def _choose(sheet: Sheet, place: str, name: str) -> None:
         return
     try:
         with st.spinner("Reading the rows"):
-            pairs = frame.kept(f"pairs-{place}", (name, sheet.header, *chosen.values()), lambda: sheet.pairs(**chosen))
+            pairs = kept(f"pairs-{place}", (name, sheet.header, *chosen.values()), lambda: sheet.pairs(**chosen))
     except MalformedRows as error:
         st.error("With these columns no row can be read.")
         problems(error.problems)
         return
     except DataError as error:
-        st.error(frame.plain(str(error)))
+        st.error(plain(str(error)))
         return
     _summary(pairs)
     args = (pairs, _code(sheet, chosen))
@@ -153,9 +153,9 @@ def _paste() -> None:
         return
     digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:24]
     try:
-        found = frame.kept("pasted", digest, lambda: open_pasted(text))
+        found = kept("pasted", digest, lambda: open_pasted(text))
     except DataError as error:
-        st.error(frame.plain(str(error)))
+        st.error(plain(str(error)))
         return
     if isinstance(found, Sheet):
         _open(Upload(found.table.path.name, text.encode("utf-8", "replace")), "paste", digest)
@@ -232,9 +232,9 @@ def _read(files: Sequence[UploadedFile], gold: UploadedFile | None) -> None:
 
     try:
         with st.spinner("Reading the vectors"):
-            found = frame.kept("vectors", tuple(file.file_id for file in given), read)
+            found = kept("vectors", tuple(file.file_id for file in given), read)
     except DataError as error:
-        st.error(frame.plain(str(error)))
+        st.error(plain(str(error)))
         return
     space = found.space
     layers = f"{space.n_layers} layer{'s' if space.n_layers > 1 else ''} of "

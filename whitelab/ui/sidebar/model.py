@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from whitelab import datasets
-from whitelab.datasets import DataError, TaskInfo
+from whitelab.datasets import DataError
 from whitelab.encoding import catalogue
 from whitelab.encoding.catalogue import guess_tokens
 from whitelab.encoding.checkpoints import (
@@ -26,9 +26,9 @@ from whitelab.encoding.checkpoints import (
     version,
 )
 from whitelab.encoding.encoders import Encoder, choose_device, load_encoder
-from whitelab.ui.results.files import file_stamp
 from whitelab.ui.results.jobs import jobs, wait
 from whitelab.ui.sidebar.address import bound
+from whitelab.ui.sidebar.data import Chosen
 
 CONTROLS = (f"{BUNDLED}:3", f"random:{BUNDLED}", f"static:{BUNDLED}", f"sif:{BUNDLED}")
 WORDS = {"random": "Random", "static": "Static", "sif": "SIF"}  # short, because the bar is narrow
@@ -43,7 +43,7 @@ class Picked:
     `max_length` is where it cuts sentences, in tokens; None for vectors, of which that is not known.
     """
 
-    model: str
+    name: str
     allow_bin: bool
     n_layers: int
     dim: int
@@ -51,8 +51,13 @@ class Picked:
     weights: str = ""
     max_length: int | None = None
 
+    @property
+    def key(self) -> str:
+        """What names the model and its weights in every result: a model that was trained on keeps its name."""
+        return f"{self.name}@{self.weights[:16]}"
 
-def encoder(model: str, dtype: str, allow_bin: bool = False) -> Encoder:
+
+def shared_encoder(model: str, dtype: str, allow_bin: bool = False) -> Encoder:
     """A loaded model as it is now, shared by all visitors (the encoder locks itself)."""
     return _encoder(model, dtype, allow_bin, version(model))
 
@@ -111,19 +116,20 @@ def choose() -> str:
     return found or BUNDLED
 
 
-def opened(model: str, task: tuple[str, TaskInfo, str, bool] | None) -> Picked | None:
+def opened(model: str, chosen: Chosen | None) -> Picked | None:
     """The model once it is loaded; None after drawing what it would cost, how far it is, or why there is none."""
     allow_bin = st.session_state.get(PICKLED) == model and st.session_state.get("allow-bin") is True
     key = f"find/{model}/{version(model)}" + ("/bin" if allow_bin else "")
     if not on_disk(model) and jobs().get(key) is None and st.session_state.get(ASKED) != model:
-        _offer(model, task)
+        _offer(model, chosen)
         return None
     dtype = st.session_state.get("dtype") or "float32"
 
     def work(progress) -> Picked:
         weights = find_model(model, progress, allow_bin=allow_bin).weights
-        one = encoder(model, dtype, allow_bin)
-        return Picked(model, allow_bin, one.n_layers, one.dim, one.poolings, weights, one.max_length)
+        encoder = shared_encoder(model, dtype, allow_bin)
+        sizes = encoder.n_layers, encoder.dim, encoder.poolings
+        return Picked(model, allow_bin, *sizes, weights, encoder.max_length)
 
     job = jobs().submit(key, f"Loading {label(model)}", work, "bytes")
     picked = wait(job, key="find")
@@ -144,12 +150,12 @@ def find(model: str, key: str) -> ModelFiles | None:
     return wait(jobs().submit(name, f"Finding {model}", lambda progress: find_model(model, progress), "bytes"), key=key)
 
 
-def _offer(model: str, task: tuple[str, TaskInfo, str, bool] | None) -> None:
+def _offer(model: str, chosen: Chosen | None) -> None:
     """What the model is and what it will take, and the button that downloads it."""
     known = catalogue.entry(model)
     with st.container(border=True, key="model-offer"):
         st.markdown(f"`{ModelName.parse(model).base}` is not on this machine yet.")
-        st.caption(_facts(model, task) if known else "It is not in the catalogue: its size shows once it is here.")
+        st.caption(_facts(model, chosen) if known else "It is not in the catalogue: its size shows once it is here.")
         st.button(
             "Download and load",
             key="model-download",
@@ -161,9 +167,9 @@ def _offer(model: str, task: tuple[str, TaskInfo, str, bool] | None) -> None:
         )
 
 
-def _facts(model: str, task: tuple[str, TaskInfo, str, bool] | None) -> str:
+def _facts(model: str, chosen: Chosen | None) -> str:
     """Size, licence, cost and what else to know of a model of the catalogue."""
-    known, sentences = catalogue.entry(model), _text(task)
+    known, sentences = catalogue.entry(model), _text(chosen)
     dtype = st.session_state.get("dtype") or "float32"
     cost = catalogue.estimate(known, choose_device(), dtype, *sentences)
     parts = [f"{known.line()}.", f"Takes {cost.line()}, the download apart."]
@@ -174,12 +180,11 @@ def _facts(model: str, task: tuple[str, TaskInfo, str, bool] | None) -> str:
     return " ".join([*parts, known.note]).strip()
 
 
-def _text(task: tuple[str, TaskInfo, str, bool] | None) -> tuple[int, int]:
+def _text(chosen: Chosen | None) -> tuple[int, int]:
     """About how many tokens, and how many sentences, the chosen task has."""
-    if task is None:
+    if chosen is None:
         return 0, 0
-    data, one, split, keep = task
-    return _counted(data, one.name, split, keep, file_stamp(one.files))
+    return _counted(chosen.source, chosen.task, chosen.split, chosen.lenient, chosen.stamp)
 
 
 @st.cache_data(max_entries=16, show_spinner=False)

@@ -1,6 +1,6 @@
-"""What a visitor has brought: one set of pairs or vectors, kept in their session and seen by nobody else.
+"""A visitor's own data: one set of pairs or vectors, kept in their session and seen by nobody else.
 
-Whatever is cached for all visitors or put on the queue is named by `Brought.key`, a name that cannot be guessed and is
+Whatever is cached for all visitors or put on the queue is named by `OwnData.key`, a name that cannot be guessed and is
 never shown: the same file in another session is another thing. No title that others may read names a file.
 """
 
@@ -13,13 +13,12 @@ import streamlit as st
 
 from whitelab.datasets import SentencePairs, TaskInfo, discover, hold
 from whitelab.encoding.precomputed import Vectors
-from whitelab.ui.results.jobs import jobs
 
 UPLOADED = "upload"  # the workspace's choice of data, or of text to fit on
 LABEL = "Your upload"  # as the bar and the address show it
 FIT_TEXT = "uploaded-text"  # session_state: key, name and sentences of this visitor's text to fit on
 LOST = "upload-lost"  # session_state: the address asked for an upload this session does not have
-_HELD, _SECRET = "brought", "brought-secret"  # session_state
+_OWN, _SECRET = "own-data", "own-data-secret"  # session_state
 
 GONE = (
     "The data of this link was uploaded in someone else's session, or in yours before the page was loaded anew. "
@@ -28,7 +27,7 @@ GONE = (
 
 
 @dataclass(frozen=True, eq=False)
-class Brought:
+class OwnData:
     """Pairs, or vectors with theirs; `key` names it in every cache and for every reader of the core
     (`datasets.hold`), `code` reads it in Python as `pairs`."""
 
@@ -43,9 +42,9 @@ class Brought:
         return discover(self.key)[0]
 
 
-def current() -> Brought | None:
+def current() -> OwnData | None:
     """What this visitor has brought, None where that is nothing."""
-    return st.session_state.get(_HELD)
+    return st.session_state.get(_OWN)
 
 
 def secret() -> str:
@@ -56,22 +55,20 @@ def secret() -> str:
 def use(pairs: SentencePairs, code: str, vectors: Vectors | None = None) -> None:
     """Hold this in place of what was held before, and turn the workspace to it. For callbacks of buttons."""
     forget()
-    st.session_state[_HELD] = Brought(hold(pairs), pairs, code, vectors)
+    st.session_state[_OWN] = OwnData(hold(pairs), pairs, code, vectors)
     st.session_state["data"] = UPLOADED
 
 
 def forget() -> None:
     """Let go of what is held and turn the workspace to the demonstration set. For callbacks of buttons."""
     st.session_state.pop(LOST, None)
-    held = st.session_state.pop(_HELD, None)
-    if held is not None:
-        jobs().forget(vectors_key(held))
+    if st.session_state.pop(_OWN, None) is not None:
         st.session_state["data"] = "demo"
 
 
-def vectors_key(held: Brought) -> str:
-    """The key of the finished job that holds its vectors for all pages."""
-    return f"vectors/{held.key}"
+def vectors_name(own: "OwnData") -> str:
+    """What results call the space of its vectors."""
+    return f"vectors/{own.key}"
 
 
 def hold_text(name: str, key: str, sentences: Sequence[str]) -> None:

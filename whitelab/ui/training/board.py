@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from whitelab import figures
-from whitelab.base.wording import duration
+from whitelab.base.wording import duration, plain
 from whitelab.encoding.checkpoints import ModelError, find_model
 from whitelab.statistics.geometry import POSITIVES
 from whitelab.training import COLLAPSED, DIVERGED, StepRecord
@@ -14,7 +14,8 @@ from whitelab.training.runs import CANCELLED, DIED, FAILED, FINISHED, RUNNING, W
 from whitelab.ui.results.jobs import STREAM_SECONDS
 from whitelab.ui.training import background
 from whitelab.ui.training.background import NOT_STARTED, Entry
-from whitelab.ui.widgets import frame
+from whitelab.ui.widgets.chart import chart, csv_button
+from whitelab.ui.widgets.metric import number
 
 SHOWN = "training-shown"  # session_state: names of the runs this visitor has chosen
 ADDRESS = "runs"  # the query parameter that says the same, in a row with commas
@@ -109,7 +110,7 @@ def _table(found: Sequence[Entry]) -> list[Entry]:
     chosen = [found[i] for i in sorted(event["selection"]["rows"]) if i < len(found)]
     _remember([one.name for one in chosen])
     if unknown := st.session_state[_UNKNOWN]:
-        st.caption(f"The address names runs that are not on this machine: {frame.plain(', '.join(unknown))}.")
+        st.caption(f"The address names runs that are not on this machine: {plain(', '.join(unknown))}.")
     if len(chosen) > OVERLAID:
         st.caption(f"The first {OVERLAID} of {len(chosen)} chosen runs are drawn.")
     return chosen[:OVERLAID]
@@ -219,7 +220,7 @@ def _line(one: Entry) -> None:
         else:
             _ended(one)
     if one.message and not one.open:
-        st.warning(f"**{one.name}**: {frame.plain(one.message)}.", icon=_ICONS.get(one.state))
+        st.warning(f"**{one.name}**: {plain(one.message)}.", icon=_ICONS.get(one.state))
 
 
 def _progress(one: Entry) -> None:
@@ -355,7 +356,7 @@ def _headlines(one: Entry) -> None:
         delta = None if best is None else "untrained" if change is None else f"{change:+.{digits}f} against untrained"
         column.metric(
             f"{label}, {one.name}",
-            "not yet" if best is None else frame.number(now, digits),
+            "not yet" if best is None else number(now, digits),
             delta=delta,
             delta_color="off" if change is None else better,
             delta_arrow="off" if change is None else "auto",
@@ -371,24 +372,24 @@ def _pictures(chosen: Sequence[Entry]) -> None:
         st.warning("These runs were scored on different pairs: compare their shapes, not their heights.")
     left, right = st.columns(2)
     with left:
-        frame.chart(
+        chart(
             figures.training_curve(runs, "spearman", "Spearman x 100", from_zero=False, start=True),
             "training-spearman",
         )
     with right:
-        frame.chart(figures.training_plane(runs), "training-plane")
+        chart(figures.training_plane(runs), "training-plane")
         for one in chosen:
             if one.summary.last is not None and one.summary.last.alignment is None:
                 gold = POSITIVES[one.summary.config.positives]
                 st.caption(f"{one.name} has no path: no pair it is scored on has {gold}, so alignment is not defined.")
     left, right = st.columns(2)
     with left:
-        frame.chart(figures.training_curve(runs, "loss", "Loss"), "training-loss")
+        chart(figures.training_curve(runs, "loss", "Loss"), "training-loss")
     with right:
-        frame.chart(figures.training_curve(runs, "effective_rank", "Effective rank"), "training-rank")
+        chart(figures.training_curve(runs, "effective_rank", "Effective rank"), "training-rank")
     left, right = st.columns(2)
     with left:
-        frame.chart(figures.training_spectrum(runs), "training-spectrum")
+        chart(figures.training_spectrum(runs), "training-spectrum")
     with right:
         st.caption(
             "Colour is the objective, the dash tells its seeds apart. Losses of different objectives cannot be "
@@ -397,7 +398,7 @@ def _pictures(chosen: Sequence[Entry]) -> None:
             "collapse runs to the lower right, where every sentence is the same. The spectrum shows the share of the "
             "variance along the 1st, 2nd, 4th, ... principal direction: flatter uses more of the space."
         )
-        frame.csv_button(lambda: rows(chosen), "training")
+        csv_button(lambda: rows(chosen), "training")
 
 
 def as_mapping(one: Entry) -> dict:

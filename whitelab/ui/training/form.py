@@ -11,6 +11,7 @@ import torch
 
 from whitelab import datasets
 from whitelab.base import upload_limits
+from whitelab.base.wording import plain, spaced
 from whitelab.datasets import DataError, SentencePairs, TaskInfo, Upload
 from whitelab.datasets.layouts import file_at
 from whitelab.encoding.catalogue import Size, guess_tokens
@@ -20,13 +21,13 @@ from whitelab.training import TrainConfig, costs, objectives
 from whitelab.training.config import BATCH
 from whitelab.training.costs import Cost
 from whitelab.training.objectives import OBJECTIVES
-from whitelab.ui.results import cache
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.sidebar import knobs, model
+from whitelab.ui.sidebar.opening import pairs_of
 from whitelab.ui.sidebar.workspace import UPLOADED
 from whitelab.ui.training.background import Entry
 from whitelab.ui.training.request import DEMO, Asked, Corpus, Scored, Text
-from whitelab.ui.widgets import frame
+from whitelab.ui.widgets.chart import kept
 
 EVERY = "All tasks"
 TRIED = 512  # sentences an objective is tried on while the page is drawn
@@ -82,7 +83,7 @@ def draw(known: Sequence[Entry]) -> Asked | None:
         for one in specs:
             check(one, settings["batch"], size.dim)
     except ValueError as error:
-        st.error(frame.plain(str(error)))
+        st.error(plain(str(error)))
         return None
     return Asked(configs, corpus, scored, tuple(_cost(one, size, corpus, scored, known) for one in configs))
 
@@ -113,20 +114,20 @@ def _start() -> tuple[Size | None, str]:
     try:
         files = _files(name)
     except ModelError as error:
-        st.error(frame.plain(str(error)))
+        st.error(plain(str(error)))
         return None, name
     if files is None:
         return None, name
     if files.kind in WORD_TABLES:
-        st.error(f"{frame.plain(name)} cannot be trained: it is a table of word embeddings.")
+        st.error(f"{plain(name)} cannot be trained: it is a table of word embeddings.")
         return None, name
     if files.blocks is not None and not 1 <= files.blocks <= files.layers:
-        st.error(f"{frame.plain(name)} must keep between 1 and {files.layers} layers.")
+        st.error(f"{plain(name)} must keep between 1 and {files.layers} layers.")
         return None, name
     try:
         return Size.of(json.loads((files.folder / "config.json").read_text("utf-8"))).cut_to(files.blocks), name
     except ValueError as error:
-        st.error(f"{frame.plain(name)} cannot be trained: {frame.plain(str(error))}.")
+        st.error(f"{plain(name)} cannot be trained: {plain(str(error))}.")
         return None, name
 
 
@@ -178,7 +179,7 @@ def _corpus() -> Corpus | None:
         code = f"sentences = tuple(scope_text('splits', {data!r}, {task!r}))\n"
         return Corpus(f"{data}, {task}", _sentences(data, task, stamp), code)
     except DataError as error:
-        st.error(frame.plain(str(error)))
+        st.error(plain(str(error)))
         return None
 
 
@@ -205,7 +206,7 @@ def _uploaded() -> Corpus | None:
             text = Text(datasets.load_text(Upload(file.name, file.getvalue())))
             held = st.session_state[_UPLOAD] = file.file_id, text
         except DataError as error:
-            st.error(frame.plain(str(error)))
+            st.error(plain(str(error)))
             return None
     code = f"sentences = tuple(scope_text({file.name!r}, {file.name!r}, None))  # your file, by its path\n"
     return Corpus("an uploaded text", held[1], code)
@@ -227,7 +228,7 @@ def _scored() -> Scored | None:
         asked = (data, name, split, file_stamp(task.files))
         pairs = _pairs(*asked)
     except DataError as error:
-        st.error(frame.plain(str(error)))
+        st.error(plain(str(error)))
         return None
     if pairs.problems:
         st.caption(f"{len(pairs.problems)} malformed rows are left out.")
@@ -235,7 +236,7 @@ def _scored() -> Scored | None:
 
 
 def _pairs(data: str, task: str, split: str, stamp: float) -> SentencePairs:
-    return cache.pairs_of(data, task, split, True, stamp)
+    return pairs_of(data, task, split, True, stamp)
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
@@ -258,15 +259,15 @@ def _split(task: TaskInfo) -> str:
 def _apart(corpus: Corpus, scored: Scored) -> Corpus:
     """The corpus, on request without the sentences it is scored on; says how many there are."""
     asked = (corpus.text, scored.pairs.fingerprint)
-    rest = frame.kept("corpus-apart", asked, lambda: corpus.text.without(scored.pairs))
+    rest = kept("corpus-apart", asked, lambda: corpus.text.without(scored.pairs))
     if rest is corpus.text:
         return corpus
     both = len(corpus.sentences) - len(rest.sentences)
-    shared = f"{frame.spaced(both)} of {frame.spaced(len(corpus.sentences))} sentences are among those scored"
+    shared = f"{spaced(both)} of {spaced(len(corpus.sentences))} sentences are among those scored"
     if not rest.sentences:
         st.caption(f"{shared}. No label is used, but on pairs it has not read the model may do worse.")
         return corpus
-    if not st.toggle(f"Leave out what is scored ({frame.spaced(both)} sentences)", key="apart", bind="query-params"):
+    if not st.toggle(f"Leave out what is scored ({spaced(both)} sentences)", key="apart", bind="query-params"):
         st.caption(f"{shared}, without their labels.")
         return corpus
     code = corpus.code + "sentences = [one for one in sentences if one not in set(pairs.sentences)]\n"

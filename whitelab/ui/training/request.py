@@ -6,13 +6,12 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from textwrap import indent
 
-from whitelab.base.wording import amount, duration
+from whitelab.base.wording import amount, duration, spaced
 from whitelab.datasets import SentencePairs
 from whitelab.encoding.catalogue import guess_tokens
 from whitelab.training import TrainConfig, objectives
 from whitelab.training.costs import Cost
 from whitelab.ui.sidebar import model
-from whitelab.ui.widgets import frame
 
 DEMO = "demo"
 
@@ -152,6 +151,6 @@ def protocol_line(asked: Asked) -> str:
         f"{model.label(config.model)}, last layer, {config.pooling} pooling · scored on {config.evaluation}, "
         "aggregate all, no whitening · "
         f"{names}, {config.steps} steps of {config.batch * config.accumulation} of "
-        f"{frame.spaced(len(asked.corpus.sentences))} sentences ({config.corpus}), AdamW, rate {config.lr:g}, "
+        f"{spaced(len(asked.corpus.sentences))} sentences ({config.corpus}), AdamW, rate {config.lr:g}, "
         f"seed {config.seed}"
     )

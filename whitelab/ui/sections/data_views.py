@@ -1,0 +1,144 @@
+"""A task's pairs to look at: how many on what scale, as charts, subset by subset, and searched for words."""
+
+import numpy as np
+import streamlit as st
+
+from whitelab import figures
+from whitelab.base.wording import spaced
+from whitelab.datasets import SentencePairs
+from whitelab.figures import heights
+from whitelab.ui.sidebar.workspace import Workspace
+from whitelab.ui.widgets.chart import chart
+from whitelab.ui.widgets.metric import Metric, headlines
+
+FOUND = 200  # pairs in the searchable table
+
+
+def words(sentences) -> np.ndarray:
+    """Words of each sentence, as spaces part them."""
+    return np.array([len(sentence.split()) for sentence in sentences])
+
+
+def numbers(chosen: Workspace, pairs: SentencePairs, lengths: np.ndarray | None) -> None:
+    """How many, and on what scale; `lengths` are the words of each sentence, None where there is no text."""
+    gold, n = pairs.gold, len(pairs.sentences)
+    subsets, different = len(pairs.subset_names), spaced(len(np.unique(gold)))
+    headlines(
+        Metric(
+            "Pairs",
+            spaced(pairs.n_pairs),
+            f"{subsets} subset{'s' if subsets > 1 else ''}",
+            help="Each pair is two sentences and a gold score.",
+        ),
+        Metric(
+            "Different vectors" if lengths is None else "Different sentences",
+            spaced(n),
+            f"{spaced(2 * pairs.n_pairs - n)} repetitions",
+            help="A map is fitted on every occurrence, so repeated sentences count as often as they occur.",
+        ),
+        Metric(
+            "Gold scores",
+            f"{gold.min():.3g} to {gold.max():.3g}",
+            f"mean {gold.mean():.2f}, {different} different",
+            help="Spearman reads their order only. Pairs of equal gold share a rank.",
+        ),
+        Metric(
+            "Dimensions", str(chosen.model.dim), f"{chosen.model.n_layers} layers", help="d and l of the vectors given."
+        )
+        if lengths is None
+        else Metric(
+            "Words a sentence",
+            f"{np.median(lengths):g}",
+            f"median, at most {lengths.max()}",
+            help="As spaces part them.",
+        ),
+    )
+
+
+def charts(pairs: SentencePairs, lengths: np.ndarray | None) -> None:
+    """Gold scores, and lengths where there is text."""
+    columns = [st.container()] if lengths is None else st.columns(2)
+    with columns[0]:
+        st.subheader("Gold scores")
+        chart(
+            figures.gold_histogram(pairs.gold),
+            "gold",
+            lambda: [{"pair": i, "gold": value} for i, value in enumerate(pairs.gold.tolist(), start=1)],
+        )
+    if lengths is not None:
+        with columns[1]:
+            st.subheader("Length of the sentences")
+            chart(
+                figures.length_histogram(lengths),
+                "lengths",
+                lambda: [{"sentence": i, "words": value} for i, value in enumerate(lengths.tolist(), start=1)],
+            )
+
+
+def subsets(pairs: SentencePairs) -> None:
+    """Every subset in a line."""
+    members = [np.flatnonzero(pairs.subset == number) for number in range(len(pairs.subset_names))]
+    number = st.column_config.NumberColumn(format="%.2f")
+    st.dataframe(
+        [
+            {
+                "Subset": name,
+                "Pairs": len(own),
+                "Lowest gold": float(pairs.gold[own].min()),
+                "Mean gold": float(pairs.gold[own].mean()),
+                "Highest gold": float(pairs.gold[own].max()),
+            }
+            for name, own in zip(pairs.subset_names, members, strict=True)
+            if len(own)
+        ],
+        hide_index=True,
+        height="content" if len(members) <= 12 else heights.table(12),
+        column_config=dict.fromkeys(("Lowest gold", "Mean gold", "Highest gold"), number),
+    )
+
+
+def search(pairs: SentencePairs) -> None:
+    """The pairs whose sentences hold what is typed."""
+    left, right = st.columns([3, 2])
+    with left:
+        wanted = st.text_input("Find in the sentences", key="find", placeholder="A word or a part of one")
+    with right:
+        order = st.segmented_control(
+            "Order",
+            ["as in the file", "highest gold", "lowest gold"],
+            default="as in the file",
+            key="order",
+            required=True,
+        )
+    wanted = (wanted or "").casefold()
+    hits = [
+        row
+        for row, (a, b) in enumerate(zip(pairs.first, pairs.second, strict=True))
+        if not wanted or wanted in a.casefold() or wanted in b.casefold()
+    ]
+    if order in ("highest gold", "lowest gold"):
+        hits.sort(key=lambda row: pairs.gold[row], reverse=order == "highest gold")
+    rows = hits[:FOUND]
+    columns = {
+        "Pair": [row + 1 for row in rows],
+        "Gold": [float(pairs.gold[row]) for row in rows],
+        "First sentence": [pairs.first[row] for row in rows],
+        "Second sentence": [pairs.second[row] for row in rows],
+    }
+    if len(pairs.subset_names) > 1:
+        columns["Subset"] = [pairs.subset_names[pairs.subset[row]] for row in rows]
+    st.dataframe(
+        columns,
+        hide_index=True,
+        height=390,
+        column_config={
+            "Pair": st.column_config.NumberColumn(width=60),
+            "Gold": st.column_config.NumberColumn(width=60, format="%.2f"),
+            "Subset": st.column_config.TextColumn(width="small"),
+        },
+    )
+    shown = min(FOUND, len(hits))
+    st.caption(
+        f"{spaced(len(hits))} of {spaced(pairs.n_pairs)} pairs"
+        + (f", the first {shown} of them shown." if shown < len(hits) else ".")
+    )

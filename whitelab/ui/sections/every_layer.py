@@ -1,0 +1,100 @@
+"""The score of every layer alone at every k, as a surface that grows layer by layer."""
+
+from collections.abc import Iterator, Sequence
+
+import streamlit as st
+
+from whitelab import figures
+from whitelab.base.progress import Progress
+from whitelab.base.wording import spaced
+from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.figures import heights
+from whitelab.scoring.setting import Setting
+from whitelab.sweeps.dimensions import KCurve, k_curve
+from whitelab.ui.results.jobs import follow, redraw
+from whitelab.ui.results.study import study_job
+from whitelab.ui.widgets.chart import chart, clicked, kept
+from whitelab.ui.widgets.variants import LABELS
+from whitelab.whitening import variant
+
+
+def layer_curves(space: LayerEmbeddings, setting: Setting, progress: Progress) -> Iterator[tuple[KCurve, ...]]:
+    """One `k_curve` for each layer alone, one layer more each time."""
+    curves: tuple[KCurve, ...] = ()
+    for layer in range(space.n_layers):
+        curves += (k_curve(space, setting.with_(layers=(layer,)), by_subset=False),)
+        yield curves
+        progress(len(curves), space.n_layers)
+
+
+def draw(space: LayerEmbeddings, setting: Setting) -> None:
+    """The surface, and a table of the best k of each layer; a click takes layer and k into the workspace."""
+    st.subheader("Does every layer want the same k?")
+    st.markdown(
+        "Each layer alone at every k. Look for layers whose star lies far left: most of their directions add noise."
+    )
+    every = setting.with_(k=None, layers=(0,))
+    title, name = "Scoring every k of every layer", LABELS[setting.whitening]
+    follow(
+        study_job(layer_curves, space, every, title=title, unit="layers", place="k-surface"),
+        lambda curves: _picture(space, setting, curves),
+        key="k-surface-part",
+        of=str(every),
+        note=lambda curves: (
+            f"{name}, {len(curves)} layers at {space.dim} values of k each: {spaced(len(curves) * space.dim)} settings."
+        ),
+        room=heights.room(heights.surface(space.n_layers)) + heights.table(space.n_layers),
+    )
+    st.caption(
+        "Spearman x 100. Columns are equally wide and stand for every k at first, then for wider steps; colours start "
+        "at the lower quartile of the scores. Stars mark each layer's best k. Click a cell to take its layer and k."
+    )
+
+
+def _picture(space: LayerEmbeddings, setting: Setting, curves: Sequence[KCurve]) -> None:
+    here = (setting.layers[0], setting.k or space.dim) if len(setting.layers) == 1 else None
+    best = [curve.best_k for curve in curves]
+    figure = kept(
+        "k-surface",
+        (tuple(curves), here),
+        lambda: figures.k_surface(
+            [curve.spearman for curve in curves], space.n_layers, best, LABELS[setting.whitening], here
+        ),
+    )
+    chart(
+        figure,
+        "k-surface",
+        lambda: [
+            {"layer": layer, "k": k, "spearman": score}
+            for layer, curve in enumerate(curves)
+            for k, score in zip(curve.k, curve.spearman, strict=True)
+        ],
+        on_select=lambda: _take(variant(setting.whitening).takes_k),
+    )
+    whole = f"Spearman at d = {space.dim}"
+    st.dataframe(
+        [
+            {
+                "layer": layer,
+                "best k": curve.best_k,
+                "Spearman at best k": curve.spearman[curve.best_k - 1] if curve.best_k else None,
+                "knee": curve.knee,
+                whole: curve.spearman[-1],
+                "rank": curve.rank,
+            }
+            for layer, curve in enumerate(curves)
+        ],
+        hide_index=True,
+        height=heights.table(space.n_layers),
+        column_config={name: st.column_config.NumberColumn(format="%.2f") for name in ("Spearman at best k", whole)},
+    )
+
+
+def _take(takes_k: bool) -> None:
+    """Take the layer and k of the clicked cell into the workspace."""
+    cell = clicked("k-surface")
+    if cell:
+        st.session_state["layers"] = [cell[0]]
+        if takes_k:
+            st.session_state["k"] = cell[1]
+        redraw()

@@ -1,0 +1,88 @@
+"""Every pair of layers as two maps, raw and whitened, side by side on one colour scale."""
+
+import streamlit as st
+
+from whitelab import figures
+from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.figures import heights
+from whitelab.scoring.setting import Setting
+from whitelab.sweeps.dimensions import pair_curves, pairs_at
+from whitelab.sweeps.layer_pairs import LayerPairs, layer_pairs
+from whitelab.ui.results.jobs import follow, known, redraw
+from whitelab.ui.results.study import study_job
+from whitelab.ui.results.worker import Job
+from whitelab.ui.widgets.chart import chart, clicked
+from whitelab.ui.widgets.variants import LABELS
+
+
+def draw(space: LayerEmbeddings, setting: Setting) -> list[LayerPairs | None]:
+    """Both maps; a click takes a pair into the workspace. What each shows, None where there is nothing yet."""
+    settings = {"raw-pairs": setting.raw, "whitened-pairs": setting}
+    jobs = {place: _job(space, one, place) for place, one in settings.items()}
+    maps = {place: _at(known(job, place, _of(settings[place])), settings[place].k) for place, job in jobs.items()}
+    scores = [cell.spearman for one in maps.values() if one for cell in one.cells if cell.spearman is not None]
+    scale = (min(scores), max(scores)) if scores else None
+
+    def picture(result, one: Setting, place: str) -> None:
+        _map(_at(result, one.k), setting.layers, scale, place)
+
+    shown = []
+    for column, (place, one) in zip(st.columns(2), settings.items(), strict=True):
+        with column:
+            st.subheader(LABELS.at(one))
+            result = follow(
+                jobs[place],
+                lambda result, one=one, place=place: picture(result, one, place),
+                key=place,
+                of=_of(one),
+                note=lambda _, one=one: f"Every pair of layers, {f'the top {one.k}' if one.k else 'all'} dimensions.",
+                room=heights.room(heights.PAIRS),
+            )
+            shown.append(_at(result, one.k))
+    st.caption(
+        "Spearman x 100 of the average of two layers; on the diagonal a layer alone. Both maps share one colour scale; "
+        "the right one keeps the workspace's k. The star marks the best pair, the frame the workspace's layers."
+    )
+    return shown
+
+
+def _job(space: LayerEmbeddings, setting: Setting, place: str) -> Job:
+    """All directions at once is quick; below that every cell keeps its whole curve, so that moving k fits nothing."""
+    every, words = setting.with_(layers=(0,), k=None), {"title": "Scoring every pair of layers", "place": place}
+    f = layer_pairs if setting.k is None else pair_curves
+    return study_job(f, space, every, unit="cells", **words)
+
+
+def _of(setting: Setting) -> str:
+    return str(setting.with_(layers=(0,), k=None))
+
+
+def _at(result: LayerPairs | dict | None, k: int | None) -> LayerPairs | None:
+    return pairs_at(result, k) if isinstance(result, dict) else result
+
+
+def _map(pairs: LayerPairs, layers: tuple[int, ...], scale: tuple[float, float] | None, place: str) -> None:
+    """The map, and its numbers to download."""
+    scores = {cell.layers: cell.spearman for cell in pairs.cells}
+    n_layers = 1 + max(cell.layers[1] for cell in pairs.cells)
+    chart(
+        figures.pair_heatmap(scores, n_layers, pairs.best.layers if pairs.best else None, layers, scale),
+        place,
+        lambda: [
+            {"layer_i": cell.layers[0], "layer_j": cell.layers[1], "spearman": cell.spearman, "rank": cell.rank}
+            for cell in pairs.cells
+        ],
+        on_select=lambda: take(clicked(place)),
+    )
+
+
+def take(layers) -> None:
+    """Move the workspace's layers. For callbacks."""
+    if layers:
+        st.session_state["layers"] = sorted(set(layers))
+        redraw()
+
+
+def layer_names(layers: tuple[int, ...]) -> str:
+    """`1 + 6`, or `6` for a layer alone."""
+    return " + ".join(map(str, dict.fromkeys(layers)))

@@ -1,0 +1,279 @@
+"""Probes of labelled texts: which classifier, the embedded texts, the scores as they come, and what they look like."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import streamlit as st
+
+from whitelab import figures
+from whitelab import probe as probes
+from whitelab.base.progress import Progress, share
+from whitelab.base.wording import spaced
+from whitelab.datasets import LabelledTexts
+from whitelab.encoding.embeddings import LayerRows
+from whitelab.figures import heights
+from whitelab.probe import CLASSIFIERS, FITS, How, ProbeScore, usual
+from whitelab.probe.classifiers import METRICS, mcnemar
+from whitelab.scoring.setting import Setting
+from whitelab.store.embedding_store import Store
+from whitelab.ui.results.shelf import shelf, shelved
+from whitelab.ui.results.study import study, study_job
+from whitelab.ui.results.worker import Job
+from whitelab.ui.sidebar import own_data
+from whitelab.ui.sidebar.opening import Opened
+from whitelab.ui.sidebar.workspace import Workspace
+from whitelab.ui.widgets.chart import chart, marked_best
+from whitelab.ui.widgets.metric import Metric, change, headlines, number
+from whitelab.ui.widgets.variants import LABELS
+
+WORKSPACE = "workspace"  # the choice of fitting on the sentences of the bar's task
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """Labelled texts, embedded by `model`, on the shelf; `rows` are other text to fit on, where that is asked for."""
+
+    data: LabelledTexts
+    space: LayerRows
+    model: str
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How texts are probed, and the text of the bar's task where the maps are fitted on that."""
+
+    how: How
+    rows: LayerRows | None = field(default=None)
+
+    @property
+    def code(self) -> str:
+        """The arguments of `How` in code."""
+        metric = "" if self.how.metric == METRICS[0] else f", metric={self.how.metric!r}"
+        return f"How({self.how.classifier!r}, fit={self.how.fit!r}{metric})"
+
+
+def choose(data: LabelledTexts, opened: Opened) -> Asked:
+    """Choose the classifier, what the whitening is fitted on, and a distance."""
+    left, right = st.columns([3, 2], vertical_alignment="bottom")
+    with left:
+        classifier = st.segmented_control(
+            "Classifier",
+            [name for name in CLASSIFIERS if data.pairs or name != "threshold"],
+            default="knn" if usual(data) == "linear" else usual(data),
+            key=f"classifier-{'pairs' if data.pairs else data.layout}",
+            bind="query-params",
+            required=True,
+            format_func=CLASSIFIERS.get,
+            help="Nearest neighbours (k = 5) and logistic regression as in W-MSE; SentEval's protocol as in "
+            "WhitenedCSE's Table 2, slow on large data; a cosine threshold of 0.5 as in WhiteningBERT's Table 3.",
+        )
+    trained = len(data.rows("train")) or data.n_rows
+    scored_alone = classifier == "threshold" and not len(data.rows("train"))
+    scopes = FITS | ({"train": "The scored pairs' texts"} if scored_alone else {})
+    scopes |= {WORKSPACE: f"The sentences of {opened.pairs.task}"}
+    with right:
+        fit = st.selectbox(
+            "Whitening fitted on",
+            list(scopes),
+            # Fewer texts than dimensions leave nothing but equal distances.
+            index=list(scopes).index("train" if trained > 2 * opened.space.dim or data.pairs else WORKSPACE),
+            key=f"fit-{data.fingerprint[:12]}",
+            format_func=scopes.get,
+            help="The training texts: what a classifier may know; in cross-validation each fold has a map of its own. "
+            "All texts: also those that are scored, without their labels. Or the sentences of the bar's task.",
+        )
+    metric = METRICS[0]
+    if classifier == "knn":
+        metric = st.segmented_control(
+            "Distance",
+            METRICS,
+            default=METRICS[0],
+            key="metric",
+            bind="query-params",
+            required=True,
+            format_func=str.capitalize,
+            help="W-MSE takes the Euclidean distance of vectors as they are.",
+        )
+    own = fit == WORKSPACE
+    scope = f"the sentences of {opened.pairs.task}" if own else fit or "train"
+    how = How(classifier or "knn", fit=scope, metric=metric or METRICS[0])
+    return Asked(how, _rows(opened) if own else None)
+
+
+def _rows(opened: Opened) -> LayerRows:
+    """The task's sentences as a text to fit on."""
+    space = opened.space
+    rows = space.kept("rows", lambda: LayerRows(space.values, space.counts))
+    return shelf().call(rows, f"{shelf().name(space)}/rows")
+
+
+def open_texts(chosen: Workspace, data: LabelledTexts) -> Texts | None:
+    """The embeddings of labelled texts under the workspace's model; None after drawing the job that makes them."""
+    own = st.session_state.get("labelled") == own_data.UPLOADED
+    parts = (chosen.model.key, chosen.dtype, chosen.setting.pooling, data.task, data.fingerprint)
+    name = "texts/" + "/".join((*parts, own_data.secret()) if own else parts)
+
+    def work(progress: Progress) -> Texts:
+        encoder = chosen.encoder()
+        space = probes.embed_texts(encoder, data, chosen.setting.pooling, store=Store(), progress=progress)
+        return Texts(data, space, encoder.name)
+
+    title = f"Embedding {spaced(len(data.sentences))} texts of {'an upload' if own else data.task}"
+    return shelved(name, title, work, "texts", key="texts")
+
+
+def probed(texts: Texts, settings: Sequence[Setting], asked: Asked, place: str) -> Job:
+    """The score of each setting as a job that grows score by score; each is shared with every other place."""
+    words = {"title": "Probing", "unit": "settings", "place": place}
+    return study_job(_each, texts, tuple(settings), asked.how, asked.rows, **words)
+
+
+def _each(
+    texts: Texts, settings: tuple[Setting, ...], how: How, rows: LayerRows | None, progress: Progress
+) -> Iterator[tuple[ProbeScore, ...]]:
+    scores: tuple[ProbeScore, ...] = ()
+    for count, setting in enumerate(settings):
+        part = share(progress, count, 1, len(settings))
+        scores += (study(_scored, texts, setting, how, rows, Quiet(part)),)
+        yield scores
+        progress(len(scores), len(settings))
+
+
+@dataclass(frozen=True)
+class Quiet:
+    """A progress callback that is no part of what a result is called."""
+
+    progress: Progress = field(compare=False)
+
+    def __call__(self, done: int, total: int) -> None:
+        self.progress(done, total)
+
+
+def _scored(texts: Texts, setting: Setting, how: How, rows: LayerRows | None, progress: Progress) -> ProbeScore:
+    score = probes.tried_probe(texts.space, texts.data, setting, how, texts.model, rows, progress)
+    return probes.with_published(score, texts.space.n_layers, texts.data, how)
+
+
+# ---------------------------------------------------------------------------------------------------- pictures
+
+
+def span(low: float, high: float) -> str:
+    """An interval in words."""
+    return f"95 %: {low:.1f} to {high:.1f}"
+
+
+def accuracies(scores: Sequence[ProbeScore], layers: str) -> None:
+    """Accuracy before and after, what chance gives, and whether the gap could be chance."""
+    if len(scores) < 2:
+        return
+    raw, white = scores
+    if raw.accuracy is None or white.accuracy is None:
+        st.error(raw.reason or white.reason)
+        return
+    p = mcnemar(raw.hits, white.hits)
+    gained, lost = int((white.hits & ~raw.hits).sum()), int((raw.hits & ~white.hits).sum())
+    title = "Accuracy, {}".format
+    help = f"{layers.capitalize()}. {white.protocol}"
+    delta = change(white.accuracy, raw.accuracy)
+    within = span(white.low, white.high)
+    headlines(
+        Metric(title("raw"), number(raw.accuracy), span(raw.low, raw.high), help=help),
+        Metric(title(LABELS.inline(white.setting.whitening)), number(white.accuracy), delta, "up", help, within),
+        Metric(
+            "Most frequent class",
+            number(raw.baseline),
+            f"{spaced(raw.rows)} rows scored",
+            help="The accuracy of always saying the class that is most frequent among the training rows.",
+        ),
+        Metric(
+            "p of the gap",
+            f"{p:.3f}" if p >= 0.001 else f"{p:.0e}",
+            f"{gained} rows gained, {lost} lost",
+            help="Two-sided exact McNemar test: had whitening no effect, how often a gap at least this large would "
+            "appear.",
+        ),
+    )
+    if white.starved:
+        st.warning(
+            f"The map was fitted on {spaced(white.fitted)} texts, which span {white.rank} of {white.dim} "
+            "dimensions. It then sets these texts at equal distances from each other. Keep fewer dimensions (k in the "
+            "bar) or fit on more text.",
+            icon=":material/warning:",
+        )
+
+
+def by_layer(scores: Sequence[ProbeScore], n_layers: int) -> None:
+    """Accuracy by layer, as far as it is known."""
+    specs = dict.fromkeys(score.setting.whitening for score in scores)
+    curves = {
+        spec: {score.setting.layers[0]: vars(score) for score in scores if score.setting.whitening == spec}
+        for spec in specs
+    }
+    baseline = next((score.baseline for score in scores if score.baseline is not None), None)
+    names = ("accuracy", "low", "high", "rows")
+    chart(
+        figures.accuracy_by_layer(curves, LABELS, n_layers, baseline),
+        "accuracy",
+        lambda: [
+            {"layer": score.setting.layers[0], "whitening": score.setting.whitening}
+            | {name: getattr(score, name) for name in names}
+            for score in scores
+        ],
+    )
+
+
+def mistakes(scores: Sequence[ProbeScore], data: LabelledTexts, layers: str) -> None:
+    """Raw and whitened side by side: confusion, and the cosines of pairs."""
+    st.subheader("Where would the threshold have to be?" if scores[0].pairs else "What is taken for what?")
+    for column, score in zip(st.columns(2), scores, strict=True):
+        if score.accuracy is None:
+            continue
+        spec, pairs = score.setting.whitening, score.pairs
+        words = f"{data.title}, {LABELS[spec]}, {layers}"
+        with column:
+            st.markdown(f"**{LABELS[spec]}**")
+            if pairs is None:
+                chart(figures.confusion(score.confusion, score.classes, words), f"confusion-{spec}")
+                continue
+            sides = (data.classes[1 - data.positive], data.classes[data.positive])
+            levels = (pairs.threshold, pairs.best_threshold)
+            figure = figures.cosines_by_label(score.cosines, score.matches, sides, *levels, words)
+            chart(figure, f"cosines-{spec}")
+            st.caption(
+                f"{score.accuracy:.2f} % right at {pairs.threshold:g}, {pairs.best_accuracy:.2f} % at "
+                f"{pairs.best_threshold:.3f}, the best threshold on {pairs.chosen_on}; average precision "
+                f"{pairs.average_precision:.2f}."
+            )
+
+
+def table(scores: Sequence[ProbeScore]) -> None:
+    """Settings side by side, the best marked."""
+    records = [_record(score) for score in scores]
+    numbers = [name for name in dict.fromkeys(key for row in records for key in row) if name not in ("Setting", "Why")]
+    marked = [name for name in numbers if name in ("Accuracy", "Best accuracy", "Average precision", "F1", "Best F1")]
+    st.dataframe(
+        marked_best(records, marked),
+        hide_index=True,
+        height=heights.table(max(len(records), 1)),
+        column_config={
+            name: st.column_config.NumberColumn(format="%.3f" if name == "at" else "%.2f") for name in numbers
+        },
+        placeholder="-",
+    )
+
+
+def _record(score: ProbeScore) -> dict:
+    """A score as a row of the table."""
+    row = {"Setting": str(score.setting), "Accuracy": score.accuracy, "Low": score.low, "High": score.high}
+    if score.f1 is not None:
+        row["F1"] = score.f1
+    if score.pairs is not None:
+        row |= {
+            "Best accuracy": score.pairs.best_accuracy,
+            "at": score.pairs.best_threshold,
+            "Average precision": score.pairs.average_precision,
+            "Best F1": score.pairs.best_f1,
+        }
+    if score.published is not None:
+        row["Published"] = score.published.value
+    return row | ({"Why": score.reason} if score.reason else {})

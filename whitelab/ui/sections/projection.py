@@ -1,0 +1,53 @@
+"""The sentences as points, before or after a map, in two or three coordinates."""
+
+import streamlit as st
+
+from whitelab import figures
+from whitelab.figures import heights
+from whitelab.scoring.setting import Setting
+from whitelab.statistics.projection import METHODS
+from whitelab.sweeps.layer_profiles import projected
+from whitelab.ui.results.jobs import wait
+from whitelab.ui.results.study import study_job
+from whitelab.ui.sidebar.opening import Opened
+from whitelab.ui.widgets.chart import chart
+from whitelab.ui.widgets.variants import LABELS
+
+
+def draw(opened: Opened, compared: Setting) -> None:
+    """Choose a space, a method and a colour, and look."""
+    stages = {setting.whitening: setting for setting in (compared.raw, compared)}
+    with st.container(horizontal=True):
+        stage = _choice("Space", list(stages), "stage", LABELS.__getitem__)
+        method = _choice("Method", list(METHODS), "method", METHODS.get)
+        dims = _choice("Dimensions", [2, 3], "dims")
+        colour = _choice("Colour", ["gold", "subset"], "colour")
+    title = f"Computing the {METHODS[method]} projection"
+    job = study_job(
+        projected, opened.space, stages[stage], method, dims, title=title, unit="epochs", place="projection"
+    )
+    points = wait(job, key="projection", height=heights.room(heights.PROJECTION))
+    if points is None:
+        return
+    pairs = opened.pairs
+    values = pairs.gold_by_sentence.tolist() if colour == "gold" else list(pairs.subset_by_sentence)
+    chart(
+        figures.projection(points, pairs.sentences, values, colour, METHODS[method]),
+        "projection-chart",
+        lambda: [
+            {"sentence": text, **{f"x{j}": value for j, value in enumerate(point, 1)}, colour: shade}
+            for text, point, shade in zip(pairs.sentences, points.tolist(), values, strict=True)
+        ],
+    )
+    st.caption(
+        "Each point is a sentence; hover to read it. "
+        + ("In UMAP only neighbourhoods mean something, not axes or far distances." if method == "umap" else "")
+    )
+
+
+def _choice(label: str, options: list, key: str, words=str):
+    """A choice that lives in the address; the first option is the usual one."""
+    chosen = st.segmented_control(
+        label, options, default=options[0], key=key, bind="query-params", required=True, format_func=words
+    )
+    return chosen or options[0]

@@ -1,0 +1,102 @@
+"""What a smaller k buys: memory, time and neighbours of an exact search, measured on request."""
+
+import streamlit as st
+
+from whitelab import figures
+from whitelab.base.wording import spaced
+from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.retrieval.search_cost import MAX_BYTES, SearchCosts, SearchPlan, bytes_needed, default_ks, search_costs
+from whitelab.scoring.setting import Setting
+from whitelab.ui.results.jobs import jobs, wait
+from whitelab.ui.results.study import name_of, study_job
+from whitelab.ui.widgets.chart import chart
+
+CORPORA, TOP = (10_000, 100_000, 500_000), 10
+ROOM = 686  # pixels of the result, kept free while it is measured
+_ASKED = "searches"  # session_state: what was measured for this visitor -> its plan
+
+
+def draw(space: LayerEmbeddings, setting: Setting, focus: int) -> SearchPlan | None:
+    """Choose a size, measure, and read what it says at k = `focus`; the plan of the measurement that is shown."""
+    if setting.fit == "cross":  # an index holds the vectors of one map
+        setting = setting.with_(fit="task")
+    st.subheader("What does a smaller k buy?")
+    st.markdown(
+        "Su et al. (2021) promise less memory and faster retrieval: measure both with faiss, and how many neighbours "
+        "stay the same."
+    )
+    asked = st.session_state.setdefault(_ASKED, {})
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        plan = SearchPlan(default_ks(space.dim, focus), _corpus(space), top=TOP)
+        of = name_of(search_costs, space, setting, SearchPlan(corpus=plan.corpus))  # at whichever k
+        label = "Measure again" if of in asked else "Measure"
+        st.button(label, key="measure", on_click=_measure, args=(of, plan, name_of(search_costs, space, setting, plan)))
+    plan = asked.get(of)
+    if plan is None:
+        return None
+    title = f"Searching among {spaced(plan.corpus)} vectors"
+    costs = wait(study_job(search_costs, space, setting, plan, title=title, unit="steps"), key="search", height=ROOM)
+    if costs is not None:
+        _picture(costs, focus)
+    return plan
+
+
+def code(setting: Setting, plan: SearchPlan) -> str:
+    """The lines that measure the same in Python."""
+    fit = "task" if setting.fit == "cross" else setting.fit
+    return (
+        f"plan = whitelab.SearchPlan({plan.ks}, {plan.corpus}, top={plan.top})\n"
+        f"costs = whitelab.search_costs(space, whitelab.Setting.parse({str(setting.with_(fit=fit))!r}), plan)\n"
+        "print(costs.rows, costs.machine)\n"
+    )
+
+
+def _corpus(space: LayerEmbeddings) -> int:
+    """How many vectors are searched among: the task's own, or so many that fit into memory."""
+    ks = (*default_ks(space.dim), space.dim)
+    own = [space.n_sentences] * (space.n_sentences > TOP)
+    more = [n for n in CORPORA if n > space.n_sentences and bytes_needed(space.dim, n, ks) <= MAX_BYTES]
+    sizes = own + more or [space.n_sentences]
+    corpus = st.segmented_control(
+        "Vectors to search among",
+        sizes,
+        default=next((n for n in sizes if n >= 100_000), sizes[-1]),
+        key="search-corpus",
+        bind="query-params",
+        required=True,
+        format_func=lambda n: spaced(n) + (" (yours)" if n == space.n_sentences else ""),
+        help="Your sentences come first. The rest is drawn from a Gaussian with their mean and covariance.",
+    )
+    return corpus or sizes[-1]
+
+
+def _measure(of: str, plan: SearchPlan, name: str) -> None:
+    """Measure by this plan, anew where that was done before. For the callback of the button."""
+    job = jobs().get(name)
+    if job is not None and job.finished:
+        jobs().forget(name)
+    st.session_state[_ASKED][of] = plan
+
+
+def _picture(costs: SearchCosts, focus: int) -> None:
+    """The sentence, the chart, and how it was measured."""
+    at, whole = costs.nearest(focus), costs.rows[-1]
+    notes = f" (k = {focus} was not measured.)" if at.k != focus else ""
+    notes += f" The rank is {costs.rank}: no search stores more columns." if at.columns < at.k else ""
+    st.markdown(
+        f"At k = {at.k} a search takes **{at.time_ratio:.2f}** of the time and **{costs.memory_ratio(at):.2f}** of the "
+        f"memory of k = {whole.k}, and finds **{100 * at.recall:.0f} %** of the same {costs.top} neighbours. Of the "
+        f"{costs.top} neighbours among the raw vectors it finds {100 * at.raw_recall:.0f} %, and k = {whole.k} finds "
+        f"{100 * whole.raw_recall:.0f} %.{notes}"
+    )
+    records = [costs.record(row) for row in costs.rows]
+    figure = figures.search_costs(records, costs.setting.whitening, at.k, costs.top)
+    chart(figure, "search-costs", lambda: records)
+    st.caption(
+        f"Measured on {costs.machine}. Exact search, float32, {spaced(costs.corpus)} vectors: "
+        f"{spaced(costs.sentences)} are your sentences, the rest is drawn from a Gaussian with their mean and "
+        f"covariance; {costs.queries} sentences are queries. Points are medians of single queries, bars their "
+        f"quartiles. In batches: {spaced(round(at.queries_per_second))} queries a second at k = {at.k}, "
+        f"{spaced(round(whole.queries_per_second))} at k = {whole.k}. Su et al. 2021, section 3.3, expect a speed "
+        '"directly proportional to the dimensionality", as the memory is; section 4.4 names both.'
+    )

@@ -1,0 +1,194 @@
+"""Variants side by side on the same pairs: scores, paired differences, verdicts, as dots and as a table."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import streamlit as st
+
+from whitelab import figures
+from whitelab.base.wording import spaced
+from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.scoring.paired import RESAMPLES, VERDICTS, Paired, Standing
+from whitelab.scoring.setting import FIT_SCOPES, OWN_SENTENCES, Setting
+from whitelab.ui.results.scores import paired_scores, scored
+from whitelab.ui.results.study import study
+from whitelab.ui.widgets import verdict
+from whitelab.ui.widgets.chart import chart
+from whitelab.ui.widgets.variants import LABELS
+from whitelab.whitening import agreements
+
+
+@dataclass(frozen=True)
+class Standings:
+    """`settings` against a `baseline` among them, and `compared` under the fit scopes that need no further encoding."""
+
+    space: LayerEmbeddings
+    settings: tuple[Setting, ...]
+    baseline: Setting
+    compared: Setting
+
+    @cached_property
+    def no_cross(self) -> str:
+        """Why the pairs cannot be cross-fitted; empty where they can."""
+        try:
+            scored(self.space, self.compared.with_(fit="cross"))
+        except ValueError as error:
+            return str(error)
+        return ""
+
+    @cached_property
+    def scopes(self) -> tuple[Setting, ...]:
+        """The compared setting under each fit scope."""
+        fits = dict.fromkeys((*OWN_SENTENCES, self.compared.fit))
+        return tuple(self.compared.with_(fit=fit) for fit in fits if fit != "cross" or not self.no_cross)
+
+    @cached_property
+    def _paired(self) -> Paired:
+        return study(paired_scores, self.space, self.settings + self.scopes)
+
+    def standing(self, setting: Setting, baseline: Setting | None = None) -> Standing:
+        """A setting against the baseline, or another one."""
+        every = self.settings + self.scopes
+        return self._paired.standing(every.index(setting), every.index(self.baseline if baseline is None else baseline))
+
+    def scope(self, fit: str) -> Standing | None:
+        """The compared setting under a fit scope, against raw; None where the pairs cannot be fitted so."""
+        setting = self.compared.with_(fit=fit)
+        return self.standing(setting, self.compared.raw) if setting in self.scopes else None
+
+
+def record(standing: Standing) -> dict:
+    """A row of the table and of the CSV."""
+    score, difference, test = standing.score, standing.difference, standing.williams
+    return {
+        "whitening": score.setting.whitening,
+        "k": score.setting.k,
+        "fit": score.setting.fit,
+        "spearman": score.spearman,
+        "low": standing.low,
+        "high": standing.high,
+        "difference": difference.estimate,
+        "difference_low": difference.low,
+        "difference_high": difference.high,
+        "p_bootstrap": difference.p_value,
+        "p_williams": test.p_value if test else None,
+        "p": verdict.short_p(standing, RESAMPLES),
+        "verdict": VERDICTS[standing.verdict],
+        "settled": standing.settled,
+        "rank": score.rank,
+        "dim": score.dim,
+        "sentences": score.sentences,
+        "held_out_isotropy": score.isotropy,
+    }
+
+
+def draw(standings: Standings) -> None:
+    """Dots, what must agree, and the table."""
+    rows = [record(standings.standing(setting)) for setting in standings.settings]
+    top = max((round(row["spearman"], 2) for row in rows if row["spearman"] is not None), default=None)
+    rows[standings.settings.index(standings.baseline)]["verdict"] = "Baseline"
+    for row in rows:
+        row["best"] = row["spearman"] is not None and round(row["spearman"], 2) == top
+    titles = {setting.whitening: LABELS.at(setting) for setting in standings.settings}
+    baseline = LABELS.inline(standings.baseline.whitening)
+    left, right = st.columns(2)
+    with left:
+        st.subheader("Score")
+        raw = standings.standing(standings.compared.raw).score
+        chart(figures.score_dots(rows, titles, raw.spearman), "variants", lambda: rows)
+    with right:
+        st.subheader(f"Difference from {baseline}")
+        chart(figures.difference_dots(rows, titles, baseline), "differences")
+    st.caption(
+        f"Whiskers are 95 % intervals from {spaced(RESAMPLES)} resamples of the {spaced(standings.space.n_pairs)} "
+        "pairs, the same resamples for every variant, so differences are paired and narrower than the scores' own "
+        "intervals. An open mark could be chance. The dashed line is raw. Each difference is tested alone: of twenty "
+        "variants without any effect, one would look real."
+    )
+    _agreements(standings)
+    table(rows, "Variant", list(titles.values()))
+
+
+def _agreements(standings: Standings) -> None:
+    """Which of the variants on the screen must agree, and why."""
+    specs = [(setting.whitening, setting.k) for setting in standings.settings]
+    for agreement in agreements(specs, standings.space.dim):
+        because = "; ".join(f"{LABELS[spec]}: {words}" for spec, words in agreement.because.items())
+        names = ", ".join(LABELS[spec] for spec in agreement.specs)
+        st.markdown(
+            f":material/equal: **{names}** must agree, to the last digit: {agreement.reason}."
+            + (f" ({because}.)" if because else "")
+        )
+
+
+def fit_scopes(standings: Standings) -> None:
+    """The compared setting under each fit scope: how much comes from fitting to the very sentences it is scored on."""
+    st.subheader("Fitted on what?")
+    task, cross = standings.scope("task"), standings.scope("cross")
+    if cross:
+        apart = standings.standing(task.score.setting, cross.score.setting)
+        name, raw = LABELS.inline(standings.compared.whitening), standings.standing(standings.compared.raw)
+        st.markdown(verdict.fitting(task, cross, apart, name, raw))
+    else:
+        st.markdown(f"Cross-fitting is not possible here: {standings.no_cross}.")
+    rows = [record(standings.standing(setting, standings.compared.raw)) for setting in standings.scopes]
+    fits = (setting.fit for setting in standings.scopes)
+    table(rows, "Fitted on", [FIT_SCOPES.get(fit, Path(fit).name) for fit in fits])
+    st.caption(
+        f"{LABELS.at(standings.compared)} against raw under each scope. A cross-fitted map sees only half of the "
+        "sentences, so its score bounds the part of fitting to the test sentences from above. Fit on all splits or on "
+        "other text with *Fitted on* in the bar at the left."
+    )
+
+
+def table(rows: Sequence[dict], title: str, names: Sequence[str]) -> None:
+    """Scores, tests and what was fitted, one line each."""
+    number, text = st.column_config.NumberColumn, st.column_config.TextColumn
+
+    def fitted(row: dict) -> str | None:
+        if row["whitening"] == "none":
+            return None
+        return f"{spaced(row['sentences'])} = {row['sentences'] / row['dim']:.1f} d"
+
+    def within(row: dict) -> str | None:
+        return verdict.interval(row["difference_low"], row["difference_high"], "+") if row["p"] else None
+
+    st.dataframe(
+        {
+            title: names,
+            "Spearman": [row["spearman"] for row in rows],
+            "95 %": [verdict.interval(row["low"], row["high"]) for row in rows],
+            "Difference": [row["difference"] if row["p"] else None for row in rows],
+            "95 % of it": [within(row) for row in rows],
+            "Verdict": [row["verdict"] for row in rows],
+            "p": [row["p"] for row in rows],
+            "Rank": [row["rank"] for row in rows],
+            "Sentences": [fitted(row) for row in rows],
+            "Isotropy": [row["held_out_isotropy"] for row in rows],
+        },
+        hide_index=True,
+        placeholder="",
+        height="content",
+        column_config={
+            title: text(width=178),
+            "Spearman": number(format="%.2f", width=72),
+            "95 %": text(width=104, help="Percentile interval of the bootstrap."),
+            "Difference": number(format="%+.2f", width=78),
+            "95 % of it": text(width=112, help="Interval of the paired difference."),
+            "Verdict": text(width=114, help="Real where both tests say so at p < 0.05."),
+            "p": text(width=106, help="Bootstrap, then Williams."),
+            "Rank": number(width=46, help="Directions kept, of d."),
+            "Sentences": text(
+                width=98,
+                help="Occurrences the map was fitted on (for cross-fitting, those of one half), and how many that is "
+                "per dimension.",
+            ),
+            "Isotropy": number(
+                format="%.2f",
+                width=68,
+                help="Held-out isotropy: IsoScore of sentences that were not fitted on; 1 is round.",
+            ),
+        },
+    )

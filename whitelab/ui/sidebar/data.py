@@ -1,0 +1,74 @@
+"""Which data, which task of it and which split, in the workspace bar."""
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from whitelab import datasets
+from whitelab.datasets import DEMO, DataError, TaskInfo
+from whitelab.datasets.held import PREFIX
+from whitelab.ui.results.files import file_stamp
+from whitelab.ui.sidebar import malformed, own_data
+from whitelab.ui.sidebar.address import bound
+from whitelab.ui.sidebar.own_data import UPLOADED
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A task of the data: which split of it, whether malformed rows are left out, and its files' time."""
+
+    source: str
+    info: TaskInfo
+    split: str
+    lenient: bool
+    stamp: float
+
+    @property
+    def task(self) -> str:
+        """The task's name."""
+        return self.info.name
+
+
+def choose() -> Chosen | None:
+    """The data, its task and split; None after saying what is wrong with it."""
+    source = _source()
+    if source in (UPLOADED, own_data.LABEL) or source.startswith(PREFIX):
+        own = own_data.current()
+        if own is not None:
+            return Chosen(own.key, own.task, "all", False, 0.0)
+        st.session_state[own_data.LOST] = st.session_state["data-gone"] = True
+        st.rerun()
+    try:
+        tasks = {task.name: task for task in datasets.discover(source)}
+    except DataError as error:
+        st.error(str(error))
+        return None
+    name = next(iter(tasks))
+    if len(tasks) > 1:
+        name = st.selectbox("Task", list(tasks), **bound("task", name)) or name
+    info = tasks[name]
+    split = info.split_like()
+    if len(info.splits) > 1:
+        split = st.selectbox("Split", info.splits, index=info.splits.index(split), **bound("split", split)) or split
+    lenient = st.session_state.get("keep") is True
+    if lenient or malformed.found(source):
+        lenient = st.checkbox("Leave malformed rows out", key="keep", help="They stay listed under the data's notes.")
+    return Chosen(source, info, split, lenient, file_stamp(info.files))
+
+
+def _source() -> str:
+    own, state = own_data.current(), st.session_state
+    gone = state.pop("data-gone", False)
+    if gone:
+        state["data"] = DEMO
+    source = st.selectbox(
+        "Data",
+        [DEMO, UPLOADED] if own else [DEMO],
+        **({"key": "data"} if gone else bound("data", DEMO)),  # unbound, it takes what is gone out of the address
+        accept_new_options=True,
+        on_change=lambda: state.pop(own_data.LOST, None),
+        format_func=lambda name: {DEMO: "Demonstration set (bundled)", UPLOADED: own_data.LABEL}.get(name, name),
+        help="Type the path of a folder or file: STS in the WhiteningBERT layout, STS-B CSV, SICK, or any CSV, TSV, "
+        "JSON, JSONL or Parquet with two text columns and one score. To upload a file, go to the Data page.",
+    )
+    return source or DEMO

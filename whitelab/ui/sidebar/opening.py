@@ -1,0 +1,138 @@
+"""From what the bar says to a space on the shelf: the task's pairs, embedded, carrying the text a map is fitted on."""
+
+from dataclasses import dataclass, replace
+
+import streamlit as st
+
+from whitelab import datasets
+from whitelab.base.progress import Progress, share
+from whitelab.base.wording import spaced
+from whitelab.datasets import SentencePairs
+from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, embed_pairs, embed_scope
+from whitelab.encoding.encoders import EmbedReport
+from whitelab.scoring.fit_scopes import scope_text
+from whitelab.scoring.setting import OWN_SENTENCES
+from whitelab.store.embedding_store import Store
+from whitelab.ui.results.files import file_stamp
+from whitelab.ui.results.jobs import jobs
+from whitelab.ui.results.shelf import shelf, shelved
+from whitelab.ui.results.worker import Job
+from whitelab.ui.sidebar import own_data
+from whitelab.ui.sidebar.workspace import Workspace
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """The task of a workspace, embedded: `space` is on the shelf and carries the text its maps are fitted on.
+
+    `own` says that a visitor has brought the task.
+    """
+
+    pairs: SentencePairs
+    space: LayerEmbeddings
+    report: EmbedReport
+    device: str
+    own: bool = False
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def pairs_of(data: str, task: str, split: str, keep_going: bool, stamp: float) -> SentencePairs:
+    """A task's pairs; `stamp` is the files' time, so a changed file is read again. Raises DataError."""
+    return datasets.load(data, task, split, keep_going=keep_going)
+
+
+def chosen_pairs(workspace: Workspace) -> SentencePairs:
+    """The workspace's pairs. Raises DataError."""
+    if workspace.own is not None:
+        return workspace.own.pairs
+    data = workspace.data
+    return pairs_of(data.source, data.task, data.split, data.lenient, data.stamp)
+
+
+def open_space(workspace: Workspace) -> Opened | None:
+    """The workspace's embeddings; None after drawing the progress of the job that makes them.
+
+    Raises DataError when the data cannot be read.
+    """
+    own = workspace.own
+    if workspace.given:
+        space = shelf().call(own.vectors.space, own_data.vectors_name(own))
+        return Opened(own.pairs, space, EmbedReport(0, 0, 0, 0.0), "", own=True)
+    pairs = chosen_pairs(workspace)
+    # Others who wait read the title.
+    title = f"Embedding {spaced(len(pairs.sentences))} sentences of {'an upload' if own else workspace.data.task}"
+    name = task_name(workspace, workspace.data.task, pairs)
+    opened = shelved(name, title, lambda progress: _embed(workspace, pairs, name, progress), "tokens", key="embed")
+    if opened is None or workspace.setting.fit in OWN_SENTENCES:
+        return opened
+    return _with_fit_text(workspace, opened)
+
+
+def _embed(workspace: Workspace, pairs: SentencePairs, name: str, progress: Progress) -> Opened:
+    model = workspace.encoder()
+    space, report = embed_pairs(model, pairs, workspace.setting.pooling, store=Store(), progress=progress)
+    return Opened(pairs, shelf().call(space, f"{name}/space"), report, model.device, workspace.own is not None)
+
+
+def task_name(workspace: Workspace, task: str, pairs: SentencePairs) -> str:
+    """What names the embeddings of one task under the workspace's model, type and pooling."""
+    own = (workspace.own.key,) if workspace.own else ()
+    return "task/" + "/".join((*_model(workspace), task, pairs.fingerprint, *own))
+
+
+def _model(workspace: Workspace) -> tuple[str, str, str]:
+    return workspace.model.key, workspace.dtype, workspace.setting.pooling
+
+
+def _with_fit_text(workspace: Workspace, opened: Opened) -> Opened | None:
+    """`opened`, its space carrying the embedded text of the fit scope; None after drawing the job that makes it."""
+    fit = workspace.setting.fit
+    name = "text/" + "/".join((*_model(workspace), workspace.fit_key)) + "/lenient" * workspace.data.lenient
+    uploaded = own_data.fit_text(workspace.fit_key)  # here, because it lies in this visitor's session
+
+    def work(progress: Progress) -> LayerRows:
+        data = workspace.data
+        text = uploaded[2] if uploaded else scope_text(fit, data.source, data.task, data.lenient)
+        return embed_scope(workspace.encoder(), text, workspace.setting.pooling, store=Store(), progress=progress)
+
+    title = "uploaded text" if uploaded else "all splits" if fit == "splits" else fit
+    rows = shelved(name, f"Embedding {title}, to fit on", work, "tokens", key="fit-text")
+    if rows is None:
+        return None
+    return replace(opened, space=_carrying(opened.space, fit, rows))
+
+
+def _carrying(space: LayerEmbeddings, fit: str, rows: LayerRows) -> LayerEmbeddings:
+    return shelf().call(space.with_text(fit, rows), f"{shelf().name(space)}+{shelf().name(rows)}")
+
+
+def every_task(workspace: Workspace, fitted: LayerEmbeddings) -> Job:
+    """The job that embeds every task of the workspace's data; its result maps tasks to spaces on the shelf.
+
+    Tasks have the workspace's split where they have it, else test, else their first. Those on the shelf already are
+    shared with their own pages. Each carries the text that `fitted`, the workspace's own space, carries.
+    """
+    source, lenient = workspace.data.source, workspace.data.lenient
+    tasks = [
+        (info.name, info.split_like(workspace.data.split), file_stamp(info.files)) for info in datasets.discover(source)
+    ]
+
+    def work(progress: Progress) -> dict[str, LayerEmbeddings]:
+        loaded = {name: pairs_of(source, name, split, lenient, stamp) for name, split, stamp in tasks}
+        total, done, spaces = sum(len(pairs.sentences) for pairs in loaded.values()), 0, {}
+        for task, pairs in loaded.items():
+            name, own = task_name(workspace, task, pairs), len(pairs.sentences)
+            opened = shelf().get(name)
+            if opened is None:
+                counted = share(progress, done, own, total)
+                opened = shelf().put(name, _embed(workspace, pairs, name, counted))
+            space = opened.space
+            for text, rows in fitted.texts.items():
+                space = _carrying(space, text, rows)
+            spaces[task] = space
+            done += own
+            progress(done, total)
+        return spaces
+
+    name = "/".join(("tasks", source, *_model(workspace), str(lenient), shelf().name(fitted), str(tasks)))
+    return jobs().submit(name, f"Embedding {len(tasks)} tasks", work, "sentences")

@@ -1,0 +1,81 @@
+"""A figure or a table with its data to take away, and what a visitor's session keeps of them."""
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+
+BEST = "font-weight: bold; background-color: rgba(46, 134, 209, 0.22)"
+
+
+def chart(
+    figure: go.Figure,
+    key: str,
+    rows: Callable[[], Sequence[dict]] | None = None,
+    on_select: Callable[[], None] | None = None,
+) -> None:
+    """A figure at its own height with alternative text, and its data to download as CSV."""
+    st.plotly_chart(
+        figure,
+        key=key,
+        width="stretch",
+        height=int(figure.layout.height),
+        alt=figure.layout.meta["alt"],
+        on_select=on_select or "ignore",
+        selection_mode="points",
+        config={"displaylogo": False, "displayModeBar": False if on_select else "hover"},
+    )
+    if rows is not None:
+        csv_button(rows, key)
+
+
+def clicked(key: str) -> Any | None:
+    """What was clicked in the chart `key`, as its figure describes it; None where nothing was."""
+    points = st.session_state[key].selection.points
+    return points[0]["customdata"] if points else None
+
+
+def csv_button(rows: Callable[[], Sequence[dict]], key: str) -> None:
+    """Rows to download as CSV, written when they are asked for."""
+    st.download_button(
+        "Data (CSV)",
+        lambda: as_csv(rows()),
+        file_name=f"whitelab-{key}.csv",
+        mime="text/csv",
+        key=f"{key}-csv",
+        on_click="ignore",
+        type="tertiary",
+        icon=":material/download:",
+    )
+
+
+def as_csv(rows: Sequence[dict]) -> str:
+    """Rows as CSV text."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else [])
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def marked_best(records: list[dict], names: Sequence[str]):
+    """A table whose highest number of each column, as printed, stands out; ties all do."""
+    table = pd.DataFrame(records)
+
+    def bold(column: pd.Series) -> list[str]:
+        shown = pd.to_numeric(column).round(2)
+        return [BEST if value == shown.max() else "" for value in shown]
+
+    return table.style.apply(bold, subset=list(names)) if names else table
+
+
+def kept(name: str, of: Any, make: Callable[[], Any]) -> Any:
+    """`make()`, kept for this visitor until `of` is another: a large figure costs more than all else k changes."""
+    entry = st.session_state.get(f"{name}-kept")
+    if entry is None or entry[0] != of:
+        entry = st.session_state[f"{name}-kept"] = of, make()
+    return entry[1]

@@ -1,0 +1,74 @@
+"""Headline numbers: a row of two to four, each with its change or a note."""
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from whitelab.scoring.score import Score
+
+# What a delta is -> its colour and its arrow, as Streamlit calls them.
+_DELTAS = {
+    "up": ("normal", "auto"),
+    "down": ("inverse", "auto"),
+    "gain": ("green", "up"),
+    "loss": ("red", "down"),
+    "": ("off", "off"),
+}
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number. `delta` stands below it: a change that is good `up` or `down`, a `gain` or a `loss` in words, or
+    (`good` empty) a note.
+    """
+
+    label: str
+    value: str
+    delta: str | None = None
+    good: str = ""
+    help: str | None = None
+    description: str | None = None
+
+    def draw(self) -> None:
+        """Draw it where the call is."""
+        colour, arrow = _DELTAS[self.good]
+        st.metric(
+            self.label,
+            self.value,
+            delta=self.delta,
+            delta_color=colour,
+            delta_arrow=arrow,
+            delta_description=self.description,
+            border=True,
+            height="stretch",
+            help=self.help,
+        )
+
+
+def headlines(*metrics: Metric) -> None:
+    """Draw a row of numbers, equally wide."""
+    for column, metric in zip(st.columns(len(metrics)), metrics, strict=True):
+        with column:
+            metric.draw()
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """A number for a headline; 'undefined' for None or NaN."""
+    if value is None or value != value:
+        return "undefined"
+    return f"{value:z.{digits}f}"  # z: what rounds to zero has no sign
+
+
+def change(now: float | None, before: float | None, words: str = "", digits: int = 2) -> str | None:
+    """A signed difference for a metric's second line; None where a number is not defined."""
+    if now is None or before is None or now != now or before != before:
+        return None
+    return f"{now - before:+z.{digits}f} {words}".rstrip()
+
+
+def score_metric(label: str, score: Score, raw: Score | None = None, help: str | None = None) -> Metric:
+    """A Spearman score with its interval, and its change against raw."""
+    width = None if score.half_width is None else f"± {score.half_width:.2f}"
+    delta = change(score.spearman, raw.spearman, "against raw") if raw else None
+    good, description = ("up", width) if delta else ("", None)
+    return Metric(label, number(score.spearman), delta or width, good, help, description)

@@ -1,0 +1,147 @@
+"""The parts every page is made of: its question, the live score, and at the end explanation, code and protocol line."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from whitelab.base.wording import plain, spaced
+from whitelab.datasets import DEMO, DataError, MalformedRows
+from whitelab.scoring.score import Score
+from whitelab.ui.results.scores import number_of, scored
+from whitelab.ui.sidebar import malformed, own_data, workspace
+from whitelab.ui.sidebar.opening import Opened, open_space
+from whitelab.ui.sidebar.workspace import Workspace
+from whitelab.ui.widgets.metric import Metric, change, number
+from whitelab.ui.widgets.recipe import recipe
+from whitelab.whitening import whitens
+
+DEMO_NOTE = "Demonstration set written for this project, not a published benchmark."
+
+
+def open_page(question: str, look_for: str) -> tuple[Workspace, Opened]:
+    """Draw the title, open the workspace's space and the live score; stop where there is nothing to show."""
+    chosen = ask(question, look_for)
+    if chosen is None:
+        st.stop()
+    opened = open_chosen(chosen)
+    for note in (*opened.pairs.notes, *opened.report.notes):
+        st.caption(f"Note: {note}")
+    if opened.pairs.problems:
+        with st.expander(f"{len(opened.pairs.problems)} malformed rows were left out"):
+            st.dataframe(malformed.rows(opened.pairs.problems))
+    if opened.report.truncated:
+        st.caption(f"Note: {opened.report.truncated} sentences were cut to {chosen.model.max_length} tokens.")
+    return chosen, opened
+
+
+def ask(question: str, look_for: str) -> Workspace | None:
+    """Draw the title, and what is missing where there is no workspace."""
+    st.title(question)
+    st.markdown(look_for)
+    chosen = workspace.current()
+    if st.session_state.get(own_data.LOST) and (chosen is None or chosen.data.source == DEMO):
+        st.info(own_data.GONE, icon=":material/link_off:")
+    if chosen is None:
+        st.info("Choose a model and data in the bar at the left. What is missing there is said there.")
+    return chosen
+
+
+def open_chosen(chosen: Workspace) -> Opened:
+    """Open the workspace's space and draw the live score; stop where there is nothing to show."""
+    try:
+        opened = open_space(chosen)
+    except MalformedRows as error:
+        malformed.say(error, chosen.data.source)
+        st.stop()
+    except DataError as error:
+        st.error(str(error))
+        st.stop()
+    if opened is None:
+        st.stop()
+    _live(chosen, opened)
+    return opened
+
+
+def open_aside(question: str, look_for: str) -> None:
+    """Draw the title of a page that shows something else than the workspace's space, and the live score if it can.
+
+    While the space is embedded its progress stands in the bar, where the score will be.
+    """
+    st.title(question)
+    st.markdown(look_for)
+    chosen = workspace.current()
+    if chosen is None:
+        return
+    with st.session_state[workspace.LIVE]:
+        try:
+            opened = open_space(chosen)
+        except DataError as error:
+            st.caption(plain(str(error)))
+            return
+    if opened is not None:
+        _live(chosen, opened)
+
+
+def need_a_model(chosen: Workspace, opened: Opened, why: str) -> None:
+    """Where vectors stand for the model, say why this page needs a real one, and end there."""
+    if chosen.given:
+        st.info(why, icon=":material/info:")
+        words = "Vectors that were made elsewhere, with the gold scores of their pairs."
+        close_page(chosen, opened, [], words, "print(pairs.n_pairs, space.values.shape)\n")
+        st.stop()
+
+
+def is_demo(opened: Opened) -> bool:
+    """Whether these are the pairs of the demonstration set, whatever an upload calls itself."""
+    return not opened.own and not opened.pairs.published and opened.pairs.task == DEMO
+
+
+def starved(opened: Opened, score: Score) -> bool:
+    """Whether a whitening keeps so many directions that it sets all the sentences it was given equally far apart."""
+    return whitens(score.setting.whitening) and score.rank >= opened.space.n_sentences - 1
+
+
+def _live(chosen: Workspace, opened: Opened) -> None:
+    space, setting = opened.space, chosen.setting
+    now, raw = number_of(space, setting), number_of(space, setting.raw)
+    with st.session_state[workspace.LIVE]:
+        words = change(now.spearman, raw.spearman, "against raw")
+        Metric("Spearman x 100, live", number(now.spearman), words, good="up", help=now.line()).draw()
+        st.caption(fitted_on(scored(space, setting)))
+        if is_demo(opened):
+            st.caption(DEMO_NOTE)
+    if starved(opened, now):
+        st.warning(
+            f"{space.n_sentences} different sentences span only {now.rank} of {now.dim} dimensions. Whitening "
+            "then puts them at equal distances from each other, so these cosines say nothing about meaning. Keep fewer "
+            "dimensions (k) or bring more sentences.",
+            icon=":material/warning:",
+        )
+
+
+def fitted_on(score: Score) -> str:
+    """What a score's map was fitted on, in a line short enough to stand beside it."""
+    if score.setting.whitening == "none":
+        return f"d {score.dim}, nothing fitted"
+    return (
+        f"fitted on {spaced(score.sentences)} sentences, d {score.dim}, rank {score.rank}, "
+        f"held-out isotropy {number(score.isotropy)}"
+    )
+
+
+def close_page(
+    chosen: Workspace, opened: Opened, formulas: Sequence[tuple[str, str]], words: str, body: str = ""
+) -> None:
+    """What am I looking at, show the code, and the protocol line. `body` is the page's own part of the code."""
+    with st.expander("What am I looking at?", icon=":material/help:"):
+        st.markdown(words)
+        for formula, source in formulas:
+            st.latex(formula)
+            st.caption(source)
+    with st.expander("Show the code", icon=":material/code:"):
+        st.code(recipe(chosen, body), language="python")
+        st.caption("It runs where whitelab is installed, or in its folder, and ends with the live score.")
+    score = scored(opened.space, chosen.setting)
+    st.caption(score.line() + f" · {spaced(score.pairs)} pairs")
+    if is_demo(opened):
+        st.caption(DEMO_NOTE)

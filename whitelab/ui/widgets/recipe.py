@@ -1,0 +1,70 @@
+"""The code that "Show the code" shows. The law: run in a fresh Python it prints the page's number, at every knob."""
+
+from whitelab.scoring.setting import OWN_SENTENCES
+from whitelab.ui.sidebar import own_data
+from whitelab.ui.sidebar.workspace import Workspace
+
+LIVE = "score = whitelab.score(space, setting)\nprint(score.spearman)\nprint(score.line())\n"
+
+
+def recipe(chosen: Workspace, body: str = "") -> str:
+    """The lines that open the workspace's space and name its setting, a page's `body`, and the live score."""
+    lines = [
+        "import whitelab\n",
+        _opening(chosen),
+        _fit_text(chosen),
+        _setting(chosen),
+        body and f"\n{body}",
+        f"\n{LIVE}",
+    ]
+    return "\n".join(line.rstrip("\n") for line in lines if line) + "\n"
+
+
+def _opening(chosen: Workspace) -> str:
+    if chosen.given:
+        return chosen.own.code
+    options = "" if chosen.dtype == "float32" else f", dtype={chosen.dtype!r}"
+    options += ", allow_bin=True" if chosen.model.allow_bin else ""
+    return (
+        f"{_pairs(chosen)}\n"
+        f"encoder = whitelab.load_encoder({chosen.model.name!r}{options})\n"
+        f"space, report = whitelab.embed_pairs(encoder, pairs{pooling(chosen)}, store=whitelab.Store())\n"
+    )
+
+
+def _pairs(chosen: Workspace) -> str:
+    if chosen.own:
+        return chosen.own.code
+    data, lenient = chosen.data, ", keep_going=True" if chosen.data.lenient else ""
+    return f"pairs = whitelab.load({data.source!r}, {data.task!r}, {data.split!r}{lenient})"
+
+
+def _fit_text(chosen: Workspace) -> str:
+    """The lines that give the space the text its maps are fitted on; none where its own sentences are enough."""
+    fit = chosen.setting.fit
+    if fit in OWN_SENTENCES:
+        return ""
+    if own_data.fit_text(chosen.fit_key):
+        text = (
+            "from collections import Counter\n\nfrom whitelab.datasets import load_text\n\n"
+            f"text = Counter(load_text({fit!r}))  # your file, one sentence a line, by its path\n"
+        )
+    else:
+        lenient = ", keep_going=True" if chosen.data.lenient else ""
+        text = f"text = whitelab.scope_text({fit!r}, {data_in_code(chosen)}, {chosen.data.task!r}{lenient})\n"
+    rows = f"whitelab.embed_scope(encoder, text{pooling(chosen)}, store=whitelab.Store())"
+    return f"{text}space = space.with_text({fit!r}, {rows})\n"
+
+
+def _setting(chosen: Workspace) -> str:
+    return f"setting = whitelab.Setting.parse({str(chosen.setting)!r})"
+
+
+def pooling(chosen: Workspace) -> str:
+    """The pooling as one argument more in code; nothing where it is the usual one."""
+    return "" if chosen.setting.pooling == "mean" else f", {chosen.setting.pooling!r}"
+
+
+def data_in_code(chosen: Workspace) -> str:
+    """The data as an argument in code."""
+    return "whitelab.datasets.hold(pairs)" if chosen.own else repr(chosen.data.source)

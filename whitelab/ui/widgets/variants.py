@@ -1,0 +1,89 @@
+"""Variants of whitening on the screen: their readable names, and choosing some of them beside the workspace's own."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from whitelab.scoring.setting import Setting
+from whitelab.ui.sidebar.workspace import Workspace
+from whitelab.whitening import WHITENERS, label, parse
+
+_PROPER = ("Cholesky",)
+
+
+class Labels(dict):
+    """Readable names of specs: a bare name is the variant's label, a spec shows its parameters."""
+
+    def __missing__(self, spec: str) -> str:
+        return WHITENERS[spec].label if spec in WHITENERS else label(spec)
+
+    def inline(self, spec: str) -> str:
+        """The name inside a sentence: `raw`, `soft whitening (γ = 0.5, α = 0)`, but `PCA whitening`."""
+        name = self[spec]
+        first = name.split()[0]
+        return name if first in _PROPER or not first[1:].islower() else name[0].lower() + name[1:]
+
+    def at(self, setting: Setting) -> str:
+        """The variant of a setting with the k it is cut to, where it is: `Centred, k = 100`."""
+        return self[setting.whitening] + (f", k = {setting.k}" if setting.k else "")
+
+    def unscaled(self, spec: str) -> str:
+        """The name on a curve over k, where centring cut to k directions is PCA without its scaling."""
+        return "PCA without scaling" if spec == "center" else self[spec]
+
+
+LABELS = Labels()
+
+
+def variant_picker(chosen: Workspace, key: str, default: Sequence[str], title: str = "Variants") -> list[Setting]:
+    """Choose variants side by side, as the workspace's setting under each, cut to its k where they take one.
+
+    Never none at all. A name stands for the workspace's spec of it; a typed spec such as `soft:gamma=0.25` is taken as
+    it is.
+    """
+    names = list(dict.fromkeys(spec.partition(":")[0] for spec in default))
+    typed = st.multiselect(
+        title,
+        list(WHITENERS),
+        default=names,
+        key=key,
+        bind="query-params",
+        accept_new_options=True,
+        format_func=lambda name: WHITENERS[name].label if name in WHITENERS else name,
+        placeholder="Choose variants",
+        help="Type a variant with parameters to add it, such as soft:gamma=0.25 or group:groups=32.",
+    )
+    specs = []
+    for name in typed or names:
+        try:
+            spec = chosen.spec_of(name) if name in WHITENERS else str(parse(name, chosen.model.dim))
+            parse(spec, chosen.model.dim)
+            specs.append(spec)
+        except ValueError as error:
+            st.error(str(error))
+    specs = list(dict.fromkeys(specs)) or [chosen.spec_of(name) for name in names]
+    return [under(chosen, spec) for spec in specs]
+
+
+def under(chosen: Workspace, spec: str) -> Setting:
+    """The workspace's setting under another variant, cut to its k where that takes one."""
+    return chosen.setting.raw if spec == "none" else chosen.compared.with_(whitening=spec)
+
+
+def baseline_picker(chosen: Workspace, key: str) -> Setting:
+    """Choose the variant the others are compared with."""
+    name = st.selectbox(
+        "Compared with",
+        list(WHITENERS),
+        key=key,
+        bind="query-params",
+        accept_new_options=True,
+        format_func=lambda name: WHITENERS[name].label if name in WHITENERS else name,
+        help="The baseline of the paired test. Type a variant with parameters to take it.",
+    )
+    try:
+        spec = chosen.spec_of(name or "none") if name in WHITENERS else name or "none"
+        return under(chosen, str(parse(spec, chosen.model.dim)))
+    except ValueError as error:
+        st.error(str(error))
+        return chosen.setting.raw
