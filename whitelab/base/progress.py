@@ -3,3 +3,24 @@
 from collections.abc import Callable
 
 Progress = Callable[[int, int], None]  # called with (done, total)
+
+
+def ticker(progress: Progress | None):
+    """A class of silent progress bars for huggingface_hub's `tqdm_class`: `progress(done, total)` gets their bytes.
+
+    `done` counts a bar's bytes from where it begins, and `total` is never less. Bars of other units are not reported.
+    What `progress` raises comes out of the download, except where hf_xet reports from a thread of its own.
+    """
+    from huggingface_hub.utils import tqdm
+
+    class Ticker(tqdm):
+        def __init__(self, *args, **kwargs) -> None:
+            self.counts_bytes = kwargs.get("unit") == "B"
+            super().__init__(*args, **kwargs | {"disable": True})
+
+        def update(self, n=1) -> None:
+            self.n += n or 0
+            if progress and self.counts_bytes:
+                progress(int(self.n), max(int(self.total or 0), int(self.n)))
+
+    return Ticker
