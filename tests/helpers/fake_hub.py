@@ -176,6 +176,7 @@ def serving(monkeypatch, cache):
     point_to(monkeypatch, hub.url)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 5)
+    monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 1 << 14)  # its 10 MB would hold all of a small file
     close_session()  # an earlier one may have read other proxies
     try:
         yield hub

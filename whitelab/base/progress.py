@@ -8,3 +8,24 @@ Progress = Callable[[int, int], None]  # called with (done, total)
 def share(progress: Progress, before: int, part: int, total: int) -> Progress:
     """A callback for `part` of the work, after `before` of it, that reports to the callback of the whole `total`."""
     return lambda done, of: progress(before + (part * done // of if of else 0), total)
+
+
+def ticker(progress: Progress | None):
+    """A class of silent progress bars for huggingface_hub's `tqdm_class`: `progress(done, total)` gets their bytes.
+
+    `done` counts a bar's bytes from where it begins, and `total` is never less. Bars of other units are not reported.
+    What `progress` raises comes out of the download, except where hf_xet reports from a thread of its own.
+    """
+    from huggingface_hub.utils import tqdm
+
+    class Ticker(tqdm):
+        def __init__(self, *args, **kwargs) -> None:
+            self.counts_bytes = kwargs.get("unit") == "B"
+            super().__init__(*args, **kwargs | {"disable": True})
+
+        def update(self, n=1) -> None:
+            self.n += n or 0
+            if progress and self.counts_bytes:
+                progress(int(self.n), max(int(self.total or 0), int(self.n)))
+
+    return Ticker

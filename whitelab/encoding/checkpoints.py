@@ -19,6 +19,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 
+from whitelab.base.progress import ticker
 from whitelab.base.user_folders import expanded, user_folder
 
 BUNDLED = "bundled"
@@ -382,7 +383,7 @@ def _download(name: str, progress: Callable[[int, int], None] | None, weights: t
                 name,
                 allow_patterns=["config.json", *weights, *_TOKENIZER_FILES],
                 ignore_patterns=["*/*"],
-                tqdm_class=_ticker(progress),
+                tqdm_class=ticker(progress),
             )
         )
     except errors.HFValidationError:
@@ -414,23 +415,6 @@ def _download(name: str, progress: Callable[[int, int], None] | None, weights: t
         ) from None
     except Exception as error:  # the hub client has many more kinds of failure; none may reach a page
         raise ModelError(f"model={name!r} could not be downloaded: {_first_line(error)}") from None
-
-
-def _ticker(progress: Callable[[int, int], None] | None):
-    """A silent progress bar that hands the bytes on; what `progress` raises stops the download."""
-    from huggingface_hub.utils import tqdm
-
-    class Ticker(tqdm):
-        def __init__(self, *args, **kwargs) -> None:
-            self.counts_bytes = kwargs.get("unit") == "B"
-            super().__init__(*args, **kwargs | {"disable": True})
-
-        def update(self, n=1) -> None:
-            self.n += n or 0
-            if progress and self.counts_bytes:
-                progress(int(self.n), max(int(self.total or 0), int(self.n)))
-
-    return Ticker
 
 
 def _first_line(error: BaseException) -> str:
