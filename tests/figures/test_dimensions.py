@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from drawings import NAUGHTY, all_figures, costs, named, squares, surface
+from drawings import NAUGHTY, all_figures, costs, k_marks, named, squares, surface
 
 from whitelab import figures
 
@@ -11,26 +11,26 @@ from whitelab import figures
 
 def test_the_k_curve_marks_best_knee_and_chosen_k():
     curve = [10.0, 30.0, 29.8, 20.0]
-    figure = figures.k_curves(curve, {}, "zca", "ZCA whitening", 4, 2, 2, 4)
+    figure = figures.k_curves(curve, {}, "zca", "ZCA whitening", k_marks(4, 2, 2), 4)
     marks = {trace.name: (trace.x[0], trace.y[0]) for trace in figure.data if trace.mode == "markers"}
     assert marks == {"knee: k = 2": (2, 30.0), "best: k = 2": (2, 30.0), "chosen: k = 4": (4, 20.0)}
     assert list(named(figure, "ZCA whitening").x) == [1, 2, 3, 4]
 
 
 def test_the_raw_score_and_the_rank_are_ruled_in():
-    shapes = figures.k_curves([1.0] * 6, {}, "pca", "PCA", 1, 1, 1, 4, 0.5).layout.shapes
+    shapes = figures.k_curves([1.0] * 6, {}, "pca", "PCA", k_marks(1, 1, 1), 4, 0.5).layout.shapes
     assert {(shape.x0, shape.y0) for shape in shapes} >= {(0, 0.5), (4, 0)}
-    assert len(figures.k_curves([1.0] * 6, {}, "pca", "PCA", 1, 1, 1, 6).layout.shapes) == 0
+    assert len(figures.k_curves([1.0] * 6, {}, "pca", "PCA", k_marks(1, 1, 1), 6).layout.shapes) == 0
 
 
 def test_an_undefined_curve_is_drawn_without_marks():
-    figure = figures.k_curves([None, None], {"a": [None, None]}, "pca", "PCA", 1, None, None, 2)
+    figure = figures.k_curves([None, None], {"a": [None, None]}, "pca", "PCA", k_marks(1, None, None), 2)
     assert all(trace.mode == "lines" for trace in figure.data)
     assert "no score defined" in figure.layout.meta["alt"]
 
 
 def test_the_subsets_of_a_curve_are_escaped_in_its_hover():
-    figure = figures.k_curves([1.0, 2.0], {NAUGHTY: [1.0, 2.0]}, "pca", "PCA", 1, 2, 1, 2)
+    figure = figures.k_curves([1.0, 2.0], {NAUGHTY: [1.0, 2.0]}, "pca", "PCA", k_marks(1, 2, 1), 2)
     assert "<img" not in figure.data[0].hovertemplate
 
 
