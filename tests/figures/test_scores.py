@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from drawings import LABELS, NAUGHTY, scattered, standings
+from drawings import DARK, LABELS, LIGHT, NAUGHTY, contrast, scattered, standings
 
 from whitelab import figures
 
@@ -18,6 +18,14 @@ def test_bars_stand_for_the_scores_and_whiskers_for_the_intervals():
     assert list(bar.text) == ["50.13", "61.00"]
     assert list(bar.error_y.array) == [2.0, 1.5]
     assert "raw 50.13" in figure.layout.meta["alt"]
+
+
+@pytest.mark.parametrize("behind", [LIGHT, DARK, *figures.VARIANT_COLOURS.values()])
+def test_whiskers_stand_out_from_every_bar_and_page(behind):
+    rim, line = figures.score_bars(["none"], ["raw"], [50.0], [2.0]).data
+    assert list(rim.error_y.array) == list(line.error_y.array) == [2.0]
+    assert rim.error_y.thickness > line.error_y.thickness
+    assert max(contrast(trace.error_y.color, behind) for trace in (rim, line)) >= 3
 
 
 def test_bars_grow_from_zero():

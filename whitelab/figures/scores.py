@@ -11,19 +11,30 @@ from whitelab.figures import heights
 from whitelab.figures.dots import Interval, add_dot, finish_dots
 from whitelab.figures.marks import rule
 from whitelab.figures.panels import finish, in_words, reach
-from whitelab.figures.style import DIFFERENCE_SCALE, RULE, SCORE, is_number, signed, variant_colour, variant_symbol
+from whitelab.figures.style import DIFFERENCE_SCALE, SCORE, is_number, signed, variant_colour, variant_symbol
 
 
 def score_bars(
     names: Sequence[str], labels: Sequence[str], scores: Sequence[float], half_widths: Sequence[float]
 ) -> go.Figure:
-    """Spearman of each variant with its 95 % interval; the axis starts at 0 (or below, for negatives)."""
+    """Spearman of each variant with its 95 % interval; the axis starts at 0 (or below, for negatives).
+
+    Whiskers are dark with a pale rim: they cross bars of any hue, grey too, and a light or a dark page.
+    """
+    names_below = ["<br>".join(map(html.escape, textwrap.wrap(label, 12))) for label in labels]
+    dark, rim = (
+        {"type": "data", "array": list(half_widths)} | look
+        for look in (
+            {"color": "#1B2430", "thickness": 2, "width": 7},
+            {"color": "#FFFFFF", "thickness": 5, "width": 9},
+        )
+    )
     figure = go.Figure(
         go.Bar(
-            x=[label.replace(" ", "<br>") for label in labels],
+            x=names_below,
             y=list(scores),
             marker_color=[variant_colour(name) for name in names],
-            error_y={"type": "data", "array": list(half_widths), "color": RULE, "thickness": 1.5, "width": 4},
+            error_y=rim,
             text=[f"{score:.2f}" for score in scores],
             textposition="inside",
             insidetextanchor="start",
@@ -31,6 +42,8 @@ def score_bars(
             hovertemplate=f"%{{x}}<br>{SCORE}: %{{y:.2f}}<extra></extra>",
         )
     )
+    unseen = {"mode": "markers", "marker": {"size": 1, "opacity": 0}, "hoverinfo": "skip"}
+    figure.add_scatter(x=names_below, y=list(scores), error_y=dark, **unseen)
     alt = in_words("Spearman by variant", [", ".join(f"{a} {s:.2f}" for a, s in zip(labels, scores, strict=True))])
     return finish(figure, alt, heights.LOW, yaxis_title=SCORE, showlegend=False)
 
