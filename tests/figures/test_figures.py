@@ -88,6 +88,7 @@ def test_parameters_change_the_dash_and_not_the_colour():
 def test_every_registered_variant_has_a_colour_and_a_symbol_of_its_own():
     assert set(figures.VARIANT_COLOURS) == set(figures.VARIANT_SYMBOLS) == set(WHITENERS)
     assert len(set(figures.VARIANT_COLOURS.values())) == len(set(figures.VARIANT_SYMBOLS.values())) == len(WHITENERS)
+    assert not any(symbol.endswith("-open") for symbol in figures.VARIANT_SYMBOLS.values())  # open: could be chance
 
 
 @pytest.mark.parametrize("background", [LIGHT, DARK], ids=["light", "dark"])

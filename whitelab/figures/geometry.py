@@ -7,7 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from whitelab.figures import heights
-from whitelab.figures.marks import add_line, add_shares, loss_plane, variant_line, variant_marker
+from whitelab.figures.marks import add_line, add_shares, label_sides, loss_plane, variant_line, variant_marker
 from whitelab.figures.panels import BARE, finish, in_words, layer_step
 from whitelab.figures.style import (
     DIFFERENCE_IMAGE,
@@ -17,7 +17,6 @@ from whitelab.figures.style import (
     SCORE,
     SCORE_SCALE,
     SUBSET_COLOURS,
-    WHITENING,
     is_number,
     variant_colour,
     variant_dashes,
@@ -59,16 +58,18 @@ def cosine_histogram(samples: Mapping[str, np.ndarray], labels: Mapping[str, str
 
 def spectrum(values: Mapping[str, Sequence[float]], labels: Mapping[str, str]) -> go.Figure:
     """Eigenvalues of the covariance as shares of the total variance, largest first, on a log axis."""
-    figure, dashes = go.Figure(), variant_dashes(values)
+    figure, dashes, parts = go.Figure(), variant_dashes(values), []
     for spec, eigenvalues in values.items():
         share = 100 * np.asarray(eigenvalues) / max(float(np.sum(eigenvalues)), 1e-300)
         kept = share > 1e-9 * share.max() if len(share) else share > 0
         hover = "direction %{x}: %{y:.3g} % of the variance"
         places = np.arange(1, len(share) + 1)[kept]
         add_line(figure, places, share[kept], labels[spec], variant_line(spec, dashes[spec]), hover)
+        words = f"{share[0]:.3g} % along the first of {len(places)} directions" if len(places) else "no variance"
+        parts.append(f"{labels[spec]} {words}")
     figure.update_xaxes(title="Principal direction, largest first")
     figure.update_yaxes(title="Share of variance (%)", type="log", dtick=1, exponentformat="power")
-    return finish(figure, "Eigenvalue spectrum of the covariance before and after the variant", heights.CURVES)
+    return finish(figure, in_words("Eigenvalue spectrum of the covariance", parts, "no variant"), heights.CURVES)
 
 
 def covariance_image(values: np.ndarray, block: int, limit: float, words: str) -> go.Figure:
@@ -159,22 +160,31 @@ def _shown(value: float | str) -> str:
 def plane(rows: Sequence[Mapping], labels: Mapping[str, str], floor: float, selected: int | None = None) -> go.Figure:
     """Alignment against uniformity: one path of layers a variant, the Spearman score as colour.
 
-    `rows` have layer, whitening, alignment, uniformity, spearman. Lower is better on both axes.
+    `rows` have layer, whitening, alignment, uniformity, spearman. Lower is better on both axes. A thin arrow leads
+    from each layer without a map to the same layer with one. Points have their layer's number where there is room,
+    the `selected` layer and the ends of the paths first.
     """
     known = [row for row in rows if is_number(row["alignment"])]
     scores = [row["spearman"] for row in known if is_number(row["spearman"])]
     low, high = (min(scores), max(scores)) if scores else (0.0, 1.0)
-    figure = go.Figure()
+    raw = {row["layer"]: row for row in known if row["whitening"] == "none"}
+    paths = {row["whitening"]: [] for row in known}
+    for row in known:
+        paths[row["whitening"]].append(row)
+    figure, sides = go.Figure(), _numbered(known, floor, selected)
     loss_plane(figure, floor)
-    for number, spec in enumerate(dict.fromkeys(row["whitening"] for row in known)):
-        path = [row for row in known if row["whitening"] == spec]
+    for spec in paths:
+        pairs = [(raw[row["layer"]], row) for row in paths[spec] if row["layer"] in raw and spec != "none"]
+        _add_arrows(figure, pairs, spec)
+    for number, (spec, path) in enumerate(paths.items()):
         bar = {"showscale": number == 0, "colorbar": {"title": "Spearman<br>x 100", "thickness": 12}}
         scale = {"colorscale": SCORE_SCALE, "cmin": low, "cmax": high} | bar
         edge = {
             "color": [MARK if row["layer"] == selected else variant_colour(spec) for row in path],
             "width": [3 if row["layer"] == selected else 1.5 for row in path],
         }
-        marker = {"size": 13, "symbol": variant_symbol(spec).removesuffix("-open"), "line": edge} | scale
+        shown = [sides.get((spec, row["layer"])) for row in path]
+        marker = {"size": 13, "symbol": variant_symbol(spec), "line": edge} | scale
         add_line(
             figure,
             [row["uniformity"] for row in path],
@@ -184,10 +194,48 @@ def plane(rows: Sequence[Mapping], labels: Mapping[str, str], floor: float, sele
             "layer %{customdata[0]}<br>uniformity %{x:.3f}<br>alignment %{y:.3f}"
             f"<br>{SCORE}: %{{customdata[1]:.2f}}",
             mode="lines+markers+text",
-            text=[str(row["layer"]) for row in path],
-            textposition="middle right" if spec in WHITENING else "top center",
+            text=[str(row["layer"]) if side else "" for row, side in zip(path, shown, strict=True)],
+            textposition=[side or "top center" for side in shown],
             marker=marker | {"color": [row["spearman"] for row in path]},
             customdata=[[row["layer"], row["spearman"]] for row in path],
+            legendgroup=spec,
         )
-    alt = f"Alignment and uniformity of {len(known)} layer and variant combinations; floor {floor:.3f}"
-    return finish(figure, alt, heights.PLANE)
+    title = f"Uniformity and alignment of {len(known)} layers and variants, floor {floor:.3f}"
+    ends = [(labels[spec], path[-1]) for spec, path in paths.items()]
+    parts = [f"{name}, layer {r['layer']}, {r['uniformity']:.2f} and {r['alignment']:.2f}" for name, r in ends]
+    return finish(figure, in_words(title, parts, "nothing defined"), heights.PLANE)
+
+
+def _numbered(rows: Sequence[Mapping], floor: float, selected: int | None) -> dict[tuple[str, int], str]:
+    """The side of each point on which the number of its layer stands, by variant and layer."""
+    points = [(row["uniformity"], row["alignment"]) for row in rows]
+    layers = [row["layer"] for row in rows]
+    ends = {selected: 0} | dict.fromkeys((min(layers, default=0), max(layers, default=0)), 1)
+    # The path without a map before the others: their layers are found along the arrows.
+    order = sorted(range(len(rows)), key=lambda i: (ends.get(layers[i], 2), rows[i]["whitening"] != "none"))
+    # Whitenings that differ by a rotation share their points, and one number serves them all.
+    once = {(layers[i], *np.round(points[i], 3)): i for i in reversed(order)}
+    x, y = [floor, *(x for x, _ in points)], [y for _, y in points]
+    span = max(x) - min(x), max(y, default=0.0)
+    sides = label_sides(points, [i for i in order if i in once.values()], span)
+    return {(rows[i]["whitening"], layers[i]): side for i, side in sides.items()}
+
+
+def _add_arrows(figure: go.Figure, pairs: Sequence[tuple[Mapping, Mapping]], spec: str) -> None:
+    """Thin arrows from the raw point of each layer to its point with a variant."""
+    if not pairs:
+        return
+    x = [value for before, after in pairs for value in (before["uniformity"], after["uniformity"], None)]
+    y = [value for before, after in pairs for value in (before["alignment"], after["alignment"], None)]
+    head = {"symbol": "arrow", "angleref": "previous", "size": [0, 9, 0] * len(pairs), "standoff": 7}
+    figure.add_scatter(
+        x=x,
+        y=y,
+        mode="lines+markers",
+        line={"color": variant_colour(spec), "width": 1},
+        marker=head | {"color": variant_colour(spec), "opacity": 1},
+        opacity=0.45,
+        hoverinfo="skip",
+        legendgroup=spec,
+        showlegend=False,
+    )

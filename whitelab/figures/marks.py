@@ -131,3 +131,26 @@ def loss_plane(figure: go.Figure, floor: float | None = None) -> None:
         figure.add_annotation(text="isotropic floor", showarrow=False, **where)
     figure.update_xaxes(title="Uniformity loss (lower: more spread out)")
     figure.update_yaxes(title="Alignment loss (lower: similar pairs closer)", rangemode="tozero")
+
+
+_SIDES = {"top center": (0, 15), "middle right": (15, 0), "middle left": (-15, 0), "bottom center": (0, -15)}
+_LABEL = np.array([16.0, 13.0])  # pixels of a label of two digits
+
+
+def label_sides(points: Sequence[Point], order: Iterable[int], span: Point) -> dict[int, str]:
+    """The side of each point on which a short label covers no other label and no other point.
+
+    Points without such a side have none, and those left out of `order`; the first in it choose first. Measured
+    on a plot of 300 x 400 pixels whose axes `span` so much, so that on a wider one there is more room, not less.
+    """
+    places = np.array(points, dtype=float).reshape(-1, 2)
+    places = places / np.maximum(span, 1e-12) * (300, 400)
+    sides, labels = {}, np.empty((0, 2))
+    for i in order:
+        for side, shift in _SIDES.items():
+            centre = places[i] + shift
+            near = (np.abs(places - centre) < _LABEL / 2 + 5).all(axis=1).any()
+            if not near and not (np.abs(labels - centre) < _LABEL).all(axis=1).any():
+                sides[i], labels = side, np.vstack([labels, centre])
+                break
+    return sides

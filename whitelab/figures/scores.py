@@ -104,7 +104,7 @@ def _add_variant(
     figure, place: int, spec: str, labels: Mapping[str, str], interval: Interval, value: str, hover: str, left: bool
 ) -> None:
     """The dot of a variant in its hue and with its symbol."""
-    look = variant_symbol(spec).removesuffix("-open"), variant_colour(spec)
+    look = variant_symbol(spec), variant_colour(spec)
     add_dot(figure, place, interval, look, value, f"<b>{html.escape(labels[spec])}</b><br>{hover}", left)
 
 

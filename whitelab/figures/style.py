@@ -24,24 +24,24 @@ VARIANT_COLOURS = {
     "all_but_the_top": "#C94F4F",
     "common_component": "#A8506F",
 }
+# Each can be drawn filled and open (a difference that could be chance); the star stands for what is best.
 VARIANT_SYMBOLS = {
     "none": "circle",
-    "center": "circle-open",
-    "standardize": "square",
+    "center": "square",
+    "standardize": "hourglass",
     "pca": "diamond",
     "zca": "triangle-up",
     "cholesky": "triangle-down",
-    "pca_cor": "diamond-open",
-    "zca_cor": "triangle-up-open",
+    "pca_cor": "diamond-tall",
+    "zca_cor": "star-triangle-up",
     "soft": "cross",
     "shrunk": "x",
     "iternorm": "pentagon",
     "group": "hexagon",
-    "shuffled_group": "hexagon-open",
+    "shuffled_group": "hexagram",
     "all_but_the_top": "star-square",
     "common_component": "star-diamond",
 }
-WHITENING = ("pca", "zca", "cholesky", "pca_cor", "zca_cor")  # whose points coincide
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 LAYER_SCALE = "Viridis"
 GOLD_SCALE = [[0.0, "#3B1C6B"], [0.35, "#9B2C7A"], [0.7, "#EE7B51"], [1.0, "#FCC83F"]]
