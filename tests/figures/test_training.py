@@ -99,7 +99,7 @@ def test_the_axis_of_steps_has_room_for_the_whole_run_from_the_start():
 def test_the_untrained_start_is_ruled_in_once():
     figure = KINDS["spearman"]([run("a"), run("b", scores=(50.0, 40.0))])
     assert [shape.y0 for shape in figure.layout.shapes] == [50.0]
-    assert any("untrained 50.00" in note.text for note in figure.layout.annotations)
+    assert any(note.text == "untrained<br>50.00" for note in figure.layout.annotations)
     apart = KINDS["spearman"]([run("a"), run("b", scores=(40.0, 45.0))])
     assert [shape.y0 for shape in apart.layout.shapes] == [40.0, 50.0]
     assert not KINDS["loss"]([run()]).layout.shapes

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from whitelab.figures import heights
-from whitelab.figures.marks import add_line, add_marks, outline, rule, stars, variant_line, whiskers
+from whitelab.figures.marks import NAMED, add_line, add_marks, level, outline, rule, stars, variant_line, whiskers
 from whitelab.figures.panels import Scale, finish, in_words, layer_heatmap, legend
 from whitelab.figures.style import KEPT, MARK, SCORE, SUBSET_COLOURS, variant_colour
 
@@ -44,8 +44,7 @@ def k_curves(
         draw = stars if name == "best" else partial(add_marks, symbol=_MARKS[name])
         draw(figure, [(k, main[k - 1])], size=15, showlegend=True, **words)
     if baseline is not None:
-        words = {"text": f"raw {baseline:.2f}", "xanchor": "right"}
-        figure.add_hline(y=baseline, line=rule(variant_colour("none"), "dash"), annotation=words)
+        level(figure, baseline, "raw", rule(variant_colour("none"), "dash"))
     if rank < d:
         figure.add_vline(x=rank, line=rule(dash="dot", width=1))
     figure.update_xaxes(title=KEPT, range=[0, d + 1])
@@ -56,7 +55,8 @@ def k_curves(
     # Short names have a legend of their own: in one legend all columns are as wide as the longest name.
     short = {"xanchor": "left", "font": {"size": 11}}
     below = legend(-0.2, yanchor="top", entrywidth=90, **short)
-    return finish(figure, alt, heights.TALL, legend2=legend(**short), legend3=below)
+    right = 10 if baseline is None else NAMED
+    return finish(figure, alt, heights.TALL, right=right, legend2=legend(**short), legend3=below)
 
 
 def k_columns(dim: int, extra: Iterable[int] = (), most: int = 64) -> list[int]:

@@ -11,6 +11,7 @@ from whitelab.figures.style import MARK, RULE, is_number, variant_colour, varian
 Number = int | float
 Point = tuple[Number, Number]
 
+NAMED = 64  # pixels at the right of a figure whose levels are named
 STEADY = {"selected": {"marker": {"opacity": 1}}, "unselected": {"marker": {"opacity": 1}}}  # whatever is clicked
 UNSEEN = {"selected": {"marker": {"opacity": 0}}, "unselected": {"marker": {"opacity": 0}}}
 
@@ -121,6 +122,15 @@ def whiskers(values: Sequence[Number], lows: Sequence[Number | None], highs: Seq
 def rule(colour: str = RULE, dash: str = "solid", width: Number = 1.5) -> dict:
     """The stroke of a reference line."""
     return {"color": colour, "dash": dash, "width": width}
+
+
+def level(figure: go.Figure, value: float, name: str, line: dict) -> None:
+    """A level ruled across the figure, named in the margin at its right, where no line or mark can be."""
+    figure.add_hline(y=value, line=line)
+    if not name:
+        return
+    beside = {"x": 1, "xref": "paper", "xanchor": "left", "xshift": 4, "yanchor": "middle", "align": "left"}
+    figure.add_annotation(y=value, text=f"{name}<br>{value:.2f}", showarrow=False, font={"size": 12}, **beside)
 
 
 def loss_plane(figure: go.Figure, floor: float | None = None) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import plotly.graph_objects as go
 
 from whitelab.figures import heights
-from whitelab.figures.marks import add_line, add_marks, loss_plane, rule
+from whitelab.figures.marks import NAMED, add_line, add_marks, level, loss_plane, rule
 from whitelab.figures.panels import finish, in_words
 from whitelab.figures.style import DASHES, MARK, SCORE, is_number, variant_colour
 
@@ -57,8 +57,9 @@ def training_curve(
         add_line(figure, steps, levels, _name(run), _line(run, dashes), "step %{x}: %{y:.4g}", **more)
         if run["stop"] and points:
             _end(figure, points[-1], run)
-    if start:
-        _start(figure, {points[0][1] for run in runs if (points := _measured(run, field)) and points[0][0] == 0})
+    untrained = {points[0][1] for run in runs if (points := _measured(run, field)) and points[0][0] == 0}
+    for value in sorted(untrained) if start else ():
+        level(figure, value, "untrained" if len(untrained) == 1 else "", rule(dash="dash"))
     figure.update_xaxes(title="Step", range=[0, 1.02 * max((run["steps"] for run in runs), default=1)])
     figure.update_yaxes(title=title, rangemode="tozero")
     if values and not from_zero:
@@ -66,7 +67,7 @@ def training_curve(
         pad = max(0.08 * (high - low), (0.1 * abs(high) - (high - low)) / 2)
         figure.update_yaxes(range=[low - pad, high + pad])
     alt = in_words(f"{title} by training step", [_in_words(run, field) for run in runs], "no run")
-    return finish(figure, alt, heights.TRAINING if start else heights.LOW)
+    return finish(figure, alt, heights.TRAINING if start else heights.LOW, right=NAMED + 8 if start else 10)
 
 
 def training_plane(runs: Sequence[Mapping]) -> go.Figure:
@@ -158,15 +159,6 @@ def _line(run: Mapping, dashes: Mapping[str, str]) -> dict:
 def _measured(run: Mapping, field: str) -> list[tuple[int, float]]:
     """The steps at which a run has the field, and its values."""
     return [(row["step"], row[field]) for row in run["records"] if is_number(row.get(field))]
-
-
-def _start(figure: go.Figure, values: set[float]) -> None:
-    """The values before training as dashed lines, named where there is only one."""
-    for value in sorted(values):
-        figure.add_hline(y=value, line=rule(dash="dash"))
-    if len(values) == 1:
-        at = {"x": 1, "xref": "paper", "y": value, "xanchor": "right", "yanchor": "bottom"}
-        figure.add_annotation(text=f"untrained {value:.2f}", showarrow=False, **at)
 
 
 def _in_words(run: Mapping, field: str) -> str:
