@@ -106,6 +106,15 @@ def test_marks_and_rules_stand_out_from_both_backgrounds(colour, background):
 # On a narrow page
 
 
+@pytest.mark.parametrize("kind", ["by_layer", "plane", "k_curves", "task_curves", "accuracy_by_layer", "search_costs"])
+def test_a_legend_begins_below_the_buttons_of_plotly(kind):
+    layout = all_figures()[kind].layout
+    top = layout.legend2
+    assert (top.yref, top.yanchor) == ("container", "top")
+    assert (1 - top.y) * layout.height >= 28 - 1e-9
+    assert {trace.legend for trace in all_figures()[kind].data} <= {"legend2", "legend3"}
+
+
 def test_colour_bars_lie_along_the_top_where_they_are_as_long_as_the_map():
     for kind in ("pair_heatmap", "k_surface"):
         figure = all_figures()[kind]

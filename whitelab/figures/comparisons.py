@@ -16,7 +16,6 @@ from whitelab.figures.panels import (
     finish,
     in_words,
     layer_heatmap,
-    legend,
     reach,
     symmetric,
 )
@@ -155,7 +154,7 @@ def task_curves(
     figure.update_xaxes(title=KEPT, range=[0, d + 1])
     figure.update_yaxes(title=SCORE)
     alt = in_words("Spearman by kept dimensions", words, "no score")
-    return finish(figure, alt, heights.PLANE, legend2=legend(font={"size": 12}))
+    return finish(figure, alt, heights.PLANE, legend2={"font": {"size": 12}})
 
 
 def setting_plane(rows: Sequence[Mapping], floor: float) -> go.Figure:
@@ -192,4 +191,4 @@ def setting_plane(rows: Sequence[Mapping], floor: float) -> go.Figure:
     figure.update_xaxes(range=[low - pad, high + pad], zeroline=False)
     title = f"Alignment and uniformity of {len(known)} settings of {len(models)} models; floor {floor:.3f}"
     alt = in_words(title, [f"{r['setting']} {r['uniformity']:.2f} and {r['alignment']:.2f}" for r in known[:8]], "none")
-    return finish(figure, alt, heights.PLANE, legend2=legend(font={"size": 12}), showlegend=len(models) > 1)
+    return finish(figure, alt, heights.PLANE, legend2={"font": {"size": 12}}, showlegend=len(models) > 1)

@@ -54,9 +54,9 @@ def k_curves(
     alt = in_words("Spearman by kept dimensions", [*words, f"rank {rank} of {d}"])
     # Short names have a legend of their own: in one legend all columns are as wide as the longest name.
     short = {"xanchor": "left", "font": {"size": 11}}
-    below = legend(-0.2, yanchor="top", entrywidth=90, **short)
+    below = legend(y=-0.2, entrywidth=90, **short | {"yanchor": "top"})
     right = 10 if baseline is None else NAMED
-    return finish(figure, alt, heights.TALL, right=right, legend2=legend(**short), legend3=below)
+    return finish(figure, alt, heights.TALL, right=right, legend2=short, legend3=below)
 
 
 def k_columns(dim: int, extra: Iterable[int] = (), most: int = 64) -> list[int]:
@@ -152,4 +152,4 @@ def search_costs(rows: Sequence[Mapping], variant: str, k: int, top: int) -> go.
         f"{near['memory_ratio']:.0%} of the memory of k = {ks[-1]}, and finds {near['recall']:.0%} of the same {top} "
         f"neighbours and {near['raw_recall']:.0%} of those of the raw vectors"
     ).replace("%", " %")
-    return finish(figure, alt, heights.TALL, legend2=legend(1.01), legend3=legend(0.43))
+    return finish(figure, alt, heights.TALL, legend3=legend(y=0.43))

@@ -133,7 +133,7 @@ def projection(
     space = {f"{name}axis": {"title": title} | axis for name, title in zip("xyz", titles, strict=True)}
     figure.update_scenes(**space, aspectmode="cube")
     alt = f"{method} projection of {len(points)} sentences, coloured by {colour_title}"
-    return finish(figure, alt, heights.PROJECTION, legend2={"itemsizing": "constant", "title_text": ""})
+    return finish(figure, alt, heights.PROJECTION, legend2={"itemsizing": "constant"})
 
 
 def _groups(colour: Sequence, title: str, numeric: bool) -> list[tuple[str, list[int], dict]]:

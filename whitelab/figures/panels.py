@@ -13,9 +13,17 @@ CLICKABLE = {"clickmode": "event+select", "dragmode": False}
 BARE = {"showgrid": False, "zeroline": False}  # axes of maps and rows
 
 
-def legend(y: float = 1.02, **more) -> dict:
-    """The legend of the house: in a line above the axes, at their left end."""
-    return {"orientation": "h", "y": y, "yanchor": "bottom", "x": 0, "title_text": ""} | more
+TOOLBAR = 28  # pixels at the top of a figure, where plotly's buttons are as soon as a page is touched
+
+
+def legend(**more) -> dict:
+    """A legend in lines, at the left end of the axes."""
+    return {"orientation": "h", "yanchor": "bottom", "x": 0, "title_text": ""} | more
+
+
+def top_legend(height: int, below: int = TOOLBAR, **more) -> dict:
+    """The legend above the axes, but `below` the buttons: where its lines are many, the axes make room for it."""
+    return legend(yref="container", y=1 - below / height, **{"yanchor": "top"} | more)
 
 
 def finish(figure: go.Figure, alt: str, height: int, top: int = 30, right: int = 10, bottom: int = 10, **layout):
@@ -24,8 +32,10 @@ def finish(figure: go.Figure, alt: str, height: int, top: int = 30, right: int =
     Legends are numbered from the second, because the theme of the page colours the first unlike any other.
     """
     figure.update_traces(legend="legend2", selector=lambda trace: trace.legend is None)
+    below = 0 if layout.get("dragmode") is False else TOOLBAR  # what can be clicked has no buttons
+    legend2 = top_legend(height, below) | layout.pop("legend2", {})
     margin = {"l": 10, "r": right, "t": top, "b": bottom}
-    figure.update_layout(**{"height": height, "margin": margin, "legend2": legend(), "meta": {"alt": alt}} | layout)
+    figure.update_layout(height=height, margin=margin, legend2=legend2, meta={"alt": alt}, **layout)
     figure.update_xaxes(automargin=True)
     figure.update_yaxes(automargin=True)
     return figure

@@ -67,7 +67,12 @@ def training_curve(
         pad = max(0.08 * (high - low), (0.1 * abs(high) - (high - low)) / 2)
         figure.update_yaxes(range=[low - pad, high + pad])
     alt = in_words(f"{title} by training step", [_in_words(run, field) for run in runs], "no run")
-    return finish(figure, alt, heights.TRAINING if start else heights.LOW, right=NAMED + 8 if start else 10)
+    return finish(
+        figure,
+        alt,
+        heights.TRAINING if start else heights.LOW,
+        right=NAMED + 8 if start and len(untrained) == 1 else 10,
+    )
 
 
 def training_plane(runs: Sequence[Mapping]) -> go.Figure:
