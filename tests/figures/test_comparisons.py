@@ -20,7 +20,6 @@ def test_every_step_begins_where_the_one_before_it_ended():
     assert ends == [(70.0, 72.0), (72.0, 71.5), (71.5, 71.5)]
     (marks,) = [trace for trace in figure.data if isinstance(trace, go.Scatter)]
     assert list(marks.x) == [70.0, 71.5]
-    assert [bar.marker.color for bar in bars[:2]] == [figures.DIFFERENCE_ENDS[1], figures.DIFFERENCE_ENDS[0]]
     assert [note.text for note in figure.layout.annotations] == ["<b>70.00</b>", "<b>71.50</b>", "+2.00", "-0.50", "0"]
     assert "Pooling (cls -> mean) +2.00" in figure.layout.meta["alt"]
 

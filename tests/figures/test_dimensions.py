@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from drawings import NAUGHTY, all_figures, costs, named, squares, surface
+from drawings import NAUGHTY, all_figures, costs, k_marks, named, squares, surface
 
 from whitelab import figures
 
@@ -11,33 +11,29 @@ from whitelab import figures
 
 def test_the_k_curve_marks_best_knee_and_chosen_k():
     curve = [10.0, 30.0, 29.8, 20.0]
-    figure = figures.k_curves(curve, {}, "zca", "ZCA whitening", 4, 2, 2, 4)
+    figure = figures.k_curves(curve, {}, "zca", "ZCA whitening", k_marks(4, 2, 2), 4)
     marks = {trace.name: (trace.x[0], trace.y[0]) for trace in figure.data if trace.mode == "markers"}
     assert marks == {"knee: k = 2": (2, 30.0), "best: k = 2": (2, 30.0), "chosen: k = 4": (4, 20.0)}
     assert list(named(figure, "ZCA whitening").x) == [1, 2, 3, 4]
 
 
 def test_the_raw_score_and_the_rank_are_ruled_in():
-    shapes = figures.k_curves([1.0] * 6, {}, "pca", "PCA", 1, 1, 1, 4, 0.5).layout.shapes
-    assert {(shape.x0, shape.y0) for shape in shapes} >= {(0, 0.5), (4, 0)}
-    assert len(figures.k_curves([1.0] * 6, {}, "pca", "PCA", 1, 1, 1, 6).layout.shapes) == 0
+    layout = figures.k_curves([1.0] * 6, {}, "pca", "PCA", k_marks(1, 1, 1), 4, 0.5).layout
+    assert {(shape.x0, shape.y0) for shape in layout.shapes} >= {(0, 0.5), (4, 0)}
+    (note,) = layout.annotations
+    assert (note.text, note.y, note.xref, note.x, note.xanchor) == ("raw<br>0.50", 0.5, "paper", 1, "left")  # outside
+    assert len(figures.k_curves([1.0] * 6, {}, "pca", "PCA", k_marks(1, 1, 1), 6).layout.shapes) == 0
 
 
 def test_an_undefined_curve_is_drawn_without_marks():
-    figure = figures.k_curves([None, None], {"a": [None, None]}, "pca", "PCA", 1, None, None, 2)
+    figure = figures.k_curves([None, None], {"a": [None, None]}, "pca", "PCA", k_marks(1, None, None), 2)
     assert all(trace.mode == "lines" for trace in figure.data)
     assert "no score defined" in figure.layout.meta["alt"]
 
 
 def test_the_subsets_of_a_curve_are_escaped_in_its_hover():
-    figure = figures.k_curves([1.0, 2.0], {NAUGHTY: [1.0, 2.0]}, "pca", "PCA", 1, 2, 1, 2)
+    figure = figures.k_curves([1.0, 2.0], {NAUGHTY: [1.0, 2.0]}, "pca", "PCA", k_marks(1, 2, 1), 2)
     assert "<img" not in figure.data[0].hovertemplate
-
-
-def test_the_marks_of_a_k_curve_have_a_legend_of_their_own():
-    figure = all_figures()["k_curves"]
-    assert {trace.legend for trace in figure.data if trace.mode == "markers"} == {"legend3"}
-    assert {trace.legend for trace in figure.data if trace.mode == "lines"} == {"legend2"}
 
 
 # Search costs
@@ -54,9 +50,6 @@ def test_cost_and_recall_are_shares_in_two_panels_on_one_axis_of_k():
     }
     assert all(list(trace.x) == [2, 4, 8] for trace in figure.data)
     assert figure.layout.xaxis.matches == "x2"
-    assert figure.layout.xaxis2.title.text == "k, kept dimensions"
-    assert figure.layout.yaxis.title.text == "Cost, % of k = 8"
-    assert figure.layout.yaxis2.title.text == "Recall (%)"
     assert figure.layout.yaxis.range[0] == figure.layout.yaxis2.range[0] == figure.layout.xaxis2.range[0] == 0
 
 
@@ -67,13 +60,10 @@ def test_search_costs_show_the_spread_of_the_time_and_the_amounts_behind_the_sha
     assert list(time.error_y.arrayminus) == pytest.approx([1, 1, 0])
     assert list(time.customdata) == ["1 ms", "2 ms", "4 ms"]
     assert list(memory.customdata) == ["2.0 MiB", "4.0 MiB", "8.0 MiB"]
-    assert time.line.color == figures.VARIANT_COLOURS["pca"]
 
 
-def test_each_panel_of_the_search_costs_has_its_own_legend_and_rules_the_chosen_k_in():
-    figure = all_figures()["search_costs"]
-    assert {trace.yaxis: trace.legend for trace in figure.data} == {"y": "legend2", "y2": "legend3"}
-    assert [(shape.x0, shape.x1) for shape in figure.layout.shapes] == [(4, 4), (4, 4)]
+def test_the_chosen_k_is_ruled_into_both_panels_of_the_search_costs():
+    assert [(shape.x0, shape.x1) for shape in all_figures()["search_costs"].layout.shapes] == [(4, 4), (4, 4)]
 
 
 def test_search_costs_are_said_in_words_for_the_nearest_measured_k():

@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from drawings import LABELS, NAUGHTY, all_figures
+from drawings import LABELS, NAUGHTY, all_figures, named
 
 from whitelab import figures
+from whitelab.figures.marks import label_sides
 
 # Lines
 
@@ -62,9 +63,7 @@ def test_a_projection_draws_every_sentence_once(dims, kind):
     by_gold = figures.projection(points, list("abcde"), [0.0, 1.0, 2.0, 3.0, 4.0], "gold", "PCA")
     by_subset = figures.projection(points, list("abcde"), ["s", "t", "s", "t", "t"], "subset", "PCA")
     assert [trace.type for trace in by_gold.data] == [kind]
-    assert by_gold.data[0].showlegend is False
     assert {trace.name: len(trace.x) for trace in by_subset.data} == {"s": 2, "t": 3}
-    assert all(trace.showlegend for trace in by_subset.data)
 
 
 def test_one_sentence_and_no_sentence_can_be_projected():
@@ -91,12 +90,46 @@ def test_a_projection_shows_the_escaped_sentence_and_its_gold_or_subset():
 
 
 def test_the_plane_has_one_path_a_variant_and_one_colour_scale():
-    figure = all_figures()["plane"]
-    assert {trace.name for trace in figure.data} == set(LABELS.values())
-    assert sum(bool(trace.marker.showscale) for trace in figure.data) == 1
-    assert {trace.marker.cmin for trace in figure.data} == {50.0}
-    assert {trace.marker.cmax for trace in figure.data} == {64.0}
-    assert list(figure.data[0].text) == ["0", "1", "2"]
+    paths = [trace for trace in all_figures()["plane"].data if trace.name]
+    assert [trace.name for trace in paths] == list(LABELS.values())
+    assert sum(bool(trace.marker.showscale) for trace in paths) == 1
+    assert {(trace.marker.cmin, trace.marker.cmax) for trace in paths} == {(50.0, 64.0)}
+
+
+def test_an_arrow_leads_from_every_raw_layer_to_the_same_layer_of_a_variant():
+    figure = figures.plane(steps(), LABELS, -3.9)
+    (arrows,) = [trace for trace in figure.data if not trace.name]
+    assert list(arrows.x) == [-1.0, -3.0, None, -1.5, -3.5, None]
+    assert list(arrows.y) == [0.1, 0.5, None, 0.2, 0.6, None]
+    without_raw = [row for row in steps() if row["whitening"] != "none"]
+    assert all(trace.name for trace in figures.plane(without_raw, LABELS, -3.9).data)
+
+
+def test_points_of_the_plane_are_numbered_by_layer_and_once_where_variants_coincide():
+    rows = steps() + [row | {"whitening": "zca"} for row in steps() if row["whitening"] == "pca"]
+    figure = figures.plane(rows, LABELS, -3.9)
+    numbers = {trace.name: list(trace.text) for trace in figure.data if trace.name}
+    assert numbers == {"Raw": ["0", "1"], "PCA whitening": ["0", "1"], "ZCA whitening": ["", ""]}
+
+
+def test_labels_cover_neither_each_other_nor_points():
+    points = np.random.default_rng(0).normal(size=(60, 2)) ** 3
+    points -= points.min(axis=0)
+    sides = label_sides([tuple(point) for point in points.tolist()], range(60), tuple(points.max(axis=0).tolist()))
+    pixels = points / points.max(axis=0) * (300, 400)
+    shift = {"top center": (0, 15), "middle right": (15, 0), "middle left": (-15, 0), "bottom center": (0, -15)}
+    centres = {i: pixels[i] + shift[side] for i, side in sides.items()}
+    assert 10 < len(sides) < 60
+    for i, centre in centres.items():
+        assert all((np.abs(centre - other) >= (16, 13)).any() for j, other in centres.items() if i != j)
+        assert (np.abs(pixels - centre) >= 6).any(axis=1).all()
+
+
+def steps():
+    """Two layers, raw and whitened."""
+    rows = (0, "none", 0.1, -1.0), (1, "none", 0.2, -1.5), (0, "pca", 0.5, -3.0), (1, "pca", 0.6, -3.5)
+    names = ("layer", "whitening", "alignment", "uniformity")
+    return [dict(zip(names, row, strict=True)) | {"spearman": 50.0} for row in rows]
 
 
 @pytest.mark.parametrize("kind", ["plane", "setting_plane"])
@@ -111,7 +144,7 @@ def test_the_plane_draws_the_isotropic_floor():
 
 
 def test_the_plane_outlines_the_chosen_layer():
-    assert list(all_figures()["plane"].data[0].marker.line.color).count(figures.MARK) == 1
+    assert list(named(all_figures()["plane"], "Raw").marker.line.color).count(figures.MARK) == 1
 
 
 def test_the_plane_leaves_out_what_is_not_defined():
@@ -121,6 +154,7 @@ def test_the_plane_leaves_out_what_is_not_defined():
     ]
     figure = figures.plane(rows, LABELS, -3.9)
     assert list(figure.data[0].y) == [0.5]
+    assert "Raw, layer 1, -2.00 and 0.50" in figure.layout.meta["alt"]
     assert len(figures.plane([], LABELS, -3.9).data) == 0
 
 
@@ -133,5 +167,3 @@ def test_a_covariance_is_an_image_on_a_scale_centred_on_zero():
     assert (heat.zmin, heat.zmax) == (-0.25, 0.25)
     assert np.array_equal(np.array(heat.z), np.eye(3))
     assert list(heat.x) == list(heat.y) == [2.5, 6.5, 10.5]  # the middle of coordinates 1 to 4, and so on
-    assert image.layout.yaxis.autorange == "reversed"
-    assert heat.colorscale[1][1].endswith(",0)")  # nothing at zero, on any background

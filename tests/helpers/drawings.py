@@ -39,7 +39,7 @@ def all_figures() -> dict[str, go.Figure]:
         "projection": figures.projection(rng.normal(size=(4, 2)), list("abcd"), [0.0, 1.0, 2.0, 3.0], "gold", "PCA"),
         "plane": figures.plane(rows, LABELS, -3.9, 1),
         "pair_heatmap": figures.pair_heatmap(cells(3), 3, (0, 2), (1, 2)),
-        "k_curves": figures.k_curves(curve, {"a": curve}, "pca", "PCA whitening", 5, 8, 3, 8, 39.0),
+        "k_curves": figures.k_curves(curve, {"a": curve}, "pca", "PCA whitening", k_marks(5, 8, 3), 8, 39.0),
         "search_costs": figures.search_costs(costs(), "pca", 4, 10),
         "size_curves": figures.size_curves({name: sizes(50.0 + i) for i, name in enumerate(names)}, LABELS, 4),
         "layer_counts": figures.layer_counts([3, 9, 0], 10),
@@ -62,6 +62,11 @@ def all_figures() -> dict[str, go.Figure]:
             np.array([-1.0, 0.2, 0.8, 1.0]), np.array([False, False, True, True]), ("no", "yes"), 0.5, 0.4, "raw"
         ),
     }
+
+
+def k_marks(chosen: int, best: int | None, knee: int | None) -> dict[str, int | None]:
+    """What the k curve marks."""
+    return {"chosen": chosen, "best": best, "knee": knee}
 
 
 def accuracies() -> dict[int, dict]:

@@ -15,7 +15,16 @@ from whitelab import whitening
 from whitelab.statistics.correlation import AGGREGATES
 from whitelab.sweeps import layer_subsets as subsets
 from whitelab.sweeps.layer_pairs import LayerMoments, layer_means
-from whitelab.sweeps.layer_subsets import FittedScorer, LinearScorer, as_layers, as_masks, extended, search, stream
+from whitelab.sweeps.layer_subsets import (
+    FittedScorer,
+    LinearScorer,
+    as_layers,
+    as_masks,
+    counted_among,
+    extended,
+    search,
+    stream,
+)
 from whitelab.whitening import WHITENERS
 
 ALL = [layers for size in (1, 2, 3, 4) for layers in combinations(range(4), size)]
@@ -315,9 +324,13 @@ def test_top_cuts_the_ranking_and_nothing_else():
     full, short = search(space, top=255), search(space, top=3)
     assert short.ranking.top == full.ranking.top[:3]
     assert replace(short.ranking, top=()) == replace(full.ranking, top=())
-    hundred = [one.layers for one in full.ranking.top[:100]]
-    assert full.ranking.layer_counts == tuple(sum(i in layers for layers in hundred) for i in range(8))
-    assert sum(full.ranking.layer_counts) == sum(map(len, hundred))
+    best = [subset.layers for subset in full.ranking.top[: full.ranking.counted]]
+    assert full.ranking.counted == 25
+    assert full.ranking.layer_counts == tuple(sum(i in layers for layers in best) for i in range(8))
+
+
+def test_layers_are_counted_among_the_best_tenth_but_neither_too_few_nor_too_many():
+    assert [counted_among(n) for n in (0, 3, 15, 127, 255, 8191)] == [0, 3, 10, 12, 25, 100]
 
 
 def test_several_tasks_are_averaged_and_each_keeps_its_own():

@@ -3,7 +3,9 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from whitelab.figures.style import GOLD_SCALE, RULE, VARIANT_COLOURS, finish
+from whitelab.figures import heights
+from whitelab.figures.panels import finish
+from whitelab.figures.style import GOLD_SCALE, RULE, VARIANT_COLOURS
 
 
 def gold_histogram(gold: np.ndarray) -> go.Figure:
@@ -18,20 +20,9 @@ def gold_histogram(gold: np.ndarray) -> go.Figure:
         counts, edges = np.histogram(values, bins=25)
         x, width = (edges[:-1] + edges[1:]) / 2, edges[1] - edges[0]
         words = [f"gold {low:.3g} to {high:.3g}" for low, high in zip(edges[:-1], edges[1:], strict=True)]
-    figure = go.Figure(
-        go.Bar(
-            x=x,
-            y=counts,
-            width=width,
-            marker={"color": x, "colorscale": GOLD_SCALE, "line": {"color": RULE, "width": 0.5}},
-            customdata=words,
-            hovertemplate="%{customdata}: %{y} pairs<extra></extra>",
-        )
-    )
-    figure.update_xaxes(title="Gold similarity")
-    figure.update_yaxes(title="Pairs", rangemode="tozero")
+    marker = {"color": x, "colorscale": GOLD_SCALE, "line": {"color": RULE, "width": 0.5}}
     alt = f"Histogram of {len(values)} gold scores from {values.min():g} to {values.max():g}, mean {values.mean():.2f}"
-    return finish(figure, alt, 340, showlegend=False)
+    return _histogram(x, counts, width, words, marker, ("Gold similarity", "Pairs"), alt)
 
 
 def length_histogram(values: np.ndarray) -> go.Figure:
@@ -39,18 +30,19 @@ def length_histogram(values: np.ndarray) -> go.Figure:
     step = max(1, int(np.ceil((values.max() + 1) / 60)))
     counts, edges = np.histogram(values, bins=np.arange(0, values.max() + 1 + step, step) - 0.5)
     low = (edges[:-1] + 0.5).astype(int)
-    figure = go.Figure(
-        go.Bar(
-            x=low + (step - 1) / 2,
-            y=counts,
-            width=0.9 * step,
-            marker={"color": VARIANT_COLOURS["center"]},
-            customdata=[f"{a} words" if step == 1 else f"{a} to {a + step - 1} words" for a in low],
-            hovertemplate="%{customdata}: %{y} sentences<extra></extra>",
-        )
-    )
-    figure.update_xaxes(title="Words, as spaces part them", rangemode="tozero")
-    figure.update_yaxes(title="Sentences", rangemode="tozero")
-    words = f"median {np.median(values):g} words, at most {values.max()}"
-    alt = f"Histogram of the lengths of {len(values)} sentences: {words}"
-    return finish(figure, alt, 340, showlegend=False)
+    words = [f"{a} words" if step == 1 else f"{a} to {a + step - 1} words" for a in low]
+    titles = "Words, as spaces part them", "Sentences"
+    spread = f"median {np.median(values):g} words, at most {values.max()}"
+    alt = f"Histogram of the lengths of {len(values)} sentences: {spread}"
+    marker = {"color": VARIANT_COLOURS["center"]}
+    figure = _histogram(low + (step - 1) / 2, counts, 0.9 * step, words, marker, titles, alt)
+    return figure.update_xaxes(rangemode="tozero")
+
+
+def _histogram(x, counts, width: float, words: list[str], marker: dict, titles: tuple[str, str], alt: str) -> go.Figure:
+    """Bars with the words of each in its hover text; `titles` say what is counted along x and in y."""
+    figure = go.Figure(go.Bar(x=x, y=counts, width=width, marker=marker, customdata=words))
+    figure.update_traces(hovertemplate=f"%{{customdata}}: %{{y}} {titles[1].lower()}<extra></extra>")
+    figure.update_xaxes(title=titles[0])
+    figure.update_yaxes(title=titles[1], rangemode="tozero")
+    return finish(figure, alt, heights.LOW, showlegend=False)

@@ -1,13 +1,18 @@
 """How many dimensions to keep: the score by k, and what a smaller k costs to search."""
 
-import html
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from whitelab.figures.style import MARK, RULE, SCORE_SCALE, SUBSET_COLOURS, finish, flat_bar, legend, variant_colour
+from whitelab.figures import heights
+from whitelab.figures.marks import NAMED, add_line, add_marks, level, outline, rule, stars, variant_line, whiskers
+from whitelab.figures.panels import Scale, finish, in_words, layer_heatmap, legend
+from whitelab.figures.style import KEPT, MARK, SCORE, SUBSET_COLOURS, variant_colour
+
+_MARKS = {"knee": "diamond", "best": None, "chosen": "circle-open"}  # from the lowest to the uppermost
 
 
 def k_curves(
@@ -15,80 +20,43 @@ def k_curves(
     subsets: Mapping[str, Sequence[float | None]],
     variant: str,
     label: str,
-    k: int,
-    best_k: int | None,
-    knee: int | None,
+    marks: Mapping[str, int | None],
     rank: int,
     baseline: float | None = None,
     other: tuple[str, str, Sequence[float | None]] | None = None,
 ) -> go.Figure:
-    """Spearman against the kept dimensions, with best k, knee, the chosen k and the raw score as a line."""
-    d = len(main)
-    ks = list(range(1, d + 1))
-    figure = go.Figure()
+    """Spearman against the kept dimensions, with the raw score `baseline` and the rank as lines.
+
+    `marks` hold the k that is `best`, that of the `knee` and the one `chosen`; what is undefined is not drawn.
+    `other` are the variant, label and curve to compare with.
+    """
+    d, figure, hover = len(main), go.Figure(), "k = %{x}: %{y:.2f}"
+    ks = range(1, d + 1)
     for number, (name, values) in enumerate(subsets.items()):
-        figure.add_scatter(
-            x=ks,
-            y=list(values),
-            name=name,
-            mode="lines",
-            line={"width": 1.2, "color": SUBSET_COLOURS[number % len(SUBSET_COLOURS)]},
-            opacity=0.85,
-            hovertemplate=f"{html.escape(name)}<br>k = %{{x}}: %{{y:.2f}}<extra></extra>",
-        )
+        line = {"width": 1.2, "color": SUBSET_COLOURS[number % len(SUBSET_COLOURS)]}
+        add_line(figure, ks, values, name, line, hover, opacity=0.85)
     if other:
-        name, other_label, values = other
-        figure.add_scatter(
-            x=ks,
-            y=list(values),
-            name=other_label,
-            mode="lines",
-            line={"color": variant_colour(name), "width": 2, "dash": "dot"},
-            hovertemplate=f"{other_label}<br>k = %{{x}}: %{{y:.2f}}<extra></extra>",
-        )
-    figure.add_scatter(
-        x=ks,
-        y=list(main),
-        name=label,
-        mode="lines",
-        line={"color": variant_colour(variant), "width": 3},
-        hovertemplate=f"{label}<br>k = %{{x}}: %{{y:.2f}}<extra></extra>",
-    )
-    marks = [("knee", knee, "diamond"), ("best", best_k, "star"), ("chosen", k, "circle-open")]
-    for name, at, symbol in marks:
-        if at is not None and main[at - 1] is not None:
-            figure.add_scatter(
-                x=[at],
-                y=[main[at - 1]],
-                name=f"{name}: k = {at}",
-                mode="markers",
-                cliponaxis=False,
-                legend="legend3",
-                marker={
-                    "symbol": symbol,
-                    "size": 15,
-                    "color": MARK,
-                    "line": {"width": 3 if name == "chosen" else 0, "color": MARK},
-                },
-                hovertemplate=f"{name} k = %{{x}}: %{{y:.2f}}<extra></extra>",
-            )
+        add_line(figure, ks, other[2], other[1], variant_line(other[0], "dot", 2), hover)
+    add_line(figure, ks, main, label, variant_line(variant, width=3), hover)
+    defined = {name: k for name in _MARKS if (k := marks.get(name)) and main[k - 1] is not None}
+    for name, k in defined.items():
+        words = {"name": f"{name}: k = {k}", "hover": f"{name} k = %{{x}}: %{{y:.2f}}", "legend": "legend3"}
+        draw = stars if name == "best" else partial(add_marks, symbol=_MARKS[name])
+        draw(figure, [(k, main[k - 1])], size=15, showlegend=True, **words)
     if baseline is not None:
-        figure.add_hline(
-            y=baseline,
-            line={"color": variant_colour("none"), "dash": "dash", "width": 1.5},
-            annotation={"text": f"raw {baseline:.2f}", "xanchor": "right"},
-        )
+        level(figure, baseline, "raw", rule(variant_colour("none"), "dash"))
     if rank < d:
-        figure.add_vline(x=rank, line={"color": RULE, "dash": "dot", "width": 1})
-    figure.update_xaxes(title="k, kept dimensions", range=[0, d + 1])
-    figure.update_yaxes(title="Spearman x 100")
+        figure.add_vline(x=rank, line=rule(dash="dot", width=1))
+    figure.update_xaxes(title=KEPT, range=[0, d + 1])
+    figure.update_yaxes(title=SCORE)
+    best, knee = defined.get("best"), defined.get("knee")
+    words = [f"best {main[best - 1]:.2f} at k = {best}, knee at {knee}"] if best else ["no score defined"]
+    alt = in_words("Spearman by kept dimensions", [*words, f"rank {rank} of {d}"])
     # Short names have a legend of their own: in one legend all columns are as wide as the longest name.
     short = {"xanchor": "left", "font": {"size": 11}}
-    figure.update_traces(legend="legend2", selector=lambda trace: trace.legend != "legend3")
-    top = f"best {main[best_k - 1]:.2f} at k = {best_k}, knee at {knee}" if best_k else "no score defined"
-    alt = f"Spearman by kept dimensions: {top}; rank {rank} of {d}"
-    below = legend(-0.2, yanchor="top", entrywidth=90, **short)
-    return finish(figure, alt, 480, legend2=legend(**short), legend3=below)
+    below = legend(y=-0.2, entrywidth=90, **short | {"yanchor": "top"})
+    right = 10 if baseline is None else NAMED
+    return finish(figure, alt, heights.TALL, right=right, legend2=short, legend3=below)
 
 
 def k_columns(dim: int, extra: Iterable[int] = (), most: int = 64) -> list[int]:
@@ -115,74 +83,31 @@ def k_surface(
 
     `scores[layer][k - 1]` for the layers there are so far. Columns are `k_columns`, equally wide. Colours
     start at the lower quartile, so that the few directions that hold little meaning do not use up the scale.
-    Invisible squares over the cells carry layer and k in `customdata`; the cell nearest to `chosen` is
-    outlined.
+    Every cell can be clicked and carries layer and k in `customdata`; that nearest to `chosen` is outlined.
     """
     dim = len(scores[0]) if scores else 1
     ks = k_columns(dim, [k for k in best_k if k])
-    place = {k: i for i, k in enumerate(ks)}
-    grid = np.full((n_layers, len(ks)), np.nan)
-    for layer, row in enumerate(scores):
-        grid[layer] = [np.nan if row[k - 1] is None else row[k - 1] for k in ks]
+    values = [[np.nan if row[k - 1] is None else row[k - 1] for k in ks] for row in scores]
+    grid = np.array(values, dtype=float).reshape(len(scores), len(ks))
     known = grid[~np.isnan(grid)]
-    low, high = (float(np.quantile(known, 0.25)), float(known.max())) if len(known) else (0.0, 1.0)
-    ticks = np.linspace(low, high, 4)
-    figure = go.Figure(
-        go.Heatmap(
-            z=grid,
-            colorscale=SCORE_SCALE,
-            zmin=low,
-            zmax=high,
-            colorbar=flat_bar("Spearman x 100")
-            | {"tickvals": ticks, "ticktext": [f"{'≤ ' if i == 0 else ''}{t:.1f}" for i, t in enumerate(ticks)]},
-            hoverinfo="skip",
-        )
+    best = {layer: k for layer, k in enumerate(best_k) if k}
+    words = [", ".join(f"layer {layer} k = {k}" for layer, k in best.items()) or "no score defined"]
+    figure = layer_heatmap(
+        grid,
+        ks,
+        n_layers,
+        Scale(limits=(float(np.quantile(known, 0.25)), float(known.max())) if len(known) else (0.0, 1.0), cut=True),
+        f"{label}<br>layer %{{customdata[0]}}, k = %{{customdata[1]}}",
+        in_words(f"{label}, Spearman of every layer by kept dimensions; best k", words),
+        heights.surface(n_layers),
     )
-    cells = [(layer, i) for layer in range(len(scores)) for i in range(len(ks))]
-    figure.add_scatter(
-        x=[i for _, i in cells],
-        y=[layer for layer, _ in cells],
-        mode="markers",
-        customdata=[(layer, ks[i]) for layer, i in cells],
-        text=["undefined" if np.isnan(grid[cell]) else f"{grid[cell]:.2f}" for cell in cells],
-        marker={"symbol": "square", "size": 10, "color": "rgba(0,0,0,0)"},
-        selected={"marker": {"opacity": 0}},
-        unselected={"marker": {"opacity": 0}},
-        hovertemplate=f"{label}<br>layer %{{customdata[0]}}, k = %{{customdata[1]}}"
-        "<br>Spearman x 100: %{text}<extra></extra>",
-        showlegend=False,
-    )
-    stars = [(place[k], layer) for layer, k in enumerate(best_k) if k]
-    figure.add_scatter(
-        x=[i for i, _ in stars],
-        y=[layer for _, layer in stars],
-        mode="markers",
-        marker={"symbol": "star", "size": 13, "color": MARK, "line": {"color": "#FFFFFF", "width": 1}},
-        hoverinfo="skip",
-        cliponaxis=False,
-        showlegend=False,
-    )
+    stars(figure, [(ks.index(k), layer) for layer, k in best.items()])
     if chosen and chosen[0] < len(scores):
         at = min(range(len(ks)), key=lambda i: abs(ks[i] - chosen[1]))
-        box = {"x0": at - 0.5, "x1": at + 0.5, "y0": chosen[0] - 0.5, "y1": chosen[0] + 0.5}
-        figure.add_shape(type="rect", line={"color": MARK, "width": 3}, **box)
-    where = [place[k] for k in _named_ks(dim)]
-    figure.update_xaxes(
-        title="k, kept dimensions",
-        tickangle=0,
-        tickvals=where,
-        ticktext=[str(ks[i]) for i in where],
-        range=[-0.5, len(ks) - 0.5],
-        showgrid=False,
-        zeroline=False,
-    )
-    figure.update_yaxes(
-        title="Layer", dtick=1 if n_layers <= 13 else 2, range=[-0.5, n_layers - 0.5], showgrid=False, zeroline=False
-    )
-    best = ", ".join(f"layer {layer} k = {k}" for layer, k in enumerate(best_k) if k) or "no score defined"
-    alt = f"{label}, Spearman of every layer by kept dimensions; best k: {best}"
-    height = 130 + 26 * max(n_layers, 9)
-    return finish(figure, alt, height, clickmode="event+select", dragmode=False, showlegend=False)
+        outline(figure, (at - 0.5, at + 0.5), (chosen[0] - 0.5, chosen[0] + 0.5))
+    named = _named_ks(dim)
+    figure.update_xaxes(title=KEPT, tickangle=0, tickvals=[ks.index(k) for k in named], ticktext=list(map(str, named)))
+    return figure
 
 
 def search_costs(rows: Sequence[Mapping], variant: str, k: int, top: int) -> go.Figure:
@@ -192,61 +117,39 @@ def search_costs(rows: Sequence[Mapping], variant: str, k: int, top: int) -> go.
     recall, raw_recall. The two panels share the k axis; `k` is ruled in.
     """
     ks = [row["k"] for row in rows]
-    hue, grey = variant_colour(variant), variant_colour("none")
-    percent = {
-        name: [100 * row[name] for row in rows] for name in ("time_ratio", "memory_ratio", "recall", "raw_recall")
-    }
-    spread = {
-        "type": "data",
-        "symmetric": False,
-        "array": [100 * (row["time_ratio_q3"] - row["time_ratio"]) for row in rows],
-        "arrayminus": [100 * (row["time_ratio"] - row["time_ratio_q1"]) for row in rows],
-        "thickness": 1.5,
-        "width": 4,
-    }
-    lines = (
-        ("memory_ratio", "Memory", 1, grey, "dot", "square-open", [f"{row['bytes'] / 2**20:,.1f} MiB" for row in rows]),
-        (
-            "time_ratio",
-            "Time of one query",
-            1,
-            hue,
-            "solid",
-            "circle",
-            [f"{row['milliseconds']:.3g} ms" for row in rows],
-        ),
-        ("raw_recall", "Raw neighbours found", 2, grey, "dot", "square-open", [f"{top} neighbours"] * len(rows)),
-        ("recall", f"Neighbours at k = {ks[-1]} found", 2, hue, "solid", "circle", [f"{top} neighbours"] * len(rows)),
-    )
+
+    def percent(name: str) -> list[float]:
+        return [100 * row[name] for row in rows]
+
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.16)
-    for name, label, panel, colour, dash, symbol, hover in lines:
-        figure.add_scatter(
-            x=ks,
-            y=percent[name],
-            name=label,
-            mode="lines+markers",
-            line={"color": colour, "width": 2.5, "dash": dash},
-            marker={"size": 9, "symbol": symbol, "color": colour},
-            error_y=spread if name == "time_ratio" else None,
-            customdata=hover,
-            hovertemplate=f"{label}<br>k = %{{x}}: %{{y:.1f}} % (%{{customdata}})<extra></extra>",
-            cliponaxis=False,
-            legend=f"legend{panel + 1}",  # the theme of the page colours the first legend unlike any other
-            row=panel,
-            col=1,
-        )
-    for panel in (1, 2):
-        figure.add_vline(x=k, line={"color": MARK, "dash": "dash", "width": 1.5}, row=panel, col=1)
+    spread = whiskers(percent("time_ratio"), percent("time_ratio_q1"), percent("time_ratio_q3"))
+    aside = variant_line("none", "dot"), {"size": 9, "symbol": "square-open", "color": variant_colour("none")}
+    ahead = variant_line(variant), {"size": 9, "symbol": "circle", "color": variant_colour(variant)}
+    sizes, times = (
+        [f"{row['bytes'] / 2**20:,.1f} MiB" for row in rows],
+        [f"{row['milliseconds']:.3g} ms" for row in rows],
+    )
+    counts = [f"{top} neighbours"] * len(rows)
+    for name, label, panel, (line, marker), amounts in (
+        ("memory_ratio", "Memory", 1, aside, sizes),
+        ("time_ratio", "Time of one query", 1, ahead, times),
+        ("raw_recall", "Raw neighbours found", 2, aside, counts),
+        ("recall", f"Neighbours at k = {ks[-1]} found", 2, ahead, counts),
+    ):
+        more = {"mode": "lines+markers", "marker": marker, "customdata": amounts, "cliponaxis": False}
+        more |= {"legend": f"legend{panel + 1}", "row": panel, "col": 1}
+        more |= {"error_y": spread} if name == "time_ratio" else {}
+        add_line(figure, ks, percent(name), label, line, "k = %{x}: %{y:.1f} % (%{customdata})", **more)
+    figure.add_vline(x=k, line=rule(MARK, "dash"), row="all", col=1)
     figure.update_xaxes(range=[0, 1.02 * ks[-1]])
-    figure.update_xaxes(title="k, kept dimensions", row=2, col=1)
+    figure.update_xaxes(title=KEPT, row=2, col=1)
     figure.update_yaxes(range=[0, 105])
     figure.update_yaxes(title=f"Cost, % of k = {ks[-1]}", row=1, col=1)
     figure.update_yaxes(title="Recall (%)", row=2, col=1)
     near = min(rows, key=lambda row: abs(row["k"] - k))
-    share = {name: f"{100 * near[name]:.0f} %" for name in percent}
     alt = (
-        f"Cost of an exact search by kept dimensions: k = {near['k']} takes {share['time_ratio']} of the time and "
-        f"{share['memory_ratio']} of the memory of k = {ks[-1]}, and finds {share['recall']} of the same {top} "
-        f"neighbours and {share['raw_recall']} of those of the raw vectors"
-    )
-    return finish(figure, alt, 480, legend2=legend(1.01), legend3=legend(0.43))
+        f"Cost of an exact search by kept dimensions: k = {near['k']} takes {near['time_ratio']:.0%} of the time and "
+        f"{near['memory_ratio']:.0%} of the memory of k = {ks[-1]}, and finds {near['recall']:.0%} of the same {top} "
+        f"neighbours and {near['raw_recall']:.0%} of those of the raw vectors"
+    ).replace("%", " %")
+    return finish(figure, alt, heights.TALL, legend3=legend(y=0.43))

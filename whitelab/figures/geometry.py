@@ -6,15 +6,18 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
+from whitelab.figures import heights
+from whitelab.figures.marks import add_line, add_shares, label_sides, loss_plane, variant_line, variant_marker
+from whitelab.figures.panels import BARE, finish, in_words, layer_step
 from whitelab.figures.style import (
     DIFFERENCE_IMAGE,
     GOLD_SCALE,
+    LAYER,
     MARK,
-    RULE,
+    SCORE,
     SCORE_SCALE,
     SUBSET_COLOURS,
-    WHITENING,
-    finish,
+    is_number,
     variant_colour,
     variant_dashes,
     variant_symbol,
@@ -27,68 +30,46 @@ def by_layer(
 ) -> go.Figure:
     """A measure against the layer number, one line a variant."""
     figure, dashes = go.Figure(), variant_dashes(curves)
-    for name, values in curves.items():
-        figure.add_scatter(
-            x=list(range(len(values))),
-            y=list(values),
-            name=labels[name],
-            mode="lines+markers",
-            line={"color": variant_colour(name), "width": 2.5, "dash": dashes[name]},
-            marker={"size": 9, "symbol": variant_symbol(name)},
-            hovertemplate=f"{labels[name]}<br>layer %{{x}}: %{{y:.4g}}<extra></extra>",
-        )
+    for spec, values in curves.items():
+        line, marker = variant_line(spec, dashes[spec]), variant_marker(spec)
+        more = {"mode": "lines+markers", "marker": marker}
+        add_line(figure, range(len(values)), values, labels[spec], line, "layer %{x}: %{y:.4g}", **more)
     first = next(iter(curves.values()), [])
-    figure.update_xaxes(title="Layer (0 = embedding layer)", dtick=max(1, len(first) // 13))
-    figure.update_yaxes(title=title, type="log" if log else "linear")
-    if not log:
-        figure.update_yaxes(rangemode="tozero")
-    alt = f"{title} by layer: " + "; ".join(
-        f"{labels[name]} from {values[0]:.3g} at layer 0 to {values[-1]:.3g} at layer {len(values) - 1}"
-        for name, values in curves.items()
+    figure.update_xaxes(title=LAYER, dtick=layer_step(len(first)))
+    figure.update_yaxes(title=title, type="log" if log else "linear", rangemode=None if log else "tozero")
+    parts = [
+        f"{labels[spec]} from {values[0]:.3g} at layer 0 to {values[-1]:.3g} at layer {len(values) - 1}"
+        for spec, values in curves.items()
         if len(values)
-    )
-    return finish(figure, alt, 380)
+    ]
+    return finish(figure, in_words(f"{title} by layer", parts, "nothing measured"), heights.CURVES)
 
 
 def cosine_histogram(samples: Mapping[str, np.ndarray], labels: Mapping[str, str]) -> go.Figure:
     """Distribution of the cosine of random sentence pairs, one outline a variant, on the whole of [-1, 1]."""
-    edges = np.linspace(-1, 1, 101)
     figure = go.Figure()
-    for name, values in samples.items():
-        counts, _ = np.histogram(values, bins=edges)
-        share = 100 * counts / max(counts.sum(), 1)
-        figure.add_scatter(
-            x=(edges[:-1] + edges[1:]) / 2,
-            y=share,
-            name=labels[name],
-            mode="lines",
-            line={"color": variant_colour(name), "width": 2, "shape": "hvh"},
-            fill="tozeroy",
-            hovertemplate=f"{labels[name]}<br>cosine %{{x:.2f}}: %{{y:.1f}} % of pairs<extra></extra>",
-        )
-    means = "; ".join(f"{labels[n]} mean {np.mean(v):.3f}" for n, v in samples.items() if len(v))
+    for spec, values in samples.items():
+        add_shares(figure, values, 100, labels[spec], {"color": variant_colour(spec)}, "pairs")
     figure.update_xaxes(title="Cosine of two random sentences", range=[-1, 1])
     figure.update_yaxes(title="Share of pairs (%)", rangemode="tozero")
-    return finish(figure, f"Histogram of cosines of random pairs: {means}", 380)
+    means = [f"{labels[spec]} mean {np.mean(values):.3f}" for spec, values in samples.items() if len(values)]
+    return finish(figure, in_words("Histogram of cosines of random pairs", means, "no pair"), heights.CURVES)
 
 
 def spectrum(values: Mapping[str, Sequence[float]], labels: Mapping[str, str]) -> go.Figure:
     """Eigenvalues of the covariance as shares of the total variance, largest first, on a log axis."""
-    figure, dashes = go.Figure(), variant_dashes(values)
-    for name, eigenvalues in values.items():
+    figure, dashes, parts = go.Figure(), variant_dashes(values), []
+    for spec, eigenvalues in values.items():
         share = 100 * np.asarray(eigenvalues) / max(float(np.sum(eigenvalues)), 1e-300)
         kept = share > 1e-9 * share.max() if len(share) else share > 0
-        figure.add_scatter(
-            x=np.arange(1, len(share) + 1)[kept],
-            y=share[kept],
-            name=labels[name],
-            mode="lines",
-            line={"color": variant_colour(name), "width": 2.5, "dash": dashes[name]},
-            hovertemplate=f"{labels[name]}<br>direction %{{x}}: %{{y:.3g}} % of the variance<extra></extra>",
-        )
+        hover = "direction %{x}: %{y:.3g} % of the variance"
+        places = np.arange(1, len(share) + 1)[kept]
+        add_line(figure, places, share[kept], labels[spec], variant_line(spec, dashes[spec]), hover)
+        words = f"{share[0]:.3g} % along the first of {len(places)} directions" if len(places) else "no variance"
+        parts.append(f"{labels[spec]} {words}")
     figure.update_xaxes(title="Principal direction, largest first")
     figure.update_yaxes(title="Share of variance (%)", type="log", dtick=1, exponentformat="power")
-    return finish(figure, "Eigenvalue spectrum of the covariance before and after the variant", 380)
+    return finish(figure, in_words("Eigenvalue spectrum of the covariance", parts, "no variant"), heights.CURVES)
 
 
 def covariance_image(values: np.ndarray, block: int, limit: float, words: str) -> go.Figure:
@@ -98,6 +79,7 @@ def covariance_image(values: np.ndarray, block: int, limit: float, words: str) -
     """
     size = len(values)
     places = np.arange(size) * block + (block - 1) / 2 + 1
+    bar = {"thickness": 10, "exponentformat": "power", "orientation": "h", "y": -0.17, "yanchor": "top", "nticks": 5}
     figure = go.Figure(
         go.Heatmap(
             z=np.asarray(values, dtype=np.float32),
@@ -106,29 +88,15 @@ def covariance_image(values: np.ndarray, block: int, limit: float, words: str) -
             colorscale=DIFFERENCE_IMAGE,
             zmin=-limit,
             zmax=limit,
-            colorbar={
-                "thickness": 10,
-                "exponentformat": "power",
-                "orientation": "h",
-                "y": -0.17,
-                "yanchor": "top",
-                "nticks": 5,
-            },
+            colorbar=bar,
             hovertemplate="coordinates %{y:.0f} and %{x:.0f}: %{z:.3g}<extra></extra>",
         )
     )
-    figure.update_xaxes(title="Coordinate", showgrid=False, zeroline=False, constrain="domain")
-    figure.update_yaxes(
-        title="Coordinate",
-        showgrid=False,
-        zeroline=False,
-        autorange="reversed",
-        scaleanchor="x",
-        constrain="domain",
-        constraintoward="bottom",
-    )
+    square = {"autorange": "reversed", "scaleanchor": "x", "constraintoward": "bottom"}
+    figure.update_xaxes(title="Coordinate", constrain="domain", **BARE)
+    figure.update_yaxes(title="Coordinate", constrain="domain", **BARE, **square)
     alt = f"Covariance matrix of {words}, {size * block} coordinates, colours from {-limit:.2g} to {limit:.2g}"
-    return finish(figure, alt, 480, margin={"l": 10, "r": 10, "t": 10, "b": 10})
+    return finish(figure, alt, heights.TALL, 10)
 
 
 def projection(
@@ -139,50 +107,50 @@ def projection(
     method: str,
 ) -> go.Figure:
     """A 2-D or 3-D scatter of sentences; numbers colour along the gold scale, words by category."""
-    points = np.asarray(points)
-    flat = points.shape[1] == 2
+    points, figure = np.asarray(points), go.Figure()
+    hover = [
+        f"{wrapped(text)}<br><i>{html.escape(colour_title)}: {_shown(value)}</i>"
+        for text, value in zip(sentences, colour, strict=True)
+    ]
     numeric = len(colour) > 0 and isinstance(colour[0], (int, float, np.floating))
-    texts = [wrapped(text) for text in sentences]
-    groups: list[tuple[str, np.ndarray, dict]] = []
-    if numeric:
-        marker = {
-            "color": list(colour),
-            "colorscale": GOLD_SCALE,
-            "colorbar": {"title": colour_title, "thickness": 12},
-            "cmin": float(np.min(colour)),
-            "cmax": float(np.max(colour)),
-        }
-        groups.append((colour_title, np.arange(len(points)), marker))
-    else:
-        for number, name in enumerate(sorted(set(colour))):
-            rows = np.array([i for i, value in enumerate(colour) if value == name])
-            groups.append((str(name), rows, {"color": SUBSET_COLOURS[number % len(SUBSET_COLOURS)]}))
-    figure = go.Figure()
-    for name, rows, marker in groups:
-        hover = [f"{texts[i]}<br><i>{html.escape(colour_title)}: {_shown(colour[i])}</i>" for i in rows]
-        shared = {
-            "name": name,
+    for name, rows, marker in _groups(colour, colour_title, numeric):
+        trace = {
+            "name": html.escape(name),
             "mode": "markers",
-            "text": hover,
+            "text": [hover[i] for i in rows],
             "hovertemplate": "%{text}<extra></extra>",
             "showlegend": not numeric,
         }
-        x, y = points[rows, 0], points[rows, 1]
-        if flat:
-            figure.add_scattergl(x=x, y=y, marker=marker | {"size": 5, "opacity": 0.75}, **shared)
+        x, y, *z = points[rows].T
+        if z:
+            figure.add_scatter3d(x=x, y=y, z=z[0], marker=marker | {"size": 2.5}, **trace)
         else:
-            figure.add_scatter3d(x=x, y=y, z=points[rows, 2], marker=marker | {"size": 2.5}, **shared)
+            figure.add_scattergl(x=x, y=y, marker=marker | {"size": 5, "opacity": 0.75}, **trace)
     axis = {"showticklabels": False, "zeroline": False}
-    figure.update_xaxes(title=f"{method} 1", **axis)
-    figure.update_yaxes(title=f"{method} 2", **axis)
-    figure.update_scenes(
-        xaxis={"title": f"{method} 1"} | axis,
-        yaxis={"title": f"{method} 2"} | axis,
-        zaxis={"title": f"{method} 3"} | axis,
-        aspectmode="cube",
-    )
+    titles = [f"{method} {number}" for number in (1, 2, 3)]
+    figure.update_xaxes(title=titles[0], **axis)
+    figure.update_yaxes(title=titles[1], **axis)
+    space = {f"{name}axis": {"title": title} | axis for name, title in zip("xyz", titles, strict=True)}
+    figure.update_scenes(**space, aspectmode="cube")
     alt = f"{method} projection of {len(points)} sentences, coloured by {colour_title}"
-    return finish(figure, alt, 560, legend={"itemsizing": "constant", "title_text": ""})
+    return finish(figure, alt, heights.PROJECTION, legend2={"itemsizing": "constant"})
+
+
+def _groups(colour: Sequence, title: str, numeric: bool) -> list[tuple[str, list[int], dict]]:
+    """The name, rows and marker of each trace: one on the gold scale, or one a category."""
+    if numeric:
+        bar = {"title": title, "thickness": 12}
+        ends = {"cmin": float(np.min(colour)), "cmax": float(np.max(colour))}
+        marker = {"color": list(colour), "colorscale": GOLD_SCALE, "colorbar": bar} | ends
+        return [(title, list(range(len(colour))), marker)]
+    return [
+        (
+            str(name),
+            [i for i, value in enumerate(colour) if value == name],
+            {"color": SUBSET_COLOURS[number % len(SUBSET_COLOURS)]},
+        )
+        for number, name in enumerate(sorted(set(colour)))
+    ]
 
 
 def _shown(value: float | str) -> str:
@@ -192,54 +160,82 @@ def _shown(value: float | str) -> str:
 def plane(rows: Sequence[Mapping], labels: Mapping[str, str], floor: float, selected: int | None = None) -> go.Figure:
     """Alignment against uniformity: one path of layers a variant, the Spearman score as colour.
 
-    `rows` have layer, whitening, alignment, uniformity, spearman. Lower is better on both axes.
+    `rows` have layer, whitening, alignment, uniformity, spearman. Lower is better on both axes. A thin arrow leads
+    from each layer without a map to the same layer with one. Points have their layer's number where there is room,
+    the `selected` layer and the ends of the paths first.
     """
-    known = [row for row in rows if row["alignment"] == row["alignment"]]
-    scores = [row["spearman"] for row in known if row["spearman"] == row["spearman"]]
+    known = [row for row in rows if is_number(row["alignment"])]
+    scores = [row["spearman"] for row in known if is_number(row["spearman"])]
     low, high = (min(scores), max(scores)) if scores else (0.0, 1.0)
-    figure = go.Figure()
-    figure.add_vline(x=floor, line={"color": RULE, "dash": "dash", "width": 1.5})
-    figure.add_annotation(
-        x=floor,
-        y=0,
-        yref="paper",
-        text="isotropic floor",
-        showarrow=False,
-        xanchor="left",
-        yanchor="bottom",
-        xshift=4,
-    )
-    for number, name in enumerate(dict.fromkeys(row["whitening"] for row in known)):
-        path = [row for row in known if row["whitening"] == name]
-        figure.add_scatter(
-            x=[row["uniformity"] for row in path],
-            y=[row["alignment"] for row in path],
-            name=labels[name],
+    raw = {row["layer"]: row for row in known if row["whitening"] == "none"}
+    paths = {row["whitening"]: [] for row in known}
+    for row in known:
+        paths[row["whitening"]].append(row)
+    figure, sides = go.Figure(), _numbered(known, floor, selected)
+    loss_plane(figure, floor)
+    for spec in paths:
+        pairs = [(raw[row["layer"]], row) for row in paths[spec] if row["layer"] in raw and spec != "none"]
+        _add_arrows(figure, pairs, spec)
+    for number, (spec, path) in enumerate(paths.items()):
+        bar = {"showscale": number == 0, "colorbar": {"title": "Spearman<br>x 100", "thickness": 12}}
+        scale = {"colorscale": SCORE_SCALE, "cmin": low, "cmax": high} | bar
+        edge = {
+            "color": [MARK if row["layer"] == selected else variant_colour(spec) for row in path],
+            "width": [3 if row["layer"] == selected else 1.5 for row in path],
+        }
+        shown = [sides.get((spec, row["layer"])) for row in path]
+        marker = {"size": 13, "symbol": variant_symbol(spec), "line": edge} | scale
+        add_line(
+            figure,
+            [row["uniformity"] for row in path],
+            [row["alignment"] for row in path],
+            labels[spec],
+            variant_line(spec, width=1.5),
+            "layer %{customdata[0]}<br>uniformity %{x:.3f}<br>alignment %{y:.3f}"
+            f"<br>{SCORE}: %{{customdata[1]:.2f}}",
             mode="lines+markers+text",
-            text=[str(row["layer"]) for row in path],
-            textposition="middle right" if name in WHITENING else "top center",
-            line={"color": variant_colour(name), "width": 1.5},
-            marker={
-                "size": 13,
-                "symbol": variant_symbol(name).removesuffix("-open"),
-                "color": [row["spearman"] for row in path],
-                "colorscale": SCORE_SCALE,
-                "cmin": low,
-                "cmax": high,
-                "showscale": number == 0,
-                "colorbar": {"title": "Spearman<br>x 100", "thickness": 12},
-                "line": {
-                    "color": [MARK if row["layer"] == selected else variant_colour(name) for row in path],
-                    "width": [3 if row["layer"] == selected else 1.5 for row in path],
-                },
-            },
+            text=[str(row["layer"]) if side else "" for row, side in zip(path, shown, strict=True)],
+            textposition=[side or "top center" for side in shown],
+            marker=marker | {"color": [row["spearman"] for row in path]},
             customdata=[[row["layer"], row["spearman"]] for row in path],
-            hovertemplate=(
-                f"{labels[name]}, layer %{{customdata[0]}}<br>uniformity %{{x:.3f}}<br>alignment %{{y:.3f}}"
-                "<br>Spearman x 100: %{customdata[1]:.2f}<extra></extra>"
-            ),
+            legendgroup=spec,
         )
-    figure.update_xaxes(title="Uniformity loss (lower: more spread out)")
-    figure.update_yaxes(title="Alignment loss (lower: similar pairs closer)", rangemode="tozero")
-    alt = f"Alignment and uniformity of {len(known)} layer and variant combinations; floor {floor:.3f}"
-    return finish(figure, alt, 520)
+    title = f"Uniformity and alignment of {len(known)} layers and variants, floor {floor:.3f}"
+    ends = [(labels[spec], path[-1]) for spec, path in paths.items()]
+    parts = [f"{name}, layer {r['layer']}, {r['uniformity']:.2f} and {r['alignment']:.2f}" for name, r in ends]
+    return finish(figure, in_words(title, parts, "nothing defined"), heights.PLANE)
+
+
+def _numbered(rows: Sequence[Mapping], floor: float, selected: int | None) -> dict[tuple[str, int], str]:
+    """The side of each point on which the number of its layer stands, by variant and layer."""
+    points = [(row["uniformity"], row["alignment"]) for row in rows]
+    layers = [row["layer"] for row in rows]
+    ends = {selected: 0} | dict.fromkeys((min(layers, default=0), max(layers, default=0)), 1)
+    # The path without a map before the others: their layers are found along the arrows.
+    order = sorted(range(len(rows)), key=lambda i: (ends.get(layers[i], 2), rows[i]["whitening"] != "none"))
+    # Whitenings that differ by a rotation share their points, and one number serves them all.
+    once = {(layers[i], *np.round(points[i], 3)): i for i in reversed(order)}
+    x, y = [floor, *(x for x, _ in points)], [y for _, y in points]
+    span = max(x) - min(x), max(y, default=0.0)
+    sides = label_sides(points, [i for i in order if i in once.values()], span)
+    return {(rows[i]["whitening"], layers[i]): side for i, side in sides.items()}
+
+
+def _add_arrows(figure: go.Figure, pairs: Sequence[tuple[Mapping, Mapping]], spec: str) -> None:
+    """Thin arrows from the raw point of each layer to its point with a variant."""
+    if not pairs:
+        return
+    x = [value for before, after in pairs for value in (before["uniformity"], after["uniformity"], None)]
+    y = [value for before, after in pairs for value in (before["alignment"], after["alignment"], None)]
+    head = {"symbol": "arrow", "angleref": "previous", "size": [0, 9, 0] * len(pairs), "standoff": 7}
+    figure.add_scatter(
+        x=x,
+        y=y,
+        mode="lines+markers",
+        line={"color": variant_colour(spec), "width": 1},
+        marker=head | {"color": variant_colour(spec), "opacity": 1},
+        opacity=0.45,
+        hoverinfo="skip",
+        legendgroup=spec,
+        showlegend=False,
+    )

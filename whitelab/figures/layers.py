@@ -3,22 +3,22 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import plotly.graph_objects as go
 
-from whitelab.figures.style import (
-    MARK,
-    RULE,
-    SCORE_SCALE,
-    finish,
-    flat_bar,
-    joined,
-    layer_colour,
-    legend,
-    variant_colour,
-    variant_dashes,
-    variant_symbol,
+from whitelab.figures import heights
+from whitelab.figures.marks import (
+    STEADY,
+    add_line,
+    click_cells,
+    outline,
+    printed_mark,
+    rule,
+    stars,
+    variant_line,
+    variant_marker,
 )
+from whitelab.figures.panels import BARE, CLICKABLE, Scale, finish, in_words, layer_heatmap, layer_step, symmetric
+from whitelab.figures.style import RULE, SCORE, joined, layer_colour, variant_dashes
 
 
 def pair_heatmap(
@@ -30,78 +30,27 @@ def pair_heatmap(
 ) -> go.Figure:
     """Spearman of every layer pair, symmetric; best cell starred, selected cell outlined.
 
-    Plotly reports no clicks on heatmap cells, so invisible squares lie over them, each with its layers in
-    `customdata`.
+    Every cell can be clicked and carries its layers in `customdata`.
     """
-    grid = np.full((n_layers, n_layers), np.nan)
-    for (i, j), value in cells.items():
-        grid[i, j] = grid[j, i] = np.nan if value is None else value
-    numbers = [(i, j) for i in range(n_layers) for j in range(n_layers)]
-    size = 300 / n_layers
-    text = [["" if np.isnan(value) else f"{value:.1f}" for value in row] for row in grid]
-    figure = go.Figure(
-        go.Heatmap(
-            z=grid,
-            text=text,
-            texttemplate="%{text}",
-            textfont={"size": 12 if n_layers <= 13 else 8},
-            colorscale=SCORE_SCALE,
-            zmin=scale[0] if scale else None,
-            zmax=scale[1] if scale else None,
-            colorbar=flat_bar("Spearman x 100"),
-            hoverinfo="skip",
-            xgap=1,
-            ygap=1,
-        )
-    )
-    figure.add_scatter(
-        x=[j for i, j in numbers],
-        y=[i for i, j in numbers],
-        mode="markers",
-        customdata=numbers,
-        text=[f"{grid[i, j]:.2f}" if not np.isnan(grid[i, j]) else "undefined" for i, j in numbers],
-        marker={"symbol": "square", "size": size, "color": "rgba(0,0,0,0)"},
-        selected={"marker": {"opacity": 0}},
-        unselected={"marker": {"opacity": 0}},
-        hovertemplate="layers %{customdata[0]} and %{customdata[1]}<br>Spearman x 100: %{text}<extra></extra>",
-        showlegend=False,
+    words = [f"best {best[0]} and {best[1]} with {cells[best]:.2f}"] if best else []
+    figure = layer_heatmap(
+        symmetric(cells, n_layers),
+        range(n_layers),
+        n_layers,
+        Scale(limits=scale or (None, None)),
+        "layers %{customdata[0]} and %{customdata[1]}",
+        in_words("Spearman of every pair of layers", words),
+        heights.PAIRS,
+        ".1f",
     )
     if best:
-        stars = list(dict.fromkeys((best, best[::-1])))
-        figure.add_scatter(
-            x=[j for i, j in stars],
-            y=[i + 0.34 for i, j in stars],
-            mode="markers",
-            customdata=stars,
-            marker={"symbol": "star", "size": 9, "color": MARK},
-            hoverinfo="skip",
-            showlegend=False,
-        )
+        pairs = list(dict.fromkeys((best, best[::-1])))
+        stars(figure, [(j, i + 0.34) for i, j in pairs], size=11, customdata=pairs)
     if 1 <= len(selected) <= 2:
         i, j = selected[0], selected[-1]
         for row, column in {(i, j), (j, i)}:
-            figure.add_shape(
-                type="rect",
-                x0=column - 0.5,
-                x1=column + 0.5,
-                y0=row - 0.5,
-                y1=row + 0.5,
-                line={"color": MARK, "width": 3},
-            )
-    edges = [-0.5, n_layers - 0.5]
-    # No square cells: on a narrow page the map would be half as high as its place.
-    figure.update_xaxes(title="Layer", dtick=1, range=edges, showgrid=False, zeroline=False)
-    figure.update_yaxes(title="Layer", dtick=1, range=edges, showgrid=False, zeroline=False)
-    shown = f"best {best[0]} and {best[1]} with {cells[best]:.2f}" if best else "no score defined"
-    return finish(
-        figure,
-        f"Spearman of every pair of layers: {shown}",
-        500,
-        margin={"l": 10, "r": 10, "t": 0, "b": 0},
-        clickmode="event+select",
-        dragmode=False,
-        showlegend=False,
-    )
+            outline(figure, (column - 0.5, column + 0.5), (row - 0.5, row + 0.5))
+    return figure
 
 
 def size_curves(
@@ -115,84 +64,59 @@ def size_curves(
     `best` holds for each variant and size the layers and their Spearman. Points carry their layers in
     `customdata`. `printed` holds the same of a paper, drawn as open diamonds.
     """
-    figure, dashes = go.Figure(), variant_dashes(best)
+    figure, dashes, words = go.Figure(), variant_dashes(best), []
     for spec, sizes in best.items():
-        found = sorted(sizes.items())
-        top = max((score for _, (_, score) in found), default=None)
-        figure.add_scatter(
-            x=[size for size, _ in found],
-            y=[score for _, (_, score) in found],
-            name=labels[spec],
+        ascending = sorted(sizes)
+        layers, scores = [sizes[n][0] for n in ascending], [sizes[n][1] for n in ascending]
+        add_line(
+            figure,
+            ascending,
+            scores,
+            labels[spec],
+            variant_line(spec, dashes[spec]),
+            f"layers %{{text}}<br>{SCORE}: %{{y:.2f}}",
             mode="lines+markers",
-            line={"color": variant_colour(spec), "width": 2.5, "dash": dashes[spec]},
-            marker={"size": 9, "symbol": variant_symbol(spec), "opacity": 1},
-            selected={"marker": {"opacity": 1}},
-            unselected={"marker": {"opacity": 1}},
+            marker=variant_marker(spec),
+            customdata=[list(subset) for subset in layers],
+            text=[joined(subset) for subset in layers],
             cliponaxis=False,
-            customdata=[list(layers) for _, (layers, _) in found],
-            text=[joined(layers) for _, (layers, _) in found],
-            hovertemplate=f"{labels[spec]}<br>layers %{{text}}<br>Spearman x 100: %{{y:.2f}}<extra></extra>",
-            legend="legend2",  # the theme of the page colours the first legend unlike any other
             showlegend=True,
+            **STEADY,
         )
-        tops = [size for size, (_, score) in found if score == top]
-        figure.add_scatter(
-            x=tops,
-            y=[top] * len(tops),
-            mode="markers",
-            marker={"symbol": "star", "size": 15, "color": MARK, "opacity": 1},
-            cliponaxis=False,
-            hoverinfo="skip",
-            showlegend=False,
-        )
-    for size, (layers, score) in (printed or {}).items():
-        figure.add_scatter(
-            x=[size],
-            y=[score],
-            name="printed",
-            mode="markers",
-            marker={"symbol": "diamond-open", "size": 14, "color": MARK, "line": {"width": 2}},
-            customdata=[list(layers)],
-            hovertemplate=f"printed, layers {joined(layers)}<br>Spearman x 100: {score:.2f}<extra></extra>",
-            cliponaxis=False,
-            legend="legend2",
-            showlegend=size == min(printed),
-        )
+        top = max(scores, default=None)
+        stars(figure, [(n, top) for n, score in zip(ascending, scores, strict=True) if score == top])
+        if scores:
+            words.append(f"{labels[spec]} at most {top:.2f} with layers {joined(layers[scores.index(top)])}")
+    for size, (subset, score) in (printed or {}).items():
+        more = {"customdata": [list(subset)], "showlegend": size == min(printed)}
+        printed_mark(figure, size, score, f"layers {joined(subset)}", **more)
     scores = [score for sizes in (*best.values(), printed or {}) for _, score in sizes.values()]
     low, high = (min(scores), max(scores)) if scores else (0.0, 1.0)
     pad = max(0.08 * (high - low), 1 - (high - low) / 2, 0.1)  # differences of hundredths must not fill the picture
-    figure.update_xaxes(title="Number of layers averaged", range=[0.6, n_layers + 0.4], dtick=1 if n_layers < 20 else 2)
-    figure.update_yaxes(title="Best Spearman x 100", range=[low - pad, high + pad])
-    alt = "Best Spearman by number of layers: " + "; ".join(
-        f"{labels[spec]} at most {score:.2f} with layers {joined(layers)}"
-        for spec, sizes in best.items()
-        for layers, score in sorted(sizes.values(), key=lambda one: -one[1])[:1]
-    )
-    alt = alt if scores else "Best Spearman by number of layers: no score defined"
-    return finish(figure, alt, 340, legend2=legend(), clickmode="event+select", dragmode=False)
+    step = layer_step(n_layers)
+    figure.update_xaxes(title="Number of layers averaged", range=[0.6, n_layers + 0.4], dtick=step)
+    figure.update_yaxes(title=f"Best {SCORE}", range=[low - pad, high + pad])
+    return finish(figure, in_words("Best Spearman by number of layers", words), heights.LOW, **CLICKABLE)
 
 
 def layer_counts(counts: Sequence[int], among: int) -> go.Figure:
     """How many of the best `among` subsets hold each layer, coloured along the layers' scale."""
     layers = list(range(len(counts)))
+    colours = [layer_colour(layer, len(counts)) for layer in layers]
     figure = go.Figure(
         go.Bar(
             x=layers,
             y=list(counts),
-            marker={
-                "color": [layer_colour(layer, len(counts)) for layer in layers],
-                "line": {"color": RULE, "width": 1},
-            },
+            marker={"color": colours, "line": {"color": RULE, "width": 1}},
             hovertemplate=f"layer %{{x}}: in %{{y}} of the best {among}<extra></extra>",
         )
     )
-    figure.update_xaxes(title="Layer", dtick=1 if len(counts) < 20 else 2)
+    figure.update_xaxes(title="Layer", dtick=layer_step(len(counts)))
     figure.update_yaxes(title=f"Among the best {among} subsets", range=[0, max(1.04 * among, 1)])
     often = sorted(layers, key=lambda layer: -counts[layer])[:3]
-    alt = f"How often each layer is among the best {among} subsets: " + ", ".join(
-        f"layer {layer} in {counts[layer]}" for layer in often
-    )
-    return finish(figure, alt, 340, showlegend=False)
+    words = [", ".join(f"layer {layer} in {counts[layer]}" for layer in often)]
+    alt = in_words(f"How often each layer is among the best {among} subsets", words)
+    return finish(figure, alt, heights.LOW, showlegend=False)
 
 
 def subset_ranking(
@@ -206,87 +130,41 @@ def subset_ranking(
     """
     places = Counter(place for _, _, place in rows)
     names = [f"{place}{' =' if places[place] > 1 else ''}" for _, _, place in rows]
-    cells = [(layer, row) for row in range(len(rows)) for layer in range(n_layers)]
-    held = [(layer, row) for row, (layers, _, _) in enumerate(rows) for layer in layers]
-    dot = 13 if n_layers <= 13 else 9
+    right = n_layers - 0.1 + 0.08 * n_layers  # where the scores stand
     figure = go.Figure()
-    for row, (layers, _, _) in enumerate(rows):
-        if len(layers) > 1:
-            figure.add_shape(
-                type="line", x0=min(layers), x1=max(layers), y0=row, y1=row, line={"color": RULE, "width": 1}
-            )
-    plain = {"mode": "markers", "hoverinfo": "skip", "showlegend": False}
-    figure.add_scatter(
-        x=[layer for layer, _ in cells],
-        y=[row for _, row in cells],
-        marker={"size": 4, "color": RULE, "opacity": 0.5},
-        **plain,
-    )
-    figure.add_scatter(
-        x=[layer for layer, _ in held],
-        y=[row for _, row in held],
-        marker={
-            "size": dot,
-            "color": [layer_colour(layer, n_layers) for layer, _ in held],
-            "line": {"color": RULE, "width": 1},
-        },
-        **plain,
-    )
-    right = n_layers - 0.1 + 0.08 * n_layers
-    figure.add_scatter(
-        x=[right] * len(rows),
-        y=list(range(len(rows))),
-        mode="text",
-        text=[f"{score:.2f}" for _, score, _ in rows],
-        hoverinfo="skip",
-        showlegend=False,
-    )
+    _add_subsets(figure, [layers for layers, _, _ in rows], n_layers)
+    scores = [f"{score:.2f}" for _, score, _ in rows]
+    plain = {"hoverinfo": "skip", "showlegend": False}
+    figure.add_scatter(x=[right] * len(rows), y=list(range(len(rows))), mode="text", text=scores, **plain)
+    words = [
+        f"Place {name}: layers {joined(layers)}<br>{SCORE}: {score:.2f}"
+        for name, (layers, score, _) in zip(names, rows, strict=True)
+    ]
     spots = [(x, row) for row in range(len(rows)) for x in (*range(n_layers), right)]
-    figure.add_scatter(
-        x=[x for x, _ in spots],
-        y=[row for _, row in spots],
-        mode="markers",
-        marker={"symbol": "square", "size": 22, "color": "rgba(0,0,0,0)"},
-        selected={"marker": {"opacity": 0}},
-        unselected={"marker": {"opacity": 0}},
-        customdata=[list(rows[row][0]) for _, row in spots],
-        text=[
-            f"Place {names[row]}: layers {joined(rows[row][0])}<br>Spearman x 100: {rows[row][1]:.2f}"
-            for _, row in spots
-        ],
-        hovertemplate="%{text}<extra></extra>",
-        showlegend=False,
-    )
+    carried = [list(rows[row][0]) for _, row in spots]
+    click_cells(figure, spots, carried, [words[row] for _, row in spots], "%{text}", 22)
     for row, (layers, _, _) in enumerate(rows):
         if tuple(layers) == tuple(sorted(selected)):
-            figure.add_shape(
-                type="rect",
-                x0=-0.6,
-                x1=right + 0.07 * n_layers,
-                y0=row - 0.48,
-                y1=row + 0.48,
-                line={"color": MARK, "width": 2},
-            )
-    step = 1 if n_layers <= 13 else 2
-    figure.update_xaxes(
-        title="Layer",
-        side="top",
-        tickvals=[*range(0, n_layers, step), right],
-        ticktext=[*map(str, range(0, n_layers, step)), "Spearman"],
-        range=[-0.7, right + 0.08 * n_layers],
-        showgrid=False,
-        zeroline=False,
-    )
-    figure.update_yaxes(
-        title="Place",
-        tickvals=list(range(len(rows))),
-        ticktext=names,
-        range=[max(len(rows), lines) - 0.5, -0.5],
-        showgrid=False,
-        zeroline=False,
-    )
-    shown = "; ".join(f"{joined(layers)} with {score:.2f}" for layers, score, _ in rows[:3]) or "no score defined"
-    height = 70 + 26 * max(len(rows), lines, 8)
-    margin = {"l": 10, "r": 10, "t": 10, "b": 10}
-    more = {"margin": margin, "clickmode": "event+select", "dragmode": False, "hovermode": "closest"}
-    return finish(figure, f"The best subsets of layers: {shown}", height, showlegend=False, **more)
+            outline(figure, (-0.6, right + 0.07 * n_layers), (row - 0.48, row + 0.48), 2)
+    ticks = list(range(0, n_layers, layer_step(n_layers)))
+    figure.update_xaxes(title="Layer", side="top", range=[-0.7, right + 0.08 * n_layers], **BARE)
+    figure.update_xaxes(tickvals=[*ticks, right], ticktext=[*map(str, ticks), "Spearman"])
+    figure.update_yaxes(title="Place", range=[max(len(rows), lines) - 0.5, -0.5], **BARE)
+    figure.update_yaxes(tickvals=list(range(len(rows))), ticktext=names)
+    alt = in_words("The best subsets of layers", [f"{joined(layers)} with {s:.2f}" for layers, s, _ in rows[:3]])
+    height = heights.ranking(max(len(rows), lines))
+    return finish(figure, alt, height, 10, showlegend=False, hovermode="closest", **CLICKABLE)
+
+
+def _add_subsets(figure: go.Figure, subsets: Sequence[Sequence[int]], n_layers: int) -> None:
+    """A line of small dots for each subset, large ones for the layers in it, joined by a rule."""
+    plain = {"mode": "markers", "hoverinfo": "skip", "showlegend": False}
+    for row, layers in enumerate(subsets):
+        if len(layers) > 1:
+            figure.add_shape(type="line", x0=min(layers), x1=max(layers), y0=row, y1=row, line=rule(width=1))
+    every = [(layer, row) for row in range(len(subsets)) for layer in range(n_layers)]
+    inside = [(layer, row) for row, layers in enumerate(subsets) for layer in layers]
+    large = {"size": 13 if n_layers <= 13 else 9, "line": {"color": RULE, "width": 1}}
+    large["color"] = [layer_colour(layer, n_layers) for layer, _ in inside]
+    for points, marker in ((every, {"size": 4, "color": RULE, "opacity": 0.5}), (inside, large)):
+        figure.add_scatter(x=[x for x, _ in points], y=[y for _, y in points], marker=marker, **plain)

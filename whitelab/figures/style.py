@@ -1,11 +1,10 @@
-"""Colours, symbols and the frame that all figures share: a colour means the same on every page."""
+"""Colours, symbols, dashes and words that all figures share: a colour means the same on every page."""
 
 import html
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-import plotly.graph_objects as go
 from plotly.colors import qualitative, sample_colorscale
 
 VARIANT_COLOURS = {
@@ -25,24 +24,24 @@ VARIANT_COLOURS = {
     "all_but_the_top": "#C94F4F",
     "common_component": "#A8506F",
 }
+# Each can be drawn filled and open (a difference that could be chance); the star stands for what is best.
 VARIANT_SYMBOLS = {
     "none": "circle",
-    "center": "circle-open",
-    "standardize": "square",
+    "center": "square",
+    "standardize": "hourglass",
     "pca": "diamond",
     "zca": "triangle-up",
     "cholesky": "triangle-down",
-    "pca_cor": "diamond-open",
-    "zca_cor": "triangle-up-open",
+    "pca_cor": "diamond-tall",
+    "zca_cor": "star-triangle-up",
     "soft": "cross",
     "shrunk": "x",
     "iternorm": "pentagon",
     "group": "hexagon",
-    "shuffled_group": "hexagon-open",
+    "shuffled_group": "hexagram",
     "all_but_the_top": "star-square",
     "common_component": "star-diamond",
 }
-WHITENING = ("pca", "zca", "cholesky", "pca_cor", "zca_cor")  # whose points coincide
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 LAYER_SCALE = "Viridis"
 GOLD_SCALE = [[0.0, "#3B1C6B"], [0.35, "#9B2C7A"], [0.7, "#EE7B51"], [1.0, "#FCC83F"]]
@@ -54,6 +53,9 @@ DIFFERENCE_IMAGE = [[0.0, DIFFERENCE_ENDS[0]], [0.5, "rgba(154,163,174,0)"], [1.
 MARK = "#D6336C"  # what is selected or best
 RULE = "#888888"  # reference lines, readable on light and on dark
 SUBSET_COLOURS = qualitative.Safe
+SCORE = "Spearman x 100"
+KEPT = "k, kept dimensions"
+LAYER = "Layer (0 = embedding layer)"
 
 
 def layer_colour(layer: int, n_layers: int) -> str:
@@ -73,12 +75,12 @@ def variant_symbol(spec: str) -> str:
 
 def variant_dashes(specs: Iterable[str]) -> dict[str, str]:
     """Dashes that tell apart specs of one variant, which share its hue."""
-    seen, found = Counter(), {}
+    seen, dashes = Counter(), {}
     for spec in specs:
         name = spec.partition(":")[0]
-        found[spec] = DASHES[seen[name] % len(DASHES)]
+        dashes[spec] = DASHES[seen[name] % len(DASHES)]
         seen[name] += 1
-    return found
+    return dashes
 
 
 def wrapped(sentence: str, width: int = 56, lines: int = 4) -> str:
@@ -88,40 +90,14 @@ def wrapped(sentence: str, width: int = 56, lines: int = 4) -> str:
     return "<br>".join(shown) + (" ..." if len(rows) > lines else "")
 
 
-def legend(y: float = 1.02, **more) -> dict:
-    """The legend of the house: in a line above the axes, at their left end."""
-    return {"orientation": "h", "y": y, "yanchor": "bottom", "x": 0, "title_text": ""} | more
-
-
-def finish(figure: go.Figure, alt: str, height: int, **layout) -> go.Figure:
-    """The figure with its height, its alternative text and the margins and legend of the house."""
-    margin = {"l": 10, "r": 10, "t": 30, "b": 10}
-    settings = {"height": height, "margin": margin, "legend": legend(), "meta": {"alt": alt}} | layout
-    figure.update_layout(**settings)
-    figure.update_xaxes(automargin=True)
-    figure.update_yaxes(automargin=True)
-    return figure
-
-
 def is_number(value: float | None) -> bool:
     """Whether there is a value, and not NaN."""
     return value is not None and value == value
 
 
-def flat_bar(title: str) -> dict:
-    """A colour bar along the top, as long as the map is wide, whatever the width of the page."""
-    return {
-        "title": {"text": title, "side": "top"},
-        "orientation": "h",
-        "thickness": 10,
-        "xpad": 0,
-        "ypad": 4,
-        "x": 0.5,
-        "xanchor": "center",
-        "y": 1.0,
-        "yanchor": "bottom",
-        "len": 1.0,
-    }
+def signed(value: float) -> str:
+    """`+1.25`, or `0` for what rounds to zero."""
+    return f"{value:+.2f}" if round(value, 2) else "0"
 
 
 def joined(layers: Sequence[int]) -> str:

@@ -8,14 +8,13 @@ covariance, summed from blocks, and needs a factorisation of its own.
 """
 
 from whitelab.sweeps.layer_subsets.plan import Plan, as_layers, as_masks, check_sizes, extended
-from whitelab.sweeps.layer_subsets.ranking import COUNTED
+from whitelab.sweeps.layer_subsets.ranking import counted_among
 from whitelab.sweeps.layer_subsets.results import LayerSubset, Ranking, SubsetSearch
 from whitelab.sweeps.layer_subsets.scorers import CHUNK_BYTES, FittedScorer, LinearScorer, check_device
 from whitelab.sweeps.layer_subsets.searching import search_subsets, stream
 
 __all__ = [
     "CHUNK_BYTES",
-    "COUNTED",
     "FittedScorer",
     "LayerSubset",
     "LinearScorer",
@@ -26,6 +25,7 @@ __all__ = [
     "as_masks",
     "check_device",
     "check_sizes",
+    "counted_among",
     "extended",
     "search_subsets",
     "stream",

@@ -13,7 +13,7 @@ from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_subsets.plan import Plan, as_layers, extended
 from whitelab.sweeps.layer_subsets.results import LayerSubset, Ranking, SubsetSearch
 
-COUNTED = 100  # subsets among which `layer_counts` counts
+FEWEST_COUNTED, MOST_COUNTED = 10, 100
 # Scores (x 100) are rounded here, so that subsets which tie in exact arithmetic (layers held twice) tie.
 _SCORE_DECIMALS = 9
 
@@ -84,6 +84,14 @@ class Findings:
         )
 
 
+def counted_among(scored: int) -> int:
+    """How many of the best of so many subsets `layer_counts` counts: a tenth, from 10 to 100 where there are so many.
+
+    Among nearly all subsets every layer is as frequent as any other.
+    """
+    return min(scored, max(FEWEST_COUNTED, min(MOST_COUNTED, scored // 10)))
+
+
 def best_first(scores: Float[Tensor, "s"]) -> Int[Tensor, "s"]:
     """Positions by descending score; equals keep their order, NaN comes last."""
     return torch.argsort(scores.round(decimals=_SCORE_DECIMALS).nan_to_num(-math.inf), descending=True, stable=True)
@@ -99,9 +107,11 @@ def ranked(masks: Bool[Tensor, "s l"], scores: Float[Tensor, "s"], tasks: Float[
         own = tuple(None if s != s else s for s in tasks[order[i]].round(decimals=_SCORE_DECIMALS).tolist())
         return LayerSubset(as_layers(masks[order[i]]), float(ordered[i]), int(places[i]), own)
 
+    counted = counted_among(len(order))
     first_of = {size: int((sizes == size).int().argmax()) for size in sizes.unique().tolist()}
     return Ranking(
         top=tuple(subset(i) for i in range(min(top, len(order)))),
         best_by_size={size: subset(i) for size, i in first_of.items()},
-        layer_counts=tuple(masks[order[:COUNTED]].sum(0).tolist()),
+        layer_counts=tuple(masks[order[:counted]].sum(0).tolist()),
+        counted=counted,
     )

@@ -1,0 +1,35 @@
+"""How high the pictures are, in pixels, so that a page keeps their room free before they are drawn."""
+
+LOW = 340  # bars and histograms
+CURVES = 400
+TRAINING = 420
+TALL = 480
+PAIRS = 500  # maps of pairs of layers
+PLANE = 520
+PROJECTION = 560
+DOWNLOAD = 56  # the button below a picture that hands out its data
+
+
+def surface(n_layers: int) -> int:
+    """A map of every layer, a row each, over many columns."""
+    return 130 + 26 * max(n_layers, 9)
+
+
+def ranking(rows: int) -> int:
+    """A ranking of subsets of layers, a line each."""
+    return 70 + 26 * max(rows, 8)
+
+
+def dots(rows: int, row: int = 46, around: int = 70) -> int:
+    """Dots on their intervals, a row each."""
+    return max(300, around + row * rows)
+
+
+def table(rows: int) -> int:
+    """A table of so many rows with its head."""
+    return 38 + 35 * rows
+
+
+def room(height: int) -> int:
+    """A picture with the button for its data."""
+    return height + DOWNLOAD

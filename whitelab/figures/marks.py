@@ -1,0 +1,166 @@
+"""The marks that figures share: lines, stars, whiskers, rules, outlines, and what a click meets."""
+
+import html
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+
+from whitelab.figures.style import MARK, RULE, is_number, variant_colour, variant_symbol
+
+Number = int | float
+Point = tuple[Number, Number]
+
+NAMED = 64  # pixels at the right of a figure whose levels are named
+STEADY = {"selected": {"marker": {"opacity": 1}}, "unselected": {"marker": {"opacity": 1}}}  # whatever is clicked
+UNSEEN = {"selected": {"marker": {"opacity": 0}}, "unselected": {"marker": {"opacity": 0}}}
+
+
+def add_line(figure: go.Figure, x: Iterable, y: Iterable, label: str, line: dict, hover: str, **more) -> None:
+    """A line with its name in the legend and at the head of its hover text."""
+    name = html.escape(label)
+    hover = f"{name}<br>{hover}<extra></extra>"
+    x, y = (values if isinstance(values, np.ndarray) else list(values) for values in (x, y))
+    figure.add_scatter(x=x, y=y, name=name, line=line, hovertemplate=hover, **{"mode": "lines"} | more)
+
+
+def variant_line(spec: str, dash: str = "solid", width: Number = 2.5) -> dict:
+    """The line of a variant: its hue, and a dash that tells its parameters apart."""
+    return {"color": variant_colour(spec), "width": width, "dash": dash}
+
+
+def variant_marker(spec: str) -> dict:
+    """The marker on the line of a variant."""
+    return {"size": 9, "symbol": variant_symbol(spec), "opacity": 1}
+
+
+def add_shares(figure: go.Figure, values: np.ndarray, bins: int, label: str, line: dict, of: str) -> None:
+    """The outline of a histogram of cosines on the whole of [-1, 1], in percent of what it is `of`."""
+    counts, edges = np.histogram(values, bins=np.linspace(-1, 1, bins + 1))
+    share = 100 * counts / max(counts.sum(), 1)
+    hover = f"cosine %{{x:.2f}}: %{{y:.1f}} % of {of}"
+    line = {"width": 2, "shape": "hvh"} | line
+    add_line(figure, (edges[:-1] + edges[1:]) / 2, share, label, line, hover, fill="tozeroy")
+
+
+def add_marks(
+    figure: go.Figure, points: Sequence[Point], symbol: str, hover: str = "", size: Number = 13, **more
+) -> None:
+    """Marks at points, open ones drawn thickly; without `hover` the pointer passes over them."""
+    marker = {"symbol": symbol, "size": size, "color": MARK, "opacity": 1} | more.pop("marker", {})
+    if symbol.endswith("-open"):
+        marker = {"line": {"width": 2.5, "color": marker["color"]}} | marker
+    figure.add_scatter(
+        x=[x for x, _ in points],
+        y=[y for _, y in points],
+        mode="markers",
+        marker=marker,
+        **{"showlegend": False, "cliponaxis": False}
+        | ({"hovertemplate": f"{hover}<extra></extra>"} if hover else {"hoverinfo": "skip"})
+        | STEADY
+        | more,
+    )
+
+
+def stars(figure: go.Figure, points: Sequence[Point], hover: str = "", size: Number = 15, **more) -> None:
+    """The best value, or several that tie, marked."""
+    add_marks(figure, points, "star", hover, size, marker={"line": {"color": "#FFFFFF", "width": 1}}, **more)
+
+
+def printed_mark(figure: go.Figure, x: Number, y: float, words: str, colour: str = MARK, **more) -> None:
+    """A number that a paper prints, as an open diamond."""
+    hover = f"printed, {html.escape(words)}: {y:.2f}"
+    add_marks(figure, [(x, y)], "diamond-open", hover, name="printed", marker={"color": colour}, **more)
+
+
+def click_cells(
+    figure: go.Figure,
+    places: Sequence[Point],
+    carried: Sequence[Sequence],
+    text: Sequence[str],
+    hover: str,
+    size: Number,
+) -> None:
+    """Invisible squares that hover and clicks meet, each with what it carries in `customdata`.
+
+    Plotly reports no clicks on the cells of a heatmap.
+    """
+    figure.add_scatter(
+        x=[x for x, _ in places],
+        y=[y for _, y in places],
+        mode="markers",
+        customdata=carried,
+        text=text,
+        marker={"symbol": "square", "size": size, "color": "rgba(0,0,0,0)"},
+        hovertemplate=f"{hover}<extra></extra>",
+        showlegend=False,
+        **UNSEEN,
+    )
+
+
+def outline(figure: go.Figure, x: Point, y: Point, width: Number = 3) -> None:
+    """A frame around what is selected."""
+    figure.add_shape(type="rect", x0=x[0], x1=x[1], y0=y[0], y1=y[1], line={"color": MARK, "width": width})
+
+
+def whiskers(values: Sequence[Number], lows: Sequence[Number | None], highs: Sequence[Number | None], **more) -> dict:
+    """Error bars from the lows to the highs; none where an end is missing."""
+    ends = [
+        (v, a, b) if is_number(a) and is_number(b) else (v, v, v) for v, a, b in zip(values, lows, highs, strict=True)
+    ]
+    above, below = [max(0.0, high - v) for v, _, high in ends], [max(0.0, v - low) for v, low, _ in ends]
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": above,
+        "arrayminus": below,
+        "thickness": 1.5,
+        "width": 4,
+    } | more
+
+
+def rule(colour: str = RULE, dash: str = "solid", width: Number = 1.5) -> dict:
+    """The stroke of a reference line."""
+    return {"color": colour, "dash": dash, "width": width}
+
+
+def level(figure: go.Figure, value: float, name: str, line: dict) -> None:
+    """A level ruled across the figure, named in the margin at its right, where no line or mark can be."""
+    figure.add_hline(y=value, line=line)
+    if not name:
+        return
+    beside = {"x": 1, "xref": "paper", "xanchor": "left", "xshift": 4, "yanchor": "middle", "align": "left"}
+    figure.add_annotation(y=value, text=f"{name}<br>{value:.2f}", showarrow=False, font={"size": 12}, **beside)
+
+
+def loss_plane(figure: go.Figure, floor: float | None = None) -> None:
+    """The axes of alignment against uniformity, with the isotropic floor."""
+    if floor is not None:
+        figure.add_vline(x=floor, line=rule(dash="dash"))
+        where = {"x": floor, "y": 0, "yref": "paper", "xanchor": "left", "yanchor": "bottom", "xshift": 4}
+        figure.add_annotation(text="isotropic floor", showarrow=False, **where)
+    figure.update_xaxes(title="Uniformity loss (lower: more spread out)")
+    figure.update_yaxes(title="Alignment loss (lower: similar pairs closer)", rangemode="tozero")
+
+
+_SIDES = {"top center": (0, 15), "middle right": (15, 0), "middle left": (-15, 0), "bottom center": (0, -15)}
+_LABEL = np.array([16.0, 13.0])  # pixels of a label of two digits
+
+
+def label_sides(points: Sequence[Point], order: Iterable[int], span: Point) -> dict[int, str]:
+    """The side of each point on which a short label covers no other label and no other point.
+
+    Points without such a side have none, and those left out of `order`; the first in it choose first. Measured
+    on a plot of 300 x 400 pixels whose axes `span` so much, so that on a wider one there is more room, not less.
+    """
+    places = np.array(points, dtype=float).reshape(-1, 2)
+    places = places / np.maximum(span, 1e-12) * (300, 400)
+    sides, labels = {}, np.empty((0, 2))
+    for i in order:
+        for side, shift in _SIDES.items():
+            centre = places[i] + shift
+            near = (np.abs(places - centre) < _LABEL / 2 + 5).all(axis=1).any()
+            if not near and not (np.abs(labels - centre) < _LABEL).all(axis=1).any():
+                sides[i], labels = side, np.vstack([labels, centre])
+                break
+    return sides

@@ -1,0 +1,121 @@
+"""The frame that all figures share: height, margins, legend, words, limits, colour bars, maps over layers."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import plotly.graph_objects as go
+
+from whitelab.figures.marks import click_cells
+from whitelab.figures.style import SCORE, SCORE_SCALE
+
+CLICKABLE = {"clickmode": "event+select", "dragmode": False}
+BARE = {"showgrid": False, "zeroline": False}  # axes of maps and rows
+
+
+TOOLBAR = 28  # pixels at the top of a figure, where plotly's buttons are as soon as a page is touched
+
+
+def legend(**more) -> dict:
+    """A legend in lines, at the left end of the axes."""
+    return {"orientation": "h", "yanchor": "bottom", "x": 0, "title_text": ""} | more
+
+
+def top_legend(height: int, below: int = TOOLBAR, **more) -> dict:
+    """The legend above the axes, but `below` the buttons: where its lines are many, the axes make room for it."""
+    return legend(yref="container", y=1 - below / height, **{"yanchor": "top"} | more)
+
+
+def finish(figure: go.Figure, alt: str, height: int, top: int = 30, right: int = 10, bottom: int = 10, **layout):
+    """The figure with its height, its alternative text and the margins and legend of the house.
+
+    Legends are numbered from the second, because the theme of the page colours the first unlike any other.
+    """
+    figure.update_traces(legend="legend2", selector=lambda trace: trace.legend is None)
+    below = 0 if layout.get("dragmode") is False else TOOLBAR  # what can be clicked has no buttons
+    legend2 = top_legend(height, below) | layout.pop("legend2", {})
+    margin = {"l": 10, "r": right, "t": top, "b": bottom}
+    figure.update_layout(height=height, margin=margin, legend2=legend2, meta={"alt": alt}, **layout)
+    figure.update_xaxes(automargin=True)
+    figure.update_yaxes(automargin=True)
+    return figure
+
+
+def in_words(title: str, parts: Iterable[str], nothing: str = "no score defined") -> str:
+    """An alternative text: the title and its parts, or that there is nothing."""
+    return f"{title}: {'; '.join(parts) or nothing}"
+
+
+def layer_step(n_layers: int) -> int:
+    """Every how many layers an axis names one."""
+    return 1 if n_layers <= 13 else 2
+
+
+def reach(values: Iterable[float], least: float = 0.5) -> float:
+    """How far an axis or scale centred on zero goes: at least `least`, so that hundredths stay small."""
+    return max([least, *(abs(float(value)) for value in values if value == value)])
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A colour scale: what it measures, where it begins and ends, and whether values below its beginning share it."""
+
+    title: str = SCORE
+    limits: tuple[float | None, float | None] = (None, None)
+    colours: str | Sequence = SCORE_SCALE
+    cut: bool = False
+
+    def bar(self) -> dict:
+        """A colour bar along the top, as long as the map is wide, whatever the width of the page."""
+        bar = {"title": {"text": self.title, "side": "top"}, "orientation": "h", "thickness": 10, "xpad": 0, "ypad": 4}
+        bar |= {"x": 0.5, "xanchor": "center", "y": 1.0, "yanchor": "bottom", "len": 1.0}
+        if self.cut:
+            ticks = np.linspace(*self.limits, 4)
+            bar |= {"tickvals": ticks, "ticktext": [f"{'≤ ' if i == 0 else ''}{t:.1f}" for i, t in enumerate(ticks)]}
+        return bar
+
+
+def symmetric(cells: Mapping[tuple[int, int], float | None], n_layers: int) -> np.ndarray:
+    """Values of pairs of layers as a square, NaN where there is none."""
+    grid = np.full((n_layers, n_layers), np.nan)
+    for (i, j), value in cells.items():
+        grid[i, j] = grid[j, i] = np.nan if value is None else value
+    return grid
+
+
+def layer_heatmap(
+    grid: np.ndarray,
+    columns: Sequence[int],
+    n_layers: int,
+    scale: Scale,
+    hover: str,
+    alt: str,
+    height: int,
+    digits: str = "",
+) -> go.Figure:
+    """A map with a row for each layer, the first at the bottom, and a column for each of `columns`.
+
+    Every cell can be clicked and carries its layer and column in `customdata`, which `hover` names. With
+    `digits` its value is written in it. `grid` may hold fewer rows than there will be layers.
+    """
+    heat = go.Heatmap(z=grid, colorscale=scale.colours, zmin=scale.limits[0], zmax=scale.limits[1])
+    heat.update(colorbar=scale.bar(), hoverinfo="skip")
+    if digits:
+        text = [["" if np.isnan(value) else format(value, digits) for value in row] for row in grid]
+        heat.update(text=text, texttemplate="%{text}", textfont_size=12 if n_layers <= 13 else 8, xgap=1, ygap=1)
+    figure = go.Figure(heat)
+    sign = "+" if "+" in digits else ""
+    places = [(column, layer) for layer in range(len(grid)) for column in range(len(columns))]
+    click_cells(
+        figure,
+        places,
+        [(layer, columns[column]) for column, layer in places],
+        [f"{grid[y, x]:{sign}.2f}" if not np.isnan(grid[y, x]) else "undefined" for x, y in places],
+        f"{hover}<br>{scale.title}: %{{text}}",
+        max(10, 300 / len(columns)),
+    )
+    # No square cells: on a narrow page the map would be half as high as its place.
+    step = layer_step(n_layers)
+    figure.update_xaxes(title="Layer", dtick=step, range=[-0.5, len(columns) - 0.5], **BARE)
+    figure.update_yaxes(title="Layer", dtick=step, range=[-0.5, n_layers - 0.5], **BARE)
+    return finish(figure, alt, height, 0, right=18, bottom=0, showlegend=False, **CLICKABLE)
