@@ -11,8 +11,6 @@ from whitelab.figures.style import SCORE, SCORE_SCALE
 
 CLICKABLE = {"clickmode": "event+select", "dragmode": False}
 BARE = {"showgrid": False, "zeroline": False}  # axes of maps and rows
-
-
 TOOLBAR = 28  # pixels at the top of a figure, where plotly's buttons are as soon as a page is touched
 
 
@@ -21,19 +19,18 @@ def legend(**more) -> dict:
     return {"orientation": "h", "yanchor": "bottom", "x": 0, "title_text": ""} | more
 
 
-def top_legend(height: int, below: int = TOOLBAR, **more) -> dict:
-    """The legend above the axes, but `below` the buttons: where its lines are many, the axes make room for it."""
-    return legend(yref="container", y=1 - below / height, **{"yanchor": "top"} | more)
-
-
-def finish(figure: go.Figure, alt: str, height: int, top: int = 30, right: int = 10, bottom: int = 10, **layout):
+def finish(
+    figure: go.Figure, alt: str, height: int, top: int = 30, right: int = 10, bottom: int = 10, **layout
+) -> go.Figure:
     """The figure with its height, its alternative text and the margins and legend of the house.
 
     Legends are numbered from the second, because the theme of the page colours the first unlike any other.
     """
     figure.update_traces(legend="legend2", selector=lambda trace: trace.legend is None)
     below = 0 if layout.get("dragmode") is False else TOOLBAR  # what can be clicked has no buttons
-    legend2 = top_legend(height, below) | layout.pop("legend2", {})
+    # From the top of the figure down: where it has many lines, the axes make room for them.
+    place = {"yref": "container", "y": 1 - below / height, "yanchor": "top"}
+    legend2 = legend(**place) | layout.pop("legend2", {})
     margin = {"l": 10, "r": right, "t": top, "b": bottom}
     figure.update_layout(height=height, margin=margin, legend2=legend2, meta={"alt": alt}, **layout)
     figure.update_xaxes(automargin=True)
