@@ -6,8 +6,10 @@ from whitelab.base.wording import plain
 from whitelab.encoding.checkpoints import ModelError
 from whitelab.training import objectives, runs
 from whitelab.training.objectives import OBJECTIVES
+from whitelab.ui.sidebar import workspace
 from whitelab.ui.training import background, board, form, request
 from whitelab.ui.widgets.page import DEMO_NOTE, open_aside
+from whitelab.ui.widgets.recipe import recipe
 
 open_aside(
     "What does training do to the space?",
@@ -72,7 +74,8 @@ with st.expander("What am I looking at?", icon=":material/help:"):
     st.caption("WhitenedCSE Eq. 9 and 10, Figure 3; effective rank: Roy and Vetterli 2007")
 if asked is not None:
     with st.expander("Show the code", icon=":material/code:"):
-        st.code(asked.code, language="python")
+        here = workspace.current()
+        st.code(recipe(here, asked.code) if here else f"import whitelab\n\n{asked.code}", language="python")
     st.caption(request.protocol_line(asked))
     if asked.scored.arguments[0] == request.DEMO:
         st.caption(

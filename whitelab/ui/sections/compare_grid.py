@@ -11,6 +11,7 @@ from whitelab.base.wording import plain, spaced
 from whitelab.compare import AVERAGE, Cell, CellKey, Resampled
 from whitelab.compare.grid import Row
 from whitelab.encoding.checkpoints import version
+from whitelab.figures import heights
 from whitelab.scoring.paired import RESAMPLES, VERDICTS
 from whitelab.scoring.setting import Setting
 from whitelab.store.embedding_store import Store
@@ -197,7 +198,7 @@ def table(cells: Sequence[Cell], view: View, drawn: Resampled | None = None) -> 
     st.dataframe(
         marked_best(records, names) if view.shows == "Measured" else records,
         hide_index=True,
-        height=38 + 35 * max(len(records), 1),
+        height=heights.table(max(len(records), 1)),
         column_config={name: number for name in names if view.shows != "95 % interval"},
         placeholder="-",
     )

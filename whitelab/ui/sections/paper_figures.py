@@ -11,6 +11,7 @@ from whitelab.base.wording import plain, spaced
 from whitelab.compare import PRESETS, SEVEN, Bench, tried
 from whitelab.compare import papers as drawn
 from whitelab.encoding.checkpoints import shown_name, version
+from whitelab.figures import heights
 from whitelab.scoring.setting import Setting, parse_settings
 from whitelab.statistics import geometry
 from whitelab.store.embedding_store import Store
@@ -21,7 +22,7 @@ from whitelab.ui.sidebar.model import shared_encoder
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.variants import LABELS
 
-PAIRS_ROOM, CURVE_ROOM, PLANE_ROOM = 560, 400, 580
+PAIRS_ROOM, PLANE_ROOM = heights.room(heights.PAIRS), heights.room(heights.PLANE)
 SPREAD = ("L-1", "L-1:shuffled_group", "L-1:pca")  # WhitenedCSE's own whitening in the middle, without its training
 SPREAD_NAMES = frozenset(map(str, parse_settings(";".join(SPREAD))))
 
@@ -111,7 +112,14 @@ def pair_heatmaps(figure: Figure) -> None:
             st.caption(f"No difference is shown: {figure.name} {why}.")
 
     job = figure.job("pairs", "Scoring every pair of layers of every task", work, "tasks")
-    follow(job, draw, key="paper-pairs-part", of=job.key, note=lambda maps: _done(figure, maps), room=PAIRS_ROOM)
+    follow(
+        job,
+        draw,
+        key="paper-pairs-part",
+        of=job.key,
+        note=lambda maps: _done(figure, maps),
+        room=heights.room(heights.PAIRS),
+    )
     st.caption(
         "Huang et al. 2021 (WhiteningBERT), Figure 1: mean over subsets, mean over tasks. Both maps share one scale."
     )
@@ -165,7 +173,7 @@ def size_curve(figure: Figure) -> None:
         if found.best
         else "No score is defined."
     )
-    follow(job, draw, key="paper-sizes-part", of=job.key, note=note, room=CURVE_ROOM)
+    follow(job, draw, key="paper-sizes-part", of=job.key, note=note, room=heights.room(heights.LOW))
     st.caption(
         "Huang et al. 2021 (WhiteningBERT), Figure 2, BERT-base: three layers were best there (1 + 2 + 12). The "
         "figure prints no numbers; its first two sizes are the best cells of Figure 1, "
@@ -208,7 +216,14 @@ def k_curves(figure: Figure) -> None:
         )
 
     job = figure.job("ks", "Scoring every k of every task", work, "tasks")
-    follow(job, draw, key="paper-ks-part", of=job.key, note=lambda curves: _done(figure, curves), room=PLANE_ROOM)
+    follow(
+        job,
+        draw,
+        key="paper-ks-part",
+        of=job.key,
+        note=lambda curves: _done(figure, curves),
+        room=heights.room(heights.PLANE),
+    )
     st.caption(
         "Su et al. 2021 (BERT-whitening), Figure 1: subsets weighted by pairs, fitted on all splits of the task, "
         "sentences of at most 64 tokens. Its curves are not in the text; the printed scores of Tables 1 and 2 that "

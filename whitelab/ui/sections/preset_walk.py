@@ -6,6 +6,7 @@ from whitelab import figures
 from whitelab.compare import ALIKE, AVERAGE, FIELDS, PRESETS, Walk, decisions, differences, walks, worded
 from whitelab.compare.presets import CORPUS
 from whitelab.encoding.checkpoints import version
+from whitelab.figures import heights
 from whitelab.scoring.setting import Setting
 from whitelab.store.embedding_store import Store
 from whitelab.ui.results.jobs import claim, follow, jobs
@@ -90,7 +91,7 @@ def _walked(grid: Grid, model: str, a: str, b: str, setting: Setting | None, cor
     key = f"walk/{parts}"
     claim("walk", key)
     job = jobs().submit(key, f"Walking from {PRESETS[a].label} to {PRESETS[b].label}", work, "scores")
-    follow(job, _draw, key="walk-part", of=key, note=_note, room=560)
+    follow(job, _draw, key="walk-part", of=key, note=_note, room=heights.PROJECTION)
 
 
 def _note(found: tuple[Walk, ...]) -> str:
@@ -130,7 +131,7 @@ def _draw(found: tuple[Walk, ...]) -> None:
     ]
     table.append({"Step": "Sum"} | {name: walk.difference for name, walk in _titled(found)})
     columns = {name: st.column_config.NumberColumn(format="%+.2f") for name, _ in _titled(found)}
-    st.dataframe(table, hide_index=True, column_config=columns, placeholder="-", height=38 + 35 * len(table))
+    st.dataframe(table, hide_index=True, column_config=columns, placeholder="-", height=heights.table(len(table)))
     st.caption(
         "Points of Spearman x 100 that each choice moves the score by, changed one after the other from top to "
         "bottom. In another order the steps can differ, because choices depend on each other; their sum cannot."

@@ -5,6 +5,7 @@ import streamlit as st
 from whitelab import figures
 from whitelab.base.wording import spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.figures import heights
 from whitelab.retrieval.search_cost import MAX_BYTES, SearchCosts, SearchPlan, bytes_needed, default_ks, search_costs
 from whitelab.scoring.setting import Setting
 from whitelab.ui.results.jobs import jobs, wait
@@ -12,7 +13,7 @@ from whitelab.ui.results.study import name_of, study_job
 from whitelab.ui.widgets.chart import chart
 
 CORPORA, TOP = (10_000, 100_000, 500_000), 10
-ROOM = 686  # pixels of the result, kept free while it is measured
+ROOM = heights.room(heights.TALL) + 150  # of the result with its words, kept free while it is measured
 _ASKED = "searches"  # session_state: what was measured for this visitor -> its plan
 
 

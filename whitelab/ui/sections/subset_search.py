@@ -18,7 +18,8 @@ from whitelab.ui.widgets.chart import chart, clicked
 from whitelab.ui.widgets.variants import LABELS
 
 ROWS = 20  # subsets in the ranking
-ROOM = 1140  # pixels of a search's pictures, kept free while there are none
+# Of a search's pictures and their button, kept free while there are none.
+ROOM = heights.room(heights.LOW) + heights.room(heights.ranking(ROWS)) + 50
 
 
 @dataclass(frozen=True)

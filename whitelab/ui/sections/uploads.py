@@ -12,6 +12,7 @@ from whitelab.datasets import DataError, MalformedRows, SentencePairs, Sheet, Up
 from whitelab.datasets.arrays import ARRAYS, TABLES
 from whitelab.datasets.tables import SUFFIXES
 from whitelab.encoding.precomputed import Vectors, read_vectors
+from whitelab.figures import heights
 from whitelab.ui.sidebar import own_data
 from whitelab.ui.widgets.chart import kept
 
@@ -117,7 +118,7 @@ def problems(found: Sequence) -> None:
     if found:
         rows = [{"line": one.line, "reason": one.reason} for one in found[:SHOWN_PROBLEMS]]
         narrow = {"line": st.column_config.NumberColumn(width=70)}
-        st.dataframe(rows, hide_index=True, height=38 + 35 * min(len(rows), 6), column_config=narrow)
+        st.dataframe(rows, hide_index=True, height=heights.table(min(len(rows), 6)), column_config=narrow)
         if len(found) > SHOWN_PROBLEMS:
             st.caption(f"The first {spaced(SHOWN_PROBLEMS)} of {spaced(len(found))}.")
 

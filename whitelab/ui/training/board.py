@@ -8,6 +8,7 @@ import streamlit as st
 from whitelab import figures
 from whitelab.base.wording import duration, plain
 from whitelab.encoding.checkpoints import ModelError, find_model
+from whitelab.figures import heights
 from whitelab.statistics.geometry import POSITIVES
 from whitelab.training import COLLAPSED, DIVERGED, StepRecord
 from whitelab.training.runs import CANCELLED, DIED, FAILED, FINISHED, RUNNING, WAITING, Run, RunError
@@ -97,7 +98,7 @@ def _table(found: Sequence[Entry]) -> list[Entry]:
     event = st.dataframe(
         [_row(one) for one in found],
         hide_index=True,
-        height=38 + 35 * min(len(found), 6),
+        height=heights.table(min(len(found), 6)),
         # Streamlit knows chosen rows by their place, so another list of runs is another table.
         key=f"runs-{hashlib.sha256(repr(names).encode()).hexdigest()[:12]}",
         on_select="rerun",

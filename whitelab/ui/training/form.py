@@ -166,7 +166,7 @@ def _corpus() -> Corpus | None:
     try:
         file = file_at(data)
         if file is not None and file.suffix.lower() == ".txt":
-            code = f"sentences = tuple(scope_text({data!r}, {data!r}, None))\n"
+            code = f"sentences = tuple(whitelab.scope_text({data!r}, {data!r}, None))\n"
             return Corpus(data, _sentences(data, "", file_stamp([file])), code, data)
         tasks = {one.name: one for one in datasets.discover(data)}
         task = EVERY
@@ -174,9 +174,9 @@ def _corpus() -> Corpus | None:
             task = st.selectbox("Of the task", [EVERY, *tasks], key="corpus-task", bind="query-params") or EVERY
         stamp = file_stamp(file for one in tasks.values() for file in one.files)
         if task == EVERY:
-            code = f"sentences = tuple(scope_text({data!r}, {data!r}, None))\n"
+            code = f"sentences = tuple(whitelab.scope_text({data!r}, {data!r}, None))\n"
             return Corpus(data, _sentences(data, "", stamp), code, data)
-        code = f"sentences = tuple(scope_text('splits', {data!r}, {task!r}))\n"
+        code = f"sentences = tuple(whitelab.scope_text('splits', {data!r}, {task!r}))\n"
         return Corpus(f"{data}, {task}", _sentences(data, task, stamp), code)
     except DataError as error:
         st.error(plain(str(error)))
@@ -208,7 +208,7 @@ def _uploaded() -> Corpus | None:
         except DataError as error:
             st.error(plain(str(error)))
             return None
-    code = f"sentences = tuple(scope_text({file.name!r}, {file.name!r}, None))  # your file, by its path\n"
+    code = f"sentences = tuple(whitelab.scope_text({file.name!r}, {file.name!r}, None))  # your file, by its path\n"
     return Corpus("an uploaded text", held[1], code)
 
 
@@ -270,7 +270,7 @@ def _apart(corpus: Corpus, scored: Scored) -> Corpus:
     if not st.toggle(f"Leave out what is scored ({spaced(both)} sentences)", key="apart", bind="query-params"):
         st.caption(f"{shared}, without their labels.")
         return corpus
-    code = corpus.code + "sentences = [one for one in sentences if one not in set(pairs.sentences)]\n"
+    code = corpus.code + "sentences = [one for one in sentences if one not in set(scored.sentences)]\n"
     return Corpus(f"{corpus.name}, without what is scored", rest, code)
 
 

@@ -84,14 +84,12 @@ class Asked:
         data, task, split = self.scored.arguments
         lenient = ", keep_going=True" if self.scored.pairs.problems else ""
         head = (
-            "import whitelab\n"
-            "from whitelab.training.runs import create\n"
-            "from whitelab.scoring.fit_scopes import scope_text\n\n"
-            f"pairs = whitelab.load({data!r}, {task!r}, {split!r}{lenient})\n"
+            "from whitelab.training.runs import create\n\n"
+            f"scored = whitelab.load({data!r}, {task!r}, {split!r}{lenient})\n"
             f"{self.corpus.code}"
         )
         run = (
-            "run = create(config, sentences, pairs)\n"
+            "run = create(config, sentences, scored)\n"
             "for record in run.follow():\n"
             "    print(record.step, record.loss, record.spearman)\n"
         )

@@ -9,20 +9,13 @@ LIVE = "score = whitelab.score(space, setting)\nprint(score.spearman)\nprint(sco
 
 def recipe(chosen: Workspace, body: str = "") -> str:
     """The lines that open the workspace's space and name its setting, a page's `body`, and the live score."""
-    lines = [
-        "import whitelab\n",
-        _opening(chosen),
-        _fit_text(chosen),
-        _setting(chosen),
-        body and f"\n{body}",
-        f"\n{LIVE}",
-    ]
-    return "\n".join(line.rstrip("\n") for line in lines if line) + "\n"
+    parts = ["import whitelab\n", _opening(chosen) + _fit_text(chosen) + _setting(chosen)]
+    return "\n".join([*parts, *([body] if body else []), LIVE])
 
 
 def _opening(chosen: Workspace) -> str:
     if chosen.given:
-        return chosen.own.code
+        return f"{chosen.own.code}\n"
     options = "" if chosen.dtype == "float32" else f", dtype={chosen.dtype!r}"
     options += ", allow_bin=True" if chosen.model.allow_bin else ""
     return (
@@ -57,7 +50,7 @@ def _fit_text(chosen: Workspace) -> str:
 
 
 def _setting(chosen: Workspace) -> str:
-    return f"setting = whitelab.Setting.parse({str(chosen.setting)!r})"
+    return f"setting = whitelab.Setting.parse({str(chosen.setting)!r})\n"
 
 
 def pooling(chosen: Workspace) -> str:
