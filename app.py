@@ -3,6 +3,7 @@
 import streamlit as st
 
 from whitelab.ui.sidebar import workspace
+from whitelab.ui.widgets import look
 
 st.set_page_config(page_title="whitelab", page_icon="docs/icon.svg", layout="wide")
 
@@ -24,5 +25,6 @@ page = st.navigation(
     [st.Page(f"pages/{name}.py", title=name.capitalize(), url_path=name, default=name == "overview") for name in PAGES],
     position="top",
 )
+look.dress()
 workspace.draw(page.url_path)
 page.run()
