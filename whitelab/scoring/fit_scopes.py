@@ -103,18 +103,18 @@ class Fitted:
         return tuple(whitening.fit(self.setting.whitening, one, self.setting.k) for one in self.moments)
 
     @cached_property
-    def columns(self) -> tuple[Float[Tensor, "d m"], ...] | None:
-        """The matrix of each map up to a rotation; None for a variant that weighs no eigen-directions, or none."""
-        spec, k = self.setting.whitening, self.setting.k
-        if not whitening.variant(spec).takes_k or (spec == "center" and k is None):
+    def bases(self) -> tuple[whitening.Directions, ...] | None:
+        """The weighted directions of each map; None for a variant that weighs no eigen-directions."""
+        spec = self.setting.whitening
+        if not whitening.variant(spec).takes_k or (spec == "center" and self.setting.k is None):
             return None
-        return tuple(whitening.directions(spec, one).columns(k) for one in self.moments)
+        return tuple(whitening.directions(spec, one) for one in self.moments)
 
     @property
     def rank(self) -> int:
         """Directions kept, the fewest of any fold."""
-        if self.columns is not None:
-            return min(matrix.shape[1] for matrix in self.columns)
+        if self.bases is not None:
+            return min(min(basis.rank, self.setting.k or basis.rank) for basis in self.bases)
         return min(whitener.rank for whitener in self.whiteners)
 
     @property
@@ -127,25 +127,49 @@ class Fitted:
         space, x = self.space, self.space.combine(self.setting.layers)
         cosines = torch.empty(space.n_pairs, dtype=torch.float64)
         for number, fold in enumerate(self.folds):
-            if self.columns is None:
-                z = self.whiteners[number](x)
-            else:
-                z = (x - self.moments[number].mean) @ self.columns[number]
             first, second = space.first[fold.pairs], space.second[fold.pairs]
-            cosines[fold.pairs] = geometry.row_cosines(z, first, second).cpu()
+            cosines[fold.pairs] = geometry.row_cosines(self._turned(number, x), first, second).cpu()
         return cosines
+
+    def turned(self) -> Float[Tensor, "n m"]:
+        """`transform` up to a rotation of each fold's rows, which no cosine and no length sees: the cheaper form."""
+        x = self.space.combine(self.setting.layers)
+        return self._joined([self._turned(number, x) for number in range(len(self.folds))])
 
     def transform(self) -> Float[Tensor, "n m"]:
         """Every sentence under the map that transforms it; a map of lower rank fills up with zeros."""
         x = self.space.combine(self.setting.layers)
-        if len(self.folds) == 1:
-            return self.whiteners[0](x)
-        width = max(whitener.dense.shape[1] for whitener in self.whiteners)
-        z = torch.zeros(self.space.n_sentences, width, dtype=torch.float64)
-        for fold, whitener in zip(self.folds, self.whiteners, strict=True):
-            part = whitener(x[fold.sentences])
-            z[fold.sentences, : part.shape[1]] = part
+        return self._joined([whitener(x) for whitener in self.whiteners])
+
+    def _turned(self, number: int, x: Float[Tensor, "n d"]) -> Float[Tensor, "n m"]:
+        """All rows under the map of one fold, up to a rotation."""
+        if self.bases is None:
+            return self.whiteners[number](x)
+        return (x - self.moments[number].mean) @ self.bases[number].columns(self.setting.k)
+
+    def _joined(self, parts: list[Float[Tensor, "n m"]]) -> Float[Tensor, "n m"]:
+        """The rows that each fold transforms, of its part."""
+        if len(parts) == 1:
+            return parts[0]
+        z = torch.zeros(self.space.n_sentences, max(part.shape[1] for part in parts), dtype=torch.float64)
+        for fold, part in zip(self.folds, parts, strict=True):
+            z[fold.sentences, : part.shape[1]] = part[fold.sentences]
         return z
+
+    def variances(self) -> Float[Tensor, "m"] | None:
+        """Of the sentences it was fitted on, along the kept directions, descending; None where these are not known.
+
+        They are known from the one decomposition where a variant weighs eigenvectors of the task's own covariance.
+        """
+        if len(self.folds) > 1 or self.folds[0].rows is not self.space:
+            return None
+        if self.bases is None:
+            return self.moments[0].eigen_all.values if self.setting.whitening in ("none", "center") else None
+        (basis,) = self.bases
+        if basis.variances is None:
+            return None
+        values = basis.variances * basis.matrix.square().sum(0)
+        return values[: self.setting.k].sort(descending=True).values
 
 
 def fit_scope(space: LayerEmbeddings, setting: Setting) -> Fitted:
