@@ -326,7 +326,7 @@ def test_top_cuts_the_ranking_and_nothing_else():
     assert replace(short.ranking, top=()) == replace(full.ranking, top=())
     best = [subset.layers for subset in full.ranking.top[: full.ranking.counted]]
     assert full.ranking.counted == 25
-    assert full.ranking.layer_counts == tuple(sum(i in layers for layers in best) for i in range(8))
+    assert full.ranking.needed == tuple(sum(i in layers for layers in best) for i in range(8))
 
 
 def test_layers_are_counted_among_the_best_tenth_but_neither_too_few_nor_too_many():

@@ -204,7 +204,9 @@ def held_out_isotropy(space: LayerEmbeddings, setting: Setting) -> float:
 
 
 def _isotropy(seen: Moments, unseen: Moments, setting: Setting) -> float:
-    if whitening.variant(setting.whitening).takes_k:  # a rotation afterwards changes no participation ratio
+    whole = setting.whitening == "center" and setting.k is None  # it keeps the directions without variance too
+    if whitening.variant(setting.whitening).takes_k and not whole:
+        # A rotation afterwards changes no participation ratio.
         matrix = whitening.directions(setting.whitening, seen).columns(setting.k)
         rank = matrix.shape[1]
     else:
