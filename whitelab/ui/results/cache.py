@@ -20,7 +20,7 @@ from whitelab import probe as probing
 from whitelab.base.wording import spaced
 from whitelab.compare import Setting
 from whitelab.datasets import ColumnNames, DataError, LabelledTexts, SentencePairs
-from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
+from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, embed_pairs, embed_scope
 from whitelab.encoding.encoders import EmbedReport
 from whitelab.figures import wrapped
 from whitelab.probe import How, ProbeScore
@@ -33,8 +33,9 @@ from whitelab.statistics import geometry, linalg
 from whitelab.statistics.projection import METHODS, project
 from whitelab.statistics.significance import Move, moved
 from whitelab.store.embedding_store import Store
-from whitelab.sweeps import dimensions, layer_profiles
+from whitelab.sweeps import dimensions
 from whitelab.sweeps import layer_pairs as layers_module
+from whitelab.sweeps import layer_profiles as profiles_module
 from whitelab.sweeps import layer_subsets as subsets
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.results.jobs import QUICK_SECONDS, Job, claim, jobs, wait
@@ -85,7 +86,7 @@ def open_space(workspace: Workspace) -> Opened | None:
 
     def work(progress) -> Opened:
         model = encoder(workspace.model, workspace.dtype, workspace.allow_bin)
-        space, report = evaluate.embed_pairs(model, pairs, workspace.pooling, store=Store(), progress=progress)
+        space, report = embed_pairs(model, pairs, workspace.pooling, store=Store(), progress=progress)
         return Opened(key, pairs, space, report, model.device, own=own)
 
     # Others who wait read the title.
@@ -125,7 +126,7 @@ def _with_corpus(workspace: Workspace, opened: Opened) -> Opened | None:
     def work(progress) -> LayerRows:
         text = uploaded[2] if uploaded else workspace.fit_text()
         model = encoder(workspace.model, workspace.dtype, workspace.allow_bin)
-        return evaluate.embed_scope(model, text, workspace.pooling, store=Store(), progress=progress)
+        return embed_scope(model, text, workspace.pooling, store=Store(), progress=progress)
 
     named = {"splits": "all splits"}.get(workspace.fit, workspace.fit)
     named = "uploaded text" if uploaded else named
@@ -192,7 +193,7 @@ class Spread:
 @st.cache_data(max_entries=60, show_spinner=False)
 def spread(key: str, layers: tuple[int, ...], variant: str, k: int | None, fit: str) -> Spread:
     """The covariance of the task's sentences after `variant`."""
-    matrix = layer_profiles.covariance(_space(key), layers, variant, k, fit, _corpus(key))
+    matrix = profiles_module.covariance(_space(key), layers, variant, k, fit, _corpus(key))
     reduced, block = geometry.block_means(matrix, IMAGE_SIZE)
     image = reduced.numpy().astype(np.float32)
     limit = max(np.percentile(np.abs(image), 99), np.median(image.diagonal())) if image.size else 1.0
@@ -215,16 +216,16 @@ def k_curve(key: str, layers: tuple[int, ...], variant: str, aggregate: str, fit
 @st.cache_data(max_entries=200, show_spinner=False)
 def profile(
     key: str, layers: tuple[int, ...], variant: str, k: int | None, positives: str, aggregate: str, fit: str
-) -> layer_profiles.Profile:
+) -> profiles_module.Profile:
     """`layer_profiles.profile` of one combination of layers."""
-    return layer_profiles.profile(_space(key), layers, variant, k, positives, aggregate, fit, _corpus(key))
+    return profiles_module.profile(_space(key), layers, variant, k, positives, aggregate, fit, _corpus(key))
 
 
 @st.cache_data(max_entries=200, show_spinner=False)
 def cosine_sample(key: str, layers: tuple[int, ...], variant: str, k: int | None, fit: str) -> np.ndarray:
     """Cosines of random pairs of different sentences."""
     space = _space(key)
-    z, _ = layer_profiles.transformed(space, layers, variant, k, fit, _corpus(key))
+    z, _ = profiles_module.transformed(space, layers, variant, k, fit, _corpus(key))
     return geometry.cosine_sample(z, space.counts).numpy()
 
 
@@ -243,11 +244,11 @@ def layer_pairs(key: str, variant: str, k: int | None, aggregate: str, fit: str,
 
 def layer_profiles(
     key: str, variants: Sequence[str], positives: str, aggregate: str, fit: str, name: str
-) -> tuple[layer_profiles.Profile, ...] | None:
+) -> tuple[profiles_module.Profile, ...] | None:
     """`layer_profiles.layer_profiles` as a job; None while it runs."""
 
     def work(progress):
-        return layer_profiles.layer_profiles(_space(key), variants, positives, aggregate, progress, fit, _corpus(key))
+        return profiles_module.layer_profiles(_space(key), variants, positives, aggregate, progress, fit, _corpus(key))
 
     job_key = f"profiles/{key}/{'+'.join(variants)}/{positives}/{aggregate}/{fit}"
     return wait(jobs().submit(job_key, "Measuring every layer", work, "settings"), key=name, height=420)
@@ -259,7 +260,7 @@ def projected(
     """Coordinates of the sentences as a job; None while it runs."""
 
     def work(progress):
-        z, _ = layer_profiles.transformed(_space(key), layers, variant, k, fit, _corpus(key))
+        z, _ = profiles_module.transformed(_space(key), layers, variant, k, fit, _corpus(key))
         return project(z, method, dims, progress=progress).numpy()
 
     job_key = f"project/{key}/{layers}/{variant}/{k}/{fit}/{method}/{dims}"
@@ -337,7 +338,7 @@ def every_task(workspace: Workspace) -> Job:
             else:
                 counted = _share(progress, done, len(one.sentences), total)
                 model = encoder(workspace.model, workspace.dtype, workspace.allow_bin)
-                spaces[name], _ = evaluate.embed_pairs(model, one, workspace.pooling, store=Store(), progress=counted)
+                spaces[name], _ = embed_pairs(model, one, workspace.pooling, store=Store(), progress=counted)
             done += len(one.sentences)
             progress(done, total)
         return spaces
