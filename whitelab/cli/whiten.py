@@ -23,10 +23,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args):
     """Fit a map and write it, alone or with its encoder, for another tool."""
+    from whitelab.base.installation import need
     from whitelab.scoring.fit_scopes import fit_scope
     from whitelab.whitening import export
 
     check_early(args)
+    if args.export == "faiss":
+        need("faiss")  # before minutes of embedding
     if args.fit == "cross":
         raise ValueError("fit='cross' fits two maps, and an export holds one: use task, splits or a path")
     pairs, space, encoder, _ = open_task(args)

@@ -17,6 +17,7 @@ from jaxtyping import Float, Int
 
 from whitelab import whitening
 from whitelab.base.checks import check_int
+from whitelab.base.installation import need
 from whitelab.base.progress import Progress
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
 from whitelab.scoring.fit_scopes import folds
@@ -142,7 +143,8 @@ def search_costs(
     The map is fitted on the scope `fit`, with `text` its rows (`fit_scopes.folds`); `cross` has two maps and is
     refused. Su et al. 2021, section 3.3: the speed of retrieval is "directly proportional to the dimensionality".
     Raises ValueError for a variant or a k without meaning, for a corpus that is smaller than the task or
-    needs more than MAX_BYTES, and for `top` beyond the corpus. `progress(done, total)` may raise to cancel.
+    needs more than MAX_BYTES, and for `top` beyond the corpus; MissingLibraryError where faiss is not
+    installed. `progress(done, total)` may raise to cancel.
     """
     variant = str(whitening.parse(variant, space.dim))
     whitening.check_k(1, variant, space.dim)
@@ -156,6 +158,7 @@ def search_costs(
     check_int(queries, "queries", 1)
     check_int(rounds, "rounds", 1)
     check_int(threads, "threads", 1)
+    need("faiss")
     rng = np.random.default_rng(seed)
     moments = space.moments(layers)
     fitted = _nested(variant, fold.rows.moments(layers))
