@@ -11,9 +11,10 @@ import torch
 from torch.testing import assert_close
 
 from tests.conftest import AT_ONE_DIMENSION
+from whitelab.scoring.setting import Setting
 from whitelab.statistics import geometry
 from whitelab.sweeps.layer_profiles import covariance, layer_profiles, profile
-from whitelab.whitening import WHITENERS, canonical
+from whitelab.whitening import WHITENERS
 
 SETTINGS = [(name, k) for name, variant in WHITENERS.items() for k in ((None, 5) if variant.takes_k else (None,))]
 
@@ -35,7 +36,7 @@ def assert_same(found, expected):
 @pytest.mark.parametrize(("variant", "k"), SETTINGS)
 @pytest.mark.parametrize("rule", geometry.POSITIVES)
 def test_every_measure_equals_its_oracle(any_space, variant, k, rule):
-    found = profile(any_space, (1,), variant, k, rule)
+    found = profile(any_space, Setting((1,), variant, k), rule)
     first, second, gold = (t.numpy() for t in (any_space.first, any_space.second, any_space.gold))
     z = reference.transformed(any_space, (1,), variant, k)
     occurring = reference.occurrences(z, any_space.counts)
@@ -54,21 +55,23 @@ def test_every_measure_equals_its_oracle(any_space, variant, k, rule):
 
 
 def test_every_layer_under_every_variant_equals_its_own_profile(any_space):
-    found = layer_profiles(any_space, WHITENERS, "ge4")
-    assert [(one.layers, one.whitening) for one in found] == [
-        ((i,), v) for i in range(4) for v in map(canonical, WHITENERS)
+    settings = [Setting(whitening=variant) for variant in WHITENERS]
+    settings += [Setting(whitening=variant, k=5) for variant, entry in WHITENERS.items() if entry.takes_k]
+    found = layer_profiles(any_space, settings, "ge4")
+    assert [(one.layers, one.whitening, one.k) for one in found] == [
+        ((i,), setting.whitening, setting.k) for i in range(4) for setting in settings
     ]
     for one in found:
-        assert_same(one, profile(any_space, one.layers, one.whitening, positives="ge4"))
+        assert_same(one, profile(any_space, Setting(one.layers, one.whitening, one.k), positives="ge4"))
 
 
 def test_profiles_of_layers_and_of_variants_differ(space):
-    found = layer_profiles(space, ("none", "center", "pca"))
+    found = layer_profiles(space, [Setting(whitening=variant) for variant in ("none", "center", "pca")])
     assert len({round(one.uniformity, 6) for one in found}) == len(found)
 
 
 def test_a_whitened_layer_is_isotropic_and_a_raw_one_is_not(space):
-    raw, white = profile(space, (1,)), profile(space, (1,), "zca")
+    raw, white = profile(space, Setting((1,))), profile(space, Setting((1,), "zca"))
     assert white.participation_ratio == pytest.approx(12)
     assert white.top_share == pytest.approx(1 / 12)
     np.testing.assert_allclose(white.eigenvalues, 1, atol=1e-8)
@@ -78,7 +81,7 @@ def test_a_whitened_layer_is_isotropic_and_a_raw_one_is_not(space):
 
 def test_a_record_becomes_json_without_nan(space):
     none_positive = replace(space, gold=torch.ones_like(space.gold))
-    record = profile(none_positive, (1,)).as_dict()
+    record = profile(none_positive, Setting((1,))).as_dict()
     assert (record["alignment"], record["spearman"], record["positives"]) == (None, None, 0)
     assert "eigenvalues" not in record
     assert json.loads(json.dumps(record, allow_nan=False))["layers"] == [1]
@@ -87,7 +90,7 @@ def test_a_record_becomes_json_without_nan(space):
 def test_a_space_without_directions_has_no_measures(space):
     zero = replace(space, values=torch.zeros(4, 60, 12))
     for variant in WHITENERS:
-        found = profile(zero, (1,), variant)
+        found = profile(zero, Setting((1,), variant))
         assert math.isnan(found.participation_ratio)
         assert math.isnan(found.spearman)
         json.dumps(found.as_dict(), allow_nan=False)
@@ -96,33 +99,31 @@ def test_a_space_without_directions_has_no_measures(space):
 def test_one_dimension_is_measured(space):
     for variant in set(WHITENERS) - {"common_component"}:  # which leaves nothing of one dimension
         one = replace(space, values=space.values[:, :, :1])
-        found = profile(one, (1,), AT_ONE_DIMENSION.get(variant, variant))
+        found = profile(one, Setting((1,), AT_ONE_DIMENSION.get(variant, variant)))
         assert found.participation_ratio == pytest.approx(1)
         assert not math.isnan(found.uniformity)
 
 
 def test_progress_counts_layers_and_variants_and_can_stop_the_work(space):
     seen = []
-    layer_profiles(space, ("pca", "zca"), progress=lambda done, total: seen.append((done, total)))
+    layer_profiles(space, [Setting(whitening="pca"), Setting(whitening="zca")], progress=lambda done, total: seen.append((done, total)))
     assert seen == [(i, 8) for i in range(1, 9)]
 
     def stop(done, total):
         raise InterruptedError("stopped")
 
     with pytest.raises(InterruptedError, match="stopped"):
-        layer_profiles(space, ("none",), progress=stop)
+        layer_profiles(space, [Setting()], progress=stop)
 
 
-def test_settings_that_do_not_exist_are_refused(space):
-    with pytest.raises(ValueError, match="k=3 has no meaning for whitening='none'"):
-        profile(space, (1,), "none", 3)
+def test_positives_that_do_not_exist_are_refused(space):
     with pytest.raises(ValueError, match="positives='gt3' must be one of gt4, ge4"):
-        profile(space, (1,), positives="gt3")
+        profile(space, Setting((1,)), positives="gt3")
 
 
 def test_arguments_are_left_alone(space):
     before = space.values.clone()
-    layer_profiles(space, WHITENERS)
+    layer_profiles(space, [Setting(whitening=variant) for variant in WHITENERS])
     assert torch.equal(space.values, before)
 
 
@@ -130,7 +131,7 @@ def test_arguments_are_left_alone(space):
 def test_the_covariance_is_that_of_every_occurrence_and_the_identity_after_whitening(layernorm, k):
     rows = torch.cat([layernorm.first, layernorm.second])
     raw = layernorm.combine((2,))[rows]
-    assert_close(covariance(layernorm, (2,)), torch.cov(raw.T))
-    white = covariance(layernorm, (2,), "pca", k)
+    assert_close(covariance(layernorm, Setting((2,))), torch.cov(raw.T))
+    white = covariance(layernorm, Setting((2,), "pca", k))
     assert_close(white, torch.eye(k or layernorm.dim - 1, dtype=torch.float64))
-    assert not torch.allclose(covariance(layernorm, (2,), "pca", k, "cross"), white, atol=0.05)
+    assert not torch.allclose(covariance(layernorm, Setting((2,), "pca", k, fit="cross")), white, atol=0.05)

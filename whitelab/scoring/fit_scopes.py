@@ -100,15 +100,13 @@ class Fitted:
     @cached_property
     def whiteners(self) -> tuple[whitening.Whitener, ...]:
         """The maps."""
-        return tuple(whitening.fit(self.setting.whitening, one, self.setting.k) for one in self.moments)
+        return tuple(whitening.fit(self.setting.whitening, part, self.setting.k) for part in self.moments)
 
     @cached_property
     def columns(self) -> tuple[Float[Tensor, "d m"], ...] | None:
         """The matrix of each map up to a rotation; None for a variant that weighs no eigen-directions, or none."""
-        spec, k = self.setting.whitening, self.setting.k
-        if not whitening.variant(spec).takes_k or (spec == "center" and k is None):
-            return None
-        return tuple(whitening.directions(spec, one).columns(k) for one in self.moments)
+        matrices = tuple(_columns(self.setting, part) for part in self.moments)
+        return matrices if matrices[0] is not None else None
 
     @property
     def rank(self) -> int:
@@ -120,7 +118,7 @@ class Fitted:
     @property
     def count(self) -> int:
         """Sentence occurrences a map was fitted on, the fewest of any fold."""
-        return min(round(one.count) for one in self.moments)
+        return min(round(part.count) for part in self.moments)
 
     def cosines(self) -> Float[Tensor, "p"]:
         """The cosine of every pair under the map that scores it."""
@@ -146,6 +144,14 @@ class Fitted:
             part = whitener(x[fold.sentences])
             z[fold.sentences, : part.shape[1]] = part
         return z
+
+
+def _columns(setting: Setting, moments: Moments) -> Float[Tensor, "d m"] | None:
+    """The first columns of the weighted directions; None where there are none, or centring keeps every direction."""
+    spec, k = setting.whitening, setting.k
+    if not whitening.variant(spec).takes_k or (spec == "center" and k is None):
+        return None
+    return whitening.directions(spec, moments).columns(k)
 
 
 def fit_scope(space: LayerEmbeddings, setting: Setting) -> Fitted:
@@ -180,8 +186,8 @@ def held_out_isotropy(space: LayerEmbeddings, setting: Setting) -> float:
 
 
 def _isotropy(seen: Moments, unseen: Moments, setting: Setting) -> float:
-    if whitening.variant(setting.whitening).takes_k:  # a rotation afterwards changes no participation ratio
-        matrix = whitening.directions(setting.whitening, seen).columns(setting.k)
+    matrix = _columns(setting, seen)  # a rotation afterwards changes no participation ratio
+    if matrix is not None:
         rank = matrix.shape[1]
     else:
         whitener = whitening.fit(setting.whitening, seen, setting.k)
