@@ -10,6 +10,7 @@ from transformers import AutoTokenizer
 
 from whitelab.encoding.embeddings import embed_pairs
 from whitelab.encoding.encoders import load_encoder
+from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_profiles import profile
 from whitelab.training import COLLAPSED, DIVERGED, StepRecord, Trainer
 from whitelab.training.result import Scores
@@ -46,7 +47,7 @@ def test_the_model_loads_by_its_path_and_scores_as_at_its_last_evaluation(config
     records = whole(config, pairs, tmp_path)[0]
     best = max(records, key=lambda one: one.spearman)
     for model, record in ((tmp_path / "model", best), (config.model, records[0])):
-        found = profile(embed_pairs(load_encoder(str(model), device="cpu"), pairs, pooling)[0], (3,))
+        found = profile(embed_pairs(load_encoder(str(model), device="cpu"), pairs, pooling)[0], Setting((3,), pooling=pooling))
         assert found.spearman == record.spearman
         assert (found.uniformity, found.mean_cosine) == (record.uniformity, record.mean_cosine)
     assert len({one.spearman for one in records}) == 5
