@@ -34,7 +34,9 @@ def goals(options: Options) -> list[Table]:
     whitened = f"all {cells} pairs of layers, whitened"
     whitelab.k_curve(space, PCA)  # its moments and their eigenvectors are kept with the space
     runs = {
-        f"all {2**space.n_layers - 1:,} subsets of layers, Gram pass included": lambda: search_subsets(afresh(space), RAW),
+        f"all {2**space.n_layers - 1:,} subsets of layers, Gram pass included": lambda: search_subsets(
+            afresh(space), RAW
+        ),
         whitened: lambda: whitelab.layer_pairs(afresh(space), PCA),
         f"all {space.dim} k of one layer": lambda: whitelab.k_curve(afresh(space), PCA),
         f"all {space.dim} k of one layer, seen before": lambda: whitelab.k_curve(space, PCA),

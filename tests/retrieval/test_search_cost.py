@@ -11,8 +11,8 @@ import torch
 from processes import run_python
 
 from whitelab import whitening
-from whitelab.retrieval import search_cost
 from whitelab.base.machine import processor
+from whitelab.retrieval import search_cost
 from whitelab.retrieval.search_cost import MAX_BYTES, SearchPlan, default_ks, search_costs, unit_rows, without_self
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.moments import Moments

@@ -13,7 +13,6 @@ from whitelab.scoring.setting import Setting
 from whitelab.statistics.significance import Difference, WilliamsTest, bootstrap, williams
 
 
-
 def scores(space, *specs, k=None, **changes):
     return [score(space, Setting((1, 2), spec, k if spec != "none" else None, **changes)) for spec in specs]
 

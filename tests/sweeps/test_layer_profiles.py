@@ -106,7 +106,11 @@ def test_one_dimension_is_measured(space):
 
 def test_progress_counts_layers_and_variants_and_can_stop_the_work(space):
     seen = []
-    layer_profiles(space, [Setting(whitening="pca"), Setting(whitening="zca")], progress=lambda done, total: seen.append((done, total)))
+    layer_profiles(
+        space,
+        [Setting(whitening="pca"), Setting(whitening="zca")],
+        progress=lambda done, total: seen.append((done, total)),
+    )
     assert seen == [(i, 8) for i in range(1, 9)]
 
     def stop(done, total):

@@ -16,7 +16,15 @@ from whitelab.scoring.setting import Setting
 from whitelab.statistics.correlation import AGGREGATES
 from whitelab.sweeps import layer_subsets as subsets
 from whitelab.sweeps.layer_pairs import LayerMoments, layer_means
-from whitelab.sweeps.layer_subsets import FittedScorer, LinearScorer, as_layers, as_masks, extended, search_subsets, stream
+from whitelab.sweeps.layer_subsets import (
+    FittedScorer,
+    LinearScorer,
+    as_layers,
+    as_masks,
+    extended,
+    search_subsets,
+    stream,
+)
 from whitelab.whitening import WHITENERS
 
 ALL = [layers for size in (1, 2, 3, 4) for layers in combinations(range(4), size)]

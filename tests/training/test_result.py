@@ -47,7 +47,9 @@ def test_the_model_loads_by_its_path_and_scores_as_at_its_last_evaluation(config
     records = whole(config, pairs, tmp_path)[0]
     best = max(records, key=lambda one: one.spearman)
     for model, record in ((tmp_path / "model", best), (config.model, records[0])):
-        found = profile(embed_pairs(load_encoder(str(model), device="cpu"), pairs, pooling)[0], Setting((3,), pooling=pooling))
+        found = profile(
+            embed_pairs(load_encoder(str(model), device="cpu"), pairs, pooling)[0], Setting((3,), pooling=pooling)
+        )
         assert found.spearman == record.spearman
         assert (found.uniformity, found.mean_cosine) == (record.uniformity, record.mean_cosine)
     assert len({one.spearman for one in records}) == 5
