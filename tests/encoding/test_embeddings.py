@@ -1,4 +1,4 @@
-"""Laws of embeddings that carry text to fit on: what is kept of them goes along, and what is another model's does not."""
+"""Laws of embeddings that carry text to fit on: what is kept of them goes along."""
 
 from dataclasses import replace
 

@@ -370,6 +370,7 @@ def test_iternorm_approaches_zca_step_by_step_and_starts_near_centring():
     moments = Moments.of(x)
     white = fit("zca", moments)(x)
     gaps = [float((fit(f"iternorm:steps={steps}", moments)(x) - white).norm()) for steps in (1, 4, 8, 16, 30)]
+    gaps = [max(gap, 1e-12 * gaps[0]) for gap in gaps]  # what is smaller is rounding, in any order
     assert gaps == sorted(gaps, reverse=True)
     assert gaps[-1] < 1e-8 * gaps[0]
 
