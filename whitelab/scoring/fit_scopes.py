@@ -100,15 +100,13 @@ class Fitted:
     @cached_property
     def whiteners(self) -> tuple[whitening.Whitener, ...]:
         """The maps."""
-        return tuple(whitening.fit(self.setting.whitening, one, self.setting.k) for one in self.moments)
+        return tuple(whitening.fit(self.setting.whitening, part, self.setting.k) for part in self.moments)
 
     @cached_property
     def bases(self) -> tuple[whitening.Directions, ...] | None:
         """The weighted directions of each map; None for a variant that weighs no eigen-directions."""
-        spec = self.setting.whitening
-        if not whitening.variant(spec).takes_k or (spec == "center" and self.setting.k is None):
-            return None
-        return tuple(whitening.directions(spec, one) for one in self.moments)
+        bases = tuple(_basis(self.setting, part) for part in self.moments)
+        return bases if bases[0] is not None else None
 
     @property
     def rank(self) -> int:
@@ -120,7 +118,7 @@ class Fitted:
     @property
     def count(self) -> int:
         """Sentence occurrences a map was fitted on, the fewest of any fold."""
-        return min(round(one.count) for one in self.moments)
+        return min(round(part.count) for part in self.moments)
 
     def cosines(self) -> Float[Tensor, "p"]:
         """The cosine of every pair under the map that scores it."""
@@ -132,29 +130,25 @@ class Fitted:
         return cosines
 
     def turned(self) -> Float[Tensor, "n m"]:
-        """`transform` up to a rotation of each fold's rows, which no cosine and no length sees: the cheaper form."""
-        x = self.space.combine(self.setting.layers)
-        return self._joined([self._turned(number, x) for number in range(len(self.folds))])
+        """`transform` up to a rotation, which no cosine or length sees: cheaper, where there is one map."""
+        return self._turned(0, self.space.combine(self.setting.layers)) if len(self.folds) == 1 else self.transform()
 
     def transform(self) -> Float[Tensor, "n m"]:
         """Every sentence under the map that transforms it; a map of lower rank fills up with zeros."""
         x = self.space.combine(self.setting.layers)
-        return self._joined([whitener(x) for whitener in self.whiteners])
-
-    def _turned(self, number: int, x: Float[Tensor, "n d"]) -> Float[Tensor, "n m"]:
-        """All rows under the map of one fold, up to a rotation."""
-        if self.bases is None:
-            return self.whiteners[number](x)
-        return (x - self.moments[number].mean) @ self.bases[number].columns(self.setting.k)
-
-    def _joined(self, parts: list[Float[Tensor, "n m"]]) -> Float[Tensor, "n m"]:
-        """The rows that each fold transforms, of its part."""
+        parts = [whitener(x) for whitener in self.whiteners]
         if len(parts) == 1:
             return parts[0]
         z = torch.zeros(self.space.n_sentences, max(part.shape[1] for part in parts), dtype=torch.float64)
         for fold, part in zip(self.folds, parts, strict=True):
             z[fold.sentences, : part.shape[1]] = part[fold.sentences]
         return z
+
+    def _turned(self, number: int, x: Float[Tensor, "n d"]) -> Float[Tensor, "n m"]:
+        """All rows under the map of one fold, up to a rotation."""
+        if self.bases is None:
+            return self.whiteners[number](x)
+        return (x - self.moments[number].mean) @ self.bases[number].columns(self.setting.k)
 
     def variances(self) -> Float[Tensor, "m"] | None:
         """Of the sentences it was fitted on, along the kept directions, descending; None where these are not known.
@@ -170,6 +164,14 @@ class Fitted:
             return None
         values = basis.variances * basis.matrix.square().sum(0)
         return values[: self.setting.k].sort(descending=True).values
+
+
+def _basis(setting: Setting, moments: Moments) -> whitening.Directions | None:
+    """The weighted directions of a setting's map; None where there are none, or centring keeps every direction."""
+    spec = setting.whitening
+    if not whitening.variant(spec).takes_k or (spec == "center" and setting.k is None):
+        return None
+    return whitening.directions(spec, moments)
 
 
 def fit_scope(space: LayerEmbeddings, setting: Setting) -> Fitted:
@@ -204,10 +206,9 @@ def held_out_isotropy(space: LayerEmbeddings, setting: Setting) -> float:
 
 
 def _isotropy(seen: Moments, unseen: Moments, setting: Setting) -> float:
-    whole = setting.whitening == "center" and setting.k is None  # it keeps the directions without variance too
-    if whitening.variant(setting.whitening).takes_k and not whole:
-        # A rotation afterwards changes no participation ratio.
-        matrix = whitening.directions(setting.whitening, seen).columns(setting.k)
+    basis = _basis(setting, seen)
+    if basis is not None:
+        matrix = basis.columns(setting.k)  # a rotation afterwards changes no participation ratio
         rank = matrix.shape[1]
     else:
         whitener = whitening.fit(setting.whitening, seen, setting.k)

@@ -50,7 +50,7 @@ def row_weights(weights, x: Tensor) -> Tensor:
     """The weight of every row of `x`, float64; 1 where none are given."""
     if weights is None:
         return torch.ones(x.shape[0], dtype=torch.float64, device=x.device)
-    return checkrow_weights(weights, x.shape[0]).to(x.device)
+    return check_weights(weights, x.shape[0]).to(x.device)
 
 
 def mean_cosine(x, weights=None) -> float:
