@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from whitelab.base.checks import check_matrix
+from whitelab.base.checks import check_matrix, check_weights
 from whitelab.statistics.linalg import exact
 
 # Cosines are rounded here, once, so that pairs whose cosines are equal in exact arithmetic (65 identical
