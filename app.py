@@ -2,10 +2,11 @@
 
 import streamlit as st
 
+from whitelab.base.installation import shipped
 from whitelab.ui.sidebar import workspace
 from whitelab.ui.widgets import look
 
-st.set_page_config(page_title="whitelab", page_icon="docs/icon.svg", layout="wide")
+st.set_page_config(page_title="whitelab", page_icon=str(shipped("docs/icon.svg")), layout="wide")
 
 # Without icons, so that all ten fit beside the bar in a window of 1,280 pixels.
 PAGES = (

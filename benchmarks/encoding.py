@@ -16,7 +16,7 @@ from benchmarks.spaces import asked, tasks
 from whitelab.base.threads import single_threads
 from whitelab.encoding.embeddings import with_pairs
 from whitelab.encoding.encoders import Encoder, embed, load_encoder, passes
-from whitelab.scoring.setting import Protocol
+from whitelab.scoring.setting import Setting
 
 OURS, OURS_BF16 = "whitelab, float32", "whitelab, bfloat16"
 ST, ONNX, INT8 = "sentence-transformers, float32", "ONNX Runtime, float32", "ONNX Runtime, int8"
@@ -87,8 +87,8 @@ class Sides:
             exact = spaces[OURS]
             last = exact.n_layers - 1
             for layers, variant in (((last,), "none"), ((1, last), "none"), ((1, last), "pca")):
-                protocol = Protocol("bundled", "", one.task, one.split, "mean", layers, variant)
-                found = {name: whitelab.score(space, protocol).spearman for name, space in spaces.items()}
+                setting = Setting(layers, variant)
+                found = {name: whitelab.score(space, setting).spearman for name, space in spaces.items()}
                 delta = found[OURS_BF16] - found[OURS]
                 worst = max(worst, abs(delta))
                 int8 = ""

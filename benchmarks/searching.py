@@ -15,31 +15,36 @@ from benchmarks.spaces import afresh, made_up, tasks
 from whitelab.base import threads
 from whitelab.encoding.embeddings import embed_pairs
 from whitelab.encoding.encoders import Encoder, load_encoder
+from whitelab.scoring.setting import Setting
 from whitelab.statistics import correlation
 from whitelab.statistics.linalg import STRIP
-from whitelab.sweeps import layer_subsets as subsets
+from whitelab.sweeps.layer_subsets import search_subsets
 
 # STS-B's test pairs in BERT-base: layers, dimensions, pairs, sentences.
 BERT_ON_STSB = (13, 768, 1379, 2551)
 SMALL = (5, 48, 150, 280)
+RAW, PCA = Setting(), Setting(whitening="pca")  # of the last layer
+FIRST = Setting((1,), "pca")
 
 
 def goals(options: Options) -> list[Table]:
     """Absolute times and memory at the size of BERT-base on STS-B; on a GPU too where there is one."""
     space = made_up(*options.pick(SMALL, BERT_ON_STSB))
-    last, cells = [space.n_layers - 1], space.n_layers * (space.n_layers + 1) // 2
+    cells = space.n_layers * (space.n_layers + 1) // 2
     whitened = f"all {cells} pairs of layers, whitened"
-    whitelab.k_curve(space, last)  # its moments and their eigenvectors are kept with the space
+    whitelab.k_curve(space, PCA)  # its moments and their eigenvectors are kept with the space
     runs = {
-        f"all {2**space.n_layers - 1:,} subsets of layers, Gram pass included": lambda: subsets.search(afresh(space)),
-        whitened: lambda: whitelab.layer_pairs(afresh(space), "pca"),
-        f"all {space.dim} k of one layer": lambda: whitelab.k_curve(afresh(space), last),
-        f"all {space.dim} k of one layer, seen before": lambda: whitelab.k_curve(space, last),
+        f"all {2**space.n_layers - 1:,} subsets of layers, Gram pass included": lambda: search_subsets(
+            afresh(space), RAW
+        ),
+        whitened: lambda: whitelab.layer_pairs(afresh(space), PCA),
+        f"all {space.dim} k of one layer": lambda: whitelab.k_curve(afresh(space), PCA),
+        f"all {space.dim} k of one layer, seen before": lambda: whitelab.k_curve(space, PCA),
     }
     if torch.cuda.is_available():
         on_gpu = {"device": "cuda"}
-        runs["all subsets of layers, on the GPU"] = lambda: subsets.search(afresh(space), **on_gpu)
-        runs["all pairs of layers, whitened, on the GPU"] = lambda: subsets.search(afresh(space), 2, "pca", **on_gpu)
+        runs["all subsets of layers, on the GPU"] = lambda: search_subsets(afresh(space), RAW, **on_gpu)
+        runs["all pairs of layers, whitened, on the GPU"] = lambda: search_subsets(afresh(space), PCA, 2, **on_gpu)
     rows_of_a_layer = space.values[0].double()
     product = f"{cells} products of a layer with itself, two at a time"  # what the machine can do in these minutes
     runs[product] = lambda: list(threads.side_by_side(lambda _: rows_of_a_layer.T @ rows_of_a_layer, range(cells)))
@@ -88,8 +93,8 @@ def search(options: Options) -> list[Table]:
 
     ours = "whitelab, from pooled layers"
     runs = {
-        ours: lambda: subsets.search(afresh(space)),
-        "whitelab, every sentence encoded first": lambda: subsets.search(embed_pairs(encoder, pairs)[0]),
+        ours: lambda: search_subsets(afresh(space), RAW),
+        "whitelab, every sentence encoded first": lambda: search_subsets(embed_pairs(encoder, pairs)[0], RAW),
         "stored hidden states, averaged and pooled for each subset": again_from_states,
         "every sentence encoded anew for each subset": again_from_text,
     }
@@ -134,7 +139,7 @@ def heatmap(options: Options) -> list[Table]:
             rivals.spearman(z[first], z[second], gold)
 
     ours, theirs = "whitelab", "an SVD of the covariance for each pair"
-    runs = {ours: lambda: whitelab.layer_pairs(afresh(space), "pca"), theirs: one_by_one}
+    runs = {ours: lambda: whitelab.layer_pairs(afresh(space), PCA), theirs: one_by_one}
     timings = side_by_side(
         runs, options.pick(1, min(3, options.repeats)), {theirs: len(cells) / len(sample)}, warm=False
     )
@@ -157,7 +162,7 @@ def kcurve(options: Options) -> list[Table]:
             rivals.spearman(z[first, :k], z[second, :k], gold)
 
     ours, theirs = "whitelab", "one SVD, then cosines and one scipy.stats.spearmanr for each k"
-    runs = {ours: lambda: whitelab.k_curve(afresh(space), [1]), theirs: call_by_call}
+    runs = {ours: lambda: whitelab.k_curve(afresh(space), FIRST), theirs: call_by_call}
     timings = side_by_side(runs, options.repeats, {theirs: space.dim / len(ks)})
     title = f"All {space.dim} values of k, {space.n_pairs:,} pairs"
     notes = (f"SciPy is called for {len(ks)} values of k and the time scaled.",)
@@ -192,9 +197,9 @@ def growth(options: Options) -> list[Table]:
     layers, dim, pairs = options.pick((4, 32, 100), (7, 256, 1000))
     steps = options.pick((1, 2), (1, 2, 4))
     works = {
-        "all subsets of layers": lambda space: subsets.search(space),
-        "whitened pairs of layers": lambda space: whitelab.layer_pairs(space, "pca"),
-        "all k of one layer": lambda space: whitelab.k_curve(space, [1]),
+        "all subsets of layers": lambda space: search_subsets(space, RAW),
+        "whitened pairs of layers": lambda space: whitelab.layer_pairs(space, PCA),
+        "all k of one layer": lambda space: whitelab.k_curve(space, FIRST),
     }
     axes = {
         "pairs": [(layers, dim, pairs * step) for step in steps],

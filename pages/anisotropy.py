@@ -5,7 +5,7 @@ import streamlit as st
 from whitelab import figures
 from whitelab.figures import heights
 from whitelab.statistics.geometry import METRICS
-from whitelab.sweeps.layer_profiles import cosine_sample, layer_profiles, profile
+from whitelab.sweeps.layer_profiles import cosine_sample, layer_shapes, shape
 from whitelab.ui.results.jobs import wait
 from whitelab.ui.results.study import study, study_job
 from whitelab.ui.sections import projection
@@ -21,7 +21,7 @@ chosen, opened = open_page(
 space, compared = opened.space, chosen.compared
 shown = variant_picker(chosen, "show", ("none", "center", compared.whitening))
 titles = {setting.whitening: LABELS.at(setting) for setting in shown}
-before, after = (study(profile, space, one) for one in (compared.raw, compared))
+before, after = (study(shape, space, one) for one in (compared.raw, compared))
 combined = " + ".join(map(str, compared.layers))
 headlines(
     *(
@@ -47,7 +47,7 @@ metric = st.segmented_control(
     format_func=lambda name: METRICS[name].label,
 )
 metric = metric or "mean_cosine"
-job = study_job(layer_profiles, space, tuple(shown), title="Measuring every layer", unit="settings", place="profiles")
+job = study_job(layer_shapes, space, tuple(shown), title="Measuring every layer", unit="settings", place="profiles")
 if profiles := wait(job, key="profiles", height=heights.room(heights.CURVES)):
     curves = {spec: [getattr(one, metric) for one in profiles if one.whitening == spec] for spec in titles}
     chart(
@@ -78,7 +78,7 @@ if cosines.open:
         )
 if spectra.open:
     with spectra:
-        measured = {one.whitening: study(profile, space, one) for one in shown}
+        measured = {one.whitening: study(shape, space, one) for one in shown}
         chart(
             figures.spectrum({spec: one.eigenvalues for spec, one in measured.items()}, titles),
             "spectra",
@@ -110,6 +110,6 @@ close_page(
     "A space is anisotropic when its vectors fill a narrow cone: two random sentences then look similar, and cosine "
     "says little. Centring moves the cone's axis to the origin; whitening also gives every direction the same variance.",
     f"for text in {tuple(map(str, shown))!r}:\n"
-    "    for one in whitelab.layer_profiles(space, [whitelab.Setting.parse(text)]):\n"
+    "    for one in whitelab.layer_shapes(space, [whitelab.Setting.parse(text)]):\n"
     "        print(text, one.layers, one.mean_cosine, one.participation_ratio)\n",
 )

@@ -4,8 +4,8 @@ import streamlit as st
 
 from whitelab import figures
 from whitelab.base.wording import spaced
-from whitelab.sweeps.layer_profiles import profile
-from whitelab.ui.results.scores import scored
+from whitelab.sweeps.layer_profiles import shape
+from whitelab.ui.results.scores import number_of, scored
 from whitelab.ui.results.study import study
 from whitelab.ui.sections import explanation
 from whitelab.ui.widgets.chart import chart
@@ -22,9 +22,9 @@ chosen, opened = open_page(
 space, compared = opened.space, chosen.compared
 names = dict.fromkeys(("none", "center", "standardize", "pca", "zca", "cholesky", compared.whitening))
 settings = {spec: under(chosen, spec) for spec in names}
-scores = {spec: scored(space, setting) for spec, setting in settings.items()}
-raw, now = scores["none"], scores[compared.whitening]
-before, after = (study(profile, space, one) for one in (compared.raw, compared))
+scores = {spec: number_of(space, setting) for spec, setting in settings.items()}
+raw, now = scores["none"], scored(space, compared)
+before, after = (study(shape, space, one) for one in (compared.raw, compared))
 
 isotropy = f", held-out isotropy {now.isotropy:.2f}" if now.isotropy is not None else ""
 headlines(

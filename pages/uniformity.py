@@ -6,7 +6,7 @@ from whitelab import figures
 from whitelab.base.wording import spaced
 from whitelab.figures import heights
 from whitelab.statistics import geometry
-from whitelab.sweeps.layer_profiles import layer_profiles, profile
+from whitelab.sweeps.layer_profiles import layer_losses, losses
 from whitelab.ui.results.jobs import wait
 from whitelab.ui.results.study import study, study_job
 from whitelab.ui.widgets.chart import chart
@@ -33,7 +33,7 @@ with st.container(horizontal=True):
     )
     paths = variant_picker(chosen, "paths", ("none", "center", "standardize", compared.whitening))
 positives = positives or "gt4"
-before, after = (study(profile, space, one, positives) for one in (compared.raw, compared))
+before, after = (study(losses, space, one, positives) for one in (compared.raw, compared))
 floor = geometry.uniformity_floor(space.dim)
 hint = f"Lower is better. Layers {' + '.join(map(str, compared.layers))}."
 headlines(
@@ -50,7 +50,7 @@ if before.positives == 0:
     st.warning(f"No pair has {geometry.POSITIVES[positives]}, so the alignment loss is not defined for this data.")
 
 job = study_job(
-    layer_profiles, space, tuple(paths), positives, title="Measuring every layer", unit="settings", place="profiles"
+    layer_losses, space, tuple(paths), positives, title="Measuring every layer", unit="settings", place="profiles"
 )
 profiles = wait(job, key="profiles", height=heights.PLANE)
 if profiles is None:
@@ -83,6 +83,6 @@ close_page(
     "Alignment asks whether paraphrases lie close together, uniformity whether all sentences together fill the sphere. "
     "Centring alone explains most of the gain in uniformity.",
     f"for text in {tuple(map(str, paths))!r}:\n"
-    f"    for one in whitelab.layer_profiles(space, [whitelab.Setting.parse(text)], {positives!r}):\n"
+    f"    for one in whitelab.layer_losses(space, [whitelab.Setting.parse(text)], {positives!r}):\n"
     "        print(text, one.layers, one.alignment, one.uniformity, one.spearman)\n",
 )

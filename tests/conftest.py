@@ -57,6 +57,13 @@ def make_space(n=60, d=12, layers=4, sizes=(40, 25, 15), seed=0, hyperplane=Fals
     return LayerEmbeddings(*(torch.from_numpy(np.array(a)) for a in arrays), names)
 
 
+def with_only(space: LayerEmbeddings, subset: int) -> LayerEmbeddings:
+    """The same embeddings with the pairs of one subset."""
+    rows = (space.subset == subset).nonzero()[:, 0]
+    pairs = (space.first[rows], space.second[rows], space.gold[rows], torch.zeros_like(rows))
+    return LayerEmbeddings(space.values, *pairs, (space.subset_names[subset],), space.origin)
+
+
 def rotation(d: int, seed: int = 0) -> torch.Tensor:
     """An orthogonal matrix."""
     q, _ = np.linalg.qr(np.random.default_rng(seed).standard_normal((d, d)))

@@ -164,7 +164,7 @@ def test_the_rivals_give_the_same_scores():
     x, first, second = (space.values[1].double().numpy(), space.first.numpy(), space.second.numpy())
     mean, kernel = rivals.su_whitening(x[np.concatenate([first, second])], 5)
     z = (x - mean) @ kernel
-    expected = whitelab.k_curve(space, [1]).spearman[4]
+    expected = whitelab.k_curve(space, whitelab.Setting((1,), "pca")).spearman[4]
     assert rivals.spearman(z[first], z[second], space.gold.numpy()) == pytest.approx(expected, abs=1e-9)
 
 

@@ -1,4 +1,4 @@
-"""`python -m whitelab`."""
+"""`python -m whitelab`, which an installation calls `whitelab`."""
 
 import sys
 

@@ -63,8 +63,13 @@ def serve(cache: Path, log: Path) -> Server:
     command = [sys.executable, "-m", "streamlit", "run", "app.py"]
     command += ["--server.port", str(port), "--server.headless", "true"]
     places = {"WHITELAB_CACHE": str(cache), "WHITELAB_RUNS": str(log.with_suffix(".runs"))}
+    return started(command, port, ROOT, os.environ | places, log)
+
+
+def started(command: list[str], port: int, folder: Path, environment: dict[str, str], log: Path) -> Server:
+    """The app that a command serves on `port` of this machine, called in a folder, once it answers."""
     with log.open("w") as out:
-        process = subprocess.Popen(command, cwd=ROOT, env=os.environ | places, stdout=out, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=out, stderr=subprocess.STDOUT)
     server = Server(f"http://127.0.0.1:{port}", process, log)
     end = time.monotonic() + 60
     while True:

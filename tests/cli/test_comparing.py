@@ -4,7 +4,7 @@ import pytest
 
 
 def test_a_comparison_is_the_scores_one_by_one(document, place, model, compared):
-    record = document("compare", *compared, "--settings", "L1;L1+L3:pca", "--protocol", "simcse")
+    record = document("compare", *compared, "--settings", "L1;L1+L3:pca", "--preset", "simcse")
     assert {row["setting"] for row in record["rows"]} == {"mean/L1", "mean/L1+L3:pca"}
     for row in record["rows"]:
         layers = ",".join(map(str, row["protocol"]["layers"]))
@@ -54,11 +54,11 @@ def test_a_walk_between_presets_adds_up(document, run, compared):
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (("--presets", "mteb"), "presets='mteb' must be two protocols"),
+        (("--presets", "mteb"), "presets='mteb' must be two presets"),
         (("--presets", "mteb,simcse", "--settings", "L1;L2"), "with one setting"),
-        (("--presets", "mteb,su"), "protocol='su' must be one of whiteningbert"),
+        (("--presets", "mteb,su"), "preset='su' must be one of whiteningbert"),
         (("--presets", "mteb,bert-whitening-corpus"), "corpus=None must name the text to fit on"),
-        (("--protocol", "bert-whitening-corpus"), "corpus=None must name the text to fit on"),
+        (("--preset", "bert-whitening-corpus"), "corpus=None must name the text to fit on"),
     ],
 )
 def test_a_walk_that_cannot_be_taken_is_refused(run, compared, more, words):

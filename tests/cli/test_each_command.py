@@ -1,15 +1,17 @@
 """Every command: one document with --json, lines for people without it."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from commandline import ANALYSES
 from processes import ROOT, fresh_process
 
-from whitelab.cli import COMMANDS, main
+from whitelab.cli import COMMANDS
 
 STREAMING = ("train",)  # a document a step: see test_runs.py
 
@@ -60,12 +62,29 @@ def test_datasets_lists_tasks_splits_and_subsets(document, place):
     assert tasks[0]["subsets"] == ["part0", "part1"]
 
 
-def test_app_starts_streamlit_on_this_machine_only(monkeypatch):
+@pytest.fixture
+def streamlit(monkeypatch):
+    """The commands that would have started Streamlit, in this process's place or as a child."""
     started = []
-    monkeypatch.setattr(subprocess, "run", lambda command, **more: started.append((command, more)))
-    assert main(["app", "--port", "8765", "--headless"]) == 0
-    ((command, more),) = started
-    assert command[:4] == [sys.executable, "-m", "streamlit", "run"]
-    assert Path(command[4]) == ROOT / "app.py"
-    assert " ".join(command[5:]) == "--server.port 8765 --server.address 127.0.0.1 --server.headless true"
-    assert more["cwd"] == ROOT
+
+    def replaced(path, command):
+        started.append(command)
+        raise SystemExit(0)
+
+    def child(command, **more):
+        started.append(command)
+        return subprocess.CompletedProcess(command, 3)
+
+    monkeypatch.setattr(os, "execv", replaced)
+    monkeypatch.setattr(subprocess, "run", child)
+    return started
+
+
+@pytest.mark.parametrize(("system", "status"), [("posix", 0), ("nt", 3)])
+def test_app_starts_streamlit_on_this_machine_only_and_ends_as_it_ends(system, status, streamlit, run, monkeypatch):
+    monkeypatch.setattr("whitelab.cli.app.os", SimpleNamespace(name=system, execv=os.execv))
+    assert run("app", "--port", "8765", "--headless")[0] == status
+    (command,) = streamlit
+    assert command[:5] == [sys.executable, "-P", "-m", "streamlit", "run"]
+    assert Path(command[5]) == ROOT / "app.py"
+    assert " ".join(command[6:]) == "--server.port 8765 --server.address 127.0.0.1 --server.headless true"

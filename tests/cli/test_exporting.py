@@ -6,6 +6,7 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 from whitelab.scoring.fit_scopes import fit_scope
+from whitelab.scoring.setting import Setting
 from whitelab.whitening.export import from_npz
 
 
@@ -18,7 +19,7 @@ def test_an_exported_npz_is_the_map_of_the_score(document, options, space, tmp_p
     whitener, protocol = from_npz(out)
     assert protocol == record["protocol"]
     assert (record["out"], record["rank"], record["dim"]) == (str(out), 5, whitener.dense.shape[1])
-    expected = fit_scope(embeddings, (1, 3), whitening, 5)
+    expected = fit_scope(embeddings, Setting((1, 3), whitening, 5))
     assert record["sentences"] == expected.count
     x = embeddings.combine((1, 3))
     np.testing.assert_allclose(whitener(x), expected.whiteners[0](x), rtol=1e-12, atol=1e-12)
@@ -29,7 +30,7 @@ def test_an_exported_transform_is_read_by_faiss(document, options, space, tmp_pa
     embeddings, out = space[2], tmp_path / "map.faiss"
     document("whiten", *options, "--layers", "3", "--whitening", "zca", "--export", "faiss", "--out", str(out))
     x = embeddings.combine((3,))
-    expected = fit_scope(embeddings, (3,), "zca").transform(embeddings).numpy()
+    expected = fit_scope(embeddings, Setting((3,), "zca")).transform().numpy()
     found = faiss.read_VectorTransform(str(out)).apply(x.numpy().astype(np.float32))
     np.testing.assert_allclose(found, expected, atol=1e-3 * np.abs(expected).max())
 
@@ -41,7 +42,7 @@ def test_an_exported_model_is_loaded_by_sentence_transformers(document, options,
     record = document("whiten", *options, *settings)
     assert record["protocol"]["whitening"] == "pca"
     found = SentenceTransformer(str(out), device="cpu").encode(list(pairs.sentences), show_progress_bar=False)
-    expected = fit_scope(embeddings, (1, 3), "pca", 4).transform(embeddings).numpy()
+    expected = fit_scope(embeddings, Setting((1, 3), "pca", 4)).transform().numpy()
     np.testing.assert_allclose(found, expected, atol=1e-4)
 
 

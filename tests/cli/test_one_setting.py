@@ -5,7 +5,7 @@ import json
 import pytest
 
 from whitelab.scoring.score import score
-from whitelab.scoring.setting import Protocol
+from whitelab.scoring.setting import Setting
 from whitelab.statistics.correlation import AGGREGATES
 from whitelab.whitening import WHITENERS
 
@@ -15,21 +15,13 @@ from whitelab.whitening import WHITENERS
 def test_score_equals_the_library(document, options, space, whitening, layers):
     encoder, pairs, embeddings = space
     record = document("score", *options, "--layers", layers, "--whitening", whitening)
-    numbers = tuple(map(int, layers.split(",")))
-    protocol = Protocol(
-        model=encoder.name,
-        data=pairs.source,
-        task=pairs.task,
-        split=pairs.split,
-        pooling="mean",
-        layers=numbers,
-        whitening=whitening,
-    )
-    expected = score(embeddings, protocol)
+    expected = score(embeddings, Setting(tuple(map(int, layers.split(","))), whitening))
     assert record["spearman"] == pytest.approx(expected.spearman, abs=1e-3)
     assert record["pairs"] == 60
     assert record["rank"] == expected.rank
-    assert record["protocol"] == json.loads(json.dumps(protocol.as_dict()))
+    assert record["protocol"] == json.loads(json.dumps(expected.protocol.as_dict()))
+    named = {name: record["protocol"][name] for name in ("model", "data", "task", "split", "pooling")}
+    assert named == dict(zip(named, (encoder.name, pairs.source, pairs.task, pairs.split, "mean"), strict=True))
     assert set(record) >= {"spearman", "pairs", "subsets", "rank", "protocol"}
 
 

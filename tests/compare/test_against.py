@@ -9,7 +9,7 @@ import torch
 from scipy import stats
 from tiny import build_model, write_task
 
-from whitelab.compare import AVERAGE, compare, resample, resampled, told
+from whitelab.compare import AVERAGE, compare, outcome, resample, resampled
 from whitelab.scoring.paired import VERDICTS, Judged, paired
 from whitelab.scoring.setting import parse_settings
 from whitelab.statistics.significance import Difference, average_bootstrap, bootstrap, draw
@@ -159,7 +159,7 @@ def test_tasks_come_one_by_one(cells):
 def test_the_sentence_says_size_side_interval_and_what_it_leaves_open(drawn):
     duels = drawn.against(ROWS[0], ROWS[3])
     gap = duels[-1].difference
-    text = told(duels, "A", "B")
+    text = outcome(duels, "A", "B")
     assert f"A is {abs(gap.estimate):.2f} points {'above' if gap.estimate > 0 else 'below'} B on average over 2" in text
     assert f"{gap.low:+.2f} to {gap.high:+.2f}" in text
     assert "says nothing about other tasks" in text
@@ -178,7 +178,7 @@ def test_the_sentence_says_size_side_interval_and_what_it_leaves_open(drawn):
 def test_the_sentence_never_claims_more_than_the_verdict(drawn, verdict, words):
     (duel, *_) = drawn.against(ROWS[0], ROWS[3])
     duel = replace(duel, verdict=verdict, difference=Difference(1.0, 0.5, 1.5, 0.01))
-    text = told([duel], "A", "B")
+    text = outcome([duel], "A", "B")
     assert words in text
     assert "on sts12" in text
     assert ("more than chance" in text) == (verdict == "gain")

@@ -1,4 +1,4 @@
-"""A comparison is what `score` gives cell by cell, under the protocol of its preset, and survives what is broken."""
+"""A comparison is what `score` gives cell by cell, under its preset, and survives what is broken."""
 
 import csv
 import io
@@ -7,12 +7,12 @@ import os
 import pytest
 from tiny import build_model, write_task
 
-from whitelab.compare import AVERAGE, PRESETS, Bench, Cell, arranged, compare, printed, protocol_line, resample, written
+from whitelab.compare import AVERAGE, PRESETS, Bench, Cell, arranged, compare, preset_line, printed, resample, written
 from whitelab.datasets import discover, load
 from whitelab.encoding.embeddings import embed_pairs
 from whitelab.encoding.encoders import load_encoder
 from whitelab.scoring.score import score
-from whitelab.scoring.setting import TABLE1, Setting, parse_settings
+from whitelab.scoring.setting import Setting, parse_settings
 from whitelab.store.embedding_store import Store
 
 
@@ -29,27 +29,27 @@ def tasks(place):
     return [task.name for task in discover(place / "tasks")]
 
 
-def cells(place, tasks, settings="mean/L1;mean/L1+L-1:pca", protocol="whiteningbert", models=None, **more):
+def cells(place, tasks, settings="mean/L1;mean/L1+L-1:pca", preset="whiteningbert", models=None, **more):
     models = models or [str(place / "model")]
     data = str(place / "tasks")
-    return list(compare(models, data, tasks, parse_settings(settings), protocol, **more))
+    return list(compare(models, data, tasks, parse_settings(settings), preset, **more))
 
 
-@pytest.mark.parametrize("protocol", PRESETS)
-def test_every_cell_is_the_score_of_its_protocol(place, tasks, protocol):
-    preset = PRESETS[protocol]
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_cell_is_the_score_of_its_protocol(place, tasks, name):
+    preset = PRESETS[name]
     encoder = load_encoder(str(place / "model"))
     corpus = str(place / "tasks") if preset.fit == "corpus" else None
-    found = cells(place, tasks, "cls/L-1;mean/L1;mean/L1+L-1:zca@3", protocol, corpus=corpus)
+    found = cells(place, tasks, "cls/L-1;mean/L1;mean/L1+L-1:zca@3", name, corpus=corpus)
     scored = [cell for cell in found if cell.task != AVERAGE]
     assert len(scored) == 3 * len(tasks) > 0
     for cell in scored:
         pairs = load(place / "tasks", cell.task)
-        space, _ = embed_pairs(encoder.cut_to(cell.protocol.max_length), pairs, cell.setting.pooling)
-        assert cell.protocol.aggregate == preset.aggregate
-        assert cell.protocol.max_length == (preset.max_length or encoder.limit)
-        assert cell.protocol.text == preset.text
-        expected = score(space, cell.protocol.with_(fit="task"))  # these tasks have one split, and the corpus is it
+        setting, origin = cell.protocol.setting, cell.protocol.origin
+        assert (setting.aggregate, origin.max_length) == (preset.aggregate, preset.max_length or encoder.limit)
+        assert (origin.text, origin.pooling) == (preset.text, cell.setting.pooling)
+        space, _ = embed_pairs(encoder.cut_to(origin.max_length), pairs, cell.setting.pooling)
+        expected = score(space, setting.with_(fit="task"))  # these tasks have one split, and the corpus is it
         assert cell.spearman == pytest.approx(expected.spearman, abs=1e-6)
 
 
@@ -113,7 +113,7 @@ def test_a_comparison_that_was_stopped_goes_on_where_it_stood(place, tasks):
 
 
 @pytest.mark.parametrize(
-    "other", [{"protocol": "simcse"}, {"keep_going": True}, {"dtype": "bfloat16"}], ids=lambda one: next(iter(one))
+    "other", [{"preset": "simcse"}, {"keep_going": True}, {"dtype": "bfloat16"}], ids=lambda one: next(iter(one))
 )
 def test_what_decides_a_cell_decides_whether_it_is_known(place, tasks, other):
     known = {}
@@ -153,64 +153,10 @@ def test_a_fault_of_ours_is_not_hidden_in_a_cell(place, tasks, monkeypatch):
     assert {cell.reason for cell in cells(place, tasks[:1])} == {"not enough memory"}
 
 
-@pytest.mark.parametrize(
-    ("text", "pooling", "layers", "spec", "k"),
-    [
-        ("L6", "mean", (6,), "none", None),
-        ("cls/L-1", "cls", (-1,), "none", None),
-        ("L1+L-1:pca@256", "mean", (1, -1), "pca", 256),
-        (" mean/L0+L3:soft:gamma=0.25 ", "mean", (0, 3), "soft:gamma=0.25,alpha=0", None),
-    ],
-)
-def test_a_setting_reads_back_from_its_own_text(text, pooling, layers, spec, k):
-    found = Setting.parse(text)
-    assert (found.pooling, found.layers, found.whitening, found.k) == (pooling, layers, spec, k)
-    assert Setting.parse(str(found)) == found
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("six", "setting='six' must look like L6, cls/L-1"),
-        ("L6:bleach", "whitening='bleach' must be one of"),
-        ("max/L6", "pooling='max' must be one of"),
-        ("L6:standardize@4", "k=4 has no meaning for whitening='standardize'"),
-    ],
-)
-def test_a_setting_that_makes_no_sense_is_refused(text, message):
-    with pytest.raises(ValueError, match=message):
-        Setting.parse(text)
-
-
-def test_no_setting_at_all_is_refused():
-    with pytest.raises(ValueError, match="settings=' ; ' must hold at least one setting"):
-        parse_settings(" ; ")
-
-
-def test_a_star_stands_for_every_layer():
-    assert [str(one) for one in parse_settings("cls/L*:pca@2; L-1", 3)] == [
-        "cls/L0:pca@2",
-        "cls/L1:pca@2",
-        "cls/L2:pca@2",
-        "mean/L-1",
-    ]
-
-
-def test_layers_from_the_last_fit_any_depth_and_do_not_repeat():
-    assert Setting.parse("L1+L-1").numbers(7) == (1, 6)
-    assert Setting.parse("L1+L-1").numbers(13) == (1, 12)
-    assert Setting.parse("L6+L-1").numbers(7) == (6,)
-
-
-def test_table_1_has_the_papers_five_rows():
-    assert parse_settings("table1") == parse_settings(TABLE1)
-    assert [str(one) for one in parse_settings("table1")] == [
-        "cls/L-1",
-        "mean/L-1",
-        "mean/L1",
-        "mean/L1+L-1",
-        "mean/L1+L-1:pca",
-    ]
+def test_rows_that_say_what_the_preset_decides_are_refused(place, tasks):
+    for row in ("L1:pca fit=cross", "L1 aggregate=mean"):
+        with pytest.raises(ValueError, match=f"setting='mean/{row}' must leave fit and aggregate to the preset mteb"):
+            cells(place, tasks, row, "mteb")
 
 
 # Tables
@@ -275,9 +221,9 @@ def test_what_is_filtered_out_is_out_of_rows_and_columns():
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_a_table_names_its_protocol_in_every_form(name):
+def test_a_table_names_its_preset_in_every_form(name):
     corpus = "nli.txt" if PRESETS[name].fit == "corpus" else None
-    line = protocol_line(name, corpus)
+    line = preset_line(name, corpus)
     assert PRESETS[name].source in line
     assert (corpus or "") in line
     assert written(TABLE, "markdown", name, corpus).splitlines()[-1] == line
@@ -312,7 +258,7 @@ def test_latex_escapes_names_and_is_a_whole_table():
 
 
 @pytest.mark.parametrize(
-    ("setting", "task", "protocol", "value"),
+    ("setting", "task", "preset", "value"),
     [
         ("cls/L-1", "stsb", "whiteningbert", 20.29),
         ("mean/L1+L-1", "avg", "whiteningbert", 62.97),
@@ -323,8 +269,8 @@ def test_latex_escapes_names_and_is_a_whole_table():
         ("mean/L1+L-1:pca@256", "sts12", "bert-whitening", 63.89),
     ],
 )
-def test_a_cell_stands_beside_the_papers_number_for_the_same_thing(setting, task, protocol, value):
-    found = printed("bert-base-uncased", 13, 768, Setting.parse(setting), task, PRESETS[protocol])
+def test_a_cell_stands_beside_the_papers_number_for_the_same_thing(setting, task, preset, value):
+    found = printed("bert-base-uncased", 13, 768, Setting.parse(setting), task, PRESETS[preset])
     assert (found and found.value) == value
 
 

@@ -27,7 +27,7 @@ from whitelab.encoding.encoders import load_encoder
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_pairs import LayerCell
-from whitelab.sweeps.layer_subsets import search
+from whitelab.sweeps.layer_subsets import search_subsets
 
 TASKS = ["sts12", "sts13"]
 
@@ -85,7 +85,7 @@ def test_a_cell_that_one_task_lacks_has_no_average(held):
 def test_the_best_pairs_of_the_heatmap_are_the_first_two_sizes_of_the_curve(held):
     *_, maps = pair_maps(iter(held.items()))
     ours = pair_average(maps)
-    found = search(held, (1, 2), how="mean").ranking.size_curve
+    found = search_subsets(held, Setting(aggregate="mean"), (1, 2)).ranking.size_curve
     assert found[1] == pytest.approx(max(v for (i, j), v in ours.items() if i == j))
     assert found[2] == pytest.approx(max(v for (i, j), v in ours.items() if i != j))
 
@@ -99,7 +99,7 @@ def test_every_point_of_a_curve_is_the_score_at_its_k(encoder, place):
         for k in (1, 7, 20):
             expected = bench.score(replace(setting, k=k), PRESETS["bert-whitening"])
             assert curve.spearman[k - 1] == pytest.approx(expected.spearman, abs=1e-6)
-        assert curve.aggregate == "wmean"
+        assert curve.setting.aggregate == "wmean"
         assert curve.spearman[curve.best_k - 1] == max(curve.spearman)
 
 
@@ -107,9 +107,9 @@ def test_every_point_of_a_curve_is_the_score_at_its_k(encoder, place):
 def test_a_spot_is_alignment_and_uniformity_of_its_setting(encoder, place, setting):
     bench, one = Bench(encoder, str(place / "graded.csv"), "graded"), Setting.parse(setting)
     found = spot(bench, one, positives="ge4")
-    space = bench.space(one.pooling, PRESETS["whiteningbert"])
-    protocol = bench.protocol(one, PRESETS["whiteningbert"])
-    assert found.spearman == pytest.approx(score(space, protocol).spearman)
+    space, here = bench.scored(one, PRESETS["whiteningbert"])
+    assert here.aggregate == "mean"
+    assert found.spearman == pytest.approx(score(space, here).spearman)
     if one.whitening in ("none", "pca"):
         z = reference.transformed(space, one.numbers(4), one.whitening)
         a, b = z[space.first.numpy()], z[space.second.numpy()]

@@ -206,12 +206,8 @@ def test_every_step_is_the_score_with_exactly_that_field_changed(walked, place):
     found = []
     for length, fit in ((128, "task"), (64, "task"), (64, "splits")):
         encoder = load_encoder(str(place / "model"), max_length=length)
-        space = with_pairs(embed(encoder, pairs.sentences)[0], pairs)
-        protocol = Bench(encoder, str(place / "data"), "sickr").protocol(
-            Setting.parse("L1+L-1:pca"), replace(PRESETS["whiteningbert"], fit=fit)
-        )
-        corpus = embed_scope(encoder, fitted) if fit == "splits" else None
-        found.append(score(space, protocol, corpus).spearman)
+        space = with_pairs(embed(encoder, pairs.sentences)[0], pairs).with_text("splits", embed_scope(encoder, fitted))
+        found.append(score(space, Setting.parse(f"L1+L-1:pca aggregate=mean fit={fit}")).spearman)
     one = walked["whiteningbert", "bert-whitening"]["sickr"]
     steps = {step.field: step.spearman for step in one.steps}
     assert one.start == pytest.approx(found[0], abs=1e-3)  # float32 vectors of other batches
@@ -271,6 +267,15 @@ def test_a_step_without_a_score_says_why_and_the_others_go_on(place, encoder, tm
     assert walk(encoder, str(tmp_path), "few", "whiteningbert", "mteb").end is not None
 
 
+def test_a_score_that_memory_does_not_suffice_for_says_so(place, encoder, monkeypatch):
+    def score(*given):
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr("whitelab.compare.bench.score", score)
+    found = walk(encoder, str(place / "data"), "sts12", "simcse", "mteb")
+    assert (found.start, found.reason) == (None, "not enough memory")
+
+
 def test_a_walk_is_counted_score_by_score(place, encoder):
     seen = []
     options = {"progress": lambda done, total: seen.append((done, total))}
@@ -280,7 +285,7 @@ def test_a_walk_is_counted_score_by_score(place, encoder):
 
 
 def test_presets_that_do_not_exist_are_refused(place, encoder):
-    with pytest.raises(ValueError, match="protocol='su' must be one of whiteningbert, bert-whitening"):
+    with pytest.raises(ValueError, match="preset='su' must be one of whiteningbert, bert-whitening"):
         walk(encoder, str(place / "data"), "sts12", "mteb", "su")
     with pytest.raises(ValueError, match="corpus=None must name"):
         walk(encoder, str(place / "data"), "sts12", "mteb", "bert-whitening-corpus")

@@ -9,7 +9,7 @@ from math import comb
 import pytest
 
 from whitelab.compare import published
-from whitelab.compare.published import Setting, lookup, numbers, read, tables
+from whitelab.compare.published import PrintedRow, lookup, numbers, read, tables
 from whitelab.datasets import DataError
 
 EVERY = numbers()
@@ -123,7 +123,7 @@ def test_every_number_is_complete_and_readable():
 def test_every_setting_reads_back_as_it_is_written():
     settings = {number.setting for number in EVERY}
     assert len(settings) > 100
-    assert {text: str(Setting.parse(text)) for text in settings} == {text: text for text in settings}
+    assert {text: str(PrintedRow.parse(text)) for text in settings} == {text: text for text in settings}
 
 
 def test_values_lie_in_the_range_of_their_unit():
@@ -153,7 +153,7 @@ def test_no_cell_is_there_twice():
 
 def test_a_figure_has_every_pair_of_layers_once():
     for model, last in (("bert-base", 12), ("roberta-base", 12), ("labse", 12), ("distilbert", 6)):
-        found = [Setting.parse(n.setting).layers for n in numbers("whiteningbert", "Figure 1", model=model)]
+        found = [PrintedRow.parse(n.setting).layers for n in numbers("whiteningbert", "Figure 1", model=model)]
         expected = [(i,) if i == j else (i, j) for j in range(last + 1) for i in range(j + 1)]
         assert found == expected
 
@@ -305,7 +305,7 @@ def test_table_1_of_whiteningbert_mixes_aggregates():
 
 
 def test_lookup_gives_whitelabs_own_words_their_published_numbers():
-    setting = Setting.of("mean", (12, 1), "whitening", fit="task")
+    setting = PrintedRow.of("mean", (12, 1), "whitening", fit="task")
     assert str(setting) == "avg L1+L12 whitening fit=task"
     (first, second) = lookup("google-bert/bert-base-uncased", setting, "stsb")
     assert (first.printed, first.table, first.edition) == ("68.68", "Table 1", "emnlp")
@@ -359,7 +359,7 @@ def test_numbers_agree_with_all_that_is_asked():
     assert len(numbers("w-mse")) == 72
     assert {n.table for n in numbers(column="rte")} == {"Table 3"}
     assert {n.model for n in numbers(model="google-bert/bert-base-uncased")} == {"bert-base"}
-    assert {Setting.parse(n.setting).training for n in numbers(model="google-bert/bert-base-uncased")} == {""}
+    assert {PrintedRow.parse(n.setting).training for n in numbers(model="google-bert/bert-base-uncased")} == {""}
     with pytest.raises(ValueError, match="paper='simcse' must be one of whiteningbert, bert-whitening"):
         numbers("simcse")
 
@@ -377,7 +377,7 @@ def test_numbers_agree_with_all_that_is_asked():
 )
 def test_a_setting_that_cannot_be_read_is_refused(text, complaint):
     with pytest.raises(ValueError, match=complaint):
-        Setting.parse(text)
+        PrintedRow.parse(text)
 
 
 @pytest.mark.parametrize("setting", ["avg none", "L1 none", "avg L1 whitening", "avg L1"])
@@ -387,9 +387,9 @@ def test_a_measured_setting_must_be_complete(setting):
 
 
 def test_without_whitening_nothing_is_fitted():
-    assert str(Setting.of("cls", (6,), "none", k=8, fit="splits")) == "cls L6 none"
+    assert str(PrintedRow.of("cls", (6,), "none", k=8, fit="splits")) == "cls L6 none"
     with pytest.raises(ValueError, match="whitening='pca' must be one of none, whitening, flow"):
-        Setting.of("cls", (6,), "pca")
+        PrintedRow.of("cls", (6,), "pca")
 
 
 # ------------------------------------------------------------------------------------------------ damaged files
@@ -433,6 +433,6 @@ def test_every_file_of_the_folder_is_read():
 
 
 def test_every_alias_names_a_model_of_the_tables():
-    known = {(number.model, Setting.parse(number.setting).training) for number in EVERY}
+    known = {(number.model, PrintedRow.parse(number.setting).training) for number in EVERY}
     assert set(published.ALIASES.values()) <= known
     assert set(published.DEPTHS) <= {model for model, _ in known}

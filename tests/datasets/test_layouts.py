@@ -240,7 +240,6 @@ def test_demo_is_one_task_with_a_subset_a_file(tmp_path, monkeypatch):
     write(tmp_path / "README.md", "# the scale\n")
     pairs = load("demo")
     assert (pairs.task, pairs.subset_names, pairs.published) == ("demo", ("finance", "news"), False)
-    assert pairs.kinds == ("number", "plain", "paraphrase", "negation")
     assert pairs.source == "demo, 2 subset files"
     (info,) = discover("demo")
     assert info.subset_names == ("finance", "news")

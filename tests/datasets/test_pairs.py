@@ -58,27 +58,12 @@ def test_arrays_are_read_only_copies():
         ({"gold": np.ones(2)}, "gold has size"),
         ({"gold": np.array([1.0, np.nan, 2.0])}, "gold must be finite"),
         ({"subset": np.array([0, 2, 0])}, "subset must index the 2 subset_names"),
-        ({"kinds": ("x",)}, "kinds has size 1"),
         ({"first": (), "second": ()}, "at least one pair"),
     ],
 )
 def test_parts_that_do_not_fit_together_are_refused(change, message):
     with pytest.raises(DataError, match=message):
         make_pairs(**change)
-
-
-def test_one_subset_is_a_set_of_its_own_with_its_own_notes():
-    pairs = make_pairs(kinds=("p", "q", "r"), notes=("told by the reader",))
-    only = pairs.only("x")
-    assert (only.first, only.second, only.kinds) == (("a", "a"), ("b", "a"), ("p", "r"))
-    assert only.gold.tolist() == [1.0, 5.0]
-    assert only.subset_names == ("x",)
-    assert only.n_pairs == 2
-    assert only.notes == ("told by the reader",)
-    assert "one pair only" in pairs.only("y").notes[-1]
-    assert pairs.subset_rows("x").tolist() == [0, 2]
-    with pytest.raises(DataError, match="t has no subset 'z'; it has: x, y"):
-        pairs.only("z")
 
 
 @pytest.mark.parametrize(
@@ -97,7 +82,7 @@ def test_the_fingerprint_changes_with_everything_that_decides_a_score(change):
 
 
 def test_the_fingerprint_ignores_what_does_not_decide_a_score():
-    same = make_pairs(source="elsewhere", notes=("n",), split="dev", published=True, kinds=("p", "q", "r"))
+    same = make_pairs(source="elsewhere", notes=("n",), split="dev", published=True)
     assert make_pairs().fingerprint == same.fingerprint
     assert make_pairs(gold=np.array([0.0, 1, 2])).fingerprint == make_pairs(gold=np.array([-0.0, 1, 2])).fingerprint
 

@@ -59,7 +59,7 @@ def test_every_name_the_published_tables_know_is_listed_with_their_name_for_it()
 
 
 def test_depths_agree_with_those_the_papers_print():
-    both = {one.name: (one.layers, published.DEPTHS.get(one.published_as)) for one in entries()}
+    both = {one.name: (one.layers, published.DEPTHS.get(published.alias(one.name))) for one in entries()}
     printed = {name: depths for name, depths in both.items() if depths[1] is not None}
     assert len(printed) >= len(published.DEPTHS)
     assert [name for name, (ours, theirs) in printed.items() if ours != theirs] == []

@@ -354,9 +354,8 @@ KILLED = """
 import os, sys
 sys.path.insert(0, sys.argv[3])
 from tiny import SENTENCES
-from whitelab.encoding import architectures
 from whitelab.encoding import encoders
-from whitelab.store import Store
+from whitelab.store.embedding_store import Store
 encoders.SHARD_SENTENCES = 8
 encoders.BATCH_BYTES["cpu"] = 28 * 512
 def die(done, total):

@@ -21,7 +21,7 @@ from whitelab.encoding.embeddings import with_pairs
 from whitelab.encoding.precomputed import npz_bytes, read_vectors
 from whitelab.scoring.fit_scopes import folds
 from whitelab.scoring.score import score
-from whitelab.scoring.setting import Protocol
+from whitelab.scoring.setting import Protocol, Setting
 
 P, N, D, L = 30, 24, 6, 3
 
@@ -90,8 +90,8 @@ def scores(space, fit="task", **changes) -> list:
     found = []
     for layers in (*[(i,) for i in range(space.n_layers)], tuple(range(space.n_layers))):
         for spec, k in (("none", None), ("pca", None), ("pca", 3), ("zca", None)):
-            protocol = Protocol("m", "d", "t", "all", "mean", layers, spec, k, fit, **changes)
-            found.append(score(space, protocol).spearman)
+            setting = Setting(layers, spec, k, space.origin.pooling, fit, **changes)
+            found.append(score(space, setting).spearman)
     return found
 
 
@@ -243,7 +243,7 @@ def test_a_zero_vector_is_told(task):
 
 def test_the_protocol_of_given_vectors_claims_no_pooling_and_no_tokens(task):
     found = read_vectors([npz(parts(task))])
-    protocol = Protocol(found.name, "own.npz", "own", "all", found.pooling, (0,), dtype=found.dtype)
+    protocol = Protocol(Setting((0,), pooling="given"), found.space.origin)
     assert protocol.line() == ("vectors of own.npz · layer 0 · as given · own.npz · none · aggregate all · float32")
     record = protocol.as_dict()
     assert (record["pooling"], record["max_length"], record["text"]) == ("given", None, "given")

@@ -15,6 +15,7 @@ from whitelab.encoding.embeddings import embed_pairs
 from whitelab.encoding.encoders import StaticEncoder, embed, load_encoder
 from whitelab.encoding.static_embeddings import SIF_A, sif_weights, weighted_means
 from whitelab.scoring.fit_scopes import fit_scope
+from whitelab.scoring.setting import Setting
 from whitelab.store.embedding_store import Store
 
 TEXTS = list(SENTENCES[:30])
@@ -125,8 +126,7 @@ def test_sif_with_the_common_component_removed_is_arora_et_als_method():
     pairs = whitelab.load("demo")
     encoder = load_encoder("sif:bundled", device="cpu")
     space, _ = embed_pairs(encoder, pairs)
-    fitted = fit_scope(space, (0,), "common_component")
-    found = fitted.cosines(space).numpy()
+    found = fit_scope(space, Setting((0,), "common_component")).cosines().numpy()
 
     folder = str(encoder.files.folder)
     table = AutoModel.from_pretrained(folder).get_input_embeddings().weight.detach().numpy()

@@ -11,18 +11,20 @@ import torch
 from processes import run_python
 
 from whitelab import whitening
+from whitelab.base.machine import processor
 from whitelab.retrieval import search_cost
-from whitelab.retrieval.search_cost import MAX_BYTES, default_ks, processor_name, search_costs, unit_rows, without_self
+from whitelab.retrieval.search_cost import MAX_BYTES, SearchPlan, default_ks, search_costs, unit_rows, without_self
+from whitelab.scoring.setting import Setting
 from whitelab.statistics.moments import Moments
 from whitelab.whitening import WHITENERS, whitens
 
 TAKES_K = [name for name, variant in WHITENERS.items() if variant.takes_k]
 
 
-def measured(space, variant="pca", layers=(0, 3), corpus=None, **more):
+def measured(space, variant="pca", layers=(0, 3), corpus=None, progress=None, **more):
     """Few rounds, and no synthetic rows unless asked for: recall is the same for any number of rounds."""
-    settings = {"ks": (3, 6, 12), "top": 5, "queries": 60, "rounds": 2} | more
-    return search_costs(space, layers, variant, corpus=corpus or space.n_sentences, **settings)
+    plan = {"ks": (3, 6, 12), "top": 5, "queries": 60, "rounds": 2, "corpus": corpus or space.n_sentences} | more
+    return search_costs(space, Setting(layers, variant), SearchPlan(**plan), progress)
 
 
 def by_k(found, name):
@@ -154,11 +156,7 @@ def test_times_are_positive_with_their_quartiles_around_them_and_d_is_the_measur
 
 
 def test_the_machine_is_named(space):
-    machine = measured(space).machine
-    assert machine.processor == processor_name() != ""
-    assert machine.faiss == faiss.__version__
-    assert machine.line().startswith(machine.processor)
-    assert f"1 thread of {machine.cores} cores" in machine.line()
+    assert measured(space, threads=2).machine == f"{processor(2)}, faiss {faiss.__version__}"
 
 
 @pytest.mark.parametrize("stop_at", [None, 1, 5])
@@ -274,8 +272,8 @@ def test_the_nearest_measured_k_is_found(space):
 
 def test_a_record_is_json_with_flat_rows(space):
     record = json.loads(json.dumps(measured(space).as_dict()))
-    assert record["machine"]["faiss"] == faiss.__version__
-    assert record["layers"] == [0, 3]
+    assert record["machine"].endswith(faiss.__version__)
+    assert (record["layers"], record["whitening"]) == ([0, 3], "pca")
     assert {"k", "bytes", "memory_ratio", "milliseconds", "milliseconds_q1", "time_ratio_q3", "recall"} <= set(
         record["rows"][0]
     )
@@ -287,7 +285,7 @@ def test_more_queries_than_sentences_are_all_sentences(space):
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("plan", "message"),
     [
         ({"corpus": 59}, "corpus=59 must be at least n=60, the task's sentences"),
         ({"corpus": 100_000_000}, r"corpus=100000000 needs 12\.3 GiB for d=12 and 3 values of k, more than 4 GiB"),
@@ -305,9 +303,9 @@ def test_more_queries_than_sentences_are_all_sentences(space):
     ],
     ids=str,
 )
-def test_awkward_arguments_are_refused(space, settings, message):
+def test_awkward_arguments_are_refused(space, plan, message):
     with pytest.raises(ValueError, match=message):
-        measured(space, **settings)
+        measured(space, **plan)
 
 
 def test_the_largest_corpus_is_that_of_the_limit(space, monkeypatch):

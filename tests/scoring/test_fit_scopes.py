@@ -11,23 +11,19 @@ import reference
 import torch
 
 from tests.conftest import make_space
+from whitelab import whitening
 from whitelab.datasets import DataError
 from whitelab.encoding.embeddings import LayerRows
 from whitelab.scoring.fit_scopes import fit_scope, folds, halves, held_out_isotropy, scope_text
-from whitelab.scoring.score import cosines, score
-from whitelab.scoring.setting import Protocol
+from whitelab.scoring.score import score
+from whitelab.scoring.setting import Setting
 from whitelab.statistics.moments import Moments
 from whitelab.sweeps.dimensions import k_curve
 from whitelab.sweeps.layer_pairs import layer_pairs
-from whitelab.sweeps.layer_profiles import profile, transformed
+from whitelab.sweeps.layer_profiles import losses, shape, transformed
+from whitelab.whitening import WHITENERS
 
 FITS = ("task", "cross", "other text")
-
-
-@pytest.fixture
-def sparse():
-    """Pairs that fall into many groups: 90 pairs over 160 sentences."""
-    return make_space(n=160, sizes=(50, 40), seed=5)
 
 
 @pytest.fixture
@@ -35,6 +31,12 @@ def corpus():
     """Other sentences from the same model: another mean, another covariance, some counted twice."""
     other = make_space(n=100, sizes=(60,), seed=9)
     return LayerRows(other.values, 1 + (torch.arange(100) % 2).double())
+
+
+@pytest.fixture
+def sparse(corpus):
+    """Pairs that fall into many groups: 90 pairs over 160 sentences, carrying the other text."""
+    return make_space(n=160, sizes=(50, 40), seed=5).with_text("other text", corpus).with_text("splits", corpus)
 
 
 def by_hand(space, corpus, fit, variant, k=None, layers=(1, 3)):
@@ -46,12 +48,12 @@ def by_hand(space, corpus, fit, variant, k=None, layers=(1, 3)):
     if fit != "cross":
         z = reference.whiten(rows, x, variant, k)
         return reference.pair_cosines(z[first], z[second])
-    late, found = halves(space).numpy(), np.empty(len(first))
+    late, cosines = halves(space).numpy(), np.empty(len(first))
     for scored in (late, ~late):
         seen = np.concatenate([x[first[~scored]], x[second[~scored]]])
         z = reference.whiten(seen, x, variant, k)
-        found[scored] = reference.pair_cosines(z[first[scored]], z[second[scored]])
-    return found
+        cosines[scored] = reference.pair_cosines(z[first[scored]], z[second[scored]])
+    return cosines
 
 
 # Folds
@@ -87,134 +89,160 @@ def test_pairs_that_all_hang_together_cannot_be_halved(sparse):
         folds(star, "cross")
 
 
-def test_a_scope_that_needs_a_corpus_says_so(sparse, corpus):
-    with pytest.raises(ValueError, match="fit='splits' needs the embedded sentences of that text, got corpus=None"):
-        folds(sparse, "splits")
-    narrow = LayerRows(corpus.values[:, :, :5], corpus.counts)
-    with pytest.raises(ValueError, match="corpus must have 4 layers of d=12 as the task, got 4 of 5"):
-        folds(sparse, "nli.txt", narrow)
+def test_a_scope_whose_text_the_space_does_not_carry_says_so(sparse):
+    with pytest.raises(ValueError, match="fit='nli.txt' needs .* that text; the space carries other text, splits"):
+        folds(sparse, "nli.txt")
+    with pytest.raises(ValueError, match="fit='splits' needs .* that text; the space carries none"):
+        folds(make_space(), "splits")
 
 
 # Every result under every scope
 
 
 @pytest.mark.parametrize("fit", FITS)
+@pytest.mark.parametrize("k", [None, 1, 5, 12])
+@pytest.mark.parametrize("variant", WHITENERS)
+def test_cosines_are_those_of_the_fitted_maps(sparse, fit, variant, k):
+    """The k first weighted directions against the maps themselves, whatever rotation they end with."""
+    if k and not WHITENERS[variant].takes_k:
+        return
+    fitted = fit_scope(sparse, Setting((1, 3), variant, k, fit=fit))
+    x = sparse.combine((1, 3))
+    cosines, ranks = torch.full((sparse.n_pairs,), torch.nan, dtype=torch.float64), []
+    for fold in folds(sparse, fit):
+        whitener = whitening.fit(variant, fold.rows.moments((1, 3)), k)
+        z = whitener(x).numpy()
+        cosines[fold.pairs] = torch.from_numpy(
+            reference.pair_cosines(z[sparse.first[fold.pairs]], z[sparse.second[fold.pairs]])
+        )
+        ranks.append(whitener.rank)
+    torch.testing.assert_close(fitted.cosines(), cosines, atol=1e-9, rtol=0)
+    assert fitted.rank == min(ranks)
+
+
+@pytest.mark.parametrize("fit", FITS)
 @pytest.mark.parametrize(("variant", "k"), [("pca", None), ("pca", 5), ("zca_cor", None), ("center", None)])
 def test_cosines_are_those_of_the_plain_path(sparse, corpus, fit, variant, k):
-    found, fitted = cosines(sparse, (1, 3), variant, k, fit, corpus)
-    np.testing.assert_allclose(found, by_hand(sparse, corpus, fit, variant, k), atol=1e-9)
+    fitted = fit_scope(sparse, Setting((1, 3), variant, k, fit=fit))
+    np.testing.assert_allclose(fitted.cosines(), by_hand(sparse, corpus, fit, variant, k), atol=1e-9)
     assert fitted.count == {"task": 180, "cross": 90 - abs(90 - 2 * int(halves(sparse).sum())), "other text": 150}[fit]
 
 
-def test_the_scopes_differ(sparse, corpus):
-    found = [cosines(sparse, (1, 3), "pca", None, fit, corpus)[0] for fit in FITS]
+def test_the_scopes_differ(sparse):
+    cosines = [fit_scope(sparse, Setting((1, 3), "pca", fit=fit)).cosines() for fit in FITS]
     for i, j in ((0, 1), (0, 2), (1, 2)):
-        assert (found[i] - found[j]).abs().max() > 0.05
+        assert (cosines[i] - cosines[j]).abs().max() > 0.05
 
 
 @pytest.mark.parametrize("fit", FITS)
 @pytest.mark.parametrize("variant", ["pca", "shrunk", "group:groups=3"])
-def test_layer_pairs_are_scored_as_one_by_one(sparse, corpus, fit, variant):
-    found = layer_pairs(sparse, variant, None, "mean", fit=fit, corpus=corpus)
-    for cell in found.cells:
-        protocol = written(dict.fromkeys(cell.layers), whitening=variant, aggregate="mean", fit=fit)
-        one = score(sparse, protocol, corpus)
-        assert cell.spearman == pytest.approx(one.spearman, abs=1e-6)
-        assert cell.rank == one.rank
+def test_layer_pairs_are_scored_as_one_by_one(sparse, fit, variant):
+    setting = Setting(whitening=variant, aggregate="mean", fit=fit)
+    for cell in layer_pairs(sparse, setting).cells:
+        alone = score(sparse, setting.with_(layers=tuple(dict.fromkeys(cell.layers))))
+        assert cell.spearman == pytest.approx(alone.spearman, abs=1e-6)
+        assert cell.rank == alone.rank
 
 
 @pytest.mark.parametrize("fit", FITS)
 @pytest.mark.parametrize("variant", ["pca", "pca_cor", "soft", "center"])
-def test_the_k_curve_is_the_score_at_every_k(sparse, corpus, fit, variant):
-    curve = k_curve(sparse, (1, 3), variant, fit=fit, corpus=corpus)
+def test_the_k_curve_is_the_score_of_the_plain_path_at_every_k(sparse, corpus, fit, variant):
+    curve = k_curve(sparse, Setting((1, 3), variant, fit=fit))
     for k in (1, 4, 12):
-        one = score(sparse, written((1, 3), whitening=variant, k=k, fit=fit), corpus)
-        assert curve.spearman[k - 1] == pytest.approx(one.spearman, abs=1e-6)
+        assert curve.spearman[k - 1] == pytest.approx(
+            100 * reference.spearman(by_hand(sparse, corpus, fit, variant, k), sparse.gold), abs=1e-6
+        )
 
 
 @pytest.mark.parametrize("fit", FITS)
-def test_a_profile_measures_what_the_scope_transforms(sparse, corpus, fit):
-    one = profile(sparse, (1, 3), "pca", fit=fit, corpus=corpus)
-    assert one.spearman == pytest.approx(score(sparse, written((1, 3), whitening="pca", fit=fit), corpus).spearman)
-    z, _ = transformed(sparse, (1, 3), "pca", None, fit, corpus)
-    assert one.participation_ratio == pytest.approx(
-        reference.participation_ratio(np.cov(reference.occurrences(z, sparse.counts).T))
+def test_a_profile_measures_what_the_scope_transforms(sparse, fit):
+    setting = Setting((1, 3), "pca", fit=fit)
+    assert losses(sparse, setting).spearman == pytest.approx(score(sparse, setting).spearman)
+    assert shape(sparse, setting).participation_ratio == pytest.approx(
+        reference.participation_ratio(np.cov(reference.occurrences(transformed(sparse, setting), sparse.counts).T))
     )
 
 
 def test_folds_of_unequal_rank_are_joined():
     space = make_space(n=14, d=12, sizes=(7,), seed=3)
     space = replace(space, first=torch.arange(0, 14, 2), second=torch.arange(1, 14, 2))
-    fitted = fit_scope(space, (1,), "pca", None, "cross")
-    assert len({one.rank for one in fitted.whiteners}) == 2
-    z = fitted.transform(space)
-    assert z.shape[1] == max(one.rank for one in fitted.whiteners)
-    np.testing.assert_allclose(
-        fitted.cosines(space), reference.pair_cosines(z[space.first], z[space.second]), atol=1e-9
-    )
-    assert k_curve(space, (1,), fit="cross").rank == fitted.rank
-
-
-def written(layers, **changes) -> Protocol:
-    return Protocol("m", "d", "t", "test", "mean", tuple(layers), **changes)
+    setting = Setting((1,), "pca", fit="cross")
+    fitted = fit_scope(space, setting)
+    ranks = {whitener.rank for whitener in fitted.whiteners}
+    assert len(ranks) == 2
+    assert fitted.rank == min(ranks)
+    z = fitted.transform()
+    assert z.shape[1] == max(ranks)
+    np.testing.assert_allclose(fitted.cosines(), reference.pair_cosines(z[space.first], z[space.second]), atol=1e-9)
+    assert k_curve(space, setting).rank == fitted.rank
 
 
 # Held-out isotropy
 
 
-def test_whitening_is_isotropic_where_it_was_fitted_and_less_so_elsewhere(sparse, corpus):
-    x = sparse.moments((1,))
-    z = fit_scope(sparse, (1,), "pca").transform(sparse)
+def test_whitening_is_isotropic_where_it_was_fitted_and_less_so_elsewhere(sparse):
+    setting = Setting((1,), "pca")
+    z = fit_scope(sparse, setting).transform()
     ratio = reference.participation_ratio(Moments.of(z, sparse.counts).covariance.numpy())
     assert (ratio - 1) / 11 == pytest.approx(1)
-    found = {fit: held_out_isotropy(sparse, (1,), "pca", None, fit, corpus) for fit in FITS}
-    assert all(0 < value < 0.95 for value in found.values())
-    assert x.count == 180
+    assert all(0 < held_out_isotropy(sparse, setting.with_(fit=fit)) < 0.95 for fit in FITS)
+    assert sparse.moments((1,)).count == 180
 
 
-def test_held_out_isotropy_is_the_isoscore_of_rows_the_map_has_not_seen(sparse, corpus):
+@pytest.mark.parametrize("k", [None, 2, 5])
+@pytest.mark.parametrize("variant", WHITENERS)
+def test_held_out_isotropy_is_the_isoscore_of_rows_the_map_has_not_seen(sparse, corpus, variant, k):
+    if variant == "none" or k and not WHITENERS[variant].takes_k:
+        return
     rows = reference.occurrences(reference.combined(corpus, (1, 3)), corpus.counts)
-    z = reference.whiten(rows, reference.task_rows(sparse, (1, 3)), "pca", 5)
-    expected = (reference.participation_ratio(np.cov(z.T)) - 1) / 4
-    assert held_out_isotropy(sparse, (1, 3), "pca", 5, "other text", corpus) == pytest.approx(expected)
+    z = reference.whiten(rows, reference.task_rows(sparse, (1, 3)), variant, k)
+    setting = Setting((1, 3), variant, k, fit="other text")
+    rank = fit_scope(sparse, setting).rank
+    expected = (reference.participation_ratio(np.cov(z.T)) - 1) / (rank - 1)
+    assert held_out_isotropy(sparse, setting) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("variant", ["center", "pca", "soft:gamma=0"])
+def test_of_too_few_sentences_held_out_isotropy_counts_the_directions_of_the_map(thin, variant):
+    """Where a half spans fewer directions than there are: centring alone keeps all of them."""
+    expected = []
+    for seen, unseen in (thin.parted, thin.parted[::-1]):
+        fitted = whitening.fit(variant, seen.moments((1,)))
+        z = reference.occurrences(fitted(thin.combine((1,))), unseen.counts)
+        expected.append((reference.participation_ratio(np.cov(z.T)) - 1) / (fitted.rank - 1))
+    assert held_out_isotropy(thin, Setting((1,), variant)) == pytest.approx(np.mean(expected))
 
 
 def test_more_sentences_make_the_held_out_sentences_rounder():
     few, many = (make_space(n=n, sizes=(n // 2,), seed=1) for n in (40, 2000))
-    assert held_out_isotropy(few, (1,), "pca") < held_out_isotropy(many, (1,), "pca")
+    assert held_out_isotropy(few, Setting((1,), "pca")) < held_out_isotropy(many, Setting((1,), "pca"))
 
 
 def test_one_direction_has_no_isotropy(sparse):
-    assert np.isnan(held_out_isotropy(sparse, (1,), "pca", 1))
+    assert np.isnan(held_out_isotropy(sparse, Setting((1,), "pca", 1)))
     alone = replace(sparse, values=sparse.values[:, :1], first=0 * sparse.first, second=0 * sparse.second)
-    assert np.isnan(held_out_isotropy(alone, (1,), "pca"))
+    assert np.isnan(held_out_isotropy(alone, Setting((1,), "pca")))
 
 
 # The score that carries it
 
 
-def test_a_score_says_what_it_was_fitted_on(sparse, corpus):
-    task = score(sparse, written((1,), whitening="soft:gamma=.25"))
+def test_a_score_says_what_it_was_fitted_on(sparse):
+    task = score(sparse, Setting((1,), "soft:gamma=.25"))
     assert task.as_dict()["held_out_isotropy"] == task.isotropy
     assert task.as_dict()["protocol"]["whitening"] == "soft:gamma=0.25,alpha=0"
     assert (
         f"fitted on the task's 180 sentence occurrences (rank 12, held-out isotropy {task.isotropy:.2f})" in task.line()
     )
-    cross = score(sparse, written((1,), whitening="pca", fit="cross"))
+    cross = score(sparse, Setting((1,), "pca", fit="cross"))
     assert f"cross-fitted on halves of {cross.sentences} sentence occurrences" in cross.line()
-    other = score(sparse, written((1,), whitening="pca", fit="nli.txt"), corpus)
-    assert "fitted on the 150 sentences of nli.txt" in other.line()
-    splits = score(sparse, written((1,), whitening="pca", fit="splits"), corpus)
+    other = score(sparse, Setting((1,), "pca", fit="other text"))
+    assert "fitted on the 150 sentences of other text" in other.line()
+    splits = score(sparse, Setting((1,), "pca", fit="splits"))
     assert "fitted on the 150 sentence occurrences of all splits" in splits.line()
-    assert score(sparse, written((1,))).isotropy is None
-
-
-def test_moments_are_kept_for_the_last_few_combinations(sparse):
-    assert sparse.moments((1,)) is sparse.moments([1])
-    first = sparse.moments((0,))
-    for layers in ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3), (1,), (2,)):
-        sparse.moments(layers)
-    assert sparse.moments((0,)) is not first
+    assert score(sparse, Setting((1,))).isotropy is None
+    without = score(sparse, Setting((1,), "pca"), isotropy=False)
+    assert without == replace(score(sparse, Setting((1,), "pca")), isotropy=None)
 
 
 # The text of a scope

@@ -6,16 +6,15 @@ from dataclasses import replace
 import pytest
 import torch
 
+from tests.conftest import with_only
 from whitelab.scoring.paired import VERDICTS, judged, paired
 from whitelab.scoring.score import score
-from whitelab.scoring.setting import Protocol
+from whitelab.scoring.setting import Setting
 from whitelab.statistics.significance import Difference, WilliamsTest, bootstrap, williams
-
-BASE = Protocol("m", "d", "t", "test", "mean", (1, 2))
 
 
 def scores(space, *specs, k=None, **changes):
-    return [score(space, BASE.with_(whitening=spec, k=k if spec != "none" else None, **changes)) for spec in specs]
+    return [score(space, Setting((1, 2), spec, k if spec != "none" else None, **changes)) for spec in specs]
 
 
 def difference(estimate, low, high, p):
@@ -81,7 +80,7 @@ def test_a_difference_is_real_where_every_defined_test_says_so(found, williams_p
 def test_williams_is_left_out_where_subsets_are_averaged(space):
     given = scores(space, "none", "pca", aggregate="mean")
     assert [one.williams for one in paired(space, given).against()] == [None, None]
-    whole = space.with_only(0)
+    whole = with_only(space, 0)
     assert paired(whole, scores(whole, "none", "pca", aggregate="mean")).against()[1].williams is not None
 
 

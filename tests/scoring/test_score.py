@@ -8,9 +8,11 @@ import reference
 import torch
 from torch.testing import assert_close
 
-from tests.conftest import AT_ONE_DIMENSION
-from whitelab.scoring.score import cosines, score
-from whitelab.scoring.setting import Protocol
+from tests.conftest import AT_ONE_DIMENSION, with_only
+from whitelab.encoding.embeddings import Origin
+from whitelab.scoring.fit_scopes import fit_scope
+from whitelab.scoring.score import score
+from whitelab.scoring.setting import Protocol, Setting
 from whitelab.statistics import correlation, geometry
 from whitelab.statistics.correlation import AGGREGATES
 from whitelab.statistics.moments import Moments
@@ -19,8 +21,8 @@ from whitelab.whitening import WHITENERS
 SETTINGS = [(name, k) for name, variant in WHITENERS.items() for k in ((None, 1, 5) if variant.takes_k else (None,))]
 
 
-def protocol(layers=(0, 3), **changes):
-    return Protocol("a model", "some data", "a task", "test", "mean", layers, **changes)
+def setting(layers=(0, 3), *given, **changes):
+    return Setting(layers, *given, **changes)
 
 
 def written(found):
@@ -33,26 +35,22 @@ def written(found):
 @pytest.mark.parametrize(("variant", "k"), SETTINGS)
 @pytest.mark.parametrize(("layers", "how"), zip([(2,), (0, 3), (0, 1, 2)], AGGREGATES, strict=True))
 def test_a_score_is_the_papers_computation(any_space, variant, k, layers, how):
-    found = score(any_space, protocol(layers, whitening=variant, k=k, aggregate=how))
+    found = score(any_space, Setting(layers, variant, k, aggregate=how))
     assert found.spearman == pytest.approx(reference.score(any_space, layers, variant, k, how), abs=1e-9)
 
 
 def test_settings_do_change_the_score(space):
-    settings = [{}, {"whitening": "center"}, {"whitening": "standardize"}, {"whitening": "pca"}]
-    settings += [
-        {"whitening": "pca", "k": 5},
-        {"aggregate": "mean"},
-        {"aggregate": "wmean"},
-        {"layers": (1,)},
-    ]
-    scores = {round(score(space, protocol(**one)).spearman, 6) for one in settings}
-    assert len(scores) == len(settings)
+    changes = [{}, {"whitening": "center"}, {"whitening": "standardize"}, {"whitening": "pca"}, {"layers": (1,)}]
+    changes += [{"whitening": "pca", "k": 5}, {"aggregate": "mean"}, {"aggregate": "wmean"}]
+    assert len({round(score(space, setting(**change)).spearman, 6) for change in changes}) == len(changes)
 
 
 def test_a_score_carries_its_circumstances(space):
-    found = score(space, protocol((3, 0), whitening="pca", k=5))
+    origin = Origin("a model", "some data", "a task", "test")
+    found = score(replace(space, origin=origin), setting((-1, 0), "pca", 5))
     assert (found.pairs, found.sentences, found.rank, found.dim) == (80, 160, 5, 12)
-    assert found.protocol == protocol((0, 3), whitening="pca", k=5)
+    assert found.protocol == Protocol(setting((0, 3), "pca", 5), origin)
+    assert found.setting is found.protocol.setting
     assert found.cosines.shape == (80,)
     assert found.half_width == pytest.approx(100 * correlation.half_width(found.spearman / 100, 80))
     assert {name: one.pairs for name, one in found.subsets.items()} == {
@@ -63,12 +61,12 @@ def test_a_score_carries_its_circumstances(space):
 
 
 def test_the_score_of_a_subset_ranks_its_pairs_under_the_whole_tasks_fit(space):
-    found = score(space, protocol(whitening="pca"))
+    found = score(space, setting(whitening="pca"))
     for number, one in enumerate(found.subsets.values()):
         rows = space.subset == number
         expected = 100 * reference.spearman(found.cosines[rows], space.gold[rows])
         assert one.spearman == pytest.approx(expected, abs=1e-9)
-    alone = score(space.with_only(0), protocol(whitening="pca"))
+    alone = score(with_only(space, 0), setting(whitening="pca"))
     assert alone.subsets["part 0"].spearman == alone.spearman
     assert alone.spearman != pytest.approx(found.subsets["part 0"].spearman)
 
@@ -77,8 +75,7 @@ def test_identical_pairs_tie_under_every_variant(any_space):
     same = any_space.first == any_space.second
     assert same.sum() > 1
     for variant, k in SETTINGS:
-        values, _ = cosines(any_space, (1,), variant, k)
-        assert len(values[same].unique()) == 1
+        assert len(fit_scope(any_space, setting((1,), variant, k)).cosines()[same].unique()) == 1
 
 
 def test_repeated_sentences_count_in_the_fit(space):
@@ -91,7 +88,7 @@ def test_repeated_sentences_count_in_the_fit(space):
 
 
 def test_the_interval_of_a_mean_uses_the_sizes_of_the_subsets(space):
-    found = score(space, protocol(aggregate="mean"))
+    found = score(space, setting(aggregate="mean"))
     assert found.half_width == pytest.approx(100 * correlation.half_width(found.spearman / 100, [40, 25, 15]))
 
 
@@ -100,7 +97,7 @@ def test_the_interval_of_a_mean_uses_the_sizes_of_the_subsets(space):
 
 def test_constant_gold_is_said(space):
     flat = replace(space, gold=torch.full_like(space.gold, 3.0))
-    found = score(flat, protocol())
+    found = score(flat, setting())
     assert (found.spearman, found.half_width) == (None, None)
     assert found.reason == "Spearman is not defined: all gold scores are 3"
     assert written(found)["undefined"] == found.reason
@@ -115,7 +112,7 @@ def test_one_pair_is_said(space):
         subset=space.subset[:1] * 0,
         subset_names=("all",),
     )
-    found = score(one, protocol())
+    found = score(one, setting())
     assert found.spearman is None
     assert found.reason == "Spearman is not defined: it needs at least 2 pairs, got 1"
     assert written(found)["spearman"] is None
@@ -126,12 +123,12 @@ def test_a_subset_of_one_pair_is_said_under_an_average_only(space, how):
     subset = torch.zeros_like(space.subset)
     subset[5] = 1
     lone = replace(space, subset=subset, subset_names=("many", "lone"))
-    found = score(lone, protocol(aggregate=how))
+    found = score(lone, setting(aggregate=how))
     assert found.spearman is None
     assert found.reason == "Spearman is not defined in subset 'lone': it needs at least 2 pairs, got 1"
     assert written(found)["subsets"]["lone"] == {"spearman": None, "pairs": 1}
     assert found.subsets["many"].spearman is not None
-    whole = score(lone, protocol())
+    whole = score(lone, setting())
     assert whole.spearman is not None
     assert whole.reason == ""
     assert "undefined" not in written(whole)
@@ -139,14 +136,14 @@ def test_a_subset_of_one_pair_is_said_under_an_average_only(space, how):
 
 def test_a_subset_without_pairs_is_said(space):
     empty = replace(space, subset_names=(*space.subset_names, "empty"))
-    found = score(empty, protocol(aggregate="mean"))
+    found = score(empty, setting(aggregate="mean"))
     assert found.reason == "Spearman is not defined in subset 'empty': it needs at least 2 pairs, got 0"
     assert written(found)["subsets"]["empty"] == {"spearman": None, "pairs": 0}
 
 
 def test_constant_cosines_are_said(space):
     same = replace(space, second=space.first)
-    assert score(same, protocol()).reason == "Spearman is not defined: all cosines are 1"
+    assert score(same, setting()).reason == "Spearman is not defined: all cosines are 1"
 
 
 @pytest.mark.parametrize("variant", [name for name, one in WHITENERS.items() if one.whitens])
@@ -154,7 +151,7 @@ def test_constant_cosines_are_said(space):
     ("how", "where"), [("all", ""), ("mean", " in subset 'part 0'"), ("wmean", " in subset 'part 0'")]
 )
 def test_cosines_that_are_constant_but_for_rounding_are_said(distinct, variant, how, where):
-    found = score(distinct, protocol((1,), whitening=variant, aggregate=how))
+    found = score(distinct, setting((1,), whitening=variant, aggregate=how))
     assert (found.spearman, found.half_width, found.rank) == (None, None, 35)
     assert found.reason == f"Spearman is not defined{where}: all cosines are -0.0285714"
     assert {one.spearman for one in found.subsets.values()} == {None}
@@ -165,8 +162,8 @@ def test_cosines_that_are_constant_but_for_rounding_are_said(distinct, variant, 
 def test_rounding_in_the_cosines_is_not_taken_for_a_difference(distinct, monkeypatch, noise, said):
     # How much rounding is left depends on the machine, so here it is put in by hand.
     noisy = -1 / 35 + noise * torch.rand(18, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    monkeypatch.setattr(geometry, "pair_cosines", lambda a, b: noisy)
-    found = score(distinct, protocol((1,), whitening="pca"))
+    monkeypatch.setattr(geometry, "row_cosines", lambda z, first, second: noisy)
+    found = score(distinct, setting((1,), whitening="pca"))
     assert (found.spearman is None) == said
     assert ("all cosines are -0.0285714" in found.reason) == said
 
@@ -176,15 +173,15 @@ def test_rounding_in_the_cosines_is_not_taken_for_a_difference(distinct, monkeyp
     [{}, {"whitening": "center"}, {"whitening": "standardize"}, {"whitening": "pca", "k": 34}],
 )
 def test_the_same_few_sentences_are_scored_where_their_cosines_differ(distinct, changes):
-    found = score(distinct, protocol((1,), **changes))
-    assert found.spearman == pytest.approx(reference.score(distinct, (1,), found.protocol.whitening, found.protocol.k))
+    found = score(distinct, setting((1,), **changes))
+    assert found.spearman == pytest.approx(reference.score(distinct, (1,), found.setting.whitening, found.setting.k))
     assert found.reason == ""
 
 
 @pytest.mark.parametrize("variant", WHITENERS)
 def test_one_sentence_over_and_over_has_no_score(space, variant):
     repeated = replace(space, values=space.values[:, :1].expand(4, 60, 12))
-    found = score(repeated, protocol((1,), whitening=variant))
+    found = score(repeated, setting((1,), whitening=variant))
     assert found.spearman is None
     assert "all cosines are" in found.reason
 
@@ -199,7 +196,7 @@ def test_awkward_embeddings_give_a_score_or_a_reason(space, variant):
     cases = (space.values[:, :, :1], constant_column, space.values.half(), torch.zeros(4, 60, 12))
     for values in cases:
         spec = AT_ONE_DIMENSION.get(variant, variant) if values.shape[2] == 1 else variant
-        found = score(replace(space, values=values), protocol((1,), whitening=spec))
+        found = score(replace(space, values=values), setting((1,), whitening=spec))
         assert (found.spearman is None) == bool(found.reason)
         assert found.cosines.isfinite().all()
         written(found)
@@ -211,16 +208,16 @@ def test_numbers_that_are_none_are_refused(space, variant, bad):
     values = space.values.clone()
     values[1, 7, 2] = bad
     with pytest.raises(ValueError, match="x must hold finite numbers, row 7"):
-        score(replace(space, values=values), protocol((1,), whitening=variant))
+        score(replace(space, values=values), setting((1,), whitening=variant))
 
 
 def test_layers_and_k_out_of_range_are_refused(space):
     with pytest.raises(ValueError, match=r"layers=\[4\] must lie between 0 and 3"):
-        score(space, protocol((4,)))
+        score(space, setting((4,)))
     with pytest.raises(ValueError, match="k=13 must lie between 1 and d=12"):
-        score(space, protocol(whitening="zca", k=13))
+        score(space, setting(whitening="zca", k=13))
     with pytest.raises(ValueError, match="k=5 has no meaning for whitening='none'"):
-        score(space, protocol(k=5))
+        setting(k=5)
 
 
 @pytest.mark.parametrize(
@@ -228,48 +225,42 @@ def test_layers_and_k_out_of_range_are_refused(space):
     [
         ({"whitening": "ica"}, "whitening='ica' must be one of"),
         ({"aggregate": "sum"}, "aggregate='sum' must be one of all, mean, wmean"),
+        ({"pooling": "max"}, "pooling='max' must be one of mean, cls"),
+        ({"layers": ()}, r"layers=\[\] must name at least one layer"),
+        ({"layers": (1, 1)}, r"layers=\[1, 1\] must name at least one layer, and none twice"),
         ({"fit": ""}, "fit='' must be one of task, splits, cross or name other text"),
     ],
 )
-def test_a_protocol_that_does_not_exist_is_refused(changes, message):
+def test_a_setting_that_does_not_exist_is_refused(changes, message):
     with pytest.raises(ValueError, match=message):
-        protocol(**changes)
-    with pytest.raises(ValueError, match="pooling='max' must be one of mean, cls"):
-        protocol().with_(pooling="max")
+        setting(**changes)
 
 
 # What is written
 
 
 def test_a_score_becomes_json(space):
-    record = written(score(space, protocol(whitening="pca")))
+    record = written(score(space, setting(whitening="pca")))
     assert record["protocol"]["layers"] == [0, 3]
-    assert record["spearman"] == score(space, protocol(whitening="pca")).spearman
+    assert record["spearman"] == score(space, setting(whitening="pca")).spearman
     assert set(record["subsets"]) == set(space.subset_names)
     assert "cosines" not in record
 
 
 def test_the_line_says_what_decides_the_score():
-    line = protocol(whitening="pca", k=5).line(12345, 5)
-    for part in (
-        "a model",
-        "layers 0 + 3",
-        "mean pooling",
-        "some data",
-        "pca, k = 5",
-        "rank 5",
-        "aggregate all",
-    ):
+    origin = Origin("a model", "some data", "a task", "test")
+    line = Protocol(setting(whitening="pca", k=5), origin).line(12345, 5)
+    for part in ("a model", "layers 0 + 3", "mean pooling", "some data", "pca, k = 5", "rank 5", "aggregate all"):
         assert part in line
     assert "12\u202f345 sentence occurrences" in line
-    assert "layer 2 " in protocol((2,)).line()
-    assert "fitted" not in protocol().line(160, 12)
+    assert "layer 2 " in Protocol(setting((2,)), origin).line()
+    assert "fitted" not in Protocol(setting(), origin).line(160, 12)
 
 
 def test_arguments_are_left_alone(space):
     held = (space.values, space.first, space.second, space.gold, space.subset)
     before = [t.clone() for t in held]
     for variant, k in SETTINGS:
-        score(space, protocol((1,), whitening=variant, k=k))
+        score(space, setting((1,), variant, k))
     assert all(torch.equal(a, b) for a, b in zip(held, before, strict=True))
     assert_close(geometry.pair_cosines(space.values[0], space.values[0]), torch.ones(60).double())

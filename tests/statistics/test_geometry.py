@@ -97,7 +97,7 @@ def test_uniformity_equals_pdist_on_repeated_rows():
 
 def test_uniformity_does_not_depend_on_the_blocks(monkeypatch):
     whole = geometry.uniformity(rows(100), torch.arange(100))
-    monkeypatch.setattr(geometry, "_ROWS_PER_BLOCK", 7)
+    monkeypatch.setattr(geometry.losses, "_ROWS_PER_BLOCK", 7)
     assert geometry.uniformity(rows(100), torch.arange(100)) == pytest.approx(whole, abs=1e-12)
 
 

@@ -1,4 +1,4 @@
-"""Laws of the k-curve: running sums equal one `score.score` for every k."""
+"""Laws of the k-curve: running sums equal the plain path at every k, and so does a heatmap read off the curves."""
 
 from dataclasses import replace
 from itertools import combinations
@@ -9,64 +9,71 @@ import reference
 import torch
 
 from whitelab.encoding.embeddings import LayerEmbeddings
-from whitelab.scoring.score import score
-from whitelab.scoring.setting import Protocol
+from whitelab.scoring.setting import Setting
 from whitelab.statistics.correlation import AGGREGATES
 from whitelab.sweeps import dimensions
-from whitelab.sweeps.dimensions import KCurve, k_curve, k_curves
+from whitelab.sweeps.dimensions import KCurve, k_curve, k_curves, pair_curves, pairs_at
+from whitelab.sweeps.layer_pairs import layer_pairs
 from whitelab.whitening import WHITENERS
 
 TAKES_K = [name for name, variant in WHITENERS.items() if variant.takes_k]
 
 
-def plain(space, layers, variant, k, how="all"):
-    return score(space, Protocol("m", "d", "t", "s", "mean", layers, variant, k, aggregate=how))
+PCA = Setting((1,), "pca")
 
 
 @pytest.mark.parametrize("variant", TAKES_K)
 @pytest.mark.parametrize("layers", [(2,), (0, 3)])
-def test_the_curve_equals_the_score_at_every_k(any_space, variant, layers):
-    curve = k_curve(any_space, layers, variant)
+def test_the_curve_is_the_plain_path_at_every_k(any_space, variant, layers):
+    curve = k_curve(any_space, Setting(layers, variant))
+    first, second, gold, subset = (
+        part.numpy() for part in (any_space.first, any_space.second, any_space.gold, any_space.subset)
+    )
     assert curve.k == tuple(range(1, 13))
-    for k, found in zip(curve.k, curve.spearman, strict=True):
-        expected = plain(any_space, layers, variant, k)
-        assert found == pytest.approx(expected.spearman, abs=1e-9)
-        for name, one in expected.subsets.items():
-            if any_space.n_subsets > 1:
-                assert curve.subsets[name][k - 1] == pytest.approx(one.spearman, abs=1e-9)
+    for k, score in zip(curve.k, curve.spearman, strict=True):
+        z = reference.transformed(any_space, layers, variant, k)
+        cosines = reference.pair_cosines(z[first], z[second])
+        assert score == pytest.approx(100 * reference.spearman(cosines, gold), abs=1e-9)
+        for number, name in enumerate(any_space.subset_names if any_space.n_subsets > 1 else ()):
+            own = 100 * reference.spearman(cosines[subset == number], gold[subset == number])
+            assert curve.subsets[name][k - 1] == pytest.approx(own, abs=1e-9)
 
 
 @pytest.mark.parametrize("how", AGGREGATES)
 @pytest.mark.parametrize("variant", ["pca", "center"])
-def test_the_curve_equals_the_score_under_every_aggregate(space, variant, how):
-    for k, found in enumerate(k_curve(space, (1, 2), variant, how).spearman, start=1):
-        assert found == pytest.approx(plain(space, (1, 2), variant, k, how).spearman, abs=1e-9)
+def test_the_curve_is_the_plain_path_under_every_aggregate(space, variant, how):
+    for k, score in enumerate(k_curve(space, Setting((1, 2), variant, aggregate=how)).spearman, start=1):
+        assert score == pytest.approx(reference.score(space, (1, 2), variant, k, how), abs=1e-9)
+
+
+def test_the_k_of_the_setting_does_not_count(space):
+    assert k_curve(space, Setting((1,), "pca", 3)) == k_curve(space, PCA)
 
 
 def test_whitening_variants_share_a_curve_and_center_has_another(space):
-    curves = {name: k_curve(space, (1,), name).spearman for name in TAKES_K}
+    curves = {name: k_curve(space, Setting((1,), name)).spearman for name in TAKES_K}
     assert curves["pca"] == curves["zca"] == curves["cholesky"]
     assert curves["center"] != curves["pca"]
 
 
 def test_above_the_rank_the_curve_is_flat(thin, space):
-    curve = k_curve(thin, (1,))
+    curve = k_curve(thin, PCA)
     assert curve.rank == 7
     assert set(curve.spearman[6:]) == {curve.spearman[6]}
     assert set(curve.explained[7:]) == {1.0}
-    full = k_curve(space, (1,))
+    full = k_curve(space, PCA)
     assert full.rank == 12
     assert len(set(full.spearman[6:])) > 1
 
 
 def test_the_end_of_the_curve_is_the_score_without_k(any_space):
     for variant in TAKES_K:
-        expected = plain(any_space, (1,), variant, None).spearman
-        assert k_curve(any_space, (1,), variant).spearman[-1] == pytest.approx(expected, abs=1e-9)
+        expected = reference.score(any_space, (1,), variant)
+        assert k_curve(any_space, Setting((1,), variant)).spearman[-1] == pytest.approx(expected, abs=1e-9)
 
 
 def test_the_explained_share_grows_to_1(any_space):
-    curve = k_curve(any_space, (1,))
+    curve = k_curve(any_space, PCA)
     _, variance, _ = reference.directions(reference.task_rows(any_space, (1,)))
     expected = np.cumsum(variance) / variance.sum()
     np.testing.assert_allclose(curve.explained[: curve.rank], expected, rtol=1e-9)
@@ -75,19 +82,19 @@ def test_the_explained_share_grows_to_1(any_space):
 
 @pytest.mark.parametrize("chunk", [1, 5, 12])
 def test_the_chunk_size_changes_nothing(space, monkeypatch, chunk):
-    whole = k_curve(space, (1,))
+    whole = k_curve(space, PCA)
     monkeypatch.setattr(dimensions, "_COLUMNS_PER_CHUNK", chunk)
-    assert k_curve(space, (1,)) == whole
+    assert k_curve(space, PCA) == whole
 
 
 def test_subsets_can_be_left_out_and_are_with_a_single_one(space, thin):
-    assert k_curve(space, (1,), by_subset=False).subsets == {}
-    assert k_curve(thin, (1,)).subsets == {}
-    assert set(k_curve(space, (1,)).subsets) == set(space.subset_names)
+    assert k_curve(space, PCA, by_subset=False).subsets == {}
+    assert k_curve(thin, PCA).subsets == {}
+    assert set(k_curve(space, PCA).subsets) == set(space.subset_names)
 
 
 def curve_of(*scores):
-    return KCurve(scores, {}, (1.0,) * len(scores), len(scores), len(scores), (0,), "pca", "all")
+    return KCurve(scores, {}, (1.0,) * len(scores), len(scores), len(scores), Setting((0,), "pca"))
 
 
 def test_the_best_k_is_the_smallest_of_equals_and_the_knee_is_within_half_a_point():
@@ -102,21 +109,21 @@ def test_a_variant_without_k_has_no_curve(space, name):
     with pytest.raises(
         ValueError, match=f"has no meaning for whitening='{name}'|whitening='{name}' must be one of none, center"
     ):
-        k_curve(space, (1,), name)
+        k_curve(space, Setting((1,), name))
 
 
 def test_undefined_scores_are_none(space):
     flat = replace(space, gold=torch.ones_like(space.gold))
-    assert set(k_curve(flat, (1,)).spearman) == {None}
+    assert set(k_curve(flat, PCA).spearman) == {None}
     repeated = replace(space, values=space.values[:, :1].expand(4, 60, 12))
-    assert set(k_curve(repeated, (1,)).spearman) == {None}
-    zero = k_curve(replace(space, values=torch.zeros(4, 60, 12)), (1,))
+    assert set(k_curve(repeated, PCA).spearman) == {None}
+    zero = k_curve(replace(space, values=torch.zeros(4, 60, 12)), PCA)
     assert (zero.rank, set(zero.spearman), zero.best_k) == (0, {None}, None)
     assert zero.subsets["part 0"] == (None,) * 12
 
 
 def test_few_distinct_sentences_have_a_curve_up_to_the_last_direction_but_one(distinct):
-    curve = k_curve(distinct, (1,))
+    curve = k_curve(distinct, PCA)
     assert curve.rank == 35
     assert set(curve.spearman[34:]) == {None}
     assert None not in curve.spearman[:34]
@@ -124,11 +131,11 @@ def test_few_distinct_sentences_have_a_curve_up_to_the_last_direction_but_one(di
         assert set(values[34:]) == {None}
         assert None not in values[:34]
     assert curve.best_k <= 34
-    assert None not in k_curve(distinct, (1,), "center").spearman
+    assert None not in k_curve(distinct, Setting((1,), "center")).spearman
 
 
 def test_one_dimension_has_a_curve_of_one(space):
-    curve = k_curve(replace(space, values=space.values[:, :, :1]), (1,))
+    curve = k_curve(replace(space, values=space.values[:, :, :1]), PCA)
     assert (curve.k, curve.rank, curve.best_k) == ((1,), 1, 1)
 
 
@@ -136,36 +143,37 @@ def test_awkward_input_is_refused(space):
     values = space.values.clone()
     values[1, 7, 2] = float("nan")
     with pytest.raises(ValueError, match="x must hold finite numbers, row 7"):
-        k_curve(replace(space, values=values), (1,))
+        k_curve(replace(space, values=values), PCA)
     with pytest.raises(ValueError, match=r"layers=\[9\] must lie between 0 and 3"):
-        k_curve(space, (9,))
+        k_curve(space, PCA.with_(layers=(9,)))
 
 
 def test_arguments_are_left_alone(space):
     before = space.values.clone()
-    k_curve(space, (1,))
+    k_curve(space, PCA)
     assert torch.equal(space.values, before)
 
 
 def test_every_layer_has_its_curve_unless_sets_are_named(any_space):
     for variant in ("pca", "center"):
-        assert k_curves(any_space, variant=variant) == [k_curve(any_space, (i,), variant) for i in range(4)]
-    sets = [(2,), (0, 3), (1, 2, 3)]
-    found = k_curves(any_space, sets, "zca", "mean", by_subset=False)
-    assert found == [k_curve(any_space, layers, "zca", "mean", by_subset=False) for layers in sets]
-    assert [curve.layers for curve in found] == sets
-    assert k_curves(any_space, []) == []
+        setting = Setting(whitening=variant)
+        assert k_curves(any_space, setting) == [k_curve(any_space, setting.with_(layers=(i,))) for i in range(4)]
+    sets, setting = [(2,), (0, 3), (1, 2, 3)], Setting(whitening="zca", aggregate="mean")
+    curves = k_curves(any_space, setting, sets, by_subset=False)
+    assert curves == [k_curve(any_space, setting.with_(layers=layers), by_subset=False) for layers in sets]
+    assert [curve.setting.layers for curve in curves] == sets
+    assert k_curves(any_space, PCA, []) == []
 
 
 def test_many_sets_share_their_moments_and_find_the_same(space, layernorm, monkeypatch):
     sets = [layers for size in (1, 2, 3, 4) for layers in combinations(range(4), size)]
-    for one in (space, layernorm):
-        expected = [k_curve(one, layers) for layers in sets]
+    for task in (space, layernorm):
+        expected = [k_curve(task, PCA.with_(layers=layers)) for layers in sets]
         with monkeypatch.context() as patch:
             patch.setattr(LayerEmbeddings, "moments", None)  # a shared scatter needs no moments of its own
-            found = k_curves(one, sets)
-        for curve, plain_curve in zip(found, expected, strict=True):
-            assert (curve.layers, curve.rank) == (plain_curve.layers, plain_curve.rank)
+            curves = k_curves(task, PCA, sets)
+        for curve, plain_curve in zip(curves, expected, strict=True):
+            assert (curve.setting, curve.rank) == (plain_curve.setting, plain_curve.rank)
             assert curve.spearman == pytest.approx(plain_curve.spearman, abs=1e-9)
             assert curve.explained == pytest.approx(plain_curve.explained, abs=1e-9)
             for name, scores in curve.subsets.items():
@@ -174,18 +182,36 @@ def test_many_sets_share_their_moments_and_find_the_same(space, layernorm, monke
 
 def test_progress_counts_the_curves_and_can_stop_them(space):
     seen = []
-    k_curves(space, progress=lambda done, total: seen.append((done, total)))
+    k_curves(space, PCA, progress=lambda done, total: seen.append((done, total)))
     assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
     def stop(done, total):
         raise InterruptedError("stopped")
 
     with pytest.raises(InterruptedError, match="stopped"):
-        k_curves(space, progress=stop)
+        k_curves(space, PCA, progress=stop)
 
 
 def test_curves_that_do_not_exist_are_refused_before_the_first(space):
     with pytest.raises(ValueError, match="k=1 has no meaning for whitening='none'"):
-        k_curves(space, variant="none")
+        k_curves(space, Setting())
     with pytest.raises(ValueError, match=r"layers=\[4\] must lie between 0 and 3"):
-        k_curves(space, [(0,), (4,)], progress=lambda done, total: pytest.fail("a curve was made"))
+        k_curves(space, PCA, [(0,), (4,)], progress=lambda done, total: pytest.fail("a curve was made"))
+
+
+@pytest.mark.parametrize("fit", ["task", "cross"])
+@pytest.mark.parametrize("variant", TAKES_K)
+def test_a_heatmap_read_off_the_curves_is_that_of_the_maps_at_that_k(any_space, variant, fit):
+    if fit == "cross" and any_space.n_pairs < 20:
+        return  # too few pairs to be halved
+    setting = Setting(whitening=variant, fit=fit)
+    curves = pair_curves(any_space, setting)
+    for k in (1, 4, 7, 12, None):
+        # Without k, centring also keeps what has no variance, which no curve does.
+        maps = setting.with_(k=12 if variant == "center" and k is None else k)
+        heatmap, expected = pairs_at(curves, k), layer_pairs(any_space, maps)
+        assert heatmap.setting == expected.setting
+        for cell, other in zip(heatmap.cells, expected.cells, strict=True):
+            assert cell.layers == other.layers
+            assert cell.spearman == pytest.approx(other.spearman, abs=1e-6)
+            assert cell.rank == other.rank

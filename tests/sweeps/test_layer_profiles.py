@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import asdict, replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,10 +11,11 @@ import reference
 import torch
 from torch.testing import assert_close
 
-from tests.conftest import AT_ONE_DIMENSION
+from tests.conftest import AT_ONE_DIMENSION, make_space
+from whitelab.scoring.setting import Setting
 from whitelab.statistics import geometry
-from whitelab.sweeps.layer_profiles import covariance, layer_profiles, profile
-from whitelab.whitening import WHITENERS, canonical
+from whitelab.sweeps.layer_profiles import as_record, covariance, layer_losses, layer_shapes, losses, shape
+from whitelab.whitening import WHITENERS
 
 SETTINGS = [(name, k) for name, variant in WHITENERS.items() for k in ((None, 5) if variant.takes_k else (None,))]
 
@@ -21,7 +23,7 @@ SETTINGS = [(name, k) for name, variant in WHITENERS.items() for k in ((None, 5)
 def assert_same(found, expected):
     """Equal but for rounding; a spectrum may end in zeros, whose roots show in the effective rank."""
     found, expected = asdict(found), asdict(expected)
-    spectra = [np.array(one.pop("eigenvalues")) for one in (found, expected)]
+    spectra = [np.array(one.pop("eigenvalues", ())) for one in (found, expected)]
     longest = max(map(len, spectra))
     padded = [np.pad(s, (0, longest - len(s))) for s in spectra]
     np.testing.assert_allclose(*padded, atol=1e-8)
@@ -35,40 +37,57 @@ def assert_same(found, expected):
 @pytest.mark.parametrize(("variant", "k"), SETTINGS)
 @pytest.mark.parametrize("rule", geometry.POSITIVES)
 def test_every_measure_equals_its_oracle(any_space, variant, k, rule):
-    found = profile(any_space, (1,), variant, k, rule)
+    setting = Setting((1,), variant, k)
+    found, lost = shape(any_space, setting), losses(any_space, setting, rule)
     first, second, gold = (t.numpy() for t in (any_space.first, any_space.second, any_space.gold))
     z = reference.transformed(any_space, (1,), variant, k)
     occurring = reference.occurrences(z, any_space.counts)
     values = np.linalg.eigvalsh(np.cov(occurring.T))[::-1]
     chosen = gold > 4 if rule == "gt4" else gold >= 4
     assert found.mean_cosine == pytest.approx(reference.mean_cosine(occurring), abs=1e-9)
-    assert found.uniformity == pytest.approx(reference.uniformity(occurring), abs=1e-9)
-    assert found.alignment == pytest.approx(reference.alignment(z[first[chosen]], z[second[chosen]]), abs=1e-9)
+    assert lost.uniformity == pytest.approx(reference.uniformity(occurring), abs=1e-9)
+    assert lost.alignment == pytest.approx(reference.alignment(z[first[chosen]], z[second[chosen]]), abs=1e-9)
     assert found.participation_ratio == pytest.approx(reference.participation_ratio(np.cov(occurring.T)))
     assert found.effective_rank == pytest.approx(reference.effective_rank(occurring), rel=1e-4)
     assert found.top_share == pytest.approx(values[0] / values.sum())
-    assert found.spearman == pytest.approx(reference.score(any_space, (1,), variant, k), abs=1e-9)
-    assert found.positives == chosen.sum()
+    assert lost.spearman == pytest.approx(reference.score(any_space, (1,), variant, k), abs=1e-9)
+    assert lost.positives == chosen.sum()
     size = min(len(values), len(found.eigenvalues))
     np.testing.assert_allclose(found.eigenvalues[:size], values[:size], atol=1e-8)
 
 
-def test_every_layer_under_every_variant_equals_its_own_profile(any_space):
-    found = layer_profiles(any_space, WHITENERS, "ge4")
-    assert [(one.layers, one.whitening) for one in found] == [
-        ((i,), v) for i in range(4) for v in map(canonical, WHITENERS)
+@pytest.mark.parametrize(
+    ("every", "alone"),
+    [(layer_shapes, shape), (partial(layer_losses, positives="ge4"), partial(losses, positives="ge4"))],
+)
+def test_every_layer_under_every_variant_equals_its_own_measures(any_space, every, alone):
+    settings = [Setting(whitening=variant) for variant in WHITENERS]
+    settings += [Setting(whitening=variant, k=5) for variant, entry in WHITENERS.items() if entry.takes_k]
+    measured = every(any_space, settings)
+    assert [(one.layers, one.whitening, one.k) for one in measured] == [
+        ((i,), setting.whitening, setting.k) for i in range(4) for setting in settings
     ]
-    for one in found:
-        assert_same(one, profile(any_space, one.layers, one.whitening, positives="ge4"))
+    for one in measured:
+        assert_same(one, alone(any_space, Setting(one.layers, one.whitening, one.k)))
 
 
-def test_profiles_of_layers_and_of_variants_differ(space):
-    found = layer_profiles(space, ("none", "center", "pca"))
-    assert len({round(one.uniformity, 6) for one in found}) == len(found)
+def test_measures_of_layers_and_of_variants_differ(space):
+    measured = layer_losses(space, [Setting(whitening=variant) for variant in ("none", "center", "pca")])
+    assert len({round(one.uniformity, 6) for one in measured}) == len(measured)
+
+
+@pytest.mark.parametrize("fit", ["task", "cross"])
+@pytest.mark.parametrize(("variant", "k"), SETTINGS)
+def test_a_spectrum_read_off_the_decomposition_is_that_of_the_mapped_sentences(variant, k, fit):
+    space, setting = make_space(n=160, sizes=(50, 40), seed=5), Setting((1,), variant, k, fit=fit)
+    values = torch.linalg.eigvalsh(covariance(space, setting)).flip(0)
+    found = torch.tensor(shape(space, setting).eigenvalues, dtype=torch.float64)
+    size = min(len(values), len(found))
+    assert_close(found[:size], values[:size], atol=1e-8, rtol=1e-6)
 
 
 def test_a_whitened_layer_is_isotropic_and_a_raw_one_is_not(space):
-    raw, white = profile(space, (1,)), profile(space, (1,), "zca")
+    raw, white = shape(space, Setting((1,))), shape(space, Setting((1,), "zca"))
     assert white.participation_ratio == pytest.approx(12)
     assert white.top_share == pytest.approx(1 / 12)
     np.testing.assert_allclose(white.eigenvalues, 1, atol=1e-8)
@@ -78,51 +97,54 @@ def test_a_whitened_layer_is_isotropic_and_a_raw_one_is_not(space):
 
 def test_a_record_becomes_json_without_nan(space):
     none_positive = replace(space, gold=torch.ones_like(space.gold))
-    record = profile(none_positive, (1,)).as_dict()
+    record = as_record(shape(none_positive, Setting((1,))), losses(none_positive, Setting((1,))))
     assert (record["alignment"], record["spearman"], record["positives"]) == (None, None, 0)
     assert "eigenvalues" not in record
-    assert json.loads(json.dumps(record, allow_nan=False))["layers"] == [1]
+    assert json.loads(json.dumps(record, allow_nan=False)) == record
 
 
 def test_a_space_without_directions_has_no_measures(space):
     zero = replace(space, values=torch.zeros(4, 60, 12))
     for variant in WHITENERS:
-        found = profile(zero, (1,), variant)
+        found, lost = shape(zero, Setting((1,), variant)), losses(zero, Setting((1,), variant))
         assert math.isnan(found.participation_ratio)
-        assert math.isnan(found.spearman)
-        json.dumps(found.as_dict(), allow_nan=False)
+        assert math.isnan(lost.spearman)
+        json.dumps(as_record(found, lost), allow_nan=False)
 
 
 def test_one_dimension_is_measured(space):
     for variant in set(WHITENERS) - {"common_component"}:  # which leaves nothing of one dimension
         one = replace(space, values=space.values[:, :, :1])
-        found = profile(one, (1,), AT_ONE_DIMENSION.get(variant, variant))
-        assert found.participation_ratio == pytest.approx(1)
-        assert not math.isnan(found.uniformity)
+        setting = Setting((1,), AT_ONE_DIMENSION.get(variant, variant))
+        assert shape(one, setting).participation_ratio == pytest.approx(1)
+        assert not math.isnan(losses(one, setting).uniformity)
 
 
 def test_progress_counts_layers_and_variants_and_can_stop_the_work(space):
     seen = []
-    layer_profiles(space, ("pca", "zca"), progress=lambda done, total: seen.append((done, total)))
+    layer_shapes(
+        space,
+        [Setting(whitening="pca"), Setting(whitening="zca")],
+        progress=lambda done, total: seen.append((done, total)),
+    )
     assert seen == [(i, 8) for i in range(1, 9)]
 
     def stop(done, total):
         raise InterruptedError("stopped")
 
     with pytest.raises(InterruptedError, match="stopped"):
-        layer_profiles(space, ("none",), progress=stop)
+        layer_shapes(space, [Setting()], progress=stop)
 
 
-def test_settings_that_do_not_exist_are_refused(space):
-    with pytest.raises(ValueError, match="k=3 has no meaning for whitening='none'"):
-        profile(space, (1,), "none", 3)
+def test_positives_that_do_not_exist_are_refused(space):
     with pytest.raises(ValueError, match="positives='gt3' must be one of gt4, ge4"):
-        profile(space, (1,), positives="gt3")
+        losses(space, Setting((1,)), positives="gt3")
 
 
 def test_arguments_are_left_alone(space):
     before = space.values.clone()
-    layer_profiles(space, WHITENERS)
+    for every in (layer_shapes, layer_losses):
+        every(space, [Setting(whitening=variant) for variant in WHITENERS])
     assert torch.equal(space.values, before)
 
 
@@ -130,7 +152,7 @@ def test_arguments_are_left_alone(space):
 def test_the_covariance_is_that_of_every_occurrence_and_the_identity_after_whitening(layernorm, k):
     rows = torch.cat([layernorm.first, layernorm.second])
     raw = layernorm.combine((2,))[rows]
-    assert_close(covariance(layernorm, (2,)), torch.cov(raw.T))
-    white = covariance(layernorm, (2,), "pca", k)
+    assert_close(covariance(layernorm, Setting((2,))), torch.cov(raw.T))
+    white = covariance(layernorm, Setting((2,), "pca", k))
     assert_close(white, torch.eye(k or layernorm.dim - 1, dtype=torch.float64))
-    assert not torch.allclose(covariance(layernorm, (2,), "pca", k, "cross"), white, atol=0.05)
+    assert not torch.allclose(covariance(layernorm, Setting((2,), "pca", k, fit="cross")), white, atol=0.05)

@@ -12,6 +12,7 @@ from torch.testing import assert_close
 
 from tests.conftest import make_space
 from whitelab import whitening
+from whitelab.scoring.setting import Setting
 from whitelab.statistics.correlation import AGGREGATES
 from whitelab.sweeps import layer_subsets as subsets
 from whitelab.sweeps.layer_pairs import LayerMoments, layer_means
@@ -22,13 +23,17 @@ from whitelab.sweeps.layer_subsets import (
     as_masks,
     counted_among,
     extended,
-    search,
+    search_subsets,
     stream,
 )
 from whitelab.whitening import WHITENERS
 
 ALL = [layers for size in (1, 2, 3, 4) for layers in combinations(range(4), size)]
 SETTINGS = [(name, k) for name, variant in WHITENERS.items() for k in ((None, 5, 12) if variant.takes_k else (None,))]
+
+
+def search(space, size="all", variant="none", k=None, how="all", **options):
+    return search_subsets(space, Setting(whitening=variant, k=k, aggregate=how), size, **options)
 
 
 def scores(found):
@@ -176,7 +181,7 @@ def averages(space):
 
 def test_a_batch_of_factorisations_equals_one_by_one(any_space):
     """In `layernorm` single layers are singular and pairs are not: one batch takes both ways."""
-    scorer, every = FittedScorer.of(any_space, "cholesky", None, "all"), averages(any_space)
+    scorer, every = FittedScorer.of(any_space, Setting(whitening="cholesky")), averages(any_space)
     (fold,) = scorer.folds
     batch = scorer.whitened(ALL, every, fold)
     one_by_one = [scorer.whitened([layers], [one], fold) for layers, one in zip(ALL, every, strict=True)]
@@ -189,11 +194,11 @@ def test_the_map_itself_is_fitted_only_where_the_factor_cannot_be_trusted(layern
     asked = []
     fit = whitening.fit
     monkeypatch.setattr(whitening, "fit", lambda *given: asked.append(given) or fit(*given))
-    scorer = FittedScorer.of(layernorm, "pca", None, "all")
+    scorer = FittedScorer.of(layernorm, Setting(whitening="pca"))
     scorer.whitened(ALL, averages(layernorm), *scorer.folds)
     assert len(asked) == 4  # the single layers
     asked.clear()
-    scorer = FittedScorer.of(space, "pca", None, "all")
+    scorer = FittedScorer.of(space, Setting(whitening="pca"))
     scorer.whitened(ALL, averages(space), *scorer.folds)
     assert asked == []
 
@@ -326,7 +331,7 @@ def test_top_cuts_the_ranking_and_nothing_else():
     assert replace(short.ranking, top=()) == replace(full.ranking, top=())
     best = [subset.layers for subset in full.ranking.top[: full.ranking.counted]]
     assert full.ranking.counted == 25
-    assert full.ranking.layer_counts == tuple(sum(i in layers for layers in best) for i in range(8))
+    assert full.ranking.needed == tuple(sum(i in layers for layers in best) for i in range(8))
 
 
 def test_layers_are_counted_among_the_best_tenth_but_neither_too_few_nor_too_many():
@@ -382,7 +387,7 @@ def test_the_record_is_json(space):
 @pytest.mark.parametrize(("variant", "options"), [("none", {}), ("pca", {}), ("none", {"max_exact": 4, "beam": 2})])
 def test_a_stream_shows_the_best_so_far_and_ends_with_all(space, variant, options, monkeypatch):
     monkeypatch.setitem(subsets.CHUNK_BYTES, "cpu", 1)  # one subset a chunk
-    shown = list(stream(space, range(1, 4), variant, every=0.0, **options))
+    shown = list(stream(space, Setting(whitening=variant), range(1, 4), every=0.0, **options))
     assert [one.finished for one in shown] == [False] * (len(shown) - 1) + [True]
     counts = [one.scored for one in shown]
     assert counts[0] == 1
@@ -396,7 +401,7 @@ def test_a_stream_shows_the_best_so_far_and_ends_with_all(space, variant, option
 
 def test_snapshots_are_apart_in_time(space, monkeypatch):
     monkeypatch.setitem(subsets.CHUNK_BYTES, "cpu", 1)
-    assert len(list(stream(space, every=3600.0))) == 1
+    assert len(list(stream(space, Setting(), every=3600.0))) == 1
 
 
 def test_progress_can_stop_the_work(space, monkeypatch):
@@ -411,7 +416,7 @@ def test_progress_can_stop_the_work(space, monkeypatch):
     with pytest.raises(InterruptedError, match="a newer request"):
         search(space, progress=stop)
     assert seen == [(0, 15), (1, 15), (2, 15), (3, 15)]
-    running = stream(space, every=0.0)
+    running = stream(space, Setting(), every=0.0)
     next(running)
     running.close()
     assert list(running) == []
@@ -419,11 +424,7 @@ def test_progress_can_stop_the_work(space, monkeypatch):
 
 def test_settings_that_do_not_exist_are_refused_before_the_first_step(space):
     for wrong, text in (
-        ({"variant": "ica"}, "whitening='ica' must be one of"),
-        ({"variant": "standardize", "k": 5}, "k=5 has no meaning for whitening='standardize'"),
-        ({"variant": "none", "k": 5}, "k=5 has no meaning for whitening='none'"),
-        ({"variant": "pca", "k": 13}, "k=13 must lie between 1 and d=12"),
-        ({"how": "sum"}, "aggregate='sum' must be one of"),
+        ({"setting": Setting(whitening="pca", k=13)}, "k=13 must lie between 1 and d=12"),
         ({"size": 5}, "size=5 must lie between 1 and l=4"),
         ({"size": range(0, 3)}, "size=0 must lie between 1 and l=4"),
         ({"size": range(2, 2)}, r"size=range\(2, 2\) must hold at least one number of layers"),
@@ -433,11 +434,11 @@ def test_settings_that_do_not_exist_are_refused_before_the_first_step(space):
         ({"max_exact": -1}, "max_exact=-1 must be a whole number of at least 1"),
     ):
         with pytest.raises(ValueError, match=text):
-            stream(space, **wrong)
+            stream(space, **({"setting": Setting()} | wrong))
     with pytest.raises(ValueError, match=r"same number of layers, got \{'a': 4, 'b': 3\}"):
-        stream({"a": space, "b": replace(space, values=space.values[:3])})
+        stream({"a": space, "b": replace(space, values=space.values[:3])}, Setting())
     with pytest.raises(ValueError, match=r"spaces must be at least one task.* got \{\}"):
-        stream([])
+        stream([], Setting())
 
 
 @pytest.mark.parametrize("variant", WHITENERS)
@@ -456,6 +457,6 @@ def test_arguments_are_left_alone(space):
 
 
 def test_a_scorer_scores_any_masks(space):
-    for scorer in (LinearScorer.of(space, "none", "all"), FittedScorer.of(space, "none", None, "all")):
+    for scorer in (LinearScorer.of(space, Setting()), FittedScorer.of(space, Setting())):
         found = scorer(torch.tensor([[True, False, True, True], [False, True, False, False]]))
         assert found.tolist() == pytest.approx([reference.score(space, layers) for layers in ((0, 2, 3), (1,))])

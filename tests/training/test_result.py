@@ -10,7 +10,8 @@ from transformers import AutoTokenizer
 
 from whitelab.encoding.embeddings import embed_pairs
 from whitelab.encoding.encoders import load_encoder
-from whitelab.sweeps.layer_profiles import profile
+from whitelab.scoring.setting import Setting
+from whitelab.sweeps.layer_profiles import losses, shape
 from whitelab.training import COLLAPSED, DIVERGED, StepRecord, Trainer
 from whitelab.training.result import Scores
 
@@ -46,9 +47,13 @@ def test_the_model_loads_by_its_path_and_scores_as_at_its_last_evaluation(config
     records = whole(config, pairs, tmp_path)[0]
     best = max(records, key=lambda one: one.spearman)
     for model, record in ((tmp_path / "model", best), (config.model, records[0])):
-        found = profile(embed_pairs(load_encoder(str(model), device="cpu"), pairs, pooling)[0], (3,))
-        assert found.spearman == record.spearman
-        assert (found.uniformity, found.mean_cosine) == (record.uniformity, record.mean_cosine)
+        space, setting = (
+            embed_pairs(load_encoder(str(model), device="cpu"), pairs, pooling)[0],
+            Setting((3,), pooling=pooling),
+        )
+        lost = losses(space, setting)
+        assert (lost.spearman, lost.uniformity) == (record.spearman, record.uniformity)
+        assert shape(space, setting).mean_cosine == record.mean_cosine
     assert len({one.spearman for one in records}) == 5
 
 

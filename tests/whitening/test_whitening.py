@@ -101,14 +101,10 @@ def test_every_variant_is_the_papers_in_every_shape(name, shape, dtype):
     assert_close(found, expected, atol=1e-7, rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", WHITENERS)
-def test_every_variant_is_the_papers(name):
+@pytest.mark.parametrize("name", ["cholesky", "standardize", "iternorm"])
+def test_those_without_a_plain_oracle_in_every_shape_are_the_papers_in_one(name):
     x = rows()
-    found, expected = fit(SPECS[name], Moments.of(x))(x), torch.from_numpy(reference.whiten(x, x, SPECS[name]))
-    if name in ("pca", "pca_cor"):
-        # The sign of an eigenvector is not identified.
-        expected = expected * (expected * found).sum(0).sign()
-    assert_close(found, expected)
+    assert_close(fit(SPECS[name], Moments.of(x))(x), torch.from_numpy(reference.whiten(x, x, SPECS[name])))
 
 
 @pytest.mark.parametrize("k", [1, 3, 7])
@@ -370,6 +366,7 @@ def test_iternorm_approaches_zca_step_by_step_and_starts_near_centring():
     moments = Moments.of(x)
     white = fit("zca", moments)(x)
     gaps = [float((fit(f"iternorm:steps={steps}", moments)(x) - white).norm()) for steps in (1, 4, 8, 16, 30)]
+    gaps = [max(gap, 1e-12 * gaps[0]) for gap in gaps]  # what is smaller is rounding, in any order
     assert gaps == sorted(gaps, reverse=True)
     assert gaps[-1] < 1e-8 * gaps[0]
 

@@ -1,4 +1,5 @@
-"""The laboratory without a browser: `python -m whitelab score --layers 1,6 --whitening pca --json`.
+"""The laboratory without a browser: `whitelab score --layers 1,6 --whitening pca --json`,
+or `python -m whitelab` in a clone.
 
 Results go to stdout, everything else to stderr; wrong input exits with 2 and one line. Nothing heavy is
 imported before a command runs, so `--help` answers at once: modules of this package import the rest of

@@ -1,8 +1,10 @@
 """`app`: the laboratory in a browser."""
 
 import argparse
+import os
 import sys
-from pathlib import Path
+
+from whitelab.base.installation import shipped
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -12,11 +14,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args):
+    """Serve the app until it is stopped. Relative paths typed in it start where the command was started."""
+    # -P: nothing in the folder one happens to be in takes the place of a module.
+    command = [sys.executable, "-P", "-m", "streamlit", "run", str(shipped("app.py")), "--server.port", str(args.port)]
+    command += ["--server.address", args.address, "--server.headless", str(args.headless).lower()]
+    # Streamlit finds the pages and .streamlit/config.toml beside app.py, which says more than one in this folder.
+    if os.name == "posix":
+        os.execv(command[0], command)  # in this process's place, so that whoever stops it stops the server
     import subprocess
 
-    app = Path(__file__).resolve().parents[2] / "app.py"
-    command = [sys.executable, "-m", "streamlit", "run", str(app), "--server.port", str(args.port)]
-    command += ["--server.address", args.address, "--server.headless", str(args.headless).lower()]
-    # The settings and the page folder are found from the folder of app.py.
-    subprocess.run(command, cwd=app.parent, check=False)
-    return None, []
+    raise SystemExit(subprocess.run(command, check=False).returncode)

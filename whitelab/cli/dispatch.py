@@ -8,6 +8,8 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 
+import whitelab
+from whitelab.base.installation import MissingLibraryError, program
 from whitelab.cli.commands import COMMANDS
 
 
@@ -19,7 +21,8 @@ class _Parser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status (0, or 2 for wrong input)."""
     argv = list(sys.argv[1:] if argv is None else argv)
-    parser = _Parser(prog="python -m whitelab", description="A laboratory for the geometry of sentence embeddings.")
+    parser = _Parser(prog=program(), description="A laboratory for the geometry of sentence embeddings.")
+    parser.add_argument("--version", action="version", version=f"whitelab {whitelab.__version__}")
     chosen = next((word for word in argv if not word.startswith("-")), None)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
     for name, (summary, module) in COMMANDS.items():
@@ -39,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if not _is_for_the_user(error):
             raise
-        print(f"python -m whitelab {args.command}: error: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"{program()} {args.command}: error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     return 0
 
@@ -70,4 +73,4 @@ def _print(text: str) -> None:
 def _is_for_the_user(error: Exception) -> bool:
     from whitelab.store.embedding_store import StoreError
 
-    return isinstance(error, (ValueError, OSError, MemoryError, StoreError))
+    return isinstance(error, (ValueError, OSError, MemoryError, StoreError, MissingLibraryError))

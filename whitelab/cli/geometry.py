@@ -18,18 +18,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args):
-    from whitelab.sweeps.layer_profiles import profile
+    from whitelab.sweeps.layer_profiles import as_record, losses, shape
 
     setting = setting_of(args)
     space, *_ = open_space(args, setting)
     records, lines = [], ["layer  mean cosine  participation ratio  alignment  uniformity  (raw -> whitened)"]
     for layer in range(space.n_layers):
         here = setting.with_(layers=(layer,))
-        before, after = (profile(space, one, args.positives).as_dict() for one in (here.raw, here))
+        before, after = (as_record(shape(space, one), losses(space, one, args.positives)) for one in (here.raw, here))
         names = ("mean_cosine", "participation_ratio", "alignment", "uniformity")
         lines.append(f"{layer:5}  " + "  ".join(f"{short(before[n])} -> {short(after[n])}" for n in names))
-        for record in (before, after):
-            del record["layers"]
         records.append({"layer": layer} | before | {"whitened": after})
     protocol = protocol_over(space, setting, "each") | {"positives": args.positives}
     return {"layers": records, "protocol": protocol}, lines

@@ -32,8 +32,11 @@ def _whole_setting(args):
     from whitelab.scoring.setting import Setting
 
     usual = _SETTING | {"whitening": args.usual_whitening}
-    for name in (name for name, value in usual.items() if getattr(args, name, value) != value):
-        raise ValueError(f"--{name} {getattr(args, name)} does not go with --setting, which says all of it")
+    for name, value in usual.items():
+        given = getattr(args, name, value)
+        if given != value:
+            given = ",".join(map(str, given)) if isinstance(given, tuple) else given
+            raise ValueError(f"--{name} {given} does not go with --setting, which says all of it")
     setting = Setting.parse(args.setting)
     for name in ("layers", "k", "aggregate"):
         if not hasattr(args, name) and getattr(setting, name) != getattr(Setting(), name):
@@ -43,6 +46,7 @@ def _whole_setting(args):
 
 def _check_vectors(args, setting) -> None:
     """Refuse options that only a model could answer to."""
+    from whitelab.encoding.pooling import GIVEN
     from whitelab.scoring.setting import OWN_SENTENCES
 
     usual = {"data": "demo", "split": "test", "model": "bundled", "pooling": "mean", "dtype": "float32"}
@@ -51,6 +55,8 @@ def _check_vectors(args, setting) -> None:
         if getattr(args, name) != value:
             option = f"--{name.replace('_', '-')} {getattr(args, name)}"
             raise ValueError(f"{option} does not go with --vectors, which stand for the data and the model")
+    if setting.pooling not in (usual["pooling"], GIVEN):
+        raise ValueError(f"pooling={setting.pooling!r} does not go with --vectors, which are pooled")
     if setting.fit not in OWN_SENTENCES:
         either = " or ".join(OWN_SENTENCES)
         raise ValueError(f"fit={setting.fit!r} needs a model to embed that text; with --vectors use {either}")

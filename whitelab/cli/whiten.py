@@ -23,11 +23,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args):
     """Fit a map and write it, alone or with its encoder, for another tool."""
+    from whitelab.base.installation import need
     from whitelab.scoring.fit_scopes import fit_scope
     from whitelab.scoring.setting import Protocol
     from whitelab.whitening import export
 
     setting = setting_of(args)
+    if args.export == "faiss":
+        need("faiss")  # before minutes of embedding
     if setting.fit == "cross":
         raise ValueError("fit='cross' fits two maps, and an export holds one: use task, splits or a path")
     space, _, encoder, _ = open_space(args, setting)

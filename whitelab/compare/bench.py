@@ -59,10 +59,10 @@ class Bench:
 
     def score(self, setting: Setting, preset: Preset) -> Score:
         """The score of a setting under a preset, whose `fit` names its text."""
-        try:
-            return score(*self.scored(setting, preset))
-        except ValueError as error:
-            raise error if isinstance(error, Unscored) else Unscored(" ".join(str(error).split())) from error
+        result = tried(lambda: score(*self.scored(setting, preset)))
+        if isinstance(result, str):
+            raise Unscored(result)
+        return result
 
     def scored(self, setting: Setting, preset: Preset) -> tuple[LayerEmbeddings, Setting]:
         """The space, carrying what the preset fits on, and the setting as the preset has it."""

@@ -103,11 +103,11 @@ def spot(bench: Bench, setting: Setting, preset: Preset = WHITENINGBERT, positiv
 
     Raises Unscored for what cannot be had, ValueError for layers, `k` and positives that do not exist.
     """
-    found = layer_profiles.profile(*bench.scored(setting, preset), positives)
-    record = found.as_dict()
-    losses = (record[name] for name in ("alignment", "uniformity", "spearman"))
+    losses = layer_profiles.losses(*bench.scored(setting, preset), positives)
+    values = (losses.alignment, losses.uniformity, losses.spearman)
+    numbers = (None if value != value else value for value in values)
     encoder = bench.encoder
-    return Spot(encoder.name, str(setting), setting.whitening, *losses, found.positives, encoder.dim)
+    return Spot(encoder.name, str(setting), setting.whitening, *numbers, losses.positives, encoder.dim)
 
 
 def cosine_spread(bench: Bench, setting: Setting, preset: Preset = WHITENINGBERT) -> np.ndarray:

@@ -10,10 +10,11 @@ from functools import cache
 from pathlib import Path
 
 from whitelab.base.checks import check_choice
+from whitelab.base.installation import shipped
 from whitelab.datasets import DataError
 from whitelab.datasets.tables import read_records
 
-FOLDER = Path(__file__).resolve().parents[2] / "data" / "published"
+FOLDER = shipped("data/published")
 PAPERS = {
     "whiteningbert": "WhiteningBERT (Huang et al. 2021)",
     "bert-whitening": "BERT-whitening (Su et al. 2021)",

@@ -36,7 +36,7 @@ SCORE_NAMES = (
     "rating",
 )
 SUBSET_NAMES = ("subset", "genre", "dataset")
-KIND_NAMES = ("kind",)
+KIND_NAMES = ("kind",)  # of what kind a pair is, as the demonstration set says: known, so that it is no sentence
 NEEDED = "two text columns and one number are needed: name them sentence1, sentence2 and score"
 
 
@@ -49,7 +49,6 @@ class Columns:
     score: int
     width: int
     subset: int | None = None
-    kind: int | None = None
     header: bool = False
     notes: tuple[str, ...] = ()
     longer: bool = False
@@ -60,7 +59,6 @@ class Row(NamedTuple):
     second: str
     gold: float
     subset: str | None
-    kind: str | None
 
 
 def find_columns(table: Table, header: bool | None = None) -> Columns:
@@ -78,6 +76,7 @@ def find_columns(table: Table, header: bool | None = None) -> Columns:
     roles = _named_roles(table, names, contents)
     taken = set(roles.values())
     by_content = not {"score", "first"} <= set(roles)
+    roles.pop("kind", None)
     if "score" not in roles:
         numbers = _free(contents, "number", taken)
         if len(numbers) != 1:
@@ -115,7 +114,6 @@ def _row(cells: tuple, columns: Columns) -> Row:
         text_cell(cells[columns.second], "second sentence"),
         _gold(cells[columns.score]),
         None if columns.subset is None else text_cell(cells[columns.subset], "subset", any_type=True),
-        None if columns.kind is None else str(cells[columns.kind] or "").strip(),
     )
 
 

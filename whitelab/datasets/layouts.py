@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from whitelab.base.installation import program, shipped
 from whitelab.base.user_folders import expanded
 from whitelab.datasets.held import held
 from whitelab.datasets.pairs import DataError
@@ -17,7 +18,7 @@ from whitelab.datasets.tables import SUFFIXES, File, as_number, probe_lines, sni
 
 DEMO = "demo"
 MEMORY = "memory"  # the layout of pairs that `hold` has named
-DEMO_FOLDER = Path(__file__).resolve().parents[2] / "data" / "demo"
+DEMO_FOLDER = shipped("data/demo")
 SPLITS = ("train", "dev", "test")
 
 TITLES = {
@@ -177,9 +178,7 @@ def existing_path(data: str | Path) -> Path:
     if not exists and str(data) in SOURCES:
         folder = fetched(str(data))
         if folder is None:
-            raise DataError(
-                f"{data}: not fetched yet; python -m whitelab download {data} shows its licence and fetches it"
-            )
+            raise DataError(f"{data}: not fetched yet; {program()} download {data} shows its licence and fetches it")
         return folder
     if not exists:
         raise DataError(f"{data or '(empty path)'}: no such file or folder; give a file or folder, or {DEMO!r}")

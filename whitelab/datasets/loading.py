@@ -172,7 +172,6 @@ def assemble(
     position = {name: index for index, name in enumerate(names)}
     gold = np.array([row.gold for row in rows], np.float64)
     subset = np.array([position[label] for label in labels], np.int64)
-    kinds = tuple(row.kind or "" for row in rows) if any(row.kind is not None for row in rows) else None
     notes = (*notes, *gold_notes(gold, subset, names))
     return SentencePairs(
         task=task,
@@ -186,7 +185,6 @@ def assemble(
         published=published,
         notes=tuple(note for note in notes if note),
         problems=tuple(problems),
-        kinds=kinds,
     )
 
 

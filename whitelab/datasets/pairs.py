@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -56,8 +56,8 @@ class SentencePairs:
     first, second: p stripped sentences each. gold: float64 [p], not rescaled. subset: int64 [p], index into
     subset_names; a task without subsets has its own name as the only one. split: train, dev, test or all.
     source: what to show on screen. published: whether this is a known benchmark. notes: what a reader of a
-    score should know. problems: rows left out because the caller asked for the rest. kinds: the optional
-    `kind` column. Arrays are read-only copies; DataError when the parts do not fit together.
+    score should know. problems: rows left out because the caller asked for the rest. Arrays are read-only copies;
+    DataError when the parts do not fit together.
     """
 
     task: str
@@ -71,15 +71,12 @@ class SentencePairs:
     published: bool = False
     notes: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
-    kinds: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         for name in ("first", "second", "subset_names", "notes", "problems"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         object.__setattr__(self, "gold", _frozen(self.gold, np.float64))
         object.__setattr__(self, "subset", _frozen(self.subset, np.int64))
-        if self.kinds is not None:
-            object.__setattr__(self, "kinds", tuple(self.kinds))
         self._check()
 
     def _check(self) -> None:
@@ -88,8 +85,6 @@ class SentencePairs:
             raise DataError(f"{self.task}: at least one pair is needed, got none")
         sizes = {"second": len(self.second), "gold": self.gold.shape, "subset": self.subset.shape}
         wanted = {"second": pairs, "gold": (pairs,), "subset": (pairs,)}
-        if self.kinds is not None:
-            sizes["kinds"], wanted["kinds"] = len(self.kinds), pairs
         for name, size in sizes.items():
             if size != wanted[name]:
                 raise DataError(f"{self.task}: {name} has size {size} but first holds {pairs} sentences")
@@ -146,32 +141,6 @@ class SentencePairs:
         digest.update((self.gold + 0.0).astype("<f8").tobytes())  # + 0.0 makes -0.0 and 0.0 one value
         digest.update(self.subset.astype("<i8").tobytes())
         return digest.hexdigest()
-
-    def subset_rows(self, name: str) -> np.ndarray:
-        """int64 indices of the pairs in subset `name`, in order; DataError when there is no such subset."""
-        if name not in self.subset_names:
-            raise DataError(f"{self.task} has no subset {name!r}; it has: {', '.join(self.subset_names)}")
-        return np.flatnonzero(self.subset == self.subset_names.index(name))
-
-    def only(self, subset_name: str) -> SentencePairs:
-        """The pairs of one subset, as a set of their own; notes about the gold scores are made anew."""
-        rows = self.subset_rows(subset_name)
-        if len(rows) == 0:
-            raise DataError(f"{self.task}: subset {subset_name!r} holds no pairs")
-        gold, subset = self.gold[rows], np.zeros(len(rows), np.int64)
-        about_gold = gold_notes(self.gold, self.subset, self.subset_names)
-        kept = tuple(note for note in self.notes if note not in about_gold)
-        return replace(
-            self,
-            first=tuple(self.first[row] for row in rows),
-            second=tuple(self.second[row] for row in rows),
-            gold=gold,
-            subset=subset,
-            subset_names=(subset_name,),
-            source=f"{self.source or self.task}, subset {subset_name}",
-            notes=kept + gold_notes(gold, subset, (subset_name,)),
-            kinds=None if self.kinds is None else tuple(self.kinds[row] for row in rows),
-        )
 
     @cached_property
     def _rows_of_sentences(self) -> dict[str, int]:

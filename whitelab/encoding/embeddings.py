@@ -20,8 +20,8 @@ from whitelab.statistics.linalg import exact
 from whitelab.statistics.moments import Moments
 from whitelab.store.embedding_store import Store
 
-# Moments kept with the embeddings they are of, each with its one decomposition, so that neither k nor another variant
-# fits anew: as many as take this many bytes, at three tables of d^2 numbers each, and never fewer than eight.
+# Moments kept with the embeddings they are of, each with its decompositions, so that neither k nor another variant
+# fits anew: as many as take this many bytes, at four tables of d^2 numbers each, and never fewer than eight.
 _MOMENTS_BYTES, _MOMENTS_KEPT = 2**28, 8
 
 
@@ -86,7 +86,7 @@ class _Layers:
         if moments is None:
             moments = self.moments_of(self.combine(layers))
         self._moments[layers] = moments
-        while len(self._moments) > max(_MOMENTS_KEPT, _MOMENTS_BYTES // (24 * self.dim**2)):
+        while len(self._moments) > max(_MOMENTS_KEPT, _MOMENTS_BYTES // (32 * self.dim**2)):
             self._moments.pop(next(iter(self._moments)), None)
         return moments
 
@@ -178,9 +178,10 @@ class LayerEmbeddings(_Layers):
         return carrying
 
     def to(self, device: str | torch.device) -> "LayerEmbeddings":
-        """The same embeddings on `device`."""
+        """The same embeddings, and the text they carry, on `device`."""
         moved = (x.to(device) for x in (self.values, self.first, self.second, self.gold, self.subset))
-        return LayerEmbeddings(*moved, self.subset_names, self.origin, self.texts)
+        texts = {name: LayerRows(rows.values.to(device), rows.counts.to(device)) for name, rows in self.texts.items()}
+        return LayerEmbeddings(*moved, self.subset_names, self.origin, texts)
 
 
 def embed_pairs(

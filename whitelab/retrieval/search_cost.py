@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 
 from whitelab import whitening
 from whitelab.base.checks import check_int
+from whitelab.base.installation import need
 from whitelab.base.machine import processor
 from whitelab.base.progress import Progress
 from whitelab.encoding.embeddings import LayerEmbeddings
@@ -150,13 +151,15 @@ def search_costs(
     proportional to the dimensionality".
 
     The setting's own k and aggregate do not count. Raises ValueError for a variant without k, for the fit scope
-    `cross`, which has two maps, and as `SearchPlan.on`. `progress(done, total)` may raise to cancel.
+    `cross`, which has two maps, as `SearchPlan.on`, and
+    MissingLibraryError where faiss is not installed. `progress(done, total)` may raise to cancel.
     """
     setting, plan = setting.with_(k=None).on(space), (plan or SearchPlan()).on(space)
     whitening.check_k(1, setting.whitening, space.dim)
     fold, *others = folds(space, setting.fit)
     if others:
         raise ValueError(f"fit={setting.fit!r} fits {1 + len(others)} maps, and an index holds the vectors of one")
+    need("faiss")
     fitted = _nested(setting.whitening, fold.rows.moments(setting.layers))
     if fitted.rank == 0:
         layers = list(setting.layers)

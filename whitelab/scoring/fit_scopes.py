@@ -100,52 +100,78 @@ class Fitted:
     @cached_property
     def whiteners(self) -> tuple[whitening.Whitener, ...]:
         """The maps."""
-        return tuple(whitening.fit(self.setting.whitening, one, self.setting.k) for one in self.moments)
+        return tuple(whitening.fit(self.setting.whitening, part, self.setting.k) for part in self.moments)
 
     @cached_property
-    def columns(self) -> tuple[Float[Tensor, "d m"], ...] | None:
-        """The matrix of each map up to a rotation; None for a variant that weighs no eigen-directions, or none."""
-        spec, k = self.setting.whitening, self.setting.k
-        if not whitening.variant(spec).takes_k or (spec == "center" and k is None):
-            return None
-        return tuple(whitening.directions(spec, one).columns(k) for one in self.moments)
+    def bases(self) -> tuple[whitening.Directions, ...] | None:
+        """The weighted directions of each map; None for a variant that weighs no eigen-directions."""
+        bases = tuple(_basis(self.setting, part) for part in self.moments)
+        return bases if bases[0] is not None else None
 
     @property
     def rank(self) -> int:
         """Directions kept, the fewest of any fold."""
-        if self.columns is not None:
-            return min(matrix.shape[1] for matrix in self.columns)
+        if self.bases is not None:
+            return min(min(basis.rank, self.setting.k or basis.rank) for basis in self.bases)
         return min(whitener.rank for whitener in self.whiteners)
 
     @property
     def count(self) -> int:
         """Sentence occurrences a map was fitted on, the fewest of any fold."""
-        return min(round(one.count) for one in self.moments)
+        return min(round(part.count) for part in self.moments)
 
     def cosines(self) -> Float[Tensor, "p"]:
         """The cosine of every pair under the map that scores it."""
         space, x = self.space, self.space.combine(self.setting.layers)
         cosines = torch.empty(space.n_pairs, dtype=torch.float64)
         for number, fold in enumerate(self.folds):
-            if self.columns is None:
-                z = self.whiteners[number](x)
-            else:
-                z = (x - self.moments[number].mean) @ self.columns[number]
             first, second = space.first[fold.pairs], space.second[fold.pairs]
-            cosines[fold.pairs] = geometry.row_cosines(z, first, second).cpu()
+            cosines[fold.pairs] = geometry.row_cosines(self._turned(number, x), first, second).cpu()
         return cosines
+
+    def turned(self) -> Float[Tensor, "n m"]:
+        """`transform` up to a rotation, which no cosine or length sees: cheaper, where there is one map."""
+        return self._turned(0, self.space.combine(self.setting.layers)) if len(self.folds) == 1 else self.transform()
 
     def transform(self) -> Float[Tensor, "n m"]:
         """Every sentence under the map that transforms it; a map of lower rank fills up with zeros."""
         x = self.space.combine(self.setting.layers)
-        if len(self.folds) == 1:
-            return self.whiteners[0](x)
-        width = max(whitener.dense.shape[1] for whitener in self.whiteners)
-        z = torch.zeros(self.space.n_sentences, width, dtype=torch.float64)
-        for fold, whitener in zip(self.folds, self.whiteners, strict=True):
-            part = whitener(x[fold.sentences])
-            z[fold.sentences, : part.shape[1]] = part
+        parts = [whitener(x) for whitener in self.whiteners]
+        if len(parts) == 1:
+            return parts[0]
+        z = torch.zeros(self.space.n_sentences, max(part.shape[1] for part in parts), dtype=torch.float64)
+        for fold, part in zip(self.folds, parts, strict=True):
+            z[fold.sentences, : part.shape[1]] = part[fold.sentences]
         return z
+
+    def _turned(self, number: int, x: Float[Tensor, "n d"]) -> Float[Tensor, "n m"]:
+        """All rows under the map of one fold, up to a rotation."""
+        if self.bases is None:
+            return self.whiteners[number](x)
+        return (x - self.moments[number].mean) @ self.bases[number].columns(self.setting.k)
+
+    def variances(self) -> Float[Tensor, "m"] | None:
+        """Of the sentences it was fitted on, along the kept directions, descending; None where these are not known.
+
+        They are known from the one decomposition where a variant weighs eigenvectors of the task's own covariance.
+        """
+        if len(self.folds) > 1 or self.folds[0].rows is not self.space:
+            return None
+        if self.bases is None:
+            return self.moments[0].eigen_all.values if self.setting.whitening in ("none", "center") else None
+        (basis,) = self.bases
+        if basis.variances is None:
+            return None
+        values = basis.variances * basis.matrix.square().sum(0)
+        return values[: self.setting.k].sort(descending=True).values
+
+
+def _basis(setting: Setting, moments: Moments) -> whitening.Directions | None:
+    """The weighted directions of a setting's map; None where there are none, or centring keeps every direction."""
+    spec = setting.whitening
+    if not whitening.variant(spec).takes_k or (spec == "center" and setting.k is None):
+        return None
+    return whitening.directions(spec, moments)
 
 
 def fit_scope(space: LayerEmbeddings, setting: Setting) -> Fitted:
@@ -180,8 +206,9 @@ def held_out_isotropy(space: LayerEmbeddings, setting: Setting) -> float:
 
 
 def _isotropy(seen: Moments, unseen: Moments, setting: Setting) -> float:
-    if whitening.variant(setting.whitening).takes_k:  # a rotation afterwards changes no participation ratio
-        matrix = whitening.directions(setting.whitening, seen).columns(setting.k)
+    basis = _basis(setting, seen)
+    if basis is not None:
+        matrix = basis.columns(setting.k)  # a rotation afterwards changes no participation ratio
         rank = matrix.shape[1]
     else:
         whitener = whitening.fit(setting.whitening, seen, setting.k)

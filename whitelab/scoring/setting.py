@@ -142,8 +142,9 @@ def parse_settings(text: str, n_layers: int | None = None) -> tuple[Setting, ...
     """
     text, settings = TABLE1 if text.strip() == "table1" else text, []
     for part in filter(None, (part.strip() for part in text.split(";"))):
-        layers: Sequence = range(n_layers) if n_layers is not None and "L*" in part else ("*",)
-        settings += [Setting.parse(part.replace("L*", f"L{layer}")) for layer in layers]
+        head, *options = re.split(r"(?=\s)", part, maxsplit=1)  # a star in the name of a text is none
+        layers: Sequence = range(n_layers) if n_layers is not None and "L*" in head else ("*",)
+        settings += [Setting.parse("".join([head.replace("L*", f"L{layer}"), *options])) for layer in layers]
     if not settings:
         raise ValueError(f"settings={text!r} must hold at least one setting, such as 'L6;L1+L6:pca', or be 'table1'")
     return tuple(dict.fromkeys(settings))

@@ -60,6 +60,8 @@ def gram(x: Float[Tensor, "n d"]) -> Float[Tensor, "d d"]:
         end = i + STRIP
         found[i:end, i:] = x[:, i:end].T @ x[:, i:]
         found[end:, i:end] = found[i:end, end:].T
+        square = found[i:end, i:end]  # which not every processor multiplies out symmetrically
+        square.copy_(square.triu() + square.triu(1).T)
     return found
 
 

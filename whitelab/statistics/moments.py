@@ -134,6 +134,18 @@ class Moments:
         """The eigen-directions of the covariance that the rank policy keeps."""
         return self.eigen_all.top(linalg.kept_rank(self.eigen_all.values))
 
+    @cached_property
+    def standardized(self) -> tuple[Float[Tensor, "d"], Eigen]:
+        """1 / deviation of each coordinate (0 where there is none), and the eigen-directions of the correlation.
+
+        Both of the kept subspace alone, so that the rank is that of the covariance.
+        """
+        kept = self.eigen
+        covariance = (kept.vectors * kept.values) @ kept.vectors.T
+        variance = covariance.diagonal().clamp_min(0)
+        scale = torch.where(variance >= linalg.RANK_TOLERANCE * variance.max(), variance.rsqrt(), 0.0)
+        return scale, (linalg.eigen(covariance * scale[:, None] * scale) if kept.rank else kept).top(kept.rank)
+
 
 def _of_batch(x: Tensor, weights: Tensor | None) -> Moments:
     # Measured from the first row, so that rows which are all equal have a scatter of exactly zero. One table in

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whitelab.base.checks import check_choice, check_int, check_matrix
+from whitelab.base.installation import need
 from whitelab.base.progress import Progress
 from whitelab.statistics import linalg
 from whitelab.statistics.moments import Moments
@@ -28,7 +29,8 @@ def project(
 
     `pca` projects on the top principal directions (missing ones are 0). `umap` (McInnes et al. 2018) keeps
     cosine neighbourhoods of `neighbors` rows; distances between far groups and the axes mean nothing. Both
-    are deterministic for a seed. `progress(done, total)` may raise to stop UMAP.
+    are deterministic for a seed. `progress(done, total)` may raise to stop UMAP. Raises MissingLibraryError where
+    UMAP is asked for and not installed.
     """
     check_choice(method, "method", METHODS)
     check_int(dims, "dims", 2, 3)
@@ -47,6 +49,7 @@ def _pca(x: Tensor, dims: int) -> Tensor:
 def _umap(x: Tensor, dims: int, neighbors: int, seed: int, progress: Progress | None) -> Tensor:
     if len(x) < 5:
         raise ValueError(f"method='umap' needs at least 5 sentences, got {len(x)}; use method='pca'")
+    need("umap")
     import umap
 
     reducer = umap.UMAP(

@@ -111,13 +111,17 @@ def pair_curves(
 
 
 def pairs_at(curves: Mapping[tuple[int, int], KCurve], k: int | None) -> LayerPairs:
-    """The heatmap of `pair_curves` at one k; None for all directions."""
-    cells = (
+    """The heatmap of `pair_curves` at one k; None for all directions, which for `center` is k = d.
+
+    Centring alone also keeps what has no variance in the sentences it is fitted on, and a curve does not.
+    """
+    cells = tuple(
         LayerCell(layers, curve.spearman[(k or curve.dim) - 1], min(k or curve.rank, curve.rank))
         for layers, curve in curves.items()
     )
-    setting = next(iter(curves.values())).setting
-    return LayerPairs(tuple(cells), setting.with_(k=k))
+    first = next(iter(curves.values()))
+    k = first.dim if k is None and first.setting.whitening == "center" else k
+    return LayerPairs(cells, first.setting.with_(k=k))
 
 
 def _curve(

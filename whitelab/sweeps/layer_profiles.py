@@ -1,7 +1,8 @@
 """The shape of every layer of a task's embeddings, before and after a variant."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -19,11 +20,11 @@ from whitelab.statistics.projection import project
 
 
 @dataclass(frozen=True)
-class Profile:
-    """Measures of one layer under one variant; NaN where one is not defined.
+class Shape:
+    """How a space fills its dimensions under one setting; NaN where a measure is not defined.
 
-    Every measure counts each sentence as often as it occurs in the task's pairs. `spearman` is x 100,
-    `eigenvalues` are those of the covariance, descending, `positives` the pairs behind `alignment`.
+    Every measure counts each sentence as often as it occurs in the task's pairs. `eigenvalues` are those of the
+    covariance, descending, d of them.
     """
 
     layers: tuple[int, ...]
@@ -34,17 +35,27 @@ class Profile:
     participation_ratio: float
     effective_rank: float
     top_share: float
+    eigenvalues: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Alignment over `positives` pairs and uniformity over every sentence occurrence; `spearman` is x 100."""
+
+    layers: tuple[int, ...]
+    whitening: str
+    k: int | None
     alignment: float
     uniformity: float
     spearman: float
     positives: int
-    eigenvalues: tuple[float, ...]
 
-    def as_dict(self) -> dict:
-        """A JSON-ready record without the spectrum; None where a measure is not defined."""
-        record = {name: None if value != value else value for name, value in asdict(self).items()}
-        del record["eigenvalues"]
-        return record | {"layers": list(self.layers)}
+
+def as_record(shape: Shape, losses: Losses) -> dict:
+    """A JSON-ready record of both, without the spectrum; None where a measure is not defined."""
+    record = asdict(shape) | asdict(losses)
+    del record["eigenvalues"], record["layers"]
+    return {name: None if value != value else value for name, value in record.items()}
 
 
 def transformed(space: LayerEmbeddings, setting: Setting) -> Float[Tensor, "n m"]:
@@ -61,56 +72,77 @@ def _covariance(space: LayerEmbeddings, z: Float[Tensor, "n m"]) -> Float[Tensor
     return Moments.of(z, space.counts).covariance if z.shape[1] else torch.zeros(0, 0, dtype=torch.float64)
 
 
-def profile(space: LayerEmbeddings, setting: Setting, positives: str = "gt4") -> Profile:
+def shape(space: LayerEmbeddings, setting: Setting) -> Shape:
     """Measure the average of the setting's layers under its map. Raises ValueError as `fit_scopes.fit_scope` does."""
     fitted = fit_scope(space, setting)
-    setting, z = fitted.setting, fitted.transform()
-    spread = _covariance(space, z)
-    values = linalg.eigenvalues(spread)
-    chosen = geometry.positives(space.gold, positives)
-    cosines = geometry.pair_cosines(z[space.first], z[space.second])
-    how, empty, nan = setting.aggregate, z.shape[1] == 0, float("nan")
-    return Profile(
-        layers=setting.layers,
-        whitening=setting.whitening,
-        k=setting.k,
+    z, values = fitted.turned(), fitted.variances()
+    if values is None:
+        values = linalg.eigenvalues(_covariance(space, z))
+    squares, nan = float(values.square().sum()), float("nan")
+    empty = z.shape[1] == 0
+    return Shape(
+        layers=fitted.setting.layers,
+        whitening=fitted.setting.whitening,
+        k=fitted.setting.k,
         rank=fitted.rank,
         mean_cosine=nan if empty else geometry.mean_cosine(z, space.counts),
-        participation_ratio=nan if empty else geometry.participation_ratio(spread),
+        participation_ratio=float(values.sum()) ** 2 / squares if squares > 0 else nan,
         effective_rank=nan if empty else geometry.effective_rank(values),
         top_share=nan if empty else geometry.top_share(values),
-        alignment=nan if empty else geometry.alignment(z[space.first[chosen]], z[space.second[chosen]]),
-        uniformity=nan if empty else geometry.uniformity(z, space.counts),
-        spearman=100 * float(correlation.aggregate(cosines, space.gold, space.subset, space.n_subsets, how)),
-        positives=len(chosen),
         eigenvalues=tuple(values.tolist()) + (0.0,) * (space.dim - len(values)),
     )
 
 
-def layer_profiles(
-    space: LayerEmbeddings,
-    settings: Sequence[Setting],
-    positives: str = "gt4",
-    progress: Progress | None = None,
-) -> tuple[Profile, ...]:
-    """Every layer alone under each of the `settings`, whose own layers do not count; layer by layer.
+def losses(space: LayerEmbeddings, setting: Setting, positives: str = "gt4") -> Losses:
+    """The two losses of Wang and Isola 2020 (WhitenedCSE, Eq. 9 and 10) and the score, as `shape`."""
+    fitted = fit_scope(space, setting)
+    setting, z = fitted.setting, fitted.turned()
+    chosen, nan = geometry.positives(space.gold, positives), float("nan")
+    first, second = space.first, space.second
+    empty, how = z.shape[1] == 0, setting.aggregate
+    cosines = geometry.row_cosines(z, first, second)
+    return Losses(
+        layers=setting.layers,
+        whitening=setting.whitening,
+        k=setting.k,
+        alignment=nan if empty else geometry.alignment(z[first[chosen]], z[second[chosen]]),
+        uniformity=nan if empty else geometry.uniformity(z, space.counts),
+        spearman=100 * float(correlation.aggregate(cosines, space.gold, space.subset, space.n_subsets, how)),
+        positives=len(chosen),
+    )
 
-    Settings that give every pair the same cosine (`whitening.cosine_class`: one whitening and another) differ by a
+
+def layer_shapes(
+    space: LayerEmbeddings, settings: Sequence[Setting], progress: Progress | None = None
+) -> tuple[Shape, ...]:
+    """The shape of every layer alone under each of the `settings`, whose own layers do not count; layer by layer."""
+    return _every_layer(shape, space, settings, progress)
+
+
+def layer_losses(
+    space: LayerEmbeddings, settings: Sequence[Setting], positives: str = "gt4", progress: Progress | None = None
+) -> tuple[Losses, ...]:
+    """The losses of every layer alone under each of the `settings`, as `layer_shapes`."""
+    return _every_layer(partial(losses, positives=positives), space, settings, progress)
+
+
+def _every_layer(measure: Callable, space: LayerEmbeddings, settings: Sequence[Setting], progress) -> tuple:
+    """Settings that give every pair the same cosine (`whitening.cosine_class`: one whitening and another) differ by a
     rotation only, which no measure here sees: one of them is computed, and the others are copies under their names.
     """
-    done, total, profiles = 0, space.n_layers * len(settings), []
+    done, total, found = 0, space.n_layers * len(settings), []
     for layer in range(space.n_layers):
-        measured: dict[tuple, Profile] = {}
+        measured: dict[tuple, Shape | Losses] = {}
         for setting in settings:
             here = setting.with_(layers=(layer,)).on(space)
             law = whitening.cosine_class(here.whitening, here.k, space.dim), here.raw, here.fit
             if law not in measured:
-                measured[law] = profile(space, here, positives)
-            profiles.append(replace(measured[law], whitening=here.whitening, k=here.k))
+                measured[law] = measure(space, here)
+            found.append(replace(measured[law], whitening=here.whitening, k=here.k))
             done += 1
             if progress:
                 progress(done, total)
-    return tuple(profiles)
+    return tuple(found)
 
 
 IMAGE_SIZE = 256  # pixels of a covariance image, at most
@@ -141,7 +173,7 @@ def covariance_image(space: LayerEmbeddings, setting: Setting) -> CovarianceImag
 
 def cosine_sample(space: LayerEmbeddings, setting: Setting) -> Float[np.ndarray, "m"]:
     """Cosines of random pairs of different sentences under the setting's map."""
-    return geometry.cosine_sample(transformed(space, setting), space.counts).numpy()
+    return geometry.cosine_sample(fit_scope(space, setting).turned(), space.counts).numpy()
 
 
 def projected(

@@ -35,7 +35,7 @@ def trained_apart(run: Run, grace: float = GRACE_SECONDS) -> Iterator[subprocess
     before = run.state()
     with tempfile.TemporaryFile() as complaints:
         process = subprocess.Popen(
-            [sys.executable, "-m", __name__, str(run.folder)],
+            [sys.executable, "-P", "-m", __name__, str(run.folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=complaints,

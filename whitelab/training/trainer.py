@@ -18,7 +18,7 @@ from whitelab.encoding.embeddings import origin_of, with_pairs
 from whitelab.encoding.encoders import DTYPES, Encoder, NotFinite, StaticEncoder, dtypes_for, embed, load_encoder
 from whitelab.encoding.pooling import POOLINGS
 from whitelab.scoring.setting import Setting
-from whitelab.sweeps.layer_profiles import profile
+from whitelab.sweeps.layer_profiles import losses, shape
 from whitelab.training import health, objectives
 from whitelab.training.batches import Batches, derived
 from whitelab.training.config import COLLAPSED, DIVERGED, StepRecord, TrainConfig
@@ -265,9 +265,11 @@ class Trainer:
         values, _ = embed(self.encoder, self.evaluation.sentences, self.config.pooling)
         origin = origin_of(self.encoder, self.evaluation, self.config.pooling)
         space = with_pairs(values[-1:], self.evaluation, origin)
-        found = profile(space, Setting(pooling=self.config.pooling), self.config.positives)
-        names = ("spearman", "alignment", "uniformity", "mean_cosine", "effective_rank")
-        return {name: _finite(getattr(found, name)) for name in names} | {"spectrum": shares(found.eigenvalues)}
+        setting = Setting(pooling=self.config.pooling)
+        loss, form = losses(space, setting, self.config.positives), shape(space, setting)
+        record = {name: _finite(getattr(loss, name)) for name in ("spearman", "alignment", "uniformity")}
+        record |= {name: _finite(getattr(form, name)) for name in ("mean_cosine", "effective_rank")}
+        return record | {"spectrum": shares(form.eigenvalues)}
 
     def intact(self) -> bool:
         """Whether the weights give numbers for the sentences of the first batch."""

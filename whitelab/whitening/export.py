@@ -22,6 +22,7 @@ from torch import Tensor
 
 import whitelab
 from whitelab.base.checks import check_layers
+from whitelab.base.installation import need
 from whitelab.base.user_folders import expanded
 from whitelab.encoding.checkpoints import licence_note
 from whitelab.encoding.encoders import Encoder, embed
@@ -159,7 +160,8 @@ def to_faiss(path: str | Path, whitener: Whitener, protocol: Mapping | None = No
 
 
 def faiss_bytes(whitener: Whitener, protocol: Mapping | None = None) -> bytes:
-    """What `to_faiss` writes."""
+    """What `to_faiss` writes. Raises MissingLibraryError where faiss is not installed."""
+    need("faiss")
     import faiss
 
     matrix = _float32(_kept(whitener).T)

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whitelab.statistics import linalg
-from whitelab.statistics.linalg import RANK_TOLERANCE, Eigen
+from whitelab.statistics.linalg import Eigen
 from whitelab.statistics.moments import Moments
 from whitelab.whitening.maps import Whitener
 
@@ -118,16 +118,11 @@ def correlation_directions(moments: Moments) -> Directions:
     data are first projected on it, so that rank and cosines are those of the other whitenings even where
     dividing by tiny standard deviations would bring dropped directions back.
     """
-    kept = moments.eigen
-    covariance = (kept.vectors * kept.values) @ kept.vectors.T
-    variance = covariance.diagonal().clamp_min(0)
-    scale = torch.where(variance >= RANK_TOLERANCE * variance.max(), variance.rsqrt(), 0.0)
-    found = linalg.eigen(covariance * scale[:, None] * scale) if kept.rank else kept
-    found = found.top(kept.rank)
-    matrix = (found.vectors * found.values.rsqrt()) * scale[:, None]
+    kept, (scale, correlation) = moments.eigen, moments.standardized
+    matrix = (correlation.vectors * correlation.values.rsqrt()) * scale[:, None]
     if kept.rank < moments.dim:
         matrix = kept.vectors @ (kept.vectors.T @ matrix)
-    return Directions(matrix, found.vectors)
+    return Directions(matrix, correlation.vectors)
 
 
 def fit_pca_cor(moments: Moments, k: int | None = None) -> Whitener:

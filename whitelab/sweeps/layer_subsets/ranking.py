@@ -85,7 +85,7 @@ class Findings:
 
 
 def counted_among(scored: int) -> int:
-    """How many of the best of so many subsets `layer_counts` counts: a tenth, from 10 to 100 where there are so many.
+    """How many of the best of so many subsets `needed` counts: a tenth, from 10 to 100 where there are so many.
 
     Among nearly all subsets every layer is as frequent as any other.
     """
@@ -112,6 +112,7 @@ def ranked(masks: Bool[Tensor, "s l"], scores: Float[Tensor, "s"], tasks: Float[
     return Ranking(
         top=tuple(subset(i) for i in range(min(top, len(order)))),
         best_by_size={size: subset(i) for size, i in first_of.items()},
-        layer_counts=tuple(masks[order[:counted]].sum(0).tolist()),
+        layer_counts=tuple(masks[order[:MOST_COUNTED]].sum(0).tolist()),
+        needed=tuple(masks[order[:counted]].sum(0).tolist()),
         counted=counted,
     )

@@ -19,12 +19,14 @@ class LayerSubset:
 class Ranking:
     """The subsets with a score, best first; of equals the smaller, then the lower layers.
 
-    `layer_counts[i]` says how many of the first `counted` hold layer i.
+    `layer_counts[i]` says how many of the first hundred hold layer i, `needed[i]` how many of the first `counted`, a
+    tenth of them: among nearly all subsets every layer is as frequent as any other.
     """
 
     top: tuple[LayerSubset, ...]
     best_by_size: dict[int, LayerSubset]
     layer_counts: tuple[int, ...]
+    needed: tuple[int, ...]
     counted: int
 
     @property
@@ -95,5 +97,4 @@ def _ranking_record(ranking: Ranking, names: tuple[str, ...]) -> dict:
         "best_by_size": {str(size): record(one) for size, one in ranking.best_by_size.items()},
         "top": [record(one) for one in ranking.top],
         "layer_counts": list(ranking.layer_counts),
-        "counted": ranking.counted,
     }

@@ -1,18 +1,18 @@
 """Why a whitening gains or loses here, chosen from what is measured: rank, best k, mean cosine, held-out isotropy."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import streamlit as st
 
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.dimensions import k_curve
-from whitelab.sweeps.layer_profiles import profile
-from whitelab.ui.results.scores import scored
+from whitelab.sweeps.layer_profiles import shape
+from whitelab.ui.results.scores import number_of
 from whitelab.ui.results.study import study
 from whitelab.ui.widgets.metric import number
 from whitelab.ui.widgets.variants import LABELS
-from whitelab.whitening import variant
+from whitelab.whitening import variant, whitens
 
 SMALL = 0.5  # points below which a change of score is not explained
 CONE = 0.2  # mean cosine of random pairs from which on a space is called a cone here
@@ -20,7 +20,11 @@ CONE = 0.2  # mean cosine of random pairs from which on a space is called a cone
 
 @dataclass(frozen=True)
 class Measured:
-    """What an explanation is chosen from, of one setting that whitens against raw."""
+    """What an explanation is chosen from, of one setting that whitens against raw.
+
+    `hint` says what the variant does where it does not whiten. `best_gain` is that over raw at `best_k`; both None
+    where the variant has no k.
+    """
 
     name: str
     gain: float
@@ -28,82 +32,83 @@ class Measured:
     distinct: int
     per_dimension: float
     mean_cosine: float
-    isotropy: float | None
-    k: int | None
-    best_k: int | None
-    best_gain: float | None
+    hint: str = ""
+    best_k: int | None = None
+    best_gain: float | None = None
+
+    @property
+    def starved(self) -> bool:
+        """Whether the map keeps so many directions that it sets all sentences equally far apart."""
+        return not self.hint and self.rank >= self.distinct - 1
 
 
 def measured(space: LayerEmbeddings, setting: Setting) -> Measured | None:
-    """The measures of a setting; None where a score is not defined."""
-    now, raw = scored(space, setting), scored(space, setting.raw)
+    """The measures of a setting; None where a score is not defined. The best k is looked for where it may matter."""
+    now, raw = number_of(space, setting), number_of(space, setting.raw)
     if now.spearman is None or raw.spearman is None:
         return None
-    best_k = best_gain = None
-    if variant(setting.whitening).takes_k:
-        curve = study(k_curve, space, setting.with_(k=None), by_subset=False)
-        best_k = curve.best_k
-        best_gain = curve.spearman[best_k - 1] - raw.spearman if best_k else None
-    return Measured(
+    measures = Measured(
         LABELS.inline(setting.whitening),
         now.spearman - raw.spearman,
         now.rank,
         space.n_sentences,
         now.sentences / now.dim,
-        study(profile, space, setting.raw).mean_cosine,
-        now.isotropy,
-        setting.k,
-        best_k,
-        best_gain,
+        study(shape, space, setting.raw).mean_cosine,
+        "" if whitens(setting.whitening) else variant(setting.whitening).hint,
     )
+    if not variant(setting.whitening).takes_k or (measures.gain > SMALL and not measures.starved):
+        return measures
+    curve = study(k_curve, space, setting.with_(k=None))
+    gain = curve.spearman[curve.best_k - 1] - raw.spearman if curve.best_k else None
+    return replace(measures, best_k=curve.best_k, best_gain=gain)
 
 
-def explained(one: Measured) -> tuple[str, int | None]:
-    """The explanation, and a k that would do better where one is to be offered."""
-    name = one.name[0].upper() + one.name[1:]
-    if one.rank >= one.distinct - 1:
-        bearable = max(1, one.distinct // 10)
-        offered = min(one.best_k or bearable, bearable)
+def explained(measures: Measured) -> tuple[str, int | None]:
+    """The explanation, and a k that the data can bear where one is to be offered."""
+    name, gain, cosine = measures.name, measures.gain, number(measures.mean_cosine)
+    title = name[0].upper() + name[1:]
+    if measures.starved:
+        bearable = max(1, measures.distinct // 10)
         return (
-            f"**No verdict yet.** {one.distinct} different sentences span only {one.rank} directions, so {one.name} "
-            "sets all of them equally far apart: the score says nothing about meaning, whichever way it went. Keep "
-            "fewer dimensions, or fit on more text."
-        ), offered
-    cone = (
-        f"Two random sentences have a mean cosine of {number(one.mean_cosine)} here, so the raw vectors lie in a cone"
-        if one.mean_cosine >= CONE
-        else f"Two random sentences have a mean cosine of {number(one.mean_cosine)} here, so the raw vectors are "
-        "spread around already"
-    )
-    if one.gain > SMALL:
-        return (
-            f"**{name} gains {one.gain:.2f} points here.** {cone}, and a few strong directions that most sentences "
-            "share decide the raw cosines. Giving every kept direction the same variance lets the others count."
-        ), None
-    offered = one.best_k if one.best_gain is not None and one.best_gain > max(one.gain, 0) + SMALL else None
-    better = f" At k = {one.best_k} it would gain {one.best_gain:.2f} points over raw." if offered else ""
-    if one.gain >= -SMALL:
-        return f"**{name} changes the score by {one.gain:+.2f} points.** {cone}.{better}", offered
+            f"**No verdict yet.** {measures.distinct} different sentences span only {measures.rank} directions, so "
+            f"{name} sets all of them equally far apart: the score says nothing about meaning, whichever way it went. "
+            "Keep fewer dimensions, or fit on more text."
+        ), min(measures.best_k or bearable, bearable)
+    in_a_cone = measures.mean_cosine >= CONE
+    lie = "lie in a cone" if in_a_cone else "are spread around already"
+    cone = f"Two random sentences have a mean cosine of {cosine} here, so the raw vectors {lie}"
+    if gain > SMALL:
+        why = (
+            "Giving every kept direction the same variance takes weight from the few strong ones that most sentences "
+            "share and lets the others count."
+        )
+        return f"**{title} gains {gain:.2f} points here.** {cone}. {measures.hint or why}", None
+    better = measures.best_gain is not None and measures.best_gain > max(gain, 0) + SMALL
+    offered = measures.best_k if better else None
+    words = f" At k = {offered} it would gain {measures.best_gain:.2f} points over raw." if better else ""
+    if gain >= -SMALL:
+        return f"**{title} changes the score by {gain:+.2f} points here.** {cone}.{words}", offered
+    if measures.hint:
+        return f"**{title} loses {-gain:.2f} points here.** {cone}. {measures.hint}{words}", offered
     why = (
-        f"{cone}, but the weakest of the {one.rank} directions kept carry little meaning, and whitening gives each of "
-        f"them the weight of the strongest ({one.per_dimension:.1f} sentences per dimension were there to tell them "
-        "apart)."
-        if one.mean_cosine >= CONE
-        else f"{cone}, as encoders trained contrastively spread their last layers. Whitening then takes weight from "
-        "strong directions that carry meaning and gives it to weak ones that carry little."
+        f", but the weakest of the {measures.rank} directions kept count as much as the strongest now, and "
+        f"{measures.per_dimension:.1f} sentences per dimension were there to tell meaning from noise in them."
+        if in_a_cone
+        else ", as encoders trained contrastively spread their last layers. Whitening then takes weight from strong "
+        "directions that carry meaning and gives it to weak ones that carry little."
     )
-    remedy = better or " A soft exponent (γ below 1), a shrunk covariance or a smaller k amplify less."
-    return f"**{name} loses {-one.gain:.2f} points here.** {why}{remedy}", offered
+    remedy = words or " A soft exponent (γ below 1), a shrunk covariance or a smaller k amplify less."
+    return f"**{title} loses {-gain:.2f} points here.** {cone}{why}{remedy}", offered
 
 
 def draw(space: LayerEmbeddings, setting: Setting) -> None:
     """Why the setting gains or loses against raw, with one click to a k that the data can bear."""
-    one = measured(space, setting)
-    if one is None:
+    measures = measured(space, setting)
+    if measures is None:
         return
-    words, offered = explained(one)
+    words, offered = explained(measures)
     st.info(words, icon=":material/info:")
-    if offered and offered != one.k:
+    if offered and offered != setting.k:
         st.button(f"Use k = {offered}", key="offered-k", on_click=_take, args=(offered,), icon=":material/tune:")
 
 

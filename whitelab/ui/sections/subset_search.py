@@ -118,7 +118,7 @@ def _row(subset: LayerSubset) -> dict:
 def _pictures(searches: list[SubsetSearch], layers: tuple[int, ...]) -> None:
     """The curve by size, how often each layer is needed, the ranking, and the tasks' own best; of the last search."""
     search, left_right = searches[-1], st.columns([3, 2])
-    n_layers, counts = search.n_layers, search.ranking.layer_counts
+    n_layers, counts = search.n_layers, search.ranking.needed
     with left_right[0]:
         chart(
             figures.size_curves(

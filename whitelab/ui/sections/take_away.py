@@ -8,6 +8,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from whitelab.base.installation import MissingLibraryError, need
 from whitelab.base.progress import Progress
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.score import Score
@@ -115,6 +116,11 @@ def _faiss(parcel: Parcel) -> None:
     st.markdown(
         "A `LinearTransform` in float32 that stands before any FAISS index. The protocol follows as a line of JSON."
     )
+    try:
+        need("faiss")
+    except MissingLibraryError as error:
+        st.info(str(error))
+        return
     _download(parcel, "faiss", "application/octet-stream", lambda: export.faiss_bytes(parcel.whitener(), parcel.record))
 
 

@@ -1,0 +1,48 @@
+"""Files, command and missing libraries, as a clone has them; `test_package.py` has the same of an installation."""
+
+import sys
+
+import pytest
+from processes import ROOT
+
+from whitelab.base import installation
+from whitelab.base.installation import EXTRAS, MissingLibraryError, install_line, need, program, shipped
+
+
+def test_in_a_clone_the_top_level_is_the_repositorys():
+    assert shipped("data/demo") == ROOT / "data" / "demo"
+    assert shipped("app.py") == ROOT / "app.py"
+
+
+def test_in_an_installation_the_top_level_lies_inside_the_package(tmp_path, monkeypatch):
+    monkeypatch.setattr(installation, "_INSIDE", tmp_path)
+    assert shipped("data/demo") == tmp_path / "data" / "demo"
+
+
+@pytest.mark.parametrize(
+    ("started", "said"),
+    [
+        ("/usr/bin/whitelab", "whitelab"),
+        ("whitelab.exe", "whitelab"),
+        ("/home/me/whitelab/__main__.py", "python -m whitelab"),
+        ("-c", "python -m whitelab"),
+        ("", "python -m whitelab"),
+    ],
+)
+def test_the_program_has_the_name_it_was_started_by(started, said, monkeypatch):
+    monkeypatch.setattr(sys, "argv", [started, "score"])
+    assert program() == said
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_a_missing_library_is_named_with_what_installs_it(extra, tmp_path, monkeypatch):
+    need(extra)
+    monkeypatch.setitem(sys.modules, EXTRAS[extra][0], None)
+    with pytest.raises(
+        MissingLibraryError, match="^[a-z-]+ is not installed: run `pip install -r requirements.txt` in"
+    ):
+        need(extra)
+    monkeypatch.setattr(installation, "_INSIDE", tmp_path)
+    with pytest.raises(MissingLibraryError, match=rf"run `pip install 'whitelab\[{extra}\]'` in this environment$"):
+        need(extra)
+    assert install_line() == "pip install whitelab"

@@ -1,0 +1,95 @@
+"""`--setting`: one text in place of the options it stands for, in every analysis."""
+
+import shlex
+
+import pytest
+
+# command, its setting as one text, the same by options
+SAME = {
+    "score": ("score", "cls/L1+L-1:soft:gamma=0.25@5 aggregate=mean fit=cross"),
+    "score usual": ("score", "L-1"),
+    "kcurve": ("kcurve", "mean/L1+L2:zca aggregate=wmean"),
+    "layers": ("layers", "cls/L-1:pca@4 fit=cross"),
+    "layers --size": ("layers --size 1-2", "L-1 aggregate=mean"),
+    "geometry": ("geometry", "L-1:pca@3"),
+}
+OPTIONS = {
+    "score": "--pooling cls --layers=1,-1 --whitening soft:gamma=0.25 --k 5 --aggregate mean --fit cross",
+    "score usual": "",
+    "kcurve": "--layers 1,2 --whitening zca --aggregate wmean",
+    "layers": "--pooling cls --whitening pca --k 4 --fit cross",
+    "layers --size": "--aggregate mean",
+    "geometry": "--k 3",
+}
+
+
+@pytest.mark.parametrize("case", SAME)
+def test_a_setting_is_the_options_it_stands_for(document, model, place, case):
+    command, setting = SAME[case]
+    argv = [*command.split(), *model, "--data", place / "tasks"]
+    whole, apart = document(*argv, "--setting", setting), document(*argv, *OPTIONS[case].split())
+    for record in (whole, apart):
+        record.pop("seconds", None)
+    assert whole == apart
+
+
+def test_a_setting_may_name_other_text_with_blanks(document, options, tmp_path):
+    path = tmp_path / "other text; 100 % new.txt"
+    path.write_text("".join(f"Sentence {i} about thing {i % 7}.\n" for i in range(40)))
+    setting = f"L1:pca@4 fit={path}".replace("%", "%25").replace(";", "%3B")
+    record = document("score", *options, "--setting", setting)
+    assert (record["protocol"]["fit"], record["sentences"]) == (str(path), 40)
+
+
+def test_vectors_take_a_setting_that_leaves_pooling_alone(document, run, options, tmp_path):
+    out = tmp_path / "own.npz"
+    document("embed", *options, "--out", out)
+    record = document("score", "--vectors", out, "--setting", "L1:pca@3")
+    assert (record["protocol"]["pooling"], record["protocol"]["k"]) == ("given", 3)
+    status, _, err = run("score", "--vectors", out, "--setting", "cls/L1")
+    assert status == 2
+    assert "pooling='cls' does not go with --vectors" in err
+
+
+REFUSED = {
+    "layers twice": ("score --layers 1 --setting L2", "--layers 1 does not go with --setting, which says all of it"),
+    "k twice": ("score --k 3 --setting L2:pca@3", "--k 3 does not go with --setting"),
+    "whitening twice": ("score --whitening pca --setting L2", "--whitening pca does not go with --setting"),
+    "pooling twice": ("score --pooling cls --setting cls/L2", "--pooling cls does not go with --setting"),
+    "fit twice": ("score --fit cross --setting L2:pca", "--fit cross does not go with --setting"),
+    "aggregate twice": ("score --aggregate mean --setting L2", "--aggregate mean does not go with --setting"),
+    "each layer twice": ("kcurve --layers each --setting L2:pca", "--layers each does not go with --setting"),
+    "a k where all are gone through": ("kcurve --setting L1:pca@3", "must not name k: this command goes through all"),
+    "layers of the pairs": ("layers --setting L1", "must not name layers: this command goes through all of them"),
+    "layers of the subsets": ("layers --size 2 --setting L1", "must not name layers"),
+    "layers of the geometry": ("geometry --setting L1:pca", "must not name layers"),
+    "no setting": ("score --setting six", "setting='six' must look like L6"),
+    "a k without whitening": ("score --setting L2@3", "k=3 has no meaning for whitening='none'"),
+    "a layer that is not there": ("score --setting L9", "layers=[9] must lie between 0 and 3"),
+    "text that is not there": ("score --setting 'L1:pca fit=nowhere.txt'", "nowhere.txt: no such file or folder"),
+    "an aggregate for a map": (
+        "whiten --export npz --out x --setting 'L1:pca aggregate=mean'",
+        "not name aggregate",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_a_setting_cannot_say_is_refused_in_one_line(run, options, case):
+    words, message = REFUSED[case]
+    command, *rest = shlex.split(words)
+    status, out, err = run(command, *options, *rest)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+
+
+@pytest.mark.parametrize("option", ["--preset", "--protocol"])
+def test_a_preset_goes_by_its_old_name_too(document, compared, option):
+    rows = document("compare", *compared, "--settings", "L1", option, "mteb")["rows"]
+    assert {row["protocol"]["max_length"] for row in rows} == {160}
+
+
+def test_a_comparison_leaves_fit_and_aggregate_to_its_preset(run, compared):
+    status, out, err = run("compare", *compared, "--settings", "L1:pca fit=cross")
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "setting='mean/L1:pca fit=cross' must leave fit and aggregate to the preset whiteningbert" in err

@@ -1,0 +1,74 @@
+"""Laws of embeddings that carry text to fit on: what is kept of them goes along."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.conftest import make_space
+from whitelab.encoding import embeddings
+from whitelab.encoding.embeddings import LayerRows, Origin
+from whitelab.scoring.fit_scopes import folds
+
+
+def rows(seed=9, **shape):
+    other = make_space(n=40, sizes=(30,), seed=seed, **shape)
+    return LayerRows(other.values, other.counts)
+
+
+def test_a_space_carries_text_beside_its_own_sentences_and_stays_as_it_was(space):
+    first, second = rows(1), rows(2)
+    carrying = space.with_text("a", first).with_text("b", second)
+    assert dict(carrying.texts) == {"a": first, "b": second}
+    assert carrying.with_text("a", second).texts["a"] is second
+    assert dict(space.texts) == {}
+    assert carrying.values is space.values
+    assert (carrying.origin, carrying.subset_names) == (space.origin, space.subset_names)
+
+
+def test_what_is_kept_of_a_space_goes_with_it_and_comes_back(space):
+    before = space.moments((1,)).eigen_all
+    carrying = space.with_text("a", rows())
+    assert carrying.moments((1,)).eigen_all is before
+    assert carrying.counts is space.counts
+    assert carrying.parted is space.parted
+    assert carrying.moments((0, 2)) is space.moments((0, 2))  # made after they parted
+    assert folds(carrying, "cross") is folds(space, "cross")
+    assert carrying.kept("a key", lambda: "made") == space.kept("a key", lambda: "made again") == "made"
+
+
+def test_embeddings_that_are_others_keep_their_own(space):
+    moments = space.moments((1,))
+    assert replace(space, values=2 * space.values).moments((1,)) is not moments
+    assert space.to("cpu").moments((1,)) is not moments
+
+
+@pytest.mark.parametrize("shape", [{"d": 11}, {"layers": 3}])
+def test_rows_of_another_model_are_refused(space, shape):
+    got = f"{shape.get('layers', 4)} of {shape.get('d', 12)}"
+    with pytest.raises(ValueError, match=f"rows must have 4 layers of d=12 as the task, got {got}"):
+        space.with_text("a", rows(**shape))
+
+
+def test_a_space_goes_to_a_device_with_its_text(space):
+    there = space.with_text("a", rows()).to("meta")
+    assert {x.device.type for x in (there.values, there.gold, there.texts["a"].values, there.texts["a"].counts)} == {
+        "meta"
+    }
+    assert there.origin == space.origin
+
+
+def test_moments_are_kept_for_the_last_combinations_of_layers(space, monkeypatch):
+    monkeypatch.setattr(embeddings, "_MOMENTS_BYTES", 0)  # so as few as ever
+    assert space.moments((1,)) is space.moments([1])
+    first = space.moments((0,))
+    for layers in ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3), (1,), (2,)):
+        space.moments(layers)
+    assert space.moments((2,)) is space.moments((2,))
+    assert space.moments((0,)) is not first
+
+
+def test_vectors_made_elsewhere_have_no_text_and_no_length():
+    origin = Origin("vectors of own.npz", pooling="given")
+    assert (origin.text, origin.max_length) == ("given", None)
+    with pytest.raises(ValueError, match="pooling='max' must be one of mean, cls"):
+        Origin(pooling="max")

@@ -1,0 +1,39 @@
+"""How this whitelab came here, as a clone or as a package: where its files lie, its command, what may be missing."""
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+_INSIDE = _PACKAGE / "shipped"  # only in an installation: pyproject.toml maps the top level of the repository there
+
+# Extras of pyproject.toml: the module each one brings, and the name it has on PyPI.
+EXTRAS = {"faiss": ("faiss", "faiss-cpu"), "umap": ("umap", "umap-learn")}
+
+
+class MissingLibraryError(ImportError):
+    """A library that only some work needs is not installed. The message says in one line what to type."""
+
+
+def shipped(name: str) -> Path:
+    """Where a file or folder of the repository's top level lies, `data/demo` say, in a clone and in an installation."""
+    return (_INSIDE if _INSIDE.is_dir() else _PACKAGE.parent) / name
+
+
+def program() -> str:
+    """What to type before a command's name, as this process was started: `whitelab` or `python -m whitelab`."""
+    return "whitelab" if Path(sys.argv[0]).stem == "whitelab" else "python -m whitelab"
+
+
+def need(extra: str) -> None:
+    """Nothing where the library of an extra is installed. Raises MissingLibraryError otherwise."""
+    module, name = EXTRAS[extra]
+    if find_spec(module) is None:
+        raise MissingLibraryError(f"{name} is not installed: run `{install_line(extra)}` in this environment")
+
+
+def install_line(extra: str = "") -> str:
+    """The command that installs what whitelab needs, and an extra: in a clone the pinned set-up, which has all."""
+    if not _INSIDE.is_dir():
+        return "pip install -r requirements.txt"
+    return f"pip install 'whitelab[{extra}]'" if extra else "pip install whitelab"
