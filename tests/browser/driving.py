@@ -57,10 +57,10 @@ class Server:
             self.process.wait()
 
 
-def serve(cache: Path, log: Path) -> Server:
+def serve(cache: Path, log: Path, app: str | Path = "app.py") -> Server:
     """`python -m streamlit run app.py` in the repository root, on a free port, with a store and runs of its own."""
     port = free_port()
-    command = [sys.executable, "-m", "streamlit", "run", "app.py"]
+    command = [sys.executable, "-m", "streamlit", "run", str(app)]
     command += ["--server.port", str(port), "--server.headless", "true"]
     places = {"WHITELAB_CACHE": str(cache), "WHITELAB_RUNS": str(log.with_suffix(".runs"))}
     return started(command, port, ROOT, os.environ | places, log)
@@ -279,7 +279,8 @@ def faint(page: Page) -> list[str]:
                     const box = e.getBoundingClientRect(), style = getComputedStyle(e)
                     if (!box.width || !e.innerText?.trim() || style.visibility === 'hidden') continue
                     if (parse(style.color)[3] * opacity(e) < 0.1) continue
-                    if (e.closest('[disabled], [aria-disabled=true], [data-testid=stSliderTickBar], .js-plotly-plot, label:has(:disabled)')) continue
+                    if (e.closest('[disabled], [aria-disabled=true], label:has(:disabled)')) continue
+                    if (e.closest('[data-testid=stSliderTickBar], .js-plotly-plot')) continue
                     const back = behind(e), ink = parse(style.color)
                     const a = light(over([...ink.slice(0, 3), ink[3] * opacity(e)], back)), b = light(back)
                     const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05)
