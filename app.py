@@ -4,6 +4,7 @@ import streamlit as st
 
 from whitelab.base.installation import shipped
 from whitelab.ui.sidebar import workspace
+from whitelab.ui.widgets import look
 
 st.set_page_config(page_title="whitelab", page_icon=str(shipped("docs/icon.svg")), layout="wide")
 
@@ -25,5 +26,6 @@ page = st.navigation(
     [st.Page(f"pages/{name}.py", title=name.capitalize(), url_path=name, default=name == "overview") for name in PAGES],
     position="top",
 )
+look.dress()
 workspace.draw(page.url_path)
 page.run()

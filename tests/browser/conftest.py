@@ -1,19 +1,23 @@
-"""One Chromium and one app for all browser tests. Where CI is set a missing browser is a failure, never a skip."""
+"""One Chromium and one app for the browser tests of a worker, and one store for all workers.
+
+Where CI is set a missing browser is a failure, never a skip.
+"""
 
 import os
 import shutil
 
 import pytest
+from filelock import FileLock
 from playwright.sync_api import sync_playwright
 
 import whitelab
 from whitelab.encoding.embeddings import embed_pairs
-from whitelab.scoring.setting import Protocol
+from whitelab.scoring.setting import Setting
 
 from .driving import ARTEFACTS, FLAGS, Visit, serve
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def chromium():
     """A headless Chromium from the system's packages."""
     path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -28,11 +32,14 @@ def chromium():
         browser.close()
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def cache(tmp_path_factory):
     """The store of embeddings, shared by every app these tests start and by the tests themselves."""
     ARTEFACTS.mkdir(exist_ok=True)
-    return tmp_path_factory.mktemp("store")
+    base = tmp_path_factory.getbasetemp()
+    store = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "browser-store"
+    store.mkdir(exist_ok=True)
+    return store
 
 
 @pytest.fixture
@@ -47,24 +54,30 @@ def launch(cache, tmp_path):
     yield start
     for server in servers:
         server.stop()
+    assert [server.log.read_text() for server in servers if "Traceback" in server.log.read_text()] == []
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def app(cache, tmp_path_factory, chromium):
-    """The address of an app that has embedded the demonstration set."""
+    """The address of an app that has embedded the demonstration set; the first worker's app does it for all."""
     server = serve(cache, tmp_path_factory.mktemp("log") / "server.log")
     try:
         visit = Visit.start(chromium, server.url)
-        visit.open("")
+        with FileLock(cache.with_suffix(".lock")):
+            visit.open("")
         visit.context.close()
         yield server.url
     finally:
         server.stop()
+    assert "Traceback" not in server.log.read_text(), server.log.read_text()
 
 
 @pytest.fixture
 def visit(chromium):
-    """Open fresh browser contexts; they are closed, and their complaints read, at the end of the test."""
+    """Open fresh browser contexts; they are closed, and their complaints read, at the end of the test.
+
+    A page that shows an exception, complains to the console or asks for anything outside this machine fails it.
+    """
     visits = []
 
     def start(base, *args, **kwargs):
@@ -73,12 +86,13 @@ def visit(chromium):
 
     yield start
     for one in visits:
+        one.note_tracebacks()
         one.context.close()
     assert [error for one in visits for error in one.errors] == []
     assert [url for one in visits for url in one.outside] == []
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def demo(app, cache):
     """The embeddings the app has made, read from its store: nothing may be left to encode."""
     encoder = whitelab.load_encoder("bundled")
@@ -87,12 +101,11 @@ def demo(app, cache):
     return space
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def scored(demo):
-    """The score the package gives, as the app writes it."""
+    """The score the package gives the app's first setting with these changes, as the app writes it."""
 
     def text(**changes) -> str:
-        settings = {"pooling": "mean", "layers": (1, 6), "whitening": "pca"} | changes
-        return f"{whitelab.score(demo, Protocol('m', 'd', 'demo', 'test', **settings)).spearman:.2f}"
+        return f"{whitelab.score(demo, Setting.parse('L1+L6:pca').with_(**changes)).spearman:.2f}"
 
     return text

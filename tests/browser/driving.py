@@ -131,6 +131,13 @@ class Visit:
             " && !document.querySelector('[data-testid=stSkeleton]')"
         )
         self.settle()
+        self.note_tracebacks()
+
+    def note_tracebacks(self) -> None:
+        """Count what the page shows of an exception among the complaints."""
+        if not self.page.is_closed():
+            found = self.page.locator("[data-testid=stException]").all_inner_texts()
+            self.errors += [f"exception on {self.page.url}: {text}" for text in found]
 
     def settle(self) -> None:
         """Wait until the script rests and the page has not changed for a while."""
@@ -166,6 +173,11 @@ class Visit:
     def k(self) -> int:
         return int(self.page.locator(K).input_value())
 
+    def variant(self) -> str:
+        """The name of the variant chosen in the bar."""
+        box = self.page.locator(f"{SIDEBAR} [data-testid=stSelectbox]").filter(has_text="Variant")
+        return box.locator("input").input_value()
+
     def query(self) -> dict[str, list[str]]:
         return parse_qs(urlsplit(self.page.url).query)
 
@@ -181,6 +193,14 @@ class Visit:
 
 def value(metric: Locator) -> str:
     return metric.locator("[data-testid=stMetricValue] p").inner_text()
+
+
+def chart_of(page: Page, key: str) -> Locator:
+    """The chart with this key, once it is drawn."""
+    chart = page.locator(f".st-key-{key} {CHART}")
+    chart.wait_for()
+    page.wait_for_function(f"document.querySelector('.st-key-{key} {CHART}')?._fullData?.length > 0")
+    return chart
 
 
 def traces(chart: Locator) -> list[dict]:
@@ -221,6 +241,61 @@ def widest(visit: Visit) -> int:
     """Width of what the page wants to show; more than the window's means it scrolls sideways."""
     return visit.page.evaluate(
         "Math.max(document.documentElement.scrollWidth, document.querySelector('[data-testid=stMain]').scrollWidth)"
+    )
+
+
+def unnamed(page: Page) -> list[str]:
+    """What a visitor could press, tick or fill in, but that a screen reader has no name for."""
+    return page.evaluate(
+        """() => [...document.querySelectorAll(
+            'button, input, textarea, select, a[href], [role=button], [role=tab], [role=slider], [role=radio]')]
+            .filter(e => { const r = e.getBoundingClientRect(); return r.width * r.height > 0 && e.type !== 'file' })
+            .filter(e => !(e.getAttribute('aria-label') || e.title || e.innerText?.trim() || e.labels?.[0]?.innerText
+                || e.querySelector('[aria-label], [alt]')
+                || document.getElementById(e.getAttribute('aria-labelledby'))?.innerText))
+            .map(e => e.outerHTML.slice(0, 200))"""
+    )
+
+
+def faint(page: Page) -> list[str]:
+    """Text of the page whose contrast with what lies behind it is below WCAG AA, controls that are off apart."""
+    return page.evaluate(
+        """() => {
+            const parse = text => (([r, g, b, a = 1]) => [r, g, b, a])(text.match(/[\\d.]+/g).map(Number))
+            const over = (a, b) => [0, 1, 2].map(i => a[i] * a[3] + b[i] * (1 - a[3])).concat(1)
+            const linear = v => v > .04045 ? ((v + .055) / 1.055) ** 2.4 : v / 12.92
+            const light = c => c.slice(0, 3).map(v => linear(v / 255))
+                .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0)
+            const behind = e => {
+                const layers = []
+                for (let one = e; one; one = one.parentElement)
+                    layers.push(parse(getComputedStyle(one).backgroundColor))
+                return layers.reverse().reduce((below, one) => over(one, below), [255, 255, 255, 1])
+            }
+            const found = new Set()
+            for (const root of document.querySelectorAll('[data-testid=stMain], [data-testid=stSidebar]'))
+                for (const e of root.querySelectorAll('p, li, label, h1, h2, h3, button, a')) {
+                    const box = e.getBoundingClientRect(), style = getComputedStyle(e)
+                    if (!box.width || !e.innerText?.trim() || style.visibility === 'hidden') continue
+                    if (e.closest('[disabled], [aria-disabled=true], .js-plotly-plot, label:has(:disabled)')) continue
+                    let opacity = 1
+                    for (let one = e; one; one = one.parentElement) opacity *= getComputedStyle(one).opacity
+                    const back = behind(e), ink = parse(style.color)
+                    const a = light(over([...ink.slice(0, 3), ink[3] * opacity], back)), b = light(back)
+                    const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05)
+                    if (ratio < (parseFloat(style.fontSize) >= 24 ? 3 : 4.5))
+                        found.add(`${ratio.toFixed(2)} ${e.tagName} ${e.innerText.trim().slice(0, 50)}`)
+                }
+            return [...found]
+        }"""
+    )
+
+
+def cut_off(page: Page) -> list[str]:
+    """Headline numbers, their labels and changes that end in dots because they lack room."""
+    return page.evaluate(
+        """() => [...document.querySelectorAll('[data-testid=stMetric] p, [data-testid=stMetricDelta] *')]
+            .filter(e => e.clientWidth && e.scrollWidth > e.clientWidth + 1).map(e => e.innerText.slice(0, 80))"""
     )
 
 

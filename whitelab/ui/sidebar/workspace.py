@@ -26,6 +26,7 @@ from whitelab.whitening import WHITENERS, canonical, variant
 
 SLOT = "workspace"  # session_state: the Workspace of this run
 LIVE = "live-score"  # session_state: the sidebar's place for the live score
+BELOW = "below-score"  # session_state: the place for what is said of it
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def draw(page: str) -> None:
     """Draw the bar of `page` and put the Workspace (or None, with the reason on screen) into the session."""
     st.session_state[SLOT] = None
     with st.sidebar, address.of(page):
-        st.session_state[LIVE] = st.container()
+        st.session_state[LIVE], st.session_state[BELOW] = st.container(key="live"), st.container()
         place, chosen = st.container(), data.choose()
         own = own_data.current() if chosen is not None and chosen.info.layout == MEMORY else None
         with place:

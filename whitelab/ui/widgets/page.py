@@ -107,6 +107,7 @@ def _live(chosen: Workspace, opened: Opened) -> None:
     with st.session_state[workspace.LIVE]:
         words = change(now.spearman, raw.spearman, "against raw")
         Metric("Spearman x 100, live", number(now.spearman), words, good="up", help=now.line()).draw()
+    with st.session_state[workspace.BELOW]:
         st.caption(fitted_on(scored(space, setting)))
         if is_demo(opened):
             st.caption(DEMO_NOTE)
