@@ -14,7 +14,7 @@ from whitelab.compare.published import ACCURACY, PrintedRow, lookup
 from whitelab.datasets import LabelledTexts
 from whitelab.encoding.embeddings import LayerRows
 from whitelab.encoding.encoders import Encoder, embed, load_encoder
-from whitelab.probe.how import FITS, How, usual
+from whitelab.probe.options import FITS, How, usual
 from whitelab.probe.rows import occurrences
 from whitelab.probe.scores import ProbeScore
 from whitelab.probe.scoring import probe
