@@ -1,7 +1,9 @@
 """`python -m benchmarks.latency`: from an input event to the repainted live number, in a real Chromium.
 
 Needs Chromium and the tools of the tests (requirements-dev.txt). The browser's own clock counts, from the event
-the visitor makes to the second frame after the number or the line below it has changed.
+the visitor makes to the second frame after the number or the line below it has changed. The floor is an app with
+one slider, one number and one figure, served and watched the same way; each move is followed by one of its own, so
+that whatever disturbs the machine disturbs both.
 """
 
 import argparse
@@ -16,9 +18,20 @@ from urllib.parse import urlencode
 import numpy as np
 from playwright.sync_api import sync_playwright
 
-from benchmarks.harness import README, Table, figures, machine, publish
+from benchmarks.harness import README, Table, Timings, figures, machine, publish
 from tests.browser.driving import FLAGS, SIDEBAR, K, Visit, serve
 from whitelab.whitening import WHITENERS
+
+# As little as an app of this kind can do: a slider decides a number in the bar and a figure on the page.
+FLOOR = """import plotly.graph_objects as go
+import streamlit as st
+
+with st.sidebar:
+    place = st.container()
+    k = st.slider("k, kept dimensions", 1, 384, 300)
+    place.metric("Number", f"{k / 7:.2f}", border=True)
+st.plotly_chart(go.Figure(go.Bar(x=list("abcdef"), y=[k * i for i in range(6)])))
+"""
 
 # Streamlit may take the number away before it brings the new one, so an empty metric is no answer.
 WATCH = """(bar) => {
@@ -94,16 +107,21 @@ MOVES = {
 }
 
 
-def measure(url: str, browser, data: dict[str, str], count: int) -> list[tuple[str, ...]]:
-    """A row for each kind of move: median and 95th percentile in milliseconds."""
+def measure(url: str, floor_url: str, browser, data: dict[str, str], count: int) -> list[tuple[str, ...]]:
+    """A row for each kind of move: milliseconds, those of the floor, and their ratio move by move."""
     rows = []
     for moves, start, what in MOVES.values():
-        visit = Visit.start(browser, url)
+        visit, floor = Visit.start(browser, url), Visit.start(browser, floor_url)
         visit.open("?" + urlencode(data | start, doseq=True))
-        found = list(moves(visit, count))
-        visit.context.close()
-        median, slow = np.percentile(found, (50, 95))
-        rows.append((what, f"{figures(median)} ms", f"{figures(slow)} ms", str(len(found))))
+        floor.open("", ready=False).locator(K).wait_for()
+        floor.settle()
+        pairs = tuple(zip(moves(visit, count), k_moves(floor, count), strict=True))
+        for one in (visit, floor):
+            one.context.close()
+        times = Timings(dict(zip(("app", "floor"), zip(*pairs, strict=True), strict=True)))
+        (median, slow), least = np.percentile(times.seconds["app"], (50, 95)), np.median(times.seconds["floor"])
+        ratio = times.ratio("app", "floor").text()
+        rows.append((what, *(f"{figures(value)} ms" for value in (median, slow, least)), ratio, str(len(pairs))))
     return rows
 
 
@@ -137,14 +155,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
         opened(Path(folder), browser, data, lambda url: None)  # embeds the sentences
-        ready, rows = opened(Path(folder), browser, data, lambda url: measure(url, browser, data, args.moves))
+        script = Path(folder) / "floor.py"
+        script.write_text(FLOOR, "utf-8")
+        floor = serve(Path(folder) / "store", Path(folder) / "floor.log", script)
+        try:
+            ready, rows = opened(
+                Path(folder), browser, data, lambda url: measure(url, floor.url, browser, data, args.moves)
+            )
+        finally:
+            floor.stop()
         browser.close()
     name = "the demonstration set" if args.data == "demo" else " ".join([Path(args.data).name, args.task]).strip()
     table = Table(
         f"From an input event to the repainted number, bundled model, {name}",
-        ("", "median", "95th percentile", "moves"),
+        ("", "median", "95th percentile", "floor, median", "ratio, median [quartiles]", "moves"),
         tuple(rows),
-        (f"From the start of the process to the finished overview, with a warm store: {figures(ready)} s.",),
+        (
+            "The floor is one step of the slider of a bare Streamlit app with one number and one figure; ratios are "
+            "taken move by move.",
+            f"From the start of the process to the finished overview, with a warm store: {figures(ready)} s.",
+        ),
     )
     print(table.markdown())
     publish("latency" if args.data == "demo" else "latency on other data", [table], machine(), args.readme)

@@ -57,10 +57,10 @@ class Server:
             self.process.wait()
 
 
-def serve(cache: Path, log: Path) -> Server:
+def serve(cache: Path, log: Path, app: str | Path = "app.py") -> Server:
     """`python -m streamlit run app.py` in the repository root, on a free port, with a store and runs of its own."""
     port = free_port()
-    command = [sys.executable, "-m", "streamlit", "run", "app.py"]
+    command = [sys.executable, "-m", "streamlit", "run", str(app)]
     command += ["--server.port", str(port), "--server.headless", "true"]
     places = {"WHITELAB_CACHE": str(cache), "WHITELAB_RUNS": str(log.with_suffix(".runs"))}
     return started(command, port, ROOT, os.environ | places, log)
@@ -266,6 +266,7 @@ def faint(page: Page) -> list[str]:
             const linear = v => v > .04045 ? ((v + .055) / 1.055) ** 2.4 : v / 12.92
             const light = c => c.slice(0, 3).map(v => linear(v / 255))
                 .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0)
+            const opacity = e => e ? getComputedStyle(e).opacity * opacity(e.parentElement) : 1
             const behind = e => {
                 const layers = []
                 for (let one = e; one; one = one.parentElement)
@@ -277,11 +278,11 @@ def faint(page: Page) -> list[str]:
                 for (const e of root.querySelectorAll('p, li, label, h1, h2, h3, button, a')) {
                     const box = e.getBoundingClientRect(), style = getComputedStyle(e)
                     if (!box.width || !e.innerText?.trim() || style.visibility === 'hidden') continue
-                    if (e.closest('[disabled], [aria-disabled=true], .js-plotly-plot, label:has(:disabled)')) continue
-                    let opacity = 1
-                    for (let one = e; one; one = one.parentElement) opacity *= getComputedStyle(one).opacity
+                    if (parse(style.color)[3] * opacity(e) < 0.1) continue
+                    if (e.closest('[disabled], [aria-disabled=true], label:has(:disabled)')) continue
+                    if (e.closest('[data-testid=stSliderTickBar], .js-plotly-plot')) continue
                     const back = behind(e), ink = parse(style.color)
-                    const a = light(over([...ink.slice(0, 3), ink[3] * opacity], back)), b = light(back)
+                    const a = light(over([...ink.slice(0, 3), ink[3] * opacity(e)], back)), b = light(back)
                     const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05)
                     if (ratio < (parseFloat(style.fontSize) >= 24 ? 3 : 4.5))
                         found.add(`${ratio.toFixed(2)} ${e.tagName} ${e.innerText.trim().slice(0, 50)}`)

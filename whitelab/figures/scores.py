@@ -21,7 +21,7 @@ def score_bars(
 
     Whiskers are dark with a pale rim: they cross bars of any hue, grey too, and a light or a dark page.
     """
-    names_below = ["<br>".join(map(html.escape, textwrap.wrap(label, 12))) for label in labels]
+    names_below = ["<br>".join(map(html.escape, textwrap.wrap(_unbroken(label), 12))) for label in labels]
     dark, rim = (
         {"type": "data", "array": list(half_widths)} | look
         for look in (
@@ -108,9 +108,14 @@ def _add_variant(
     add_dot(figure, place, interval, look, value, f"<b>{html.escape(labels[spec])}</b><br>{hover}", left)
 
 
+def _unbroken(label: str) -> str:
+    """A label whose `k = 100` stays in one line."""
+    return label.replace("k = ", "k\u00a0=\u00a0")
+
+
 def _in_lines(label: str) -> str:
     """A label in short lines, its parameters on lines of their own."""
-    name, bracket, parameters = label.partition(" (")
+    name, bracket, parameters = _unbroken(label).partition(" (")
     lines = textwrap.wrap(name, 19) + (textwrap.wrap(bracket.strip() + parameters, 24) if bracket else [])
     return "<br>".join(map(html.escape, lines))
 

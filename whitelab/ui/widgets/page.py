@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import streamlit as st
+from streamlit.runtime.pages_manager import PagesManager
 
 from whitelab.base.wording import plain, spaced
 from whitelab.datasets import DEMO, DataError, MalformedRows
@@ -36,7 +37,7 @@ def open_page(question: str, look_for: str) -> tuple[Workspace, Opened]:
 
 def ask(question: str, look_for: str) -> Workspace | None:
     """Draw the title, and what is missing where there is no workspace."""
-    st.title(question)
+    _head(question)
     st.markdown(look_for)
     chosen = workspace.current()
     if st.session_state.get(own_data.LOST) and (chosen is None or chosen.data.source == DEMO):
@@ -44,6 +45,18 @@ def ask(question: str, look_for: str) -> Workspace | None:
     if chosen is None:
         st.info("Choose a model and data in the bar at the left. What is missing there is said there.")
     return chosen
+
+
+def _head(question: str) -> None:
+    """Draw the title, of a page that app.py runs.
+
+    Streamlit's older mechanism takes a folder named pages: until a server has met app.py, a deep link runs the page
+    alone, without bar and navigation. Every visitor to whom that happens turns it off and starts anew.
+    """
+    if workspace.LIVE not in st.session_state:
+        PagesManager.uses_pages_directory = False
+        st.rerun()
+    st.title(question)
 
 
 def open_chosen(chosen: Workspace) -> Opened:
@@ -67,7 +80,7 @@ def open_aside(question: str, look_for: str) -> None:
 
     While the space is embedded its progress stands in the bar, where the score will be.
     """
-    st.title(question)
+    _head(question)
     st.markdown(look_for)
     chosen = workspace.current()
     if chosen is None:
