@@ -89,3 +89,9 @@ def test_the_bundled_example_shows_that_layers_differ():
     assert act[6] < act[4] - 5
     assert max(domain, key=domain.get) == 6
     assert all(math.isfinite(value) for value in (*act.values(), *domain.values()))
+
+
+def test_rows_that_say_more_than_the_probe_asks_for_are_refused():
+    for row in ("L1:pca fit=cross", "L1 aggregate=mean"):
+        with pytest.raises(ValueError, match=f"setting='mean/{row}' must leave fit and aggregate out"):
+            next(probes(["bundled"], [], row))

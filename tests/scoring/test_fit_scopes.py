@@ -14,7 +14,7 @@ from tests.conftest import make_space
 from whitelab import whitening
 from whitelab.datasets import DataError
 from whitelab.encoding.embeddings import LayerRows
-from whitelab.scoring.fit_scopes import fit_scope, folds, halves, held_out_isotropy, scope_text
+from whitelab.scoring.fit_scopes import fit_scope, folds, halves, held_out_isotropy, scope_text, with_fit_text
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.moments import Moments
@@ -296,3 +296,18 @@ def test_the_halves_are_dealt_once_for_a_space_and_go_with_it():
     del space, first
     gc.collect()
     assert kept() is None
+
+
+def test_a_space_takes_up_the_text_that_its_setting_fits_on(tmp_path):
+    path, space, asked = tmp_path / "nli.txt", make_space(), []
+    path.write_text("A man.\nTwo dogs.\nA man.\n")
+
+    def embedded(sentences):
+        asked.append(sentences)
+        return space.values[:, : len(sentences)]
+
+    for fit in ("task", "cross"):
+        assert with_fit_text(space, Setting(whitening="pca", fit=fit), embedded) is space
+    carrying = with_fit_text(space, Setting(whitening="pca", fit=str(path)), embedded)
+    assert asked == [("A man.", "Two dogs.")]
+    assert carrying.texts[str(path)].counts.tolist() == [2, 1]

@@ -9,6 +9,7 @@ _SETTING = {"layers": None, "k": None, "pooling": "mean", "fit": "task", "aggreg
 def setting_of(args):
     """The Setting of the options, checked as far as that needs no model, before minutes are spent on encoding."""
     from whitelab.encoding.pooling import GIVEN
+    from whitelab.scoring.fit_scopes import scope_text
     from whitelab.scoring.setting import Setting
 
     if getattr(args, "setting", None):
@@ -23,7 +24,7 @@ def setting_of(args):
     if getattr(args, "gold", None):
         raise ValueError(f"--gold {args.gold} needs --vectors; the scores of sentence pairs stand beside them")
     if setting.fits_other_text and setting.fit != "splits":
-        _fit_text(args, setting)
+        scope_text(setting.fit, args.data, args.task, args.skip_malformed)
     return setting
 
 
@@ -127,21 +128,13 @@ def open_store(args):
 
 def with_fit_text(args, encoder, space, setting):
     """The space, carrying the embedded text of the setting's fit where that is not the task's own sentences."""
-    from whitelab.encoding.embeddings import embed_scope
-    from whitelab.scoring.setting import OWN_SENTENCES
+    from whitelab.encoding.encoders import embed
+    from whitelab.scoring import fit_scopes
 
-    if setting.fit in OWN_SENTENCES:
-        return space
-    text = _fit_text(args, setting)
-    rows = embed_scope(encoder, text, setting.pooling, store=open_store(args), progress=progress())
-    return space.with_text(setting.fit, rows)
+    def embedded(sentences):
+        return embed(encoder, sentences, setting.pooling, store=open_store(args), progress=progress())[0]
 
-
-def _fit_text(args, setting):
-    """The sentences that a setting fits on, and how often each counts."""
-    from whitelab.scoring.fit_scopes import scope_text
-
-    return scope_text(setting.fit, args.data, args.task, args.skip_malformed)
+    return fit_scopes.with_fit_text(space, setting, embedded, args.data, args.task, args.skip_malformed)
 
 
 def protocol_over(space, setting, layers: str) -> dict:

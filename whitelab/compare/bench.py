@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -14,7 +14,7 @@ from whitelab.compare.presets import Preset
 from whitelab.datasets import SentencePairs, load
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, origin_of, with_pairs
 from whitelab.encoding.encoders import Encoder, StaticEncoder, embed
-from whitelab.scoring.fit_scopes import scope_text
+from whitelab.scoring.fit_scopes import fit_rows
 from whitelab.scoring.paired import Judged
 from whitelab.scoring.score import Score, score
 from whitelab.scoring.setting import Setting
@@ -90,12 +90,11 @@ class Bench:
         """The embedded text of the preset's fit, with how often each sentence counts."""
         decided = preset.text, self._length(preset)
 
-        def make() -> LayerRows:
-            counts = scope_text(preset.fit, self.data, self.task, self.keep_going)
-            weights = torch.tensor(list(counts.values()), dtype=torch.float64)
-            return LayerRows(self._embedded(tuple(counts), pooling, *decided), weights)
+        def embedded(sentences: tuple[str, ...]) -> Tensor:
+            return self._embedded(sentences, pooling, *decided)
 
-        return self._once(("corpus", preset.fit, pooling, *decided), make)
+        make = partial(fit_rows, preset.fit, embedded, self.data, self.task, self.keep_going)
+        return self._once(("fit text", preset.fit, pooling, *decided), make)
 
     def judged(self, preset: Preset) -> Judged:
         """What a score under this preset is held against."""

@@ -1,7 +1,7 @@
 """Sentence pairs with gold scores and texts with labels: the only place that knows the formats they come in."""
 
-from whitelab.datasets.held import hold
 from whitelab.datasets.hub import DownloadError, LicenceNotAccepted, fetch
+from whitelab.datasets.in_memory import hold
 from whitelab.datasets.labelled import ColumnNames, discover_labelled, load_labelled
 from whitelab.datasets.labels import LabelledInfo, LabelledTexts
 from whitelab.datasets.layouts import DEMO, Part, TaskInfo, discover

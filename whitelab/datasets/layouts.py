@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from whitelab.base.installation import program, shipped
 from whitelab.base.user_folders import expanded
-from whitelab.datasets.held import held
+from whitelab.datasets.in_memory import held
 from whitelab.datasets.pairs import DataError
 from whitelab.datasets.sources import MTEB, SOURCES, fetched
 from whitelab.datasets.tables import SUFFIXES, File, as_number, probe_lines, sniff, stem_of, suffix_of

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from whitelab.datasets.columns import Columns, Row, find_columns, read_rows
-from whitelab.datasets.held import held
+from whitelab.datasets.in_memory import held
 from whitelab.datasets.layouts import DEMO, PUBLISHED_PAIRS, SPLITS, Part, TaskInfo, choose, discover, existing_path
 from whitelab.datasets.pairs import DataError, MalformedRows, Problem, SentencePairs, gold_notes
 from whitelab.datasets.tables import Upload, read_lines, read_scored, read_table

@@ -8,8 +8,8 @@ nothing of a test row, not even its text, decides its score.
 `how` says which classifier, `rows` what it learns from, `scoring` makes one score, `many` a whole run.
 """
 
-from whitelab.probe.how import CLASSIFIERS, FITS, How, usual
 from whitelab.probe.many import AVERAGE, DEFAULT, averages, embed_texts, probes, tried_probe, with_published
+from whitelab.probe.options import CLASSIFIERS, FITS, How, usual
 from whitelab.probe.rows import Turn, features, fit_map, occurrences, scored_split, turns
 from whitelab.probe.scores import PairMeasures, ProbeScore
 from whitelab.probe.scoring import probe

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -11,13 +12,13 @@ from whitelab.base.progress import Progress
 from whitelab.compare import tried
 from whitelab.compare.published import ACCURACY, PrintedRow, lookup
 from whitelab.datasets import LabelledTexts
-from whitelab.encoding.embeddings import LayerRows, embed_scope
+from whitelab.encoding.embeddings import LayerRows
 from whitelab.encoding.encoders import Encoder, embed, load_encoder
-from whitelab.probe.how import FITS, How, usual
+from whitelab.probe.options import FITS, How, usual
 from whitelab.probe.rows import occurrences
 from whitelab.probe.scores import ProbeScore
 from whitelab.probe.scoring import probe
-from whitelab.scoring.fit_scopes import scope_text
+from whitelab.scoring.fit_scopes import fit_rows
 from whitelab.scoring.setting import Setting, parse_settings
 from whitelab.store.embedding_store import Store
 
@@ -58,7 +59,11 @@ def probes(
     model, a task or a setting is said in its scores, and the others go on. `progress(done, total)` counts models x
     tasks.
     """
-    parse_settings(settings, 1)
+    for row in parse_settings(settings, 1):
+        if (row.fit, row.aggregate) != ("task", "all"):
+            raise ValueError(
+                f"setting={str(row)!r} must leave fit and aggregate out: the probe's own fit says the first"
+            )
     hows = [How(usual(data)) for data in tasks] if how is None else how
     hows = [hows] * len(tasks) if isinstance(hows, How) else hows
     options = {"dtype": dtype, "max_length": max_length, "num_layers": num_layers, "allow_bin": allow_bin}
@@ -92,8 +97,8 @@ def _task(encoder: Encoder, data: LabelledTexts, settings, how: How, store: Stor
             spaces[pooling] = tried(lambda p=pooling: embed_texts(encoder, data, p, store=store))
         needs = how.fit not in FITS and setting.whitening != "none"
         if needs and pooling not in corpora:
-            text = lambda p=pooling: embed_scope(encoder, scope_text(how.fit, "", None), p, store=store)  # noqa: E731
-            corpora[pooling] = tried(text)
+            embedded = partial(_embedded, encoder, pooling, store)
+            corpora[pooling] = tried(partial(fit_rows, how.fit, embedded))
         space, corpus = spaces[pooling], corpora.get(pooling) if needs else None
         missing = next((one for one in (space, corpus) if isinstance(one, str)), None)
         if missing:
@@ -101,6 +106,10 @@ def _task(encoder: Encoder, data: LabelledTexts, settings, how: How, store: Stor
         else:
             found = tried_probe(space, data, setting, how, encoder.name, corpus)
             yield with_published(found, encoder.n_layers, data, how)
+
+
+def _embedded(encoder: Encoder, pooling: str, store: Store | None, sentences: tuple[str, ...]) -> torch.Tensor:
+    return embed(encoder, sentences, pooling, store=store)[0]
 
 
 def tried_probe(

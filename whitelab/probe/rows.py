@@ -10,7 +10,7 @@ from torch import Tensor
 from whitelab import whitening
 from whitelab.datasets import LabelledTexts
 from whitelab.probe.classifiers import stratified
-from whitelab.probe.how import How
+from whitelab.probe.options import How
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.moments import Moments
 from whitelab.whitening import Whitener

@@ -13,7 +13,7 @@ from whitelab.base.progress import Progress
 from whitelab.datasets import LabelledTexts
 from whitelab.encoding.embeddings import LayerRows
 from whitelab.probe.classifiers import GRID, TEST_GRID, best_c, best_threshold, knn, linear, stratified, wilson
-from whitelab.probe.how import FITS, How, usual
+from whitelab.probe.options import FITS, How, usual
 from whitelab.probe.rows import Turn, features, fit_map, scored_split, turns
 from whitelab.probe.scores import PairMeasures, ProbeScore
 from whitelab.probe.words import line, threshold_line

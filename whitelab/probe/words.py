@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from whitelab.datasets import LabelledTexts
 from whitelab.probe.classifiers import GRID, ITERATIONS, TEST_GRID, powers
-from whitelab.probe.how import How
+from whitelab.probe.options import How
 from whitelab.probe.rows import Turn, scored_split
 from whitelab.scoring.setting import Setting
 

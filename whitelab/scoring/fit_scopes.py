@@ -5,6 +5,7 @@ rows that a map is fitted on, `cross` also in the folds: there each half of the 
 """
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,9 +20,11 @@ from torch import Tensor
 from whitelab import whitening
 from whitelab.datasets import DataError, discover, load, load_text
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
-from whitelab.scoring.setting import Setting
+from whitelab.scoring.setting import OWN_SENTENCES, Setting
 from whitelab.statistics import geometry
 from whitelab.statistics.moments import Moments
+
+Embedding = Callable[[tuple[str, ...]], Tensor]  # sentences -> their embeddings in every layer, [l, n, d]
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,6 +239,28 @@ def scope_text(fit: str, data: str, task: str | None, keep_going: bool = False) 
     for info in discover(fit):
         counts += _pairs_text(fit, info.name, keep_going)
     return counts
+
+
+def fit_rows(
+    fit: str, embed: Embedding, data: str = "", task: str | None = None, keep_going: bool = False
+) -> LayerRows:
+    """The text of a scope (`scope_text`), embedded, each sentence as often as it occurs. Raises DataError."""
+    counts = scope_text(fit, data, task, keep_going)
+    return LayerRows(embed(tuple(counts)), torch.tensor(list(counts.values()), dtype=torch.float64))
+
+
+def with_fit_text(
+    space: LayerEmbeddings,
+    setting: Setting,
+    embed: Embedding,
+    data: str = "",
+    task: str | None = None,
+    keep_going: bool = False,
+) -> LayerEmbeddings:
+    """`space`, carrying the embedded text of the setting's fit where that is not the task's own sentences."""
+    if setting.fit in OWN_SENTENCES:
+        return space
+    return space.with_text(setting.fit, fit_rows(setting.fit, embed, data, task, keep_going))
 
 
 def _published(path: str) -> bool:

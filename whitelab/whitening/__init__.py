@@ -6,10 +6,11 @@ give the same cosine for every pair of sentences. Null directions are dropped by
 `whitelab.statistics.linalg`: the result is then the pseudo-inverse map of the kept subspace.
 
 `maps` holds the map, `spectral` the variants that weigh eigen-directions, `groups` those that work on blocks
-of coordinates, `removal` those that take directions away, `registry` the table the rest of whitelab reads,
+of coordinates, `direction_removal` those that take directions away, `registry` the table the rest of whitelab reads,
 `agreement` says which of its entries must agree.
 """
 
+from whitelab.whitening.direction_removal import fit_all_but_the_top, fit_common_component
 from whitelab.whitening.equivalence import Agreement, agreements
 from whitelab.whitening.groups import fit_group, fit_shuffled_group, fit_standardize
 from whitelab.whitening.maps import Whitener
@@ -30,7 +31,6 @@ from whitelab.whitening.registry import (
     variant,
     whitens,
 )
-from whitelab.whitening.removal import fit_all_but_the_top, fit_common_component
 from whitelab.whitening.spectral import (
     Directions,
     fit_center,

@@ -12,7 +12,7 @@ from whitelab.base import parameters
 from whitelab.base.checks import check_int
 from whitelab.base.parameters import Parameter
 from whitelab.statistics.moments import Moments
-from whitelab.whitening import groups, removal, spectral
+from whitelab.whitening import direction_removal, groups, spectral
 from whitelab.whitening.maps import Whitener
 from whitelab.whitening.spectral import Directions
 
@@ -171,7 +171,7 @@ WHITENERS: dict[str, Variant] = {
         parameters=(_GROUPS, Parameter("seed", "seed", 0, 0, 2**31 - 1, "Draws the permutation.")),
     ),
     "all_but_the_top": Variant(
-        removal.fit_all_but_the_top,
+        direction_removal.fit_all_but_the_top,
         "All but the top",
         r"z = (I - U_D U_D^\top)(x - \mu)",
         "Mu and Viswanath 2018, Algorithm 1",
@@ -181,7 +181,7 @@ WHITENERS: dict[str, Variant] = {
         ),
     ),
     "common_component": Variant(
-        removal.fit_common_component,
+        direction_removal.fit_common_component,
         "Common component",
         r"z = (I - u_1u_1^\top)\,x,\quad u_1 \text{ of } \textstyle\sum xx^\top",
         "Arora et al. 2017 (SIF), Algorithm 1",

@@ -5,8 +5,8 @@ encoder and loss, `registry` the table that the trainer, the pages and the tests
 """
 
 from whitelab.base.parameters import Parameter, Spec
+from whitelab.training.objectives.batch_whitening import RunningMoments, SingularBatch, whiten, whiten_slices
 from whitelab.training.objectives.heads import Projection, TanhHead, WhitenedHead
-from whitelab.training.objectives.in_graph import RunningMoments, SingularBatch, whiten, whiten_slices
 from whitelab.training.objectives.losses import (
     byol,
     contrastive,

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from whitelab.base.checks import check_choice
-from whitelab.training.objectives.in_graph import RunningMoments, whiten
+from whitelab.training.objectives.batch_whitening import RunningMoments, whiten
 
 # Which rows one whitening of `WhitenedHead` sees: a view of every sentence, or a piece of the batch.
 CHUNKS = ("views", "batch")

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import cosine_similarity, cross_entropy, normalize
 
 from whitelab.base.checks import check_choice, check_int
-from whitelab.training.objectives.in_graph import whiten_slices
+from whitelab.training.objectives.batch_whitening import whiten_slices
 
 # The temperature of SimCSE and WhitenedCSE.
 TEMPERATURE = 0.05

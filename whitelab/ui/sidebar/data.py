@@ -6,7 +6,7 @@ import streamlit as st
 
 from whitelab import datasets
 from whitelab.datasets import DEMO, DataError, TaskInfo
-from whitelab.datasets.held import PREFIX
+from whitelab.datasets.in_memory import PREFIX
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.sidebar import malformed, own_data
 from whitelab.ui.sidebar.address import bound

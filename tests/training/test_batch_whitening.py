@@ -11,7 +11,7 @@ from torch.testing import assert_close
 
 from whitelab.statistics.moments import Moments
 from whitelab.training.objectives import RunningMoments, SingularBatch, whiten, whiten_slices
-from whitelab.training.objectives.in_graph import METHODS
+from whitelab.training.objectives.batch_whitening import METHODS
 from whitelab.whitening import fit, fit_shuffled_group
 
 FULL = ("pca", "zca", "cholesky")
