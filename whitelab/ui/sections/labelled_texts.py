@@ -82,6 +82,7 @@ def code(data: LabelledTexts) -> str:
         given = ", ".join(f"{name}={value!r}" for name, value in named.items() if value)
         arguments += [f"columns=whitelab.ColumnNames({given})"] if given else []
         arguments += [f"positive={positive!r}"] if positive else []
+    arguments += ["keep_going=True"] if st.session_state.get("labelled-keep") else []
     return f"whitelab.load_labelled({', '.join(arguments)})"
 
 
