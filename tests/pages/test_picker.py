@@ -1,6 +1,7 @@
 """The model picker without a browser: names, controls, what a download would cost, and what is refused."""
 
 import re
+from pathlib import Path
 
 import pytest
 import tiny
@@ -117,7 +118,7 @@ def test_a_model_that_is_not_here_says_what_it_costs_and_waits_for_a_yes(data, n
 
 def test_a_yes_downloads_it(data, small, monkeypatch):
     asked = []
-    monkeypatch.setattr(checkpoints, "_download", lambda name, *args: asked.append(name) or small["model"])
+    monkeypatch.setattr(checkpoints, "_download", lambda name, *args: asked.append(name) or Path(small["model"]))
     at = start(**data, model="someone/tiny")
     assert asked == []
     at.button(key="model-download").click()

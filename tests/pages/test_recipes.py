@@ -17,7 +17,7 @@ import whitelab
 from whitelab.encoding.precomputed import npz_bytes
 from whitelab.ui.sidebar import model
 
-from .visiting import SPACED, choose, code, go_to, live, press, protocol, start, until, upload
+from .visiting import SPACED, choose, code, downloads, go_to, live, press, protocol, start, table, until, upload
 
 pytestmark = pytest.mark.model
 
@@ -174,6 +174,9 @@ def knobs(name: str) -> dict:
 
 def numbers(at, page: str) -> tuple[str, ...]:
     """The headline numbers of a page that its own lines print again."""
+    if page == "compare":
+        cells = table(at, "Setting")
+        return () if cells is None else tuple(f"{value:.2f}" for value in cells.iloc[:, -1].dropna())
     if page in BY_LAYER and len(at.get_by_key("layers").value) > 1:
         return ()
     shown = {one.label: f"{one.value} {one.delta}" for one in at.metric if "cross" not in one.label}
@@ -197,6 +200,8 @@ def shown(folder, small) -> dict[str, Shown]:
                 bring(at, folder)
             for page in draw.sample(EVERY, pages) if isinstance(pages, int) else pages:
                 until(go_to(at, page))
+                if page == "compare" and name == "a task":
+                    press(at, "compare", lambda at: "LaTeX" in downloads(at))
                 line = "" if page == "training" else protocol(at).rpartition(" · ")[0]
                 found[f"{name}: {page}"] = Shown(code(at), live(at), line, numbers(at, page))
     return found
