@@ -30,20 +30,20 @@ def test_the_best_k_is_taken_at_a_click(small, space):
     assert until(at.run()).slider(key="k").value == best
 
 
-def test_the_costs_of_a_search_are_measured_on_demand_stay_for_another_k_and_go_with_another_corpus(small):
+def test_the_costs_of_a_search_are_measured_on_demand_stay_for_another_k_and_go_with_another_corpus(small, space):
     measured = lambda at: said(at, "Measured on")  # noqa: E731
     at = until(start("dimensions", **small, k="8"))
     assert len(at.get("plotly_chart")) == 2
     assert not measured(at)  # nothing runs unasked
     choose(at, search_corpus=10_000)
     press(at, "measure", measured)
-    assert said(at, processor(1), "10\u202f000 vectors: 120 are your sentences")
-    assert said(at, "At k = 8", "**0.25** of the memory of k = 32")
+    assert said(at, processor(1), f"10\u202f000 vectors: {space.n_sentences} are your sentences")
+    assert said(at, "At k = 8", "of the memory of k = 32")
     assert "k = 8 takes" in alts(at)[2]
     assert "10000, top=10)" in code(at)
     assert said(choose(at, k=9), "(k = 9 was not measured.)")
     assert at.button(key="measure").label == "Measure again"
     press(at, "measure", lambda at: said(at, "At k = 9"))
-    choose(at, search_corpus=120)
+    choose(at, search_corpus=space.n_sentences)
     assert not measured(at)
     assert at.button(key="measure").label == "Measure"
