@@ -8,7 +8,7 @@ from tests.conftest import make_space
 from whitelab.retrieval.search_cost import SearchPlan
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
-from whitelab.sweeps.layer_profiles import profile
+from whitelab.sweeps.layer_profiles import losses
 from whitelab.ui.results.shelf import shelf
 from whitelab.ui.results.study import name_of, named, study, study_job
 
@@ -70,10 +70,10 @@ def test_an_argument_that_has_no_name_is_refused():
 
 def test_by_place_by_name_and_by_default_is_one_request():
     space, setting = shelf().call(SPACE, "space"), Setting()
-    names = {name_of(profile, space, setting), name_of(profile, space, setting=setting, positives="gt4")}
+    names = {name_of(losses, space, setting), name_of(losses, space, setting=setting, positives="gt4")}
     assert len(names) == 1
-    assert name_of(profile, space, setting, "ge4") not in names
-    assert name_of(profile, shelf().call(OTHER, "other"), setting) not in names
+    assert name_of(losses, space, setting, "ge4") not in names
+    assert name_of(losses, shelf().call(OTHER, "other"), setting) not in names
     assert name_of(score, space, setting) not in names
 
 
