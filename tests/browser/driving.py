@@ -275,7 +275,7 @@ def faint(page: Page) -> list[str]:
             }
             const found = new Set()
             for (const root of document.querySelectorAll('[data-testid=stMain], [data-testid=stSidebar]'))
-                for (const e of root.querySelectorAll('p, li, label, h1, h2, h3, button, a')) {
+                for (const e of root.querySelectorAll('p, li, label, h1, h2, h3, button, a, [data-tag]')) {
                     const box = e.getBoundingClientRect(), style = getComputedStyle(e)
                     if (!box.width || !e.innerText?.trim() || style.visibility === 'hidden') continue
                     if (parse(style.color)[3] * opacity(e) < 0.1) continue

@@ -26,6 +26,7 @@ from whitelab.whitening import WHITENERS, canonical, variant
 
 SLOT = "workspace"  # session_state: the Workspace of this run
 LIVE = "live-score"  # session_state: the sidebar's place for the live score
+LAYERS = "layers-next"  # session_state: the layers to choose once the model is loaded that has just been chosen
 BELOW = "below-score"  # session_state: the place for what is said of it
 
 
@@ -114,6 +115,8 @@ def _layers(picked: Picked, given: bool) -> tuple[int, ...]:
     count, state = picked.n_layers, st.session_state
     first_and_last = sorted({min(1, count - 1), count - 1})
     _exchange("vectors" if given else "model", layers=first_and_last, k=picked.dim)
+    if LAYERS in state:
+        state.layers = state.pop(LAYERS)
     if "layers" not in state:
         state.layers = first_and_last
     state.layers = [layer for layer in state.layers if layer < count] or [count - 1]

@@ -13,6 +13,7 @@ from whitelab.statistics.geometry import POSITIVES
 from whitelab.training import COLLAPSED, DIVERGED, StepRecord
 from whitelab.training.runs import CANCELLED, DIED, FAILED, FINISHED, RUNNING, WAITING, Run, RunError
 from whitelab.ui.results.jobs import STREAM_SECONDS
+from whitelab.ui.sidebar import workspace
 from whitelab.ui.training import background
 from whitelab.ui.training.background import NOT_STARTED, Entry
 from whitelab.ui.widgets.chart import chart, csv_button
@@ -321,7 +322,7 @@ def _use(model: str) -> None:
     """Turn the workspace to a model: its last layer, which is what was trained."""
     state = st.session_state
     try:
-        state["layers"] = [find_model(model).layers]
+        state[workspace.LAYERS] = [find_model(model).layers]  # a knob that waits for its model forgets what it is told
     except ModelError as error:  # another visitor removed it
         state["training-problem"] = str(error)
     else:

@@ -2,12 +2,13 @@
 
 import streamlit as st
 
-# Words of headline numbers wrap and are never cut, and four of them stand two by two in a narrow window. The live score
-# stays in sight while the bar is scrolled to the knob that moves it. Captions and buttons have WCAG AA's contrast.
-# Colours are those of the theme, in light and dark.
+# Words of headline numbers wrap and are never cut, and four of them stand two by two in a narrow window, as do a new
+# run's choices, whose names are long. The live score stays in sight while the bar is scrolled to the knob that moves it.
+# Captions, buttons and chosen names have WCAG AA's contrast. Colours are those of the theme, in light and dark.
 STYLE = """<style>
 [data-testid=stCaptionContainer] { opacity: 1; color: light-dark(#566070, #A9B1BC); }
-[data-testid=stBaseButton-primary], [data-testid=stBaseButton-primary] p { color: light-dark(#FFFFFF, #11161D); }
+[data-testid=stBaseButton-primary], [data-testid=stBaseButton-primary] p,
+[data-tag], [data-tag] button { color: light-dark(#FFFFFF, #11161D); }
 [data-testid=stMetric] [data-testid=stMarkdownContainer],
 [data-testid=stMetric] [data-testid=stCaptionContainer] { overflow: visible; }
 [data-testid=stMetric] p { white-space: normal; overflow-wrap: anywhere; }
@@ -18,8 +19,13 @@ STYLE = """<style>
         > [data-testid=stVerticalBlock] > [data-testid=stElementContainer] > [data-testid=stMetric]
     ) { min-width: calc(50% - 1rem); }
 }
-[data-testid=stSidebar] [data-testid=stLayoutWrapper]:has(> .st-key-live) { position: sticky; top: 0.5rem; z-index: 9; }
-.st-key-live { background: light-dark(#F3F5F8, #1A212B); }
+@media (max-width: 1400px) {
+    .st-key-new-run [data-testid=stColumn]:has(
+        > [data-testid=stVerticalBlock] > [data-testid=stElementContainer] > [data-testid=stSelectbox]
+    ) { min-width: calc(50% - 1rem); }
+}
+[data-testid=stSidebar] [data-testid=stLayoutWrapper]:has(> .st-key-live) { position: sticky; top: 0; z-index: 9; }
+.st-key-live { padding-top: 0.5rem; background: light-dark(#F3F5F8, #1A212B); }
 </style>"""
 
 
