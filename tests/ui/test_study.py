@@ -12,6 +12,9 @@ from whitelab.sweeps.layer_profiles import losses
 from whitelab.ui.results.shelf import shelf
 from whitelab.ui.results.study import name_of, named, study, study_job
 
+# The checker of shapes draws at random which items of a container it looks at.
+pytestmark = pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisDeprecationWarning")
+
 SPACE, OTHER = make_space(), make_space(seed=3)
 
 texts = st.text(st.sampled_from("aL1/<>(),;:='\"% \\{}"), max_size=6)
