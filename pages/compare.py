@@ -65,30 +65,11 @@ except ValueError as error:
     st.stop()
 stamp = file_stamp([file for info in infos for file in info.files])
 shared = (preset, chosen.dtype, chosen.data.lenient, corpus, stamp)
-asked = compare_grid.Grid.now(models, chosen.data.source, tuple(picked), wanted, *shared)
-
-
-def filled() -> None:
-    """The grid, asked for or known from before, and what is behind it."""
-    label = f"Compare {len(models)} × {len(picked)} × {len(wanted)}"
-    if st.button(label, type="primary", key="compare", on_click=compare_grid.ask_again, args=(asked,)):
-        st.session_state["grid"] = asked
-    known = asked.known
-    if st.session_state.get("grid") == asked or asked.open or len(known) == asked.size:
-        compare_grid.draw(asked)
-    elif known:
-        st.info(f"{len(known)} of {asked.size} cells are known from before. Press Compare for the others.")
-        compare_grid.table(known, compare_grid.view_picker(asked))
-    else:
-        st.info(
-            "Nothing is computed before you press Compare: a model may have to be downloaded and every task embedded."
-        )
-
-
-figure = paper_figures.Figure(asked, chosen.model.name)
+grid = compare_grid.Grid.now(models, chosen.data.source, tuple(picked), wanted, *shared)
+figure = paper_figures.Figure(grid, chosen.model.name)
 SECTIONS = {
-    "Grid": filled,
-    "Two presets": lambda: preset_walk.side_by_side(asked, chosen.model.name),
+    "Grid": lambda: compare_grid.section(grid),
+    "Two presets": lambda: preset_walk.side_by_side(grid, chosen.model.name),
     "WhiteningBERT, Figure 1": lambda: paper_figures.pair_heatmaps(figure),
     "WhiteningBERT, Figure 2": lambda: paper_figures.size_curve(figure),
     "BERT-whitening, Figure 1": lambda: paper_figures.k_curves(figure),

@@ -99,7 +99,7 @@ close_page(
     "among more vectors than your own meets synthetic ones, drawn from a Gaussian with the mean and covariance of your "
     "sentences.",
     f"curve = whitelab.k_curve(space, whitelab.Setting.parse({str(setting)!r}))\n"
-    "print(curve.best_k, curve.knee, curve.spearman[curve.best_k - 1])\n"
+    "print(curve.best_k, curve.knee, curve.best_k and curve.spearman[curve.best_k - 1])\n"
     f"curves = whitelab.k_curves(space, whitelab.Setting.parse({str(setting)!r}))\n"
     "print([(one.best_k, one.knee) for one in curves])\n" + (search_cost.code(setting, plan) if plan else ""),
 )

@@ -66,8 +66,7 @@ close_page(
     "and any larger subset, needs only the small Gram matrices between layers; with it, blocks of the cross-covariance "
     "and one factorisation. So without whitening every subset is scored, for up to 20 layers; with it every layer, pair "
     "and triple, and beyond these each of the best few subsets with each layer added (a beam).",
-    f"pairs_of_layers = whitelab.layer_pairs(space, whitelab.Setting.parse({str(compared)!r}))\n"
-    "print(pairs_of_layers.best)\n"
-    f"search = whitelab.search_subsets(space, whitelab.Setting.parse({str(searched.setting)!r}))\n"
-    "print(search.scored, search.seconds, search.best)\n",
+    f"for text in {(str(compared.raw), str(compared))!r}:\n"
+    "    print(text, whitelab.layer_pairs(space, whitelab.Setting.parse(text)).best)\n"
+    + subset_search.code(chosen, searched),
 )

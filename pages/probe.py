@@ -3,15 +3,12 @@
 import streamlit as st
 
 from whitelab.base.wording import spaced
+from whitelab.datasets import DEMO
 from whitelab.figures import heights
-from whitelab.probe import DEFAULT
-from whitelab.scoring.setting import Setting, parse_settings
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.sections import labelled_texts, probing
 from whitelab.ui.widgets.page import close_page, need_a_model, open_page
 from whitelab.ui.widgets.recipe import pooling
-
-EXAMPLE = "Example written for this project, not a published benchmark."
 
 chosen, opened = open_page(
     "Does whitening help beyond STS?",
@@ -62,39 +59,11 @@ follow(
 )
 if shown:
     probing.mistakes(shown, data, layers)
-
-
-def typed_settings() -> tuple[Setting, ...]:
-    """What was typed in the table's box, in the workspace's pooling."""
-    typed = st.session_state.get("probe-settings", DEFAULT)
-    try:
-        return tuple(one.with_(pooling=compared.pooling) for one in parse_settings(typed.replace("\n", ";")))
-    except ValueError as error:
-        st.error(str(error))
-        return ()
-
-
-with st.expander("More settings side by side", icon=":material/table_rows:"):
-    st.text_area(
-        "Settings, one a line",
-        DEFAULT.replace(";", "\n"),
-        key="probe-settings",
-        height=120,
-        help="L1+L-1[:variant[@k]]: layers to average (L-1 is the last), whitening, k. In the workspace's pooling.",
-    )
-    if wanted := typed_settings():
-        follow(
-            probing.probed(texts, wanted, asked, "probe-more"),
-            probing.table,
-            key="probe-more",
-            of=of,
-            note=lambda scores: f"{len(scores)} settings. {scores[0].protocol}",
-            room=180,
-        )
+probing.more(texts, compared.pooling, asked, of)
 if shown and shown[-1].protocol:
     st.caption(f"{shown[-1].protocol} · {data.source} · {spaced(shown[-1].rows)} rows scored")
-if data.layout == "demo":
-    st.caption(EXAMPLE)
+if data.layout == DEMO:
+    st.caption(probing.EXAMPLE)
 
 close_page(
     chosen,

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from whitelab.base.wording import plain
+from whitelab.datasets import DEMO
 from whitelab.encoding.checkpoints import ModelError
 from whitelab.training import objectives, runs
 from whitelab.training.objectives import OBJECTIVES
@@ -77,7 +78,7 @@ if asked is not None:
         here = workspace.current()
         st.code(recipe(here, asked.code) if here else f"import whitelab\n\n{asked.code}", language="python")
     st.caption(request.protocol_line(asked))
-    if asked.scored.arguments[0] == request.DEMO:
+    if asked.scored.arguments[0] == DEMO:
         st.caption(
             f"{DEMO_NOTE} Its pairs are hard: a hundred steps spread the space and leave this score where it is. Of "
             "STS-B, a hundred steps of SimCSE raise the score by about 12 points, as benchmarks/README.md has it; bring "

@@ -280,7 +280,7 @@ def faint(page: Page) -> list[str]:
                     if (!box.width || !e.innerText?.trim() || style.visibility === 'hidden') continue
                     if (parse(style.color)[3] * opacity(e) < 0.1) continue
                     if (e.closest('[disabled], [aria-disabled=true], label:has(:disabled)')) continue
-                    if (e.closest('[data-testid=stSliderTickBar], .js-plotly-plot')) continue
+                    if (e.closest('[data-testid^=stSlider], .js-plotly-plot')) continue
                     const back = behind(e), ink = parse(style.color)
                     const a = light(over([...ink.slice(0, 3), ink[3] * opacity(e)], back)), b = light(back)
                     const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05)

@@ -89,22 +89,22 @@ def test_the_anisotropy_page_shows_the_measures_of_the_package(app, visit, demo)
     shown.open("anisotropy?layers=6")
     metrics, raw, white = (
         shown.metrics(),
-        *(layer_profiles.profile(demo, Setting.parse(text)) for text in ("L6", "L6:pca")),
+        *(layer_profiles.shape(demo, Setting.parse(text)) for text in ("L6", "L6:pca")),
     )
     assert metrics["Mean cosine, Raw"] == f"{raw.mean_cosine:.3f}"
-    assert metrics["Participation ratio, raw"] == f"{raw.participation_ratio:.1f}"
-    assert metrics["Participation ratio, PCA"] == f"{white.participation_ratio:.1f}"
+    assert metrics["Participation ratio, Raw"] == f"{raw.participation_ratio:.1f}"
+    assert metrics["Participation ratio, PCA whitening"] == f"{white.participation_ratio:.1f}"
     drawn_raw = shown.charts()[0].evaluate("g => Array.from(g._fullData.find(t => t.name === 'Raw').y)")
-    wanted = [one.mean_cosine for one in layer_profiles.layer_profiles(demo, (Setting(),))]
+    wanted = [one.mean_cosine for one in layer_profiles.layer_shapes(demo, (Setting(),))]
     assert drawn_raw == pytest.approx(wanted, abs=1e-9)
 
 
 def test_the_uniformity_page_shows_the_losses_of_the_package(app, visit, demo):
     shown = visit(app)
     shown.open("uniformity?layers=6")
-    raw, metrics = layer_profiles.profile(demo, Setting((6,))), shown.metrics()
-    assert metrics["Alignment, raw"] == f"{raw.alignment:.3f}"
-    assert metrics["Uniformity, raw"] == f"{raw.uniformity:.3f}"
+    raw, metrics = layer_profiles.losses(demo, Setting((6,))), shown.metrics()
+    assert metrics["Alignment, Raw"] == f"{raw.alignment:.3f}"
+    assert metrics["Uniformity, Raw"] == f"{raw.uniformity:.3f}"
 
 
 def test_best_k_on_the_screen_is_the_best_of_the_curve(app, visit, demo):

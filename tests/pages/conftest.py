@@ -1,12 +1,13 @@
-"""What every page test has: a store of its own, and a selectbox that takes what a browser may type."""
+"""What every page test has: a store of its own, and AppTest closer to a browser."""
 
 import shutil
 
 import pytest
+import tiny
+from streamlit.runtime.pages_manager import PagesManager
 from streamlit.testing.v1.element_tree import Selectbox
 
 import whitelab
-from whitelab.encoding.embeddings import embed_pairs
 from whitelab.encoding.encoders import Encoder
 
 from .visiting import forget_everything
@@ -30,7 +31,7 @@ def encoded(tmp_path_factory):
     folder = tmp_path_factory.mktemp("encoded")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WHITELAB_CACHE", str(folder))
-        embed_pairs(whitelab.load_encoder("bundled"), whitelab.load("demo"), store=whitelab.Store())
+        whitelab.embed_pairs(whitelab.load_encoder("bundled"), whitelab.load("demo"), store=whitelab.Store())
     return folder
 
 
@@ -38,13 +39,46 @@ def encoded(tmp_path_factory):
 def demo(own_store, encoded):
     """The demonstration set's embeddings, made by the package, not by the app, and laid into the file's store."""
     shutil.copytree(encoded, own_store, dirs_exist_ok=True)
-    space, report = embed_pairs(whitelab.load_encoder("bundled"), whitelab.load("demo"), store=whitelab.Store())
+    store, pairs = whitelab.Store(), whitelab.load("demo")
+    space, report = whitelab.embed_pairs(whitelab.load_encoder("bundled"), pairs, store=store)
     assert report.encoded == 0
     return space
 
 
-@pytest.fixture(autouse=True)
-def typed_options(monkeypatch):
+@pytest.fixture(scope="session")
+def place(tmp_path_factory):
+    """A tiny model and its pairs, in which every page is quick."""
+    return tiny.build_place(tmp_path_factory.mktemp("place"))
+
+
+@pytest.fixture(scope="session")
+def small(place):
+    """The query of a visit to the tiny model and its pairs."""
+    return {"model": str(place / "model"), "data": str(place / "pairs.csv")}
+
+
+@pytest.fixture(scope="session")
+def space(small):
+    """The embeddings of the tiny model's pairs."""
+    return whitelab.embed_pairs(whitelab.load_encoder(small["model"]), whitelab.load(small["data"]))[0]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_navigation():
+    """AppTest forgets in every run what a server decides once: that pages are run by app.py alone."""
+    real = PagesManager.__init__
+
+    def decided(self, *args, **options):
+        PagesManager.uses_pages_directory = False
+        real(self, *args, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PagesManager, "__init__", decided)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def typed_options():
     """AppTest knows only the listed options of a selectbox; here a typed one, as browsers send it, counts too."""
 
     def index(self):
@@ -55,7 +89,9 @@ def typed_options(monkeypatch):
             self.options.append(shown)
         return self.options.index(shown)
 
-    monkeypatch.setattr(Selectbox, "index", property(index))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Selectbox, "index", property(index))
+        yield
 
 
 @pytest.fixture

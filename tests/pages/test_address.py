@@ -3,10 +3,10 @@
 import pytest
 from streamlit.proto.WidgetStates_pb2 import WidgetStates
 
-from tests.pages.visiting import go_to, start, until
 from whitelab.whitening import WHITENERS
 
-pytestmark = pytest.mark.usefixtures("demo")
+from .visiting import choose, go_to, start, until
+
 SOFT = WHITENERS["soft"].label
 
 
@@ -14,25 +14,25 @@ SOFT = WHITENERS["soft"].label
     ("kind", "key", "address", "shown"),
     [
         ("selectbox", "whitening", {"whitening": WHITENERS["center"].label}, WHITENERS["center"].label),
-        ("slider", "k", {"k": "50"}, 50),
+        ("slider", "k", {"k": "5"}, 5),
         ("slider", "soft-gamma", {"whitening": SOFT, "soft-gamma": "0.25"}, 0.25),
     ],
 )
-def test_a_page_opened_by_a_link_that_overtook_the_address_shows_what_the_session_holds(kind, key, address, shown):
-    at = until(start(**address))
+def test_a_page_opened_by_a_link_that_overtook_the_address_shows_what_the_session_holds(
+    kind, key, address, shown, small
+):
+    at = until(start(**small | address))
     at.query_params.clear()
     at.switch_page("pages/data.py")._run(WidgetStates())  # a browser that knows nothing yet
     found = getattr(at, kind)(key).proto
     assert found.set_value
-    value = found.raw_value if kind == "selectbox" else found.value[0]
-    assert value == shown
+    assert (found.raw_value if kind == "selectbox" else found.value[0]) == shown
     assert at.query_params[key] in (address[key], [address[key]])  # and a reload keeps it
 
 
-def test_a_knob_has_its_value_again_after_another_variant_was_shown():
-    at = until(start(whitening=SOFT, **{"soft-gamma": "0.25"}))
-    at.sidebar.selectbox("whitening").select("pca").run()
+def test_a_knob_has_its_value_again_after_another_variant_was_shown(small):
+    at = until(start(**small | {"whitening": SOFT, "soft-gamma": "0.25"}))
+    choose(at, whitening="pca")
     assert not [one for one in at.slider if one.key == "soft-gamma"]
     go_to(at, "data")
-    at.sidebar.selectbox("whitening").select("soft").run()
-    assert at.sidebar.slider("soft-gamma").value == 0.25
+    assert choose(at, whitening="soft").sidebar.slider("soft-gamma").value == 0.25

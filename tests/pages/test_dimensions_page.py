@@ -3,67 +3,47 @@
 import pytest
 
 import whitelab
-from whitelab.retrieval.search_cost import processor_name
+from whitelab.base.machine import processor
+from whitelab.scoring.setting import Setting
 
-from .visiting import alts, start, until
+from .visiting import alts, choose, code, press, said, start, table, until
 
-pytestmark = [pytest.mark.model, pytest.mark.usefixtures("demo")]
+pytestmark = pytest.mark.model
 
 
-def test_every_layer_has_its_best_k_and_knee_on_the_dimensions_page(demo):
-    at = until(start("dimensions"))
-    curves = whitelab.k_curves(demo, by_subset=False)
-    table = at.dataframe[0].value
-    assert list(table["layer"]) == list(range(7))
-    assert list(table["best k"]) == [one.best_k for one in curves]
-    assert list(table["knee"]) == [one.knee for one in curves]
+def test_every_layer_has_its_best_k_and_knee_on_the_dimensions_page(small, space):
+    at = until(start("dimensions", **small))
+    curves = whitelab.k_curves(space, Setting.parse("L0:pca"), by_subset=False)
+    rows = table(at, "best k")
+    assert list(rows["layer"]) == list(range(4))
+    assert list(rows["best k"]) == [one.best_k for one in curves]
+    assert list(rows["knee"]) == [one.knee for one in curves]
     alt = next(alt for alt in alts(at) if "every layer by kept dimensions" in alt)
-    assert f"layer 6 k = {curves[6].best_k}" in alt
-    assert any(
-        one.value == "PCA whitening, 7 layers at 384 values of k each: 2\u202f688 settings." for one in at.caption
-    )
+    assert f"layer 3 k = {curves[3].best_k}" in alt
+    assert said(at, "PCA whitening, 4 layers at 32 values of k each: 128 settings.")
 
 
-# What a smaller k buys
+def test_the_best_k_is_taken_at_a_click(small, space):
+    at = until(start("dimensions", **small))
+    best = whitelab.k_curve(space, Setting.parse("L1+L3:pca")).best_k
+    next(one for one in at.button if one.label == f"Take the best k, {best}").click()
+    assert until(at.run()).slider(key="k").value == best
 
 
-def captioned(start: str):
-    return lambda at: any(caption.value.startswith(start) for caption in at.caption)
-
-
-def test_the_costs_of_a_search_are_measured_on_demand_and_named_with_the_machine():
-    at = until(start("dimensions", k="96"))
-    assert "What does a smaller k buy?" in [one.value for one in at.subheader]
+def test_the_costs_of_a_search_are_measured_on_demand_stay_for_another_k_and_go_with_another_corpus(small, space):
+    measured = lambda at: said(at, "Measured on")  # noqa: E731
+    at = until(start("dimensions", **small, k="8"))
     assert len(at.get("plotly_chart")) == 2
-    assert not captioned("Measured on")(at)  # nothing runs unasked
-    at.get_by_key("search-corpus").set_value(10_000)
-    at.run()
-    at.button(key="measure").click()
-    until(at.run(), captioned("Measured on"))
-    caption = next(one.value for one in at.caption if one.value.startswith("Measured on"))
-    assert processor_name() in caption
-    assert "1 thread" in caption
-    assert "10\u202f000 vectors: 3\u202f000 are your sentences" in caption
-    headline = next(one.value for one in at.markdown if one.value.startswith("At k = 96"))
-    assert "**0.25** of the memory of k = 384" in headline
-    chart = at.get("plotly_chart")[2]
-    assert "k = 96 takes" in chart.proto.alt
-    assert "whitelab.search_costs(space, (1, 6), 'pca', corpus=10000" in at.code[-1].value
-
-
-def test_a_measured_search_stays_for_another_k_and_goes_with_another_corpus():
-    at = until(start("dimensions", k="96"))
-    at.get_by_key("search-corpus").set_value(3000)
-    at.run()
-    at.button(key="measure").click()
-    until(at.run(), captioned("Measured on"))
-    at.slider(key="k").set_value(100)
-    until(at.run())
-    assert any("(k = 100 was not measured.)" in one.value for one in at.markdown)
+    assert not measured(at)  # nothing runs unasked
+    choose(at, search_corpus=10_000)
+    press(at, "measure", measured)
+    assert said(at, processor(1), f"10\u202f000 vectors: {space.n_sentences} are your sentences")
+    assert said(at, "At k = 8", "of the memory of k = 32")
+    assert "k = 8 takes" in alts(at)[2]
+    assert "10000, top=10)" in code(at)
+    assert said(choose(at, k=9), "(k = 9 was not measured.)")
     assert at.button(key="measure").label == "Measure again"
-    at.button(key="measure").click()
-    until(at.run(), lambda at: any(one.value.startswith("At k = 100") for one in at.markdown))
-    at.get_by_key("search-corpus").set_value(10_000)
-    until(at.run())
-    assert not captioned("Measured on")(at)
+    press(at, "measure", lambda at: said(at, "At k = 9"))
+    choose(at, search_corpus=space.n_sentences)
+    assert not measured(at)
     assert at.button(key="measure").label == "Measure"

@@ -1,72 +1,106 @@
-"""The page of probes: accuracies of the package, on the bundled examples and on a file of one's own."""
+"""The page of probes: accuracies of the package, on the bundled examples and on files of one's own."""
+
+import tempfile
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 import whitelab
+from whitelab.base import upload_limits
 from whitelab.encoding.embeddings import LayerRows
 from whitelab.probe import How, embed_texts, probe
 from whitelab.scoring.setting import parse_settings
 
-from .visiting import metrics, start, until
+from .visiting import choose, failed, metrics, said, start, until, upload
 
-pytestmark = [pytest.mark.model, pytest.mark.usefixtures("demo")]
+pytestmark = pytest.mark.model
 
 
-def probed(task: str, how: How, settings: str, corpus=None) -> list[str]:
+@pytest.fixture
+def probed(small):
     """Accuracies as the page writes them, from the package."""
-    data = whitelab.load_labelled("demo", task)
-    space = embed_texts(whitelab.load_encoder("bundled"), data, store=whitelab.Store())
-    return [f"{probe(space, data, one, how, corpus=corpus).accuracy:.2f}" for one in parse_settings(settings)]
+
+    def found(task: str, how: How, settings: str, corpus=None) -> list[str]:
+        data = whitelab.load_labelled("demo", task)
+        texts = embed_texts(whitelab.load_encoder(small["model"]), data)
+        return [f"{probe(texts, data, one, how, corpus=corpus).accuracy:.2f}" for one in parse_settings(settings)]
+
+    return found
 
 
-def test_the_probe_page_shows_the_accuracies_of_the_package(demo):
-    at = until(start("probe"))
-    corpus = LayerRows(demo.values, demo.counts)
-    raw, white = probed("act", How("knn", fit="the demo sentences"), "L1+L6;L1+L6:pca", corpus)
-    shown = metrics(at)
-    assert (shown["Accuracy, raw"], shown["Accuracy, PCA whitening"]) == (raw, white)
-    assert shown["Most frequent class"] == "20.00"
-    assert raw != white
+def accuracies(at) -> list[str]:
+    return [value for label, value in metrics(at).items() if label.startswith("Accuracy, ")]
 
 
-def test_the_probe_page_follows_classifier_labels_and_layers(demo):
-    at = until(start("probe", layers="6", **{"labelled-task": "Domains"}))
-    at.get_by_key("classifier-demo").set_value("linear").run()
-    until(at)
-    (raw,) = probed("domain", How("linear"), "L6")
-    assert metrics(at)["Accuracy, raw"] == raw
+def test_accuracies_follow_labels_classifier_fit_and_layers(small, space, probed):
+    at = until(start("probe", **small))
+    assert metrics(at)["Most frequent class"] == "20.00"
+    fit = next(one for one in at.selectbox if one.label == "Whitening fitted on").key
+    choose(at, **{fit: "workspace"})
+    corpus = LayerRows(space.values, space.counts)
+    assert accuracies(at) == probed("act", How("knn", fit="the pairs sentences"), "L1+L3;L1+L3:pca", corpus)
+    choose(at, **{fit: "train"})
+    assert accuracies(at) == probed("act", How("knn"), "L1+L3;L1+L3:pca")
+    choose(choose(at, layers=[3]), classifier_demo="linear")
+    assert accuracies(at) == probed("act", How("linear"), "L3;L3:pca")
+    choose(choose(at, labelled_task="domain"), classifier_demo="knn")
+    assert accuracies(at) == probed("domain", How("knn"), "L3;L3:pca")
 
 
-def test_pairs_show_their_cosines_at_the_fixed_and_the_best_threshold():
-    at = until(start("probe", layers="6", **{"labelled-task": "Related pairs"}))
-    raw, white = probed("related", How("threshold"), "L6;L6:pca")
-    assert metrics(at)["Accuracy, raw"] == raw
-    assert metrics(at)["Accuracy, PCA whitening"] == white
+def test_pairs_show_their_cosines_at_the_fixed_and_the_best_threshold(small, probed):
+    at = until(start("probe", **small | {"layers": "3", "labelled-task": "Related pairs"}))
+    assert accuracies(at) == probed("related", How("threshold"), "L3;L3:pca")
     assert [one.value for one in at.subheader][-1] == "Where would the threshold have to be?"
     assert sum("best threshold on the scored pairs" in one.value for one in at.caption) == 2
 
 
-def test_a_file_of_ones_own_is_probed_and_its_errors_are_said(tmp_path):
+def test_a_file_of_ones_own_is_probed_and_its_errors_are_said(small, tmp_path):
     path = tmp_path / "own.tsv"
-    rows = [
-        f"{'A cat sits' if i % 2 else 'The bus leaves'} at number {i}.\t{'pet' if i % 2 else 'bus'}" for i in range(40)
-    ]
-    path.write_text("text\tlabel\n" + "\n".join(rows) + "\n")
-    at = until(start("probe", labelled=str(path)))
-    assert metrics(at)["Accuracy, raw"] == "100.00"
-    assert metrics(at)["Most frequent class"] == "50.00"
-    path.write_text("text\tlabel\n" + "\n".join(rows) + "\n\tpet\n")
-    at = until(start("probe", labelled=str(path)), lambda at: at.checkbox)
-    assert "1 row cannot be read" in at.error[0].value
-    at.get_by_key("labelled-keep").check().run()
-    assert metrics(until(at))["Accuracy, raw"] == "100.00"
-    at = until(start("probe", labelled=str(tmp_path / "nothing.tsv")), lambda at: at.error)
-    assert "no such file or folder" in at.error[0].value
+    both = (("a man plays", "pet"), ("water", "bus"))
+    rows = [f"{both[i % 2][0]} {i}.\t{both[i % 2][1]}\n" for i in range(40)]
+    path.write_text("text\tlabel\n" + "".join(rows))
+    at = until(start("probe", **small, labelled=str(path)))
+    shown = metrics(at)
+    assert shown["Most frequent class"] == "50.00"
+    path.write_text("text\tlabel\n" + "".join(rows) + "\tpet\n")
+    at = until(start("probe", **small, labelled=str(path)), lambda at: at.checkbox)
+    assert failed(at, "1 row cannot be read")
+    assert accuracies(choose(at, labelled_keep=True))[0] == shown["Accuracy, raw"]
+    at = until(start("probe", **small, labelled=str(tmp_path / "nothing.tsv")), lambda at: at.error)
+    assert failed(at, "no such file or folder")
 
 
-def test_a_map_of_too_few_texts_is_warned_of():
-    at = until(start("probe"))
-    assert not any("equal distances" in one.value for one in at.warning)
-    fit = next(one for one in at.selectbox if one.label == "Whitening fitted on")
-    fit.set_value("train").run()
-    assert any("equal distances" in one.value for one in until(at).warning)
+def test_a_map_of_too_few_texts_is_warned_of(small, tmp_path):
+    path = tmp_path / "few.tsv"
+    path.write_text("text\tlabel\n" + "".join(f"text {i}\t{'ab'[i % 2]}\n" for i in range(24)))
+    at = until(start("probe", **small, labelled=str(path)))
+    fit = next(one for one in at.selectbox if one.label == "Whitening fitted on").key
+    assert not said(choose(at, **{fit: "workspace"}), "equal distances")
+    assert said(choose(at, **{fit: "train"}), "equal distances")
+
+
+# An upload of labelled texts
+
+
+def page():
+    import streamlit as st
+
+    from whitelab.ui.sections import labelled_texts
+
+    found = labelled_texts.choose()
+    if found is not None:
+        st.text(f"{found.task} {found.source} {found.n_rows} rows")
+
+
+def test_an_upload_is_read_from_memory_under_its_own_name_and_limits(monkeypatch):
+    monkeypatch.setattr(tempfile, "TemporaryDirectory", None)
+    at = AppTest.from_function(page, default_timeout=30)
+    at.query_params["labelled"] = "Uploaded file"
+    at.run()
+    upload(at, b"text\tlabel\none\ta\ntwo\tb\n", "own.tsv", "labelled-file")
+    assert [one.value for one in at.text] == ["own own.tsv 2 rows"]
+    upload(at, b"text\tlabel\none\ta\ntwo\n", "own.tsv", "labelled-file")
+    assert at.dataframe[0].value["file"].tolist() == ["own.tsv"]
+    monkeypatch.setattr(upload_limits, "COLUMNS", 1)
+    upload(at, b"text\tlabel\none\ta\ntwo\tb\n", "own.tsv", "labelled-file")
+    assert failed(at, "own.tsv: 2 columns, at most 1 are read from an upload")

@@ -1,137 +1,109 @@
-"""The page of whitening: variants and fit scopes side by side, what moved, and what can be taken away."""
+"""The whitening page: every variant on the same pairs, what is real, what the map does, and taking it away."""
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 import whitelab
 from whitelab.scoring.paired import VERDICTS
-from whitelab.scoring.setting import Protocol
+from whitelab.scoring.setting import parse_settings
 
-from .visiting import live, metrics, said, scored, start, tables, until, write_scored
+from .visiting import choose, code, downloads, live, metrics, press, said, scored, start, until, write_scored
 
-pytestmark = [pytest.mark.model, pytest.mark.usefixtures("demo")]
-
-
-def whitening_page(*specs, **query) -> AppTest:
-    """The page with these variants side by side."""
-    at = until(start("whitening", **query))
-    if specs:
-        at.multiselect(key="side-by-side").set_value(list(specs))
-        until(at.run())
-    return at
+pytestmark = pytest.mark.model
+MOVED = "Pairs that moved most"
 
 
-def test_the_variants_side_by_side_have_the_scores_and_tests_of_the_package(demo):
-    at = whitening_page("center", "zca", "group:groups=32", k="100")
-    specs = ["none", "center", "zca", "group:groups=32", "pca"]  # raw and the workspace's are always among them
-    settings = [{"whitening": spec, "k": 100 if "group" not in spec and spec != "none" else None} for spec in specs]
-    scores = [whitelab.score(demo, Protocol("m", "d", "demo", "test", "mean", (1, 6), **one)) for one in settings]
-    found = whitelab.paired(demo, scores).against(0)
+def scores(space, *texts):
+    return [whitelab.score(space, one) for one in parse_settings(";".join(texts))]
+
+
+def tables(at):
+    return [one.value for one in at.dataframe]
+
+
+def test_the_variants_side_by_side_have_the_scores_and_tests_of_the_package(small, space):
+    at = choose(until(start("whitening", **small, k="10")), side_by_side=["center", "zca", "group:groups=4"])
+    specs = ("", ":center@10", ":zca@10", ":group:groups=4", ":pca@10")  # raw and the workspace's are always there
+    wanted = scores(space, *(f"L1+L3{spec}" for spec in specs))
+    found = whitelab.paired(space, wanted).against(0)
     table = tables(at)[0]
-    assert list(table["Spearman"]) == pytest.approx([one.spearman for one in scores])
+    assert list(table["Spearman"]) == pytest.approx([one.spearman for one in wanted])
     assert list(table["95 %"]) == [f"{one.low:.2f} to {one.high:.2f}" for one in found]
-    assert list(table["Rank"]) == [one.rank for one in scores]
-    assert list(table["Isotropy"])[1:] == pytest.approx([one.isotropy for one in scores[1:]])
+    assert list(table["Rank"]) == [one.rank for one in wanted]
+    assert list(table["Isotropy"])[1:] == pytest.approx([one.isotropy for one in wanted[1:]])
     assert list(table["Verdict"]) == ["Baseline", *(VERDICTS[one.verdict] for one in found[1:])]
     shown = metrics(at)
-    assert shown["Spearman, PCA whitening"] == live(at) == f"{scores[-1].spearman:.2f}"
+    assert shown["Spearman, PCA whitening, k = 10"] == live(at) == f"{wanted[-1].spearman:.2f}"
     assert shown["Difference from raw"] == f"{found[-1].difference.estimate:+.2f}"
+    choose(at, baseline="center")
+    assert metrics(at)["Difference from centred"] == f"{wanted[-1].spearman - wanted[1].spearman:+.2f}"
+    assert said(at, "centred")
 
 
-def test_another_baseline_turns_the_difference(demo):
-    at = until(start("whitening", baseline="Centred"))
-    pca, centred = (
-        whitelab.score(demo, Protocol("m", "d", "demo", "test", "mean", (1, 6), whitening=name)).spearman
-        for name in ("pca", "center")
-    )
-    assert metrics(at)["Difference from centred"] == f"{pca - centred:+.2f}"
-    assert said(at, "points below centred")
+def test_variants_that_must_agree_say_so_with_the_reason_and_others_say_nothing(small):
+    at = until(start("whitening", **small))
+    for chosen, words in (
+        (["pca", "zca"], ("**PCA whitening, ZCA whitening** must agree", "they differ by a rotation only")),
+        (["zca", "soft:gamma=1,alpha=0"], ("γ = 1 without a ridge is ZCA whitening",)),
+    ):
+        assert said(choose(at, side_by_side=chosen), *words)
+    assert not said(choose(at, side_by_side=["pca", "center"]), "must agree")
 
 
-def test_variants_that_must_agree_say_so_with_the_reason():
-    together = whitening_page("pca", "zca")
-    assert said(together, "**PCA whitening, ZCA whitening** must agree")
-    assert said(together, "they differ by a rotation only")
-    end = whitening_page("zca", "soft:gamma=1,alpha=0")
-    assert said(end, "γ = 1 without a ridge is ZCA whitening")
+def test_the_verdict_is_the_packages_and_only_a_gain_is_explained_as_one(small, space):
+    for layer in "03":
+        at = until(start("whitening", **small | {"layers": layer}))
+        (_, now) = whitelab.paired(space, scores(space, f"L{layer}", f"L{layer}:pca")).against(0)
+        assert said(at, f"**{VERDICTS[now.verdict]}.**")
+        assert said(at, f"PCA whitening gains {now.difference.estimate:.2f} points") is (now.difference.estimate > 0.5)
 
 
-def test_variants_that_may_differ_say_nothing_of_agreement():
-    assert not said(whitening_page("pca", "center"), "must agree")
-    assert not said(whitening_page("pca", "pca_cor", k="100"), "must agree")
-
-
-def test_a_score_that_falls_under_whitening_is_explained_and_one_that_rises_is_not():
-    loss = until(start("whitening", layers="6"))
-    assert said(loss, "**The loss is real.**")
-    assert said(loss, "Encoders trained contrastively")
-    gain = until(start("whitening", layers="1", whitening="Standardised"))
-    assert said(gain, "**The gain is real.**")
-    assert not said(gain, "Encoders trained contrastively")
-
-
-def test_the_fit_scopes_are_side_by_side_and_cross_fitting_can_be_the_workspaces(demo):
-    at = until(start("whitening", fit="Cross-fitted halves"))
-    task, cross = (scored(demo, fit=fit) for fit in ("task", "cross"))
+def test_the_fit_scopes_are_side_by_side_and_cross_fitting_can_be_the_workspaces(small, space):
+    at = until(start("whitening", **small, fit="Cross-fitted halves"))
+    task, cross = scored(space, "L1+L3:pca"), scored(space, "L1+L3:pca fit=cross")
     assert live(at) == cross == metrics(at)["Spearman, cross-fitted"]
     fits = tables(at)[1]
     assert [f"{value:.2f}" for value in fits["Spearman"]] == [task, cross]
-    assert list(fits["Sentences"]) == ["3\u202f000 = 7.8 d", "1\u202f500 = 3.9 d"]
+    assert list(fits["Sentences"]) == ["120 = 3.8 d", "60 = 1.9 d"]
     assert said(at, f"reaches {task}; cross-fitted, on sentences it is not scored on, {cross}")
     assert said(at, "cross-fitting has two maps, and an export holds one")
 
 
-def test_pairs_that_cannot_be_halved_say_why(tmp_path):
-    at = until(start("whitening", data=write_scored(tmp_path / "one.tsv", [4.5])))
+def test_pairs_that_cannot_be_halved_say_why(small, tmp_path):
+    at = until(start("whitening", **small | {"data": write_scored(tmp_path / "one.tsv", [4.5])}))
     assert metrics(at)["Spearman, cross-fitted"] == "undefined"
     assert said(at, "Cross-fitting is not possible here")
 
 
-@pytest.mark.parametrize(
-    ("tab", "charts"), [("Covariance", 4), ("Spectrum", 3), ("Gold and cosine", 4), ("Pairs that moved most", 2)]
-)
-def test_only_the_open_tab_is_drawn(tab, charts):
-    at = until(start("whitening", see=tab))
-    assert len(at.get("plotly_chart")) == charts
-    assert len(at.dataframe) == 2 + (tab == "Pairs that moved most")
+def test_only_the_open_tab_is_drawn(small):
+    for tab, charts in (("Covariance", 4), ("Spectrum", 3), ("Gold and cosine", 4), (MOVED, 2)):
+        at = until(start("whitening", **small, see=tab))
+        assert len(at.get("plotly_chart")) == charts
+        assert len(at.dataframe) == 2 + (tab == MOVED)
 
 
-@pytest.mark.parametrize("which", ["all", "towards gold", "away from gold"])
-def test_the_pairs_that_moved_most_are_listed_with_their_text(which, demo):
-    at = until(start("whitening", see="Pairs that moved most", moved=which))
-    before, after = (
-        whitelab.score(demo, Protocol("m", "d", "demo", "test", "mean", (1, 6), whitening=name)).cosines
-        for name in ("none", "pca")
-    )
-    moves = whitelab.moved(before, after, demo.gold, demo.n_pairs)
-    wanted = [one for one in moves if which == "all" or one.towards_gold == (which == "towards gold")][:50]
-    table, pairs = tables(at)[1], whitelab.load("demo")
-    assert list(table["First sentence"]) == [pairs.first[one.pair] for one in wanted]
-    assert list(table["Moved"]) == [one.change for one in wanted]
-    assert set(table["Direction"]) == ({which} if which != "all" else {"towards gold", "away from gold"})
+def test_the_pairs_that_moved_most_are_listed_with_their_text(small, space):
+    before, after = (one.cosines for one in scores(space, "L1+L3", "L1+L3:pca"))
+    moves, pairs = whitelab.moved(before, after, space.gold, space.n_pairs), whitelab.load(small["data"])
+    at = until(start("whitening", **small, see=MOVED))
+    for which in ("all", "towards gold", "away from gold"):
+        choose(at, moved=which)
+        wanted = [one for one in moves if which == "all" or one.towards_gold == (which == "towards gold")][:50]
+        table = tables(at)[1]
+        assert list(table["First sentence"]) == [pairs.first[one.pair] for one in wanted]
+        assert list(table["Moved"]) == [one.change for one in wanted]
+        assert set(table["Direction"]) == ({which} if which != "all" else {"towards gold", "away from gold"})
 
 
-def downloads(at: AppTest) -> list[str]:
-    return [one.proto.label for one in at.get("download_button")]
-
-
-def test_the_map_is_offered_in_every_format_with_lines_that_name_no_path():
-    at = until(start("whitening", k="100"))
+def test_the_map_is_offered_in_every_format_with_lines_that_name_no_path(small):
+    at = until(start("whitening", **small, k="10"))
     for kind, name in (("npz", ".npz"), ("faiss", ".faiss")):
-        at.get_by_key("format").set_value(kind)
-        until(at.run())
-        assert f"Download {name}" in downloads(at)
-        lines = next(one.value for one in at.code if "all-MiniLM-L6-v2-layers-1-6-pca-k100" in one.value)
-        assert f"all-MiniLM-L6-v2-layers-1-6-pca-k100{name}" in lines
+        assert f"Download {name}" in downloads(choose(at, format=kind))
+        lines = next(one.value for one in at.code if f"model-layers-1-3-pca-k10{name}" in one.value)
         assert "/" not in lines.replace("# x: float32 embeddings", "")
-    at.get_by_key("format").set_value("scikit-learn")
-    until(at.run())
-    assert any("WhiteningTransformer('pca', k=100)" in one.value for one in at.code)
-
-
-def test_the_model_folder_is_made_on_demand_and_then_offered():
-    at = until(start("whitening", format="sentence-transformers", k="100"))
+    choose(at, format="scikit-learn")
+    assert any("WhiteningTransformer('pca', k=10)" in one.value for one in at.code)
+    choose(at, format="sentence-transformers")
     assert not any("zip" in label for label in downloads(at))
-    at.button(key="make-model").click()
-    until(at.run(), lambda at: any(label.startswith("Download .zip") for label in downloads(at)))
+    press(at, "make-model", lambda at: any(label.startswith("Download .zip") for label in downloads(at)))
     assert any("SentenceTransformer(" in one.value for one in at.code)
+    assert "Setting.parse" in code(at)

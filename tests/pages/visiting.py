@@ -1,19 +1,20 @@
 """Opening pages without a browser, and reading what they show."""
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import streamlit as st
 from processes import ROOT
+from questions import QUESTIONS
 from streamlit.testing.v1 import AppTest
 
 import whitelab
-from whitelab.scoring.setting import Protocol
 
-ON_DEMAND = ("compare", "training")  # compute nothing before they are asked to
 PATIENCE = 300  # seconds; other work may share the machine
 LIVE = "Spearman x 100, live"
 DEMONSTRATION = "Demonstration set written for this project, not a published benchmark."
+SPACED = [page for page in QUESTIONS if page != "training"]  # the pages of the workspace's space
 
 
 def forget_everything() -> None:
@@ -31,7 +32,7 @@ def until(at: AppTest, ready=complete) -> AppTest:
     while not ready(at):
         assert not at.exception, at.exception[0].value
         assert time.monotonic() < end, f"not ready; errors: {[e.value for e in at.error]}"
-        time.sleep(0.2)
+        time.sleep(0.1)
         at.run()
     assert not at.exception
     return at
@@ -50,38 +51,86 @@ def go_to(at: AppTest, page: str) -> AppTest:
     return at.switch_page(f"pages/{page}.py").run()
 
 
+def tour(at: AppTest, pages=tuple(QUESTIONS)) -> Iterator[str]:
+    """The names of pages while `at` shows each in turn, complete."""
+    for page in pages:
+        until(go_to(at, page))
+        yield page
+
+
+def choose(at: AppTest, ready=complete, **values) -> AppTest:
+    """Set widgets by their keys (`_` for `-`), and wait for what the page then shows."""
+    for key, value in values.items():
+        at.get_by_key(key.replace("_", "-")).set_value(value)
+    return until(at.run(), ready)
+
+
+def press(at: AppTest, key: str, ready=complete) -> AppTest:
+    at.button(key=key).click()
+    return until(at.run(), ready)
+
+
+def upload(at: AppTest, data: bytes, name="mine.csv", key="pairs-file") -> AppTest:
+    at.file_uploader(key=key).set_value((name, data, "application/octet-stream"))
+    at.run()
+    assert not at.exception
+    return at
+
+
 def metrics(at: AppTest) -> dict[str, str]:
     return {one.label: one.value for one in at.metric}
-
-
-def live(at: AppTest) -> str:
-    return metrics(at)[LIVE]
-
-
-def said(at: AppTest, text: str) -> bool:
-    return any(text in one.value for one in (*at.markdown, *at.info, *at.caption, *at.warning))
-
-
-def tables(at: AppTest) -> list:
-    return [one.value for one in at.dataframe]
-
-
-def alts(at: AppTest) -> list[str]:
-    return [chart.proto.alt for chart in at.get("plotly_chart")]
 
 
 def deltas(at: AppTest) -> dict[str, str]:
     return {one.label: one.delta for one in at.metric}
 
 
-def has_downloads(at: AppTest) -> bool:
-    return any(one.label == "LaTeX" for one in at.get("download_button"))
+def live(at: AppTest) -> str:
+    return metrics(at)[LIVE]
 
 
-def scored(space, **changes) -> str:
-    """The score the package gives, as the page writes it."""
-    settings = {"pooling": "mean", "layers": (1, 6), "whitening": "pca"} | changes
-    found = whitelab.score(space, Protocol("m", "d", "demo", "test", **settings)).spearman
+def said(at: AppTest, *texts: str) -> bool:
+    """Whether each of the texts stands in words of the page, not as an error."""
+    words = "\n".join(one.value for kind in (at.markdown, at.info, at.caption, at.warning) for one in kind)
+    return all(text in words or text in words.replace("\\", "") for text in texts)
+
+
+def failed(at: AppTest, text: str) -> bool:
+    """Whether the page says so as an error."""
+    return any(text in one.value or text in one.value.replace("\\", "") for one in at.error)
+
+
+def table(at: AppTest, column: str):
+    """The first table with this column, None where there is none."""
+    return next((one.value for one in at.dataframe if column in one.value.columns), None)
+
+
+def protocol(at: AppTest) -> str:
+    """The protocol line under the page."""
+    return next(one.value for one in at.caption if " · aggregate " in one.value)
+
+
+def alts(at: AppTest) -> list[str]:
+    return [chart.proto.alt for chart in at.get("plotly_chart")]
+
+
+def downloads(at: AppTest) -> list[str]:
+    return [one.proto.label for one in at.get("download_button")]
+
+
+def keys(at: AppTest) -> set[str]:
+    """Of the buttons there are."""
+    return {one.key for one in at.button}
+
+
+def code(at: AppTest) -> str:
+    """What "Show the code" shows."""
+    return at.code[-1].value
+
+
+def scored(space, text: str = "L1+L6:pca") -> str:
+    """The score the package gives a setting, as pages write it."""
+    found = whitelab.score(space, whitelab.Setting.parse(text), isotropy=False).spearman
     return "undefined" if found is None else f"{found:.2f}"
 
 

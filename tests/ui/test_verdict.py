@@ -5,13 +5,14 @@ from dataclasses import replace
 
 import pytest
 
+from whitelab.encoding.embeddings import Origin
 from whitelab.scoring.paired import VERDICTS, Standing
 from whitelab.scoring.score import Score
-from whitelab.scoring.setting import Protocol
+from whitelab.scoring.setting import Protocol, Setting
 from whitelab.statistics.significance import Difference, WilliamsTest
 from whitelab.ui.widgets import verdict
 
-PROTOCOL = Protocol("m", "d", "t", "test", "mean", (1,), whitening="pca")
+PROTOCOL = Protocol(Setting((1,), "pca"), Origin("m", "d", "t", "test"))
 
 
 def standing(kind="gain", estimate=2.0, low=1.0, high=3.0, p=0.01, williams=0.02, spearman=70.0):

@@ -159,14 +159,6 @@ def test_only_the_last_used_finished_jobs_are_kept():
     assert 1 not in kept
 
 
-def test_what_needs_no_work_is_held_without_a_turn_in_the_queue(held):
-    jobs = Jobs()
-    jobs.submit("long", "Long", held)
-    job = jobs.hold("ready", "Ready", 42)
-    assert (job.state, job.result) == ("done", 42)
-    assert jobs.hold("ready", "Ready", 43) is job is jobs.get("ready")
-
-
 def test_open_jobs_are_never_dropped_however_many_there_are(held):
     queue = Jobs(kept=2)
     queue.submit("held", "H", held)

@@ -8,7 +8,7 @@ from whitelab.compare.bench import Bench, embed_cut, tried
 from whitelab.compare.grid import AVERAGE, SEVEN, Cell, CellKey, compare, printed
 from whitelab.compare.preset_walk import Step, Walk, walk, walks
 from whitelab.compare.presets import ALIKE, FIELDS, PRESETS, Preset, decisions, differences, preset_line, worded
-from whitelab.compare.tables import FORMATS, arranged, best_scores, pivot, written
+from whitelab.compare.tables import FORMATS, arranged, best_scores, pivot, ranked, written
 
 __all__ = [
     "ALIKE",
@@ -37,6 +37,7 @@ __all__ = [
     "differences",
     "embed_cut",
     "pivot",
+    "ranked",
     "printed",
     "walk",
     "walks",

@@ -2,8 +2,9 @@
 
 import csv
 import io
+import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from whitelab.base.checks import check_choice
 from whitelab.compare.against import Resampled
@@ -55,6 +56,16 @@ def arranged(
         return (score is None, -(score or 0.0))
 
     return [cell for row in sorted(rows, key=place) for cell in rows[row]]
+
+
+def ranked(rows: Iterable[Row], cells: Sequence[Cell]) -> list[Row]:
+    """`rows` by the mean of their scores over the tasks, from the highest; those without one last."""
+
+    def mean(row: Row) -> float:
+        scores = [cell.spearman for cell in cells if cell.row == row and cell.spearman is not None and cell.score]
+        return sum(scores) / len(scores) if scores else -math.inf
+
+    return sorted(rows, key=mean, reverse=True)
 
 
 def _column(cell: Cell) -> str:

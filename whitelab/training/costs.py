@@ -1,6 +1,7 @@
 """What a training run will take, reckoned before it starts: seconds, memory, disk. Rough, and said to be."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -19,6 +20,8 @@ _SECONDS_A_PARAMETER = 3e-8
 _BYTES_A_PARAMETER, _BYTES_OF_A_PROCESS = 16, 350e6
 # A sentence of the corpus: its text, its place among the others, its token ids (measured at 64 letters).
 _BYTES_A_SENTENCE = 600
+
+Past = tuple[str, TrainConfig, Callable[[], Sequence[StepRecord]]]  # a run's name, settings, and how to read its steps
 
 
 @dataclass(frozen=True)
@@ -77,3 +80,18 @@ def cost(
         _BYTES_OF_A_PROCESS + copies * _BYTES_A_PARAMETER * size.parameters + kept + _BYTES_A_SENTENCE * sentences,
         float(_BYTES_A_PARAMETER * size.parameters),  # a checkpoint with two moments, and the model
     )
+
+
+def paced_cost(
+    config: TrainConfig, size: Size, tokens: float, scored: int, sentences: int, past: Iterable[Past]
+) -> Cost:
+    """`cost`, corrected by the pace of the first of the `past` runs from the same start that shows one."""
+    found = cost(config, size, tokens, scored, sentences=sentences)
+    for name, before, records in past:
+        if before.model != config.model:
+            continue
+        with suppress(ValueError):  # settings that were refused, or of a start that has changed since
+            paced = found.at_pace_of(cost(before, size, tokens, scored), records(), name)
+            if paced.measured:
+                return paced
+    return found

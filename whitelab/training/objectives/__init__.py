@@ -1,7 +1,7 @@
 """What an encoder is trained for: losses of several views of a sentence, with whitening in the graph.
 
-`in_graph` holds the whitening and its gradient, `losses` the losses as pure functions, `heads` the networks between
-encoder and loss, `registry` the table that the trainer, the pages and the tests read.
+`batch_whitening` holds the whitening and its gradient, `losses` the losses as pure functions, `heads` the networks
+between encoder and loss, `registry` the table that the trainer, the pages and the tests read.
 """
 
 from whitelab.base.parameters import Parameter, Spec

@@ -16,6 +16,8 @@ from whitelab.base import parameters
 from whitelab.base.parameters import Parameter, Spec
 from whitelab.training.objectives import heads, losses
 
+TRIED = 512  # sentences of noise on which larger batches are checked
+
 
 @dataclass(frozen=True)
 class Objective:
@@ -118,6 +120,14 @@ class Objective:
         noise = torch.randn(self.positives(spec), batch, dim, generator=generator).to(device)
         z = head(noise, generator)
         self.loss(spec, z, generator, z.detach() if self.needs_target() else None, 0)
+
+    def check_batch(self, spec: str | Spec, batch: int, dim: int) -> None:
+        """Raise ValueError where the objective cannot take such batches, as `try_on_noise` does, in little time.
+
+        Noise of `TRIED` sentences stands for larger batches: what a loss refuses, it refuses of small ones.
+        """
+        generator, tried = torch.Generator().manual_seed(0), min(batch, self.whole(spec, dim, TRIED))
+        self.try_on_noise(spec, self.head(spec, dim), tried, dim, generator)
 
     def _values(self, spec: str | Spec, dim: int | None = None) -> dict:
         found = parse(str(spec), dim)

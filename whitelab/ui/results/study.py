@@ -8,6 +8,7 @@ result without anyone's doing.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import partial
+from inspect import signature
 from typing import Any
 
 import streamlit as st
@@ -43,21 +44,26 @@ def study_job(f: Callable, *args, title: str, unit: str, place: str = "", **opti
 
 
 def name_of(f: Callable, *args, **options) -> str:
-    """What the result of `f(*args, **options)` is called. Raises TypeError for an argument that has no name."""
-    parts = [named(value) for value in args] + [f"{key}={named(value)}" for key, value in sorted(options.items())]
+    """What the result of `f(*args, **options)` is called, the same for an argument by place, by name and by default.
+
+    Raises TypeError for an argument that has no name.
+    """
+    bound = signature(f).bind_partial(*args, **options)
+    bound.apply_defaults()
+    parts = (f"{key}={named(value)}" for key, value in bound.arguments.items())
     return f"{f.__module__}.{f.__qualname__}({'; '.join(parts)})"
 
 
 def named(value: Any) -> str:
     """A text that differs for every two arguments that differ."""
     if isinstance(value, Setting):
-        return str(value)
+        return f"Setting({str(value)!r})"
     if value is None or isinstance(value, str | int | float | bool):
         return repr(value)
     if shelf().named(value):
-        return f"<{shelf().name(value)}>"
+        return f"<{shelf().name(value)!r}>"
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{named(key)}: {named(one)}" for key, one in value.items()) + "}"
+        return "{" + ", ".join(f"{named(key)}: {named(entry)}" for key, entry in value.items()) + "}"
     if isinstance(value, Sequence):
         return "(" + ", ".join(map(named, value)) + ")"
     if is_dataclass(value) and type(value).__dataclass_params__.frozen:

@@ -207,16 +207,6 @@ class Jobs:
                     self._worker.start()
             return job
 
-    def hold(self, key: str, title: str, result: Any) -> Job:
-        """The job of this key, made with its result where there is none: for what needs no work and no turn."""
-        with self._lock:
-            job = self._touch(key)
-            if job is None:
-                job = self._jobs[key] = Job(key, title, lambda progress: result, "", self._clock)
-                job.run()
-                self._prune()
-            return job
-
     def claim(self, slot: Slot, key: str, drop: bool = False) -> None:
         """Let a visitor's slot show the job `key`, submitted next; the open job it showed before makes way.
 

@@ -9,7 +9,6 @@ from whitelab import compare as comparing
 from whitelab import figures
 from whitelab.base.wording import plain, spaced
 from whitelab.compare import AVERAGE, Cell, CellKey, Resampled
-from whitelab.compare.grid import Row
 from whitelab.encoding.checkpoints import version
 from whitelab.figures import heights
 from whitelab.scoring.paired import RESAMPLES, VERDICTS
@@ -105,6 +104,23 @@ def fill(grid: Grid, draw) -> tuple[Cell, ...] | None:
     return follow(job, draw, key="grid", of=grid.key, note=lambda cells: f"{len(cells)} cells.", room=200)
 
 
+def section(grid: Grid) -> None:
+    """The button, and the grid where it was asked for or is known from before."""
+    label = f"Compare {len(grid.models)} × {len(grid.tasks)} × {len(grid.settings)}"
+    if st.button(label, type="primary", key="compare", on_click=ask_again, args=(grid,)):
+        st.session_state["grid"] = grid
+    known = grid.known
+    if st.session_state.get("grid") == grid or grid.open or len(known) == grid.size:
+        draw(grid)
+    elif known:
+        st.info(f"{len(known)} of {grid.size} cells are known from before. Press Compare for the others.")
+        table(known, view_picker(grid))
+    else:
+        st.info(
+            "Nothing is computed before you press Compare: a model may have to be downloaded and every task embedded."
+        )
+
+
 def ask_again(grid: Grid) -> None:
     """Let go of a finished comparison that lacks cells, so that they are tried once more."""
     job = jobs().get(grid.key)
@@ -123,15 +139,15 @@ def draw(grid: Grid) -> None:
             help="Resamples the pairs of every task: an interval for each cell, and any row against any other.",
         )
     place = st.container()
-    held: dict[str, Resampled] = st.session_state.setdefault("resampled", {})
+    known: dict[str, Resampled] = st.session_state.setdefault("resampled", {})
     with place:
-        cells = fill(grid, lambda cells: table(cells, view, held.get(_stand(grid, cells))))
+        cells = fill(grid, lambda cells: table(cells, view, known.get(_stand(grid, cells))))
     if cells is None:
         return
     drawn = None
     if tested or view.shows == "95 % interval":
         drawn = intervals(grid, cells)
-        if drawn is not None and held.get(_stand(grid, cells)) is not drawn:
+        if drawn is not None and known.get(_stand(grid, cells)) is not drawn:
             st.session_state["resampled"] = {_stand(grid, cells): drawn}
             st.rerun()
     downloads(view.of(cells), grid, drawn)
@@ -245,9 +261,9 @@ def _missing(cells: Sequence[Cell]) -> None:
     if not reasons:
         return
     with st.expander("Why some scores are missing", expanded=True):
-        for (model, reason), held in reasons.items():
-            settings = dict.fromkeys(str(cell.setting) for cell in held)
-            tasks = dict.fromkeys(cell.task for cell in held)
+        for (model, reason), missing in reasons.items():
+            settings = dict.fromkeys(str(cell.setting) for cell in missing)
+            tasks = dict.fromkeys(cell.task for cell in missing)
             where = f"{', '.join(settings)} on {', '.join(tasks)}"
             st.markdown(f"**{plain(model)}**, {plain(where)}: {plain(reason)}")
         st.caption("Press Compare again to try these once more; the cells that are done are kept.")
@@ -289,7 +305,7 @@ def row_against_row(drawn: Resampled, cells: Sequence[Cell]) -> None:
         st.info("Two rows with a score are needed.")
         return
     rows = list(drawn.rows)
-    ranked = sorted(rows, key=lambda row: -_mean(cells, row))
+    ranked = comparing.ranked(rows, cells)
     left, right = st.columns(2)
     with left:
         a = st.selectbox("Row A", rows, rows.index(ranked[0]), key="row-a", format_func=" · ".join)
@@ -334,8 +350,3 @@ def row_against_row(drawn: Resampled, cells: Sequence[Cell]) -> None:
         f"share of resamples on the other side of 0, never below {2 / (RESAMPLES + 1):.3f}. Where one correlation is "
         "the whole score, Williams' test must agree. A dot is open where the difference could be chance."
     )
-
-
-def _mean(cells: Sequence[Cell], row: Row) -> float:
-    scores = [cell.spearman for cell in cells if cell.row == row and cell.spearman is not None and cell.score]
-    return sum(scores) / len(scores) if scores else float("-inf")

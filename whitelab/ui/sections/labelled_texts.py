@@ -4,7 +4,7 @@ import streamlit as st
 
 from whitelab import datasets
 from whitelab.base import upload_limits
-from whitelab.datasets import ColumnNames, DataError, LabelledTexts, MalformedRows, Upload
+from whitelab.datasets import DEMO, ColumnNames, DataError, LabelledTexts, MalformedRows, Upload
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.sidebar import malformed
 from whitelab.ui.sidebar.own_data import UPLOADED
@@ -38,14 +38,14 @@ def choose() -> LabelledTexts | None:
     with left:
         data = st.selectbox(
             "Labelled data",
-            ["demo", UPLOADED],
+            [DEMO, UPLOADED],
             key="labelled",
             bind="query-params",
             accept_new_options=True,
-            format_func=lambda name: {"demo": "Bundled examples", UPLOADED: "Uploaded file"}.get(name, name),
+            format_func=lambda name: {DEMO: "Bundled examples", UPLOADED: "Uploaded file"}.get(name, name),
             help=HELP,
         )
-    data = data or "demo"
+    data = data or DEMO
     try:
         if data == UPLOADED:
             return _uploaded()
@@ -56,7 +56,7 @@ def choose() -> LabelledTexts | None:
                 list(tasks),
                 key="labelled-task",
                 bind="query-params",
-                format_func=lambda name: tasks[name].title if name in tasks and tasks[name].layout == "demo" else name,
+                format_func=lambda name: tasks[name].title if name in tasks and tasks[name].layout == DEMO else name,
             )
         name = name if name in tasks else next(iter(tasks))
         columns, positive = _columns() if tasks[name].layout == "table" else (ColumnNames(), None)
@@ -72,7 +72,7 @@ def choose() -> LabelledTexts | None:
 
 def code(data: LabelledTexts) -> str:
     """The line of code that reads the same texts."""
-    place = st.session_state.get("labelled") or "demo"
+    place = st.session_state.get("labelled") or DEMO
     if place == UPLOADED:
         place = data.source
     arguments = [repr(place), repr(data.task)]
@@ -82,6 +82,7 @@ def code(data: LabelledTexts) -> str:
         given = ", ".join(f"{name}={value!r}" for name, value in named.items() if value)
         arguments += [f"columns=whitelab.ColumnNames({given})"] if given else []
         arguments += [f"positive={positive!r}"] if positive else []
+    arguments += ["keep_going=True"] if st.session_state.get("labelled-keep") else []
     return f"whitelab.load_labelled({', '.join(arguments)})"
 
 

@@ -5,6 +5,7 @@ import streamlit as st
 from whitelab import figures
 from whitelab.compare import ALIKE, AVERAGE, FIELDS, PRESETS, Walk, decisions, differences, walks, worded
 from whitelab.compare.presets import CORPUS
+from whitelab.datasets import DEMO
 from whitelab.encoding.checkpoints import version
 from whitelab.figures import heights
 from whitelab.scoring.setting import Setting
@@ -23,7 +24,7 @@ def corpus_picker(names: tuple[str, ...], key: str) -> str | None:
         return None
     return st.text_input(
         "Text to fit on",
-        "demo",
+        DEMO,
         key=key,
         bind="query-params",
         help="The paper takes both columns of SNLI and MNLI: give their path. A .txt with one sentence a line, a "

@@ -12,10 +12,11 @@ from whitelab.base.wording import spaced
 from whitelab.datasets import LabelledTexts
 from whitelab.encoding.embeddings import LayerRows
 from whitelab.figures import heights
-from whitelab.probe import CLASSIFIERS, FITS, How, ProbeScore, usual
+from whitelab.probe import CLASSIFIERS, DEFAULT, FITS, How, ProbeScore, usual
 from whitelab.probe.classifiers import METRICS, mcnemar
-from whitelab.scoring.setting import Setting
+from whitelab.scoring.setting import Setting, parse_settings
 from whitelab.store.embedding_store import Store
+from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.shelf import shelf, shelved
 from whitelab.ui.results.study import study, study_job
 from whitelab.ui.results.worker import Job
@@ -26,6 +27,7 @@ from whitelab.ui.widgets.chart import chart, marked_best
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
 from whitelab.ui.widgets.variants import LABELS
 
+EXAMPLE = "Example written for this project, not a published benchmark."
 WORKSPACE = "workspace"  # the choice of fitting on the sentences of the bar's task
 
 
@@ -244,6 +246,37 @@ def mistakes(scores: Sequence[ProbeScore], data: LabelledTexts, layers: str) -> 
                 f"{pairs.best_threshold:.3f}, the best threshold on {pairs.chosen_on}; average precision "
                 f"{pairs.average_precision:.2f}."
             )
+
+
+def more(texts: Texts, pooling: str, asked: Asked, of: str) -> None:
+    """More settings side by side, as a visitor types them; `of` says what is probed."""
+    with st.expander("More settings side by side", icon=":material/table_rows:"):
+        st.text_area(
+            "Settings, one a line",
+            DEFAULT.replace(";", "\n"),
+            key="probe-settings",
+            height=120,
+            help="L1+L-1[:variant[@k]]: layers to average (L-1 is the last), whitening, k. In the workspace's pooling.",
+        )
+        if wanted := _typed(pooling):
+            follow(
+                probed(texts, wanted, asked, "probe-more"),
+                table,
+                key="probe-more",
+                of=of,
+                note=lambda scores: f"{len(scores)} settings. {scores[0].protocol}",
+                room=180,
+            )
+
+
+def _typed(pooling: str) -> tuple[Setting, ...]:
+    """What was typed, in the workspace's pooling; none after saying what is wrong with it."""
+    text = st.session_state.get("probe-settings", DEFAULT)
+    try:
+        return tuple(setting.with_(pooling=pooling) for setting in parse_settings(text.replace("\n", ";")))
+    except ValueError as error:
+        st.error(str(error))
+        return ()
 
 
 def table(scores: Sequence[ProbeScore]) -> None:

@@ -19,8 +19,7 @@ _ASKED = "searches"  # session_state: what was measured for this visitor -> its 
 
 def draw(space: LayerEmbeddings, setting: Setting, focus: int) -> SearchPlan | None:
     """Choose a size, measure, and read what it says at k = `focus`; the plan of the measurement that is shown."""
-    if setting.fit == "cross":  # an index holds the vectors of one map
-        setting = setting.with_(fit="task")
+    setting = _measured(setting)
     st.subheader("What does a smaller k buy?")
     st.markdown(
         "Su et al. (2021) promise less memory and faster retrieval: measure both with faiss, and how many neighbours "
@@ -29,7 +28,7 @@ def draw(space: LayerEmbeddings, setting: Setting, focus: int) -> SearchPlan | N
     asked = st.session_state.setdefault(_ASKED, {})
     with st.container(horizontal=True, vertical_alignment="bottom"):
         plan = SearchPlan(default_ks(space.dim, focus), _corpus(space), top=TOP)
-        of = name_of(search_costs, space, setting, SearchPlan(corpus=plan.corpus))  # at whichever k
+        of = name_of(search_costs, space, setting, SearchPlan(corpus=plan.corpus))  # at whichever ks
         label = "Measure again" if of in asked else "Measure"
         st.button(label, key="measure", on_click=_measure, args=(of, plan, name_of(search_costs, space, setting, plan)))
     plan = asked.get(of)
@@ -44,12 +43,16 @@ def draw(space: LayerEmbeddings, setting: Setting, focus: int) -> SearchPlan | N
 
 def code(setting: Setting, plan: SearchPlan) -> str:
     """The lines that measure the same in Python."""
-    fit = "task" if setting.fit == "cross" else setting.fit
     return (
         f"plan = whitelab.SearchPlan({plan.ks}, {plan.corpus}, top={plan.top})\n"
-        f"costs = whitelab.search_costs(space, whitelab.Setting.parse({str(setting.with_(fit=fit))!r}), plan)\n"
+        f"costs = whitelab.search_costs(space, whitelab.Setting.parse({str(_measured(setting))!r}), plan)\n"
         "print(costs.rows, costs.machine)\n"
     )
+
+
+def _measured(setting: Setting) -> Setting:
+    """What is measured of a setting: every k, so none of its own, and one map, whose vectors an index holds."""
+    return setting.with_(k=None, fit="task" if setting.fit == "cross" else setting.fit)
 
 
 def _corpus(space: LayerEmbeddings) -> int:

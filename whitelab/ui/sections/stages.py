@@ -16,6 +16,7 @@ from whitelab.ui.results.scores import moves
 from whitelab.ui.results.study import study
 from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.widgets.chart import chart, csv_button, kept
+from whitelab.ui.widgets.metric import number
 from whitelab.ui.widgets.variants import LABELS
 from whitelab.whitening import whitens
 
@@ -73,12 +74,12 @@ def draw(stages: Stages) -> None:
 def covariances(stages: Stages) -> None:
     """The covariance matrices as images."""
     found = stages.covariances
-    for number, (column, name, one) in enumerate(zip(st.columns(2), stages.names, found, strict=True)):
+    for i, (column, name, one) in enumerate(zip(st.columns(2), stages.names, found, strict=True)):
         with column:
             st.markdown(f"**{name}**, {len(one.eigenvalues)} coordinates")
             if len(one.pixels):
                 figure = figures.covariance_image(one.pixels, one.block, one.limit, name)
-                chart(figure, f"covariance-{number}")
+                chart(figure, f"covariance-{i}")
             else:
                 st.info("No direction is kept, so there is nothing to show.")
     words = (
@@ -128,11 +129,11 @@ def scatters(stages: Stages) -> None:
         for text, move, g, a, b in zip(_sentences(stages, drawn), moved, gold, *cosines, strict=True)
     ]
     lowest = min(0.0, *(float(np.nanmin(one)) for one in cosines)) - 0.03
-    for number, (column, name, values) in enumerate(zip(st.columns(2), stages.names, cosines, strict=True)):
+    sides = zip(st.columns(2), stages.names, (stages.before, stages.after), cosines, strict=True)
+    for i, (column, name, score, values) in enumerate(sides):
         with column:
-            score = (stages.before, stages.after)[number]
             st.markdown(f"**{name}**, Spearman {number(score.spearman)}")
-            chart(figures.gold_scatter(gold, values, change, hover, lowest, name), f"scatter-{number}")
+            chart(figures.gold_scatter(gold, values, change, hover, lowest, name), f"scatter-{i}")
     st.caption(
         f"Hover to read a pair. Both charts share one axis. Colour says how far a pair's rank among {stages.pairs} "
         f"moved from {stages.inline[0]} to {stages.inline[1]}: blue became more similar, orange less."
@@ -195,7 +196,7 @@ def _records(stages: Stages, moves: Sequence[Move]) -> list[dict]:
 
 
 def _table(records: list[dict]) -> None:
-    number, text = st.column_config.NumberColumn, st.column_config.TextColumn
+    numbers, text = st.column_config.NumberColumn, st.column_config.TextColumn
     st.dataframe(
         {
             "First sentence": [one["first"] for one in records],
@@ -213,11 +214,11 @@ def _table(records: list[dict]) -> None:
         column_config={
             "First sentence": text(width=215),
             "Second sentence": text(width=215),
-            "Gold": number(format="%.2f", width=55),
+            "Gold": numbers(format="%.2f", width=55),
             "Cosine": text(width=110),
             "Rank": text(width=95),
-            "Gold rank": number(format="%.0f", width=75),
-            "Moved": number(format="%+.0f", width=65),
+            "Gold rank": numbers(format="%.0f", width=75),
+            "Moved": numbers(format="%+.0f", width=65),
             "Direction": text(width=110),
         },
         alt="The pairs whose rank moved most, with both sentences, gold, cosines and ranks",

@@ -172,7 +172,7 @@ def table(rows: Sequence[dict], title: str, names: Sequence[str]) -> None:
         placeholder="",
         height="content",
         column_config={
-            title: text(width=232),
+            title: text(width=178),
             "Spearman": number(format="%.2f", width=72),
             "95 %": text(width=104, help="Percentile interval of the bootstrap."),
             "Difference": number(format="%+.2f", width=78),

@@ -15,6 +15,7 @@ from whitelab.ui.sections.layer_maps import layer_names, take
 from whitelab.ui.sidebar.opening import Opened, every_task
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.chart import chart, clicked
+from whitelab.ui.widgets.recipe import pooling
 from whitelab.ui.widgets.variants import LABELS
 
 ROWS = 20  # subsets in the ranking
@@ -73,6 +74,29 @@ def draw(chosen: Workspace, opened: Opened) -> Searched:
     searched = Searched(setting, over, bool(average), result)
     st.caption(_about(searched))
     return searched
+
+
+def code(chosen: Workspace, searched: Searched) -> str:
+    """The lines that search the same in Python."""
+    spaces, lines = "space", ""
+    if searched.average:
+        data, lenient = chosen.data, ", keep_going=True" if chosen.data.lenient else ""
+        spaces, lines = (
+            "spaces",
+            (
+                "spaces = {}\n"
+                f"for info in whitelab.discover({data.source!r}):\n"
+                f"    task = whitelab.load({data.source!r}, info.name, info.split_like({data.split!r}){lenient})\n"
+                f"    one, _ = whitelab.embed_pairs(encoder, task{pooling(chosen)}, store=whitelab.Store())\n"
+                "    for fit, rows in space.texts.items():\n"
+                "        one = one.with_text(fit, rows)\n"
+                "    spaces[info.name] = one\n"
+            ),
+        )
+    return (
+        f"{lines}search = whitelab.search_subsets({spaces}, whitelab.Setting.parse({str(searched.setting)!r}))\n"
+        "print(search.scored, search.seconds, search.best)\n"
+    )
 
 
 def _search(spaces: dict, setting: Setting, raw: Setting, layers: tuple[int, ...]) -> SubsetSearch | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from whitelab.datasets import SentencePairs, TaskInfo, discover, hold
+from whitelab.datasets import DEMO, SentencePairs, TaskInfo, discover, hold
 from whitelab.encoding.precomputed import Vectors
 
 UPLOADED = "upload"  # the workspace's choice of data, or of text to fit on
@@ -63,7 +63,7 @@ def forget() -> None:
     """Let go of what is held and turn the workspace to the demonstration set. For callbacks of buttons."""
     st.session_state.pop(LOST, None)
     if st.session_state.pop(_OWN, None) is not None:
-        st.session_state["data"] = "demo"
+        st.session_state["data"] = DEMO
 
 
 def vectors_name(own: "OwnData") -> str:

@@ -55,10 +55,10 @@ def submit(run: Run) -> None:
         queue().forget(key)
 
     def work(progress) -> str:
-        progress(steps_done(run), steps)
+        progress(run.steps_done, steps)
         with trained_apart(run) as process:
             while process.poll() is None:
-                progress(steps_done(run), steps)  # raises once a visitor has cancelled
+                progress(run.steps_done, steps)  # raises once a visitor has cancelled
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(_LOOK_SECONDS)
         return run.name
@@ -83,7 +83,7 @@ def cancel(run: Run) -> None:
 class Entry:
     """A run as it is now: what lies on disk, and the job that waits for it.
 
-    `ended` is when it ended (`_stamp`), None while it has not.
+    `ended` is when it ended (`Run.ended_at`), None while it has not.
     """
 
     run: Run
@@ -135,17 +135,10 @@ def entries() -> list[Entry]:
     found = []
     for run in runs():
         with suppress(RunError, OSError):  # removed by another visitor while this list is made
-            stamp = _stamp(run)
+            stamp = run.ended_at
             summary = run.summary() if stamp is None else _summary(str(run.folder), stamp)
             found.append(Entry(run, summary, job_of(run), stamp))
     return found
-
-
-def _stamp(run: Run) -> int | None:
-    """When a run ended; None while it has not."""
-    with suppress(OSError):
-        return (run.folder / "result.json").stat().st_mtime_ns
-    return None
 
 
 @st.cache_resource(max_entries=500, show_spinner=False)
@@ -158,10 +151,3 @@ def _summary(folder: str, stamp: int) -> Summary:
 def _records(folder: str, stamp: int) -> tuple[StepRecord, ...]:
     """The steps of an ended run, read once for all visitors."""
     return Run(Path(folder)).records()
-
-
-def steps_done(run: Run) -> int:
-    """Steps on record; the first line is the untrained start."""
-    with suppress(OSError):
-        return max((run.folder / "records.jsonl").read_bytes().count(b"\n") - 1, 0)
-    return 0

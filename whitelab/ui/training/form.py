@@ -3,34 +3,30 @@
 import json
 import math
 from collections.abc import Sequence
-from contextlib import suppress
 from itertools import cycle
 
 import streamlit as st
-import torch
 
 from whitelab import datasets
 from whitelab.base import upload_limits
 from whitelab.base.wording import plain, spaced
-from whitelab.datasets import DataError, SentencePairs, TaskInfo, Upload
+from whitelab.datasets import DEMO, DataError, SentencePairs, TaskInfo, Upload
 from whitelab.datasets.layouts import file_at
 from whitelab.encoding.catalogue import Size, guess_tokens
 from whitelab.encoding.checkpoints import BUNDLED, WORD_TABLES, ModelError, ModelFiles, ModelName, allowed, on_disk
 from whitelab.scoring import fit_scopes
 from whitelab.training import TrainConfig, costs, objectives
 from whitelab.training.config import BATCH
-from whitelab.training.costs import Cost
 from whitelab.training.objectives import OBJECTIVES
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.sidebar import knobs, model
 from whitelab.ui.sidebar.opening import pairs_of
 from whitelab.ui.sidebar.workspace import UPLOADED
 from whitelab.ui.training.background import Entry
-from whitelab.ui.training.request import DEMO, Asked, Corpus, Scored, Text
+from whitelab.ui.training.request import Asked, Corpus, Scored, Text
 from whitelab.ui.widgets.chart import kept
 
 EVERY = "All tasks"
-TRIED = 512  # sentences an objective is tried on while the page is drawn
 
 _FETCHED = "training-start"  # session_state: the start this visitor asked to download
 _UPLOAD = "training-text"  # session_state: file id and sentences of this visitor's uploaded text
@@ -81,11 +77,14 @@ def draw(known: Sequence[Entry]) -> Asked | None:
                 "train on"
             )
         for one in specs:
-            check(one, settings["batch"], size.dim)
+            _check(one, settings["batch"], size.dim)
     except ValueError as error:
         st.error(plain(str(error)))
         return None
-    return Asked(configs, corpus, scored, tuple(_cost(one, size, corpus, scored, known) for one in configs))
+    past = [(entry.name, entry.summary.config, lambda entry=entry: entry.records) for entry in known]
+    text = corpus.text
+    found = (costs.paced_cost(one, size, text.tokens, scored.tokens, text.unique, past) for one in configs)
+    return Asked(configs, corpus, scored, tuple(found))
 
 
 # ------------------------------------------------------------------------------------------------ the controls
@@ -347,30 +346,7 @@ def _least(spec: str, dim: int) -> int:
 
 
 @st.cache_data(max_entries=100, show_spinner=False)
-def check(spec: str, batch: int, dim: int) -> None:
-    """Raise ValueError where the objective cannot take such batches, as the trainer does when it begins.
-
-    Noise of `TRIED` sentences stands for larger batches: what a loss refuses, it refuses of small ones.
-    """
+def _check(spec: str, batch: int, dim: int) -> None:
+    """Raise ValueError where the objective cannot take such batches, as the trainer does when it begins."""
     TrainConfig(objective=spec, batch=batch).settled(dim)
-    found, generator = objectives.objective(spec), torch.Generator().manual_seed(0)
-    tried = min(batch, found.whole(spec, dim, TRIED))
-    found.try_on_noise(spec, found.head(spec, dim), tried, dim, generator)
-
-
-# ------------------------------------------------------------------------------------------------ what it takes
-
-
-def _cost(config: TrainConfig, size: Size, corpus: Corpus, scored: Scored, known: Sequence[Entry]) -> Cost:
-    """Reckoned, and corrected by the pace of the last run from the same start."""
-    tokens, tested = corpus.text.tokens, scored.tokens
-    found = costs.cost(config, size, tokens, tested, sentences=corpus.text.unique)
-    for one in known:
-        before = one.summary.config
-        if before.model != config.model:
-            continue
-        with suppress(ValueError):  # settings that were refused, or of a start that has changed since
-            paced = found.at_pace_of(costs.cost(before, size, tokens, tested), one.records, one.name)
-            if paced.measured:
-                return paced
-    return found
+    objectives.objective(spec).check_batch(spec, batch, dim)

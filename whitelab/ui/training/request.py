@@ -7,13 +7,11 @@ from functools import cached_property
 from textwrap import indent
 
 from whitelab.base.wording import amount, duration, spaced
-from whitelab.datasets import SentencePairs
+from whitelab.datasets import DEMO, SentencePairs
 from whitelab.encoding.catalogue import guess_tokens
 from whitelab.training import TrainConfig, objectives
 from whitelab.training.costs import Cost
 from whitelab.ui.sidebar import model
-
-DEMO = "demo"
 
 
 @dataclass(frozen=True, eq=False)

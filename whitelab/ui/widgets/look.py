@@ -3,7 +3,7 @@
 import streamlit as st
 
 # Words of headline numbers wrap and are never cut, and four of them stand two by two in a narrow window, as do a new
-# run's choices, whose names are long. The live score stays in sight while the bar is scrolled to a knob.
+# run's choices, whose names are long. The live score stays in sight while the bar scrolls to the knob that moves it.
 # Captions, buttons and chosen names have WCAG AA's contrast. Colours are those of the theme, in light and dark.
 STYLE = """<style>
 [data-testid=stCaptionContainer] { opacity: 1; color: light-dark(#566070, #A9B1BC); }

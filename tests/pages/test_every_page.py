@@ -1,0 +1,234 @@
+"""Every page opened without a browser: what it shows, remembers and survives."""
+
+import re
+
+import numpy as np
+import pytest
+from processes import ROOT
+from questions import QUESTIONS
+
+import whitelab
+from whitelab.encoding.checkpoints import BUNDLED_NAME
+
+from .visiting import (
+    DEMONSTRATION,
+    LIVE,
+    SPACED,
+    alts,
+    choose,
+    code,
+    deltas,
+    failed,
+    forget_everything,
+    go_to,
+    live,
+    metrics,
+    protocol,
+    said,
+    scored,
+    start,
+    tour,
+    until,
+    write_scored,
+)
+
+pytestmark = [pytest.mark.model, pytest.mark.usefixtures("demo")]
+
+
+def no_nan(at) -> bool:
+    return not any("nan" in f"{one.value} {one.delta}".lower() for one in at.metric)
+
+
+# The demonstration set under the bundled model, as a first visitor sees it
+
+
+@pytest.mark.parametrize("page", QUESTIONS)
+def test_a_page_asks_its_question_and_answers_with_numbers_and_charts_that_are_put_in_words(page, demo):
+    at = until(start(page))
+    assert [title.value for title in at.title] == [QUESTIONS[page]]
+    assert not at.error
+    shown = metrics(at)
+    assert len(shown) >= (1 if page in ("compare", "training") else 3)  # these compute nothing unasked
+    for label, value in shown.items():
+        leading = re.match(r"[-+]?\d+(\.\d+)?", value)
+        assert leading, f"{label}: {value}"
+        assert np.isfinite(float(leading[0]))
+    assert shown[LIVE] == scored(demo)
+    assert bool(alts(at)) is (page not in ("compare", "training"))
+    assert all(len(alt) > 20 for alt in alts(at))
+    captions = [caption.value for caption in at.caption]
+    begins = f"{BUNDLED_NAME}, 3 blocks, last layer" if page == "training" else f"{BUNDLED_NAME} · layers 1 + 6"
+    assert any(text.startswith(begins) and re.search("1\u202f?500 pairs", text) for text in captions), captions
+    assert sum(text.startswith(DEMONSTRATION) for text in captions) == 2  # beside the live score and under the protocol
+    assert code(at).startswith("import whitelab")
+
+
+def test_every_page_of_the_app_is_tested():
+    assert {file.stem for file in (ROOT / "pages").glob("*.py")} == set(QUESTIONS)
+
+
+def test_nothing_is_encoded_twice(small, forward_calls):
+    def visit():
+        at = start(**small | {"layers": "3"})
+        for _ in tour(at):
+            pass
+        return at
+
+    visit()
+    assert forward_calls
+    forget_everything()
+    forward_calls.clear()
+    choose(until(go_to(visit(), "overview")), k=7)
+    assert forward_calls == []
+
+
+# The address
+
+
+def test_the_workspace_in_the_address_is_restored_on_every_page(small, space):
+    knobs = {"layers": ["1", "2"], "k": "10", "whitening": "ZCA whitening", "aggregate": "mean", "pooling": "[CLS]"}
+    own = whitelab.embed_pairs(whitelab.load_encoder(small["model"]), whitelab.load(small["data"]), "cls")[0]
+    at = start(**small | knobs)
+    for _ in tour(at):
+        assert at.get_by_key("layers").value == [1, 2]
+        assert at.slider(key="k").value == 10
+        assert at.selectbox(key="whitening").value == "zca"
+        assert live(at) == scored(own, "cls/L1+L2:zca@10 aggregate=mean")
+
+
+NONSENSE = {
+    "k": ["9999", "abc"],
+    "layers": ["99", "x", ""],
+    "pooling": ["", "max"],
+    "whitening": ["magic"],
+    "task": ["nothing"],
+    "aggregate": [""],
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name in NONSENSE for value in NONSENSE[name]])
+def test_nonsense_in_the_address_falls_back_to_something_valid(name, value, small):
+    at = until(start(**small | {name: value}))
+    assert not at.error
+    assert float(live(at))
+
+
+# Knobs
+
+
+def test_every_page_takes_every_kind_of_variant_and_the_score_is_the_packages(small, space):
+    at = start(**small | {"k": "10", "layers": "2"})
+    for name in ("none", "center", "standardize", "soft"):
+        takes_k = whitelab.WHITENERS[name].takes_k
+        choose(until(go_to(at, "overview")), whitening=name)
+        for _ in tour(at):
+            assert not at.error
+            assert at.slider(key="k").disabled is not takes_k
+            assert live(at) == scored(space, f"L2:{name}" + "@10" * takes_k)
+
+
+def test_k_moves_the_live_score_the_headline_and_the_memory(small, space):
+    at = choose(until(start("dimensions", **small)), k=8)
+    assert live(at) == metrics(at)["Spearman at k = 8"] == scored(space, "L1+L3:pca@8")
+    assert metrics(at)["Memory saved"] == "75 %"
+
+
+def test_no_layer_at_all_falls_back_to_the_last(small, space):
+    assert live(choose(until(start(**small)), layers=[])) == scored(space, "L3:pca")
+
+
+def test_an_explanation_offers_a_k_that_one_click_takes(small):
+    at = until(start(**small))
+    offered = next((one for one in at.button if one.key == "offered-k"), None)
+    assert offered, "these pairs should have a better k"
+    k = int(offered.label.removeprefix("Use k = "))
+    offered.click()
+    assert until(at.run()).slider(key="k").value == k
+
+
+# What cannot be had
+
+
+def test_a_model_that_does_not_exist_is_explained_and_leaves_the_app_usable(small):
+    at = until(start(**small | {"model": "/no/such-model"}), lambda at: at.error)
+    assert failed(at, "/no/such-model")
+    assert failed(at, "must be a folder")
+    for page in QUESTIONS:
+        go_to(at, page)
+        assert [title.value for title in at.title] == [QUESTIONS[page]]
+        assert not at.exception
+        assert at.info or page == "training"  # what to do next; training needs no workspace
+    assert not choose(at, model=small["model"]).error
+
+
+def test_data_that_is_not_there_is_explained_and_can_be_changed_back(small):
+    at = until(start("dimensions", **small | {"data": "/absent.tsv"}), lambda at: at.error)
+    assert failed(at, "/absent.tsv")
+    assert not choose(at, data=small["data"]).error
+
+
+def test_malformed_rows_are_listed_and_left_out_only_on_request(small, tmp_path):
+    path = write_scored(tmp_path / "broken.tsv", [0, 1, "not a number", 3, 4])
+    query = small | {"data": path, "whitening": "Centred"}
+    at = until(start(**query), lambda at: at.error and at.dataframe and len(at.checkbox) > 0)
+    assert failed(at, "1 row")
+    listed = at.dataframe[0].value
+    assert list(listed["line"]) == [4]
+    assert "not a number" in listed["reason"][0]
+    assert LIVE not in metrics(at)
+    at.checkbox(key="keep").check()
+    assert not until(at.run()).error
+    pairs = whitelab.load(path, keep_going=True)
+    assert live(at) == scored(whitelab.embed_pairs(whitelab.load_encoder(small["model"]), pairs)[0], "L1+L3:center")
+    assert said(at, "malformed rows left out: 1, rows kept: 4")
+
+
+@pytest.mark.parametrize("golds", [[3, 3, 3, 3], [4.5]], ids=["constant gold", "one pair"])
+def test_data_without_a_score_say_so_on_every_page(golds, small, tmp_path):
+    at = start(**small | {"data": write_scored(tmp_path / "flat.tsv", golds)})
+    for _ in tour(at):
+        assert live(at) == "undefined"
+        assert not at.error
+        assert no_nan(at)
+
+
+def test_fewer_sentences_than_dimensions_are_said_to_mean_nothing_and_a_small_k_does_mean_something(small, tmp_path):
+    # Every two of n distinct sentences, whitened, have the cosine -1 / (n - 1): there is nothing to rank.
+    data = write_scored(tmp_path / "few.tsv", np.linspace(0, 5, 12))
+    own = whitelab.embed_pairs(whitelab.load_encoder(small["model"]), whitelab.load(data))[0]
+    at = start(**small | {"data": data, "layers": "3"})
+    for _ in tour(at, SPACED):
+        assert live(at) == "undefined"
+        assert "(rank 23, " in protocol(at)
+        assert said(at, "span only 23 of 32 dimensions")
+        assert no_nan(at)
+    choose(until(go_to(at, "overview")), k=5)
+    for _ in tour(at, SPACED):
+        assert live(at) == scored(own, "L3:pca@5") != "undefined"
+        assert not said(at, "span only")
+        assert no_nan(at)
+
+
+# A model of one's own
+
+
+def test_a_local_model_goes_by_the_name_of_its_encoder_and_no_path_of_this_machine(small, place):
+    at = until(start("whitening", **small))
+    assert protocol(at).startswith(f"{whitelab.load_encoder(small['model']).name} · layers 1 + 3 ")
+    shown = [one.value for kind in (at.caption, at.markdown, at.metric) for one in kind]
+    assert not [text for text in shown if str(place) in text.replace(small["data"], "")]
+    assert any("model-layers-1-3-pca.npz" in one.value for one in at.code)
+
+
+def test_it_is_said_where_a_model_cuts_sentences(small, tmp_path):
+    longest = whitelab.load_encoder(small["model"]).max_length
+    data = write_scored(tmp_path / "long.tsv", [1, 2, 3], "a man " * longest)
+    at = until(start(**small | {"data": data, "whitening": "Centred"}))
+    assert protocol(at).split(" · ")[-2] == f"at most {longest} tokens"
+    assert said(at, f"Note: 3 sentences were cut to {longest} tokens.")
+
+
+def test_a_change_against_raw_stands_beside_every_score_that_moved(small, space):
+    at = until(start(**small))
+    raw, white = (float(scored(space, text)) for text in ("L1+L3", "L1+L3:pca"))
+    assert float(deltas(at)[LIVE].split()[0]) == pytest.approx(white - raw, abs=0.011)

@@ -1,0 +1,249 @@
+"""The law of "Show the code": in a fresh Python it prints what its page shows, last the live score and its line.
+
+Visits turn every knob; the code of all pages they pass is run in one fresh process, a namespace each.
+"""
+
+import json
+import random
+import re
+import shutil
+from dataclasses import dataclass
+
+import pytest
+from processes import ROOT, run_python
+from tiny import SENTENCES, write_pairs, write_task
+
+import whitelab
+from whitelab.encoding.precomputed import npz_bytes
+from whitelab.ui.sidebar import model
+
+from .visiting import SPACED, choose, code, downloads, go_to, live, press, protocol, start, table, until, upload
+
+pytestmark = pytest.mark.model
+
+# Every script in a namespace of its own: what it prints, or its last line of error.
+RUN = """
+import contextlib, io, json, sys, traceback
+results = {}
+for name, code in json.load(open(sys.argv[1])).items():
+    out = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(out):
+            exec(compile(code, name, "exec"), {"__name__": name})
+    except BaseException:
+        results[name] = "", traceback.format_exc()
+    else:
+        results[name] = out.getvalue(), ""
+json.dump(results, sys.stdout)
+"""
+
+# The headline numbers that a page's own lines print again, by the beginnings of their labels.
+HEADLINES = {
+    "overview": ("Spearman, ",),
+    "data": ("Pairs", "Different sentences"),
+    "anisotropy": ("Mean cosine", "Participation ratio"),  # of the averaged layers, where that is a layer alone
+    "whitening": ("Spearman, ", "Difference"),
+    "layers": ("Best pair", "Best subset"),
+    "dimensions": ("Best k", "Knee"),
+    "uniformity": ("Alignment", "Uniformity"),  # as in anisotropy
+    "probe": ("Accuracy, ",),
+}
+BY_LAYER = ("anisotropy", "uniformity")
+
+WHITENED = "The workspace's variant"
+VARIANTS = [
+    {"whitening": "Raw"},
+    {"whitening": "Centred"},
+    {"whitening": "PCA whitening"},
+    {"whitening": "Soft whitening", "soft-gamma": "0.25", "soft-alpha": "0.01"},
+    {"whitening": "Group whitening", "group-groups": "4"},
+    {"whitening": "All but the top", "all_but_the_top-directions": "2"},
+]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a page showed under some knobs: its code, its score, its protocol line, its headline numbers."""
+
+    code: str
+    live: str
+    line: str
+    numbers: tuple[str, ...]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, small):
+    """Where the recipes run: the files that visitors upload, and those they name."""
+    root = tmp_path_factory.mktemp("recipes")
+    shutil.copy(small["data"], root / "mine.csv")
+    text = "".join(f"{one}\n" for one in SENTENCES[:90])
+    for name in ("text.txt", "pasted sentences", "given.txt"):
+        (root / name).write_text(text)
+    lines = (root / "mine.csv").read_text().splitlines()
+    (root / "pasted.txt").write_text("\n".join(line.replace(",", "\t") for line in lines) + "\n")
+    write_pairs(root / "other" / "pairs.csv", start=60)
+    broken = write_pairs(root / "broken" / "pairs.csv", start=60)
+    broken.write_text(broken.read_text() + "no score,at all,\n")
+    for i, name in enumerate(("one", "two")):
+        write_pairs(root / "tasks" / f"{name}.csv", start=60 * i)
+    write_task(root / "published")
+    for split in ("train", "dev"):
+        shutil.copy(root / "published" / "sts12-test.csv", root / "published" / f"sts12-{split}.csv")
+    pairs = whitelab.load(small["data"])
+    space, _ = whitelab.embed_pairs(whitelab.load_encoder(small["model"]), pairs)
+    (root / "mine.npz").write_bytes(npz_bytes(pairs, space))
+    labels = "".join(f"{text}\t{'ab'[i % 2]}\n" for i, text in enumerate(SENTENCES[:60]))
+    (root / "labelled.tsv").write_text(f"text\tlabel\n{labels}\tb\n")
+    return root
+
+
+def use_file(at, folder):
+    press(upload(until(go_to(at, "data")), (folder / "mine.csv").read_bytes()), "use-file")
+
+
+def use_pasted_pairs(at, folder):
+    until(go_to(at, "data")).text_area(key="pasted").set_value((folder / "pasted.txt").read_text()).run()
+    press(at, "use-paste")
+
+
+def use_vectors(at, folder):
+    data = (folder / "mine.npz").read_bytes()
+    press(upload(until(go_to(at, "data")), data, "mine.npz", "vectors-files"), "use-vectors")
+
+
+def fit_on_pasted(at, folder):
+    until(go_to(at, "data")).text_area(key="pasted").set_value((folder / "pasted sentences").read_text()).run()
+    press(at, "use-text")
+
+
+def fit_on_upload(at, folder):
+    choose(until(go_to(at, "data")), fit="upload")
+    upload(at, (folder / "text.txt").read_bytes(), "text.txt", "fit-file")
+
+
+def leave_out(at, folder):
+    choose(until(at, lambda at: at.checkbox), keep=True)
+
+
+def leave_labelled_out(at, folder):
+    choose(until(go_to(at, "probe"), lambda at: at.checkbox), labelled_keep=True)
+
+
+def average(at, folder):
+    choose(until(go_to(at, "layers")), average=True)
+
+
+EVERY = (*SPACED, "training")
+# What is typed or brought, and the pages that are visited: so many of them, or these.
+VISITS = {
+    "a task": ({}, None, EVERY),
+    "cross-fitted": ({"fit": "Cross-fitted halves"}, None, 4),
+    "fitted on a text": ({"fit": "given.txt"}, None, 4),
+    "fitted on pairs": ({"fit": "other"}, None, 4),
+    "fitted on the demonstration set": ({"fit": "demo"}, None, 2),
+    "fitted on an upload": ({}, fit_on_upload, 4),
+    "fitted on pasted sentences": ({}, fit_on_pasted, 4),
+    "all splits of a published task": ({"data": "published", "fit": "All splits of the task", "split": "dev"}, None, 4),
+    "malformed rows left out": ({"data": "broken"}, leave_out, 4),
+    "malformed rows of the text left out": ({"fit": "broken"}, leave_out, 4),
+    "malformed rows of labelled texts left out": ({"labelled": "labelled.tsv"}, leave_labelled_out, ("probe",)),
+    "several tasks": ({"data": "tasks"}, average, ("layers", "compare")),
+    "several tasks fitted on a text": (
+        {"data": "tasks", "fit": "given.txt", "searched": WHITENED},
+        average,
+        ("layers",),
+    ),
+    "an upload": ({}, use_file, EVERY),
+    "all splits of an upload": ({"fit": "All splits of the task"}, use_file, 4),
+    "pasted pairs": ({}, use_pasted_pairs, 4),
+    "vectors": ({}, use_vectors, EVERY),
+    "cross-fitted vectors": ({"fit": "Cross-fitted halves"}, use_vectors, 4),
+    "the first blocks of a model": ({"model": model.label("bundled:3")}, None, 3),
+    "weighted word embeddings": ({"model": model.label("sif:bundled"), "layers": ["0"]}, None, 3),
+    "bfloat16": ({"dtype": "bfloat16"}, None, 4),
+}
+
+
+def knobs(name: str) -> dict:
+    """Knobs for a visit, drawn anew for each; the same every time."""
+    draw = random.Random(name)
+    found = draw.choice(VARIANTS if "fit" not in VISITS[name][0] else VARIANTS[1:])
+    found = found | {"layers": sorted(draw.sample("0123", draw.choice((1, 1, 2)))), "k": draw.choice(("5", "16", "32"))}
+    return found | {"aggregate": draw.choice(("all", "mean", "wmean")), "pooling": draw.choice(("Mean", "[CLS]"))}
+
+
+def numbers(at, page: str) -> tuple[str, ...]:
+    """The headline numbers of a page that its own lines print again."""
+    if page == "compare":
+        cells = table(at, "Setting")
+        return () if cells is None else tuple(f"{value:.2f}" for value in cells.iloc[:, -1].dropna())
+    if page in BY_LAYER and len(at.get_by_key("layers").value) > 1:
+        return ()
+    shown = {one.label: f"{one.value} {one.delta}" for one in at.metric if "cross" not in one.label}
+    words = [text for label, text in shown.items() if label.startswith(HEADLINES.get(page, ()))]
+    if page == "layers":
+        return tuple(re.search(r"Spearman (\S+)", text)[1].rstrip(",") for text in words if "Spearman" in text)
+    return tuple(text.split()[0].replace("\u202f", "") for text in words if "undefined" not in text)
+
+
+@pytest.fixture(scope="module")
+def shown(folder, small) -> dict[str, Shown]:
+    """(visit, page) in one name -> what was shown there."""
+    found = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for name, (query, bring, pages) in VISITS.items():
+            draw = random.Random(f"pages of {name}")
+            few = {"steps": "1", "batch": "16", "every": "0", "scored": small["data"], "start": small["model"]}
+            at = start(**small | few | knobs(name) | query, corpus="given.txt")
+            if bring:
+                bring(at, folder)
+            for page in draw.sample(EVERY, pages) if isinstance(pages, int) else pages:
+                until(go_to(at, page))
+                if page == "compare" and name == "a task":
+                    press(at, "compare", lambda at: "LaTeX" in downloads(at))
+                line = "" if page == "training" else protocol(at).rpartition(" · ")[0]
+                found[f"{name}: {page}"] = Shown(code(at), live(at), line, numbers(at, page))
+    return found
+
+
+@pytest.fixture(scope="module")
+def printed(shown, folder) -> dict[str, str]:
+    """The same names -> what the recipe printed in a fresh process."""
+    (folder / "recipes.json").write_text(json.dumps({name: one.code for name, one in shown.items()}))
+    place = f"import os; os.chdir({str(folder)!r})\n"
+    done = run_python(place + RUN, folder / "recipes.json", PYTHONPATH=str(ROOT))
+    assert done.returncode == 0, done.stderr
+    results = json.loads(done.stdout)
+    wrong = {name: error for name, (_, error) in results.items() if error}
+    assert not wrong, "\n".join(f"{name}\n{error}\n{shown[name].code}" for name, error in wrong.items())
+    return {name: out for name, (out, _) in results.items()}
+
+
+def test_every_page_is_among_those_whose_code_is_run(shown):
+    assert {name.partition(": ")[2] for name in shown} == {*SPACED, "training"}
+
+
+def test_every_recipe_ends_with_the_live_score_and_its_protocol_line(shown, printed, subtests):
+    for name, one in shown.items():
+        *_, score, line = printed[name].splitlines()
+        with subtests.test(name):
+            assert ("undefined" if score == "None" else f"{float(score):.2f}") == one.live
+            assert line == one.line or not one.line
+
+
+def test_every_recipe_prints_the_headline_numbers_of_its_page(shown, printed, subtests):
+    pattern = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
+    for name, one in shown.items():
+        values = [float(number) for number in pattern.findall(printed[name])]
+        for number in one.numbers:
+            digits = len(number.partition(".")[2])
+            with subtests.test(name, number=number):
+                assert any(f"{value:.{digits}f}" == f"{float(number):.{digits}f}" for value in values)
+
+
+def test_a_recipe_runs_as_it_stands_in_a_process_of_its_own(shown):
+    one = shown["a task: overview"]
+    done = run_python(one.code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == one.line

@@ -1,0 +1,85 @@
+"""Why a whitening gains or loses, from measures alone: nothing is claimed that they do not show."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.conftest import make_space
+from whitelab.scoring.score import score
+from whitelab.scoring.setting import Setting
+from whitelab.sweeps.dimensions import k_curve
+from whitelab.ui.results.shelf import shelf
+from whitelab.ui.sections.explanation import CONE, SMALL, Measured, explained, measured
+
+GAIN = Measured("PCA whitening", 5.0, 300, 3000, 7.8, 0.6, "", 200, 5.2)
+
+measures = st.builds(
+    Measured,
+    name=st.just("soft whitening"),
+    gain=st.floats(-50, 50),
+    rank=st.integers(0, 400),
+    distinct=st.integers(2, 4000),
+    per_dimension=st.floats(0.1, 50),
+    mean_cosine=st.floats(-0.1, 1),
+    hint=st.sampled_from(("", "Gives each coordinate variance 1.")),
+    best_k=st.none(),
+    best_gain=st.none(),
+) | st.builds(replace, st.just(GAIN), gain=st.floats(-50, 50), best_gain=st.floats(-50, 50), rank=st.integers(1, 4000))
+
+
+@given(measures)
+def test_the_words_say_the_sign_of_the_change_and_offer_only_a_k_that_is_better(one):
+    words, offered = explained(one)
+    starved = one.rank >= one.distinct - 1 and not one.hint
+    assert ("No verdict yet" in words) is starved
+    assert (" gains " in words) is (one.gain > SMALL and not starved)
+    assert (" loses " in words) is (one.gain < -SMALL and not starved)
+    assert ("changes the score by" in words) is (abs(one.gain) <= SMALL and not starved)
+    if offered is not None and not starved:
+        assert offered == one.best_k
+        assert one.best_gain > max(one.gain, 0)
+        assert f"At k = {offered} it would gain {one.best_gain:.2f} points over raw" in words
+    elif not starved:
+        assert "it would gain" not in words
+
+
+def test_a_gain_needs_no_remedy():
+    words, offered = explained(GAIN)
+    assert words.startswith("**PCA whitening gains 5.00 points here.**")
+    assert "a mean cosine of 0.60 here, so the raw vectors lie in a cone" in words
+    assert offered is None
+
+
+def test_a_loss_in_a_cone_is_laid_to_weak_directions_and_one_in_a_spread_space_is_not():
+    loss = replace(GAIN, gain=-3.0, best_gain=-1.0)
+    cone, spread = (explained(replace(loss, mean_cosine=value))[0] for value in (CONE, CONE - 0.01))
+    assert "weakest of the 300 directions kept count as much as the strongest" in cone
+    assert "7.8 sentences per dimension" in cone
+    assert "encoders trained contrastively" in spread
+    assert "lie in a cone" not in spread
+    assert "A soft exponent" in cone
+
+
+def test_a_map_of_too_few_sentences_is_given_no_verdict_but_a_k_it_can_bear():
+    words, offered = explained(replace(GAIN, rank=23, distinct=24, best_k=None, best_gain=None))
+    assert words.startswith("**No verdict yet.**")
+    assert "24 different sentences span only 23 directions" in words
+    assert offered == 2
+    assert explained(replace(GAIN, rank=23, distinct=24, best_k=1))[1] == 1
+
+
+def test_the_measures_are_the_packages_and_undefined_scores_are_not_explained():
+    space, setting = shelf().call(make_space(), "explained"), Setting((1,), "pca", 6)
+    found, (now, raw) = measured(space, setting), (score(space, one) for one in (setting, setting.raw))
+    curve = k_curve(space, setting.with_(k=None))
+    assert found.gain == pytest.approx(now.spearman - raw.spearman)
+    assert (found.rank, found.distinct, found.hint) == (now.rank, 60, "")
+    if found.gain > SMALL:  # a gain offers no other k, so none is looked for
+        assert (found.best_k, found.best_gain) == (None, None)
+    else:
+        assert found.best_k == curve.best_k
+        assert found.best_gain == pytest.approx(curve.spearman[curve.best_k - 1] - raw.spearman)
+    flat = replace(space, gold=space.gold * 0)
+    assert measured(shelf().call(flat, "constant gold"), setting) is None
