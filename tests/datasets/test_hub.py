@@ -329,7 +329,11 @@ def test_a_refusal_is_told_at_once_with_what_to_do(hub, monkeypatch, status, hea
 @pytest.mark.parametrize(
     ("endpoint", "says"),
     [
-        (f"http://127.0.0.1:{free_port()}", "%s cannot be reached .*: connect to the internet, set HF_ENDPOINT"),
+        pytest.param(
+            f"http://127.0.0.1:{free_port()}",
+            "%s cannot be reached .*: connect to the internet, set HF_ENDPOINT",
+            id="nobody there",
+        ),
         ("nonsense", "HF_ENDPOINT=%s is no address of a hub"),
         ("ftp://127.0.0.1", "HF_ENDPOINT=%s is no address of a hub"),
     ],
