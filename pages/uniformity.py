@@ -20,7 +20,8 @@ chosen, opened = open_page(
     "pays with alignment.",
 )
 space, compared = opened.space, chosen.compared
-with st.container(horizontal=True):
+left, right = st.columns([1, 3])
+with left:
     positives = st.segmented_control(
         "Positive pairs",
         list(geometry.POSITIVES),
@@ -31,6 +32,7 @@ with st.container(horizontal=True):
         format_func=geometry.POSITIVES.get,
         help="SimCSE's footnote 3 says above 4; code in circulation uses at least 4. The losses differ.",
     )
+with right:
     paths = variant_picker(chosen, "paths", ("none", "center", "standardize", compared.whitening))
 positives = positives or "gt4"
 before, after = (study(losses, space, one, positives) for one in (compared.raw, compared))

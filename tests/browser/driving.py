@@ -303,6 +303,8 @@ def cut_off(page: Page) -> list[str]:
 def whole_page(visit: Visit, path: Path, width: int) -> None:
     """A picture of the page from its title to its last line."""
     page = visit.page
+    page.set_viewport_size({"width": width, "height": 1000})
+    page.wait_for_timeout(300)
     height = page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
     page.set_viewport_size({"width": width, "height": max(1000, min(int(height) + 20, 5000))})
     page.wait_for_timeout(600)

@@ -19,7 +19,7 @@ STYLE = """<style>
         > [data-testid=stVerticalBlock] > [data-testid=stElementContainer] > [data-testid=stMetric]
     ) { min-width: calc(50% - 1rem); }
 }
-@media (max-width: 1400px) {
+@media (min-width: 641px) and (max-width: 1400px) {
     .st-key-new-run [data-testid=stColumn]:has(
         > [data-testid=stVerticalBlock] > [data-testid=stElementContainer] > [data-testid=stSelectbox]
     ) { min-width: calc(50% - 1rem); }
