@@ -23,6 +23,7 @@ from whitelab.store.embedding_store import Store
 # Moments kept with the embeddings they are of, each with its decompositions, so that neither k nor another variant
 # fits anew: as many as take this many bytes, at four tables of d^2 numbers each, and never fewer than eight.
 _MOMENTS_BYTES, _MOMENTS_KEPT = 2**28, 8
+_KEPT_LATELY = 4  # tables of all sentences under a map
 
 
 @dataclass(frozen=True)
@@ -105,8 +106,22 @@ class _Layers:
             self._derived[key] = make()
         return self._derived[key]
 
+    def kept_lately(self, key: Hashable, of: Any, make: Callable[[], Any]) -> Any:
+        """`make()`, kept under `key` while few others are asked for, until it is `of` another object."""
+        entry = self._lately.pop(key, None)
+        if entry is None or entry[0] is not of:
+            entry = of, make()
+        self._lately[key] = entry
+        while len(self._lately) > _KEPT_LATELY:
+            self._lately.pop(next(iter(self._lately)), None)
+        return entry[1]
+
     @cached_property
     def _derived(self) -> dict[Hashable, Any]:
+        return {}
+
+    @cached_property
+    def _lately(self) -> dict[Hashable, tuple[Any, Any]]:
         return {}
 
     @cached_property
@@ -173,7 +188,13 @@ class LayerEmbeddings(_Layers):
                 f"rows must have {self.n_layers} layers of d={self.dim} as the task, got {rows.n_layers} of {rows.dim}"
             )
         carrying = replace(self, texts=dict(self.texts) | {name: rows})
-        shared = {"_moments": self._moments, "_derived": self._derived, "counts": self.counts, "parted": self.parted}
+        shared = {
+            "_moments": self._moments,
+            "_derived": self._derived,
+            "_lately": self._lately,
+            "counts": self.counts,
+            "parted": self.parted,
+        }
         vars(carrying).update(shared)
         return carrying
 

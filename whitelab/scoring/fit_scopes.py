@@ -27,6 +27,10 @@ from whitelab.statistics.moments import Moments
 Embedding = Callable[[tuple[str, ...]], Tensor]  # sentences -> their embeddings in every layer, [l, n, d]
 
 
+# A table of all sentences along every direction is kept up to this size, so that moving k is reading it.
+_TURNED_BYTES = 2**26
+
+
 @dataclass(frozen=True, eq=False)
 class Fold:
     """One map: `rows` it is fitted on, `pairs [q]` it scores, `sentences [m]` it transforms."""
@@ -125,16 +129,16 @@ class Fitted:
 
     def cosines(self) -> Float[Tensor, "p"]:
         """The cosine of every pair under the map that scores it."""
-        space, x = self.space, self.space.combine(self.setting.layers)
+        space = self.space
         cosines = torch.empty(space.n_pairs, dtype=torch.float64)
         for number, fold in enumerate(self.folds):
             first, second = space.first[fold.pairs], space.second[fold.pairs]
-            cosines[fold.pairs] = geometry.row_cosines(self._turned(number, x), first, second).cpu()
+            cosines[fold.pairs] = geometry.row_cosines(self._turned(number), first, second).cpu()
         return cosines
 
     def turned(self) -> Float[Tensor, "n m"]:
         """`transform` up to a rotation, which no cosine or length sees: cheaper, where there is one map."""
-        return self._turned(0, self.space.combine(self.setting.layers)) if len(self.folds) == 1 else self.transform()
+        return self._turned(0) if len(self.folds) == 1 else self.transform()
 
     def transform(self) -> Float[Tensor, "n m"]:
         """Every sentence under the map that transforms it; a map of lower rank fills up with zeros."""
@@ -147,11 +151,20 @@ class Fitted:
             z[fold.sentences, : part.shape[1]] = part[fold.sentences]
         return z
 
-    def _turned(self, number: int, x: Float[Tensor, "n d"]) -> Float[Tensor, "n m"]:
-        """All rows under the map of one fold, up to a rotation."""
+    def _turned(self, number: int) -> Float[Tensor, "n m"]:
+        """All rows under the map of one fold, up to a rotation; with every direction at hand another k is a slice."""
+        space, layers, k = self.space, self.setting.layers, self.setting.k
         if self.bases is None:
-            return self.whiteners[number](x)
-        return (x - self.moments[number].mean) @ self.bases[number].columns(self.setting.k)
+            return self.whiteners[number](space.combine(layers))
+        basis, moments = self.bases[number], self.moments[number]
+
+        def rows(columns: int | None) -> Float[Tensor, "n m"]:
+            return (space.combine(layers) - moments.mean) @ basis.columns(columns)
+
+        if 8 * space.n_sentences * basis.rank > _TURNED_BYTES:
+            return rows(k)
+        key = ("turned", layers, self.setting.whitening, number)
+        return space.kept_lately(key, moments, lambda: rows(None))[:, :k]
 
     def variances(self) -> Float[Tensor, "m"] | None:
         """Of the sentences it was fitted on, along the kept directions, descending; None where these are not known.
