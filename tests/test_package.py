@@ -31,7 +31,6 @@ from tests.browser.driving import started
 from whitelab.base.installation import EXTRAS
 from whitelab.cli import COMMANDS
 from whitelab.encoding.embeddings import embed_pairs
-from whitelab.scoring.score import Protocol
 
 FOLDERS, FILES = ("pages", "data"), ("app.py", "docs/icon.svg", ".streamlit/config.toml")
 
@@ -205,8 +204,8 @@ def test_the_command_scores_the_demonstration_set_in_an_empty_folder(installed):
     encoder, pairs = whitelab.load_encoder("bundled"), whitelab.load("demo")
     space, report = embed_pairs(encoder, pairs, store=whitelab.Store(installed.store))
     assert report.encoded == 0  # its model and its sentences are the repository's
-    protocol = Protocol("m", "d", "demo", "test", pooling="mean", layers=(1, 6), whitening="pca", k=128)
-    assert json.loads(run.stdout)["spearman"] == pytest.approx(whitelab.score(space, protocol).spearman, abs=1e-6)
+    setting = whitelab.Setting.parse("L1+L6:pca@128")
+    assert json.loads(run.stdout)["spearman"] == pytest.approx(whitelab.score(space, setting).spearman, abs=1e-6)
 
 
 WITHOUT = """
