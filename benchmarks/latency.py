@@ -19,7 +19,7 @@ import numpy as np
 from playwright.sync_api import sync_playwright
 
 from benchmarks.harness import README, Table, Timings, figures, machine, publish
-from tests.browser.driving import FLAGS, SIDEBAR, K, Visit, serve
+from tests.helpers.driving import FLAGS, SIDEBAR, K, Visit, serve
 from whitelab.whitening import WHITENERS
 
 # As little as an app of this kind can do: a slider decides a number in the bar and a figure on the page.

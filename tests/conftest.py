@@ -1,5 +1,8 @@
 """Small made-up embeddings with everything that is awkward in real ones, and tiny models on request."""
 
+import os
+import shutil
+
 import numpy as np
 import pytest
 import torch
@@ -166,3 +169,46 @@ def steps():
 def any_space(request) -> LayerEmbeddings:
     """Each of the three in turn."""
     return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """A headless Chromium from the system's packages; where CI is set a missing one is a failure, never a skip.
+
+    One a worker, whichever tests ask for it: Playwright cannot be started twice in a process.
+    """
+    from driving import FLAGS  # playwright and pillow, which few files need
+    from playwright.sync_api import sync_playwright
+
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if path is None:
+        reason = "Chromium is missing: install it with `apt-get install chromium`"
+        if os.environ.get("CI"):
+            pytest.fail(reason, pytrace=False)
+        pytest.skip(reason)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(chromium):
+    """Open fresh browser contexts; they are closed, and their complaints read, at the end of the test.
+
+    A page that shows an exception, complains to the console or asks for anything outside this machine fails it.
+    """
+    from driving import Visit
+
+    visits = []
+
+    def start(base, *args, **kwargs):
+        visits.append(Visit.start(chromium, base, *args, **kwargs))
+        return visits[-1]
+
+    yield start
+    for one in visits:
+        one.note_tracebacks()
+        one.context.close()
+    assert [error for one in visits for error in one.errors] == []
+    assert [url for one in visits for url in one.outside] == []

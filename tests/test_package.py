@@ -20,14 +20,13 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+from driving import started
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from processes import ROOT, free_port
 from tiny import write_pairs
 
 import whitelab
-from tests.browser.conftest import chromium, visit  # noqa: F401
-from tests.browser.driving import started
 from whitelab.base.installation import EXTRAS
 from whitelab.cli import COMMANDS
 from whitelab.encoding.embeddings import embed_pairs
@@ -233,7 +232,7 @@ def test_what_needs_a_library_that_is_missing_says_in_one_line_what_to_type(inst
 
 @pytest.mark.browser
 @pytest.mark.model
-def test_the_app_opens_in_any_folder_with_its_settings_and_takes_paths_from_there(installed, visit, tmp_path):  # noqa: F811
+def test_the_app_opens_in_any_folder_with_its_settings_and_takes_paths_from_there(installed, visit, tmp_path):
     write_pairs(tmp_path / "mine.csv")
     (tmp_path / "streamlit.py").write_text("raise SystemExit('a file of the folder was taken for a library')")
     port = free_port()

@@ -1,37 +1,16 @@
-"""One Chromium and one app for the browser tests of a worker, and one store for all workers.
-
-Where CI is set a missing browser is a failure, never a skip.
-"""
+"""One app for the browser tests of a worker, and one store for all workers."""
 
 import os
-import shutil
 
 import pytest
+from driving import ARTEFACTS, Visit, serve
 from filelock import FileLock
-from playwright.sync_api import sync_playwright
 
 import whitelab
 from whitelab.encoding.embeddings import embed_pairs
 from whitelab.scoring.setting import Setting
 
-from .driving import ARTEFACTS, FLAGS, Visit, serve
-
 UNCAUGHT = "Uncaught app execution"  # what Streamlit writes of an exception that a page let through
-
-
-@pytest.fixture(scope="session")
-def chromium():
-    """A headless Chromium from the system's packages."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if path is None:
-        reason = "Chromium is missing: install it with `apt-get install chromium`"
-        if os.environ.get("CI"):
-            pytest.fail(reason, pytrace=False)
-        pytest.skip(reason)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="session")
@@ -73,26 +52,6 @@ def app(cache, tmp_path_factory, chromium):
     finally:
         server.stop()
     assert UNCAUGHT not in server.log.read_text(), server.log.read_text()
-
-
-@pytest.fixture
-def visit(chromium):
-    """Open fresh browser contexts; they are closed, and their complaints read, at the end of the test.
-
-    A page that shows an exception, complains to the console or asks for anything outside this machine fails it.
-    """
-    visits = []
-
-    def start(base, *args, **kwargs):
-        visits.append(Visit.start(chromium, base, *args, **kwargs))
-        return visits[-1]
-
-    yield start
-    for one in visits:
-        one.note_tracebacks()
-        one.context.close()
-    assert [error for one in visits for error in one.errors] == []
-    assert [url for one in visits for url in one.outside] == []
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ from zipfile import ZipFile
 
 import numpy as np
 import pytest
+from driving import ARTEFACTS, CHART, SIDEBAR, drawn, traces, whole_page, widest
 from questions import QUESTIONS
 from sentence_transformers import SentenceTransformer
 from tiny import SENTENCES, build_model, write_pairs
@@ -18,8 +19,6 @@ from whitelab.encoding.embeddings import embed_pairs
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.setting import Setting
 from whitelab.whitening.export import from_npz
-
-from .driving import ARTEFACTS, CHART, SIDEBAR, drawn, traces, whole_page, widest
 
 pytestmark = pytest.mark.browser
 

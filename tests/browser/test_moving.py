@@ -4,12 +4,11 @@ import re
 from urllib.parse import parse_qs
 
 import pytest
+from driving import ARTEFACTS, CHART, SIDEBAR, K, cell, chart_of, traces
 from questions import QUESTIONS
 
 import whitelab
 from whitelab.scoring.setting import Setting
-
-from .driving import ARTEFACTS, CHART, SIDEBAR, K, cell, chart_of, traces
 
 pytestmark = pytest.mark.browser
 

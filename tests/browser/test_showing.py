@@ -1,13 +1,12 @@
 """What pages show: question, charts and the package's numbers, in light and dark, on wide and narrow screens."""
 
 import pytest
+from driving import ARTEFACTS, CHART, coloured, cut_off, drawn, faint, traces, unnamed, whole_page, widest
 from questions import QUESTIONS
 
 import whitelab
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps import layer_profiles
-
-from .driving import ARTEFACTS, CHART, coloured, cut_off, drawn, faint, traces, unnamed, whole_page, widest
 
 pytestmark = pytest.mark.browser
 
