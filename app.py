@@ -3,6 +3,7 @@
 import streamlit as st
 
 from whitelab.base.installation import shipped
+from whitelab.ui import live
 from whitelab.ui.sidebar import workspace
 from whitelab.ui.widgets import look
 
@@ -28,4 +29,10 @@ page = st.navigation(
 )
 look.dress()
 workspace.draw(page.url_path)
-page.run()
+try:
+    page.run()
+finally:
+    opened = st.session_state.pop(workspace.OPENED, None)  # a session keeps no embeddings
+if opened is not None:
+    with st.sidebar:
+        live.hand_over(opened.space, workspace.current().setting)

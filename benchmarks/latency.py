@@ -1,7 +1,7 @@
 """`python -m benchmarks.latency`: from an input event to the repainted live number, in a real Chromium.
 
 Needs Chromium and the tools of the tests (requirements-dev.txt). The browser's own clock counts, from the event
-the visitor makes to the second frame after the number or the line below it has changed. The floor is an app with
+the visitor makes to the second frame after the number has changed. The floor is an app with
 one slider, one number and one figure, served and watched the same way; each move is followed by one of its own, so
 that whatever disturbs the machine disturbs both.
 """
@@ -36,9 +36,8 @@ st.plotly_chart(go.Figure(go.Bar(x=list("abcdef"), y=[k * i for i in range(6)]))
 # Streamlit may take the number away before it brings the new one, so an empty metric is no answer.
 WATCH = """(bar) => {
     const read = () => {
-        const metric = document.querySelector(bar + ' [data-testid=stMetric]')
-        const line = document.querySelector(bar + ' [data-testid=stCaptionContainer]')
-        return metric && metric.innerText.trim() ? metric.innerText + (line ? line.innerText : '') : ''
+        const metric = document.querySelector(`${bar} .wl-figure, ${bar} [data-testid=stMetric]`)
+        return metric ? metric.innerText.trim() : ''
     }
     const before = read()
     let start = null

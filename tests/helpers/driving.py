@@ -33,7 +33,7 @@ FLAGS = [
 ]
 IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
 SIDEBAR = "[data-testid=stSidebar]"
-LIVE = "Spearman x 100, live"
+LIVE = f"{SIDEBAR} .wl-value"  # the live score
 K = 'input[type=range][aria-label="k, kept dimensions"]'
 CHART = ".js-plotly-plot"
 # Streamlit looks for its own address by asking below the page's path first; these answers are not the app's.
@@ -154,7 +154,7 @@ class Visit:
 
     def live(self) -> str:
         """The live score in the bar at the left."""
-        return value(self.page.locator(f"{SIDEBAR} [data-testid=stMetric]").first)
+        return self.page.locator(LIVE).inner_text()
 
     def await_live(self, wanted: str) -> None:
         """Wait until the live score reads `wanted`; says what it reads otherwise."""

@@ -267,11 +267,11 @@ def test_the_model_its_layers_and_k_come_back_after_vectors(small, own):
     before = live(at)
     with_vectors(at, own)
     assert at.get_by_key("layers").value == [1, 3]
-    assert at.slider(key="k").value == 32
+    assert knob(at)["k"] == 32
     choose(at, k=7)
     choose(at, data=small["data"])
     assert at.get_by_key("layers").value == [0, 2]
-    assert at.slider(key="k").value == 10
+    assert knob(at)["k"] == 10
     assert live(at) == before
 
 

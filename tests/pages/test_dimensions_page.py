@@ -27,7 +27,7 @@ def test_the_best_k_is_taken_at_a_click(small, space):
     at = until(start("dimensions", **small))
     best = whitelab.k_curve(space, Setting.parse("L1+L3:pca")).best_k
     next(one for one in at.button if one.label == f"Take the best k, {best}").click()
-    assert until(at.run()).slider(key="k").value == best
+    assert knob(until(at.run()))["k"] == best
 
 
 def test_the_costs_of_a_search_are_measured_on_demand_stay_for_another_k_and_go_with_another_corpus(small, space):

@@ -12,15 +12,14 @@ from whitelab.encoding.checkpoints import BUNDLED_NAME
 
 from .visiting import (
     DEMONSTRATION,
-    LIVE,
     SPACED,
     alts,
     choose,
     code,
-    deltas,
     failed,
     forget_everything,
     go_to,
+    knob,
     live,
     metrics,
     protocol,
@@ -53,7 +52,7 @@ def test_a_page_asks_its_question_and_answers_with_numbers_and_charts_that_are_p
         leading = re.match(r"[-+]?\d+(\.\d+)?", value)
         assert leading, f"{label}: {value}"
         assert np.isfinite(float(leading[0]))
-    assert shown[LIVE] == scored(demo)
+    assert live(at) == scored(demo)
     assert bool(alts(at)) is (page not in ("compare", "training"))
     assert all(len(alt) > 20 for alt in alts(at))
     captions = [caption.value for caption in at.caption]
@@ -91,7 +90,7 @@ def test_the_workspace_in_the_address_is_restored_on_every_page(small, space):
     at = start(**small | knobs)
     for _ in tour(at):
         assert at.get_by_key("layers").value == [1, 2]
-        assert at.slider(key="k").value == 10
+        assert knob(at)["k"] == 10
         assert at.selectbox(key="whitening").value == "zca"
         assert live(at) == scored(own, "cls/L1+L2:zca@10 aggregate=mean")
 
@@ -123,7 +122,7 @@ def test_every_page_takes_every_kind_of_variant_and_the_score_is_the_packages(sm
         choose(until(go_to(at, "overview")), whitening=name)
         for _ in tour(at):
             assert not at.error
-            assert at.slider(key="k").disabled is not takes_k
+            assert bool(knob(at)["fixed"]) is not takes_k
             assert live(at) == scored(space, f"L2:{name}" + "@10" * takes_k)
 
 
@@ -143,7 +142,7 @@ def test_an_explanation_offers_a_k_that_one_click_takes(small):
     assert offered, "these pairs should have a better k"
     k = int(offered.label.removeprefix("Use k = "))
     offered.click()
-    assert until(at.run()).slider(key="k").value == k
+    assert knob(until(at.run()))["k"] == k
 
 
 # What cannot be had
@@ -175,7 +174,7 @@ def test_malformed_rows_are_listed_and_left_out_only_on_request(small, tmp_path)
     listed = at.dataframe[0].value
     assert list(listed["line"]) == [4]
     assert "not a number" in listed["reason"][0]
-    assert LIVE not in metrics(at)
+    assert live(at) is None
     at.checkbox(key="keep").check()
     assert not until(at.run()).error
     pairs = whitelab.load(path, keep_going=True)
@@ -231,4 +230,4 @@ def test_it_is_said_where_a_model_cuts_sentences(small, tmp_path):
 def test_a_change_against_raw_stands_beside_every_score_that_moved(small, space):
     at = until(start(**small))
     raw, white = (float(scored(space, text)) for text in ("L1+L3", "L1+L3:pca"))
-    assert float(deltas(at)[LIVE].split()[0]) == pytest.approx(white - raw, abs=0.011)
+    assert knob(at)["score"] - knob(at)["raw"] == pytest.approx(white - raw, abs=0.011)

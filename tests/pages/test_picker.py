@@ -13,7 +13,7 @@ from whitelab.encoding import catalogue, checkpoints
 from whitelab.encoding.checkpoints import BUNDLED_NAME
 from whitelab.ui.sidebar import model
 
-from .visiting import LIVE, ROOT, choose, code, failed, go_to, live, metrics, protocol, said, scored, start, tour, until
+from .visiting import ROOT, choose, code, failed, go_to, live, protocol, said, scored, start, tour, until
 
 pytestmark = pytest.mark.model
 
@@ -107,7 +107,7 @@ def test_a_model_that_is_not_here_says_what_it_costs_and_waits_for_a_yes(data, n
     assert said(at, "12 layers, d 768, 109.5 M parameters, licence Apache 2.0.")
     text = " ".join(one.value for one in at.caption)
     assert re.search(r"GiB of memory and \d+ s here, the download apart\.", text)  # how many depends on the machine
-    assert LIVE not in metrics(at)
+    assert live(at) is None
     assert [one.value for one in at.title] == [QUESTIONS["overview"]]
     assert not at.exception
     at.selectbox(key="model").set_value("SpanBERT/spanbert-base-cased").run()
@@ -150,7 +150,7 @@ def test_pickled_weights_are_loaded_after_a_tick_in_the_box_that_comes_with_the_
     (folder / "model.safetensors").unlink()
     at = until(start(**data, model=str(folder)), lambda at: at.error)
     assert failed(at, "no *.safetensors weights")
-    assert LIVE not in metrics(at)
+    assert live(at) is None
     at.checkbox(key="allow-bin").check()
     until(at.run())
     assert live(at) == expected(small["model"], data["data"], "L1+L3:center")

@@ -13,7 +13,6 @@ from whitelab.training.runs import CANCELLED, FINISHED, RUNNING, WAITING, Run, c
 from whitelab.ui.training import background, board
 
 from .visiting import (
-    LIVE,
     alts,
     choose,
     code,
@@ -272,14 +271,14 @@ def test_the_trained_model_is_that_of_every_page_and_one_trained_anew_under_its_
     assert picker.value == "trained:simcse-1"
     assert "trained:simcse-1" in picker.options
     raw = find_run("simcse-1").summary().best.spearman
-    first = metrics(until(go_to(at, "overview")))
-    assert first[LIVE] == wanted()
-    assert f"{raw:.2f}" in first.values()  # as the run itself scored it
+    first = live(until(go_to(at, "overview")))
+    assert first == wanted()
+    assert f"{raw:.2f}" in metrics(at).values()  # as the run itself scored it
     find_run("simcse-1").remove()
     for _ in create(TrainConfig(model=small["model"], batch=16, steps=12, lr=1e-2), SENTENCES).follow():
         pass
     assert [run.name for run in runs()] == ["simcse-1"]
-    assert first[LIVE] != metrics(until(look(at)))[LIVE] == wanted()
+    assert first != live(until(look(at))) == wanted()
 
 
 # The form

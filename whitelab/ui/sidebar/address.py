@@ -1,9 +1,12 @@
 """Widgets that live in the address of the page, so that a copied link shows the same."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 import streamlit as st
+
+T = TypeVar("T")
 
 _PAGE, _OPENS = "address-page", "address-opens"  # session_state: the page drawn last; whether this run opens another
 
@@ -28,3 +31,22 @@ def bound(key: str, default) -> dict:
     if state.get(_OPENS) and key not in st.query_params and state.get(key, default) != default:
         state[key] = state[key]
     return {"key": key, "bind": "query-params", "persist_state": "session"}
+
+
+def kept(key: str, default: T, read: Callable[[str], T]) -> T:
+    """A value of the session that is no widget of Streamlit's; at first what the address says, where it can be read."""
+    if key not in st.session_state:
+        try:
+            return read(st.query_params[key])
+        except (KeyError, ValueError):
+            return default
+    return st.session_state[key]
+
+
+def keep(key: str, value, default) -> None:
+    """Put a value into the session and, unless it is the default, into the address."""
+    st.session_state[key] = value
+    if value == default:
+        st.query_params.pop(key, None)
+    elif st.query_params.get(key) != str(value):
+        st.query_params[key] = str(value)

@@ -16,17 +16,20 @@ from whitelab.encoding.encoders import Encoder, choose_device, device_name, dtyp
 from whitelab.encoding.pooling import GIVEN, POOLING_LABELS
 from whitelab.scoring.setting import FIT_SCOPES, OWN_SENTENCES, Setting
 from whitelab.statistics.correlation import AGGREGATE_LABELS
+from whitelab.ui import live
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.sidebar import address, data, knobs, model, own_data
 from whitelab.ui.sidebar.address import bound
 from whitelab.ui.sidebar.data import Chosen
 from whitelab.ui.sidebar.model import Picked
 from whitelab.ui.sidebar.own_data import UPLOADED, OwnData
-from whitelab.whitening import WHITENERS, canonical, variant
+from whitelab.whitening import WHITENERS, canonical
 
 SLOT = "workspace"  # session_state: the Workspace of this run
 LIVE = "live-score"  # session_state: the sidebar's place for the live score
 LAYERS = "layers-next"  # session_state: the layers to choose once the model is loaded that has just been chosen
+STRIP = "live-strip-place"  # session_state: the page's place for the live score while the bar is closed
+OPENED = "opened-space"  # session_state: what the page has opened, None where it could not
 BELOW = "below-score"  # session_state: the place for what is said of it
 
 
@@ -67,7 +70,7 @@ class Workspace:
 
 def draw(page: str) -> None:
     """Draw the bar of `page` and put the Workspace (or None, with the reason on screen) into the session."""
-    st.session_state[SLOT] = None
+    st.session_state[SLOT], st.session_state[STRIP] = None, st.container(key="strip")
     with st.sidebar, address.of(page):
         st.session_state[LIVE], st.session_state[BELOW] = st.container(key="live"), st.container()
         place, chosen = st.container(), data.choose()
@@ -105,7 +108,7 @@ def _workspace(picked: Picked, chosen: Chosen, own: OwnData | None) -> Workspace
     pooling = GIVEN if given else _pooling(picked)
     whitening = _whitening(picked.dim)
     fit, fit_key = _fit(chosen, own, disabled=whitening == "none")
-    k = _k(whitening, picked.dim)
+    k = live.choose_k(whitening, picked.dim)
     setting = Setting(layers, whitening, k, pooling, fit, _aggregate())
     dtype = own.vectors.dtype if given else _dtype()
     return Workspace(picked, chosen, setting, dtype, fit_key, own)
@@ -169,23 +172,6 @@ def _whitening(dim: int) -> str:
         help="What is done to the embeddings before cosines are taken.",
     )
     return knobs.spec(name or "pca", WHITENERS[name or "pca"].parameters, canonical, dim)
-
-
-def _k(whitening: str, dim: int) -> int | None:
-    """How many eigen-directions are kept; None where all are, or where the variant has no k."""
-    if st.session_state.get("k", 0) > dim:
-        st.session_state.k = dim
-    takes_k = variant(whitening).takes_k
-    k = st.slider(
-        "k, kept dimensions",
-        1,
-        dim,
-        value=dim,
-        **bound("k", dim),
-        disabled=not takes_k,
-        help="The top-k eigen-directions." if takes_k else f"{variant(whitening).label} has no k.",
-    )
-    return k if takes_k and k < dim else None
 
 
 def _aggregate() -> str:

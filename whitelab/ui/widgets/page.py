@@ -1,5 +1,6 @@
 """The parts every page is made of: its question, the live score, and at the end explanation, code and protocol line."""
 
+import time
 from collections.abc import Sequence
 
 import streamlit as st
@@ -8,15 +9,20 @@ from streamlit.runtime.pages_manager import PagesManager
 from whitelab.base.wording import plain, spaced
 from whitelab.datasets import DEMO, DataError, MalformedRows
 from whitelab.scoring.score import Score
+from whitelab.ui import live
 from whitelab.ui.results.scores import number_of, scored
 from whitelab.ui.sidebar import malformed, own_data, workspace
 from whitelab.ui.sidebar.opening import Opened, open_space
 from whitelab.ui.sidebar.workspace import Workspace
-from whitelab.ui.widgets.metric import Metric, change, number
+from whitelab.ui.widgets.metric import number
 from whitelab.ui.widgets.recipe import recipe
 from whitelab.whitening import whitens
 
 DEMO_NOTE = "Demonstration set written for this project, not a published benchmark."
+
+# Seconds in which the browser paints the live score before the page's own work takes the processor from it: a tenth of
+# what a page takes, and a third of what the number waits for otherwise.
+PAINTING = 0.04
 
 
 def open_page(question: str, look_for: str) -> tuple[Workspace, Opened]:
@@ -61,17 +67,16 @@ def _head(question: str) -> None:
 
 def open_chosen(chosen: Workspace) -> Opened:
     """Open the workspace's space and draw the live score; stop where there is nothing to show."""
+    opened = None
     try:
         opened = open_space(chosen)
     except MalformedRows as error:
         malformed.say(error, chosen.data.source)
-        st.stop()
     except DataError as error:
         st.error(str(error))
-        st.stop()
+    _live(chosen, opened)
     if opened is None:
         st.stop()
-    _live(chosen, opened)
     return opened
 
 
@@ -85,14 +90,13 @@ def open_aside(question: str, look_for: str) -> None:
     chosen = workspace.current()
     if chosen is None:
         return
+    opened = None
     with st.session_state[workspace.LIVE]:
         try:
             opened = open_space(chosen)
         except DataError as error:
             st.caption(plain(str(error)))
-            return
-    if opened is not None:
-        _live(chosen, opened)
+    _live(chosen, opened)
 
 
 def need_a_model(chosen: Workspace, opened: Opened, why: str) -> None:
@@ -114,12 +118,16 @@ def starved(opened: Opened, score: Score) -> bool:
     return whitens(score.setting.whitening) and score.rank >= opened.space.n_sentences - 1
 
 
-def _live(chosen: Workspace, opened: Opened) -> None:
-    space, setting = opened.space, chosen.setting
+def _live(chosen: Workspace, opened: Opened | None) -> None:
+    setting, places = chosen.setting, (st.session_state[workspace.LIVE], st.session_state[workspace.STRIP])
+    st.session_state[workspace.OPENED] = opened
+    if opened is None:
+        live.draw(*places, setting, chosen.model.dim)
+        return
+    space = opened.space
     now, raw = number_of(space, setting), number_of(space, setting.raw)
-    with st.session_state[workspace.LIVE]:
-        words = change(now.spearman, raw.spearman, "against raw")
-        Metric("Spearman x 100, live", number(now.spearman), words, good="up", help=now.line()).draw()
+    live.draw(*places, setting, space.dim, space, now, raw)
+    time.sleep(PAINTING)
     with st.session_state[workspace.BELOW]:
         st.caption(fitted_on(scored(space, setting)))
         if is_demo(opened):

@@ -1,0 +1,89 @@
+"""The live score: the number, its change against raw, its little curve and the knob k, moved in the browser itself.
+
+Two components without a build step: `live.js` draws, and `curve.js`, mounted when the page has been drawn, brings the
+scores of every k. So the first number never waits for the curve, and from then on a drag needs no server.
+"""
+
+from functools import partial
+from pathlib import Path
+
+import streamlit as st
+
+from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.scoring.score import Score
+from whitelab.scoring.setting import Setting
+from whitelab.sweeps.dimensions import k_curve
+from whitelab.ui.results.shelf import shelf
+from whitelab.ui.results.study import study
+from whitelab.ui.sidebar import address
+from whitelab.whitening import variant
+
+K = "k"  # session_state
+PLACES = ("live-bar", "live-strip")  # keys of the two components
+
+# Pairs times dimensions up to which the whole curve is computed ahead of the hand: about a second.
+CURVE_CELLS = 5_000_000
+
+_ASSETS = Path(__file__).parent
+
+
+def _text(name: str) -> str:
+    return (_ASSETS / name).read_text("utf-8")
+
+
+def _component(name: str):
+    html, css, js = (_text(file) for file in (f"{name}.html", "live.css", "live.js"))
+    return st.components.v2.component(f"whitelab.{name}", html=html, css=css, js=js, isolate_styles=False)
+
+
+_card, _strip = _component("live"), _component("strip")
+_curve = st.components.v2.component("whitelab.curve", html="<span></span>", js=_text("curve.js"))
+
+
+def choose_k(whitening: str, dim: int) -> int | None:
+    """How many eigen-directions are kept; None where all are, or where the variant has no k."""
+    k = min(address.kept(K, dim, lambda text: max(1, int(text))), dim)
+    address.keep(K, k, dim)
+    return k if variant(whitening).takes_k and k < dim else None
+
+
+def draw(bar, page, setting: Setting, dim: int, space: LayerEmbeddings | None = None, *scores: Score) -> None:
+    """Draw the knob k with the live score above it; `scores` are those of the setting and of raw, once known.
+
+    The card stands in the container `bar`; the strip, in `page`, shows only while the bar is closed.
+    """
+    now, raw = (score.spearman for score in scores) if scores else (None, None)
+    takes_k = variant(setting.whitening).takes_k
+    data = {
+        "k": st.session_state[K],
+        "dim": dim,
+        "fixed": "" if takes_k else f"{variant(setting.whitening).label} has no k.",
+        "score": now,
+        "raw": raw,
+        "of": _of(space, setting) if space is not None else "",
+        "words": "undefined" if scores else "...",
+        "help": scores[0].line() if scores else "",
+    }
+    for place, component, key, take in zip((bar, page), (_card, _strip), PLACES, (_from_bar, _from_strip), strict=True):
+        with place:
+            component(key=key, data=data, on_k_change=take)
+
+
+def hand_over(space: LayerEmbeddings, setting: Setting) -> None:
+    """Hand the scores of every k to the browser, where the setting has a k and they are soon known."""
+    if variant(setting.whitening).takes_k and len(space.gold) * space.dim <= CURVE_CELLS:
+        curve = study(k_curve, space, setting.with_(k=None))
+        _curve(key="live-curve", data={"of": _of(space, setting), "scores": list(curve.spearman)}, height=1)
+
+
+def _of(space: LayerEmbeddings, setting: Setting) -> str:
+    return f"{shelf().name(space)} {setting.with_(k=None)}"
+
+
+def _take(key: str) -> None:
+    k = st.session_state[key]["k"]
+    if isinstance(k, int | float) and k >= 1:
+        st.session_state[K] = int(k)
+
+
+_from_bar, _from_strip = (partial(_take, key) for key in PLACES)

@@ -1,0 +1,100 @@
+// The live score follows the hand: scores of every k arrive ahead of it (curve.js), and a moved slider paints from
+// them before the server hears of it. One script for the card in the bar and for the strip at the foot of the window.
+
+const VIEWS = new WeakMap()
+
+export default function ({ parentElement, data, setStateValue }) {
+  const root = parentElement.querySelector(".wl-live")
+  if (!VIEWS.has(root)) VIEWS.set(root, new View(root))
+  const view = VIEWS.get(root)
+  view.send = k => setStateValue("k", k)
+  view.take(data)
+  return () => view.close()
+}
+
+class View {
+  constructor(root) {
+    this.root = root
+    this.inputs = [...root.querySelectorAll("input")]
+    this.moved = null // what the hand has chosen and the server has not yet said
+    this.hear = () => this.paint()
+    for (const input of this.inputs) {
+      input.addEventListener("input", () => this.move(input.valueAsNumber))
+      input.addEventListener("change", () => this.release())
+    }
+  }
+
+  // What the server says: {k, dim, fixed, score, raw, of, words, help}.
+  take(data) {
+    this.data = data
+    if (this.moved === data.k || data.fixed) this.moved = null
+    for (const input of this.inputs) {
+      input.max = data.dim
+      input.disabled = Boolean(data.fixed)
+      input.title = data.fixed || "The top-k eigen-directions."
+    }
+    this.root.title = data.help
+    addEventListener("whitelab-curve", this.hear)
+    this.paint()
+  }
+
+  move(k) {
+    if (!Number.isInteger(k) || k < 1 || k > this.data.dim) return
+    this.moved = k
+    this.paint()
+  }
+
+  release() {
+    if (this.moved !== null) this.send(this.moved)
+    this.paint()
+  }
+
+  paint() {
+    const { raw, words, of, fixed } = this.data
+    const k = this.moved ?? this.data.k
+    const known = window.whitelabCurve
+    const curve = !fixed && known && known.of === of ? known.scores : null
+    const score = k === this.data.k ? this.data.score : curve ? curve[k - 1] : undefined // undefined: nobody knows yet
+    const change = score === undefined || score === null || raw === null ? null : score - raw
+    this.root.classList.toggle("wl-waits", score === undefined)
+    if (score !== undefined) this.write(".wl-value", score === null ? words : score.toFixed(2))
+    this.write(".wl-change", change === null ? "" : `${signed(change)} against raw`)
+    this.root.querySelector(".wl-change").dataset.sign = change === null ? 0 : Math.sign(Math.round(100 * change))
+    this.write(".wl-at", fixed ? "" : `k = ${k}`)
+    for (const input of this.inputs)
+      if (input.type === "range" || input !== document.activeElement || this.moved === null) input.value = k
+    const picture = this.root.querySelector(".wl-curve")
+    if (picture) this.draw(picture, curve, k, raw)
+  }
+
+  draw(picture, curve, k, raw) {
+    const scores = curve ? curve.filter(score => score !== null) : []
+    picture.classList.toggle("wl-empty", scores.length < 2)
+    if (scores.length < 2) return
+    const all = raw === null ? scores : [...scores, raw]
+    const low = Math.min(...all), span = Math.max(...all) - low || 1
+    const x = at => ((100 * (at - 1)) / Math.max(this.data.dim - 1, 1)).toFixed(2)
+    const y = score => (29 - (28 * (score - low)) / span).toFixed(2)
+    if (this.drawn !== curve) {
+      const points = curve.flatMap((score, i) => (score === null ? [] : [`${x(i + 1)} ${y(score)}`]))
+      picture.querySelector(".wl-line").setAttribute("d", "M" + points.join("L"))
+      this.drawn = curve
+    }
+    for (const end of ["y1", "y2"]) picture.querySelector(".wl-raw").setAttribute(end, raw === null ? -99 : y(raw))
+    for (const end of ["x1", "x2"]) picture.querySelector(".wl-here").setAttribute(end, x(k))
+  }
+
+  write(part, text) {
+    const element = this.root.querySelector(part)
+    if (element && element.textContent !== text) element.textContent = text
+  }
+
+  close() {
+    removeEventListener("whitelab-curve", this.hear)
+  }
+}
+
+function signed(change) {
+  const text = Math.abs(change).toFixed(2)
+  return (change < 0 && Number(text) !== 0 ? "-" : "+") + text
+}
