@@ -3,7 +3,7 @@
 import streamlit as st
 
 from whitelab.base.wording import plain, spaced
-from whitelab.datasets import DEMO, DataError, MalformedRows, SentencePairs
+from whitelab.datasets import BUNDLED_SETS, DataError, MalformedRows, SentencePairs
 from whitelab.encoding.precomputed import npz_bytes
 from whitelab.ui.sections import data_views, downloads, uploads
 from whitelab.ui.sidebar import malformed, own_data
@@ -40,7 +40,7 @@ if pairs is not None:
             ", your upload: only this session sees it."
             if chosen.own
             else ", demonstration data."
-            if chosen.data.source == DEMO
+            if chosen.data.source in BUNDLED_SETS
             else "."
         )
     )

@@ -232,7 +232,9 @@ def test_places_without_pairs_say_what_was_looked_for(tmp_path):
 
 
 def test_demo_is_one_task_with_a_subset_a_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(layouts, "DEMO_FOLDER", tmp_path.resolve())
+    tmp_path = (tmp_path / "demo").resolve()
+    tmp_path.mkdir()
+    monkeypatch.setattr(layouts, "shipped", lambda path: tmp_path)
     with pytest.raises(DataError, match="the demonstration set is missing"):
         load("demo")
     write(tmp_path / "news.tsv", "sentence1\tsentence2\tscore\tkind\na\tb\t1\tparaphrase\nc\td\t4.5\tnegation\n")

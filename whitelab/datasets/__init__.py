@@ -4,7 +4,7 @@ from whitelab.datasets.hub import DownloadError, LicenceNotAccepted, fetch
 from whitelab.datasets.in_memory import hold
 from whitelab.datasets.labelled import ColumnNames, discover_labelled, load_labelled
 from whitelab.datasets.labels import LabelledInfo, LabelledTexts
-from whitelab.datasets.layouts import DEMO, Part, TaskInfo, discover
+from whitelab.datasets.layouts import BUNDLED_SETS, DEMO, Part, TaskInfo, discover
 from whitelab.datasets.loading import load, load_text
 from whitelab.datasets.pairs import DataError, MalformedRows, Problem, SentencePairs
 from whitelab.datasets.senteval import SENTEVAL_TASKS
@@ -13,6 +13,7 @@ from whitelab.datasets.sources import SOURCES, Source, fetched
 from whitelab.datasets.tables import Upload
 
 __all__ = [
+    "BUNDLED_SETS",
     "DEMO",
     "ROLES",
     "SENTEVAL_TASKS",

@@ -18,6 +18,7 @@ from whitelab.datasets.tables import SUFFIXES, File, as_number, probe_lines, sni
 
 DEMO = "demo"
 MEMORY = "memory"  # the layout of pairs that `hold` has named
+BUNDLED_SETS = {DEMO: "Everyday pairs", "demo-hard": "Contrast set"}  # what ships in data/, by name, and its title
 DEMO_FOLDER = shipped("data/demo")
 SPLITS = ("train", "dev", "test")
 
@@ -124,15 +125,15 @@ class TaskInfo:
 
 
 def discover(data: str | Path) -> tuple[TaskInfo, ...]:
-    """The tasks in a folder, a file, the bundled "demo" or a fetched source, sorted by name; only first lines are read.
+    """The tasks in a folder, a file, a bundled set (`BUNDLED_SETS`) or a fetched source, sorted by name.
 
-    A name that `hold` gave is that of one task.
+    Only first lines are read. A name that `hold` gave is that of one task.
 
     When two sets of files would bear one name, each bears the name of its first file instead. DataError when
     the path is missing or holds nothing readable.
     """
-    if data == DEMO and isinstance(data, str):
-        return (_demo(),)
+    if isinstance(data, str) and data in BUNDLED_SETS:
+        return (_bundled(data),)
     if (pairs := held(data)) is not None:
         return (TaskInfo(pairs.task, pairs.source, MEMORY, (), published=False),)
     path = existing_path(data)
@@ -142,8 +143,8 @@ def discover(data: str | Path) -> tuple[TaskInfo, ...]:
         return tuple(_recognise([path], [path]))
     if not path.is_dir():
         raise DataError(f"{path}: neither a file nor a folder")
-    if path.resolve() == DEMO_FOLDER:
-        return (_demo(),)
+    if path.name in BUNDLED_SETS and path.resolve() == shipped(f"data/{path.name}"):
+        return (_bundled(path.name),)
     files, folders = _entries(path)
     tasks = _recognise([*files, *_below(path)], [file for file in files if _could_be_table(file)])
     if not tasks:
@@ -181,7 +182,8 @@ def existing_path(data: str | Path) -> Path:
             raise DataError(f"{data}: not fetched yet; {program()} download {data} shows its licence and fetches it")
         return folder
     if not exists:
-        raise DataError(f"{data or '(empty path)'}: no such file or folder; give a file or folder, or {DEMO!r}")
+        names = " or ".join(map(repr, BUNDLED_SETS))
+        raise DataError(f"{data or '(empty path)'}: no such file or folder; give a file or folder, or {names}")
     return path
 
 
@@ -321,13 +323,14 @@ def _split_task(name: str, layout: str, parts: list[Part]) -> list[TaskInfo]:
     return [TaskInfo(name, TITLES[name], layout, ordered, published=True)] if ordered else []
 
 
-def _demo() -> TaskInfo:
-    files = sorted(DEMO_FOLDER.glob("*.tsv"), key=lambda file: file.name)
+def _bundled(name: str) -> TaskInfo:
+    folder = shipped(f"data/{name}")
+    files = sorted(folder.glob("*.tsv"), key=lambda file: file.name)
     if not files:
-        raise DataError(f"{DEMO_FOLDER}: the demonstration set is missing; expected .tsv files there")
+        raise DataError(f"{folder}: the demonstration set is missing; expected .tsv files there")
     return TaskInfo(
-        DEMO,
-        "Demonstration set",
+        name,
+        BUNDLED_SETS[name],
         DEMO,
         tuple(Part(file, "all", file.stem) for file in files),
         published=False,

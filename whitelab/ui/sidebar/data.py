@@ -5,12 +5,14 @@ from dataclasses import dataclass
 import streamlit as st
 
 from whitelab import datasets
-from whitelab.datasets import DEMO, DataError, TaskInfo
+from whitelab.datasets import BUNDLED_SETS, DEMO, DataError, TaskInfo
 from whitelab.datasets.in_memory import PREFIX
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.sidebar import malformed, own_data
 from whitelab.ui.sidebar.address import bound
 from whitelab.ui.sidebar.own_data import UPLOADED
+
+TITLES = {name: f"{title} (bundled)" for name, title in BUNDLED_SETS.items()}
 
 
 @dataclass(frozen=True)
@@ -63,11 +65,11 @@ def _source() -> str:
         state["data"] = DEMO
     source = st.selectbox(
         "Data",
-        [DEMO, UPLOADED] if own else [DEMO],
+        [*BUNDLED_SETS, UPLOADED] if own else list(BUNDLED_SETS),
         **({"key": "data"} if gone else bound("data", DEMO)),  # unbound, it takes what is gone out of the address
         accept_new_options=True,
         on_change=lambda: state.pop(own_data.LOST, None),
-        format_func=lambda name: {DEMO: "Demonstration set (bundled)", UPLOADED: own_data.LABEL}.get(name, name),
+        format_func=lambda name: (TITLES | {UPLOADED: own_data.LABEL}).get(name, name),
         help="Type the path of a folder or file: STS in the WhiteningBERT layout, STS-B CSV, SICK, or any CSV, TSV, "
         "JSON, JSONL or Parquet with two text columns and one score. To upload a file, go to the Data page.",
     )

@@ -10,7 +10,7 @@ import streamlit as st
 from whitelab import datasets
 from whitelab.base import upload_limits
 from whitelab.base.wording import plain, spaced
-from whitelab.datasets import DEMO, DataError, SentencePairs, TaskInfo, Upload
+from whitelab.datasets import BUNDLED_SETS, DEMO, DataError, SentencePairs, TaskInfo, Upload
 from whitelab.datasets.layouts import file_at
 from whitelab.encoding.catalogue import Size, guess_tokens
 from whitelab.encoding.checkpoints import BUNDLED, WORD_TABLES, ModelError, ModelFiles, ModelName, allowed, on_disk
@@ -20,6 +20,7 @@ from whitelab.training.config import BATCH
 from whitelab.training.objectives import OBJECTIVES
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.sidebar import knobs, model
+from whitelab.ui.sidebar.data import TITLES
 from whitelab.ui.sidebar.opening import pairs_of
 from whitelab.ui.sidebar.workspace import UPLOADED
 from whitelab.ui.training.background import Entry
@@ -30,7 +31,7 @@ EVERY = "All tasks"
 
 _FETCHED = "training-start"  # session_state: the start this visitor asked to download
 _UPLOAD = "training-text"  # session_state: file id and sentences of this visitor's uploaded text
-_DATA_NAMES = {DEMO: "Demonstration set (bundled)", UPLOADED: "Uploaded text file"}
+_DATA_NAMES = TITLES | {UPLOADED: "Uploaded text file"}
 
 
 def draw(known: Sequence[Entry]) -> Asked | None:
@@ -159,7 +160,7 @@ def _corpus() -> Corpus | None:
         "What is trained on; labels are never used. Type a path: a .txt with one sentence a line, or a file or folder "
         "of pairs."
     )
-    data = _data("Sentences", [DEMO, UPLOADED], "corpus", words)
+    data = _data("Sentences", [*BUNDLED_SETS, UPLOADED], "corpus", words)
     if data in (UPLOADED, _DATA_NAMES[UPLOADED]):
         return _uploaded()
     try:
@@ -216,7 +217,7 @@ def _scored() -> Scored | None:
         "Pairs with gold similarity that say how good the space is, and which step is kept as the model. Type the path "
         "of a folder or file."
     )
-    data = _data("Scored on", [DEMO], "scored", words)
+    data = _data("Scored on", list(BUNDLED_SETS), "scored", words)
     try:
         tasks = {one.name: one for one in datasets.discover(data)}
         name = next(iter(tasks))

@@ -7,7 +7,7 @@ from functools import cached_property
 from textwrap import indent
 
 from whitelab.base.wording import amount, duration, spaced
-from whitelab.datasets import DEMO, SentencePairs
+from whitelab.datasets import BUNDLED_SETS, SentencePairs
 from whitelab.encoding.catalogue import guess_tokens
 from whitelab.training import TrainConfig, objectives
 from whitelab.training.costs import Cost
@@ -114,7 +114,7 @@ class Asked:
     def _command(self, config: TrainConfig) -> str:
         data, task, split = self.scored.arguments
         words = ["python", "-m", "whitelab", "train", "--corpus", self.corpus.path, "--eval", data]
-        words += ["--task", task] if data != DEMO else []
+        words += ["--task", task] if data not in BUNDLED_SETS else []
         words += ["--split", split] if split != "test" else []
         for name in ("objective", "model", "steps", "batch", "lr", "seed", "eval_every"):
             if (value := getattr(config, name)) != getattr(TrainConfig, name):

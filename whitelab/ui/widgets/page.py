@@ -7,7 +7,7 @@ import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 
 from whitelab.base.wording import plain, spaced
-from whitelab.datasets import DEMO, DataError, MalformedRows
+from whitelab.datasets import BUNDLED_SETS, DEMO, DataError, MalformedRows
 from whitelab.scoring.score import Score
 from whitelab.ui import live
 from whitelab.ui.results.scores import number_of, scored
@@ -110,7 +110,7 @@ def need_a_model(chosen: Workspace, opened: Opened, why: str) -> None:
 
 def is_demo(opened: Opened) -> bool:
     """Whether these are the pairs of the demonstration set, whatever an upload calls itself."""
-    return not opened.own and not opened.pairs.published and opened.pairs.task == DEMO
+    return not opened.own and not opened.pairs.published and opened.pairs.task in BUNDLED_SETS
 
 
 def starved(opened: Opened, score: Score) -> bool:
