@@ -28,8 +28,8 @@ left, right = st.columns([3, 2])
 with left:
     models = st.multiselect(
         "Models",
-        list(dict.fromkeys((chosen.model.name, *model.options()))),
-        default=[chosen.model.name],
+        list(dict.fromkeys((chosen.model.name, *compare_grid.BUNDLED_MODELS, *model.options()))),
+        default=compare_grid.first_models(chosen.model.name, chosen.data.source),
         key="models",
         bind="query-params",
         accept_new_options=True,

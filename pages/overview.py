@@ -7,7 +7,7 @@ from whitelab.base.wording import spaced
 from whitelab.sweeps.layer_profiles import shape
 from whitelab.ui.results.scores import number_of, scored
 from whitelab.ui.results.study import study
-from whitelab.ui.sections import explanation
+from whitelab.ui.sections import explanation, layer_gains
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.metric import Metric, change, headlines, number, score_metric
 from whitelab.ui.widgets.page import close_page, open_page
@@ -16,8 +16,8 @@ from whitelab.whitening import variant
 
 chosen, opened = open_page(
     "What does this space look like, and what would whitening change?",
-    "Look at the distance between the grey bar and the coloured ones: that is what a linear map of the same "
-    "vectors gains or loses.",
+    "Look at each layer's grey dot and coloured one: the line between them is what a linear map of the same vectors "
+    "gains or loses.",
 )
 space, compared = opened.space, chosen.compared
 names = dict.fromkeys(("none", "center", "standardize", "pca", "zca", "cholesky", compared.whitening))
@@ -46,6 +46,8 @@ headlines(
 )
 if now.reason:
     st.warning(now.reason)
+layer_gains.draw(space, compared, chosen.setting.layers)
+explanation.draw(space, compared)
 left, right = st.columns([3, 2])
 known = {spec: score for spec, score in scores.items() if score.spearman is not None}
 with left:
@@ -84,7 +86,6 @@ with right:
         f"Participation ratio {before.participation_ratio:.1f} before and {after.participation_ratio:.1f} after, "
         f"of {space.dim} dimensions."
     )
-explanation.draw(space, compared)
 st.subheader("Where to go next")
 with st.container(horizontal=True):
     for page, label in (

@@ -66,7 +66,7 @@ def test_the_data_of_a_chart_can_be_downloaded(app, visit, demo, tmp_path):
     with (tmp_path / "curve.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == ["k", "spearman", "explained", *demo.subset_names]
-    curve = whitelab.k_curve(demo, Setting.parse("L1+L6:pca"))
+    curve = whitelab.k_curve(demo, Setting.parse("L1:pca"))
     assert [int(row["k"]) for row in rows] == list(range(1, demo.dim + 1))
     assert [float(row["spearman"]) for row in rows] == pytest.approx(curve.spearman)
 
@@ -82,7 +82,7 @@ def test_the_npz_and_the_model_of_the_whitening_page_give_the_vectors_of_the_pac
     assert waiting.value.suggested_filename == "all-MiniLM-L6-v2-layers-1-6-pca-k64.npz"
     waiting.value.save_as(tmp_path / "map.npz")
     whitener, protocol = from_npz(tmp_path / "map.npz")
-    wanted = fitted(demo, "L1+L6:pca@64")
+    wanted = fitted(demo, "L1:pca@64")
     x = demo.combine((1, 6))[:5]
     assert np.allclose(whitener(x), wanted(x))
     assert (protocol["whitening"], protocol["k"], protocol["sentences"]) == ("pca", 64, 3000)
@@ -123,7 +123,7 @@ def test_an_upload_is_used_here_and_is_gone_for_everyone_else(app, visit, cache,
     pairs = open_sheet(path).pairs("left", "right", "label")
     space, report = embed_pairs(whitelab.load_encoder("bundled"), pairs, store=whitelab.Store(cache))
     assert report.encoded == 0
-    wanted = whitelab.score(space, Setting.parse("L1+L6:center")).spearman
+    wanted = whitelab.score(space, Setting.parse("L1:center")).spearman
     shown.await_live(f"{wanted:.2f}")
     page.screenshot(path=ARTEFACTS / "upload-light-1440.png", full_page=True)
     page.get_by_role("link", name="Uniformity", exact=True).first.click()

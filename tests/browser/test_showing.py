@@ -109,7 +109,7 @@ def test_the_uniformity_page_shows_the_losses_of_the_package(app, visit, demo):
 def test_best_k_on_the_screen_is_the_best_of_the_curve(app, visit, demo):
     shown = visit(app)
     shown.open("dimensions")
-    curve = whitelab.k_curve(demo, Setting.parse("L1+L6:pca"))
+    curve = whitelab.k_curve(demo, Setting.parse("L1:pca"))
     metrics = shown.metrics()
     assert metrics["Best k"] == str(curve.best_k)
     assert metrics["Knee"] == str(curve.knee)

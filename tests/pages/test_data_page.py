@@ -121,7 +121,7 @@ def test_an_upload_is_read_chosen_used_on_every_page_and_let_go_of(at, own):
     assert any(label.startswith("Embeddings .npz") for label in downloads(at))
     for _ in tour(at, SPACED):
         assert not at.error
-        assert live(at) == scored(own[1], "L1+L3:center")
+        assert live(at) == scored(own[1], "L1:center")
         assert "mine.csv" in protocol(at)
         assert protocol(at).endswith("40 pairs")
         assert not said(at, DEMONSTRATION)
@@ -182,7 +182,7 @@ def test_a_file_that_cannot_be_read_is_explained_and_the_page_lives_on(at):
 def test_models_are_compared_on_an_upload_that_calls_itself_demo_and_is_not_taken_for_it(at, own):
     go_to(with_pairs(at, name="demo.csv"), "compare")
     assert not said(until(at), DEMONSTRATION)
-    at.text_area[0].set_value("L2\nL1+L3:pca").run()
+    at.text_area[0].set_value("L2\nL1:pca").run()
     at.button(key="compare").click()
     until(at.run(), lambda at: "LaTeX" in downloads(at))
     assert f"{table(at, 'Setting')['demo'][0]:.2f}" == scored(own[1], "L2 aggregate=mean")
@@ -193,7 +193,7 @@ def test_models_are_compared_on_an_upload_that_calls_itself_demo_and_is_not_take
 
 def test_pasted_pairs_are_used_like_a_file(at, own):
     at.text_area(key="pasted").set_value(csv(names=None, mark="\t").decode()).run()
-    assert live(press(at, "use-paste")) == scored(own[1], "L1+L3:center")
+    assert live(press(at, "use-paste")) == scored(own[1], "L1:center")
 
 
 def test_pasted_sentences_are_no_data_but_a_text_to_fit_on(at):
@@ -225,7 +225,7 @@ def test_vectors_stand_for_a_model_on_every_page_and_are_fitted_on_their_own_onl
     assert at.selectbox(key="fit").options == ["The task's sentences", "Cross-fitted halves"]
     for page in tour(at, SPACED):
         assert not at.error
-        assert live(at) == scored(own[1], "L1+L3:center")
+        assert live(at) == scored(own[1], "L1:center")
         assert said(at, "stand for a model")
         assert not any(one.key in ("model", "pooling", "dtype") for one in (*at.selectbox, *at.get("button_group")))
         assert protocol(at).startswith("vectors of mine.npz")

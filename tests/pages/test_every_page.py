@@ -128,7 +128,7 @@ def test_every_page_takes_every_kind_of_variant_and_the_score_is_the_packages(sm
 
 def test_k_moves_the_live_score_the_headline_and_the_memory(small, space):
     at = choose(until(start("dimensions", **small)), k=8)
-    assert live(at) == metrics(at)["Spearman at k = 8"] == scored(space, "L1+L3:pca@8")
+    assert live(at) == metrics(at)["Spearman at k = 8"] == scored(space, "L1:pca@8")
     assert metrics(at)["Memory saved"] == "75 %"
 
 
@@ -178,7 +178,7 @@ def test_malformed_rows_are_listed_and_left_out_only_on_request(small, tmp_path)
     at.checkbox(key="keep").check()
     assert not until(at.run()).error
     pairs = whitelab.load(path, keep_going=True)
-    assert live(at) == scored(whitelab.embed_pairs(whitelab.load_encoder(small["model"]), pairs)[0], "L1+L3:center")
+    assert live(at) == scored(whitelab.embed_pairs(whitelab.load_encoder(small["model"]), pairs)[0], "L1:center")
     assert said(at, "malformed rows left out: 1, rows kept: 4")
 
 
@@ -229,5 +229,5 @@ def test_it_is_said_where_a_model_cuts_sentences(small, tmp_path):
 
 def test_a_change_against_raw_stands_beside_every_score_that_moved(small, space):
     at = until(start(**small))
-    raw, white = (float(scored(space, text)) for text in ("L1+L3", "L1+L3:pca"))
+    raw, white = (float(scored(space, text)) for text in ("L1", "L1:pca"))
     assert knob(at)["score"] - knob(at)["raw"] == pytest.approx(white - raw, abs=0.011)

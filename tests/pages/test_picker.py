@@ -124,7 +124,7 @@ def test_a_yes_downloads_it(data, small, monkeypatch):
     at.button(key="model-download").click()
     until(at.run())
     assert set(asked) == {"someone/tiny"}
-    assert live(at) == expected(small["model"], data["data"], "L1+L3:center")
+    assert live(at) == expected(small["model"], data["data"], "L1:center")
 
 
 def test_a_download_that_fails_is_said_and_can_be_tried_again(data, monkeypatch):
@@ -153,7 +153,7 @@ def test_pickled_weights_are_loaded_after_a_tick_in_the_box_that_comes_with_the_
     assert live(at) is None
     at.checkbox(key="allow-bin").check()
     until(at.run())
-    assert live(at) == expected(small["model"], data["data"], "L1+L3:center")
+    assert live(at) == expected(small["model"], data["data"], "L1:center")
     assert "allow_bin=True" in code(at)
     assert "allow-bin" not in {one.key for one in choose(at, model=small["model"]).checkbox}
 

@@ -38,9 +38,9 @@ def test_accuracies_follow_labels_classifier_fit_and_layers(small, space, probed
     fit = next(one for one in at.selectbox if one.label == "Whitening fitted on").key
     choose(at, **{fit: "workspace"})
     corpus = LayerRows(space.values, space.counts)
-    assert accuracies(at) == probed("act", How("knn", fit="the pairs sentences"), "L1+L3;L1+L3:pca", corpus)
+    assert accuracies(at) == probed("act", How("knn", fit="the pairs sentences"), "L1;L1:pca", corpus)
     choose(at, **{fit: "train"})
-    assert accuracies(at) == probed("act", How("knn"), "L1+L3;L1+L3:pca")
+    assert accuracies(at) == probed("act", How("knn"), "L1;L1:pca")
     choose(choose(at, layers=[3]), classifier_demo="linear")
     assert accuracies(at) == probed("act", How("linear"), "L3;L3:pca")
     choose(choose(at, labelled_task="domain"), classifier_demo="knn")

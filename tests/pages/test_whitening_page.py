@@ -23,7 +23,7 @@ def tables(at):
 def test_the_variants_side_by_side_have_the_scores_and_tests_of_the_package(small, space):
     at = choose(until(start("whitening", **small, k="10")), side_by_side=["center", "zca", "group:groups=4"])
     specs = ("", ":center@10", ":zca@10", ":group:groups=4", ":pca@10")  # raw and the workspace's are always there
-    wanted = scores(space, *(f"L1+L3{spec}" for spec in specs))
+    wanted = scores(space, *(f"L1{spec}" for spec in specs))
     found = whitelab.paired(space, wanted).against(0)
     table = tables(at)[0]
     assert list(table["Spearman"]) == pytest.approx([one.spearman for one in wanted])
@@ -59,7 +59,7 @@ def test_the_verdict_is_the_packages_and_only_a_gain_is_explained_as_one(small, 
 
 def test_the_fit_scopes_are_side_by_side_and_cross_fitting_can_be_the_workspaces(small, space):
     at = until(start("whitening", **small, fit="Cross-fitted halves"))
-    task, cross = scored(space, "L1+L3:pca"), scored(space, "L1+L3:pca fit=cross")
+    task, cross = scored(space, "L1:pca"), scored(space, "L1:pca fit=cross")
     assert live(at) == cross == metrics(at)["Spearman, cross-fitted"]
     fits = tables(at)[1]
     assert [f"{value:.2f}" for value in fits["Spearman"]] == [task, cross]
@@ -82,7 +82,7 @@ def test_only_the_open_tab_is_drawn(small):
 
 
 def test_the_pairs_that_moved_most_are_listed_with_their_text(small, space):
-    before, after = (one.cosines for one in scores(space, "L1+L3", "L1+L3:pca"))
+    before, after = (one.cosines for one in scores(space, "L1", "L1:pca"))
     moves, pairs = whitelab.moved(before, after, space.gold, space.n_pairs), whitelab.load(small["data"])
     at = until(start("whitening", **small, see=MOVED))
     for which in ("all", "towards gold", "away from gold"):

@@ -139,7 +139,7 @@ def code(at: AppTest) -> str:
     return at.code[-1].value
 
 
-def scored(space, text: str = "L1+L6:pca") -> str:
+def scored(space, text: str = "L1:pca") -> str:
     """The score the package gives a setting, as pages write it."""
     found = whitelab.score(space, whitelab.Setting.parse(text), isotropy=False).spearman
     return "undefined" if found is None else f"{found:.2f}"

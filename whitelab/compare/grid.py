@@ -11,7 +11,7 @@ from whitelab.compare import published
 from whitelab.compare.bench import Bench, tried
 from whitelab.compare.presets import PRESETS, Preset
 from whitelab.compare.published import Published
-from whitelab.encoding.checkpoints import version
+from whitelab.encoding.checkpoints import WORD_TABLES, ModelError, ModelName, version
 from whitelab.encoding.encoders import Encoder, load_encoder
 from whitelab.scoring.paired import Judged
 from whitelab.scoring.score import Score
@@ -80,6 +80,17 @@ class CellKey:
     version: str  # of the model
 
 
+def rows_of(model: str, settings: Sequence[Setting]) -> tuple[Setting, ...]:
+    """The settings under which a model is compared: those given, of word vectors on their one layer, each once."""
+    try:
+        of_words = ModelName.parse(model).kind in WORD_TABLES
+    except ModelError:
+        of_words = False  # said in its cells
+    if of_words:
+        settings = [setting.with_(layers=(0,), pooling="mean") for setting in settings]
+    return tuple(dict.fromkeys(settings))
+
+
 def compare(
     models: Sequence[str],
     data: str,
@@ -108,13 +119,14 @@ def compare(
             raise ValueError(f"setting={str(row)!r} must leave fit and aggregate to the preset {preset}")
     rules = PRESETS[check_choice(preset, "preset", PRESETS)].fitted_on(corpus)
     known = {} if known is None else known
-    done, total = 0, len(models) * len(tasks) * len(settings)
+    rows = {name: rows_of(name, settings) for name in models}
+    done, total = 0, len(tasks) * sum(map(len, rows.values()))
     for name in models:
         cells: list[Cell] = []
         loaded, written = _Loaded(name, dtype, load), version(name)
         for task in tasks:
             bench = None
-            for setting in settings:
+            for setting in rows[name]:
                 key = CellKey(name, dtype, data, task, setting, preset, corpus, keep_going, written)
                 cell = known.get(key)
                 if cell is None:
@@ -129,7 +141,7 @@ def compare(
                 if progress:
                     progress(done, total)
         if len(tasks) > 1:
-            yield from (average([cell for cell in cells if cell.setting == row], rules) for row in settings)
+            yield from (average([cell for cell in cells if cell.setting == row], rules) for row in rows[name])
 
 
 @dataclass(eq=False)

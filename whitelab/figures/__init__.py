@@ -10,6 +10,7 @@ from whitelab.figures.comparisons import difference_heatmap, row_differences, se
 from whitelab.figures.data import gold_histogram, length_histogram
 from whitelab.figures.dimensions import k_columns, k_curves, k_surface, search_costs
 from whitelab.figures.geometry import by_layer, cosine_histogram, covariance_image, plane, projection, spectrum
+from whitelab.figures.layer_gains import layer_dumbbells
 from whitelab.figures.layers import layer_counts, pair_heatmap, size_curves, subset_ranking
 from whitelab.figures.probes import MATCH_COLOURS, accuracy_by_layer, confusion, cosines_by_label
 from whitelab.figures.scores import difference_dots, gold_scatter, score_bars, score_dots
@@ -60,6 +61,7 @@ __all__ = [
     "k_surface",
     "layer_colour",
     "layer_counts",
+    "layer_dumbbells",
     "length_histogram",
     "objective_colour",
     "pair_heatmap",

@@ -1,6 +1,6 @@
 """How many dimensions are worth keeping: the score for every k at once."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -74,6 +74,18 @@ def k_curve(space: LayerEmbeddings, setting: Setting, by_subset: bool = True) ->
     setting = setting.with_(k=None).on(space)
     scope = folds(space, setting.fit)
     return _curve(space, setting, scope, [fold.rows.moments(setting.layers) for fold in scope], by_subset)
+
+
+def layer_curves(
+    space: LayerEmbeddings, setting: Setting, progress: Progress | None = None
+) -> Iterator[tuple[KCurve, ...]]:
+    """One `k_curve` for each layer alone, one layer more each time."""
+    curves: tuple[KCurve, ...] = ()
+    for layer in range(space.n_layers):
+        curves += (k_curve(space, setting.with_(layers=(layer,)), by_subset=False),)
+        yield curves
+        if progress:
+            progress(len(curves), space.n_layers)
 
 
 def k_curves(

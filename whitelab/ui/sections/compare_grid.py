@@ -9,7 +9,9 @@ from whitelab import compare as comparing
 from whitelab import figures
 from whitelab.base.wording import plain, spaced
 from whitelab.compare import AVERAGE, Cell, CellKey, Resampled
-from whitelab.encoding.checkpoints import version
+from whitelab.compare.grid import rows_of
+from whitelab.datasets import BUNDLED_SETS
+from whitelab.encoding.checkpoints import BUNDLED, version
 from whitelab.figures import heights
 from whitelab.scoring.paired import RESAMPLES, VERDICTS
 from whitelab.scoring.setting import Setting
@@ -18,6 +20,7 @@ from whitelab.ui.results.jobs import claim, follow, jobs
 from whitelab.ui.sidebar.model import shared_encoder
 from whitelab.ui.widgets.chart import chart, marked_best
 
+BUNDLED_MODELS = (BUNDLED, f"{BUNDLED}:3", f"random:{BUNDLED}", f"sif:{BUNDLED}")  # what the page opens with
 CELLS_KEPT = 2000  # of one data set; each holds a cosine for every pair
 VIEWS = ("Measured", "Published", "Difference", "95 % interval")
 OUTCOMES = {"gain": "A is better", "loss": "B is better"}
@@ -67,7 +70,12 @@ class Grid:
     @property
     def size(self) -> int:
         """How many cells it has, without averages."""
-        return len(self.models) * len(self.tasks) * len(self.settings)
+        return len(self.tasks) * sum(len(rows_of(model, self.settings)) for model in self.models)
+
+    @property
+    def at_hand(self) -> bool:
+        """Whether it needs nothing that is not bundled, so that it is computed unasked."""
+        return self.data in BUNDLED_SETS and set(self.models) <= set(BUNDLED_MODELS)
 
     @property
     def known(self) -> list[Cell]:
@@ -77,7 +85,7 @@ class Grid:
             CellKey(model, self.dtype, self.data, task, setting, *rest, written)
             for model, written in zip(self.models, self.versions, strict=True)
             for task in self.tasks
-            for setting in self.settings
+            for setting in rows_of(model, self.settings)
         ]
         return [kept[key] for key in keys if key in kept]
 
@@ -86,6 +94,11 @@ class Grid:
         """Whether it is being computed now, for this visitor before a reload or for another."""
         job = jobs().get(self.key)
         return job is not None and not job.finished
+
+
+def first_models(model: str, data: str) -> list[str]:
+    """What is compared before anything is chosen: on bundled data all that needs no download."""
+    return list(BUNDLED_MODELS) if model == BUNDLED and data in BUNDLED_SETS else [model]
 
 
 def fill(grid: Grid, draw) -> tuple[Cell, ...] | None:
@@ -106,12 +119,13 @@ def fill(grid: Grid, draw) -> tuple[Cell, ...] | None:
 
 def section(grid: Grid) -> None:
     """The button, and the grid where it was asked for or is known from before."""
-    label = f"Compare {len(grid.models)} × {len(grid.tasks)} × {len(grid.settings)}"
+    label = f"Compare {grid.size} cell{'s' if grid.size > 1 else ''}"
     if st.button(label, type="primary", key="compare", on_click=ask_again, args=(grid,)):
         st.session_state["grid"] = grid
     known = grid.known
-    if st.session_state.get("grid") == grid or grid.open or len(known) == grid.size:
+    if grid.at_hand or st.session_state.get("grid") == grid or grid.open or len(known) == grid.size:
         draw(grid)
+        same_words(known)
     elif known:
         st.info(f"{len(known)} of {grid.size} cells are known from before. Press Compare for the others.")
         table(known, view_picker(grid))
@@ -154,6 +168,27 @@ def draw(grid: Grid) -> None:
     if tested and drawn is not None:
         st.subheader("One row against another")
         row_against_row(drawn, cells)
+
+
+def same_words(cells: Sequence[Cell]) -> None:
+    """Where random weights stand beside trained ones: how near whitening brings them, in a sentence."""
+    scores = {(cell.model, cell.setting): cell.spearman for cell in cells if cell.spearman is not None}
+    drawn = {model for model, _ in scores if model.startswith("random")}
+    whitened = {setting for _, setting in scores if setting.whitening != "none"}
+    for name in sorted(drawn):
+        trained = next((model for model, _ in scores if name.endswith(f":{model}")), None)
+        for setting in whitened:
+            raw = setting.raw
+            points = [scores.get((model, row)) for row in (raw, setting) for model in (name, trained)]
+            if None not in points:
+                random_raw, trained_raw, random_now, trained_now = points
+                st.markdown(
+                    f"Under {raw} random weights score {random_raw:.2f} and trained ones {trained_raw:.2f}, "
+                    f"{trained_raw - random_raw:.1f} points apart; whitened ({setting}), {random_now:.2f} and "
+                    f"{trained_now:.2f}, {trained_now - random_now:.1f} apart. Random weights have learnt nothing, so "
+                    "that part of a score comes from the words alone."
+                )
+                return
 
 
 def _stand(grid: Grid, cells: Sequence[Cell]) -> str:

@@ -1,30 +1,20 @@
 """The score of every layer alone at every k, as a surface that grows layer by layer."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import streamlit as st
 
 from whitelab import figures
-from whitelab.base.progress import Progress
 from whitelab.base.wording import spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.figures import heights
 from whitelab.scoring.setting import Setting
-from whitelab.sweeps.dimensions import KCurve, k_curve
+from whitelab.sweeps.dimensions import KCurve, layer_curves
 from whitelab.ui.results.jobs import follow, redraw
 from whitelab.ui.results.study import study_job
 from whitelab.ui.widgets.chart import chart, clicked, kept
 from whitelab.ui.widgets.variants import LABELS
 from whitelab.whitening import variant
-
-
-def layer_curves(space: LayerEmbeddings, setting: Setting, progress: Progress) -> Iterator[tuple[KCurve, ...]]:
-    """One `k_curve` for each layer alone, one layer more each time."""
-    curves: tuple[KCurve, ...] = ()
-    for layer in range(space.n_layers):
-        curves += (k_curve(space, setting.with_(layers=(layer,)), by_subset=False),)
-        yield curves
-        progress(len(curves), space.n_layers)
 
 
 def draw(space: LayerEmbeddings, setting: Setting) -> None:

@@ -116,18 +116,18 @@ def _workspace(picked: Picked, chosen: Chosen, own: OwnData | None) -> Workspace
 
 def _layers(picked: Picked, given: bool) -> tuple[int, ...]:
     count, state = picked.n_layers, st.session_state
-    first_and_last = sorted({min(1, count - 1), count - 1})
-    _exchange("vectors" if given else "model", layers=first_and_last, k=picked.dim)
+    lower = [min(1, count - 1)]  # where the cone is narrow; the last layer may have been trained to fill the space
+    _exchange("vectors" if given else "model", layers=lower, k=picked.dim)
     if LAYERS in state:
         state.layers = state.pop(LAYERS)
     if "layers" not in state:
-        state.layers = first_and_last
+        state.layers = lower
     state.layers = [layer for layer in state.layers if layer < count] or [count - 1]
     layers = st.pills(
         "Layers, averaged",
         list(range(count)),
         selection_mode="multi",
-        **bound("layers", first_and_last),
+        **bound("layers", lower),
         help="0 is the first layer given." if given else "0 is the embedding layer. Several layers are averaged.",
     )
     return tuple(sorted(layers or [count - 1]))

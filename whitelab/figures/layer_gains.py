@@ -1,0 +1,72 @@
+"""Every layer raw and under a variant: a dumbbell a layer."""
+
+import html
+from collections.abc import Mapping, Sequence
+
+import plotly.graph_objects as go
+
+from whitelab.figures import heights
+from whitelab.figures.marks import STEADY, whiskers
+from whitelab.figures.panels import CLICKABLE, finish, in_words
+from whitelab.figures.style import LAYER, MARK, RULE, SCORE, is_number, signed, variant_colour, variant_symbol
+
+ENDS = {"raw": ("none", ""), "whitened": (None, ""), "cut": (None, "-open")}  # name -> its variant, how it is filled
+
+
+def layer_dumbbells(
+    rows: Sequence[Mapping],
+    names: Mapping[str, str],
+    whitening: str,
+    n_layers: int,
+    selected: Sequence[int] = (),
+) -> go.Figure:
+    """Spearman of each layer raw and whitened, joined by a line, with 95 % intervals; the `selected` are framed.
+
+    `rows` have layer, and spearman and half width of `raw`, `whitened` and `cut` (to a third of the directions, where
+    that is another setting), as `raw`, `raw_half_width` and so on. `names` are those of the three. A click on a layer
+    carries it in `customdata`.
+    """
+    figure, parts = go.Figure(), []
+    for row in rows:
+        ends = [row[end] for end in ("raw", "whitened") if is_number(row[end])]
+        if len(ends) == 2:
+            colour = variant_colour(whitening) if ends[1] >= ends[0] else RULE
+            figure.add_scatter(
+                x=[row["layer"]] * 2, y=ends, mode="lines", line={"color": colour, "width": 5}, opacity=0.55,
+                hoverinfo="skip", showlegend=False,
+            )  # fmt: skip
+            figure.add_annotation(
+                x=row["layer"], y=1, yref="paper", text=f"<b>{signed(ends[1] - ends[0])}</b>", showarrow=False,
+                yanchor="bottom", font={"size": 13},
+            )  # fmt: skip
+            cut = f", {names['cut']} {row['cut']:.2f}" if is_number(row["cut"]) else ""
+            parts.append(f"layer {row['layer']} {ends[0]:.2f} to {ends[1]:.2f}{cut}")
+    for end, (variant, filled) in ENDS.items():
+        known = [row for row in rows if is_number(row[end])]
+        if not known:
+            continue
+        look = variant or whitening
+        values, half = [row[end] for row in known], [row[f"{end}_half_width"] or 0.0 for row in known]
+        lows, highs = ([v + sign * h for v, h in zip(values, half, strict=True)] for sign in (-1, 1))
+        colour = variant_colour(look)
+        figure.add_scatter(
+            x=[row["layer"] for row in known],
+            y=values,
+            customdata=[[row["layer"]] for row in known],
+            mode="markers",
+            name=html.escape(names[end]),
+            marker={"symbol": variant_symbol(look) + filled, "size": 13, "color": colour, "line": {"width": 2}},
+            error_y=whiskers(values, lows, highs, color=colour) | ({"visible": False} if end == "cut" else {}),
+            hovertemplate=f"{html.escape(names[end])}, layer %{{x}}<br>{SCORE}: %{{y:.2f}}<extra></extra>",
+            **STEADY,
+        )
+    everything = [row[end] for row in rows for end in ENDS if is_number(row[end])]
+    if everything:
+        low, high = min(everything), max(everything)
+        room = max(high - low, 5) * 0.12
+        figure.update_yaxes(range=[low - 2 * room, high + 2 * room])
+    for layer in selected:
+        figure.add_vrect(x0=layer - 0.42, x1=layer + 0.42, line={"color": MARK, "width": 2})
+    figure.update_xaxes(title=LAYER, range=[-0.6, n_layers - 0.4], dtick=1, zeroline=False)
+    alt = in_words(f"Spearman of every layer, raw and with {names['whitened']}", parts)
+    return finish(figure, alt, heights.TALL, 78, yaxis_title=SCORE, **CLICKABLE)

@@ -1,0 +1,105 @@
+"""The finding, layer by layer: every layer raw and whitened, and a sentence that says which gain."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from whitelab import figures
+from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.figures import heights
+from whitelab.scoring.setting import Setting
+from whitelab.sweeps.layer_gains import LayerGain, layer_gains
+from whitelab.ui.results.jobs import follow, redraw
+from whitelab.ui.results.study import study_job
+from whitelab.ui.sections.explanation import SMALL
+from whitelab.ui.widgets.chart import chart, clicked, kept
+from whitelab.ui.widgets.variants import LABELS
+
+
+def draw(space: LayerEmbeddings, setting: Setting, chosen: Sequence[int]) -> None:
+    """Every layer alone under `setting` and raw; a click takes a layer into the workspace."""
+    st.subheader("Which layers gain?")
+    alone = setting.with_(layers=(0,))
+    follow(
+        study_job(layer_gains, space, alone, title="Scoring every layer", unit="layers", place="layer-gains"),
+        lambda gains: _picture(space, setting, gains, chosen),
+        key="layer-gains-part",
+        of=str(alone),
+        note=lambda gains: "Each layer alone, with 95 % intervals. A click takes a layer into the workspace.",
+        room=heights.room(heights.TALL),
+    )
+
+
+def finding(gains: Sequence[LayerGain], setting: Setting) -> str:
+    """Which layers gain and which lose, in a sentence made of the numbers."""
+    name = LABELS.inline(setting.whitening)
+    name = name[0].upper() + name[1:]
+    at = f" with k = {setting.k}" if setting.k else ""
+    words = [f"**{name}{at} {_split(gains, [gain.whitened for gain in gains])}.**"]
+    cut = [gain.cut for gain in gains]
+    if gains[0].cut is not None:
+        k = gains[0].cut.setting.k
+        words.append(f"Cut to k = {k}, a third of the directions as BERT-whitening cuts them, it {_split(gains, cut)}.")
+    cones = [gain.cone for gain in gains]
+    widest, narrowest = min(gains, key=lambda gain: gain.cone), max(gains, key=lambda gain: gain.cone)
+    if len(gains) > 1 and max(cones) == max(cones):
+        words.append(
+            f"Two random sentences have a mean cosine of {narrowest.cone:.2f} in layer {narrowest.layer}, a narrow "
+            f"cone, and of {widest.cone:.2f} in layer {widest.layer}."
+        )
+    return " ".join(words)
+
+
+def _split(gains: Sequence[LayerGain], scores: Sequence) -> str:
+    changes = {gain.layer: gain.gain(now) for gain, now in zip(gains, scores, strict=True)}
+    known = {layer: change for layer, change in changes.items() if change is not None}
+    up = {layer: change for layer, change in known.items() if change > SMALL}
+    down = {layer: change for layer, change in known.items() if change < -SMALL}
+    parts = [
+        f"{word} in {_layers(list(part))} (by up to {max(map(abs, part.values())):.1f} points)"
+        for word, part in (("gains", up), ("loses", down))
+        if part
+    ]
+    level = [layer for layer in known if layer not in up and layer not in down]
+    if level or not parts:
+        parts.append(f"changes little in {_layers(level)}" if level else "has no score that is defined")
+    return ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + parts[-1]
+
+
+def _layers(layers: Sequence[int]) -> str:
+    """`layer 6`, `layers 0 to 5`, `layers 0, 2 and 4`."""
+    if len(layers) == 1:
+        return f"layer {layers[0]}"
+    if len(layers) > 2 and list(layers) == list(range(layers[0], layers[-1] + 1)):
+        return f"layers {layers[0]} to {layers[-1]}"
+    return f"layers {', '.join(map(str, layers[:-1]))} and {layers[-1]}"
+
+
+def rows(gains: Sequence[LayerGain]) -> list[dict]:
+    """A record for each layer."""
+    scores = ({"raw": gain.raw, "whitened": gain.whitened, "cut": gain.cut} for gain in gains)
+    return [
+        {"layer": gain.layer, "mean_cosine": gain.cone}
+        | {name: score and score.spearman for name, score in ends.items()}
+        | {f"{name}_half_width": score and score.half_width for name, score in ends.items()}
+        for gain, ends in zip(gains, scores, strict=True)
+    ]
+
+
+def _picture(space: LayerEmbeddings, setting: Setting, gains: Sequence[LayerGain], chosen: Sequence[int]) -> None:
+    names = {"raw": "Raw", "whitened": LABELS.at(setting), "cut": f"cut to k = {space.dim // 3}"}
+    selected = tuple(chosen) if len(chosen) == 1 else ()
+    figure = kept(
+        "layer-gains",
+        (tuple(gains), selected, names["whitened"]),
+        lambda: figures.layer_dumbbells(rows(gains), names, setting.whitening, space.n_layers, selected),
+    )
+    chart(figure, "layer-gains", lambda: rows(gains), on_select=_take)
+    st.markdown(finding(gains, setting))
+
+
+def _take() -> None:
+    dot = clicked("layer-gains")
+    if dot:
+        st.session_state["layers"] = list(dot)
+        redraw()
