@@ -289,3 +289,13 @@ def test_cells_of_a_model_whose_weights_were_written_anew_are_computed_again(pla
     after = cells(place, tasks, "L1", models=[str(folder)], known=known)
     assert [cell.spearman for cell in after] != [cell.spearman for cell in before]
     assert len(known) == 2 * len(tasks)
+
+
+def test_word_vectors_are_compared_on_their_one_layer_each_setting_once(place, tasks):
+    model = str(place / "model")
+    made = cells(place, tasks[:1], "cls/L-1;mean/L-1;L1+L-1;L1+L-1:pca", models=[model, f"static:{model}"])
+    assert [str(cell.setting) for cell in made] == [
+        *("cls/L-1", "mean/L-1", "mean/L1+L-1", "mean/L1+L-1:pca"),
+        *("mean/L0", "mean/L0:pca"),
+    ]
+    assert [cell for cell in made if cell.spearman is None] == []

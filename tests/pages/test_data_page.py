@@ -22,6 +22,7 @@ from .visiting import (
     failed,
     go_to,
     keys,
+    knob,
     live,
     metrics,
     press,
@@ -81,8 +82,8 @@ def boxes(at, role) -> AppTest:
 def test_the_page_shows_the_data_it_finds_and_finds_pairs_by_their_words():
     at, pairs = until(start("data", model="static:bundled")), whitelab.load("demo")
     shown = metrics(at)
-    assert shown["Pairs"] == "1\u202f500"
-    assert shown["Different sentences"] == "3\u202f000"
+    assert shown["Pairs"] == "1\u202f440"
+    assert shown["Different sentences"] == "2\u202f880"
     assert shown["Gold scores"] == "0 to 5"
     subsets = next(one.value for one in at.dataframe if {"Subset", "Pairs"} <= set(one.value.columns))
     assert dict(zip(subsets["Subset"], subsets["Pairs"], strict=True)) == {
@@ -94,7 +95,7 @@ def test_the_page_shows_the_data_it_finds_and_finds_pairs_by_their_words():
     assert list(table(at, "First sentence")["Gold"]) == wanted != []
     choose(at, find="no such words")
     assert len(table(at, "First sentence")) == 0
-    assert said(at, "0 of 1\u202f500 pairs")
+    assert said(at, "0 of 1\u202f440 pairs")
 
 
 def test_limits_and_who_sees_it_are_said_before_an_upload(at):
@@ -127,8 +128,8 @@ def test_an_upload_is_read_chosen_used_on_every_page_and_let_go_of(at, own):
         assert not said(at, DEMONSTRATION)
         assert "open_sheet('mine.csv', header=True).pairs('left', 'right', 'label')" in code(at)
     press(until(go_to(at, "data")), "forget")
-    assert metrics(at)["Pairs"] == "1\u202f500"
-    assert at.selectbox(key="data").options == ["Demonstration set (bundled)"]
+    assert metrics(at)["Pairs"] == "1\u202f440"
+    assert at.selectbox(key="data").options == ["Everyday pairs (bundled)", "Contrast set (bundled)"]
     assert LABEL not in str(at.query_params.get("data"))
 
 
@@ -266,7 +267,7 @@ def test_the_model_its_layers_and_k_come_back_after_vectors(small, own):
     at = until(start("data", **small, layers=["0", "2"], k="10", pooling="[CLS]"))
     before = live(at)
     with_vectors(at, own)
-    assert at.get_by_key("layers").value == [1, 3]
+    assert at.get_by_key("layers").value == [1]
     assert knob(at)["k"] == 32
     choose(at, k=7)
     choose(at, data=small["data"])

@@ -6,7 +6,7 @@ import whitelab
 from whitelab.base.machine import processor
 from whitelab.scoring.setting import Setting
 
-from .visiting import alts, choose, code, press, said, start, table, until
+from .visiting import alts, choose, code, knob, press, said, start, table, until
 
 pytestmark = pytest.mark.model
 

@@ -21,6 +21,7 @@ from .visiting import (
     forget_everything,
     go_to,
     keys,
+    live,
     metrics,
     said,
     scored,

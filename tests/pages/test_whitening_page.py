@@ -98,7 +98,7 @@ def test_the_map_is_offered_in_every_format_with_lines_that_name_no_path(small):
     at = until(start("whitening", **small, k="10"))
     for kind, name in (("npz", ".npz"), ("faiss", ".faiss")):
         assert f"Download {name}" in downloads(choose(at, format=kind))
-        lines = next(one.value for one in at.code if f"model-layers-1-3-pca-k10{name}" in one.value)
+        lines = next(one.value for one in at.code if f"model-layers-1-pca-k10{name}" in one.value)
         assert "/" not in lines.replace("# x: float32 embeddings", "")
     choose(at, format="scikit-learn")
     assert any("WhiteningTransformer('pca', k=10)" in one.value for one in at.code)

@@ -11,7 +11,7 @@ from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_gains import LayerGain, layer_gains
 from whitelab.ui.results.jobs import follow, redraw
 from whitelab.ui.results.study import study_job
-from whitelab.ui.sections.explanation import SMALL
+from whitelab.ui.sections.explanation import CONE, SMALL
 from whitelab.ui.widgets.chart import chart, clicked, kept
 from whitelab.ui.widgets.variants import LABELS
 
@@ -43,9 +43,10 @@ def finding(gains: Sequence[LayerGain], setting: Setting) -> str:
     cones = [gain.cone for gain in gains]
     widest, narrowest = min(gains, key=lambda gain: gain.cone), max(gains, key=lambda gain: gain.cone)
     if len(gains) > 1 and max(cones) == max(cones):
+        cone = ", a narrow cone," if narrowest.cone >= CONE else ""
         words.append(
-            f"Two random sentences have a mean cosine of {narrowest.cone:.2f} in layer {narrowest.layer}, a narrow "
-            f"cone, and of {widest.cone:.2f} in layer {widest.layer}."
+            f"Two random sentences have a mean cosine of {narrowest.cone:.2f} in layer {narrowest.layer}{cone} "
+            f"and of {widest.cone:.2f} in layer {widest.layer}."
         )
     return " ".join(words)
 

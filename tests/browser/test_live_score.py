@@ -1,0 +1,91 @@
+"""The live score follows the hand in the browser itself, and stays in sight."""
+
+import pytest
+from driving import LIVE, SIDEBAR, K
+
+import whitelab
+from whitelab import Setting
+
+STRIP = ".wl-strip"
+
+
+def scores(demo, variant="pca"):
+    """The package's score at every k, as the app writes it."""
+    return [f"{score:.2f}" for score in whitelab.k_curve(demo, Setting.parse(f"L1:{variant}")).spearman]
+
+
+def offline(visit):
+    """Drop what the browser sends from now on: whatever still moves, moves without the server."""
+    visit.page.evaluate("() => { WebSocket.prototype.send = () => {} }")
+
+
+def test_the_number_follows_the_thumb_without_the_server(app, visit, demo):
+    shown = visit(app)
+    page, wanted = shown.open("whitening"), scores(demo)
+    offline(shown)
+    slider = page.locator(K)
+    box = slider.bounding_box()
+    middle = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + box["width"] - 8, middle)
+    page.mouse.down()
+    seen = []
+    for share in (0.9, 0.6, 0.3):
+        page.mouse.move(box["x"] + share * box["width"], middle)
+        seen.append((shown.k(), shown.live()))
+    page.mouse.up()
+    assert len({k for k, _ in seen}) == 3
+    assert [live for _, live in seen] == [wanted[k - 1] for k, _ in seen]
+    slider.press("ArrowLeft")
+    assert shown.live() == wanted[shown.k() - 1]
+
+
+def test_on_release_the_address_the_pages_and_a_typed_k_follow(app, visit, demo):
+    shown = visit(app)
+    page, wanted = shown.open("dimensions"), scores(demo)
+    page.locator(K).focus()
+    page.keyboard.press("PageDown")
+    shown.settle()
+    k = shown.k()
+    assert shown.query()["k"] == [str(k)]
+    assert shown.metrics()[f"Spearman at k = {k}"] == shown.live() == wanted[k - 1]
+    typed = page.locator(f"{SIDEBAR} .wl-typed")
+    typed.fill("77")
+    assert shown.live() == wanted[76]
+    typed.press("Enter")
+    shown.settle()
+    assert shown.query()["k"] == ["77"]
+    typed.fill("9999")
+    typed.press("Enter")
+    shown.settle()
+    assert shown.live() == wanted[76]
+    page.reload()
+    shown.complete()
+    assert (shown.k(), shown.live()) == (77, wanted[76])
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (768, "light")])
+def test_while_the_bar_is_closed_number_and_knob_stand_at_the_foot_of_the_window(app, visit, demo, width, scheme):
+    shown = visit(app, scheme, width, 844)
+    page, wanted = shown.open("?k=100"), scores(demo)
+    strip = page.locator(STRIP)
+    assert strip.is_visible()
+    page.mouse.wheel(0, 4000)
+    box = strip.bounding_box()
+    assert box["y"] + box["height"] == pytest.approx(844, abs=1)
+    assert box["width"] <= width
+    assert strip.locator("output").inner_text() == wanted[99]
+    strip.locator("input").press("ArrowRight")
+    assert strip.locator("output").inner_text() == wanted[100]
+    shown.settle()
+    assert shown.query()["k"] == ["101"]
+    page.locator("[data-testid=stExpandSidebarButton]").click()
+    page.locator(LIVE).wait_for()
+    assert shown.live() == wanted[100]
+    assert not strip.is_visible()
+
+
+def test_a_variant_without_k_says_so_and_its_knob_rests(app, visit, scored):
+    shown = visit(app)
+    shown.open("whitening?whitening=Standardised&k=50")
+    assert shown.page.locator(K).is_disabled()
+    assert shown.live() == scored(whitening="standardize")

@@ -1,0 +1,52 @@
+"""What the overview says of its first picture is what the numbers are."""
+
+from dataclasses import replace
+
+import pytest
+
+from whitelab import Setting
+from whitelab.sweeps.layer_gains import layer_gains
+from whitelab.ui.sections.layer_gains import finding
+
+
+@pytest.fixture
+def gains(space):
+    *_, gains = layer_gains(space, Setting.parse("L0:pca"))
+    return gains
+
+
+def said(gains, changes, cuts=(0, 0, 0, 0)) -> str:
+    """The finding where whitening and the cut change the layers' raw score of 50 by so much."""
+    made = [
+        replace(
+            gain,
+            raw=replace(gain.raw, spearman=50.0),
+            whitened=replace(gain.whitened, spearman=50.0 + change),
+            cut=replace(gain.cut, spearman=50.0 + cut),
+        )
+        for gain, change, cut in zip(gains, changes, cuts, strict=True)
+    ]
+    return finding(made, Setting.parse("L0:pca"))
+
+
+def test_it_names_the_layers_that_gain_and_lose_and_by_how_much(gains):
+    words = said(gains, (4, 2.25, 0.2, -3), (5, 5, 5, -1))
+    assert "gains in layers 0 and 1 (by up to 4.0 points), loses in layer 3 (by up to 3.0 points)" in words
+    assert "changes little in layer 2.**" in words
+    assert "Cut to k = 4, a third" in words
+    assert "it gains in layers 0 to 2 (by up to 5.0 points) and loses in layer 3" in words
+
+
+def test_it_never_says_gain_where_nothing_gains(gains):
+    words = said(gains, (-4, -2, -1, -3), (-1, -1, -1, -1))
+    assert "gains" not in words
+    assert "loses in layers 0 to 3" in words
+
+
+def test_it_says_how_narrow_the_cone_is_where_it_is_narrowest_and_widest(gains):
+    cones = (0.1, 0.72, 0.31, 0.02)
+    made = [replace(gain, cone=cone) for gain, cone in zip(gains, cones, strict=True)]
+    words = finding(made, Setting.parse("L0:pca@3"))
+    assert "0.72 in layer 1, a narrow cone, and of 0.02 in layer 3" in words
+    assert "with k = 3" in words
+    assert "cone" not in finding([replace(gain, cone=0.1) for gain in gains], Setting.parse("L0:pca"))
