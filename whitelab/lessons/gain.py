@@ -163,7 +163,7 @@ LESSON = Lesson(
     "Whitening either always helps or always hurts.",
     (
         Step(_ask_lower, Number("Score of the first layer, whitened", 0.0, 100.0, 0.5, 3.0), lower),
-        Step(_ask_last, Number("Score of the last layer, whitened", 0.0, 100.0, 0.5, 3.0), last),
+        Step(_ask_last, Number("Score of the last layer, whitened", 0.0, 100.0, 0.5, 3.0), last, setting=_LAST),
         Step(
             _ask_unseen,
             Choice((*CANDIDATES, _NONE), rule="Right is a setting whose interval lies above 0."),

@@ -27,6 +27,7 @@ class Answer:
     accepted: tuple | None = None
     curves: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     sentences: Mapping[str, tuple[tuple[int, float], ...]] = field(default_factory=dict)
+    paths: Mapping[str, tuple[dict, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -186,7 +187,8 @@ class Step:
     """A question, the prediction it asks for, and what measures the answer.
 
     `measure` takes the open space (the state of a `Cloud`); `needs` says whether there has to be one. Question and ask
-    may depend on it. `slow` measures run beside the page and are told their `progress`.
+    may depend on it. `slow` says what a measure does that takes longer than a second. `setting` is where the page
+    stands, of a step that does not keep to its lesson's.
     """
 
     question: str | Callable[[LayerEmbeddings], str]
@@ -194,6 +196,7 @@ class Step:
     measure: Callable
     needs: str = "space"
     slow: str = ""
+    setting: str = ""
 
     def asked(self, space: LayerEmbeddings | None) -> tuple[str, Ask]:
         """The question and the prediction it wants, on this space."""
@@ -215,6 +218,10 @@ class Lesson:
     sees: str
     misconception: str
     steps: tuple[Step, ...]
+
+    def setting_at(self, step: int) -> Setting:
+        """Where the page stands in a step, counted from 1."""
+        return Setting.parse(self.steps[step - 1].setting or self.setting)
 
 
 def setting_on(space: LayerEmbeddings, text: str) -> Setting:

@@ -4,7 +4,7 @@ A whitening is a linear map in closed form. Here a linear map is trained instead
 three objectives of the training page: seconds, where training the model itself takes minutes.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import torch
 from jaxtyping import Float
@@ -110,7 +110,8 @@ def collapse(space: LayerEmbeddings) -> Answer:
         f"{written(_STEPS)} steps: {every}. {why}"
     )
     numbers = {"before": start.mean_cosine, "steps": _STEPS} | {n: p.mean_cosine for n, p in ends.items()}
-    return Answer(worst if fallen else _NOBODY, words, numbers, accepted=fallen or (_NOBODY,))
+    records = {name: tuple(map(asdict, path)) for name, path in paths(space).items()}
+    return Answer(worst if fallen else _NOBODY, words, numbers, accepted=fallen or (_NOBODY,), paths=records)
 
 
 def survivor(space: LayerEmbeddings) -> Answer:
@@ -118,8 +119,8 @@ def survivor(space: LayerEmbeddings) -> Answer:
     ends = _last(space)
     without = {name: ends[OBJECTIVES[name_]] for name_, name in OBJECTIVES.items() if name_ != "simcse"}
     alive = tuple(name for name, point in without.items() if point.mean_cosine < _COLLAPSED)
-    ranks = {name: point.effective_rank for name, point in ends.items()}
-    every = ", ".join(f"{name} {written(rank)}" for name, rank in ranks.items())
+    cosines = {name: point.mean_cosine for name, point in ends.items()}
+    every = ", ".join(f"{name} {written(cosine)}" for name, cosine in cosines.items())
     if alive == ("W-MSE",):
         why = (
             "W-MSE compares views only after it has whitened the batch. A batch whose sentences all lie in one place "
@@ -130,7 +131,7 @@ def survivor(space: LayerEmbeddings) -> Answer:
         why = f"Of the two without negatives {' and '.join(alive)} still tells sentences apart after these few steps."
     else:
         why = "Both without negatives have collapsed here."
-    words = f"Effective number of directions after {written(_STEPS)} steps: {every}. {why}"
+    words = f"Mean cosine of two random sentences after {written(_STEPS)} steps: {every}. {why}"
     return Answer(
         alive[0] if len(alive) == 1 else _NOBODY, words, {"steps": _STEPS} | ranks, accepted=alive or (_NOBODY,)
     )

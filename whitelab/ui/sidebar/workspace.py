@@ -116,7 +116,7 @@ def _layers(picked: Picked, given: bool) -> tuple[int, ...]:
     first_and_last = sorted({min(1, count - 1), count - 1})
     _exchange("vectors" if given else "model", layers=first_and_last, k=picked.dim)
     if LAYERS in state:
-        state.layers = state.pop(LAYERS)
+        state.layers = [layer + count if layer < 0 else layer for layer in state.pop(LAYERS)]
     if "layers" not in state:
         state.layers = first_and_last
     state.layers = [layer for layer in state.layers if layer < count] or [count - 1]

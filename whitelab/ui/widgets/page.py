@@ -10,6 +10,7 @@ from whitelab.datasets import DEMO, DataError, MalformedRows
 from whitelab.scoring.score import Score
 from whitelab.ui.results.scores import number_of, scored
 from whitelab.ui.sidebar import malformed, own_data, workspace
+from whitelab.ui.sidebar.hiding import live_hidden
 from whitelab.ui.sidebar.opening import Opened, open_space
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.metric import Metric, change, number
@@ -115,6 +116,8 @@ def starved(opened: Opened, score: Score) -> bool:
 
 
 def _live(chosen: Workspace, opened: Opened) -> None:
+    if live_hidden():
+        return
     space, setting = opened.space, chosen.setting
     now, raw = number_of(space, setting), number_of(space, setting.raw)
     with st.session_state[workspace.LIVE]:

@@ -1,0 +1,70 @@
+"""Two pictures that a hand changes: a cloud of points in the plane, and a curve over a few places.
+
+Components without a build step: while a hand drags, the browser draws; on release the state comes here.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import streamlit as st
+
+from whitelab.lessons.clouds import KINDS, State
+
+_ASSETS = Path(__file__).parent
+
+
+def _component(name: str):
+    html, css, js = ((_ASSETS / f"{name}.{kind}").read_text("utf-8") for kind in ("html", "css", "js"))
+    return st.components.v2.component(f"whitelab.{name}", html=html, css=css, js=js)
+
+
+_cloud, _sketch = _component("cloud"), _component("sketch")
+
+
+def cloud(key: str, kind: str, state: State, ghosts: Mapping | None = None) -> State:
+    """Draw a cloud of `clouds.KINDS`, at first in `state`, and return the state it was dragged to."""
+    what = KINDS[kind]
+    state = state_of(key, "state", state)
+    points = [[round(float(part), 4) for part in point] for point in what.points.tolist()]
+    data = {"kind": kind, "points": points, "state": list(state), "names": list(what.names)}
+    data |= {"limits": [list(pair) for pair in what.limits], "ghosts": dict(ghosts or {})}
+    _cloud(key=key, data=data, on_state_change=_nothing)
+    return state
+
+
+def sketch(
+    key: str,
+    names: Sequence[str],
+    heights: Sequence[float],
+    limits: tuple[float, float],
+    curves: Mapping[str, Sequence[float]] | None = None,
+    fixed: bool = False,
+) -> tuple[float, ...]:
+    """Draw a curve over `names`, at first at `heights`, and return it as it was dragged; `fixed` it cannot be."""
+    low, high = limits
+    heights = tuple(heights) if fixed else state_of(key, "heights", tuple(heights))
+    every = [*heights, *(height for curve in (curves or {}).values() for height in curve)]
+    around = 5 if fixed else 30
+    floor, ceiling = max(low, 10 * ((min(every) - around) // 10)), min(high, 10 * -(-(max(every) + around) // 10))
+    if not fixed:  # the axis stays where it is while the hand moves
+        floor, ceiling = st.session_state.setdefault(f"{key}-axis", (floor, ceiling))
+    data = {"names": list(names), "heights": list(heights), "low": low, "high": high, "fixed": fixed}
+    data |= {
+        "floor": floor,
+        "ceiling": ceiling,
+        "curves": {name: list(curve) for name, curve in (curves or {}).items()},
+    }
+    _sketch(key=f"{key}-measured" if fixed else key, data=data, on_heights_change=_nothing)
+    return heights
+
+
+def state_of(key: str, name: str, start: tuple[float, ...]) -> tuple[float, ...]:
+    """What the browser said last, `start` before that or where it said nonsense."""
+    said = (st.session_state.get(key) or {}).get(name)
+    if not isinstance(said, Sequence) or len(said) != len(start):
+        return start
+    return tuple(float(part) for part in said) if all(isinstance(part, int | float) for part in said) else start
+
+
+def _nothing() -> None:
+    """A component keeps a state only where somebody listens to it."""
