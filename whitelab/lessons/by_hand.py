@@ -25,8 +25,9 @@ def whitened_by_hand(state: clouds.State) -> Answer:
     )
     words = (
         f"Your covariance has {written(across)} across, {written(upwards)} upwards and {written(shared)} between the "
-        f"two. {done} The ghosts are what PCA, ZCA and Cholesky whitening make of the same points: three clouds, turned "
-        f"or mirrored against each other. No cosine of two points differs by more than {written(apart)} between them."
+        f"two. {done} The coloured points are what PCA, ZCA and Cholesky whitening make of the same cloud: three "
+        f"clouds, turned or mirrored against each other. No cosine of two points differs by more than {written(apart)} "
+        "between them."
     )
     numbers = {
         "variance across": across,

@@ -13,9 +13,9 @@ def two_spreads_away(space: None = None) -> Answer:
     there, centred = (clouds.measured("mean", state).mean_cosine for state in (_AWAY, (0.0, 0.0)))
     words = (
         f"Measured: {written(there)}; before the move it was {written(centred)}. The points have not changed their "
-        "places among each other: only the origin, from which every arrow starts, lies outside the cloud now. Seen from "
-        "there, all points lie in nearly the same direction. That is a **cone**, and its measure is the mean cosine of "
-        "two random points."
+        "places among each other: only the origin, from which every arrow starts, lies outside the cloud now. Seen "
+        "from there, all points lie in nearly the same direction. That is a **cone**, and its measure is the mean "
+        "cosine of two random points."
     )
     return Answer(there, words, {"moved by two spreads": there, "at the origin": centred})
 
@@ -77,6 +77,7 @@ LESSON = Lesson(
             Number("Mean cosine", -1.0, 1.0, 0.01, 0.1),
             two_spreads_away,
             needs="",
+            picture=("mean", (0.0, 0.0), _AWAY),
         ),
         Step(
             "**Drag the middle of the cloud to where two random points have a mean cosine of 0.50.** The numbers stay "

@@ -68,8 +68,8 @@ def which_half(space: LayerEmbeddings) -> Answer:
         f"adds {written(made - controls)} points to that."
     )
     words = (
-        f"All {space.dim} raw: {written(raw)}. Half of them: first coordinates {written(scores['prefix'])}, random ones "
-        f"{written(scores['random'])}, strongest directions whitened {written(scores['pca'])}, softly whitened "
+        f"All {space.dim} raw: {written(raw)}. Half of them: first coordinates {written(scores['prefix'])}, random "
+        f"ones {written(scores['random'])}, strongest directions whitened {written(scores['pca'])}, softly whitened "
         f"{written(scores['soft'])}. {why}"
     )
     close = tuple(_KEPT[name] for name, value in scores.items() if value >= scores[best] - 0.1)
@@ -128,22 +128,14 @@ def best_gamma(space: LayerEmbeddings) -> Answer:
         gamma: spearman(space, setting.with_(whitening=f"soft:gamma={gamma:g}", k=max(1, space.dim // 8)))
         for gamma in _GAMMAS
     }
-    best, best_few = max(scores, key=scores.get), max(few, key=few.get)
+    best, best_few, eighth = max(scores, key=scores.get), max(few, key=few.get), max(1, space.dim // 8)
     every = ", ".join(f"γ = {gamma:g} {written(value)}" for gamma, value in scores.items())
-    where = "stays" if best == best_few else "moves"
-    words = (
-        f"At k = {k}: {every}. The best exponent is {written(best)}. With only k = {max(1, space.dim // 8)} kept it "
-        f"{where}: {written(best_few)}. The weaker the directions that are kept, the more it costs to blow them up."
-        if best_few > best
-        else f"At k = {k}: {every}. The best exponent is {written(best)}; with only k = {max(1, space.dim // 8)} kept it "
-        f"is {written(best_few)}."
-    )
-    return Answer(
-        best,
-        words,
-        {f"γ = {gamma:g}": value for gamma, value in scores.items()}
-        | {"best γ": best, "best γ of an eighth": best_few},
-    )
+    with_fewer = f"With only k = {eighth} kept it is {written(best_few)}"
+    if best_few > best:
+        with_fewer += ": the weaker the directions that are kept, the more it costs to blow them up"
+    words = f"At k = {k}: {every}. The best exponent is {written(best)}. {with_fewer}."
+    numbers = {f"γ = {gamma:g}": value for gamma, value in scores.items()}
+    return Answer(best, words, numbers | {"best γ": best, "best γ of an eighth": best_few})
 
 
 def _ask_k(space: LayerEmbeddings) -> Number:

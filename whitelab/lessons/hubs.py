@@ -136,7 +136,8 @@ def partners(space: LayerEmbeddings) -> Answer:
     words = (
         f"The partner is on the list for {written(raw)} % of the similar pairs raw, for {written(white)} % whitened; "
         f"the score goes from {written(before)} to {written(after)}. {agree} To search among many sentences, for a "
-        "duplicate say, look at lists and hubs. To rank pairs that are given, such as graded answers, look at the score."
+        "duplicate say, look at lists and hubs. To rank pairs that are given, such as graded answers, look at the "
+        "score."
     )
     numbers = {"on the list, raw": raw, "on the list, whitened": white, "score, raw": before, "score, whitened": after}
     return Answer(_MORE[way], words, numbers)

@@ -188,7 +188,7 @@ class Step:
 
     `measure` takes the open space (the state of a `Cloud`); `needs` says whether there has to be one. Question and ask
     may depend on it. `slow` says what a measure does that takes longer than a second. `setting` is where the page
-    stands, of a step that does not keep to its lesson's.
+    stands, of a step that does not keep to its lesson's. `picture` is a kind of cloud with its states before and after.
     """
 
     question: str | Callable[[LayerEmbeddings], str]
@@ -197,6 +197,7 @@ class Step:
     needs: str = "space"
     slow: str = ""
     setting: str = ""
+    picture: tuple[str, tuple[float, ...], tuple[float, ...]] | None = None
 
     def asked(self, space: LayerEmbeddings | None) -> tuple[str, Ask]:
         """The question and the prediction it wants, on this space."""

@@ -93,11 +93,12 @@ LESSON = Lesson(
     "A mean cosine of 0 means that the space is isotropic.",
     (
         Step(
-            "The cloud lies around the origin: it is **centred**. Now it is pulled to three times its width and pressed "
-            "to 0.6 of its height. **What happens to the mean cosine of two random points?**",
+            "The cloud lies around the origin: it is **centred**. Now it is pulled to three times its width and "
+            "pressed to 0.6 of its height. **What happens to the mean cosine of two random points?**",
             Choice(tuple(_WAYS.values()), rule="A change of less than 0.1 counts as staying."),
             stretched,
             needs="",
+            picture=("axes", (1.0, 1.0), _FLAT),
         ),
         Step(
             "Somebody says: *mean cosine 0, so the space is isotropic*, which means the same in all directions. "

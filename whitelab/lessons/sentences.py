@@ -53,8 +53,9 @@ def by_sentences(space: LayerEmbeddings) -> Answer:
         why = "More sentences do not help here: the score is lowest with all of them."
     else:
         why = f"The lowest point here is at {lowest}, not where n = d."
-    words = f"Measured: {every}. {why} From the lowest point to all sentences it is {written(curve[most] - curve[lowest])} points."
-    numbers = curve | {"from the lowest to all": curve[most] - curve[lowest]}
+    rise = curve[most] - curve[lowest]
+    words = f"Measured: {every}. {why} From the lowest point to all sentences it is {written(rise)} points."
+    numbers = curve | {"from the lowest to all": rise}
     return Answer(tuple(curve.values()), words, numbers, curves={"measured": tuple(curve.values())})
 
 

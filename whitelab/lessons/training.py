@@ -132,16 +132,16 @@ def survivor(space: LayerEmbeddings) -> Answer:
     else:
         why = "Both without negatives have collapsed here."
     words = f"Mean cosine of two random sentences after {written(_STEPS)} steps: {every}. {why}"
-    return Answer(
-        alive[0] if len(alive) == 1 else _NOBODY, words, {"steps": _STEPS} | ranks, accepted=alive or (_NOBODY,)
-    )
+    numbers = {"steps": _STEPS} | cosines
+    return Answer(alive[0] if alive else _NOBODY, words, numbers, accepted=alive or (_NOBODY,))
 
 
 def _ask_gain(space: LayerEmbeddings) -> str:
     path = paths(space)["simcse"]
     return (
-        f"Before its first step, a map to {min(_WIDTH, space.dim)} random directions scores {written(path[0].spearman)}. "
-        f"**What does it score after {_STEPS} steps of SimCSE?** It reads sentences only, never a gold score."
+        f"Before its first step, a map to {min(_WIDTH, space.dim)} random directions scores "
+        f"{written(path[0].spearman)}. **What does it score after {_STEPS} steps of SimCSE?** It reads sentences only, "
+        "never a gold score."
     )
 
 
@@ -155,10 +155,10 @@ def against_whitening(space: LayerEmbeddings) -> Answer:
     side = "ahead of" if after > white else "behind"
     words = (
         f"SimCSE's map goes from {written(path[0].spearman)} to {written(after)}; W-MSE's ends at "
-        f"{written(ends['W-MSE'].spearman)}, plain MSE's at {written(ends['Plain MSE'].spearman)}. The raw layer scores "
-        f"{written(raw)}, and PCA whitening to as many directions, which takes one formula and no step, "
-        f"{written(white)}: after these steps training is {side} it. Training the model itself, on the page below, can "
-        "change what the directions mean, and a linear map cannot."
+        f"{written(ends['W-MSE'].spearman)}, plain MSE's at {written(ends['Plain MSE'].spearman)}. The raw layer "
+        f"scores {written(raw)}, and PCA whitening to as many directions, which takes one formula and no step, "
+        f"{written(white)}: after these steps training is {side} it. Training the model itself, on the page "
+        "below, can change what the directions mean, and a linear map cannot."
     )
     numbers = {"start": path[0].spearman, "raw": raw, "PCA whitening": white} | {n: p.spearman for n, p in ends.items()}
     return Answer(after, words, numbers)
@@ -176,10 +176,10 @@ LESSON = Lesson(
     "Pulling the two views of a sentence together is enough to learn from.",
     (
         Step(
-            "A whitening is a linear map. Train one instead, on the first layer: take each sentence twice, with a tenth "
-            "of its numbers dropped at random, and pull the two together. **SimCSE** also pushes all other sentences "
-            "away, its negatives. **W-MSE** whitens the batch first and pushes nothing. **Plain MSE** only pulls. "
-            f"**Which one puts all sentences into one place within {_STEPS} steps?**",
+            "A whitening is a linear map. Train one instead, on the first layer: take each sentence twice, with a "
+            "tenth of its numbers dropped at random, and pull the two together. **SimCSE** also pushes all other "
+            "sentences away, its negatives. **W-MSE** whitens the batch first and pushes nothing. **Plain MSE** only "
+            f"pulls. **Which one puts all sentences into one place within {_STEPS} steps?**",
             Choice((*OBJECTIVES.values(), _NOBODY), rule=f"That is a mean cosine of at least {_COLLAPSED:g}."),
             collapse,
             slow="Training three maps",

@@ -21,13 +21,13 @@ def _component(name: str):
 _cloud, _sketch = _component("cloud"), _component("sketch")
 
 
-def cloud(key: str, kind: str, state: State, ghosts: Mapping | None = None) -> State:
-    """Draw a cloud of `clouds.KINDS`, at first in `state`, and return the state it was dragged to."""
+def cloud(key: str, kind: str, state: State, ghosts: Mapping | None = None, still: bool = False) -> State:
+    """Draw a cloud of `clouds.KINDS`, at first in `state`, and return the state it was dragged to; not if `still`."""
     what = KINDS[kind]
-    state = state_of(key, "state", state)
+    state = state if still else state_of(key, "state", state)
     points = [[round(float(part), 4) for part in point] for point in what.points.tolist()]
     data = {"kind": kind, "points": points, "state": list(state), "names": list(what.names)}
-    data |= {"limits": [list(pair) for pair in what.limits], "ghosts": dict(ghosts or {})}
+    data |= {"limits": [list(pair) for pair in what.limits], "ghosts": dict(ghosts or {}), "still": still}
     _cloud(key=key, data=data, on_state_change=_nothing)
     return state
 

@@ -1,5 +1,5 @@
 // A cloud of points in the plane. While a hand drags, the picture is drawn here; on release the server hears the state
-// and measures it. `data`: {kind, points, state, names, limits, ghosts, goal}. Kinds do what `lessons/clouds.py` says.
+// and measures it. `data`: {kind, points, state, names, limits, ghosts, still}. Kinds do what `lessons/clouds.py` says.
 
 const VIEWS = new WeakMap()
 
@@ -73,8 +73,8 @@ class Cloud {
     this.world = add(this.plane, "g", { transform: "scale(1 -1)" })
     add(this.world, "path", { class: "wl-axis", d: "M-5 0H5M0-5V5" })
     this.rest = add(this.world, "g", {})
-    this.handles = HANDLES[kind].map(handle => this.handle(handle))
-    this.hint.textContent = HINTS[kind]
+    this.handles = this.data.still ? [] : HANDLES[kind].map(handle => this.handle(handle))
+    this.hint.textContent = this.data.still ? "" : HINTS[kind]
   }
 
   handle(spec) {

@@ -106,6 +106,7 @@ def draw() -> bool:
         hide_live(True)
         with st.session_state[workspace.LIVE]:
             st.caption("The live score is hidden until you have predicted.")
+        st.caption("The page itself comes below once you have predicted.")
     return shown
 
 
@@ -123,6 +124,9 @@ def _step(here: Place) -> bool:
         question, ask = study(asked, lesson.number, here.step, space)
         st.markdown(question)
         guess = _given(here, ask)
+        if step.picture:
+            kind, before, after = step.picture
+            cloud(f"{here.key}-picture", kind, before if guess is None or here.hidden else after, still=True)
         if isinstance(ask, Cloud):
             guess = _cloud(here, ask, guess)
         elif guess is None:
@@ -237,12 +241,11 @@ def _cloud(here: Place, ask: Cloud, guess):
 def _numbers(kind: str, state) -> None:
     here = measured(kind, state)
     across, upwards, shared = here.covariance
-    st.markdown(
-        f"| measured | |\n|---|---|\n| mean cosine | {written(here.mean_cosine)} |\n"
-        f"| participation ratio, of 2 | {written(here.participation_ratio)} |\n"
-        f"| variance across | {written(across)} |\n| variance upwards | {written(upwards)} |\n"
-        f"| covariance of the two | {written(shared)} |\n"
-    )
+    rows = {"mean cosine": here.mean_cosine, "participation ratio, of 2": here.participation_ratio}
+    if kind == "turn":
+        rows = {"variance across": across, "variance upwards": upwards, "covariance of the two": shared}
+    table = "".join(f"| {name} | {written(value)} |\n" for name, value in rows.items())
+    st.markdown(f"| measured | |\n|---|---:|\n{table}")
 
 
 # --------------------------------------------------------------------------------------------------- answers
