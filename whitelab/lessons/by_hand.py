@@ -52,6 +52,11 @@ def _ask_bars(space: LayerEmbeddings) -> str:
     )
 
 
+def _bars(space: LayerEmbeddings) -> Curve:
+    raw = spearman(space, setting_on(space, _SETTING).raw)
+    return Curve(tuple(FORMS.values()), 0.0, 100.0, float(min(max(round(raw), 0), 100)), 1.0, shape=True)
+
+
 def three_bars(space: LayerEmbeddings) -> Answer:
     """The scores of the three whitenings."""
     setting = setting_on(space, _SETTING)
@@ -127,11 +132,7 @@ LESSON = Lesson(
             whitened_by_hand,
             needs="cloud",
         ),
-        Step(
-            _ask_bars,
-            Curve(tuple(FORMS.values()), 0.0, 100.0, 20.0, 1.0, shape=True),
-            three_bars,
-        ),
+        Step(_ask_bars, _bars, three_bars),
         Step(
             "Now keep one bit of every dimension: whether it is above or below 0. **Do the three still score the "
             "same?**",

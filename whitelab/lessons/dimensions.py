@@ -84,7 +84,7 @@ def _ks(space: LayerEmbeddings) -> dict[str, int]:
 
 def _ask_curve(space: LayerEmbeddings) -> Curve:
     raw = spearman(space, setting_on(space, _SETTING).raw)
-    return Curve(tuple(_ks(space)), 0.0, 100.0, round(raw), 4.0)
+    return Curve(tuple(_ks(space)), 0.0, 100.0, float(min(max(round(raw), 0), 100)), 4.0)
 
 
 def _at(curve: KCurve, k: int) -> float:
@@ -139,7 +139,7 @@ def best_gamma(space: LayerEmbeddings) -> Answer:
 
 
 def _ask_k(space: LayerEmbeddings) -> Number:
-    return Number("k, kept dimensions", 1, space.dim, 1, 0)
+    return Number("Your k", 1, space.dim, 1, 0)
 
 
 def _ask_half(space: LayerEmbeddings) -> str:

@@ -9,6 +9,9 @@ from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
 
 
+Real = float | int
+
+
 class NoAnswer(ValueError):
     """The space has no answer to the question; the message says why."""
 
@@ -21,12 +24,12 @@ class Answer:
     was predicted, `sentences` are rows of the space worth reading, each with a number to its name.
     """
 
-    value: float | str | tuple[float, ...]
+    value: Real | str | tuple[Real | str, ...]
     words: str
-    numbers: Mapping[str, float]
+    numbers: Mapping[str, Real]
     accepted: tuple | None = None
-    curves: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    sentences: Mapping[str, tuple[tuple[int, float], ...]] = field(default_factory=dict)
+    curves: Mapping[str, tuple[Real, ...]] = field(default_factory=dict)
+    sentences: Mapping[str, tuple[tuple[int, Real], ...]] = field(default_factory=dict)
     paths: Mapping[str, tuple[dict, ...]] = field(default_factory=dict)
 
 
@@ -35,10 +38,10 @@ class Number:
     """A number between `low` and `high`; right within `near`, or within that share of the answer (`relative`)."""
 
     label: str
-    low: float
-    high: float
-    step: float
-    near: float
+    low: Real
+    high: Real
+    step: Real
+    near: Real
     relative: bool = False
 
     @property
@@ -47,24 +50,24 @@ class Number:
         how = f"{100 * self.near:.0f} % of the measured value" if self.relative else f"{self.near:g}"
         return f"Within {how} counts as right."
 
-    def right(self, guess: float, answer: Answer) -> bool:
+    def right(self, guess: Real, answer: Answer) -> bool:
         """Whether a prediction counts as right."""
         if answer.accepted is not None:
             return guess in answer.accepted
         return abs(guess - answer.value) <= self.near * (abs(answer.value) if self.relative else 1)
 
-    def write(self, guess: float) -> str:
+    def write(self, guess: Real) -> str:
         """The prediction for an address."""
         return f"{guess:g}"
 
-    def read(self, text: str) -> float:
+    def read(self, text: str) -> Real:
         """What `write` has written. Raises ValueError for anything else."""
         guess = float(text)
         if not self.low <= guess <= self.high:
             raise ValueError(f"guess={text} must lie between {self.low:g} and {self.high:g}")
         return int(guess) if isinstance(self.step, int) else guess
 
-    def shown(self, guess: float) -> str:
+    def shown(self, guess: Real) -> str:
         """The prediction, or the answer, for people."""
         return written(guess)
 
@@ -105,10 +108,10 @@ class Curve:
     """A height at each of `names`. Right where every height is within `near`; of `shape` only differences count."""
 
     names: tuple[str, ...]
-    low: float
-    high: float
-    start: float
-    near: float
+    low: Real
+    high: Real
+    start: Real
+    near: Real
     shape: bool = False
 
     @property
@@ -118,25 +121,25 @@ class Curve:
             return f"Only how the heights differ counts: right where no difference is off by more than {self.near:g}."
         return f"Right where the heights are within {self.near:g} on average."
 
-    def right(self, guess: tuple[float, ...], answer: Answer) -> bool:
+    def right(self, guess: tuple[Real, ...], answer: Answer) -> bool:
         """Whether a prediction counts as right."""
         off = [mine - theirs for mine, theirs in zip(guess, answer.value, strict=True)]
         if self.shape:
             return max(off) - min(off) <= self.near
         return sum(map(abs, off)) / len(off) <= self.near
 
-    def write(self, guess: tuple[float, ...]) -> str:
+    def write(self, guess: tuple[Real, ...]) -> str:
         """The prediction for an address."""
         return ",".join(f"{height:g}" for height in guess)
 
-    def read(self, text: str) -> tuple[float, ...]:
+    def read(self, text: str) -> tuple[Real, ...]:
         """What `write` has written. Raises ValueError for anything else."""
         heights = tuple(float(part) for part in text.split(","))
         if len(heights) != len(self.names) or not all(self.low <= height <= self.high for height in heights):
             raise ValueError(f"guess={text} must be {len(self.names)} heights from {self.low:g} to {self.high:g}")
         return heights
 
-    def shown(self, guess: tuple[float, ...]) -> str:
+    def shown(self, guess: tuple[Real, ...]) -> str:
         """The prediction, or the answer, for people."""
         return " · ".join(f"{height:.1f}" for height in guess)
 
@@ -150,7 +153,7 @@ class Cloud:
 
     kind: str
     goal: str
-    near: float
+    near: Real
     blind: bool = False
 
     @property
@@ -158,21 +161,21 @@ class Cloud:
         """How near counts as right, in words."""
         return self.goal
 
-    def right(self, guess: tuple[float, ...], answer: Answer) -> bool:
+    def right(self, guess: tuple[Real, ...], answer: Answer) -> bool:
         """Whether a state counts as right; the answer says how far it is from the goal."""
         return answer.value <= self.near
 
-    def write(self, guess: tuple[float, ...]) -> str:
+    def write(self, guess: tuple[Real, ...]) -> str:
         """The state for an address."""
         return ",".join(f"{part:.3f}".rstrip("0").rstrip(".") for part in guess)
 
-    def read(self, text: str) -> tuple[float, ...]:
+    def read(self, text: str) -> tuple[Real, ...]:
         """What `write` has written. Raises ValueError for anything else."""
         from whitelab.lessons.clouds import KINDS
 
         return KINDS[self.kind].check(tuple(float(part) for part in text.split(",")))
 
-    def shown(self, guess: tuple[float, ...]) -> str:
+    def shown(self, guess: tuple[Real, ...]) -> str:
         """The state for people."""
         from whitelab.lessons.clouds import KINDS
 
@@ -197,7 +200,7 @@ class Step:
     needs: str = "space"
     slow: str = ""
     setting: str = ""
-    picture: tuple[str, tuple[float, ...], tuple[float, ...]] | None = None
+    picture: tuple[str, tuple[Real, ...], tuple[Real, ...]] | None = None
 
     def asked(self, space: LayerEmbeddings | None) -> tuple[str, Ask]:
         """The question and the prediction it wants, on this space."""
@@ -233,7 +236,7 @@ def setting_on(space: LayerEmbeddings, text: str) -> Setting:
     return setting.with_(layers=layers, pooling=space.origin.pooling)
 
 
-def spearman(space: LayerEmbeddings, setting: Setting | str) -> float:
+def spearman(space: LayerEmbeddings, setting: Setting | str) -> Real:
     """Spearman x 100 of a setting. Raises NoAnswer where it is not defined."""
     setting = setting_on(space, setting) if isinstance(setting, str) else setting
     result = score(space, setting, isotropy=False)
@@ -242,12 +245,12 @@ def spearman(space: LayerEmbeddings, setting: Setting | str) -> float:
     return result.spearman
 
 
-def written(value: float) -> str:
+def written(value: Real) -> str:
     """A measured number as every text of a lesson writes it."""
     return spaced(value) if isinstance(value, int) else f"{value:z.2f}"
 
 
-def moved(before: float, after: float, near: float = 0.0) -> str:
+def moved(before: Real, after: Real, near: Real = 0.0) -> str:
     """`rises`, `falls`, or `stays` where the two are within `near`."""
     if abs(after - before) <= near:
         return "stays"

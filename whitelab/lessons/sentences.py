@@ -19,7 +19,7 @@ def sizes(space: LayerEmbeddings) -> dict[str, int]:
 
 def _names(space: LayerEmbeddings) -> Curve:
     raw = spearman(space, setting_on(space, _SETTING).raw)
-    return Curve(tuple(sizes(space)), 0.0, 100.0, round(raw), 4.0)
+    return Curve(tuple(sizes(space)), 0.0, 100.0, float(min(max(round(raw), 0), 100)), 4.0)
 
 
 def _value(score: Score) -> float:

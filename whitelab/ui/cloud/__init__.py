@@ -43,11 +43,10 @@ def sketch(
     """Draw a curve over `names`, at first at `heights`, and return it as it was dragged; `fixed` it cannot be."""
     low, high = limits
     heights = tuple(heights) if fixed else state_of(key, "heights", tuple(heights))
-    every = [*heights, *(height for curve in (curves or {}).values() for height in curve)]
-    around = 5 if fixed else 30
-    floor, ceiling = max(low, 10 * ((min(every) - around) // 10)), min(high, 10 * -(-(max(every) + around) // 10))
-    if not fixed:  # the axis stays where it is while the hand moves
-        floor, ceiling = st.session_state.setdefault(f"{key}-axis", (floor, ceiling))
+    floor, ceiling = limits
+    if fixed:
+        every = [*heights, *(height for curve in (curves or {}).values() for height in curve)]
+        floor, ceiling = max(low, 10 * ((min(every) - 5) // 10)), min(high, 10 * -(-(max(every) + 5) // 10))
     data = {"names": list(names), "heights": list(heights), "low": low, "high": high, "fixed": fixed}
     data |= {
         "floor": floor,
