@@ -78,13 +78,14 @@ def which_half(space: LayerEmbeddings) -> Answer:
 
 
 def _ks(space: LayerEmbeddings) -> dict[str, int]:
-    found = {f"d/{step}" if step > 1 else "d": max(1, space.dim // step) for step in (16, 8, 4, 2, 1)}
+    found = {f"d/{step}" if step > 1 else "d": max(min(2, space.dim), space.dim // step) for step in (16, 8, 4, 2, 1)}
     return {f"k = {k} ({name})": k for name, k in found.items()}
 
 
 def _ask_curve(space: LayerEmbeddings) -> Curve:
     raw = spearman(space, setting_on(space, _SETTING).raw)
-    return Curve(tuple(_ks(space)), 0.0, 100.0, float(min(max(round(raw), 0), 100)), 4.0)
+    names = tuple(_ks(space))
+    return Curve(names, 0.0, 100.0, (float(min(max(round(raw), 0), 100)),) * len(names), 4.0)
 
 
 def _at(curve: KCurve, k: int) -> float:

@@ -43,7 +43,7 @@ class Neighbours:
         """On how many lists the largest hub is."""
         return int(self.counts.max())
 
-    def hubs(self) -> tuple[tuple[int, float], ...]:
+    def hubs(self) -> tuple[tuple[int, int], ...]:
         """The largest hubs, as rows of the space with their counts."""
         order = self.counts.argsort(descending=True, stable=True)[:_LISTED]
         return tuple((int(self.rows[i]), int(self.counts[i])) for i in order)

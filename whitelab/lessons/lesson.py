@@ -8,7 +8,6 @@ from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
 
-
 Real = float | int
 
 
@@ -105,26 +104,29 @@ class Choice:
 
 @dataclass(frozen=True)
 class Curve:
-    """A height at each of `names`. Right where every height is within `near`; of `shape` only differences count."""
+    """A height at each of `names`, at first those of `start`; `bars` where the places have no order.
+
+    Right within `near` on average, or, of `bars`, where no difference between two heights is off by more.
+    """
 
     names: tuple[str, ...]
     low: Real
     high: Real
-    start: Real
+    start: tuple[Real, ...]
     near: Real
-    shape: bool = False
+    bars: bool = False
 
     @property
     def rule(self) -> str:
         """How near counts as right, in words."""
-        if self.shape:
+        if self.bars:
             return f"Only how the heights differ counts: right where no difference is off by more than {self.near:g}."
         return f"Right where the heights are within {self.near:g} on average."
 
     def right(self, guess: tuple[Real, ...], answer: Answer) -> bool:
         """Whether a prediction counts as right."""
         off = [mine - theirs for mine, theirs in zip(guess, answer.value, strict=True)]
-        if self.shape:
+        if self.bars:
             return max(off) - min(off) <= self.near
         return sum(map(abs, off)) / len(off) <= self.near
 

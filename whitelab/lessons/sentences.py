@@ -19,7 +19,8 @@ def sizes(space: LayerEmbeddings) -> dict[str, int]:
 
 def _names(space: LayerEmbeddings) -> Curve:
     raw = spearman(space, setting_on(space, _SETTING).raw)
-    return Curve(tuple(sizes(space)), 0.0, 100.0, float(min(max(round(raw), 0), 100)), 4.0)
+    names = tuple(sizes(space))
+    return Curve(names, 0.0, 100.0, (float(min(max(round(raw), 0), 100)),) * len(names), 4.0)
 
 
 def _value(score: Score) -> float:

@@ -38,21 +38,23 @@ def sketch(
     heights: Sequence[float],
     limits: tuple[float, float],
     curves: Mapping[str, Sequence[float]] | None = None,
-    fixed: bool = False,
+    inks: Mapping[str, str] | None = None,
+    bars: bool = False,
 ) -> tuple[float, ...]:
-    """Draw a curve over `names`, at first at `heights`, and return it as it was dragged; `fixed` it cannot be."""
-    low, high = limits
+    """Draw a curve, or bars, over `names`, at first at `heights`, and return what it was dragged to.
+
+    Beside measured `curves` it stays as it is, and the axis closes in on what there is.
+    """
+    (low, high), fixed = limits, bool(curves)
     heights = tuple(heights) if fixed else state_of(key, "heights", tuple(heights))
     floor, ceiling = limits
     if fixed:
-        every = [*heights, *(height for curve in (curves or {}).values() for height in curve)]
-        floor, ceiling = max(low, 10 * ((min(every) - 5) // 10)), min(high, 10 * -(-(max(every) + 5) // 10))
-    data = {"names": list(names), "heights": list(heights), "low": low, "high": high, "fixed": fixed}
-    data |= {
-        "floor": floor,
-        "ceiling": ceiling,
-        "curves": {name: list(curve) for name, curve in (curves or {}).items()},
-    }
+        every = [*heights, *(height for curve in curves.values() for height in curve)]
+        floor = low if bars else max(low, 10 * ((min(every) - 5) // 10))
+        ceiling = min(high, 10 * -(-(max(every) + 5) // 10))
+    data = {"names": list(names), "heights": list(heights), "low": low, "high": high, "fixed": fixed, "bars": bars}
+    data |= {"floor": floor, "ceiling": ceiling, "inks": dict(inks or {})}
+    data["curves"] = {name: list(curve) for name, curve in (curves or {}).items()}
     _sketch(key=f"{key}-measured" if fixed else key, data=data, on_heights_change=_nothing)
     return heights
 

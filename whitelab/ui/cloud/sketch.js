@@ -1,5 +1,5 @@
 // A curve to draw over a few named places, by mouse, finger and arrow keys; later the measured ones stand beside it.
-// `data`: {names, heights, low, high, floor, ceiling, unit, fixed, curves: {name: heights}}.
+// `data`: {names, heights, low, high, floor, ceiling, fixed, bars, curves: {name: heights}, inks: {name: colour}}.
 
 const VIEWS = new WeakMap()
 
@@ -15,7 +15,6 @@ export default function ({ parentElement, data, setStateValue }) {
 }
 
 const SVG = "http://www.w3.org/2000/svg"
-const INKS = ["#2E86D1", "#B0609C", "#12A078", "#E0702A"]
 const LEFT = 34, RIGHT = 16, TOP = 10, FOOT = 44, HIGH = 270
 
 class Sketch {
@@ -40,7 +39,7 @@ class Sketch {
   }
 
   build() {
-    const { names, floor, ceiling, fixed, curves } = this.data
+    const { names, floor, ceiling, fixed, curves, inks, bars } = this.data
     const focused = this.svg.getRootNode().activeElement?.dataset?.place
     this.width = this.svg.clientWidth || 600
     this.svg.replaceChildren()
@@ -57,15 +56,17 @@ class Sketch {
         text.textContent = this.width < 460 ? part.replace(/\s*=\s*/, "=") : part
       })
     })
-    Object.entries(curves ?? {}).forEach(([, heights], i) => {
-      add(this.svg, "path", { class: "wl-line", stroke: INKS[i], d: this.path(heights) })
-      heights.forEach((height, j) => add(this.svg, "circle", { cx: this.x(j), cy: this.y(height), r: 4, fill: INKS[i] }))
-    })
-    this.mine = add(this.svg, "path", { class: "wl-mine" })
-    this.handles = this.heights.map((_, i) => (fixed ? add(this.svg, "circle", { r: 4, fill: "currentColor", cx: this.x(i) }) : this.handle(i)))
+    for (const [name, heights] of Object.entries(curves)) {
+      const width = bars ? 26 : 2.5
+      add(this.svg, "path", { class: "wl-line", stroke: inks[name], d: this.path(heights, 14), "stroke-width": width })
+      if (!bars)
+        heights.forEach((height, j) => add(this.svg, "circle", { cx: this.x(j), cy: this.y(height), r: 4, fill: inks[name] }))
+    }
+    this.mine = add(this.svg, "path", { class: bars ? "wl-mine wl-wide" : "wl-mine" })
+    this.handles = this.heights.map((_, i) => (fixed ? add(this.svg, "circle", { r: 4, fill: "currentColor", cx: this.x(i) + this.aside }) : this.handle(i)))
     this.legend.replaceChildren()
-    this.name(fixed ? "Your curve" : "Drag the rings up and down, or focus one and use the arrow keys", "currentColor", "dashed")
-    Object.keys(curves ?? {}).forEach((name, i) => this.name(name, INKS[i], "solid"))
+    this.name(fixed ? "Your prediction" : "Drag the rings up and down, or focus one and use the arrow keys", "currentColor", "dashed")
+    Object.keys(curves).forEach(name => this.name(name, inks[name], "solid"))
     this.paint()
     if (focused !== undefined) this.handles[focused]?.focus?.({ preventScroll: true })
   }
@@ -118,10 +119,16 @@ class Sketch {
 
   release() { this.send([...this.heights]) }
 
-  path(heights) { return "M" + heights.map((height, i) => `${this.x(i)} ${this.y(height)}`).join("L") }
+  // Where a prediction of bars stands when the measured ones stand beside it.
+  get aside() { return this.data.bars && this.data.fixed ? -14 : 0 }
+
+  path(heights, aside = 0) {
+    if (this.data.bars) return heights.map((height, i) => `M${this.x(i) + aside} ${this.y(this.data.floor)}V${this.y(height)}`).join("")
+    return "M" + heights.map((height, i) => `${this.x(i)} ${this.y(height)}`).join("L")
+  }
 
   paint() {
-    this.mine.setAttribute("d", this.path(this.heights))
+    this.mine.setAttribute("d", this.path(this.heights, this.aside))
     this.handles.forEach((handle, i) => {
       if (handle.tagName === "circle") return handle.setAttribute("cy", this.y(this.heights[i]))
       handle.setAttribute("transform", `translate(${this.x(i)} ${this.y(this.heights[i])})`)

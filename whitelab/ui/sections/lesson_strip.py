@@ -25,6 +25,13 @@ from whitelab.ui.sidebar.opening import Opened, open_space
 from whitelab.ui.widgets.chart import chart
 
 _AT = "lesson-at"  # session_state: the lesson and step whose setting the bar was put to
+# What stands for a curve of a lesson in the colours of all pages.
+_VARIANTS = {
+    "softly whitened": "soft",
+    "shrunk": "shrunk",
+    "first coordinates": "none",
+    "random coordinates": "center",
+}
 PRESENTED = """<style>
 [data-testid=stSidebar], [data-testid=stExpandSidebarButton] { display: none; }
 [data-testid=stMain] { zoom: 1.25; }
@@ -184,7 +191,7 @@ def _give(here: Place, ask: Ask, guess) -> None:
 def _prediction(here: Place, ask: Ask):
     """Ask for a prediction; the one that was given in this run, None while there is none."""
     if isinstance(ask, Curve):
-        heights = sketch(f"{here.key}-curve", ask.names, (ask.start,) * len(ask.names), (ask.low, ask.high))
+        heights = sketch(f"{here.key}-curve", ask.names, ask.start, (ask.low, ask.high), bars=ask.bars)
         st.caption(ask.rule)
         if not _predict(here):
             return
@@ -241,7 +248,9 @@ def _cloud(here: Place, ask: Cloud, guess):
 def _numbers(kind: str, state) -> None:
     here = measured(kind, state)
     across, upwards, shared = here.covariance
-    rows = {"mean cosine": here.mean_cosine, "participation ratio, of 2": here.participation_ratio}
+    rows = {"mean cosine": here.mean_cosine}
+    if kind == "axes":
+        rows["participation ratio, of 2"] = here.participation_ratio
     if kind == "turn":
         rows = {"variance across": across, "variance upwards": upwards, "covariance of the two": shared}
     table = "".join(f"| {name} | {written(value)} |\n" for name, value in rows.items())
@@ -254,16 +263,12 @@ def _numbers(kind: str, state) -> None:
 def _result(here: Place, ask: Ask, guess, answer: Answer, opened: Opened | None) -> None:
     """Prediction and answer side by side, and why."""
     right = ask.right(guess, answer)
-    verdict = ("**Right.**", ":material/check_circle:") if right else ("**Not as measured.**", ":material/cancel:")
+    wrong = "**Not there yet.**" if isinstance(ask, Cloud) else "**Not as measured.**"
+    verdict = ("**Right.**", ":material/check_circle:") if right else (wrong, ":material/cancel:")
     if isinstance(ask, Curve):
-        sketch(
-            f"{here.key}-curve",
-            ask.names,
-            guess,
-            (ask.low, ask.high),
-            answer.curves or {"measured": answer.value},
-            True,
-        )
+        curves = answer.curves or {"measured": answer.value}
+        inks = {name: figures.variant_colour(_VARIANTS.get(name, "pca")) for name in curves}
+        sketch(f"{here.key}-curve", ask.names, guess, (ask.low, ask.high), curves, inks, bars=ask.bars)
     elif not isinstance(ask, Cloud):
         for column, label, value in zip(st.columns(2), ("You", "Measured"), (guess, answer.value), strict=True):
             with column, st.container(border=True):
