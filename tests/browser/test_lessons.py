@@ -69,7 +69,7 @@ class Mouse:
     def choose(self, options):
         strip = self.page.locator(".st-key-lesson")
         if len(options) == 1:
-            strip.get_by_text(options[0], exact=True).click()
+            strip.get_by_role("radiogroup").get_by_text(options[0], exact=True).click()
         else:
             strip.locator("[data-testid=stMultiSelect] input").click()
             for one in options:
