@@ -10,13 +10,14 @@ from whitelab.lessons import LESSONS, Cloud, NoAnswer, answered, asked
 from whitelab.ui.results.study import study
 from whitelab.ui.sections.lesson_strip import link
 from whitelab.ui.sidebar.opening import open_space
-from whitelab.ui.widgets.page import ask
+from whitelab.ui.widgets.page import open_aside
 
-chosen = ask(
+open_aside(
     "What is there to learn, and how long does it take?",
     "Each lesson runs above a real page: it asks what you expect, and then shows what is measured beside it. Nothing is "
     "graded and nothing leaves this page.",
 )
+chosen = workspace.current()
 learn, teach = st.tabs(
     ["Lessons", "For teachers"], default="For teachers" if st.query_params.get("teacher") == "yes" else "Lessons"
 )

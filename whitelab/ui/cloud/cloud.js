@@ -15,6 +15,7 @@ export default function ({ parentElement, data, setStateValue }) {
 }
 
 const SVG = "http://www.w3.org/2000/svg"
+const PAUSE = 200 // milliseconds after the last key until the server hears of it
 const RING = 4.2 // where the handle that turns runs
 const GHOSTS = { PCA: "#2E86D1", ZCA: "#E0702A", Cholesky: "#12A078" }
 const BINS = 20
@@ -62,7 +63,9 @@ class Cloud {
   take(data) {
     const first = !this.data || this.data.kind !== data.kind
     this.data = data
-    if (!this.moving) this.state = [...data.state]
+    // What comes back of an earlier state must not undo what the hand has done since.
+    if (this.sent === JSON.stringify(data.state)) this.sent = undefined
+    if (!this.moving && !this.waits && this.sent === undefined) this.state = [...data.state]
     if (first) this.build()
     this.paint()
   }
@@ -103,7 +106,7 @@ class Cloud {
         this.release()
       })
     group.addEventListener("keydown", event => this.key(event, spec))
-    group.addEventListener("keyup", event => { if (event.key.startsWith("Arrow")) this.release() })
+    group.addEventListener("blur", () => this.waits && this.release())
     return { group, spec }
   }
 
@@ -119,6 +122,8 @@ class Cloud {
     const turning = this.data.kind === "turn" && parts[0] === 0
     const step = (turning ? 2 : 0.05) * (event.shiftKey ? 5 : 1)
     const now = parts.map(part => this.state[part])
+    clearTimeout(this.waits)
+    this.waits = setTimeout(() => this.release(), PAUSE)
     this.move({ parts }, parts.length === 2 ? [now[0] + x * step, now[1] + y * step] : [now[0] + (x || y) * step])
   }
 
@@ -131,6 +136,9 @@ class Cloud {
   }
 
   release() {
+    clearTimeout(this.waits)
+    this.waits = undefined
+    this.sent = JSON.stringify(this.state)
     this.send([...this.state])
   }
 

@@ -15,6 +15,7 @@ export default function ({ parentElement, data, setStateValue }) {
 }
 
 const SVG = "http://www.w3.org/2000/svg"
+const PAUSE = 200 // milliseconds after the last key until the server hears of it
 const LEFT = 34, RIGHT = 16, TOP = 10, FOOT = 44, HIGH = 270
 
 class Sketch {
@@ -26,10 +27,14 @@ class Sketch {
   }
 
   take(data) {
-    const drawn = this.data && JSON.stringify([this.data, this.heights]) === JSON.stringify([data, data.heights])
+    // What comes back of an earlier curve must not undo what the hand has done since.
+    if (this.sent === JSON.stringify(data.heights)) this.sent = undefined
+    const before = JSON.stringify([this.data, this.heights])
+    const busy = this.moving !== undefined || this.waits || this.sent !== undefined
     this.data = data
-    if (this.moving === undefined) this.heights = [...data.heights]
-    if (!drawn) this.build()
+    if (!busy || !this.heights) this.heights = [...data.heights]
+    if (busy) this.paint()
+    else if (before !== JSON.stringify([data, this.heights])) this.build()
   }
 
   x(i) { return LEFT + ((i + 0.5) * (this.width - LEFT - RIGHT)) / this.data.names.length }
@@ -63,9 +68,9 @@ class Sketch {
         heights.forEach((height, j) => add(this.svg, "circle", { cx: this.x(j), cy: this.y(height), r: 4, fill: inks[name] }))
     }
     this.mine = add(this.svg, "path", { class: bars ? "wl-mine wl-wide" : "wl-mine" })
-    this.handles = this.heights.map((_, i) => (fixed ? add(this.svg, "circle", { r: 4, fill: "currentColor", cx: this.x(i) + this.aside }) : this.handle(i)))
+    this.handles = bars && fixed ? [] : this.heights.map((_, i) => (fixed ? add(this.svg, "circle", { r: 4, fill: "currentColor", cx: this.x(i) }) : this.handle(i)))
     this.legend.replaceChildren()
-    this.name(fixed ? "Your prediction" : "Drag the rings up and down, or focus one and use the arrow keys", "currentColor", "dashed")
+    this.name(fixed ? "Your prediction" : "Drag the rings up and down, or focus one and use the arrow keys", "currentColor", bars ? "solid" : "dashed")
     Object.keys(curves).forEach(name => this.name(name, inks[name], "solid"))
     this.paint()
     if (focused !== undefined) this.handles[focused]?.focus?.({ preventScroll: true })
@@ -105,8 +110,10 @@ class Sketch {
       if (!way) return
       event.preventDefault()
       this.set(i, this.heights[i] + way)
+      clearTimeout(this.waits)
+      this.waits = setTimeout(() => this.release(), PAUSE)
     })
-    group.addEventListener("keyup", event => { if (/Arrow|Page/.test(event.key)) this.release() })
+    group.addEventListener("blur", () => this.waits && this.release())
     return group
   }
 
@@ -117,7 +124,12 @@ class Sketch {
     this.paint()
   }
 
-  release() { this.send([...this.heights]) }
+  release() {
+    clearTimeout(this.waits)
+    this.waits = undefined
+    this.sent = JSON.stringify(this.heights)
+    this.send([...this.heights])
+  }
 
   // Where a prediction of bars stands when the measured ones stand beside it.
   get aside() { return this.data.bars && this.data.fixed ? -14 : 0 }

@@ -4,6 +4,7 @@ Where a lesson stands is in the address: `?lesson=3&step=2`, the predictions as 
 keeps the answers to the teacher, `fixed=yes` the setting where the lesson has it, `present=yes` is for a projector.
 """
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import streamlit as st
@@ -11,7 +12,7 @@ import streamlit as st
 from whitelab import figures
 from whitelab.base.wording import plain
 from whitelab.datasets import DataError
-from whitelab.lessons import LESSONS, Answer, Ask, Choice, Cloud, Curve, Lesson, NoAnswer, Number, answered, asked
+from whitelab.lessons import LESSONS, Answer, Ask, Choice, Cloud, Curve, Lesson, NoAnswer, Number, Step, answered, asked
 from whitelab.lessons.by_hand import ghost_points
 from whitelab.lessons.clouds import KINDS, measured
 from whitelab.lessons.lesson import written
@@ -34,7 +35,7 @@ _VARIANTS = {
 }
 PRESENTED = """<style>
 [data-testid=stSidebar], [data-testid=stExpandSidebarButton] { display: none; }
-[data-testid=stMain] { zoom: 1.25; }
+:root { font-size: 125% !important; }
 </style>"""
 
 
@@ -130,28 +131,34 @@ def _step(here: Place) -> bool:
     try:
         question, ask = study(asked, lesson.number, here.step, space)
         st.markdown(question)
-        guess = _given(here, ask)
-        if step.picture:
-            kind, before, after = step.picture
-            cloud(f"{here.key}-picture", kind, before if guess is None or here.hidden else after, still=True)
-        if isinstance(ask, Cloud):
-            guess = _cloud(here, ask, guess)
-        elif guess is None:
-            guess = _prediction(here, ask)
-        if guess is None:
-            answer = None
-        elif here.hidden:
-            answer = None
-            st.info("Your prediction is noted. Whoever made this link keeps the answers.", icon=":material/lock:")
-        else:
-            answer = _answer(here, step, guess if isinstance(ask, Cloud) else space)
-            _result(here, ask, guess, answer, opened)
+        guess, answer = _given(here, ask), None
+        with _beside(here, step, guess):
+            if isinstance(ask, Cloud):
+                guess = _cloud(here, ask, guess)
+            elif guess is None:
+                guess = _prediction(here, ask)
+            if guess is not None and here.hidden:
+                st.info("Your prediction is noted. Whoever made this link keeps the answers.", icon=":material/lock:")
+            elif guess is not None:
+                answer = _answer(here, step, guess if isinstance(ask, Cloud) else space)
+                _result(here, ask, guess, answer, opened)
     except NoAnswer as error:
         st.warning(f"This data has no answer to it: {plain(str(error))}.", icon=":material/block:")
         _ways(here, ready=True)
         return True
     _ways(here, ready=guess is not None)
     return answer is not None
+
+
+def _beside(here: Place, step: Step, guess) -> AbstractContextManager:
+    """Where a step goes on: beside its picture, where it has one."""
+    if step.picture is None:
+        return nullcontext()
+    kind, before, after = step.picture
+    left, right = st.columns(2)
+    with left:
+        cloud(f"{here.key}-picture", kind, before if guess is None or here.hidden else after, still=True)
+    return right
 
 
 def _opened() -> Opened | None:
@@ -166,7 +173,7 @@ def _opened() -> Opened | None:
         return None
 
 
-def _answer(here: Place, step, of) -> Answer:
+def _answer(here: Place, step: Step, of) -> Answer:
     if not step.slow:
         return study(answered, here.lesson.number, here.step, of)
     with st.spinner(f"{step.slow} ..."):
