@@ -4,12 +4,13 @@ import streamlit as st
 
 from whitelab.base.installation import shipped
 from whitelab.ui import live
+from whitelab.ui.sections import lesson_strip
 from whitelab.ui.sidebar import workspace
 from whitelab.ui.widgets import look
 
 st.set_page_config(page_title="whitelab", page_icon=str(shipped("docs/icon.svg")), layout="wide")
 
-# Without icons, so that all ten fit beside the bar in a window of 1,280 pixels.
+# Without icons, so that all fit beside the bar in a window of 1,280 pixels.
 PAGES = (
     "overview",
     "data",
@@ -21,6 +22,7 @@ PAGES = (
     "compare",
     "probe",
     "training",
+    "lessons",
 )
 
 page = st.navigation(
@@ -28,9 +30,11 @@ page = st.navigation(
     position="top",
 )
 look.dress()
+lesson_strip.open_lesson(page.url_path or PAGES[0])
 workspace.draw(page.url_path)
 try:
-    page.run()
+    if lesson_strip.draw():
+        page.run()
 finally:
     opened = st.session_state.pop(workspace.OPENED, None)  # a session keeps no embeddings
 if opened is not None:

@@ -24,6 +24,7 @@ STATIONS = (
     "sweeps",
     "retrieval",
     "training",
+    "lessons",
     "compare",
     "probe",
     "figures",

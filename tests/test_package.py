@@ -102,7 +102,8 @@ def scheme(kind: str, root: Path) -> str:
 
 
 def test_the_wheel_holds_the_package_and_the_files_it_shows_and_nothing_else(wheel):
-    expected = {path.relative_to(ROOT).as_posix(): path for path in (ROOT / "whitelab").rglob("*.py")}
+    package = [path for path in (ROOT / "whitelab").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    expected = {path.relative_to(ROOT).as_posix(): path for path in package}
     top = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*")] + [ROOT / name for name in FILES]
     for path in top:
         if path.is_file() and "__pycache__" not in path.parts:

@@ -13,6 +13,7 @@ from whitelab.statistics.geometry.cosines import (
     pair_cosines,
     row_cosines,
 )
+from whitelab.statistics.geometry.hubs import TOP, nearest, neighbour_counts
 from whitelab.statistics.geometry.isotropy import (
     METRICS,
     Metric,
@@ -28,12 +29,15 @@ __all__ = [
     "METRICS",
     "Metric",
     "POSITIVES",
+    "TOP",
     "alignment",
     "block_means",
     "cosine_sample",
     "cosines_from",
     "effective_rank",
     "mean_cosine",
+    "nearest",
+    "neighbour_counts",
     "normalize",
     "pair_cosines",
     "participation_ratio",

@@ -119,7 +119,7 @@ def _layers(picked: Picked, given: bool) -> tuple[int, ...]:
     lower = [min(1, count - 1)]  # where the cone is narrow; the last layer may have been trained to fill the space
     _exchange("vectors" if given else "model", layers=lower, k=picked.dim)
     if LAYERS in state:
-        state.layers = state.pop(LAYERS)
+        state.layers = [layer + count if layer < 0 else layer for layer in state.pop(LAYERS)]
     if "layers" not in state:
         state.layers = lower
     state.layers = [layer for layer in state.layers if layer < count] or [count - 1]

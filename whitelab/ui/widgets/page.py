@@ -12,6 +12,7 @@ from whitelab.scoring.score import Score
 from whitelab.ui import live
 from whitelab.ui.results.scores import number_of, scored
 from whitelab.ui.sidebar import malformed, own_data, workspace
+from whitelab.ui.sidebar.hiding import live_hidden
 from whitelab.ui.sidebar.opening import Opened, open_space
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.metric import number
@@ -120,6 +121,8 @@ def starved(opened: Opened, score: Score) -> bool:
 
 def _live(chosen: Workspace, opened: Opened | None) -> None:
     setting, places = chosen.setting, (st.session_state[workspace.LIVE], st.session_state[workspace.STRIP])
+    if live_hidden():
+        opened = None
     st.session_state[workspace.OPENED] = opened
     if opened is None:
         live.draw(*places, setting, chosen.model.dim)

@@ -1,0 +1,94 @@
+"""The list of lessons, and what a teacher needs of them."""
+
+from urllib.parse import urlencode, urlsplit
+
+import streamlit as st
+
+from whitelab.base.wording import plain
+from whitelab.datasets import DataError
+from whitelab.lessons import LESSONS, Cloud, NoAnswer, answered, asked
+from whitelab.ui.results.study import study
+from whitelab.ui.sections.lesson_strip import link
+from whitelab.ui.sidebar.opening import open_space
+from whitelab.ui.widgets.page import open_aside
+
+open_aside(
+    "What is there to learn, and how long does it take?",
+    "Each lesson runs above a real page: it asks what you expect, and then shows what is measured beside it. Nothing is "
+    "graded and nothing leaves this page.",
+)
+chosen = workspace.current()
+learn, teach = st.tabs(
+    ["Lessons", "For teachers"], default="For teachers" if st.query_params.get("teacher") == "yes" else "Lessons"
+)
+
+
+def address(page: str, query: dict) -> str:
+    """A link that can be copied."""
+    parts = urlsplit(st.context.url or "")
+    home = f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
+    return f"{home}/{'' if page == 'overview' else page}?{urlencode(query)}"
+
+
+with learn:
+    for lesson in LESSONS.values():
+        with st.container(border=True, key=f"list-{lesson.number}"):
+            st.markdown(f"**{lesson.number}. {lesson.title}** · {lesson.minutes} minutes · {len(lesson.steps)} steps")
+            st.markdown(lesson.question)
+            st.caption(f"You touch {lesson.touches}, and see {lesson.sees}.")
+            st.page_link(
+                f"pages/{lesson.page}.py",
+                label=f"Start lesson {lesson.number}",
+                icon=":material/arrow_forward:",
+                query_params=link(lesson.number),
+            )
+
+with teach:
+    st.subheader("A link for a class")
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        number = st.selectbox(
+            "Lesson",
+            list(LESSONS),
+            key="teach-lesson",
+            format_func=lambda one: f"{one}. {LESSONS[one].title}",
+            width=340,
+        )
+        step = st.number_input("Step", 1, len(LESSONS[number].steps), 1, key=f"teach-step-{number}", width=120)
+    with st.container(horizontal=True):
+        wishes = {
+            "answers": "hidden" if st.toggle("Hide the answers", key="teach-hidden") else "",
+            "fixed": "yes" if st.toggle("Fix the setting", key="teach-fixed") else "",
+            "present": "yes" if st.toggle("For a projector", key="teach-present") else "",
+        }
+    query = link(number, step, **{name: wish for name, wish in wishes.items() if wish})
+    st.code(address(LESSONS[number].page, query), language=None)
+    st.caption(
+        "Hidden answers: predictions are taken, and neither the answer nor the page is shown. A fixed setting: the knobs "
+        "of layers, variant, k and fit go back to the lesson's. For a projector: larger type, and no bar."
+    )
+    st.subheader("Answers on the present data")
+    st.caption("They are computed when you ask, with the model and the data of the bar.")
+    for lesson in LESSONS.values():
+        with st.expander(f"{lesson.number}. {lesson.title} · {lesson.minutes} minutes"):
+            st.markdown(f"**What learners expect.** {lesson.misconception}")
+            st.code(address(lesson.page, link(lesson.number)), language=None)
+            if chosen is None or not st.toggle("Show the answers", key=f"answers-{lesson.number}"):
+                continue
+            try:
+                opened = open_space(chosen)
+            except DataError as error:
+                st.error(plain(str(error)))
+                continue
+            if opened is None:
+                continue
+            for i, one in enumerate(lesson.steps, 1):
+                try:
+                    question, wanted = study(asked, lesson.number, i, opened.space)
+                    st.markdown(f"**Step {i}.** {question}")
+                    if isinstance(wanted, Cloud):
+                        st.markdown(wanted.rule)
+                        continue
+                    answer = study(answered, lesson.number, i, opened.space if one.needs else None)
+                    st.info(f"**{wanted.shown(answer.value)}.** {answer.words}")
+                except NoAnswer as error:
+                    st.warning(f"This data has no answer to it: {plain(str(error))}.")

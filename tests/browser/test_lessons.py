@@ -1,0 +1,233 @@
+"""Every lesson, walked to its end in a real browser by mouse and by keyboard, with predictions right and wrong."""
+
+import math
+import re
+
+import pytest
+import torch
+from driving import ARTEFACTS, SIDEBAR, faint, unnamed, widest
+from questions import QUESTIONS
+
+from whitelab.lessons import LESSONS, Choice, Cloud, Curve, Number, answered, asked
+from whitelab.lessons.clouds import KINDS, measured
+from whitelab.statistics.moments import Moments
+
+pytestmark = [pytest.mark.browser, pytest.mark.model]
+
+LOW, HIGH, TOP, FOOT, ROOM = 0, 100, 10, 44, 270  # of sketch.js: the axis, and what lies around the curve
+
+
+# ------------------------------------------------------------------------------------------- predictions
+
+
+def right_state(kind: str) -> tuple[float, ...]:
+    """A state of a cloud that reaches its step's goal, in steps of the arrow keys."""
+    if kind == "mean":
+        return min(((x / 20, 0.0) for x in range(80)), key=lambda s: abs(measured("mean", s).mean_cosine - 0.5))
+    if kind == "axes":
+        return 3.0, 0.5
+    values, vectors = torch.linalg.eigh(Moments.of(KINDS["turn"].points).covariance)
+    angle = -math.degrees(math.atan2(vectors[1, 1], vectors[0, 1]))
+    angle = (angle + 90) % 180 - 90
+    return 2.0 * round(angle / 2), *(round(20 / math.sqrt(values[i])) / 20 for i in (1, 0))
+
+
+def prediction(ask, answer, right: bool):
+    """What to predict, to be right or to be wrong."""
+    if isinstance(ask, Number):
+        if right:
+            return answer.value
+        return ask.low if abs(answer.value - ask.low) > abs(answer.value - ask.high) else ask.high
+    if isinstance(ask, Choice):
+        accepted = (answer.value,) if answer.accepted is None else answer.accepted
+        good = [one for one in ask.options if (one in accepted) == right]
+        return tuple(good[: ask.several] if right else [*good, *ask.options][: ask.several])
+    return (
+        answer.value
+        if right
+        else tuple(HIGH - 2 if value < 50 else 2.0 for value in answer.value[:1]) + tuple(answer.value[1:])
+    )
+
+
+# ------------------------------------------------------------------------------------------------- hands
+
+
+class Mouse:
+    """Clicks and drags."""
+
+    def __init__(self, page):
+        self.page = page
+
+    def press(self, name):
+        self.page.get_by_role("button", name=name, exact=True).click()
+
+    def number(self, label, text):
+        self.page.get_by_label(label).click()
+        self.page.keyboard.type(text)
+        self.press("Predict")
+
+    def choose(self, options):
+        strip = self.page.locator(".st-key-lesson")
+        if len(options) == 1:
+            strip.get_by_role("radiogroup").get_by_text(options[0], exact=True).click()
+        else:
+            strip.locator("[data-testid=stMultiSelect] input").click()
+            for one in options:
+                self.page.get_by_role("option", name=one, exact=True).click()
+            self.page.keyboard.press("Escape")
+        self.press("Predict")
+
+    def drag(self, handle, x, y):
+        box = handle.bounding_box()
+        self.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        self.page.mouse.down()
+        self.page.mouse.move(x, y, steps=4)
+        self.page.mouse.up()
+
+    def curve(self, heights):
+        for i, height in enumerate(heights):
+            handle = self.page.locator(f".wl-handle[data-place='{i}']")
+            handle.scroll_into_view_if_needed()
+            box = handle.locator("..").bounding_box()
+            y = box["y"] + TOP + (HIGH - height) * (ROOM - TOP - FOOT) / (HIGH - LOW)
+            x = handle.bounding_box()["x"] + 22
+            self.drag(handle, x, y)
+            self.page.wait_for_timeout(250)
+        self.press("Predict")
+
+    def cloud(self, kind, state):
+        places = {"mean": [state], "axes": [(state[0], 0), (0, state[1])]}.get(kind)
+        if kind == "turn":
+            angle = math.radians(state[0])
+            places = [(4.2 * math.cos(angle), 4.2 * math.sin(angle)), (state[1], 0), (0, state[2])]
+        for i, (x, y) in enumerate(places):
+            handle, plane = self.page.locator(".wl-plane .wl-handle").nth(i), self.page.locator(".wl-plane")
+            plane.scroll_into_view_if_needed()
+            box = plane.bounding_box()
+            self.drag(handle, box["x"] + (x + 5) * box["width"] / 10, box["y"] + (5 - y) * box["height"] / 10)
+            self.page.wait_for_timeout(250)
+        self.press("Hand it in")
+
+
+class Keyboard(Mouse):
+    """Keys alone; what is focused is what Tab would reach."""
+
+    def press(self, name):
+        self.page.get_by_role("button", name=name, exact=True).focus()
+        self.page.keyboard.press("Enter")
+
+    def number(self, label, text):
+        self.page.get_by_label(label).focus()
+        self.page.keyboard.type(text)
+        self.page.keyboard.press("Enter")
+
+    def choose(self, options):
+        strip = self.page.locator(".st-key-lesson")
+        if len(options) == 1:
+            strip.get_by_role("radio", name=options[0], exact=True).focus()
+            self.page.keyboard.press("Space")
+        else:
+            strip.locator("[data-testid=stMultiSelect] input").focus()
+            for one in options:
+                self.page.keyboard.type(one)
+                self.page.keyboard.press("Enter")
+            self.page.keyboard.press("Escape")
+        self.press("Predict")
+
+    def steps(self, handle, by, keys, size):
+        handle.focus()
+        for _ in range(round(abs(by) / size)):
+            self.page.keyboard.press(keys[by < 0])
+        self.page.wait_for_timeout(250)
+
+    def curve(self, heights):
+        for i, height in enumerate(heights):
+            handle = self.page.locator(f".wl-handle[data-place='{i}']")
+            away = round(height) - float(handle.get_attribute("aria-valuenow"))
+            tens = int(away / 10) * 10
+            self.steps(handle, tens, ("PageUp", "PageDown"), 10)
+            self.steps(handle, away - tens, ("ArrowUp", "ArrowDown"), 1)
+        self.press("Predict")
+
+    def cloud(self, kind, state):
+        handles = [self.page.locator(".wl-plane .wl-handle").nth(i) for i in range(len(state))]
+        moved = [part - start for part, start in zip(state, KINDS[kind].start, strict=True)]
+        for i, by in enumerate(moved):
+            size = 2 if kind == "turn" and i == 0 else 0.05
+            keys = ("ArrowUp", "ArrowDown") if kind == "mean" and i else ("ArrowRight", "ArrowLeft")
+            self.steps(handles[0 if kind == "mean" else i], by, keys, size)
+        self.press("Hand it in")
+
+
+def give(hand, ask, guess):
+    """Give a prediction as the hand does."""
+    if isinstance(ask, Number):
+        hand.number(ask.label, f"{guess:.0f}" if isinstance(ask.step, int) else f"{guess:.2f}")
+    elif isinstance(ask, Choice):
+        hand.choose(guess)
+    elif isinstance(ask, Curve):
+        hand.curve(guess)
+    else:
+        hand.cloud(ask.kind, guess)
+
+
+# ------------------------------------------------------------------------------------------------- walks
+
+WALKS = [
+    (1, Mouse, True, 1440, "light"),
+    (1, Keyboard, False, 390, "dark"),
+    (2, Mouse, False, 390, "light"),
+    (2, Keyboard, True, 1440, "dark"),
+    (3, Mouse, True, 390, "dark"),
+    (3, Keyboard, True, 1440, "light"),
+    (4, Mouse, False, 1440, "dark"),
+    (4, Keyboard, True, 390, "light"),
+    (5, Mouse, True, 1440, "light"),
+    (5, Keyboard, False, 390, "dark"),
+    (6, Mouse, False, 390, "light"),
+    (6, Keyboard, True, 1440, "dark"),
+    (7, Mouse, True, 390, "dark"),
+    (7, Keyboard, False, 1440, "light"),
+    (8, Mouse, False, 1440, "dark"),
+    (8, Keyboard, True, 390, "light"),
+]
+
+
+@pytest.mark.parametrize(("number", "hand", "right", "width", "scheme"), WALKS)
+def test_a_lesson_is_walked_to_its_end(app, visit, demo, number, hand, right, width, scheme):
+    lesson, shown = LESSONS[number], visit(app, scheme, width)
+    page, how = shown.page, f"{number}-{scheme}-{width}"
+    shown.open(f"{'' if lesson.page == 'overview' else lesson.page}?lesson={number}", ready=False)
+    strip, head = page.locator(".st-key-lesson"), page.get_by_role("heading", name=QUESTIONS[lesson.page])
+    for i, step in enumerate(lesson.steps, 1):
+        strip.get_by_text(f"step {i} of {len(lesson.steps)}").wait_for()
+        page.get_by_role("button", name=re.compile("^(Predict|Hand it in)$")).wait_for()
+        assert head.count() == 0
+        if width > 1000:
+            page.locator(SIDEBAR).get_by_text("The live score is hidden").wait_for()
+        _, ask = asked(number, i, demo)
+        if isinstance(ask, Cloud):
+            guess = right_state(ask.kind) if right else KINDS[ask.kind].start
+        else:
+            guess = prediction(ask, answered(number, i, demo if step.needs else None), right)
+        if i == 2 and hand is Mouse:
+            shown.settle()
+            page.screenshot(path=ARTEFACTS / f"lesson-{how}-asked.png")
+        give(hand(page), ask, guess)
+        verdict = "Right." if right else "Not there yet." if isinstance(ask, Cloud) else "Not as measured."
+        strip.get_by_text(verdict, exact=True).wait_for()
+        head.wait_for()
+        if i == 2 and hand is Mouse:
+            page.reload()
+            strip.get_by_text(verdict, exact=True).wait_for()
+            head.wait_for()
+            shown.settle()
+            page.screenshot(path=ARTEFACTS / f"lesson-{how}-answered.png")
+            assert widest(shown) <= width
+            assert unnamed(page) == []
+            assert faint(page) == []
+        if i < len(lesson.steps):
+            hand(page).press("Next")
+    hand(page).press("Leave the lesson")
+    strip.wait_for(state="detached")
+    assert not {"lesson", "step", "guess1"} & set(shown.query())

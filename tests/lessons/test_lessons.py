@@ -1,0 +1,254 @@
+"""What every lesson holds to, and that its answers are the core's own numbers."""
+
+from contextlib import suppress
+
+import pytest
+import torch
+
+import whitelab
+from whitelab.lessons import LESSONS, Choice, Cloud, Curve, NoAnswer, Number, answered, asked, gain, hubs
+from whitelab.lessons import dimensions as dimensions_lesson
+from whitelab.lessons import sentences as sentences_lesson
+from whitelab.lessons import training as training_lesson
+from whitelab.lessons.clouds import KINDS, ghosts, measured, placed
+from whitelab.lessons.lesson import Answer, setting_on, written
+from whitelab.scoring.setting import Setting
+from whitelab.statistics import geometry
+from whitelab.statistics.moments import Moments
+from whitelab.sweeps.layer_profiles import transformed
+
+STEPS = [(number, step) for number, lesson in LESSONS.items() for step in range(1, len(lesson.steps) + 1)]
+REACHED = {(1, 2): (1.5, 0.0), (2, 2): (3.0, 0.5), (3, 1): (-26.0, 0.5, 1.8)}  # the goal of each cloud
+
+
+def of(number: int, step: int, space):
+    """What the measure of a step takes."""
+    needs = LESSONS[number].steps[step - 1].needs
+    return {"space": space, "cloud": REACHED.get((number, step)), "": None}[needs]
+
+
+def score(space, text: str) -> float:
+    return whitelab.score(space, setting_on(space, text), isotropy=False).spearman
+
+
+# ------------------------------------------------------------------------------------------- every lesson
+
+
+def test_there_are_eight_lessons_with_all_that_a_teacher_needs():
+    assert list(LESSONS) == list(range(1, 9))
+    for lesson in LESSONS.values():
+        assert len(lesson.steps) >= 3
+        assert 3 <= lesson.minutes <= 15
+        assert lesson.question.endswith("?")
+        assert all((lesson.title, lesson.touches, lesson.sees, lesson.misconception))
+        assert "!" not in lesson.question + lesson.misconception
+
+
+@pytest.mark.parametrize(("number", "step"), STEPS)
+def test_every_setting_of_a_lesson_can_be_parsed_and_is_on_the_space(number, step, space):
+    setting = LESSONS[number].setting_at(step)
+    assert Setting.parse(str(setting)) == setting
+    assert setting_on(space, str(setting)).on(space).layers
+
+
+@pytest.mark.parametrize(("number", "step"), STEPS)
+def test_every_answer_has_the_form_of_its_prediction_and_its_words_name_all_that_was_measured(number, step, space):
+    question, ask = asked(number, step, space)
+    answer = answered(number, step, of(number, step, space))
+    assert len(question) > 20
+    assert "!" not in question + answer.words
+    assert ask.rule
+    assert answer.numbers
+    assert [name for name, value in answer.numbers.items() if written(value) not in answer.words] == []
+    if isinstance(ask, Number):
+        assert ask.right(answer.value, answer)
+    elif isinstance(ask, Choice):
+        accepted = (answer.value,) if answer.accepted is None else answer.accepted
+        assert set(accepted) <= set(ask.options)
+    elif isinstance(ask, Curve):
+        assert len(answer.value) == len(ask.names) == len(ask.start)
+        assert ask.right(answer.value, answer)
+        assert all(len(curve) == len(ask.names) for curve in answer.curves.values())
+    else:
+        assert ask.right(of(number, step, space), answer)
+        assert not ask.right(KINDS[ask.kind].start, answered(number, step, KINDS[ask.kind].start))
+
+
+@pytest.mark.parametrize(("number", "step"), STEPS)
+def test_every_step_answers_or_says_why_it_cannot_where_data_are_few_or_of_lower_rank(number, step, thin, layernorm):
+    for space in (thin, layernorm):
+        with suppress(NoAnswer):  # any other exception fails
+            asked(number, step, space)
+            assert answered(number, step, of(number, step, space)).words
+
+
+@pytest.mark.parametrize(("number", "step"), STEPS)
+def test_a_prediction_survives_the_address(number, step, space):
+    _, ask = asked(number, step, space)
+    if isinstance(ask, Number):
+        guesses = [ask.low, ask.high]
+    elif isinstance(ask, Choice):
+        guesses = [ask.options[-1] if ask.several == 1 else ask.options[-ask.several :]]
+    elif isinstance(ask, Curve):
+        guesses = [ask.start, (ask.high,) * len(ask.names)]
+    else:
+        guesses = [KINDS[ask.kind].start, REACHED[number, step]]
+    for guess in guesses:
+        assert ask.read(ask.write(guess)) == guess
+        assert ask.shown(guess)
+    for text in ("", "no", "1e9,2", "nan"):
+        with pytest.raises(ValueError, match=r"."):
+            ask.read(text)
+
+
+# ----------------------------------------------------------------------------- the core's own numbers
+
+
+def test_the_narrowest_layer_is_the_one_with_the_highest_mean_cosine(space):
+    cosines = [whitelab.shape(space, Setting((layer,))).mean_cosine for layer in range(space.n_layers)]
+    answer = answered(1, 3, space)
+    assert answer.value == f"Layer {cosines.index(max(cosines))}"
+    assert list(answer.numbers.values()) == pytest.approx(cosines)
+
+
+def test_the_shared_variance_is_the_participation_ratio_of_the_centred_layer(space):
+    assert answered(2, 3, space).value == whitelab.shape(space, Setting.parse("L1:center")).participation_ratio
+
+
+def test_the_three_bars_are_the_scores_of_the_three_whitenings_and_signs_are_taken_of_their_vectors(space):
+    assert answered(3, 2, space).value == tuple(score(space, f"L1:{name}") for name in ("pca", "zca", "cholesky"))
+    bits = torch.sign(transformed(space, Setting.parse("L1:zca")))
+    rho = whitelab.spearman(geometry.row_cosines(bits, space.first, space.second), space.gold)
+    assert answered(3, 3, space).numbers["ZCA, one bit"] == pytest.approx(100 * float(rho))
+
+
+@pytest.mark.parametrize(("step", "text"), [(1, "L1:pca"), (2, "L-1:pca")])
+def test_the_gain_of_a_layer_is_its_score_whitened_beside_raw(step, text, space):
+    answer = answered(4, step, space)
+    assert answer.value == score(space, text)
+    assert answer.numbers["raw"] == score(space, text.partition(":")[0])
+    gained = answer.numbers["whitened"] > answer.numbers["raw"]
+    assert ("whitening gains" in answer.words) is gained
+
+
+def test_the_map_of_an_unseen_genre_has_not_seen_its_sentences(space):
+    apart = gain.unseen(space)
+    assert set(space.subset[apart.pairs].tolist()) == {space.n_subsets - 1}
+    rows = torch.cat([space.first[apart.others], space.second[apart.others]])
+    x = space.combine((1,))
+    white = whitelab.fit("pca", Moments.of(x[rows]))(x)
+    first, second, gold = space.first[apart.pairs], space.second[apart.pairs], space.gold[apart.pairs]
+    after, before = (100 * float(whitelab.spearman(geometry.row_cosines(z, first, second), gold)) for z in (white, x))
+    found = gain.gain_unseen(space, "L1:pca")
+    assert found.estimate == pytest.approx(after - before)
+    assert found.low <= found.estimate <= found.high
+    sure = [name for name, text in gain.CANDIDATES.items() if gain.gain_unseen(space, text).low > 0]
+    assert answered(4, 3, space).accepted == (tuple(sure) or ("None of these",))
+
+
+def test_the_curve_over_sentences_ends_where_the_score_of_all_sentences_is(space):
+    once = space.counts.new_ones(space.n_sentences)  # a sample has each sentence once
+    setting = setting_on(space, "L-1:pca")
+    carrying = space.with_text("all", whitelab.LayerRows(space.values, once))
+    whole = whitelab.score(carrying, setting.with_(fit="all"), isotropy=False).spearman
+    answer = answered(5, 1, space)
+    assert answer.value[-1] == pytest.approx(whole)
+    assert list(sentences_lesson.sizes(space).values())[-1] == space.n_sentences
+
+
+def test_zca_and_cholesky_are_no_remedies_and_every_remedy_gains(space):
+    answer = answered(5, 3, space)
+    for name in sentences_lesson.REMEDIES[3:]:
+        assert answer.numbers[name] == pytest.approx(0, abs=1e-6)
+    assert all(answer.numbers[name] > 0.5 for name in answer.accepted)
+
+
+def test_the_controls_are_scores_of_raw_coordinates_and_the_curve_is_that_of_k(space):
+    layers, d = setting_on(space, "L-1").layers, space.dim
+    assert dimensions_lesson.prefix_score(space, layers, d) == pytest.approx(score(space, "L-1"))
+    assert dimensions_lesson.random_score(space, layers, d) == pytest.approx(score(space, "L-1"))
+    assert dimensions_lesson.random_score(space, layers, 3) != dimensions_lesson.prefix_score(space, layers, 3)
+    curve = whitelab.k_curve(space, setting_on(space, "L-1:pca"))
+    assert answered(6, 2, space).value == tuple(curve.spearman[k - 1] for k in (2, 2, 3, 6, 12))
+    accepted = answered(6, 4, space).accepted
+    assert accepted == tuple(k for k in range(1, 7) if curve.spearman[k - 1] >= curve.spearman[-1] - 1)
+
+
+def test_the_best_exponent_is_the_one_whose_score_is_highest(space):
+    scores = {gamma: score(space, f"L-1:soft:gamma={gamma}@6") for gamma in (0.0, 0.25, 0.5, 0.75, 1.0)}
+    assert answered(6, 3, space).value == max(scores, key=scores.get)
+
+
+def test_hubs_are_counted_under_the_map_and_partners_looked_for_on_their_lists(space):
+    setting = setting_on(space, "L1:pca")
+    counts = geometry.neighbour_counts(transformed(space, setting))
+    found = hubs.neighbours(space, setting)
+    assert found.largest == int(counts.max())
+    assert found.hubs()[0][1] == int(counts.max())
+    alike = [(int(a), int(b)) for a, b, gold in zip(space.first, space.second, space.gold, strict=True) if gold >= 4]
+    place = {int(row): i for i, row in enumerate(found.rows)}
+    hits = [place[b] in found.lists[place[a]].tolist() for a, b in alike if a != b]
+    assert found.partners(space) == pytest.approx(100 * sum(hits) / len(hits))
+
+
+def test_training_starts_all_runs_from_one_map_and_gives_the_same_paths_twice(space):
+    runs = {name: training_lesson.trained(space, name) for name in training_lesson.OBJECTIVES}
+    assert len({path[0] for path in runs.values()}) == 1
+    assert training_lesson.trained(space, "mse") == runs["mse"]
+    assert answered(8, 3, space).value == runs["simcse"][-1].spearman
+    cosines = {training_lesson.OBJECTIVES[name]: path[-1].mean_cosine for name, path in runs.items()}
+    assert {name: answered(8, 1, space).numbers[name] for name in cosines} == cosines
+
+
+def test_a_space_without_pairs_that_are_alike_has_no_partners_to_look_for(space):
+    unlike = whitelab.LayerEmbeddings(
+        space.values, space.first, space.second, space.gold.clamp(max=3.0), space.subset, space.subset_names
+    )
+    with pytest.raises(NoAnswer, match="no pair here has a gold score of 4"):
+        answered(7, 3, unlike)
+
+
+# ------------------------------------------------------------------------------------------------ clouds
+
+
+def test_a_round_cloud_is_white_and_a_leaning_one_is_not():
+    for kind in ("mean", "axes"):
+        assert measured(kind, KINDS[kind].start).from_identity == pytest.approx(0, abs=1e-9)
+    assert measured("turn", KINDS["turn"].start).from_identity > 1
+
+
+def test_ghosts_are_white_and_have_one_matrix_of_cosines():
+    tables = []
+    for points in ghosts().values():
+        assert torch.allclose(Moments.of(points).covariance, torch.eye(2, dtype=torch.float64))
+        tables.append(geometry.normalize(points) @ geometry.normalize(points).T)
+    assert torch.allclose(tables[0], tables[1])
+    assert torch.allclose(tables[0], tables[2])
+    first, second, _ = ghosts().values()
+    assert not torch.allclose(first, second)
+
+
+def test_a_turn_by_a_quarter_takes_across_to_upwards():
+    points, turned = KINDS["turn"].points, placed("turn", (90.0, 1.0, 1.0))
+    assert torch.allclose(turned, torch.stack([-points[:, 1], points[:, 0]], dim=1))
+
+
+def test_what_is_measured_of_a_cloud_is_what_the_core_measures_of_its_points():
+    points = placed("mean", (1.0, -0.5))
+    found = measured("mean", (1.0, -0.5))
+    assert found.mean_cosine == geometry.mean_cosine(points)
+    assert sum(found.histogram) == len(points) * (len(points) - 1) // 2
+
+
+@pytest.mark.parametrize("state", [(1.0,), (9.0, 0.0), (float("nan"), 0.0)])
+def test_a_state_that_cannot_be_is_refused(state):
+    with pytest.raises(ValueError, match="must"):
+        placed("mean", state)
+
+
+def test_bars_are_right_by_their_differences_alone():
+    bars = Curve(("a", "b"), 0.0, 100.0, (0.0, 0.0), 1.0, bars=True)
+    answer = Answer((20.0, 20.0), "", {})
+    assert bars.right((50.0, 50.5), answer)
+    assert not bars.right((20.0, 22.0), answer)
+    assert isinstance(asked(3, 1, None)[1], Cloud)

@@ -1,0 +1,137 @@
+"""The list of lessons, and the strip above the real pages, without a browser."""
+
+import pytest
+from questions import QUESTIONS
+
+import whitelab
+from whitelab.lessons import LESSONS, answered
+from whitelab.lessons.lesson import written
+from whitelab.ui.sections import lesson_strip
+
+from .visiting import LIVE, failed, go_to, keys, metrics, press, said, scored, start, until
+
+pytestmark = [pytest.mark.model, pytest.mark.usefixtures("demo")]
+
+
+def waits(at) -> bool:
+    """Whether a step asks for its prediction."""
+    return said(at, "The page itself comes below once you have predicted.") and not at.get("progress")
+
+
+def strip(page, **query):
+    """A lesson's step on its page, as soon as it asks or answers."""
+    at = start(**query) if page == "overview" else visit(page, query)
+    return until(at, lambda at: waits(at) or "lesson-again" in keys(at))
+
+
+def visit(page, query):
+    at = start("lessons")
+    for name, value in query.items():
+        at.query_params[name] = value
+    return go_to(at, page)
+
+
+def titles(at) -> list[str]:
+    return [title.value for title in at.title]
+
+
+def test_the_list_names_every_lesson_its_time_and_what_one_touches_and_sees():
+    at = until(start("lessons"), lambda at: said(at, *(one.question for one in LESSONS.values())))
+    for lesson in LESSONS.values():
+        assert said(at, f"**{lesson.number}. {lesson.title}** · {lesson.minutes} minutes", lesson.touches, lesson.sees)
+    assert [len(at.tabs), at.tabs[1].label] == [2, "For teachers"]
+
+
+def test_a_teacher_makes_a_link_and_sees_answers_misconception_and_time(demo):
+    at = until(start("lessons"), lambda at: at.get_by_key("answers-4") is not None)
+    at.get_by_key("teach-lesson").set_value(4)
+    at.get_by_key("teach-hidden").set_value(True)
+    at.get_by_key("teach-fixed").set_value(True)
+    at.get_by_key("teach-present").set_value(True)
+    at.run()
+    assert at.code[0].value.endswith("/?lesson=4&step=1&answers=hidden&fixed=yes&present=yes")
+    assert said(at, LESSONS[4].misconception)
+    answer = answered(4, 1, demo)
+    assert not said(at, answer.words)
+    at.get_by_key("answers-4").set_value(True)
+    until(at.run(), lambda at: said(at, answer.words))
+    assert said(at, written(answer.value))
+
+
+def test_a_step_hides_page_and_score_until_the_prediction_is_given_and_then_shows_both(demo):
+    at = strip("overview", lesson="4")
+    assert titles(at) == []
+    assert LIVE not in metrics(at)
+    answer = answered(4, 1, demo)
+    assert said(at, "The live score is hidden", written(answer.numbers["raw"]))
+    assert not said(at, written(answer.value))
+    at.number_input(key="lesson-4-1-field").set_value(answer.value)
+    next(one for one in at.button if one.label == "Predict").click()
+    at = until(at.run())
+    assert titles(at) == [QUESTIONS["overview"]]
+    assert any(answer.words in one.value and "Right." in one.value for one in at.success)
+    assert metrics(at)[LIVE] == scored(demo, "L1:pca")  # the lesson's setting, not the first visitor's
+    at = press(at, "lesson-next", waits)
+    assert said(at, "step 2 of 3")
+    assert LIVE not in metrics(at)
+    at.number_input(key="lesson-4-2-field").set_value(99.0)
+    next(one for one in at.button if one.label == "Predict").click()
+    at = until(at.run())
+    assert any("Not as measured." in one.value for one in at.info)
+    assert metrics(at)[LIVE] == scored(demo, "L6:pca")
+    at = press(at, "lesson-leave")
+    assert titles(at) == [QUESTIONS["overview"]]
+    assert "lesson" not in at.query_params
+    assert not said(at, "step 2 of 3")
+
+
+def test_nothing_is_taken_for_a_prediction_that_is_none():
+    at = strip("overview", lesson="4", guess1="much")
+    assert waits(at)
+    next(one for one in at.button if one.label == "Predict").click()
+    at.run()
+    assert said(at, "Type a number first.")
+    assert waits(at)
+
+
+@pytest.mark.parametrize("lesson", ["0", "nine", "", "99"])
+def test_an_address_with_a_lesson_that_is_not_there_shows_the_page(lesson):
+    at = until(start(lesson=lesson))
+    assert titles(at) == [QUESTIONS["overview"]]
+
+
+def test_hidden_answers_stay_with_whoever_made_the_link(demo):
+    at = strip("overview", lesson="4", answers="hidden", guess1="12")
+    assert said(at, "Whoever made this link keeps the answers.")
+    assert titles(at) == []
+    assert not said(at, answered(4, 1, demo).words)
+    assert {"lesson-next", "lesson-again"} <= keys(at)
+
+
+def test_a_fixed_setting_comes_back_and_one_that_is_not_is_the_visitors():
+    for fixed, layers in (("yes", [1]), ("no", [2])):
+        at = until(start(lesson="4", guess1="12", fixed=fixed))
+        assert at.session_state["layers"] == [1]
+        at.get_by_key("layers").set_value([2])
+        at = until(at.run())
+        assert at.session_state["layers"] == layers
+
+
+def test_a_projector_has_no_bar():
+    at = until(start(lesson="4", guess1="12", present="yes"))
+    assert any("stSidebar] [data-testid" not in one.proto.body and "display: none" in one.proto.body for one in at.html)
+
+
+def test_data_without_an_answer_say_why_and_the_page_is_there(place):
+    data = place / "alike.csv"
+    data.write_text("sentence1,sentence2,score\n" + "".join(f"a cat {i},a dog {i},{i % 4}\n" for i in range(20)))
+    query = {"lesson": "7", "step": "3", "model": str(place / "model"), "data": str(data), "guess3": "0"}
+    at = until(start(**query))
+    assert said(at, "no pair here has a gold score of 4")
+    assert not failed(at, "score")
+    assert titles(at) == [QUESTIONS["uniformity"]]
+
+
+def test_the_query_of_a_link_is_what_a_place_is_read_from():
+    assert lesson_strip.link(3, 2) == {"lesson": "3", "step": "2"}
+    assert whitelab.Setting.parse(LESSONS[3].setting)

@@ -1,0 +1,97 @@
+"""Lesson 1: what a cone is, and where the model has one."""
+
+from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.lessons import clouds
+from whitelab.lessons.lesson import Answer, Choice, Cloud, Lesson, Number, Step, setting_on, written
+from whitelab.sweeps.layer_profiles import layer_shapes
+
+_AWAY = (2.0, 0.0)
+
+
+def two_spreads_away(space: None = None) -> Answer:
+    """The mean cosine of the round cloud, moved by two of its standard deviations."""
+    there, centred = (clouds.measured("mean", state).mean_cosine for state in (_AWAY, (0.0, 0.0)))
+    words = (
+        f"Measured: {written(there)}; before the move it was {written(centred)}. The points have not changed their "
+        "places among each other: only the origin, from which every arrow starts, lies outside the cloud now. Seen "
+        "from there, all points lie in nearly the same direction. That is a **cone**, and its measure is the mean "
+        "cosine of two random points."
+    )
+    return Answer(there, words, {"moved by two spreads": there, "at the origin": centred})
+
+
+def half(state: clouds.State) -> Answer:
+    """How far the mean cosine of a moved cloud is from 0.5."""
+    here = clouds.measured("mean", state).mean_cosine
+    away = (state[0] ** 2 + state[1] ** 2) ** 0.5
+    side = "about right" if abs(here - 0.5) <= 0.05 else "too far away" if here > 0.5 else "too near to the origin"
+    words = (
+        f"Your mean lies {written(away)} spreads from the origin and two random points have a mean cosine of "
+        f"{written(here)}: {side} for 0.50. In which direction the cloud was moved does not matter, only how far, "
+        "measured by its own spread."
+    )
+    return Answer(abs(here - 0.5), words, {"distance": away, "mean cosine": here})
+
+
+def _layers(space: LayerEmbeddings) -> Choice:
+    names = tuple(f"Layer {layer}" for layer in range(space.n_layers))
+    return Choice(names, rule="Right is the layer with the highest mean cosine.")
+
+
+def narrowest(space: LayerEmbeddings) -> Answer:
+    """The layer whose random sentences have the highest mean cosine, raw."""
+    shapes = layer_shapes(space, [setting_on(space, "L0")])
+    cosines = {f"Layer {one.layers[0]}": one.mean_cosine for one in shapes}
+    name = max(cosines, key=cosines.get)
+    every = ", ".join(f"{layer.lower()} {written(value)}" for layer, value in cosines.items())
+    last = cosines[f"Layer {space.n_layers - 1}"]
+    spread = (
+        " The last layer is hardly a cone: its training has pushed sentences apart."
+        if last < 0.2
+        else " The last layer is a cone too."
+    )
+    words = (
+        f"Mean cosine of two random sentences: {every}. {name} is the narrowest. A cosine of {written(cosines[name])} "
+        f"between two sentences there says little about their meaning: any two have about that.{spread} The page below "
+        "shows all layers."
+    )
+    return Answer(name, words, cosines)
+
+
+LESSON = Lesson(
+    1,
+    "What is a cone?",
+    "Why do two sentences that have nothing to do with each other get a high cosine?",
+    "anisotropy",
+    "L1:pca",
+    5,
+    "the mean of a two-dimensional cloud",
+    "the histogram of cosines slide to the right",
+    "A high cosine means that two sentences are similar.",
+    (
+        Step(
+            "A sentence is an arrow from the origin to a point, and a **cosine** says how nearly two arrows point the "
+            "same way: 1 the same, 0 at a right angle, -1 opposite. Below lie 40 points around the origin, and two "
+            "random ones have a mean cosine of about 0. Now the whole cloud moves to the right, by twice its own "
+            "spread. **What is the mean cosine of two random points then?**",
+            Number("Mean cosine", -1.0, 1.0, 0.01, 0.1),
+            two_spreads_away,
+            needs="",
+            picture=("mean", (0.0, 0.0), _AWAY),
+        ),
+        Step(
+            "**Drag the middle of the cloud to where two random points have a mean cosine of 0.50.** The numbers stay "
+            "hidden until you hand it in; the histogram of cosines moves with your hand.",
+            Cloud("mean", "Within 0.05 of 0.50 counts as right.", 0.05, blind=True),
+            half,
+            needs="cloud",
+        ),
+        Step(
+            "A language model makes one such cloud in each of its layers, in hundreds of dimensions instead of two. "
+            "**Which layer of this model is the narrowest cone?** Layer 0 holds the plain word vectors, the last layer "
+            "is what is usually taken.",
+            _layers,
+            narrowest,
+        ),
+    ),
+)

@@ -1,0 +1,202 @@
+"""Lesson 6: how many dimensions to keep, and which."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.lessons.lesson import Answer, Choice, Curve, Lesson, NoAnswer, Number, Step, setting_on, spearman, written
+from whitelab.statistics import correlation, geometry
+from whitelab.sweeps.dimensions import KCurve, k_curve
+
+_SETTING = "L-1:pca"
+_DRAWS = 5  # of random coordinates, averaged
+_GAMMAS = (0.0, 0.25, 0.5, 0.75, 1.0)
+_NEAR = 1.0  # points that half the memory may cost
+
+_KEPT = {
+    "prefix": "The first half of the coordinates, as they come",
+    "random": "A random half of the coordinates",
+    "pca": "The strongest half of the directions, whitened",
+    "soft": "The strongest half of the directions, softly whitened",
+}
+
+
+def coordinates_score(space: LayerEmbeddings, layers: tuple[int, ...], columns: Tensor) -> float:
+    """Spearman x 100 of raw vectors of which only these coordinates are kept."""
+    x: Float[Tensor, "n k"] = space.combine(layers)[:, columns]
+    cosines = geometry.row_cosines(x, space.first, space.second)
+    rho = float(correlation.aggregate(cosines, space.gold, space.subset, space.n_subsets))
+    if rho != rho:
+        raise NoAnswer("the score of these coordinates is not defined on this data")
+    return 100 * rho
+
+
+def prefix_score(space: LayerEmbeddings, layers: tuple[int, ...], k: int) -> float:
+    """The score of the first k coordinates."""
+    return coordinates_score(space, layers, torch.arange(k))
+
+
+def random_score(space: LayerEmbeddings, layers: tuple[int, ...], k: int) -> float:
+    """The mean score of k random coordinates, over several draws."""
+    generator = torch.Generator().manual_seed(0)
+    draws = [torch.randperm(space.dim, generator=generator)[:k] for _ in range(_DRAWS)]
+    return sum(coordinates_score(space, layers, columns) for columns in draws) / _DRAWS
+
+
+def halves_of(space: LayerEmbeddings) -> dict[str, float]:
+    """The score of half of the dimensions, kept in four ways."""
+    setting, k = setting_on(space, _SETTING), max(1, space.dim // 2)
+    return {
+        "prefix": prefix_score(space, setting.layers, k),
+        "random": random_score(space, setting.layers, k),
+        "pca": spearman(space, setting.with_(k=k)),
+        "soft": spearman(space, setting.with_(whitening="soft", k=k)),
+    }
+
+
+def which_half(space: LayerEmbeddings) -> Answer:
+    """Which half of the dimensions scores highest."""
+    scores, raw = halves_of(space), spearman(space, setting_on(space, _SETTING).raw)
+    best = max(scores, key=scores.get)
+    controls, made = max(scores["prefix"], scores["random"]), max(scores["pca"], scores["soft"])
+    why = (
+        "No coordinate of this model means much by itself: its information is spread over all of them, so any half of "
+        "them knows nearly everything. What a map adds must be compared with that, not with nothing."
+        if controls >= made
+        else f"The two controls show what half of the memory gives for free: {written(controls)}. Choosing directions "
+        f"adds {written(made - controls)} points to that."
+    )
+    words = (
+        f"All {space.dim} raw: {written(raw)}. Half of them: first coordinates {written(scores['prefix'])}, random "
+        f"ones {written(scores['random'])}, strongest directions whitened {written(scores['pca'])}, softly whitened "
+        f"{written(scores['soft'])}. {why}"
+    )
+    close = tuple(_KEPT[name] for name, value in scores.items() if value >= scores[best] - 0.1)
+    numbers = {"raw": raw} | {_KEPT[name]: value for name, value in scores.items()}
+    return Answer(_KEPT[best], words, numbers, accepted=close)
+
+
+def _ks(space: LayerEmbeddings) -> dict[str, int]:
+    found = {f"d/{step}" if step > 1 else "d": max(min(2, space.dim), space.dim // step) for step in (16, 8, 4, 2, 1)}
+    return {f"k = {k} ({name})": k for name, k in found.items()}
+
+
+def _ask_curve(space: LayerEmbeddings) -> Curve:
+    raw = spearman(space, setting_on(space, _SETTING).raw)
+    names = tuple(_ks(space))
+    return Curve(names, 0.0, 100.0, (float(min(max(round(raw), 0), 100)),) * len(names), 4.0)
+
+
+def _at(curve: KCurve, k: int) -> float:
+    if curve.spearman[k - 1] is None:
+        raise NoAnswer("the score is not defined at every k on this data")
+    return curve.spearman[k - 1]
+
+
+def over_k(space: LayerEmbeddings) -> Answer:
+    """The whitened score at a few k, beside the same of soft whitening and of the two controls."""
+    setting = setting_on(space, _SETTING)
+    curve, soft = (k_curve(space, one, by_subset=False) for one in (setting, setting.with_(whitening="soft")))
+    ks = _ks(space)
+    curves = {
+        "whitened": tuple(_at(curve, k) for k in ks.values()),
+        "softly whitened": tuple(_at(soft, k) for k in ks.values()),
+        "first coordinates": tuple(prefix_score(space, setting.layers, k) for k in ks.values()),
+        "random coordinates": tuple(random_score(space, setting.layers, k) for k in ks.values()),
+    }
+    top, end = _at(curve, curve.best_k), curves["whitened"][-1]
+    shape = (
+        f"More is not better: from k = {curve.best_k} on, further directions add more noise than meaning, and at the "
+        f"end the score is {written(top - end)} points lower"
+        if curve.best_k < space.dim and top - end > 0.5
+        else f"The curve is highest at k = {curve.best_k}, {written(top - end)} points above its end"
+    )
+    every = ", ".join(f"{name} {written(value)}" for name, value in zip(ks, curves["whitened"], strict=True))
+    words = (
+        f"Whitened: {every}. Its best is {written(top)} at k = {curve.best_k}. {shape}. Whitening gives the last "
+        "direction the same weight as the first, however little it holds."
+    )
+    numbers = dict(zip(ks, curves["whitened"], strict=True)) | {"best": top, "best above the end": top - end}
+    return Answer(curves["whitened"], words, numbers, curves=curves)
+
+
+def best_gamma(space: LayerEmbeddings) -> Answer:
+    """The exponent with the highest score where half of the dimensions are kept."""
+    setting, k = setting_on(space, _SETTING), max(1, space.dim // 2)
+    scores = {gamma: spearman(space, setting.with_(whitening=f"soft:gamma={gamma:g}", k=k)) for gamma in _GAMMAS}
+    few = {
+        gamma: spearman(space, setting.with_(whitening=f"soft:gamma={gamma:g}", k=max(1, space.dim // 8)))
+        for gamma in _GAMMAS
+    }
+    best, best_few, eighth = max(scores, key=scores.get), max(few, key=few.get), max(1, space.dim // 8)
+    every = ", ".join(f"γ = {gamma:g} {written(value)}" for gamma, value in scores.items())
+    with_fewer = f"With only k = {eighth} kept it is {written(best_few)}"
+    if best_few > best:
+        with_fewer += ": the weaker the directions that are kept, the more it costs to blow them up"
+    words = f"At k = {k}: {every}. The best exponent is {written(best)}. {with_fewer}."
+    numbers = {f"γ = {gamma:g}": value for gamma, value in scores.items()}
+    return Answer(best, words, numbers | {"best γ": best, "best γ of an eighth": best_few})
+
+
+def _ask_k(space: LayerEmbeddings) -> Number:
+    return Number("Your k", 1, space.dim, 1, 0)
+
+
+def _ask_half(space: LayerEmbeddings) -> str:
+    end = spearman(space, setting_on(space, _SETTING))
+    return (
+        f"Whitened with all {space.dim} directions the last layer scores {written(end)}. **Name a k that takes at most "
+        f"half the memory and costs at most {_NEAR:g} point.**"
+    )
+
+
+def half_the_memory(space: LayerEmbeddings) -> Answer:
+    """Every k of at most d / 2 whose score is at most a point below that of all directions."""
+    curve = k_curve(space, setting_on(space, _SETTING), by_subset=False)
+    end, half = _at(curve, space.dim), max(1, space.dim // 2)
+    good = tuple(k for k in range(1, half + 1) if _at(curve, k) >= end - _NEAR)
+    if not good:
+        words = f"No k up to {half} stays within {_NEAR:g} point of {written(end)} here."
+        return Answer(half, words, {"all directions": end}, accepted=())
+    best = max(good, key=lambda k: _at(curve, k))
+    words = (
+        f"{len(good)} of the {half} values up to half the memory will do, from k = {good[0]} to k = {good[-1]}. Of "
+        f"them k = {best} scores highest: {written(_at(curve, best))}, against {written(end)} with all {space.dim}."
+    )
+    return Answer(best, words, {"all directions": end, "best of at most half": _at(curve, best)}, accepted=good)
+
+
+LESSON = Lesson(
+    6,
+    "How many dimensions?",
+    "Which half of the dimensions can go, and at what price?",
+    "dimensions",
+    _SETTING,
+    8,
+    "k and the soft exponent",
+    "four curves: whitened, softly whitened, first and random coordinates",
+    "The first coordinates matter most, and every dimension that is dropped costs something.",
+    (
+        Step(
+            "Memory and search time grow with the number of dimensions. Keep half of them, of the last layer. "
+            "**Which half scores highest?**",
+            Choice(tuple(_KEPT.values()), rule="Scores within 0.1 points of the highest count as right too."),
+            which_half,
+        ),
+        Step(
+            "Order the directions by how much variance they hold, keep the first k, and whiten them. **Draw the "
+            "score.** Two controls, first and random coordinates of the raw vectors, will stand beside it.",
+            _ask_curve,
+            over_k,
+        ),
+        Step(
+            "Between leaving the kept directions as they are (γ = 0) and whitening them fully (γ = 1) lies everything "
+            "in between: each direction is divided by its spread to the power γ. **Which γ scores highest at half the "
+            "dimensions?** Measured are 0, 0.25, 0.5, 0.75 and 1.",
+            Number("γ, exponent", 0.0, 1.0, 0.05, 0.125),
+            best_gamma,
+        ),
+        Step(_ask_half, _ask_k, half_the_memory),
+    ),
+)

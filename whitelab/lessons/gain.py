@@ -1,0 +1,173 @@
+"""Lesson 4: whether whitening helps, layer by layer, and on a genre that was not seen."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from whitelab import whitening
+from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.lessons.lesson import Answer, Choice, Lesson, NoAnswer, Number, Step, setting_on, spearman, written
+from whitelab.scoring.fit_scopes import halves
+from whitelab.statistics import geometry
+from whitelab.statistics.moments import Moments
+from whitelab.statistics.significance import Difference, bootstrap
+from whitelab.sweeps.layer_profiles import shape
+
+_LOWER, _LAST = "L1:pca", "L-1:pca"
+
+
+def _raw(space: LayerEmbeddings, text: str) -> float:
+    return spearman(space, setting_on(space, text).raw)
+
+
+def _ask_lower(space: LayerEmbeddings) -> str:
+    return (
+        "The **score** says how well cosines rank pairs of sentences the way people do: 100 is perfect, 0 is chance. "
+        f"The first layer of this model scores {written(_raw(space, _LOWER))} as it is. **What does it score once it "
+        "is whitened**, so that every direction counts alike?"
+    )
+
+
+def _ask_last(space: LayerEmbeddings) -> str:
+    return (
+        "The last layer is what this model was trained to give: similar sentences close, all others apart. It scores "
+        f"{written(_raw(space, _LAST))}. **And whitened?**"
+    )
+
+
+def _compared(space: LayerEmbeddings, text: str, name: str) -> Answer:
+    setting = setting_on(space, text)
+    raw, white = spearman(space, setting.raw), spearman(space, setting)
+    centred = spearman(space, setting.with_(whitening="center"))
+    cosine = shape(space, setting.raw).mean_cosine
+    gain, middle = white - raw, centred - raw
+    lie = "in a narrow cone" if cosine >= 0.2 else "spread around already, not in a cone"
+    if gain > 0:
+        why = (
+            "A few strong directions, which most sentences share, no longer drown the others: whitening gains "
+            f"{written(gain)} points."
+        )
+    elif middle > 0:
+        why = (
+            f"Taking the cone away does help: centring alone gains {written(middle)} points. But whitening loses "
+            f"{written(-gain)}: it also blows up the weakest directions, which carry more noise than meaning here."
+        )
+    else:
+        why = (
+            f"Whitening loses {written(-gain)} points: it takes weight from strong directions that carry meaning and "
+            "gives it to weak ones that carry little."
+        )
+    words = (
+        f"{name}: raw {written(raw)}, centred {written(centred)}, whitened {written(white)}. Two random sentences have "
+        f"a mean cosine of {written(cosine)} there, so they lie {lie}. {why}"
+    )
+    numbers = {"raw": raw, "centred": centred, "whitened": white, "mean cosine": cosine}
+    return Answer(white, words, numbers)
+
+
+def lower(space: LayerEmbeddings) -> Answer:
+    """The whitened score of the first layer."""
+    return _compared(space, _LOWER, "The first layer")
+
+
+def last(space: LayerEmbeddings) -> Answer:
+    """The whitened score of the last layer."""
+    return _compared(space, _LAST, "The last layer")
+
+
+# ------------------------------------------------------------------------------------------- a genre not seen
+
+CANDIDATES = {
+    "First layer, centred": "L1:center",
+    "First layer, whitened": "L1:pca",
+    "First layer, softly whitened (half way)": "L1:soft",
+    "First and last layer, whitened": "L1+L-1:pca",
+    "Last layer, whitened": "L-1:pca",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Unseen:
+    """The pairs a setting is judged on, and those whose sentences its map may be fitted on."""
+
+    name: str
+    pairs: Int[Tensor, "q"]
+    others: Int[Tensor, "r"]
+
+
+def unseen(space: LayerEmbeddings) -> Unseen:
+    """The last genre of the task; of a task without genres, a half of its pairs."""
+    if space.n_subsets > 1:
+        late, name = space.subset == space.n_subsets - 1, space.subset_names[-1]
+    else:
+        late, name = halves(space), "a half of the pairs"
+    return Unseen(name, late.nonzero()[:, 0], (~late).nonzero()[:, 0])
+
+
+def gain_unseen(space: LayerEmbeddings, text: str) -> Difference:
+    """What a setting gains over raw on pairs that its map was not fitted on, with its 95 % interval."""
+    setting, apart = setting_on(space, text), unseen(space)
+    rows = torch.cat([space.first[apart.others], space.second[apart.others]])
+    x = space.combine(setting.layers)
+    white = whitening.fit(setting.whitening, Moments.of(x[rows]), setting.k)(x)
+    first, second = space.first[apart.pairs], space.second[apart.pairs]
+    cosines = torch.stack([geometry.row_cosines(one, first, second) for one in (white, x)])
+    gold = space.gold[apart.pairs]
+    return bootstrap(cosines, gold, torch.zeros_like(apart.pairs), 1).difference(0, 1)
+
+
+def _ask_unseen(space: LayerEmbeddings) -> str:
+    apart = unseen(space)
+    return (
+        f"Take the {len(apart.pairs)} pairs of **{apart.name}**, and fit the map on all others: it has not seen these. "
+        "**Choose a setting that beats its own raw layers there, for certain**: the 95 % interval of the difference "
+        "must lie above 0."
+    )
+
+
+def beats_raw(space: LayerEmbeddings) -> Answer:
+    """Which settings gain on the genre that was not seen, beyond doubt."""
+    gains = {name: gain_unseen(space, text) for name, text in CANDIDATES.items()}
+    if any(gain.estimate != gain.estimate for gain in gains.values()):
+        raise NoAnswer("a score is not defined on the pairs that were set apart")
+    sure = tuple(name for name, gain in gains.items() if gain.low > 0)
+    best = max(gains, key=lambda name: gains[name].estimate)
+    every = "; ".join(
+        f"{name[0].lower()}{name[1:]} {gain.estimate:+.2f} ({written(gain.low)} to {written(gain.high)})"
+        for name, gain in gains.items()
+    )
+    verdict = (
+        f"Certain gains: {', '.join(one[0].lower() + one[1:] for one in sure)}. An interval that touches 0 may be luck."
+        if sure
+        else "No interval lies above 0: none of these is a certain gain on this genre, and to say so is the right "
+        "answer to whoever asks."
+    )
+    words = f"Against the same layers raw, with 95 % intervals: {every}. {verdict}"
+    numbers = {f"{name}, {part}": getattr(gain, part) for name, gain in gains.items() for part in ("low", "high")}
+    return Answer(best, words, numbers, accepted=sure or (_NONE,))
+
+
+_NONE = "None of these"
+
+LESSON = Lesson(
+    4,
+    "Does it help?",
+    "When does whitening raise the score, and when does it hurt?",
+    "overview",
+    _LOWER,
+    7,
+    "the layer and the variant in the bar",
+    "what whitening gains or loses in a low layer and in the last",
+    "Whitening either always helps or always hurts.",
+    (
+        Step(_ask_lower, Number("Score of the first layer, whitened", 0.0, 100.0, 0.5, 3.0), lower),
+        Step(_ask_last, Number("Score of the last layer, whitened", 0.0, 100.0, 0.5, 3.0), last, setting=_LAST),
+        Step(
+            _ask_unseen,
+            Choice((*CANDIDATES, _NONE), rule="Right is a setting whose interval lies above 0."),
+            beats_raw,
+        ),
+    ),
+)

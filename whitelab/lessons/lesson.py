@@ -1,0 +1,259 @@
+"""What a lesson is: steps that ask for a prediction, and answers that the core computes when they are asked for."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from whitelab.base.wording import spaced
+from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.scoring.score import score
+from whitelab.scoring.setting import Setting
+
+Real = float | int
+
+
+class NoAnswer(ValueError):
+    """The space has no answer to the question; the message says why."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was measured: `value` in the form of the prediction, and why in `words`, which name all `numbers`.
+
+    `accepted` are the predictions that count as right where more than one may. `curves` are drawn beside a curve that
+    was predicted, `sentences` are rows of the space worth reading, each with a number to its name.
+    """
+
+    value: Real | str | tuple[Real | str, ...]
+    words: str
+    numbers: Mapping[str, Real]
+    accepted: tuple | None = None
+    curves: Mapping[str, tuple[Real, ...]] = field(default_factory=dict)
+    sentences: Mapping[str, tuple[tuple[int, Real], ...]] = field(default_factory=dict)
+    paths: Mapping[str, tuple[dict, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number between `low` and `high`; right within `near`, or within that share of the answer (`relative`)."""
+
+    label: str
+    low: Real
+    high: Real
+    step: Real
+    near: Real
+    relative: bool = False
+
+    @property
+    def rule(self) -> str:
+        """How near counts as right, in words."""
+        how = f"{100 * self.near:.0f} % of the measured value" if self.relative else f"{self.near:g}"
+        return f"Within {how} counts as right."
+
+    def right(self, guess: Real, answer: Answer) -> bool:
+        """Whether a prediction counts as right."""
+        if answer.accepted is not None:
+            return guess in answer.accepted
+        return abs(guess - answer.value) <= self.near * (abs(answer.value) if self.relative else 1)
+
+    def write(self, guess: Real) -> str:
+        """The prediction for an address."""
+        return f"{guess:g}"
+
+    def read(self, text: str) -> Real:
+        """What `write` has written. Raises ValueError for anything else."""
+        guess = float(text)
+        if not self.low <= guess <= self.high:
+            raise ValueError(f"guess={text} must lie between {self.low:g} and {self.high:g}")
+        return int(guess) if isinstance(self.step, int) else guess
+
+    def shown(self, guess: Real) -> str:
+        """The prediction, or the answer, for people."""
+        return written(guess)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of `options`, or `several` of them at once, every one of which must then be right."""
+
+    options: tuple[str, ...]
+    several: int = 1
+    rule: str = ""
+
+    def right(self, guess, answer: Answer) -> bool:
+        """Whether a prediction counts as right."""
+        accepted = (answer.value,) if answer.accepted is None else answer.accepted
+        chosen = (guess,) if isinstance(guess, str) else guess
+        return all(one in accepted for one in chosen)
+
+    def write(self, guess) -> str:
+        """The prediction for an address: places among the options."""
+        return ",".join(str(self.options.index(one)) for one in ((guess,) if isinstance(guess, str) else guess))
+
+    def read(self, text: str):
+        """What `write` has written. Raises ValueError for anything else."""
+        places = [int(part) for part in text.split(",")]
+        if len(set(places)) != self.several or not all(0 <= place < len(self.options) for place in places):
+            raise ValueError(f"guess={text} must name {self.several} of {len(self.options)} options")
+        chosen = tuple(self.options[place] for place in places)
+        return chosen[0] if self.several == 1 else chosen
+
+    def shown(self, guess) -> str:
+        """The prediction, or the answer, for people."""
+        return guess if isinstance(guess, str) else ", ".join(guess)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A height at each of `names`, at first those of `start`; `bars` where the places have no order.
+
+    Right within `near` on average, or, of `bars`, where no difference between two heights is off by more.
+    """
+
+    names: tuple[str, ...]
+    low: Real
+    high: Real
+    start: tuple[Real, ...]
+    near: Real
+    bars: bool = False
+
+    @property
+    def rule(self) -> str:
+        """How near counts as right, in words."""
+        if self.bars:
+            return f"Only how the heights differ counts: right where no difference is off by more than {self.near:g}."
+        return f"Right where the heights are within {self.near:g} on average."
+
+    def right(self, guess: tuple[Real, ...], answer: Answer) -> bool:
+        """Whether a prediction counts as right."""
+        off = [mine - theirs for mine, theirs in zip(guess, answer.value, strict=True)]
+        if self.bars:
+            return max(off) - min(off) <= self.near
+        return sum(map(abs, off)) / len(off) <= self.near
+
+    def write(self, guess: tuple[Real, ...]) -> str:
+        """The prediction for an address."""
+        return ",".join(f"{height:g}" for height in guess)
+
+    def read(self, text: str) -> tuple[Real, ...]:
+        """What `write` has written. Raises ValueError for anything else."""
+        heights = tuple(float(part) for part in text.split(","))
+        if len(heights) != len(self.names) or not all(self.low <= height <= self.high for height in heights):
+            raise ValueError(f"guess={text} must be {len(self.names)} heights from {self.low:g} to {self.high:g}")
+        return heights
+
+    def shown(self, guess: tuple[Real, ...]) -> str:
+        """The prediction, or the answer, for people."""
+        return " · ".join(f"{height:.1f}" for height in guess)
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """A state of the two-dimensional cloud of a kind (`clouds.KINDS`), right where the answer is at most `near`.
+
+    `blind` hides its numbers until the state is handed in.
+    """
+
+    kind: str
+    goal: str
+    near: Real
+    blind: bool = False
+
+    @property
+    def rule(self) -> str:
+        """How near counts as right, in words."""
+        return self.goal
+
+    def right(self, guess: tuple[Real, ...], answer: Answer) -> bool:
+        """Whether a state counts as right; the answer says how far it is from the goal."""
+        return answer.value <= self.near
+
+    def write(self, guess: tuple[Real, ...]) -> str:
+        """The state for an address."""
+        return ",".join(f"{part:.3f}".rstrip("0").rstrip(".") for part in guess)
+
+    def read(self, text: str) -> tuple[Real, ...]:
+        """What `write` has written. Raises ValueError for anything else."""
+        from whitelab.lessons.clouds import KINDS
+
+        return KINDS[self.kind].check(tuple(float(part) for part in text.split(",")))
+
+    def shown(self, guess: tuple[Real, ...]) -> str:
+        """The state for people."""
+        from whitelab.lessons.clouds import KINDS
+
+        return KINDS[self.kind].words(guess)
+
+
+Ask = Number | Choice | Curve | Cloud
+
+
+@dataclass(frozen=True)
+class Step:
+    """A question, the prediction it asks for, and what measures the answer.
+
+    `measure` takes the open space (the state of a `Cloud`); `needs` says whether there has to be one. Question and ask
+    may depend on it. `slow` says what a measure does that takes longer than a second. `setting` is where the page
+    stands, of a step that does not keep to its lesson's. `picture` is a kind of cloud with its states before and after.
+    """
+
+    question: str | Callable[[LayerEmbeddings], str]
+    ask: Ask | Callable[[LayerEmbeddings], Ask]
+    measure: Callable
+    needs: str = "space"
+    slow: str = ""
+    setting: str = ""
+    picture: tuple[str, tuple[Real, ...], tuple[Real, ...]] | None = None
+
+    def asked(self, space: LayerEmbeddings | None) -> tuple[str, Ask]:
+        """The question and the prediction it wants, on this space."""
+        question = self.question if isinstance(self.question, str) else self.question(space)
+        return question, self.ask if isinstance(self.ask, Ask) else self.ask(space)
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A question about `page`, opened at `setting`, in steps."""
+
+    number: int
+    title: str
+    question: str
+    page: str
+    setting: str
+    minutes: int
+    touches: str
+    sees: str
+    misconception: str
+    steps: tuple[Step, ...]
+
+    def setting_at(self, step: int) -> Setting:
+        """Where the page stands in a step, counted from 1."""
+        return Setting.parse(self.steps[step - 1].setting or self.setting)
+
+
+def setting_on(space: LayerEmbeddings, text: str) -> Setting:
+    """A setting as the text has it, on this space: its pooling, and no layer beyond its last."""
+    setting = Setting.parse(text)
+    last = space.n_layers - 1
+    layers = tuple(dict.fromkeys(min(layer, last) for layer in setting.numbers(space.n_layers)))
+    return setting.with_(layers=layers, pooling=space.origin.pooling)
+
+
+def spearman(space: LayerEmbeddings, setting: Setting | str) -> Real:
+    """Spearman x 100 of a setting. Raises NoAnswer where it is not defined."""
+    setting = setting_on(space, setting) if isinstance(setting, str) else setting
+    result = score(space, setting, isotropy=False)
+    if result.spearman is None:
+        raise NoAnswer(result.reason)
+    return result.spearman
+
+
+def written(value: Real) -> str:
+    """A measured number as every text of a lesson writes it."""
+    return spaced(value) if isinstance(value, int) else f"{value:z.2f}"
+
+
+def moved(before: Real, after: Real, near: Real = 0.0) -> str:
+    """`rises`, `falls`, or `stays` where the two are within `near`."""
+    if abs(after - before) <= near:
+        return "stays"
+    return "rises" if after > before else "falls"

@@ -1,0 +1,151 @@
+"""Lesson 5: how many sentences a map needs."""
+
+from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.lessons.lesson import Answer, Choice, Curve, Lesson, NoAnswer, Number, Step, setting_on, spearman, written
+from whitelab.scoring.score import Score
+from whitelab.sweeps.sentences import sentence_scores
+
+_SETTING = "L-1:pca"
+_RATIOS = (0.5, 1.0, 2.0, 4.0)
+_ENOUGH = 0.5  # points that a remedy must be worth
+
+
+def sizes(space: LayerEmbeddings) -> dict[str, int]:
+    """How many sentences stand for which multiple of d; all of them at the end."""
+    found = {f"n = {ratio:g} d": round(ratio * space.dim) for ratio in _RATIOS}
+    found = {name: size for name, size in found.items() if 2 <= size < space.n_sentences}
+    return found | {f"all {space.n_sentences}": space.n_sentences}
+
+
+def _names(space: LayerEmbeddings) -> Curve:
+    raw = spearman(space, setting_on(space, _SETTING).raw)
+    names = tuple(sizes(space))
+    return Curve(names, 0.0, 100.0, (float(min(max(round(raw), 0), 100)),) * len(names), 4.0)
+
+
+def _value(score: Score) -> float:
+    if score.spearman is None:
+        raise NoAnswer(score.reason)
+    return score.spearman
+
+
+def _ask_curve(space: LayerEmbeddings) -> str:
+    raw = spearman(space, setting_on(space, _SETTING).raw)
+    return (
+        f"A whitening map is fitted on sentences, and it has d = {space.dim} directions to measure. Fit it on n of "
+        f"them, drawn at random, and score all pairs with it. Raw, the last layer scores {written(raw)}. **Draw the "
+        "score of the whitened layer for each n.**"
+    )
+
+
+def by_sentences(space: LayerEmbeddings) -> Answer:
+    """The score by the number of sentences the map was fitted on."""
+    (scores,) = sentence_scores(space, [setting_on(space, _SETTING)], list(sizes(space).values()))
+    curve = {name: _value(score) for name, score in zip(sizes(space), scores, strict=True)}
+    lowest, most = min(curve, key=curve.get), list(curve)[-1]
+    every = ", ".join(f"{name} {written(value)}" for name, value in curve.items())
+    if lowest == "n = 1 d":
+        why = (
+            "The lowest point is where there are as many sentences as dimensions. There the weakest directions look "
+            "almost flat by accident, and whitening blows up just those. With fewer sentences they are not seen at all "
+            "and are left out."
+        )
+    elif lowest == most:
+        why = "More sentences do not help here: the score is lowest with all of them."
+    else:
+        why = f"The lowest point here is at {lowest}, not where n = d."
+    rise = curve[most] - curve[lowest]
+    words = f"Measured: {every}. {why} From the lowest point to all sentences it is {written(rise)} points."
+    numbers = curve | {"from the lowest to all": rise}
+    return Answer(tuple(curve.values()), words, numbers, curves={"measured": tuple(curve.values())})
+
+
+def _narrow(space: LayerEmbeddings) -> int:
+    return min(space.dim, space.n_sentences)
+
+
+def _ask_shrunk(space: LayerEmbeddings) -> str:
+    setting, size = setting_on(space, _SETTING), _narrow(space)
+    ((plain,),) = sentence_scores(space, [setting], [size])
+    return (
+        "**Shrinkage** mixes the measured covariance with a round one, the more the fewer sentences there are, so that "
+        f"weak directions are trusted less. With n = {size} sentences the plain map scores {written(_value(plain))}. "
+        "**And the shrunk one?**"
+    )
+
+
+def shrunk(space: LayerEmbeddings) -> Answer:
+    """The score of the shrunk map by the number of sentences."""
+    names, setting = sizes(space), setting_on(space, _SETTING)
+    both = [setting, setting.with_(whitening="shrunk")]
+    plain, rescued = (tuple(map(_value, row)) for row in sentence_scores(space, both, list(names.values())))
+    ((before,), (after,)) = sentence_scores(space, both, [_narrow(space)])
+    before, after = _value(before), _value(after)
+    effect = (
+        f"shrinkage fills the dip by {written(after - before)} points"
+        if after > before
+        else f"shrinkage costs {written(before - after)} points"
+    )
+    gap = rescued[-1] - plain[-1]
+    words = (
+        f"With n = {_narrow(space)}: plain {written(before)}, shrunk {written(after)}, so {effect}. With all sentences "
+        f"the two are {written(abs(gap))} points apart: where there is enough to measure from, less has to be mixed in."
+        if abs(gap) < abs(after - before)
+        else f"With n = {_narrow(space)}: plain {written(before)}, shrunk {written(after)}, so {effect}. With all "
+        f"sentences the two are {written(abs(gap))} points apart."
+    )
+    numbers = {"plain": before, "shrunk": after, "apart with all sentences": abs(gap)}
+    return Answer(after, words, numbers, curves={"plain": plain, "shrunk": rescued})
+
+
+REMEDIES = (
+    "Fit on more sentences",
+    "Shrink the covariance",
+    "Keep a quarter of the dimensions",
+    "Take ZCA instead of PCA whitening",
+    "Take Cholesky instead of PCA whitening",
+)
+
+
+def remedies(space: LayerEmbeddings) -> Answer:
+    """What raises the score where there are as many sentences as dimensions."""
+    plain, size = setting_on(space, _SETTING), _narrow(space)
+    settings = [
+        plain,
+        plain.with_(whitening="shrunk"),
+        plain.with_(k=max(1, space.dim // 4)),
+        plain.with_(whitening="zca"),
+        plain.with_(whitening="cholesky"),
+    ]
+    few = [_value(row[0]) for row in sentence_scores(space, settings, [size])]
+    gains = dict(zip(REMEDIES, [spearman(space, plain), *few[1:]], strict=True))
+    gains = {name: value - few[0] for name, value in gains.items()}
+    good = tuple(name for name, gain in gains.items() if gain > _ENOUGH)
+    every = "; ".join(f"{name[0].lower()}{name[1:]} {written(gain)}" for name, gain in gains.items())
+    words = (
+        f"Points gained over plain PCA whitening on {size} sentences: {every}. ZCA and Cholesky only turn what PCA "
+        f"gives, so they mend nothing. {len(good)} of the five are worth more than {_ENOUGH:g} points here."
+    )
+    return Answer(good or REMEDIES[:2], words, gains, accepted=good)
+
+
+LESSON = Lesson(
+    5,
+    "How many sentences does a map need?",
+    "Is a map fitted on as many sentences as there are dimensions good enough?",
+    "whitening",
+    _SETTING,
+    8,
+    "a curve over the number of sentences, drawn before it is run",
+    "the dip where n = d, and shrinkage filling it",
+    "More sentences always help, a little each, so a few hundred are nearly as good as thousands.",
+    (
+        Step(_ask_curve, _names, by_sentences, slow="Fitting on more and more sentences"),
+        Step(_ask_shrunk, Number("Score of the shrunk map", 0.0, 100.0, 0.5, 3.0), shrunk, slow="Fitting shrunk maps"),
+        Step(
+            "You have as many sentences as dimensions, and no time for a better model. **Name two remedies.**",
+            Choice(REMEDIES, several=2, rule=f"Right are two that gain more than {_ENOUGH:g} points each."),
+            remedies,
+        ),
+    ),
+)

@@ -1,0 +1,200 @@
+"""Lesson 8: whether training finds what whitening computes.
+
+A whitening is a linear map in closed form. Here a linear map is trained instead, on the open space's own vectors, with
+three objectives of the training page: seconds, where training the model itself takes minutes.
+"""
+
+from dataclasses import asdict, dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.lessons.lesson import Answer, Choice, Lesson, NoAnswer, Number, Step, setting_on, spearman, written
+from whitelab.scoring.setting import Setting
+from whitelab.statistics.geometry import normalize
+from whitelab.sweeps.layer_profiles import losses as losses_of
+from whitelab.sweeps.layer_profiles import shape
+from whitelab.training.objectives import losses
+
+_SETTING = "L1:pca"
+_STEPS, _EVERY, _BATCH, _WIDTH, _RATE, _DROPOUT = 60, 15, 256, 32, 0.02, 0.1
+_COLLAPSED = 0.9  # mean cosine of two random sentences from which on nothing tells them apart
+
+OBJECTIVES = {"simcse": "SimCSE", "w-mse": "W-MSE", "mse": "Plain MSE"}
+
+
+@dataclass(frozen=True)
+class Point:
+    """Where a map stands after `step` steps."""
+
+    step: int
+    spearman: float
+    alignment: float
+    uniformity: float
+    mean_cosine: float
+    effective_rank: float
+
+
+def trained(space: LayerEmbeddings, objective: str, seed: int = 0) -> tuple[Point, ...]:
+    """A linear map of the setting's layers, trained with an objective, from its start on.
+
+    Each step takes a batch of sentences twice, with other coordinates dropped: what the objective pulls together.
+    """
+    x = normalize(space.combine(setting_on(space, _SETTING).layers)).float() * space.dim**0.5
+    generator = torch.Generator().manual_seed(seed)
+    width = min(_WIDTH, space.dim, max(1, space.n_sentences // 3))
+    start = torch.linalg.qr(torch.randn(space.dim, width, generator=generator))[0]
+    weights = start.requires_grad_(True)
+    optimiser = torch.optim.Adam([weights], lr=_RATE)
+    batch = min(_BATCH, space.n_sentences)
+    points = [_point(space, x @ weights.detach(), 0)]
+    for step in range(1, _STEPS + 1):
+        rows = x[torch.randperm(len(x), generator=generator)[:batch]]
+        kept = torch.rand(2, *rows.shape, generator=generator) >= _DROPOUT
+        loss = _loss(objective, (rows * kept / (1 - _DROPOUT)) @ weights, generator)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        if step % _EVERY == 0:
+            points.append(_point(space, x @ weights.detach(), step))
+    return tuple(points)
+
+
+def _loss(objective: str, z: Float[Tensor, "2 b w"], generator: torch.Generator) -> Float[Tensor, ""]:
+    if objective == "simcse":
+        return losses.contrastive(z)
+    if objective == "w-mse":
+        return losses.w_mse(z, generator, size=z.shape[1], eps=1e-3)
+    return losses.mse(z)
+
+
+def _point(space: LayerEmbeddings, z: Float[Tensor, "n w"], step: int) -> Point:
+    """Measured as every layer is: the mapped vectors stand for a layer of their own."""
+    made = replace(space, values=z[None], texts={})
+    setting = Setting((0,), pooling=space.origin.pooling)
+    loss, form = losses_of(made, setting), shape(made, setting)
+    if loss.spearman != loss.spearman:
+        raise NoAnswer("the score of a trained map is not defined on this data")
+    return Point(step, loss.spearman, loss.alignment, loss.uniformity, form.mean_cosine, form.effective_rank)
+
+
+def paths(space: LayerEmbeddings) -> dict[str, tuple[Point, ...]]:
+    """The three runs, kept with the space."""
+    return space.kept("lesson 8", lambda: {name: trained(space, name) for name in OBJECTIVES})
+
+
+def _last(space: LayerEmbeddings) -> dict[str, Point]:
+    return {OBJECTIVES[name]: path[-1] for name, path in paths(space).items()}
+
+
+_NOBODY = "None of them"
+
+
+def collapse(space: LayerEmbeddings) -> Answer:
+    """Which run ends with all sentences in one place."""
+    ends, start = _last(space), paths(space)["mse"][0]
+    worst = max(ends, key=lambda name: ends[name].mean_cosine)
+    fallen = tuple(name for name, point in ends.items() if point.mean_cosine >= _COLLAPSED)
+    every = ", ".join(f"{name} {written(point.mean_cosine)}" for name, point in ends.items())
+    if fallen:
+        why = (
+            f"{' and '.join(fallen)} ended where any two sentences point the same way. An objective that only pulls "
+            "together is satisfied best by one point for everything: that is a **collapse**."
+        )
+    else:
+        why = f"None reaches {_COLLAPSED:g}, so none has collapsed here; {worst} comes nearest."
+    words = (
+        f"Mean cosine of two random sentences: {written(start.mean_cosine)} before the first step. After "
+        f"{written(_STEPS)} steps: {every}. {why}"
+    )
+    numbers = {"before": start.mean_cosine, "steps": _STEPS} | {n: p.mean_cosine for n, p in ends.items()}
+    records = {name: tuple(map(asdict, path)) for name, path in paths(space).items()}
+    return Answer(worst if fallen else _NOBODY, words, numbers, accepted=fallen or (_NOBODY,), paths=records)
+
+
+def survivor(space: LayerEmbeddings) -> Answer:
+    """Which run without negatives keeps sentences apart."""
+    ends = _last(space)
+    without = {name: ends[OBJECTIVES[name_]] for name_, name in OBJECTIVES.items() if name_ != "simcse"}
+    alive = tuple(name for name, point in without.items() if point.mean_cosine < _COLLAPSED)
+    cosines = {name: point.mean_cosine for name, point in ends.items()}
+    every = ", ".join(f"{name} {written(cosine)}" for name, cosine in cosines.items())
+    if alive == ("W-MSE",):
+        why = (
+            "W-MSE compares views only after it has whitened the batch. A batch whose sentences all lie in one place "
+            "cannot be whitened, so the collapse is ruled out without pushing any two sentences apart. SimCSE lives "
+            "too, but it has negatives: every other sentence of the batch."
+        )
+    elif alive:
+        why = f"Of the two without negatives {' and '.join(alive)} still tells sentences apart after these few steps."
+    else:
+        why = "Both without negatives have collapsed here."
+    words = f"Mean cosine of two random sentences after {written(_STEPS)} steps: {every}. {why}"
+    numbers = {"steps": _STEPS} | cosines
+    return Answer(alive[0] if alive else _NOBODY, words, numbers, accepted=alive or (_NOBODY,))
+
+
+def _ask_gain(space: LayerEmbeddings) -> str:
+    path = paths(space)["simcse"]
+    return (
+        f"Before its first step, a map to {min(_WIDTH, space.dim)} random directions scores "
+        f"{written(path[0].spearman)}. **What does it score after {_STEPS} steps of SimCSE?** It reads sentences only, "
+        "never a gold score."
+    )
+
+
+def against_whitening(space: LayerEmbeddings) -> Answer:
+    """The trained map beside the closed form of as many directions."""
+    path, ends = paths(space)["simcse"], _last(space)
+    setting = setting_on(space, _SETTING)
+    raw = spearman(space, setting.raw)
+    white = spearman(space, setting.with_(k=min(_WIDTH, space.dim)))
+    after = path[-1].spearman
+    side = "ahead of" if after > white else "behind"
+    words = (
+        f"SimCSE's map goes from {written(path[0].spearman)} to {written(after)}; W-MSE's ends at "
+        f"{written(ends['W-MSE'].spearman)}, plain MSE's at {written(ends['Plain MSE'].spearman)}. The raw layer "
+        f"scores {written(raw)}, and PCA whitening to as many directions, which takes one formula and no step, "
+        f"{written(white)}: after these steps training is {side} it. Training the model itself, on the page "
+        "below, can change what the directions mean, and a linear map cannot."
+    )
+    numbers = {"start": path[0].spearman, "raw": raw, "PCA whitening": white} | {n: p.spearman for n, p in ends.items()}
+    return Answer(after, words, numbers)
+
+
+LESSON = Lesson(
+    8,
+    "Can training do it instead?",
+    "Whitening is a formula. Can a few steps of training find as good a map?",
+    "training",
+    _SETTING,
+    7,
+    "three objectives side by side",
+    "paths in the plane of alignment and uniformity, and a collapse",
+    "Pulling the two views of a sentence together is enough to learn from.",
+    (
+        Step(
+            "A whitening is a linear map. Train one instead, on the first layer: take each sentence twice, with a "
+            "tenth of its numbers dropped at random, and pull the two together. **SimCSE** also pushes all other "
+            "sentences away, its negatives. **W-MSE** whitens the batch first and pushes nothing. **Plain MSE** only "
+            f"pulls. **Which one puts all sentences into one place within {_STEPS} steps?**",
+            Choice((*OBJECTIVES.values(), _NOBODY), rule=f"That is a mean cosine of at least {_COLLAPSED:g}."),
+            collapse,
+            slow="Training three maps",
+        ),
+        Step(
+            "W-MSE and plain MSE have no negatives. **Which of the two still tells sentences apart?**",
+            Choice(("W-MSE", "Plain MSE", _NOBODY), rule=f"That is a mean cosine below {_COLLAPSED:g}."),
+            survivor,
+            slow="Training three maps",
+        ),
+        Step(
+            _ask_gain,
+            Number("Score after training", 0.0, 100.0, 0.5, 3.0),
+            against_whitening,
+            slow="Training three maps",
+        ),
+    ),
+)

@@ -1,0 +1,359 @@
+"""The strip of a lesson above the real page: its question, the prediction, and then both side by side with the reason.
+
+Where a lesson stands is in the address: `?lesson=3&step=2`, the predictions as `guess1`, `guess2`, ... `answers=hidden`
+keeps the answers to the teacher, `fixed=yes` the setting where the lesson has it, `present=yes` is for a projector.
+"""
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+import streamlit as st
+
+from whitelab import figures
+from whitelab.base.wording import plain
+from whitelab.datasets import DataError
+from whitelab.lessons import LESSONS, Answer, Ask, Choice, Cloud, Curve, Lesson, NoAnswer, Number, Step, answered, asked
+from whitelab.lessons.by_hand import ghost_points
+from whitelab.lessons.clouds import KINDS, measured
+from whitelab.lessons.lesson import written
+from whitelab.scoring.setting import Setting
+from whitelab.training.objectives import OBJECTIVES
+from whitelab.ui.cloud import cloud, sketch
+from whitelab.ui.results.study import study
+from whitelab.ui.sidebar import workspace
+from whitelab.ui.sidebar.hiding import hide_live
+from whitelab.ui.sidebar.opening import Opened, open_space
+from whitelab.ui.widgets.chart import chart
+
+_AT = "lesson-at"  # session_state: the lesson and step whose setting the bar was put to
+# What stands for a curve of a lesson in the colours of all pages.
+_VARIANTS = {
+    "softly whitened": "soft",
+    "shrunk": "shrunk",
+    "first coordinates": "none",
+    "random coordinates": "center",
+}
+PRESENTED = """<style>
+[data-testid=stSidebar], [data-testid=stExpandSidebarButton] { display: none; }
+:root { font-size: 125% !important; }
+</style>"""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a visitor stands: a step of a lesson, counted from 1, and what the link asks for."""
+
+    lesson: Lesson
+    step: int
+    hidden: bool = False
+    fixed: bool = False
+    presented: bool = False
+
+    @property
+    def key(self) -> str:
+        """The beginning of the keys of this step's widgets."""
+        return f"lesson-{self.lesson.number}-{self.step}"
+
+
+def place() -> Place | None:
+    """Where the address says; None where it names no lesson there is."""
+    asked_for = st.query_params
+    try:
+        lesson = LESSONS[int(asked_for.get("lesson", ""))]
+        step = int(asked_for.get("step", 1))
+    except (ValueError, KeyError):
+        return None
+    wishes = (asked_for.get("answers") == "hidden", asked_for.get("fixed") == "yes", asked_for.get("present") == "yes")
+    return Place(lesson, min(max(step, 1), len(lesson.steps)), *wishes)
+
+
+def link(lesson: int, step: int = 1, **wishes: str) -> dict[str, str]:
+    """The query of a link to a step."""
+    return {"lesson": str(lesson), "step": str(step), **wishes}
+
+
+def open_lesson(page: str) -> None:
+    """Before the bar is drawn: go to the lesson's page, and put the knobs where a step begins."""
+    hide_live(False)
+    here = place()
+    if here is None:
+        st.session_state.pop(_AT, None)
+        return
+    if page != here.lesson.page:
+        st.switch_page(f"pages/{here.lesson.page}.py", query_params=dict(st.query_params))
+    before, now = st.session_state.get(_AT), (here.lesson.number, here.step)
+    if before != now or here.fixed:
+        _put(here.lesson.setting_at(here.step), keep_address=before is None and not here.fixed)
+        st.session_state[_AT] = now
+    if here.presented:
+        st.html(PRESENTED)
+
+
+def _put(setting: Setting, keep_address: bool) -> None:
+    """Move the bar's knobs to a setting; a link's own may stay."""
+    whole = 10**6  # the bar cuts k to d
+    knobs = {"whitening": setting.whitening.partition(":")[0], "k": setting.k or whole, "fit": setting.fit}
+    if not (keep_address and "layers" in st.query_params):
+        st.session_state[workspace.LAYERS] = list(setting.layers)
+    for name, value in knobs.items():
+        if not (keep_address and name in st.query_params):
+            st.session_state[name] = value
+
+
+# --------------------------------------------------------------------------------------------------- the strip
+
+
+def draw() -> bool:
+    """Draw the strip where the address has a lesson; whether the page below may be drawn."""
+    here = place()
+    if here is None:
+        return True
+    with st.container(border=True, key="lesson"):
+        shown = _step(here)
+    if not shown:
+        hide_live(True)
+        with st.session_state[workspace.LIVE]:
+            st.caption("The live score is hidden until you have predicted.")
+        st.caption("The page itself comes below once you have predicted.")
+    return shown
+
+
+def _step(here: Place) -> bool:
+    lesson, step = here.lesson, here.lesson.steps[here.step - 1]
+    st.caption(f"Lesson {lesson.number} of {len(LESSONS)} · step {here.step} of {len(lesson.steps)} · {lesson.title}")
+    opened = None
+    if step.needs == "space":
+        opened = _opened()
+        if opened is None:
+            _ways(here, ready=False)
+            return False
+    space = opened.space if opened else None
+    try:
+        question, ask = study(asked, lesson.number, here.step, space)
+        st.markdown(question)
+        guess, answer = _given(here, ask), None
+        with _beside(here, step, guess):
+            if isinstance(ask, Cloud):
+                guess = _cloud(here, ask, guess)
+            elif guess is None:
+                guess = _prediction(here, ask)
+            if guess is not None and here.hidden:
+                st.info("Your prediction is noted. Whoever made this link keeps the answers.", icon=":material/lock:")
+            elif guess is not None:
+                answer = _answer(here, step, guess if isinstance(ask, Cloud) else space)
+                _result(here, ask, guess, answer, opened)
+    except NoAnswer as error:
+        st.warning(f"This data has no answer to it: {plain(str(error))}.", icon=":material/block:")
+        _ways(here, ready=True)
+        return True
+    _ways(here, ready=guess is not None)
+    return answer is not None
+
+
+def _beside(here: Place, step: Step, guess) -> AbstractContextManager:
+    """Where a step goes on: beside its picture, where it has one."""
+    if step.picture is None:
+        return nullcontext()
+    kind, before, after = step.picture
+    left, right = st.columns(2)
+    with left:
+        cloud(f"{here.key}-picture", kind, before if guess is None or here.hidden else after, still=True)
+    return right
+
+
+def _opened() -> Opened | None:
+    chosen = workspace.current()
+    if chosen is None:
+        st.info("Choose a model and data in the bar at the left.")
+        return None
+    try:
+        return open_space(chosen)
+    except DataError as error:
+        st.error(plain(str(error)))
+        return None
+
+
+def _answer(here: Place, step: Step, of) -> Answer:
+    if not step.slow:
+        return study(answered, here.lesson.number, here.step, of)
+    with st.spinner(f"{step.slow} ..."):
+        return study(answered, here.lesson.number, here.step, of)
+
+
+def _given(here: Place, ask: Ask):
+    """The prediction of this step that the address has; None where there is none that can be."""
+    try:
+        return ask.read(st.query_params[f"guess{here.step}"])
+    except (KeyError, ValueError):
+        return None
+
+
+def _give(here: Place, ask: Ask, guess) -> None:
+    st.query_params[f"guess{here.step}"] = ask.write(guess)
+
+
+# ----------------------------------------------------------------------------------------------- predictions
+
+
+def _prediction(here: Place, ask: Ask):
+    """Ask for a prediction; the one that was given in this run, None while there is none."""
+    if isinstance(ask, Curve):
+        heights = sketch(f"{here.key}-curve", ask.names, ask.start, (ask.low, ask.high), bars=ask.bars)
+        st.caption(ask.rule)
+        if not _predict(here):
+            return
+        _give(here, ask, heights)
+        st.rerun()
+    with st.form(here.key, border=False):
+        guess = _field(here, ask)
+        st.caption(ask.rule)
+        sent = st.form_submit_button("Predict", type="primary", icon=":material/check:")
+    if not sent:
+        return
+    if guess in (None, []) or (isinstance(ask, Choice) and ask.several > 1 and len(guess) != ask.several):
+        st.warning(f"Choose {ask.several} first." if isinstance(ask, Choice) else "Type a number first.")
+        return
+    _give(here, ask, tuple(guess) if isinstance(guess, list) else guess)
+    st.rerun()
+    return
+
+
+def _field(here: Place, ask: Number | Choice):
+    key = f"{here.key}-field"
+    if isinstance(ask, Number):
+        low, high = (type(ask.step)(limit) for limit in (ask.low, ask.high))
+        return st.number_input(
+            ask.label, low, high, None, ask.step, key=key, placeholder=f"{ask.low:g} to {ask.high:g}", width=320
+        )
+    if ask.several == 1:
+        return st.radio("Your prediction", ask.options, index=None, key=key)
+    return st.multiselect("Your prediction", ask.options, max_selections=ask.several, key=key, placeholder="Choose")
+
+
+def _predict(here: Place, label: str = "Predict") -> bool:
+    return st.button(label, key=f"{here.key}-predict", type="primary", icon=":material/check:")
+
+
+def _cloud(here: Place, ask: Cloud, guess):
+    """The cloud to drag, what the core measures of it, and the button that hands it in."""
+    left, right = st.columns([3, 2])
+    with left:
+        ghosts = ghost_points() if ask.kind == "turn" and guess is not None and not here.hidden else None
+        state = cloud(f"{here.key}-cloud", ask.kind, guess or KINDS[ask.kind].start, ghosts)
+    with right:
+        if ask.blind and guess is None:
+            st.caption("The numbers stay hidden until you hand it in.")
+        else:
+            _numbers(ask.kind, state)
+        st.caption(ask.rule)
+        if guess is None and _predict(here, "Hand it in"):
+            _give(here, ask, tuple(state))
+            st.rerun()
+    return guess
+
+
+def _numbers(kind: str, state) -> None:
+    here = measured(kind, state)
+    across, upwards, shared = here.covariance
+    rows = {"mean cosine": here.mean_cosine}
+    if kind == "axes":
+        rows["participation ratio, of 2"] = here.participation_ratio
+    if kind == "turn":
+        rows = {"variance across": across, "variance upwards": upwards, "covariance of the two": shared}
+    table = "".join(f"| {name} | {written(value)} |\n" for name, value in rows.items())
+    st.markdown(f"| measured | |\n|---|---:|\n{table}")
+
+
+# --------------------------------------------------------------------------------------------------- answers
+
+
+def _result(here: Place, ask: Ask, guess, answer: Answer, opened: Opened | None) -> None:
+    """Prediction and answer side by side, and why."""
+    right = ask.right(guess, answer)
+    wrong = "**Not there yet.**" if isinstance(ask, Cloud) else "**Not as measured.**"
+    verdict = ("**Right.**", ":material/check_circle:") if right else (wrong, ":material/cancel:")
+    if isinstance(ask, Curve):
+        curves = answer.curves or {"measured": answer.value}
+        inks = {name: figures.variant_colour(_VARIANTS.get(name, "pca")) for name in curves}
+        sketch(f"{here.key}-curve", ask.names, guess, (ask.low, ask.high), curves, inks, bars=ask.bars)
+    elif not isinstance(ask, Cloud):
+        for column, label, value in zip(st.columns(2), ("You", "Measured"), (guess, answer.value), strict=True):
+            with column, st.container(border=True):
+                st.caption(label)
+                st.markdown(f"**{ask.shown(value)}**")
+    (st.success if right else st.info)(f"{verdict[0]} {answer.words}", icon=verdict[1])
+    if answer.paths:
+        chart(figures.training_plane(_runs(answer)), f"{here.key}-plane")
+    for name, rows in answer.sentences.items():
+        texts = opened.pairs.sentences
+        st.caption(f"The largest hubs, {name}")
+        st.dataframe([{"lists": count, "sentence": texts[row]} for row, count in rows], hide_index=True)
+
+
+def _runs(answer: Answer) -> list[dict]:
+    """The paths of an answer as the training page's figure takes runs."""
+    return [
+        {
+            "name": OBJECTIVES[name].label,
+            "objective": name,
+            "seed": 0,
+            "records": list(path),
+            "steps": path[-1]["step"],
+            "stop": "",
+        }
+        for name, path in answer.paths.items()
+    ]
+
+
+def _ways(here: Place, ready: bool) -> None:
+    """Back, again, next and leave."""
+    last = here.step == len(here.lesson.steps)
+    with st.container(horizontal=True, key="lesson-ways"):
+        if here.step > 1:
+            st.button("Back", key="lesson-back", icon=":material/arrow_back:", on_click=_go, args=(here, here.step - 1))
+        if ready:
+            st.button("Predict again", key="lesson-again", icon=":material/replay:", on_click=_again, args=(here,))
+        if ready and not last:
+            st.button(
+                "Next",
+                key="lesson-next",
+                type="primary",
+                icon=":material/arrow_forward:",
+                on_click=_go,
+                args=(here, here.step + 1),
+            )
+        if ready and last and here.lesson.number + 1 in LESSONS:
+            following = LESSONS[here.lesson.number + 1]
+            st.button(
+                f"Next lesson: {following.title}",
+                key="lesson-following",
+                type="primary",
+                icon=":material/arrow_forward:",
+                on_click=_follow,
+                args=(here, following),
+            )
+        st.button("Leave the lesson", key="lesson-leave", icon=":material/close:", on_click=_leave, type="tertiary")
+
+
+def _go(here: Place, step: int) -> None:
+    st.query_params["step"] = str(step)
+
+
+def _again(here: Place) -> None:
+    st.query_params.pop(f"guess{here.step}", None)
+
+
+def _follow(here: Place, following: Lesson) -> None:
+    _forget()
+    st.query_params["lesson"], st.query_params["step"] = str(following.number), "1"
+
+
+def _forget() -> None:
+    for name in [name for name in st.query_params if name.startswith("guess")]:
+        del st.query_params[name]
+
+
+def _leave() -> None:
+    _forget()
+    for name in ("lesson", "step", "answers", "fixed", "present"):
+        st.query_params.pop(name, None)
