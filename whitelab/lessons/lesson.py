@@ -20,7 +20,8 @@ class Answer:
     """What was measured: `value` in the form of the prediction, and why in `words`, which name all `numbers`.
 
     `accepted` are the predictions that count as right where more than one may. `curves` are drawn beside a curve that
-    was predicted, `sentences` are rows of the space worth reading, each with a number to its name.
+    was predicted, `sentences` are rows of the space worth reading, each with a number and the rows
+    it belongs to.
     """
 
     value: Real | str | tuple[Real | str, ...]
@@ -28,7 +29,7 @@ class Answer:
     numbers: Mapping[str, Real]
     accepted: tuple | None = None
     curves: Mapping[str, tuple[Real, ...]] = field(default_factory=dict)
-    sentences: Mapping[str, tuple[tuple[int, Real], ...]] = field(default_factory=dict)
+    sentences: Mapping[str, tuple[tuple[int, int, tuple[int, ...]], ...]] = field(default_factory=dict)
     paths: Mapping[str, tuple[dict, ...]] = field(default_factory=dict)
 
 
