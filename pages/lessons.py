@@ -81,14 +81,14 @@ with teach:
                 continue
             if opened is None:
                 continue
-            for i, one in enumerate(lesson.steps, 1):
+            for i, part in enumerate(lesson.steps, 1):
                 try:
                     question, wanted = study(asked, lesson.number, i, opened.space)
                     st.markdown(f"**Step {i}.** {question}")
                     if isinstance(wanted, Cloud):
                         st.markdown(wanted.rule)
                         continue
-                    answer = study(answered, lesson.number, i, opened.space if one.needs else None)
+                    answer = study(answered, lesson.number, i, opened.space if part.needs else None)
                     st.info(f"**{wanted.shown(answer.value)}.** {answer.words}")
                 except NoAnswer as error:
                     st.warning(f"This data has no answer to it: {plain(str(error))}.")

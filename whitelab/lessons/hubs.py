@@ -129,7 +129,7 @@ def whitened_hub(space: LayerEmbeddings) -> Answer:
 def partners(space: LayerEmbeddings) -> Answer:
     """Whether whitening brings the partners of similar sentences onto their lists more often."""
     setting = setting_on(space, _SETTING)
-    raw, white = (one.partners(space) for one in _both(space))
+    raw, white = (side.partners(space) for side in _both(space))
     before, after = spearman(space, setting.raw), spearman(space, setting)
     way = moved(raw, white, 1.0)
     agree = (

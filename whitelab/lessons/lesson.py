@@ -84,11 +84,11 @@ class Choice:
         """Whether a prediction counts as right."""
         accepted = (answer.value,) if answer.accepted is None else answer.accepted
         chosen = (guess,) if isinstance(guess, str) else guess
-        return all(one in accepted for one in chosen)
+        return all(option in accepted for option in chosen)
 
     def write(self, guess) -> str:
         """The prediction for an address: places among the options."""
-        return ",".join(str(self.options.index(one)) for one in ((guess,) if isinstance(guess, str) else guess))
+        return ",".join(str(self.options.index(option)) for option in ((guess,) if isinstance(guess, str) else guess))
 
     def read(self, text: str):
         """What `write` has written. Raises ValueError for anything else."""
