@@ -7,9 +7,11 @@ import streamlit as st
 from whitelab.base.wording import plain
 from whitelab.datasets import DataError
 from whitelab.lessons import LESSONS, Cloud, NoAnswer, answered, asked
+from whitelab.ui.results.shelf import shelf
 from whitelab.ui.results.study import study
 from whitelab.ui.sections.lesson_strip import link
-from whitelab.ui.sidebar.opening import open_space
+from whitelab.ui.sidebar import workspace
+from whitelab.ui.sidebar.opening import Opened, chosen_pairs, open_space, task_name
 from whitelab.ui.widgets.page import open_aside
 
 open_aside(
@@ -21,6 +23,18 @@ chosen = workspace.current()
 learn, teach = st.tabs(
     ["Lessons", "For teachers"], default="For teachers" if st.query_params.get("teacher") == "yes" else "Lessons"
 )
+
+
+def embedded() -> Opened | None:
+    """The workspace's space if it is there; the bar shows how far it is otherwise."""
+    if chosen is None:
+        return None
+    if chosen.given:
+        return open_space(chosen)
+    try:
+        return shelf().get(task_name(chosen, chosen.data.task, chosen_pairs(chosen)))
+    except DataError:
+        return None
 
 
 def address(page: str, query: dict) -> str:
@@ -68,27 +82,24 @@ with teach:
     )
     st.subheader("Answers on the present data")
     st.caption("They are computed when you ask, with the model and the data of the bar.")
+    opened = embedded()
     for lesson in LESSONS.values():
         with st.expander(f"{lesson.number}. {lesson.title} · {lesson.minutes} minutes"):
             st.markdown(f"**What learners expect.** {lesson.misconception}")
             st.code(address(lesson.page, link(lesson.number)), language=None)
-            if chosen is None or not st.toggle("Show the answers", key=f"answers-{lesson.number}"):
-                continue
-            try:
-                opened = open_space(chosen)
-            except DataError as error:
-                st.error(plain(str(error)))
+            if not st.toggle("Show the answers", key=f"answers-{lesson.number}"):
                 continue
             if opened is None:
+                st.caption("They come once the sentences are embedded: the bar says how far that is.")
                 continue
-            for i, one in enumerate(lesson.steps, 1):
+            for i, part in enumerate(lesson.steps, 1):
                 try:
                     question, wanted = study(asked, lesson.number, i, opened.space)
                     st.markdown(f"**Step {i}.** {question}")
                     if isinstance(wanted, Cloud):
                         st.markdown(wanted.rule)
                         continue
-                    answer = study(answered, lesson.number, i, opened.space if one.needs else None)
+                    answer = study(answered, lesson.number, i, opened.space if part.needs else None)
                     st.info(f"**{wanted.shown(answer.value)}.** {answer.words}")
                 except NoAnswer as error:
                     st.warning(f"This data has no answer to it: {plain(str(error))}.")

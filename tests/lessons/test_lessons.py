@@ -139,9 +139,9 @@ def test_the_map_of_an_unseen_genre_has_not_seen_its_sentences(space):
     white = whitelab.fit("pca", Moments.of(x[rows]))(x)
     first, second, gold = space.first[apart.pairs], space.second[apart.pairs], space.gold[apart.pairs]
     after, before = (100 * float(whitelab.spearman(geometry.row_cosines(z, first, second), gold)) for z in (white, x))
-    found = gain.gain_unseen(space, "L1:pca")
-    assert found.estimate == pytest.approx(after - before)
-    assert found.low <= found.estimate <= found.high
+    unseen = gain.gain_unseen(space, "L1:pca")
+    assert unseen.estimate == pytest.approx(after - before)
+    assert unseen.low <= unseen.estimate <= unseen.high
     sure = [name for name, text in gain.CANDIDATES.items() if gain.gain_unseen(space, text).low > 0]
     assert answered(4, 3, space).accepted == (tuple(sure) or ("None of these",))
 
@@ -182,13 +182,13 @@ def test_the_best_exponent_is_the_one_whose_score_is_highest(space):
 def test_hubs_are_counted_under_the_map_and_partners_looked_for_on_their_lists(space):
     setting = setting_on(space, "L1:pca")
     counts = geometry.neighbour_counts(transformed(space, setting))
-    found = hubs.neighbours(space, setting)
-    assert found.largest == int(counts.max())
-    assert found.hubs()[0][1] == int(counts.max())
+    near = hubs.neighbours(space, setting)
+    assert near.largest == int(counts.max())
+    assert near.hubs()[0][1] == int(counts.max())
     alike = [(int(a), int(b)) for a, b, gold in zip(space.first, space.second, space.gold, strict=True) if gold >= 4]
-    place = {int(row): i for i, row in enumerate(found.rows)}
-    hits = [place[b] in found.lists[place[a]].tolist() for a, b in alike if a != b]
-    assert found.partners(space) == pytest.approx(100 * sum(hits) / len(hits))
+    place = {int(row): i for i, row in enumerate(near.rows)}
+    hits = [place[b] in near.lists[place[a]].tolist() for a, b in alike if a != b]
+    assert near.partners(space) == pytest.approx(100 * sum(hits) / len(hits))
 
 
 def test_training_starts_all_runs_from_one_map_and_gives_the_same_paths_twice(space):
@@ -235,9 +235,9 @@ def test_a_turn_by_a_quarter_takes_across_to_upwards():
 
 def test_what_is_measured_of_a_cloud_is_what_the_core_measures_of_its_points():
     points = placed("mean", (1.0, -0.5))
-    found = measured("mean", (1.0, -0.5))
-    assert found.mean_cosine == geometry.mean_cosine(points)
-    assert sum(found.histogram) == len(points) * (len(points) - 1) // 2
+    cloud = measured("mean", (1.0, -0.5))
+    assert cloud.mean_cosine == geometry.mean_cosine(points)
+    assert sum(cloud.histogram) == len(points) * (len(points) - 1) // 2
 
 
 @pytest.mark.parametrize("state", [(1.0,), (9.0, 0.0), (float("nan"), 0.0)])

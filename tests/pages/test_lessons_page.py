@@ -36,7 +36,7 @@ def titles(at) -> list[str]:
 
 
 def test_the_list_names_every_lesson_its_time_and_what_one_touches_and_sees():
-    at = until(start("lessons"), lambda at: said(at, *(one.question for one in LESSONS.values())))
+    at = until(start("lessons"), lambda at: said(at, *(lesson.question for lesson in LESSONS.values())))
     for lesson in LESSONS.values():
         assert said(at, f"**{lesson.number}. {lesson.title}** · {lesson.minutes} minutes", lesson.touches, lesson.sees)
     assert [len(at.tabs), at.tabs[1].label] == [2, "For teachers"]
@@ -66,18 +66,18 @@ def test_a_step_hides_page_and_score_until_the_prediction_is_given_and_then_show
     assert said(at, "The live score is hidden", written(answer.numbers["raw"]))
     assert not said(at, written(answer.value))
     at.number_input(key="lesson-4-1-field").set_value(answer.value)
-    next(one for one in at.button if one.label == "Predict").click()
+    next(button for button in at.button if button.label == "Predict").click()
     at = until(at.run())
     assert titles(at) == [QUESTIONS["overview"]]
-    assert any(answer.words in one.value and "Right." in one.value for one in at.success)
+    assert any(answer.words in box.value and "Right." in box.value for box in at.success)
     assert metrics(at)[LIVE] == scored(demo, "L1:pca")  # the lesson's setting, not the first visitor's
     at = press(at, "lesson-next", waits)
     assert said(at, "step 2 of 3")
     assert LIVE not in metrics(at)
     at.number_input(key="lesson-4-2-field").set_value(99.0)
-    next(one for one in at.button if one.label == "Predict").click()
+    next(button for button in at.button if button.label == "Predict").click()
     at = until(at.run())
-    assert any("Not as measured." in one.value for one in at.info)
+    assert any("Not as measured." in box.value for box in at.info)
     assert metrics(at)[LIVE] == scored(demo, "L6:pca")
     at = press(at, "lesson-leave")
     assert titles(at) == [QUESTIONS["overview"]]
@@ -88,7 +88,7 @@ def test_a_step_hides_page_and_score_until_the_prediction_is_given_and_then_show
 def test_nothing_is_taken_for_a_prediction_that_is_none():
     at = strip("overview", lesson="4", guess1="much")
     assert waits(at)
-    next(one for one in at.button if one.label == "Predict").click()
+    next(button for button in at.button if button.label == "Predict").click()
     at.run()
     assert said(at, "Type a number first.")
     assert waits(at)

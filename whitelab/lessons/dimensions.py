@@ -78,8 +78,10 @@ def which_half(space: LayerEmbeddings) -> Answer:
 
 
 def _ks(space: LayerEmbeddings) -> dict[str, int]:
-    found = {f"d/{step}" if step > 1 else "d": max(min(2, space.dim), space.dim // step) for step in (16, 8, 4, 2, 1)}
-    return {f"k = {k} ({name})": k for name, k in found.items()}
+    fractions = {
+        f"d/{step}" if step > 1 else "d": max(min(2, space.dim), space.dim // step) for step in (16, 8, 4, 2, 1)
+    }
+    return {f"k = {k} ({name})": k for name, k in fractions.items()}
 
 
 def _ask_curve(space: LayerEmbeddings) -> Curve:
@@ -97,7 +99,7 @@ def _at(curve: KCurve, k: int) -> float:
 def over_k(space: LayerEmbeddings) -> Answer:
     """The whitened score at a few k, beside the same of soft whitening and of the two controls."""
     setting = setting_on(space, _SETTING)
-    curve, soft = (k_curve(space, one, by_subset=False) for one in (setting, setting.with_(whitening="soft")))
+    curve, soft = (k_curve(space, variant, by_subset=False) for variant in (setting, setting.with_(whitening="soft")))
     ks = _ks(space)
     curves = {
         "whitened": tuple(_at(curve, k) for k in ks.values()),

@@ -113,7 +113,7 @@ def gain_unseen(space: LayerEmbeddings, text: str) -> Difference:
     x = space.combine(setting.layers)
     white = whitening.fit(setting.whitening, Moments.of(x[rows]), setting.k)(x)
     first, second = space.first[apart.pairs], space.second[apart.pairs]
-    cosines = torch.stack([geometry.row_cosines(one, first, second) for one in (white, x)])
+    cosines = torch.stack([geometry.row_cosines(z, first, second) for z in (white, x)])
     gold = space.gold[apart.pairs]
     return bootstrap(cosines, gold, torch.zeros_like(apart.pairs), 1).difference(0, 1)
 

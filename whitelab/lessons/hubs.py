@@ -43,10 +43,14 @@ class Neighbours:
         """On how many lists the largest hub is."""
         return int(self.counts.max())
 
-    def hubs(self) -> tuple[tuple[int, int], ...]:
-        """The largest hubs, as rows of the space with their counts."""
+    def hubs(self) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
+        """The largest hubs, as rows of the space, with their counts and some of the rows on whose lists they are."""
         order = self.counts.argsort(descending=True, stable=True)[:_LISTED]
-        return tuple((int(self.rows[i]), int(self.counts[i])) for i in order)
+        return tuple((int(self.rows[i]), int(self.counts[i]), self._listing(i)) for i in order)
+
+    def _listing(self, hub: Int[Tensor, ""]) -> tuple[int, ...]:
+        """The first rows of the space on whose lists a hub is."""
+        return tuple(self.rows[(self.lists == hub).any(1)][: geometry.TOP].tolist())
 
     def partners(self, space: LayerEmbeddings, least: float = 4.0) -> float:
         """The share, in percent, of pairs with gold of at least `least` whose second is on the first's list."""
@@ -125,7 +129,7 @@ def whitened_hub(space: LayerEmbeddings) -> Answer:
 def partners(space: LayerEmbeddings) -> Answer:
     """Whether whitening brings the partners of similar sentences onto their lists more often."""
     setting = setting_on(space, _SETTING)
-    raw, white = (one.partners(space) for one in _both(space))
+    raw, white = (side.partners(space) for side in _both(space))
     before, after = spearman(space, setting.raw), spearman(space, setting)
     way = moved(raw, white, 1.0)
     agree = (

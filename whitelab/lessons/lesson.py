@@ -20,7 +20,8 @@ class Answer:
     """What was measured: `value` in the form of the prediction, and why in `words`, which name all `numbers`.
 
     `accepted` are the predictions that count as right where more than one may. `curves` are drawn beside a curve that
-    was predicted, `sentences` are rows of the space worth reading, each with a number to its name.
+    was predicted, `sentences` are rows of the space worth reading, each with a number and the rows
+    it belongs to.
     """
 
     value: Real | str | tuple[Real | str, ...]
@@ -28,7 +29,7 @@ class Answer:
     numbers: Mapping[str, Real]
     accepted: tuple | None = None
     curves: Mapping[str, tuple[Real, ...]] = field(default_factory=dict)
-    sentences: Mapping[str, tuple[tuple[int, Real], ...]] = field(default_factory=dict)
+    sentences: Mapping[str, tuple[tuple[int, int, tuple[int, ...]], ...]] = field(default_factory=dict)
     paths: Mapping[str, tuple[dict, ...]] = field(default_factory=dict)
 
 
@@ -83,11 +84,11 @@ class Choice:
         """Whether a prediction counts as right."""
         accepted = (answer.value,) if answer.accepted is None else answer.accepted
         chosen = (guess,) if isinstance(guess, str) else guess
-        return all(one in accepted for one in chosen)
+        return all(option in accepted for option in chosen)
 
     def write(self, guess) -> str:
         """The prediction for an address: places among the options."""
-        return ",".join(str(self.options.index(one)) for one in ((guess,) if isinstance(guess, str) else guess))
+        return ",".join(str(self.options.index(option)) for option in ((guess,) if isinstance(guess, str) else guess))
 
     def read(self, text: str):
         """What `write` has written. Raises ValueError for anything else."""

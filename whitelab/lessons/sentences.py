@@ -12,9 +12,9 @@ _ENOUGH = 0.5  # points that a remedy must be worth
 
 def sizes(space: LayerEmbeddings) -> dict[str, int]:
     """How many sentences stand for which multiple of d; all of them at the end."""
-    found = {f"n = {ratio:g} d": round(ratio * space.dim) for ratio in _RATIOS}
-    found = {name: size for name, size in found.items() if 2 <= size < space.n_sentences}
-    return found | {f"all {space.n_sentences}": space.n_sentences}
+    multiples = {f"n = {ratio:g} d": round(ratio * space.dim) for ratio in _RATIOS}
+    multiples = {name: size for name, size in multiples.items() if 2 <= size < space.n_sentences}
+    return multiples | {f"all {space.n_sentences}": space.n_sentences}
 
 
 def _names(space: LayerEmbeddings) -> Curve:

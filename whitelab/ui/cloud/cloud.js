@@ -90,7 +90,7 @@ class Cloud {
     add(group, "path", { d: spec.mark })
     group.addEventListener("pointerdown", event => {
       this.moving = true
-      group.classList.add("wl-held")
+      group.classList.add("wl-dragged")
       group.setPointerCapture(event.pointerId)
       group.focus({ preventScroll: true })
       event.preventDefault()
@@ -102,7 +102,7 @@ class Cloud {
       group.addEventListener(end, () => {
         if (!this.moving) return
         this.moving = false
-        group.classList.remove("wl-held")
+        group.classList.remove("wl-dragged")
         this.release()
       })
     group.addEventListener("keydown", event => this.key(event, spec))

@@ -284,10 +284,26 @@ def _result(here: Place, ask: Ask, guess, answer: Answer, opened: Opened | None)
     (st.success if right else st.info)(f"{verdict[0]} {answer.words}", icon=verdict[1])
     if answer.paths:
         chart(figures.training_plane(_runs(answer)), f"{here.key}-plane")
-    for name, rows in answer.sentences.items():
-        texts = opened.pairs.sentences
-        st.caption(f"The largest hubs, {name}")
-        st.dataframe([{"lists": count, "sentence": texts[row]} for row, count in rows], hide_index=True)
+    if answer.sentences:
+        _hubs(here, answer, opened)
+
+
+def _hubs(here: Place, answer: Answer, opened: Opened) -> None:
+    """The largest hubs, side by side; a click on one shows sentences on whose lists it is."""
+    texts = opened.pairs.sentences
+    for column, (name, rows) in zip(st.columns(len(answer.sentences)), answer.sentences.items(), strict=True):
+        with column:
+            st.caption(f"The largest hubs, {name}. Choose one to see on whose lists it is.")
+            picked = st.dataframe(
+                [{"lists": count, "sentence": texts[row]} for row, count, _ in rows],
+                hide_index=True,
+                key=f"{here.key}-hubs-{name}",
+                on_select="rerun",
+                selection_mode="single-row",
+                column_config={"lists": st.column_config.NumberColumn(width=60)},
+            )
+            for place in picked.selection.rows:
+                st.markdown("On the lists of\n" + "".join(f"\n- {plain(texts[row])}" for row in rows[place][2]))
 
 
 def _runs(answer: Answer) -> list[dict]:
