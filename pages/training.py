@@ -3,7 +3,7 @@
 import streamlit as st
 
 from whitelab.base.wording import plain
-from whitelab.datasets import DEMO
+from whitelab.datasets import BUNDLED_SETS
 from whitelab.encoding.checkpoints import ModelError
 from whitelab.training import objectives, runs
 from whitelab.training.objectives import OBJECTIVES
@@ -78,9 +78,5 @@ if asked is not None:
         here = workspace.current()
         st.code(recipe(here, asked.code) if here else f"import whitelab\n\n{asked.code}", language="python")
     st.caption(request.protocol_line(asked))
-    if asked.scored.arguments[0] == DEMO:
-        st.caption(
-            f"{DEMO_NOTE} Its pairs are hard: a hundred steps spread the space and leave this score where it is. Of "
-            "STS-B, a hundred steps of SimCSE raise the score by about 12 points, as benchmarks/README.md has it; bring "
-            "it on the data page."
-        )
+    if asked.scored.arguments[0] in BUNDLED_SETS:
+        st.caption(DEMO_NOTE)
