@@ -5,7 +5,7 @@ import re
 
 import pytest
 import torch
-from driving import ARTEFACTS, SIDEBAR, faint, unnamed, widest
+from driving import ARTEFACTS, IDLE, SIDEBAR, faint, unnamed, widest
 from questions import QUESTIONS
 
 from whitelab.lessons import LESSONS, Choice, Cloud, Curve, Number, answered, asked
@@ -254,6 +254,8 @@ def test_a_projector_has_no_bar_and_a_cloud_follows_a_finger_there(app, chromium
     page.goto(f"{app}/anisotropy?lesson=1&step=2&present=yes")
     handle = page.locator(".wl-plane .wl-handle")
     handle.wait_for()
+    page.wait_for_selector(IDLE)
+    page.wait_for_timeout(700)  # until the layout rests
     assert not page.locator(SIDEBAR).is_visible()
     plane = page.locator(".wl-plane").bounding_box()
     start = handle.bounding_box()
@@ -262,7 +264,8 @@ def test_a_projector_has_no_bar_and_a_cloud_follows_a_finger_there(app, chromium
     for kind, way in (("touchStart", 0), ("touchMove", 0.5), ("touchMove", 1), ("touchEnd", None)):
         points = [] if way is None else [{"x": x + way * 1.5 * plane["width"] / 10, "y": y}]
         finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
-    page.wait_for_function("e => Math.abs(e.getAttribute('aria-valuenow') - 1.5) < 0.05", arg=handle.element_handle())
+    page.wait_for_timeout(500)
+    assert abs(float(handle.get_attribute("aria-valuenow")) - 1.5) < 0.05
     page.get_by_role("button", name="Hand it in").click()
     page.locator(".st-key-lesson").get_by_text("Right.", exact=True).wait_for()
     context.close()

@@ -88,6 +88,7 @@ class Cloud {
     add(group, "circle", { class: "wl-reach", r: 0.6 })
     add(group, "circle", { r: 0.3 })
     add(group, "path", { d: spec.mark })
+    group.addEventListener("touchstart", event => event.preventDefault(), { passive: false }) // no scrolling from here
     group.addEventListener("pointerdown", event => {
       this.moving = true
       group.classList.add("wl-dragged")

@@ -92,6 +92,7 @@ class Sketch {
     })
     add(group, "circle", { class: "wl-reach", r: 22 })
     add(group, "circle", { r: 8 })
+    group.addEventListener("touchstart", event => event.preventDefault(), { passive: false }) // no scrolling from here
     group.addEventListener("pointerdown", event => {
       this.moving = i
       group.setPointerCapture(event.pointerId)
