@@ -1,7 +1,7 @@
 """What pages show: question, charts and the package's numbers, in light and dark, on wide and narrow screens."""
 
 import pytest
-from driving import ARTEFACTS, CHART, coloured, cut_off, drawn, faint, traces, unnamed, whole_page, widest
+from driving import ARTEFACTS, CHART, chart_of, coloured, cut_off, drawn, faint, traces, unnamed, whole_page, widest
 from questions import QUESTIONS
 
 import whitelab
@@ -78,7 +78,7 @@ def test_the_overview_shows_the_scores_of_the_package(app, visit, scored):
     metrics = shown.metrics()
     assert metrics["Spearman, raw"] == scored(whitening="none")
     assert metrics["Spearman, PCA whitening"] == shown.live() == scored()
-    bars = shown.charts()[0].evaluate("g => g._fullData[0].text.map(t => t)")
+    bars = chart_of(shown.page, "scores").evaluate("g => g._fullData[0].text.map(t => t)")
     names = ("none", "center", "standardize", "pca", "zca", "cholesky")
     assert list(bars) == [scored(whitening=name) for name in names]
 
