@@ -48,9 +48,10 @@ def test_without_json_there_are_lines_for_people(command, words, run):
         json.loads(out)
 
 
-def test_models_names_the_bundled_one_first(document):
+def test_models_names_the_bundled_one_first_then_the_trained_each_once(document, monkeypatch):
+    monkeypatch.setattr("whitelab.encoding.checkpoints.trained_models", lambda: ("trained:mine",))
     models = document("models")["models"]
-    assert models[0]["name"] == "bundled"
+    assert [one["name"] for one in models[:2]] == ["bundled", "trained:mine"]
     assert all(isinstance(one["ready"], bool) for one in models)
     assert len({one["name"] for one in models}) == len(models)
 

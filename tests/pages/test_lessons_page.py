@@ -8,7 +8,7 @@ from whitelab.lessons import LESSONS, answered
 from whitelab.lessons.lesson import written
 from whitelab.ui.sections import lesson_strip
 
-from .visiting import LIVE, failed, go_to, keys, metrics, press, said, scored, start, until
+from .visiting import failed, go_to, keys, live, press, said, scored, start, until
 
 pytestmark = [pytest.mark.model, pytest.mark.usefixtures("demo")]
 
@@ -61,7 +61,7 @@ def test_a_teacher_makes_a_link_and_sees_answers_misconception_and_time(demo):
 def test_a_step_hides_page_and_score_until_the_prediction_is_given_and_then_shows_both(demo):
     at = strip("overview", lesson="4")
     assert titles(at) == []
-    assert LIVE not in metrics(at)
+    assert live(at) is None
     answer = answered(4, 1, demo)
     assert said(at, "The live score is hidden", written(answer.numbers["raw"]))
     assert not said(at, written(answer.value))
@@ -70,15 +70,15 @@ def test_a_step_hides_page_and_score_until_the_prediction_is_given_and_then_show
     at = until(at.run())
     assert titles(at) == [QUESTIONS["overview"]]
     assert any(answer.words in box.value and "Right." in box.value for box in at.success)
-    assert metrics(at)[LIVE] == scored(demo, "L1:pca")  # the lesson's setting, not the first visitor's
+    assert live(at) == scored(demo, "L1:pca")  # the lesson's setting, not the first visitor's
     at = press(at, "lesson-next", waits)
     assert said(at, "step 2 of 3")
-    assert LIVE not in metrics(at)
+    assert live(at) is None
     at.number_input(key="lesson-4-2-field").set_value(99.0)
     next(button for button in at.button if button.label == "Predict").click()
     at = until(at.run())
     assert any("Not as measured." in box.value for box in at.info)
-    assert metrics(at)[LIVE] == scored(demo, "L6:pca")
+    assert live(at) == scored(demo, "L6:pca")
     at = press(at, "lesson-leave")
     assert titles(at) == [QUESTIONS["overview"]]
     assert "lesson" not in at.query_params

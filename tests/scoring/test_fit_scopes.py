@@ -279,7 +279,7 @@ def test_a_folder_stands_for_all_its_tasks(tmp_path):
 
 
 def test_the_demonstration_set_can_be_a_fit_corpus():
-    assert scope_text("demo", "anything", "any").total() == 3000
+    assert scope_text("demo", "anything", "any").total() == 2880
 
 
 def test_text_that_is_not_there_is_refused(tmp_path):

@@ -28,8 +28,7 @@ def run(args):
     except ModelError as error:
         bundled = {"name": BUNDLED, "ready": False, "reason": str(error)}
     listed = {one.name: asdict(one) | {"published_as": alias(one.name)} for one in entries()}
-    here = (*trained_models(), *cached_models())
-    cached = [{"name": name, "ready": True} | listed.pop(name, {}) for name in here]
+    cached = [{"name": name, "ready": True} | listed.pop(name, {}) for name in cached_models()]
     others = [one | {"ready": False} for one in listed.values()]
     trained = [{"name": name, "ready": True} for name in trained_models()]
     models = [bundled, *trained, *(one for one in (*cached, *others) if allowed(one["name"]))]
