@@ -34,7 +34,7 @@ st.plotly_chart(go.Figure(go.Bar(x=list("abcdef"), y=[k * i for i in range(6)]))
 """
 
 # Streamlit may take the number away before it brings the new one, so an empty metric is no answer.
-WATCH = """(bar) => {
+WATCH = """([bar, patience]) => {
     const read = () => {
         const metric = document.querySelector(`${bar} .wl-figure, ${bar} [data-testid=stMetric]`)
         return metric ? metric.innerText.trim() : ''
@@ -51,28 +51,30 @@ WATCH = """(bar) => {
             requestAnimationFrame(() => requestAnimationFrame(() => resolve(performance.now() - start)))
         })
         watch.observe(document.body, {subtree: true, childList: true, characterData: true})
-        setTimeout(() => { watch.disconnect(); resolve(-1) }, 30000)
+        setTimeout(() => { watch.disconnect(); resolve(-1) }, patience)
     })
 }"""
 
 
-def timed(visit: Visit, move: Callable[[], None]) -> float:
-    """Milliseconds from the input event of `move` to the repainted number."""
-    visit.page.evaluate(WATCH, SIDEBAR)
+def timed(visit: Visit, move: Callable[[], None], needed: bool = True) -> float:
+    """Milliseconds from the input event of `move` to the repainted number; -1 where it stayed and need not move."""
+    visit.page.evaluate(WATCH, [SIDEBAR, 30000 if needed else 2000])
     move()
     found = visit.page.evaluate("window.repainted")
-    if found < 0:
+    if found < 0 and needed:
         raise RuntimeError(f"the live number did not change within 30 s at {visit.page.url}")
     visit.settle()
     return found
 
 
 def k_moves(visit: Visit, count: int) -> Iterator[float]:
-    """The slider, one step at a time by keyboard; every k is new."""
+    """The slider, one step at a time by keyboard; every k is new. A step to the same number is no answer."""
     slider = visit.page.locator(K)
     for _ in range(count):
         slider.focus()
-        yield timed(visit, lambda: visit.page.keyboard.press("ArrowLeft"))
+        while (answer := timed(visit, lambda: visit.page.keyboard.press("ArrowLeft"), needed=False)) < 0:
+            pass
+        yield answer
 
 
 def layer_moves(visit: Visit, count: int) -> Iterator[float]:
