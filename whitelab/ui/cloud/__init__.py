@@ -9,16 +9,9 @@ from pathlib import Path
 import streamlit as st
 
 from whitelab.lessons.clouds import KINDS, State
+from whitelab.ui.widgets.component import component
 
-_ASSETS = Path(__file__).parent
-
-
-def _component(name: str):
-    html, css, js = ((_ASSETS / f"{name}.{kind}").read_text("utf-8") for kind in ("html", "css", "js"))
-    return st.components.v2.component(f"whitelab.{name}", html=html, css=css, js=js)
-
-
-_cloud, _sketch = _component("cloud"), _component("sketch")
+_cloud, _sketch = (component(Path(__file__).parent, name) for name in ("cloud", "sketch"))
 
 
 def cloud(key: str, kind: str, state: State, ghosts: Mapping | None = None, still: bool = False) -> State:

@@ -16,6 +16,7 @@ from whitelab.sweeps.dimensions import k_curve
 from whitelab.ui.results.shelf import shelf
 from whitelab.ui.results.study import study
 from whitelab.ui.sidebar import address
+from whitelab.ui.widgets.component import component
 from whitelab.whitening import variant
 
 K = "k"  # session_state
@@ -27,17 +28,10 @@ CURVE_CELLS = 5_000_000
 _ASSETS = Path(__file__).parent
 
 
-def _text(name: str) -> str:
-    return (_ASSETS / name).read_text("utf-8")
-
-
-def _component(name: str):
-    html, css, js = (_text(file) for file in (f"{name}.html", "live.css", "live.js"))
-    return st.components.v2.component(f"whitelab.{name}", html=html, css=css, js=js, isolate_styles=False)
-
-
-_card, _strip = _component("live"), _component("strip")
-_curve = st.components.v2.component("whitelab.curve", html="<span></span>", js=_text("curve.js"))
+_card, _strip = (component(_ASSETS, name, "live", isolate_styles=False) for name in ("live", "strip"))
+_curve = st.components.v2.component(
+    "whitelab.curve", html="<span></span>", js=(_ASSETS / "curve.js").read_text("utf-8")
+)
 
 
 def choose_k(whitening: str, dim: int) -> int | None:
@@ -64,9 +58,9 @@ def draw(bar, page, setting: Setting, dim: int, space: LayerEmbeddings | None = 
         "words": "undefined" if scores else "...",
         "help": scores[0].line() if scores else "",
     }
-    for place, component, key, take in zip((bar, page), (_card, _strip), PLACES, (_from_bar, _from_strip), strict=True):
+    for place, mount, key, take in zip((bar, page), (_card, _strip), PLACES, (_from_bar, _from_strip), strict=True):
         with place:
-            component(key=key, data=data, on_k_change=take)
+            mount(key=key, data=data, on_k_change=take)
 
 
 def hand_over(space: LayerEmbeddings, setting: Setting) -> None:

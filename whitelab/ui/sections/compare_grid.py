@@ -125,7 +125,7 @@ def section(grid: Grid) -> None:
     known = grid.known
     if grid.at_hand or st.session_state.get("grid") == grid or grid.open or len(known) == grid.size:
         draw(grid)
-        same_words(known)
+        st.markdown(random_beside_trained(known))
     elif known:
         st.info(f"{len(known)} of {grid.size} cells are known from before. Press Compare for the others.")
         table(known, view_picker(grid))
@@ -170,25 +170,24 @@ def draw(grid: Grid) -> None:
         row_against_row(drawn, cells)
 
 
-def same_words(cells: Sequence[Cell]) -> None:
-    """Where random weights stand beside trained ones: how near whitening brings them, in a sentence."""
+def random_beside_trained(cells: Sequence[Cell]) -> str:
+    """How near whitening brings random weights to trained ones, where a grid has both; empty where it has not."""
     scores = {(cell.model, cell.setting): cell.spearman for cell in cells if cell.spearman is not None}
-    drawn = {model for model, _ in scores if model.startswith("random")}
-    whitened = {setting for _, setting in scores if setting.whitening != "none"}
-    for name in sorted(drawn):
+    drawn = dict.fromkeys(model for model, _ in scores if model.startswith("random"))
+    whitened = dict.fromkeys(setting for _, setting in scores if setting.whitening != "none")
+    for name in drawn:
         trained = next((model for model, _ in scores if name.endswith(f":{model}")), None)
         for setting in whitened:
-            raw = setting.raw
-            points = [scores.get((model, row)) for row in (raw, setting) for model in (name, trained)]
+            points = [scores.get((model, row)) for row in (setting.raw, setting) for model in (name, trained)]
             if None not in points:
                 random_raw, trained_raw, random_now, trained_now = points
-                st.markdown(
-                    f"Under {raw} random weights score {random_raw:.2f} and trained ones {trained_raw:.2f}, "
+                return (
+                    f"Under {setting.raw} random weights score {random_raw:.2f} and trained ones {trained_raw:.2f}, "
                     f"{trained_raw - random_raw:.1f} points apart; whitened ({setting}), {random_now:.2f} and "
                     f"{trained_now:.2f}, {trained_now - random_now:.1f} apart. Random weights have learnt nothing, so "
                     "that part of a score comes from the words alone."
                 )
-                return
+    return ""
 
 
 def _stand(grid: Grid, cells: Sequence[Cell]) -> str:

@@ -88,7 +88,8 @@ def rows(gains: Sequence[LayerGain]) -> list[dict]:
 
 
 def _picture(space: LayerEmbeddings, setting: Setting, gains: Sequence[LayerGain], chosen: Sequence[int]) -> None:
-    names = {"raw": "Raw", "whitened": LABELS.at(setting), "cut": f"cut to k = {space.dim // 3}"}
+    cut = gains[0].cut
+    names = {"raw": "Raw", "whitened": LABELS.at(setting), "cut": f"cut to k = {cut.setting.k}" if cut else ""}
     selected = tuple(chosen) if len(chosen) == 1 else ()
     figure = kept(
         "layer-gains",

@@ -21,7 +21,6 @@ from whitelab.training.objectives import OBJECTIVES
 from whitelab.ui.cloud import cloud, sketch
 from whitelab.ui.results.study import study
 from whitelab.ui.sidebar import workspace
-from whitelab.ui.sidebar.hiding import hide_live
 from whitelab.ui.sidebar.opening import Opened, open_space
 from whitelab.ui.widgets.chart import chart
 
@@ -74,7 +73,6 @@ def link(lesson: int, step: int = 1, **wishes: str) -> dict[str, str]:
 
 def open_lesson(page: str) -> None:
     """Before the bar is drawn: go to the lesson's page, and put the knobs where a step begins."""
-    hide_live(False)
     here = place()
     if here is None:
         st.session_state.pop(_AT, None)
@@ -111,7 +109,6 @@ def draw() -> bool:
     with st.container(border=True, key="lesson"):
         shown = _step(here)
     if not shown:
-        hide_live(True)
         with st.session_state[workspace.LIVE]:
             st.caption("The live score is hidden until you have predicted.")
         st.caption("The page itself comes below once you have predicted.")

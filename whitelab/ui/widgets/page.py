@@ -1,6 +1,5 @@
 """The parts every page is made of: its question, the live score, and at the end explanation, code and protocol line."""
 
-import time
 from collections.abc import Sequence
 
 import streamlit as st
@@ -12,7 +11,6 @@ from whitelab.scoring.score import Score
 from whitelab.ui import live
 from whitelab.ui.results.scores import number_of, scored
 from whitelab.ui.sidebar import malformed, own_data, workspace
-from whitelab.ui.sidebar.hiding import live_hidden
 from whitelab.ui.sidebar.opening import Opened, open_space
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.metric import number
@@ -20,10 +18,6 @@ from whitelab.ui.widgets.recipe import recipe
 from whitelab.whitening import whitens
 
 DEMO_NOTE = "Demonstration set written for this project, not a published benchmark."
-
-# Seconds in which the browser paints the live score before the page's own work takes the processor from it: a tenth of
-# what a page takes, and a third of what the number waits for otherwise.
-PAINTING = 0.04
 
 
 def open_page(question: str, look_for: str) -> tuple[Workspace, Opened]:
@@ -121,8 +115,6 @@ def starved(opened: Opened, score: Score) -> bool:
 
 def _live(chosen: Workspace, opened: Opened | None) -> None:
     setting, places = chosen.setting, (st.session_state[workspace.LIVE], st.session_state[workspace.STRIP])
-    if live_hidden():
-        opened = None
     st.session_state[workspace.OPENED] = opened
     if opened is None:
         live.draw(*places, setting, chosen.model.dim)
@@ -130,7 +122,6 @@ def _live(chosen: Workspace, opened: Opened | None) -> None:
     space = opened.space
     now, raw = number_of(space, setting), number_of(space, setting.raw)
     live.draw(*places, setting, space.dim, space, now, raw)
-    time.sleep(PAINTING)
     with st.session_state[workspace.BELOW]:
         st.caption(fitted_on(scored(space, setting)))
         if is_demo(opened):
