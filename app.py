@@ -38,5 +38,5 @@ try:
 finally:
     opened = st.session_state.pop(workspace.OPENED, None)  # a session keeps no embeddings
 if opened is not None:
-    with st.sidebar:
+    with st.session_state[workspace.AHEAD]:
         live.hand_over(opened.space, workspace.current().setting)

@@ -39,6 +39,38 @@ def test_the_number_follows_the_thumb_without_the_server(app, visit, demo):
     assert shown.live() == wanted[shown.k() - 1]
 
 
+def test_a_layer_or_variant_paints_its_number_before_the_server_has_heard_of_it(app, visit, scored):
+    shown = visit(app)
+    page = shown.open("whitening?k=200")
+    pills = page.locator(f'{SIDEBAR} [aria-label="Layers, averaged"] button')
+    pills.nth(3).hover()
+    page.wait_for_function("() => document.querySelectorAll('[data-gain]').length === 6")  # one cannot be taken out
+    wanted = scored(layers=(1, 3), k=200)
+    gain = float(pills.nth(3).get_attribute("data-gain"))
+    assert gain == pytest.approx(float(wanted) - float(shown.live()), abs=0.06)
+    pills.nth(1).click()
+    shown.settle()
+    assert (shown.layers(), shown.live()) == ([1], scored(k=200))
+    pills.nth(3).click()
+    shown.await_live(wanted)
+    page.locator(f"{SIDEBAR} .st-key-whitening input").hover()
+    page.wait_for_function("() => window.whitelabAhead.data.knob === 'whitening'")
+    offline(shown)
+    shown.choose("Variant", "Soft whitening")
+    assert shown.live() == scored(layers=(1, 3), whitening="soft", k=200)
+
+
+def test_a_layers_number_is_painted_without_the_server(app, visit, scored):
+    shown = visit(app, width=1280)
+    page = shown.open("layers?k=200")
+    pill = page.locator(f'{SIDEBAR} [aria-label="Layers, averaged"] button').nth(5)
+    pill.focus()
+    page.wait_for_selector("[data-gain]")
+    offline(shown)
+    pill.press("Space")
+    assert shown.live() == scored(layers=(1, 5), k=200)
+
+
 def test_on_release_the_address_the_pages_and_a_typed_k_follow(app, visit, demo):
     shown = visit(app)
     page, wanted = shown.open("dimensions"), scores(demo)

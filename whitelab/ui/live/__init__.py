@@ -1,11 +1,13 @@
 """The live score: the number, its change against raw, its little curve and the knob k, moved in the browser itself.
 
-Two components without a build step: `live.js` draws, and `curve.js`, mounted when the page has been drawn, brings the
-scores of every k. So the first number never waits for the curve, and from then on a drag needs no server.
+Components without a build step: `live.js` draws, and `curve.js`, mounted when the page has been drawn, brings the
+scores of every k. So the first number never waits for the curve, and from then on a drag needs no server. `ahead.js`
+does the same for one layer more or less and for another variant.
 """
 
 from functools import partial
 from pathlib import Path
+from weakref import ref
 
 import streamlit as st
 
@@ -13,6 +15,7 @@ from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.dimensions import k_curve
+from whitelab.ui.live import ahead
 from whitelab.ui.results.shelf import shelf
 from whitelab.ui.results.study import study
 from whitelab.ui.sidebar import address
@@ -64,10 +67,16 @@ def draw(bar, page, setting: Setting, dim: int, space: LayerEmbeddings | None = 
 
 
 def hand_over(space: LayerEmbeddings, setting: Setting) -> None:
-    """Hand the scores of every k to the browser, where the setting has a k and they are soon known."""
-    if variant(setting.whitening).takes_k and len(space.gold) * space.dim <= CURVE_CELLS:
+    """Hand the browser the scores of every k, where the setting has a k, and those one move on, where soon known."""
+    if len(space.gold) * space.dim > CURVE_CELLS:
+        return
+    first, second = st.container(), st.container()
+    if variant(setting.whitening).takes_k:
         curve = study(k_curve, space, setting.with_(k=None))
-        _curve(key="live-curve", data={"of": _of(space, setting), "scores": list(curve.spearman)}, height=1)
+        with first:
+            _curve(key="live-curve", data={"of": _of(space, setting), "scores": list(curve.spearman)}, height=1)
+    with second:
+        ahead.hand_over(ref(space), setting, _of(space, setting), st.session_state[K])
 
 
 def _of(space: LayerEmbeddings, setting: Setting) -> str:

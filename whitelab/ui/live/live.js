@@ -17,7 +17,9 @@ class View {
     this.root = root
     this.inputs = [...root.querySelectorAll("input")]
     this.moved = null // what the hand has chosen and the server has not yet said
+    this.ahead = null // {score, raw} of a layer or variant just chosen, until the server says the same
     this.hear = () => this.paint()
+    this.leap = ({ detail }) => this.foresee(detail)
     for (const input of this.inputs) {
       input.addEventListener("input", () => this.move(input.valueAsNumber))
       input.addEventListener("change", () => this.release())
@@ -27,6 +29,7 @@ class View {
   // What the server says: {k, dim, fixed, score, raw, of, words, help}.
   take(data) {
     this.data = data
+    this.ahead = null
     if (this.moved === data.k || data.fixed) this.moved = null
     for (const input of this.inputs) {
       input.max = data.dim
@@ -35,6 +38,14 @@ class View {
     }
     this.root.title = data.help
     addEventListener("whitelab-curve", this.hear)
+    addEventListener("whitelab-leap", this.leap)
+    this.paint()
+  }
+
+  // A move other than k's: {of, k, score, raw}, where `of` and `k` say from what setting (ahead.js).
+  foresee({ of, k, score, raw }) {
+    const known = score !== undefined && of === this.data.of && k === this.data.k && this.moved === null && !this.ahead
+    this.ahead = known ? { score, raw } : null
     this.paint()
   }
 
@@ -50,11 +61,11 @@ class View {
   }
 
   paint() {
-    const { raw, words, of, fixed } = this.data
+    const { words, of, fixed } = this.data
     const k = this.moved ?? this.data.k
     const known = window.whitelabCurve
-    const curve = !fixed && known && known.of === of ? known.scores : null
-    const score = k === this.data.k ? this.data.score : curve ? curve[k - 1] : undefined // undefined: nobody knows yet
+    const curve = !fixed && !this.ahead && known && known.of === of ? known.scores : null
+    const { raw, score } = this.ahead ?? this.known(k, curve)
     const change = score === undefined || score === null || raw === null ? null : score - raw
     this.root.classList.toggle("wl-waits", score === undefined)
     if (score !== undefined) this.write(".wl-value", score === null ? words : score.toFixed(2))
@@ -65,6 +76,11 @@ class View {
       if (input.type === "range" || input !== document.activeElement || this.moved === null) input.value = k
     const picture = this.root.querySelector(".wl-curve")
     if (picture) this.draw(picture, curve, k, raw)
+  }
+
+  // Undefined where nobody knows yet.
+  known(k, curve) {
+    return { raw: this.data.raw, score: k === this.data.k ? this.data.score : curve ? curve[k - 1] : undefined }
   }
 
   draw(picture, curve, k, raw) {
@@ -91,6 +107,7 @@ class View {
 
   close() {
     removeEventListener("whitelab-curve", this.hear)
+    removeEventListener("whitelab-leap", this.leap)
   }
 }
 

@@ -42,6 +42,17 @@ def spec(
     return canonical(f"{name}:{','.join(parts)}" if parts else name)
 
 
+def kept_spec(name: str, parameters: Sequence[Parameter], canonical: Callable[[str], str]) -> str:
+    """The canonical spec that `spec` would return, without drawing: a knob never moved stands at its usual value."""
+    values, parts = {}, []
+    for parameter in parameters:
+        if parameter.counts(values):
+            value = st.session_state.get(f"{name}-{parameter.name}")
+            values[parameter.name] = parameter.usual(values) if value is None else value
+            parts.append(f"{parameter.name}={values[parameter.name]}")
+    return canonical(f"{name}:{','.join(parts)}" if parts else name)
+
+
 def _follow(key: str, usual) -> None:
     """Let a knob that stands at its usual value go where that goes."""
     state, before = st.session_state, st.session_state.get(f"usual-{key}")

@@ -28,6 +28,10 @@ from whitelab.whitening import WHITENERS, canonical
 SLOT = "workspace"  # session_state: the Workspace of this run
 LIVE = "live-score"  # session_state: the sidebar's place for the live score
 LAYERS = "layers-next"  # session_state: the layers to choose once the model is loaded that has just been chosen
+KEPT = "layers-kept"  # session_state: the layers of the run before, should none be left
+AHEAD = (
+    "live-ahead-place"  # session_state: the place, at the same spot in every run, of what the live score knows ahead
+)
 STRIP = "live-strip-place"  # session_state: the page's place for the live score while the bar is closed
 OPENED = "opened-space"  # session_state: what the page has opened, None where it could not
 BELOW = "below-score"  # session_state: the place for what is said of it
@@ -73,6 +77,7 @@ def draw(page: str) -> None:
     st.session_state[SLOT], st.session_state[STRIP] = None, st.container(key="strip")
     with st.sidebar, address.of(page):
         st.session_state[LIVE], st.session_state[BELOW] = st.container(key="live"), st.container()
+        st.session_state[AHEAD] = st.container(key="ahead")
         place, chosen = st.container(), data.choose()
         own = own_data.current() if chosen is not None and chosen.info.layout == MEMORY else None
         with place:
@@ -122,15 +127,18 @@ def _layers(picked: Picked, given: bool) -> tuple[int, ...]:
         state.layers = [layer + count if layer < 0 else layer for layer in state.pop(LAYERS)]
     if "layers" not in state:
         state.layers = lower
-    state.layers = [layer for layer in state.layers if layer < count] or [count - 1]
+    # The last layer taken out stays.
+    state.layers = [layer for layer in state.layers or state.get(KEPT, lower) if layer < count] or [count - 1]
     layers = st.pills(
         "Layers, averaged",
         list(range(count)),
         selection_mode="multi",
         **bound("layers", lower),
-        help="0 is the first layer given." if given else "0 is the embedding layer. Several layers are averaged.",
+        help=("0 is the first layer given." if given else "0 is the embedding layer.")
+        + " Several layers are averaged. Under each stands what one click on it would change in the score.",
     )
-    return tuple(sorted(layers or [count - 1]))
+    state[KEPT] = layers or state.layers
+    return tuple(sorted(state[KEPT]))
 
 
 def _exchange(kind: str, **start) -> None:
