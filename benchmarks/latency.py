@@ -180,7 +180,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         (
             "The floor is one step of the slider of a bare Streamlit app with one number and one figure; ratios are "
             "taken move by move.",
-            f"Layers and variants are reached for, looked at for {LOOK / 1000} s and clicked, as by a hand. Meanwhile the "
+            f"Layers and variants are reached for, looked at for {LOOK / 1000} s and clicked. Meanwhile the "
             "app finds their numbers ahead, and the browser paints them at the click; k is known for every step.",
             f"From the start of the process to the finished overview, with a warm store: {figures(ready)} s.",
         ),
