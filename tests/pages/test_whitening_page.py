@@ -1,10 +1,13 @@
 """The whitening page: every variant on the same pairs, what is real, what the map does, and taking it away."""
 
+import numpy as np
 import pytest
 
 import whitelab
+from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.paired import VERDICTS
 from whitelab.scoring.setting import parse_settings
+from whitelab.whitening import export
 
 from .visiting import choose, code, downloads, live, metrics, press, said, scored, start, until, write_scored
 
@@ -94,12 +97,24 @@ def test_the_pairs_that_moved_most_are_listed_with_their_text(small, space):
         assert set(table["Direction"]) == ({which} if which != "all" else {"towards gold", "away from gold"})
 
 
-def test_the_map_is_offered_in_every_format_with_lines_that_name_no_path(small):
+def test_the_map_is_offered_in_every_format_with_lines_from_sentences_on(
+    small, space, tmp_path, monkeypatch
+):
     at = until(start("whitening", **small, k="10"))
-    for kind, name in (("npz", ".npz"), ("faiss", ".faiss")):
-        assert f"Download {name}" in downloads(choose(at, format=kind))
-        lines = next(one.value for one in at.code if f"model-layers-1-pca-k10{name}" in one.value)
-        assert "/" not in lines.replace("# x: float32 embeddings", "")
+    (whitener,) = fit_scope(space, whitelab.Setting.parse("L1:pca@10")).whiteners
+    files = {"npz": export.npz_bytes(whitener, {}), "faiss": export.faiss_bytes(whitener)}
+    monkeypatch.chdir(tmp_path)
+    for kind, data in files.items():
+        assert f"Download .{kind}" in downloads(choose(at, format=kind))
+        name = f"model-layers-1-pca-k10.{kind}"
+        (tmp_path / name).write_bytes(data)
+        lines = next(one.value for one in at.code if name in one.value)
+        names: dict = {}
+        exec(lines, names)
+        values, _ = whitelab.embed(whitelab.load_encoder(small["model"]), names["sentences"])
+        wanted = whitener(values[1]).numpy()
+        wanted = wanted if kind == "npz" else wanted / np.linalg.norm(wanted, axis=1, keepdims=True)
+        np.testing.assert_allclose(names["z"], wanted, atol=1e-4)
     choose(at, format="scikit-learn")
     assert any("WhiteningTransformer('pca', k=10)" in one.value for one in at.code)
     choose(at, format="sentence-transformers")

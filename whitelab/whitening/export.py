@@ -120,7 +120,7 @@ def from_npz(path: str | Path) -> tuple[Whitener, dict]:
 
 
 def numpy_lines(path: str | Path) -> str:
-    """Ten lines of Python that apply the .npz at `path` with NumPy alone, to be shown and copied."""
+    """The lines of Python that apply the .npz at `path` with NumPy alone, to be shown and copied."""
     return f'''import numpy as np
 
 with np.load({str(path)!r}) as file:
@@ -130,7 +130,10 @@ with np.load({str(path)!r}) as file:
 
 def whiten(x):
     """Embeddings [n, d], or a single one [d], to whitened ones [n, m] or [m]."""
-    return (np.asarray(x, dtype=np.float64) - mean) @ matrix
+    x = np.asarray(x, dtype=np.float64)
+    if x.shape[-1:] != mean.shape:
+        raise ValueError(f"x must have d={{len(mean)}} columns, as what the map was fitted on; got {{x.shape}}")
+    return (x - mean) @ matrix
 '''
 
 

@@ -18,6 +18,7 @@ from whitelab.ui.results.scores import scored
 from whitelab.ui.results.shelf import shelf
 from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.sidebar.workspace import Workspace
+from whitelab.ui.widgets.recipe import pooling
 from whitelab.ui.widgets.variants import LABELS
 from whitelab.whitening import Whitener, export
 
@@ -197,15 +198,16 @@ def _download(parcel: Parcel, ending: str, mime: str, data, size: str = "") -> N
 
 
 def lines(kind: str, parcel: Parcel) -> str:
-    """How to use the download, or how to have the same in scikit-learn."""
+    """How to use the download, from sentences on, or how to have the same in scikit-learn."""
     stem, k = parcel.stem, parcel.setting.k
     if kind == "npz":
-        return export.numpy_lines(f"{stem}.npz")
+        return f"{export.numpy_lines(f'{stem}.npz')}\n\n{making_x(parcel)}z = whiten(x)\n"
     if kind == "faiss":
         return (
-            "import faiss\n\n"
+            "import faiss\nimport numpy as np\n\n"
+            f"{making_x(parcel)}"
             f'transform = faiss.read_VectorTransform("{stem}.faiss")\n'
-            "z = transform.apply(x)  # x: float32 embeddings [n, d]\n\n"
+            "z = transform.apply(np.ascontiguousarray(x, dtype=np.float32))  # of another width: an AssertionError\n\n"
             "# cosine search: whitened vectors of length 1, compared by their inner product\n"
             "faiss.normalize_L2(z)\n"
             "index = faiss.IndexFlatIP(transform.d_out)\n"
@@ -223,10 +225,26 @@ def lines(kind: str, parcel: Parcel) -> str:
         "from sklearn.pipeline import make_pipeline\n"
         "from sklearn.preprocessing import Normalizer\n"
         "from whitelab import WhiteningTransformer\n\n"
+        f"{making_x(parcel)}"
         f"whitening = WhiteningTransformer({parcel.setting.whitening!r}{f', k={k}' if k else ''})\n"
-        "pipeline = make_pipeline(whitening, Normalizer()).fit(x)  # x: embeddings [n, d]\n"
+        "pipeline = make_pipeline(whitening, Normalizer()).fit(x)\n"
         "z = pipeline.transform(x)\n\n"
         "# or in batches, with the same result\n"
         "for batch in batches:\n"
         "    whitening.partial_fit(batch)\n"
+    )
+
+
+def making_x(parcel: Parcel) -> str:
+    """The lines that make what the map takes: vectors of another layer or pooling it would take without a word."""
+    layers, chosen = list(parcel.setting.layers), parcel.workspace
+    what = f"{'layer' if len(layers) == 1 else 'the mean of layers'} {' + '.join(map(str, layers))}"
+    if chosen.given:
+        return f"x = ...  # [n, {parcel.score.dim}], {what} of vectors made as those given: no others fit the map\n"
+    return (
+        "import whitelab\n\n"
+        f"encoder = whitelab.load_encoder({chosen.model.name!r})\n"
+        'sentences = ["A man plays a guitar.", "Someone makes music."]\n'
+        f"values, report = whitelab.embed(encoder, sentences{pooling(chosen)})\n"
+        f"x = values[{layers}].mean(0).numpy()  # [n, {parcel.score.dim}], {what}: no other vectors fit the map\n"
     )
