@@ -55,7 +55,10 @@ with right:
         height=155,
         help="[cls/|mean/]L1+L-1[:variant[@k]]: pooling, layers to average (L-1 is the last), whitening, k.",
     )
-models, picked = models or [chosen.model.name], [name for name in tasks if name in (picked or tasks)]
+models, picked = (
+    compare_grid.taken(models) or [chosen.model.name],
+    [name for name in tasks if name in (picked or tasks)],
+)
 st.caption(f"{PRESETS[preset].source}. {PRESETS[preset].note}")
 try:
     wanted = parse_settings(settings.replace("\n", ";"))

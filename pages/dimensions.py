@@ -8,6 +8,7 @@ from whitelab.sweeps.dimensions import KNEE, k_curve
 from whitelab.ui.results.scores import scored
 from whitelab.ui.results.study import study
 from whitelab.ui.sections import every_layer, search_cost
+from whitelab.ui.sections.held_out_curve import cross_fitted, held_out_words
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.metric import Metric, headlines, score_metric
 from whitelab.ui.widgets.page import close_page, open_page
@@ -25,6 +26,10 @@ other = setting.with_(whitening="center" if setting.whitening != "center" else "
 k, spec = setting.k or space.dim, setting.whitening
 curve, rival = (study(k_curve, space, one.with_(k=None)) for one in (setting, other))
 now, raw = scored(space, setting), scored(space, setting.raw)
+others = [(other.whitening, LABELS.unscaled(other.whitening), "dot", rival.spearman)]
+held_out = cross_fitted(space, setting)
+if held_out is not None:
+    others.append((spec, f"{LABELS[spec]}, cross-fitted", "dash", held_out.spearman))
 size = 4 * space.n_sentences / 2**20
 headlines(
     score_metric(f"Spearman at k = {k}", now, raw),
@@ -63,18 +68,20 @@ chart(
         {"chosen": k, "best": curve.best_k, "knee": curve.knee},
         curve.rank,
         raw.spearman,
-        (other.whitening, LABELS.unscaled(other.whitening), rival.spearman),
+        others,
     ),
     "k-curve",
     lambda: [
-        {"k": j, "spearman": score, "explained": share, **{name: part[j - 1] for name, part in curve.subsets.items()}}
+        {"k": j, "spearman": score, "explained": share}
+        | {name: part[j - 1] for name, part in curve.subsets.items()}
+        | ({"cross_fitted": held_out.spearman[j - 1]} if held_out else {})
         for j, score, share in zip(curve.k, curve.spearman, curve.explained, strict=True)
     ],
 )
 flat = ": above it there is no direction left to keep, so the curve is flat." if curve.rank < curve.dim else "."
 st.caption(
     f"Move k in the bar at the left. The top {k} directions hold {100 * curve.explained[k - 1]:.1f} % of the variance. "
-    f"The rank is {curve.rank} of {curve.dim}{flat}"
+    f"The rank is {curve.rank} of {curve.dim}{flat}{held_out_words(curve, held_out)}"
 )
 every_layer.draw(space, setting)
 focus = k if k < space.dim else min(curve.knee or space.dim, max(1, space.dim // 2))

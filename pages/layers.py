@@ -27,7 +27,8 @@ def best(label: str, result, words: str = "") -> Metric:
         return Metric(label, "…", "being scored")
     if not result.best:
         return Metric(label, "undefined")
-    return Metric(label, layer_names(result.best.layers), f"Spearman {result.best.spearman:.2f}{words}")
+    names = layer_names(result.best.layers) + " alone" * (len(set(result.best.layers)) == 1)
+    return Metric(label, names, f"Spearman {result.best.spearman:.2f}{words}")
 
 
 metrics = (

@@ -78,6 +78,18 @@ def test_nothing_is_compared_unasked_a_reload_keeps_it_and_a_longer_grid_compute
     assert tried == ["mean/L0"]
 
 
+def test_a_model_that_cannot_be_had_is_refused_before_anything_is_computed_and_never_counted(small):
+    wrong = ["bundled:9", "static:bundled:2", "no name at all"]
+    at = until(start("compare", **small | {"models": [small["model"], *wrong, "someone/unheard-of"]}))
+    refusals = [error.value for error in at.error]
+    assert len(refusals) == 3
+    assert all(f"'{name}'" in text.replace("\\", "") for name, text in zip(wrong, refusals, strict=True))
+    assert "1 to 6 blocks" in refusals[0]
+    assert said(at, "someone/unheard-of is neither on this machine nor in the catalogue")
+    rows = len(at.text_area[0].value.splitlines())
+    assert at.button(key="compare").label == f"Compare {2 * rows} cells"
+
+
 def test_rows_are_sorted_and_filtered(filled):
     at = filled("L1\nL0\nL3")
     by_value = table(at, "Setting").sort_values("pairs", ascending=False)["Setting"].tolist()

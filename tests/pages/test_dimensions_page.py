@@ -21,6 +21,10 @@ def test_every_layer_has_its_best_k_and_knee_on_the_dimensions_page(small, space
     alt = next(alt for alt in alts(at) if "every layer by kept dimensions" in alt)
     assert f"layer 3 k = {curves[3].best_k}" in alt
     assert said(at, "PCA whitening, 4 layers at 32 values of k each: 128 settings.")
+    unseen = whitelab.k_curve(space, Setting.parse("L1:pca fit=cross"))
+    fitted = whitelab.k_curve(space, Setting.parse("L1:pca"))
+    k, top = fitted.best_k, max(fitted.spearman)
+    assert said(at, f"k = {k} scores {unseen.spearman[k - 1]:.2f} instead of {top:.2f}")
 
 
 def test_the_best_k_is_taken_at_a_click(small, space):

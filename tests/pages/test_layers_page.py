@@ -28,6 +28,10 @@ def test_the_maps_keep_the_workspaces_k_and_name_the_best_pair(small, space):
         assert deltas(at)[f"Best pair, PCA whitening, k = {k}"] == f"Spearman {best:.2f}"
         assert said(at, f"Every pair of layers, the top {k} dimensions.")
         choose(at, k=20)
+    raw, whitened = (whitelab.layer_pairs(space, Setting.parse(text)).cells for text in ("L0", "L0:pca@20"))
+    gain = max(b.spearman - a.spearman for a, b in zip(raw, whitened, strict=True))
+    choose(at, right_map="Gain over raw")
+    assert f"with {gain:+.2f}" in next(alt for alt in alts(at) if alt.startswith("Gain of every pair"))
 
 
 def test_every_subset_is_searched_raw_at_first_and_the_best_can_be_taken(small, space):

@@ -97,9 +97,7 @@ def test_the_pairs_that_moved_most_are_listed_with_their_text(small, space):
         assert set(table["Direction"]) == ({which} if which != "all" else {"towards gold", "away from gold"})
 
 
-def test_the_map_is_offered_in_every_format_with_lines_from_sentences_on(
-    small, space, tmp_path, monkeypatch
-):
+def test_the_map_is_offered_in_every_format_with_lines_from_sentences_on(small, space, tmp_path, monkeypatch):
     at = until(start("whitening", **small, k="10"))
     (whitener,) = fit_scope(space, whitelab.Setting.parse("L1:pca@10")).whiteners
     files = {"npz": export.npz_bytes(whitener, {}), "faiss": export.faiss_bytes(whitener)}

@@ -10,6 +10,7 @@ from whitelab.scoring.paired import VERDICTS, Standing
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Protocol, Setting
 from whitelab.statistics.significance import Difference, WilliamsTest
+from whitelab.ui.sections import probing
 from whitelab.ui.widgets import verdict
 
 PROTOCOL = Protocol(Setting((1,), "pca"), Origin("m", "d", "t", "test"))
@@ -86,3 +87,9 @@ def test_scopes_without_a_score_are_not_compared():
     none = standing("undefined", math.nan, math.nan, math.nan, spearman=None)
     assert "nothing to compare" in fitting(none, none, none)
     assert "nan" not in fitting(none, none, replace(none)).lower()
+
+
+def test_a_probe_claims_a_gap_only_where_chance_would_hardly_give_it():
+    assert "No proof of a gap" in probing.verdict("PCA whitening", 2.0, 0.05, 9, 3)
+    assert "It helps this classifier" in probing.verdict("PCA whitening", 2.0, 0.049, 9, 1)
+    assert "It hurts this classifier" in probing.verdict("PCA whitening", -2.0, 0.001, 1, 12)

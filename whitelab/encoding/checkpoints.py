@@ -458,3 +458,21 @@ def on_disk(model: str) -> bool:
     if not isinstance(config, str):
         return False
     return name.kind == "random" or bool(_weights(Path(config).parent, "*.safetensors", *_PICKLED))
+
+
+def check_model(model: str) -> str:
+    """Return `model` unless it is known already, before any download, that it cannot be had; ModelError says why."""
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id
+
+    name = ModelName.parse(check_allowed(model))
+    if on_disk(model):
+        layers = find_model(model, allow_bin=True).layers
+        if name.blocks is not None and not 1 <= name.blocks <= layers:
+            raise ModelError(f"model={model!r} must keep 1 to {layers} blocks, all that the model has")
+        return model
+    try:
+        validate_repo_id(name.base)
+    except HFValidationError:
+        raise ModelError(f"model={model!r} must be 'bundled', a local folder or a Hugging Face name") from None
+    return model

@@ -23,20 +23,20 @@ def k_curves(
     marks: Mapping[str, int | None],
     rank: int,
     baseline: float | None = None,
-    other: tuple[str, str, Sequence[float | None]] | None = None,
+    others: Sequence[tuple[str, str, str, Sequence[float | None]]] = (),
 ) -> go.Figure:
     """Spearman against the kept dimensions, with the raw score `baseline` and the rank as lines.
 
     `marks` hold the k that is `best`, that of the `knee` and the one `chosen`; what is undefined is not drawn.
-    `other` are the variant, label and curve to compare with.
+    `others` are variant, label, dash and curve of what to compare with.
     """
     d, figure, hover = len(main), go.Figure(), "k = %{x}: %{y:.2f}"
     ks = range(1, d + 1)
     for number, (name, values) in enumerate(subsets.items()):
         line = {"width": 1.2, "color": SUBSET_COLOURS[number % len(SUBSET_COLOURS)]}
         add_line(figure, ks, values, name, line, hover, opacity=0.85)
-    if other:
-        add_line(figure, ks, other[2], other[1], variant_line(other[0], "dot", 2), hover)
+    for spec, name, dash, values in others:
+        add_line(figure, ks, values, name, variant_line(spec, dash, 2), hover)
     add_line(figure, ks, main, label, variant_line(variant, width=3), hover)
     defined = {name: k for name in _MARKS if (k := marks.get(name)) and main[k - 1] is not None}
     for name, k in defined.items():

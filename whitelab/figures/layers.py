@@ -18,7 +18,7 @@ from whitelab.figures.marks import (
     variant_marker,
 )
 from whitelab.figures.panels import BARE, CLICKABLE, Scale, finish, in_words, layer_heatmap, layer_step, symmetric
-from whitelab.figures.style import RULE, SCORE, joined, layer_colour, variant_dashes
+from whitelab.figures.style import DIFFERENCE_SCALE, RULE, SCORE, joined, layer_colour, variant_dashes
 
 
 def pair_heatmap(
@@ -27,21 +27,27 @@ def pair_heatmap(
     best: tuple[int, int] | None,
     selected: tuple[int, ...] = (),
     scale: tuple[float, float] | None = None,
+    gain: bool = False,
 ) -> go.Figure:
     """Spearman of every layer pair, symmetric; best cell starred, selected cell outlined.
 
-    Every cell can be clicked and carries its layers in `customdata`.
+    Every cell can be clicked and carries its layers in `customdata`. With `gain` the cells are differences, coloured
+    from loss to gain around 0.
     """
-    words = [f"best {best[0]} and {best[1]} with {cells[best]:.2f}"] if best else []
+    words = [f"best {best[0]} and {best[1]} with {cells[best]:{'+' if gain else ''}.2f}"] if best else []
+    colours = Scale(limits=scale or (None, None))
+    if gain:
+        far = max((abs(value) for value in cells.values() if value is not None), default=1.0)
+        colours = Scale("Points gained over raw", (-far, far), DIFFERENCE_SCALE)
     figure = layer_heatmap(
         symmetric(cells, n_layers),
         range(n_layers),
         n_layers,
-        Scale(limits=scale or (None, None)),
+        colours,
         "layers %{customdata[0]} and %{customdata[1]}",
-        in_words("Spearman of every pair of layers", words),
+        in_words(f"{'Gain' if gain else 'Spearman'} of every pair of layers", words),
         heights.PAIRS,
-        ".1f",
+        "+.1f" if gain else ".1f",
     )
     if best:
         pairs = list(dict.fromkeys((best, best[::-1])))

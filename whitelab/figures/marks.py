@@ -129,7 +129,7 @@ def level(figure: go.Figure, value: float, name: str, line: dict) -> None:
     figure.add_hline(y=value, line=line)
     if not name:
         return
-    beside = {"x": 1, "xref": "paper", "xanchor": "left", "xshift": 4, "yanchor": "middle", "align": "left"}
+    beside = {"x": 1, "xref": "paper", "xanchor": "left", "xshift": 11, "yanchor": "middle", "align": "left"}
     figure.add_annotation(y=value, text=f"{name}<br>{value:.2f}", showarrow=False, font={"size": 12}, **beside)
 
 

@@ -11,7 +11,8 @@ from whitelab.base.wording import plain, spaced
 from whitelab.compare import AVERAGE, Cell, CellKey, Resampled
 from whitelab.compare.grid import rows_of
 from whitelab.datasets import BUNDLED_SETS
-from whitelab.encoding.checkpoints import BUNDLED, version
+from whitelab.encoding.catalogue import entry
+from whitelab.encoding.checkpoints import BUNDLED, ModelError, check_model, on_disk, version
 from whitelab.figures import heights
 from whitelab.scoring.paired import RESAMPLES, VERDICTS
 from whitelab.scoring.setting import Setting
@@ -101,6 +102,23 @@ def first_models(model: str, data: str) -> list[str]:
     return list(BUNDLED_MODELS) if model == BUNDLED and data in BUNDLED_SETS else [model]
 
 
+def taken(models: Sequence[str]) -> list[str]:
+    """The models that can be compared, after saying why others cannot and which nobody here has heard of."""
+    accepted = []
+    for model in models:
+        try:
+            accepted.append(check_model(model))
+        except ModelError as error:
+            st.error(f"{plain(str(error))}. It is left out.", icon=":material/block:")
+            continue
+        if not on_disk(model) and entry(model) is None:
+            st.caption(
+                f"{plain(model)} is neither on this machine nor in the catalogue: pressing Compare asks the Hugging "
+                "Face hub for it."
+            )
+    return accepted
+
+
 def fill(grid: Grid, draw) -> tuple[Cell, ...] | None:
     """`compare.compare` as a job that grows cell by cell; None until it is done."""
 
@@ -114,7 +132,12 @@ def fill(grid: Grid, draw) -> tuple[Cell, ...] | None:
 
     claim("grid", grid.key)
     job = jobs().submit(grid.key, "Comparing", work, "cells")
-    return follow(job, draw, key="grid", of=grid.key, note=lambda cells: f"{len(cells)} cells.", room=200)
+    return follow(job, draw, key="grid", of=grid.key, note=_counted, room=200)
+
+
+def _counted(cells: Sequence[Cell]) -> str:
+    averages = sum(cell.task == AVERAGE for cell in cells)
+    return f"{len(cells) - averages} cells" + (f" and {averages} averages." if averages else ".")
 
 
 def section(grid: Grid) -> None:

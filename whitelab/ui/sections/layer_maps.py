@@ -23,8 +23,23 @@ def draw(space: LayerEmbeddings, setting: Setting) -> list[LayerPairs | None]:
     scores = [cell.spearman for one in maps.values() if one for cell in one.cells if cell.spearman is not None]
     scale = (min(scores), max(scores)) if scores else None
 
+    gain = st.segmented_control(
+        "The right map shows",
+        ("Spearman", "Gain over raw"),
+        default="Spearman",
+        key="right-map",
+        bind="query-params",
+        required=True,
+        help="The gain is the right map less the left one, cell by cell.",
+    )
+    raw = maps["raw-pairs"] if gain == "Gain over raw" else None
+
     def picture(result, one: Setting, place: str) -> None:
-        _map(_at(result, one.k), setting.layers, scale, place)
+        pairs = _at(result, one.k)
+        if raw is not None and place == "whitened-pairs":
+            _gain(raw, pairs, setting.layers, place)
+        else:
+            _map(pairs, setting.layers, scale, place)
 
     shown = []
     for column, (place, one) in zip(st.columns(2), settings.items(), strict=True):
@@ -39,9 +54,10 @@ def draw(space: LayerEmbeddings, setting: Setting) -> list[LayerPairs | None]:
                 room=heights.room(heights.PAIRS),
             )
             shown.append(_at(result, one.k))
+    both = "the right one what whitening adds to it" if raw else "both maps share one colour scale"
     st.caption(
-        "Spearman x 100 of the average of two layers; on the diagonal a layer alone. Both maps share one colour scale; "
-        "the right one keeps the workspace's k. The star marks the best pair, the frame the workspace's layers."
+        f"Spearman x 100 of the average of two layers, on the diagonal of a layer alone; {both}, at the workspace's k. "
+        "The star marks the highest cell, the frame the workspace's layers."
     )
     return shown
 
@@ -72,6 +88,23 @@ def _map(pairs: LayerPairs, layers: tuple[int, ...], scale: tuple[float, float] 
             {"layer_i": cell.layers[0], "layer_j": cell.layers[1], "spearman": cell.spearman, "rank": cell.rank}
             for cell in pairs.cells
         ],
+        on_select=lambda: take(clicked(place)),
+    )
+
+
+def _gain(raw: LayerPairs, pairs: LayerPairs, layers: tuple[int, ...], place: str) -> None:
+    """The map of what whitening adds to each pair."""
+    before = {cell.layers: cell.spearman for cell in raw.cells}
+    gains = {
+        cell.layers: None if None in (cell.spearman, before[cell.layers]) else cell.spearman - before[cell.layers]
+        for cell in pairs.cells
+    }
+    known = {pair: gain for pair, gain in gains.items() if gain is not None}
+    best = max(known, key=known.get) if known else None
+    chart(
+        figures.pair_heatmap(gains, 1 + max(j for _, j in gains), best, layers, gain=True),
+        place,
+        lambda: [{"layer_i": i, "layer_j": j, "gain": gain} for (i, j), gain in gains.items()],
         on_select=lambda: take(clicked(place)),
     )
 

@@ -174,6 +174,7 @@ def accuracies(scores: Sequence[ProbeScore], layers: str) -> None:
         return
     p = mcnemar(raw.hits, white.hits)
     gained, lost = int((white.hits & ~raw.hits).sum()), int((raw.hits & ~white.hits).sum())
+    st.markdown(verdict(LABELS.inline(white.setting.whitening), white.accuracy - raw.accuracy, p, gained, lost))
     title = "Accuracy, {}".format
     help = f"{layers.capitalize()}. {white.protocol}"
     delta = change(white.accuracy, raw.accuracy)
@@ -202,6 +203,15 @@ def accuracies(scores: Sequence[ProbeScore], layers: str) -> None:
             "bar) or fit on more text.",
             icon=":material/warning:",
         )
+
+
+def verdict(name: str, gap: float, p: float, gained: int, lost: int) -> str:
+    """What the gap of `name` from raw says, in one sentence, by McNemar's test at 5 %."""
+    rows = f"{gained} rows gained and {lost} lost, p = {p:.2g}"
+    if p >= 0.05:
+        return f"**No proof of a gap.** {gap:+.2f} points with {name} against raw may be chance: {rows}."
+    word = "helps" if gap > 0 else "hurts"
+    return f"**It {word} this classifier.** {gap:+.2f} points with {name} against raw, more than chance gives: {rows}."
 
 
 def by_layer(scores: Sequence[ProbeScore], n_layers: int) -> None:

@@ -226,8 +226,8 @@ def _table(records: list[dict]) -> None:
 
 
 TABS = {
+    "Pairs that moved most": moved_pairs,
     "Covariance": covariances,
     "Spectrum": spectra,
     "Gold and cosine": scatters,
-    "Pairs that moved most": moved_pairs,
 }
