@@ -8,7 +8,7 @@ from whitelab.statistics.geometry import METRICS
 from whitelab.sweeps.layer_profiles import cosine_sample, layer_shapes, shape
 from whitelab.ui.results.jobs import wait
 from whitelab.ui.results.study import study, study_job
-from whitelab.ui.sections import projection
+from whitelab.ui.sections import cone_view, projection
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
 from whitelab.ui.widgets.page import close_page, open_page
@@ -65,9 +65,15 @@ if profiles := wait(job, key="profiles", height=heights.room(heights.CURVES)):
     )
     st.caption(f"{METRICS[metric].hint} An isotropic space has {METRICS[metric].ideal}.")
 
-cosines, spectra, picture = st.tabs(
-    ["Cosines of random pairs", "Spectrum", "Projection"], key="space", on_change="rerun", bind="query-params"
+cone, cosines, spectra, picture = st.tabs(
+    ["The cone", "Cosines of random pairs", "Spectrum", "Projection"],
+    key="space",
+    on_change="rerun",
+    bind="query-params",
 )
+if cone.open:
+    with cone:
+        cone_view.draw(opened, compared)
 if cosines.open:
     with cosines:
         samples = {one.whitening: study(cosine_sample, space, one) for one in shown}

@@ -9,7 +9,7 @@ from whitelab.figures import heights
 from whitelab.figures.comparisons import difference_heatmap, row_differences, setting_plane, task_curves, walk_steps
 from whitelab.figures.data import gold_histogram, length_histogram
 from whitelab.figures.dimensions import k_columns, k_curves, k_surface, search_costs
-from whitelab.figures.geometry import by_layer, cosine_histogram, covariance_image, plane, projection, spectrum
+from whitelab.figures.geometry import by_layer, cone, cosine_histogram, covariance_image, plane, projection, spectrum
 from whitelab.figures.layer_gains import layer_dumbbells
 from whitelab.figures.layers import layer_counts, pair_heatmap, size_curves, subset_ranking
 from whitelab.figures.probes import MATCH_COLOURS, accuracy_by_layer, confusion, cosines_by_label
@@ -48,6 +48,7 @@ __all__ = [
     "accuracy_by_layer",
     "by_layer",
     "confusion",
+    "cone",
     "cosine_histogram",
     "cosines_by_label",
     "covariance_image",

@@ -157,6 +157,44 @@ def _shown(value: float | str) -> str:
     return html.escape(value) if isinstance(value, str) else f"{value:.2f}"
 
 
+def cone(
+    points: np.ndarray, mean: tuple[float, float], sentences: Sequence[str], spec: str, label: str, rays: int = 40
+) -> go.Figure:
+    """Sentences in a plane through the origin, with lines from there to some of them, and the mean vector as an arrow.
+
+    The origin is in the picture and both axes have one scale, so that angles are what they look like in the plane.
+    """
+    points, figure = np.asarray(points), go.Figure()
+    few = points[np.linspace(0, len(points) - 1, min(rays, len(points))).astype(int)]
+    x, y = (np.stack([np.zeros(len(few)), few[:, axis], np.full(len(few), np.nan)], axis=1).ravel() for axis in (0, 1))
+    line = {"color": variant_colour(spec), "width": 1}
+    figure.add_scatter(x=x, y=y, mode="lines", line=line, opacity=0.35, hoverinfo="skip")
+    figure.add_scattergl(
+        x=points[:, 0],
+        y=points[:, 1],
+        mode="markers",
+        marker={"size": 4, "opacity": 0.5, "color": variant_colour(spec)},
+        text=[wrapped(text) for text in sentences],
+        hovertemplate="%{text}<extra></extra>",
+    )
+    figure.add_scatter(
+        x=[0],
+        y=[0],
+        mode="markers",
+        marker={"symbol": "cross-thin", "size": 14, "line": {"width": 2.5, "color": MARK}},
+        hovertemplate="origin<extra></extra>",
+    )
+    if np.hypot(*mean) > 1e-6 * np.abs(points).max():
+        ends = {"x": mean[0], "y": mean[1], "ax": 0, "ay": 0, "xref": "x", "yref": "y", "axref": "x", "ayref": "y"}
+        figure.add_annotation(**ends, text="", arrowhead=2, arrowwidth=3, arrowcolor=MARK)
+    axis = {"showticklabels": False, "zeroline": False, "showgrid": False}
+    figure.update_xaxes(title="along the raw mean vector", **axis)
+    figure.update_yaxes(title="across it", scaleanchor="x", **axis)
+    return finish(
+        figure, f"{label}: {len(points)} sentences, the origin and the mean vector", heights.LOW, showlegend=False
+    )
+
+
 def plane(rows: Sequence[Mapping], labels: Mapping[str, str], floor: float, selected: int | None = None) -> go.Figure:
     """Alignment against uniformity: one path of layers a variant, the Spearman score as colour.
 

@@ -1,0 +1,56 @@
+"""The cone as one sees it: the same sentences raw, centred and under the compared variant, around one origin."""
+
+import numpy as np
+import streamlit as st
+
+from whitelab import figures
+from whitelab.scoring.setting import Setting
+from whitelab.sweeps.cone import cones
+from whitelab.sweeps.layer_profiles import shape
+from whitelab.ui.results.study import study
+from whitelab.ui.sidebar.opening import Opened
+from whitelab.ui.widgets.chart import chart
+from whitelab.ui.widgets.metric import number
+from whitelab.ui.widgets.variants import LABELS
+
+DRAWN = 1500  # sentences of a picture
+
+
+def draw(opened: Opened, compared: Setting) -> None:
+    """Three pictures from left to right, each with what it shows in numbers."""
+    space, sentences = opened.space, opened.pairs.sentences
+    stages = tuple(dict.fromkeys((compared.raw, compared.raw.with_(whitening="center"), compared)))
+    st.markdown(
+        "Every sentence is a point, the pink cross the origin, the pink arrow the mean vector. A cosine is an angle at "
+        "the origin: where all sentences lie on one side of it, all angles are small."
+    )
+    drawn = np.arange(len(sentences))
+    if len(drawn) > DRAWN:
+        drawn = np.sort(np.random.default_rng(0).choice(drawn, DRAWN, replace=False))
+    views = study(cones, space, stages)
+    for column, setting, view in zip(st.columns(len(stages)), stages, views, strict=True):
+        name = LABELS.at(setting)
+        with column:
+            st.markdown(f"**{name}**")
+            texts = [sentences[i] for i in drawn]
+            chart(
+                figures.cone(view.points[drawn], view.mean, texts, setting.whitening, name),
+                f"cone-{setting.whitening.partition(':')[0]}",
+                lambda view=view: [
+                    {"sentence": text, "along": x, "across": y}
+                    for text, (x, y) in zip(sentences, view.points.tolist(), strict=True)
+                ],
+            )
+            st.caption(_words(study(shape, space, setting).mean_cosine, view.angle))
+    st.caption(
+        "The plane holds the raw mean vector and the direction across it along which raw vectors vary most. The other "
+        f"{space.dim - 2} dimensions are not seen, so a cone looks narrower than it is. Each picture has a scale of "
+        "its own. A map is drawn without the rotation that PCA or Cholesky add, since no cosine sees it."
+    )
+
+
+def _words(cosine: float, angle: float | None) -> str:
+    mean = f"Mean cosine of two random sentences {number(cosine)}."
+    if angle is None:
+        return f"{mean} The mean vector is the origin."
+    return f"{mean} Half of the sentences lie within {angle:.0f}° of the mean vector."
