@@ -8,7 +8,7 @@ from whitelab.encoding.checkpoints import ModelError
 from whitelab.training import objectives, runs
 from whitelab.training.objectives import OBJECTIVES
 from whitelab.ui.sidebar import workspace
-from whitelab.ui.training import background, board, form, request
+from whitelab.ui.training import background, before_after, board, form, request
 from whitelab.ui.widgets.page import DEMO_NOTE, open_aside
 from whitelab.ui.widgets.recipe import recipe
 
@@ -57,6 +57,7 @@ with st.container(border=True, key="new-run"):
 if problem := st.session_state.pop("training-problem", None):
     st.error(plain(problem))
 board.draw(known)
+before_after.draw(known)
 
 with st.expander("What am I looking at?", icon=":material/help:"):
     chosen = OBJECTIVES[objectives.parse(asked.config.objective).name] if asked else next(iter(OBJECTIVES.values()))

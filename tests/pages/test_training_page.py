@@ -267,6 +267,11 @@ def test_the_trained_model_is_that_of_every_page_and_one_trained_anew_under_its_
         return scored(whitelab.embed_pairs(whitelab.load_encoder("trained:simcse-1"), pairs)[0], "L3:pca")
 
     at = until_state(click(visit()), FINISHED)
+    until(click(at, "score-both"), lambda at: table(at, "Raw") is not None)
+    pairs = whitelab.load(small["data"])
+    for model, row in zip((small["model"], "trained:simcse-1"), table(at, "Raw").to_dict("records"), strict=True):
+        there, _ = whitelab.embed_pairs(whitelab.load_encoder(model), pairs)
+        assert (f"{row['Raw']:.2f}", f"{row['PCA whitening']:.2f}") == (scored(there, "L1"), scored(there, "L1:pca"))
     until(click(at, "use-simcse-1"), complete)
     picker = at.sidebar.selectbox(key="model")
     assert picker.value == "trained:simcse-1"
@@ -315,6 +320,7 @@ def test_an_objective_brings_its_parameters_its_formula_and_the_batches_it_can_t
     assert said(at, "Zhuo et al. 2023")
     choose(at, drawn, objective="w-mse")
     assert at.number_input(key="batch").value == 128
+    assert said(at, "The batch was raised from", "to 128, the next that W-MSE takes")
     for embedding, size in ((32, 64), (80, 160)):  # twice the embedding, until it is changed
         at.number_input(key="w-mse-embedding").set_value(embedding)
         until(at.run(), drawn)

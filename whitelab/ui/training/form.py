@@ -300,8 +300,10 @@ def _numbers(specs: Sequence[str], size: Size) -> dict:
         """The batch, raised to what the objective takes: whitening wants whole sub-batches."""
         return max(-(-batch // whole) * whole, least)
 
-    if isinstance(state.get("batch"), int):
-        state["batch"] = taken(state["batch"])
+    if isinstance(state.get("batch"), int) and (raised := taken(state["batch"])) != state["batch"]:
+        takes = "takes" if len(specs) == 1 else "take"
+        st.caption(f"The batch was raised from {state['batch']} to {raised}, the next that {names} {takes}.")
+        state["batch"] = raised
     with places[0]:
         steps = st.number_input("Steps", 1, 1_000_000, TrainConfig.steps, 10, key="steps", bind="query-params")
     with places[1]:

@@ -1,0 +1,83 @@
+"""A trained model and its start under the bar's setting: what training and whitening do, apart and together."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from whitelab.base.progress import Progress, share
+from whitelab.base.wording import plain
+from whitelab.datasets import DataError, SentencePairs
+from whitelab.encoding.checkpoints import ModelError, version
+from whitelab.encoding.embeddings import embed_pairs
+from whitelab.scoring.score import score
+from whitelab.scoring.setting import OWN_SENTENCES, Setting
+from whitelab.store.embedding_store import Store
+from whitelab.ui.results.jobs import jobs, wait
+from whitelab.ui.sidebar import workspace
+from whitelab.ui.sidebar.model import shared_encoder
+from whitelab.ui.sidebar.opening import chosen_pairs
+from whitelab.ui.training.background import Entry
+from whitelab.ui.widgets.variants import LABELS
+
+ASKED = "before-after"  # session_state: what this visitor asked for
+
+
+def draw(known: Sequence[Entry]) -> None:
+    """Choose a run that has a model, and score it and its start; nothing where there is no run or no workspace."""
+    here, runs = workspace.current(), {one.name: one.summary for one in known if one.summary.model}
+    if here is None or here.given or not runs:
+        return
+    st.subheader("And under the bar's setting?")
+    setting = here.compared if here.compared.fit in OWN_SENTENCES else here.compared.with_(fit="task")
+    st.markdown(
+        "The curves above score raw vectors. Here a run's start and its result are scored on "
+        f"{plain(here.data.task)}, layers {' + '.join(map(str, setting.layers))} as in the bar, raw and under "
+        f"{LABELS.inline(setting.whitening)}."
+    )
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        run = runs[st.selectbox("Run", list(runs), key="before-after-run")]
+        models = (run.config.model, run.model)
+        try:
+            name = f"before-after/{here.data}/{here.dtype}/{setting}/" + "/".join(f"{m}@{version(m)}" for m in models)
+        except ModelError as error:
+            st.error(plain(str(error)))
+            return
+        st.button("Score both", key="score-both", on_click=_ask, args=(name,), icon=":material/play_arrow:")
+    if st.session_state.get(ASKED) != name:
+        return
+    try:
+        pairs = chosen_pairs(here)
+    except DataError as error:
+        st.error(plain(str(error)))
+        return
+    work = jobs().submit(
+        name, "Scoring both models", lambda progress: _scores(models, pairs, setting, here.dtype, progress), "sentences"
+    )
+    rows = wait(work, key="before-after", height=170)
+    if rows is not None:
+        numbers = st.column_config.NumberColumn(format="%.2f")
+        titles = ("Raw", LABELS.at(setting))
+        st.dataframe(
+            [
+                {"Model": title} | dict(zip(titles, row, strict=True))
+                for title, row in zip((f"{models[0]}, the start", models[1]), rows, strict=True)
+            ],
+            hide_index=True,
+            column_config=dict.fromkeys(titles, numbers),
+        )
+
+
+def _scores(
+    models: Sequence[str], pairs: SentencePairs, setting: Setting, dtype: str, progress: Progress
+) -> list[list[float | None]]:
+    """Spearman x 100 of each model, raw and under the setting. Raises ValueError for layers a model does not have."""
+    rows, n = [], len(pairs.sentences)
+    for number, model in enumerate(models):
+        part = share(progress, number * n, n, len(models) * n)
+        space, _ = embed_pairs(shared_encoder(model, dtype), pairs, setting.pooling, store=Store(), progress=part)
+        rows.append([score(space, here).spearman for here in (setting.raw, setting)])
+    return rows
+
+
+def _ask(name: str) -> None:
+    st.session_state[ASKED] = name
