@@ -19,6 +19,20 @@ from whitelab.whitening import whitens
 
 DEMO_NOTE = "Demonstration set written for this project, not a published benchmark."
 
+# What stands beside every score, for someone who meets it for the first time.
+TERMS = """
+- **Spearman x 100** compares two orders of the pairs: by the cosine of their vectors, and by the gold score that people
+  gave them. 100 is the same order, 0 no relation. Only the order counts, not the size of a cosine.
+- **Raw** vectors are as the model gives them. **Whitening** moves their mean to the origin and stretches the space until
+  every kept direction has the same variance and none are correlated; **k** keeps the k directions of most variance.
+- **Rank** is how many directions the sentences span, **d** how many there are. A map that keeps nearly as many
+  directions as there are different sentences sets them all equally far apart.
+- **Held-out isotropy** (0 to 1) says how round a map makes sentences that it was not fitted on: near 1 it carries over,
+  low means that it was fitted on too few.
+- **Participation ratio** counts directions by how much variance each really has: d where all have the same, 1 where one
+  has all.
+"""
+
 
 def open_page(question: str, look_for: str) -> tuple[Workspace, Opened]:
     """Draw the title, open the workspace's space and the live score; stop where there is nothing to show."""
@@ -151,6 +165,7 @@ def close_page(
     """What am I looking at, show the code, and the protocol line. `body` is the page's own part of the code."""
     with st.expander("What am I looking at?", icon=":material/help:"):
         st.markdown(words)
+        st.markdown(TERMS)
         for formula, source in formulas:
             st.latex(formula)
             st.caption(source)
