@@ -23,8 +23,8 @@ DEMO_NOTE = "Demonstration set written for this project, not a published benchma
 TERMS = """
 - **Spearman x 100** compares two orders of the pairs: by the cosine of their vectors, and by the gold score that people
   gave them. 100 is the same order, 0 no relation. Only the order counts, not the size of a cosine.
-- **Raw** vectors are as the model gives them. **Whitening** moves their mean to the origin and stretches the space until
-  every kept direction has the same variance and none are correlated; **k** keeps the k directions of most variance.
+- **Raw** vectors are as the model gives them. **Whitening** moves their mean to the origin and stretches the space
+  until every kept direction has the same variance and none are correlated; **k** keeps those of most variance.
 - **Rank** is how many directions the sentences span, **d** how many there are. A map that keeps nearly as many
   directions as there are different sentences sets them all equally far apart.
 - **Held-out isotropy** (0 to 1) says how round a map makes sentences that it was not fitted on: near 1 it carries over,
