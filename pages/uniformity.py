@@ -33,7 +33,7 @@ with left:
         help="SimCSE's footnote 3 says above 4; code in circulation uses at least 4. The losses differ.",
     )
 with right:
-    paths = variant_picker(chosen, "paths", ("none", "center", "standardize", compared.whitening))
+    paths = variant_picker(chosen, "paths", ("none", "center", compared.whitening))
 positives = positives or "gt4"
 before, after = (study(losses, space, one, positives) for one in (compared.raw, compared))
 floor = geometry.uniformity_floor(space.dim)

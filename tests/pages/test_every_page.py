@@ -135,8 +135,10 @@ def test_k_moves_the_live_score_the_headline_and_the_memory(small, space):
     assert metrics(at)["Memory saved"] == "75 %"
 
 
-def test_no_layer_at_all_falls_back_to_the_last(small, space):
-    assert live(choose(until(start(**small)), layers=[])) == scored(space, "L3:pca")
+def test_the_last_layer_taken_out_stays(small, space):
+    at = choose(choose(until(start(**small)), layers=[2]), layers=[])
+    assert live(at) == scored(space, "L2:pca")
+    assert at.get_by_key("layers").value == [2]
 
 
 def test_an_explanation_offers_a_k_that_one_click_takes(small):

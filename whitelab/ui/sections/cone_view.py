@@ -28,14 +28,14 @@ def draw(opened: Opened, compared: Setting) -> None:
     if len(drawn) > DRAWN:
         drawn = np.sort(np.random.default_rng(0).choice(drawn, DRAWN, replace=False))
     views = study(cones, space, stages)
-    for column, setting, view in zip(st.columns(len(stages)), stages, views, strict=True):
+    for stage, (column, setting, view) in enumerate(zip(st.columns(len(stages)), stages, views, strict=True)):
         name = LABELS.at(setting)
         with column:
             st.markdown(f"**{name}**")
             texts = [sentences[i] for i in drawn]
             chart(
                 figures.cone(view.points[drawn], view.mean, texts, setting.whitening, name),
-                f"cone-{setting.whitening.partition(':')[0]}",
+                f"cone-{stage}",
                 lambda view=view: [
                     {"sentence": text, "along": x, "across": y}
                     for text, (x, y) in zip(sentences, view.points.tolist(), strict=True)

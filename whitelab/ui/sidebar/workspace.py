@@ -125,19 +125,21 @@ def _layers(picked: Picked, given: bool) -> tuple[int, ...]:
     _exchange("vectors" if given else "model", layers=lower, k=picked.dim)
     if LAYERS in state:
         state.layers = [layer + count if layer < 0 else layer for layer in state.pop(LAYERS)]
-    if "layers" not in state:
-        state.layers = lower
-    # The last layer taken out stays.
-    state.layers = [layer for layer in state.layers or state.get(KEPT, lower) if layer < count] or [count - 1]
+    if "layers" in state:
+        # The last layer taken out stays.
+        kept = [layer for layer in state.layers or state.get(KEPT, lower) if layer < count] or [count - 1]
+        if kept != state.layers:  # what is said again stands in the address, be it the default
+            state.layers = kept
     layers = st.pills(
         "Layers, averaged",
         list(range(count)),
         selection_mode="multi",
+        default=lower,
         **bound("layers", lower),
         help=("0 is the first layer given." if given else "0 is the embedding layer.")
         + " Several layers are averaged. Under each stands what one click on it would change in the score.",
     )
-    state[KEPT] = layers or state.layers
+    state[KEPT] = layers or lower
     return tuple(sorted(state[KEPT]))
 
 
@@ -171,6 +173,9 @@ def _pooling(picked: Picked) -> str:
 
 
 def _whitening(dim: int) -> str:
+    asked = st.query_params.get("whitening")
+    if asked in WHITENERS:  # a link written by hand; the app writes labels
+        st.session_state["whitening"] = asked
     name = st.selectbox(
         "Variant",
         list(WHITENERS),
