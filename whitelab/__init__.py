@@ -28,6 +28,7 @@ _HOMES = {
     "fit_none": "whitelab.whitening",
     "fit_pca": "whitelab.whitening",
     "fit_pca_cor": "whitelab.whitening",
+    "fit_r2": "whitelab.whitening",
     "fit_shrunk": "whitelab.whitening",
     "fit_shuffled_group": "whitelab.whitening",
     "fit_soft": "whitelab.whitening",

@@ -93,7 +93,7 @@ def test_the_plane_has_one_path_a_variant_and_one_colour_scale():
     paths = [trace for trace in all_figures()["plane"].data if trace.name]
     assert [trace.name for trace in paths] == list(LABELS.values())
     assert sum(bool(trace.marker.showscale) for trace in paths) == 1
-    assert {(trace.marker.cmin, trace.marker.cmax) for trace in paths} == {(50.0, 64.0)}
+    assert {(trace.marker.cmin, trace.marker.cmax) for trace in paths} == {(50.0, 49.0 + len(paths))}
 
 
 def test_an_arrow_leads_from_every_raw_layer_to_the_same_layer_of_a_variant():

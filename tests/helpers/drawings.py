@@ -32,7 +32,9 @@ def all_figures() -> dict[str, go.Figure]:
     ]
     curve = [40.0 + k for k in range(8)]
     return {
-        "score_bars": figures.score_bars(names, [LABELS[n] for n in names], [50.0 + i for i in range(15)], [1.0] * 15),
+        "score_bars": figures.score_bars(
+            names, [LABELS[n] for n in names], [50.0 + i for i in range(len(names))], [1.0] * len(names)
+        ),
         "by_layer": figures.by_layer({n: [0.5, 0.4, 0.3] for n in names}, LABELS, "Mean cosine"),
         "cosine_histogram": figures.cosine_histogram({n: rng.uniform(-1, 1, 50) for n in names}, LABELS),
         "spectrum": figures.spectrum({n: [3.0, 2.0, 1.0] for n in names}, LABELS),

@@ -43,6 +43,8 @@ def whiten(fit_rows, x, variant, k=None):
         return x
     if name == "common_component":
         return without_common_component(fit_rows, x)
+    if name == "r2":
+        return without_mean_direction(fit_rows, x)
     mean, variance, axes = directions(fit_rows)
     centred = x - mean
     if name == "center":
@@ -130,6 +132,13 @@ def without_common_component(fit_rows, x):
     """Arora et al. 2017, Algorithm 1: the first singular direction of the rows as they are."""
     first = np.linalg.svd(fit_rows, full_matrices=False)[2][:1]
     return x - x @ first.T @ first
+
+
+def without_mean_direction(fit_rows, x):
+    """Ren et al. 2025, R2, one unit vector at a time."""
+    mean = sum(row / np.linalg.norm(row) for row in fit_rows)
+    mean = mean / np.linalg.norm(mean)
+    return np.array([row - (row @ mean) * mean for row in x])
 
 
 def pair_cosines(a, b):

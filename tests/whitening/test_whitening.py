@@ -415,6 +415,21 @@ def test_all_but_the_top_removes_the_top_and_leaves_the_rest_as_it_was():
     assert cosine_class("all_but_the_top:directions=0") == "center"
 
 
+def test_r2_is_blind_to_how_long_rows_are_and_takes_the_mean_direction_of_unit_vectors_away():
+    x = rows()
+    longer = x * torch.linspace(0.1, 7, len(x), dtype=x.dtype)[:, None]
+    halves = Moments.of(longer[:40]).merge(Moments.of(longer[40:]))
+    z = fit("r2", halves)(x)
+    assert_close(z, torch.from_numpy(reference.without_mean_direction(x.numpy(), x.numpy())))
+    assert (fit("common_component", halves)(x) - z).abs().max() > 0.1  # which is not blind to it
+    units = torch.nn.functional.normalize(x.double(), dim=1)
+    assert (fit("r2", Moments.of(x))(units)).mean(0).norm() < 1e-12 < units.mean(0).norm()
+    opposite = torch.cat([x, -x])
+    assert_close(fit("r2", Moments.of(opposite))(x), x.double())  # no mean direction, nothing taken away
+    with pytest.raises(ValueError, match="moments must hold unit for r2"):
+        fit("r2", Moments(3.0, x[0].double(), torch.eye(x.shape[1]).double()))
+
+
 def test_the_common_component_is_that_of_the_uncentred_rows():
     x = rows()
     moments = Moments.of(x)

@@ -23,6 +23,7 @@ VARIANT_COLOURS = {
     "shuffled_group": "#A06FE0",
     "all_but_the_top": "#C94F4F",
     "common_component": "#A8506F",
+    "r2": "#7A8C3A",
 }
 # Each can be drawn filled and open (a difference that could be chance); the star stands for what is best.
 VARIANT_SYMBOLS = {
@@ -41,6 +42,7 @@ VARIANT_SYMBOLS = {
     "shuffled_group": "hexagram",
     "all_but_the_top": "star-square",
     "common_component": "star-diamond",
+    "r2": "bowtie",
 }
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 LAYER_SCALE = "Viridis"

@@ -31,7 +31,8 @@ class Moments:
     """`count` rows (or their total weight), `mean [d]`, `scatter [d, d]` = sum y y^T with y = x - mean.
 
     `cubic [d]` = sum ||y||^2 y and `quartic` = sum ||y||^4 are what the Ledoit-Wolf estimate needs beyond
-    that (cubic only so that quartic can be merged); None where they were not kept.
+    that (cubic only so that quartic can be merged), `unit [d]` = sum x / ||x|| is what the removal of the mean
+    direction of unit vectors needs (a row of zeros adds nothing); None where they were not kept.
     """
 
     count: float
@@ -39,6 +40,7 @@ class Moments:
     scatter: Float[Tensor, "d d"]
     cubic: Float[Tensor, "d"] | None = None
     quartic: float | None = None
+    unit: Float[Tensor, "d"] | None = None
 
     @classmethod
     def of(cls, x, weights=None, batch_rows: int = BATCH_ROWS) -> "Moments":
@@ -79,7 +81,8 @@ class Moments:
         if self.quartic is not None and other.quartic is not None:
             (cubic, quartic), (more_cubic, more_quartic) = self._higher_about(mean), other._higher_about(mean)
             cubic, quartic = cubic + more_cubic, quartic + more_quartic
-        return Moments(count, mean, scatter, cubic, quartic)
+        unit = None if self.unit is None or other.unit is None else self.unit + other.unit
+        return Moments(count, mean, scatter, cubic, quartic, unit)
 
     def _higher_about(self, point: Float[Tensor, "d"]) -> tuple[Float[Tensor, "d"], float]:
         """`cubic` and `quartic` of the same rows measured from `point` instead of their mean."""
@@ -152,6 +155,9 @@ def _of_batch(x: Tensor, weights: Tensor | None) -> Moments:
     # float64, changed in place, because fresh pages for every step cost as much as the product.
     origin = exact(x[0])
     y = exact(x, copy=True)
+    inverse = torch.linalg.vector_norm(y, dim=1).reciprocal()
+    inverse[inverse.isinf()] = 0.0
+    unit = (inverse if weights is None else inverse * exact(weights)) @ y
     y -= origin
     if weights is None:
         count, weights = float(len(y)), 1.0
@@ -161,7 +167,7 @@ def _of_batch(x: Tensor, weights: Tensor | None) -> Moments:
         count = float(weights.sum())
         if count == 0:
             zero = torch.zeros_like(origin)
-            return Moments(0.0, zero, torch.outer(zero, zero), zero, 0.0)
+            return Moments(0.0, zero, torch.outer(zero, zero), zero, 0.0, zero)
         mean = (weights @ y) / count
     y -= mean
     square = torch.linalg.vecdot(y, y)
@@ -169,4 +175,4 @@ def _of_batch(x: Tensor, weights: Tensor | None) -> Moments:
     cubic, quartic = weighted @ y, float(weighted @ square)
     if not isinstance(weights, float):
         y *= weights.sqrt()[:, None]
-    return Moments(count, origin + mean, linalg.gram(y), cubic, quartic)
+    return Moments(count, origin + mean, linalg.gram(y), cubic, quartic, unit)

@@ -10,7 +10,7 @@ of coordinates, `direction_removal` those that take directions away, `registry` 
 `agreement` says which of its entries must agree.
 """
 
-from whitelab.whitening.direction_removal import fit_all_but_the_top, fit_common_component
+from whitelab.whitening.direction_removal import fit_all_but_the_top, fit_common_component, fit_r2
 from whitelab.whitening.equivalence import Agreement, agreements
 from whitelab.whitening.groups import fit_group, fit_shuffled_group, fit_standardize
 from whitelab.whitening.maps import Whitener
@@ -70,6 +70,7 @@ __all__ = [
     "fit_none",
     "fit_pca",
     "fit_pca_cor",
+    "fit_r2",
     "fit_shrunk",
     "fit_shuffled_group",
     "fit_soft",

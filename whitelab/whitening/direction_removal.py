@@ -31,3 +31,18 @@ def fit_common_component(moments: Moments) -> Whitener:
     zero = torch.zeros_like(moments.mean)
     rank = moments.dim - top.shape[1]
     return Whitener("common_component", zero, eye - top @ top.T, rank, None, moments.count)
+
+
+def fit_r2(moments: Moments) -> Whitener:
+    """Subtract the projection on the mean direction of the rows at unit length; nothing is centred or scaled.
+
+    Ren et al. 2025 (arXiv 2511.11041), R2: e - (e . m) m with m the mean of the unit vectors e, itself at unit length.
+    It is applied to rows of any length, whose cosines are those of the unit vectors. Raises ValueError for moments
+    without `unit`; where the unit vectors cancel there is nothing to subtract.
+    """
+    if moments.unit is None:
+        raise ValueError("moments must hold unit for r2, as those of Moments.of do")
+    length = float(moments.unit.norm())
+    mean = moments.unit / length if length > linalg.RANK_TOLERANCE * moments.count else torch.zeros_like(moments.unit)
+    eye = torch.eye(moments.dim, dtype=mean.dtype, device=mean.device)
+    return Whitener("r2", torch.zeros_like(mean), eye - torch.outer(mean, mean), moments.dim - 1, None, moments.count)

@@ -110,7 +110,7 @@ WHITENERS: dict[str, Variant] = {
         "Soft whitening",
         r"z = U(\Lambda + \alpha\bar\lambda I)^{-\gamma/2}U^\top(x - \mu),\quad "
         r"\bar\lambda = \operatorname{tr}\Sigma/d",
-        "Partial ZCA; the exponent is faiss's eigen_power",
+        "Partial ZCA; at γ = 1 with a ridge Soft-ZCA (Diera et al. 2024); the exponent is faiss's eigen_power",
         "Whitens part of the way: gamma 0 only centres, 1 whitens; alpha is a ridge that spares weak directions.",
         directions=spectral.soft_directions,
         parameters=(
@@ -186,6 +186,13 @@ WHITENERS: dict[str, Variant] = {
         r"z = (I - u_1u_1^\top)\,x,\quad u_1 \text{ of } \textstyle\sum xx^\top",
         "Arora et al. 2017 (SIF), Algorithm 1",
         "Removes the first direction of the uncentred data: roughly the mean, without centring.",
+    ),
+    "r2": Variant(
+        direction_removal.fit_r2,
+        "Mean direction removed",
+        r"z = (I - mm^\top)\,x,\quad m = \bar u/\lVert\bar u\rVert,\; \bar u = \tfrac1n\sum x/\lVert x\rVert",
+        "Ren et al. 2025, R2",
+        "Removes the direction in which vectors of unit length lie on average: the cone's axis, and nothing else.",
     ),
 }
 
@@ -269,9 +276,9 @@ def whitens(spec: str) -> bool:
 
 
 def needs_rows(spec: str) -> bool:
-    """Whether the fit needs `Moments.quartic`, which moments of layers do not add up to."""
+    """Whether the fit needs what moments of layers do not add up to: `Moments.quartic` or `Moments.unit`."""
     found = parse(spec)
-    return found.name == "shrunk" and dict(found.values)["method"] == "ledoit-wolf"
+    return found.name == "r2" or found.name == "shrunk" and dict(found.values)["method"] == "ledoit-wolf"
 
 
 # --------------------------------------------------------------------------------------------------- fits
