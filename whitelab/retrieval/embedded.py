@@ -60,15 +60,15 @@ class RetrievalSpace:
     def on(self, setting: Setting) -> Setting:
         """The setting as it is on these embeddings: layers by their numbers, `task` read as `corpus`.
 
-        Raises ValueError as `Setting.on`, for a scope of pairs, and for an aggregate.
+        Raises ValueError as `Setting.on` and `check_setting`.
         """
-        if setting.aggregate != "all":
-            raise ValueError(f"aggregate={setting.aggregate!r} has no meaning here: a score is a mean over queries")
-        if setting.fit in _NO_SCOPE:
-            scopes = ", ".join(FITS)
-            raise ValueError(f"fit={setting.fit!r} has no meaning without pairs; use {scopes} or name other text")
+        check_setting(setting)
         usual = setting.fit == "task" or setting.whitening == "none"
         return setting.with_(fit="corpus", k=setting.k).on(self.space) if usual else setting.on(self.space)
+
+    def carries(self, setting: Setting) -> bool:
+        """Whether the text that a setting's map is fitted on is here."""
+        return setting.whitening == "none" or setting.fit == "task" or setting.fit in self.space.texts
 
     def with_text(self, name: str, rows: LayerRows) -> "RetrievalSpace":
         """The same embeddings carrying `rows` as the text `name` to fit on. Raises ValueError as there."""
@@ -76,6 +76,16 @@ class RetrievalSpace:
 
     def _found(self, name: str) -> Tensor:
         return torch.from_numpy(getattr(self.data, name)[self.data.grade > 0])
+
+
+def check_setting(setting: Setting) -> Setting:
+    """Return `setting` where it has a meaning for queries; ValueError for a scope of pairs, and for an aggregate."""
+    if setting.aggregate != "all":
+        raise ValueError(f"aggregate={setting.aggregate!r} has no meaning here: a score is a mean over queries")
+    if setting.fit in _NO_SCOPE:
+        scopes = ", ".join(FITS)
+        raise ValueError(f"fit={setting.fit!r} has no meaning without pairs; use {scopes} or name other text")
+    return setting
 
 
 def embed_retrieval(
