@@ -82,6 +82,7 @@ _HOMES = {
     "SearchPlan": "whitelab.retrieval.search_cost",
     "search_costs": "whitelab.retrieval.search_cost",
     "load_retrieval": "whitelab.datasets",
+    "Upload": "whitelab.datasets",
     "embed_retrieval": "whitelab.retrieval.embedded",
     "for_documents": "whitelab.retrieval.embedded",
     "retrieve": "whitelab.retrieval.relevance",

@@ -9,7 +9,9 @@ from sentence_transformers.sentence_transformer.evaluation import InformationRet
 from sentence_transformers.util import cos_sim
 
 from whitelab.retrieval.metrics import METRICS, Relevant, measured
+from whitelab.retrieval.ranking import cosines
 from whitelab.retrieval.relevance import retrieve
+from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.setting import Setting
 
 TREC = {"ndcg@10": nDCG @ 10, "mrr@10": RR @ 10, "map@100": AP @ 100, "recall@10": R @ 10, "recall@100": R @ 100}
@@ -44,13 +46,14 @@ def evaluated(space, setting) -> dict[str, float]:
     return {name: found[part][METRICS[name].depth] for name, part in parts.items()}
 
 
-def by_trec_eval(space, cosines) -> dict[str, list[float]]:
+def by_trec_eval(space, result) -> dict[str, list[float]]:
     """Every metric of every query, from trec_eval's own code."""
     data = space.data
+    scores = cosines(space, fit_scope(space.space, space.on(result.setting)))
     grades, run = ({name: {} for name in data.query_ids} for _ in range(2))
     for query, document, grade in zip(data.query, data.document, data.grade, strict=True):
         grades[data.query_ids[query]][data.document_ids[document]] = int(grade)
-    for name, row in zip(data.query_ids, cosines.tolist(), strict=True):
+    for name, row in zip(data.query_ids, scores.tolist(), strict=True):
         run[name] = dict(zip(data.document_ids, row, strict=True))
     rows = {(one.query_id, one.measure): one.value for one in ir_measures.iter_calc(TREC.values(), grades, run)}
     return {name: [rows[query, measure] for query in data.query_ids] for name, measure in TREC.items()}
@@ -68,7 +71,7 @@ def test_metrics_are_those_of_sentence_transformers_evaluator_where_grades_are_e
 def test_metrics_of_every_query_are_those_of_trec_eval_with_any_grades(grades, documents):
     space = judged_space(retrieval_set(documents, 15, 7, grades))
     result = retrieve(space, Setting((1,)))
-    for name, wanted in by_trec_eval(space, result.cosines).items():
+    for name, wanted in by_trec_eval(space, result).items():
         assert result.of(name).tolist() == pytest.approx(wanted, abs=1e-9), name
 
 
@@ -76,7 +79,7 @@ def test_of_more_than_a_hundred_relevant_documents_all_count_in_map_as_in_trec_e
     space = judged_space(retrieval_set(400, 1, 200, seed=3))
     assert len(space.document) > 100
     result, setting = retrieve(space, Setting((1,))), Setting((1,))
-    assert result.means["map@100"] == pytest.approx(by_trec_eval(space, result.cosines)["map@100"][0], abs=1e-9)
+    assert result.means["map@100"] == pytest.approx(by_trec_eval(space, result)["map@100"][0], abs=1e-9)
     assert evaluated(space, setting)["map@100"] == pytest.approx(
         result.means["map@100"] * len(space.document) / 100, abs=1e-6
     )

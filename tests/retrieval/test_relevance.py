@@ -14,7 +14,8 @@ from whitelab.encoding.embeddings import LayerRows
 from whitelab.encoding.encoders import load_encoder
 from whitelab.retrieval import ranking
 from whitelab.retrieval.embedded import DOCUMENT_TOKENS, embed_retrieval, for_documents, with_judgements
-from whitelab.retrieval.relevance import against, retrieval_curve, retrieve
+from whitelab.retrieval.relevance import against, hits, retrieval_curve, retrieve
+from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.moments import Moments
 from whitelab.store.embedding_store import Store
@@ -61,7 +62,8 @@ def test_each_scope_fits_on_its_own_texts_and_a_setting_that_says_nothing_on_the
         z = fit("pca", Moments.of(x[own]), 4)(x)
         z = z / z.norm(dim=1, keepdim=True)
         found = retrieve(space, Setting.parse(f"L1:pca@4 fit={scope}"))
-        torch.testing.assert_close(found.cosines, z[data.query_rows] @ z[data.document_rows].T, rtol=0, atol=1e-9)
+        cosines = ranking.cosines(space, fit_scope(space.space, found.setting))
+        torch.testing.assert_close(cosines, z[data.query_rows] @ z[data.document_rows].T, rtol=0, atol=1e-9)
         assert found.protocol.fitted == len(own)
     silent, corpus = (retrieve(space, Setting.parse(f"L1:pca@4{text}")) for text in ("", " fit=corpus"))
     assert torch.equal(silent.per_query, corpus.per_query)
@@ -100,6 +102,21 @@ def test_of_documents_that_tie_the_one_whose_id_comes_first_stands_first(space):
     tied = with_judgements(torch.ones_like(space.space.values), data)
     found = ranking.ranks(tied, torch.zeros(12, 60, dtype=torch.float64))
     assert found.tolist() == (60 - tied.document).tolist()
+
+
+def test_the_first_documents_of_a_query_carry_the_grades_their_metrics_are_made_of(space):
+    setting, data = Setting.parse("L1:pca"), space.data
+    result = retrieve(space, setting)
+    for query in range(12):
+        first = hits(space, setting, query)
+        found = sum(bool(hit.grade) for hit in first)
+        assert found / (data.grade[data.query == query] > 0).sum() == pytest.approx(
+            float(result.of("recall@10")[query])
+        )
+        assert [hit.cosine for hit in first] == sorted((hit.cosine for hit in first), reverse=True)
+    assert {hit.grade for hit in hits(space, setting, 0, 60)} >= {None, 0.0}
+    with pytest.raises(ValueError, match="query=12 must lie between 0 and q-1=11"):
+        hits(space, setting, 12)
 
 
 def test_a_difference_is_paired_over_queries_and_none_against_itself(space):

@@ -1,7 +1,7 @@
 """How well a setting ranks the documents that were judged relevant: of every query, on average, and at every k."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
@@ -73,14 +73,10 @@ class RetrievalProtocol:
 
 @dataclass(frozen=True, eq=False)
 class Retrieval:
-    """Every metric of `METRICS`, from 0 to 1: of each query (`per_query [m, q]`, rows in the registry's order).
-
-    `cosines [q, n]` rank the documents.
-    """
+    """Every metric of `METRICS`, from 0 to 1: of each query (`per_query [m, q]`, rows in the registry's order)."""
 
     per_query: Float[Tensor, "m q"]
     protocol: RetrievalProtocol
-    cosines: Float[Tensor, "q n"] = field(repr=False)
 
     @property
     def setting(self) -> Setting:
@@ -112,10 +108,33 @@ def retrieve(space: RetrievalSpace, setting: Setting) -> Retrieval:
     Raises ValueError as `RetrievalSpace.on`, for a `k` out of range, and for text to fit on that is not carried.
     """
     fitted = fit_scope(space.space, space.on(setting))
-    cosines = ranking.cosines(space, fitted)
-    values = measured(ranking.ranks(space, cosines)[:, None], space.relevant)[..., 0]
+    ranks = ranking.ranks(space, ranking.cosines(space, fitted))
+    values = measured(ranks[:, None], space.relevant)[..., 0]
     count = 0 if setting.whitening == "none" else fitted.count
-    return Retrieval(values, _protocol(space, fitted.setting, count, fitted.rank), cosines)
+    return Retrieval(values, _protocol(space, fitted.setting, count, fitted.rank))
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A document in the ranking of a query: its number, its cosine, and its grade; None where it was not judged."""
+
+    document: int
+    cosine: float
+    grade: float | None
+
+
+def hits(space: RetrievalSpace, setting: Setting, query: int, count: int = 10) -> tuple[Hit, ...]:
+    """The first `count` documents in the ranking of query number `query`.
+
+    Raises ValueError as `retrieve`, and for a query that is not there.
+    """
+    check_int(query, "query", 0, len(space.queries) - 1, "q-1")
+    check_int(count, "count", 1)
+    cosines = ranking.cosines(space, fit_scope(space.space, space.on(setting)))[query]
+    own = space.data.query == query
+    grades = dict(zip(space.data.document[own].tolist(), space.data.grade[own].tolist(), strict=True))
+    first = ranking.top(space, cosines, count).tolist()
+    return tuple(Hit(document, float(cosines[document]), grades.get(document)) for document in first)
 
 
 def _protocol(space: RetrievalSpace, setting: Setting, fitted: int, rank: int) -> RetrievalProtocol:
