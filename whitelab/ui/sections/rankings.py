@@ -59,13 +59,11 @@ def choose(data: RetrievalSet, opened: Opened) -> Asked:
     """Choose the metric and what the whitening is fitted on."""
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     with left:
-        metric = st.pills(
+        metric = st.selectbox(  # five names are wider than a narrow window
             "Compared by",
             list(METRICS),
-            default="ndcg@10",
             key="compared-by",
             bind="query-params",
-            required=True,
             format_func=lambda name: METRICS[name].label,
             help=" ".join(f"{one.label}: {one.hint}" for one in METRICS.values()),
         )
