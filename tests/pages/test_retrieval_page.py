@@ -1,7 +1,11 @@
 """The page of retrieval: metrics of the package, on the bundled set and on folders of one's own."""
 
+import shutil
+import tempfile
+
 import pytest
 from judged import write_retrieval
+from streamlit.testing.v1 import AppTest
 from tiny import SENTENCES
 
 import whitelab
@@ -65,3 +69,35 @@ def test_a_folder_of_ones_own_is_searched_and_what_is_wrong_with_it_is_said(smal
     assert said(choose(at, **{scope(at): "corpus"}), "equal distances")  # 20 documents in 32 dimensions
     at = until(start("retrieval", **small | {"searched-data": "/no/such"}), lambda at: at.error)
     assert failed(at, "no such file or folder")
+
+
+def page():
+    import streamlit as st
+
+    from whitelab.ui.sections import retrieval_sets
+
+    found = retrieval_sets.choose()
+    if found is not None:
+        st.text(f"{found.source}: {len(found.documents)} documents, {len(found.queries)} queries")
+        st.code(retrieval_sets.code(found))
+
+
+def test_an_upload_is_read_from_memory_and_its_code_reads_the_same_files(monkeypatch, tmp_path):
+    folder = write_retrieval(tmp_path / "mine")
+    files = [folder / "corpus.jsonl", folder / "queries.jsonl", folder / "qrels" / "test.tsv"]
+    with monkeypatch.context() as patch:
+        patch.setattr(tempfile, "TemporaryDirectory", None)
+        at = AppTest.from_function(page, default_timeout=30)
+        at.query_params["searched-data"] = "Uploaded files"
+        assert said(at.run(), "Choose three files")
+        brought = [(file.name, file.read_bytes(), "application/octet-stream") for file in files]
+        at.file_uploader(key="retrieval-files").set_value(brought).run()
+        assert [one.value for one in at.text] == ["upload: 3 documents, 2 queries"]
+        at.file_uploader(key="retrieval-files").set_value(brought[:2]).run()
+        assert failed(at, "an upload: no judgements")
+        at.file_uploader(key="retrieval-files").set_value(brought).run()
+    for file in files:
+        shutil.copy(file, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    found = eval(at.code[0].value, {"whitelab": whitelab})
+    assert found.fingerprint == whitelab.load_retrieval(folder).fingerprint
