@@ -50,6 +50,10 @@ def test_documents_taken_in_parts_have_the_same_ranks(space, monkeypatch):
     parts = ranking.ranks(space, scores)
     monkeypatch.undo()
     assert torch.equal(ranking.ranks(space, scores), parts)
+    result = retrieve(space, Setting.parse("L1:pca"))
+    monkeypatch.setattr(ranking, "_SCORES", 150)  # two queries at once
+    assert torch.equal(retrieve(space, Setting.parse("L1:pca")).per_query, result.per_query)
+    monkeypatch.undo()
     for query, document, rank in zip(space.relevant.query, space.document, parts, strict=True):
         assert ranking.top(space, scores[query], 60)[rank - 1] == document
 

@@ -19,14 +19,27 @@ from whitelab.statistics import geometry
 from whitelab.statistics.geometry import COSINE_DECIMALS
 from whitelab.whitening import Directions
 
+_SCORES = 2**25  # cosines of queries with documents that are held at once
 _CELLS = 2**22  # judgements x documents that are compared at once
 _DOCUMENTS = 1024  # documents whose running sums are taken at once, for one query
 
 
-def cosines(space: RetrievalSpace, fitted: Fitted) -> Float[Tensor, "q n"]:
-    """The cosine of every query with every document under the map, rounded as all cosines are; 0 for a zero row."""
+def cosines(space: RetrievalSpace, fitted: Fitted, queries: slice = slice(None)) -> Float[Tensor, "q n"]:
+    """The cosine of these queries with every document under the map, rounded as all cosines are; 0 for a zero row."""
     unit = geometry.normalize(fitted.turned())
-    return (unit[space.queries] @ unit[space.documents].T).clamp_(-1, 1).round_(decimals=COSINE_DECIMALS)
+    return _products(unit[space.queries[queries]], unit[space.documents])
+
+
+def ranks_under(space: RetrievalSpace, fitted: Fitted) -> Int[Tensor, "j"]:
+    """`ranks` by the cosines under a map, of which no more than `_SCORES` are held at once."""
+    unit = geometry.normalize(fitted.turned())
+    documents, query = unit[space.documents], space.relevant.query
+    found, step = torch.empty_like(query), max(1, _SCORES // len(documents))
+    for start in range(0, len(space.queries), step):
+        scores = _products(unit[space.queries[start : start + step]], documents)
+        judged = ((query >= start) & (query < start + step)).nonzero()[:, 0]
+        found[judged] = _places(space, scores, query[judged] - start, space.document[judged])
+    return found
 
 
 def ranks(space: RetrievalSpace, scores: Float[Tensor, "q n"]) -> Int[Tensor, "j"]:
@@ -35,7 +48,16 @@ def ranks(space: RetrievalSpace, scores: Float[Tensor, "q n"]) -> Int[Tensor, "j
     Of documents with one score the one whose id comes first as text stands first, as in
     sentence_transformers' evaluator.
     """
-    query, document = space.relevant.query, space.document
+    return _places(space, scores, space.relevant.query, space.document)
+
+
+def _products(a: Float[Tensor, "q d"], b: Float[Tensor, "n d"]) -> Float[Tensor, "q n"]:
+    return (a @ b.T).clamp_(-1, 1).round_(decimals=COSINE_DECIMALS)
+
+
+def _places(
+    space: RetrievalSpace, scores: Float[Tensor, "q n"], query: Int[Tensor, "j"], document: Int[Tensor, "j"]
+) -> Int[Tensor, "j"]:
     found = torch.empty_like(query)
     step = max(1, _CELLS // scores.shape[1])
     for start in range(0, len(query), step):

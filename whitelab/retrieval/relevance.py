@@ -108,8 +108,7 @@ def retrieve(space: RetrievalSpace, setting: Setting) -> Retrieval:
     Raises ValueError as `RetrievalSpace.on`, for a `k` out of range, and for text to fit on that is not carried.
     """
     fitted = fit_scope(space.space, space.on(setting))
-    ranks = ranking.ranks(space, ranking.cosines(space, fitted))
-    values = measured(ranks[:, None], space.relevant)[..., 0]
+    values = measured(ranking.ranks_under(space, fitted)[:, None], space.relevant)[..., 0]
     count = 0 if setting.whitening == "none" else fitted.count
     return Retrieval(values, _protocol(space, fitted.setting, count, fitted.rank))
 
@@ -130,7 +129,7 @@ def hits(space: RetrievalSpace, setting: Setting, query: int, count: int = 10) -
     """
     check_int(query, "query", 0, len(space.queries) - 1, "q-1")
     check_int(count, "count", 1)
-    cosines = ranking.cosines(space, fit_scope(space.space, space.on(setting)))[query]
+    (cosines,) = ranking.cosines(space, fit_scope(space.space, space.on(setting)), slice(query, query + 1))
     own = space.data.query == query
     grades = dict(zip(space.data.document[own].tolist(), space.data.grade[own].tolist(), strict=True))
     first = ranking.top(space, cosines, count).tolist()
