@@ -198,7 +198,7 @@ class _Files:
 def _files(data: str | Path | Sequence[Upload]) -> _Files:
     if not isinstance(data, (str, Path)):
         return _sorted_out("an upload", "upload", data, ())
-    folder = DEMO_SEARCH if data == DEMO and isinstance(data, str) else existing_path(data)
+    folder = DEMO_SEARCH if data == DEMO and isinstance(data, str) else existing_path(data, (DEMO,))
     if not folder.is_dir():
         raise DataError(f"{data}: a retrieval set is a folder with {LOOKED_FOR}")
     try:
