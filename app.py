@@ -20,6 +20,7 @@ PAGES = (
     "dimensions",
     "uniformity",
     "compare",
+    "retrieval",
     "probe",
     "training",
     "lessons",

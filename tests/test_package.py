@@ -120,7 +120,8 @@ def test_the_licence_and_what_is_said_of_the_data_travel_along(wheel, metadata):
         names = packed.namelist()
         (licence,) = (name for name in names if name.endswith(".dist-info/licenses/LICENSE"))
         assert packed.read(licence) == (ROOT / "LICENSE").read_bytes()
-    assert {f"whitelab/shipped/data/{kind}/README.md" for kind in ("demo", "models", "published")} <= set(names)
+    kinds = ("demo", "demo-search", "models", "published")
+    assert {f"whitelab/shipped/data/{kind}/README.md" for kind in kinds} <= set(names)
 
 
 # --------------------------------------------------------------------------------------- what it asks for

@@ -5,6 +5,7 @@ from functools import partial
 
 import pytest
 from commandline import called
+from judged import write_retrieval
 from tiny import SENTENCES, build_model, write_pairs, write_task
 
 from whitelab.datasets import load
@@ -21,6 +22,10 @@ def place(tmp_path_factory):
     write_task(root / "tasks")
     lines = [f"{text}\t{'pet' if 'dog' in text or 'cat' in text else 'other'}" for text in SENTENCES[::9]]
     (root / "labels.tsv").write_text("text\tlabel\n" + "\n".join(lines) + "\n")
+    texts = {f"d{i}": ("", text) for i, text in enumerate(SENTENCES[:50])}
+    asked = {f"q{i}": f"who {SENTENCES[9 * i]}" for i in range(5)}
+    grades = [(f"q{i}", f"d{9 * i + j}", j + 1) for i in range(5) for j in range(2)]
+    write_retrieval(root / "search", texts, asked, grades)
     (root / "malformed.csv").write_text("sentence1,sentence2,score\na man,a dog,3\nwater,the cat,many\nx,y,1\n")
     (root / "constant.csv").write_text("sentence1,sentence2,score\na man,a dog,3\nwater,the cat,3\na singer,water,3\n")
     (root / "one.csv").write_text("sentence1,sentence2,score\na man,a dog,3\n")

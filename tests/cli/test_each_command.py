@@ -25,6 +25,7 @@ def words(place, model, options, compared, tmp_path):
         "download": ["--list"],
         "compare": compared,
         "probe": [*model, "--data", place / "labels.tsv"],
+        "retrieve": [*model, "--data", place / "search"],
         "whiten": [*options, "--export", "npz", "--out", tmp_path / "map.npz"],
     }
 

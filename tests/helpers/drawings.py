@@ -58,6 +58,9 @@ def all_figures() -> dict[str, go.Figure]:
         "task_curves": figures.task_curves({"a": curve, "b": [None] * 8}, {"a": 8, "b": None}, [("a", 4, 43.0)]),
         "setting_plane": figures.setting_plane([spot(name, i) for i, name in enumerate(names)], -3.9),
         "accuracy_by_layer": figures.accuracy_by_layer({n: accuracies() for n in names}, LABELS, 3, 20.0),
+        "metric_by_layer": figures.metric_by_layer({n: ranked() for n in names}, LABELS, 3, "nDCG@10"),
+        "metric_by_k": figures.metric_by_k([0.2, 0.4, 0.3], 3, ("pca", "PCA"), {"best": 2, "chosen": 3}, 0.3, "MRR@10"),
+        "query_differences": figures.query_differences([0.5, 0.0, -0.25], ["a", "b", "c"], "nDCG@10"),
         "gold_histogram": figures.gold_histogram(np.array([0.0, 2.5, 2.5, 5.0])),
         "length_histogram": figures.length_histogram(np.array([3, 3, 7, 12])),
         "confusion": figures.confusion([[3, 1], [0, 4]], ["a", "b"], "an example"),
@@ -70,6 +73,10 @@ def all_figures() -> dict[str, go.Figure]:
 def k_marks(chosen: int, best: int | None, knee: int | None) -> dict[str, int | None]:
     """What the k curve marks."""
     return {"chosen": chosen, "best": best, "knee": knee}
+
+
+def ranked() -> dict[int, dict]:
+    return {layer: {"mean": 0.4, "low": 0.3, "high": 0.5} for layer in range(3)}
 
 
 def accuracies() -> dict[int, dict]:

@@ -9,6 +9,7 @@ QUESTIONS = {
     "dimensions": "How many dimensions are worth keeping?",
     "uniformity": "Are similar sentences close, and all sentences spread out?",
     "compare": "Which model, and does it match what was published?",
+    "retrieval": "Which setting ranks best, for which queries, and at which k?",
     "probe": "Does whitening help beyond STS?",
     "training": "What does training do to the space?",
 }

@@ -47,6 +47,7 @@ HEADLINES = {
     "dimensions": ("Best k", "Knee"),
     "uniformity": ("Alignment", "Uniformity"),  # as in anisotropy
     "probe": ("Accuracy, ",),
+    "retrieval": ("nDCG@10, ", "Queries gained", "Recall@100"),
 }
 BY_LAYER = ("anisotropy", "uniformity")
 

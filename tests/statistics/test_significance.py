@@ -12,7 +12,7 @@ from torch.testing import assert_close
 
 from whitelab.statistics import significance
 from whitelab.statistics.correlation import AGGREGATES, aggregate, spearman
-from whitelab.statistics.significance import bootstrap, draw, moved, williams, williams_t
+from whitelab.statistics.significance import bootstrap, bootstrap_means, draw, moved, williams, williams_t
 
 
 def settings(rows=4, p=90, seed=0):
@@ -412,3 +412,21 @@ def test_arguments_are_left_alone():
     moved(x[0], x[1], gold)
     assert all(torch.equal(a, b) for a, b in zip((x, gold, subset), before, strict=True))
     assert torch.equal(torch.random.get_rng_state(), state)
+
+
+# Means over queries
+
+
+def test_the_bootstrap_of_means_draws_columns_alike_for_every_row():
+    values = torch.rand(3, 40, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    values[2] = values[0] + 0.1
+    found = bootstrap_means(values, resamples=300, seed=5)
+    index = draw(torch.zeros(40, dtype=torch.int64), 1, 300, torch.Generator().manual_seed(5))
+    torch.testing.assert_close(found.samples, values[:, index].mean(-1))
+    torch.testing.assert_close(found.score, values.mean(1))
+    tails = torch.tensor([0.025, 0.975], dtype=torch.float64)
+    torch.testing.assert_close(torch.stack([found.low, found.high]), torch.quantile(found.samples, tails, dim=1))
+    shift = found.difference(2, 0)
+    assert (shift.low, shift.high) == pytest.approx((0.1, 0.1))
+    with pytest.raises(ValueError, match="q=0"):
+        bootstrap_means(values[:, :0])

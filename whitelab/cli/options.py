@@ -35,9 +35,15 @@ def vectors_options(parser: argparse.ArgumentParser) -> None:
 
 def space_options(parser: argparse.ArgumentParser) -> None:
     from whitelab.encoding.encoders import MAX_LENGTH
-    from whitelab.encoding.pooling import POOLINGS
 
     data_options(parser)
+    model_options(parser, MAX_LENGTH)
+
+
+def model_options(parser: argparse.ArgumentParser, max_length: int) -> None:
+    """The model, how it computes, where its embeddings are kept; it reads `max_length` tokens unless told otherwise."""
+    from whitelab.encoding.pooling import POOLINGS
+
     parser.add_argument(
         "--model",
         default="bundled",
@@ -50,7 +56,7 @@ def space_options(parser: argparse.ArgumentParser) -> None:
         "--pooling", default="mean", choices=tuple(POOLINGS), help="cls in models that see both ways, last in decoders"
     )
     parser.add_argument(
-        "--max-length", type=int, help=f"in tokens, special ones included (default: {MAX_LENGTH}, or the model's limit)"
+        "--max-length", type=int, help=f"in tokens, special ones included (default: {max_length}, or the model's limit)"
     )
     dtype_option(parser)
     device_option(parser)
@@ -91,7 +97,17 @@ def aggregate_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--aggregate", default="all", choices=AGGREGATES, help="how subsets become one score")
 
 
-def whitening_options(parser: argparse.ArgumentParser, default: str, with_k: bool = True) -> None:
+FIT = (
+    "task|splits|cross|PATH",
+    "the task's sentences, all its splits, each half of the pairs for the other, or a text file, file of pairs or "
+    "folder (default: task)",
+)
+
+
+def whitening_options(
+    parser: argparse.ArgumentParser, default: str, with_k: bool = True, fit: tuple[str, str] = FIT
+) -> None:
+    """The variant, its k, and what it is fitted on: `fit` names the scopes there are and says what they mean."""
     from whitelab.whitening import WHITENERS
 
     parser.add_argument(
@@ -103,13 +119,7 @@ def whitening_options(parser: argparse.ArgumentParser, default: str, with_k: boo
     )
     if with_k:
         parser.add_argument("--k", type=int, help="keep the top-k eigen-directions")
-    parser.add_argument(
-        "--fit",
-        default="task",
-        metavar="task|splits|cross|PATH",
-        help="what the variant is fitted on: the task's sentences, all its splits, each half of the pairs for the "
-        "other, or a text file, file of pairs or folder (default: task)",
-    )
+    parser.add_argument("--fit", default="task", metavar=fit[0], help=f"what the variant is fitted on: {fit[1]}")
     parser.add_argument(
         "--setting",
         metavar="TEXT",

@@ -6,8 +6,11 @@ from whitelab.cli.writing import left_out, note, progress
 _SETTING = {"layers": None, "k": None, "pooling": "mean", "fit": "task", "aggregate": "all"}
 
 
-def setting_of(args):
-    """The Setting of the options, checked as far as that needs no model, before minutes are spent on encoding."""
+def setting_of(args, scopes=("splits",)):
+    """The Setting of the options, checked as far as that needs no model, before minutes are spent on encoding.
+
+    `scopes` are the names of fit scopes that are not those of other text.
+    """
     from whitelab.encoding.pooling import GIVEN
     from whitelab.scoring.fit_scopes import scope_text
     from whitelab.scoring.setting import Setting
@@ -23,8 +26,8 @@ def setting_of(args):
         return setting.with_(pooling=GIVEN)
     if getattr(args, "gold", None):
         raise ValueError(f"--gold {args.gold} needs --vectors; the scores of sentence pairs stand beside them")
-    if setting.fits_other_text and setting.fit != "splits":
-        scope_text(setting.fit, args.data, args.task, args.skip_malformed)
+    if setting.fits_other_text and setting.fit not in scopes:
+        scope_text(setting.fit, args.data, getattr(args, "task", None), args.skip_malformed)
     return setting
 
 

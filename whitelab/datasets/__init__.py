@@ -1,4 +1,4 @@
-"""Sentence pairs with gold scores and texts with labels: the only place that knows the formats they come in."""
+"""Sentence pairs with gold scores, texts with labels, retrieval sets: the only place that knows their formats."""
 
 from whitelab.datasets.hub import DownloadError, LicenceNotAccepted, fetch
 from whitelab.datasets.in_memory import hold
@@ -7,6 +7,7 @@ from whitelab.datasets.labels import LabelledInfo, LabelledTexts
 from whitelab.datasets.layouts import BUNDLED_SETS, DEMO, Part, TaskInfo, discover
 from whitelab.datasets.loading import load, load_text
 from whitelab.datasets.pairs import DataError, MalformedRows, Problem, SentencePairs
+from whitelab.datasets.retrieval_sets import RetrievalSet, load_retrieval, retrieval_files, retrieval_splits
 from whitelab.datasets.senteval import SENTEVAL_TASKS
 from whitelab.datasets.sheets import ROLES, Sheet, open_pasted, open_sheet
 from whitelab.datasets.sources import SOURCES, Source, fetched
@@ -27,6 +28,7 @@ __all__ = [
     "MalformedRows",
     "Part",
     "Problem",
+    "RetrievalSet",
     "SentencePairs",
     "Sheet",
     "Source",
@@ -39,7 +41,10 @@ __all__ = [
     "hold",
     "load",
     "load_labelled",
+    "load_retrieval",
     "load_text",
     "open_pasted",
     "open_sheet",
+    "retrieval_files",
+    "retrieval_splits",
 ]

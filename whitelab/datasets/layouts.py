@@ -169,8 +169,11 @@ def choose(tasks: Sequence[T], task: str | None, data: str | File, alike: Iterab
     raise DataError(f"{data} holds no task {task!r}; it holds: {names}")
 
 
-def existing_path(data: str | Path) -> Path:
-    """The path as given, ~ expanded, or the folder of a fetched source; DataError when nothing is there."""
+def existing_path(data: str | Path, bundled: Iterable[str] = BUNDLED_SETS) -> Path:
+    """The path as given, ~ expanded, or the folder of a fetched source; DataError when nothing is there.
+
+    `bundled` are the names that could have been given instead.
+    """
     path = data_path(data)
     try:
         exists = str(data) != "" and path.exists()
@@ -182,7 +185,7 @@ def existing_path(data: str | Path) -> Path:
             raise DataError(f"{data}: not fetched yet; {program()} download {data} shows its licence and fetches it")
         return folder
     if not exists:
-        names = " or ".join(map(repr, BUNDLED_SETS))
+        names = " or ".join(map(repr, bundled))
         raise DataError(f"{data or '(empty path)'}: no such file or folder; give a file or folder, or {names}")
     return path
 

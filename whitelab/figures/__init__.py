@@ -13,6 +13,7 @@ from whitelab.figures.geometry import by_layer, cone, cosine_histogram, covarian
 from whitelab.figures.layer_gains import layer_dumbbells
 from whitelab.figures.layers import layer_counts, pair_heatmap, size_curves, subset_ranking
 from whitelab.figures.probes import MATCH_COLOURS, accuracy_by_layer, confusion, cosines_by_label
+from whitelab.figures.rankings import metric_by_k, metric_by_layer, query_differences
 from whitelab.figures.scores import difference_dots, gold_scatter, score_bars, score_dots
 from whitelab.figures.style import (
     DIFFERENCE_ENDS,
@@ -64,10 +65,13 @@ __all__ = [
     "layer_counts",
     "layer_dumbbells",
     "length_histogram",
+    "metric_by_k",
+    "metric_by_layer",
     "objective_colour",
     "pair_heatmap",
     "plane",
     "projection",
+    "query_differences",
     "row_differences",
     "run_dashes",
     "score_bars",

@@ -1,4 +1,4 @@
-"""Whether the difference between two Spearman scores on the same pairs is real, and which pairs make it.
+"""Whether the difference between two scores on the same pairs, or queries, is real, and which pairs make it.
 
 Two variants are scored on the same pairs, so their scores rise and fall together from sample to sample and
 their difference varies much less than either. Both tests here are of that paired difference.
@@ -23,7 +23,7 @@ _CELLS_PER_CHUNK = 2**18
 
 @dataclass(frozen=True)
 class Difference:
-    """Score i minus score j (points of Spearman x 100), its interval and two-sided bootstrap p-value."""
+    """Score i minus score j (of Spearman x 100 in points), its interval and two-sided bootstrap p-value."""
 
     estimate: float
     low: float
@@ -33,9 +33,10 @@ class Difference:
 
 @dataclass(frozen=True, eq=False)
 class Bootstrap:
-    """Spearman x 100 of every row, its percentile interval, and its score in every resample (`samples`).
+    """Score of every row, its percentile interval, and its score in every resample (`samples`).
 
-    Column b of `samples` is one and the same resample for every row. NaN where a score is not defined.
+    Scores are Spearman x 100, or of `bootstrap_means` what the values are. Column b of `samples` is one and the same
+    resample for every row. NaN where a score is not defined.
     """
 
     score: Float[Tensor, "v"]
@@ -105,8 +106,7 @@ def bootstrap(
     check_int(n_subsets, "n_subsets", 1)
     check_int(resamples, "resamples", 1)
     check_int(seed, "seed", 0)
-    if not 0 < level < 1:
-        raise ValueError(f"level={level!r} must lie between 0 and 1, both excluded")
+    _check_level(level)
     _check_lengths(cosines.shape[-1], "cosines", gold=gold, subset=subset)
     if subset.numel() and not 0 <= int(subset.min()) <= int(subset.max()) < n_subsets:
         raise ValueError(f"subset must hold numbers from 0 to {n_subsets - 1}, got {subset.unique().tolist()}")
@@ -121,6 +121,30 @@ def bootstrap(
     intervals = [_interval(row[~row.isnan()], level) for row in samples]
     low, high = torch.tensor(intervals, dtype=torch.float64).reshape(-1, 2).T
     return Bootstrap(score, low, high, samples, level, how)
+
+
+def bootstrap_means(
+    values: Float[Tensor, "v q"], resamples: int = 1000, seed: int = 0, level: float = 0.95
+) -> Bootstrap:
+    """Percentile intervals of the mean of every row, from columns (queries, say) drawn with replacement.
+
+    Efron and Tibshirani 1993, section 13.3, and as Smucker et al. 2007 compare two searches; every row is drawn
+    alike, so differences between rows are paired. The same `seed` gives the same resamples.
+    Raises ValueError for no column at all, and for resamples, seed or level out of range.
+    """
+    check_int(resamples, "resamples", 1)
+    check_int(seed, "seed", 0)
+    _check_level(level)
+    count = check_int(values.shape[1], "q", 1)
+    values, generator, parts = exact(values), torch.Generator().manual_seed(seed), []
+    for done in range(0, resamples, step := max(1, _CELLS_PER_CHUNK // count)):
+        part = min(step, resamples - done)
+        index = draw(torch.zeros(count, dtype=torch.int64), 1, part, generator)
+        drawn = torch.zeros(part, count, dtype=torch.float64).scatter_add_(1, index, torch.ones(index.shape).double())
+        parts.append(values @ drawn.T / count)
+    samples = torch.cat(parts, dim=-1)
+    low, high = torch.tensor([_interval(row, level) for row in samples], dtype=torch.float64).reshape(-1, 2).T
+    return Bootstrap(values.mean(1), low, high, samples, level, "mean")
 
 
 def draw(subset: Int[Tensor, "p"], n_subsets: int, resamples: int, generator: torch.Generator) -> Int[Tensor, "b p"]:
@@ -215,6 +239,11 @@ def _interval(samples: Float[Tensor, "b"], level: float) -> tuple[float, float]:
     tails = torch.tensor([(1 - level) / 2, (1 + level) / 2], dtype=torch.float64)
     low, high = torch.quantile(samples, tails).tolist()
     return low, high
+
+
+def _check_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise ValueError(f"level={level!r} must lie between 0 and 1, both excluded")
 
 
 def _check_lengths(p: int, like: str, **given: Tensor) -> None:

@@ -8,6 +8,7 @@ from whitelab.datasets import MalformedRows, Problem
 
 BAR = "malformed"  # session_state: the data of the bar that has such rows
 LABELLED = "labelled-malformed"  # the same of labelled texts
+RETRIEVAL = "retrieval-malformed"  # and of retrieval sets
 
 
 def rows(problems: Sequence[Problem]) -> list[dict]:

@@ -1,0 +1,95 @@
+"""How well documents are found that were judged relevant, raw against whitened."""
+
+import streamlit as st
+
+from whitelab.base.wording import plain, spaced
+from whitelab.figures import heights
+from whitelab.retrieval.metrics import METRICS
+from whitelab.retrieval.relevance import retrieval_curve
+from whitelab.ui.results.jobs import follow
+from whitelab.ui.results.study import study_job
+from whitelab.ui.sections import rankings, retrieval_sets
+from whitelab.ui.widgets.page import close_page, need_a_model, open_page
+from whitelab.ui.widgets.recipe import pooling
+from whitelab.whitening import variant
+
+chosen, opened = open_page(
+    "Which setting ranks best, for which queries, and at which k?",
+    "Look at whether whitening moves relevant documents up for most queries or only for some, and at which layer: what "
+    "helps pairs of sentences need not help a search.",
+)
+need_a_model(
+    chosen,
+    opened,
+    "A search embeds documents and queries, and vectors come without a model that could. Choose other data in the bar.",
+)
+with st.container(key="controls"):
+    data = retrieval_sets.choose()
+    if data is None:
+        st.stop()
+    asked = rankings.choose(data, opened)
+for note in data.notes:
+    st.caption(f"Note: {plain(note)}")
+space = rankings.open_set(chosen, opened, data, asked)
+if space is None:
+    st.stop()
+
+compared = asked.of(chosen.compared)
+here = (compared.raw, compared)
+curved = (compared if variant(compared.whitening).takes_k else compared.with_(whitening="pca")).with_(k=None)
+layers = ("layer " if len(compared.layers) == 1 else "layers ") + " + ".join(map(str, compared.layers))
+sizes = f"{spaced(len(data.documents))} documents, {spaced(len(data.queries))} queries"
+of = f"{data.fingerprint} {asked} {chosen.model.key}"
+results = follow(
+    rankings.ranked(space, here, "ranked-here"),
+    lambda found: rankings.standings(found, asked),
+    key="ranked-here",
+    of=of,
+    note=lambda found: f"{data.source}, {sizes}, {layers}.",
+    room=190,
+)
+left, right = st.columns(2)
+with left:
+    st.subheader("Which layer ranks best?")
+    every = [one.with_(layers=(layer,)) for layer in range(space.space.n_layers) for one in here]
+    follow(
+        rankings.ranked(space, every, "ranked-layers"),
+        lambda found: rankings.by_layer(found, asked, space.space.n_layers),
+        key="ranked-layers",
+        of=of,
+        note=lambda found: "Every layer alone; whiskers are 95 % intervals from resampled queries.",
+        room=heights.room(heights.CURVES),
+    )
+with right:
+    st.subheader("At which k?")
+    raw = results[0].means[asked.metric] if results else 0.0
+    curve = follow(
+        study_job(retrieval_curve, space, curved, title="Ranking at every k", unit="queries", place="ranked-k"),
+        lambda found: rankings.by_k(found, asked, compared.k, raw),
+        key="ranked-k",
+        of=f"{of} {curved}",
+        note=lambda found: (
+            f"Best k {found.best_k(asked.metric)}, within 0.005 of it from {found.knee(asked.metric)} on."
+        ),
+        room=heights.room(heights.CURVES),
+    )
+st.subheader("For which queries?")
+if results:
+    rankings.by_query(space, results, asked)
+    st.caption(results[-1].line())
+if data.source == "demo-search":
+    st.caption(rankings.EXAMPLE)
+
+close_page(
+    chosen,
+    opened,
+    [(METRICS[asked.metric].formula, f"{asked.label}. {METRICS[asked.metric].source}")]
+    + [(variant(compared.whitening).formula, variant(compared.whitening).source)],
+    "Every document is ranked for every query by the cosine of their embeddings, and the ranking is held against "
+    "judgements: a document is relevant where its grade is above 0, and not relevant where nobody judged it. Scores are "
+    "means over queries, from 0 to 1. The metrics are those of trec_eval, which BEIR and MTEB use too. Intervals come from "
+    f"queries drawn with replacement, the same for both settings (Smucker et al. 2007). Documents are cut at "
+    f"{space.space.origin.max_length} tokens: {spaced(space.truncated)} of {spaced(len(data.documents))} are longer. No "
+    "prompt is put before query or document. A best k found here was chosen on the queries it is scored on.",
+    rankings.code(data, here, asked, curved, pooling(chosen)),
+)

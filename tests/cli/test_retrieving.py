@@ -1,0 +1,94 @@
+"""`retrieve`: the numbers of the library, every layer, every k, every query, and wrong input in one line."""
+
+import pytest
+from judged import write_retrieval
+from tiny import SENTENCES
+
+from whitelab.datasets import load_retrieval
+from whitelab.encoding.encoders import load_encoder
+from whitelab.retrieval.embedded import embed_retrieval, for_documents
+from whitelab.retrieval.metrics import METRICS
+from whitelab.retrieval.relevance import retrieval_curve, retrieve
+from whitelab.scoring.setting import Setting
+
+
+@pytest.fixture(scope="module")
+def space(place):
+    encoder = for_documents(load_encoder(str(place / "model")))
+    return embed_retrieval(encoder, load_retrieval(place / "search"))[0]
+
+
+@pytest.fixture(scope="module")
+def words(place, model):
+    return ["retrieve", *model, "--data", str(place / "search")]
+
+
+def test_the_document_holds_the_librarys_metrics_and_protocol(document, words, space):
+    options = ("--layers", "1,3", "--whitening", "pca", "--k", "8", "--fit", "both")
+    found = retrieve(space, Setting.parse("L1+L3:pca@8 fit=both"))
+    record = document(*words, *options)
+    assert {name: record[name] for name in METRICS} == pytest.approx(found.means)
+    assert (record["queries"], record["documents"], record["protocol"]["fitted"]) == (5, 50, 55)
+    assert record["protocol"] == found.protocol.as_dict() | {"model": record["protocol"]["model"]}
+    assert record["raw"] == pytest.approx(retrieve(space, Setting.parse("L1+L3")).means)
+    again = document(*words, "--setting", "L1+L3:pca@8 fit=both", "--per-query")
+    assert [one["id"] for one in again.pop("per_query")] == list(space.data.query_ids)
+    assert again == record
+
+
+def test_every_query_is_listed_beside_raw(document, words, space):
+    rows = document(*words, "--whitening", "soft", "--per-query")["per_query"]
+    found, raw = (retrieve(space, Setting.parse(text)) for text in ("L-1:soft", "L-1"))
+    assert [one["ndcg@10"] for one in rows] == pytest.approx(found.of("ndcg@10").tolist())
+    assert [one["raw"]["ndcg@10"] for one in rows] == pytest.approx(raw.of("ndcg@10").tolist())
+    assert "raw" not in document(*words, "--per-query")["per_query"][0]
+
+
+def test_every_layer_and_every_k_are_the_librarys(document, words, space):
+    record = document(*words, "--layers", "each", "--whitening", "pca", "--k", "5")
+    wanted = [retrieve(space, Setting((layer,), "pca", 5)).means["ndcg@10"] for layer in range(4)]
+    assert [one["ndcg@10"] for one in record["layers"]] == pytest.approx(wanted)
+    curve = document(*words, "--layers", "2", "--whitening", "pca", "--every-k")
+    assert curve["map@100"] == pytest.approx(retrieval_curve(space, Setting.parse("L2:pca")).means("map@100"))
+    assert curve["k"] == list(range(1, 33))
+
+
+def test_the_map_may_be_fitted_on_other_text(document, words, tmp_path):
+    (tmp_path / "text.txt").write_text("".join(f"{text}\n" for text in SENTENCES[100:180]))
+    assert document(*words, "--whitening", "pca", "--fit", tmp_path / "text.txt")["protocol"]["fitted"] == 80
+
+
+def test_a_malformed_judgement_stops_or_is_left_out_and_named(run, words, place, tmp_path):
+    texts = {f"d{i}": ("", text) for i, text in enumerate(SENTENCES[:20])}
+    grades = [("q0", "d1", 1), ("q0", "gone", 1), ("q0", "d2", "high")]
+    folder = write_retrieval(tmp_path / "broken", texts, {"q0": "who plays"}, grades)
+    argv = [*words[:-1], folder]
+    status, out, err = run(*argv)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "2 malformed rows: " in err
+    assert "test.tsv:3: document 'gone' is not in the corpus" in err
+    status, out, err = run(*argv, "--skip-malformed")
+    assert status == 0
+    assert "left out: " in err
+    assert "grade 'high' is not a number" in err
+    assert out.startswith("nDCG@10")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--fit", "cross", "--whitening", "pca"], "fit='cross' has no meaning without pairs"),
+        (["--setting", "L1 aggregate=mean"], "aggregate='mean' has no meaning here"),
+        (["--setting", "L1:pca", "--k", "4"], "--k 4 does not go with --setting"),
+        (["--every-k"], "k=1 has no meaning for whitening='none'"),
+        (["--every-k", "--whitening", "pca", "--k", "4"], "--every-k goes with one set of layers"),
+        (["--split", "dev"], "has no split 'dev'; it has: test"),
+        (["--data", "/no/such"], "/no/such: no such file or folder"),
+        (["--layers", "9"], "layers=[9] must lie between 0 and 3"),
+        (["--whitening", "pca", "--fit", "/no/such.txt"], "/no/such.txt: no such file"),
+    ],
+)
+def test_wrong_input_is_one_line(run, words, options, message):
+    status, out, err = run(*words, *options)
+    assert (status, out) == (2, "")
+    assert message in err.splitlines()[-1]

@@ -1,0 +1,125 @@
+"""Laws of the readers of retrieval sets: both layouts say the same, every bad line is named by its number."""
+
+import pytest
+from judged import DOCUMENTS, GRADES, QUERIES, write_retrieval
+
+from whitelab.datasets import DataError, MalformedRows, Upload, load_retrieval, retrieval_splits
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return write_retrieval(tmp_path / "mine")
+
+
+def judgements(found) -> set:
+    rows = zip(found.query, found.document, found.grade, strict=True)
+    return {(found.query_ids[query], found.document_ids[document], grade) for query, document, grade in rows}
+
+
+def test_a_folder_in_beirs_layout_is_read_with_titles_before_texts(folder):
+    found = load_retrieval(folder)
+    assert found.documents == ("Bread the dog finds some fresh bread", "a singer plays a guitar", "")
+    assert (found.task, found.split, found.queries) == ("mine", "test", tuple(QUERIES.values()))
+    assert judgements(found) == set(GRADES)
+    assert found.notes == ("1 document is empty",)
+    assert found.sentences == (*found.documents, *found.queries)
+
+
+@pytest.mark.parametrize("name", ["qrels/test.tsv", "qrels/test.txt", "qrels.txt", "mine.qrels", "qrels.test.tsv"])
+def test_trec_qrels_say_the_same_wherever_they_lie(folder, name):
+    wanted = judgements(load_retrieval(folder))
+    (folder / "qrels" / "test.tsv").unlink()
+    (folder / name).write_text("".join(f"{query} 0  {document}\t{grade}\n" for query, document, grade in GRADES))
+    found = load_retrieval(folder)
+    assert judgements(found) == wanted
+    assert retrieval_splits(folder) == (found.split,)
+
+
+@pytest.mark.parametrize("name", ["test.tsv", "anything.txt"])
+def test_an_upload_is_read_as_its_folder_is(folder, name):
+    files = [folder / "corpus.jsonl", folder / "queries.jsonl", folder / "qrels" / "test.tsv"]
+    uploads = [Upload(f"my-{file.name}", file.read_bytes()) for file in files[:2]]
+    found = load_retrieval([*uploads, Upload(name, files[2].read_bytes())])
+    assert found.fingerprint == load_retrieval(folder).fingerprint
+    assert (found.source, found.split) == ("upload", "all")
+
+
+def test_the_queries_of_other_splits_are_left_out_and_one_without_an_answer_is_noted(folder):
+    queries = QUERIES | {"q3": "a query of the other split", "q4": "nothing answers this"}
+    write_retrieval(folder, queries=queries, grades=(*GRADES, ("q4", "d1", 0), ("q4", "d2", -1)))
+    (folder / "qrels" / "dev.tsv").write_text("query-id\tcorpus-id\tscore\nq3\td1\t1\n")
+    found = load_retrieval(folder)
+    assert found.query_ids == ("q1", "q2")
+    assert "1 query left out, because no document is relevant" in found.notes
+    assert load_retrieval(folder, "dev").query_ids == ("q3",)
+    with pytest.raises(DataError, match="no split 'train'; it has: dev, test"):
+        load_retrieval(folder, "train")
+
+
+LINE = "query-id\tcorpus-id\tscore\nq1\td2\t1\nq2\td1\t1\n"
+WRONG = {
+    "a document that is not there": (LINE + "q1\td9\t1\n", "test.tsv:4: document 'd9' is not in the corpus"),
+    "a query that is not there": (LINE + "q9\td1\t1\n", "test.tsv:4: query 'q9' is not among the queries"),
+    "a grade that is no number": (LINE + "q1\td1\thigh\n", "test.tsv:4: grade 'high' is not a number"),
+    "a grade that is not finite": (LINE + "q1\td1\tnan\n", "test.tsv:4: grade 'nan' is not a number"),
+    "a judgement that repeats": (LINE + "q1\td2\t0\n", "test.tsv:4: query 'q1' and document 'd2' are judged twice"),
+    "too few columns": (LINE + "q1 d2\n", "test.tsv:4: 2 columns where query, document, grade"),
+    "a query without judgements": ("q1\td2\t1\n", "queries.jsonl:2: query 'q2' has no judgement"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_a_row_that_cannot_be_used_is_named_and_the_rest_goes_on_where_one_says_so(folder, kind):
+    text, message = WRONG[kind]
+    (folder / "qrels" / "test.tsv").write_text(text)
+    with pytest.raises(MalformedRows, match="1 malformed row") as error:
+        load_retrieval(folder)
+    assert message in str(error.value)
+    found = load_retrieval(folder, keep_going=True)
+    assert message in str(found.problems[0])
+    assert ("q1", "d2", 1) in judgements(found)
+    assert "rows left out: 1" in found.notes
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "message"),
+    [
+        ("corpus", '{"_id": "d1", "text": "again"}', "corpus.jsonl:4: document id 'd1' repeats that of line 1"),
+        ("corpus", '{"_id": "d4", "text": 5}', "corpus.jsonl:4: text is not text: 5"),
+        ("corpus", '{"_id": "", "text": "nameless"}', "corpus.jsonl:4: _id is empty"),
+        ("queries", '{"_id": "q2", "text": "again"}', "queries.jsonl:3: query id 'q2' repeats that of line 2"),
+        ("queries", '{"_id": "q3", "text": " "}', "queries.jsonl:3: text is empty"),
+        ("queries", "who plays", "queries.jsonl:3: not a line of JSON"),
+    ],
+)
+def test_a_text_that_cannot_be_used_is_named(folder, file, line, message):
+    with (folder / f"{file}.jsonl").open("a") as out:
+        out.write(line + "\n")
+    with pytest.raises(MalformedRows) as error:
+        load_retrieval(folder)
+    assert message in str(error.value)
+    assert load_retrieval(folder, keep_going=True).document_ids == tuple(DOCUMENTS)
+
+
+def test_what_is_missing_or_empty_is_said_in_one_line(folder, tmp_path):
+    (folder / "qrels" / "test.tsv").write_text("q1\td2\t0\nq2\td2\t0\n")
+    with pytest.raises(DataError, match="no judgement has a grade above 0"):
+        load_retrieval(folder)
+    (folder / "qrels" / "test.tsv").unlink()
+    with pytest.raises(DataError, match="no judgements; a retrieval set is corpus.jsonl"):
+        load_retrieval(folder)
+    write_retrieval(folder)
+    (folder / "corpus.jsonl").write_text('{"id": "d1", "contents": "x"}\n')
+    with pytest.raises(DataError, match=r"corpus.jsonl: every line needs a '_id'; found: 'id', 'contents'"):
+        load_retrieval(folder)
+    (folder / "corpus.jsonl").write_text("")
+    with pytest.raises(DataError, match=r"corpus.jsonl: the file is empty"):
+        load_retrieval(folder)
+    (folder / "corpus.jsonl").unlink()
+    with pytest.raises(DataError, match=r"no corpus.jsonl"):
+        load_retrieval(folder)
+    with pytest.raises(DataError, match="no such file or folder; give a file or folder, or 'demo'$"):
+        load_retrieval(tmp_path / "nowhere")
+    (tmp_path / "file.tsv").write_text("x")
+    with pytest.raises(DataError, match="a retrieval set is a folder with corpus.jsonl"):
+        load_retrieval(tmp_path / "file.tsv")

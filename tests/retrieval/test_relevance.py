@@ -1,0 +1,163 @@
+"""Laws of retrieval with relevance: every k in one pass, every scope, ties, and paired differences over queries."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from judged import judged_space, retrieval_set
+from needs import PUBLISHED
+from tiny import build_model
+
+from whitelab.datasets import load_retrieval
+from whitelab.encoding.embeddings import LayerRows
+from whitelab.encoding.encoders import load_encoder
+from whitelab.retrieval import ranking
+from whitelab.retrieval.embedded import DOCUMENT_TOKENS, embed_retrieval, for_documents, with_judgements
+from whitelab.retrieval.relevance import against, hits, retrieval_curve, retrieve
+from whitelab.scoring.fit_scopes import fit_scope
+from whitelab.scoring.setting import Setting
+from whitelab.statistics.moments import Moments
+from whitelab.store.embedding_store import Store
+from whitelab.whitening import fit
+
+CRANFIELD = PUBLISHED.parent / "retrieval" / "cranfield"
+
+
+@pytest.fixture
+def space():
+    return judged_space(retrieval_set(60, 12, grades=(1, 2)), d=10)
+
+
+@pytest.mark.parametrize("text", ["L1:pca", "L0+L1:soft fit=queries", "L1:center fit=both", "L1:shrunk"])
+def test_the_curve_over_k_is_the_score_at_each_k(space, text):
+    setting = Setting.parse(text)
+    curve = retrieval_curve(space, setting)
+    for k in range(1, 11):
+        wanted = retrieve(space, setting.with_(k=k)).per_query
+        torch.testing.assert_close(curve.per_query[..., k - 1], wanted, rtol=0, atol=1e-12)
+    assert curve.means()[curve.best_k() - 1] == max(curve.means())
+    assert curve.means()[curve.knee() - 1] >= max(curve.means()) - 0.005
+
+
+def test_documents_taken_in_parts_have_the_same_ranks(space, monkeypatch):
+    _, z = ranking.directions(space, space.on(Setting.parse("L1:pca")))
+    whole = ranking.ranks_by_k(space, z)
+    monkeypatch.setattr(ranking, "_DOCUMENTS", 7)
+    monkeypatch.setattr(ranking, "_CELLS", 100)
+    assert torch.equal(ranking.ranks_by_k(space, z), whole)
+    scores = torch.randn(12, 60, dtype=torch.float64).round(decimals=1)  # with ties
+    parts = ranking.ranks(space, scores)
+    monkeypatch.undo()
+    assert torch.equal(ranking.ranks(space, scores), parts)
+    result = retrieve(space, Setting.parse("L1:pca"))
+    monkeypatch.setattr(ranking, "_SCORES", 150)  # two queries at once
+    assert torch.equal(retrieve(space, Setting.parse("L1:pca")).per_query, result.per_query)
+    monkeypatch.undo()
+    for query, document, rank in zip(space.relevant.query, space.document, parts, strict=True):
+        assert ranking.top(space, scores[query], 60)[rank - 1] == document
+
+
+def test_each_scope_fits_on_its_own_texts_and_a_setting_that_says_nothing_on_the_corpus(space):
+    data, x = space.data, space.space.combine([1])
+    rows = {"corpus": data.document_rows, "queries": data.query_rows}
+    rows["both"] = np.concatenate(list(rows.values()))
+    for scope, own in rows.items():
+        z = fit("pca", Moments.of(x[own]), 4)(x)
+        z = z / z.norm(dim=1, keepdim=True)
+        found = retrieve(space, Setting.parse(f"L1:pca@4 fit={scope}"))
+        cosines = ranking.cosines(space, fit_scope(space.space, found.setting))
+        torch.testing.assert_close(cosines, z[data.query_rows] @ z[data.document_rows].T, rtol=0, atol=1e-9)
+        assert found.protocol.fitted == len(own)
+    silent, corpus = (retrieve(space, Setting.parse(f"L1:pca@4{text}")) for text in ("", " fit=corpus"))
+    assert torch.equal(silent.per_query, corpus.per_query)
+    assert silent.setting == corpus.setting
+    other = LayerRows(torch.randn(2, 90, 10), torch.ones(90).double())
+    assert retrieve(space.with_text("other.txt", other), Setting.parse("L1:pca fit=other.txt")).protocol.fitted == 90
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("L1:pca fit=cross", "fit='cross' has no meaning without pairs; use corpus, queries, both"),
+        ("L1:pca fit=splits", "fit='splits' has no meaning"),
+        ("L1:pca fit=elsewhere", "fit='elsewhere' needs the embedded sentences"),
+        ("L1:pca aggregate=mean", "aggregate='mean' has no meaning here"),
+        ("L5", r"layers=\[5\] must lie between 0 and 1"),
+        ("L1:pca@11", "k=11 must lie between 1 and d=10"),
+        ("cls/L1", "pooling='cls' must be 'mean'"),
+    ],
+)
+def test_a_setting_that_has_no_meaning_here_is_refused(space, text, message):
+    with pytest.raises(ValueError, match=message):
+        retrieve(space, Setting.parse(text))
+
+
+def test_a_curve_needs_a_variant_with_k_and_texts_that_differ(space):
+    with pytest.raises(ValueError, match="k=1 has no meaning for whitening='none'"):
+        retrieval_curve(space, Setting.parse("L1"))
+    flat = with_judgements(torch.ones_like(space.space.values), space.data)
+    with pytest.raises(ValueError, match="the same vector"):
+        retrieval_curve(flat, Setting.parse("L1:pca"))
+
+
+def test_of_documents_that_tie_the_one_whose_id_comes_first_stands_first(space):
+    data = replace(space.data, document_ids=tuple(f"{59 - i:02}" for i in range(60)))
+    tied = with_judgements(torch.ones_like(space.space.values), data)
+    found = ranking.ranks(tied, torch.zeros(12, 60, dtype=torch.float64))
+    assert found.tolist() == (60 - tied.document).tolist()
+
+
+def test_the_first_documents_of_a_query_carry_the_grades_their_metrics_are_made_of(space):
+    setting, data = Setting.parse("L1:pca"), space.data
+    result = retrieve(space, setting)
+    for query in range(12):
+        first = hits(space, setting, query)
+        found = sum(bool(hit.grade) for hit in first)
+        assert found / (data.grade[data.query == query] > 0).sum() == pytest.approx(
+            float(result.of("recall@10")[query])
+        )
+        assert [hit.cosine for hit in first] == sorted((hit.cosine for hit in first), reverse=True)
+    assert {hit.grade for hit in hits(space, setting, 0, 60)} >= {None, 0.0}
+    with pytest.raises(ValueError, match="query=12 must lie between 0 and q-1=11"):
+        hits(space, setting, 12)
+
+
+def test_a_difference_is_paired_over_queries_and_none_against_itself(space):
+    raw, white = (retrieve(space, Setting.parse(text)) for text in ("L1", "L1:pca"))
+    rows = against([raw, white], metric="mrr@10")
+    assert rows[0].verdict == "same"
+    moved = white.of("mrr@10") - raw.of("mrr@10")
+    assert rows[1].difference.estimate == pytest.approx(float(moved.mean()))
+    assert (rows[1].gained, rows[1].lost) == (int((moved > 0).sum()), int((moved < 0).sum()))
+    low, high = rows[1].difference.low, rows[1].difference.high
+    wide = (rows[1].high - rows[1].low) + (rows[0].high - rows[0].low)
+    assert low <= rows[1].difference.estimate <= high
+    assert high - low < wide
+    with pytest.raises(ValueError, match="same queries"):
+        against([raw, retrieve(judged_space(retrieval_set(20, 5)), Setting((1,)))])
+
+
+def test_texts_are_encoded_once_and_cut_documents_are_counted_again(tmp_path):
+    data = retrieval_set(6, 3)
+    data = replace(data, documents=(*data.documents[:4], "a man " * 200, data.documents[0]))
+    encoder = for_documents(load_encoder(str(build_model(tmp_path / "model"))))
+    assert encoder.max_length == min(DOCUMENT_TOKENS, 160)
+    first, report = embed_retrieval(encoder, data, store=Store(tmp_path / "store"))
+    again, nothing = embed_retrieval(encoder, data, store=Store(tmp_path / "store"))
+    assert (report.encoded, nothing.encoded, first.truncated, again.truncated) == (8, 0, 1, 1)
+    setting = Setting.parse("L3:pca@2")
+    assert retrieve(first, setting).as_dict() == retrieve(again, setting).as_dict()
+    assert retrieve(first, setting).line().endswith("at most 160 tokens, 1 documents cut")
+
+
+@pytest.mark.published
+@pytest.mark.model
+@pytest.mark.timeout(1800)  # 1,400 abstracts, where other work shares the machine
+def test_cranfield_gives_its_known_scores():
+    encoder = for_documents(load_encoder())
+    space, _ = embed_retrieval(encoder, load_retrieval(CRANFIELD), store=Store())
+    means = retrieve(space, Setting.parse("L6")).means
+    wanted = {"ndcg@10": 0.3953, "mrr@10": 0.5346, "map@100": 0.3166, "recall@100": 0.7756}
+    assert {name: means[name] for name in wanted} == pytest.approx(wanted, abs=5e-4)
+    assert (encoder.max_length, space.truncated) == (256, 350)

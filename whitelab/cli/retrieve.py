@@ -1,0 +1,154 @@
+"""`retrieve`: how well a setting ranks the documents that were judged relevant."""
+
+import argparse
+
+from whitelab.cli.options import layer_numbers, malformed_option, model_options, whitening_options
+from whitelab.cli.spaces import load_model, open_store, setting_of
+from whitelab.cli.writing import left_out, note, progress
+
+FIT = (
+    "corpus|queries|both|PATH",
+    "the documents, the queries, both, or a text file, file of pairs or folder (default: corpus)",
+)
+SHOWN_K = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 768, 1024)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    from whitelab.retrieval.embedded import DOCUMENT_TOKENS
+
+    parser.add_argument(
+        "--data",
+        default="demo",
+        help="a folder with corpus.jsonl, queries.jsonl and qrels/test.tsv (BEIR) or TREC qrels, or 'demo' (bundled)",
+    )
+    parser.add_argument("--split", default="test", help="whose judgements count, as their file is named")
+    malformed_option(parser)
+    model_options(parser, DOCUMENT_TOKENS)
+    parser.add_argument(
+        "--layers",
+        type=lambda text: text if text == "each" else layer_numbers(text),
+        help="layers to average, such as 1,6, or each: every layer alone, raw and whitened (default: the last)",
+    )
+    whitening_options(parser, "none", fit=FIT)
+    parser.set_defaults(aggregate="all")
+    parser.add_argument("--every-k", action="store_true", help="every number of kept dimensions, in one pass")
+    parser.add_argument("--per-query", action="store_true", help="also list every query")
+
+
+def run(args):
+    from whitelab.retrieval.embedded import FITS, check_setting
+    from whitelab.retrieval.relevance import retrieval_curve, retrieve
+
+    setting = check_setting(setting_of(args, (*FITS, "splits")))
+    if args.every_k and (args.layers == "each" or args.per_query or setting.k is not None):
+        raise ValueError("--every-k goes with one set of layers, and with neither --k nor --per-query")
+    if args.layers == "each" and args.per_query:
+        raise ValueError("--per-query goes with one set of layers, not with --layers each")
+    space = _space(args, setting)
+    if args.layers == "each":
+        return _each(space, setting)
+    if args.every_k:
+        return _every_k(retrieval_curve(space, setting, progress("ranking", "queries")))
+    results = [retrieve(space, one) for one in dict.fromkeys((setting.raw, setting))]
+    return _one(space, results, args.per_query)
+
+
+def _space(args, setting):
+    """The set, embedded, carrying the text the setting's map is fitted on; what to know of it goes to stderr."""
+    from whitelab.datasets import load_retrieval
+    from whitelab.encoding.encoders import embed
+    from whitelab.retrieval.embedded import embed_retrieval, for_documents
+    from whitelab.scoring.fit_scopes import fit_rows
+
+    data = load_retrieval(args.data, args.split, keep_going=args.skip_malformed)
+    left_out(data.problems)
+    encoder = load_model(args)
+    encoder = encoder if args.max_length else for_documents(encoder)
+    space, report = embed_retrieval(encoder, data, setting.pooling, store=open_store(args), progress=progress())
+    for text in (*data.notes, *report.notes):
+        note(text)
+    if space.truncated:
+        note(f"{space.truncated} of {len(data.documents)} documents were cut to {encoder.max_length} tokens")
+    if space.carries(setting):
+        return space
+
+    def embedded(texts):
+        return embed(encoder, texts, setting.pooling, store=open_store(args), progress=progress())[0]
+
+    return space.with_text(setting.fit, fit_rows(setting.fit, embedded, keep_going=args.skip_malformed))
+
+
+def _one(space, results, per_query: bool) -> tuple[dict, list[str]]:
+    """The last of the results, which is held against the first, raw, where that is another."""
+    from whitelab.retrieval.metrics import METRICS
+    from whitelab.retrieval.relevance import against
+
+    result = results[-1]
+    standings = {name: against(results, metric=name)[-1] for name in METRICS}
+    record = result.as_dict()
+    record |= {"intervals": {name: [one.low, one.high] for name, one in standings.items()}}
+    if len(results) > 1:
+        record |= {"raw": results[0].means, "against_raw": {name: one.as_dict() for name, one in standings.items()}}
+    lines = [_line(METRICS[name].label, one, len(results) > 1) for name, one in standings.items()]
+    if per_query:
+        record["per_query"] = _queries(space, results)
+        lines += ["", "query  nDCG@10" + ("  raw" if len(results) > 1 else "")]
+        lines += [
+            f"{one['id']:>5}  {one['ndcg@10']:7.4f}"
+            + (f"  {one['raw']['ndcg@10']:.4f}" if "raw" in one else "")
+            + f"  {one['text']}"
+            for one in record["per_query"]
+        ]
+    return record, [*lines, result.line()]
+
+
+def _line(label: str, standing, compared: bool) -> str:
+    line = f"{label:10}  {standing.mean:.4f}  (95 %: {standing.low:.4f} to {standing.high:.4f})"
+    if not compared:
+        return line
+    found = standing.difference
+    return (
+        f"{line}  {found.estimate:+.4f} against raw ({found.low:+.4f} to {found.high:+.4f}, p = {found.p_value:.3f}), "
+        f"{standing.gained} queries gained, {standing.lost} lost"
+    )
+
+
+def _queries(space, results) -> list[dict]:
+    """Every query with its metrics, and those of raw where that is another setting."""
+    from whitelab.retrieval.metrics import METRICS
+
+    data, rows = space.data, []
+    for i, (name, text) in enumerate(zip(data.query_ids, data.queries, strict=True)):
+        values = [dict(zip(METRICS, one.per_query[:, i].tolist(), strict=True)) for one in results]
+        rows.append({"id": name, "text": text} | values[-1] | ({"raw": values[0]} if len(values) > 1 else {}))
+    return rows
+
+
+def _each(space, setting) -> tuple[dict, list[str]]:
+    """Every layer alone, raw and under the setting."""
+    from whitelab.retrieval.relevance import against, retrieve
+
+    records, lines = [], ["layer  nDCG@10 raw  under the setting  difference"]
+    for layer in range(space.space.n_layers):
+        here = setting.with_(layers=(layer,))
+        results = [retrieve(space, one) for one in dict.fromkeys((here.raw, here))]
+        standing, raw = against(results)[-1], results[0].means
+        record = {"layer": layer} | results[-1].means | {"interval": [standing.low, standing.high], "raw": raw}
+        records.append(record | {"against_raw": standing.as_dict()})
+        moved = standing.difference
+        lines.append(
+            f"{layer:5}  {raw['ndcg@10']:11.4f}  {standing.mean:17.4f}  {moved.estimate:+.4f} "
+            f"({moved.low:+.4f} to {moved.high:+.4f})"
+        )
+    protocol = results[-1].protocol.as_dict() | {"layers": "each", "rank": "each"}
+    counts = {"queries": len(space.queries), "documents": len(space.documents), "truncated": space.truncated}
+    return {"layers": records} | counts | {"protocol": protocol}, lines
+
+
+def _every_k(curve) -> tuple[dict, list[str]]:
+    means, dim = curve.means(), curve.protocol.dim
+    shown = dict.fromkeys([k for k in SHOWN_K if k <= dim] + [dim])
+    lines = [f"k = {k:5}  nDCG@10 {means[k - 1]:.4f}" for k in shown]
+    best = curve.best_k()
+    lines.append(f"best k {best} with {means[best - 1]:.4f}, within 0.005 from k = {curve.knee()}")
+    return curve.as_dict(), [*lines, curve.protocol.line()]

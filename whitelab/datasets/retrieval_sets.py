@@ -1,0 +1,336 @@
+"""Retrieval sets: documents, queries, and graded judgements of which document answers which query.
+
+Two layouts: BEIR's (Thakur et al. 2021), a folder with corpus.jsonl, queries.jsonl and qrels/SPLIT.tsv of query,
+document and grade; and the same with judgements as TREC's qrels, lines of query, iteration, document and grade.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from whitelab.base.installation import shipped
+from whitelab.datasets.columns import plain_name, shown, text_cell
+from whitelab.datasets.layouts import DEMO, existing_path
+from whitelab.datasets.pairs import DataError, MalformedRows, Problem, hash_texts, places
+from whitelab.datasets.tables import File, Upload, as_number, read_lines, read_table, stem_of, suffix_of
+
+DEMO_SEARCH = shipped("data/demo-search")  # what `load_retrieval` reads for `demo`
+QRELS = (".tsv", ".txt", ".qrels", ".trec")
+LINES = (".jsonl", ".jsonl.gz")
+LOOKED_FOR = "corpus.jsonl, queries.jsonl, and qrels/test.tsv or a file of TREC qrels"
+
+_WIDTHS = (3, 4)  # columns of a line of BEIR's and of TREC's judgements
+_HEADER = ("queryid", "qid", "query", "topic")  # first cell of a qrels file that names its columns, as plain names
+_ROOT_QRELS = re.compile(r"qrels?(?:[-_.](?P<split>\w+))?|(?P<stem>.+)[-_.]qrels?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, eq=False)
+class RetrievalSet:
+    """n documents, the q queries of a split that some document answers, and j judgements.
+
+    documents are title and text joined by a space, and may be empty; queries are not. Judgement i says that
+    `documents[document[i]]` has the relevance `grade[i]` (float64, relevant above 0) for `queries[query[i]]`; what is
+    not judged is not relevant. title, source, notes and problems as in `SentencePairs`. Arrays are read-only
+    copies; DataError when the parts do not fit together.
+    """
+
+    task: str
+    document_ids: tuple[str, ...]
+    documents: tuple[str, ...]
+    query_ids: tuple[str, ...]
+    queries: tuple[str, ...]
+    query: np.ndarray
+    document: np.ndarray
+    grade: np.ndarray
+    split: str = "all"
+    source: str = ""
+    notes: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, dtype in (("query", np.int64), ("document", np.int64), ("grade", np.float64)):
+            array = np.array(getattr(self, name), dtype=dtype)
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+        sizes = {"documents": self.documents, "queries": self.queries}
+        for name, ids in (("documents", self.document_ids), ("queries", self.query_ids)):
+            if len(sizes[name]) != len(ids) or not ids or len(set(ids)) < len(ids):
+                raise DataError(f"{self.task}: {name} must be at least one, each with an id of its own")
+        if not len(self.query) == len(self.document) == len(self.grade):
+            raise DataError(f"{self.task}: query, document and grade must be equally long")
+        for name, count in (("query", len(self.queries)), ("document", len(self.documents))):
+            numbers = getattr(self, name)
+            if len(numbers) and not 0 <= numbers.min() <= numbers.max() < count:
+                raise DataError(f"{self.task}: {name} must hold numbers from 0 to {count - 1}")
+        without = np.setdiff1d(np.arange(len(self.queries)), self.query[self.grade > 0])
+        if len(without):
+            raise DataError(f"{self.task}: query {self.query_ids[without[0]]!r} has no relevant document")
+
+    @cached_property
+    def sentences(self) -> tuple[str, ...]:
+        """The unique texts of documents and queries, documents first: what is embedded."""
+        return tuple(self._places)
+
+    @cached_property
+    def document_rows(self) -> np.ndarray:
+        """int64 [n]: the row of each document in `sentences`."""
+        return np.array([self._places[text] for text in self.documents], np.int64)
+
+    @cached_property
+    def query_rows(self) -> np.ndarray:
+        """int64 [q]: the row of each query in `sentences`."""
+        return np.array([self._places[text] for text in self.queries], np.int64)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hex SHA-256 of texts, ids and judgements, in order: what decides a score."""
+        digest = hashlib.sha256()
+        for texts in (self.document_ids, self.documents, self.query_ids, self.queries):
+            hash_texts(digest, texts)
+        for array, dtype in ((self.query, "<i8"), (self.document, "<i8"), (self.grade + 0.0, "<f8")):
+            digest.update(array.astype(dtype).tobytes())
+        return digest.hexdigest()
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return places((*self.documents, *self.queries))
+
+
+def load_retrieval(
+    data: str | Path | Sequence[Upload], split: str = "test", *, keep_going: bool = False
+) -> RetrievalSet:
+    """The documents, and the queries and judgements of one split, in a folder, the bundled "demo" or uploaded files.
+
+    A split is named by its file (qrels/test.tsv); a folder's only file of judgements that names none answers to
+    "test" as well, and says "all". Of an upload one file is the corpus, one the queries and one the judgements, as
+    their names say. Queries of which no judged document is relevant are left out, and it is noted how many. Rows that
+    cannot be used raise MalformedRows, and with keep_going=True are left out and listed in `problems`: lines that
+    cannot be read, ids that repeat, judgements of a query or document that is not there or whose grade is not a number,
+    queries that no split judges. DataError for everything else that its owner can solve.
+    """
+    files = _files(data)
+    task, source, titles = files.task, files.source, (files.corpus, files.queries)
+    documents, problems = _texts(files.corpus, "document")
+    queries, more = _texts(files.queries, "query")
+    for path, texts in zip(titles, (documents, queries), strict=True):
+        if not texts:
+            found = problems if texts is documents else more
+            raise MalformedRows(found, MalformedRows.NOTHING_LEFT) if found else DataError(f"{path}: the file is empty")
+    split, chosen = _chosen(files, split)
+    judged = {name: _judgements(path) for name, path in files.qrels.items()}
+    kept, wrong = _resolved(chosen, judged[split][0], documents, queries)
+    problems += more + sorted(judged[split][1] + wrong, key=lambda problem: problem.line)
+    ever = {row.query for rows, _ in judged.values() for row in rows}
+    problems += [
+        Problem(str(files.queries), text.line, f"query {shown(name)} has no judgement")
+        for name, text in queries.items()
+        if name not in ever
+    ]
+    if problems and not keep_going:
+        raise MalformedRows(problems)
+    relevant = {row.query for row in kept if row.grade > 0}
+    names = [name for name in queries if name in relevant]
+    if not names:
+        raise (
+            MalformedRows(problems, "no query is left that a document answers")
+            if problems
+            else DataError(f"{chosen}: no judgement has a grade above 0, so there is nothing to find")
+        )
+    place, row_of = {name: i for i, name in enumerate(names)}, {name: i for i, name in enumerate(documents)}
+    kept = [row for row in kept if row.query in place]
+    silent = len({row.query for row in judged[split][0]} & set(queries)) - len(names)
+    empty = sum(not text.text for text in documents.values())
+    notes = (
+        f"rows left out: {len(problems)}" if problems else "",
+        f"{silent} {_plural(silent, 'query', 'queries')} left out, because no document is relevant" if silent else "",
+        f"{empty} {_plural(empty, 'document is', 'documents are')} empty" if empty else "",
+    )
+    return RetrievalSet(
+        task=task,
+        document_ids=tuple(documents),
+        documents=tuple(text.text for text in documents.values()),
+        query_ids=tuple(names),
+        queries=tuple(queries[name].text for name in names),
+        query=np.array([place[row.query] for row in kept]),
+        document=np.array([row_of[row.document] for row in kept]),
+        grade=np.array([row.grade for row in kept]),
+        split=split,
+        source=source,
+        notes=tuple(note for note in notes if note),
+        problems=tuple(problems),
+    )
+
+
+def retrieval_splits(data: str | Path | Sequence[Upload]) -> tuple[str, ...]:
+    """The splits that `load_retrieval` can be asked for. DataError as there."""
+    return tuple(_files(data).qrels)
+
+
+def retrieval_files(data: str | Path | Sequence[Upload]) -> tuple[File, ...]:
+    """The files that `load_retrieval` reads. DataError as there."""
+    files = _files(data)
+    return files.corpus, files.queries, *files.qrels.values()
+
+
+# ----------------------------------------------------------------------------------------------- which files
+
+
+@dataclass(frozen=True)
+class _Files:
+    """The files of a set, its judgements by split."""
+
+    task: str
+    source: str
+    corpus: File
+    queries: File
+    qrels: Mapping[str, File]
+
+
+def _files(data: str | Path | Sequence[Upload]) -> _Files:
+    if not isinstance(data, (str, Path)):
+        return _sorted_out("an upload", "upload", data, ())
+    folder = DEMO_SEARCH if data == DEMO and isinstance(data, str) else existing_path(data, (DEMO,))
+    if not folder.is_dir():
+        raise DataError(f"{data}: a retrieval set is a folder with {LOOKED_FOR}")
+    try:
+        root, below = sorted(folder.iterdir()), sorted((folder / "qrels").glob("*"))
+    except OSError as error:
+        raise DataError(f"{folder}: cannot be read ({error.strerror})") from None
+    own = folder.resolve() == DEMO_SEARCH.resolve()
+    task = "demo-search" if own else folder.resolve().name
+    return _sorted_out(str(data), task, [file for file in root if file.is_file()], [f for f in below if f.is_file()])
+
+
+def _sorted_out(data: str, task: str, root: Sequence[File], below: Sequence[File]) -> _Files:
+    """Which file is which, by their names."""
+    found = {}
+    for kind in ("corpus", "queries"):
+        named = [file for file in root if suffix_of(file) in LINES and kind in stem_of(file).lower()]
+        if len(named) != 1:
+            problem = "no" if not named else "more than one"
+            raise DataError(f"{data}: {problem} {kind}.jsonl; a retrieval set is {LOOKED_FOR}")
+        found[kind] = named[0]
+    qrels = {stem_of(file): file for file in below if suffix_of(file) in QRELS}
+    if not qrels:
+        loose = isinstance(root[0], Upload)
+        for file in root:
+            named = _ROOT_QRELS.fullmatch(stem_of(file)) or suffix_of(file) in (".qrels", ".trec")
+            if suffix_of(file) in QRELS and (named or loose):
+                split = named["split"] or named["stem"] if isinstance(named, re.Match) else None
+                qrels[split or "all"] = file
+    if not qrels:
+        raise DataError(f"{data}: no judgements; a retrieval set is {LOOKED_FOR}")
+    return _Files(task, task, found["corpus"], found["queries"], qrels)
+
+
+def _chosen(files: _Files, split: str) -> tuple[str, File]:
+    if split not in files.qrels and tuple(files.qrels) == ("all",) and split == "test":
+        split = "all"
+    if split not in files.qrels:
+        raise DataError(f"{files.source} has no split {split!r}; it has: {', '.join(files.qrels)}")
+    return split, files.qrels[split]
+
+
+# ----------------------------------------------------------------------------------------------- what they hold
+
+
+@dataclass(frozen=True)
+class _Text:
+    line: int
+    text: str
+
+
+@dataclass(frozen=True)
+class _Judgement:
+    line: int
+    query: str
+    document: str
+    grade: float
+
+
+def _texts(path: File, what: str) -> tuple[dict[str, _Text], list[Problem]]:
+    """Texts by id, in order, and the lines that hold none. A document may be empty, a query may not."""
+    table = read_table(path)
+    names = table.names or ()
+    for needed in ("_id", "text"):
+        if table.rows and needed not in names:
+            raise DataError(
+                f"{path}: every line needs a {needed!r}; found: {', '.join(map(shown, names)) or 'nothing'}"
+            )
+    found, problems = {}, list(table.problems)
+    for line, cells in table.rows:
+        row = dict(zip(names, cells, strict=True))
+        try:
+            name = text_cell(row["_id"], "_id", any_type=True)
+            if name in found:
+                raise ValueError(f"{what} id {shown(name)} repeats that of line {found[name].line}")
+            found[name] = _Text(line, _joined(row, what))
+        except ValueError as error:
+            problems.append(Problem(str(path), line, str(error)))
+    return found, sorted(problems, key=lambda problem: problem.line)
+
+
+def _joined(row: Mapping[str, object], what: str) -> str:
+    """Title and text of a document, the text of a query."""
+    if what == "query":
+        return text_cell(row["text"], "text")
+    parts = [row.get("title"), row["text"]]
+    return " ".join(text_cell(part, "text") for part in parts if part is not None and str(part).strip())
+
+
+def _judgements(path: File) -> tuple[list[_Judgement], list[Problem]]:
+    """Judgements line by line, and the lines that hold none: BEIR's three columns or TREC's four."""
+    rows, problems = [], []
+    for line, text in enumerate(read_lines(path), start=1):
+        cells = [cell.strip() for cell in text.split("\t")]
+        cells = cells if len(cells) in _WIDTHS else text.split()
+        if line == 1 and cells and plain_name(cells[0]) in _HEADER:
+            continue
+        try:
+            rows.append(_judgement(line, cells))
+        except ValueError as error:
+            problems.append(Problem(str(path), line, str(error)))
+    return rows, problems
+
+
+def _judgement(line: int, cells: Sequence[str]) -> _Judgement:
+    if len(cells) not in _WIDTHS:
+        count = f"{len(cells)} {_plural(len(cells), 'column', 'columns')}"
+        raise ValueError(f"{count} where query, document, grade, or TREC's query, iteration, document, grade belong")
+    grade = as_number(cells[-1])
+    if grade is None or not math.isfinite(grade):
+        raise ValueError(f"grade {shown(cells[-1])} is not a number")
+    return _Judgement(line, text_cell(cells[0], "query"), text_cell(cells[-2], "document"), grade)
+
+
+def _resolved(
+    path: File, rows: Iterable[_Judgement], documents: Mapping[str, _Text], queries: Mapping[str, _Text]
+) -> tuple[list[_Judgement], list[Problem]]:
+    """Judgements of what is there, each pair once, and the others."""
+    kept, problems, seen = [], [], Counter()
+    for row in rows:
+        seen[row.query, row.document] += 1
+        if row.document not in documents:
+            reason = f"document {shown(row.document)} is not in the corpus"
+        elif row.query not in queries:
+            reason = f"query {shown(row.query)} is not among the queries"
+        elif seen[row.query, row.document] > 1:
+            reason = f"query {shown(row.query)} and document {shown(row.document)} are judged twice"
+        else:
+            kept.append(row)
+            continue
+        problems.append(Problem(str(path), row.line, reason))
+    return kept, problems
+
+
+def _plural(count: int, singular: str, plural: str) -> str:
+    return singular if count == 1 else plural

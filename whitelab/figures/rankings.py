@@ -1,0 +1,99 @@
+"""How well documents are ranked: a metric by layer, by the kept dimensions, and query by query."""
+
+from collections.abc import Mapping, Sequence
+
+import plotly.graph_objects as go
+
+from whitelab.figures import heights
+from whitelab.figures.marks import NAMED, add_line, add_marks, rule, stars, variant_line, variant_marker, whiskers
+from whitelab.figures.panels import finish, in_words, layer_step
+from whitelab.figures.style import DIFFERENCE_ENDS, KEPT, LAYER, RULE, variant_colour, variant_dashes
+
+
+def metric_by_layer(
+    curves: Mapping[str, Mapping[int, Mapping]], labels: Mapping[str, str], n_layers: int, metric: str
+) -> go.Figure:
+    """A metric of 0 to 1 against the layer number with 95 % intervals, one line a variant.
+
+    `curves[spec][layer]` have mean, low and high; layers may be missing. `metric` is its name.
+    """
+    figure, dashes, words = go.Figure(), variant_dashes(curves), []
+    for place, (spec, rows) in enumerate(curves.items()):
+        layers = sorted(rows)
+        values, lows, highs = ([rows[layer][name] for layer in layers] for name in ("mean", "low", "high"))
+        aside = 0.06 * (place - (len(curves) - 1) / 2)  # so that intervals stand beside each other
+        add_line(
+            figure,
+            [layer + aside for layer in layers],
+            values,
+            labels[spec],
+            variant_line(spec, dashes[spec]),
+            "layer %{customdata[0]}: %{y:.4f}<br>95 %: %{customdata[1]:.4f} to %{customdata[2]:.4f}",
+            mode="lines+markers",
+            marker=variant_marker(spec),
+            error_y=whiskers(values, lows, highs),
+            customdata=list(zip(layers, lows, highs, strict=True)),
+        )
+        if layers:
+            best = max(layers, key=lambda layer, rows=rows: rows[layer]["mean"])
+            words.append(f"{labels[spec]} is best at layer {best} with {rows[best]['mean']:.4f}")
+    figure.update_xaxes(title=LAYER, dtick=layer_step(n_layers), range=[-0.4, n_layers - 0.6], zeroline=False)
+    figure.update_yaxes(title=metric, range=[0, 1.02])
+    return finish(figure, in_words(f"{metric} by layer", words, "no score yet"), heights.CURVES)
+
+
+def metric_by_k(
+    means: Sequence[float], rank: int, variant: tuple[str, str], marks: Mapping[str, int], raw: float, metric: str
+) -> go.Figure:
+    """A metric of 0 to 1 against the kept dimensions: `means[k - 1]`, with raw and the rank as lines.
+
+    `variant` is its spec and label; `marks` hold the `best` k and the one `chosen`.
+    """
+    d, (spec, label) = len(means), variant
+    figure = go.Figure()
+    add_line(figure, range(1, d + 1), means, label, variant_line(spec, width=3), "k = %{x}: %{y:.4f}")
+    figure.add_hline(y=raw, line=rule(variant_colour("none"), "dash"))
+    beside = {"x": 1, "xref": "paper", "xanchor": "left", "xshift": 12, "yanchor": "middle", "align": "left"}
+    figure.add_annotation(y=raw, text=f"raw<br>{raw:.4f}", showarrow=False, font={"size": 12}, **beside)
+    best, chosen = marks["best"], marks["chosen"]
+    named = {"showlegend": True, "size": 15}
+    add_marks(
+        figure,
+        [(chosen, means[chosen - 1])],
+        "circle-open",
+        "chosen k = %{x}: %{y:.4f}",
+        name=f"chosen: k = {chosen}",
+        **named,
+    )
+    stars(figure, [(best, means[best - 1])], "best k = %{x}: %{y:.4f}", name=f"best: k = {best}", **named)
+    if rank < d:
+        figure.add_vline(x=rank, line=rule(dash="dot", width=1))
+    figure.update_xaxes(title=KEPT, range=[0, d + 1])
+    figure.update_yaxes(title=metric, range=[0, 1.02])
+    words = [f"best {means[best - 1]:.4f} at k = {best}, raw {raw:.4f}, rank {rank} of {d}"]
+    return finish(figure, in_words(f"{metric} by kept dimensions", words), heights.CURVES, right=NAMED)
+
+
+def query_differences(changes: Sequence[float], hover: Sequence[str], metric: str) -> go.Figure:
+    """The change of a metric of every query as a bar, those that rose first; `hover` is escaped.
+
+    The axis runs from -1 to 1, all that a metric of 0 to 1 can change by.
+    """
+    order = sorted(range(len(changes)), key=lambda i: -changes[i])
+    values = [changes[i] for i in order]
+    colours = [DIFFERENCE_ENDS[value > 0] if value else RULE for value in values]
+    figure = go.Figure(
+        go.Bar(
+            x=list(range(1, len(values) + 1)),
+            y=values,
+            marker={"color": colours, "line": {"width": 0}},
+            customdata=[hover[i] for i in order],
+            hovertemplate="%{customdata}<extra></extra>",
+        )
+    )
+    figure.add_hline(y=0, line=rule(width=1))
+    figure.update_xaxes(title="Queries, those that gained first", rangemode="tozero")
+    figure.update_yaxes(title=f"Change of {metric}", range=[-1.05, 1.05])
+    gained, lost = sum(value > 0 for value in values), sum(value < 0 for value in values)
+    alt = f"Change of {metric} query by query: {gained} of {len(values)} gained and {lost} lost"
+    return finish(figure, alt, heights.LOW, showlegend=False, bargap=0.1)

@@ -1,0 +1,125 @@
+"""Where the relevant documents stand in the ranking of their query: under a setting, and for every k at once.
+
+Only ranks are needed, and the rank of a document is one more than the number of those before it: nothing is sorted.
+"""
+
+from collections.abc import Iterator
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from whitelab import whitening
+from whitelab.base.progress import Progress
+from whitelab.base.threads import side_by_side
+from whitelab.retrieval.embedded import RetrievalSpace
+from whitelab.scoring.fit_scopes import Fitted, folds
+from whitelab.scoring.setting import Setting
+from whitelab.statistics import geometry
+from whitelab.statistics.geometry import COSINE_DECIMALS
+from whitelab.whitening import Directions
+
+_SCORES = 2**25  # cosines of queries with documents that are held at once
+_CELLS = 2**22  # judgements x documents that are compared at once
+_DOCUMENTS = 1024  # documents whose running sums are taken at once, for one query
+
+
+def cosines(space: RetrievalSpace, fitted: Fitted, queries: slice = slice(None)) -> Float[Tensor, "q n"]:
+    """The cosine of these queries with every document under the map, rounded as all cosines are; 0 for a zero row."""
+    unit = geometry.normalize(fitted.turned())
+    return _products(unit[space.queries[queries]], unit[space.documents])
+
+
+def ranks_under(space: RetrievalSpace, fitted: Fitted) -> Int[Tensor, "j"]:
+    """`ranks` by the cosines under a map, of which no more than `_SCORES` are held at once."""
+    unit = geometry.normalize(fitted.turned())
+    documents, query = unit[space.documents], space.relevant.query
+    found, step = torch.empty_like(query), max(1, _SCORES // len(documents))
+    for start in range(0, len(space.queries), step):
+        scores = _products(unit[space.queries[start : start + step]], documents)
+        judged = ((query >= start) & (query < start + step)).nonzero()[:, 0]
+        found[judged] = _places(space, scores, query[judged] - start, space.document[judged])
+    return found
+
+
+def ranks(space: RetrievalSpace, scores: Float[Tensor, "q n"]) -> Int[Tensor, "j"]:
+    """The rank (1 = first) of every relevant document in its query's ranking of all documents.
+
+    Of documents with one score the one whose id comes first as text stands first, as in
+    sentence_transformers' evaluator.
+    """
+    return _places(space, scores, space.relevant.query, space.document)
+
+
+def _products(a: Float[Tensor, "q d"], b: Float[Tensor, "n d"]) -> Float[Tensor, "q n"]:
+    return (a @ b.T).clamp_(-1, 1).round_(decimals=COSINE_DECIMALS)
+
+
+def _places(
+    space: RetrievalSpace, scores: Float[Tensor, "q n"], query: Int[Tensor, "j"], document: Int[Tensor, "j"]
+) -> Int[Tensor, "j"]:
+    found = torch.empty_like(query)
+    step = max(1, _CELLS // scores.shape[1])
+    for start in range(0, len(query), step):
+        part = slice(start, start + step)
+        rows, own = scores[query[part]], scores[query[part], document[part]][:, None]
+        before = (rows == own) & (space.by_id < space.by_id[document[part]][:, None])
+        found[part] = 1 + ((rows > own) | before).sum(1)
+    return found
+
+
+def top(space: RetrievalSpace, scores: Float[Tensor, "n"], count: int) -> Int[Tensor, "t"]:
+    """The first `count` documents of one query's ranking, ties as in `ranks`."""
+    order = space.by_id.argsort()
+    return order[scores[order].argsort(descending=True, stable=True)][:count]
+
+
+def directions(space: RetrievalSpace, setting: Setting) -> tuple[Directions, Float[Tensor, "s r"]]:
+    """The weighted directions of the map and all texts along them, whose first k columns are those of the setting at k.
+
+    Raises ValueError where k has no meaning.
+    """
+    (fold,) = folds(space.space, setting.fit)
+    moments = fold.rows.moments(setting.layers)
+    basis = whitening.directions(setting.whitening, moments)
+    return basis, (space.space.combine(setting.layers) - moments.mean) @ basis.matrix
+
+
+def ranks_by_k(space: RetrievalSpace, z: Float[Tensor, "s r"], progress: Progress | None = None) -> Int[Tensor, "j r"]:
+    """`ranks` in the first 1, 2, ..., r columns of `z`: their dot products are running sums, so one pass has them all.
+
+    Queries are worked on side by side. Costs q n r running sums and j n r comparisons. `progress(done, total)` counts
+    queries and may raise to cancel.
+    """
+    query, found = space.relevant.query, torch.empty(len(space.relevant.query), z.shape[1], dtype=torch.int64)
+    of = [(query == i).nonzero()[:, 0] for i in range(len(space.queries))]
+
+    def one(i: int) -> None:
+        found[of[i]] = _ranks_of(space, z, i, of[i])
+
+    for done, _ in enumerate(side_by_side(one, range(len(of))), start=1):
+        if progress:
+            progress(done, len(of))
+    return found
+
+
+def _ranks_of(space: RetrievalSpace, z: Float[Tensor, "s r"], i: int, judged: Int[Tensor, "m"]) -> Int[Tensor, "m r"]:
+    documents = space.document[judged]
+    own, places = _running(z, space.queries[i], space.documents[documents]), space.by_id[documents]
+    counts = torch.ones(own.shape, dtype=torch.int64)
+    for rows, by_id in _parts(space):
+        scores = _running(z, space.queries[i], rows)
+        for place in range(len(own)):
+            tied = (scores == own[place]) & (by_id < places[place])[:, None]
+            counts[place] += ((scores > own[place]) | tied).sum(0)
+    return counts
+
+
+def _parts(space: RetrievalSpace) -> Iterator[tuple[Int[Tensor, "c"], Int[Tensor, "c"]]]:
+    return zip(space.documents.split(_DOCUMENTS), space.by_id.split(_DOCUMENTS), strict=True)
+
+
+def _running(z: Float[Tensor, "s r"], query: Int[Tensor, ""], rows: Int[Tensor, "c"]) -> Float[Tensor, "c r"]:
+    """The cosine of a query with these rows in the first 1, 2, ..., r columns."""
+    a, b = z[query], z[rows]
+    return geometry.cosines_from((a * b).cumsum(1), a.square().cumsum(0).expand_as(b), b.square().cumsum(1))

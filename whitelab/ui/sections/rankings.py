@@ -1,0 +1,265 @@
+"""Rankings of a retrieval set: what is measured and fitted, the scores as they come, and what they look like."""
+
+import html
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+from whitelab import figures
+from whitelab.base.progress import Progress
+from whitelab.base.wording import plain, spaced
+from whitelab.datasets import RetrievalSet
+from whitelab.encoding.embeddings import LayerRows
+from whitelab.figures.style import wrapped
+from whitelab.retrieval.embedded import FITS, RetrievalSpace, embed_retrieval, for_documents
+from whitelab.retrieval.metrics import METRICS
+from whitelab.retrieval.relevance import Retrieval, RetrievalCurve, RetrievalStanding, against, hits, retrieve
+from whitelab.scoring.paired import RESAMPLES, VERDICTS
+from whitelab.scoring.setting import Setting
+from whitelab.store.embedding_store import Store
+from whitelab.ui.results.shelf import shelf, shelved
+from whitelab.ui.results.study import study, study_job
+from whitelab.ui.results.worker import Job
+from whitelab.ui.sections import retrieval_sets
+from whitelab.ui.sidebar import own_data
+from whitelab.ui.sidebar.opening import Opened
+from whitelab.ui.sidebar.workspace import Workspace
+from whitelab.ui.widgets import verdict
+from whitelab.ui.widgets.chart import chart
+from whitelab.ui.widgets.metric import Metric, headlines
+from whitelab.ui.widgets.variants import LABELS
+from whitelab.whitening import whitens
+
+EXAMPLE = "Passages, queries and judgements written for this project, not a published benchmark."
+WORKSPACE = "workspace"  # the choice of fitting on the sentences of the bar's task
+SHOWN, SHORTENED = 5, 240  # documents of a query that are shown, and letters of each
+
+
+@dataclass(frozen=True)
+class Asked:
+    """By which metric settings are compared, what their maps are fitted on, and whether that is the bar's task."""
+
+    metric: str
+    fit: str
+    own: bool
+
+    @property
+    def label(self) -> str:
+        """The metric's name."""
+        return METRICS[self.metric].label
+
+    def of(self, setting: Setting) -> Setting:
+        """The setting with these choices in place of those of pairs."""
+        return setting.with_(aggregate="all", fit=self.fit, k=setting.k)
+
+
+def choose(data: RetrievalSet, opened: Opened) -> Asked:
+    """Choose the metric and what the whitening is fitted on."""
+    left, right = st.columns([3, 2], vertical_alignment="bottom")
+    with left:
+        metric = st.selectbox(  # five names are wider than a narrow window
+            "Compared by",
+            list(METRICS),
+            key="compared-by",
+            bind="query-params",
+            format_func=lambda name: METRICS[name].label,
+            help=" ".join(f"{one.label}: {one.hint}" for one in METRICS.values()),
+        )
+    scopes = FITS | {WORKSPACE: f"The sentences of {opened.pairs.task}"}
+    with right:
+        fit = st.selectbox(
+            "Whitening fitted on",
+            list(scopes),
+            # A corpus of fewer documents than dimensions leaves nothing but equal distances.
+            index=0 if len(data.documents) > 2 * opened.space.dim else len(scopes) - 1,
+            key=f"searched-fit-{data.fingerprint[:12]}",
+            format_func=scopes.get,
+            help="The corpus is there before the first query comes. Queries are shorter and worded otherwise. Or other "
+            "text: the sentences of the bar's task.",
+        )
+    own = fit == WORKSPACE
+    return Asked(metric or "ndcg@10", f"the sentences of {opened.pairs.task}" if own else fit or "corpus", own)
+
+
+def open_set(chosen: Workspace, opened: Opened, data: RetrievalSet, asked: Asked) -> RetrievalSpace | None:
+    """The set embedded under the workspace's model; None after drawing the job that makes it."""
+    upload = retrieval_sets.is_upload()
+    parts = (chosen.model.key, chosen.dtype, chosen.setting.pooling, data.task, data.fingerprint)
+    name = "retrieval/" + "/".join((*parts, own_data.secret()) if upload else parts)
+
+    def work(progress: Progress) -> RetrievalSpace:
+        encoder = for_documents(chosen.encoder())
+        return embed_retrieval(encoder, data, chosen.setting.pooling, store=Store(), progress=progress)[0]
+
+    title = f"Embedding {spaced(len(data.sentences))} texts of {'an upload' if upload else data.task}"
+    space = shelved(name, title, work, "tokens", key="retrieval")
+    if space is None or not asked.own:
+        return space
+    rows = opened.space.kept("rows", lambda: LayerRows(opened.space.values, opened.space.counts))
+    return shelf().call(space.with_text(asked.fit, rows), f"{name}+{shelf().name(opened.space)}/{asked.fit}")
+
+
+def ranked(space: RetrievalSpace, settings: Sequence[Setting], place: str) -> Job:
+    """The retrieval of each setting as a job that grows; each is shared with every other place."""
+    return study_job(_each, space, tuple(settings), title="Ranking documents", unit="settings", place=place)
+
+
+def _each(space: RetrievalSpace, settings: tuple[Setting, ...], progress: Progress) -> Iterator[tuple[Retrieval, ...]]:
+    results: tuple[Retrieval, ...] = ()
+    for setting in settings:
+        results += (study(retrieve, space, setting),)
+        yield results
+        progress(len(results), len(settings))
+
+
+# ---------------------------------------------------------------------------------------------------- pictures
+
+
+def interval(low: float, high: float, sign: str = "") -> str:
+    """`95 %: 0.3600 to 0.4306`."""
+    return f"95 %: {low:{sign}.4f} to {high:{sign}.4f}"
+
+
+def standings(results: Sequence[Retrieval], asked: Asked) -> None:
+    """Before and after, whether the difference is real, and how many queries rose and fell."""
+    if len(results) < 2:
+        return
+    raw, white = against(results, metric=asked.metric)
+    second = "recall@100" if asked.metric != "recall@100" else "ndcg@10"
+    before, after = (one.means[second] for one in results)
+    moved = white.difference
+    name = LABELS.at(results[-1].setting)
+    headlines(
+        Metric(
+            f"{asked.label}, {LABELS.inline(results[-1].setting.whitening)}",
+            f"{white.mean:.4f}",
+            f"{moved.estimate:+.4f} against raw",
+            "up",
+            f"{name}. {METRICS[asked.metric].hint}",
+            interval(white.low, white.high),
+        ),
+        Metric(f"{asked.label}, raw", f"{raw.mean:.4f}", interval(raw.low, raw.high)),
+        Metric("Queries gained", str(white.gained), f"{white.lost} lost, of {len(results[0].per_query[0])}"),
+        Metric(METRICS[second].label, f"{after:.4f}", f"{after - before:+.4f} against raw", "up"),
+    )
+    st.markdown(f"{verdict.ICONS[white.verdict]} {_sentence(white, asked, name)}")
+    _starved(results[-1])
+
+
+def _sentence(white: RetrievalStanding, asked: Asked, name: str) -> str:
+    found = white.difference
+    p = verdict.p_value(found.p_value, 2 / (RESAMPLES + 1))
+    return (
+        f"**{VERDICTS[white.verdict]}.** {name} moves {asked.label} by {found.estimate:+.4f}, 95 % interval "
+        f"{found.low:+.4f} to {found.high:+.4f} ({p}), from {spaced(RESAMPLES)} resamples of the queries."
+    )
+
+
+def _starved(result: Retrieval) -> None:
+    protocol = result.protocol
+    if whitens(result.setting.whitening) and protocol.rank >= protocol.fitted - 1:
+        st.warning(
+            f"The map was fitted on {spaced(protocol.fitted)} texts, which span {protocol.rank} of {protocol.dim} "
+            "dimensions. It then sets these texts at equal distances from each other. Keep fewer dimensions (k in the "
+            "bar) or fit on more text.",
+            icon=":material/warning:",
+        )
+
+
+def by_layer(results: Sequence[Retrieval], asked: Asked, n_layers: int) -> None:
+    """The metric by layer, as far as it is known."""
+    standing = against(results, metric=asked.metric)
+    specs = dict.fromkeys(one.setting.whitening for one in results)
+    curves = {
+        spec: {
+            one.retrieval.setting.layers[0]: {"mean": one.mean, "low": one.low, "high": one.high}
+            for one in standing
+            if one.retrieval.setting.whitening == spec
+        }
+        for spec in specs
+    }
+    chart(
+        figures.metric_by_layer(curves, LABELS, n_layers, asked.label),
+        "retrieval-layers",
+        lambda: [{"layer": one.setting.layers[0], "whitening": one.setting.whitening} | one.means for one in results],
+    )
+
+
+def by_k(curve: RetrievalCurve, asked: Asked, k: int | None, raw: float) -> None:
+    """The metric at every k."""
+    means, spec = curve.means(asked.metric), curve.protocol.setting.whitening
+    marks = {"best": curve.best_k(asked.metric), "chosen": min(k or curve.protocol.dim, curve.protocol.dim)}
+    variant = spec, LABELS.unscaled(spec)
+    chart(
+        figures.metric_by_k(means, curve.protocol.rank, variant, marks, raw, asked.label),
+        "retrieval-k",
+        lambda: [
+            {"k": j} | {name: values[j - 1] for name, values in columns.items()}
+            for columns in ({name: curve.means(name) for name in METRICS},)
+            for j in curve.k
+        ],
+    )
+
+
+def by_query(space: RetrievalSpace, results: Sequence[Retrieval], asked: Asked) -> None:
+    """Which queries gained and which lost, and what one of them finds under either setting."""
+    data = space.data
+    before, after = (one.of(asked.metric).tolist() for one in results)
+    changes = [b - a for a, b in zip(before, after, strict=True)]
+    hover = [
+        f"{wrapped(text)}<br>{html.escape(asked.label)}: {a:.4f} to {b:.4f}"
+        for text, a, b in zip(data.queries, before, after, strict=True)
+    ]
+    rows = [
+        {"query": name, "text": text, "raw": a, "whitened": b, "change": b - a}
+        for name, text, a, b in zip(data.query_ids, data.queries, before, after, strict=True)
+    ]
+    chart(figures.query_differences(changes, hover, asked.label), "retrieval-queries", lambda: rows)
+    order = sorted(range(len(changes)), key=lambda i: -abs(changes[i]))
+    query = st.selectbox(
+        "A query, those that moved most first",
+        order,
+        key=f"searched-query-{data.fingerprint[:12]}",
+        format_func=lambda i: f"{changes[i]:+.4f}  {data.queries[i]}",
+    )
+    query = order[0] if query is None else query
+    for column, one in zip(st.columns(2), results, strict=True):
+        with column:
+            st.markdown(f"**{LABELS.at(one.setting)}**, {asked.label} {float(one.of(asked.metric)[query]):.4f}")
+            _hits(space, one.setting, query)
+
+
+def _hits(space: RetrievalSpace, setting: Setting, query: int) -> None:
+    """The first documents of a query, each with its grade, its cosine and the beginning of its text."""
+    lines = []
+    for place, hit in enumerate(study(hits, space, setting, query, SHOWN), start=1):
+        grade = "not judged" if hit.grade is None else f"grade {hit.grade:g}"
+        grade = f"**{grade}**" if hit.grade and hit.grade > 0 else grade
+        text = textwrap.shorten(space.data.documents[hit.document], SHORTENED, placeholder=" ...") or "(empty)"
+        lines.append(f"{place}. {grade}, cosine {hit.cosine:.3f}: {plain(text)}")
+    st.markdown("\n".join(lines))
+
+
+def code(data: RetrievalSet, settings: Sequence[Setting], asked: Asked, curve: Setting, pooling: str) -> str:
+    """The lines that give the page's numbers in Python; `pooling` is one more argument where it is not the usual."""
+    carried = (
+        f"searched = searched.with_text({asked.fit!r}, whitelab.LayerRows(space.values, space.counts))\n"
+        if asked.own
+        else ""
+    )
+    return (
+        "from whitelab.retrieval.relevance import against\n\n"
+        f"data = {retrieval_sets.code(data)}\n"
+        "reader = whitelab.for_documents(encoder)\n"
+        f"searched, _ = whitelab.embed_retrieval(reader, data{pooling}, store=whitelab.Store())\n"
+        f"{carried}"
+        f"settings = [whitelab.Setting.parse(text) for text in {tuple(map(str, settings))!r}]\n"
+        "results = [whitelab.retrieve(searched, one) for one in settings]\n"
+        f"for one in against(results, metric={asked.metric!r}):\n"
+        "    print(one.mean, (one.low, one.high), one.difference, one.gained, one.lost)\n"
+        "    print(one.retrieval.means, one.retrieval.line())\n"
+        f"curve = whitelab.retrieval_curve(searched, whitelab.Setting.parse({str(curve)!r}))\n"
+        f"print(curve.best_k({asked.metric!r}), max(curve.means({asked.metric!r})))\n"
+    )
