@@ -51,6 +51,10 @@ def as_record(measured: Measures) -> dict[str, float | None]:
     values = asdict(measured)
     for name in ("layers", "whitening", "k"):
         del values[name]
+    return _without_nan(values)
+
+
+def _without_nan(values: dict[str, float]) -> dict[str, float | None]:
     return {name: None if value != value else value for name, value in values.items()}
 
 
@@ -106,6 +110,25 @@ def _neighbourhoods(z: Float[Tensor, "n m"], progress: Progress | None) -> dict[
         if others >= geometry.NEIGHBOURS:
             found["mle_dimension"] = geometry.mle_dimension(distances)
     return found
+
+
+def norm_correlations(
+    space: LayerEmbeddings, setting: Setting, sentences: Sequence[str] | None
+) -> dict[str, float | None]:
+    """Spearman's rho of the lengths of the vectors with the words of the sentences, unique ones, under the map.
+
+    `norm_length_correlation`: with their number (`geometry.word_counts`); `norm_frequency_correlation`: with how
+    frequent they are among these sentences (`geometry.word_frequencies`). None where the text is not known or a side
+    is constant.
+    """
+    names = ("norm_length_correlation", "norm_frequency_correlation")
+    z, kept = fit_scope(space, setting).turned(), (space.counts > 0).nonzero()[:, 0].tolist()
+    if sentences is None or z.shape[1] == 0:
+        return dict.fromkeys(names)
+    used = [sentences[row] for row in kept]
+    values = (geometry.word_counts(used), geometry.word_frequencies(used))
+    found = (geometry.norm_correlation(z[kept], one) for one in values)
+    return _without_nan(dict(zip(names, found, strict=True)))
 
 
 def layer_measures(
