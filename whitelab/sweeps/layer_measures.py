@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from whitelab.base.progress import Progress, share
@@ -146,6 +146,45 @@ def layer_measures(
             if progress:
                 progress(100 * len(found), total)
     return tuple(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbourhood:
+    """The ten nearest sentences of every sentence by cosine, nearest first, and on how many such lists each is.
+
+    `rows [n, t]` and `cosines [n, t]` are of the space's sentences, `counts [n]` theirs; `hub_from` is two standard
+    deviations above the mean count, where Radovanovic et al. 2010 begin to speak of hubs.
+    """
+
+    rows: Int[np.ndarray, "n t"]
+    cosines: Float[np.ndarray, "n t"]
+    counts: Int[np.ndarray, "n"]
+    hub_from: float
+
+
+def neighbourhood(space: LayerEmbeddings, setting: Setting, progress: Progress | None = None) -> Neighbourhood:
+    """The neighbours under the setting's map. Raises ValueError for fewer than two sentences, and as `fit_scope`."""
+    z = fit_scope(space, setting).turned()
+    if len(z) < 2 or z.shape[1] == 0:
+        raise ValueError(f"space must hold two sentences that differ, got n={len(z)} in {z.shape[1]} directions")
+    top = min(geometry.TOP, len(z) - 1)
+    near = geometry.nearest_rows(z, {"cosine": top}, progress)["cosine"]
+    counts = geometry.hubness(near.rows).counts
+    limit = top + 2 * float(counts.double().std(correction=0))
+    return Neighbourhood(near.rows.numpy(), near.values.numpy(), counts.numpy(), limit)
+
+
+def hub_remedies(
+    space: LayerEmbeddings, setting: Setting, progress: Progress | None = None
+) -> dict[str, dict[str, float]]:
+    """Skewness, largest hub and share on no list, under each of `geometry.REMEDIES`, of the setting's space."""
+    z, found = fit_scope(space, setting).turned(), {}
+    total = len(z) * len(geometry.REMEDIES)
+    for number, remedy in enumerate(geometry.REMEDIES):
+        within = share(progress, number * len(z), len(z), total) if progress else None
+        hubs = geometry.hubness(geometry.remedied(z, remedy, min(geometry.TOP, len(z) - 1), within))
+        found[remedy] = {"skewness": hubs.skewness, "largest": hubs.largest, "never": hubs.never}
+    return found
 
 
 def layer_similarity(
