@@ -264,7 +264,7 @@ def hub_counts(neighbours):
 
 
 def csls(x, top):
-    """Conneau et al. 2018, Eq. 2-3: 2 cos(x, y) - r(x) - r(y), r the mean cosine with the `top` nearest."""
+    """Conneau et al. 2018, section 2.3: 2 cos(x, y) - r(x) - r(y), r the mean cosine with the `top` nearest."""
     cosines, best = neighbours(x, top)
     r = np.array([cosines[i, best[i]].mean() for i in range(len(cosines))])
     return np.array([[2 * cosines[i, j] - r[i] - r[j] for j in range(len(r))] for i in range(len(r))])
@@ -302,7 +302,7 @@ def partition_isotropy(x, centred):
 
 
 def rogue_shares(x):
-    """Timkey and van Schijndel 2021, Eq. 3-4: shares of the mean cosine, largest first, pair by pair."""
+    """Timkey and van Schijndel 2021: shares of the mean cosine, largest first, pair by pair."""
     u = unit(x)
     parts = np.mean([u[i] * u[j] for i in range(len(u)) for j in range(len(u)) if i != j], axis=0)
     return np.sort(parts / parts.sum())[::-1]

@@ -87,12 +87,11 @@ def measures(space: LayerEmbeddings, setting: Setting, progress: Progress | None
 
 
 def _rogue_shares(x: Float[Tensor, "n m"]) -> dict[str, float]:
-    tops, level = (1, min(3, x.shape[1])), geometry.standardized(x)
-    found = {f"rogue_share_{number}": geometry.rogue_share(x, top) for number, top in zip((1, 3), tops, strict=True)}
-    return found | {
-        f"rogue_share_{number}_standardized": geometry.rogue_share(level, top)
-        for number, top in zip((1, 3), tops, strict=True)
-    }
+    found = {}
+    for name, rows in (("", x), ("_standardized", geometry.standardized(x))):
+        parts = geometry.cosine_contributions(rows)
+        found |= {f"rogue_share_{top}{name}": geometry.largest_share(parts, min(top, len(parts))) for top in (1, 3)}
+    return found
 
 
 def _neighbourhoods(z: Float[Tensor, "n m"], progress: Progress | None) -> dict[str, float]:

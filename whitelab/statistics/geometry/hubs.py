@@ -22,7 +22,7 @@ REMEDIES = {"none": "Cosine", "csls": "CSLS", "mutual_proximity": "Mutual proxim
 class Hubness:
     """N_k of every row: on how many rows' lists of k nearest neighbours it is. Their mean is k, whatever the data.
 
-    `skewness` is m_3 / m_2^1.5 of the counts (as `scipy.stats.skew`; Radovanovic et al. 2010, Eq. 1), 0 where all are
+    `skewness` is m_3 / m_2^1.5 of the counts (as `scipy.stats.skew`; Radovanovic et al. 2010), 0 where all are
     equal; `largest` the highest count, `never` the share of rows on no list.
     """
 
@@ -54,9 +54,9 @@ def remedied(
 ) -> Int[Tensor, "n t"]:
     """The `top` nearest rows of every row, itself left out, under a remedy against hubs (`REMEDIES`).
 
-    csls: 2 cos(x, y) - r(x) - r(y), r the mean cosine of a row with its `top` nearest (Conneau et al. 2018, Eq. 2-3).
+    csls: 2 cos(x, y) - r(x) - r(y), r the mean cosine of a row with its `top` nearest (Conneau et al. 2018, sec. 2.3).
     mutual_proximity: P(X > d(x, y)) P(Y > d(x, y)) with d = 1 - cos, X and Y the distances of all other rows to x and
-    to y, taken as independent Gaussians (Schnitzer et al. 2012, section 3.2); products are compared as sums of logs.
+    to y, taken as independent Gaussians (Schnitzer et al. 2012, section 3); products are compared as sums of logs.
     Scores all n^2 pairs in float64, in blocks; `progress(done, total)` may raise to cancel. Raises ValueError for
     another remedy and for a `top` that is not within 1..n - 1.
     """

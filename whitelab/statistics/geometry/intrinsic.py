@@ -15,7 +15,7 @@ def two_nn(distances: Float[Tensor, "n t"]) -> float:
     """N / sum ln(r_2 / r_1) over the N rows with r_1 > 1e-9: TwoNN by maximum likelihood (Facco et al. 2017).
 
     From each row's Euclidean distances to its nearest rows, ascending (`nearest_rows`); t >= 2. The ratio r_2 / r_1
-    has the density d mu^(-d-1) (Eq. 4), whose likelihood is largest there; the paper itself fits a line to the
+    has the density d mu^(-d-1), whose likelihood is largest there; the paper itself fits a line to the
     distribution function. NaN where no row counts or r_2 = r_1 everywhere.
     """
     check_int(distances.shape[1], "columns of distances", 2)

@@ -73,7 +73,7 @@ def iso_score(matrix: Float[Tensor, "d d"], dim: int | None = None) -> float:
 
 
 def partition_isotropy(x, centred: bool = False) -> float:
-    """min_c Z(c) / max_c Z(c), Z(c) = sum_i exp(c . u_i), 0 to 1 (Mu and Viswanath 2018, section 2, Eq. 2-3).
+    """min_c Z(c) / max_c Z(c), Z(c) = sum_i exp(c . u_i), 0 to 1 (Mu and Viswanath 2018, section 2).
 
     u_i are the rows at unit length, `centred` before that if asked for. c runs over the unit eigenvectors of
     sum_i u_i u_i^T, as there in place of the whole sphere. -c is an eigenvector whenever c is, so both count: the
@@ -82,7 +82,8 @@ def partition_isotropy(x, centred: bool = False) -> float:
     x = exact(check_matrix(x))
     u = normalize(x - x.mean(0) if centred else x)
     along = u @ eigen_all(gram(u)).vectors
-    sums = torch.cat([along.exp().sum(0), along.neg_().exp_().sum(0)])
+    powers = along.exp_()  # exp(-a) is 1 / exp(a), and a is within 1 of 0
+    sums = torch.cat([powers.sum(0), powers.reciprocal_().sum(0)])
     return float(sums.min() / sums.max())
 
 
@@ -90,7 +91,7 @@ def cosine_contributions(x) -> Float[Tensor, "d"]:
     """What each coordinate adds to the mean cosine of two different rows; their sum is that mean.
 
     (s_k^2 - sum_i u_ik^2) / (n (n - 1)), s = sum_i u_i, u_i the rows at unit length: over all ordered pairs i != j
-    what Timkey and van Schijndel 2021 (Eq. 3-4) sample. NaN for one row.
+    what Timkey and van Schijndel 2021 sample. NaN for one row.
     """
     u = normalize(check_matrix(x))
     n = len(u)
@@ -102,18 +103,22 @@ def cosine_contributions(x) -> Float[Tensor, "d"]:
 def rogue_share(x, top: int = 1) -> float:
     """The `top` coordinates' share of the mean cosine: the largest of `cosine_contributions` over their sum.
 
-    Timkey and van Schijndel 2021, section 3. Near 1: a few "rogue" coordinates make the cone. Where the mean cosine
+    Timkey and van Schijndel 2021. Near 1: a few "rogue" coordinates make the cone. Where the mean cosine
     is near 0 (after centring, say) the share is one of next to nothing and may lie far outside 0..1; NaN where
     it is 0. Raises ValueError for a `top` that is not within 1..d.
     """
-    parts = cosine_contributions(x)
+    return largest_share(cosine_contributions(x), top)
+
+
+def largest_share(parts: Float[Tensor, "d"], top: int) -> float:
+    """The `top` largest of the `parts` / sum(parts), added up; NaN where the sum is 0 or NaN."""
     check_int(top, "top", 1, len(parts), "d")
     total = float(parts.sum())
     return float((parts / total).topk(top).values.sum()) if total and total == total else float("nan")
 
 
 def standardized(x) -> Float[Tensor, "n d"]:
-    """Rows with mean 0 and variance 1 in every coordinate: against rogue ones (Timkey and van Schijndel 2021, sec. 5).
+    """Rows with mean 0 and variance 1 in every coordinate: against rogue ones (Timkey and van Schijndel 2021).
 
     A coordinate that does not vary becomes 0.
     """

@@ -140,7 +140,7 @@ METRICS: dict[str, Metric] = {
         "1/d",
         r"\max_k\frac{c_k}{\sum_l c_l},\quad c_k=\mathbb{E}_{i\neq j}u_{ik}u_{jk}",
         "1/d to 1 in a cone",
-        "Timkey and van Schijndel 2021, section 3",
+        "Timkey and van Schijndel 2021",
         "A cone along no axis: a rotation changes it. Where the mean cosine is near 0 it is a share of nothing.",
     ),
     "rogue_share_3": Metric(
@@ -150,7 +150,7 @@ METRICS: dict[str, Metric] = {
         "3/d",
         r"\text{the three largest }c_k\big/\sum_l c_l",
         "3/d to 1 in a cone",
-        "Timkey and van Schijndel 2021, section 3",
+        "Timkey and van Schijndel 2021",
         "As for one coordinate.",
     ),
     "rogue_share_1_standardized": Metric(
@@ -160,7 +160,7 @@ METRICS: dict[str, Metric] = {
         "1/d",
         r"\max_k\frac{c_k}{\sum_l c_l}\text{ of }(x-\bar x)/\sigma",
         "1/d to 1 in a cone",
-        "Timkey and van Schijndel 2021, section 5",
+        "Timkey and van Schijndel 2021",
         "Most: what is left of the mean cosine is near 0.",
     ),
     "hub_skewness": Metric(
@@ -170,7 +170,7 @@ METRICS: dict[str, Metric] = {
         "near 0",
         r"\mathbb{E}(N_{10}-10)^3\big/\sigma^3_{N_{10}}",
         "0 for no hubs, no upper end",
-        "Radovanovic et al. 2010, Eq. 1",
+        "Radovanovic et al. 2010, skewness as scipy.stats.skew",
         "Whether the neighbours are right.",
     ),
     "largest_hub": Metric(
@@ -241,7 +241,7 @@ METRICS: dict[str, Metric] = {
         r"\mathbb{E}\frac{b_i-a_i}{\max(a_i,b_i)}",
         "-1 to 1",
         "Rousseeuw 1987; clusters as Cai et al. 2021",
-        "Clusters that are not round, or not ten. Of at most 4,000 sentences.",
+        "Clusters that are not round, or not ten. Of at most 3,000 sentences.",
     ),
     "between_clusters": Metric(
         "Variance between clusters",

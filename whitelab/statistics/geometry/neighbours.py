@@ -21,7 +21,7 @@ from whitelab.statistics.linalg import exact
 METRICS = ("cosine", "euclidean")
 
 _GROUP = 32  # columns that share one best score
-_SPARE = 4  # groups scored again beyond the t that suffice but for rounding
+_SPARE = 2  # groups scored again beyond the t that suffice but for rounding
 _TILE = 1024  # rows and columns of a tile: 4 MB, which stays in the processor's cache
 _SMALL = 2048  # up to so many rows float64 alone is as quick
 _ROWS = 16_384  # scored again at once: 50 MB for the twenty nearest
@@ -44,10 +44,10 @@ def nearest_rows(
 ) -> dict[str, Nearest]:
     """The `tops[metric]` nearest rows of every row, itself left out, by `cosine`, `euclidean` or both in one pass.
 
-    Exact in float64, with about 10 n (d + n / 16) bytes. Of rows at one distance up to rounding (squares of distances
-    within about 1e-15 of the squared lengths) any may come first; a row of zeros has the cosine 0 with every other.
-    `progress(done, total)` may raise to cancel. Raises ValueError for a metric that does not exist and for a top that
-    is not within 1..n - 1.
+    Exact in float64, with about 30 n d + n^2 / 4 bytes beside `x`. Of rows at one distance up to rounding (squares of
+    distances within about 1e-15 of the squared lengths) any may come first; a row of zeros has the cosine 0 with every
+    other. `progress(done, total)` may raise to cancel. Raises ValueError for a metric that does not exist and for a
+    top that is not within 1..n - 1.
     """
     x = exact(check_matrix(x))
     for metric, top in tops.items():
