@@ -8,11 +8,13 @@ from whitelab.statistics.geometry import METRICS
 from whitelab.sweeps.layer_profiles import cosine_sample, layer_shapes, shape
 from whitelab.ui.results.jobs import wait
 from whitelab.ui.results.study import study, study_job
-from whitelab.ui.sections import cone_view, projection
+from whitelab.ui.sections import cone_view, layer_similarity, neighbour_inspector, projection, space_measures
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
 from whitelab.ui.widgets.page import close_page, open_page
 from whitelab.ui.widgets.variants import LABELS, variant_picker
+
+BY_OCCURRENCE = [name for name, one in METRICS.items() if not one.unique]  # the others: a tab below
 
 chosen, opened = open_page(
     "How narrow is the cone, layer by layer?",
@@ -39,7 +41,7 @@ headlines(
 
 metric = st.segmented_control(
     "Measure",
-    list(METRICS),
+    BY_OCCURRENCE,
     default="mean_cosine",
     key="measure",
     bind="query-params",
@@ -56,21 +58,17 @@ if profiles := wait(job, key="profiles", height=heights.room(heights.CURVES)):
         lambda: [
             {
                 "layer": one.layers[0],
-                **{name: getattr(one, name) for name in METRICS},
+                **{name: getattr(one, name) for name in BY_OCCURRENCE},
                 "variant": one.whitening,
                 "k": one.k,
             }
             for one in profiles
         ],
     )
-    st.caption(f"{METRICS[metric].hint} An isotropic space has {METRICS[metric].ideal}.")
+    st.caption("{0.hint} An isotropic space has {0.ideal}. What it cannot see: {0.blind}".format(METRICS[metric]))
 
-cone, cosines, spectra, picture = st.tabs(
-    ["The cone", "Cosines of random pairs", "Spectrum", "Projection"],
-    key="space",
-    on_change="rerun",
-    bind="query-params",
-)
+TABS = ["The cone", "Cosines of random pairs", "Spectrum", "Projection", "Every measure", "Neighbours", "Layers alike"]
+cone, cosines, spectra, picture, every, near, alike = st.tabs(TABS, key="space", on_change="rerun", bind="query-params")
 if cone.open:
     with cone:
         cone_view.draw(opened, compared)
@@ -99,6 +97,10 @@ if spectra.open:
 if picture.open:
     with picture:
         projection.draw(opened, compared)
+for tab, section in ((every, space_measures), (near, neighbour_inspector), (alike, layer_similarity)):
+    if tab.open:
+        with tab:
+            section.draw(opened, compared)
 
 close_page(
     chosen,
@@ -106,7 +108,7 @@ close_page(
     [
         (
             r"\mathbb{E}_{i\neq j}\cos(x_i,x_j)=\frac{\lVert\sum_i u_i\rVert^2-n}{n(n-1)},\quad u_i=x_i/\lVert x_i\rVert",
-            "Mean cosine of random pairs, exact over all pairs; Ethayarajh 2019 samples it",
+            "Mean cosine of random pairs, exact over all pairs; Ethayarajh 2019 samples it. No measure of isotropy: centring alone brings it to 0 (Rudman and Eickhoff 2024)",
         ),
         (
             r"\mathrm{PR}=\frac{(\sum_i\lambda_i)^2}{\sum_i\lambda_i^2}",

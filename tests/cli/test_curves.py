@@ -1,7 +1,13 @@
-"""`kcurve` and `geometry`: a value for every k, every layer."""
+"""`kcurve`, `geometry` and `similarity`: a value for every k, every layer, every two layers."""
 
+import numpy as np
 import pytest
+import reference
 from tiny import DIM
+
+from whitelab.scoring.setting import Setting
+from whitelab.statistics.geometry import METRICS, word_counts, word_frequencies
+from whitelab.sweeps.layer_profiles import transformed
 
 
 def test_kcurve_of_each_layer_is_one_curve_a_layer(document, run, options):
@@ -46,7 +52,45 @@ def test_geometry_has_every_layer_raw_and_whitened(document, options):
         assert one["participation_ratio"] < one["whitened"]["participation_ratio"] - 1
 
 
+def test_geometry_measures_each_sentence_once(document, options, space):
+    _, pairs, embedded = space
+    for one in document("geometry", *options)["layers"]:
+        for measures, variant in ((one, "none"), (one["whitened"], "pca")):
+            z = transformed(embedded, Setting((one["layer"],), variant)).numpy()
+            lists = reference.lists(reference.unit(z) @ reference.unit(z).T, 10)
+            counts, skewness = reference.hub_counts(lists)
+            assert measures["hub_skewness"] == pytest.approx(skewness, abs=1e-6)
+            assert measures["largest_hub"] == counts.max()
+            assert measures["two_nn"] == pytest.approx(reference.two_nn(z), rel=1e-6)
+            assert measures["iso_score"] == pytest.approx(reference.iso_score(z), abs=1e-6)
+            assert measures["partition_isotropy"] == pytest.approx(reference.partition_isotropy(z, False), abs=1e-6)
+            norms = np.linalg.norm(z, axis=1)
+            words = {"length": word_counts(pairs.sentences), "frequency": word_frequencies(pairs.sentences)}
+            for name, values in words.items():
+                expected = reference.spearman(norms, values.numpy())
+                assert measures[f"norm_{name}_correlation"] == pytest.approx(expected, abs=1e-4)
+            assert set(measures) >= set(METRICS)
+
+
+def test_similarity_is_the_cka_of_every_two_layers_of_one_model_or_of_two(document, run, options, place, space):
+    raw = document("similarity", *options)
+    assert raw["layers"] == [0, 1, 2, 3]
+    rows = [transformed(space[2], Setting((i,))).numpy() for i in range(4)]
+    np.testing.assert_allclose(raw["cka"], [[reference.linear_cka(a, b) for b in rows] for a in rows], atol=1e-6)
+    white = document("similarity", *options, "--whitening", "pca")
+    assert white["protocol"]["whitening"] == "pca"
+    rows = [transformed(space[2], Setting((i,), "pca")).numpy() for i in range(4)]
+    np.testing.assert_allclose(white["cka"], [[reference.linear_cka(a, b) for b in rows] for a in rows], atol=1e-6)
+    two = document("similarity", *options, "--against", f"random:{place / 'model'}")
+    assert np.shape(two["cka"]) == (4, 4)
+    assert two["against"] == {"model": "random@0:model", "layers": [0, 1, 2, 3]}
+    assert two["cka"][3][3] < 0.999
+    status, _, err = run("similarity", "--vectors", "mine.npz", "--against", "bundled")
+    assert status == 2
+    assert "--against bundled does not go with --vectors" in err
+
+
 @pytest.mark.parametrize("file", ["constant.csv", "one.csv"])
-@pytest.mark.parametrize("command", ["layers", "kcurve", "geometry"])
+@pytest.mark.parametrize("command", ["layers", "kcurve", "geometry", "similarity"])
 def test_undefined_scores_do_not_stop_the_other_commands(document, options, place, file, command):
     assert document(command, *options, "--data", place / file)

@@ -22,6 +22,7 @@ VECTOR_RUNS = {
     "layers --size": ["--size", "all"],
     "kcurve": ["--layers", "each"],
     "geometry": [],
+    "similarity": ["--whitening", "zca"],
 }
 
 

@@ -12,6 +12,7 @@ SAME = {
     "layers": ("layers", "cls/L-1:pca@4 fit=cross"),
     "layers --size": ("layers --size 1-2", "L-1 aggregate=mean"),
     "geometry": ("geometry", "L-1:pca@3"),
+    "similarity": ("similarity", "cls/L-1:zca@3 fit=cross"),
 }
 OPTIONS = {
     "score": "--pooling cls --layers=1,-1 --whitening soft:gamma=0.25 --k 5 --aggregate mean --fit cross",
@@ -20,6 +21,7 @@ OPTIONS = {
     "layers": "--pooling cls --whitening pca --k 4 --fit cross",
     "layers --size": "--aggregate mean",
     "geometry": "--k 3",
+    "similarity": "--pooling cls --whitening zca --k 3 --fit cross",
 }
 
 

@@ -54,6 +54,19 @@ def test_a_spectrum_without_variance_is_empty(eigenvalues):
     assert len(figures.spectrum({"none": eigenvalues}, LABELS).data[0].x) == 0
 
 
+# Similarity
+
+
+def test_similarity_is_drawn_from_0_to_1_with_every_value_written():
+    figure = figures.similarity(np.array([[1.0, 0.25], [0.25, 1.0]]), "Raw")
+    heat = figure.data[0]
+    assert (heat.zmin, heat.zmax) == (0, 1)
+    assert list(heat.text[0]) == ["1.00", "0.25"]
+    assert "first and last layer 0.25" in figure.layout.meta["alt"]
+    undefined = figures.similarity(np.full((2, 2), math.nan), "Raw")
+    assert "nothing defined" in undefined.layout.meta["alt"]
+
+
 # Projection
 
 

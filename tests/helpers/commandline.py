@@ -2,7 +2,7 @@
 
 from whitelab.cli import main
 
-ANALYSES = ("embed", "score", "layers", "kcurve", "geometry")
+ANALYSES = ("embed", "score", "layers", "kcurve", "geometry", "similarity")
 
 
 def called(capsys, *argv) -> tuple[int, str, str]:

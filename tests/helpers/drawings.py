@@ -40,6 +40,9 @@ def all_figures() -> dict[str, go.Figure]:
         "spectrum": figures.spectrum({n: [3.0, 2.0, 1.0] for n in names}, LABELS),
         "cone": figures.cone(rng.normal(size=(4, 2)), (1.0, 0.0), list("abcd"), "none", "Raw"),
         "projection": figures.projection(rng.normal(size=(4, 2)), list("abcd"), [0.0, 1.0, 2.0, 3.0], "gold", "PCA"),
+        "similarity": figures.similarity(
+            np.array([[1.0, 0.6, math.nan], [0.6, 1.0, 0.7], [math.nan, 0.7, 1.0]]), "Raw"
+        ),
         "plane": figures.plane(rows, LABELS, -3.9, 1),
         "pair_heatmap": figures.pair_heatmap(cells(3), 3, (0, 2), (1, 2)),
         "k_curves": figures.k_curves(curve, {"a": curve}, "pca", "PCA whitening", k_marks(5, 8, 3), 8, 39.0),

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from scipy.integrate import quad
 from scipy.spatial.distance import pdist
-from scipy.stats import spearmanr
+from scipy.stats import norm, skew, spearmanr
 from sklearn.covariance import OAS, LedoitWolf
 
 CUT_OFF = 1e-10
@@ -247,6 +247,100 @@ def recall(true, x, top):
     _, found = neighbours(x, top)
     hits = [cosines[i, found[i]] >= cosines[i, best[i, -1]] - 1e-6 for i in range(len(cosines))]
     return float(np.mean(hits))
+
+
+def lists(scores, top):
+    """The `top` columns of the highest score of every row, itself left out, one row at a time."""
+    found = []
+    for i, row in enumerate(np.asarray(scores)):
+        others = [j for j in np.argsort(-row, kind="stable") if j != i]
+        found.append(others[:top])
+    return np.array(found)
+
+
+def distances(x, top):
+    """Euclidean distances of every row to its `top` nearest others, ascending, by plain subtraction."""
+    x = np.asarray(x, dtype=np.float64)
+    every = np.array([np.sqrt(((x - row) ** 2).sum(axis=1)) for row in x])
+    np.fill_diagonal(every, np.inf)
+    return np.sort(every, axis=1)[:, :top]
+
+
+def hub_counts(neighbours):
+    """Radovanovic et al. 2010, section 2: N_k(x), on how many lists a row is; their skewness as SciPy has it."""
+    counts = [sum(i in row for row in neighbours.tolist()) for i in range(len(neighbours))]
+    return np.array(counts), float(skew(counts))
+
+
+def csls(x, top):
+    """Conneau et al. 2018, section 2.3: 2 cos(x, y) - r(x) - r(y), r the mean cosine with the `top` nearest."""
+    cosines, best = neighbours(x, top)
+    r = np.array([cosines[i, best[i]].mean() for i in range(len(cosines))])
+    return np.array([[2 * cosines[i, j] - r[i] - r[j] for j in range(len(r))] for i in range(len(r))])
+
+
+def mutual_proximity(x):
+    """Schnitzer et al. 2012, section 3.2, independent Gaussians: (1 - F_x(d))(1 - F_y(d)), in logs, d = 1 - cos."""
+    u = unit(x)
+    d, n = 1 - u @ u.T, len(u)
+    others = [np.delete(d[i], i) for i in range(n)]
+    side = np.array([norm.logsf(d[i], others[i].mean(), others[i].std()) for i in range(n)])
+    return side + side.T
+
+
+def iso_score(x, cov=None):
+    """Rudman et al. 2022, Algorithm 1, step by step."""
+    cov = np.cov(np.asarray(x, dtype=np.float64).T) if cov is None else cov
+    values, vectors = np.linalg.eigh(cov)
+    n = len(cov)
+    variances = np.diag(vectors.T @ cov @ vectors)  # of the principal coordinates
+    normed = np.sqrt(n) * variances / np.linalg.norm(variances)
+    defect = np.linalg.norm(normed - 1) / np.sqrt(2 * (n - np.sqrt(n)))
+    phi = (n - defect**2 * (n - np.sqrt(n))) ** 2 / n**2
+    return float((n * phi - 1) / (n - 1))
+
+
+def partition_isotropy(x, centred):
+    """Mu and Viswanath 2018, section 2: min Z(c) / max Z(c) over eigenvectors c of X^T X and their negatives."""
+    u = unit(x - x.mean(axis=0)) if centred else unit(x)
+    sums = []
+    for c in np.linalg.eigh(u.T @ u)[1].T:
+        for sign in (1, -1):
+            sums.append(sum(np.exp(sign * row @ c) for row in u))
+    return float(min(sums) / max(sums))
+
+
+def rogue_shares(x):
+    """Timkey and van Schijndel 2021: shares of the mean cosine, largest first, pair by pair."""
+    u = unit(x)
+    parts = np.mean([u[i] * u[j] for i in range(len(u)) for j in range(len(u)) if i != j], axis=0)
+    return np.sort(parts / parts.sum())[::-1]
+
+
+def two_nn(x):
+    """Facco et al. 2017: mu = r2 / r1 has the density d mu^(-d-1), whose likelihood is largest at N / sum ln mu."""
+    logs = [np.log(second / first) for first, second in distances(x, 2) if first > 1e-9]
+    return len(logs) / sum(logs)
+
+
+def mle_dimension(x, k):
+    """Levina and Bickel 2004, Eq. 8, averaged over the rows as in Eq. 9."""
+    found = []
+    for row in distances(x, k):
+        if row[0] > 1e-9:
+            found.append(1 / (sum(np.log(row[-1] / t) for t in row[:-1]) / (k - 1)))
+    return float(np.mean(found))
+
+
+def linear_cka(x, y):
+    """Kornblith et al. 2019, Eq. 3 and 4: HSIC(K, L) / sqrt(HSIC(K, K) HSIC(L, L)), K = X X^T, L = Y Y^T."""
+    h = np.eye(len(x)) - 1 / len(x)
+
+    def hsic(k, other):
+        return np.trace(k @ h @ other @ h) / (len(k) - 1) ** 2
+
+    k, other = x @ x.T, y @ y.T
+    return float(hsic(k, other) / np.sqrt(hsic(k, k) * hsic(other, other)))
 
 
 def nearest(train, labels, test, k, metric="euclidean"):

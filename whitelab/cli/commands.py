@@ -13,6 +13,7 @@ from whitelab.cli import (
     probe,
     retrieve,
     score,
+    similarity,
     train,
     whiten,
 )
@@ -25,7 +26,8 @@ COMMANDS = {
     "score": ("Spearman of one setting", score),
     "layers": ("Spearman of every pair of layers, or of every subset", layers),
     "kcurve": ("Spearman for every number of kept dimensions", kcurve),
-    "geometry": ("isotropy, alignment and uniformity of every layer", geometry),
+    "geometry": ("isotropy, hubs, dimension, alignment and uniformity of every layer", geometry),
+    "similarity": ("how alike the layers are, or those of two models, by CKA", similarity),
     "compare": ("models, settings and tasks side by side, as in the papers' tables", compare),
     "probe": ("classification beyond STS: neighbours, a linear probe, SentEval, a threshold", probe),
     "retrieve": ("how well a setting ranks documents that were judged relevant", retrieve),

@@ -4,7 +4,7 @@ import argparse
 
 from whitelab.cli.options import aggregate_option, space_options, vectors_options, whitening_options
 from whitelab.cli.spaces import open_space, protocol_over, setting_of
-from whitelab.cli.writing import short
+from whitelab.cli.writing import progress, short
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -18,16 +18,33 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args):
+    from whitelab.sweeps import layer_measures
     from whitelab.sweeps.layer_profiles import as_record, losses, shape
 
     setting = setting_of(args)
-    space, *_ = open_space(args, setting)
+    space, pairs, source, _ = open_space(args, setting)
+    sentences = pairs.sentences if getattr(source, "has_text", True) else None
+    show = progress("measuring", "spaces")
+
+    def measured(one, number: int) -> dict:
+        record = as_record(shape(space, one), losses(space, one, args.positives))
+        record |= layer_measures.as_record(layer_measures.measures(space, one))
+        record |= layer_measures.norm_correlations(space, one, sentences)
+        if show:
+            show(number + 1, 2 * space.n_layers)
+        return record
+
     records, lines = [], ["layer  mean cosine  participation ratio  alignment  uniformity  (raw -> whitened)"]
+    unique = ["", "layer  IsoScore  partition isotropy  hub skewness  intrinsic dimension, each sentence once"]
     for layer in range(space.n_layers):
         here = setting.with_(layers=(layer,))
-        before, after = (as_record(shape(space, one), losses(space, one, args.positives)) for one in (here.raw, here))
-        names = ("mean_cosine", "participation_ratio", "alignment", "uniformity")
-        lines.append(f"{layer:5}  " + "  ".join(f"{short(before[n])} -> {short(after[n])}" for n in names))
+        before, after = (measured(one, 2 * layer + i) for i, one in enumerate((here.raw, here)))
+        lines.append(_line(layer, before, after, "mean_cosine", "participation_ratio", "alignment", "uniformity"))
+        unique.append(_line(layer, before, after, "iso_score", "partition_isotropy", "hub_skewness", "two_nn"))
         records.append({"layer": layer} | before | {"whitened": after})
     protocol = protocol_over(space, setting, "each") | {"positives": args.positives}
-    return {"layers": records, "protocol": protocol}, lines
+    return {"layers": records, "protocol": protocol}, lines + unique
+
+
+def _line(layer: int, before: dict, after: dict, *names: str) -> str:
+    return f"{layer:5}  " + "  ".join(f"{short(before[n])} -> {short(after[n])}" for n in names)

@@ -9,7 +9,16 @@ from whitelab.figures import heights
 from whitelab.figures.comparisons import difference_heatmap, row_differences, setting_plane, task_curves, walk_steps
 from whitelab.figures.data import gold_histogram, length_histogram
 from whitelab.figures.dimensions import k_columns, k_curves, k_surface, search_costs
-from whitelab.figures.geometry import by_layer, cone, cosine_histogram, covariance_image, plane, projection, spectrum
+from whitelab.figures.geometry import (
+    by_layer,
+    cone,
+    cosine_histogram,
+    covariance_image,
+    plane,
+    projection,
+    similarity,
+    spectrum,
+)
 from whitelab.figures.layer_gains import layer_dumbbells
 from whitelab.figures.layers import layer_counts, pair_heatmap, size_curves, subset_ranking
 from whitelab.figures.probes import MATCH_COLOURS, accuracy_by_layer, confusion, cosines_by_label
@@ -78,6 +87,7 @@ __all__ = [
     "score_dots",
     "search_costs",
     "setting_plane",
+    "similarity",
     "size_curves",
     "spectrum",
     "subset_ranking",

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from whitelab.figures import heights
 from whitelab.figures.marks import add_line, add_shares, label_sides, loss_plane, variant_line, variant_marker
-from whitelab.figures.panels import BARE, finish, in_words, layer_step
+from whitelab.figures.panels import BARE, Scale, finish, in_words, layer_heatmap, layer_step
 from whitelab.figures.style import (
     DIFFERENCE_IMAGE,
     GOLD_SCALE,
@@ -26,7 +26,11 @@ from whitelab.figures.style import (
 
 
 def by_layer(
-    curves: Mapping[str, Sequence[float]], labels: Mapping[str, str], title: str, log: bool = False
+    curves: Mapping[str, Sequence[float]],
+    labels: Mapping[str, str],
+    title: str,
+    log: bool = False,
+    height: int = heights.CURVES,
 ) -> go.Figure:
     """A measure against the layer number, one line a variant."""
     figure, dashes = go.Figure(), variant_dashes(curves)
@@ -42,7 +46,20 @@ def by_layer(
         for spec, values in curves.items()
         if len(values)
     ]
-    return finish(figure, in_words(f"{title} by layer", parts, "nothing measured"), heights.CURVES)
+    return finish(figure, in_words(f"{title} by layer", parts, "nothing measured"), height)
+
+
+def similarity(cka: np.ndarray, label: str) -> go.Figure:
+    """CKA of every two layers, on a scale from 0 to 1; `label` says under which variant."""
+    n_layers = len(cka)
+    near, ends = [float(cka[i, i + 1]) for i in range(n_layers - 1)], float(cka[0, -1])
+    near = [value for value in near if is_number(value)]
+    words = [f"{label}, first and last layer {ends:.2f}"] if is_number(ends) else []
+    words += [f"layers next to each other {min(near):.2f} to {max(near):.2f}"] if near else []
+    alt = in_words("Similarity of every two layers", words, "nothing defined")
+    hover = "layers %{customdata[0]} and %{customdata[1]}"
+    scale = Scale("CKA", (0.0, 1.0))
+    return layer_heatmap(cka, range(n_layers), n_layers, scale, hover, alt, heights.PAIRS, ".2f")
 
 
 def cosine_histogram(samples: Mapping[str, np.ndarray], labels: Mapping[str, str]) -> go.Figure:

@@ -1,5 +1,6 @@
 """How high the pictures are, in pixels, so that a page keeps their room free before they are drawn."""
 
+SMALL = 250  # one of many curves side by side
 LOW = 340  # bars and histograms
 CURVES = 400
 TRAINING = 420

@@ -1,9 +1,11 @@
 """Measures of the shape of an embedding space: how narrow, how spread, how many dimensions in use.
 
-Rows may carry weights: a row of weight w counts as w equal rows, so a measure over every sentence
-occurrence costs no more than one over the unique sentences. Results are plain floats in float64.
+Where rows may carry weights a row of weight w counts as w equal rows, so a measure over every sentence occurrence
+costs no more than one over the unique sentences. The others are over the rows as they are, the unique sentences of a
+task: `METRICS` says which, with formula, range, source and what each cannot see. Results are plain floats in float64.
 """
 
+from whitelab.statistics.geometry.clusters import CLUSTERS, Clusters, clusters
 from whitelab.statistics.geometry.cosines import (
     COSINE_DECIMALS,
     cosine_sample,
@@ -13,37 +15,72 @@ from whitelab.statistics.geometry.cosines import (
     pair_cosines,
     row_cosines,
 )
-from whitelab.statistics.geometry.hubs import TOP, nearest, neighbour_counts
+from whitelab.statistics.geometry.hubs import REMEDIES, TOP, Hubness, hubness, neighbour_counts, remedied
+from whitelab.statistics.geometry.intrinsic import NEIGHBOURS, mle_dimension, two_nn
 from whitelab.statistics.geometry.isotropy import (
-    METRICS,
-    Metric,
     block_means,
+    cosine_contributions,
     effective_rank,
+    iso_score,
+    largest_share,
     participation_ratio,
+    partition_isotropy,
+    rogue_share,
+    stable_rank,
+    standardized,
     top_share,
 )
 from whitelab.statistics.geometry.losses import POSITIVES, alignment, positives, uniformity, uniformity_floor
+from whitelab.statistics.geometry.measures import METRICS, Metric
+from whitelab.statistics.geometry.neighbours import Nearest, nearest, nearest_rows
+from whitelab.statistics.geometry.norms import norm_correlation, norms, word_counts, word_frequencies
+from whitelab.statistics.geometry.similarity import cross_square, linear_cka
 
 __all__ = [
+    "CLUSTERS",
     "COSINE_DECIMALS",
+    "Clusters",
+    "Hubness",
     "METRICS",
     "Metric",
+    "NEIGHBOURS",
+    "Nearest",
     "POSITIVES",
+    "REMEDIES",
     "TOP",
     "alignment",
     "block_means",
+    "clusters",
+    "cosine_contributions",
     "cosine_sample",
     "cosines_from",
+    "cross_square",
     "effective_rank",
+    "hubness",
+    "iso_score",
+    "largest_share",
+    "linear_cka",
     "mean_cosine",
+    "mle_dimension",
     "nearest",
+    "nearest_rows",
     "neighbour_counts",
+    "norm_correlation",
     "normalize",
+    "norms",
     "pair_cosines",
     "participation_ratio",
+    "partition_isotropy",
     "positives",
+    "remedied",
+    "rogue_share",
     "row_cosines",
+    "stable_rank",
+    "standardized",
     "top_share",
+    "two_nn",
     "uniformity",
     "uniformity_floor",
+    "word_counts",
+    "word_frequencies",
 ]

@@ -1,22 +1,18 @@
-"""How many directions share the variance, and the measures of isotropy that pages offer."""
-
-from collections.abc import Callable
-from dataclasses import dataclass
+"""How many directions share the variance, and how evenly the rows point along them."""
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from whitelab.base.checks import check_int
-from whitelab.statistics.geometry.cosines import mean_cosine
-from whitelab.statistics.linalg import eigenvalues, exact, kept_rank
+from whitelab.base.checks import check_int, check_matrix
+from whitelab.statistics.geometry.cosines import normalize
+from whitelab.statistics.linalg import eigen_all, exact, gram, kept_rank
 
 
 def participation_ratio(matrix: Float[Tensor, "d d"]) -> float:
     """(sum lambda)^2 / sum lambda^2 of a covariance: how many directions share the variance, 1 to d.
 
-    From traces, no eigenvalues needed. (PR - 1) / (d - 1) is IsoScore (Rudman et al. 2022), so the two
-    are one measure. White data of n rows gives about d n / (d + n), not d. NaN for a zero matrix.
+    From traces, no eigenvalues needed. White data of n rows gives about d n / (d + n), not d. NaN for a zero matrix.
     """
     matrix = exact(matrix)
     squares = float(matrix.square().sum())
@@ -57,39 +53,76 @@ def top_share(values: Float[Tensor, "d"]) -> float:
     return float(values[0] / values.sum()) if values.sum() > 0 else float("nan")
 
 
-@dataclass(frozen=True)
-class Metric:
-    """A measure of one layer: `of(x, weights, covariance)`; `ideal` is its value for an isotropic space."""
+def stable_rank(values: Float[Tensor, "d"]) -> float:
+    """sum lambda / lambda_1 = ||Y||_F^2 / ||Y||_2^2 of the centred rows Y (Rudelson and Vershynin 2007, section 1).
 
-    label: str
-    of: Callable[[Tensor, Tensor | None, Tensor], float]
-    hint: str
-    ideal: str
+    From the covariance's eigenvalues, descending: 1 to d, and never above the rank. NaN where all are 0.
+    """
+    return float(values.sum() / values[0]) if values.sum() > 0 else float("nan")
 
 
-METRICS: dict[str, Metric] = {
-    "mean_cosine": Metric(
-        "Mean cosine",
-        lambda x, w, cov: mean_cosine(x, w),
-        "Average cosine of two random sentences. 0 is isotropic, near 1 is a narrow cone.",
-        "0",
-    ),
-    "participation_ratio": Metric(
-        "Participation ratio",
-        lambda x, w, cov: participation_ratio(cov),
-        "How many directions share the variance, from 1 to d.",
-        "d",
-    ),
-    "effective_rank": Metric(
-        "Effective rank",
-        lambda x, w, cov: effective_rank(eigenvalues(cov)),
-        "exp of the entropy of the singular values, from 1 to d.",
-        "d",
-    ),
-    "top_share": Metric(
-        "Top direction's share",
-        lambda x, w, cov: top_share(eigenvalues(cov)),
-        "Part of the variance along the first principal direction.",
-        "1/d",
-    ),
-}
+def iso_score(matrix: Float[Tensor, "d d"], dim: int | None = None) -> float:
+    """IsoScore of rows with this covariance: 0 for a line, 1 for a round one (Rudman et al. 2022, Algorithm 1).
+
+    Its steps (the variances along the principal axes, brought to the length sqrt(d); their distance from (1, ..., 1)
+    as the isotropy defect; its rescaling) come to (PR - 1) / (d - 1) with PR the `participation_ratio`. `dim` stands
+    for d where null directions are counted out. NaN where d < 2 or the matrix is zero.
+    """
+    dim = matrix.shape[0] if dim is None else dim
+    return (participation_ratio(matrix) - 1) / (dim - 1) if dim > 1 else float("nan")
+
+
+def partition_isotropy(x, centred: bool = False) -> float:
+    """min_c Z(c) / max_c Z(c), Z(c) = sum_i exp(c . u_i), 0 to 1 (Mu and Viswanath 2018, section 2).
+
+    u_i are the rows at unit length, `centred` before that if asked for. c runs over the unit eigenvectors of
+    sum_i u_i u_i^T, as there in place of the whole sphere. -c is an eigenvector whenever c is, so both count: the
+    number then hangs on no library's choice of signs, which for a narrow cone moves it by a power of two.
+    """
+    x = exact(check_matrix(x))
+    u = normalize(x - x.mean(0) if centred else x)
+    along = u @ eigen_all(gram(u)).vectors
+    powers = along.exp_()  # exp(-a) is 1 / exp(a), and a is within 1 of 0
+    sums = torch.cat([powers.sum(0), powers.reciprocal_().sum(0)])
+    return float(sums.min() / sums.max())
+
+
+def cosine_contributions(x) -> Float[Tensor, "d"]:
+    """What each coordinate adds to the mean cosine of two different rows; their sum is that mean.
+
+    (s_k^2 - sum_i u_ik^2) / (n (n - 1)), s = sum_i u_i, u_i the rows at unit length: over all ordered pairs i != j
+    what Timkey and van Schijndel 2021 sample. NaN for one row.
+    """
+    u = normalize(check_matrix(x))
+    n = len(u)
+    if n < 2:
+        return u.new_full((u.shape[1],), float("nan"))
+    return (u.sum(0).square() - u.square().sum(0)) / (n * (n - 1))
+
+
+def rogue_share(x, top: int = 1) -> float:
+    """The `top` coordinates' share of the mean cosine: the largest of `cosine_contributions` over their sum.
+
+    Timkey and van Schijndel 2021. Near 1: a few "rogue" coordinates make the cone. Where the mean cosine
+    is near 0 (after centring, say) the share is one of next to nothing and may lie far outside 0..1; NaN where
+    it is 0. Raises ValueError for a `top` that is not within 1..d.
+    """
+    return largest_share(cosine_contributions(x), top)
+
+
+def largest_share(parts: Float[Tensor, "d"], top: int) -> float:
+    """The `top` largest of the `parts` / sum(parts), added up; NaN where the sum is 0 or NaN."""
+    check_int(top, "top", 1, len(parts), "d")
+    total = float(parts.sum())
+    return float((parts / total).topk(top).values.sum()) if total and total == total else float("nan")
+
+
+def standardized(x) -> Float[Tensor, "n d"]:
+    """Rows with mean 0 and variance 1 in every coordinate: against rogue ones (Timkey and van Schijndel 2021).
+
+    A coordinate that does not vary becomes 0.
+    """
+    x = exact(check_matrix(x))
+    centred = x - x.mean(0)
+    spread = centred.square().mean(0).sqrt()
+    return centred / torch.where(spread > 0, spread, 1.0)

@@ -1,0 +1,77 @@
+"""The anisotropy page's tabs: every measure by layer, neighbours with their hubs, layers against each other."""
+
+import pytest
+
+import whitelab
+from whitelab.statistics import geometry
+from whitelab.sweeps.layer_measures import layer_similarity, neighbourhood, norm_correlations
+
+from .visiting import alts, choose, said, start, table, until
+
+PCA = "L1:pca"
+
+
+@pytest.fixture
+def at(small):
+    return until(start("anisotropy", **small))
+
+
+def by_hand(text: str):
+    return whitelab.Setting.parse(text)
+
+
+def open_tab(at, name):
+    at.session_state["space"] = name
+    return until(at.run())
+
+
+def test_every_measure_is_drawn_by_layer_raw_against_the_variant_and_says_what_it_cannot_see(at, small, space):
+    open_tab(at, "Every measure")
+    pictures = [alt for alt in alts(at) if " by layer: Raw from " in alt]
+    for name, metric in geometry.METRICS.items():
+        if metric.unique:
+            assert any(alt.startswith(f"{metric.label} by layer") for alt in pictures), name
+            assert said(at, metric.blind), name
+    raw = whitelab.measures(space, by_hand("L0")).hub_skewness, whitelab.measures(space, by_hand("L3")).hub_skewness
+    assert any(f"Hub skewness by layer: Raw from {raw[0]:.3g} at layer 0 to {raw[1]:.3g}" in alt for alt in pictures)
+    sentences = whitelab.load(small["data"]).sentences
+    length, frequency = norm_correlations(space, by_hand("L1"), sentences).values()
+    assert said(at, f"Raw {length:.2f} and {frequency:.2f}")
+
+
+def test_neighbours_stand_raw_beside_whitened_with_hubs_marked_and_follow_what_is_typed_and_clicked(at, small, space):
+    open_tab(at, "Neighbours")
+    sentences = whitelab.load(small["data"]).sentences
+    raw, white = (neighbourhood(space, by_hand(text)) for text in ("L1", PCA))
+    hub = int(raw.counts.argmax())
+
+    def lists():
+        return [one.value for one in at.dataframe if "hub" in one.value.columns]
+
+    def check(row):
+        for shown, near in zip(lists(), (raw, white), strict=True):
+            assert shown["sentence"].tolist() == [sentences[i] for i in near.rows[row]]
+            assert shown["cosine"].tolist() == pytest.approx(near.cosines[row].tolist())
+            assert [bool(mark) for mark in shown["hub"]] == (near.counts[near.rows[row]] > near.hub_from).tolist()
+
+    check(hub)
+    assert (raw.counts > raw.hub_from).any()
+    choose(at, inspect=sentences[5].upper())
+    check(5)
+    choose(at, inspect="no such sentence")
+    assert said(at, "has “no such sentence”")
+    assert lists() == []
+    at.session_state["inspected"] = 7  # as a click on a neighbour does
+    until(at.run())
+    check(7)
+    remedies = table(at, "neighbours by")
+    assert len(remedies) == 6
+    plain = geometry.hubness(geometry.nearest(space.combine((1,))))
+    assert remedies["skewness"][0] == f"{plain.skewness:.2f}"
+
+
+def test_layers_are_compared_raw_and_whitened(at, space):
+    open_tab(at, "Layers alike")
+    for text, name in (("L1", "Raw"), (PCA, "PCA whitening")):
+        cka = layer_similarity(space, by_hand(text))
+        assert any(f"{name}, first and last layer {cka[0, -1]:.2f}" in alt for alt in alts(at))

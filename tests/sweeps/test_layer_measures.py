@@ -1,0 +1,107 @@
+"""Laws of the measures of layers: each is its registry entry on the unique sentences under the setting's map."""
+
+import json
+import math
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+import reference
+import torch
+
+from tests.conftest import make_space
+from whitelab.scoring.fit_scopes import fit_scope
+from whitelab.scoring.setting import Setting
+from whitelab.statistics import geometry
+from whitelab.statistics.moments import Moments
+from whitelab.sweeps.layer_measures import Measures, as_record, layer_measures, layer_similarity, measures
+from whitelab.sweeps.layer_profiles import transformed
+from whitelab.whitening import WHITENERS
+
+UNIQUE = [name for name, metric in geometry.METRICS.items() if metric.unique]
+
+
+@pytest.mark.parametrize("variant", ["none", "center", "pca", "zca"])
+def test_every_measure_is_that_of_the_registry_over_unique_sentences(space, variant):
+    setting = Setting((1,), variant)
+    found, z = measures(space, setting), transformed(space, setting)
+    for name in UNIQUE:
+        expected = geometry.METRICS[name].of(z, None, Moments.of(z).covariance)
+        assert getattr(found, name) == pytest.approx(expected, abs=1e-9), name
+    assert set(UNIQUE) <= set(as_record(found)) == set(asdict(found)) - {"layers", "whitening", "k"}
+
+
+def test_a_sentence_that_occurs_more_often_counts_once(space):
+    again = replace(space, first=space.first[:1].repeat(80), second=torch.arange(80) % 60)
+    assert again.counts.tolist() != space.counts.tolist()
+    assert measures(again, Setting((1,))) == measures(space, Setting((1,)))
+    unused = replace(space, values=torch.cat([space.values, torch.ones(4, 5, 12)], 1))
+    assert measures(unused, Setting((1,))) == measures(space, Setting((1,)))
+
+
+def test_iso_score_counts_the_directions_a_map_keeps(layernorm):
+    pca, zca = (measures(layernorm, Setting((2,), name)) for name in ("pca", "zca"))
+    z = transformed(layernorm, Setting((2,), "pca")).numpy()
+    assert pca.iso_score == pytest.approx(reference.iso_score(z), abs=1e-9)
+    assert zca.iso_score == pytest.approx(pca.iso_score, abs=1e-9)
+    assert zca.rogue_share_1 != pytest.approx(pca.rogue_share_1)  # which a rotation changes
+
+
+def test_every_layer_under_every_setting_in_turn_with_progress(space):
+    seen = []
+    settings = [Setting(), Setting(whitening="pca", k=5)]
+    found = layer_measures(space, settings, lambda done, total: seen.append((done, total)))
+    assert [(one.layers, one.whitening, one.k) for one in found] == [
+        ((layer,), *last) for layer in range(4) for last in (("none", None), ("pca", 5))
+    ]
+    assert found[3] == measures(space, settings[1].with_(layers=(1,)))
+    assert seen[-1] == (800, 800)
+    assert seen == sorted(seen)
+
+    def stop(done, total):
+        raise InterruptedError("stopped")
+
+    with pytest.raises(InterruptedError, match="stopped"):
+        layer_measures(space, settings, stop)
+
+
+@pytest.mark.parametrize("n", [2, 3, 11, 12, 25])
+def test_few_sentences_and_no_directions_have_what_they_can(n):
+    space = make_space(n=n, sizes=(n,), seed=1)
+    for variant in sorted(set(WHITENERS) - {"group", "shuffled_group"}):
+        found = measures(space, Setting((1,), variant))
+        json.dumps(as_record(found), allow_nan=False)
+        assert math.isnan(found.hub_skewness) is (n <= geometry.TOP or math.isnan(found.norm_mean))
+    zero = replace(space, values=torch.zeros(4, n, 12))
+    json.dumps(as_record(measures(zero, Setting((1,), "pca"))), allow_nan=False)
+
+
+# CKA
+
+
+@pytest.mark.parametrize("setting", [Setting(), Setting(whitening="pca"), Setting(whitening="soft", k=5)])
+def test_similarity_is_the_cka_of_every_two_layers_under_the_map(layernorm, setting):
+    found = layer_similarity(layernorm, setting)
+    rows = [transformed(layernorm, setting.with_(layers=(i,))).numpy() for i in range(4)]
+    expected = [[reference.linear_cka(a, b) for b in rows] for a in rows]
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+    np.testing.assert_allclose(np.diag(found), 1, atol=1e-12)
+
+
+def test_similarity_of_two_models_is_over_the_same_sentences(space):
+    other = replace(make_space(d=7, layers=2, seed=3), first=space.first, second=space.second)
+    seen = []
+    found = layer_similarity(space, Setting(whitening="pca", k=10), other, lambda *done: seen.append(done))
+    assert found.shape == (4, 2)
+    assert seen == [(i, 8) for i in range(1, 9)]
+    one = fit_scope(space, Setting((3,), "pca", 10)).turned()
+    assert found[3, 1] == pytest.approx(geometry.linear_cka(one, transformed(other, Setting((1,), "pca"))))
+    np.testing.assert_allclose(layer_similarity(space, Setting(), space), layer_similarity(space, Setting()))
+    flat = replace(space, values=torch.ones(4, 60, 12))
+    assert np.isnan(layer_similarity(flat, Setting(whitening="pca"))).all()
+    with pytest.raises(ValueError, match="other must hold the same n=60 sentences, got 8"):
+        layer_similarity(space, Setting(), make_space(n=8, sizes=(8,)))
+
+
+def test_names_of_the_measures_are_those_of_the_registry():
+    assert set(Measures.__dataclass_fields__) >= set(UNIQUE)

@@ -1,0 +1,41 @@
+"""Lengths of vectors, and whether they follow the length or the words of the sentences."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from whitelab.statistics.correlation import spearman
+from whitelab.statistics.linalg import exact
+
+_WORD = re.compile(r"\w+")
+
+
+def norms(x: Float[Tensor, "n d"]) -> Float[Tensor, "n"]:
+    """The Euclidean length of every row, float64."""
+    return torch.linalg.vector_norm(exact(x), dim=1)
+
+
+def word_counts(sentences: Sequence[str]) -> Float[Tensor, "n"]:
+    """Words of every sentence: runs of letters, digits and underscores."""
+    return torch.tensor([len(_WORD.findall(text)) for text in sentences], dtype=torch.float64)
+
+
+def word_frequencies(sentences: Sequence[str]) -> Float[Tensor, "n"]:
+    """The mean over a sentence's words of ln of how often the word occurs in all of the `sentences`, lower-cased.
+
+    The sentences are their own corpus, so no list of frequencies decides. 0 for a sentence without words.
+    """
+    words = [_WORD.findall(text.lower()) for text in sentences]
+    counts = Counter(word for one in words for word in one)
+    means = [sum(math.log(counts[word]) for word in one) / max(len(one), 1) for one in words]
+    return torch.tensor(means, dtype=torch.float64)
+
+
+def norm_correlation(x: Float[Tensor, "n d"], values: Float[Tensor, "n"]) -> float:
+    """Spearman's rho of the rows' lengths with `values`; NaN where one of the two is constant."""
+    return float(spearman(norms(x), values))

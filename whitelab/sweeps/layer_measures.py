@@ -1,0 +1,229 @@
+"""Every measure over the unique sentences of a task, layer by layer, and how alike the layers are."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from whitelab.base.progress import Progress, share
+from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.scoring.fit_scopes import fit_scope
+from whitelab.scoring.setting import Setting
+from whitelab.statistics import geometry, linalg
+from whitelab.statistics.moments import Moments
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What `geometry.METRICS` says of the unique sentences under one setting; NaN where a measure is not defined.
+
+    The map is fitted as the setting says, on every occurrence; each sentence then counts once. IsoScore counts the
+    directions that the map keeps. Only rogue shares see more than the space up to a rotation.
+    """
+
+    layers: tuple[int, ...]
+    whitening: str
+    k: int | None
+    iso_score: float
+    stable_rank: float
+    partition_isotropy: float
+    partition_isotropy_centred: float
+    rogue_share_1: float
+    rogue_share_3: float
+    rogue_share_1_standardized: float
+    rogue_share_3_standardized: float
+    hub_skewness: float
+    largest_hub: float
+    never_neighbour: float
+    two_nn: float
+    mle_dimension: float
+    norm_mean: float
+    norm_spread: float
+    silhouette: float
+    between_clusters: float
+    iso_score_within: float
+
+
+def as_record(measured: Measures) -> dict[str, float | None]:
+    """The measures by name, JSON-ready: None where one is not defined."""
+    values = asdict(measured)
+    for name in ("layers", "whitening", "k"):
+        del values[name]
+    return _without_nan(values)
+
+
+def _without_nan(values: dict[str, float]) -> dict[str, float | None]:
+    return {name: None if value != value else value for name, value in values.items()}
+
+
+def measures(space: LayerEmbeddings, setting: Setting, progress: Progress | None = None) -> Measures:
+    """Measure the average of the setting's layers under its map. Raises ValueError as `fit_scopes.fit_scope` does."""
+    fitted = fit_scope(space, setting)
+    kept = space.counts > 0
+    z, axes = (rows if kept.all() else rows[kept] for rows in (fitted.turned(), fitted.transform()))
+    here = fitted.setting
+    values = dict.fromkeys(Measures.__dataclass_fields__, float("nan"))
+    values |= {"layers": here.layers, "whitening": here.whitening, "k": here.k}
+    if z.shape[1] == 0:
+        return Measures(**values)
+    covariance, lengths = Moments.of(z).covariance, geometry.norms(z)
+    apart = geometry.clusters(z, dim=fitted.rank)
+    values |= {
+        "iso_score": geometry.iso_score(covariance, fitted.rank),
+        "stable_rank": geometry.stable_rank(linalg.eigenvalues(covariance)),
+        "partition_isotropy": geometry.partition_isotropy(z),
+        "partition_isotropy_centred": geometry.partition_isotropy(z, centred=True),
+        **_rogue_shares(axes),
+        **_neighbourhoods(z, progress),
+        "norm_mean": float(lengths.mean()),
+        "norm_spread": float(lengths.std(correction=0)),
+        "silhouette": apart.silhouette,
+        "between_clusters": apart.between,
+        "iso_score_within": apart.iso_score_within,
+    }
+    return Measures(**values)
+
+
+def _rogue_shares(x: Float[Tensor, "n m"]) -> dict[str, float]:
+    found = {}
+    for name, rows in (("", x), ("_standardized", geometry.standardized(x))):
+        parts = geometry.cosine_contributions(rows)
+        found |= {f"rogue_share_{top}{name}": geometry.largest_share(parts, min(top, len(parts))) for top in (1, 3)}
+    return found
+
+
+def _neighbourhoods(z: Float[Tensor, "n m"], progress: Progress | None) -> dict[str, float]:
+    """Hubs and intrinsic dimensions, as far as there are sentences enough for their neighbours."""
+    others = len(z) - 1
+    tops = {"cosine": geometry.TOP} if others >= geometry.TOP else {}
+    tops |= {"euclidean": min(geometry.NEIGHBOURS, others)} if others >= 2 else {}
+    near, found = geometry.nearest_rows(z, tops, progress) if tops else {}, {}
+    if "cosine" in near:
+        hubs = geometry.hubness(near["cosine"].rows)
+        found |= {"hub_skewness": hubs.skewness, "largest_hub": float(hubs.largest), "never_neighbour": hubs.never}
+    if "euclidean" in near:
+        distances = near["euclidean"].values
+        found["two_nn"] = geometry.two_nn(distances)
+        if others >= geometry.NEIGHBOURS:
+            found["mle_dimension"] = geometry.mle_dimension(distances)
+    return found
+
+
+def norm_correlations(
+    space: LayerEmbeddings, setting: Setting, sentences: Sequence[str] | None
+) -> dict[str, float | None]:
+    """Spearman's rho of the lengths of the vectors with the words of the sentences, unique ones, under the map.
+
+    `norm_length_correlation`: with their number (`geometry.word_counts`); `norm_frequency_correlation`: with how
+    frequent they are among these sentences (`geometry.word_frequencies`). None where the text is not known or a side
+    is constant.
+    """
+    names = ("norm_length_correlation", "norm_frequency_correlation")
+    z, kept = fit_scope(space, setting).turned(), (space.counts > 0).nonzero()[:, 0].tolist()
+    if sentences is None or z.shape[1] == 0:
+        return dict.fromkeys(names)
+    used = [sentences[row] for row in kept]
+    values = (geometry.word_counts(used), geometry.word_frequencies(used))
+    found = (geometry.norm_correlation(z[kept], one) for one in values)
+    return _without_nan(dict(zip(names, found, strict=True)))
+
+
+def layer_measures(
+    space: LayerEmbeddings, settings: Sequence[Setting], progress: Progress | None = None
+) -> tuple[Measures, ...]:
+    """The measures of every layer alone under each of the `settings`, whose own layers do not count; layer by layer.
+
+    `progress(done, total)` counts in hundredths of a layer under a setting, and may raise to cancel.
+    """
+    found, total = [], 100 * space.n_layers * len(settings)
+    for layer in range(space.n_layers):
+        for setting in settings:
+            within = share(progress, 100 * len(found), 100, total) if progress else None
+            found.append(measures(space, setting.with_(layers=(layer,)), within))
+            if progress:
+                progress(100 * len(found), total)
+    return tuple(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbourhood:
+    """The ten nearest sentences of every sentence by cosine, nearest first, and on how many such lists each is.
+
+    `rows [n, t]` and `cosines [n, t]` are of the space's sentences, `counts [n]` theirs; `hub_from` is two standard
+    deviations above the mean count, where Radovanovic et al. 2010 begin to speak of hubs.
+    """
+
+    rows: Int[np.ndarray, "n t"]
+    cosines: Float[np.ndarray, "n t"]
+    counts: Int[np.ndarray, "n"]
+    hub_from: float
+
+
+def neighbourhood(space: LayerEmbeddings, setting: Setting, progress: Progress | None = None) -> Neighbourhood:
+    """The neighbours under the setting's map. Raises ValueError for fewer than two sentences, and as `fit_scope`."""
+    z = fit_scope(space, setting).turned()
+    if len(z) < 2 or z.shape[1] == 0:
+        raise ValueError(f"space must hold two sentences that differ, got n={len(z)} in {z.shape[1]} directions")
+    top = min(geometry.TOP, len(z) - 1)
+    near = geometry.nearest_rows(z, {"cosine": top}, progress)["cosine"]
+    counts = geometry.hubness(near.rows).counts
+    limit = top + 2 * float(counts.double().std(correction=0))
+    return Neighbourhood(near.rows.numpy(), near.values.numpy(), counts.numpy(), limit)
+
+
+def hub_remedies(
+    space: LayerEmbeddings, setting: Setting, progress: Progress | None = None
+) -> dict[str, dict[str, float]]:
+    """Skewness, largest hub and share on no list, under each of `geometry.REMEDIES`, of the setting's space."""
+    z, found = fit_scope(space, setting).turned(), {}
+    total = len(z) * len(geometry.REMEDIES)
+    for number, remedy in enumerate(geometry.REMEDIES):
+        within = share(progress, number * len(z), len(z), total) if progress else None
+        hubs = geometry.hubness(geometry.remedied(z, remedy, min(geometry.TOP, len(z) - 1), within))
+        found[remedy] = {"skewness": hubs.skewness, "largest": hubs.largest, "never": hubs.never}
+    return found
+
+
+def layer_similarity(
+    space: LayerEmbeddings,
+    setting: Setting,
+    other: LayerEmbeddings | None = None,
+    progress: Progress | None = None,
+) -> Float[np.ndarray, "l m"]:
+    """Linear CKA of every layer with every other, each under the setting's map, over the unique sentences.
+
+    With `other`, embeddings of the same sentences by another model, of every layer with each of that one's, where the
+    setting is fitted anew; a `k` above its dimensions keeps all of them. NaN where a layer does not vary. Raises
+    ValueError for embeddings of other sentences.
+    """
+    if other is not None and other.n_sentences != space.n_sentences:
+        raise ValueError(f"other must hold the same n={space.n_sentences} sentences, got {other.n_sentences}")
+    kept, columns = space.counts > 0, other or space
+
+    def rows(of: LayerEmbeddings, layer: int) -> Float[Tensor, "n m"]:
+        here = setting.with_(layers=(layer,), pooling=of.origin.pooling)
+        here = here.with_(k=None) if here.k is not None and here.k > of.dim else here
+        return fit_scope(of, here).turned()[kept]
+
+    sizes = [[_size(rows(of, layer)) for layer in range(of.n_layers)] for of in (space, columns)]
+    found, done = np.full((space.n_layers, columns.n_layers), np.nan), 0
+    for i in range(space.n_layers):
+        own = rows(space, i)
+        for j in range(columns.n_layers):
+            if other is None and j < i:
+                found[i, j] = found[j, i]
+            elif sizes[0][i] * sizes[1][j] > 0:
+                same = other is None and i == j
+                square = sizes[0][i] if same else geometry.cross_square(own, rows(columns, j))
+                found[i, j] = square / (sizes[0][i] * sizes[1][j]) ** 0.5
+            done += 1
+            if progress:
+                progress(done, found.size)
+    return found
+
+
+def _size(x: Float[Tensor, "n m"]) -> float:
+    """||X^T X||_F^2 of the centred columns; 0 where there is none."""
+    return geometry.cross_square(x, x) if x.shape[1] else 0.0

@@ -1,0 +1,144 @@
+"""A sentence and its nearest ones, raw beside whitened, with the hubs among them marked."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import streamlit as st
+
+from whitelab.base.wording import plain, spaced
+from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.figures import heights
+from whitelab.scoring.setting import Setting
+from whitelab.statistics.geometry import REMEDIES, TOP
+from whitelab.sweeps.layer_measures import Neighbourhood, hub_remedies, neighbourhood
+from whitelab.ui.results.jobs import wait
+from whitelab.ui.results.study import study_job
+from whitelab.ui.sidebar.opening import Opened
+from whitelab.ui.widgets.metric import number
+from whitelab.ui.widgets.variants import LABELS
+
+_TYPED, _PLACE = "inspect", "inspected"
+_MATCHES = 5
+_REMEDIED = 6000  # sentences: above, remedies score so many pairs that they are asked for
+
+
+def draw(opened: Opened, compared: Setting) -> None:
+    """Type part of a sentence or click one; its neighbours in both spaces; what takes hubs away."""
+    space, sentences = opened.space, opened.pairs.sentences
+    if space.n_sentences < 3:
+        st.info("Fewer than three sentences have no neighbours to compare.")
+        return
+    settings = {"raw": compared.raw, "mapped": compared}
+    found = {}
+    for place, setting in settings.items():
+        job = study_job(
+            neighbourhood, space, setting, title="Searching neighbours", unit="tiles", place=f"near-{place}"
+        )
+        found[place] = wait(job, key=f"near-{place}", height=heights.table(TOP))
+    if any(one is None for one in found.values()):
+        return
+    row = _chosen(sentences, found["raw"])
+    if row is None:
+        return
+    st.markdown(f"Nearest to **{plain(sentences[row])}**")
+    for column, (place, setting) in zip(st.columns(2), settings.items(), strict=True):
+        with column:
+            _list(place, setting, found[place], row, sentences)
+    st.caption(
+        "`lists` says on how many sentences' lists of ten nearest a sentence is: ten on average. A star marks a hub, "
+        "more than two standard deviations above (Radovanovic et al. 2010). Click a sentence to go on from it."
+    )
+    _remedies(space, compared)
+
+
+def _chosen(sentences: Sequence[str], raw: Neighbourhood) -> int | None:
+    """The row that was clicked last, or the first sentence with the typed text; at first the largest hub."""
+    typed = st.text_input(
+        "Sentence",
+        key=_TYPED,
+        bind="query-params",
+        placeholder="Type part of a sentence; at first the largest hub is shown",
+        on_change=lambda: st.session_state.pop(_PLACE, None),
+    )
+    clicked = st.session_state.get(_PLACE)
+    if clicked is not None and clicked < len(sentences):
+        return clicked
+    if not typed:
+        return int(np.argmax(raw.counts))
+    wanted = typed.strip().lower()
+    matches = sorted((len(text), row) for row, text in enumerate(sentences) if wanted in text.lower())
+    if not matches:
+        st.info(f"None of the {spaced(len(sentences))} sentences has “{plain(typed)}”. Type fewer words.")
+        return None
+    if len(matches) > 1:
+        others = [row for _, row in matches[1 : _MATCHES + 1]]
+        with st.expander(f"{spaced(len(matches))} sentences have that; the shortest is shown"):
+            for other in others:
+                st.button(sentences[other], key=f"inspect-{other}", type="tertiary", on_click=_go, args=(other,))
+    return matches[0][1]
+
+
+def _go(row: int) -> None:
+    st.session_state[_PLACE] = row
+
+
+def _list(place: str, setting: Setting, near: Neighbourhood, row: int, sentences: Sequence[str]) -> None:
+    """The neighbours in one space, each to be clicked."""
+    own = int(near.counts[row])
+    st.caption(f"{LABELS.at(setting)}: on {spaced(own)} lists itself{', a hub' if own > near.hub_from else ''}")
+    key, others = f"near-{place}-{row}", near.rows[row].tolist()
+
+    def follow() -> None:
+        for chosen in st.session_state[key].selection.rows:
+            _go(others[chosen])
+
+    st.dataframe(
+        [
+            {
+                "cosine": float(cosine),
+                "lists": int(near.counts[other]),
+                "hub": "★" if near.counts[other] > near.hub_from else "",
+                "sentence": sentences[other],
+            }
+            for other, cosine in zip(others, near.cosines[row], strict=True)
+        ],
+        hide_index=True,
+        height=heights.table(len(others)),
+        key=key,
+        on_select=follow,
+        selection_mode="single-row",
+        column_config={
+            "cosine": st.column_config.NumberColumn(format="%.3f", width=60),
+            "lists": st.column_config.NumberColumn(width=45),
+            "hub": st.column_config.TextColumn(width=35),
+        },
+    )
+
+
+def _remedies(space: LayerEmbeddings, compared: Setting) -> None:
+    """Hubs of the raw and of the mapped space, by plain cosine and under each remedy."""
+    st.markdown("**What takes hubs away?**")
+    if space.n_sentences > _REMEDIED and not st.toggle("Score every pair of sentences", key="remedies"):
+        st.caption(f"CSLS and mutual proximity score all pairs of {spaced(space.n_sentences)} sentences: minutes.")
+        return
+    rows = []
+    for place, setting in (("raw", compared.raw), ("mapped", compared)):
+        job = study_job(hub_remedies, space, setting, title="Trying remedies", unit="rows", place=f"remedies-{place}")
+        found = wait(job, key=f"remedies-{place}", height=heights.table(3))
+        if found is None:
+            return
+        rows += [
+            {
+                "space": LABELS.at(setting),
+                "neighbours by": REMEDIES[name],
+                "skewness": number(one["skewness"]),
+                "largest hub": one["largest"],
+                "on no list": f"{100 * one['never']:.1f} %",
+            }
+            for name, one in found.items()
+        ]
+    st.dataframe(rows, hide_index=True, height=heights.table(len(rows)))
+    st.caption(
+        "CSLS (Conneau et al. 2018): 2 cos(x, y) - r(x) - r(y), r the mean cosine with the ten nearest. Mutual "
+        "proximity (Schnitzer et al. 2012): how likely each is farther from a third than from the other."
+    )

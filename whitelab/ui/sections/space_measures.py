@@ -1,0 +1,81 @@
+"""Every measure over the unique sentences, layer by layer: small pictures side by side, raw against the variants."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from whitelab import figures
+from whitelab.encoding.pooling import GIVEN
+from whitelab.figures import heights
+from whitelab.scoring.setting import Setting
+from whitelab.statistics.geometry import METRICS
+from whitelab.sweeps.layer_measures import Measures, layer_measures, norm_correlations
+from whitelab.ui.results.jobs import wait
+from whitelab.ui.results.study import study_job
+from whitelab.ui.sidebar.opening import Opened
+from whitelab.ui.widgets.chart import chart, csv_button
+from whitelab.ui.widgets.metric import number
+from whitelab.ui.widgets.variants import LABELS
+
+GROUPS = {
+    "How round": ("iso_score", "partition_isotropy", "partition_isotropy_centred"),
+    "Rogue coordinates": ("rogue_share_1", "rogue_share_3", "rogue_share_1_standardized"),
+    "Hubs": ("hub_skewness", "largest_hub", "never_neighbour"),
+    "How many dimensions": ("stable_rank", "two_nn", "mle_dimension"),
+    "Lengths": ("norm_mean", "norm_spread"),
+    "Clusters": ("silhouette", "between_clusters", "iso_score_within"),
+}
+_COLUMNS = 3
+
+
+def draw(opened: Opened, compared: Setting) -> None:
+    """A row of pictures for each group, what each measure is, and whether lengths follow the text."""
+    settings = (compared.raw,) if compared.raw == compared else (compared.raw, compared)
+    title = "Measuring every layer, each sentence once"
+    job = study_job(layer_measures, opened.space, settings, title=title, unit="hundredths", place="measures")
+    found = wait(job, key="measures", height=heights.room(heights.SMALL))
+    if found is None:
+        return
+    titles = {setting.whitening: LABELS.at(setting) for setting in settings}
+    for group, names in GROUPS.items():
+        st.markdown(f"**{group}**")
+        for column, name in zip(st.columns(_COLUMNS), names, strict=False):
+            with column:
+                curves = {spec: [getattr(one, name) for one in found if one.whitening == spec] for spec in titles}
+                chart(figures.by_layer(curves, titles, METRICS[name].label, height=heights.SMALL), f"measure-{name}")
+        if group == "Lengths":
+            _lengths(opened, settings)
+    csv_button(lambda: [_row(one) for one in found], "measures")
+    st.caption(
+        "Each sentence counts once, however often it occurs. On the sentences that a whitening was fitted on IsoScore "
+        "is near 1 by construction: the held-out one stands below every score."
+    )
+    with st.expander("What each measure is, and what it cannot see"):
+        for names in GROUPS.values():
+            for name in names:
+                metric = METRICS[name]
+                st.markdown(
+                    f"**{metric.label}**, {metric.range}. {metric.hint} ${metric.formula}$ ({metric.source}). "
+                    f"*It cannot see:* {metric.blind}"
+                )
+
+
+def _lengths(opened: Opened, settings: Sequence[Setting]) -> None:
+    """One line: whether long sentences, or those of frequent words, have long vectors. None where text is not known."""
+    if opened.space.origin.pooling == GIVEN:
+        return
+    said = []
+    for setting in settings:
+        length, frequency = norm_correlations(opened.space, setting, opened.pairs.sentences).values()
+        said.append(f"{LABELS.at(setting)} {number(length)} and {number(frequency)}")
+    layers = " + ".join(map(str, settings[0].layers))
+    st.caption(
+        f"Spearman of a vector's length with the words of its sentence, layers {layers}: with their number, and with "
+        f"how frequent they are among these sentences. {'; '.join(said)}."
+    )
+
+
+def _row(one: Measures) -> dict:
+    return {"layer": one.layers[0], "variant": one.whitening, "k": one.k} | {
+        name: getattr(one, name) for names in GROUPS.values() for name in names
+    }
