@@ -91,5 +91,5 @@ close_page(
     f"queries drawn with replacement, the same for both settings (Smucker et al. 2007). Documents are cut at "
     f"{space.space.origin.max_length} tokens: {spaced(space.truncated)} of {spaced(len(data.documents))} are longer. No "
     "prompt is put before query or document. A best k found here was chosen on the queries it is scored on.",
-    rankings.code(data, here, asked, curved, pooling(chosen)),
+    rankings.code(data, here, asked, curved if curve else None, pooling(chosen)),
 )

@@ -192,23 +192,34 @@ def chromium():
         browser.close()
 
 
-@pytest.fixture
-def visit(chromium):
-    """Open fresh browser contexts; they are closed, and their complaints read, at the end of the test.
-
-    A page that shows an exception, complains to the console or asks for anything outside this machine fails it.
-    """
+@pytest.fixture(scope="session")
+def window(chromium):
+    """The page at which the first visitor of every test sits."""
     from driving import Visit
 
+    return Visit.start(chromium, "")
+
+
+@pytest.fixture
+def visit(chromium, window):
+    """Visit an app: first at the page that all tests share, then, beside it, in a browser context of one's own.
+
+    A page that shows an exception, complains to the console or asks for anything outside this machine fails the test.
+    """
     visits = []
 
     def start(base, *args, **kwargs):
-        visits.append(Visit.start(chromium, base, *args, **kwargs))
+        visits.append(
+            type(window).start(chromium, base, *args, **kwargs) if visits else window.anew(base, *args, **kwargs)
+        )
         return visits[-1]
 
     yield start
     for one in visits:
         one.note_tracebacks()
-        one.context.close()
+        if one is window:
+            one.leave()
+        else:
+            one.context.close()
     assert [error for one in visits for error in one.errors] == []
     assert [url for one in visits for url in one.outside] == []

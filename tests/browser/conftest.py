@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from driving import ARTEFACTS, Visit, serve
+from driving import ARTEFACTS, serve
 from filelock import FileLock
 
 import whitelab
@@ -40,14 +40,13 @@ def launch(cache, tmp_path):
 
 
 @pytest.fixture(scope="session")
-def app(cache, tmp_path_factory, chromium):
+def app(cache, tmp_path_factory, window):
     """The address of an app that has embedded the demonstration set; the first worker's app does it for all."""
     server = serve(cache, tmp_path_factory.mktemp("log") / "server.log")
     try:
-        visit = Visit.start(chromium, server.url)
         with FileLock(cache.with_suffix(".lock")):
-            visit.open("")
-        visit.context.close()
+            window.anew(server.url).open("")
+        window.leave()
         yield server.url
     finally:
         server.stop()

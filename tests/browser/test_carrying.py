@@ -1,6 +1,5 @@
 """What is brought and taken away: other data and models, downloads, uploads, training runs."""
 
-import csv
 import random
 import re
 from urllib.parse import urlencode
@@ -55,20 +54,6 @@ def test_a_wrong_model_name_is_explained_and_the_app_goes_on(app, visit, scored,
     shown.choose("Model", "all-MiniLM-L6-v2 (bundled)")
     shown.complete()
     assert shown.live() == scored()
-
-
-def test_the_data_of_a_chart_can_be_downloaded(app, visit, demo, tmp_path):
-    page = visit(app).open("dimensions")
-    with page.expect_download() as waiting:
-        page.get_by_role("button", name="Data (CSV)").first.click()
-    assert waiting.value.suggested_filename == "whitelab-k-curve.csv"
-    waiting.value.save_as(tmp_path / "curve.csv")
-    with (tmp_path / "curve.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    assert list(rows[0]) == ["k", "spearman", "explained", *demo.subset_names]
-    curve = whitelab.k_curve(demo, Setting.parse("L1:pca"))
-    assert [int(row["k"]) for row in rows] == list(range(1, demo.dim + 1))
-    assert [float(row["spearman"]) for row in rows] == pytest.approx(curve.spearman)
 
 
 def fitted(demo, text):

@@ -5,7 +5,7 @@ import re
 
 import pytest
 import torch
-from driving import ARTEFACTS, IDLE, SIDEBAR, faint, unnamed, widest
+from driving import ARTEFACTS, IDLE, SIDEBAR, STILL, faint, unnamed, widest
 from questions import QUESTIONS
 
 from whitelab.lessons import LESSONS, Choice, Cloud, Curve, Number, answered, asked
@@ -58,6 +58,10 @@ class Mouse:
     def __init__(self, page):
         self.page = page
 
+    def rest(self):
+        """Wait until the answer to the last move has come back, which draws the handles anew."""
+        self.page.evaluate(STILL, [IDLE, 150])
+
     def press(self, name):
         self.page.get_by_role("button", name=name, exact=True).click()
 
@@ -92,7 +96,7 @@ class Mouse:
             y = box["y"] + TOP + (HIGH - height) * (ROOM - TOP - FOOT) / (HIGH - LOW)
             x = handle.bounding_box()["x"] + 22
             self.drag(handle, x, y)
-            self.page.wait_for_timeout(250)
+            self.rest()
         self.press("Predict")
 
     def cloud(self, kind, state):
@@ -105,7 +109,7 @@ class Mouse:
             plane.scroll_into_view_if_needed()
             box = plane.bounding_box()
             self.drag(handle, box["x"] + (x + 5) * box["width"] / 10, box["y"] + (5 - y) * box["height"] / 10)
-            self.page.wait_for_timeout(250)
+            self.rest()
         self.press("Hand it in")
 
 
@@ -138,7 +142,6 @@ class Keyboard(Mouse):
         handle.focus()
         for _ in range(round(abs(by) / size)):
             self.page.keyboard.press(keys[by < 0])
-        self.page.wait_for_timeout(250)
 
     def curve(self, heights):
         for i, height in enumerate(heights):
@@ -161,6 +164,7 @@ class Keyboard(Mouse):
 
 def give(hand, ask, guess):
     """Give a prediction as the hand does."""
+    hand.rest()
     if isinstance(ask, Number):
         hand.number(ask.label, f"{guess:.0f}" if isinstance(ask.step, int) else f"{guess:.2f}")
     elif isinstance(ask, Choice):
@@ -255,7 +259,7 @@ def test_a_projector_has_no_bar_and_a_cloud_follows_a_finger_there(app, chromium
     handle = page.locator(".wl-plane .wl-handle")
     handle.wait_for()
     page.wait_for_selector(IDLE)
-    page.wait_for_timeout(700)  # until the layout rests
+    page.evaluate(STILL, [IDLE, 350])
     assert not page.locator(SIDEBAR).is_visible()
     plane = page.locator(".wl-plane").bounding_box()
     start = handle.bounding_box()
@@ -264,7 +268,6 @@ def test_a_projector_has_no_bar_and_a_cloud_follows_a_finger_there(app, chromium
     for kind, way in (("touchStart", 0), ("touchMove", 0.5), ("touchMove", 1), ("touchEnd", None)):
         points = [] if way is None else [{"x": x + way * 1.5 * plane["width"] / 10, "y": y}]
         finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
-    page.wait_for_timeout(500)
     assert abs(float(handle.get_attribute("aria-valuenow")) - 1.5) < 0.05
     page.get_by_role("button", name="Hand it in").click()
     page.locator(".st-key-lesson").get_by_text("Right.", exact=True).wait_for()

@@ -1,7 +1,7 @@
 """What moves a page: the knobs of the bar, clicks in charts, links, searches that grow and can be cancelled."""
 
+import csv
 import re
-from urllib.parse import parse_qs
 
 import pytest
 from driving import ARTEFACTS, CHART, SIDEBAR, K, cell, chart_of, traces
@@ -12,26 +12,25 @@ from whitelab.scoring.setting import Setting
 
 pytestmark = pytest.mark.browser
 
-PCA = "PCA whitening"
+
+# Knobs and clicks
 
 
-def test_the_pages_are_reached_by_the_links_at_the_top(app, visit):
-    shown = visit(app)
-    page = shown.open("?layers=2&layers=3&k=100")
-    for name in ("anisotropy", "whitening", "layers", "dimensions", "uniformity"):
-        page.get_by_role("link", name=name.capitalize(), exact=True).first.click()
-        page.get_by_role("heading", name=QUESTIONS[name]).wait_for()
-        shown.complete()
-        assert shown.query() == {"layers": ["2", "3"], "k": ["100"]}
-
-
-# Knobs
-
-
-def test_the_k_slider_moves_by_keyboard_and_everything_follows(app, visit, scored):
+def test_the_dimensions_page_gives_its_data_and_follows_keys_a_switch_and_a_click(app, visit, demo, scored, tmp_path):
     shown = visit(app)
     page = shown.open("dimensions?k=193")
     shown.await_live(scored(k=193))
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Data (CSV)").first.click()
+    assert waiting.value.suggested_filename == "whitelab-k-curve.csv"
+    waiting.value.save_as(tmp_path / "curve.csv")
+    with (tmp_path / "curve.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["k", "spearman", "explained", *demo.subset_names]
+    curve = whitelab.k_curve(demo, Setting.parse("L1:pca"))
+    assert [int(row["k"]) for row in rows] == list(range(1, demo.dim + 1))
+    assert [float(row["spearman"]) for row in rows] == pytest.approx(curve.spearman)
+
     slider = page.locator(K)
     slider.focus()
     page.keyboard.press("ArrowLeft")
@@ -42,24 +41,27 @@ def test_the_k_slider_moves_by_keyboard_and_everything_follows(app, visit, score
     assert metrics["Spearman at k = 192"] == shown.live()
     assert metrics["Memory saved"] == "50 %"
     assert shown.query()["k"] == ["192"]
-    names = [trace["name"] for trace in traces(shown.charts()[0])]
-    assert "chosen: k = 192" in names
+    curves = shown.charts()[0]
+    before = [trace["name"] for trace in traces(curves)]
+    assert "chosen: k = 192" in before
+
+    page.get_by_text("One line for each subset").click()
+    page.wait_for_function(f"document.querySelector('{CHART}')?._fullData?.length > {len(before)}")
+    assert len(traces(curves)) == len(before) + demo.n_subsets
+
     slider.focus()
     page.keyboard.press("Home")
     shown.await_live(scored(k=1))
     assert shown.metrics()["Memory saved"] == "100 %"
 
-
-def test_one_line_for_each_subset_on_demand(app, visit, demo):
-    shown = visit(app)
-    page = shown.open("dimensions")
-    before = len(traces(shown.charts()[0]))
-    page.get_by_text("One line for each subset").click()
-    page.wait_for_function(f"document.querySelector('{CHART}')?._fullData?.length > {before}")
-    assert len(traces(shown.charts()[0])) == before + demo.n_subsets
+    surface = chart_of(page, "k-surface")
+    column, k = surface.evaluate("g => { const i = 40; return [i, g._fullData[1].customdata[i][1]] }")
+    page.mouse.click(*cell(surface, 4, column))
+    shown.await_live(scored(layers=(4,), k=k))
+    assert (shown.layers(), shown.k()) == ([4], k)
 
 
-def test_a_click_on_a_cell_takes_its_layers_into_the_workspace(app, visit, demo, scored):
+def test_a_click_in_any_chart_of_the_layers_page_takes_its_layers_into_the_workspace(app, visit, demo, scored):
     shown = visit(app)
     page = shown.open("layers")
     whitened = shown.charts()[1]
@@ -72,36 +74,23 @@ def test_a_click_on_a_cell_takes_its_layers_into_the_workspace(app, visit, demo,
     assert shown.live() == f"{value:.2f}"
     grid = shown.charts()[1].evaluate("g => g._fullData[0].z.map(row => Array.from(row))")
     assert f"{grid[2][4]:.2f}" == f"{grid[4][2]:.2f}" == shown.live()
-    page.wait_for_timeout(700)  # sooner, the next click would be the second of a double click
-    page.mouse.click(*cell(shown.charts()[0], 5, 5))
-    shown.await_live(scored(layers=(5,)))
-    assert shown.layers() == [5]
+    found = whitelab.search_subsets(demo, Setting())
+    row, listed = next((i, one.layers) for i, one in enumerate(found.ranking.top) if len(one.layers) == 3)
+    best = found.ranking.best_by_size[5]
+    for chart, place, wanted in (
+        (shown.charts()[0], (5, 5), (5,)),
+        (chart_of(page, "subset-ranking"), (row, 2), listed),
+        (chart_of(page, "size-curve"), (best.spearman, 5), best.layers),
+    ):
+        page.mouse.click(*cell(chart, *place))
+        shown.await_live(scored(layers=wanted))
+        assert shown.layers() == list(wanted)
 
 
 # Searches over layers
 
 
-def test_a_click_on_a_line_of_the_ranking_takes_its_layers(app, visit, demo, scored):
-    shown = visit(app)
-    page = shown.open("layers")
-    found = whitelab.search_subsets(demo, Setting())
-    row, wanted = next((i, one.layers) for i, one in enumerate(found.ranking.top) if len(one.layers) == 3)
-    page.mouse.click(*cell(chart_of(page, "subset-ranking"), row, 2))
-    shown.await_live(scored(layers=wanted))
-    shown.complete()
-    assert shown.layers() == list(wanted)
-
-
-def test_a_click_on_the_size_curve_takes_the_best_of_that_size(app, visit, demo, scored):
-    shown = visit(app)
-    page = shown.open("layers")
-    best = whitelab.search_subsets(demo, Setting()).ranking.best_by_size[5]
-    page.mouse.click(*cell(chart_of(page, "size-curve"), best.spearman, 5))
-    shown.await_live(scored(layers=best.layers))
-    assert shown.layers() == list(best.layers)
-
-
-def test_a_whitened_search_grows_before_the_eyes_and_can_be_replaced_by_another(app, visit, demo):
+def test_a_whitened_search_grows_before_the_eyes_and_can_be_replaced_cancelled_and_started_again(app, visit, demo):
     shown = visit(app)
     page = shown.open("layers?k=77")
     total = page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
@@ -114,31 +103,14 @@ def test_a_whitened_search_grows_before_the_eyes_and_can_be_replaced_by_another(
     assert abs(page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight") - total) < 60  # no jump
     shown.choose("Variant", "Cholesky whitening")
     page.wait_for_function(f"{names}?.includes('Cholesky whitening, k = 77')")
+    line.get_by_role("button", name="Cancel").click()
+    page.get_by_text("Scoring subsets of layers was cancelled.").wait_for()
+    page.get_by_role("button", name="Start again").click()
+    line.get_by_text("scored in").wait_for()
     shown.complete()
-    line.get_by_text("subsets", exact=False).wait_for()
     found = whitelab.search_subsets(demo, Setting((0,), "cholesky", 77))
     assert line.inner_text().startswith(f"{found.scored} subsets scored in")
     assert shown.metrics()["Best subset, Cholesky whitening, k = 77"] == " + ".join(map(str, found.best.layers))
-
-
-def test_a_search_can_be_cancelled_and_started_again(app, visit):
-    shown = visit(app)
-    page = shown.open("layers?k=55")
-    page.get_by_text("The workspace's variant", exact=True).click()
-    page.locator(".st-key-subsets-line").get_by_role("button", name="Cancel").click()
-    page.get_by_text("Scoring subsets of layers was cancelled.").wait_for()
-    page.get_by_role("button", name="Start again").click()
-    page.locator(".st-key-subsets-line").get_by_text("scored in").wait_for()
-
-
-def test_a_click_on_the_surface_takes_layer_and_k(app, visit, scored):
-    shown = visit(app)
-    page = shown.open("dimensions")
-    chart = chart_of(page, "k-surface")
-    column, k = chart.evaluate("g => { const i = 40; return [i, g._fullData[1].customdata[i][1]] }")
-    page.mouse.click(*cell(chart, 4, column))
-    shown.await_live(scored(layers=(4,), k=k))
-    assert (shown.layers(), shown.k()) == ([4], k)
 
 
 # The address
@@ -160,22 +132,18 @@ def test_a_copied_link_reopens_the_same_view(app, visit, scored):
     assert shown[0] != scored(layers=(2, 3), k=60)  # mean pooling would show another number
 
 
-@pytest.mark.parametrize(
-    "link", ["whitening?layers=3&k=50&whitening=ZCA+whitening", "data?layers=5&k=30", "training?layers=2&layers=4&k=70"]
-)
-def test_a_deep_link_may_be_the_first_request_of_a_server(link, launch, visit, scored):
-    server, (name, query) = launch(), link.split("?")
-    shown, asked = [visit(server), visit(server)], parse_qs(query)
+def test_a_deep_link_may_be_the_first_request_of_a_server(launch, visit, scored):
+    server, link = launch(), "data?layers=3&k=50&whitening=ZCA+whitening"
+    shown = [visit(server), visit(server)]
     for one in shown:  # the second asks before the first has been answered
         one.open(link, ready=False)
     for one in shown:
         one.complete()
-        assert one.page.locator("h1").inner_text() == QUESTIONS[name]
+        assert one.page.locator("h1").inner_text() == QUESTIONS["data"]
         assert one.page.get_by_role("link", name="Dimensions", exact=True).first.is_visible()
         assert one.page.get_by_role("dialog").count() == 0
-        layers, k, variant = tuple(map(int, asked["layers"])), int(asked["k"][0]), asked.get("whitening", [PCA])[0]
-        assert (tuple(one.layers()), one.k(), one.variant()) == (layers, k, variant)
-        assert one.live() == scored(layers=layers, k=k)  # ZCA scores as PCA does
+        assert (one.layers(), one.k(), one.variant()) == ([3], 50, "ZCA whitening")
+        assert one.live() == scored(layers=(3,), k=50)  # ZCA scores as PCA does
     shown[0].page.get_by_role("link", name="Uniformity", exact=True).first.click()
     shown[0].page.get_by_role("heading", name=QUESTIONS["uniformity"]).wait_for()
     shown[0].complete()

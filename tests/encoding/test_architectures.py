@@ -1,5 +1,7 @@
 """Laws that hold for every architecture family: what whitelab gives is what a plain transformers loop gives."""
 
+from functools import cache
+
 import pytest
 import torch
 import transformers
@@ -34,6 +36,33 @@ def folder(folders, name):
     return folders(name)
 
 
+@pytest.fixture(scope="module")
+def loaded(folders):
+    """family -> its encoder, what that gives the texts, and its network without whitelab; made when first asked for."""
+
+    @cache
+    def made(name):
+        encoder = load_encoder(folders(name), device="cpu")
+        return encoder, embed(encoder, TEXTS)[0], plain_network(folders(name), name)
+
+    return made
+
+
+@pytest.fixture
+def encoder(loaded, name):
+    return loaded(name)[0]
+
+
+@pytest.fixture
+def values(loaded, name):
+    return loaded(name)[1]
+
+
+@pytest.fixture
+def network(loaded, name):
+    return loaded(name)[2]
+
+
 @torch.inference_mode()
 def one_at_a_time(network, folder, texts, pooling, max_length=128):
     """[l, n, d] from one forward pass a sentence with an attention mask."""
@@ -56,16 +85,13 @@ def close(found, expected):
 # ------------------------------------------------------------------------------------- what a layer is
 
 
-def test_there_is_a_layer_for_the_embeddings_and_every_block_and_all_are_of_one_size(folder, name):
-    encoder = load_encoder(folder, device="cpu")
+def test_there_is_a_layer_for_the_embeddings_and_every_block_and_all_are_of_one_size(encoder, values):
     assert (encoder.n_layers, encoder.dim, encoder.files.layers) == (BLOCKS + 1, DIM, BLOCKS)
-    values, _ = embed(encoder, TEXTS)
     assert values.shape == (BLOCKS + 1, len(TEXTS), DIM)
     assert all(not torch.allclose(values[i], values[j], atol=1e-3) for i in range(BLOCKS + 1) for j in range(i))
 
 
-def test_the_poolings_are_those_that_see_the_sentence(folder, name):
-    encoder = load_encoder(folder, device="cpu")
+def test_the_poolings_are_those_that_see_the_sentence(encoder, name):
     assert encoder.poolings == FAMILIES[name].poolings
     (missing,) = {"cls", "last"} - set(encoder.poolings)
     with pytest.raises(ValueError, match=f"pooling='{missing}' must be mean or "):
@@ -76,8 +102,7 @@ def test_the_poolings_are_those_that_see_the_sentence(folder, name):
     assert (values[-1, 0] - values[-1, 1]).abs().max() > 1e-6
 
 
-def test_every_layer_equals_a_plain_loop_over_single_sentences(folder, name):
-    encoder, network = load_encoder(folder, device="cpu"), plain_network(folder, name)
+def test_every_layer_equals_a_plain_loop_over_single_sentences(encoder, network, folder):
     for pooling in encoder.poolings:
         close(embed(encoder, TEXTS, pooling)[0], one_at_a_time(network, folder, TEXTS, pooling))
 
@@ -85,11 +110,9 @@ def test_every_layer_equals_a_plain_loop_over_single_sentences(folder, name):
 # --------------------------------------------------------------------------------- what decides a vector
 
 
-def test_a_sentences_vector_does_not_depend_on_its_batch(folder, monkeypatch):
-    encoder = load_encoder(folder, device="cpu")
-    together, _ = embed(encoder, TEXTS)
+def test_a_sentences_vector_does_not_depend_on_its_batch(encoder, values, monkeypatch):
     alone = torch.cat([embed(encoder, [text])[0] for text in TEXTS], dim=1)
-    close(together, alone)
+    close(values, alone)
     threads = torch.get_num_threads()
     monkeypatch.setitem(BATCH_BYTES, "cpu", 40 * 4 * DIM * (BLOCKS + 1))
     torch.set_num_threads(3)
@@ -99,20 +122,18 @@ def test_a_sentences_vector_does_not_depend_on_its_batch(folder, monkeypatch):
         torch.set_num_threads(threads)
 
 
-def test_the_same_sentences_give_the_same_bits(folder):
-    first, second = (embed(load_encoder(folder, device="cpu"), TEXTS)[0] for _ in range(2))
-    assert torch.equal(first, second)
+def test_the_same_sentences_give_the_same_bits(folder, values):
+    assert torch.equal(embed(load_encoder(folder, device="cpu"), TEXTS)[0], values)
 
 
-def test_a_long_sentence_is_cut_as_the_tokenizer_cuts_it(folder, name):
+def test_a_long_sentence_is_cut_as_the_tokenizer_cuts_it(folder, network):
     encoder = load_encoder(folder, device="cpu", max_length=9)
     values, report = embed(encoder, TEXTS, "mean")
     assert report.truncated == 2
-    close(values, one_at_a_time(plain_network(folder, name), folder, TEXTS, "mean", max_length=9))
+    close(values, one_at_a_time(network, folder, TEXTS, "mean", max_length=9))
 
 
-def test_a_saved_model_gives_the_same_vectors(folder, name, tmp_path):
-    encoder = load_encoder(folder, device="cpu")
+def test_a_saved_model_gives_the_same_vectors(encoder, values, name, tmp_path):
     if FAMILIES[name].bare:
         with pytest.raises(ModelError, match="cannot be saved: transformers has no encoder-only"):
             encoder.save(tmp_path)
@@ -120,7 +141,7 @@ def test_a_saved_model_gives_the_same_vectors(folder, name, tmp_path):
     encoder.save(tmp_path)
     again = load_encoder(str(tmp_path), device="cpu")
     assert (again.n_layers, again.poolings) == (encoder.n_layers, encoder.poolings)
-    close(embed(again, TEXTS)[0], embed(encoder, TEXTS)[0])
+    close(embed(again, TEXTS)[0], values)
 
 
 @pytest.mark.parametrize("name", ["GPT-2", "Llama", "T5"])
@@ -142,14 +163,13 @@ def test_an_exported_model_pools_as_the_model_is_pooled(name, folders, tmp_path)
 # ------------------------------------------------------------------------------------- the first blocks
 
 
-def test_the_first_blocks_are_those_of_the_whole_model(folder, name):
-    whole, _ = embed(load_encoder(folder, device="cpu"), TEXTS)
+def test_the_first_blocks_are_those_of_the_whole_model(folder, name, values):
     short = load_encoder(f"{folder}:2", device="cpu")
     assert short.n_layers == 3
-    values, _ = embed(short, TEXTS)
-    close(values[:2], whole[:2])
+    cut, _ = embed(short, TEXTS)
+    close(cut[:2], values[:2])
     # A final normalisation follows the last block that is kept.
-    assert torch.allclose(values[2], whole[2], rtol=1e-3, atol=1e-4) == (not FAMILIES[name].normed)
+    assert torch.allclose(cut[2], values[2], rtol=1e-3, atol=1e-4) == (not FAMILIES[name].normed)
 
 
 def test_groups_of_shared_weights_cannot_be_cut_in_between(folders):
@@ -160,19 +180,18 @@ def test_groups_of_shared_weights_cannot_be_cut_in_between(folders):
 # ---------------------------------------------------------------------------------- the random control
 
 
-def test_random_weights_are_others_and_return_with_their_seed(folder, name):
-    trained = load_encoder(folder, device="cpu")
+def test_random_weights_are_others_and_return_with_their_seed(folder, encoder, values):
     controls = [load_encoder(f"{kind}:{folder}", device="cpu") for kind in ("random", "random@0", "random@1")]
-    values = [embed(one, TEXTS)[0] for one in (trained, *controls)]
-    assert torch.equal(values[1], values[2])
-    for i, j in ((0, 1), (1, 3)):
-        assert not torch.allclose(values[i], values[j], atol=1e-3)
-    assert len({one.key("mean").digest for one in (trained, *controls)}) == 3
-    assert {one.poolings for one in controls} == {trained.poolings}
-    assert {one.n_layers for one in controls} == {trained.n_layers}
+    usual, zero, one = (embed(control, TEXTS)[0] for control in controls)
+    assert torch.equal(usual, zero)
+    for other in (values, one):
+        assert not torch.allclose(usual, other, atol=1e-3)
+    assert len({each.key("mean").digest for each in (encoder, *controls)}) == 3
+    assert {each.poolings for each in controls} == {encoder.poolings}
+    assert {each.n_layers for each in controls} == {encoder.n_layers}
 
 
-def test_the_first_blocks_of_a_random_control_are_its_own(folder, name):
+def test_the_first_blocks_of_a_random_control_are_its_own(folder):
     whole = embed(load_encoder(f"random@3:{folder}", device="cpu"), TEXTS)[0]
     short = embed(load_encoder(f"random@3:{folder}:2", device="cpu"), TEXTS)[0]
     close(short[:2], whole[:2])

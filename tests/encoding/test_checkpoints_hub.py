@@ -95,19 +95,28 @@ def hub():
 FIND = """
 import sys
 from whitelab.encoding.checkpoints import ModelError, cached_models, find_model
-try:
-    files = find_model(sys.argv[1])
-    print("found", files.name, files.layers, files.dim, files.weights, *cached_models())
-except ModelError as error:
-    print("ModelError", error)
+for name in sys.argv[1:]:
+    try:
+        files = find_model(name)
+        print("found", files.name, files.layers, files.dim, files.weights, *cached_models())
+    except ModelError as error:
+        print("ModelError", error)
+"""
+
+ENCODE = """
+import sys
+from whitelab.encoding.encoders import embed, load_encoder
+for name in sys.argv[1:]:
+    encoder = load_encoder(name, device="cpu", allow_bin=True)
+    print(embed(encoder, ["a man plays a guitar"])[0].sum().item())
 """
 
 
 @pytest.fixture
 def ask(tmp_path):
-    """Ask for a name in a fresh process (the hub's address is read when its client is imported)."""
+    """Ask for names in a fresh process (the hub's address is read when its client is imported): a line for each."""
 
-    def ask(endpoint, name, code=FIND, **more):
+    def ask(endpoint, *names, code=FIND, **more):
         environment = {
             "HF_ENDPOINT": endpoint,
             "HF_HOME": str(tmp_path / "hf"),
@@ -118,7 +127,7 @@ def ask(tmp_path):
             "NO_PROXY": "127.0.0.1",
             "no_proxy": "127.0.0.1",
         } | more
-        run = run_python(code, name, **environment)
+        run = run_python(code, *names, **environment)
         assert "Traceback" not in run.stderr, run.stderr
         return run.stdout.strip()
 
@@ -137,16 +146,6 @@ def test_a_name_is_downloaded_once_and_then_comes_from_the_cache(hub, ask, whole
     assert [path for method, path in hub.asked if method == "GET" and "resolve" in path] == []
     assert ask(f"http://127.0.0.1:{free_port()}", "someone/tiny-bert") == found
     assert ask(hub.url, "someone/tiny-bert", HF_HUB_OFFLINE="1") == found
-
-
-def test_a_downloaded_model_encodes_as_the_local_folder_does(hub, ask, whole):
-    hub.offer("someone/tiny-bert", whole)
-    code = """
-import sys
-from whitelab.encoding.encoders import embed, load_encoder
-print(embed(load_encoder(sys.argv[1], device="cpu"), ["a man plays a guitar"])[0].sum().item())
-"""
-    assert ask(hub.url, "someone/tiny-bert", code) == ask(hub.url, str(whole), code) != ""
 
 
 def test_only_what_is_needed_is_downloaded_and_pickled_weights_never(hub, ask, folder):
@@ -173,26 +172,18 @@ def test_a_name_with_pickled_weights_only_is_refused(hub, ask, folder):
     assert not any(path.endswith(".bin") for _, path in hub.asked)
 
 
-def test_after_a_yes_pickled_weights_are_downloaded_and_read(hub, ask, folder):
+def test_a_downloaded_model_encodes_as_the_local_folder_does_pickled_weights_after_a_yes(hub, ask, whole, folder):
     import torch
     from safetensors.torch import load_file
 
-    weights = load_file(folder / "model.safetensors")
-    torch.save(weights, folder / "pytorch_model.bin")
-    safe = ask(hub.url, str(folder), ENCODE)
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
     (folder / "optimizer.bin").write_bytes(b"not for us")
-    hub.offer("someone/pickled", folder)
-    assert ask(hub.url, "someone/pickled", ENCODE) == safe
+    hub.offer("someone/tiny-bert", whole)
+    hub.offer("someone/pickled", folder)  # the same weights
+    local, *downloaded = ask(hub.url, str(whole), "someone/tiny-bert", "someone/pickled", code=ENCODE).splitlines()
+    assert downloaded == [local, local]
     assert not any(path.endswith("optimizer.bin") for _, path in hub.asked)
-
-
-ENCODE = """
-import sys
-from whitelab.encoding.encoders import embed, load_encoder
-encoder = load_encoder(sys.argv[1], device="cpu", allow_bin=True)
-print(embed(encoder, ["a man plays a guitar"])[0].sum().item())
-"""
 
 
 def test_a_random_control_downloads_no_weights(hub, ask, whole):
@@ -201,10 +192,9 @@ def test_a_random_control_downloads_no_weights(hub, ask, whole):
     assert not any(path.endswith(".safetensors") for _, path in hub.asked)
     code = FIND.replace(
         'print("found"',
-        "from whitelab.encoding.checkpoints import on_disk\n"
-        "    print(on_disk(sys.argv[1]), on_disk('someone/tiny-bert')",
+        "from whitelab.encoding.checkpoints import on_disk\n        print(on_disk(name), on_disk('someone/tiny-bert')",
     )
-    assert ask(hub.url, "random@3:someone/tiny-bert", code).startswith("True False random@3:someone/tiny-bert 3")
+    assert ask(hub.url, "random@3:someone/tiny-bert", code=code).startswith("True False random@3:someone/tiny-bert 3")
 
 
 REFUSALS = {
@@ -219,27 +209,29 @@ REFUSALS = {
         (403, "GatedRepo", None, True),
         "accept its terms on its Hugging Face page",
     ),
-    "forbidden": ((403, None), "model='some/name'"),
-    "disabled": ((403, None, "Access to this resource is disabled."), "model='some/name'"),
+    "forbidden": ((403, None), "model='some/name"),
+    "disabled": ((403, None, "Access to this resource is disabled."), "model='some/name"),
     "no such revision": ((404, "RevisionNotFound"), "could not be downloaded"),
     "broken hub": ((500, None), "name a local folder, or use model='bundled'"),
     "busy hub": ((429, None), "name a local folder, or use model='bundled'"),
     "wrong token": (
         (401, None, "Invalid credentials in Authorization header"),
-        "model='some/name'",
+        "model='some/name",
     ),
 }
 
 
-@pytest.mark.parametrize("kind", REFUSALS)
-def test_what_the_hub_refuses_is_one_line_that_says_what_to_do(hub, ask, whole, kind):
-    answer, advice = REFUSALS[kind]
-    hub.offer("some/name", whole)
-    hub.refuse("some/name", *answer)
-    said = ask(hub.url, "some/name")
-    assert said.startswith("ModelError model='some/name'")
-    assert advice in said
-    assert "\n" not in said
+def test_what_the_hub_refuses_is_one_line_that_says_what_to_do(hub, ask, whole, subtests):
+    names = {kind: f"some/name-{i}" for i, kind in enumerate(REFUSALS)}
+    for kind, (answer, _) in REFUSALS.items():
+        hub.offer(names[kind], whole)
+        hub.refuse(names[kind], *answer)
+    lines = ask(hub.url, *names.values()).splitlines()
+    assert len(lines) == len(REFUSALS)
+    for (kind, (_, advice)), line in zip(REFUSALS.items(), lines, strict=True):
+        with subtests.test(kind):
+            assert line.startswith(f"ModelError model='{names[kind]}'")
+            assert advice in line
 
 
 def test_a_hub_that_does_not_answer_is_one_line_that_says_what_to_do(ask):
@@ -256,11 +248,10 @@ def test_offline_mode_is_one_line_that_says_what_to_do(hub, ask, whole):
     assert hub.asked == []
 
 
-@pytest.mark.parametrize("name", ["a/b/c", "some name", "x" * 200, "-dash-", "what?", "name..twice", "ü/ö"])
-def test_a_name_no_hub_could_have_is_one_line_and_asks_nobody(hub, ask, name):
-    said = ask(hub.url, name)
-    assert said.startswith(f"ModelError model={name!r} must be 'bundled', a local folder or a Hugging Face name")
-    assert "\n" not in said
+def test_a_name_no_hub_could_have_is_one_line_and_asks_nobody(hub, ask):
+    names = ["a/b/c", "some name", "x" * 200, "-dash-", "what?", "name..twice", "ü/ö"]
+    for name, line in zip(names, ask(hub.url, *names).splitlines(), strict=True):
+        assert line.startswith(f"ModelError model={name!r} must be 'bundled', a local folder or a Hugging Face name")
     assert hub.asked == []
 
 
@@ -277,4 +268,4 @@ def test_a_broken_download_is_refused_now_and_completed_later(hub, ask, whole):
 
 def test_cached_models_is_empty_where_there_is_no_cache(ask, hub):
     code = "from whitelab.encoding.checkpoints import cached_models; print(cached_models())"
-    assert ask(hub.url, "", code) == "()"
+    assert ask(hub.url, code=code) == "()"

@@ -36,6 +36,20 @@ SIDEBAR = "[data-testid=stSidebar]"
 LIVE = f"{SIDEBAR} .wl-value"  # the live score
 K = 'input[type=range][aria-label="k, kept dimensions"]'
 CHART = ".js-plotly-plot"
+# Resolves once the script rests and nothing has changed on the page, its layout included, for so many milliseconds.
+STILL = """([idle, pause]) => new Promise(done => {
+    let size = '', waiting
+    const watch = new MutationObserver(() => wait())
+    const wait = () => { clearTimeout(waiting); waiting = setTimeout(look, pause) }
+    const look = () => {
+        const now = [...document.querySelectorAll('[data-testid=stSidebar], [data-testid=stMain], .js-plotly-plot')]
+            .map(e => { const r = e.getBoundingClientRect(); return [r.x, r.y, r.width, e.scrollHeight] }).join()
+        if (now === size && document.querySelector(idle)) { watch.disconnect(); done() }
+        else { size = now; wait() }
+    }
+    watch.observe(document, { subtree: true, childList: true, attributes: true, characterData: true })
+    look()
+})"""
 # Streamlit looks for its own address by asking below the page's path first; these answers are not the app's.
 PROBES = re.compile(r"/_stcore/(health|host-config)$")
 
@@ -85,7 +99,7 @@ def started(command: list[str], port: int, folder: Path, environment: dict[str, 
 
 @dataclass
 class Visit:
-    """One page in one fresh browser context, with everything it complained about or asked for."""
+    """A visitor at one page, with everything it complained about or asked for."""
 
     page: Page
     context: BrowserContext
@@ -94,18 +108,31 @@ class Visit:
     outside: list[str] = field(default_factory=list)
 
     @classmethod
-    def start(
-        cls, browser: Browser, base: str, scheme: str = "light", width: int = 1440, height: int = 1000
-    ) -> "Visit":
-        context = browser.new_context(
-            color_scheme=scheme, viewport={"width": width, "height": height}, accept_downloads=True
-        )
+    def start(cls, browser: Browser, base: str, *args, **kwargs) -> "Visit":
+        """A visitor in a browser context of their own."""
+        context = browser.new_context(accept_downloads=True)
         visit = cls(context.new_page(), context, base)
         visit.page.set_default_timeout(PATIENCE * 1000)
         visit.page.on("console", visit._console)
         visit.page.on("pageerror", lambda error: visit.errors.append(f"page error: {error}"))
         visit.page.on("request", visit._request)
-        return visit
+        return visit.anew(base, *args, **kwargs)
+
+    def anew(self, base: str, scheme: str = "light", width: int = 1440, height: int = 1000) -> "Visit":
+        """Another visitor at the same page: what it loads next takes half the work of a page in a new context."""
+        self.base = base
+        self.errors.clear()
+        self.outside.clear()
+        self.page.set_viewport_size({"width": width, "height": height})
+        self.page.emulate_media(color_scheme=scheme)
+        return self
+
+    def leave(self) -> None:
+        """Leave nothing of this visit for the next: no session, no cookie, nothing stored."""
+        if self.page.url.startswith(self.base):
+            self.page.goto(f"{self.base}/_stcore/health")  # of the same site, so the browser keeps its process
+            self.page.evaluate("() => { localStorage.clear(); sessionStorage.clear() }")
+        self.context.clear_cookies()
 
     def _console(self, message) -> None:
         if message.type == "error" and not PROBES.search(urlsplit(message.location.get("url", "")).path):
@@ -139,11 +166,9 @@ class Visit:
             found = self.page.locator("[data-testid=stException]").all_inner_texts()
             self.errors += [f"exception on {self.page.url}: {text}" for text in found]
 
-    def settle(self) -> None:
-        """Wait until the script rests and the page has not changed for a while."""
-        self.page.wait_for_timeout(150)
-        self.page.wait_for_selector(IDLE)
-        self.page.wait_for_timeout(350)
+    def settle(self, pause: int = 350) -> None:
+        """Wait until the script rests and the page has not changed for so many milliseconds."""
+        self.page.evaluate(STILL, [IDLE, pause])
 
     def metrics(self) -> dict[str, str]:
         """Value of every metric on the screen by its label."""
@@ -303,9 +328,10 @@ def cut_off(page: Page) -> list[str]:
 def whole_page(visit: Visit, path: Path, width: int) -> None:
     """A picture of the page from its title to its last line."""
     page = visit.page
-    page.set_viewport_size({"width": width, "height": 1000})
-    page.wait_for_timeout(300)
+    if page.viewport_size["width"] != width:
+        page.set_viewport_size({"width": width, "height": 1000})
+        visit.settle(150)
     height = page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
     page.set_viewport_size({"width": width, "height": max(1000, min(int(height) + 20, 5000))})
-    page.wait_for_timeout(600)
+    visit.settle(150)
     page.screenshot(path=path)

@@ -1,9 +1,11 @@
 """What every page test has: a store of its own, and AppTest closer to a browser."""
 
+import os
 import shutil
 
 import pytest
 import tiny
+from filelock import FileLock
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.testing.v1.element_tree import Selectbox
 
@@ -27,11 +29,13 @@ def own_store(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def encoded(tmp_path_factory):
-    """A store that holds the demonstration set, encoded once for all files of a process."""
-    folder = tmp_path_factory.mktemp("encoded")
-    with pytest.MonkeyPatch.context() as patch:
+    """A store that holds the demonstration set, encoded once for all workers."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "encoded"
+    with FileLock(folder.with_suffix(".lock")), pytest.MonkeyPatch.context() as patch:
         patch.setenv("WHITELAB_CACHE", str(folder))
-        whitelab.embed_pairs(whitelab.load_encoder("bundled"), whitelab.load("demo"), store=whitelab.Store())
+        if not folder.exists():  # from then on it is only copied
+            whitelab.embed_pairs(whitelab.load_encoder("bundled"), whitelab.load("demo"), store=whitelab.Store())
     return folder
 
 

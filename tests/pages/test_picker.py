@@ -13,7 +13,7 @@ from whitelab.encoding import catalogue, checkpoints
 from whitelab.encoding.checkpoints import BUNDLED_NAME
 from whitelab.ui.sidebar import model
 
-from .visiting import ROOT, choose, code, failed, go_to, live, protocol, said, scored, start, tour, until
+from .visiting import choose, code, failed, go_to, live, protocol, said, scored, start, tour, until
 
 pytestmark = pytest.mark.model
 
@@ -170,7 +170,3 @@ def test_a_model_the_operator_does_not_allow_is_not_offered_and_refused_when_typ
     for page in QUESTIONS:
         assert not go_to(at, page).exception
     assert not choose(until(go_to(at, "data"), lambda at: True), model="bundled").error
-
-
-def test_the_readme_names_the_operators_setting():
-    assert "WHITELAB_MODELS" in (ROOT / "README.md").read_text("utf-8")

@@ -116,7 +116,9 @@ def put(run, steps=4, ended=None, message=""):
 # A run
 
 
-def test_a_run_is_followed_to_its_end_drawn_with_its_own_numbers_and_made_again_by_its_code(visit, capsys):
+def test_a_run_is_drawn_with_its_own_numbers_made_again_by_its_code_and_its_model_is_that_of_every_page(
+    visit, small, capsys
+):
     at = visit()
     assert said(at, "No run yet", "a step, estimated from this machine's speed")
     until_state(click(at), FINISHED)
@@ -134,30 +136,46 @@ def test_a_run_is_followed_to_its_end_drawn_with_its_own_numbers_and_made_again_
     assert any(f"simcse-1 from {found.start.spearman:.3g} at step 0" in alt for alt in alts(at))
     assert {"use-simcse-1", "remove-simcse-1"} <= keys(at)
     assert not {"cancel-simcse-1", "resume-simcse-1"} & keys(at)
+    until(click(at, "score-both"), lambda at: table(at, "Raw") is not None)
+    for model, row in zip((small["model"], "trained:simcse-1"), table(at, "Raw").to_dict("records"), strict=True):
+        there, _ = whitelab.embed_pairs(whitelab.load_encoder(model), pairs)
+        assert (f"{row['Raw']:.2f}", f"{row['PCA whitening']:.2f}") == (scored(there, "L1"), scored(there, "L1:pca"))
     exec(compile(code(at), "training", "exec"), {})
     capsys.readouterr()
     assert untimed(run.records()) == untimed(find_run("simcse-2").records())
 
+    def wanted():
+        pairs = whitelab.load(small["data"])
+        return scored(whitelab.embed_pairs(whitelab.load_encoder("trained:simcse-1"), pairs)[0], "L3:pca")
 
-def test_a_run_goes_on_without_its_visitor_and_another_sees_stops_and_resumes_it(visit):
+    until(click(at, "use-simcse-1"), complete)
+    picker = at.sidebar.selectbox(key="model")
+    assert picker.value == "trained:simcse-1"
+    assert "trained:simcse-1" in picker.options
+    first = live(until(go_to(at, "overview")))
+    assert first == wanted()
+    assert f"{found.best.spearman:.2f}" in metrics(at).values()  # as the run itself scored it
+    run.remove()  # and one trained anew under its name is embedded anew
+    for _ in create(TrainConfig(model=small["model"], batch=16, steps=12, lr=1e-2), SENTENCES).follow():
+        pass
+    assert {one.name for one in runs()} == {"simcse-1", "simcse-2"}
+    assert first != live(until(look(at))) == wanted()
+
+
+def test_a_run_goes_on_without_its_visitor_another_waits_for_its_turn_and_others_see_stop_and_resume_it(visit):
     click(visit(steps=FOREVER, every="0"))
-    other = until_state(visit(), RUNNING)
+    other = until_state(visit(steps=FOREVER, every="0"), RUNNING)
     until(other, lambda at: len(find_run("simcse-1").records()) > 2)
+    until_state(click(other), "waiting", "simcse-2")
+    until_state(click(other, "cancel-simcse-2"), "not started", "simcse-2")
+    assert find_run("simcse-2").state() == WAITING
+    assert "resume-simcse-2" in keys(other)
     until_state(click(other, "cancel-simcse-1"), CANCELLED)
     reached = find_run("simcse-1").records()[-1].step
     assert find_run("simcse-1").checkpoint == reached
     third = until_state(click(visit(), "resume-simcse-1"), RUNNING)
     until(look(third), lambda at: find_run("simcse-1").records()[-1].step > reached)
     until_state(click(third, "cancel-simcse-1"), CANCELLED)
-
-
-def test_runs_wait_for_their_turn_and_can_be_taken_out_of_the_queue(visit):
-    at = click(click(visit(steps=FOREVER, every="0")))
-    until_state(at, "waiting", "simcse-2")
-    until_state(click(at, "cancel-simcse-2"), "not started", "simcse-2")
-    assert find_run("simcse-2").state() == WAITING
-    assert "resume-simcse-2" in keys(at)
-    until_state(click(at, "cancel-simcse-1"), CANCELLED)
 
 
 def test_all_runs_that_wait_for_nobody_start_at_one_click_the_oldest_first(visit, config, monkeypatch):
@@ -256,35 +274,6 @@ def test_a_killed_run_says_from_where_it_goes_on(visit, config):
     assert states(at) == {"simcse-1": "died"}
     assert said(at, "died at step 3; it begins anew")
     assert "resume-simcse-1" in keys(at)
-
-
-# The result
-
-
-def test_the_trained_model_is_that_of_every_page_and_one_trained_anew_under_its_name_is_embedded_anew(visit, small):
-    def wanted():
-        pairs = whitelab.load(small["data"])
-        return scored(whitelab.embed_pairs(whitelab.load_encoder("trained:simcse-1"), pairs)[0], "L3:pca")
-
-    at = until_state(click(visit()), FINISHED)
-    until(click(at, "score-both"), lambda at: table(at, "Raw") is not None)
-    pairs = whitelab.load(small["data"])
-    for model, row in zip((small["model"], "trained:simcse-1"), table(at, "Raw").to_dict("records"), strict=True):
-        there, _ = whitelab.embed_pairs(whitelab.load_encoder(model), pairs)
-        assert (f"{row['Raw']:.2f}", f"{row['PCA whitening']:.2f}") == (scored(there, "L1"), scored(there, "L1:pca"))
-    until(click(at, "use-simcse-1"), complete)
-    picker = at.sidebar.selectbox(key="model")
-    assert picker.value == "trained:simcse-1"
-    assert "trained:simcse-1" in picker.options
-    raw = find_run("simcse-1").summary().best.spearman
-    first = live(until(go_to(at, "overview")))
-    assert first == wanted()
-    assert f"{raw:.2f}" in metrics(at).values()  # as the run itself scored it
-    find_run("simcse-1").remove()
-    for _ in create(TrainConfig(model=small["model"], batch=16, steps=12, lr=1e-2), SENTENCES).follow():
-        pass
-    assert [run.name for run in runs()] == ["simcse-1"]
-    assert first != live(until(look(at))) == wanted()
 
 
 # The form

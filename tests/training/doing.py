@@ -19,6 +19,22 @@ SPECS = (
 )
 
 
+# Sentences and dimensions of made-up views.
+BATCH, DIM = 24, 12
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def views(v=2, b=BATCH, d=5, seed=0, noise=0.5):
+    """Views of b correlated sentences off the origin, float64."""
+    generator = seeded(seed)
+    sentences = torch.randn(b, d, generator=generator, dtype=torch.float64)
+    mix = torch.randn(d, d, generator=generator, dtype=torch.float64)
+    return (sentences + noise * torch.randn(v, b, d, generator=generator, dtype=torch.float64)) @ mix + 1
+
+
 def weights(module):
     return {name: value.clone() for name, value in module.state_dict().items()}
 
@@ -39,10 +55,6 @@ def whole(config, pairs=None, folder=None, resume=False):
 
 def batches(place, size=10, seed=0, max_length=32, sentences=SENTENCES):
     return Batches(load_encoder(str(place / "model"), device="cpu"), sentences, size, seed, max_length)
-
-
-def next_record(trainer):
-    return trainer.advance()
 
 
 class Identity(nn.Module):

@@ -13,7 +13,7 @@ from whitelab.training import TrainConfig, Trainer, objectives
 from whitelab.training.objectives import OBJECTIVES, Objective
 from whitelab.training.trainer import seeded
 
-from .doing import Identity, batches, next_record, same, weights
+from .doing import Identity, batches, same, weights
 
 
 def infonce(z, temperature=0.05):
@@ -141,8 +141,7 @@ def test_scores_are_due_at_both_ends_and_in_between():
 def test_autocast_is_near_float32_and_leaves_the_weights_in_it(config):
     config = replace(config, steps=1)
     exact, short = (
-        next_record(Trainer(replace(config, precision=kind), SENTENCES, device="cpu"))
-        for kind in ("float32", "bfloat16")
+        Trainer(replace(config, precision=kind), SENTENCES, device="cpu").advance() for kind in ("float32", "bfloat16")
     )
     assert short.loss != exact.loss
     assert short.loss == pytest.approx(exact.loss, rel=0.3)

@@ -242,12 +242,19 @@ def _hits(space: RetrievalSpace, setting: Setting, query: int) -> None:
     st.markdown("\n".join(lines))
 
 
-def code(data: RetrievalSet, settings: Sequence[Setting], asked: Asked, curve: Setting, pooling: str) -> str:
-    """The lines that give the page's numbers in Python; `pooling` is one more argument where it is not the usual."""
+def code(data: RetrievalSet, settings: Sequence[Setting], asked: Asked, curve: Setting | None, pooling: str) -> str:
+    """The lines that give the page's numbers in Python; `pooling` is one more argument where it is not the usual.
+
+    Without `curve` those of every k are left out: there are none where all texts have one vector.
+    """
     carried = (
         f"searched = searched.with_text({asked.fit!r}, whitelab.LayerRows(space.values, space.counts))\n"
         if asked.own
         else ""
+    )
+    every_k = (
+        f"curve = whitelab.retrieval_curve(searched, whitelab.Setting.parse({str(curve)!r}))\n"
+        f"print(curve.best_k({asked.metric!r}), max(curve.means({asked.metric!r})))\n"
     )
     return (
         "from whitelab.retrieval.relevance import against\n\n"
@@ -260,6 +267,5 @@ def code(data: RetrievalSet, settings: Sequence[Setting], asked: Asked, curve: S
         f"for one in against(results, metric={asked.metric!r}):\n"
         "    print(one.mean, (one.low, one.high), one.difference, one.gained, one.lost)\n"
         "    print(one.retrieval.means, one.retrieval.line())\n"
-        f"curve = whitelab.retrieval_curve(searched, whitelab.Setting.parse({str(curve)!r}))\n"
-        f"print(curve.best_k({asked.metric!r}), max(curve.means({asked.metric!r})))\n"
+        f"{every_k if curve else ''}"
     )
