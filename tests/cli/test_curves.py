@@ -1,12 +1,14 @@
-"""`kcurve`, `geometry` and `similarity`: a value for every k, every layer, every two layers."""
+"""`kcurve`, `fitsize`, `geometry`, `similarity`: a value for every k, size of the fit, layer, two layers."""
 
 import numpy as np
 import pytest
 import reference
 from tiny import DIM
 
+import whitelab
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.geometry import METRICS, word_counts, word_frequencies
+from whitelab.sweeps.fit_size import fit_sizes
 from whitelab.sweeps.layer_profiles import transformed
 
 
@@ -31,6 +33,17 @@ def test_kcurve_has_a_score_for_every_k(document, options):
     for k in (1, 7, DIM):
         alone = document("score", *options, "--layers", "2", "--whitening", "pca", "--k", k)
         assert record["spearman"][k - 1] == pytest.approx(alone["spearman"], abs=1e-6)
+
+
+def test_fitsize_has_the_scores_of_the_setting_and_of_a_shrunk_and_a_soft_map(document, options, space):
+    record = document("fitsize", *options, "--layers", "2", "--whitening", "zca", "--seed", "3")
+    assert [curve["whitening"].partition(":")[0] for curve in record["curves"]] == ["zca", "shrunk", "soft"]
+    assert record["raw"] == pytest.approx(whitelab.score(space[2], Setting((2,))).spearman)
+    for curve in record["curves"]:
+        *_, points = fit_sizes(space[2], [Setting((2,), curve["whitening"])], seed=3)
+        for key, name in (("spearman", "score"), ("cross_fitted", "cross_fitted"), ("held_out_isotropy", "isotropy")):
+            assert curve[key] == pytest.approx([getattr(point, name) for point in points])
+        assert curve["sentences"][-1] == space[2].n_sentences
 
 
 def test_kcurve_has_a_curve_for_each_subset(document, options, place):
@@ -91,6 +104,6 @@ def test_similarity_is_the_cka_of_every_two_layers_of_one_model_or_of_two(docume
 
 
 @pytest.mark.parametrize("file", ["constant.csv", "one.csv"])
-@pytest.mark.parametrize("command", ["layers", "kcurve", "geometry", "similarity"])
+@pytest.mark.parametrize("command", ["layers", "kcurve", "fitsize", "geometry", "similarity"])
 def test_undefined_scores_do_not_stop_the_other_commands(document, options, place, file, command):
     assert document(command, *options, "--data", place / file)

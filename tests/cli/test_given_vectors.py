@@ -21,6 +21,7 @@ VECTOR_RUNS = {
     "layers": ["--whitening", "pca", "--k", "5"],
     "layers --size": ["--size", "all"],
     "kcurve": ["--layers", "each"],
+    "fitsize": ["--whitening", "zca"],
     "geometry": [],
     "similarity": ["--whitening", "zca"],
 }

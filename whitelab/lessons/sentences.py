@@ -3,7 +3,7 @@
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.lessons.lesson import Answer, Choice, Curve, Lesson, NoAnswer, Number, Step, setting_on, spearman, written
 from whitelab.scoring.score import Score
-from whitelab.sweeps.sentences import sentence_scores
+from whitelab.sweeps.fit_size import sentence_scores
 
 _SETTING = "L-1:pca"
 _RATIOS = (0.5, 1.0, 2.0, 4.0)

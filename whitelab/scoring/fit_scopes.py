@@ -216,12 +216,13 @@ def held_out_isotropy(space: LayerEmbeddings, setting: Setting) -> float:
         ways = [(scope[0].rows, scope[1].rows), (scope[1].rows, scope[0].rows)]
     else:
         ways = [(scope[0].rows, space)]
-    layers = setting.layers
-    scores = [_isotropy(seen.moments(layers), unseen.moments(layers), setting) for seen, unseen in ways]
+    scores = [isotropy_between(seen, unseen, setting) for seen, unseen in ways]
     return sum(scores) / len(scores)
 
 
-def _isotropy(seen: Moments, unseen: Moments, setting: Setting) -> float:
+def isotropy_between(seen: LayerEmbeddings | LayerRows, unseen: LayerEmbeddings | LayerRows, setting: Setting) -> float:
+    """IsoScore of `unseen` rows under the map that a setting fits on `seen` ones, as `held_out_isotropy`."""
+    seen, unseen = (rows.moments(setting.layers) for rows in (seen, unseen))
     basis = _basis(setting, seen)
     if basis is not None:
         matrix = basis.columns(setting.k)  # a rotation afterwards changes no participation ratio

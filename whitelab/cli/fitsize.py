@@ -1,0 +1,50 @@
+"""`fitsize`: the score by the number of sentences a map is fitted on, for the setting's, a shrunk and a soft map."""
+
+import argparse
+
+from whitelab.cli.options import aggregate_option, layers_option, space_options, vectors_options, whitening_options
+from whitelab.cli.spaces import open_space, setting_of
+from whitelab.cli.writing import number, progress
+
+BESIDE = ("shrunk", "soft")  # what fills the dip of full whitening
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    space_options(parser)
+    vectors_options(parser)
+    layers_option(parser)
+    whitening_options(parser, "pca")
+    aggregate_option(parser)
+    parser.add_argument("--seed", type=int, default=0, help="draws the sentences (default: 0)")
+
+
+def run(args):
+    from whitelab.scoring.score import score
+    from whitelab.scoring.setting import Protocol
+    from whitelab.sweeps.fit_size import fit_sizes
+
+    setting = setting_of(args)
+    settings = tuple(dict.fromkeys((setting, *(setting.with_(whitening=name) for name in BESIDE))))
+    space, *_ = open_space(args, setting)
+    *_, points = fit_sizes(space, settings, seed=args.seed, progress=progress("fitting", "sizes"))
+    curves = []
+    for one in settings:
+        own = [point for point in points if point.setting.whitening == one.on(space).whitening]
+        curves.append(
+            {
+                "whitening": own[0].setting.whitening,
+                "sentences": [point.sentences for point in own],
+                "spearman": [point.score for point in own],
+                "cross_fitted": [point.cross_fitted for point in own],
+                "held_out_isotropy": [point.isotropy for point in own],
+                "rank": [point.rank for point in own],
+            }
+        )
+    raw = score(space, setting.raw, isotropy=False).spearman
+    result = {"d": space.dim, "raw": raw, "seed": args.seed, "curves": curves}
+    lines = ["sentences  n / d  " + "  ".join(f"{curve['whitening'][:22]:>22}" for curve in curves)]
+    for row, size in enumerate(curves[0]["sentences"]):
+        cells = (f"{number(curve['spearman'][row]):>10} ({number(curve['cross_fitted'][row]):>9})" for curve in curves)
+        lines.append(f"{size:9}  {size / space.dim:5.2f}  {'  '.join(cells)}")
+    lines.append(f"in brackets: cross-fitted; raw {number(raw)}, d {space.dim}")
+    return result | {"protocol": Protocol(setting.on(space), space.origin).as_dict()}, lines
