@@ -16,8 +16,9 @@ from whitelab.whitening import variant
 
 chosen, opened = open_page(
     "What does this space look like, and what would whitening change?",
-    "Look at each layer's grey dot and coloured one: the line between them is what a linear map of the same vectors "
-    "gains or loses.",
+    "Each number says how well the model ranks pairs of sentences the way people do: 100 is the same order, 0 no relation. "
+    "Grey dot: a layer's vectors as they are. Filled mark: after whitening, which centres them and makes all directions "
+    "equally strong.",
 )
 space, compared = opened.space, chosen.compared
 names = dict.fromkeys(("none", "center", "standardize", "pca", "zca", "cholesky", compared.whitening))
@@ -33,8 +34,7 @@ headlines(
     Metric(
         "Mean cosine of random pairs",
         number(after.mean_cosine, 3),
-        change(after.mean_cosine, before.mean_cosine, f"from {before.mean_cosine:.3f}", 3),
-        good="down",
+        change(after.mean_cosine, before.mean_cosine, digits=3),
         help="Anisotropy: near 1 the sentences fill a narrow cone. Centring alone brings it near 0.",
     ),
     Metric(
@@ -67,8 +67,9 @@ with left:
             ],
         )
     st.caption(
-        "PCA, ZCA and Cholesky whitening have equal bars because they differ by a rotation only, and a rotation "
-        "changes no cosine. The whitening page compares every variant. Whiskers are 95 % intervals."
+        "PCA, ZCA and Cholesky whitening all make the cloud of sentences round and differ only in how they then turn it. "
+        "Turning all vectors together leaves every angle, and so every score, the same: their bars are equal. The "
+        "whitening page compares every variant. Whiskers are 95 % intervals."
     )
 with right:
     st.subheader("Spectrum")
@@ -108,7 +109,7 @@ close_page(
         ),
         (variant(compared.whitening).formula, variant(compared.whitening).source),
     ],
-    variant(compared.whitening).hint,
+    f"**{LABELS[compared.whitening]}.** {variant(compared.whitening).hint}",
     "for text in (\n"
     + "".join(f"    {str(setting)!r},\n" for setting in settings.values())
     + "):\n    print(text, whitelab.score(space, whitelab.Setting.parse(text)).spearman)\n",

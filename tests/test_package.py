@@ -7,6 +7,7 @@ there are those of this one, so what the wheel declares is checked against requi
 import ast
 import json
 import os
+import re
 import site
 import subprocess
 import sys
@@ -190,7 +191,7 @@ def test_the_command_has_every_subcommand_its_version_and_its_own_name(installed
     assert installed.run("whitelab", "--version").stdout == f"whitelab {whitelab.__version__}\n"
     shown = installed.run("whitelab", "--help")
     assert shown.stdout.startswith("usage: whitelab [-h]")
-    assert all(f"\n    {name} " in shown.stdout for name in COMMANDS)
+    assert all(re.search(rf"\n    {name}\s", shown.stdout) for name in COMMANDS)
     wrong = installed.run("whitelab", "datasets", "--data", "nowhere")
     assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
     assert wrong.stderr.startswith("whitelab datasets: error: nowhere: no such file or folder")

@@ -121,7 +121,7 @@ def test_a_page_shows_the_packages_numbers_and_paints_its_charts_in_light_and_da
 
 
 def test_the_links_at_the_top_keep_a_long_setting_and_no_headline_is_cut_where_the_room_is_less(app, visit):
-    setting = {"layers": ["1"], "k": ["100"], "fit": ["Cross-fitted halves"], "aggregate": ["mean"]}
+    setting = {"layers": ["2"], "k": ["100"], "fit": ["Cross-fitted halves"], "aggregate": ["mean"]}
     setting |= {"whitening": ["Soft whitening"]}
     shown = visit(app, "light", 1280)
     page = shown.open("?" + urlencode(setting, doseq=True))

@@ -114,10 +114,10 @@ def main() -> None:
             Visit.start(browser, server.url).open("")  # embeds the sentences
             shot = film(Visit.start(browser, server.url, **SIZE))
             shot.write(FILM)
-            for name in QUESTIONS:
+            for name in (*QUESTIONS, "lessons"):
                 visit = Visit.start(browser, server.url, width=1280, height=900)
-                visit.open("" if name == "overview" else name)
-                visit.page.wait_for_timeout(2000)
+                visit.open("" if name == "overview" else name, ready=name != "lessons")
+                visit.page.wait_for_timeout(4000)
                 picture = Image.open(io.BytesIO(visit.page.screenshot())).convert("RGB")
                 picture.quantize(COLOURS, dither=Image.Dither.NONE).save(STILLS / f"{name}.png", optimize=True)
                 visit.context.close()

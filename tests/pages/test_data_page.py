@@ -232,7 +232,7 @@ def test_vectors_stand_for_a_model_on_every_page_and_are_fitted_on_their_own_onl
         assert protocol(at).startswith("vectors of mine.npz")
         assert "as given" in protocol(at)
         assert "tokens" not in protocol(at)
-        assert said(at, "vectors come without a model") is (page in ("compare", "probe"))
+        assert said(at, "vectors come without a model") is (page in ("compare", "probe", "retrieval"))
 
 
 def test_arrays_of_one_layer_in_files_of_their_own_are_a_space(at, own):

@@ -25,15 +25,16 @@ def _raw(space: LayerEmbeddings, text: str) -> float:
 def _ask_lower(space: LayerEmbeddings) -> str:
     return (
         "The **score** says how well cosines rank pairs of sentences the way people do: 100 is perfect, 0 is chance. "
-        f"The first layer of this model scores {written(_raw(space, _LOWER))} as it is. **What does it score once it "
-        "is whitened**, so that every direction counts alike?"
+        f"Layer 1 of this model, the first after the embedding layer 0, scores {written(_raw(space, _LOWER))} raw. "
+        "**What does it score once it is whitened**: moved so that the mean is the origin, and stretched so that every "
+        "direction counts alike?"
     )
 
 
 def _ask_last(space: LayerEmbeddings) -> str:
     return (
         "The last layer is what this model was trained to give: similar sentences close, all others apart. It scores "
-        f"{written(_raw(space, _LAST))}. **And whitened?**"
+        f"{written(_raw(space, _LAST))}. **What does it score once whitened, more or less than that?**"
     )
 
 
@@ -46,8 +47,9 @@ def _compared(space: LayerEmbeddings, text: str, name: str) -> Answer:
     lie = "in a narrow cone" if cosine >= 0.2 else "spread around already, not in a cone"
     if gain > 0:
         why = (
-            "A few strong directions, which most sentences share, no longer drown the others: whitening gains "
-            f"{written(gain)} points."
+            f"Raw cosines mostly see what all sentences share. Taking that away by centring alone changes the score by "
+            f"{middle:+.2f}; with every direction made equally strong, so that a few no longer drown the others, "
+            f"whitening gains {written(gain)} points."
         )
     elif middle > 0:
         why = (
@@ -69,7 +71,7 @@ def _compared(space: LayerEmbeddings, text: str, name: str) -> Answer:
 
 def lower(space: LayerEmbeddings) -> Answer:
     """The whitened score of the first layer."""
-    return _compared(space, _LOWER, "The first layer")
+    return _compared(space, _LOWER, "Layer 1")
 
 
 def last(space: LayerEmbeddings) -> Answer:
@@ -80,10 +82,10 @@ def last(space: LayerEmbeddings) -> Answer:
 # ------------------------------------------------------------------------------------------- a genre not seen
 
 CANDIDATES = {
-    "First layer, centred": "L1:center",
-    "First layer, whitened": "L1:pca",
-    "First layer, softly whitened (half way)": "L1:soft",
-    "First and last layer, whitened": "L1+L-1:pca",
+    "Layer 1, centred": "L1:center",
+    "Layer 1, whitened": "L1:pca",
+    "Layer 1, softly whitened": "L1:soft",
+    "Layer 1 and the last, whitened": "L1+L-1:pca",
     "Last layer, whitened": "L-1:pca",
 }
 
@@ -123,7 +125,7 @@ def _ask_unseen(space: LayerEmbeddings) -> str:
     return (
         f"Take the {len(apart.pairs)} pairs of **{apart.name}**, and fit the map on all others: it has not seen these. "
         "**Choose a setting that beats its own raw layers there, for certain**: the 95 % interval of the difference "
-        "must lie above 0."
+        "must lie above 0. Softly whitened means that strong directions are turned down only half as far."
     )
 
 
@@ -134,17 +136,22 @@ def beats_raw(space: LayerEmbeddings) -> Answer:
         raise NoAnswer("a score is not defined on the pairs that were set apart")
     sure = tuple(name for name, gain in gains.items() if gain.low > 0)
     best = max(gains, key=lambda name: gains[name].estimate)
-    every = "; ".join(
-        f"{name[0].lower()}{name[1:]} {gain.estimate:+.2f} ({written(gain.low)} to {written(gain.high)})"
+    every = "".join(
+        f"\n- {name}: {gain.estimate:+.2f} ({written(gain.low)} to {written(gain.high)})"
         for name, gain in gains.items()
     )
     verdict = (
-        f"Certain gains: {', '.join(one[0].lower() + one[1:] for one in sure)}. An interval that touches 0 may be luck."
+        f"Above 0: {', '.join(one[0].lower() + one[1:] for one in sure)}. An interval that touches 0 may be luck, and "
+        "the best of five that only just clears it is a hint, not a proof."
         if sure
         else "No interval lies above 0: none of these is a certain gain on this genre, and to say so is the right "
         "answer to whoever asks."
     )
-    words = f"Against the same layers raw, with 95 % intervals: {every}. {verdict}"
+    closing = (
+        "Whitening helps where a few directions that all sentences share drown the rest. It hurts where the strong "
+        "directions carry the meaning, or the weak ones are noise."
+    )
+    words = f"Against the same layers raw, with 95 % intervals:\n{every}\n\n{verdict} {closing}"
     numbers = {f"{name}, {part}": getattr(gain, part) for name, gain in gains.items() for part in ("low", "high")}
     return Answer(best, words, numbers, accepted=sure or (_NONE,))
 
@@ -162,8 +169,8 @@ LESSON = Lesson(
     "what whitening gains or loses in a low layer and in the last",
     "Whitening either always helps or always hurts.",
     (
-        Step(_ask_lower, Number("Score of the first layer, whitened", 0.0, 100.0, 0.5, 3.0), lower),
-        Step(_ask_last, Number("Score of the last layer, whitened", 0.0, 100.0, 0.5, 3.0), last, setting=_LAST),
+        Step(_ask_lower, Number("Score of layer 1, whitened", 0.0, 100.0, 0.5, 1.0), lower),
+        Step(_ask_last, Number("Score of the last layer, whitened", 0.0, 100.0, 0.5, 1.0), last, setting=_LAST),
         Step(
             _ask_unseen,
             Choice((*CANDIDATES, _NONE), rule="Right is a setting whose interval lies above 0."),

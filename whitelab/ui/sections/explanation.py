@@ -23,7 +23,7 @@ class Measured:
     """What an explanation is chosen from, of one setting that whitens against raw.
 
     `hint` says what the variant does where it does not whiten. `best_gain` is that over raw at `best_k`; both None
-    where the variant has no k.
+    where the variant has no k. `centred` is what centring alone gains.
     """
 
     name: str
@@ -35,6 +35,7 @@ class Measured:
     hint: str = ""
     best_k: int | None = None
     best_gain: float | None = None
+    centred: float | None = None
 
     @property
     def starved(self) -> bool:
@@ -56,6 +57,9 @@ def measured(space: LayerEmbeddings, setting: Setting) -> Measured | None:
         study(shape, space, setting.raw).mean_cosine,
         "" if whitens(setting.whitening) else variant(setting.whitening).hint,
     )
+    if not measures.hint and setting.whitening != "center":
+        centred = number_of(space, setting.raw.with_(whitening="center", fit=setting.fit)).spearman
+        measures = replace(measures, centred=None if centred is None else centred - raw.spearman)
     if not variant(setting.whitening).takes_k or (measures.gain > SMALL and not measures.starved):
         return measures
     curve = study(k_curve, space, setting.with_(k=None))
@@ -82,7 +86,9 @@ def explained(measures: Measured) -> tuple[str, int | None]:
             "Giving every kept direction the same variance takes weight from the few strong ones that most sentences "
             "share and lets the others count."
         )
-        return f"**{title} gains {gain:.2f} points here.** {cone}. {measures.hint or why}", None
+        part = "" if measures.centred is None else f" Centring alone changes the score by {measures.centred:+.2f}."
+        test = " The whitening page says whether it is more than chance gives."
+        return f"**{title} gains {gain:.2f} points here.** {cone}.{part} {measures.hint or why}{test}", None
     better = measures.best_gain is not None and measures.best_gain > max(gain, 0) + SMALL
     offered = measures.best_k if better else None
     words = f" At k = {offered} it would gain {measures.best_gain:.2f} points over raw." if better else ""

@@ -7,6 +7,7 @@ import streamlit as st
 from whitelab import figures
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.figures import heights
+from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_gains import LayerGain, layer_gains
 from whitelab.ui.results.jobs import follow, redraw
@@ -25,7 +26,7 @@ def draw(space: LayerEmbeddings, setting: Setting, chosen: Sequence[int]) -> Non
         lambda gains: _picture(space, setting, gains, chosen),
         key="layer-gains-part",
         of=str(alone),
-        note=lambda gains: "Each layer alone, with 95 % intervals. A click takes a layer into the workspace.",
+        note=lambda gains: "Each layer alone, with 95 % intervals. A click on a layer shows it on every page.",
         room=heights.room(heights.TALL),
     )
 
@@ -40,6 +41,12 @@ def finding(gains: Sequence[LayerGain], setting: Setting) -> str:
     if gains[0].cut is not None:
         k = gains[0].cut.setting.k
         words.append(f"Cut to k = {k}, a third of the directions as BERT-whitening cuts them, it {_split(gains, cut)}.")
+        rescued = [gain.layer for gain in gains if _loses(gain, gain.whitened) and _gains(gain, gain.cut)]
+        if rescued:
+            words.append(
+                f"In {_layers(rescued)} the cut turns the loss into a gain, so there the weakest directions hold more "
+                "noise than meaning."
+            )
     cones = [gain.cone for gain in gains]
     widest, narrowest = min(gains, key=lambda gain: gain.cone), max(gains, key=lambda gain: gain.cone)
     if len(gains) > 1 and max(cones) == max(cones):
@@ -48,7 +55,20 @@ def finding(gains: Sequence[LayerGain], setting: Setting) -> str:
             f"Two random sentences have a mean cosine of {narrowest.cone:.2f} in layer {narrowest.layer}{cone} "
             f"and of {widest.cone:.2f} in layer {widest.layer}."
         )
+        narrow = [gain for gain in gains if gain.cone >= CONE]
+        if any(_loses(gain, gain.whitened) for gain in narrow) and any(_gains(gain, gain.whitened) for gain in narrow):
+            words.append("A cone alone does not decide it: some layers in one gain, others lose.")
     return " ".join(words)
+
+
+def _gains(gain: LayerGain, score: Score | None) -> bool:
+    change = gain.gain(score)
+    return change is not None and change > SMALL
+
+
+def _loses(gain: LayerGain, score: Score | None) -> bool:
+    change = gain.gain(score)
+    return change is not None and change < -SMALL
 
 
 def _split(gains: Sequence[LayerGain], scores: Sequence) -> str:

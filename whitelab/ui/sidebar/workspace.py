@@ -137,7 +137,7 @@ def _layers(picked: Picked, given: bool) -> tuple[int, ...]:
         default=lower,
         **bound("layers", lower),
         help=("0 is the first layer given." if given else "0 is the embedding layer.")
-        + " Several layers are averaged. Under each stands what one click on it would change in the score.",
+        + " Several layers are averaged. Point at them: under each appears what one click would change in the score.",
     )
     state[KEPT] = layers or lower
     return tuple(sorted(state[KEPT]))
