@@ -43,6 +43,6 @@ function show() {
     const [score] = shared.data?.scores[pill.innerText.trim()] ?? []
     const gain = shared.data?.knob === "layers" && typeof score === "number" ? score - shared.data.now : null
     if (gain === null) delete pill.dataset.gain
-    else pill.dataset.gain = (gain < 0 ? "-" : "+") + Math.abs(gain).toFixed(1)
+    else pill.dataset.gain = (gain < -0.05 ? "-" : "+") + Math.abs(gain).toFixed(1)
   }
 }

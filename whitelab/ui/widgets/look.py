@@ -4,6 +4,7 @@ import streamlit as st
 
 # Words of headline numbers wrap and are never cut, and four of them stand two by two in a narrow window, as do a new
 # run's choices, whose names are long. The live score stays in sight while the bar scrolls to the knob that moves it.
+# What a layer put in or taken out would change stands under its pill (ui/live/ahead.js); its room is there before it is.
 # Captions, buttons and chosen names have WCAG AA's contrast. Colours are those of the theme, in light and dark.
 STYLE = """<style>
 [data-testid=stCaptionContainer] { opacity: 1; color: light-dark(#566070, #A9B1BC); }
@@ -26,6 +27,13 @@ STYLE = """<style>
 }
 [data-testid=stSidebar] [data-testid=stLayoutWrapper]:has(> .st-key-live) { position: sticky; top: 0; z-index: 9; }
 .st-key-live { padding-top: 0.5rem; background: light-dark(#F3F5F8, #1A212B); }
+.st-key-layers [data-testid=stButtonGroup] > div { gap: 1.1rem 0.25rem; padding-bottom: 1rem; }
+.st-key-layers button { position: relative; overflow: visible; min-width: 1.875rem; padding-inline: 0.3rem; }
+.st-key-layers button[data-gain]::after {
+    content: attr(data-gain); position: absolute; inset: calc(100% + 1px) -0.4rem auto; text-align: center;
+    font-size: 0.6875rem; line-height: 1rem; color: light-dark(#1B6E3C, #7CD49B);
+}
+.st-key-layers button[data-gain^="-"]::after { color: light-dark(#A3302A, #F2968F); }
 </style>"""
 
 
