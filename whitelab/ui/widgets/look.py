@@ -4,7 +4,7 @@ import streamlit as st
 
 # Words of headline numbers wrap and are never cut, and four of them stand two by two in a narrow window, as do a new
 # run's choices, whose names are long. The live score stays in sight while the bar scrolls to the knob that moves it.
-# What a layer put in or taken out would change stands under its pill (ui/live/ahead.js); its room is there before it is.
+# What a layer put in or taken out would change stands under its pill (ui/live/ahead.js); its room is always there.
 # Captions, buttons and chosen names have WCAG AA's contrast. Colours are those of the theme, in light and dark.
 STYLE = """<style>
 [data-testid=stCaptionContainer] { opacity: 1; color: light-dark(#566070, #A9B1BC); }
