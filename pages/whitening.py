@@ -4,7 +4,7 @@ import streamlit as st
 
 from whitelab.base.wording import spaced
 from whitelab.scoring.paired import RESAMPLES, VERDICTS
-from whitelab.ui.sections import explanation, stages, standings, take_away
+from whitelab.ui.sections import explanation, fit_size_curve, stages, standings, take_away
 from whitelab.ui.widgets import verdict
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
 from whitelab.ui.widgets.page import close_page, fitted_on, open_page
@@ -69,6 +69,7 @@ standings.draw(found)
 st.subheader(f"From {against} to {name}")
 stages.draw(stages.Stages(opened, found.standing(baseline).score, now.score))
 standings.fit_scopes(found)
+fit_size_curve.draw(space, compared)
 take_away.section(chosen, opened, now.score)
 
 close_page(

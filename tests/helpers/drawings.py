@@ -38,6 +38,9 @@ def all_figures() -> dict[str, go.Figure]:
         "by_layer": figures.by_layer({n: [0.5, 0.4, 0.3] for n in names}, LABELS, "Mean cosine"),
         "cosine_histogram": figures.cosine_histogram({n: rng.uniform(-1, 1, 50) for n in names}, LABELS),
         "spectrum": figures.spectrum({n: [3.0, 2.0, 1.0] for n in names}, LABELS),
+        "fit_size_curves": figures.fit_size_curves(
+            [("pca", "PCA", [2, 4, 8], [40.0, 20.0, 45.0], [41.0, 30.0, None])], 4, 39.0
+        ),
         "cone": figures.cone(rng.normal(size=(4, 2)), (1.0, 0.0), list("abcd"), "none", "Raw"),
         "projection": figures.projection(rng.normal(size=(4, 2)), list("abcd"), [0.0, 1.0, 2.0, 3.0], "gold", "PCA"),
         "similarity": figures.similarity(

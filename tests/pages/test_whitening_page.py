@@ -7,9 +7,10 @@ import whitelab
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.paired import VERDICTS
 from whitelab.scoring.setting import parse_settings
+from whitelab.sweeps.fit_size import fit_sizes
 from whitelab.whitening import export
 
-from .visiting import choose, code, downloads, live, metrics, press, said, scored, start, until, write_scored
+from .visiting import alts, choose, code, downloads, live, metrics, press, said, scored, start, until, write_scored
 
 pytestmark = pytest.mark.model
 MOVED = "Pairs that moved most"
@@ -75,6 +76,16 @@ def test_pairs_that_cannot_be_halved_say_why(small, tmp_path):
     at = until(start("whitening", **small | {"data": write_scored(tmp_path / "one.tsv", [4.5])}))
     assert metrics(at)["Spearman, cross-fitted"] == "undefined"
     assert said(at, "Cross-fitting is not possible here")
+
+
+def test_the_score_by_the_sentences_fitted_on_is_drawn_on_demand(small, space):
+    at = until(start("whitening", **small))
+    assert not any(alt.startswith("Spearman by sentences") for alt in alts(at))
+    press(at, "fit-size", lambda at: said(at, f"to {space.n_sentences} sentences."))
+    *_, points = fit_sizes(space, [whitelab.Setting.parse("L1:pca")])
+    known = [point.score for point in points if point.score is not None]
+    (alt,) = (alt for alt in alts(at) if alt.startswith("Spearman by sentences fitted on"))
+    assert f"PCA whitening from {min(known):.2f} to {max(known):.2f}" in alt
 
 
 def test_only_the_open_tab_is_drawn(small):

@@ -8,7 +8,7 @@ page. `layout.meta["alt"]` holds the text for people who cannot see the picture.
 from whitelab.figures import heights
 from whitelab.figures.comparisons import difference_heatmap, row_differences, setting_plane, task_curves, walk_steps
 from whitelab.figures.data import gold_histogram, length_histogram
-from whitelab.figures.dimensions import k_columns, k_curves, k_surface, search_costs
+from whitelab.figures.dimensions import fit_size_curves, k_columns, k_curves, k_surface, search_costs
 from whitelab.figures.geometry import (
     by_layer,
     cone,
@@ -64,6 +64,7 @@ __all__ = [
     "covariance_image",
     "difference_dots",
     "difference_heatmap",
+    "fit_size_curves",
     "gold_histogram",
     "gold_scatter",
     "heights",

@@ -1,4 +1,4 @@
-"""How many dimensions to keep: the score by k, and what a smaller k costs to search."""
+"""How many dimensions to keep and sentences to fit on: the score by either, and what a smaller k costs to search."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -10,7 +10,7 @@ from plotly.subplots import make_subplots
 from whitelab.figures import heights
 from whitelab.figures.marks import NAMED, add_line, add_marks, level, outline, rule, stars, variant_line, whiskers
 from whitelab.figures.panels import Scale, finish, in_words, layer_heatmap, legend
-from whitelab.figures.style import KEPT, MARK, SCORE, SUBSET_COLOURS, variant_colour
+from whitelab.figures.style import KEPT, MARK, SCORE, SUBSET_COLOURS, variant_colour, variant_symbol
 
 _MARKS = {"knee": "diamond", "best": None, "chosen": "circle-open"}  # from the lowest to the uppermost
 
@@ -108,6 +108,38 @@ def k_surface(
     named = _named_ks(dim)
     figure.update_xaxes(title=KEPT, tickangle=0, tickvals=[ks.index(k) for k in named], ticktext=list(map(str, named)))
     return figure
+
+
+def fit_size_curves(
+    curves: Sequence[tuple[str, str, Sequence[int], Sequence[float | None], Sequence[float | None]]],
+    dim: int,
+    baseline: float | None = None,
+) -> go.Figure:
+    """Spearman by the sentences that a map is fitted on, on a log scale; the cross-fitted side of each curve dashed.
+
+    `curves` are variant, label, sentences, score and cross-fitted score. n = d is ruled in, and the raw `baseline`.
+    """
+    figure, words = go.Figure(), []
+    for spec, label, sizes, scores, crossed in curves:
+        hover = "n = %{x}: %{y:.2f}"
+        marker = {"size": 6, "color": variant_colour(spec), "symbol": variant_symbol(spec)}
+        more = {"mode": "lines+markers", "marker": marker}
+        add_line(figure, sizes, scores, label, variant_line(spec), hover, **more)
+        if any(score is not None for score in crossed):
+            add_line(figure, sizes, crossed, f"{label}, cross-fitted", variant_line(spec, "dot", 1.5), hover)
+        known = [score for score in scores if score is not None]
+        if known:
+            words.append(f"{label} from {min(known):.2f} to {max(known):.2f}")
+    figure.add_vline(x=dim, line=rule(dash="dot", width=1))
+    figure.add_annotation(x=np.log10(dim), y=0, yref="paper", text="n = d", showarrow=False, xanchor="left", xshift=4)
+    if baseline is not None:
+        level(figure, baseline, "raw", rule(variant_colour("none"), "dash"))
+    last = max((size for _, _, sizes, *_ in curves for size in sizes), default=dim)
+    named = [dim * 2**i // 4 for i in range(2 + int(np.log2(max(last / dim, 1))) + 1)]
+    figure.update_xaxes(title="n, sentences the map is fitted on", type="log", tickvals=named, ticktext=named)
+    figure.update_yaxes(title=SCORE)
+    right = 10 if baseline is None else NAMED
+    return finish(figure, in_words("Spearman by sentences fitted on", words), heights.TALL, right=right)
 
 
 def search_costs(rows: Sequence[Mapping], variant: str, k: int, top: int) -> go.Figure:

@@ -87,8 +87,7 @@ def explained(measures: Measured) -> tuple[str, int | None]:
             "share and lets the others count."
         )
         part = "" if measures.centred is None else f" Centring alone changes the score by {measures.centred:+.2f}."
-        test = " The whitening page says whether it is more than chance gives."
-        return f"**{title} gains {gain:.2f} points here.** {cone}.{part} {measures.hint or why}{test}", None
+        return f"**{title} gains {gain:.2f} points here.** {cone}.{part} {measures.hint or why}", None
     better = measures.best_gain is not None and measures.best_gain > max(gain, 0) + SMALL
     offered = measures.best_k if better else None
     words = f" At k = {offered} it would gain {measures.best_gain:.2f} points over raw." if better else ""

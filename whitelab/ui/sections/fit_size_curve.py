@@ -1,0 +1,84 @@
+"""How many sentences a map needs: the score by the sentences it is fitted on, drawn on demand."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from whitelab import figures
+from whitelab.base.wording import spaced
+from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.figures import heights
+from whitelab.scoring.setting import Setting
+from whitelab.sweeps.fit_size import FitSize, fit_sizes
+from whitelab.ui.results.jobs import follow
+from whitelab.ui.results.scores import number_of
+from whitelab.ui.results.study import study_job
+from whitelab.ui.widgets.chart import chart
+from whitelab.ui.widgets.variants import LABELS
+
+BESIDE = ("shrunk", "soft")  # what fills the dip of full whitening
+ASKED = "fit-size-asked"  # session_state: this visitor wants the curve
+
+
+def draw(space: LayerEmbeddings, setting: Setting) -> None:
+    """The curve of a setting, a shrunk and a soft map, once this visitor has asked for it."""
+    st.subheader("How many sentences does it need?")
+    st.markdown(
+        "A covariance in d dimensions wants far more than d sentences. Look at what happens to full whitening near one "
+        "sentence a dimension, and at what shrinking does there."
+    )
+    if not st.session_state.get(ASKED):
+        st.button("Fit on fewer sentences", key="fit-size", on_click=_ask, icon=":material/play_arrow:")
+        return
+    settings = tuple(dict.fromkeys((setting, *(setting.with_(whitening=name) for name in BESIDE))))
+    raw = number_of(space, setting.raw).spearman
+    follow(
+        study_job(fit_sizes, space, settings, title="Fitting on fewer sentences", unit="sizes", place="fit-size"),
+        lambda points: _picture(points, space.dim, raw),
+        key="fit-size-part",
+        of=str(setting),
+        note=lambda points: f"Random samples of {points[0].sentences} to {spaced(points[-1].sentences)} sentences.",
+        room=heights.room(heights.TALL),
+    )
+    st.caption(
+        "All pairs are scored; dotted lines are cross-fitted, with maps that saw no sentence they score. Each sentence "
+        "counts once, and a larger sample holds a smaller."
+    )
+
+
+def _picture(points: Sequence[FitSize], dim: int, raw: float | None) -> None:
+    by_map: dict[str, list[FitSize]] = {}
+    for point in points:
+        by_map.setdefault(point.setting.whitening, []).append(point)
+    chart(
+        figures.fit_size_curves(
+            [
+                (
+                    spec,
+                    LABELS.at(own[0].setting),
+                    [point.sentences for point in own],
+                    [point.score for point in own],
+                    [point.cross_fitted for point in own],
+                )
+                for spec, own in by_map.items()
+            ],
+            dim,
+            raw,
+        ),
+        "fit-size-curve",
+        lambda: [
+            {
+                "whitening": point.setting.whitening,
+                "sentences": point.sentences,
+                "spearman": point.score,
+                "cross_fitted": point.cross_fitted,
+                "held_out_isotropy": point.isotropy,
+                "rank": point.rank,
+            }
+            for point in points
+        ],
+    )
+
+
+def _ask() -> None:
+    st.session_state[ASKED] = True
