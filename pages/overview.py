@@ -9,7 +9,7 @@ from whitelab.ui.results.scores import number_of, scored
 from whitelab.ui.results.study import study
 from whitelab.ui.sections import explanation, layer_gains
 from whitelab.ui.widgets.chart import chart
-from whitelab.ui.widgets.metric import Metric, change, headlines, number, score_metric
+from whitelab.ui.widgets.metric import Metric, headlines, number, score_metric
 from whitelab.ui.widgets.page import close_page, open_page
 from whitelab.ui.widgets.variants import LABELS, under
 from whitelab.whitening import variant
@@ -34,7 +34,7 @@ headlines(
     Metric(
         "Mean cosine of random pairs",
         number(after.mean_cosine, 3),
-        change(after.mean_cosine, before.mean_cosine, digits=3),
+        f"{number(before.mean_cosine, 3)} raw",
         help="Anisotropy: near 1 the sentences fill a narrow cone. Centring alone brings it near 0.",
     ),
     Metric(

@@ -59,7 +59,7 @@ def test_a_loss_in_a_cone_is_laid_to_weak_directions_and_one_in_a_spread_space_i
     assert "7.8 sentences per dimension" in cone
     assert "encoders trained contrastively" in spread
     assert "lie in a cone" not in spread
-    assert "A soft exponent" in cone
+    assert "a soft exponent" in cone
 
 
 def test_a_map_of_too_few_sentences_is_given_no_verdict_but_a_k_it_can_bear():

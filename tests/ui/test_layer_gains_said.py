@@ -31,7 +31,7 @@ def said(gains, changes, cuts=(0, 0, 0, 0)) -> str:
 
 def test_it_names_the_layers_that_gain_and_lose_and_by_how_much(gains):
     words = said(gains, (4, 2.25, 0.2, -3), (5, 5, 5, -1))
-    assert "gains in layers 0 and 1 (by up to 4.0 points), loses in layer 3 (by up to 3.0 points)" in words
+    assert "gains in layers 0 and 1 (by up to 4.0 points), loses in layer 3 (by 3.0 points)" in words
     assert "changes little in layer 2.**" in words
     assert "Cut to k = 4, a third" in words
     assert "it gains in layers 0 to 2 (by up to 5.0 points) and loses in layer 3" in words

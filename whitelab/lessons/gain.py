@@ -47,9 +47,10 @@ def _compared(space: LayerEmbeddings, text: str, name: str) -> Answer:
     lie = "in a narrow cone" if cosine >= 0.2 else "spread around already, not in a cone"
     if gain > 0:
         why = (
-            f"Raw cosines mostly see what all sentences share. Taking that away by centring alone changes the score by "
+            "Raw cosines mostly see what all sentences share. Taking that away by centring alone changes the score by "
             f"{middle:+.2f}; with every direction made equally strong, so that a few no longer drown the others, "
-            f"whitening gains {written(gain)} points."
+            f"it scores {written(gain)} points higher, on the very sentences it was fitted on; the last step tests it "
+            "on others."
         )
     elif middle > 0:
         why = (
@@ -65,6 +66,12 @@ def _compared(space: LayerEmbeddings, text: str, name: str) -> Answer:
         f"{name}: raw {written(raw)}, centred {written(centred)}, whitened {written(white)}. Two random sentences have "
         f"a mean cosine of {written(cosine)} there, so they lie {lie}. {why}"
     )
+    last = _raw(space, _LAST)
+    if text != _LAST and last > max(raw, white):
+        words += (
+            f" The cone explains only part of a low score: the last layer has {written(last)} raw, and no whitening "
+            "gives back what later layers add."
+        )
     numbers = {"raw": raw, "centred": centred, "whitened": white, "mean cosine": cosine}
     return Answer(white, words, numbers)
 
@@ -124,7 +131,7 @@ def _ask_unseen(space: LayerEmbeddings) -> str:
     apart = unseen(space)
     return (
         f"Take the {len(apart.pairs)} pairs of **{apart.name}**, and fit the map on all others: it has not seen these. "
-        "**Choose a setting that beats its own raw layers there, for certain**: the 95 % interval of the difference "
+        "**Choose a setting whose gain over its own raw layers is hardly luck**: the 95 % interval of the difference "
         "must lie above 0. Softly whitened means that strong directions are turned down only half as far."
     )
 
@@ -148,6 +155,7 @@ def beats_raw(space: LayerEmbeddings) -> Answer:
         "answer to whoever asks."
     )
     closing = (
+        "(The page below uses all pairs and a map fitted on all of them, so its numbers differ.)\n\n"
         "Whitening helps where a few directions that all sentences share drown the rest. It hurts where the strong "
         "directions carry the meaning, or the weak ones are noise."
     )

@@ -102,7 +102,9 @@ def explained(measures: Measured) -> tuple[str, int | None]:
         else ", as encoders trained contrastively spread their last layers. Whitening then takes weight from strong "
         "directions that carry meaning and gives it to weak ones that carry little."
     )
-    remedy = words or " A soft exponent (γ below 1), a shrunk covariance or a smaller k amplify less."
+    remedy = (
+        words or " Whitening less (a soft exponent, a shrunk covariance) or keeping fewer dimensions amplifies less."
+    )
     return f"**{title} loses {-gain:.2f} points here.** {cone}{why}{remedy}", offered
 
 

@@ -56,8 +56,16 @@ def finding(gains: Sequence[LayerGain], setting: Setting) -> str:
             f"and of {widest.cone:.2f} in layer {widest.layer}."
         )
         narrow = [gain for gain in gains if gain.cone >= CONE]
-        if any(_loses(gain, gain.whitened) for gain in narrow) and any(_gains(gain, gain.whitened) for gain in narrow):
-            words.append("A cone alone does not decide it: some layers in one gain, others lose.")
+        pairs = [
+            (up, down) for up in narrow for down in narrow if _gains(up, up.whitened) and _loses(down, down.whitened)
+        ]
+        if pairs:
+            up, down = min(pairs, key=lambda pair: abs(pair[0].cone - pair[1].cone))
+            words.append(
+                f"A cone alone does not decide it: layers {up.layer} and {down.layer} have {up.cone:.2f} and "
+                f"{down.cone:.2f}, and layer {up.layer} gains where layer {down.layer} loses. What counts as well is how "
+                "noisy the weak directions are that whitening makes as strong as the others."
+            )
     return " ".join(words)
 
 
@@ -77,7 +85,7 @@ def _split(gains: Sequence[LayerGain], scores: Sequence) -> str:
     up = {layer: change for layer, change in known.items() if change > SMALL}
     down = {layer: change for layer, change in known.items() if change < -SMALL}
     parts = [
-        f"{word} in {_layers(list(part))} (by up to {max(map(abs, part.values())):.1f} points)"
+        f"{word} in {_layers(list(part))} (by {'up to ' * (len(part) > 1)}{max(map(abs, part.values())):.1f} points)"
         for word, part in (("gains", up), ("loses", down))
         if part
     ]

@@ -33,6 +33,9 @@ STYLE = """<style>
     content: attr(data-gain); position: absolute; inset: calc(100% + 1px) -0.4rem auto; text-align: center;
     font-size: 0.6875rem; line-height: 1rem; color: light-dark(#1B6E3C, #7CD49B);
 }
+.st-key-layers:has([data-gain]) [data-testid=stWidgetLabel] p::after {
+    content: " · change at a click"; font-size: 0.6875rem;
+}
 .st-key-layers button[data-gain^="-"]::after { color: light-dark(#A3302A, #F2968F); }
 </style>"""
 
