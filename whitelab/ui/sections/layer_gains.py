@@ -63,7 +63,7 @@ def finding(gains: Sequence[LayerGain], setting: Setting) -> str:
             up, down = min(pairs, key=lambda pair: abs(pair[0].cone - pair[1].cone))
             words.append(
                 f"A cone alone does not decide it: layers {up.layer} and {down.layer} have {up.cone:.2f} and "
-                f"{down.cone:.2f}, and layer {up.layer} gains where layer {down.layer} loses. What counts as well is how "
+                f"{down.cone:.2f}, and layer {up.layer} gains where layer {down.layer} loses. It counts as well how "
                 "noisy the weak directions are that whitening makes as strong as the others."
             )
     return " ".join(words)
