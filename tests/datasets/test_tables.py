@@ -218,3 +218,11 @@ def test_long_sentences_load_whole(tmp_path, suffix):
     pairs = load(path)
     assert pairs.first == (long.strip(), "c")
     assert pairs.second[0] == second
+
+
+def test_a_csv_with_semicolons_is_read_by_them_and_one_with_commas_never(tmp_path):
+    semicolons, commas = tmp_path / "a.csv", tmp_path / "b.csv"
+    semicolons.write_text("one;two;score\nA man, old, plays;Someone plays;4\nThe dog runs;A dog, running;3.5\n")
+    commas.write_text('one,two,score\n"a; b; 1","c; d; 2",4\n"e; f; 3",g,3.5\n')
+    assert tables.read_table(semicolons).rows[1][1] == ("A man, old, plays", "Someone plays", "4")
+    assert tables.read_table(commas).rows[1][1] == ("a; b; 1", "c; d; 2", "4")

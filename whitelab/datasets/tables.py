@@ -103,7 +103,7 @@ def read_table(path: File, delimiter: str | None = None) -> Table:
     if delimiter is None and suffix == ".json":
         return _json(path)
     lines = read_lines(path)
-    delimiter = delimiter or DELIMITERS.get(suffix) or sniff(lines[:50])
+    delimiter = delimiter or delimiter_of(suffix, lines)
     if delimiter is None:
         raise DataError(
             f"{path}: no tab, semicolon, bar or comma splits its lines into three columns or more; "
@@ -191,10 +191,25 @@ def probe_lines(path: File) -> list[str]:
     return [line.removesuffix("\r") for line in lines if line.strip()]
 
 
-def sniff(lines: list[str]) -> str | None:
-    """The delimiter that gives most lines the same columns, three or more and one of numbers; else None."""
+def delimiter_of(suffix: str, lines: list[str]) -> str | None:
+    """What parts the columns of text with this extension; None where neither extension nor content says so.
+
+    A .csv has commas unless something else makes a table of it: spreadsheets write semicolons where the comma stands in
+    numbers.
+    """
+    usual = DELIMITERS.get(suffix)
+    if usual is None or usual == ",":
+        return sniff(lines[:50], usual) or usual
+    return usual
+
+
+def sniff(lines: list[str], first: str | None = None) -> str | None:
+    """The delimiter that gives most lines the same columns, three or more and one of numbers; else None.
+
+    `first` is tried before the others.
+    """
     filled = [line for line in lines if line.strip()]
-    for delimiter in ("\t", ";", "|", ","):
+    for delimiter in dict.fromkeys(filter(None, (first, "\t", ";", "|", ","))):
         rows = [row for line in filled if (row := _cells(line, delimiter))]
         width, count = Counter(map(len, rows)).most_common(1)[0] if rows else (0, 0)
         if width < 3 or 3 * count < 2 * len(filled):
