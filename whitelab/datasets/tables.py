@@ -194,22 +194,19 @@ def probe_lines(path: File) -> list[str]:
 def delimiter_of(suffix: str, lines: list[str]) -> str | None:
     """What parts the columns of text with this extension; None where neither extension nor content says so.
 
-    A .csv has commas unless something else makes a table of it: spreadsheets write semicolons where the comma stands in
+    A .csv has commas unless only semicolons make a table of it, which spreadsheets write where the comma stands in
     numbers.
     """
     usual = DELIMITERS.get(suffix)
-    if usual is None or usual == ",":
-        return sniff(lines[:50], usual) or usual
-    return usual
+    if usual == ",":
+        return sniff(lines[:50], (",", ";")) or usual
+    return usual or sniff(lines[:50])
 
 
-def sniff(lines: list[str], first: str | None = None) -> str | None:
-    """The delimiter that gives most lines the same columns, three or more and one of numbers; else None.
-
-    `first` is tried before the others.
-    """
+def sniff(lines: list[str], among: Iterable[str] = ("\t", ";", "|", ",")) -> str | None:
+    """The first delimiter that gives most lines the same columns, three or more and one of numbers; else None."""
     filled = [line for line in lines if line.strip()]
-    for delimiter in dict.fromkeys(filter(None, (first, "\t", ";", "|", ","))):
+    for delimiter in among:
         rows = [row for line in filled if (row := _cells(line, delimiter))]
         width, count = Counter(map(len, rows)).most_common(1)[0] if rows else (0, 0)
         if width < 3 or 3 * count < 2 * len(filled):
@@ -218,7 +215,7 @@ def sniff(lines: list[str], first: str | None = None) -> str | None:
         if any(2 * sum(as_number(cell) is not None for cell in column) >= count for column in columns):
             return delimiter
     # Tabs hardly occur in sentences, so that an uneven file with tabs is a table with malformed rows.
-    return "\t" if lines and lines[0].count("\t") >= 2 else None
+    return "\t" if "\t" in among and lines and lines[0].count("\t") >= 2 else None
 
 
 def as_number(cell: object) -> float | None:
