@@ -71,6 +71,14 @@ def test_a_layers_number_is_painted_without_the_server(app, visit, scored):
     assert shown.live() == scored(layers=(1, 5), k=200)
 
 
+def test_a_variant_named_by_hand_in_a_link_is_taken_once_and_another_can_be_chosen(app, visit, scored):
+    shown = visit(app)
+    shown.open("whitening?whitening=standardize")
+    assert (shown.variant(), shown.live()) == ("Standardised", scored(whitening="standardize"))
+    shown.choose("Variant", "Centred")
+    shown.await_live(scored(whitening="center"))
+
+
 def test_on_release_the_address_the_pages_and_a_typed_k_follow(app, visit, demo):
     shown = visit(app)
     page, wanted = shown.open("dimensions"), scores(demo)

@@ -57,10 +57,12 @@ def measured(space: LayerEmbeddings, setting: Setting) -> Measured | None:
         study(shape, space, setting.raw).mean_cosine,
         "" if whitens(setting.whitening) else variant(setting.whitening).hint,
     )
-    if not measures.hint and setting.whitening != "center":
+    if measures.gain > SMALL and not measures.starved:
+        if measures.hint:
+            return measures
         centred = number_of(space, setting.raw.with_(whitening="center", fit=setting.fit)).spearman
-        measures = replace(measures, centred=None if centred is None else centred - raw.spearman)
-    if not variant(setting.whitening).takes_k or (measures.gain > SMALL and not measures.starved):
+        return replace(measures, centred=None if centred is None else centred - raw.spearman)
+    if not variant(setting.whitening).takes_k:
         return measures
     curve = study(k_curve, space, setting.with_(k=None))
     gain = curve.spearman[curve.best_k - 1] - raw.spearman if curve.best_k else None

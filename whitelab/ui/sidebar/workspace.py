@@ -174,7 +174,7 @@ def _pooling(picked: Picked) -> str:
 
 def _whitening(dim: int) -> str:
     asked = st.query_params.get("whitening")
-    if asked in WHITENERS:  # a link written by hand; the app writes labels
+    if asked in WHITENERS and "whitening" not in st.session_state:  # a link written by hand; the app writes labels
         st.session_state["whitening"] = asked
     name = st.selectbox(
         "Variant",

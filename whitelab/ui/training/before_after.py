@@ -15,7 +15,7 @@ from whitelab.store.embedding_store import Store
 from whitelab.ui.results.jobs import jobs, wait
 from whitelab.ui.sidebar import workspace
 from whitelab.ui.sidebar.model import shared_encoder
-from whitelab.ui.sidebar.opening import chosen_pairs
+from whitelab.ui.sidebar.opening import chosen_pairs, task_name
 from whitelab.ui.training.background import Entry
 from whitelab.ui.widgets.variants import LABELS
 
@@ -38,17 +38,15 @@ def draw(known: Sequence[Entry]) -> None:
         run = runs[st.selectbox("Run", list(runs), key="before-after-run")]
         models = (run.config.model, run.model)
         try:
-            name = f"before-after/{here.data}/{here.dtype}/{setting}/" + "/".join(f"{m}@{version(m)}" for m in models)
-        except ModelError as error:
+            pairs = chosen_pairs(here)
+            # `task_name` tells one content of a task from another, and one visitor's own from anybody else's.
+            parts = (task_name(here, here.data.task, pairs), str(setting), *(f"{m}@{version(m)}" for m in models))
+        except (DataError, ModelError) as error:
             st.error(plain(str(error)))
             return
+        name = "before-after/" + "/".join(parts)
         st.button("Score both", key="score-both", on_click=_ask, args=(name,), icon=":material/play_arrow:")
     if st.session_state.get(ASKED) != name:
-        return
-    try:
-        pairs = chosen_pairs(here)
-    except DataError as error:
-        st.error(plain(str(error)))
         return
     work = jobs().submit(
         name, "Scoring both models", lambda progress: _scores(models, pairs, setting, here.dtype, progress), "sentences"
