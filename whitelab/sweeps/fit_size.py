@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from whitelab.base.checks import check_int
@@ -35,12 +35,16 @@ class FitSize:
     rank: int
 
 
-def sample_counts(space: LayerEmbeddings | LayerRows, sentences: int, seed: int = 0) -> Float[Tensor, "n"]:
+def sample_counts(rows: LayerEmbeddings | LayerRows, sentences: int, seed: int = 0) -> Float[Tensor, "n"]:
     """1 for each of `sentences` unique sentences drawn at random, 0 for the others; a larger sample holds a smaller."""
-    check_int(sentences, "sentences", 1, space.n_sentences, "n")
-    order = torch.randperm(space.n_sentences, generator=torch.Generator().manual_seed(seed))
-    counts = torch.zeros(space.n_sentences, dtype=torch.float64)
-    counts[order[:sentences]] = 1.0
+    return _drawn(torch.arange(rows.n_sentences), rows.n_sentences, sentences, seed)
+
+
+def _drawn(among: Int[Tensor, "m"], n: int, sentences: int, seed: int) -> Float[Tensor, "n"]:
+    check_int(sentences, "sentences", 1, len(among), "n")
+    order = torch.randperm(len(among), generator=torch.Generator().manual_seed(seed))
+    counts = torch.zeros(n, dtype=torch.float64)
+    counts[among[order[:sentences]]] = 1.0
     return counts
 
 
@@ -80,21 +84,21 @@ def fit_sizes(
 ) -> Iterator[tuple[FitSize, ...]]:
     """Each setting at each of the `sizes`, smallest first; those known so far grow by one size each time.
 
-    All settings see the same samples of their fit scope, in which each sentence counts once, and a larger sample holds
-    a smaller. Near n = d the smallest variances are estimated far too small, and full whitening blows them up: the dip
+    All settings see the same samples of the fit scope they share, in which each sentence counts once, and a larger
+    sample holds a smaller. Near n = d the smallest variances are estimated far too small, and full whitening blows them up: the dip
     that shrinkage fills. `fit="cross"` is `task`: cross-fitted scores stand beside it. Raises ValueError for sizes that
-    the scope does not have.
+    the scope does not have, and for settings of several scopes.
     """
     settings = [setting.with_(fit="task") if setting.fit == "cross" else setting for setting in settings]
-    scopes = {setting.fit: _rows(space, setting.fit) for setting in settings}
+    fit = settings[0].fit
+    if any(setting.fit != fit for setting in settings):
+        raise ValueError(f"settings must share one fit scope, got {', '.join(dict.fromkeys(s.fit for s in settings))}")
     if sizes is None:
-        sizes = usual_sizes(space, settings[0].fit)
+        sizes = usual_sizes(space, fit)
     points: tuple[FitSize, ...] = ()
     for number, size in enumerate(sorted(sizes), 1):
-        for setting in settings:
-            rows = scopes[setting.fit]
-            counts = sample_counts(rows, size, seed)
-            points += (_fit_size(space, setting.on(space), rows, counts, size, seed),)
+        sample = _sample(space, fit, size, seed)
+        points += tuple(_fit_size(space, setting.on(space), sample, size) for setting in settings)
         yield points
         if progress:
             progress(number, len(sizes))
@@ -105,21 +109,26 @@ def _rows(space: LayerEmbeddings, fit: str) -> LayerEmbeddings | LayerRows:
     return fold.rows
 
 
-def _fit_size(space, setting: Setting, rows, counts: Tensor, size: int, seed: int) -> FitSize:
-    name = f"{size} sentences"
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """Sentences drawn once for all settings, whose moments are then shared: those of a whole fit and of both halves."""
+
+    drawn: LayerRows
+    unseen: LayerEmbeddings | LayerRows
+    halves: tuple[Fold, ...] | None
+
+
+def _sample(space: LayerEmbeddings, fit: str, size: int, seed: int) -> _Sample:
+    rows = _rows(space, fit)
+    counts = sample_counts(rows, size, seed)
     drawn = LayerRows(rows.values, counts)
-    now = score(space.with_text(name, drawn), setting.with_(fit=name), isotropy=False)
-    unseen = space if rows is not space else LayerRows(space.values, space.counts * (1 - counts))
-    isotropy = None
-    if setting.whitening != "none" and unseen.counts.sum() > 1:
-        value = isotropy_between(drawn, unseen, setting)
-        isotropy = value if value == value else None
-    crossed = _cross_fitted(space, setting, size, seed) if rows is space else None
-    return FitSize(setting, size, now.spearman, crossed, isotropy, now.rank)
+    if rows is not space:
+        return _Sample(drawn, space, None)
+    return _Sample(drawn, LayerRows(space.values, space.counts * (1 - counts)), _halves(space, size, seed))
 
 
-def _cross_fitted(space: LayerEmbeddings, setting: Setting, size: int, seed: int) -> float | None:
-    """Spearman x 100 with each half of the pairs under a map of `size` sentences of the other; None for too few."""
+def _halves(space: LayerEmbeddings, size: int, seed: int) -> tuple[Fold, ...] | None:
+    """Cross-fitting with `size` sentences of each side; None where there are too few."""
     try:
         both = folds(space, "cross")
     except ValueError:
@@ -129,10 +138,20 @@ def _cross_fitted(space: LayerEmbeddings, setting: Setting, size: int, seed: int
         there = (fold.rows.counts > 0).nonzero()[:, 0]
         if len(there) < size:
             return None
-        order = torch.randperm(len(there), generator=torch.Generator().manual_seed(seed))
-        counts = torch.zeros(space.n_sentences, dtype=torch.float64)
-        counts[there[order[:size]]] = 1.0
+        counts = _drawn(there, space.n_sentences, size, seed)
         sampled.append(Fold(LayerRows(space.values, counts), fold.pairs, fold.sentences))
-    cosines = Fitted(space, setting, tuple(sampled)).cosines()
-    value = correlation.aggregate(cosines, space.gold, space.subset, space.n_subsets, setting.aggregate)
-    return percent(float(value))
+    return tuple(sampled)
+
+
+def _fit_size(space: LayerEmbeddings, setting: Setting, sample: _Sample, size: int) -> FitSize:
+    name = f"{size} sentences"
+    now = score(space.with_text(name, sample.drawn), setting.with_(fit=name), isotropy=False)
+    isotropy = crossed = None
+    if setting.whitening != "none" and sample.unseen.counts.sum() > 1:
+        value = isotropy_between(sample.drawn, sample.unseen, setting)
+        isotropy = value if value == value else None
+    if sample.halves:
+        cosines = Fitted(space, setting, sample.halves).cosines()
+        value = correlation.aggregate(cosines, space.gold, space.subset, space.n_subsets, setting.aggregate)
+        crossed = percent(float(value))
+    return FitSize(setting, size, now.spearman, crossed, isotropy, now.rank)
