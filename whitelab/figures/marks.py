@@ -124,13 +124,13 @@ def rule(colour: str = RULE, dash: str = "solid", width: Number = 1.5) -> dict:
     return {"color": colour, "dash": dash, "width": width}
 
 
-def level(figure: go.Figure, value: float, name: str, line: dict) -> None:
+def level(figure: go.Figure, value: float, name: str, line: dict, digits: int = 2) -> None:
     """A level ruled across the figure, named in the margin at its right, where no line or mark can be."""
     figure.add_hline(y=value, line=line)
     if not name:
         return
     beside = {"x": 1, "xref": "paper", "xanchor": "left", "xshift": 11, "yanchor": "middle", "align": "left"}
-    figure.add_annotation(y=value, text=f"{name}<br>{value:.2f}", showarrow=False, font={"size": 12}, **beside)
+    figure.add_annotation(y=value, text=f"{name}<br>{value:.{digits}f}", showarrow=False, font={"size": 12}, **beside)
 
 
 def loss_plane(figure: go.Figure, floor: float | None = None) -> None:

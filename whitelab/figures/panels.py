@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
-from whitelab.figures.marks import click_cells
-from whitelab.figures.style import SCORE, SCORE_SCALE
+from whitelab.figures.marks import add_line, click_cells, variant_line, variant_marker, whiskers
+from whitelab.figures.style import LAYER, SCORE, SCORE_SCALE, is_number, variant_dashes
 
 CLICKABLE = {"clickmode": "event+select", "dragmode": False}
 BARE = {"showgrid": False, "zeroline": False}  # axes of maps and rows
@@ -116,3 +116,42 @@ def layer_heatmap(
     figure.update_xaxes(title="Layer", dtick=step, range=[-0.5, len(columns) - 0.5], **BARE)
     figure.update_yaxes(title="Layer", dtick=step, range=[-0.5, n_layers - 0.5], **BARE)
     return finish(figure, alt, height, 0, right=18, bottom=0, showlegend=False, **CLICKABLE)
+
+
+def intervals_by_layer(
+    figure: go.Figure,
+    curves: Mapping[str, Mapping[int, Mapping]],
+    labels: Mapping[str, str],
+    n_layers: int,
+    name: str,
+    digits: int,
+    unit: str = "",
+) -> list[str]:
+    """Add a value with its 95 % interval against the layer, one line a variant, and say where each is best.
+
+    `curves[spec][layer]` have `name`, low and high; layers may be missing, and values None.
+    """
+    dashes, words, form = variant_dashes(curves), [], f".{digits}f"
+    hover = f"layer %{{customdata[0]}}: %{{y:{form}}}{unit}<br>95 %: "
+    hover += f"%{{customdata[1]:{form}}} to %{{customdata[2]:{form}}}"
+    for place, (spec, rows) in enumerate(curves.items()):
+        layers = [layer for layer in sorted(rows) if is_number(rows[layer][name])]
+        values, lows, highs = ([rows[layer][key] for layer in layers] for key in (name, "low", "high"))
+        aside = 0.06 * (place - (len(curves) - 1) / 2)  # so that intervals stand beside each other
+        add_line(
+            figure,
+            [layer + aside for layer in layers],
+            values,
+            labels[spec],
+            variant_line(spec, dashes[spec]),
+            hover,
+            mode="lines+markers",
+            marker=variant_marker(spec),
+            error_y=whiskers(values, lows, highs),
+            customdata=list(zip(layers, lows, highs, strict=True)),
+        )
+        if layers:
+            best = max(layers, key=lambda layer, rows=rows: rows[layer][name])
+            words.append(f"{labels[spec]} is best at layer {best} with {rows[best][name]:{form}}")
+    figure.update_xaxes(title=LAYER, dtick=layer_step(n_layers), range=[-0.4, n_layers - 0.6], zeroline=False)
+    return words

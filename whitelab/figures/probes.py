@@ -8,9 +8,9 @@ import numpy as np
 import plotly.graph_objects as go
 
 from whitelab.figures import heights
-from whitelab.figures.marks import add_line, add_shares, rule, variant_line, variant_marker, whiskers
-from whitelab.figures.panels import BARE, finish, in_words, layer_step
-from whitelab.figures.style import LAYER, MARK, RULE, SCORE_SCALE, is_number, variant_dashes
+from whitelab.figures.marks import add_shares, rule
+from whitelab.figures.panels import BARE, finish, in_words, intervals_by_layer
+from whitelab.figures.style import MARK, RULE, SCORE_SCALE, is_number
 
 
 def accuracy_by_layer(
@@ -21,30 +21,10 @@ def accuracy_by_layer(
     `curves[spec][layer]` have accuracy, low and high; layers may be missing. The dotted line is the accuracy of
     always saying the most frequent class.
     """
-    figure, dashes, words = go.Figure(), variant_dashes(curves), []
+    figure = go.Figure()
     if is_number(baseline):
         figure.add_hline(y=baseline, line=rule(dash="dot"))
-    for place, (spec, rows) in enumerate(curves.items()):
-        layers = [layer for layer in sorted(rows) if is_number(rows[layer]["accuracy"])]
-        values, lows, highs = ([rows[layer][name] for layer in layers] for name in ("accuracy", "low", "high"))
-        # A little aside, so that intervals stand beside each other.
-        aside = 0.06 * (place - (len(curves) - 1) / 2)
-        add_line(
-            figure,
-            [layer + aside for layer in layers],
-            values,
-            labels[spec],
-            variant_line(spec, dashes[spec]),
-            "layer %{customdata[0]}: %{y:.2f} %<br>95 %: %{customdata[1]:.2f} to %{customdata[2]:.2f}",
-            mode="lines+markers",
-            marker=variant_marker(spec),
-            error_y=whiskers(values, lows, highs),
-            customdata=list(zip(layers, lows, highs, strict=True)),
-        )
-        if layers:
-            best = max(layers, key=lambda layer: rows[layer]["accuracy"])
-            words.append(f"{labels[spec]} is best at layer {best} with {rows[best]['accuracy']:.2f}")
-    figure.update_xaxes(title=LAYER, dtick=layer_step(n_layers), range=[-0.4, n_layers - 0.6], zeroline=False)
+    words = intervals_by_layer(figure, curves, labels, n_layers, "accuracy", 2, " %")
     figure.update_yaxes(title="Accuracy (%)", range=[0, 102])
     return finish(figure, in_words("Accuracy by layer", words, "no score yet"), heights.CURVES)
 

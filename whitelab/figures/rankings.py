@@ -5,9 +5,17 @@ from collections.abc import Mapping, Sequence
 import plotly.graph_objects as go
 
 from whitelab.figures import heights
-from whitelab.figures.marks import NAMED, add_line, add_marks, rule, stars, variant_line, variant_marker, whiskers
-from whitelab.figures.panels import finish, in_words, layer_step
-from whitelab.figures.style import DIFFERENCE_ENDS, KEPT, LAYER, RULE, variant_colour, variant_dashes
+from whitelab.figures.marks import (
+    NAMED,
+    add_line,
+    add_marks,
+    level,
+    rule,
+    stars,
+    variant_line,
+)
+from whitelab.figures.panels import finish, in_words, intervals_by_layer
+from whitelab.figures.style import DIFFERENCE_ENDS, KEPT, RULE, variant_colour
 
 
 def metric_by_layer(
@@ -17,27 +25,8 @@ def metric_by_layer(
 
     `curves[spec][layer]` have mean, low and high; layers may be missing. `metric` is its name.
     """
-    figure, dashes, words = go.Figure(), variant_dashes(curves), []
-    for place, (spec, rows) in enumerate(curves.items()):
-        layers = sorted(rows)
-        values, lows, highs = ([rows[layer][name] for layer in layers] for name in ("mean", "low", "high"))
-        aside = 0.06 * (place - (len(curves) - 1) / 2)  # so that intervals stand beside each other
-        add_line(
-            figure,
-            [layer + aside for layer in layers],
-            values,
-            labels[spec],
-            variant_line(spec, dashes[spec]),
-            "layer %{customdata[0]}: %{y:.4f}<br>95 %: %{customdata[1]:.4f} to %{customdata[2]:.4f}",
-            mode="lines+markers",
-            marker=variant_marker(spec),
-            error_y=whiskers(values, lows, highs),
-            customdata=list(zip(layers, lows, highs, strict=True)),
-        )
-        if layers:
-            best = max(layers, key=lambda layer, rows=rows: rows[layer]["mean"])
-            words.append(f"{labels[spec]} is best at layer {best} with {rows[best]['mean']:.4f}")
-    figure.update_xaxes(title=LAYER, dtick=layer_step(n_layers), range=[-0.4, n_layers - 0.6], zeroline=False)
+    figure = go.Figure()
+    words = intervals_by_layer(figure, curves, labels, n_layers, "mean", 4)
     figure.update_yaxes(title=metric, range=[0, 1.02])
     return finish(figure, in_words(f"{metric} by layer", words, "no score yet"), heights.CURVES)
 
@@ -52,9 +41,7 @@ def metric_by_k(
     d, (spec, label) = len(means), variant
     figure = go.Figure()
     add_line(figure, range(1, d + 1), means, label, variant_line(spec, width=3), "k = %{x}: %{y:.4f}")
-    figure.add_hline(y=raw, line=rule(variant_colour("none"), "dash"))
-    beside = {"x": 1, "xref": "paper", "xanchor": "left", "xshift": 12, "yanchor": "middle", "align": "left"}
-    figure.add_annotation(y=raw, text=f"raw<br>{raw:.4f}", showarrow=False, font={"size": 12}, **beside)
+    level(figure, raw, "raw", rule(variant_colour("none"), "dash"), 4)
     best, chosen = marks["best"], marks["chosen"]
     named = {"showlegend": True, "size": 15}
     add_marks(

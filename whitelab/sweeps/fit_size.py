@@ -85,9 +85,9 @@ def fit_sizes(
     """Each setting at each of the `sizes`, smallest first; those known so far grow by one size each time.
 
     All settings see the same samples of the fit scope they share, in which each sentence counts once, and a larger
-    sample holds a smaller. Near n = d the smallest variances are estimated far too small, and full whitening blows them up: the dip
-    that shrinkage fills. `fit="cross"` is `task`: cross-fitted scores stand beside it. Raises ValueError for sizes that
-    the scope does not have, and for settings of several scopes.
+    sample holds a smaller. Near n = d the smallest variances are estimated far too small, and full whitening blows
+    them up: the dip that shrinkage fills. `fit="cross"` is `task`: cross-fitted scores stand beside it. Raises
+    ValueError for sizes that the scope does not have, and for settings of several scopes.
     """
     settings = [setting.with_(fit="task") if setting.fit == "cross" else setting for setting in settings]
     fit = settings[0].fit
