@@ -39,7 +39,7 @@ def test_a_missing_library_is_named_with_what_installs_it(extra, tmp_path, monke
     need(extra)
     monkeypatch.setitem(sys.modules, EXTRAS[extra][0], None)
     with pytest.raises(
-        MissingLibraryError, match="^[a-z-]+ is not installed: run `pip install -r requirements.txt` in"
+        MissingLibraryError, match=r"^[a-z-]+ is not installed: run `pip install -r requirements(-dev)?\.txt` in"
     ):
         need(extra)
     monkeypatch.setattr(installation, "_INSIDE", tmp_path)

@@ -1,7 +1,10 @@
 """What the machine is said to have: the smallest of the limits that hold, and None where nothing is known."""
 
+import sys
+
 import pytest
 import torch
+from processes import run_python
 
 from whitelab.base import machine
 from whitelab.base.machine import available_memory, is_out_of_memory, product_rate
@@ -21,6 +24,24 @@ def test_meminfo_is_read_in_kibibytes(tmp_path):
         path.write_text(text)
         assert machine._meminfo(path) is None
     assert machine._meminfo(tmp_path / "nothing") is None
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_freed_pages_between_what_lives_on_go_back_to_the_system():
+    run = run_python(
+        "from pathlib import Path\n"
+        "from whitelab.base.machine import give_back_memory\n"
+        "def resident():\n"
+        "    return int(Path('/proc/self/statm').read_text().split()[1]) >> 8\n"
+        "before, kept = resident(), [bytearray(60_000) for _ in range(4_000)]\n"
+        "kept = kept[::40]\n"
+        "held = resident() - before\n"
+        "give_back_memory()\n"
+        "print(held, resident() - before)"
+    )
+    held, left = map(int, run.stdout.split())
+    assert held > 150  # MiB, which nothing uses any more
+    assert left < 0.2 * held
 
 
 @pytest.mark.parametrize(

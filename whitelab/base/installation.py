@@ -8,7 +8,13 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 _INSIDE = _PACKAGE / "shipped"  # only in an installation: pyproject.toml maps the top level of the repository there
 
 # Extras of pyproject.toml: the module each one brings, and the name it has on PyPI.
-EXTRAS = {"faiss": ("faiss", "faiss-cpu"), "umap": ("umap", "umap-learn")}
+EXTRAS = {
+    "faiss": ("faiss", "faiss-cpu"),
+    "umap": ("umap", "umap-learn"),
+    "onnx": ("onnxscript", "onnxscript"),
+    "ray": ("ray", "ray"),
+}
+TESTED = ("onnx", "ray")  # extras that the pinned set-up leaves to the one of the tests
 
 
 class MissingLibraryError(ImportError):
@@ -33,7 +39,7 @@ def need(extra: str) -> None:
 
 
 def install_line(extra: str = "") -> str:
-    """The command that installs what whitelab needs, and an extra: in a clone the pinned set-up, which has all."""
+    """The command that installs what whitelab needs, and an extra: in a clone a pinned set-up."""
     if not _INSIDE.is_dir():
-        return "pip install -r requirements.txt"
+        return f"pip install -r requirements{'-dev' if extra in TESTED else ''}.txt"
     return f"pip install 'whitelab[{extra}]'" if extra else "pip install whitelab"

@@ -1,11 +1,15 @@
 """What this machine has: memory that is free, and how fast it multiplies matrices."""
 
+import ctypes
 import os
 import platform
 import sys
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 
@@ -15,6 +19,7 @@ from whitelab.base.threads import single_threads
 PRODUCT = (512, 768, 3072)
 TIMED_SECONDS = 0.05
 GIB = 2**30
+Result = TypeVar("Result")
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -29,14 +34,34 @@ def is_out_of_memory(error: BaseException) -> bool:
     return any(words in said for words in ("allocate memory", "not enough memory", "out of memory", "alloc_failed"))
 
 
+def within_memory(work: Callable[[], Result]) -> Result | None:
+    """`work()`, or None where memory ran out: by then the error is gone, whose traceback held what was taken."""
+    try:
+        return work()
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+    return None
+
+
+def give_back_memory() -> None:
+    """Give pages that nothing uses back to the system, where the C library is asked for it (glibc).
+
+    Batches of many sizes leave gaps between what lives on, of which a process would keep several hundred megabytes.
+    """
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
+
+
 def available_memory(device: str = "cpu") -> int | None:
     """Bytes that are free on `device`; None where the system does not say.
 
     On Linux what the kernel calls available, or less where a container has a limit; elsewhere what is physically
-    there.
+    there. On a GPU (`cuda`, `cuda:1`) blocks that torch keeps for its next tensors count as free.
     """
-    if device == "cuda":
-        return torch.cuda.mem_get_info()[0]
+    if device.startswith("cuda"):
+        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return torch.cuda.mem_get_info(device)[0] + kept
     found = [one for one in (_meminfo(), _container()) if one is not None]
     return min(found) if found else _physical()
 
@@ -114,7 +139,7 @@ def _rate(device: str, dtype: torch.dtype) -> float:
 
 def _wait(device: str) -> None:
     if device != "cpu":
-        getattr(torch, device).synchronize()
+        getattr(torch, device.partition(":")[0]).synchronize()
 
 
 def processor(threads: int) -> str:

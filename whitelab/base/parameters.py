@@ -14,7 +14,7 @@ Value = int | float | str
 
 @dataclass(frozen=True)
 class Parameter:
-    """One knob of a choice: a whole number, a number or, with `choices`, a word.
+    """One knob of a choice: a whole number, a number or, with `choices`, a word. A number may also be one of `words`.
 
     `low` and `high` bound a number; `high` None stands for d plus `beyond_d`. The parameter counts only while
     the other parameter `when[0]` has one of the values `when[1:]`. With `multiple` (other, n) it is n times that
@@ -31,6 +31,7 @@ class Parameter:
     when: tuple[Value, ...] = ()
     beyond_d: int = 0
     multiple: tuple[str, int] | None = None
+    words: tuple[str, ...] = ()
 
     def usual(self, values: Mapping) -> Value:
         """What this parameter is where it is not given, beside the `values` of the others."""
@@ -44,11 +45,13 @@ class Parameter:
         """Return `value` in this parameter's own type. Raises ValueError outside its range."""
         if self.choices:
             return check_choice(value, self.name, self.choices)
-        whole = isinstance(self.default, int)
+        if value in self.words:
+            return value
+        whole, either = isinstance(self.default, int), "".join(f" or {word}" for word in self.words)
         try:
             number = int(value) if whole else float(value)
         except (TypeError, ValueError):
-            raise ValueError(f"{self.name}={value!r} must be a {'whole ' if whole else ''}number") from None
+            raise ValueError(f"{self.name}={value!r} must be a {'whole ' if whole else ''}number{either}") from None
         high = self.high if self.high is not None or dim is None else dim + self.beyond_d
         if not number >= self.low or (high is not None and number > high):
             upper = f"d{self.beyond_d or ''}={high}" if self.high is None and high is not None else high

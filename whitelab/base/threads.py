@@ -54,3 +54,14 @@ def single_threads(count: int) -> Iterator[ThreadPoolExecutor]:
         yield pool
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """torch with one thread where the call is, so that sums have the same bits on any machine of a kind."""
+    usual = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(usual)

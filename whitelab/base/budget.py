@@ -1,0 +1,43 @@
+"""How much memory the app may keep results in. Imports nothing heavy: the command line asks before the app starts."""
+
+import math
+import os
+from pathlib import Path
+
+VARIABLE = "WHITELAB_MEMORY_GIB"
+SHARE = 4  # without a word of the operator's, one part in so many of the machine's memory
+UNKNOWN = 4 * 2**30  # bytes of a machine that does not say
+_GROUPS = ("memory.max", "memory/memory.limit_in_bytes")  # a container's limit: cgroup 2, then 1
+
+
+def budget() -> int:
+    """Bytes: $WHITELAB_MEMORY_GIB, a quarter of the machine's memory where it is unset. Raises ValueError."""
+    text = os.environ.get(VARIABLE, "").strip()
+    if not text:
+        return total_memory() // SHARE
+    try:
+        gib = float(text)
+    except ValueError:
+        gib = math.nan
+    if not (math.isfinite(gib) and gib >= 0):
+        raise ValueError(f"{VARIABLE}={text!r} must be a number of GiB, 0 or more")
+    return int(gib * 2**30)
+
+
+def total_memory(groups: Path = Path("/sys/fs/cgroup")) -> int:
+    """Bytes of memory that the machine has, or the container where that is less."""
+    found = [limit for name in _GROUPS if (limit := _limit(groups / name)) is not None]
+    try:
+        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, OSError, ValueError):  # no such thing on Windows, where the start may take a moment longer
+        from whitelab.base.machine import available_memory
+
+        found.append(available_memory() or UNKNOWN)
+    return min(found)
+
+
+def _limit(file: Path) -> int | None:
+    try:
+        return int(file.read_text("utf-8"))
+    except (OSError, ValueError):  # no such limit here, or the word "max"
+        return None

@@ -1,0 +1,38 @@
+"""THE device policy: where statistics are computed, in how large parts, and with how many threads.
+
+A space knows its device, that of its `values`. Maps, cosines, scores and sweeps are computed there, in float64, and
+what they make is allocated there; a score, a curve and a figure leave it as plain numbers. On a CPU parts are as small
+as its caches ask for. On a GPU every launch costs, so parts are as large as its free memory allows, and one thread
+launches them.
+"""
+
+import torch
+
+from whitelab.base.machine import available_memory, product_rate
+
+PART_BYTES = 2**30  # of a part on a GPU, where a quarter of what is free is not less
+
+
+def at_once(device: torch.device, on_cpu: int, bytes_each: int) -> int:
+    """How many rows of `bytes_each` bytes, tables beside them counted, to work on at once: `on_cpu` of them there."""
+    if device.type == "cpu":
+        return on_cpu
+    free = available_memory(str(device))
+    most = PART_BYTES if free is None else min(PART_BYTES, free // 4)
+    return max(on_cpu, most // max(1, bytes_each))
+
+
+def threads_on(device: torch.device) -> int | None:
+    """Threads to compute with side by side: None, as many as there are, on a CPU; one on a GPU."""
+    return None if device.type == "cpu" else 1
+
+
+def for_statistics(device: str) -> str:
+    """`device` where it multiplies float64 faster than the CPU (measured once a process), else `cpu`.
+
+    Consumer GPUs do so at 1/64 of their float32 rate; MPS has no float64.
+    """
+    if not device.startswith("cuda"):
+        return "cpu"
+    faster = product_rate(device, torch.float64) > product_rate("cpu", torch.float64)
+    return device if faster else "cpu"
