@@ -184,8 +184,22 @@ def test_arguments_are_left_alone():
 
 @pytest.mark.parametrize("dim", [1, 3, 4, 9])
 def test_a_gram_matrix_is_the_whole_product_and_exactly_symmetric(dim, monkeypatch):
-    monkeypatch.setattr(linalg, "STRIP", 4)
+    monkeypatch.setattr(linalg, "LEAF", 4)
     x = torch.randn(20, dim, dtype=torch.float64, generator=torch.Generator().manual_seed(dim))
     found = linalg.gram(x)
     assert_close(found, x.T @ x)
     assert torch.equal(found, found.T)
+
+
+@pytest.mark.parametrize("dim", [1, 4, 9, 16])
+def test_products_with_a_triangle_are_the_whole_ones(dim, monkeypatch):
+    monkeypatch.setattr(linalg, "LEAF", 4)
+    draw = torch.Generator().manual_seed(dim)
+    lower = (torch.randn(dim, dim, dtype=torch.float64, generator=draw) + 3 * torch.eye(dim)).tril()
+    rows = torch.randn(7, dim, dtype=torch.float64, generator=draw)
+    inverse, out = linalg.inverse_lower(lower), torch.full((7, dim), torch.nan, dtype=torch.float64)
+    assert_close(inverse @ lower, torch.eye(dim, dtype=torch.float64))
+    assert torch.equal(inverse, inverse.tril())
+    assert_close(linalg.times_lower(rows, lower), rows @ lower.T)
+    assert linalg.times_lower(rows, lower, out) is out
+    assert_close(out, rows @ lower.T)

@@ -1,10 +1,14 @@
 """Laws of the projections: PCA is the SVD, UMAP repeats for a seed and can be stopped."""
 
+import os
+import signal
+
 import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
 
+from whitelab.statistics import umap_process
 from whitelab.statistics.projection import project
 
 
@@ -56,6 +60,27 @@ def test_umap_repeats_for_a_seed_reports_and_stops():
     with pytest.raises(InterruptedError, match="stopped"):
         project(x, "umap", seed=1, progress=stop)
     assert max(calls) < seen[-1][1]
+
+
+def test_umap_apart_is_umap_here_in_another_process_which_outlives_a_stop():
+    x, seen = rows(), []
+    found = project(x, "umap", seed=1, progress=lambda done, total: seen.append((done, total)), apart=True)
+    assert torch.equal(found, project(x, "umap", seed=1))
+    assert all(0 <= done <= total for done, total in seen)
+
+    def stop(done, total):
+        raise InterruptedError("stopped")
+
+    (worker,) = umap_process._executor()._processes.values()
+    with pytest.raises(InterruptedError, match="stopped"):
+        project(rows(n=3000), "umap", seed=1, progress=stop, apart=True)
+    assert torch.equal(found, project(x, "umap", seed=1, apart=True))
+    assert list(umap_process._executor()._processes) == [worker.pid]
+    assert os.getpriority(os.PRIO_PROCESS, worker.pid) == os.getpriority(os.PRIO_PROCESS, 0) + 5
+    os.kill(worker.pid, signal.SIGKILL)
+    with pytest.raises(RuntimeError, match="the process of UMAP ended"):
+        project(x, "umap", apart=True)
+    assert torch.equal(found, project(x, "umap", seed=1, apart=True))
 
 
 def test_umap_of_very_few_rows_is_refused():

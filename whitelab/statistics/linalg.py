@@ -48,21 +48,47 @@ def exact(x: Tensor, copy: bool = False) -> Tensor:
     return x.to(torch.float64, copy=copy)
 
 
-# Columns a strip of `gram` has: narrower ones save more of the product and make each of its parts slower.
-STRIP = 192
+# Products with a triangular result or factor are halved down to this many columns: below, a block that is half zeros
+# or half known takes less time than the parts of it.
+LEAF = 128
 
 
 def gram(x: Float[Tensor, "n d"]) -> Float[Tensor, "d d"]:
     """x^T x, exactly symmetric: what lies below the diagonal is mirrored, which saves up to half of the product."""
     dim = x.shape[1]
-    found = torch.empty(dim, dim, dtype=x.dtype, device=x.device)
-    for i in range(0, dim, STRIP):
-        end = i + STRIP
-        found[i:end, i:] = x[:, i:end].T @ x[:, i:]
-        found[end:, i:end] = found[i:end, end:].T
-        square = found[i:end, i:end]  # which not every processor multiplies out symmetrically
-        square.copy_(square.triu() + square.triu(1).T)
+    if dim <= LEAF:
+        square = x.T @ x  # which not every processor multiplies out symmetrically
+        return square.triu() + square.triu(1).T
+    half, found = dim // 2, x.new_empty(dim, dim)
+    found[:half, :half], found[half:, half:] = gram(x[:, :half]), gram(x[:, half:])
+    torch.mm(x[:, :half].T, x[:, half:], out=found[:half, half:])
+    found[half:, :half] = found[:half, half:].T
     return found
+
+
+def inverse_lower(lower: Float[Tensor, "d d"]) -> Float[Tensor, "d d"]:
+    """L^-1 of a lower triangular matrix."""
+    dim = len(lower)
+    if dim <= LEAF:
+        return torch.linalg.solve_triangular(lower, torch.eye(dim).to(lower), upper=False)
+    half, found = dim // 2, torch.zeros_like(lower)
+    found[:half, :half], found[half:, half:] = inverse_lower(lower[:half, :half]), inverse_lower(lower[half:, half:])
+    found[half:, :half] = found[half:, half:] @ (lower[half:, :half] @ found[:half, :half]).neg_()
+    return found
+
+
+def times_lower(
+    x: Float[Tensor, "n d"], lower: Float[Tensor, "d d"], out: Float[Tensor, "n d"] | None = None
+) -> Float[Tensor, "n d"]:
+    """x W^T with a lower triangular W, without the products with its zeros; written to `out`, which is not `x`."""
+    dim, out = len(lower), torch.empty_like(x) if out is None else out
+    if dim <= LEAF:
+        return torch.mm(x, lower.T, out=out)
+    half = dim // 2
+    times_lower(x[:, :half], lower[:half, :half], out[:, :half])
+    times_lower(x[:, half:], lower[half:, half:], out[:, half:])
+    out[:, half:].addmm_(x[:, :half], lower[half:, :half].T)
+    return out
 
 
 def eigenvalues(matrix: Float[Tensor, "d d"]) -> Float[Tensor, "d"]:
@@ -137,12 +163,12 @@ _NULL_SOUGHT = 8
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """S = L L^T on the directions that the rank policy keeps; `lower` is L, `null [d, r]` what it drops.
+    """S^-1 = W^T W on the directions that the rank policy keeps; `inverse` is W, `null [d, r]` what it drops.
 
-    L L^T = S + t N N^T with orthonormal columns N = `null`, so it stands for S where N is projected out.
+    W is L^-1 with L L^T = S + t N N^T and orthonormal columns N = `null`, so it stands for S where N is projected out.
     """
 
-    lower: Float[Tensor, "d d"]
+    inverse: Float[Tensor, "d d"]
     null: Float[Tensor, "d r"]
 
     @property
@@ -150,11 +176,11 @@ class Factor:
         """Number of kept directions."""
         return self.null.shape[0] - self.null.shape[1]
 
-    def whiten(self, y: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
-        """L^-1 y of every row without its part in `null`: dot products are those after any full whitening."""
+    def whiten(self, y: Float[Tensor, "n d"], out: Float[Tensor, "n d"] | None = None) -> Float[Tensor, "n d"]:
+        """W y of every row without its part in `null`: dot products are those after any full whitening."""
         if self.null.shape[1]:
             y = y - (y @ self.null) @ self.null.T
-        return torch.linalg.solve_triangular(self.lower, y.T, upper=False).T
+        return times_lower(y, self.inverse, out)
 
 
 def factor(matrix: Float[Tensor, "d d"]) -> Factor | None:
@@ -166,31 +192,23 @@ def factor(matrix: Float[Tensor, "d d"]) -> Factor | None:
     other d - r are above it because the lifted matrix is (Courant and Fischer).
     """
     matrix = exact(matrix)
-    lower, null = _certain_cholesky(matrix), matrix.new_zeros(len(matrix), 0)
-    if lower is None:
+    inverse, null = _certain_inverse(matrix), matrix.new_zeros(len(matrix), 0)
+    if inverse is None:
         null = _null_directions(matrix)
         if null is None:
             return None
-        lower = _certain_cholesky(torch.addmm(matrix, null, null.T, alpha=float(matrix.diagonal().mean())))
-    return None if lower is None else Factor(lower, null)
+        inverse = _certain_inverse(torch.addmm(matrix, null, null.T, alpha=float(matrix.diagonal().mean())))
+    return None if inverse is None else Factor(inverse, null)
 
 
-# Certificates this many times above the tolerance are taken from float32, which has them within a few per cent.
-_CLEAR = 1000
-
-
-def _certain_cholesky(matrix: Float[Tensor, "d d"]) -> Float[Tensor, "d d"] | None:
-    """L when `trusted_choleskys` would trust it, asked of float32 first and not at all where a pivot answers."""
+def _certain_inverse(matrix: Float[Tensor, "d d"]) -> Float[Tensor, "d d"] | None:
+    """L^-1 when `trusted_choleskys` would trust it, which is not asked where a pivot answers."""
     lower, failed = torch.linalg.cholesky_ex(matrix)
     least = RANK_TOLERANCE * float(matrix.diagonal().sum())
     if failed.item() or not float(lower.diagonal().min()) ** 2 >= least:  # the smallest eigenvalue is below any pivot
         return None
-    for dtype, wanted in ((torch.float32, _CLEAR * least), (torch.float64, least)):
-        eye = torch.eye(len(lower), dtype=dtype, device=lower.device)
-        inverse = torch.linalg.solve_triangular(lower.to(dtype), eye, upper=False)
-        if float(_floor(inverse)) >= wanted:
-            return lower
-    return None
+    inverse = inverse_lower(lower)
+    return inverse if float(_floor(inverse)) >= least else None
 
 
 def _null_directions(matrix: Float[Tensor, "d d"], steps: int = 3) -> Float[Tensor, "d r"] | None:

@@ -11,13 +11,13 @@ Eq. 13; forgets).
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from whitelab.base.checks import check_matrix, check_weights
+from whitelab.base.lazy import cached_property
 from whitelab.statistics import linalg
 from whitelab.statistics.linalg import Eigen, exact
 

@@ -1,8 +1,5 @@
 """A space flattened to two or three coordinates for the eye: PCA or UMAP."""
 
-import re
-
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -12,6 +9,7 @@ from whitelab.base.installation import need
 from whitelab.base.progress import Progress
 from whitelab.statistics import linalg
 from whitelab.statistics.moments import Moments
+from whitelab.statistics.umap_process import coordinates, coordinates_apart
 
 METHODS = {"pca": "PCA", "umap": "UMAP"}
 
@@ -24,19 +22,21 @@ def project(
     neighbors: int = 15,
     seed: int = 0,
     progress: Progress | None = None,
+    apart: bool = False,
 ) -> Float[Tensor, "n m"]:
     """Coordinates `[n, dims]` of the rows of `x`.
 
     `pca` projects on the top principal directions (missing ones are 0). `umap` (McInnes et al. 2018) keeps
     cosine neighbourhoods of `neighbors` rows; distances between far groups and the axes mean nothing. Both
-    are deterministic for a seed. `progress(done, total)` may raise to stop UMAP. Raises MissingLibraryError where
+    are deterministic for a seed. `progress(done, total)` may raise to stop UMAP. `apart` computes UMAP in a process of
+    its own, so that other threads of this one keep their turn. Raises MissingLibraryError where
     UMAP is asked for and not installed.
     """
     check_choice(method, "method", METHODS)
     check_int(dims, "dims", 2, 3)
     check_int(neighbors, "neighbors", 2)
     x = check_matrix(x)
-    return _pca(x, dims) if method == "pca" else _umap(x, dims, neighbors, seed, progress)
+    return _pca(x, dims) if method == "pca" else _umap(x, dims, neighbors, seed, progress, apart)
 
 
 def _pca(x: Tensor, dims: int) -> Tensor:
@@ -46,35 +46,9 @@ def _pca(x: Tensor, dims: int) -> Tensor:
     return torch.nn.functional.pad(coordinates, (0, dims - coordinates.shape[1]))
 
 
-def _umap(x: Tensor, dims: int, neighbors: int, seed: int, progress: Progress | None) -> Tensor:
+def _umap(x: Tensor, dims: int, neighbors: int, seed: int, progress: Progress | None, apart: bool) -> Tensor:
     if len(x) < 5:
         raise ValueError(f"method='umap' needs at least 5 sentences, got {len(x)}; use method='pca'")
     need("umap")
-    import umap
-
-    reducer = umap.UMAP(
-        n_components=dims,
-        n_neighbors=min(neighbors, len(x) - 1),
-        metric="cosine",
-        random_state=seed,
-        n_jobs=1,
-        init="spectral" if len(x) > 50 else "random",
-        tqdm_kwds={"disable": progress is None, "file": _Ticker(progress), "bar_format": "{n}/{total}"},
-    )
-    coordinates = reducer.fit_transform(x.to(torch.float32).cpu().numpy())
-    return torch.from_numpy(np.ascontiguousarray(coordinates, dtype=np.float64))
-
-
-class _Ticker:
-    """The file UMAP's progress bar writes to: passes the numbers on, and an exception back to UMAP."""
-
-    def __init__(self, progress: Progress | None) -> None:
-        self.progress = progress
-
-    def write(self, text: str) -> None:
-        numbers = re.search(r"(\d+)/(\d+)", text)
-        if self.progress and numbers:
-            self.progress(int(numbers[1]), int(numbers[2]))
-
-    def flush(self) -> None:
-        """Nothing is buffered."""
+    make = coordinates_apart if apart else coordinates
+    return torch.from_numpy(make(x.to(torch.float32).cpu().numpy(), dims, neighbors, seed, progress))

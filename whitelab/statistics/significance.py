@@ -5,12 +5,11 @@ their difference varies much less than either. Both tests here are of that paire
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
-from scipy import stats
 from torch import Tensor
 
 from whitelab.base.checks import check_choice, check_int
@@ -110,7 +109,8 @@ def bootstrap(
     _check_lengths(cosines.shape[-1], "cosines", gold=gold, subset=subset)
     if subset.numel() and not 0 <= int(subset.min()) <= int(subset.max()) < n_subsets:
         raise ValueError(f"subset must hold numbers from 0 to {n_subsets - 1}, got {subset.unique().tolist()}")
-    cosines, gold = exact(cosines), exact(gold)
+    # Resamples rank some thousand pairs many times over: on the CPU, wherever the cosines were made.
+    cosines, gold, subset = exact(cosines).cpu(), exact(gold).cpu(), subset.cpu()
     if how == "all":
         subset, n_subsets = torch.zeros_like(subset), 1
     score = 100 * correlation.aggregate(cosines, gold, subset, n_subsets, how)
@@ -128,23 +128,54 @@ def bootstrap_means(
 ) -> Bootstrap:
     """Percentile intervals of the mean of every row, from columns (queries, say) drawn with replacement.
 
-    Efron and Tibshirani 1993, section 13.3, and as Smucker et al. 2007 compare two searches; every row is drawn
-    alike, so differences between rows are paired. The same `seed` gives the same resamples.
-    Raises ValueError for no column at all, and for resamples, seed or level out of range.
+    As Smucker et al. 2007 compare two searches. Raises ValueError as `bootstrap_counts`.
+    """
+    values, count = exact(values), values.shape[1]
+    return bootstrap_counts(count, lambda counts: values @ counts / count, resamples, seed, level)
+
+
+def bootstrap_counts(
+    count: int,
+    scores: Callable[[Float[Tensor, "q b"]], Float[Tensor, "v b"]],
+    resamples: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+) -> Bootstrap:
+    """Percentile intervals of `scores`, which say how every row fares where item i of q is there `counts[i]` times.
+
+    Efron and Tibshirani 1993, section 13.3, from items drawn with replacement, for all rows alike, so that their
+    differences are paired. The same `seed` gives the same resamples.
+    Raises ValueError for no item at all, and for resamples, seed or level out of range.
     """
     check_int(resamples, "resamples", 1)
     check_int(seed, "seed", 0)
     _check_level(level)
-    count = check_int(values.shape[1], "q", 1)
-    values, generator, parts = exact(values), torch.Generator().manual_seed(seed), []
+    check_int(count, "q", 1)
+    generator, parts = torch.Generator().manual_seed(seed), []
     for done in range(0, resamples, step := max(1, _CELLS_PER_CHUNK // count)):
         part = min(step, resamples - done)
         index = draw(torch.zeros(count, dtype=torch.int64), 1, part, generator)
         drawn = torch.zeros(part, count, dtype=torch.float64).scatter_add_(1, index, torch.ones(index.shape).double())
-        parts.append(values @ drawn.T / count)
+        parts.append(scores(drawn.T))
     samples = torch.cat(parts, dim=-1)
-    low, high = torch.tensor([_interval(row, level) for row in samples], dtype=torch.float64).reshape(-1, 2).T
-    return Bootstrap(values.mean(1), low, high, samples, level, "mean")
+    intervals = [_interval(row[~row.isnan()], level) for row in samples]
+    low, high = torch.tensor(intervals, dtype=torch.float64).reshape(-1, 2).T
+    whole = scores(torch.ones(count, 1, dtype=torch.float64))[:, 0]
+    return Bootstrap(whole, low, high, samples, level, "mean")
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p-values of several tests together: at most one true null is called false with probability p (Holm 1979).
+
+    The i-th smallest of m is multiplied by m - i + 1, never below one before it, and at most 1; NaN stays and does not
+    count.
+    """
+    known = sorted((value, place) for place, value in enumerate(p_values) if not math.isnan(value))
+    adjusted, highest = list(p_values), 0.0
+    for i, (value, place) in enumerate(known):
+        highest = max(highest, min(1.0, (len(known) - i) * value))
+        adjusted[place] = highest
+    return adjusted
 
 
 def draw(subset: Int[Tensor, "p"], n_subsets: int, resamples: int, generator: torch.Generator) -> Int[Tensor, "b p"]:
@@ -284,6 +315,8 @@ def williams(cosines_a: Float[Tensor, "p"], cosines_b: Float[Tensor, "p"], gold:
         undefined = f"Williams' test is not defined: {reason}"
         return WilliamsTest(math.nan, p - 3, math.nan, r_a, r_b, r_ab, undefined)
     t = williams_t(r_a, r_b, r_ab, p)
+    from scipy import stats  # slow to import, and nothing else here needs it
+
     return WilliamsTest(t, p - 3, float(2 * stats.t.sf(abs(t), p - 3)), r_a, r_b, r_ab)
 
 

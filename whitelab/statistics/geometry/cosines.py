@@ -5,6 +5,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from whitelab.base.checks import check_matrix, check_weights
+from whitelab.base.devices import at_once
 from whitelab.statistics.linalg import exact
 
 # Cosines are rounded here, once, so that pairs whose cosines are equal in exact arithmetic (65 identical
@@ -33,7 +34,8 @@ def pair_cosines(a: Float[Tensor, "p d"], b: Float[Tensor, "p d"]) -> Float[Tens
 def row_cosines(z: Float[Tensor, "n d"], first: Int[Tensor, "p"], second: Int[Tensor, "p"]) -> Float[Tensor, "p"]:
     """`pair_cosines(z[first], z[second])`, with each row's length computed once and pairs in cache-sized parts."""
     z = exact(z)
-    sides = (rows.split(_PAIRS_PER_PART) for rows in (first, second))
+    count = at_once(z.device, _PAIRS_PER_PART, 3 * 8 * z.shape[1])
+    sides = (rows.split(count) for rows in (first, second))
     parts = [(z[a] * z[b]).sum(-1) for a, b in zip(*sides, strict=True)]
     dots, squares = (torch.cat(parts) if parts else z.new_zeros(0)), torch.linalg.vector_norm(z, dim=-1).square_()
     return cosines_from(dots, squares[first], squares[second])

@@ -27,11 +27,12 @@ def block_means(matrix: Float[Tensor, "d d"], size: int) -> tuple[Float[Tensor, 
     check_int(size, "size", 1)
     d = matrix.shape[0]
     block = max(1, -(-d // size))
-    part = torch.arange(d) // block
-    member = torch.zeros(int(part[-1]) + 1 if d else 0, d, dtype=torch.float64)
-    member[part, torch.arange(d)] = 1.0
+    matrix = exact(matrix)
+    place = torch.arange(d, device=matrix.device)
+    member = torch.zeros(-(-d // block), d, dtype=torch.float64, device=matrix.device)
+    member[place // block, place] = 1.0
     mean = member / member.sum(1, keepdim=True)
-    return mean @ exact(matrix) @ mean.T, block
+    return mean @ matrix @ mean.T, block
 
 
 def effective_rank(values: Float[Tensor, "d"]) -> float:

@@ -21,7 +21,7 @@ from whitelab.statistics.linalg import exact
 METRICS = ("cosine", "euclidean")
 
 _GROUP = 32  # columns that share one best score
-_SPARE = 5  # groups scored again beyond the t that suffice but for rounding; fewer leave more rows in doubt
+_SPARE = 3  # groups scored again beyond the t that suffice but for rounding; fewer leave more rows in doubt
 _TILE = 1024  # rows and columns of a tile: 4 MB, which stays in the processor's cache
 _SMALL = 2048  # up to so many rows float64 alone is as quick
 _ROWS = 16_384  # scored again at once: 50 MB for the twenty nearest

@@ -1,0 +1,128 @@
+"""Where a cosine stands among those of random pairs: the scale that a space gives to its cosines.
+
+Raw sentence embeddings lie in a cone, so that 0.7 may be what any two sentences have; whitened ones do not. A cosine
+says something only against the cosines of pairs that have nothing to do with each other.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from whitelab.base.checks import check_int, check_matrix
+from whitelab.base.lazy import cached_property
+from whitelab.statistics.geometry import normalize
+
+BINS = 2**16  # of equal width on [-1, 1]: 0.00003 of a cosine
+ALL_PAIRS = 2**27  # as many pairs are all counted: some 16,000 rows
+SAMPLED = 2**22  # of more, so many are drawn
+_ROWS = 1024
+_KNOTS = 4096  # of an exported table, evenly spread over the pairs; the outermost thousandths have more
+_TAIL = 256
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, eq=False)
+class RandomCosines:
+    """The cosines of pairs of different rows, counted in `BINS` equal bins: `counts`, `pairs` in all.
+
+    `exact`: every pair there is was counted, else they were drawn.
+    """
+
+    counts: Float[np.ndarray, "b"]
+    exact: bool
+
+    @classmethod
+    def of(cls, *groups, all_pairs: int = ALL_PAIRS, sampled: int = SAMPLED, seed: int = 0) -> "RandomCosines":
+        """Of the rows of `x [n, d]`, each counted once; of several tables the pairs within each.
+
+        Up to `all_pairs` pairs all of them; otherwise `sampled`, drawn with replacement by `seed`, of each table its
+        share. Raises ValueError for shapes and numbers as `check_matrix`, and where there is no pair at all.
+        """
+        check_int(sampled, "sampled", 1)
+        units = [normalize(check_matrix(x)) for x in groups]
+        sizes = [len(unit) * (len(unit) - 1) // 2 for unit in units]
+        total = sum(sizes)
+        if not total:
+            raise ValueError("x must hold at least two rows, or there are no pairs")
+        exact = total <= all_pairs
+        counts, generator = np.zeros(BINS), torch.Generator().manual_seed(seed)
+        for unit, size in zip(units, sizes, strict=True):
+            parts = _all(unit) if exact else _drawn(unit, round(sampled * size / total), generator)
+            for part in parts:
+                place = ((part.numpy() + 1) * (BINS / 2)).astype(np.int64).clip(0, BINS - 1)
+                counts += np.bincount(place, minlength=BINS)
+        return cls(counts, exact)
+
+    @property
+    def pairs(self) -> int:
+        """Pairs counted."""
+        return round(self.counts.sum())
+
+    @property
+    def error(self) -> float:
+        """How far a percentile may be off, in points.
+
+        Within a bin pairs count as evenly spread, which errs by the fullest bin at most. Where pairs were drawn, the
+        bound that holds for all cosines at once in 95 of 100 draws is added (Dvoretzky-Kiefer-Wolfowitz with the
+        constant of Massart 1990).
+        """
+        drawn = 0.0 if self.exact else math.sqrt(math.log(2 / (1 - CONFIDENCE)) / (2 * self.pairs))
+        return 100 * float(self.counts.max() / self.pairs + drawn)
+
+    def percentile(self, cosine):
+        """The share of random pairs, in percent, whose cosine is not above `cosine`, a number or an array of them."""
+        found = np.interp(np.asarray(cosine, dtype=np.float64), self._edges, self._shares)
+        return float(found) if found.ndim == 0 else found
+
+    def cosine(self, percentile: float) -> float:
+        """The cosine that `percentile` percent of the random pairs do not exceed. Raises ValueError outside 0..100."""
+        if not 0 <= percentile <= 100:
+            raise ValueError(f"percentile={percentile!r} must lie between 0 and 100")
+        # Where no pair lies the curve is level; the end of it that is nearer to the pairs below is meant.
+        place = int(np.searchsorted(self._shares, percentile))
+        if place == 0:
+            return float(self._edges[np.flatnonzero(self.counts)[0]])
+        low, high = self._shares[place - 1 : place + 1]
+        return float(self._edges[place - 1] + (percentile - low) / (high - low) * (2 / BINS))
+
+    def table(self) -> tuple[Float[np.ndarray, "m"], Float[np.ndarray, "m"]]:
+        """Cosines and their percentiles, both rising: `numpy.interp(cosine, *table)` is `percentile` to 0.03 points."""
+        tail = np.geomspace(min(100 / self.pairs, 0.01), 0.1, _TAIL)
+        wanted = np.concatenate([tail, np.linspace(0, 100, _KNOTS), 100 - tail])
+        places = np.searchsorted(self._shares, wanted)
+        filled = np.flatnonzero(self.counts)
+        # Both ends of each step, so that a gap without pairs stays level.
+        places = np.unique(np.concatenate([places, np.maximum(places - 1, 0), [0, filled[0], filled[-1] + 1, BINS]]))
+        return self._edges[places], self._shares[places]
+
+    @cached_property
+    def _edges(self) -> Float[np.ndarray, "e"]:
+        return np.linspace(-1, 1, BINS + 1)
+
+    @cached_property
+    def _shares(self) -> Float[np.ndarray, "e"]:
+        return 100 * np.concatenate([[0.0], self.counts.cumsum()]) / self.counts.sum()
+
+
+def _all(unit: Float[Tensor, "n d"]) -> Iterable[Float[Tensor, "m"]]:
+    """The cosine of every pair of different rows, once, a table of `_ROWS` x `_ROWS` at a time."""
+    parts = unit.split(_ROWS)
+    for number, one in enumerate(parts):
+        square = one @ one.T
+        yield square[tuple(torch.triu_indices(*square.shape, offset=1))]
+        for other in parts[number + 1 :]:
+            yield (one @ other.T).flatten()
+
+
+def _drawn(unit: Float[Tensor, "n d"], count: int, generator: torch.Generator) -> Iterable[Float[Tensor, "m"]]:
+    n = len(unit)
+    for start in range(0, count if n > 1 else 0, step := _ROWS * 64):
+        size = min(step, count - start)
+        first = torch.randint(n, (size,), generator=generator)
+        second = (first + 1 + torch.randint(n - 1, (size,), generator=generator)) % n
+        yield (unit[first] * unit[second]).sum(1)
