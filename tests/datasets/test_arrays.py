@@ -29,6 +29,12 @@ def small(monkeypatch):
     monkeypatch.setattr(upload_limits, "NUMBERS", MB)
 
 
+@pytest.fixture
+def here(monkeypatch):
+    """Parquet is read in this process, where what it does can be watched."""
+    monkeypatch.setattr(arrays.parquet, "lists", arrays.parquet._lists)
+
+
 def npz(**named) -> bytes:
     out = io.BytesIO()
     np.savez_compressed(out, **named)
@@ -82,7 +88,7 @@ def test_an_array_counts_as_large_as_it_is_worked_with(kind):
             read_arrays(Upload(f"own.{kind}", KINDS[kind](a=zeros(1, np.int8).ravel())))
 
 
-def test_nothing_of_an_upload_over_the_bound_is_decoded(monkeypatch):
+def test_nothing_of_an_upload_over_the_bound_is_decoded(monkeypatch, here):
     """safetensors are counted by their header, Parquet by its footer."""
     large = zeros(5)
     data = {kind: pack(a=large) for kind, pack in KINDS.items()}
@@ -100,10 +106,53 @@ def test_nothing_of_an_upload_over_the_bound_is_decoded(monkeypatch):
             read_arrays(Upload(f"own.{kind}", KINDS[kind](a=zeros(1))))
 
 
-def test_a_parquet_column_of_lists_of_text_is_refused_unread(monkeypatch):
+def test_a_parquet_column_of_lists_of_text_is_refused_unread(monkeypatch, here):
     monkeypatch.setattr(pq.ParquetFile, "read", lambda *args, **kwargs: pytest.fail("read"))
     with pytest.raises(DataError, match=r"own\.parquet: a: must hold lists of numbers, got list<"):
         read_arrays(Upload("own.parquet", parquet(a=[["long text"]])))
+
+
+def test_a_parquet_that_ends_its_reader_is_refused_and_nothing_else_ends(tmp_path, monkeypatch):
+    """A repetition that is none beside a list: Arrow's C++ then throws where nothing catches."""
+    sound = parquet(values=pa.FixedSizeListArray.from_arrays(pa.array([1.0, 2.0, 3.0, 4.0]), 2))
+    assert read_arrays(Upload("own.parquet", sound))[0].values.tolist() == [[1, 2], [3, 4]]
+    place = sound.index(b"values") - 3  # zigzag 2, optional, before the name's type and length
+    assert sound[place] == 2
+    with pytest.raises(DataError, match=r"own\.parquet: not a readable Parquet file \(its reader ended with SIGABRT\)"):
+        read_arrays(Upload("own.parquet", sound[:place] + b"\x09" + sound[place + 1 :]))
+    path = tmp_path / "named.parquet"
+    path.write_bytes(sound)
+    monkeypatch.setattr("whitelab.datasets.parquet.apart", True)  # as in a server: a path can be a visitor's too
+    assert read_arrays(path)[0].values.tolist() == [[1, 2], [3, 4]]
+    path.write_bytes(sound[:place] + b"\x09" + sound[place + 1 :])
+    with pytest.raises(
+        DataError, match=r"named\.parquet: not a readable Parquet file \(its reader ended with SIGABRT\)"
+    ):
+        read_arrays(path)
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz", "safetensors"])
+def test_a_damaged_file_is_read_or_refused_and_ends_in_no_other_error(kind):
+    rng = np.random.default_rng(0)
+    plain = io.BytesIO()
+    np.save(plain, np.arange(6.0).reshape(3, 2))
+    sound = plain.getvalue() if kind == "npy" else KINDS[kind](a=np.arange(6.0).reshape(3, 2))
+    refused = 0
+    for _ in range(2000):
+        data = bytearray(sound)
+        for place in rng.integers(len(sound) - 30, size=rng.integers(1, 4)):
+            match rng.integers(3):
+                case 0:
+                    data[place] = rng.integers(256)
+                case 1:
+                    del data[place : place + rng.integers(1, 8)]
+                case 2:
+                    data[place:place] = bytes(rng.choice(list(b"()[]{}'0123456789-,:<fOu"), rng.integers(1, 9)))
+        try:
+            read_arrays(Upload(f"own.{kind}", bytes(data)))
+        except DataError:
+            refused += 1
+    assert 200 < refused < 2000
 
 
 def test_a_header_longer_than_any_is_refused_before_it_is_unpacked():

@@ -278,6 +278,17 @@ def test_one_file_a_class_has_no_split_and_joined_words(task, tmp_path):
         assert found.y.tolist() == [1, 1, 0]
 
 
+def test_an_empty_line_is_a_full_stop_and_is_said(tmp_path):
+    root = senteval(tmp_path)
+    write(root / "downstream/CR/custrev.neg", "too loud\n\n.\nbad\n\n")
+    found = load_labelled(root, "CR")
+    assert found.first[3:] == ("too loud", ".", ".", "bad", ".")
+    assert found.blank == (4, 7)
+    assert found.notes == ('2 empty lines are read as ".", as SentEval does',)
+    write(root / "downstream/CR/custrev.neg", "too loud\n.\n.\nbad\n.\n")
+    assert load_labelled(root, "CR").fingerprint != found.fingerprint  # folds are other ones
+
+
 def test_sst_trec_and_mrpc_are_read_in_their_own_forms_and_encodings(tmp_path):
     root = senteval(tmp_path)
     sst = load_labelled(root, "sst")
@@ -308,8 +319,8 @@ def test_bad_lines_and_missing_files_of_senteval_are_named(tmp_path):
     write(down / "SST/binary/sentiment-dev", "fine\t1\nbroken\nodd\t2\n")
     with pytest.raises(MalformedRows, match=r"sentiment-dev:2: 1 column where a text, a tab and 0 or 1 belong"):
         load_labelled(root, "SST2")
-    write(down / "MR/rt-polarity.neg", "one\n\ntwo\n")
-    with pytest.raises(MalformedRows, match=r"rt-polarity.neg:2: text is empty"):
+    write(down / "MR/rt-polarity.neg", "one\na\0b\ntwo\n")
+    with pytest.raises(MalformedRows, match=r"rt-polarity.neg:2: text holds a NUL byte"):
         load_labelled(root, "MR")
     (down / "CR/custrev.neg").unlink()
     with pytest.raises(DataError, match=r"custrev.neg: this file of SentEval's CR is missing"):

@@ -1,11 +1,18 @@
 """Laws of places: which tasks and splits a folder holds, in the published layouts and as plain tables."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from needs import PUBLISHED
 from pair_files import HEADER, SICK_HEAD, whiteningbert, write
 
-from whitelab.datasets import DataError, MalformedRows, discover, layouts, load
+from whitelab.datasets import DataError, MalformedRows, Upload, discover, layouts, load, offered
+from whitelab.datasets.arrays import read_arrays
+from whitelab.datasets.images import load_images
+from whitelab.datasets.labelled import discover_labelled
+from whitelab.datasets.loading import load_text
+from whitelab.datasets.retrieval_sets import retrieval_files
+from whitelab.datasets.sheets import Sheet, open_sheet
 
 # --- the published files -----------------------------------------------------------------------------------
 
@@ -246,3 +253,60 @@ def test_demo_is_one_task_with_a_subset_a_file(tmp_path, monkeypatch):
     (info,) = discover("demo")
     assert info.subset_names == ("finance", "news")
     assert load(tmp_path).fingerprint == pairs.fingerprint  # the folder by its path is the same set
+
+
+# --- what an operator offers --------------------------------------------------------------------------------
+
+READERS = (discover, load_text, discover_labelled, retrieval_files, read_arrays, open_sheet, load_images)
+
+
+@pytest.mark.parametrize("read", READERS, ids=lambda read: read.__name__)
+def test_what_an_operator_does_not_offer_is_refused_in_the_same_words_whether_or_not_it_is_there(
+    read, tmp_path, monkeypatch
+):
+    ours, theirs = tmp_path / "offered", tmp_path / "theirs"
+    write(ours / "a.tsv", HEADER + "x\ty\t1\n")
+    write(theirs / "b.tsv", HEADER + "x\ty\t1\n")
+    (ours / "link.tsv").symlink_to(theirs / "b.tsv")
+    places = [theirs / "b.tsv", theirs, theirs / "none.tsv", ours / "none.tsv", ours / "link.tsv"]
+    places += [ours / ".." / "theirs" / "b.tsv", f"{ours}-like", "~root", "~nobody-here", "/etc/passwd", "x" * 5000]
+    places += ["\0", "mteb-stsb", "relative"]
+    monkeypatch.setenv("WHITELAB_DATA", f" {ours},relative ,")
+    for place in places:
+        with pytest.raises(DataError) as refused:
+            read(str(place))
+        assert str(refused.value) == f"{place}: not among the data that this server offers (WHITELAB_DATA)"
+
+
+@pytest.mark.parametrize("kind", [".tsv", ".jsonl", ".parquet"])
+def test_a_link_in_an_offered_folder_leads_nowhere_else(kind, tmp_path, monkeypatch):
+    ours = tmp_path / "offered"
+    write(ours / "a.tsv", HEADER + "x\ty\t1\nz\tw\t2\n")
+    rows = pd.DataFrame({"sentence1": ["secret", "s"], "sentence2": ["t", "u"], "score": [1.0, 2.0]})
+    theirs = {
+        ".tsv": lambda path: rows.to_csv(path, sep="\t", index=False),
+        ".jsonl": lambda path: rows.to_json(path, orient="records", lines=True),
+        ".parquet": rows.to_parquet,
+    }
+    theirs[kind](tmp_path / f"b{kind}")
+    (ours / f"b{kind}").symlink_to(tmp_path / f"b{kind}")
+    (ours / "c.tsv").symlink_to(ours / "a.tsv")
+    assert load(ours, "b").first == ("secret", "s")
+    monkeypatch.setenv("WHITELAB_DATA", str(ours))
+    with pytest.raises(DataError, match="not among the data that this server offers"):
+        load(ours, "b")
+    assert load(ours, "c").n_pairs == 2
+
+
+def test_what_an_operator_offers_is_read_and_so_is_what_is_bundled_or_uploaded(tmp_path, monkeypatch):
+    file = write(tmp_path / "offered" / "a.tsv", HEADER + "x\ty\t1\nz\tw\t2\n")
+    monkeypatch.setenv("WHITELAB_DATA", str(tmp_path / "offered"))
+    assert load(tmp_path / "offered").n_pairs == load(file).n_pairs == 2
+    assert [info.name for info in discover("demo")] == ["demo"]
+    assert isinstance(open_sheet(Upload("a.tsv", file.read_bytes())), Sheet)
+    monkeypatch.setenv("WHITELAB_DATA", "mteb-stsb")
+    monkeypatch.setattr(layouts, "fetched", lambda name: tmp_path / "offered")
+    monkeypatch.setattr(offered, "data_root", lambda: tmp_path)
+    assert load("mteb-stsb").n_pairs == 2
+    monkeypatch.setenv("WHITELAB_DATA", "")
+    assert load(file).n_pairs == 2

@@ -1,9 +1,11 @@
 """Laws of the readers of retrieval sets: both layouts say the same, every bad line is named by its number."""
 
+from zipfile import ZipFile
+
 import pytest
 from judged import DOCUMENTS, GRADES, QUERIES, write_retrieval
 
-from whitelab.datasets import DataError, MalformedRows, Upload, load_retrieval, retrieval_splits
+from whitelab.datasets import DataError, MalformedRows, Upload, load_retrieval, retrieval_files, retrieval_splits
 
 
 @pytest.fixture
@@ -121,5 +123,79 @@ def test_what_is_missing_or_empty_is_said_in_one_line(folder, tmp_path):
     with pytest.raises(DataError, match="no such file or folder; give a file or folder, or 'demo'$"):
         load_retrieval(tmp_path / "nowhere")
     (tmp_path / "file.tsv").write_text("x")
-    with pytest.raises(DataError, match="a retrieval set is a folder with corpus.jsonl"):
+    with pytest.raises(DataError, match="a retrieval set is a folder, or its .zip, with corpus.jsonl"):
         load_retrieval(tmp_path / "file.tsv")
+
+
+# ------------------------------------------------------------------------------------------------ one .zip
+
+
+def packed(folder, path, below="", extra=()):
+    """A folder as one .zip, its files under `below`, and further members by name."""
+    with ZipFile(path, "w") as archive:
+        for file in sorted(file for file in folder.rglob("*") if file.is_file()):
+            archive.write(file, below + file.relative_to(folder).as_posix())
+        for name, text in extra:
+            archive.writestr(name, text)
+    return path
+
+
+@pytest.mark.parametrize("below", ["", "mine/", "datasets/mine/"])
+def test_a_zip_says_what_its_folder_says_as_a_path_and_as_an_upload(folder, tmp_path, below):
+    (folder / "qrels" / "dev.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
+    shadows = [("__MACOSX/mine/._corpus.jsonl", "no JSON"), (f"{below}README.md", "words"), (f"{below}notes.txt", "1")]
+    path = packed(folder, tmp_path / "mine.zip", below, shadows)
+    for data in (path, str(path), [Upload("mine.zip", path.read_bytes())]):
+        assert retrieval_splits(data) == ("dev", "test")
+        for split in ("dev", "test"):
+            found = load_retrieval(data, split)
+            assert (found.fingerprint, found.split) == (load_retrieval(folder, split).fingerprint, split)
+    assert (load_retrieval(path).task, load_retrieval(path).source) == ("mine", "mine")
+    assert retrieval_files(path) == (path,)
+
+
+def test_a_bad_line_in_a_zip_is_named_by_its_place_in_it(folder, tmp_path):
+    (folder / "queries.jsonl").write_text("no JSON\n" + (folder / "queries.jsonl").read_text())
+    path = packed(folder, tmp_path / "mine.zip", "mine/")
+    with pytest.raises(MalformedRows, match=r"mine\.zip/mine/queries\.jsonl"):
+        load_retrieval(path)
+    assert load_retrieval(path, keep_going=True).fingerprint == load_retrieval(folder, keep_going=True).fingerprint
+
+
+@pytest.mark.parametrize(
+    ("extra", "words"),
+    [
+        ((("../qrels/corpus.jsonl", ""),), "one folder with a corpus.jsonl must be packed in it; found: "),
+        ((("old/corpus.jsonl", ""),), r"one folder with a corpus.jsonl must be packed in it; found: \., old"),
+        ((("corpus-2.jsonl", ""),), "more than one corpus.jsonl"),
+        ((("qrels/big.tsv", "q1\td1\t1\n" * 3_000_000),), "unpacks to more than"),
+    ],
+)
+def test_a_zip_that_holds_what_no_set_needs_is_refused(folder, tmp_path, extra, words):
+    path = tmp_path / "mine.zip"
+    with ZipFile(packed(folder, path), "a", compression=8) as archive:
+        for name, text in extra:
+            archive.writestr(name, text)
+    for data in (path, [Upload("mine.zip", path.read_bytes())]):
+        with pytest.raises(DataError, match=words):
+            load_retrieval(data)
+
+
+def test_a_zip_whose_names_lead_out_is_refused(tmp_path):
+    path = tmp_path / "mine.zip"
+    with ZipFile(path, "w") as archive:
+        for name in ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv"):
+            archive.writestr(f"../{name}", "")
+    with pytest.raises(DataError, match="leads out of the folder"):
+        load_retrieval(path)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_is_no_zip_or_comes_with_other_files_is_refused(folder, tmp_path):
+    path = tmp_path / "mine.zip"
+    path.write_bytes(b"PK no archive")
+    with pytest.raises(DataError, match="not a readable tar, tar.gz or zip archive"):
+        load_retrieval(path)
+    whole = packed(folder, tmp_path / "whole.zip").read_bytes()
+    with pytest.raises(DataError, match="no other file may come with it"):
+        load_retrieval([Upload("whole.zip", whole), Upload("test.tsv", b"")])

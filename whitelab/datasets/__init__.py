@@ -11,7 +11,7 @@ from whitelab.datasets.retrieval_sets import RetrievalSet, load_retrieval, retri
 from whitelab.datasets.senteval import SENTEVAL_TASKS
 from whitelab.datasets.sheets import ROLES, Sheet, open_pasted, open_sheet
 from whitelab.datasets.sources import SOURCES, Source, fetched
-from whitelab.datasets.tables import Upload
+from whitelab.datasets.uploads import Upload
 
 __all__ = [
     "BUNDLED_SETS",

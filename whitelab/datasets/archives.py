@@ -17,10 +17,13 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BufferedIOBase
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from whitelab.datasets.pairs import DataError
+from whitelab.datasets.uploads import File, Upload
 
 CHUNK = 1 << 20  # bytes copied at once
 SMALL = 1 << 20  # bytes that any archive may unpack to, whatever its own size
@@ -80,35 +83,78 @@ def unpack(
     return tuple(folder.joinpath(*parts) for parts in written)
 
 
+def unpacked(
+    archive: File, limits: Limits | None = None, wanted: Callable[[str], bool] = lambda name: True
+) -> dict[str, bytes]:
+    """The plain files of `archive` by name, in memory and nowhere else. Judges and raises as `unpack` does."""
+    found = {}
+    with _plainly(archive):
+        for parts, chunks in _contents(archive, limits or Limits(), wanted):
+            name = "/".join(parts)
+            if name in found:
+                raise FileExistsError(name)
+            found[name] = b"".join(chunks)
+    return found
+
+
+def member_names(archive: File, limits: Limits | None = None) -> tuple[str, ...]:
+    """The names of the plain files in `archive`, as `unpack` asks about them; nothing is unpacked or judged.
+
+    Raises ArchiveError for a damaged archive, or one of more members than `limits` allow.
+    """
+    limits = limits or Limits()
+    with _plainly(archive):
+        names = [
+            None if one.folder else _tidy(one.name) for one in islice(_members(archive, limits.total), limits.files + 1)
+        ]
+    if len(names) > limits.files:
+        raise ArchiveError(f"{archive.name}: more than {limits.files} members")
+    return tuple(name for name in names if name)
+
+
 def _copied(archive: Path, root: Path, limits: Limits, wanted, tick) -> Iterator[tuple[str, ...]]:
     """The parts of each name, once its file is written."""
-    budget = int(min(limits.total, SMALL + limits.ratio * archive.stat().st_size))
-    spent = 0
-    for count, member in enumerate(_members(archive, budget), start=1):
-        tick()
-        if count > limits.files:
-            raise ArchiveError(f"{archive.name}: more than {limits.files} members")
-        if member.folder or not wanted(_tidy(member.name)):
-            continue
-        parts = _safe(archive, member)
+    for parts, chunks in _contents(archive, limits, wanted, tick):
         target = root.joinpath(*parts)
         target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("xb") as file, member.open() as packed:
+        with target.open("xb") as file:
+            for chunk in chunks:
+                file.write(chunk)
+        yield parts
+
+
+def _contents(
+    archive: File, limits: Limits, wanted, tick=lambda: None
+) -> Iterator[tuple[tuple[str, ...], Iterator[bytes]]]:
+    """The parts of each wanted name and what its file holds, in pieces that are to be read before the next name."""
+    size = len(archive.data) if isinstance(archive, Upload) else archive.stat().st_size
+    budget = int(min(limits.total, SMALL + limits.ratio * size))
+    spent = 0
+
+    def chunks(member: Member) -> Iterator[bytes]:
+        nonlocal spent
+        with member.open() as packed:
             size = 0
             while chunk := packed.read(CHUNK):
                 size, spent = size + len(chunk), spent + len(chunk)
                 if size > limits.single:
                     raise ArchiveError(f"{archive.name}: {member.name!r} is larger than {limits.single} bytes")
                 _within(archive, spent, budget)
-                file.write(chunk)
-        yield parts
+                yield chunk
+
+    for count, member in enumerate(_members(archive, budget), start=1):
+        tick()
+        if count > limits.files:
+            raise ArchiveError(f"{archive.name}: more than {limits.files} members")
+        if not member.folder and wanted(_tidy(member.name)):
+            yield _safe(archive, member), chunks(member)
 
 
 def _tidy(name: str) -> str:
     return "/".join(PurePosixPath(name).parts)
 
 
-def _safe(archive: Path, member: Member) -> tuple[str, ...]:
+def _safe(archive: File, member: Member) -> tuple[str, ...]:
     """The parts of a member's name, none of which leads out of the folder."""
     name, parts = member.name, PurePosixPath(member.name).parts
     # A backslash and a drive letter are harmless here, but not where the same archive is unpacked on Windows.
@@ -121,12 +167,12 @@ def _safe(archive: Path, member: Member) -> tuple[str, ...]:
     return parts
 
 
-def _within(archive: Path, size: int, budget: int) -> None:
+def _within(archive: File, size: int, budget: int) -> None:
     if size > budget:
         raise ArchiveError(f"{archive.name}: unpacks to more than {budget} bytes")
 
 
-def _members(archive: Path, budget: int) -> Iterator[Member]:
+def _members(archive: File, budget: int) -> Iterator[Member]:
     with archive.open("rb") as file:
         magic = file.read(2)
         file.seek(0)
@@ -139,7 +185,7 @@ def _members(archive: Path, budget: int) -> Iterator[Member]:
             yield from _tarred(file)
 
 
-def _zipped(file: BinaryIO) -> Iterator[Member]:
+def _zipped(file: BufferedIOBase) -> Iterator[Member]:
     with zipfile.ZipFile(file) as packed:
         for info in packed.infolist():
             kind = stat.S_IFMT(info.external_attr >> 16)
@@ -157,7 +203,7 @@ def _tarred(file) -> Iterator[Member]:
 class _Bounded:
     """A file that is decompressed no further than `budget`, neither for what is copied nor for what is skipped."""
 
-    def __init__(self, file: gzip.GzipFile, archive: Path, budget: int) -> None:
+    def __init__(self, file: gzip.GzipFile, archive: File, budget: int) -> None:
         self._file, self._archive, self._budget = file, archive, budget
 
     def read(self, size: int = -1) -> bytes:
@@ -176,7 +222,7 @@ class _Bounded:
 
 
 @contextmanager
-def _plainly(archive: Path) -> Iterator[None]:
+def _plainly(archive: File) -> Iterator[None]:
     """The libraries' many words for a bad archive as ArchiveError."""
     try:
         yield

@@ -7,7 +7,7 @@ import io
 import json
 import math
 import zipfile
-from collections import Counter
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import BufferedIOBase
@@ -16,9 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from whitelab.base import upload_limits
-from whitelab.datasets import DataError, Upload, open_sheet
+from whitelab.datasets import DataError, Upload, open_sheet, parquet
 from whitelab.datasets.layouts import existing_path
-from whitelab.datasets.tables import File, as_number, holds_scalars
+from whitelab.datasets.tables import as_number
+from whitelab.datasets.uploads import Budget, File, kept
 
 ARRAYS = (".npy", ".npz", ".safetensors", ".parquet")
 TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json")
@@ -56,25 +57,6 @@ class Named:
         return f"{list(self.values.shape)} {'text' if self.is_text else self.values.dtype}"
 
 
-@dataclass
-class _Budget:
-    """What a file has unpacked to so far: an upload has bounds for all its arrays together, other files have none."""
-
-    file: File
-    taken: int = 0
-
-    def take(self, where: str, size: int, shape: Sequence[int]) -> None:
-        """Note `size` bytes that are about to be allocated; DataError where an upload then holds too many."""
-        before, most = self.taken, 4 * upload_limits.NUMBERS
-        self.taken += size
-        if isinstance(self.file, Upload) and self.taken > most:
-            others = f", {before >> 20} MB stand before it" if before >> 20 else ""
-            raise DataError(
-                f"{where}: {list(shape)} takes {size >> 20} MB unpacked{others}, at most {most >> 20} MB are read from "
-                "an upload"
-            )
-
-
 def text_arrays(name: str, texts: Sequence[str]) -> dict[str, np.ndarray]:
     """Text for an .npz, as arrays that `read_arrays` reads back as one of the name `name`.
 
@@ -108,10 +90,10 @@ def read_arrays(file: str | Path | Upload) -> list[Named]:
     elif suffix in ARRAYS:
         read = {".npy": _npy_file, ".npz": _npz, ".safetensors": _safetensors, ".parquet": _parquet}[suffix]
         try:
-            found = read(file, _Budget(file))
+            found = read(file, Budget(file))
         except DataError:
             raise
-        except (ValueError, OSError, EOFError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+        except (ValueError, OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
             reason = " ".join(str(error).split())[:120]
             raise DataError(f"{file}: not a readable {suffix} file ({reason})") from None
     else:
@@ -122,13 +104,13 @@ def read_arrays(file: str | Path | Upload) -> list[Named]:
 # -------------------------------------------------------------------------------------------- NumPy's formats
 
 
-def _npy_file(file: File, budget: _Budget) -> list[tuple[str, np.ndarray]]:
+def _npy_file(file: File, budget: Budget) -> list[tuple[str, np.ndarray]]:
     with file.open("rb") as stream:
         size = len(file.data) if isinstance(file, Upload) else file.stat().st_size
         return [(file.stem, _npy(budget, str(file), stream, size))]
 
 
-def _npz(file: File, budget: _Budget) -> list[tuple[str, np.ndarray]]:
+def _npz(file: File, budget: Budget) -> list[tuple[str, np.ndarray]]:
     """The arrays, with the text that `text_arrays` took apart put together."""
     found = []
     with file.open("rb") as raw, zipfile.ZipFile(raw) as packed:
@@ -147,7 +129,7 @@ def _npz(file: File, budget: _Budget) -> list[tuple[str, np.ndarray]]:
     ]
 
 
-def _text(where: str, data: np.ndarray, ends: np.ndarray, budget: _Budget) -> np.ndarray:
+def _text(where: str, data: np.ndarray, ends: np.ndarray, budget: Budget) -> np.ndarray:
     if data.dtype != np.uint8 or data.ndim != 1 or ends.dtype.kind not in "iu" or ends.ndim != 1:
         raise DataError(f"{where}: must be text as uint8 {BYTES} [bytes] and whole {ENDS} [n]")
     ends = ends.astype(np.int64)
@@ -163,7 +145,7 @@ def _text(where: str, data: np.ndarray, ends: np.ndarray, budget: _Budget) -> np
     return np.array(parts, object)
 
 
-def _npy(budget: _Budget, where: str, stream: BufferedIOBase, size: int, text: bool = False) -> np.ndarray:
+def _npy(budget: Budget, where: str, stream: BufferedIOBase, size: int, text: bool = False) -> np.ndarray:
     """One array in the .npy format, `size` bytes long. Its header is checked before anything is allocated.
 
     `text`: it holds the bytes of text, which never become numbers.
@@ -176,7 +158,10 @@ def _npy(budget: _Budget, where: str, stream: BufferedIOBase, size: int, text: b
     if (length := int.from_bytes(_whole(stream, width), "little")) > NPY_HEADER:
         raise DataError(f"{where}: its header of {length} bytes is not read, at most {NPY_HEADER} are")
     stream.seek(-width, io.SEEK_CUR)
-    shape, fortran, dtype = readers[version](stream)
+    try:
+        shape, fortran, dtype = readers[version](stream)
+    except Exception as error:  # NumPy evaluates it as Python, and raises a dozen kinds of errors where it is none
+        raise ValueError(f"its header is none: {error}") from None
     if dtype.hasobject:
         raise DataError(
             f"{where}: holds Python objects, which only pickle could read, and pickle can run code; save numbers, "
@@ -185,8 +170,8 @@ def _npy(budget: _Budget, where: str, stream: BufferedIOBase, size: int, text: b
     if dtype.names or dtype.subdtype or dtype.kind not in "fiuU":
         raise DataError(f"{where}: must hold real numbers or text, got {dtype}")
     wanted = math.prod(shape) * dtype.itemsize
-    kept = dtype if text else _kept(dtype, len(shape))
-    budget.take(where, math.prod(shape) * max(kept.itemsize, dtype.itemsize), shape)
+    taken = dtype if text else kept(dtype, len(shape))
+    budget.take(where, math.prod(shape) * max(taken.itemsize, dtype.itemsize), shape)
     if wanted != size - stream.tell():
         raise DataError(f"{where}: {list(shape)} {dtype} takes {wanted} bytes, {size - stream.tell()} follow")
     values = np.frombuffer(bytearray(_whole(stream, wanted)), dtype)  # writable, which torch wants
@@ -203,7 +188,7 @@ def _whole(stream: BufferedIOBase, size: int) -> bytes:
 # ------------------------------------------------------------------------------------------------ the others
 
 
-def _safetensors(file: File, budget: _Budget) -> list[tuple[str, np.ndarray]]:
+def _safetensors(file: File, budget: Budget) -> list[tuple[str, np.ndarray]]:
     from safetensors import SafetensorError
     from safetensors.torch import load
 
@@ -224,7 +209,7 @@ def _safetensors(file: File, budget: _Budget) -> list[tuple[str, np.ndarray]]:
     return arrays
 
 
-def _take_safetensors(data: bytes, budget: _Budget) -> None:
+def _take_safetensors(data: bytes, budget: Budget) -> None:
     """Count what the header promises: its length in 8 bytes, then JSON {name: {dtype, shape}}. Damage is for `load`."""
     length = int.from_bytes(data[:8], "little")
     if length > SAFETENSORS_HEADER:
@@ -241,56 +226,10 @@ def _take_safetensors(data: bytes, budget: _Budget) -> None:
         budget.take(f"{budget.file}: {name}", count * (4 if narrow else 8), shape)
 
 
-def _parquet(file: File, budget: _Budget) -> list[tuple[str, np.ndarray]]:
+def _parquet(file: File, budget: Budget) -> list[tuple[str, np.ndarray]]:
     """Columns of numbers and text as [rows], columns of lists of numbers as [rows, d]."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    with file.open("rb") as raw, pq.ParquetFile(raw) as parquet:
-        described = parquet.metadata
-        if isinstance(file, Upload) and described.num_rows > upload_limits.ROWS:
-            raise DataError(f"{file}: {described.num_rows} rows, at most {upload_limits.ROWS} are read from an upload")
-        nested = {field.name: field.type for field in parquet.schema_arrow if _is_list(pa, field.type)}
-        for name, kind in nested.items():
-            if not (pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type)):
-                raise DataError(f"{file}: {name}: must hold lists of numbers, got {kind}")
-        groups = [described.row_group(i) for i in range(described.num_row_groups)]
-        counts = Counter()
-        for leaf in (group.column(j) for group in groups for j in range(group.num_columns)):
-            path = leaf.path_in_schema
-            name = next((name for name in nested if path == name or path.startswith(f"{name}.")), "")
-            counts[name] += leaf.num_values if name or leaf.physical_type != "BYTE_ARRAY" else 0
-        for name, numbers in counts.items():
-            size = _kept(np.dtype(nested[name].value_type.to_pandas_dtype()), 2).itemsize if name else 4
-            budget.take(f"{file}: {name}" if name else str(file), size * numbers, [numbers])
-        table = parquet.read(columns=sorted(nested)) if nested else None
-        plain = any(holds_scalars(pa, field) for field in parquet.schema_arrow)
-    found = [] if table is None else [(name, _lists(file, name, table[name])) for name in table.column_names]
-    return found + (_table(file) if plain else [])
-
-
-def _is_list(pa, kind) -> bool:
-    return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-
-
-def _lists(file: File, name: str, column) -> np.ndarray:
-    import pyarrow.compute as pc
-
-    where = f"{file}: {name}"
-    sizes = pc.list_value_length(column).to_numpy(zero_copy_only=False)
-    if not len(sizes) or np.isnan(sizes.astype(float)).any() or column.null_count:
-        missing = [i for i, one in enumerate(column) if not one.is_valid][:1]
-        raise DataError(f"{where}: " + (f"row {missing[0] + 1} is missing" if missing else "no rows"))
-    wrong = np.flatnonzero(sizes != sizes[0])
-    if len(wrong):
-        raise DataError(
-            f"{where}: every row must be as long as the first, {int(sizes[0])} numbers, row {wrong[0] + 1} has "
-            f"{int(sizes[wrong[0]])}"
-        )
-    flat = pc.list_flatten(column)
-    if flat.null_count:
-        raise DataError(f"{where}: a number is missing in one of its lists")
-    return flat.to_numpy().reshape(len(sizes), int(sizes[0]))
+    lists, others = parquet.lists(file)
+    return lists + (_table(file) if others else [])
 
 
 def _table(file: File) -> list[tuple[str, np.ndarray]]:
@@ -318,19 +257,10 @@ def _column(cells: tuple) -> np.ndarray:
 # ------------------------------------------------------------------------------------------------ types
 
 
-def _kept(dtype: np.dtype, ndim: int) -> np.dtype:
-    """The type in which an array of numbers is worked with, one of few and in the machine's byte order."""
-    if dtype.kind == "f":
-        return np.dtype(np.float32 if dtype.itemsize <= 4 else np.float64)
-    if dtype.kind in "iu":
-        return np.dtype(np.float32 if dtype.itemsize <= 2 and ndim > 1 else np.int64)
-    return dtype
-
-
 def _numbers(where: str, values: np.ndarray) -> np.ndarray:
     kind = values.dtype.kind
     if kind in "UO":
         return values
     if kind not in "fiu":
         raise DataError(f"{where}: must hold real numbers or text, got {values.dtype}")
-    return np.ascontiguousarray(values, _kept(values.dtype, values.ndim))
+    return np.ascontiguousarray(values, kept(values.dtype, values.ndim))

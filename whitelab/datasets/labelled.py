@@ -21,17 +21,8 @@ from whitelab.datasets.layouts import DEMO, DEMO_FOLDER, choose, existing_path
 from whitelab.datasets.loading import left_out, load
 from whitelab.datasets.pairs import DataError, MalformedRows, Problem
 from whitelab.datasets.senteval import SENTEVAL, senteval_tasks
-from whitelab.datasets.tables import (
-    SUFFIXES,
-    File,
-    Table,
-    Upload,
-    as_number,
-    check_columns,
-    read_table,
-    stem_of,
-    suffix_of,
-)
+from whitelab.datasets.tables import SUFFIXES, Table, as_number, read_table, stem_of, suffix_of
+from whitelab.datasets.uploads import File, Upload, check_columns
 
 TEXT_NAMES = ("text", "sentence", "question", "review", "utterance", "query", "comment", "content", "document", "title")
 LABEL_NAMES = (
@@ -198,6 +189,7 @@ def _assemble(
         split=tuple(row.split for row in rows),
         positive=_positive(info.name, classes, pairs, positive),
         layout=info.layout,
+        blank=tuple(place for place, row in enumerate(rows) if row.blank),
         title=info.title,
         source=", ".join(path.name for path in info.files),
         notes=tuple(notes),

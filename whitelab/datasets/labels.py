@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from whitelab.base.lazy import cached_property
 from whitelab.datasets.pairs import DataError, Problem, hash_texts, places
-from whitelab.datasets.tables import File
+from whitelab.datasets.uploads import File
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,8 @@ class LabelledTexts:
 
     second is None for single texts. y: int64 [n], index into classes. split: train, dev or test a row, "" in data
     without splits. positive: the class that says yes, for two texts and where one is known to. layout: senteval,
-    table or demo. Otherwise as `SentencePairs`.
+    table or demo. blank: rows of SentEval's whose line was empty, which is read as a full stop and counts as no word.
+    Otherwise as `SentencePairs`.
     """
 
     task: str
@@ -48,6 +49,7 @@ class LabelledTexts:
     split: tuple[str, ...]
     positive: int | None = None
     layout: str = "table"
+    blank: tuple[int, ...] = ()
     title: str = ""
     source: str = ""
     notes: tuple[str, ...] = ()
@@ -99,6 +101,8 @@ class LabelledTexts:
             hash_texts(digest, texts)
         digest.update(self.y.astype("<i8").tobytes())
         digest.update(repr(self.positive).encode())
+        if self.blank:
+            digest.update(repr(self.blank).encode())
         return digest.hexdigest()
 
     def rows(self, split: str) -> np.ndarray:
@@ -115,3 +119,4 @@ class LabelledRow(NamedTuple):
     second: str | None
     label: str
     split: str
+    blank: bool = False

@@ -12,9 +12,11 @@ from typing import TypeVar
 from whitelab.base.installation import program, shipped
 from whitelab.base.user_folders import expanded
 from whitelab.datasets.in_memory import held
+from whitelab.datasets.offered import check_offered
 from whitelab.datasets.pairs import DataError
 from whitelab.datasets.sources import MTEB, SOURCES, fetched
-from whitelab.datasets.tables import SUFFIXES, File, as_number, probe_lines, sniff, stem_of, suffix_of
+from whitelab.datasets.tables import SUFFIXES, as_number, probe_lines, sniff, stem_of, suffix_of
+from whitelab.datasets.uploads import File
 
 DEMO = "demo"
 MEMORY = "memory"  # the layout of pairs that `hold` has named
@@ -172,8 +174,10 @@ def choose(tasks: Sequence[T], task: str | None, data: str | File, alike: Iterab
 def existing_path(data: str | Path, bundled: Iterable[str] = BUNDLED_SETS) -> Path:
     """The path as given, ~ expanded, or the folder of a fetched source; DataError when nothing is there.
 
-    `bundled` are the names that could have been given instead.
+    `bundled` are the names that could have been given instead. Where the operator says what may be read
+    (`WHITELAB_DATA`), all else is refused in the same words whether or not it is there.
     """
+    check_offered(data)
     path = data_path(data)
     try:
         exists = str(data) != "" and path.exists()
@@ -191,9 +195,9 @@ def existing_path(data: str | Path, bundled: Iterable[str] = BUNDLED_SETS) -> Pa
 
 
 def file_at(data: str | Path) -> Path | None:
-    """The file at a path, ~ expanded; None where there is none, whatever is in the way."""
+    """The file at a path, ~ expanded; None where there is none that may be read, whatever is in the way."""
     try:
-        path = expanded(data)
+        path = existing_path(data)
         return path if path.is_file() else None
     except (OSError, ValueError):
         return None

@@ -12,7 +12,8 @@ from whitelab.datasets.columns import Columns, Row, find_columns, read_rows
 from whitelab.datasets.in_memory import held
 from whitelab.datasets.layouts import DEMO, PUBLISHED_PAIRS, SPLITS, Part, TaskInfo, choose, discover, existing_path
 from whitelab.datasets.pairs import DataError, MalformedRows, Problem, SentencePairs, gold_notes
-from whitelab.datasets.tables import Upload, read_lines, read_scored, read_table
+from whitelab.datasets.tables import read_lines, read_scored, read_table
+from whitelab.datasets.uploads import Upload
 
 # Layouts without column names. Columns 0-3 of whiteningbert are padding; the genre in STS-B is no subset, and what
 # follows its sentences in the published files says where they are from.

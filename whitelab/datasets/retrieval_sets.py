@@ -2,6 +2,7 @@
 
 Two layouts: BEIR's (Thakur et al. 2021), a folder with corpus.jsonl, queries.jsonl and qrels/SPLIT.tsv of query,
 document and grade; and the same with judgements as TREC's qrels, lines of query, iteration, document and grade.
+Either may come as one .zip, as BEIR's sets do.
 """
 
 from __future__ import annotations
@@ -10,18 +11,20 @@ import hashlib
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from whitelab.base.installation import shipped
+from whitelab.base.lazy import cached_property
+from whitelab.datasets import packed_sets
 from whitelab.datasets.columns import plain_name, shown, text_cell
 from whitelab.datasets.layouts import DEMO, existing_path
 from whitelab.datasets.pairs import DataError, MalformedRows, Problem, hash_texts, places
-from whitelab.datasets.tables import File, Upload, as_number, read_lines, read_table, stem_of, suffix_of
+from whitelab.datasets.tables import as_number, read_lines, read_table, stem_of, suffix_of
+from whitelab.datasets.uploads import File, Upload
 
 DEMO_SEARCH = shipped("data/demo-search")  # what `load_retrieval` reads for `demo`
 QRELS = (".tsv", ".txt", ".qrels", ".trec")
@@ -40,7 +43,8 @@ class RetrievalSet:
     documents are title and text joined by a space, and may be empty; queries are not. Judgement i says that
     `documents[document[i]]` has the relevance `grade[i]` (float64, relevant above 0) for `queries[query[i]]`; what is
     not judged is not relevant. title, source, notes and problems as in `SentencePairs`. Arrays are read-only
-    copies; DataError when the parts do not fit together.
+    copies; DataError when the parts do not fit together. `query_prompt` and `document_prompt` stand before every query
+    and document that is embedded, as some models are meant.
     """
 
     task: str
@@ -55,6 +59,8 @@ class RetrievalSet:
     source: str = ""
     notes: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
+    query_prompt: str = ""
+    document_prompt: str = ""
 
     def __post_init__(self) -> None:
         for name, dtype in (("query", np.int64), ("document", np.int64), ("grade", np.float64)):
@@ -75,20 +81,34 @@ class RetrievalSet:
         if len(without):
             raise DataError(f"{self.task}: query {self.query_ids[without[0]]!r} has no relevant document")
 
+    def prompted(self, query: str = "", document: str = "") -> RetrievalSet:
+        """The same set with these prompts."""
+        return replace(self, query_prompt=query, document_prompt=document)
+
+    @cached_property
+    def embedded_documents(self) -> tuple[str, ...]:
+        """The documents with their prompt before them."""
+        return tuple(self.document_prompt + text for text in self.documents)
+
+    @cached_property
+    def embedded_queries(self) -> tuple[str, ...]:
+        """The queries with their prompt before them."""
+        return tuple(self.query_prompt + text for text in self.queries)
+
     @cached_property
     def sentences(self) -> tuple[str, ...]:
-        """The unique texts of documents and queries, documents first: what is embedded."""
+        """The unique texts of documents and queries with their prompts, documents first: what is embedded."""
         return tuple(self._places)
 
     @cached_property
     def document_rows(self) -> np.ndarray:
         """int64 [n]: the row of each document in `sentences`."""
-        return np.array([self._places[text] for text in self.documents], np.int64)
+        return np.array([self._places[text] for text in self.embedded_documents], np.int64)
 
     @cached_property
     def query_rows(self) -> np.ndarray:
         """int64 [q]: the row of each query in `sentences`."""
-        return np.array([self._places[text] for text in self.queries], np.int64)
+        return np.array([self._places[text] for text in self.embedded_queries], np.int64)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -98,26 +118,28 @@ class RetrievalSet:
             hash_texts(digest, texts)
         for array, dtype in ((self.query, "<i8"), (self.document, "<i8"), (self.grade + 0.0, "<f8")):
             digest.update(array.astype(dtype).tobytes())
+        if self.query_prompt or self.document_prompt:
+            hash_texts(digest, (self.query_prompt, self.document_prompt))
         return digest.hexdigest()
 
     @cached_property
     def _places(self) -> dict[str, int]:
-        return places((*self.documents, *self.queries))
+        return places((*self.embedded_documents, *self.embedded_queries))
 
 
 def load_retrieval(
     data: str | Path | Sequence[Upload], split: str = "test", *, keep_going: bool = False
 ) -> RetrievalSet:
-    """The documents, and the queries and judgements of one split, in a folder, the bundled "demo" or uploaded files.
+    """The documents, and the queries and judgements of one split: a folder, its .zip, the bundled "demo", or uploads.
 
     A split is named by its file (qrels/test.tsv); a folder's only file of judgements that names none answers to
     "test" as well, and says "all". Of an upload one file is the corpus, one the queries and one the judgements, as
-    their names say. Queries of which no judged document is relevant are left out, and it is noted how many. Rows that
-    cannot be used raise MalformedRows, and with keep_going=True are left out and listed in `problems`: lines that
-    cannot be read, ids that repeat, judgements of a query or document that is not there or whose grade is not a number,
-    queries that no split judges. DataError for everything else that its owner can solve.
+    their names say, or it is one .zip of them. Queries of which no judged document is relevant are left out, and it is
+    noted how many. Rows that cannot be used raise MalformedRows, and with keep_going=True are left out and listed in
+    `problems`: lines that cannot be read, ids that repeat, judgements of a query or document that is not there or whose
+    grade is not a number, queries that no split judges. DataError for everything else that its owner can solve.
     """
-    files = _files(data)
+    files = _files(data, contents=True)
     task, source, titles = files.task, files.source, (files.corpus, files.queries)
     documents, problems = _texts(files.corpus, "document")
     queries, more = _texts(files.queries, "query")
@@ -130,11 +152,7 @@ def load_retrieval(
     kept, wrong = _resolved(chosen, judged[split][0], documents, queries)
     problems += more + sorted(judged[split][1] + wrong, key=lambda problem: problem.line)
     ever = {row.query for rows, _ in judged.values() for row in rows}
-    problems += [
-        Problem(str(files.queries), text.line, f"query {shown(name)} has no judgement")
-        for name, text in queries.items()
-        if name not in ever
-    ]
+    problems += _unjudged(files.queries, queries, ever)
     if problems and not keep_going:
         raise MalformedRows(problems)
     relevant = {row.query for row in kept if row.grade > 0}
@@ -148,12 +166,6 @@ def load_retrieval(
     place, row_of = {name: i for i, name in enumerate(names)}, {name: i for i, name in enumerate(documents)}
     kept = [row for row in kept if row.query in place]
     silent = len({row.query for row in judged[split][0]} & set(queries)) - len(names)
-    empty = sum(not text.text for text in documents.values())
-    notes = (
-        f"rows left out: {len(problems)}" if problems else "",
-        f"{silent} {_plural(silent, 'query', 'queries')} left out, because no document is relevant" if silent else "",
-        f"{empty} {_plural(empty, 'document is', 'documents are')} empty" if empty else "",
-    )
     return RetrievalSet(
         task=task,
         document_ids=tuple(documents),
@@ -165,7 +177,7 @@ def load_retrieval(
         grade=np.array([row.grade for row in kept]),
         split=split,
         source=source,
-        notes=tuple(note for note in notes if note),
+        notes=_notes(len(problems), silent, sum(not text.text for text in documents.values())),
         problems=tuple(problems),
     )
 
@@ -176,8 +188,10 @@ def retrieval_splits(data: str | Path | Sequence[Upload]) -> tuple[str, ...]:
 
 
 def retrieval_files(data: str | Path | Sequence[Upload]) -> tuple[File, ...]:
-    """The files that `load_retrieval` reads. DataError as there."""
+    """The files that `load_retrieval` reads, or the .zip they are packed in. DataError as there."""
     files = _files(data)
+    if files.archive is not None:
+        return (files.archive,)
     return files.corpus, files.queries, *files.qrels.values()
 
 
@@ -186,21 +200,28 @@ def retrieval_files(data: str | Path | Sequence[Upload]) -> tuple[File, ...]:
 
 @dataclass(frozen=True)
 class _Files:
-    """The files of a set, its judgements by split."""
+    """The files of a set, its judgements by split; empty ones where they are packed in an `archive` and not read."""
 
     task: str
     source: str
     corpus: File
     queries: File
     qrels: Mapping[str, File]
+    archive: File | None = None
 
 
-def _files(data: str | Path | Sequence[Upload]) -> _Files:
+def _files(data: str | Path | Sequence[Upload], contents: bool = False) -> _Files:
     if not isinstance(data, (str, Path)):
-        return _sorted_out("an upload", "upload", data, ())
+        if any(suffix_of(file) == ".zip" for file in data):
+            if len(data) > 1:
+                raise DataError("an upload: a .zip holds a whole retrieval set, so no other file may come with it")
+            return _packed("an upload", data[0], contents)
+        return _sorted_out("an upload", "upload", data, (), loose=True)
     folder = DEMO_SEARCH if data == DEMO and isinstance(data, str) else existing_path(data, (DEMO,))
+    if suffix_of(folder) == ".zip" and folder.is_file():
+        return _packed(str(data), folder, contents)
     if not folder.is_dir():
-        raise DataError(f"{data}: a retrieval set is a folder with {LOOKED_FOR}")
+        raise DataError(f"{data}: a retrieval set is a folder, or its .zip, with {LOOKED_FOR}")
     try:
         root, below = sorted(folder.iterdir()), sorted((folder / "qrels").glob("*"))
     except OSError as error:
@@ -210,8 +231,15 @@ def _files(data: str | Path | Sequence[Upload]) -> _Files:
     return _sorted_out(str(data), task, [file for file in root if file.is_file()], [f for f in below if f.is_file()])
 
 
-def _sorted_out(data: str, task: str, root: Sequence[File], below: Sequence[File]) -> _Files:
-    """Which file is which, by their names."""
+def _packed(data: str, archive: File, contents: bool) -> _Files:
+    """The files in a .zip, the contents only where they are to be read."""
+    task, root, below = packed_sets.members(archive, (*LINES, *QRELS), contents)
+    task = "upload" if isinstance(archive, Upload) else task
+    return replace(_sorted_out(data, task, root, below), archive=archive)
+
+
+def _sorted_out(data: str, task: str, root: Sequence[File], below: Sequence[File], loose: bool = False) -> _Files:
+    """Which file is which, by their names; a `loose` file of judgements may have any."""
     found = {}
     for kind in ("corpus", "queries"):
         named = [file for file in root if suffix_of(file) in LINES and kind in stem_of(file).lower()]
@@ -221,7 +249,6 @@ def _sorted_out(data: str, task: str, root: Sequence[File], below: Sequence[File
         found[kind] = named[0]
     qrels = {stem_of(file): file for file in below if suffix_of(file) in QRELS}
     if not qrels:
-        loose = isinstance(root[0], Upload)
         for file in root:
             named = _ROOT_QRELS.fullmatch(stem_of(file)) or suffix_of(file) in (".qrels", ".trec")
             if suffix_of(file) in QRELS and (named or loose):
@@ -330,6 +357,24 @@ def _resolved(
             continue
         problems.append(Problem(str(path), row.line, reason))
     return kept, problems
+
+
+def _unjudged(path: File, queries: Mapping[str, _Text], judged: Collection[str]) -> list[Problem]:
+    return [
+        Problem(str(path), text.line, f"query {shown(name)} has no judgement")
+        for name, text in queries.items()
+        if name not in judged
+    ]
+
+
+def _notes(left_out: int, silent: int, empty: int) -> tuple[str, ...]:
+    """What was left out of a set and what is empty in it, as far as there is any."""
+    notes = (
+        f"rows left out: {left_out}" if left_out else "",
+        f"{silent} {_plural(silent, 'query', 'queries')} left out, because no document is relevant" if silent else "",
+        f"{empty} {_plural(empty, 'document is', 'documents are')} empty" if empty else "",
+    )
+    return tuple(filter(None, notes))
 
 
 def _plural(count: int, singular: str, plural: str) -> str:

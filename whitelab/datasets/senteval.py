@@ -1,7 +1,8 @@
 """SentEval's seven transfer tasks, read as SentEval reads them (senteval/{binary,sst,trec,mrpc}.py).
 
 Its encodings, its numbers for the classes, and texts split at white space and joined by single spaces. Lines end at
-a line feed only, also in Latin-1, where SentEval splits at further characters.
+a line feed only, also in Latin-1, where SentEval splits at further characters. An empty line of a file with one text
+a line is a full stop, as its batcher has it.
 """
 
 from __future__ import annotations
@@ -30,21 +31,25 @@ class SentEval:
     pairs: bool = False
 
     def read(self, info: LabelledInfo) -> tuple[list[LabelledRow], list[Problem], list[str]]:
-        rows, problems = [], []
+        rows, problems, blank = [], [], 0
         for path, meaning in info.parts:
             if not path.is_file():
                 raise DataError(f"{path}: this file of SentEval's {info.name} is missing")
-            for number, line in enumerate(read_lines(path, latin=self.latin), start=1):
+            for number, line in enumerate(read_lines(path, self.parse is None, self.latin), start=1):
                 if self.header and number == 1:
                     continue
                 try:
-                    if self.parse is None:
+                    if self.parse is None and not line.strip():
+                        rows.append(LabelledRow(".", None, meaning, "", blank=True))
+                        blank += 1
+                    elif self.parse is None:
                         rows.append(LabelledRow(_joined(line), None, meaning, ""))
                     else:
                         rows.append(self.parse(line)._replace(split=meaning))
                 except ValueError as error:
                     problems.append(Problem(str(path), number, str(error)))
-        return rows, problems, []
+        lines = "1 empty line is" if blank == 1 else f"{blank} empty lines are"
+        return rows, problems, [f'{lines} read as ".", as SentEval does'] if blank else []
 
 
 def _joined(text: str, what: str = "text") -> str:

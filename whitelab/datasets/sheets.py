@@ -11,17 +11,8 @@ from whitelab.datasets.columns import Columns, different, find_columns, name_col
 from whitelab.datasets.layouts import existing_path
 from whitelab.datasets.loading import assemble, left_out, load_text
 from whitelab.datasets.pairs import DataError, MalformedRows, SentencePairs
-from whitelab.datasets.tables import (
-    SUFFIXES,
-    Table,
-    Upload,
-    check_columns,
-    read_lines,
-    read_table,
-    sniff,
-    stem_of,
-    suffix_of,
-)
+from whitelab.datasets.tables import SUFFIXES, Table, read_lines, read_table, sniff, stem_of, suffix_of
+from whitelab.datasets.uploads import Upload, check_columns
 
 PASTED = "pasted.txt"  # what pasted text is called in messages
 ROLES = ("first", "second", "score", "subset")

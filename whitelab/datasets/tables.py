@@ -9,18 +9,20 @@ from __future__ import annotations
 import codecs
 import csv
 import gzip
-import io
 import json
 import math
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from whitelab.base import upload_limits
+from whitelab.datasets import parquet
+from whitelab.datasets.offered import check_link
 from whitelab.datasets.pairs import DataError, Problem
+from whitelab.datasets.uploads import File, Upload, check_columns, check_rows
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 JSON_LINES = (".jsonl", ".ndjson")
@@ -47,39 +49,6 @@ MARKS = (
 
 
 @dataclass(frozen=True)
-class Upload:
-    """A file in memory, which the readers take where they take a path; within the limits of `base.upload_limits`."""
-
-    name: str
-    data: bytes = field(repr=False)
-
-    def __str__(self) -> str:
-        return self.name
-
-    @property
-    def suffix(self) -> str:
-        """What the name ends in, with the dot."""
-        return Path(self.name).suffix
-
-    @property
-    def suffixes(self) -> list[str]:
-        """All of its extensions, each with its dot."""
-        return Path(self.name).suffixes
-
-    @property
-    def stem(self) -> str:
-        """The name without its suffix."""
-        return Path(self.name).stem
-
-    def open(self, mode: str = "rb") -> io.BytesIO:
-        """The bytes as a file."""
-        return io.BytesIO(self.data)
-
-
-File = Path | Upload
-
-
-@dataclass(frozen=True)
 class Table:
     """rows: (line counted from 1, cells). names: the columns of a format that has them, else None."""
 
@@ -97,7 +66,8 @@ def read_table(path: File, delimiter: str | None = None) -> Table:
     """
     suffix = suffix_of(path)
     if delimiter is None and suffix == ".parquet":
-        return _parquet(path)
+        names, columns = parquet.cells(path)
+        return Table(path, tuple(enumerate(zip(*columns, strict=True), start=1)), names=tuple(names))
     if delimiter is None and suffix.removesuffix(".gz") in JSON_LINES:
         return _json_lines(path)
     if delimiter is None and suffix == ".json":
@@ -157,7 +127,8 @@ def suffix_of(path: File) -> str:
 
 def stem_of(path: File) -> str:
     """The name without the extension of `suffix_of`."""
-    return path.name[: len(path.name) - len(suffix_of(path))]
+    name = path.name.rpartition("/")[2]  # of an upload it may have folders, those of an archive
+    return name[: len(name) - len(suffix_of(path))]
 
 
 def read_lines(path: File, keep_blank: bool = False, latin: bool = False) -> list[str]:
@@ -168,7 +139,7 @@ def read_lines(path: File, keep_blank: bool = False, latin: bool = False) -> lis
     """
     data = _bytes(path)
     text = data.decode("latin-1") if latin else _decode(path, data)
-    _check_rows(path, text.rstrip(" \r\n").count("\n") + 1)
+    check_rows(path, text.rstrip(" \r\n").count("\n") + 1)
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     if keep_blank and not lines[-1]:
         lines.pop()  # what follows the last line end is no line
@@ -293,7 +264,7 @@ def _json(path: File) -> Table:
         return _json_columns(path, value)
     if not isinstance(value, list):
         raise DataError(f"{path}: a list of objects or an object of columns is expected, got {type(value).__name__}")
-    _check_rows(path, len(value))
+    check_rows(path, len(value))
     objects, problems = [], []
     for number, row in enumerate(value, start=1):
         if isinstance(row, dict):
@@ -313,7 +284,7 @@ def _json_columns(path: File, value: dict) -> Table:
     if len(set(sizes.values())) > 1:
         found = ", ".join(f"{name!r} {size}" for name, size in list(sizes.items())[:6])
         raise DataError(f"{path}: the columns must be equally long, got {found}")
-    _check_rows(path, max(sizes.values(), default=0))
+    check_rows(path, max(sizes.values(), default=0))
     rows = tuple(enumerate(zip(*columns.values(), strict=True), start=1))
     return Table(path, rows, names=tuple(columns))
 
@@ -328,77 +299,10 @@ def _json_object(line: str) -> dict:
     return value
 
 
-def _parquet(path: File) -> Table:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    if not _bytes(path, 1):
-        raise DataError(f"{path}: the file is empty")
-    try:
-        # Columns of lists or bytes can be large and hold no sentence or score; pandas' index is no data.
-        with path.open("rb") as raw, pq.ParquetFile(raw) as file:
-            wanted = [field.name for field in file.schema_arrow if holds_scalars(pa, field)]
-            if repeated := next((name for name in wanted if wanted.count(name) > 1), None):
-                raise DataError(f"{path}: two columns are named {repeated!r}; rename one")
-            _check_rows(path, file.metadata.num_rows)
-            check_columns(path, len(wanted))
-        # What repeats is kept once for as long as its size is not known: a few bytes can unpack to any number.
-        repeats = wanted if isinstance(path, Upload) else None
-        with path.open("rb") as raw, pq.ParquetFile(raw, read_dictionary=repeats) as file:
-            table = file.read(columns=wanted)
-        _check_text(path, table)
-    except DataError:
-        raise
-    except (pa.ArrowException, OSError, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise DataError(f"{path}: not a readable Parquet file ({reason[:120]})") from None
-    try:
-        columns = [column.to_pylist() for column in table.columns]
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: a text column holds bytes that are not UTF-8 ({error.reason})") from None
-    rows = tuple(enumerate(zip(*columns, strict=True), start=1))
-    return Table(path, rows, names=tuple(table.column_names))
-
-
-def holds_scalars(pa, field) -> bool:
-    """Whether a Parquet column is text or numbers, and no index of pandas."""
-    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-    types = pa.types
-    text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-    number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
-    return (text or number or types.is_boolean(kind)) and not field.name.startswith("__index_level_")
-
-
-def _check_text(path: File, table) -> None:
-    """Refuse an upload whose text would unpack to more than a file may hold."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if not isinstance(path, Upload):
-        return
-    size = 0
-    for column in table.columns:
-        for chunk in column.chunks:
-            if pa.types.is_dictionary(chunk.type) and not pa.types.is_primitive(chunk.type.value_type):
-                size += pc.sum(pc.take(pc.binary_length(chunk.dictionary), chunk.indices)).as_py() or 0
-    if size > upload_limits.TABLE_MB << 20:
-        raise DataError(f"{path}: its text takes {size >> 20} MB, at most {upload_limits.TABLE_MB} MB are read")
-
-
-def _check_rows(path: File, rows: int) -> None:
-    if isinstance(path, Upload) and rows > upload_limits.ROWS:
-        raise DataError(f"{path}: {rows} rows, at most {upload_limits.ROWS} are read from an upload")
-
-
-def check_columns(path: File, columns: int) -> None:
-    """Refuse an upload of too many columns."""
-    if isinstance(path, Upload) and columns > upload_limits.COLUMNS:
-        raise DataError(f"{path}: {columns} columns, at most {upload_limits.COLUMNS} are read from an upload")
-
-
 def _bytes(path: File, size: int = -1) -> bytes:
+    check_link(path)
     zipped = path.suffix.lower() == ".gz"
-    most = upload_limits.TABLE_MB << 20 if isinstance(path, Upload) else UNZIPPED_BYTES
+    most = upload_limits.TABLE_MB << 20 if isinstance(path, Upload) and path.bounded else UNZIPPED_BYTES
     try:
         with path.open("rb") as raw, gzip.open(raw, "rb") if zipped else nullcontext(raw) as file:
             data = file.read(most + 1 if zipped and size < 0 else size)
