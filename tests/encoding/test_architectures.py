@@ -96,6 +96,13 @@ def test_the_poolings_are_those_that_see_the_sentence(encoder, name):
     (missing,) = {"cls", "last"} - set(encoder.poolings)
     with pytest.raises(ValueError, match=f"pooling='{missing}' must be mean or "):
         embed(encoder, TEXTS, missing)
+    # SBERT-WK where the first token stands for the sentence, so that the last may be left out.
+    assert encoder.pooling_choices == (*encoder.poolings, *(("wk",) if missing == "last" else ()))
+    if missing == "last":
+        assert embed(encoder, TEXTS[:3], "wk")[0].shape == (BLOCKS + 1, 3, DIM)
+    else:
+        with pytest.raises(ValueError, match="pooling='wk' must be mean or last"):
+            embed(encoder, TEXTS[:3], "wk")
     # The one that is offered does see all of it: another word anywhere changes it.
     first, second = "man plays", "dog plays"
     values, _ = embed(encoder, [first, second], encoder.poolings[1])

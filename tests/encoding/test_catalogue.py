@@ -165,3 +165,15 @@ def test_the_real_machine_gives_a_real_estimate(monkeypatch):
     assert found.memory > 4 * 109e6
     assert (found.free is None) or found.free > 0
     assert machine.product_rate("cpu", torch.float32) > 0
+
+
+def test_the_memory_of_a_gpu_is_estimated_apart_from_the_machine_s(monkeypatch):
+    config = {"hidden_size": 768, "num_hidden_layers": 12, "vocab_size": 30522, "intermediate_size": 3072}
+    free = {"cpu": 2**40, "cuda": 2**40}
+    monkeypatch.setattr(catalogue, "available_memory", lambda device: free[device])
+    monkeypatch.setattr(catalogue, "product_rate", lambda device, dtype: 1e12)
+    wide, host = catalogue.estimate(config, "cuda"), catalogue.estimate(config, "cpu")
+    assert wide.memory < host.memory  # its batches are not the machine's
+    free["cuda"] = 2**20
+    assert catalogue.estimate(config, "cuda").free == 2**20
+    assert catalogue.estimate(config, "cuda", "bfloat16").memory < catalogue.estimate(config, "cuda").memory

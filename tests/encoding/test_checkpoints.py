@@ -106,6 +106,7 @@ def test_a_bundled_model_that_is_not_installed_says_how_to_install_it(monkeypatc
         "random:bundled": ("bundled", "random", 0, None),
         "random@7:google-bert/bert-base-uncased:2": ("google-bert/bert-base-uncased", "random", 7, 2),
         "static:bundled": ("bundled", "static", 0, None),
+        "output:bundled": ("bundled", "output", 0, None),
         "sif:/models/bert": ("/models/bert", "sif", 0, None),
         r"C:\models\bert": (r"C:\models\bert", "", 0, None),
         r"random:C:\models\bert:2": (r"C:\models\bert", "random", 0, 2),
@@ -135,7 +136,8 @@ def test_a_folder_with_a_colon_is_a_folder(tmp_path, monkeypatch):
     ("name", "message"),
     [
         ("static@3:bundled", "must name a seed for random only: static draws nothing"),
-        ("static:bundled:3", "must not name blocks: static uses the word embeddings alone"),
+        ("static:bundled:3", "must not name blocks: static has one layer, a table of word embeddings"),
+        ("output:bundled:3", "must not name blocks: output has one layer, what its modules make of the last layer"),
         ("random:", "must be 'bundled', a local folder or a Hugging Face name"),
         ("bundled:", "must be 'bundled', a local folder or a Hugging Face name"),
     ],
@@ -192,6 +194,15 @@ def test_only_names_the_operator_allows_are_found(name, expected, monkeypatch):
             ModelError, match=r"not among those the operator .* allows \(WHITELAB_MODELS\): bundled, goo"
         ):
             find_model(name)
+
+
+def test_a_refusal_names_models_and_no_folder_of_the_operator(monkeypatch, tmp_path):
+    monkeypatch.setenv("WHITELAB_MODELS", f"bundled, {tmp_path}/*, ~/models, google-bert/*")
+    with pytest.raises(ModelError, match=r"allows \(WHITELAB_MODELS\): bundled, google-bert/\*$"):
+        find_model("other/model")
+    monkeypatch.setenv("WHITELAB_MODELS", f"{tmp_path}/*")
+    with pytest.raises(ModelError, match=r"allows \(WHITELAB_MODELS\)$"):
+        find_model("other/model")
 
 
 def test_a_folder_is_compared_by_where_it_really_is(folder, tmp_path, monkeypatch):
@@ -349,3 +360,14 @@ def test_the_marker_would_tell(tmp_path):
     (tmp_path / "own.py").write_text(REMOTE.format(marker=str(tmp_path / "MARKER")))
     run_python("import runpy, sys; runpy.run_path(sys.argv[1])", tmp_path / "own.py")
     assert (tmp_path / "MARKER").exists()
+
+
+@pytest.mark.parametrize("run", ["x" * 100_000, "\u00e9" * 200, "..", ".", "", "/etc", "a/../..", "\0", "*"])
+def test_a_run_is_asked_for_by_its_name_and_by_no_path(tmp_path, monkeypatch, run):
+    monkeypatch.setenv("WHITELAB_RUNS", str(tmp_path / "runs"))
+    for folder in ("model", "runs/model", "runs/mine/model"):  # what `..`, `.` and a name would reach
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "config.json").write_text("{}")
+    assert checkpoints.trained_folder("mine") == tmp_path / "runs" / "mine" / "model"
+    with pytest.raises(ModelError, match="must be a model that was trained here: trained:mine$"):
+        checkpoints.trained_folder(run)

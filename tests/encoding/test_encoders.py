@@ -27,9 +27,9 @@ def count_rows(encoder, monkeypatch):
     """A list that grows by the number of rows of every forward pass."""
     rows, forward = [], encoder.forward
 
-    def counted(ids):
+    def counted(ids, pooling="mean"):
         rows.append(len(ids))
-        return forward(ids)
+        return forward(ids, pooling)
 
     monkeypatch.setattr(encoder, "forward", counted)
     return rows
@@ -193,7 +193,7 @@ def test_no_sentence_is_refused(encoder):
 
 
 def test_a_pooling_that_does_not_exist_is_refused(encoder):
-    with pytest.raises(ValueError, match="pooling='max' must be one of mean, cls, last"):
+    with pytest.raises(ValueError, match="pooling='max' must be one of mean, cls, last, wk"):
         embed(encoder, TEXTS, "max")
     with pytest.raises(ValueError, match="pooling='last' must be mean or cls for model='bert': its first token sees"):
         embed(encoder, TEXTS, "last")
@@ -222,12 +222,12 @@ def test_batches_side_by_side_equal_a_loop_over_single_sentences(models, archite
 def test_every_batch_runs_on_one_of_as_many_threads_as_torch_uses(encoder, monkeypatch, small_steps, three_threads):
     seen, forward, together = {}, encoder.forward, threading.Barrier(3, timeout=20)
 
-    def watched(ids):
+    def watched(ids, pooling):
         name = threading.current_thread().name
         if name not in seen:
             together.wait()  # breaks unless three batches are under way at once
         seen[name] = torch.get_num_threads()
-        return forward(ids)
+        return forward(ids, pooling)
 
     monkeypatch.setattr(encoder, "forward", watched)
     embed(encoder, TEXTS)
@@ -237,7 +237,9 @@ def test_every_batch_runs_on_one_of_as_many_threads_as_torch_uses(encoder, monke
 
 def test_a_single_batch_has_every_thread(encoder, monkeypatch, three_threads):
     seen, forward = [], encoder.forward
-    monkeypatch.setattr(encoder, "forward", lambda ids: seen.append(torch.get_num_threads()) or forward(ids))
+    monkeypatch.setattr(
+        encoder, "forward", lambda ids, pooling: seen.append(torch.get_num_threads()) or forward(ids, pooling)
+    )
     embed(encoder, TEXTS[:1])
     assert seen == [3]
 
@@ -259,7 +261,7 @@ def test_a_cancel_stops_the_batches_that_have_not_begun(encoder, store, monkeypa
 
 
 def test_an_error_in_one_batch_is_the_callers(encoder, monkeypatch, small_steps, three_threads):
-    def wrong(ids):
+    def wrong(ids, pooling):
         raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
 
     monkeypatch.setattr(encoder, "forward", wrong)

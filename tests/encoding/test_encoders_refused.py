@@ -37,11 +37,11 @@ def test_out_of_memory_halves_the_batch_until_it_fits(encoder, monkeypatch):
     expected, _ = embed(encoder, TEXTS)
     sizes, forward = [], encoder.forward
 
-    def small_device(ids):
+    def small_device(ids, pooling):
         sizes.append(len(ids))
         if len(ids) > 2:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return forward(ids)
+        return forward(ids, pooling)
 
     monkeypatch.setattr(encoder, "forward", small_device)
     values, _ = embed(encoder, TEXTS)
@@ -50,7 +50,7 @@ def test_out_of_memory_halves_the_batch_until_it_fits(encoder, monkeypatch):
 
 
 def test_out_of_memory_for_one_sentence_is_an_error_that_says_what_to_do(encoder, monkeypatch):
-    def no_memory(ids):
+    def no_memory(ids, pooling):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(encoder, "forward", no_memory)
@@ -59,7 +59,7 @@ def test_out_of_memory_for_one_sentence_is_an_error_that_says_what_to_do(encoder
 
 
 def test_another_failure_of_the_network_is_not_taken_for_lack_of_memory(encoder, monkeypatch):
-    def wrong(ids):
+    def wrong(ids, pooling):
         raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
 
     monkeypatch.setattr(encoder, "forward", wrong)

@@ -4,8 +4,9 @@ from collections import Counter
 
 import numpy as np
 import pytest
+import reference
 import torch
-from tiny import SENTENCES, build_model
+from tiny import SENTENCES, build_model, write_pairs
 from torch.testing import assert_close
 from transformers import AutoModel, AutoTokenizer
 
@@ -86,6 +87,26 @@ def test_sif_vectors_depend_on_the_sentences_embedded_together_and_static_ones_d
         assert torch.equal(few, many) == (kind == "static")
 
 
+@pytest.mark.parametrize("kind", ["static", "sif"])
+def test_a_map_fitted_on_the_words_of_a_sentence_maps_their_mean_to_the_mean_of_the_mapped(folder, kind, tmp_path):
+    encoder = load_encoder(f"{kind}:{folder}", device="cpu")
+    pairs = whitelab.load(write_pairs(tmp_path / "pairs.csv"))
+    space, _ = embed_pairs(encoder, pairs)
+    ids, _ = encoder.tokenize(pairs.sentences)
+    weights = sif_weights(ids, encoder.rows).numpy() if kind == "sif" else np.ones(encoder.rows)
+    table = encoder.model.weight.numpy().astype(np.float64) * weights[:, None]
+    mean, covariance = reference.zipfian(table, ids)
+    fitted = fit_scope(space, Setting((0,), "pca", fit="tokens"))
+    assert_close(fitted.moments[0].mean, torch.from_numpy(mean), atol=1e-6, rtol=0)
+    count = fitted.moments[0].count
+    assert_close(fitted.moments[0].covariance * (count - 1) / count, torch.from_numpy(covariance), atol=1e-6, rtol=0)
+    mapped = fitted.whiteners[0](torch.from_numpy(table))
+    means = torch.stack([mapped[row].mean(0) for row in ids])
+    assert_close(means, fitted.transform(), atol=1e-4, rtol=0)
+    on_sentences = fit_scope(space, Setting((0,), "pca")).transform()
+    assert not torch.allclose(means[:, :3].abs(), on_sentences[:, :3].abs(), atol=1e-2)
+
+
 def test_neither_is_kept_in_a_store(folder, tmp_path):
     store = Store(tmp_path)
     for kind in ("static", "sif"):
@@ -102,7 +123,7 @@ def test_only_the_mean_makes_sense(folder):
 
 
 def test_what_has_no_meaning_without_a_transformer_is_refused(folder, tmp_path):
-    with pytest.raises(ModelError, match="must not name blocks: static uses the word embeddings alone"):
+    with pytest.raises(ModelError, match="must not name blocks: static has one layer"):
         load_encoder(f"static:{folder}:2", device="cpu")
     with pytest.raises(ValueError, match="num_layers=2 has no meaning for model='sif:bert'"):
         load_encoder(f"sif:{folder}", device="cpu", num_layers=2)

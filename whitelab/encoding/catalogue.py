@@ -154,15 +154,23 @@ def estimate(
 ) -> Estimate:
     """What it will take to load `model`, an entry or a config, and to encode `tokens` in `sentences`.
 
-    Memory is that of the weights in float32 (they are loaded so), of a batch in work for every thread and of the
-    result, `[l, n, d]` in float32. Time is `Size.products` a token at the measured rate of matrix products on
-    this device. Downloading is not in it.
+    Memory is the machine's: the weights in float32 (they are loaded so), the result, `[l, n, d]` in float32, and on a
+    CPU a batch in work for every thread. On a GPU its own is estimated apart: weights and a batch in `dtype`; where
+    that is more than is free there, it is what is told. Time is `Size.products` a token at the measured rate of matrix
+    products on this device. Downloading is not in it.
     """
     device, size = device or choose_device(), Size.of(model)
-    working = 3 * BATCH_BYTES[device] * (torch.get_num_threads() if device == "cpu" else 1)
+    working = 3 * BATCH_BYTES[device]
     result = 4 * (size.layers + 1) * sentences * size.dim
     seconds = tokens * size.products / (EFFICIENCY * product_rate(device, DTYPES[dtype])) if tokens else 0.0
-    return Estimate(4 * size.parameters + working + result, seconds, available_memory("cpu"))
+    here = 4 * size.parameters + result
+    if device == "cpu":
+        return Estimate(here + working * torch.get_num_threads(), seconds, available_memory("cpu"))
+    there = DTYPES[dtype].itemsize * size.parameters + working
+    free = available_memory(device) if device == "cuda" else None  # MPS shares the machine's
+    if free is not None and there > free:
+        return Estimate(there, seconds, free)
+    return Estimate(here + (working if free is None else 0), seconds, available_memory("cpu"))
 
 
 def guess_tokens(sentences: Iterable[str]) -> int:

@@ -2,8 +2,8 @@
 
 Four kinds of name: `bundled` (the all-MiniLM-L6-v2 that comes with the requirements), `trained:RUN` (what a
 training run of this user left behind), a local folder, and a Hugging Face name; each may be modified (`ModelName`):
-`bundled:3`, `random@7:bundled`, `sif:bundled`. Weights are read from safetensors, pickled ones after an explicit yes
-only, and code that comes with a model is never run. Knows no transformers.
+`bundled:3`, `random@7:bundled`, `sif:bundled`, `output:bundled`. Weights are read from safetensors, pickled ones after
+an explicit yes only, and code that comes with a model is never run. Knows no transformers.
 """
 
 import hashlib
@@ -44,7 +44,12 @@ _TOKENIZER_FILES = (
 )
 
 
+PROMPTS_FILE = "config_sentence_transformers.json"  # of sentence-transformers: what stands before a text
+MODULES_FILE = "modules.json"  # of sentence-transformers: what follows the transformer
+_QUERY, _DOCUMENT = ("query",), ("document", "passage", "corpus")  # what prompts are called there
+
 _SAFE = ("*.safetensors", "*.safetensors.index.json")
+_MODULES = (MODULES_FILE, "sentence_bert_config.json", "[0-9]*_*/config.json", "[0-9]*_*/model.safetensors")
 # Read by transformers: pytorch_model.bin, or its parts with an index.
 _PICKLED = ("pytorch_model.bin", "pytorch_model-*.bin")
 
@@ -53,8 +58,14 @@ KINDS = {
     "random": "the same architecture and tokenizer with random weights",
     "static": "the mean of the sentence's rows of the word-embedding matrix",
     "sif": "the same mean with rare words weighted up (SIF)",
+    "output": "the model's own output: what its sentence-transformers modules make of the last layer",
 }
 WORD_TABLES = ("static", "sif")  # of them, those without a network
+OUTPUT = "output"  # a network whose one layer is what its modules give
+ONE_LAYER = {  # what it is, of which no block can be left out and none trained
+    **dict.fromkeys(WORD_TABLES, "a table of word embeddings"),
+    OUTPUT: "what its modules make of the last layer",
+}
 
 # Fields of a config.json that say nothing of the network.
 _NO_PART = ("_name_or_path", "architectures", "auto_map", "dtype", "torch_dtype", "transformers_version")
@@ -73,8 +84,9 @@ class ModelName:
     """A model's name taken apart: `base` is looked for, the rest says what is made of it.
 
     `NAME:3` is the first 3 blocks of NAME. `random:NAME` and `random@7:NAME` are its architecture, config and
-    tokenizer with random weights (seed 0, seed 7), `static:NAME` and `sif:NAME` are means of word embeddings.
-    A folder is taken for what it is, colons and all.
+    tokenizer with random weights (seed 0, seed 7), `static:NAME` and `sif:NAME` are means of word embeddings,
+    `output:NAME` is what the sentence-transformers modules of NAME make of its last layer (dense projections, length
+    1). A folder is taken for what it is, colons and all.
     """
 
     base: str
@@ -96,8 +108,8 @@ class ModelName:
         found = re.fullmatch(r"(.+):(\d{1,9})", rest)
         if not found or _folder(rest) is not None or f"{found[1]}:" == TRAINED:
             return cls(rest, kind, seed)
-        if kind in WORD_TABLES:
-            raise ModelError(f"model={text!r} must not name blocks: {kind} uses the word embeddings alone")
+        if kind in ONE_LAYER:
+            raise ModelError(f"model={text!r} must not name blocks: {kind} has one layer, {ONE_LAYER[kind]}")
         return cls(found[1], kind, seed, int(found[2]))
 
     @property
@@ -172,7 +184,7 @@ def find_model(
         return _describe(name, path.resolve().name, path, allow_bin)
     if _is_path(name.base):
         raise ModelError(f"model={model!r} must be a folder with config.json and *.safetensors; there is none")
-    folder = _download(name.base, progress, () if name.kind == "random" else _SAFE)
+    folder = _download(name.base, progress, () if name.kind == "random" else _SAFE, name.kind == OUTPUT)
     if allow_bin and name.kind != "random" and not _weights(folder, "*.safetensors"):
         folder = _download(name.base, progress, (*_PICKLED, "*.bin.index.json"))
     return _describe(name, name.base, folder, allow_bin)
@@ -197,9 +209,10 @@ def allowed(model: str) -> bool:
 def check_allowed(model: str) -> str:
     """Return `model` if the operator allows it; ModelError otherwise."""
     if not allowed(model):
+        names = [one for one in map(str.strip, os.environ["WHITELAB_MODELS"].split(",")) if one and not _is_path(one)]
         raise ModelError(
-            f"model={model!r} is not among those the operator of this machine allows (WHITELAB_MODELS): "
-            f"{os.environ['WHITELAB_MODELS']}"
+            f"model={model!r} is not among those the operator of this machine allows (WHITELAB_MODELS)"
+            + (f": {', '.join(names)}" if names else "")
         )
     return model
 
@@ -209,6 +222,23 @@ def shown_name(model: str) -> str:
     name = ModelName.parse(model)
     path = _folder(name.base)
     return name.shown if path is None else replace(name, base=path.resolve().name).shown
+
+
+def prompts(files: ModelFiles) -> tuple[str, str]:
+    """What the model's makers put before a query and before a document; empty where they say nothing of it.
+
+    From `prompts` in config_sentence_transformers.json. Raises ModelError where that file cannot be read.
+    """
+    path = files.folder / PROMPTS_FILE
+    if not path.is_file():
+        return "", ""
+    try:
+        config = json.loads(path.read_text("utf-8"))
+    except (ValueError, OSError, RecursionError) as error:
+        raise ModelError(f"model={files.name!r} has a {PROMPTS_FILE} that cannot be read: {error}") from None
+    given = config.get("prompts") if isinstance(config, dict) else None
+    known = {name: text for name, text in given.items() if isinstance(text, str)} if isinstance(given, dict) else {}
+    return tuple(next((known[name] for name in names if name in known), "") for names in (_QUERY, _DOCUMENT))
 
 
 def bundled_folder() -> Path:
@@ -238,11 +268,11 @@ def trained_models() -> tuple[str, ...]:
 
 def trained_folder(run: str) -> Path:
     """The folder of a run's model. Raises ModelError where there is none."""
-    folder = runs_root() / run / "model"
-    if not re.fullmatch(r"[\w.-]+", run) or not (folder / "config.json").is_file():
-        there = ", ".join(trained_models()) or "none so far"
-        raise ModelError(f"model={TRAINED + run!r} must be a model that was trained here: {there}")
-    return folder
+    there = trained_models()  # asked by name, so that no name, however long or full of dots, is made a path
+    if TRAINED + run not in there:
+        among = ", ".join(there) or "none so far"
+        raise ModelError(f"model={TRAINED + run!r} must be a model that was trained here: {among}")
+    return runs_root() / run / "model"
 
 
 def version(model: str) -> str:
@@ -301,6 +331,8 @@ def _describe(name: ModelName, shown: str, folder: Path, allow_bin: bool = False
     weights, pickled = [], False
     if name.kind != "random":
         weights, pickled = _find_weights(shown, folder, allow_bin)
+    if name.kind == OUTPUT:
+        weights = [*weights, *_module_files(shown, folder)]
     return ModelFiles(
         name.of(shown),
         folder,
@@ -331,6 +363,30 @@ def _find_weights(name: str, folder: Path, allow_bin: bool) -> tuple[list[Path],
 
 def _weights(folder: Path, *patterns: str) -> list[Path]:
     return sorted(file for pattern in patterns for file in folder.glob(pattern))
+
+
+def module_folders(name: str, folder: Path) -> list[tuple[str, Path]]:
+    """The modules of a sentence-transformers folder in order: the name of each one's class, and where it lies.
+
+    Raises ModelError where the folder names none, or a place outside itself.
+    """
+    path = folder / MODULES_FILE
+    if not path.is_file():
+        raise ModelError(f"model={name!r} has no {MODULES_FILE}, so there is no output of its own beside its layers")
+    try:
+        listed = [(one["type"].rpartition(".")[2], one["path"]) for one in json.loads(path.read_text("utf-8"))]
+        places = [Path(place) for _, place in listed]
+    except (ValueError, OSError, RecursionError, KeyError, TypeError, AttributeError) as error:
+        raise ModelError(f"model={name!r} has a {MODULES_FILE} that cannot be read: {error}") from None
+    if not listed or listed[0] != ("Transformer", "") or any(one.is_absolute() or ".." in one.parts for one in places):
+        raise ModelError(f"model={name!r} must begin its {MODULES_FILE} with a Transformer in the folder itself")
+    return [(kind, folder / place) for (kind, _), place in zip(listed, places, strict=True)]
+
+
+def _module_files(name: str, folder: Path) -> list[Path]:
+    """All that decides what the modules make of the last layer."""
+    parts = [file for _, place in module_folders(name, folder)[1:] for file in _weights(place, "*.json", *_SAFE[:1])]
+    return [folder / MODULES_FILE, *_weights(folder, "sentence_bert_config.json"), *parts]
 
 
 def _random_digest(config: dict, seed: int) -> str:
@@ -374,16 +430,27 @@ def _digest(files: list[Path]) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
-def _download(name: str, progress: Callable[[int, int], None] | None, weights: tuple[str, ...]) -> Path:
-    """The Hugging Face snapshot of `name` with `weights`: from the local cache when the hub does not answer."""
+def _download(
+    name: str, progress: Callable[[int, int], None] | None, weights: tuple[str, ...], modules: bool = False
+) -> Path:
+    """The Hugging Face snapshot of `name` with `weights`: from the local cache when the hub does not answer.
+
+    With `modules` also what sentence-transformers puts after the transformer, in folders such as `2_Dense`.
+    """
     from huggingface_hub import errors, snapshot_download
 
     try:
         return Path(
             snapshot_download(
                 name,
-                allow_patterns=["config.json", *weights, *_TOKENIZER_FILES],
-                ignore_patterns=["*/*"],
+                allow_patterns=[
+                    "config.json",
+                    PROMPTS_FILE,
+                    *weights,
+                    *_TOKENIZER_FILES,
+                    *(_MODULES if modules else ()),
+                ],
+                ignore_patterns=["[!0-9]*/*" if modules else "*/*"],
                 tqdm_class=ticker(progress),
             )
         )
@@ -452,7 +519,7 @@ def on_disk(model: str) -> bool:
             return True
         if _folder(name.base) is not None or _is_path(name.base):
             return True
-        config = try_to_load_from_cache(name.base, "config.json")
+        config = try_to_load_from_cache(name.base, MODULES_FILE if name.kind == OUTPUT else "config.json")
     except (HFValidationError, OSError, ValueError):
         return True
     if not isinstance(config, str):

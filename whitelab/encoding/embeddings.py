@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,18 +11,20 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from whitelab.base.checks import check_layers
+from whitelab.base.lazy import cached_property
 from whitelab.base.progress import Progress
 from whitelab.datasets import SentencePairs
-from whitelab.encoding.encoders import EmbedReport, Encoder, embed
-from whitelab.encoding.pooling import GIVEN, check_pooling
+from whitelab.encoding.encoders import EmbedReport, Encoder, StaticEncoder, embed
+from whitelab.encoding.pooling import GIVEN, UNIT, check_pooling
 from whitelab.statistics.linalg import exact
-from whitelab.statistics.moments import Moments
+from whitelab.statistics.moments import BATCH_ROWS, Moments
 from whitelab.store.embedding_store import Store
 
 # Moments kept with the embeddings they are of, each with its decompositions, so that neither k nor another variant
 # fits anew: as many as take this many bytes, at four tables of d^2 numbers each, and never fewer than eight.
 _MOMENTS_BYTES, _MOMENTS_KEPT = 2**28, 8
-_KEPT_LATELY = 4  # tables of all sentences under a map
+# Tables of all sentences under a map: four, and more as long as all take less: those of every layer, while k moves.
+_KEPT_LATELY, _LATELY_BYTES = 4, 2**27
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,11 @@ class _Layers:
         """d."""
         return self.values.shape[2]
 
+    @property
+    def count(self) -> float:
+        """Sentence occurrences."""
+        return float(self.counts.sum())
+
     def combine(self, layers: Sequence[int]) -> Float[Tensor, "n d"]:
         """The mean of the given layers, a float64 tensor of its own (WhiteningBERT, section 3.2).
 
@@ -85,7 +91,8 @@ class _Layers:
         layers = check_layers(layers, self.n_layers)
         moments = self._moments.pop(layers, None)
         if moments is None:
-            moments = self.moments_of(self.combine(layers))
+            # A layer alone is taken to float64 in batches; a mean of several has a table of its own.
+            moments = self.moments_of(self.values[layers[0]] if len(layers) == 1 else self.combine(layers))
         self._moments[layers] = moments
         while len(self._moments) > max(_MOMENTS_KEPT, _MOMENTS_BYTES // (32 * self.dim**2)):
             self._moments.pop(next(iter(self._moments)), None)
@@ -93,8 +100,12 @@ class _Layers:
 
     def moments_of(self, x: Float[Tensor, "n d"]) -> Moments:
         """Moments over every sentence occurrence of `x`, one row a sentence; not kept."""
-        used = self.counts > 0
-        return Moments.of(x, self.counts) if used.all() else Moments.of(x[used], self.counts[used])
+        used = (self.counts > 0).nonzero()[:, 0]
+        if len(used) == len(self.counts):
+            return Moments.of(x, self.counts)
+        # In the batches of all rows at once, without a copy of them.
+        parts = used.split(BATCH_ROWS) if len(used) else (used,)
+        return Moments.merged(Moments.of(x[part], self.counts[part]) for part in parts)
 
     @cached_property
     def _moments(self) -> dict[tuple[int, ...], Moments]:
@@ -112,8 +123,10 @@ class _Layers:
         if entry is None or entry[0] is not of:
             entry = of, make()
         self._lately[key] = entry
-        while len(self._lately) > _KEPT_LATELY:
-            self._lately.pop(next(iter(self._lately)), None)
+        size = sum(getattr(kept, "nbytes", 0) for _, kept in list(self._lately.values()))
+        while len(self._lately) > _KEPT_LATELY and size > _LATELY_BYTES:
+            _, gone = self._lately.pop(next(iter(self._lately)), (None, None))
+            size -= getattr(gone, "nbytes", 0)
         return entry[1]
 
     @cached_property
@@ -141,6 +154,95 @@ class LayerRows(_Layers):
     values: Float[Tensor, "l n d"]
     counts: Float[Tensor, "n"]
 
+    def to(self, device: str | torch.device) -> "LayerRows":
+        """The same rows on `device`."""
+        return LayerRows(self.values.to(device), self.counts.to(device))
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredRows:
+    """Sentences of which moments alone are at hand, such as a corpus: enough for every map that is fitted from them.
+
+    `origin` says which model they are of, with `n_layers` of `dim` dimensions, as far as it decides vectors. `known`
+    are moments of the average of `layers`; or, where these
+    were kept apart, of their vectors one after another, `len(layers) * dim` long, from which those of any of their
+    averages follow (without the higher sums, which the Ledoit-Wolf estimate and the mean direction need).
+    """
+
+    name: str
+    origin: Origin
+    n_layers: int
+    dim: int
+    layers: tuple[int, ...]
+    known: Moments
+
+    @property
+    def count(self) -> float:
+        """Sentence occurrences."""
+        return self.known.count
+
+    @property
+    def apart(self) -> bool:
+        """Whether any average of the layers can be fitted on."""
+        return self.known.dim > self.dim
+
+    def moments(self, layers: Sequence[int]) -> Moments:
+        """As those of rows. Raises ValueError for layers that were not measured."""
+        layers = check_layers(layers, self.n_layers)
+        if layers == self.layers and not self.apart:
+            return self.known
+        if not self.apart or not set(layers) <= set(self.layers):
+            measured = "any average of " if self.apart else ""
+            raise ValueError(
+                f"fit={self.name!r} holds the moments of {measured}layers {'+'.join(map(str, self.layers))}, "
+                f"not of {'+'.join(map(str, layers))}"
+            )
+        if layers not in self._averages:
+            self._averages[layers] = self._average([self.layers.index(layer) for layer in layers])
+        return self._averages[layers]
+
+    def _average(self, places: list[int]) -> Moments:
+        shape, count = (len(self.layers), self.dim), self.known.count
+        scatter = self.known.scatter.view(*shape, *shape)[places][:, :, places].sum((0, 2)) / len(places) ** 2
+        alone = len(places) == len(self.layers) == 1
+        return self.known if alone else Moments(count, self.known.mean.view(shape)[places].mean(0), scatter)
+
+    @cached_property
+    def _averages(self) -> dict[tuple[int, ...], Moments]:
+        return {}
+
+    def between_layers(self) -> Moments:
+        """Moments of all layers one after another. Raises ValueError where one is missing."""
+        if self.layers != tuple(range(self.n_layers)) or self.known.dim != self.n_layers * self.dim:
+            raise ValueError(f"fit={self.name!r} must hold every layer, kept apart, for this")
+        return self.known
+
+    def check_made_as(self, origin: Origin) -> None:
+        """Raises ValueError where a task's embeddings come from another model, pooling, type or length."""
+        for part in ("model", "pooling", "dtype", "max_length"):
+            ours, theirs = getattr(self.origin, part), getattr(origin, part)
+            if ours != theirs:
+                raise ValueError(f"fit={self.name!r} was embedded with {part}={ours!r}, the task with {theirs!r}")
+
+    @property
+    def values(self) -> Tensor:
+        """Raises ValueError: what asks for rows cannot be had from moments."""
+        raise ValueError(f"fit={self.name!r} holds moments, and this needs the sentences' own vectors")
+
+    counts = parted = values
+
+    def combine(self, layers: Sequence[int]) -> Tensor:
+        """Raises ValueError, as `values`."""
+        return self.values
+
+    def kept(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """`make()`: nothing is derived from rows that are not there."""
+        return make()
+
+    def to(self, device: str | torch.device) -> "MeasuredRows":
+        """The same: moments of a corpus stay on the processor."""
+        return self
+
 
 @dataclass(frozen=True, eq=False)
 class LayerEmbeddings(_Layers):
@@ -150,7 +252,8 @@ class LayerEmbeddings(_Layers):
     sentences. Pair i is rows `first[i]` and `second[i]`, with `gold[i]` and the number `subset[i]` of its
     subset. `counts [n]` says how often each sentence occurs in both columns together. `origin` says where they come
     from, `texts` holds the embedded text, by the name that a setting's `fit` gives it, that maps may be fitted on
-    beside the task's own sentences.
+    beside the task's own sentences, `words` of a `static:` or `sif:` model the task's tokens and how often each occurs
+    in its unique sentences.
     """
 
     values: Float[Tensor, "l n d"]
@@ -160,7 +263,8 @@ class LayerEmbeddings(_Layers):
     subset: Int[Tensor, "p"]
     subset_names: tuple[str, ...]
     origin: Origin = Origin()
-    texts: Mapping[str, LayerRows] = field(default_factory=dict)
+    texts: Mapping[str, LayerRows | MeasuredRows] = field(default_factory=dict)
+    words: LayerRows | None = None
 
     @property
     def n_pairs(self) -> int:
@@ -178,7 +282,7 @@ class LayerEmbeddings(_Layers):
         rows = torch.cat([self.first, self.second])
         return torch.bincount(rows, minlength=self.n_sentences).to(torch.float64)
 
-    def with_text(self, name: str, rows: LayerRows) -> "LayerEmbeddings":
+    def with_text(self, name: str, rows: LayerRows | MeasuredRows) -> "LayerEmbeddings":
         """The same embeddings, with all that is kept of them, carrying `rows` as the text `name` to fit on.
 
         Raises ValueError for rows of another model.
@@ -187,6 +291,8 @@ class LayerEmbeddings(_Layers):
             raise ValueError(
                 f"rows must have {self.n_layers} layers of d={self.dim} as the task, got {rows.n_layers} of {rows.dim}"
             )
+        if isinstance(rows, MeasuredRows):
+            rows.check_made_as(self.origin)
         carrying = replace(self, texts=dict(self.texts) | {name: rows})
         shared = {
             "_moments": self._moments,
@@ -201,8 +307,9 @@ class LayerEmbeddings(_Layers):
     def to(self, device: str | torch.device) -> "LayerEmbeddings":
         """The same embeddings, and the text they carry, on `device`."""
         moved = (x.to(device) for x in (self.values, self.first, self.second, self.gold, self.subset))
-        texts = {name: LayerRows(rows.values.to(device), rows.counts.to(device)) for name, rows in self.texts.items()}
-        return LayerEmbeddings(*moved, self.subset_names, self.origin, texts)
+        texts = {name: rows.to(device) for name, rows in self.texts.items()}
+        words = self.words and self.words.to(device)
+        return LayerEmbeddings(*moved, self.subset_names, self.origin, texts, words)
 
 
 def embed_pairs(
@@ -213,9 +320,12 @@ def embed_pairs(
     store: Store | None = None,
     progress: Progress | None = None,
 ) -> tuple[LayerEmbeddings, EmbedReport]:
-    """Embed every unique sentence of `pairs` once, in all layers."""
+    """Embed every unique sentence of `pairs` once, in all layers; of a table of word embeddings keep the words too."""
     values, report = embed(encoder, pairs.sentences, pooling, store=store, progress=progress)
-    return with_pairs(values, pairs, origin_of(encoder, pairs, pooling)), report
+    space = with_pairs(values, pairs, origin_of(encoder, pairs, pooling))
+    if isinstance(encoder, StaticEncoder) and not pooling.startswith(UNIT):  # else it is no mean of words
+        space = replace(space, words=LayerRows(*encoder.words(pairs.sentences)))
+    return space, report
 
 
 def origin_of(encoder: Encoder, pairs: SentencePairs, pooling: str = "mean") -> Origin:

@@ -2,7 +2,7 @@
 
 Sentences are sorted by length and batched with others of exactly the
 same number of tokens, so there is no padding to compute or to mask; one pass gives every layer in both
-of the model's poolings, and goes to the store. On a CPU every thread works on a batch of its own.
+of the model's plain poolings, or in SBERT-WK, and goes to the store. On a CPU every thread works on a batch of its own.
 """
 
 import threading
@@ -16,14 +16,15 @@ import torch
 from torch import Tensor
 
 from whitelab.base.checks import check_choice, check_int
-from whitelab.base.machine import is_out_of_memory
+from whitelab.base.machine import within_memory
 from whitelab.base.progress import Progress
 from whitelab.base.threads import side_by_side
 from whitelab.encoding import architectures
 from whitelab.encoding.architectures import check_ids, out_of_memory
-from whitelab.encoding.checkpoints import BUNDLED, WORD_TABLES, ModelError, ModelFiles, ModelName, find_model
-from whitelab.encoding.pooling import POOLINGS, check_pooling
-from whitelab.encoding.static_embeddings import sif_weights, weighted_means
+from whitelab.encoding.checkpoints import BUNDLED, OUTPUT, WORD_TABLES, ModelError, ModelFiles, ModelName, find_model
+from whitelab.encoding.pooling import UNIT, WK, check_pooling, pool
+from whitelab.encoding.sentence_modules import SentenceModules, sentence_modules
+from whitelab.encoding.static_embeddings import sif_weights, weighted_means, word_rows
 from whitelab.store.embedding_store import Space, Store, StoreError, StoreKey
 
 MAX_LENGTH = 128
@@ -63,11 +64,11 @@ def device_name(device: str) -> str:
 def dtypes_for(device: str) -> tuple[str, ...]:
     """The compute types that make sense on `device`, the default (float32) first.
 
-    float16 is not offered on a CPU, where it is emulated, about a hundred times slower.
+    What is emulated is not offered: float16 on a CPU, about a hundred times slower; bfloat16 on GPUs before Ampere.
     """
     if device == "cpu":
         return ("float32", "bfloat16")
-    if device == "cuda" and torch.cuda.is_bf16_supported():
+    if device == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False):
         return ("float32", "bfloat16", "float16")
     return ("float32", "float16")
 
@@ -91,9 +92,9 @@ class EmbedReport:
 class Encoder:
     """A loaded model. `n_layers` counts the embedding layer: layers are numbered 0..n_layers - 1.
 
-    `poolings` are those that make sense for it: `mean` and `cls`, or `mean` and `last` where the first token does
-    not see the sentence (`architectures.probe`). `rows` is the number of its word embeddings, `limit` the most tokens
-    it takes.
+    `poolings` are those that one pass gives together: `mean` and `cls`, or `mean` and `last` where the first token does
+    not see the sentence (`architectures.probe`); `pooling_choices` has `wk` beside them, which costs. `rows` is the
+    number of its word embeddings, `limit` the most tokens it takes.
     """
 
     files: ModelFiles
@@ -114,6 +115,15 @@ class Encoder:
         """The model's name, with the number of blocks when it was truncated."""
         whole = self.files.layers in (0, self.n_layers - 1)
         return self.files.name if whole else f"{self.files.name}[:{self.n_layers - 1}]"
+
+    @property
+    def pooling_choices(self) -> tuple[str, ...]:
+        """The poolings that make sense for it: SBERT-WK takes [CLS] in front and a last token that says nothing."""
+        return (*self.poolings, WK) if "cls" in self.poolings else self.poolings
+
+    def given_with(self, pooling: str) -> tuple[str, ...]:
+        """The poolings that a pass for `pooling` gives and a store keeps: nobody waits for `wk` who did not ask."""
+        return (WK,) if pooling == WK else self.poolings
 
     def cut_to(self, max_length: int) -> "Encoder":
         """The same model with another longest sentence; the weights are shared.
@@ -150,12 +160,12 @@ class Encoder:
         return encoded["input_ids"], cut
 
     @torch.inference_mode()
-    def forward(self, ids: Sequence[Sequence[int]]) -> dict[str, Tensor]:
-        """Every pooling of every layer, `{pooling: [b, l, d]}` float32 on the CPU, of equally long rows."""
+    def forward(self, ids: Sequence[Sequence[int]], pooling: str = "mean") -> dict[str, Tensor]:
+        """`{name: [b, l, d]}` float32 on the CPU of equally long rows, for all names that come with `pooling`."""
         batch = torch.tensor(ids, device=self.device)
         with nullcontext() if self.device == "cpu" else self._lock:
             hidden = self.model(input_ids=batch, output_hidden_states=True).hidden_states
-        return {name: torch.stack([POOLINGS[name](one) for one in hidden], dim=1).cpu() for name in self.poolings}
+        return {name: pool(name, hidden).cpu() for name in self.given_with(pooling)}
 
     def batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
         """Positions in batches of one token count each, longest first."""
@@ -184,15 +194,43 @@ class Encoder:
 
     def check_pooling(self, pooling: str) -> str:
         """Return `pooling` if this model has it; ValueError otherwise."""
-        if check_pooling(pooling) in self.poolings:
+        plain = check_pooling(pooling).removeprefix(UNIT)
+        if plain in self.pooling_choices:
             return pooling
         why = {
             "cls": "its first token does not see the tokens after it",
             "last": "its first token sees the whole sentence",
+            WK: "SBERT-WK weighs the layers of a model that sees both ways, with [CLS] in front",
         }
-        raise ValueError(
-            f"pooling={pooling!r} must be {' or '.join(self.poolings)} for model={self.name!r}: {why[pooling]}"
-        )
+        reason = "that of its modules" if self.files.kind == OUTPUT else why[plain]
+        raise ValueError(f"pooling={pooling!r} must be {' or '.join(self.poolings)} for model={self.name!r}: {reason}")
+
+
+@dataclass(eq=False)
+class OutputEncoder(Encoder):
+    """A model with its sentence-transformers modules: one layer, its own output, under the one pooling they have.
+
+    Equal to what `SentenceTransformer(folder).encode` gives at the same longest sentence.
+    """
+
+    modules: SentenceModules | None = None
+
+    @property
+    def pooling_choices(self) -> tuple[str, ...]:
+        """That of its modules."""
+        return self.poolings
+
+    @torch.inference_mode()
+    def forward(self, ids: Sequence[Sequence[int]], pooling: str = "mean") -> dict[str, Tensor]:
+        """`{pooling: [b, 1, d]}` float32 on the CPU of equally long rows."""
+        batch = torch.tensor(ids, device=self.device)
+        with nullcontext() if self.device == "cpu" else self._lock:
+            hidden = self.model(input_ids=batch, output_hidden_states=True).hidden_states
+        return {self.modules.pooling: self.modules(hidden)[:, None]}
+
+    def save(self, folder: str | Path) -> None:
+        """Raises ModelError: the transformer alone, which this would write, is another model."""
+        raise ModelError(f"model={self.name!r} cannot be saved: it is a folder of sentence-transformers already")
 
 
 @dataclass(eq=False)
@@ -217,6 +255,13 @@ class StaticEncoder(Encoder):
         check_ids([max(row, default=0) for row in ids], self.rows, self.name)
         weights = sif_weights(ids, self.rows) if self.sif else None
         return weighted_means(self.model.weight, ids, weights)[None], cut
+
+    def words(self, sentences: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """`[1, u, d]`, the tokens of `sentences` as `vectors` adds them up, with `sif` each times its weight; `[u]`,
+        how often each occurs."""
+        ids, _ = self.tokenize(sentences)
+        rows, counts = word_rows(self.model.weight.detach(), ids, sif_weights(ids, self.rows) if self.sif else None)
+        return rows[None], counts
 
     def save(self, folder: str | Path) -> None:
         """Raises ModelError: there is no transformer to save."""
@@ -253,7 +298,11 @@ def load_encoder(
     if files.kind in WORD_TABLES:
         return _static(files, num_layers, max_length)
     blocks = files.blocks if num_layers is None else num_layers
+    if files.kind == OUTPUT and blocks is not None:
+        raise ValueError(f"num_layers={blocks} has no meaning for model={files.name!r}, whose modules take all blocks")
     found = architectures.load(files, blocks, device, DTYPES[dtype].itemsize)
+    if files.kind == OUTPUT:
+        return _output(files, found, device, dtype, max_length)
     return Encoder(
         replace(files, layers=found.blocks, dim=found.dim),
         _place(found.module, files.name, device, dtype),
@@ -266,6 +315,26 @@ def load_encoder(
         found.poolings,
         found.rows,
         found.limit,
+    )
+
+
+def _output(
+    files: ModelFiles, found: architectures.Network, device: str, dtype: str, max_length: int | None
+) -> OutputEncoder:
+    modules = sentence_modules(files, found.dim)
+    return OutputEncoder(
+        replace(files, layers=0, dim=modules.dim),
+        _place(found.module, files.name, device, dtype),
+        found.tokenizer,
+        device,
+        dtype,
+        _length(max_length, found.limit),
+        1,
+        modules.dim,
+        (modules.pooling,),
+        found.rows,
+        found.limit,
+        modules=modules,
     )
 
 
@@ -314,22 +383,26 @@ def embed(
 ) -> tuple[Tensor, EmbedReport]:
     """Embeddings `[l, n, d]` (float32, CPU) of `sentences` in every layer, and a report.
 
-    With a `store`, what it holds is not encoded again and what is encoded is kept, in all the model's poolings, a
+    With a `store`, what it holds is not encoded again and what is encoded is kept, in all of `poolings` or in `wk`, a
     shard at a time: after a kill or a cancel (`progress` raising) at most the shard in flight is lost.
     `progress(done, total)` counts tokens, which is what time goes by. A store that cannot be written to
     costs a note, not the result. Vectors of `static:` and `sif:` models are never kept: they are made faster than
     they are read, and those of `sif:` depend on all of `sentences`, each of which counts as often as it is there.
+    With `unit_` before a pooling every vector has length 1, before layers are averaged and anything is fitted.
     """
     encoder.check_pooling(pooling)
+    if pooling.startswith(UNIT):
+        values, report = embed(encoder, sentences, pooling.removeprefix(UNIT), store=store, progress=progress)
+        return torch.nn.functional.normalize(values, dim=-1), report
     if not sentences:
         raise ValueError("sentences must hold at least one sentence, got none")
     start = time.perf_counter()
     if isinstance(encoder, StaticEncoder):
         values, truncated = encoder.vectors(sentences)
         return values, EmbedReport(len(set(sentences)), 0, truncated, time.perf_counter() - start)
-    spaces, notes = _open_spaces(encoder, store)
+    spaces, notes = _open_spaces(encoder, store, pooling)
     todo = _missing(spaces, sentences)
-    fresh, truncated = _encode(encoder, [sentences[i] for i in todo], spaces, notes, progress)
+    fresh, truncated = _encode(encoder, [sentences[i] for i in todo], pooling, spaces, notes, progress)
     values = _collect(spaces, sentences, todo, fresh, pooling)
     for space in spaces.values():
         notes += [f"a damaged file of the store was set aside and made anew: {name}" for name in space.damaged]
@@ -340,11 +413,11 @@ def embed(
     return values, EmbedReport(len(todo), unique - len(todo), truncated, seconds, tuple(dict.fromkeys(notes)))
 
 
-def _open_spaces(encoder: Encoder, store: Store | None) -> tuple[dict, list[str]]:
+def _open_spaces(encoder: Encoder, store: Store | None, pooling: str) -> tuple[dict, list[str]]:
     if store is None:
         return {}, []
     try:
-        return {pooling: store.space(encoder.key(pooling)) for pooling in encoder.poolings}, []
+        return {name: store.space(encoder.key(name)) for name in encoder.given_with(pooling)}, []
     except StoreError as error:
         return {}, [f"embeddings are not kept on disk: {error}"]
 
@@ -357,10 +430,11 @@ def _missing(spaces: dict, sentences: Sequence[str]) -> list[int]:
 
 
 def _encode(
-    encoder: Encoder, texts: list[str], spaces: dict, notes: list[str], progress: Progress | None
+    encoder: Encoder, texts: list[str], pooling: str, spaces: dict, notes: list[str], progress: Progress | None
 ) -> tuple[dict[str, dict[str, Tensor]], int]:
     """Encode unique `texts`; vectors are written to `spaces`, and returned only where there are none."""
-    kept: dict[str, dict[str, Tensor]] = {name: {} for name in encoder.poolings}
+    names = encoder.given_with(pooling)
+    kept: dict[str, dict[str, Tensor]] = {name: {} for name in names}
     if not texts:
         return kept, 0
     ids, truncated = encoder.tokenize(texts)
@@ -369,7 +443,7 @@ def _encode(
         raise ValueError(f"sentences must hold text, got {texts[lengths.index(0)]!r}, which has no token")
     check_ids([max(row) for row in ids], encoder.rows, encoder.name)
     total, done = sum(lengths), 0
-    pending: dict[str, dict[str, Tensor]] = {name: {} for name in encoder.poolings}
+    pending: dict[str, dict[str, Tensor]] = {name: {} for name in names}
     flushed = time.perf_counter()
 
     def flush() -> None:
@@ -389,12 +463,12 @@ def _encode(
     try:
         if progress:
             progress(0, total)
-        with closing(passes(encoder, ids)) as batches:
+        with closing(passes(encoder, ids, pooling)) as batches:
             for positions, pooled in batches:
                 for name, rows in pooled.items():
                     pending[name].update({texts[i]: row for i, row in zip(positions, rows, strict=True)})
                 done += sum(lengths[i] for i in positions)
-                if len(pending["mean"]) >= SHARD_SENTENCES or time.perf_counter() - flushed > SHARD_SECONDS:
+                if len(pending[pooling]) >= SHARD_SENTENCES or time.perf_counter() - flushed > SHARD_SECONDS:
                     flush()
                     flushed = time.perf_counter()
                 if progress:
@@ -404,27 +478,26 @@ def _encode(
     return kept, truncated
 
 
-def passes(encoder: Encoder, ids: list[list[int]]) -> Iterator[tuple[list[int], dict[str, Tensor]]]:
+def passes(
+    encoder: Encoder, ids: list[list[int]], pooling: str = "mean"
+) -> Iterator[tuple[list[int], dict[str, Tensor]]]:
     """Every batch's positions and what `forward` gives for them, in order; on a CPU a batch a thread."""
 
     def one(positions: list[int]) -> tuple[list[int], dict[str, Tensor]]:
-        return positions, _forward(encoder, [ids[i] for i in positions])
+        return positions, _forward(encoder, [ids[i] for i in positions], pooling)
 
     batches = encoder.batches([len(row) for row in ids])
     return side_by_side(one, batches, None if encoder.device == "cpu" else 1)
 
 
-def _forward(encoder: Encoder, ids: list[list[int]]) -> dict[str, Tensor]:
+def _forward(encoder: Encoder, ids: list[list[int]], pooling: str) -> dict[str, Tensor]:
     """`encoder.forward`, in halves when the device has not enough memory for the whole batch."""
-    try:
-        pooled = encoder.forward(ids)
-    except (MemoryError, RuntimeError) as error:
-        if not is_out_of_memory(error):
-            raise
+    pooled = within_memory(lambda: encoder.forward(ids, pooling))
+    if pooled is None:
         if len(ids) == 1:
-            raise out_of_memory(encoder.name) from None
+            raise out_of_memory(encoder.name)
         half = len(ids) // 2
-        parts = _forward(encoder, ids[:half]), _forward(encoder, ids[half:])
+        parts = _forward(encoder, ids[:half], pooling), _forward(encoder, ids[half:], pooling)
         return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
     if not all(torch.isfinite(torch.stack(rows.aminmax())).all() for rows in pooled.values()):
         advice = "its weights are damaged" if encoder.dtype == "float32" else "choose dtype='float32'"

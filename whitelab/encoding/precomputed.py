@@ -14,7 +14,6 @@ import hashlib
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from io import BufferedIOBase
 from pathlib import Path
 
@@ -22,6 +21,7 @@ import numpy as np
 import torch
 
 from whitelab.base import upload_limits
+from whitelab.base.lazy import cached_property
 from whitelab.datasets import DataError, SentencePairs, Upload
 from whitelab.datasets.arrays import Named, read_arrays, text_arrays
 from whitelab.datasets.columns import SCORE_NAMES, SENTENCE_NAMES, SUBSET_NAMES, different, plain_name

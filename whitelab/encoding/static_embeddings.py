@@ -24,6 +24,21 @@ def sif_weights(ids: Sequence[Sequence[int]], rows: int, a: float = SIF_A) -> Fl
     return a / (a + counts / max(len(tokens), 1))
 
 
+def word_rows(
+    matrix: Float[Tensor, "v d"], ids: Sequence[Sequence[int]], weights: Float[Tensor, "v"] | None = None
+) -> tuple[Float[Tensor, "u d"], Float[Tensor, "u"]]:
+    """The vector of each token that occurs in `ids`, float32, times its weight, and how often it occurs there.
+
+    With these counts their mean and covariance are those of Zipfian whitening (Yokoi et al. 2024): the sums over words
+    of p(w) w and p(w) (w - mu)(w - mu)^T, here with p from `ids` in place of a large corpus.
+    """
+    used, counts = torch.tensor([i for row in ids for i in row], dtype=torch.int64).unique(return_counts=True)
+    rows = matrix[used].to(torch.float64)
+    if weights is not None:
+        rows = rows * weights[used, None]
+    return rows.to(torch.float32), counts.to(torch.float64)
+
+
 def weighted_means(
     matrix: Float[Tensor, "v d"], ids: Sequence[Sequence[int]], weights: Float[Tensor, "v"] | None = None
 ) -> Float[Tensor, "n d"]:

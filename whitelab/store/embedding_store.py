@@ -32,7 +32,8 @@ from whitelab.store.shards import FORMAT, ShardFolder, count, hashes_of, write_a
 
 DEFAULT_CAP = 20 * 2**30  # bytes
 MANIFEST = "manifest.json"
-FOLDER_NAME = re.compile(r"(mean|cls|last)-\d+-\w+-\d+x\d+-[0-9a-f]{32}")
+POOLINGS = ("mean", "cls", "last", "wk")  # words a folder's name may begin with
+FOLDER_NAME = re.compile(rf"({'|'.join(POOLINGS)})-\d+-\w+-\d+x\d+-[0-9a-f]{{32}}")
 
 
 class StoreError(Exception):
@@ -65,7 +66,7 @@ class StoreKey:
     def __post_init__(self) -> None:
         # These end up in a folder name, so nothing but the known words and numbers may pass.
         for name, allowed in {
-            "pooling": ("mean", "cls", "last"),
+            "pooling": POOLINGS,
             "dtype": ("float32", "bfloat16", "float16"),
         }.items():
             if getattr(self, name) not in allowed:

@@ -1,0 +1,139 @@
+"""The modules of a sentence-transformers folder: what its makers do with hidden states to get the model's own output.
+
+`modules.json` lists them: the transformer, a mean of layers perhaps, a pooling, then dense layers and normalisations.
+They are read from their configs and safetensors, never from code that a folder names.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from jaxtyping import Float
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from whitelab.encoding.checkpoints import MODULES_FILE, ModelError, ModelFiles, module_folders
+from whitelab.encoding.pooling import POOLINGS
+
+_WEIGHTS = "model.safetensors"
+# By the name of the class, whichever of sentence-transformers' homes it is said to live in.
+_ACTIVATIONS = {one.__name__: one for one in (torch.nn.Identity, torch.nn.Tanh, torch.nn.ReLU, torch.nn.GELU)}
+_OLD_NAMES = {
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_lasttoken": "lasttoken",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+}
+
+
+class Normalize(torch.nn.Module):
+    """Rows brought to length 1."""
+
+    def forward(self, x: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
+        """x / |x|, a zero row left as it is."""
+        return torch.nn.functional.normalize(x, dim=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class SentenceModules:
+    """What follows the transformer: a `pooling` of `POOLINGS`, then `heads`; d of the output is `dim`.
+
+    `weights` of the layers from `start` on are those of a mean of layers, None for the last layer alone.
+    """
+
+    pooling: str
+    heads: torch.nn.Sequential
+    dim: int
+    start: int = 0
+    weights: Float[Tensor, "l"] | None = None
+
+    def __call__(self, hidden: Sequence[Float[Tensor, "b t d"]]) -> Float[Tensor, "b m"]:
+        """The model's own output for the states of every layer, without padding, in float32."""
+        pool = POOLINGS[self.pooling]
+        if self.weights is None:
+            pooled = pool(hidden[-1])
+        else:  # pooling commutes with a mean of layers
+            layers = torch.stack([pool(one) for one in hidden[self.start :]])
+            weights = self.weights.to(layers.device)
+            pooled = (weights[:, None, None] * layers).sum(dim=0) / weights.sum()
+        return self.heads(pooled.cpu())
+
+
+def sentence_modules(files: ModelFiles, dim: int) -> SentenceModules:
+    """The modules of a folder whose transformer has d = `dim`.
+
+    Raises ModelError for a module, a pooling or an activation that is not known here, and for damaged files.
+    """
+    try:
+        return _read(files, dim)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, SafetensorError, RuntimeError) as error:
+        if isinstance(error, ModelError):
+            raise
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise ModelError(f"model={files.name!r} has modules that cannot be read: {reason}") from None
+
+
+def _read(files: ModelFiles, dim: int) -> SentenceModules:
+    about, network = (_config(files.folder / name) for name in ("sentence_bert_config.json", "config.json"))
+    if about.get("do_lower_case"):
+        raise ModelError(f"model={files.name!r} lowers its text before the tokenizer, which whitelab does not")
+    pooling, start, weights, heads = None, 0, None, []
+    for kind, folder in module_folders(files.name, files.folder)[1:]:
+        config = _config(folder / "config.json")
+        match kind:
+            case "WeightedLayerPooling" if pooling is None:
+                told = network | about.get("config_args", {}) | about.get("config_kwargs", {})
+                if told.get("output_hidden_states"):  # else it finds no layers and does nothing
+                    start, weights = config["layer_start"], load_file(folder / _WEIGHTS)["layer_weights"].float()
+            case "Pooling" if pooling is None:
+                pooling = _pooling(config, files.name)
+            case "Dense" if pooling is not None:
+                heads.append(_dense(config, load_file(folder / _WEIGHTS), files.name))
+                dim = config["out_features"]
+            case "LayerNorm" if pooling is not None:
+                norm = torch.nn.LayerNorm(config["dimension"])
+                norm.load_state_dict(_named(load_file(folder / _WEIGHTS), "norm."))
+                heads.append(norm)
+            case "Normalize" if pooling is not None:
+                heads.append(Normalize())
+            case "Dropout":
+                continue
+            case _:
+                raise ModelError(f"model={files.name!r} has the module {kind}, which whitelab does not know there")
+    if pooling is None:
+        raise ModelError(f"model={files.name!r} has no Pooling in {MODULES_FILE}")
+    return SentenceModules(pooling, torch.nn.Sequential(*heads).eval().requires_grad_(False), dim, start, weights)
+
+
+def _config(path: Path) -> dict:
+    return json.loads(path.read_text("utf-8")) if path.is_file() else {}
+
+
+def _pooling(config: dict, name: str) -> str:
+    """The key of `POOLINGS`: of today's `pooling_mode`, or of the flags that folders had before it."""
+    modes = config.get("pooling_mode") or [mode for flag, mode in _OLD_NAMES.items() if config.get(flag)]
+    modes = [modes] if isinstance(modes, str) else list(modes)
+    known = {"mean": "mean", "cls": "cls", "lasttoken": "last"}
+    if len(modes) != 1 or modes[0] not in known:
+        raise ModelError(f"model={name!r} pools by {' and '.join(modes) or 'nothing'}; known are {', '.join(known)}")
+    if config.get("include_prompt") is False:
+        raise ModelError(f"model={name!r} leaves prompts out of its pooling, which whitelab does not")
+    return known[modes[0]]
+
+
+def _dense(config: dict, tensors: dict[str, Tensor], name: str) -> torch.nn.Module:
+    activation = config["activation_function"].rpartition(".")[2]
+    if activation not in _ACTIVATIONS:
+        raise ModelError(f"model={name!r} has the activation {activation}; known are {', '.join(_ACTIVATIONS)}")
+    linear = torch.nn.Linear(config["in_features"], config["out_features"], config.get("bias", True))
+    linear.load_state_dict(_named(tensors, "linear."))
+    return torch.nn.Sequential(linear, _ACTIVATIONS[activation]())
+
+
+def _named(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {key.removeprefix(prefix): value.float() for key, value in tensors.items() if key.startswith(prefix)}
