@@ -13,8 +13,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tests.conftest import AT_ONE_DIMENSION, SMALL
+from tests.conftest import AT_ONE_DIMENSION, OF_MOMENTS, SMALL
 from whitelab import WHITENERS, Moments, WhiteningTransformer, fit
+from whitelab.whitening import fit_to_rows
 
 INVERTIBLE = ["none", "center", "standardize", "pca", "zca", "cholesky"]
 
@@ -56,7 +57,7 @@ def test_importing_the_package_loads_neither_torch_nor_scikit_learn():
     assert run.stdout.split() == ["end"], run.stderr
 
 
-@pytest.mark.parametrize("name", [SMALL.get(name, name) for name in WHITENERS])
+@pytest.mark.parametrize("name", [SMALL.get(name, name) for name in OF_MOMENTS])
 def test_it_is_the_fitted_map(name):
     x = rows()
     found, expected = WhiteningTransformer(name).fit(x), fit(name, Moments.of(x))
@@ -66,6 +67,18 @@ def test_it_is_the_fitted_map(name):
     assert (found.rank_, found.n_samples_seen_, found.n_features_in_) == (expected.rank, 80, 6)
     assert found.moments_.count == 80
     assert list(found.get_feature_names_out()) == [f"whiteningtransformer{i}" for i in range(z.shape[1])]
+
+
+@pytest.mark.parametrize("name", ["clusters:m=2,directions=1", "flow:epochs=3"])
+def test_a_map_of_rows_is_fitted_to_all_of_them_and_has_no_matrix(name):
+    x = rows()
+    found, expected = WhiteningTransformer(name).fit(x), fit_to_rows(name, torch.from_numpy(x))
+    np.testing.assert_array_equal(found.transform(x), expected(torch.from_numpy(x)).numpy())
+    assert (found.rank_, found.n_samples_seen_) == (expected.rank, 80)
+    assert not hasattr(found, "partial_fit")
+    assert not hasattr(found, "inverse_transform")
+    with pytest.raises(ValueError, match="is no affine map, and it has no matrix"):
+        found.matrix_  # noqa: B018
 
 
 def test_k_keeps_the_top_directions():

@@ -4,29 +4,40 @@ import json
 import os
 import subprocess
 import sys
+from textwrap import indent
 from zipfile import ZipFile
 
 import faiss
 import numpy as np
 import pytest
 import torch
+from processes import run_python
 from safetensors.torch import load_file
+from safetensors.torch import save as safetensors_of
 from sentence_transformers import SentenceTransformer
-from tiny import ARCHITECTURES, DIM, SENTENCES
+from tiny import ARCHITECTURES, DIM, SENTENCES, write_pairs
 from torch.testing import assert_close
 
-from tests.conftest import SMALL
+from tests.conftest import OF_MOMENTS, SMALL
 from whitelab import WHITENERS, Moments, WhiteningTransformer, datasets, embed, fit, load_encoder
 from whitelab.encoding import encoders
 from whitelab.encoding.checkpoints import ModelError
+from whitelab.encoding.embeddings import embed_pairs
 from whitelab.encoding.encoders import dtypes_for
-from whitelab.whitening import export
+from whitelab.scoring.calibration import calibrate
+from whitelab.scoring.fit_scopes import fit_scope
+from whitelab.scoring.setting import Setting
+from whitelab.statistics.random_cosines import RandomCosines
+from whitelab.whitening import export, fit_to_rows
 from whitelab.whitening.export import (
     ExportError,
     from_npz,
+    from_safetensors,
     numpy_lines,
+    scale_lines,
     to_faiss,
     to_npz,
+    to_safetensors,
     to_sentence_transformers,
     zip_folder,
 )
@@ -79,7 +90,7 @@ def test_an_npz_holds_the_map_and_the_protocol(tmp_path, name, k):
         assert json.loads(str(file["protocol"])) == PROTOCOL
 
 
-@pytest.mark.parametrize("name", [SMALL.get(name, name) for name in WHITENERS])
+@pytest.mark.parametrize("name", [SMALL.get(name, name) for name in OF_MOMENTS])
 def test_the_lines_shown_apply_the_npz_with_numpy_alone(tmp_path, name):
     whitener, path = fitted(name), tmp_path / "it's a \\map.npz"
     to_npz(path, whitener, PROTOCOL)
@@ -93,6 +104,47 @@ def test_the_lines_shown_apply_the_npz_with_numpy_alone(tmp_path, name):
     with pytest.raises(ValueError, match=rf"x must have d={x.shape[1]} columns.*got \({len(x)}, 1\)"):
         names["whiten"](x[:, :1])
     assert json.loads(names["protocol"]) == PROTOCOL
+
+
+@pytest.mark.parametrize("name", [SMALL.get(name, name) for name in WHITENERS])
+def test_a_safetensors_holds_any_map_and_the_protocol(tmp_path, name):
+    before, path = fit_to_rows(name, rows()), tmp_path / "map.safetensors"
+    for _ in range(2):  # an earlier export is replaced
+        to_safetensors(path, before, PROTOCOL)
+    after, protocol = from_safetensors(path)
+    assert_close(after(rows()), before(rows()), rtol=1e-12, atol=1e-12)
+    assert protocol == PROTOCOL
+    assert type(after) is type(before)
+    assert (after.name, after.rank, after.k, after.count) == (before.name, before.rank, before.k, before.count)
+    if name == "flow":
+        assert after.cost == before.cost
+        assert_close(after.inverse(after(rows())), rows())
+
+
+def test_a_file_that_holds_no_map_is_refused_and_left_alone(tmp_path):
+    path = tmp_path / "map.safetensors"
+    to_safetensors(path, fit_to_rows("flow", rows()), PROTOCOL)
+    whole = path.read_bytes()
+    tensors = {name: one for name, one in fit_to_rows("flow", rows()).tensors.items() if "1.0" not in name}
+    facts = json.dumps({"name": "flow", "rank": 7, "k": None, "count": 9, "facts": {"dim": 7, "levels": 3, "depth": 3}})
+    about = {"whitelab": "0", "kind": "flow", "map": facts, "protocol": "{}"}
+    for data in (b"", whole[:-9], b"{}", safetensors_of(tensors, about), safetensors_of(tensors)):
+        path.write_bytes(data)
+        with pytest.raises(ExportError, match="must be a .safetensors of a map, written by whitelab"):
+            from_safetensors(path)
+        with pytest.raises(ExportError, match="is not an earlier export of this kind"):
+            to_safetensors(path, fit_to_rows("flow", rows()), PROTOCOL)
+        assert path.read_bytes() == data
+    with pytest.raises(ExportError, match="must be a .safetensors of a map"):
+        from_safetensors(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("write", [to_npz, to_faiss])
+@pytest.mark.parametrize("name", ["clusters:m=2", "flow"])
+def test_a_map_without_a_matrix_is_refused_by_forms_that_hold_one(tmp_path, write, name):
+    with pytest.raises(ExportError, match="is no affine map, and this form holds .* export it as safetensors"):
+        write(tmp_path / "map", fit_to_rows(name, rows()), PROTOCOL)
+    assert not list(tmp_path.iterdir())
 
 
 def test_one_row_through_a_stored_map_is_that_row_of_the_batch(tmp_path):
@@ -284,6 +336,14 @@ def test_the_encoder_goes_on_as_before(tmp_path, models):
         to_sentence_transformers(tmp_path / architecture, encoder, (1, 3), "mean", whitener)
         assert torch.equal(combined(encoder, (1, 3)), before)
         assert encoder.model.config.to_dict() == config
+
+
+def test_sbert_wk_has_no_module_to_be_exported_as(tmp_path, models):
+    encoder = load_encoder(models(), device="cpu")
+    whitener = fitted("pca", 8, combined(encoder, (1, 3)))
+    with pytest.raises(ExportError, match="pooling='wk' has no module in sentence-transformers: export the map alone"):
+        to_sentence_transformers(tmp_path / "model", encoder, (1, 3), "wk", whitener)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_that_gives_other_vectors_is_never_left_behind(tmp_path, models, monkeypatch):
@@ -498,7 +558,7 @@ def test_the_bundled_model_gives_the_same_vectors_where_there_is_no_whitelab(tmp
     x = values[[1, 6]].mean(dim=0)
     whitener = fitted("pca", 128, x)
     to_sentence_transformers(tmp_path / "model", encoder, (1, 6), "mean", whitener)
-    (tmp_path / "sentences.json").write_text(json.dumps(sentences[:300]), "utf-8")
+    (tmp_path / "sentences.json").write_text(json.dumps(sentences[:80]), "utf-8")
     (tmp_path / "elsewhere").mkdir()
     names = [str(tmp_path / name) for name in ("model", "sentences.json", "vectors.npy")]
     env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | OFFLINE
@@ -511,8 +571,8 @@ def test_the_bundled_model_gives_the_same_vectors_where_there_is_no_whitelab(tmp
         check=False,
     )
     assert run.returncode == 0, run.stderr
-    found, expected = torch.from_numpy(np.load(tmp_path / "vectors.npy")), whitener(x[:300])
-    assert found.shape == (300, 128)
+    found, expected = torch.from_numpy(np.load(tmp_path / "vectors.npy")), whitener(x[:80])
+    assert found.shape == (80, 128)
     assert float((found - expected).abs().max()) < 1e-5
     assert "Apache 2.0" in (tmp_path / "model" / "README.md").read_text("utf-8")
 
@@ -525,7 +585,61 @@ def test_the_bundled_model_gives_the_vectors_of_single_layers(tmp_path, bundled,
     x = values[list(layers)].mean(dim=0)
     whitener = fitted(name, k, x)
     to_sentence_transformers(tmp_path / "model", encoder, layers, "mean", whitener)
-    found, expected = torch.from_numpy(encode(tmp_path / "model", sentences[:200])), whitener(x[:200])
+    found, expected = torch.from_numpy(encode(tmp_path / "model", sentences[:80])), whitener(x[:80])
     assert apart(found, expected) < 1e-5
     if name != "zca":  # all 384 directions: the encoder's own rounding, blown up, is a little more than this
         assert float((found - expected).abs().max()) < 1e-5
+
+
+# ------------------------------------------------------------------------------------------- what a cosine means
+
+MEANT = """
+import sys
+import numpy as np
+sys.modules["whitelab"] = None
+from sentence_transformers import SentenceTransformer
+model = SentenceTransformer({folder!r}, device="cpu")
+for texts in {texts!r}:
+    a, b = model.encode(texts, show_progress_bar=False)
+{lines}
+    print(float(a @ b / np.linalg.norm(a) / np.linalg.norm(b)), percentile, gold)
+"""
+
+
+def test_an_exported_folder_says_what_a_cosine_means_in_a_fresh_process_without_the_data(models, tmp_path):
+    encoder = load_encoder(models("bert"), device=None)
+    pairs = datasets.load(write_pairs(tmp_path / "pairs.csv"))
+    space, _ = embed_pairs(encoder, pairs)
+    setting = Setting.parse("L1+L3:pca@6")
+    found, whitener = calibrate(space, setting), fit_scope(space, setting).whiteners[0]
+    folder = tmp_path / "exported"
+    to_sentence_transformers(folder, encoder, [1, 3], "mean", whitener, PROTOCOL, found.arrays())
+    lines = scale_lines(folder / "cosine_scale.npz", True, "float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))")
+    assert len(lines.splitlines()) == 3  # two for a percentile, one more for gold
+    assert "percentile" in (folder / "README.md").read_text()
+    (tmp_path / "pairs.csv").unlink()
+    chosen = (0, 7, 30)
+    texts = [[pairs.first[i], pairs.second[i]] for i in chosen]
+    run = run_python(MEANT.format(folder=str(folder), texts=texts, lines=indent(lines, "    ")))
+    assert run.returncode == 0, run.stderr
+    for i, printed in zip(chosen, run.stdout.splitlines(), strict=True):
+        cosine, percentile, gold = map(float, printed.split())
+        assert cosine == pytest.approx(float(found.cosines[i]), abs=1e-4)
+        assert percentile == pytest.approx(found.random.percentile(cosine), abs=0.03)
+        assert gold == pytest.approx(found.gold(cosine))
+    to_sentence_transformers(folder, encoder, [1, 3], "mean", whitener, PROTOCOL)  # ours to replace
+    assert not (folder / "cosine_scale.npz").exists()
+
+
+def test_an_npz_carries_the_scale_of_its_map(tmp_path):
+    z = fitted("zca")(rows())
+    scale = RandomCosines.of(z)
+    to_npz(
+        tmp_path / "map.npz", fitted("zca"), PROTOCOL, dict(zip(("cosine", "percentile"), scale.table(), strict=True))
+    )
+    names = {"np": np}
+    exec(scale_lines(tmp_path / "map.npz", False, "0.3"), names)
+    assert names["percentile"] == pytest.approx(scale.percentile(0.3), abs=0.03)
+    assert from_npz(tmp_path / "map.npz")[1] == PROTOCOL
+    estimated = RandomCosines.of(WhiteningTransformer("zca").fit(rows().numpy()).transform(rows().numpy()))
+    assert estimated.percentile(0.3) == pytest.approx(scale.percentile(0.3), abs=0.03)

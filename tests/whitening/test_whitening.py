@@ -9,7 +9,7 @@ import torch
 from sklearn.covariance import OAS, LedoitWolf
 from torch.testing import assert_close
 
-from tests.conftest import AT_ONE_DIMENSION, rotation
+from tests.conftest import AT_ONE_DIMENSION, OF_MOMENTS, rotation
 from whitelab.statistics import linalg
 from whitelab.statistics.geometry import pair_cosines
 from whitelab.statistics.moments import Moments
@@ -21,6 +21,7 @@ from whitelab.whitening import (
     directions,
     fit,
     fit_shuffled_group,
+    fit_to_rows,
     fit_zca,
     label,
     parse,
@@ -35,6 +36,7 @@ SPECS = {name: name for name in WHITENERS} | {
     "shuffled_group": "shuffled_group:groups=3,seed=4",
     "all_but_the_top": "all_but_the_top:directions=2",
     "iternorm": "iternorm:steps=7",
+    "clusters": "clusters:m=2,directions=1",
 }
 WHITENING = [name for name, variant in WHITENERS.items() if variant.whitens]
 TAKES_K = [name for name, variant in WHITENERS.items() if variant.takes_k]
@@ -80,7 +82,7 @@ def test_the_whitened_covariance_is_the_identity_on_the_kept_subspace(name, shap
     assert (before - 1).abs().max() > 0.1
 
 
-@pytest.mark.parametrize("name", sorted(set(WHITENERS) - set(WHITENING)))
+@pytest.mark.parametrize("name", sorted(set(OF_MOMENTS) - set(WHITENING)))
 def test_the_other_variants_do_not_whiten(name):
     assert not whitens(SPECS[name])
     z = fit(SPECS[name], Moments.of(rows()))(rows())
@@ -88,7 +90,7 @@ def test_the_other_variants_do_not_whiten(name):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("name", sorted(set(WHITENERS) - {"cholesky", "standardize", "iternorm"}))
+@pytest.mark.parametrize("name", sorted(set(OF_MOMENTS) - {"cholesky", "standardize", "iternorm"}))
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_every_variant_is_the_papers_in_every_shape(name, shape, dtype):
     # cholesky has its own test below; a deficient standardize and the matrix form of iternorm have no plain oracle
@@ -147,7 +149,7 @@ def test_the_correlation_whitenings_keep_other_directions_than_the_covariance_on
 def test_the_other_variants_have_other_cosines():
     x = rows()
     white = all_cosines(fit("pca", Moments.of(x))(x))
-    others = set(WHITENERS) - set(WHITENING)
+    others = set(OF_MOMENTS) - set(WHITENING)
     assert len(others) > 5
     for name in others:
         assert (all_cosines(fit(SPECS[name], Moments.of(x))(x)) - white).abs().max() > 0.01, name
@@ -221,7 +223,7 @@ def test_a_smaller_k_does_change_something_and_is_the_rank(name):
 @pytest.mark.parametrize("name", TAKES_K)
 def test_a_k_above_the_rank_keeps_the_rank(name):
     x = rows("tall deficient")
-    ridged = name in ("shrunk", "iternorm")  # which divide by nothing that vanishes, so they drop nothing
+    ridged = name in ("shrunk", "iternorm", "prefix")  # which divide by nothing that vanishes, so they drop nothing
     assert fit(name, Moments.of(x), 6).rank == (6 if ridged else 4)
 
 
@@ -251,7 +253,7 @@ def test_an_unknown_variant_is_told_the_known_ones():
 @pytest.mark.parametrize("x", [[[1.0, 2.0, 3.0]], [[0.0], [1.0], [4.0]], [[2.0, 1.0], [2.0, 5.0], [2.0, 6.0]]])
 def test_one_row_one_dimension_and_a_constant_column_give_finite_results(name, x):
     x = torch.tensor(x)
-    z = fit(AT_ONE_DIMENSION.get(name, name), Moments.of(x))(x)
+    z = fit_to_rows(AT_ONE_DIMENSION.get(name, name), x)(x)
     assert z.isfinite().all()
     assert len(z) == len(x)
 
@@ -294,7 +296,7 @@ def test_rows_of_another_dimension_are_refused():
         fit("pca", Moments.of(rows()))(torch.zeros(2, 3))
 
 
-@pytest.mark.parametrize("name", WHITENERS)
+@pytest.mark.parametrize("name", OF_MOMENTS)
 @pytest.mark.parametrize("k", [None, 3])
 def test_arguments_are_left_alone(name, k):
     x = rows()
@@ -320,6 +322,28 @@ def test_soft_is_center_at_gamma_0_and_whitening_at_gamma_1(shape):
     assert not same_map(fit("soft:gamma=0.5", moments), fit("zca", moments), x)
     assert (cosine_class("soft:gamma=0"), cosine_class("soft:gamma=1")) == ("center", "whitening")
     assert cosine_class("soft:gamma=1,alpha=0.1") == "soft:gamma=1,alpha=0.1"
+
+
+@pytest.mark.parametrize("k", [1, 3, None])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_exponent_of_its_own_choice_is_the_mean_wiener_gain_of_the_directions_kept(shape, k):
+    x = rows(shape)
+    moments = Moments.of(x)
+    z = fit("soft:gamma=auto", moments, k)(x)
+    assert_close(z, torch.from_numpy(reference.whiten(x, x, "soft:gamma=auto", k)), atol=1e-8, rtol=0)
+    assert not torch.allclose(z, fit("soft", moments, k)(x), atol=1e-3)
+    assert_close(all_cosines(fit("soft:gamma=auto", Moments.of(1000 * x), k)(1000 * x)), all_cosines(z))
+
+
+def test_the_exponent_of_its_own_choice_centres_a_flat_spectrum_and_whitens_what_stands_far_above_the_noise():
+    axes = torch.cat([torch.eye(8), -torch.eye(8)]).double()
+    flat = directions("soft:gamma=auto", Moments.of(axes)).exponents
+    assert_close(flat, torch.zeros(8).double(), atol=1e-12, rtol=0)
+    peaked = axes * torch.tensor([1000.0] * 4 + [1.0] * 4)
+    exponents = directions("soft:gamma=auto", Moments.of(peaked)).exponents
+    assert (exponents[:4] > 1 - 1e-5).all()
+    assert (exponents.diff() <= 1e-12).all()
+    assert 0.4 < exponents[-1] < 0.6
 
 
 def test_a_large_ridge_turns_soft_whitening_into_centring():
@@ -445,7 +469,7 @@ def test_the_common_component_is_that_of_the_uncentred_rows():
 def test_the_first_k_directions_are_the_variant_with_k(name, k):
     x = rows()
     moments = Moments.of(x)
-    z = (x - moments.mean) @ directions(name, moments).matrix[:, :k]
+    z = directions(name, moments).along(x, moments.mean, k)
     assert_close(all_cosines(z), all_cosines(fit(name, moments, k)(x)), atol=1e-9, rtol=0)
 
 
@@ -456,23 +480,25 @@ def test_the_first_k_directions_are_the_variant_with_k(name, k):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_one_row_alone_is_mapped_as_in_its_batch(name, shape):
     x = rows(shape)
-    fitted = fit(SPECS[name], Moments.of(x))
+    fitted = fit_to_rows(SPECS[name], x)
     assert_close(fitted(x[2:3]), fitted(x)[2:3], atol=1e-10, rtol=1e-10)
 
 
 @pytest.mark.parametrize("name", WHITENERS)
 def test_rows_that_are_all_equal_become_zero_but_for_none(name):
     x = rows()[:1].expand(5, 7)
-    z = fit(SPECS[name], Moments.of(x))(x)
-    assert (z.abs().sum() < 1e-12) == (name != "none")
+    z = fit_to_rows(SPECS[name], x)(x)
+    # The first coordinates are not centred, and a flow's couplings have learned where the one point goes.
+    assert (z.abs().sum() < 1e-12) == (name not in ("none", "prefix", "flow"))
     assert z.isfinite().all()
+    assert torch.equal(z, z[:1].expand_as(z))
 
 
 @pytest.mark.parametrize("name", WHITENERS)
 def test_a_condition_number_of_1e12_gives_no_garbage(name):
     rng = np.random.default_rng(3)
     x = torch.from_numpy(rng.standard_normal((200, 6)) * np.sqrt(np.logspace(0, -12, 6))) @ rotation(6, 5)
-    fitted = fit(SPECS[name], Moments.of(x))
+    fitted = fit_to_rows(SPECS[name], x)
     z = fitted(x)
     assert z.isfinite().all()
     assert z.abs().max() < 100
@@ -483,7 +509,7 @@ def test_a_condition_number_of_1e12_gives_no_garbage(name):
 @pytest.mark.parametrize("name", WHITENERS)
 def test_half_precision_rows_are_mapped_like_their_exact_values(name):
     half = rows().half()
-    fitted, exact = fit(SPECS[name], Moments.of(half)), fit(SPECS[name], Moments.of(half.double()))
+    fitted, exact = fit_to_rows(SPECS[name], half), fit_to_rows(SPECS[name], half.double())
     assert_close(fitted(half), exact(half.double()), atol=1e-9, rtol=1e-9)
 
 

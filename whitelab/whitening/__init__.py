@@ -1,4 +1,4 @@
-"""Moments -> a frozen, callable map that centres, scales or whitens.
+"""Moments, or rows -> a frozen, callable map that centres, scales or whitens.
 
 Whitening makes the covariance the identity. Every W with W^T W = covariance^-1 does (Kessy, Lewin and
 Strimmer 2018), and they differ by a rotation only, so at full rank PCA, ZCA, Cholesky, PCA-cor and ZCA-cor
@@ -7,13 +7,14 @@ give the same cosine for every pair of sentences. Null directions are dropped by
 
 `maps` holds the map, `spectral` the variants that weigh eigen-directions, `groups` those that work on blocks
 of coordinates, `direction_removal` those that take directions away, `registry` the table the rest of whitelab reads,
-`agreement` says which of its entries must agree.
+`agreement` says which of its entries must agree. Two maps are fitted to rows instead and are not affine: `clusters`,
+and the `flow` that `flow_training` trains.
 """
 
 from whitelab.whitening.direction_removal import fit_all_but_the_top, fit_common_component, fit_r2
 from whitelab.whitening.equivalence import Agreement, agreements
 from whitelab.whitening.groups import fit_group, fit_shuffled_group, fit_standardize
-from whitelab.whitening.maps import Whitener
+from whitelab.whitening.maps import Map, RowMap, Whitener, affine
 from whitelab.whitening.registry import (
     WHITENERS,
     Parameter,
@@ -23,10 +24,13 @@ from whitelab.whitening.registry import (
     check_k,
     cosine_class,
     directions,
+    eigenform,
     family_end,
     fit,
+    fit_to_rows,
     label,
     needs_rows,
+    of_rows,
     parse,
     variant,
     whitens,
@@ -43,6 +47,7 @@ from whitelab.whitening.spectral import (
     fit_soft,
     fit_zca,
     fit_zca_cor,
+    identity,
     shrinkage,
 )
 
@@ -50,14 +55,18 @@ __all__ = [
     "WHITENERS",
     "Agreement",
     "Directions",
+    "Map",
     "Parameter",
+    "RowMap",
     "Spec",
     "Variant",
     "Whitener",
+    "affine",
     "agreements",
     "canonical",
     "check_k",
     "cosine_class",
+    "eigenform",
     "directions",
     "family_end",
     "fit",
@@ -71,14 +80,17 @@ __all__ = [
     "fit_pca",
     "fit_pca_cor",
     "fit_r2",
+    "fit_to_rows",
     "fit_shrunk",
     "fit_shuffled_group",
     "fit_soft",
     "fit_standardize",
     "fit_zca",
     "fit_zca_cor",
+    "identity",
     "label",
     "needs_rows",
+    "of_rows",
     "parse",
     "shrinkage",
     "variant",

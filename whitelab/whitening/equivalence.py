@@ -13,8 +13,10 @@ REASONS = {
     "rotation inside these only, which changes no cosine",
     "correlation": "they keep the same k principal directions of the correlation, each at variance 1, and differ by a "
     "rotation inside these only, which changes no cosine",
+    "none": "they leave the vectors as they are",
     "center": "they subtract the mean and scale nothing",
     "standardize": "they scale each coordinate to variance 1 by itself",
+    "all_but_the_top": "they subtract the mean and remove the same directions",
 }
 
 
@@ -32,14 +34,14 @@ def agreements(settings: Iterable[tuple[str, int | None]], dim: int) -> tuple[Ag
 
     Two spellings of one spec are one setting, named as it came first.
     """
-    groups: dict[str, dict[str, str]] = {}
+    groups: dict[str, dict[str, tuple[str, int | None]]] = {}
     for spec, k in settings:
-        groups.setdefault(cosine_class(spec, k, dim), {}).setdefault(canonical(spec), spec)
+        groups.setdefault(cosine_class(spec, k, dim), {}).setdefault(canonical(spec), (spec, k if k != dim else None))
     return tuple(
         Agreement(
-            tuple(specs.values()),
-            REASONS[name.partition(",")[0]],
-            {spec: end[1] for spec in specs.values() if (end := family_end(spec, dim))},
+            tuple(spec for spec, _ in specs.values()),
+            REASONS[name.partition(",")[0].partition(":")[0]],
+            {spec: end[1] for spec, k in specs.values() if (end := family_end(spec, dim, k))},
         )
         for name, specs in groups.items()
         if len(specs) > 1

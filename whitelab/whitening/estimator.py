@@ -4,12 +4,13 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from whitelab import whitening
 from whitelab.statistics import linalg
 from whitelab.statistics.moments import Moments
-from whitelab.whitening import Whitener
+from whitelab.whitening import WHITENERS, Map
 
 FLOATS = [np.float64, np.float32]
 
@@ -25,6 +26,9 @@ class WhiteningTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     and from them `whitener_` (the map, which `whitelab.whitening.export` takes), `mean_ [d]`, `matrix_ [d, m]` and
     `rank_` (the directions kept).
 
+    A variant that is fitted to rows (`clusters`, `flow`) needs all of them at once, so it has no `partial_fit`, and
+    its map no mean and matrix: there is no `inverse_transform`, and `mean_` and `matrix_` raise ValueError.
+
     Raises ValueError for an unknown variant, for `k` outside 1..d or where it has no meaning, for NaN and
     infinity, and, when the map is applied, where the rows do not vary, so that there is nothing to keep.
     """
@@ -38,6 +42,7 @@ class WhiteningTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         """Fit to the rows of `X [n, d]` and forget all others. `y` is ignored."""
         return self._absorb(X, None)
 
+    @available_if(lambda self: _of_moments(self.variant))
     def partial_fit(self, X, y=None) -> "WhiteningTransformer":
         """Fit to the rows of `X [n, d]` together with all those seen since `fit`. `y` is ignored.
 
@@ -49,7 +54,11 @@ class WhiteningTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         X = validate_data(self, X, dtype=FLOATS, reset=seen is None)
         moments = Moments.of(_tensor(X))
         # The first rows at once, so that settings that cannot be are refused before a stream has been read.
-        self._map = whitening.fit(self.variant, moments, self.k) if seen is None else None
+        self._map = None
+        if not _of_moments(self.variant):
+            self._map = whitening.fit_to_rows(self.variant, _tensor(X), k=self.k)
+        elif seen is None:
+            self._map = whitening.fit(self.variant, moments, self.k)
         self._settings = self.variant, self.k  # those of the fit, whatever `set_params` says later
         self.moments_ = moments if seen is None else seen.merge(moments)
         self.n_samples_seen_ = len(X) + (0 if seen is None else self.n_samples_seen_)
@@ -61,6 +70,7 @@ class WhiteningTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         X = validate_data(self, X, dtype=FLOATS, reset=False)
         return self._kept()(_tensor(X)).numpy()
 
+    @available_if(lambda self: _of_moments(self.variant))
     def inverse_transform(self, X) -> Float[np.ndarray, "n d"]:
         """The nearest rows to `mean_` that the map sends to `X [n, m]`: X matrix_^+ + mean_.
 
@@ -69,7 +79,7 @@ class WhiteningTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         rest, which is lost, stands the mean.
         """
         check_is_fitted(self)
-        fitted = self._kept()
+        fitted = whitening.affine(self._kept(), "only a matrix is inverted here")
         X = check_array(X, dtype=FLOATS)
         if X.shape[1] != self._n_features_out:
             raise ValueError(f"X must have m={self._n_features_out} columns, got {X.shape[1]}")
@@ -79,7 +89,7 @@ class WhiteningTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         return (linalg.exact(_tensor(X)) @ inverse + fitted.mean).numpy()
 
     @property
-    def whitener_(self) -> Whitener:
+    def whitener_(self) -> Map:
         """The fitted map."""
         check_is_fitted(self)
         if self._map is None:
@@ -90,12 +100,12 @@ class WhiteningTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     @property
     def mean_(self) -> Float[np.ndarray, "d"]:
         """What is subtracted: the mean of the rows (0 where the variant does not centre)."""
-        return self.whitener_.mean.numpy()
+        return whitening.affine(self.whitener_, "it has no mean").mean.numpy()
 
     @property
     def matrix_(self) -> Float[np.ndarray, "d m"]:
         """What is multiplied with from the right."""
-        return self.whitener_.dense.numpy()
+        return whitening.affine(self.whitener_, "it has no matrix").dense.numpy()
 
     @property
     def rank_(self) -> int:
@@ -105,10 +115,9 @@ class WhiteningTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     @property
     def _n_features_out(self) -> int:
         """m; `get_feature_names_out` counts up to it."""
-        matrix = self.whitener_.matrix
-        return self.n_features_in_ if matrix is None or matrix.ndim == 1 else matrix.shape[1]
+        return self.whitener_.columns
 
-    def _kept(self) -> Whitener:
+    def _kept(self) -> Map:
         """The map, if there is something left after it."""
         if self._n_features_out == 0:
             raise ValueError(
@@ -116,6 +125,12 @@ class WhiteningTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
                 f"fitted on do not vary"
             )
         return self.whitener_
+
+
+def _of_moments(variant) -> bool:
+    """Whether moments suffice for `variant`, which may still be anything."""
+    entry = WHITENERS.get(str(variant).partition(":")[0])
+    return entry is None or not entry.of_rows
 
 
 def _tensor(X: np.ndarray) -> torch.Tensor:

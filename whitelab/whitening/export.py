@@ -17,7 +17,8 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 import numpy as np
 import torch
 from jaxtyping import Float
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as safetensors_of
 from torch import Tensor
 
 import whitelab
@@ -26,15 +27,21 @@ from whitelab.base.installation import need
 from whitelab.base.user_folders import expanded
 from whitelab.encoding.checkpoints import licence_note
 from whitelab.encoding.encoders import Encoder, embed
-from whitelab.encoding.pooling import POOLING_LABELS
+from whitelab.encoding.pooling import POOLING_LABELS, UNIT, WK
 from whitelab.store.shards import folder_aside, let_read, write_aside
-from whitelab.whitening import Whitener
+from whitelab.whitening import Map, RowMap, Whitener, affine
+from whitelab.whitening.clusters import ClusterMap
+from whitelab.whitening.flow import FlowMap
 
 # What NumPy raises for no file, another kind of file, a damaged one, and an .npz with other arrays.
 NOT_AN_NPZ = (OSError, ValueError, EOFError, AttributeError, TypeError, KeyError, BadZipFile, zlib.error)
 
+ROW_MAPS = {one.kind: one for one in (ClusterMap, FlowMap)}
+
 MARK = b"whitelab"  # the last bytes of a faiss file of ours, which faiss does not read
 NOTE = "whitelab.json"  # lists the files of a model folder of ours
+SCALE = "cosine_scale.npz"  # in a model folder: what its cosines mean
+Scale = Mapping[str, np.ndarray]
 
 # A model folder must give these the vectors that whitelab gives them. Two lengths, so that padding takes part.
 # Rounding in float32 changes what an encoder gives by some 1e-6 of its length (measured), and what a map makes
@@ -64,7 +71,7 @@ print(model.similarity(vectors, vectors))
 
 It was written with sentence-transformers {library} and needs nothing else. Sentences are cut to {max_length} tokens.
 White space at the ends of a sentence, which whitelab strips from its data, is left to you.
-
+{scale}
 ## Protocol
 
 {protocol}
@@ -82,19 +89,23 @@ class ExportError(ValueError):
 # ------------------------------------------------------------------------------------------------ NumPy
 
 
-def to_npz(path: str | Path, whitener: Whitener, protocol: Mapping) -> None:
+def to_npz(path: str | Path, whitener: Map, protocol: Mapping, scale: Scale | None = None) -> None:
     """Write `mean [d]` and `matrix [d, m]` in float64, with z = (x - mean) @ matrix, to an .npz at `path`.
 
+    `scale` says what its cosines mean (`scoring.calibration.Calibration.arrays`): `numpy.interp` of a cosine with
+    `cosine` and `percentile` is its percentile, and with `gold_cosine` and `gold` the gold score it stands for.
     Beside them, as text: `protocol` (JSON), `whitener` (JSON: name, rank, k, count) and `whitelab` (the
-    version). No pickles: `numpy.load(path)` reads all of it. Raises ExportError where it cannot be written.
+    version). No pickles: `numpy.load(path)` reads all of it. Raises ExportError where it cannot be written, and for a
+    map that is no mean and matrix, as `to_faiss` and `to_sentence_transformers` do.
     """
     path = _target(path, _is_npz)
     with _writing(path):
-        write_aside(path, npz_bytes(whitener, protocol))
+        write_aside(path, npz_bytes(whitener, protocol, scale))
 
 
-def npz_bytes(whitener: Whitener, protocol: Mapping) -> bytes:
+def npz_bytes(whitener: Map, protocol: Mapping, scale: Scale | None = None) -> bytes:
     """What `to_npz` writes."""
+    whitener = _affine(whitener)
     facts = {"name": whitener.name, "rank": whitener.rank, "k": whitener.k, "count": whitener.count}
     data = io.BytesIO()
     np.savez(
@@ -104,6 +115,7 @@ def npz_bytes(whitener: Whitener, protocol: Mapping) -> bytes:
         protocol=np.array(_json(protocol)),
         whitener=np.array(_json(facts)),
         whitelab=np.array(whitelab.__version__),
+        **(scale or {}),
     )
     return data.getvalue()
 
@@ -117,6 +129,15 @@ def from_npz(path: str | Path) -> tuple[Whitener, dict]:
         return Whitener(facts["name"], mean, matrix, facts["rank"], facts["k"], facts["count"]), protocol
     except NOT_AN_NPZ:
         raise ExportError(f"path={str(path)!r} must be an .npz written by whitelab") from None
+
+
+def scale_lines(path: str | Path, gold: bool, cosine: str = "0.7") -> str:
+    """The lines that read what `cosine` means from an .npz at `path`; with `gold`, its gold score too."""
+    more = 'gold = np.interp(cosine, scale["gold_cosine"], scale["gold"])\n' if gold else ""
+    return (
+        f"scale, cosine = np.load({str(path)!r}), {cosine}\n"
+        f'percentile = np.interp(cosine, scale["cosine"], scale["percentile"])  # among random pairs, 0 to 100\n{more}'
+    )
 
 
 def numpy_lines(path: str | Path) -> str:
@@ -145,10 +166,58 @@ def _is_npz(path: Path) -> bool:
         return False
 
 
+# ------------------------------------------------------------------------------------------ safetensors
+
+
+def to_safetensors(path: str | Path, fitted: Map, protocol: Mapping) -> None:
+    """Write any map as a .safetensors that `from_safetensors` loads back, with its `protocol`.
+
+    The only form for maps that are no mean and matrix; whitelab itself has to apply it. Raises ExportError where it
+    cannot be written.
+    """
+    path = _target(path, lambda there: _safetensors(there) is not None)
+    with _writing(path):
+        write_aside(path, safetensors_bytes(fitted, protocol))
+
+
+def safetensors_bytes(fitted: Map, protocol: Mapping) -> bytes:
+    """What `to_safetensors` writes."""
+    facts = {"name": fitted.name, "rank": fitted.rank, "k": fitted.k, "count": fitted.count}
+    if isinstance(fitted, RowMap):
+        kind, tensors, facts = fitted.kind, fitted.tensors, facts | {"facts": fitted.facts}
+    else:
+        kind, tensors = "affine", {"mean": fitted.mean, "matrix": fitted.dense}
+    about = {"whitelab": whitelab.__version__, "kind": kind, "map": _json(facts), "protocol": _json(protocol)}
+    return safetensors_of({name: one.detach().cpu().contiguous() for name, one in tensors.items()}, about)
+
+
+def from_safetensors(path: str | Path) -> tuple[Map, dict]:
+    """The map and the protocol that `to_safetensors` wrote. Raises ExportError for any other file."""
+    found = _safetensors(expanded(path))
+    if found is None:
+        raise ExportError(f"path={str(path)!r} must be a .safetensors of a map, written by whitelab")
+    return found
+
+
+def _safetensors(path: Path) -> tuple[Map, dict] | None:
+    try:
+        with safe_open(path, "pt") as file:
+            about, tensors = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        facts, protocol = json.loads(about["map"]), json.loads(about["protocol"])
+        name, rank, count = facts["name"], facts["rank"], facts["count"]
+        if about["kind"] == "affine":
+            return Whitener(name, tensors["mean"], tensors["matrix"], rank, facts["k"], count), protocol
+        fitted = ROW_MAPS[about["kind"]](name, rank, count, tensors, facts["facts"])
+        fitted(torch.zeros(1, fitted.dim, dtype=torch.float64))  # every tensor is there and they fit together
+        return fitted, protocol
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError, RuntimeError, AttributeError):
+        return None
+
+
 # ------------------------------------------------------------------------------------------------ faiss
 
 
-def to_faiss(path: str | Path, whitener: Whitener, protocol: Mapping | None = None) -> None:
+def to_faiss(path: str | Path, whitener: Map, protocol: Mapping | None = None) -> None:
     """Write the map as a `faiss.LinearTransform` with bias, for `faiss.read_VectorTransform(path)`.
 
     A is matrix^T rounded to float32, in which faiss works, and b = -A mean is computed in float64 from the
@@ -162,8 +231,9 @@ def to_faiss(path: str | Path, whitener: Whitener, protocol: Mapping | None = No
         write_aside(path, faiss_bytes(whitener, protocol))
 
 
-def faiss_bytes(whitener: Whitener, protocol: Mapping | None = None) -> bytes:
+def faiss_bytes(whitener: Map, protocol: Mapping | None = None) -> bytes:
     """What `to_faiss` writes. Raises MissingLibraryError where faiss is not installed."""
+    whitener = _affine(whitener)
     need("faiss")
     import faiss
 
@@ -195,8 +265,9 @@ def to_sentence_transformers(
     encoder: Encoder,
     layers: Sequence[int],
     pooling: str,
-    whitener: Whitener,
+    whitener: Map,
     protocol: Mapping | None = None,
+    scale: Scale | None = None,
 ) -> None:
     """Write a model that `SentenceTransformer(folder).encode` loads, with no whitelab and no code of its own.
 
@@ -205,14 +276,20 @@ def to_sentence_transformers(
     the matrix multiplies, because in float32 x matrix - mean matrix loses digits where both are large. The
     folder is loaded back and compared before it gets its name.
 
-    `protocol` (of a score, say) goes into the model card; what follows from the other arguments is there
+    `scale`, as in `to_npz`, goes beside it as `cosine_scale.npz`, with its two lines in the card. `protocol` (of a
+    score, say) goes into the model card; what follows from the other arguments is there
     in any case. Raises ExportError where the model cannot be written, or gives other vectors when loaded
     back; ValueError for layers or a pooling that do not exist.
     """
+    whitener = _affine(whitener)
     folder = _target(folder, _is_model_folder)
     layers, pooling = check_layers(layers, encoder.n_layers), encoder.check_pooling(pooling)
     if whitener.mean.shape[0] != encoder.dim:
         raise ExportError(f"whitener must take the model's d={encoder.dim} dimensions, got {whitener.mean.shape[0]}")
+    if pooling == WK or pooling.startswith(UNIT):
+        raise ExportError(
+            f"pooling={pooling!r} has no module in sentence-transformers: export the map alone (npz, faiss)"
+        )
     if encoder.dtype != "float32":
         raise ExportError(f"dtype={encoder.dtype!r} must be 'float32': sentence-transformers computes in it")
     record = dict(protocol or {}) | _record(encoder, layers, pooling, whitener)
@@ -220,10 +297,27 @@ def to_sentence_transformers(
     with _writing(folder), folder_aside(folder) as aside:
         _save_modules(aside, encoder, layers, pooling, heads)
         _compare(aside, encoder, layers, pooling, whitener)
-        (aside / "README.md").write_text(_card(record, encoder), "utf-8")
+        if scale:
+            np.savez(aside / SCALE, **scale)
+        (aside / "README.md").write_text(_card(record, encoder, scale), "utf-8")
         files = sorted(path.relative_to(aside).as_posix() for path in aside.rglob("*") if path.is_file())
         note = {"whitelab": whitelab.__version__, "protocol": record, "files": [*files, NOTE]}
         (aside / NOTE).write_text(_json(note, indent=2), "utf-8")
+
+
+@contextmanager
+def model_folder(folder: str | Path, record: Mapping) -> Iterator[Path]:
+    """A folder aside to fill, which gets its name with a note of `record` and of what lies in it; whole or absent.
+
+    Raises ExportError where it cannot be written, or what lies there is not an earlier export.
+    """
+    folder = _target(folder, _is_model_folder)
+    with _writing(folder), folder_aside(folder) as aside:
+        yield aside
+        files = sorted(path.relative_to(aside).as_posix() for path in aside.rglob("*") if path.is_file())
+        note = {"whitelab": whitelab.__version__, "protocol": dict(record), "files": [*files, NOTE]}
+        (aside / NOTE).write_text(_json(note, indent=2), "utf-8")
+        let_read(aside)
 
 
 def zip_folder(folder: str | Path, path: str | Path) -> None:
@@ -327,12 +421,13 @@ def _record(encoder: Encoder, layers: tuple[int, ...], pooling: str, whitener: W
     }
 
 
-def _card(record: dict, encoder: Encoder) -> str:
+def _card(record: dict, encoder: Encoder, scale: Scale | None) -> str:
     """The README.md of a model folder."""
     from sentence_transformers import __version__ as library
 
     names = " + ".join(map(str, record["layers"]))
     one = len(record["layers"]) == 1
+    lines = scale_lines(f"path/to/this/folder/{SCALE}", "gold" in scale) if scale else ""
     whitening = record["whitening"] + (f", k = {record['k']}" if record["k"] is not None else "")
     return CARD.format(
         title=f"{record['model']}, {'layer' if one else 'layers'} {names}, {whitening}",
@@ -343,6 +438,7 @@ def _card(record: dict, encoder: Encoder) -> str:
         dim=record["dim"],
         library=library,
         max_length=record["max_length"],
+        scale=f"\n## What a cosine means\n\n```python\nimport numpy as np\n\n{lines}```\n" if scale else "",
         protocol="\n".join(f"- {name}: {value}" for name, value in record.items() if value is not None),
         licence=licence_note("The weights are those of", record["model"], encoder.files.weights),
     )
@@ -360,6 +456,13 @@ def _is_model_folder(path: Path) -> bool:
 
 
 # ---------------------------------------------------------------------------------------------- in common
+
+
+def _affine(fitted: Map) -> Whitener:
+    try:
+        return affine(fitted, "this form holds a mean and a matrix: export it as safetensors")
+    except ValueError as error:
+        raise ExportError(str(error)) from None
 
 
 def _kept(whitener: Whitener) -> Float[np.ndarray, "d m"]:

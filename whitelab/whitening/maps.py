@@ -1,6 +1,7 @@
-"""The fitted map itself."""
+"""The fitted map itself: what every map has, and the affine one."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -9,13 +10,43 @@ from torch import Tensor
 from whitelab.statistics.linalg import exact
 
 
-@dataclass(frozen=True, eq=False)
-class Whitener:
-    """z = (x - mean) matrix, a fitted map.
+class Map:
+    """A fitted map of rows, called with `x [n, d]`.
 
-    `matrix` is `[d, m]`, or `[d]` when it only scales the coordinates, or None when it is the identity.
     `name` is the variant with its parameters, `rank` counts the directions the map keeps, `k` is what was
     asked for, `count` the rows (with repetitions) it was fitted on.
+    """
+
+    name: str
+    rank: int
+    k: int | None
+    count: float
+
+    @property
+    def dim(self) -> int:
+        """d, the columns it takes."""
+        raise NotImplementedError
+
+    @property
+    def columns(self) -> int:
+        """m, the columns it gives: d unless it says otherwise."""
+        return self.dim
+
+    def __call__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n m"]:
+        """The map of every row of `x`, in float64."""
+        if x.shape[-1] != self.dim:
+            raise ValueError(f"x must have d={self.dim} columns, got {x.shape[-1]}")
+        return self._mapped(exact(x))
+
+    def _mapped(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n m"]:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class Whitener(Map):
+    """z = (x - mean) matrix, an affine map.
+
+    `matrix` is `[d, m]`, or `[d]` when it only scales the coordinates, or None when it is the identity.
     """
 
     name: str
@@ -25,11 +56,18 @@ class Whitener:
     k: int | None
     count: float
 
-    def __call__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n m"]:
-        """The map of every row of `x`, in float64."""
-        if x.shape[-1] != self.mean.shape[0]:
-            raise ValueError(f"x must have d={self.mean.shape[0]} columns, got {x.shape[-1]}")
-        centred = exact(x) - self.mean
+    @property
+    def dim(self) -> int:
+        """d, the columns it takes."""
+        return self.mean.shape[0]
+
+    @property
+    def columns(self) -> int:
+        """m, the columns it gives."""
+        return self.matrix.shape[1] if self.matrix is not None and self.matrix.ndim == 2 else self.dim
+
+    def _mapped(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n m"]:
+        centred = x - self.mean
         if self.matrix is None:
             return centred
         return centred * self.matrix if self.matrix.ndim == 1 else centred @ self.matrix
@@ -40,3 +78,31 @@ class Whitener:
         if self.matrix is None:
             return torch.eye(self.mean.shape[0], dtype=self.mean.dtype, device=self.mean.device)
         return torch.diag(self.matrix) if self.matrix.ndim == 1 else self.matrix
+
+
+@dataclass(frozen=True, eq=False)
+class RowMap(Map):
+    """A map fitted to rows, which no mean and matrix say: `tensors` is all there is to it, `facts` what shapes it.
+
+    `kind` names the subclass in a file.
+    """
+
+    kind: ClassVar[str]
+    name: str
+    rank: int
+    count: float
+    tensors: dict[str, Tensor]
+    facts: dict[str, int | float] = field(default_factory=dict)
+    k: None = None
+
+    @property
+    def cost(self) -> dict[str, int | float]:
+        """What the fit took: `seconds`, and of a training also `steps` and `parameters`."""
+        return {name: self.facts[name] for name in ("seconds", "steps", "parameters") if name in self.facts}
+
+
+def affine(fitted: Map, why: str) -> Whitener:
+    """Return `fitted` where it is a mean and a matrix. Raises ValueError for any other map: `why` needs them."""
+    if not isinstance(fitted, Whitener):
+        raise ValueError(f"whitening={fitted.name!r} is no affine map, and {why}")
+    return fitted

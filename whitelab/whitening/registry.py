@@ -6,14 +6,18 @@ writes out every parameter, so that equal specs are equal strings.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from jaxtyping import Float
+from torch import Tensor
 
 from whitelab.base import parameters
-from whitelab.base.checks import check_int
+from whitelab.base.checks import check_int, check_matrix, check_weights
 from whitelab.base.parameters import Parameter
+from whitelab.base.progress import Progress
 from whitelab.statistics.moments import Moments
-from whitelab.whitening import direction_removal, groups, spectral
-from whitelab.whitening.maps import Whitener
+from whitelab.whitening import clusters, coordinates, direction_removal, flow_training, groups, spectral
+from whitelab.whitening.maps import Map, Whitener
 from whitelab.whitening.spectral import Directions
 
 
@@ -23,10 +27,11 @@ class Variant:
 
     `fit(moments, k, **parameters)` (without k where `directions` is None); `directions(moments, **parameters)`
     lists the weighted directions whose first k are the variant with that k. `whitens` says that the
-    covariance afterwards is the identity on the whole kept subspace.
+    covariance afterwards is the identity on the whole kept subspace. With `of_rows` it is
+    `fit(x, counts, progress=..., **parameters)`: no moments say enough, no matrix is the map, and it takes a while.
     """
 
-    fit: Callable[..., Whitener]
+    fit: Callable[..., Map]
     label: str
     formula: str
     source: str
@@ -34,6 +39,7 @@ class Variant:
     directions: Callable[..., Directions] | None = None
     whitens: bool = False
     parameters: tuple[Parameter, ...] = ()
+    of_rows: bool = False
 
     @property
     def takes_k(self) -> bool:
@@ -110,11 +116,20 @@ WHITENERS: dict[str, Variant] = {
         "Soft whitening",
         r"z = U(\Lambda + \alpha\bar\lambda I)^{-\gamma/2}U^\top(x - \mu),\quad "
         r"\bar\lambda = \operatorname{tr}\Sigma/d",
-        "Partial ZCA; at γ = 1 with a ridge Soft-ZCA (Diera et al. 2024); the exponent is faiss's eigen_power",
+        "Partial ZCA; at γ = 1 with a ridge Soft-ZCA (Diera et al. 2024); the exponent is faiss's eigen_power; "
+        "γ = auto is our own rule after Li et al. 2026",
         "Whitens part of the way: gamma 0 only centres, 1 whitens; alpha is a ridge that spares weak directions.",
         directions=spectral.soft_directions,
         parameters=(
-            Parameter("gamma", "γ", 0.5, 0, 2, "Exponent: 0 centres, 1 whitens, above 1 whitens too far."),
+            Parameter(
+                "gamma",
+                "γ",
+                0.5,
+                0,
+                2,
+                "Exponent: 0 centres, 1 whitens, above 1 whitens too far; auto takes it from the spectrum at each k.",
+                words=(spectral.AUTO,),
+            ),
             Parameter("alpha", "α", 0.0, 0, 10, "Ridge, in units of the mean variance."),
         ),
     ),
@@ -194,6 +209,46 @@ WHITENERS: dict[str, Variant] = {
         "Ren et al. 2025, R2",
         "Removes the direction in which vectors of unit length lie on average: the cone's axis, and nothing else.",
     ),
+    "prefix": Variant(
+        coordinates.fit_prefix,
+        "First coordinates",
+        r"z = (x_1,\dots,x_k)",
+        "Kusupati et al. 2022 (Matryoshka)",
+        "The first k coordinates as they are: for models trained so that prefixes serve, and the control for PCA at "
+        "equal k. Nothing is fitted.",
+        directions=coordinates.prefix_directions,
+    ),
+    "clusters": Variant(
+        clusters.fit_clusters,
+        "Clusters",
+        r"z = (I - U_cU_c^\top)(x - \mu_c),\quad c = \arg\min_j \lVert x - m_j\rVert",
+        "Rajaee and Pilehvar 2021; Cai et al. 2021",
+        "All but the top in each cluster of k-means by itself: every region loses its own mean and directions.",
+        parameters=(
+            Parameter("m", "m", 27, 1, 1000, "Clusters of k-means; 1 is All but the top."),
+            Parameter("directions", "D", 12, 0, 1000, "Directions removed from each cluster."),
+            Parameter("seed", "seed", 0, 0, 2**31 - 1, "Draws the first centres."),
+        ),
+        of_rows=True,
+    ),
+    "flow": Variant(
+        flow_training.fit_flow,
+        "Flow",
+        r"z = f_\phi(x),\quad \max_\phi \textstyle\sum \log\mathcal N(f_\phi(x); 0, I)"
+        r" + \log\left|\det \partial f_\phi/\partial x\right|",
+        "Li et al. 2020 (BERT-flow), Eq. 4; Kingma and Dhariwal 2018 (Glow)",
+        "An invertible network, trained without labels, that sends the sentences to a standard normal. Takes a while.",
+        parameters=(
+            Parameter("epochs", "epochs", 1, 1, 1000, "Times it sees every sentence; the published one is 1."),
+            Parameter("levels", "levels", 3, 1, 10, "After each but the last, half of the coordinates is done."),
+            Parameter("depth", "depth", 3, 1, 64, "Steps in a level."),
+            Parameter("width", "width", 32, 1, 4096, "Hidden units of a coupling."),
+            Parameter("batch", "batch", 64, 1, 65536, "Sentences a step."),
+            Parameter("lr", "learning rate", 0.001, 0, 1, "Of Adam."),
+            Parameter("seed", "seed", 0, 0, 2**31 - 1, "Draws the first weights and the order of the sentences."),
+        ),
+        of_rows=True,
+    ),
 }
 
 
@@ -230,9 +285,9 @@ def variant(spec: str) -> Variant:
 
 
 def label(spec: str) -> str:
-    """A readable name: `Soft whitening (γ = 0.5, α = 0)`."""
+    """A readable name: `Soft whitening (γ = 0.5, α = 0)`; of one with many parameters what is not as usual."""
     found = parse(spec)
-    return found.label(found.variant.label)
+    return (found.short_label if found.variant.of_rows else found.label)(found.variant.label)
 
 
 def cosine_class(spec: str, k: int | None = None, dim: int | None = None) -> str:
@@ -242,7 +297,7 @@ def cosine_class(spec: str, k: int | None = None, dim: int | None = None) -> str
     of one eigenbasis; and the ends of the families: gamma 0 and 1, 1 and d groups, 0 directions, eps 0.
     """
     found, k = parse(spec), None if k is not None and k == dim else k
-    end = family_end(spec, dim)
+    end = family_end(spec, dim, k)
     text = end[0] if end else str(found)
     if text == "whitening" or found.variant.whitens:
         if k is None:
@@ -251,10 +306,26 @@ def cosine_class(spec: str, k: int | None = None, dim: int | None = None) -> str
     return text if k is None else f"{text}, k={k}"
 
 
-def family_end(spec: str, dim: int | None = None) -> tuple[str, str] | None:
-    """What the parameters of `spec` make of it and why, where that is center, standardize or whitening."""
+def eigenform(spec: str) -> str:
+    """The first variant that weighs the same eigen-directions in the same way: `pca` for `zca` and `cholesky`.
+
+    A variant and its eigenform differ by a rotation after the map. Whatever is computed from the weighted directions
+    alone, as cosines and held-out isotropy are, is not only equal for both but the same computation.
+    """
+    found = parse(spec)
+    if found.variant.directions is not None and found.variant.whitens and not found.values:
+        for name, other in WHITENERS.items():
+            if other.directions is found.variant.directions and other.whitens:
+                return name
+    return str(found)
+
+
+def family_end(spec: str, dim: int | None = None, k: int | None = None) -> tuple[str, str] | None:
+    """What the parameters of `spec` make of it and why, where that is another class of cosines."""
     found = parse(spec)
     match found.name, dict(found.values):
+        case "prefix", _ if k is None:
+            return "none", "all coordinates are the vector as it is"
         case "soft", {"gamma": 0}:
             return "center", "γ = 0 scales nothing"
         case "soft", {"gamma": 1, "alpha": 0}:
@@ -267,6 +338,10 @@ def family_end(spec: str, dim: int | None = None) -> tuple[str, str] | None:
             return "standardize", "groups of one coordinate each standardise it"
         case "group" | "shuffled_group", {"groups": 1}:
             return "whitening", "one group is ZCA whitening"
+        case "clusters", {"m": 1, "directions": 0}:
+            return "center", "one cluster without a direction removed is centring"
+        case "clusters", {"m": 1, "directions": directions}:
+            return f"all_but_the_top:directions={directions}", "one cluster is all there is"
     return None
 
 
@@ -279,6 +354,11 @@ def needs_rows(spec: str) -> bool:
     """Whether the fit needs what moments of layers do not add up to: `Moments.quartic` or `Moments.unit`."""
     found = parse(spec)
     return found.name == "r2" or found.name == "shrunk" and dict(found.values)["method"] == "ledoit-wolf"
+
+
+def of_rows(spec: str) -> bool:
+    """Whether the fit needs the rows themselves (`fit_to_rows`), takes a while and gives no matrix."""
+    return variant(spec).of_rows
 
 
 # --------------------------------------------------------------------------------------------------- fits
@@ -302,9 +382,34 @@ def fit(spec: str, moments: Moments, k: int | None = None) -> Whitener:
     """
     found = parse(spec, moments.dim)
     check_k(k, spec, moments.dim)
+    if found.variant.of_rows:
+        raise ValueError(f"whitening={spec!r} is fitted to rows, which moments do not hold: fit_to_rows takes them")
     keep = {"k": k} if found.variant.takes_k else {}
     fitted = found.variant.fit(moments, **keep, **dict(found.values))
     return Whitener(str(found), fitted.mean, fitted.matrix, fitted.rank, fitted.k, fitted.count)
+
+
+def fit_to_rows(
+    spec: str,
+    x: Float[Tensor, "n d"],
+    counts: Float[Tensor, "n"] | None = None,
+    k: int | None = None,
+    progress: Progress | None = None,
+) -> Map:
+    """Fit any `spec` to the rows of `x`, each of which counts `counts` times (once where None), none not at all.
+
+    For a variant of moments this is `fit`. `progress(done, total)` is called by those `of_rows`, and may raise to
+    cancel. Raises ValueError as `fit`, for counts below 0 and where no row counts.
+    """
+    x = check_matrix(x)
+    counts = x.new_ones(len(x)) if counts is None else check_weights(counts, len(x)).to(x.device)
+    used = counts > 0
+    x, counts = (x, counts) if used.all() else (x[used], counts[used])
+    found = parse(spec, x.shape[1])
+    if not found.variant.of_rows:
+        return fit(spec, Moments.of(x, counts), k)
+    check_k(k, spec, x.shape[1])
+    return replace(found.variant.fit(x, counts, **dict(found.values), progress=progress), name=str(found))
 
 
 def directions(spec: str, moments: Moments) -> Directions:

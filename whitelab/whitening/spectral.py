@@ -6,28 +6,37 @@ columns are the variant with k up to a rotation, so that one projection serves e
 makes them triangular (Cholesky form).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from whitelab.base.devices import at_once
 from whitelab.statistics import linalg
-from whitelab.statistics.linalg import Eigen
+from whitelab.statistics.linalg import Eigen, exact
 from whitelab.statistics.moments import Moments
 from whitelab.whitening.maps import Whitener
+
+# Rows turned at once: a centred copy of all of them would cost more in fresh pages than the product.
+_ROWS_PER_PART = 1024
 
 
 @dataclass(frozen=True, eq=False)
 class Directions:
     """`matrix [d, r]`: weighted directions in order; `axes [d, r]`: the orthonormal ones that turn them back.
 
-    `variances [r]` of the data along the axes, where they are eigenvectors of the covariance.
+    `variances [r]` of the data along the axes, where they are eigenvectors of the covariance. Where the weights change
+    with k, `factors[i, k - 1]` is what direction i weighs at k in units of its weight in `matrix`, 1 at k = r, and
+    `exponents[k - 1]` the exponent at k. `centred`: the mean is subtracted first.
     """
 
     matrix: Float[Tensor, "d r"]
     axes: Float[Tensor, "d r"]
     variances: Float[Tensor, "r"] | None = None
+    factors: Float[Tensor, "r r"] | None = None
+    exponents: Float[Tensor, "r"] | None = None
+    centred: bool = True
 
     @classmethod
     def weighted(cls, eigen: Eigen, weights: Float[Tensor, "r"]) -> "Directions":
@@ -41,11 +50,21 @@ class Directions:
 
     def columns(self, k: int | None) -> Float[Tensor, "d m"]:
         """The PCA form of the first k."""
-        return self.matrix[:, :k]
+        if self.factors is None or k is None or k >= self.rank:
+            return self.matrix[:, :k]
+        return self.matrix[:, :k] * self.factors[:k, k - 1]
+
+    def along(self, x: Float[Tensor, "n d"], mean: Float[Tensor, "d"], k: int | None = None) -> Float[Tensor, "n m"]:
+        """The rows of `x` in the first k directions; `mean` is that of the fit."""
+        columns, count = self.columns(k), at_once(x.device, _ROWS_PER_PART, 8 * x.shape[1])
+        z = columns.new_empty(len(x), columns.shape[1])
+        for rows, into in zip(x.split(count), z.split(count), strict=True):
+            torch.mm(rows - mean if self.centred else exact(rows), columns, out=into)
+        return z
 
     def turned_back(self, k: int | None) -> Float[Tensor, "d d"]:
         """The ZCA form: each direction's coordinate is put back along its own axis."""
-        return self.matrix[:, :k] @ self.axes[:, :k].T
+        return self.columns(k) @ self.axes[:, :k].T
 
 
 def _whitener(name: str, moments: Moments, matrix: Tensor, found: Directions, k: int | None) -> Whitener:
@@ -57,7 +76,12 @@ def _whitener(name: str, moments: Moments, matrix: Tensor, found: Directions, k:
 
 def fit_none(moments: Moments) -> Whitener:
     """Leave the embeddings as they are."""
-    return Whitener("none", torch.zeros_like(moments.mean), None, moments.dim, None, moments.count)
+    return identity(moments.mean, moments.count)
+
+
+def identity(like: Float[Tensor, "d"], count: float) -> Whitener:
+    """That of `none`, for which no moments have to be known: on the device of `like`."""
+    return Whitener("none", torch.zeros_like(like, dtype=torch.float64), None, len(like), None, count)
 
 
 def center_directions(moments: Moments) -> Directions:
@@ -146,21 +170,46 @@ def fit_zca_cor(moments: Moments, k: int | None = None) -> Whitener:
 # ------------------------------------------------------------------------------------- partial whitening
 
 
-def soft_directions(moments: Moments, gamma: float, alpha: float) -> Directions:
-    """U (Lambda + alpha m I)^(-gamma/2) with m = trace / d, the mean variance."""
+AUTO = "auto"
+
+
+def snr_exponents(values: Float[Tensor, "r"], size: int) -> Float[Tensor, "size"]:
+    """gamma(k) for k = 1..size, 0 to 1: the mean over the top k of SNR_i / (1 + SNR_i), Wiener's gain.
+
+    SNR_i = max(0, lambda_i - s) / s with the noise level s the mean of the weaker half of the `values`, variances of
+    the kept directions, descending; beyond r it stays. It falls as k grows: 0 for a flat spectrum, near 1 for
+    directions far above the noise, and free of the scale. The rule is this package's own, after Spectral Tempering
+    (Li et al. 2026, arXiv 2603.19339), of which the abstract alone was read: there too the exponent follows the
+    signal-to-noise of the k directions kept, but by local SNR and a knee.
+    """
+    noise = values[len(values) // 2 :].mean()
+    gains = (1 - noise / values).clamp(min=0)
+    means = gains.cumsum(0) / torch.arange(1, len(gains) + 1, dtype=gains.dtype, device=gains.device)
+    return torch.cat([means, means[-1:].expand(max(0, size - len(means)))])[:size]
+
+
+def soft_directions(moments: Moments, gamma: float | str, alpha: float) -> Directions:
+    """U (Lambda + alpha m I)^(-gamma/2) with m = trace / d, the mean variance; gamma `auto` is `snr_exponents`."""
     every = moments.eigen_all
     ridge = alpha * every.values.mean()
+    if gamma == AUTO:
+        kept = every if ridge > 0 else moments.eigen
+        exponents = snr_exponents(moments.eigen.values, kept.rank)
+        logs = (kept.values + ridge).log()[:, None] * exponents / -2
+        found = Directions.weighted(kept, logs[:, -1:].exp().sum(1))  # the last column, of which rank 0 has none
+        return replace(found, factors=(logs - logs[:, -1:]).exp(), exponents=exponents)
     if gamma == 0:
         return Directions.weighted(every, torch.ones_like(every.values))
     kept = every if ridge > 0 else moments.eigen
     return Directions.weighted(kept, (kept.values + ridge).pow(-gamma / 2))
 
 
-def fit_soft(moments: Moments, k: int | None = None, *, gamma: float = 0.5, alpha: float = 0.0) -> Whitener:
+def fit_soft(moments: Moments, k: int | None = None, *, gamma: float | str = 0.5, alpha: float = 0.0) -> Whitener:
     """W = U (Lambda + alpha m I)^(-gamma/2) U^T, partial whitening; m = trace / d.
 
-    `gamma` 0 is centring, 1 is ZCA whitening. `alpha` is a ridge in units of the mean variance, so the result
-    does not depend on the scale of the data; with it no direction has to be dropped.
+    `gamma` 0 is centring, 1 is ZCA whitening, `auto` is chosen by the spectrum (`snr_exponents`). `alpha` is a ridge
+    in units of the mean variance, so the result does not depend on the scale of the data; with it no direction has to
+    be dropped.
     """
     found = soft_directions(moments, gamma, alpha)
     return _whitener("soft", moments, found.turned_back(k), found, k)

@@ -1,0 +1,22 @@
+"""Variants that keep coordinates as the model numbers them."""
+
+import torch
+
+from whitelab.statistics.moments import Moments
+from whitelab.whitening.maps import Whitener
+from whitelab.whitening.spectral import Directions
+
+
+def prefix_directions(moments: Moments) -> Directions:
+    """The coordinates in their order, neither scaled nor centred."""
+    axes = torch.eye(moments.dim, dtype=moments.mean.dtype, device=moments.mean.device)
+    return Directions(axes, axes, centred=False)
+
+
+def fit_prefix(moments: Moments, k: int | None = None) -> Whitener:
+    """The first k coordinates, for models whose prefixes were trained to serve (Kusupati et al. 2022).
+
+    Nothing is learned from `moments`. A cosine needs no second normalisation; other uses of the vectors may.
+    """
+    matrix = None if k is None or k == moments.dim else prefix_directions(moments).columns(k)
+    return Whitener("prefix", torch.zeros_like(moments.mean), matrix, k or moments.dim, k, moments.count)

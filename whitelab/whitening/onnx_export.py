@@ -1,0 +1,245 @@
+"""Encoder, layers, pooling and map -> one ONNX graph with its tokenizer, for onnxruntime in any language.
+
+The folder has `model.onnx`, from `input_ids` and `attention_mask` (int64 [b, t], any b and t) to
+`sentence_embedding` (float32 [b, m]), and `tokenizer.json`, which the library tokenizers reads alone.
+"""
+
+import logging
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+import whitelab
+from whitelab.base.checks import check_layers
+from whitelab.base.installation import MissingLibraryError, install_line, need
+from whitelab.encoding.checkpoints import ONE_LAYER, licence_note
+from whitelab.encoding.encoders import Encoder, embed
+from whitelab.encoding.pooling import POOLINGS
+from whitelab.whitening import Whitener
+from whitelab.whitening.export import (
+    MAPPED_TOLERANCE,
+    PROBES,
+    ExportError,
+    _float32,
+    _json,
+    _kept,
+    _numpy,
+    _record,
+    model_folder,
+)
+
+GRAPH, TOKENIZER = "model.onnx", "tokenizer.json"
+INPUTS, OUTPUT = ("input_ids", "attention_mask"), "sentence_embedding"
+LARGEST = 2**31 - 2**20  # bytes in one protobuf message, which an ONNX file is
+
+LINES = '''import numpy as np
+import onnxruntime
+from tokenizers import Tokenizer
+
+session = onnxruntime.InferenceSession("{folder}/model.onnx")
+tokenizer = Tokenizer.from_file("{folder}/tokenizer.json")
+tokenizer.enable_truncation({max_length})
+tokenizer.enable_padding(pad_id={pad})  # on the right
+
+
+def encode(sentences):
+    """Sentences to whitened vectors [n, {dim}] in float32, not normalised: compare them by their cosine."""
+    rows = tokenizer.encode_batch(sentences)
+    ids = np.array([row.ids for row in rows], dtype=np.int64)
+    mask = np.array([row.attention_mask for row in rows], dtype=np.int64)
+    (vectors,) = session.run(None, {{"input_ids": ids, "attention_mask": mask}})
+    return vectors
+'''
+
+CARD = """# {title}
+
+A sentence encoder as one ONNX graph, written by whitelab {version}: token ids go in, sentence vectors come out, with
+layers, pooling and the linear map `{whitening}` inside. It needs onnxruntime and tokenizers, or their like in any
+language. Pad on the right.
+
+```python
+{lines}```
+
+## Protocol
+
+{protocol}
+
+## Licence
+
+{licence}
+"""
+
+
+class Graph(torch.nn.Module):
+    """What is exported: z = (mean over layers of the pooled states - mean) matrix + bias, all in float32.
+
+    The `bias` gives back what rounding the mean to float32 took from it.
+    """
+
+    def __init__(self, encoder: Encoder, layers: Sequence[int], pooling: str, *head: np.ndarray) -> None:
+        super().__init__()
+        self.model = encoder.model if encoder.device == "cpu" else deepcopy(encoder.model).cpu()
+        self.layers, self.pool = tuple(layers), POOLINGS[pooling]
+        for name, values in zip(("mean", "matrix", "bias"), head, strict=True):
+            self.register_buffer(name, torch.from_numpy(values))
+
+    def forward(self, input_ids: Int[Tensor, "b t"], attention_mask: Int[Tensor, "b t"]) -> Float[Tensor, "b m"]:
+        """Sentence vectors of padded rows of token ids."""
+        found = self.model(input_ids=input_ids, attention_mask=attention_mask, output_hidden_states=True)
+        pooled = [self.pool(found.hidden_states[layer], attention_mask) for layer in self.layers]
+        # The mean is subtracted before the matrix multiplies: afterwards both are large, and digits are lost.
+        return (torch.stack(pooled).mean(dim=0) - self.mean) @ self.matrix + self.bias
+
+
+def to_onnx(
+    folder: str | Path,
+    encoder: Encoder,
+    layers: Sequence[int],
+    pooling: str,
+    whitener: Whitener,
+    protocol: Mapping | None = None,
+) -> None:
+    """Write `model.onnx`, `tokenizer.json` and a README with the lines that use them to `folder`.
+
+    Vectors are `whitener(mean of layers)`, not normalised, as float32, and differ from whitelab's by the rounding of
+    the encoder in float32 (some 1e-6 of a vector's length before the map). The graph is run by onnxruntime and
+    compared before the folder gets its name; `protocol` goes into graph, README and note.
+
+    Raises MissingLibraryError where the extra `onnx` is not installed, ExportError where the model cannot be written
+    as a graph or gives other vectors there; ValueError for layers or a pooling that do not exist.
+    """
+    need("onnx")
+    if encoder.files.kind in ONE_LAYER:
+        raise ExportError(f"model={encoder.name!r} cannot be exported to ONNX: it is {ONE_LAYER[encoder.files.kind]}")
+    if whitener.mean.shape[0] != encoder.dim:
+        raise ExportError(f"whitener must take the model's d={encoder.dim} dimensions, got {whitener.mean.shape[0]}")
+    if encoder.dtype != "float32":
+        raise ExportError(f"dtype={encoder.dtype!r} must be 'float32', in which the graph computes")
+    layers, pooling = check_layers(layers, encoder.n_layers), encoder.check_pooling(pooling)
+    if pooling not in POOLINGS:
+        raise ExportError(f"pooling={pooling!r} must be one of {', '.join(POOLINGS)} in a graph")
+    record = dict(protocol or {}) | _record(encoder, layers, pooling, whitener)
+    with model_folder(folder, record) as aside:
+        _write_graph(aside / GRAPH, _graph(encoder, layers, pooling, whitener), encoder, record)
+        _write_tokenizer(aside, encoder)
+        _compare(aside, encoder, layers, pooling, whitener)
+        (aside / "README.md").write_text(_card(Path(folder).name, record, encoder), "utf-8")
+
+
+def onnx_lines(folder: str | Path, encoder: Encoder, dim: int) -> str:
+    """The lines of Python that use a folder of `to_onnx` with vectors of `dim` dimensions, to be shown and copied."""
+    return LINES.format(folder=folder, max_length=encoder.max_length, pad=_pad(encoder), dim=dim)
+
+
+def _graph(encoder: Encoder, layers: Sequence[int], pooling: str, whitener: Whitener) -> Graph:
+    mean, matrix = _numpy(whitener.mean), _kept(whitener)
+    rounded = _float32(mean)
+    return Graph(encoder, layers, pooling, rounded, _float32(matrix), _float32((rounded - mean) @ matrix)).eval()
+
+
+def _write_graph(path: Path, graph: Graph, encoder: Encoder, record: Mapping) -> None:
+    """Trace the graph on two rows of unequal length, with both sizes left open, and save it in one file."""
+    import onnx
+
+    size = sum(one.numel() * one.element_size() for one in (*graph.parameters(), *graph.buffers()))
+    if size > LARGEST:
+        raise ExportError(f"model={encoder.name!r} takes {size / 2**30:.1f} GiB, and an ONNX file holds less than 2")
+    ids, mask = _padded(encoder, PROBES)
+    sizes = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
+    with _explained(encoder.name), torch.no_grad():
+        program = torch.onnx.export(
+            graph,
+            (ids, mask),
+            dynamo=True,
+            input_names=INPUTS,
+            output_names=[OUTPUT],
+            dynamic_shapes=dict.fromkeys(INPUTS, sizes),
+            verbose=False,
+        )
+        model = program.model_proto
+    onnx.helper.set_model_props(model, {"whitelab": whitelab.__version__, "protocol": _json(record)})
+    onnx.save(model, path)
+
+
+def _write_tokenizer(aside: Path, encoder: Encoder) -> None:
+    """`tokenizer.json` alone: what else transformers saves is for transformers."""
+    backend = getattr(encoder.tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        raise ExportError(f"model={encoder.name!r} has a tokenizer that cannot be written as tokenizer.json")
+    (aside / TOKENIZER).write_text(backend.to_str(), "utf-8")
+
+
+def _compare(aside: Path, encoder: Encoder, layers: tuple[int, ...], pooling: str, whitener: Whitener) -> None:
+    """Raise ExportError unless onnxruntime gives whitelab's vectors, alone in a batch and padded."""
+    try:
+        import onnxruntime
+    except ImportError:
+        raise MissingLibraryError(
+            f"onnxruntime is not installed: run `{install_line('onnx')}` in this environment"
+        ) from None
+
+    values, _ = embed(encoder, PROBES, pooling)
+    expected = whitener(values[list(layers)].to(torch.float64).mean(dim=0))
+    with _explained(encoder.name):
+        session = onnxruntime.InferenceSession(str(aside / GRAPH), providers=["CPUExecutionProvider"])
+        for texts, wanted in ((PROBES, expected), (PROBES[1:], expected[1:])):
+            given = dict(zip(INPUTS, (one.numpy() for one in _padded(encoder, texts)), strict=True))
+            (found,) = session.run(None, given)
+            # Measured by the longest: with k = 1, one vector may lie next to 0 by chance.
+            apart = float((torch.from_numpy(found) - wanted).norm(dim=1).max() / expected.norm(dim=1).max())
+            if not apart <= MAPPED_TOLERANCE:  # also where it is NaN
+                raise ExportError(
+                    f"model={encoder.name!r} cannot be exported to ONNX: onnxruntime gives vectors that are off "
+                    f"by {apart:.1e} of their length"
+                )
+
+
+def _padded(encoder: Encoder, texts: Sequence[str]) -> tuple[Int[Tensor, "b t"], Int[Tensor, "b t"]]:
+    """Token ids padded on the right, and the mask of what is no padding."""
+    rows, _ = encoder.tokenize(list(texts))
+    longest = max(map(len, rows))
+    ids = torch.tensor([[*row, *[_pad(encoder)] * (longest - len(row))] for row in rows])
+    return ids, torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows])
+
+
+def _pad(encoder: Encoder) -> int:
+    """The id of the padding token; what is padded is masked, so 0 will do where there is none."""
+    return encoder.tokenizer.pad_token_id or 0
+
+
+def _card(name: str, record: Mapping, encoder: Encoder) -> str:
+    return CARD.format(
+        title=name,
+        version=whitelab.__version__,
+        whitening=record["whitening"],
+        lines=onnx_lines("path/to/this/folder", encoder, record["dim"]),
+        protocol="\n".join(f"- {key}: {value}" for key, value in record.items() if value is not None),
+        licence=licence_note("The weights are those of", record["model"], encoder.files.weights),
+    )
+
+
+@contextmanager
+def _explained(name: str) -> Iterator[None]:
+    """What the exporter and onnxruntime raise and say, as an ExportError of one line."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    try:
+        logger.setLevel(logging.ERROR)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except (ExportError, OSError):
+        raise
+    except Exception as error:  # each library has its own kinds
+        error = error.__cause__ or error  # the exporter's own says only at which of its steps
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise ExportError(f"model={name!r} cannot be exported to ONNX: {reason}") from None
+    finally:
+        logger.setLevel(level)
