@@ -10,11 +10,20 @@ import pytest
 import reference
 import torch
 
-from tests.conftest import make_space
+from tests.conftest import OF_MOMENTS, make_space
 from whitelab import whitening
 from whitelab.datasets import DataError
 from whitelab.encoding.embeddings import LayerRows
-from whitelab.scoring.fit_scopes import fit_scope, folds, halves, held_out_isotropy, scope_text, with_fit_text
+from whitelab.scoring.fit_scopes import (
+    at_hand,
+    fit_ahead,
+    fit_scope,
+    folds,
+    halves,
+    held_out_isotropy,
+    scope_text,
+    with_fit_text,
+)
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.moments import Moments
@@ -110,7 +119,7 @@ def test_cosines_are_those_of_the_fitted_maps(sparse, fit, variant, k):
     x = sparse.combine((1, 3))
     cosines, ranks = torch.full((sparse.n_pairs,), torch.nan, dtype=torch.float64), []
     for fold in folds(sparse, fit):
-        whitener = whitening.fit(variant, fold.rows.moments((1, 3)), k)
+        whitener = whitening.fit_to_rows(variant, fold.rows.combine((1, 3)), fold.rows.counts, k)
         z = whitener(x).numpy()
         cosines[fold.pairs] = torch.from_numpy(
             reference.pair_cosines(z[sparse.first[fold.pairs]], z[sparse.second[fold.pairs]])
@@ -190,7 +199,7 @@ def test_whitening_is_isotropic_where_it_was_fitted_and_less_so_elsewhere(sparse
 
 
 @pytest.mark.parametrize("k", [None, 2, 5])
-@pytest.mark.parametrize("variant", WHITENERS)
+@pytest.mark.parametrize("variant", OF_MOMENTS)
 def test_held_out_isotropy_is_the_isoscore_of_rows_the_map_has_not_seen(sparse, corpus, variant, k):
     if variant == "none" or k and not WHITENERS[variant].takes_k:
         return
@@ -200,6 +209,37 @@ def test_held_out_isotropy_is_the_isoscore_of_rows_the_map_has_not_seen(sparse, 
     rank = fit_scope(sparse, setting).rank
     expected = (reference.participation_ratio(np.cov(z.T)) - 1) / (rank - 1)
     assert held_out_isotropy(sparse, setting) == pytest.approx(expected)
+
+
+OF_ROWS = ("clusters:m=2,directions=1", "flow:epochs=2")
+
+
+@pytest.mark.parametrize("variant", OF_ROWS)
+def test_held_out_isotropy_of_a_map_of_rows_is_that_of_other_rows_under_it(sparse, corpus, variant):
+    for fit, (seen, unseen) in {"other text": (corpus, sparse), "task": sparse.parted}.items():
+        ways = [(seen, unseen)] if fit == "other text" else [(seen, unseen), (unseen, seen)]
+        expected = []
+        for a, b in ways:
+            fitted = whitening.fit_to_rows(variant, a.combine((1, 3)), a.counts)
+            z = reference.occurrences(fitted(b.combine((1, 3))), b.counts)
+            expected.append((reference.participation_ratio(np.cov(z.T)) - 1) / (fitted.rank - 1))
+        assert held_out_isotropy(sparse, Setting((1, 3), variant, fit=fit)) == pytest.approx(np.mean(expected))
+
+
+@pytest.mark.parametrize("fit", FITS)
+@pytest.mark.parametrize("variant", OF_ROWS)
+def test_what_is_fitted_ahead_is_fitted_once(sparse, monkeypatch, fit, variant):
+    setting, told = Setting((1, 3), variant, fit=fit), []
+    assert not at_hand(sparse, [setting])
+    maps = fit_ahead(sparse, [setting, Setting(whitening="pca")], progress=lambda *now: told.append(now))
+    assert len(maps) == {"task": 3, "cross": 2, "other text": 1}[fit]
+    assert told[-1] == (100 * len(maps), 100 * len(maps))
+    assert told == sorted(told)
+    monkeypatch.setattr(whitening, "fit_to_rows", None)
+    assert at_hand(sparse, [setting])
+    assert score(sparse, setting).spearman is not None
+    assert not at_hand(sparse, [setting.with_(layers=(1,))])
+    assert at_hand(sparse, [Setting(whitening="pca")])
 
 
 @pytest.mark.parametrize("variant", ["center", "pca", "soft:gamma=0"])
@@ -311,3 +351,10 @@ def test_a_space_takes_up_the_text_that_its_setting_fits_on(tmp_path):
     carrying = with_fit_text(space, Setting(whitening="pca", fit=str(path)), embedded)
     assert asked == [("A man.", "Two dogs.")]
     assert carrying.texts[str(path)].counts.tolist() == [2, 1]
+
+
+def test_words_are_refused_where_sentences_are_not_means_of_them(space):
+    with pytest.raises(
+        ValueError, match="fit='tokens' needs sentences that are means of word vectors.*static: or sif:"
+    ):
+        score(space, Setting((1,), "pca", fit="tokens"))

@@ -11,13 +11,13 @@ import reference
 import torch
 from torch.testing import assert_close
 
-from tests.conftest import AT_ONE_DIMENSION, make_space
+from tests.conftest import AT_ONE_DIMENSION, OF_MOMENTS, make_space
 from whitelab.scoring.setting import Setting
 from whitelab.statistics import geometry
 from whitelab.sweeps.layer_profiles import as_record, covariance, layer_losses, layer_shapes, losses, shape
 from whitelab.whitening import WHITENERS
 
-SETTINGS = [(name, k) for name, variant in WHITENERS.items() for k in ((None, 5) if variant.takes_k else (None,))]
+SETTINGS = [(name, k) for name, variant in OF_MOMENTS.items() for k in ((None, 5) if variant.takes_k else (None,))]
 
 
 def assert_same(found, expected):

@@ -10,26 +10,29 @@ import reference
 import torch
 from torch.testing import assert_close
 
-from tests.conftest import make_space
+from tests.conftest import OF_MOMENTS, make_space
 from whitelab import whitening
 from whitelab.scoring.setting import Setting
+from whitelab.statistics import linalg
 from whitelab.statistics.correlation import AGGREGATES
-from whitelab.sweeps import layer_subsets as subsets
-from whitelab.sweeps.layer_pairs import LayerMoments, layer_means
+from whitelab.sweeps.layer_pairs import layer_means
 from whitelab.sweeps.layer_subsets import (
     FittedScorer,
     LinearScorer,
+    Plan,
     as_layers,
     as_masks,
     counted_among,
     extended,
+    scorers,
     search_subsets,
     stream,
 )
-from whitelab.whitening import WHITENERS
+from whitelab.sweeps.layer_subsets.plan import MAX_EXACT, limits
+from whitelab.sweeps.layer_subsets.scorers import cost_of
 
 ALL = [layers for size in (1, 2, 3, 4) for layers in combinations(range(4), size)]
-SETTINGS = [(name, k) for name, variant in WHITENERS.items() for k in ((None, 5, 12) if variant.takes_k else (None,))]
+SETTINGS = [(name, k) for name, variant in OF_MOMENTS.items() for k in ((None, 5, 12) if variant.takes_k else (None,))]
 
 
 def search(space, size="all", variant="none", k=None, how="all", **options):
@@ -134,7 +137,7 @@ def test_a_layer_held_twice_ties_and_the_smaller_then_lower_comes_first(space, v
     assert starts == [1 + sum(len(g) for (p, _), g in groups.items() if p < place) for place in starts]
 
 
-@pytest.mark.parametrize("variant", WHITENERS)
+@pytest.mark.parametrize("variant", OF_MOMENTS)
 def test_one_pair_has_no_score(space, variant):
     one = replace(space, **{name: getattr(space, name)[4:5] for name in ("first", "second", "gold", "subset")})
     found = search(one, range(1, 4), variant)
@@ -159,48 +162,41 @@ def test_the_means_are_those_of_every_occurrence(any_space):
 def test_the_byte_budget_changes_nothing(any_space, variant, k, monkeypatch):
     whole = search(any_space, range(1, 4), variant, k)
     for budget in (1, 30_000, 150_000):
-        monkeypatch.setitem(subsets.CHUNK_BYTES, "cpu", budget)
+        monkeypatch.setattr(scorers, "CHUNK_BYTES", budget)
+        monkeypatch.setattr(scorers, "MATRICES_BYTES", budget)
         assert scores(search(any_space, range(1, 4), variant, k)) == pytest.approx(scores(whole), abs=2e-9)
 
 
 def test_the_byte_budget_bounds_a_chunk(space, monkeypatch):
-    monkeypatch.setitem(subsets.CHUNK_BYTES, "cpu", 5 * 8 * 10 * 80)
+    monkeypatch.setattr(scorers, "CHUNK_BYTES", 5 * 8 * 10 * 80)
     steps = []
     search(space, 2, progress=lambda done, total: steps.append(done))
     assert steps == [0, 5, 6]
-    monkeypatch.setitem(subsets.CHUNK_BYTES, "cpu", 1)
+    monkeypatch.setattr(scorers, "MATRICES_BYTES", 4 * 8 * 12**2)
     steps.clear()
     search(space, 2, "pca", progress=lambda done, total: steps.append(done))
-    assert steps == [0, 1, 2, 3, 4, 5, 6]
+    assert steps == [0, 4, 6]
 
 
-def averages(space):
-    blocks = LayerMoments.of(space)
-    return [blocks.average(layers) for layers in ALL]
+def test_a_factor_gives_the_cosines_of_the_fitted_map(any_space, monkeypatch):
+    """In `layernorm` single layers are singular and averages are not."""
+    scorer = FittedScorer.of(any_space, Setting(whitening="cholesky"))
+    (fold,), (blocks,) = scorer.folds, scorer.blocks
+    every = list(zip(ALL, blocks.averages(ALL), strict=True))
+    found = torch.stack([scorer.cosines(*one, fold) for one in every])
+    monkeypatch.setattr(linalg, "factor", lambda matrix: None)
+    by_map = torch.stack([scorer.cosines(*one, fold) for one in every])
+    assert_close(found, by_map, atol=1e-9, rtol=0)
 
 
-def test_a_batch_of_factorisations_equals_one_by_one(any_space):
-    """In `layernorm` single layers are singular and pairs are not: one batch takes both ways."""
-    scorer, every = FittedScorer.of(any_space, Setting(whitening="cholesky")), averages(any_space)
-    (fold,) = scorer.folds
-    batch = scorer.whitened(ALL, every, fold)
-    one_by_one = [scorer.whitened([layers], [one], fold) for layers, one in zip(ALL, every, strict=True)]
-    by_map = scorer.each(ALL, every, fold)
-    assert_close(batch, torch.cat(one_by_one), atol=1e-10, rtol=0)
-    assert_close(batch, by_map, atol=1e-9, rtol=0)
-
-
-def test_the_map_itself_is_fitted_only_where_the_factor_cannot_be_trusted(layernorm, space, monkeypatch):
+def test_the_map_itself_is_fitted_only_where_the_factor_cannot_be_trusted(layernorm, monkeypatch):
     asked = []
     fit = whitening.fit
     monkeypatch.setattr(whitening, "fit", lambda *given: asked.append(given) or fit(*given))
-    scorer = FittedScorer.of(layernorm, Setting(whitening="pca"))
-    scorer.whitened(ALL, averages(layernorm), *scorer.folds)
-    assert len(asked) == 4  # the single layers
-    asked.clear()
-    scorer = FittedScorer.of(space, Setting(whitening="pca"))
-    scorer.whitened(ALL, averages(space), *scorer.folds)
+    search(layernorm, range(1, 4), "pca")
     assert asked == []
+    search(make_space(n=12, d=30, sizes=(6,)), range(1, 4), "pca")
+    assert len(asked) == 14  # far fewer sentences than dimensions
 
 
 def test_the_cpu_can_be_named_and_an_absent_device_is_refused(space):
@@ -214,11 +210,55 @@ def test_the_whole_space_goes_to_the_device_before_anything_is_scored(space, mon
     """The way of a CUDA device, with the CPU in its place."""
     asked = []
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     monkeypatch.setattr(type(space), "to", lambda self, device: asked.append(device) or self)
     for variant, k in SETTINGS:
         found, plain = (search(space, range(1, 4), variant, k, device=device) for device in ("cuda:0", None))
         assert scores(found) == scores(plain)
     assert set(asked) == {"cuda:0"}
+
+
+def test_a_device_that_is_not_there_is_refused_by_its_number(space, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert [scorers.check_device(one) for one in ("cuda", "cuda:1")] == ["cuda", "cuda:1"]
+    for device in ("cuda:2", "cuda:x", "cuda:-1"):
+        with pytest.raises(ValueError, match=f"device='{device}' must be cpu, or cuda where there is one"):
+            search(space, device=device)
+
+
+@pytest.mark.parametrize(("variant", "scorer"), [("none", LinearScorer), ("pca", FittedScorer)])
+def test_a_search_that_memory_does_not_hold_goes_on_in_smaller_parts_and_says_so(space, monkeypatch, variant, scorer):
+    plain, call, sizes = search(space, variant=variant), scorer.__call__, []
+
+    def small(self, masks):
+        sizes.append(len(masks))
+        if len(masks) > 2:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return call(self, masks)
+
+    monkeypatch.setattr(scorer, "__call__", small)
+    found = search(space, variant=variant)
+    assert max(sizes) > 2
+    assert scores(found) == pytest.approx(scores(plain), abs=1e-9)
+    assert found.notes == ("memory ran out: subsets were scored in smaller parts",)
+    assert not plain.notes
+
+
+def test_a_search_whose_device_is_too_small_goes_on_on_the_cpu_and_says_so(space, monkeypatch):
+    def to(self, device):
+        if device != "cpu":
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return self
+
+    plain = search(space)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(type(space), "to", to)
+    found = search(space, device="cuda:0")
+    assert scores(found) == scores(plain)
+    assert "went on on the CPU" in found.notes[0]
+    assert found.as_dict()["notes"] == list(found.notes)
 
 
 @pytest.mark.cuda
@@ -279,14 +319,22 @@ def test_sizes_are_complete_while_they_fit_and_a_beam_starts_from_the_last_of_th
     assert found.exact_sizes == (1, 2, 3, 6)  # there is one subset of all six
 
 
-def test_fitted_searches_are_complete_up_to_triples():
-    space = make_space(layers=6, seed=3)
-    found = search(space, variant="pca")
-    assert found.exact_sizes[:3] == (1, 2, 3)
-    assert not found.exact
-    assert found.strategy.startswith("every subset of 1 to 3 layers; of 4 to 6 layers, each of the best 8 ")
-    assert search(space, 3, "pca").scored == 20
-    assert search(space).exact
+def test_every_subset_is_whitened_up_to_thirteen_layers():
+    assert MAX_EXACT["factor"] >= 2**13 - 1
+    space = make_space(n=20, d=3, layers=9, sizes=(12,))
+    found = search(space, variant="zca", top=511)
+    assert (found.scored, found.exact) == (511, True)
+    for one in found.ranking.top[::40]:
+        assert one.spearman == pytest.approx(reference.score(space, one.layers, "zca"), abs=2e-9)
+
+
+@pytest.mark.parametrize(("variant", "k", "layers"), [("pca", None, 14), ("pca", 5, 11), ("shrunk", None, 25)])
+def test_fitted_searches_beyond_are_complete_up_to_triples(variant, k, layers):
+    plan = Plan.of(
+        layers, tuple(range(1, layers + 1)), *limits(layers, cost_of(Setting(whitening=variant, k=k), 12), None, None)
+    )
+    assert {1, 2, 3} <= plan.complete < set(plan.sizes)
+    assert plan.beam == 8
 
 
 def test_subsets_grow_by_one_layer_each_once():
@@ -386,7 +434,8 @@ def test_the_record_is_json(space):
 
 @pytest.mark.parametrize(("variant", "options"), [("none", {}), ("pca", {}), ("none", {"max_exact": 4, "beam": 2})])
 def test_a_stream_shows_the_best_so_far_and_ends_with_all(space, variant, options, monkeypatch):
-    monkeypatch.setitem(subsets.CHUNK_BYTES, "cpu", 1)  # one subset a chunk
+    for bound in ("CHUNK_BYTES", "MATRICES_BYTES"):
+        monkeypatch.setattr(scorers, bound, 1)  # one subset a chunk
     shown = list(stream(space, Setting(whitening=variant), range(1, 4), every=0.0, **options))
     assert [one.finished for one in shown] == [False] * (len(shown) - 1) + [True]
     counts = [one.scored for one in shown]
@@ -400,12 +449,12 @@ def test_a_stream_shows_the_best_so_far_and_ends_with_all(space, variant, option
 
 
 def test_snapshots_are_apart_in_time(space, monkeypatch):
-    monkeypatch.setitem(subsets.CHUNK_BYTES, "cpu", 1)
+    monkeypatch.setattr(scorers, "CHUNK_BYTES", 1)
     assert len(list(stream(space, Setting(), every=3600.0))) == 1
 
 
 def test_progress_can_stop_the_work(space, monkeypatch):
-    monkeypatch.setitem(subsets.CHUNK_BYTES, "cpu", 1)
+    monkeypatch.setattr(scorers, "CHUNK_BYTES", 1)
     seen = []
 
     def stop(done, total):
@@ -441,7 +490,7 @@ def test_settings_that_do_not_exist_are_refused_before_the_first_step(space):
         stream([], Setting())
 
 
-@pytest.mark.parametrize("variant", WHITENERS)
+@pytest.mark.parametrize("variant", OF_MOMENTS)
 def test_numbers_that_are_none_are_refused_as_by_score(space, variant):
     values = space.values.clone()
     values[1, 7, 2] = float("nan")
@@ -451,9 +500,15 @@ def test_numbers_that_are_none_are_refused_as_by_score(space, variant):
 
 def test_arguments_are_left_alone(space):
     before = space.values.clone()
-    for variant in WHITENERS:
+    for variant in OF_MOMENTS:
         search(space, 2, variant)
     assert torch.equal(space.values, before)
+
+
+@pytest.mark.parametrize("variant", ["clusters", "flow"])
+def test_a_variant_that_is_fitted_to_rows_is_refused(space, variant):
+    with pytest.raises(ValueError, match=f"whitening='{variant}.*' is fitted to rows, a while for each map"):
+        search(space, 2, variant)
 
 
 def test_a_scorer_scores_any_masks(space):

@@ -1,26 +1,29 @@
 """What a map is fitted on, and which pairs it then scores.
 
-A scope (`setting.FIT_SCOPES`) is `task`, `splits`, `cross`, or the name of other text. All but `cross` differ in the
-rows that a map is fitted on, `cross` also in the folds: there each half of the pairs is scored by the other's map.
+A scope (`setting.FIT_SCOPES`) is `task`, `splits`, `cross`, `tokens`, or the name of other text. All but
+`cross` differ in the rows that a map is fitted on, `cross` also in the folds: there each half of the pairs is scored by
+the other's map. `tokens` are the word vectors whose means the sentences are, so one map serves both.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from whitelab import whitening
+from whitelab.base.checks import check_matrix
+from whitelab.base.lazy import cached_property
+from whitelab.base.progress import Progress, share
+from whitelab.corpus.fitting import CORPUS, corpus_rows
+from whitelab.corpus.manifest import finished
 from whitelab.datasets import DataError, discover, load, load_text
-from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
-from whitelab.scoring.setting import OWN_SENTENCES, Setting
+from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows
+from whitelab.scoring.setting import OWN_SENTENCES, TOKENS, Setting
 from whitelab.statistics import geometry
 from whitelab.statistics.moments import Moments
 
@@ -29,15 +32,21 @@ Embedding = Callable[[tuple[str, ...]], Tensor]  # sentences -> their embeddings
 
 # A table of all sentences along every direction is kept up to this size, so that moving k is reading it.
 _TURNED_BYTES = 2**26
+_MAPS_KEPT = 256  # maps of rows, each some 3 MB at 768 dimensions: more than the pairs of 13 layers under two folds
 
 
 @dataclass(frozen=True, eq=False)
 class Fold:
     """One map: `rows` it is fitted on, `pairs [q]` it scores, `sentences [m]` it transforms."""
 
-    rows: LayerEmbeddings | LayerRows
+    rows: LayerEmbeddings | LayerRows | MeasuredRows
     pairs: Int[Tensor, "q"]
     sentences: Int[Tensor, "m"]
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether the rows themselves are at hand, or their moments alone."""
+        return not isinstance(self.rows, MeasuredRows)
 
 
 def folds(space: LayerEmbeddings, fit: str = "task") -> tuple[Fold, ...]:
@@ -47,13 +56,25 @@ def folds(space: LayerEmbeddings, fit: str = "task") -> tuple[Fold, ...]:
     """
     if fit == "cross":
         return space.kept("cross", lambda: _halved(space))
+    if fit == TOKENS:
+        return (Fold(_words(space), torch.arange(space.n_pairs), torch.arange(space.n_sentences)),)
     if fit != "task" and fit not in space.texts:
         raise ValueError(
             f"fit={fit!r} needs the embedded sentences of that text; the space carries "
             f"{', '.join(space.texts) or 'none'} (LayerEmbeddings.with_text)"
         )
     rows = space if fit == "task" else space.texts[fit]
-    return (Fold(rows, torch.arange(space.n_pairs), torch.arange(space.n_sentences)),)
+    here = space.first.device
+    return (Fold(rows, torch.arange(space.n_pairs, device=here), torch.arange(space.n_sentences, device=here)),)
+
+
+def _words(space: LayerEmbeddings) -> LayerRows:
+    if space.words is None:
+        raise ValueError(
+            f"fit='tokens' needs sentences that are means of word vectors, those of a static: or sif: model, "
+            f"got model={space.origin.model!r}"
+        )
+    return space.words
 
 
 def halves(space: LayerEmbeddings, seed: int = 0) -> Bool[Tensor, "p"]:
@@ -62,6 +83,9 @@ def halves(space: LayerEmbeddings, seed: int = 0) -> Bool[Tensor, "p"]:
     Pairs that share a sentence stay together; these groups are dealt in random order to the half that has
     fewer pairs so far. Raises ValueError when all pairs hang together.
     """
+    from scipy.sparse import coo_array  # slow to import, and for `cross` alone
+    from scipy.sparse.csgraph import connected_components
+
     first, second, n = space.first.cpu().numpy(), space.second.cpu().numpy(), space.n_sentences
     graph = coo_array((np.ones(len(first)), (first, second)), shape=(n, n))
     group = connected_components(graph, directed=False)[1][first]
@@ -73,7 +97,7 @@ def halves(space: LayerEmbeddings, seed: int = 0) -> Bool[Tensor, "p"]:
         side = int(filled[1] < filled[0])
         dealt[names[i]] = side
         filled[side] += sizes[i]
-    return torch.tensor([bool(dealt[name]) for name in group])
+    return torch.tensor([bool(dealt[name]) for name in group], device=space.first.device)
 
 
 def _halved(space: LayerEmbeddings) -> tuple[Fold, ...]:
@@ -105,15 +129,16 @@ class Fitted:
         return tuple(fold.rows.moments(self.setting.layers) for fold in self.folds)
 
     @cached_property
-    def whiteners(self) -> tuple[whitening.Whitener, ...]:
+    def whiteners(self) -> tuple[whitening.Map, ...]:
         """The maps."""
-        return tuple(whitening.fit(self.setting.whitening, part, self.setting.k) for part in self.moments)
+        return tuple(map_of(fold.rows, self.setting) for fold in self.folds)
 
     @cached_property
     def bases(self) -> tuple[whitening.Directions, ...] | None:
         """The weighted directions of each map; None for a variant that weighs no eigen-directions."""
-        bases = tuple(_basis(self.setting, part) for part in self.moments)
-        return bases if bases[0] is not None else None
+        if not _weighs_directions(self.setting):
+            return None
+        return tuple(whitening.directions(self.setting.whitening, part) for part in self.moments)
 
     @property
     def rank(self) -> int:
@@ -123,17 +148,24 @@ class Fitted:
         return min(whitener.rank for whitener in self.whiteners)
 
     @property
+    def exponent(self) -> float | None:
+        """The exponent that the spectrum chose (`soft:gamma=auto`), the mean of the folds; None where it is given."""
+        chosen = [basis.exponents[: self.setting.k] for basis in self.bases or () if basis.exponents is not None]
+        ends = [float(one[-1]) for one in chosen if len(one)]
+        return sum(ends) / len(ends) if ends else None
+
+    @property
     def count(self) -> int:
         """Sentence occurrences a map was fitted on, the fewest of any fold."""
-        return min(round(part.count) for part in self.moments)
+        return min(round(fold.rows.count) for fold in self.folds)
 
     def cosines(self) -> Float[Tensor, "p"]:
         """The cosine of every pair under the map that scores it."""
         space = self.space
-        cosines = torch.empty(space.n_pairs, dtype=torch.float64)
+        cosines = torch.empty(space.n_pairs, dtype=torch.float64, device=space.values.device)
         for number, fold in enumerate(self.folds):
             first, second = space.first[fold.pairs], space.second[fold.pairs]
-            cosines[fold.pairs] = geometry.row_cosines(self._turned(number), first, second).cpu()
+            cosines[fold.pairs] = geometry.row_cosines(self._turned(number), first, second)
         return cosines
 
     def turned(self) -> Float[Tensor, "n m"]:
@@ -146,7 +178,7 @@ class Fitted:
         parts = [whitener(x) for whitener in self.whiteners]
         if len(parts) == 1:
             return parts[0]
-        z = torch.zeros(self.space.n_sentences, max(part.shape[1] for part in parts), dtype=torch.float64)
+        z = parts[0].new_zeros(self.space.n_sentences, max(part.shape[1] for part in parts))
         for fold, part in zip(self.folds, parts, strict=True):
             z[fold.sentences, : part.shape[1]] = part[fold.sentences]
         return z
@@ -159,9 +191,9 @@ class Fitted:
         basis, moments = self.bases[number], self.moments[number]
 
         def rows(columns: int | None) -> Float[Tensor, "n m"]:
-            return (space.combine(layers) - moments.mean) @ basis.columns(columns)
+            return basis.along(space.combine(layers), moments.mean, columns)
 
-        if 8 * space.n_sentences * basis.rank > _TURNED_BYTES:
+        if basis.factors is not None or 8 * space.n_sentences * basis.rank > _TURNED_BYTES:
             return rows(k)
         key = ("turned", layers, self.setting.whitening, number)
         return space.kept_lately(key, moments, lambda: rows(None))[:, :k]
@@ -178,16 +210,71 @@ class Fitted:
         (basis,) = self.bases
         if basis.variances is None:
             return None
-        values = basis.variances * basis.matrix.square().sum(0)
-        return values[: self.setting.k].sort(descending=True).values
+        k = self.setting.k
+        return (basis.variances[:k] * basis.columns(k).square().sum(0)).sort(descending=True).values
 
 
-def _basis(setting: Setting, moments: Moments) -> whitening.Directions | None:
-    """The weighted directions of a setting's map; None where there are none, or centring keeps every direction."""
+def _weighs_directions(setting: Setting) -> bool:
+    """Whether the map is made of weighted eigen-directions: not where centring keeps every direction."""
     spec = setting.whitening
-    if not whitening.variant(spec).takes_k or (spec == "center" and setting.k is None):
-        return None
-    return whitening.directions(spec, moments)
+    return whitening.variant(spec).takes_k and not (spec == "center" and setting.k is None)
+
+
+def map_of(
+    rows: LayerEmbeddings | LayerRows | MeasuredRows, setting: Setting, progress: Progress | None = None
+) -> whitening.Map:
+    """The map of a setting, its layers by their numbers, fitted on `rows`; one that is fitted to rows is kept there."""
+    spec, layers = setting.whitening, setting.layers
+    if spec == "none" and not isinstance(rows, MeasuredRows):
+        for layer in layers:
+            check_matrix(rows.values[layer])
+        return whitening.identity(rows.values[layers[0], 0], rows.count)
+    if not whitening.of_rows(spec):
+        return whitening.fit(spec, rows.moments(layers), setting.k)
+    kept, key = rows.kept("maps", dict), (layers, spec)
+    if key not in kept:
+        kept[key] = whitening.fit_to_rows(spec, rows.combine(layers), rows.counts, progress=progress)
+        for oldest in list(kept)[:-_MAPS_KEPT]:
+            kept.pop(oldest, None)
+    return kept[key]
+
+
+def fit_ahead(
+    space: LayerEmbeddings, settings: Sequence[Setting], isotropy: bool = True, progress: Progress | None = None
+) -> tuple[whitening.Map, ...]:
+    """The maps of those `settings` that are fitted to rows, made and kept, so that what needs them finds them there.
+
+    With `isotropy` also those that `held_out_isotropy` asks for. `progress(done, total)` counts in hundredths of a map
+    and may raise to cancel. Raises ValueError as `fit_scope`.
+    """
+    wanted = list(_maps_of_rows(space, settings, isotropy))
+    found = []
+    for rows, setting in wanted:
+        within = share(progress, 100 * len(found), 100, 100 * len(wanted)) if progress else None
+        found.append(map_of(rows, setting, within))
+    if progress and wanted:
+        progress(100 * len(wanted), 100 * len(wanted))
+    return tuple(found)
+
+
+def at_hand(space: LayerEmbeddings, settings: Sequence[Setting], isotropy: bool = True) -> bool:
+    """Whether every map of `fit_ahead` is already there. Raises ValueError as `fit_scope`."""
+    return all(
+        (setting.layers, setting.whitening) in rows.kept("maps", dict)
+        for rows, setting in _maps_of_rows(space, settings, isotropy)
+    )
+
+
+def _maps_of_rows(
+    space: LayerEmbeddings, settings: Sequence[Setting], isotropy: bool
+) -> Iterator[tuple[LayerEmbeddings | LayerRows | MeasuredRows, Setting]]:
+    for setting in settings:
+        if whitening.of_rows(setting.whitening):
+            setting = setting.on(space)
+            scope = [fold.rows for fold in folds(space, setting.fit)]
+            halved = isotropy and setting.fit in ("task", "splits") and scope[0].n_sentences > 1
+            for rows in (*scope, *(scope[0].parted if halved else ())):
+                yield rows, setting
 
 
 def fit_scope(space: LayerEmbeddings, setting: Setting) -> Fitted:
@@ -220,12 +307,18 @@ def held_out_isotropy(space: LayerEmbeddings, setting: Setting) -> float:
     return sum(scores) / len(scores)
 
 
-def isotropy_between(seen: LayerEmbeddings | LayerRows, unseen: LayerEmbeddings | LayerRows, setting: Setting) -> float:
+def isotropy_between(
+    seen: LayerEmbeddings | LayerRows | MeasuredRows, unseen: LayerEmbeddings | LayerRows, setting: Setting
+) -> float:
     """IsoScore of `unseen` rows under the map that a setting fits on `seen` ones, as `held_out_isotropy`."""
+    if whitening.of_rows(setting.whitening):
+        fitted = map_of(seen, setting)
+        rank, covariance = fitted.rank, unseen.moments_of(fitted(unseen.combine(setting.layers))).covariance
+        return float("nan") if rank < 2 else (geometry.participation_ratio(covariance) - 1) / (rank - 1)
     seen, unseen = (rows.moments(setting.layers) for rows in (seen, unseen))
-    basis = _basis(setting, seen)
-    if basis is not None:
-        matrix = basis.columns(setting.k)  # a rotation afterwards changes no participation ratio
+    if _weighs_directions(setting):
+        # The PCA form: a rotation afterwards changes no participation ratio.
+        matrix = whitening.directions(setting.whitening, seen).columns(setting.k)
         rank = matrix.shape[1]
     else:
         whitener = whitening.fit(setting.whitening, seen, setting.k)
@@ -245,6 +338,10 @@ def scope_text(fit: str, data: str, task: str | None, keep_going: bool = False) 
     `splits`: both columns of every split. Otherwise `fit` names a text file (.txt, one sentence a line), a file
     of pairs, a folder of tasks (all of them, all splits) or `demo`. Raises DataError.
     """
+    if fit == TOKENS:
+        raise DataError("fit='tokens' names no text: it is for the pairs of a task, under a static: or sif: model")
+    if fit.startswith(CORPUS):
+        raise DataError(f"fit={fit!r} names no text but its moments: a map of a model's layers can be fitted on them")
     if fit == "splits":
         return _pairs_text(data, task, keep_going)
     if Path(fit).suffix.lower() == ".txt" and not _published(fit):
@@ -257,8 +354,11 @@ def scope_text(fit: str, data: str, task: str | None, keep_going: bool = False) 
 
 def fit_rows(
     fit: str, embed: Embedding, data: str = "", task: str | None = None, keep_going: bool = False
-) -> LayerRows:
-    """The text of a scope (`scope_text`), embedded, each sentence as often as it occurs. Raises DataError."""
+) -> LayerRows | MeasuredRows:
+    """The text of a scope (`scope_text`), embedded, each sentence as often as it occurs; of `corpus:FOLDER` what is
+    known of it (`corpus_rows`). Raises DataError."""
+    if fit.startswith(CORPUS):
+        return corpus_rows(fit.removeprefix(CORPUS))
     counts = scope_text(fit, data, task, keep_going)
     return LayerRows(embed(tuple(counts)), torch.tensor(list(counts.values()), dtype=torch.float64))
 
@@ -272,9 +372,17 @@ def with_fit_text(
     keep_going: bool = False,
 ) -> LayerEmbeddings:
     """`space`, carrying the embedded text of the setting's fit where that is not the task's own sentences."""
-    if setting.fit in OWN_SENTENCES:
+    if setting.fit in (*OWN_SENTENCES, TOKENS):
         return space
     return space.with_text(setting.fit, fit_rows(setting.fit, embed, data, task, keep_going))
+
+
+def check_text(fit: str, data: str, task: str | None, keep_going: bool = False) -> None:
+    """Raises DataError as `fit_rows` would, before anything is embedded."""
+    if fit.startswith(CORPUS):
+        finished(fit.removeprefix(CORPUS))
+    else:
+        scope_text(fit, data, task, keep_going)
 
 
 def _published(path: str) -> bool:

@@ -27,7 +27,8 @@ class Score:
 
     `half_width` is half the 95 % interval on the same scale, `rank` the directions the map keeps out of
     `dim`, `sentences` the occurrences it was fitted on, `isotropy` the IsoScore of sentences it was not fitted
-    on (`fit_scopes.held_out_isotropy`; None for `none` and where it is not defined).
+    on (`fit_scopes.held_out_isotropy`; None for `none` and where it is not defined), `gamma` the exponent that
+    `soft:gamma=auto` came to, None for every other map.
     """
 
     spearman: float | None
@@ -41,6 +42,7 @@ class Score:
     isotropy: float | None = None
     reason: str = ""
     cosines: Float[Tensor, "p"] | None = field(default=None, repr=False, compare=False)
+    gamma: float | None = None
 
     @property
     def setting(self) -> Setting:
@@ -49,7 +51,7 @@ class Score:
 
     def line(self) -> str:
         """How the score was made, in one line."""
-        return self.protocol.line(self.sentences, self.rank, self.isotropy)
+        return self.protocol.line(self.sentences, self.rank, self.isotropy, self.gamma)
 
     def as_dict(self) -> dict:
         """The JSON document of `python -m whitelab score`."""
@@ -64,6 +66,7 @@ class Score:
             "held_out_isotropy": self.isotropy,
             "protocol": self.protocol.as_dict(),
         }
+        record |= {} if self.gamma is None else {"gamma": self.gamma}
         return record | ({"undefined": self.reason} if self.reason else {})
 
 
@@ -79,7 +82,12 @@ def score(space: LayerEmbeddings, setting: Setting, isotropy: bool = True) -> Sc
     fitted = fit_scope(space, setting)
     setting, values = fitted.setting, fitted.cosines()
     by_subset = correlation.spearman_by_subset(values, space.gold, space.subset, space.n_subsets)
-    total = float(correlation.aggregate(values, space.gold, space.subset, space.n_subsets, setting.aggregate))
+    one = space.n_subsets == 1  # which is the whole then, however it is aggregated
+    total = float(
+        by_subset[0]
+        if one
+        else correlation.aggregate(values, space.gold, space.subset, space.n_subsets, setting.aggregate)
+    )
     sizes = torch.bincount(space.subset, minlength=space.n_subsets).tolist()
     whole = setting.aggregate == "all" or len(sizes) == 1
     width = correlation.half_width(total, space.n_pairs if whole else sizes, setting.aggregate)
@@ -97,7 +105,8 @@ def score(space: LayerEmbeddings, setting: Setting, isotropy: bool = True) -> Sc
         protocol=Protocol(setting, space.origin),
         isotropy=isotropy_of(space, setting) if isotropy else None,
         reason="" if not math.isnan(total) else undefined_reason(space, values, setting.aggregate),
-        cosines=values,
+        cosines=values.cpu(),
+        gamma=fitted.exponent,
     )
 
 

@@ -16,16 +16,19 @@ from whitelab import whitening
 from whitelab.base.checks import check_choice, check_layers
 from whitelab.base.wording import spaced
 from whitelab.encoding.embeddings import LayerEmbeddings, Origin
-from whitelab.encoding.pooling import GIVEN, check_pooling
+from whitelab.encoding.pooling import GIVEN, UNIT, check_pooling
 from whitelab.statistics import correlation
 
 # What a map is fitted on: every sentence of the task (WhiteningBERT), all its splits (BERT-whitening's "target"), or
-# half of the pairs, scoring the other half, both ways. Any other name is that of other text (the role of NLI there).
+# half of the pairs, scoring the other half, both ways, or the word vectors that sentences are means of. Any other name
+# is that of other text (the role of NLI there).
 FIT_SCOPES = {
     "task": "The task's sentences",
     "splits": "All splits of the task",
     "cross": "Cross-fitted halves",
+    "tokens": "The task's words, by frequency",
 }
+TOKENS = "tokens"  # Zipfian whitening (Yokoi et al. 2024), of a static: or sif: model
 OWN_SENTENCES = ("task", "cross")  # fit scopes that need no other sentences than the task's
 
 _GRAMMAR = re.compile(
@@ -96,7 +99,7 @@ class Setting:
     @property
     def fits_other_text(self) -> bool:
         """Whether its map is fitted on sentences that are not the task's own."""
-        return self.whitening != "none" and self.fit not in OWN_SENTENCES
+        return self.whitening != "none" and self.fit not in (*OWN_SENTENCES, TOKENS)
 
     @property
     def raw(self) -> "Setting":
@@ -127,6 +130,13 @@ class Setting:
             raise ValueError(f"layers={list(self.layers)} must lie between 0 and {last} for this model")
         layers = check_layers(self.numbers(space.n_layers), space.n_layers)
         return replace(self, layers=layers, whitening=spec)
+
+
+def made_by(pooling: str) -> str:
+    """How vectors were made, in a protocol's line: `mean pooling, length 1`."""
+    if pooling == GIVEN:
+        return "as given"
+    return f"{pooling.removeprefix(UNIT)} pooling" + (", length 1" if pooling.startswith(UNIT) else "")
 
 
 def _quoted(fit: str) -> str:
@@ -165,7 +175,13 @@ class Protocol:
         record |= {"fit": setting.fit, "aggregate": setting.aggregate}
         return record | {name: origin[name] for name in ("dtype", "max_length", "text")} | {"combine": "mean"}
 
-    def line(self, sentences: int | None = None, rank: int | None = None, isotropy: float | None = None) -> str:
+    def line(
+        self,
+        sentences: int | None = None,
+        rank: int | None = None,
+        isotropy: float | None = None,
+        gamma: float | None = None,
+    ) -> str:
         """The protocol in one line, as shown under every score."""
         setting, origin = self.setting, self.origin
         layers = "layer " if len(setting.layers) == 1 else "layers "
@@ -176,13 +192,17 @@ class Protocol:
             words = {
                 "task": f"fitted on the task's {count} sentence occurrences",
                 "splits": f"fitted on the {count} sentence occurrences of all splits",
+                "tokens": f"fitted on the {count} tokens of the task's sentences",
                 "cross": f"cross-fitted on halves of {count} sentence occurrences",
             }
+            if setting.whitening == "prefix":
+                words = dict.fromkeys((*words, setting.fit), "nothing fitted")
             fitted = " " + words.get(setting.fit, f"fitted on the {count} sentences of {setting.fit}")
             details = [f"rank {rank}"] if rank is not None else []
+            details += [f"γ {gamma:.2f}"] if gamma is not None else []
             details += [f"held-out isotropy {isotropy:.2f}"] if isotropy is not None else []
             fitted += f" ({', '.join(details)})" if details else ""
-        made = "as given" if origin.pooling == GIVEN else f"{origin.pooling} pooling"
+        made = made_by(origin.pooling)
         cut = "" if origin.max_length is None else f" · at most {origin.max_length} tokens"
         return (
             f"{origin.model} · {layers}{' + '.join(map(str, setting.layers))} · {made} · {origin.data} · "

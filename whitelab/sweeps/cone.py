@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from whitelab import whitening
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.setting import Setting
@@ -33,6 +34,7 @@ def cones(space: LayerEmbeddings, settings: Sequence[Setting]) -> tuple[Cone, ..
     The plane holds the raw mean vector (the first axis) and the direction at right angles to it along which the raw
     vectors vary most. A map x -> (x - m) M is drawn as (x - m) (M M^T)^(1/2): the same up to a rotation, which no
     cosine sees, and the only one that turns nothing on the way. Under `fit="cross"` that of the first half is drawn.
+    Raises ValueError for a map that is not affine.
     """
     x = space.combine(settings[0].layers)
     moments = space.moments(settings[0].layers)
@@ -50,7 +52,8 @@ def _plane(mean: Float[Tensor, "d"], covariance: Float[Tensor, "d d"]) -> Float[
 
 def _map(space: LayerEmbeddings, setting: Setting) -> tuple[Float[Tensor, "d"], Float[Tensor, "d d"]]:
     """The mean a setting takes away, and its matrix without the rotation."""
-    whitener = fit_scope(space, setting).whiteners[0]
+    why = "the cone is drawn through a mean and a matrix"
+    whitener = whitening.affine(fit_scope(space, setting).whiteners[0], why)
     dense = whitener.dense
     eigen = linalg.eigen_all(dense @ dense.T)
     return whitener.mean, (eigen.vectors * eigen.values.sqrt()) @ eigen.vectors.T

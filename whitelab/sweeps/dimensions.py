@@ -1,6 +1,6 @@
 """How many dimensions are worth keeping: the score for every k at once."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -8,6 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from whitelab import whitening
+from whitelab.base.devices import at_once, threads_on
 from whitelab.base.progress import Progress
 from whitelab.base.threads import side_by_side
 from whitelab.encoding.embeddings import LayerEmbeddings
@@ -24,6 +25,7 @@ _COLUMNS_PER_CHUNK = 128
 
 # Pairs whose running sums are taken at once: 0.2 MB a table at 768 dimensions. All at once took five times as long.
 _PAIRS_PER_PART = 32
+_TABLES = 9  # of a part alive at once: two sides, products, sums, cosines
 
 
 @dataclass(frozen=True)
@@ -77,12 +79,18 @@ def k_curve(space: LayerEmbeddings, setting: Setting, by_subset: bool = True) ->
 
 
 def layer_curves(
-    space: LayerEmbeddings, setting: Setting, progress: Progress | None = None
+    space: LayerEmbeddings,
+    setting: Setting,
+    progress: Progress | None = None,
+    curve_of: Callable[..., KCurve] = k_curve,
 ) -> Iterator[tuple[KCurve, ...]]:
-    """One `k_curve` for each layer alone, one layer more each time."""
+    """One `k_curve` for each layer alone, one layer more each time.
+
+    Who keeps curves says where they come from: `curve_of(space, setting, by_subset=False)`.
+    """
     curves: tuple[KCurve, ...] = ()
     for layer in range(space.n_layers):
-        curves += (k_curve(space, setting.with_(layers=(layer,)), by_subset=False),)
+        curves += (curve_of(space, setting.with_(layers=(layer,)), by_subset=False),)
         yield curves
         if progress:
             progress(len(curves), space.n_layers)
@@ -142,13 +150,13 @@ def _curve(
     bases = [whitening.directions(setting.whitening, part) for part in moments]
     cosines = cosines_by_k(space, setting.layers, scope, moments, bases)
     how = setting.aggregate
-    curve = _by_chunk(cosines, lambda x: correlation.aggregate(x, space.gold, space.subset, space.n_subsets, how))
+    curve = scores_by_k(cosines, lambda x: correlation.aggregate(x, space.gold, space.subset, space.n_subsets, how))
     subsets = {}
     if by_subset and space.n_subsets > 1:
         for number, name in enumerate(space.subset_names):
             rows = (space.subset == number).nonzero()[:, 0]
             gold = space.gold[rows]
-            subsets[name] = _by_chunk(cosines[:, rows], lambda x, gold=gold: correlation.spearman(x, gold))
+            subsets[name] = scores_by_k(cosines[:, rows], lambda x, gold=gold: correlation.spearman(x, gold))
     return KCurve(
         spearman=_to_d(curve, space.dim),
         subsets={name: _to_d(values, space.dim) for name, values in subsets.items()},
@@ -171,28 +179,34 @@ def cosines_by_k(
     r is the largest rank of a fold; above its own rank a fold's cosines stay as they are.
     """
     x = space.combine(layers)
-    cosines = torch.zeros(max(basis.rank for basis in bases), space.n_pairs, dtype=torch.float64)
+    cosines = x.new_zeros(max(basis.rank for basis in bases), space.n_pairs)
     for fold, part, basis in zip(scope, moments, bases, strict=True):
-        z = (x - part.mean) @ basis.matrix
-        rows = _cumulative_cosines(z, space.first[fold.pairs], space.second[fold.pairs])
+        z = basis.along(x, part.mean)
+        rows = cumulative_cosines(z, space.first[fold.pairs], space.second[fold.pairs], basis.factors)
         cosines[: basis.rank, fold.pairs] = rows
         cosines[basis.rank :, fold.pairs] = rows[-1:]
     return cosines
 
 
-def _cumulative_cosines(
-    z: Float[Tensor, "n r"], first: Int[Tensor, "p"], second: Int[Tensor, "p"]
+def cumulative_cosines(
+    z: Float[Tensor, "n r"],
+    first: Int[Tensor, "p"],
+    second: Int[Tensor, "p"],
+    factors: Float[Tensor, "r r"] | None = None,
 ) -> Float[Tensor, "r p"]:
-    """Cosine of every pair of rows in the first 1, 2, ..., r coordinates."""
-    found = torch.empty(z.shape[1], len(first), dtype=z.dtype)
+    """Cosine of every pair of rows in the first 1, 2, ..., r coordinates, at k times `factors[:k, k - 1]`."""
+    found = torch.empty(z.shape[1], len(first), dtype=z.dtype, device=z.device)
+    rows, threads = at_once(z.device, _PAIRS_PER_PART, _TABLES * 8 * z.shape[1]), threads_on(z.device)
+    weights = None if factors is None else factors.square().triu()
 
     def part(start: int) -> None:
-        columns = slice(start, start + _PAIRS_PER_PART)
+        columns = slice(start, start + rows)
         a, b = z[first[columns]], z[second[columns]]
-        sums = [(x * y).cumsum(1) for x, y in ((a, b), (a, a), (b, b))]
+        products = [x * y for x, y in ((a, b), (a, a), (b, b))]
+        sums = [one.cumsum(1) if weights is None else one @ weights for one in products]
         found[:, columns] = geometry.cosines_from(*sums).T
 
-    for _ in side_by_side(part, range(0, len(first), _PAIRS_PER_PART)):
+    for _ in side_by_side(part, range(0, len(first), rows), threads):
         pass
     return found
 
@@ -206,8 +220,10 @@ def _explained(moments: Moments, basis: whitening.Directions) -> tuple[float, ..
     return tuple(shares + [1.0] * (moments.dim - basis.rank))
 
 
-def _by_chunk(cosines: Float[Tensor, "r p"], score) -> list[float]:
-    parts = list(side_by_side(score, cosines.split(_COLUMNS_PER_CHUNK))) if len(cosines) else []
+def scores_by_k(cosines: Float[Tensor, "r p"], score) -> list[float]:
+    """`score` of each row, some columns of pairs at a time."""
+    chunks = cosines.split(_COLUMNS_PER_CHUNK)
+    parts = list(side_by_side(score, chunks, threads_on(cosines.device))) if len(cosines) else []
     return torch.cat(parts).tolist() if parts else []
 
 

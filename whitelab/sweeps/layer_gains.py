@@ -1,6 +1,6 @@
 """What a variant does to the score of every layer alone."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from whitelab.base.progress import Progress
@@ -33,18 +33,34 @@ class LayerGain:
         return now.spearman - self.raw.spearman
 
 
+def number(space: LayerEmbeddings, setting: Setting) -> Score:
+    """The score of a setting without its held-out isotropy."""
+    return score(space, setting, isotropy=False)
+
+
+def cone(space: LayerEmbeddings, layer: int) -> float:
+    """Mean cosine of two random sentences in a raw layer."""
+    return float(geometry.mean_cosine(space.combine((layer,)), space.counts))
+
+
 def layer_gains(
-    space: LayerEmbeddings, setting: Setting, progress: Progress | None = None
+    space: LayerEmbeddings,
+    setting: Setting,
+    progress: Progress | None = None,
+    number_of: Callable[[LayerEmbeddings, Setting], Score] = number,
+    cone_of: Callable[[LayerEmbeddings, int], float] = cone,
 ) -> Iterator[tuple[LayerGain, ...]]:
-    """The gain of each layer alone under a setting, whose own layers do not count; one layer more each time."""
+    """The gain of each layer alone under a setting, whose own layers do not count; one layer more each time.
+
+    Who keeps scores and cones says where they come from: `number_of(space, setting)`, `cone_of(space, layer)`.
+    """
     gains: tuple[LayerGain, ...] = ()
     cuttable = setting.k is None and variant(setting.whitening).takes_k and space.dim >= CUT
     for layer in range(space.n_layers):
         alone = setting.with_(layers=(layer,))
         settings = (alone.raw, alone, *([alone.with_(k=space.dim // CUT)] if cuttable else []))
-        raw, whitened, *cut = (score(space, each, isotropy=False) for each in settings)
-        cone = geometry.mean_cosine(space.combine((layer,)), space.counts)
-        gains += (LayerGain(layer, raw, whitened, cut[0] if cut else None, float(cone)),)
+        raw, whitened, *cut = (number_of(space, each) for each in settings)
+        gains += (LayerGain(layer, raw, whitened, cut[0] if cut else None, cone_of(space, layer)),)
         yield gains
         if progress:
             progress(len(gains), space.n_layers)

@@ -2,17 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from threading import Lock
 
 import numpy as np
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from whitelab.base.progress import Progress, share
-from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.base.threads import side_by_side
+from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.setting import Setting
 from whitelab.statistics import geometry, linalg
 from whitelab.statistics.moments import Moments
+
+_SIDE_BY_SIDE = 10_000  # sentences up to which layers are measured side by side
 
 
 @dataclass(frozen=True)
@@ -137,14 +142,23 @@ def layer_measures(
 
     `progress(done, total)` counts in hundredths of a layer under a setting, and may raise to cancel.
     """
-    found, total = [], 100 * space.n_layers * len(settings)
-    for layer in range(space.n_layers):
-        for setting in settings:
-            within = share(progress, 100 * len(found), 100, total) if progress else None
-            found.append(measures(space, setting.with_(layers=(layer,)), within))
-            if progress:
-                progress(100 * len(found), total)
-    return tuple(found)
+    chosen = [setting.with_(layers=(layer,)) for layer in range(space.n_layers) for setting in settings]
+    done, lock = [0] * len(chosen), Lock()
+
+    def one(number: int) -> Measures:
+        def report(part: int, whole: int) -> None:
+            with lock:
+                done[number] = 100 * part // whole
+                progress(sum(done), 100 * len(chosen))
+
+        found = measures(space, chosen[number], report if progress else None)
+        if progress:
+            report(1, 1)
+        return found
+
+    # Above this size one layer keeps all threads busy, and two would need twice the memory.
+    threads = None if space.n_sentences <= _SIDE_BY_SIDE else 1
+    return tuple(side_by_side(one, range(len(chosen)), threads))
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +185,24 @@ def neighbourhood(space: LayerEmbeddings, setting: Setting, progress: Progress |
     counts = geometry.hubness(near.rows).counts
     limit = top + 2 * float(counts.double().std(correction=0))
     return Neighbourhood(near.rows.numpy(), near.values.numpy(), counts.numpy(), limit)
+
+
+def nearest_to(
+    space: LayerEmbeddings, setting: Setting, new: Float[Tensor, "l d"], top: int = geometry.TOP
+) -> tuple[Int[np.ndarray, "t"], Float[np.ndarray, "t"]]:
+    """The sentences nearest to a new one by cosine, nearest first, and their cosines, under the setting's map.
+
+    `new` is that sentence in every layer. Of two cross-fitted maps each compares it with the sentences it scores.
+    Raises ValueError as `fit_scope`.
+    """
+    fitted = fit_scope(space, setting)
+    x, own = space.combine(fitted.setting.layers), LayerRows(new[:, None], torch.ones(1)).combine(fitted.setting.layers)
+    cosines = x.new_zeros(len(x))
+    for fold, whitener in zip(fitted.folds, fitted.whiteners, strict=True):
+        mapped, one = (geometry.normalize(whitener(rows)) for rows in (x[fold.sentences], own))
+        cosines[fold.sentences] = mapped @ one[0]
+    values, rows = cosines.topk(min(top, len(x)))
+    return rows.numpy(), values.numpy()
 
 
 def hub_remedies(

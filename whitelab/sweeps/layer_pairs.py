@@ -1,5 +1,6 @@
 """Which layers to average: the score of every pair of layers, a layer with itself among them."""
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -8,10 +9,11 @@ from torch import Tensor
 
 from whitelab import whitening
 from whitelab.base.checks import check_matrix
+from whitelab.base.devices import at_once, threads_on
 from whitelab.base.progress import Progress
 from whitelab.base.threads import side_by_side
-from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
-from whitelab.scoring.fit_scopes import Fold, folds
+from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows
+from whitelab.scoring.fit_scopes import Fold, folds, map_of
 from whitelab.scoring.setting import Setting
 from whitelab.statistics import correlation, geometry, linalg
 from whitelab.statistics.linalg import exact
@@ -75,18 +77,18 @@ def layer_pairs(space: LayerEmbeddings, setting: Setting, progress: Progress | N
     else:
         scope = folds(space, setting.fit)
         full = whitening.cosine_class(setting.whitening, setting.k, space.dim) == "whitening"
-        centred = [_Centred.of(fold.rows) if full else None for fold in scope]
+        means = [layer_means(fold.rows) if full and fold.has_rows else None for fold in scope]
 
         def cell(layers: tuple[int, int]) -> tuple[float, int]:
-            row, ranks = torch.empty(space.n_pairs, dtype=torch.float64), []
-            for fold, rows in zip(scope, centred, strict=True):
+            row, ranks = torch.empty(space.n_pairs, dtype=torch.float64, device=space.values.device), []
+            for fold, origins in zip(scope, means, strict=True):
                 here = setting.with_(layers=tuple(sorted(set(layers))))
-                row[fold.pairs], rank = _cell_cosines(space, fold, rows, here)
+                row[fold.pairs], rank = _cell_cosines(space, fold, origins, here)
                 ranks.append(rank)
             return float(correlation.aggregate(row, space.gold, space.subset, space.n_subsets, how)), min(ranks)
 
         scored = []
-        for result in side_by_side(cell, pairs):
+        for result in side_by_side(cell, pairs, threads_on(space.values.device)):
             scored.append(result)
             if progress:
                 progress(len(scored), len(pairs))
@@ -105,8 +107,9 @@ def pair_grams(
     The cosine of any average of layers is a ratio of sums of their entries.
     """
     chunks = []
-    for i in range(0, space.n_pairs, _PAIRS_PER_CHUNK):
-        rows = slice(i, i + _PAIRS_PER_CHUNK)
+    count = at_once(space.values.device, _PAIRS_PER_CHUNK, 8 * space.n_layers * (4 * space.dim + 3 * space.n_layers))
+    for i in range(0, space.n_pairs, count):
+        rows = slice(i, i + count)
         a, b = (exact(space.values[:, side[rows]].transpose(0, 1)) for side in (space.first, space.second))
         if means is not None:
             a, b = a - means, b - means
@@ -126,15 +129,25 @@ def _raw_cosines(space: LayerEmbeddings, numbers: list[tuple[int, int]]) -> Floa
 
 @dataclass(frozen=True, eq=False)
 class LayerMoments:
-    """Mean of every layer, `means [l, d]`, and the scatter between layers i <= j, `blocks[i, j] [d, d]`."""
+    """Mean of every layer, `means [l, d]`, and `scatters [g, d, d]`, what each pair i <= j adds to a sum's scatter.
+
+    A layer's own scatter, or that between two layers and its transpose; pairs in the order of `every_pair`.
+    """
 
     count: float
     means: Float[Tensor, "l d"]
-    blocks: dict[tuple[int, int], Tensor]
+    scatters: Float[Tensor, "g d d"]
 
     @classmethod
-    def of(cls, space: LayerEmbeddings | LayerRows) -> "LayerMoments":
-        """Over every sentence occurrence, in float64; only blocks i <= j are multiplied out."""
+    def of(cls, space: LayerEmbeddings | LayerRows | MeasuredRows) -> "LayerMoments":
+        """Over every sentence occurrence, in float64.
+
+        Raises ValueError for a corpus that does not keep every layer apart.
+        """
+        if isinstance(space, MeasuredRows):
+            known, layers = space.between_layers(), space.n_layers
+            blocks = known.scatter.view(layers, space.dim, layers, space.dim).transpose(1, 2)
+            return cls._of(known.count, known.mean.view(layers, space.dim), lambda i, j: blocks[i, j])
         weights, count = space.counts, float(space.counts.sum())
         roots = weights.sqrt()[:, None]
         rows = torch.empty(space.values.shape, dtype=torch.float64, device=weights.device)
@@ -147,54 +160,64 @@ class LayerMoments:
             means[layer] = origin + mean
             y -= mean
             y *= roots
-        numbers = [(i, j) for i in range(len(rows)) for j in range(i, len(rows))]
-        threads = None if rows.device.type == "cpu" else 1
-        blocks = side_by_side(lambda ij: _scatter(rows, *ij), numbers, threads)
-        return cls(count, means, dict(zip(numbers, blocks, strict=True)))
-
-    def average(self, layers: tuple[int, ...]) -> Moments:
-        """Moments of the average of `layers`, in ascending order."""
-        scatter = torch.zeros_like(self.blocks[0, 0])
-        for at, i in enumerate(layers):
-            scatter += self.blocks[i, i]
-            for j in layers[at + 1 :]:
-                scatter += self.blocks[i, j]
-                scatter += self.blocks[i, j].T
-        return Moments(self.count, self.means[list(layers)].mean(dim=0), scatter.div_(len(layers) ** 2))
-
-
-def _scatter(rows: Float[Tensor, "l n d"], i: int, j: int) -> Float[Tensor, "d d"]:
-    return linalg.gram(rows[i]) if i == j else rows[i].T @ rows[j]
-
-
-# Rows centred at once: 0.8 MB at 768 dimensions, so that the steps on them find them in the cache.
-_ROWS_PER_PART = 128
-
-
-@dataclass(frozen=True, eq=False)
-class _Centred:
-    """A fit scope's layers about their means, to sum any of them: `means [l, d]`, `roots [n]` of the counts."""
-
-    rows: LayerEmbeddings | LayerRows
-    means: Float[Tensor, "l d"]
-    roots: Float[Tensor, "n"]
+        return cls._of(count, means, lambda i, j: linalg.gram(rows[i]) if i == j else rows[i].T @ rows[j])
 
     @classmethod
-    def of(cls, rows: LayerEmbeddings | LayerRows) -> "_Centred":
-        return cls(rows, layer_means(rows), rows.counts.sqrt())
+    def _of(cls, count: float, means: Float[Tensor, "l d"], block: Callable[[int, int], Tensor]) -> "LayerMoments":
+        pairs = every_pair(len(means))
+        scatters = means.new_empty(len(pairs), means.shape[1], means.shape[1])
 
-    def sum(self, layers: tuple[int, ...]) -> Float[Tensor, "n d"]:
-        """The sum of the centred `layers`, each row times its root: its Gram matrix is their scatter."""
-        mean, values = self.means[list(layers)].sum(0), self.rows.values
-        found = torch.empty(values.shape[1:], dtype=mean.dtype, device=mean.device)
-        for i in range(0, len(found), _ROWS_PER_PART):
-            part = found[i : i + _ROWS_PER_PART]
-            part.copy_(values[layers[0], i : i + _ROWS_PER_PART])
-            for layer in layers[1:]:
-                part += values[layer, i : i + _ROWS_PER_PART]
-            part -= mean
-            part *= self.roots[i : i + _ROWS_PER_PART, None]
-        return found
+        def put(at: int) -> None:
+            i, j = pairs[at]
+            here = block(i, j)
+            scatters[at] = here
+            if i != j:
+                scatters[at] += here.mT
+
+        for _ in side_by_side(put, range(len(pairs)), threads_on(means.device)):
+            pass
+        return cls(count, means, scatters)
+
+    def averages(self, subsets: Sequence[Sequence[int]]) -> list[Moments]:
+        """Moments of the average of each of `subsets`, all scatters as one matrix product."""
+        of = torch.zeros(len(subsets), len(self.means), dtype=self.means.dtype)
+        for row, layers in zip(of, subsets, strict=True):
+            row[list(layers)] = 1 / len(layers)
+        i, j = torch.tensor(every_pair(len(self.means))).T
+        of, weights = of.to(self.means.device), (of[:, i] * of[:, j]).to(self.means.device)
+        scatters = (weights @ self.scatters.flatten(1)).view(-1, *self.scatters.shape[1:])
+        return [Moments(self.count, *one) for one in zip(of @ self.means, scatters, strict=True)]
+
+    def average(self, layers: Sequence[int]) -> Moments:
+        """Moments of the average of `layers`."""
+        return self.averages([layers])[0]
+
+
+# Rows summed at once: 6 MB at 768 dimensions, so that what is done with them finds them in a cache.
+_ROWS_PER_PART = 1024
+
+
+def centred_sums(
+    values: Float[Tensor, "l n d"], layers: Sequence[int], mean: Float[Tensor, "d"]
+) -> Iterator[tuple[slice, Float[Tensor, "r d"]]]:
+    """The sum of `layers` less `mean`, float64, some rows at a time: which they are, and a table of their own."""
+    count = at_once(values.device, _ROWS_PER_PART, 8 * values.shape[2])
+    for i in range(0, values.shape[1], count):
+        rows = slice(i, i + count)
+        part = exact(values[layers[0], rows], copy=True)
+        for layer in layers[1:]:
+            part += values[layer, rows]
+        yield rows, part.sub_(mean)
+
+
+def whitened_cosines(
+    space: LayerEmbeddings, fold: Fold, found: linalg.Factor, layers: Sequence[int], mean: Float[Tensor, "d"]
+) -> Float[Tensor, "q"]:
+    """Cosines of the fold's pairs after a full whitening, all of which have the same; `mean` is that of the sum."""
+    z = torch.empty(space.values.shape[1:], dtype=mean.dtype, device=mean.device)
+    for rows, part in centred_sums(space.values, layers, mean):
+        found.whiten(part, out=z[rows])
+    return geometry.row_cosines(z, space.first[fold.pairs], space.second[fold.pairs])
 
 
 def layer_means(rows: LayerEmbeddings | LayerRows) -> Float[Tensor, "l d"]:
@@ -204,27 +227,29 @@ def layer_means(rows: LayerEmbeddings | LayerRows) -> Float[Tensor, "l d"]:
     return torch.stack([o + weights @ (exact(x) - o) for x, o in zip(rows.values, origins, strict=True)])
 
 
-def _whitened_cosines(
-    space: LayerEmbeddings, fold: Fold, centred: _Centred, layers: tuple[int, ...]
-) -> tuple[Float[Tensor, "q"], int] | None:
-    """Cosines after a full whitening, which every form of it shares, without eigenvalues; None where uncertain."""
-    y = centred.sum(layers)
-    found = linalg.factor(linalg.gram(y))
-    if found is None:
-        return None
-    if fold.rows is not space:  # else y serves: neither the scale of a row nor that of the map changes a cosine
-        y = exact(space.values[list(layers)]).sum(0).sub_(centred.means[list(layers)].sum(0))
-    return geometry.row_cosines(found.whiten(y), space.first[fold.pairs], space.second[fold.pairs]), found.rank
+def _factor_of_sum(
+    rows: LayerEmbeddings | LayerRows, means: Float[Tensor, "l d"], layers: tuple[int, ...]
+) -> linalg.Factor | None:
+    """That of the scatter of the sum of `layers`, without eigenvalues; None where it is not certain."""
+    scatter, roots = means.new_zeros(rows.dim, rows.dim), rows.counts.sqrt()
+    for where, part in centred_sums(rows.values, layers, means[list(layers)].sum(0)):
+        scatter += linalg.gram(part.mul_(roots[where, None]))
+    return linalg.factor(scatter)
 
 
 def _cell_cosines(
-    space: LayerEmbeddings, fold: Fold, centred: _Centred | None, setting: Setting
+    space: LayerEmbeddings, fold: Fold, means: Float[Tensor, "l d"] | None, setting: Setting
 ) -> tuple[Float[Tensor, "q"], int]:
+    """The cosines of the fold's pairs in one cell, and the rank; `means` of the layers where the whitening is full."""
     layers = setting.layers
-    whitened = None if centred is None else _whitened_cosines(space, fold, centred, layers)
-    if whitened is not None:
-        return whitened
+    found = None if means is None else _factor_of_sum(fold.rows, means, layers)
+    if found is not None:
+        return whitened_cosines(space, fold, found, layers, means[list(layers)].sum(0)), found.rank
     x = space.combine(layers)
-    moments = fold.rows.moments_of(x if fold.rows is space else fold.rows.combine(layers))
-    fitted = whitening.fit(setting.whitening, moments, setting.k)
+    if whitening.of_rows(setting.whitening):
+        fitted = map_of(fold.rows, setting)
+    else:
+        known = fold.rows.moments(layers) if not fold.has_rows else None
+        moments = known or fold.rows.moments_of(x if fold.rows is space else fold.rows.combine(layers))
+        fitted = whitening.fit(setting.whitening, moments, setting.k)
     return geometry.row_cosines(fitted(x), space.first[fold.pairs], space.second[fold.pairs]), fitted.rank

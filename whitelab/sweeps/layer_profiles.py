@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 
 import numpy as np
 import torch
@@ -113,17 +112,27 @@ def losses(space: LayerEmbeddings, setting: Setting, positives: str = "gt4") -> 
 
 
 def layer_shapes(
-    space: LayerEmbeddings, settings: Sequence[Setting], progress: Progress | None = None
+    space: LayerEmbeddings,
+    settings: Sequence[Setting],
+    progress: Progress | None = None,
+    shape_of: Callable[[LayerEmbeddings, Setting], Shape] = shape,
 ) -> tuple[Shape, ...]:
-    """The shape of every layer alone under each of the `settings`, whose own layers do not count; layer by layer."""
-    return _every_layer(shape, space, settings, progress)
+    """The shape of every layer alone under each of the `settings`, whose own layers do not count; layer by layer.
+
+    Who keeps shapes says where they come from: `shape_of(space, setting)`.
+    """
+    return _every_layer(shape_of, space, settings, progress)
 
 
 def layer_losses(
-    space: LayerEmbeddings, settings: Sequence[Setting], positives: str = "gt4", progress: Progress | None = None
+    space: LayerEmbeddings,
+    settings: Sequence[Setting],
+    positives: str = "gt4",
+    progress: Progress | None = None,
+    losses_of: Callable[[LayerEmbeddings, Setting, str], Losses] = losses,
 ) -> tuple[Losses, ...]:
     """The losses of every layer alone under each of the `settings`, as `layer_shapes`."""
-    return _every_layer(partial(losses, positives=positives), space, settings, progress)
+    return _every_layer(lambda *of: losses_of(*of, positives), space, settings, progress)
 
 
 def _every_layer(measure: Callable, space: LayerEmbeddings, settings: Sequence[Setting], progress) -> tuple:
@@ -179,5 +188,5 @@ def cosine_sample(space: LayerEmbeddings, setting: Setting) -> Float[np.ndarray,
 def projected(
     space: LayerEmbeddings, setting: Setting, method: str, dims: int, progress: Progress | None = None
 ) -> Float[np.ndarray, "n c"]:
-    """The task's sentences under the setting's map in 2 or 3 coordinates (`projection.METHODS`)."""
-    return project(transformed(space, setting), method, dims, progress=progress).numpy()
+    """The task's sentences under the setting's map in 2 or 3 coordinates (`projection.METHODS`), UMAP's made apart."""
+    return project(transformed(space, setting), method, dims, progress=progress, apart=True).numpy()

@@ -10,13 +10,12 @@ from torch import Tensor
 
 from whitelab.base.checks import check_int
 
-# Without whitening a search is exhaustive up to this many subsets (20 layers); for more, sizes are complete
-# from one layer up while they fit, and larger ones extend the best of the size below.
-MAX_EXACT = 2**20
-BEAM = 1024
-# A factorisation a subset: complete up to triples, then a narrow beam.
-FITTED_SIZE = 3
-FITTED_BEAM = 8
+# A search is exhaustive up to so many subsets: 20 layers without whitening, 13 where a Cholesky factor a subset
+# suffices, 10 where each takes an eigendecomposition. For more, sizes are complete from one layer up while they fit
+# (with a factorisation at least up to triples), and larger ones extend the best of the size below.
+MAX_EXACT = {"sums": 2**20, "factor": 2**13, "eigen": 2**10}
+BEAM = {"sums": 1024, "factor": 8, "eigen": 8}
+_ALWAYS = 3
 
 
 @dataclass(frozen=True)
@@ -68,12 +67,15 @@ def _span(sizes: Sequence[int]) -> str:
     return f"{', '.join(map(str, sizes))} layers"
 
 
-def limits(n_layers: int, linear: bool, max_exact: int | None, beam: int | None) -> tuple[int, int]:
-    """How many subsets may all be scored, and the width of the beam beyond; checked, or the usual ones for None."""
-    triples = sum(math.comb(n_layers, size) for size in range(1, FITTED_SIZE + 1))
+def limits(n_layers: int, cost: str, max_exact: int | None, beam: int | None) -> tuple[int, int]:
+    """How many subsets may all be scored, and the width of the beam beyond; checked, or the usual ones for None.
+
+    `cost` says what a subset takes: `sums` of products taken once, a `factor` or an `eigen` decomposition.
+    """
+    triples = sum(math.comb(n_layers, size) for size in range(1, _ALWAYS + 1))
     return (
-        check_int((MAX_EXACT if linear else triples) if max_exact is None else max_exact, "max_exact", 1),
-        check_int((BEAM if linear else FITTED_BEAM) if beam is None else beam, "beam", 1),
+        check_int(max(MAX_EXACT[cost], triples) if max_exact is None else max_exact, "max_exact", 1),
+        check_int(BEAM[cost] if beam is None else beam, "beam", 1),
     )
 
 

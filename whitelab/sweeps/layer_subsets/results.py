@@ -46,7 +46,8 @@ class SubsetSearch:
 
     `scored` settings took `seconds`; `total` is an upper bound while a beam runs. `exact` says that every
     subset of every one of `sizes` has been scored, `exact_sizes` for which sizes that holds; `strategy` says
-    how subsets are chosen. The average is undefined where a task's score is.
+    how subsets are chosen. `notes` say where memory ran out and what was done then. The
+    average is undefined where a task's score is.
     """
 
     ranking: Ranking
@@ -60,6 +61,7 @@ class SubsetSearch:
     sizes: tuple[int, ...]
     n_layers: int
     setting: Setting
+    notes: tuple[str, ...] = ()
 
     @property
     def exact(self) -> bool:
@@ -83,6 +85,7 @@ class SubsetSearch:
             "whitening": self.setting.whitening,
             "k": self.setting.k,
             "aggregate": self.setting.aggregate,
+            **({"notes": list(self.notes)} if self.notes else {}),
             **_ranking_record(self.ranking, tuple(self.tasks)),
             "tasks": {name: _ranking_record(one, (name,)) for name, one in self.tasks.items()},
         }

@@ -1,24 +1,38 @@
 """The score of any subset in one task: by quadratic forms, or by a map fitted on each."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from whitelab import whitening
+from whitelab.base.devices import at_once, threads_on
+from whitelab.base.machine import within_memory
+from whitelab.base.threads import side_by_side
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import Fold, folds
 from whitelab.scoring.setting import Setting
 from whitelab.statistics import correlation, geometry, linalg
 from whitelab.statistics.moments import Moments
-from whitelab.sweeps.layer_pairs import LayerMoments, layer_means, pair_grams
+from whitelab.sweeps.layer_pairs import LayerMoments, layer_means, pair_grams, whitened_cosines
 from whitelab.sweeps.layer_subsets.plan import as_layers
 
 # Bytes of float64 tables that one chunk of subsets may hold. On a CPU they should stay near its caches: with
 # tables of 3 MB the matrix product is four times as fast as with tables of 90 MB.
-CHUNK_BYTES = {"cpu": 2**25, "cuda": 2**31}
+CHUNK_BYTES = 2**25
+# Bytes of covariances that are summed from blocks at once: each time all blocks are read.
+MATRICES_BYTES = 2**27
 _TABLES = 10  # [subsets, pairs] alive at once: three forms, their norms, cosines, order, sorted values
+
+
+def cost_of(setting: Setting, dim: int) -> str:
+    """What the score of a subset takes under a setting: `sums`, a `factor` of a covariance, or its `eigen` basis."""
+    if setting.whitening == "none" or setting.fit == "task" and (setting.whitening, setting.k) == ("center", None):
+        return "sums"
+    full = whitening.cosine_class(setting.whitening, setting.k, dim) == "whitening"
+    return "factor" if full else "eigen"
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,64 +82,106 @@ class FittedScorer:
 
     @classmethod
     def of(cls, space: LayerEmbeddings, setting: Setting) -> "FittedScorer":
-        """From one pass over the sentences of the fit scope."""
+        """From one pass over the sentences of the fit scope.
+
+        Raises ValueError for a variant that is fitted to rows: that of every subset would take hours.
+        """
+        if whitening.of_rows(setting.whitening):
+            raise ValueError(
+                f"whitening={setting.whitening!r} is fitted to rows, a while for each map: subsets of layers are "
+                "searched under variants that moments suffice for"
+            )
         scope = folds(space, setting.fit)
-        table, square = space.n_sentences * space.dim, space.dim**2
-        rows = chunk_rows(space, 8 * (4 * table + 5 * square))
+        rows = at_once(space.values.device, max(1, MATRICES_BYTES // (8 * space.dim**2)), 16 * space.dim**2)
         return cls(scope, tuple(LayerMoments.of(fold.rows) for fold in scope), space, setting, rows)
 
     def __call__(self, masks: Bool[Tensor, "c l"]) -> Float[Tensor, "c"]:
         """Spearman x 100 of every subset, on the CPU."""
-        subsets = [as_layers(mask) for mask in masks]
-        full = whitening.cosine_class(self.setting.whitening, self.setting.k, self.space.dim) == "whitening"
-        cosines = torch.zeros(len(subsets), self.space.n_pairs, dtype=torch.float64, device=self.space.values.device)
+        subsets, device = [as_layers(mask) for mask in masks], self.space.values.device
+        cosines = torch.zeros(len(subsets), self.space.n_pairs, dtype=torch.float64, device=device)
         for fold, block in zip(self.folds, self.blocks, strict=True):
-            every = [self.moments(fold, block, one) for one in subsets]
-            parts = self.whitened if full else self.each
-            cosines[:, fold.pairs.to(cosines.device)] = parts(subsets, every, fold)
+            work = zip(subsets, self.moments(fold, block, subsets), strict=True)
+            found = side_by_side(lambda one, fold=fold: self.cosines(*one, fold), work, threads_on(device))
+            for row, part in zip(cosines, found, strict=True):
+                row[fold.pairs.to(device)] = part
         return _percent(cosines, self.space, self.setting.aggregate)
 
-    def moments(self, fold: Fold, block: LayerMoments, layers: tuple[int, ...]) -> Moments:
-        """Moments of the average of `layers` over the fold's sentences."""
-        return fold.rows.moments(layers) if whitening.needs_rows(self.setting.whitening) else block.average(layers)
+    def moments(self, fold: Fold, block: LayerMoments, subsets: list[tuple[int, ...]]) -> list[Moments]:
+        """Moments of the average of each of `subsets` over the fold's sentences."""
+        if whitening.needs_rows(self.setting.whitening):
+            return [fold.rows.moments(layers) for layers in subsets]
+        return block.averages(subsets)
 
-    def whitened(self, subsets: list[tuple[int, ...]], moments: list[Moments], fold: Fold) -> Float[Tensor, "c q"]:
-        """Cosines after a full whitening: all have the same, so L^-1 (x - mean) serves where L can be trusted."""
-        factors, _, certain = linalg.trusted_choleskys(torch.stack([one.covariance for one in moments]))
-        sure, found = certain.nonzero()[:, 0], {}
-        if len(sure):
-            x = torch.stack([self.space.combine(subsets[i]).sub_(moments[i].mean) for i in sure.tolist()])
-            z = torch.linalg.solve_triangular(factors[sure], x.mT, upper=False).mT
-            found = {i: self.cosines(one, fold) for i, one in zip(sure.tolist(), z, strict=True)}
-        rest = [i for i in range(len(subsets)) if i not in found]
-        if rest:
-            others = self.each([subsets[i] for i in rest], [moments[i] for i in rest], fold)
-            found |= dict(zip(rest, others, strict=True))
-        return torch.stack([found[i] for i in range(len(subsets))])
-
-    def each(self, subsets: list[tuple[int, ...]], moments: list[Moments], fold: Fold) -> Float[Tensor, "c q"]:
-        """Cosines under the fitted maps themselves, for any variant, k and rank."""
-        maps = (whitening.fit(self.setting.whitening, one, self.setting.k) for one in moments)
-        return torch.stack(
-            [self.cosines(one(self.space.combine(layers)), fold) for layers, one in zip(subsets, maps, strict=True)]
-        )
-
-    def cosines(self, z: Float[Tensor, "n m"], fold: Fold) -> Float[Tensor, "q"]:
-        """The cosine of every pair that the fold scores."""
+    def cosines(self, layers: tuple[int, ...], moments: Moments, fold: Fold) -> Float[Tensor, "q"]:
+        """Of every pair the fold scores: from a factor where all directions are kept and it is certain, else mapped."""
+        if cost_of(self.setting, self.space.dim) == "factor":
+            found = linalg.factor(moments.scatter)
+            if found is not None:
+                return whitened_cosines(self.space, fold, found, layers, len(layers) * moments.mean)
+        fitted = whitening.fit(self.setting.whitening, moments, self.setting.k)
+        z = fitted(self.space.combine(layers))
         return geometry.row_cosines(z, self.space.first[fold.pairs], self.space.second[fold.pairs])
+
+
+@dataclass(eq=False)
+class Placed:
+    """A scorer where it was asked to compute; what does not fit there is scored in smaller parts, then on the CPU.
+
+    `notes` say so.
+    """
+
+    make: Callable[[LayerEmbeddings], LinearScorer | FittedScorer]
+    space: LayerEmbeddings
+    scorer: LinearScorer | FittedScorer | None
+    notes: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, make: Callable, space: LayerEmbeddings, device: str | None) -> "Placed":
+        """`make` of the space on `device` (None: where it is)."""
+        if device is None:
+            return cls(make, space, make(space))
+        found = cls(make, space, within_memory(lambda: make(space.to(device))))
+        if found.scorer is None:
+            found.leave()
+        return found
+
+    @property
+    def rows(self) -> int:
+        """Subsets to score at once."""
+        return self.scorer.rows
+
+    def leave(self) -> None:
+        """Go on on the CPU."""
+        self.notes.append("the device has too little memory for the search, which went on on the CPU")
+        self.scorer = None  # gone before the next is made
+        self.scorer = self.make(self.space.to("cpu"))
+
+    def __call__(self, masks: Bool[Tensor, "c l"]) -> Float[Tensor, "c"]:
+        """Spearman x 100 of every subset, on the CPU. Raises MemoryError where one alone does not fit there."""
+        found = within_memory(lambda: self.scorer(masks))
+        if found is not None:
+            return found
+        if len(masks) > 1:
+            self.notes.append("memory ran out: subsets were scored in smaller parts")
+            return torch.cat([self(part) for part in masks.split(-(-len(masks) // 2))])
+        if self.scorer.space.values.device.type == "cpu":
+            raise MemoryError("one subset of layers does not fit in memory: use fewer sentences or layers")
+        self.leave()
+        return self(masks)
 
 
 def chunk_rows(space: LayerEmbeddings, bytes_each: int) -> int:
     """How many subsets of `bytes_each` bytes may be worked on at once."""
-    return max(1, CHUNK_BYTES[space.values.device.type] // bytes_each)
+    return at_once(space.values.device, max(1, CHUNK_BYTES // bytes_each), bytes_each)
 
 
 def check_device(device: str | None) -> str | None:
     """Return `device` if torch can reach it and it has float64."""
     if device is None:
         return None
-    kind = device.partition(":")[0]
-    if kind not in CHUNK_BYTES or (kind == "cuda" and not torch.cuda.is_available()):
+    kind, _, index = device.partition(":")
+    there = torch.cuda.device_count() if kind == "cuda" and torch.cuda.is_available() else 0
+    if device != "cpu" and not (index or "0").isdecimal() or device != "cpu" and int(index or 0) >= there:
         raise ValueError(f"device={device!r} must be cpu, or cuda where there is one")
     return device
 

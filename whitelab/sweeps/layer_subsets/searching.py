@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from time import perf_counter
 
 import torch
@@ -13,7 +14,7 @@ from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_subsets.plan import Plan, as_masks, check_sizes, limits
 from whitelab.sweeps.layer_subsets.ranking import Findings
 from whitelab.sweeps.layer_subsets.results import SubsetSearch
-from whitelab.sweeps.layer_subsets.scorers import FittedScorer, LinearScorer, check_device
+from whitelab.sweeps.layer_subsets.scorers import FittedScorer, LinearScorer, Placed, check_device, cost_of
 
 
 def search_subsets(
@@ -48,12 +49,12 @@ def stream(
 
     Exact when at most `max_exact` subsets have the sizes asked for. Otherwise sizes are complete from 1 up
     while they fit, and larger ones try each of the best `beam` subsets of the size below with each layer
-    added. Defaults: 2^20 subsets and a beam of 1024 for `none` and `center` without k; singles, pairs and
-    triples and a beam of 8 for what needs a fit a subset.
+    added. Defaults: 2^20 subsets and a beam of 1024 for `none` and `center` without k; 2^13, which are 13 layers, and
+    a beam of 8 for a whitening of every direction; else 2^10, at least singles, pairs and triples, and 8.
 
     Memory beside the embeddings (n sentences, p pairs, l layers, d dimensions): 12 l (l + 1) p bytes for each
-    task, or 8 (l d)^2 with a fit (and 8 l n d while it is summed); then one chunk of `CHUNK_BYTES`, or one
-    subset where that is more. `progress(scored, total)` may raise to stop the work.
+    task and a chunk of `CHUNK_BYTES`; with a fit 4 l (l + 1) d^2 (and 8 l n d while they are summed), a chunk of
+    `MATRICES_BYTES` and 16 n d a thread. `progress(scored, total)` may raise to stop the work.
     Raises ValueError for settings that do not exist and for tasks with different layers.
     """
     started = perf_counter()
@@ -64,13 +65,12 @@ def stream(
     for space in tasks.values():
         for layer in space.values:
             check_matrix(layer, "space.values")
-    variant, k = setting.whitening, setting.k
-    linear = variant == "none" or (variant == "center" and k is None and setting.fit == "task")
-    plan = Plan.of(n_layers, check_sizes(size, n_layers), *limits(n_layers, linear, max_exact, beam))
-    device, kind = check_device(device), LinearScorer if linear else FittedScorer
+    cost = cost_of(settings[0], next(iter(tasks.values())).dim)
+    plan = Plan.of(n_layers, check_sizes(size, n_layers), *limits(n_layers, cost, max_exact, beam))
+    device, kind = check_device(device), LinearScorer if cost == "sums" else FittedScorer
 
-    def scorer(space: LayerEmbeddings) -> LinearScorer | FittedScorer:
-        return kind.of(space if device is None else space.to(device), settings[0])
+    def scorer(space: LayerEmbeddings) -> Placed:
+        return Placed.of(lambda one: kind.of(one, settings[0]), space, device)
 
     findings = Findings(plan, tuple(tasks), top, settings[0], started)
     return _run(findings, scorer, tasks.values(), progress, every)
@@ -92,11 +92,15 @@ def _run(findings: Findings, scorer, spaces, progress: Progress | None, every: f
                 progress(findings.scored, findings.total)
             asked = perf_counter()
             if asked >= due:
-                snapshot = findings.snapshot(finished=False)
+                snapshot = replace(findings.snapshot(finished=False), notes=_notes(scorers))
                 spent = perf_counter() - asked
                 yield snapshot
                 due = perf_counter() + max(every, 9 * spent)  # at most a tenth of the time goes into snapshots
-    yield findings.snapshot(finished=True)
+    yield replace(findings.snapshot(finished=True), notes=_notes(scorers))
+
+
+def _notes(scorers: Sequence[Placed]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(note for one in scorers for note in one.notes))
 
 
 def _named(spaces) -> dict[str, LayerEmbeddings]:

@@ -1,0 +1,258 @@
+"""What a cosine means under a setting: its percentile, a threshold with its errors, and the gold it stands for."""
+
+import math
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from whitelab.base.checks import check_int
+from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.scoring.fit_scopes import Fitted, fit_scope, halves
+from whitelab.scoring.paired import RESAMPLES
+from whitelab.scoring.setting import Protocol, Setting
+from whitelab.statistics.random_cosines import RandomCosines
+from whitelab.statistics.significance import bootstrap_means, draw
+
+FLOOR, TOP = 0.1, 99.9  # percentiles of random pairs
+MOST_ALIKE = 0.95  # pairs whose gold is at or above this quantile say where the ceiling is
+RATE = 0.05  # false positives that are accepted unless one says otherwise
+_CELLS = 2**20
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """Pairs of gold `cut` or more are alike; a pair is called alike where its cosine is above `cosine`.
+
+    That is the least cosine at which no more than `rate` of the pairs that are not alike are called so. `low` to `high`
+    is its 95 % interval, `false_positives` the share there is, `recall` the share of alike pairs that are found, with
+    its interval, `precision` the share of those called alike that are. NaN where there are no pairs of a kind.
+    """
+
+    cut: float
+    rate: float
+    cosine: float
+    low: float
+    high: float
+    false_positives: float
+    recall: float
+    recall_low: float
+    recall_high: float
+    precision: float
+    alike: int
+    unlike: int
+
+
+@dataclass(frozen=True, eq=False)
+class GoldScale:
+    """The gold score a cosine stands for: isotonic regression, level beyond its first and last knot.
+
+    `cosine` and `gold` are its knots, both rising. `error` is the root mean square error of pairs whose curve was
+    fitted on the other half of the pairs, with its 95 % interval; `error_of_mean` that of answering with the other
+    half's mean gold. NaN with a `reason` where the pairs have no two halves.
+    """
+
+    cosine: Float[np.ndarray, "m"]
+    gold: Float[np.ndarray, "m"]
+    error: float
+    low: float
+    high: float
+    error_of_mean: float
+    reason: str = ""
+
+    def __call__(self, cosine):
+        """The gold score of a cosine, a number or an array of them."""
+        found = np.interp(np.asarray(cosine, dtype=np.float64), self.cosine, self.gold)
+        return float(found) if found.ndim == 0 else found
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """What cosines mean under a setting.
+
+    `random` are the cosines of random pairs of the task's different sentences. `ceiling` is the median cosine of the
+    pairs whose gold is at or above its 95 % quantile, None where all gold scores are equal, as `threshold` and `gold`
+    are.
+    """
+
+    protocol: Protocol
+    sentences: int
+    rank: int
+    random: RandomCosines
+    ceiling: float | None
+    threshold: Threshold | None
+    gold: GoldScale | None
+    cosines: Float[Tensor, "p"] = field(repr=False)
+
+    @property
+    def setting(self) -> Setting:
+        """What was chosen, with the layers by their numbers."""
+        return self.protocol.setting
+
+    @property
+    def floor(self) -> float:
+        """The cosine that one random pair in a thousand is below."""
+        return self.random.cosine(FLOOR)
+
+    @property
+    def middle(self) -> float:
+        """The median cosine of random pairs."""
+        return self.random.cosine(50.0)
+
+    @property
+    def top(self) -> float:
+        """The cosine that one random pair in a thousand is above."""
+        return self.random.cosine(TOP)
+
+    def line(self) -> str:
+        """How it was made, in one line."""
+        how = "all" if self.random.exact else "drawn"
+        return f"{self.protocol.line(self.sentences, self.rank)} · {self.random.pairs} random pairs ({how})"
+
+    def arrays(self) -> dict[str, Float[np.ndarray, "m"]]:
+        """What an export carries: `cosine` and `percentile`, and where there is gold `gold_cosine` and `gold`."""
+        cosine, percentile = self.random.table()
+        found = {"cosine": cosine, "percentile": percentile}
+        return found | ({"gold_cosine": self.gold.cosine, "gold": self.gold.gold} if self.gold else {})
+
+    def as_dict(self) -> dict:
+        """The JSON document of `python -m whitelab calibrate`."""
+        record = {
+            "random_pairs": self.random.pairs,
+            "all_pairs": self.random.exact,
+            "percentile_error": self.random.error,
+            "floor": self.floor,
+            "median": self.middle,
+            "top": self.top,
+            "ceiling": self.ceiling,
+            "threshold": _plain(asdict(self.threshold)) if self.threshold else None,
+        }
+        gold = None
+        if self.gold:
+            names = ("error", "low", "high", "error_of_mean", "reason")
+            gold = _plain({name: getattr(self.gold, name) for name in names})
+            gold |= {"cosine": self.gold.cosine.tolist(), "gold": self.gold.gold.tolist()}
+        return record | {"gold": gold, "protocol": self.protocol.as_dict()}
+
+
+def calibrate(
+    space: LayerEmbeddings, setting: Setting, cut: float | None = None, rate: float = RATE, seed: int = 0
+) -> Calibration:
+    """What cosines mean under a setting: among random pairs always, against gold where it differs.
+
+    `cut` is the gold score from which pairs count as alike (None: the middle of the gold scores there are), `rate`
+    the share of the others that may be taken for alike. Under `cross` random pairs lie within a half, under the map
+    of the other. Raises ValueError as `fit_scope`, for a rate outside 0 to 1, and for a task of one sentence.
+    """
+    fitted = fit_scope(space, setting)
+    cosines, gold, known = fitted.cosines(), space.gold, None
+    ceiling = scale = None
+    if bool((gold != gold[0]).any()):
+        middle = float(gold.min() + gold.max()) / 2
+        known = threshold(cosines, gold, middle if cut is None else cut, rate, seed=seed)
+        ceiling = float(cosines[gold >= gold.quantile(MOST_ALIKE)].median())
+        scale = gold_scale(space, cosines)
+    protocol = Protocol(fitted.setting, space.origin)
+    return Calibration(
+        protocol, fitted.count, fitted.rank, random_cosines(space, fitted, seed), ceiling, known, scale, cosines
+    )
+
+
+def random_cosines(space: LayerEmbeddings, fitted: Fitted, seed: int = 0) -> RandomCosines:
+    """The cosines of random pairs of the task's different sentences under the maps of a setting."""
+    z = fitted.turned()
+    return RandomCosines.of(*(z[fold.sentences] for fold in fitted.folds), seed=seed)
+
+
+def threshold(
+    cosines: Float[Tensor, "p"],
+    gold: Float[Tensor, "p"],
+    cut: float,
+    rate: float = RATE,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Threshold:
+    """The cosine above which pairs are called alike, for a share of false positives of at most `rate`.
+
+    Intervals are percentiles over pairs drawn with replacement (Efron and Tibshirani 1993, section 13.3); resamples
+    without a pair of either kind are left out. Raises ValueError for a `rate` outside 0 to 1 and a `cut` that is no
+    number.
+    """
+    check_rate(rate, cut)
+    check_int(resamples, "resamples", 1)
+    order = cosines.argsort(stable=True)
+    values, alike = cosines[order], gold[order] >= cut
+    whole = _errors(values, alike, torch.ones(1, len(values), dtype=torch.float64), rate)
+    generator, found = torch.Generator().manual_seed(seed), []
+    for done in range(0, resamples, step := max(1, _CELLS // len(values))):
+        part = min(step, resamples - done)
+        index = draw(torch.zeros(len(values), dtype=torch.int64), 1, part, generator)
+        counts = torch.zeros(part, len(values), dtype=torch.float64)
+        found.append(_errors(values, alike, counts.scatter_add_(1, index, torch.ones(index.shape).double()), rate))
+    (low, high), (recall_low, recall_high) = (middle(torch.cat(found, 1)[row]) for row in (0, 2))
+    cosine, false_positives, recall, precision = whole[:, 0].tolist()
+    sizes = int(alike.sum()), int((~alike).sum())
+    return Threshold(cut, rate, cosine, low, high, false_positives, recall, recall_low, recall_high, precision, *sizes)
+
+
+def check_rate(rate: float, cut: float) -> None:
+    """Raise ValueError for a rate of false positives outside 0 to 1 and a cut that is no number."""
+    if not 0 < rate < 1:
+        raise ValueError(f"rate={rate!r} must lie between 0 and 1, both excluded")
+    if not math.isfinite(cut):
+        raise ValueError(f"cut={cut!r} must be a number")
+
+
+def _errors(
+    values: Float[Tensor, "p"], alike: Bool[Tensor, "p"], counts: Float[Tensor, "b p"], rate: float
+) -> Float[Tensor, "4 b"]:
+    """Threshold, false positives, recall and precision of every resample; `values` rise, pairs count `counts` times."""
+    unlike = (counts * ~alike).cumsum(1)
+    total, hits = unlike[:, -1:], counts * alike
+    place = torch.searchsorted(unlike, (1 - rate) * total - 1e-9)  # of rounding; a count is whole
+    cosine = values[place.clamp(max=len(values) - 1)[:, 0]]
+    above = values > cosine[:, None]
+    wrong, right = (counts * ~alike * above).sum(1), (hits * above).sum(1)
+    found = torch.stack([cosine, wrong / total[:, 0], right / hits.sum(1), right / (right + wrong)])
+    found[:, (total[:, 0] == 0) | (hits.sum(1) == 0)] = torch.nan
+    return found
+
+
+def gold_scale(space: LayerEmbeddings, cosines: Float[Tensor, "p"], seed: int = 0) -> GoldScale:
+    """Isotonic regression of gold on the cosine (scikit-learn), its error from halves without a common sentence."""
+    x, y = cosines.numpy(), space.gold.numpy().astype(np.float64)
+    whole = _isotonic(x, y)
+    knots = whole.X_thresholds_.copy(), whole.y_thresholds_.copy()
+    try:
+        late = halves(space, seed).numpy()
+    except ValueError as error:
+        return GoldScale(*knots, *[math.nan] * 4, str(error))
+    errors = np.empty((2, len(x)))
+    for side in (late, ~late):
+        errors[0, side] = _isotonic(x[~side], y[~side]).predict(x[side]) - y[side]
+        errors[1, side] = y[~side].mean() - y[side]
+    drawn = bootstrap_means(torch.from_numpy(errors).square(), RESAMPLES, seed)
+    error, mean = drawn.score.sqrt().tolist()
+    return GoldScale(*knots, error, float(drawn.low[0].sqrt()), float(drawn.high[0].sqrt()), mean)
+
+
+def _isotonic(x: Float[np.ndarray, "p"], y: Float[np.ndarray, "p"]):
+    from sklearn.isotonic import IsotonicRegression
+
+    return IsotonicRegression(out_of_bounds="clip").fit(x, y)
+
+
+def middle(samples: Float[Tensor, "b"]) -> tuple[float, float]:
+    """The middle 95 % of the samples that are numbers; NaN where there are none."""
+    samples = samples[~samples.isnan()]
+    if not len(samples):
+        return math.nan, math.nan
+    low, high = samples.quantile(torch.tensor([0.025, 0.975], dtype=torch.float64)).tolist()
+    return low, high
+
+
+def _plain(record: dict) -> dict:
+    """A record without NaN, which JSON has not."""
+    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in record.items()}
