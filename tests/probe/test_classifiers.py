@@ -7,7 +7,6 @@ from scipy.stats import binom
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 
-from whitelab.probe import classifiers
 from whitelab.probe.classifiers import GRID, TEST_GRID, best_c, best_threshold, knn, linear, mcnemar
 from whitelab.probe.classifiers import wilson as interval
 
@@ -42,17 +41,6 @@ def test_more_neighbours_than_rows_are_refused():
         knn(np.eye(2), np.array([0, 1]), np.eye(2), 1, "l1")
     with pytest.raises(ValueError, match="labels must hold at least two classes"):
         linear(np.eye(2), np.array([0, 0]), np.eye(2))
-
-
-def test_the_regression_has_found_its_minimum():
-    """At the minimum of sum log-loss + |w|^2 / (2 C) the gradient is zero."""
-    rng = np.random.default_rng(0)
-    x, y = rng.standard_normal((80, 4)), rng.integers(0, 3, 80)
-    model = classifiers._regression(2.0).fit(x, y)
-    error = model.predict_proba(x) - np.eye(3)[y]
-    assert np.abs(error.T @ x + model.coef_ / 2.0).max() < 0.02
-    assert np.abs(error.sum(axis=0)).max() < 0.02
-    assert (linear(x, y, x, 2.0) == model.predict(x)).all()
 
 
 def test_the_best_c_is_that_of_plain_cross_validation():

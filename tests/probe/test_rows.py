@@ -1,5 +1,7 @@
 """Which rows are learnt from and scored, and that a map sees no others."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -29,9 +31,10 @@ def test_folds_score_every_row_once_and_never_learn_from_it():
         assert np.bincount(data.y[turn.test]).tolist() == [3, 3, 3]  # stratified
 
 
-def test_folds_of_senteval_are_those_of_its_sorted_rows():
-    data = make_texts(60, 2, layout="senteval")
-    order = sorted(range(60), key=lambda i: (len(data.first[i].split()), data.y[i]))
+@pytest.mark.parametrize("blank", [(), (7, 40)])
+def test_folds_of_senteval_are_those_of_its_sorted_rows(blank):
+    data = replace(make_texts(60, 2, layout="senteval"), blank=blank)
+    order = sorted(range(60), key=lambda i: (0 if i in blank else len(data.first[i].split()), data.y[i]))
     folds = StratifiedKFold(10, shuffle=True, random_state=1111).split(order, data.y[order])
     for turn, (_, test) in zip(turns(data, 10), folds, strict=True):
         assert turn.test.tolist() == [order[i] for i in test]

@@ -1,21 +1,21 @@
-"""Classifiers on vectors, thresholds on cosines, and how sure an accuracy is. scikit-learn does the work.
+"""Classifiers on vectors, thresholds on cosines, and how sure an accuracy is.
 
 Nothing here knows what a vector or a cosine is of; `whitelab.probe` does.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
+import torch
 from jaxtyping import Bool, Float, Int
 from scipy.stats import binomtest
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 
 from whitelab.base.checks import check_choice, check_int
+from whitelab.probe.regression import margins
 
 METRICS = ("euclidean", "cosine")
-ITERATIONS = 1000  # W-MSE's lbfgs form (protocols D7)
 # SentEval's grids of C (senteval/tools/validation.py, the scikit-learn form): with a dev split or folds in folds,
 # and where folds of a training split choose for a test split.
 GRID = tuple(2.0**t for t in range(-2, 4))
@@ -44,19 +44,16 @@ def linear(
     labels: Int[np.ndarray, "n"],
     test: Float[np.ndarray, "m d"],
     c: float = 1.0,
+    device: torch.device | str = "cpu",
 ) -> Int[np.ndarray, "m"]:
-    """Predictions of a multinomial logistic regression, L2 penalty 1 / (2 c), lbfgs, at most 1,000 iterations.
+    """Predictions of a multinomial logistic regression, L2 penalty 1 / (2 c), solved to its minimum.
 
     W-MSE's lbfgs form (protocols D7; its other form trains the same model for 500 epochs of Adam). Raises
     ValueError for fewer than two classes.
     """
-    if len(np.unique(labels)) < 2:
-        raise ValueError("labels must hold at least two classes, got one")
-    return _regression(c).fit(train, labels).predict(test)
-
-
-def _regression(c: float, warm: bool = False) -> LogisticRegression:
-    return LogisticRegression(C=c, max_iter=ITERATIONS, warm_start=warm)
+    x, y = np.concatenate([train, test]), np.concatenate([labels, np.full(len(test), labels[0])])
+    found, classes = margins(x, y, np.arange(len(x))[None] < len(train), (c,), device)
+    return classes[found[0, len(train) :, :, 0].argmax(dim=1).cpu().numpy()]
 
 
 def best_c(
@@ -64,20 +61,20 @@ def best_c(
     y: Int[np.ndarray, "n"],
     splits: Sequence[tuple[np.ndarray, np.ndarray]],
     grid: Sequence[float],
-    tick: Callable[[], None] | None = None,
+    device: torch.device | str = "cpu",
 ) -> float:
     """The C of `grid` with the highest mean accuracy over `splits` of (rows to learn from, rows to score).
 
-    Means are compared in hundredths of a percent and ties go to the smallest C, as in SentEval.
+    Means are compared in hundredths of a percent and ties go to the smallest C, as in SentEval. All regressions,
+    one a split and C, are solved at once.
     """
-    right = np.zeros((len(splits), len(grid)))
-    for i, (seen, unseen) in enumerate(splits):
-        model = _regression(grid[0], warm=True)  # the solution for one C is close to that for the next
-        for j, c in enumerate(grid):
-            right[i, j] = model.set_params(C=c).fit(x[seen], y[seen]).score(x[unseen], y[unseen])
-        if tick:
-            tick()
-    return grid[int(np.argmax(np.round(100 * right.mean(axis=0), 2)))]
+    seen = np.zeros((len(splits), len(x)), dtype=bool)
+    for row, (learnt, _) in zip(seen, splits, strict=True):
+        row[learnt] = True
+    found, classes = margins(x, y, seen, grid, device)
+    right = classes[found.argmax(dim=2).cpu().numpy()] == y[None, :, None]
+    means = np.mean([right[:, unseen, f].mean(axis=1) for f, (_, unseen) in enumerate(splits)], axis=0)
+    return grid[int(np.argmax(np.round(100 * means, 2)))]
 
 
 def powers(grid: Sequence[float]) -> str:

@@ -13,7 +13,7 @@ from whitelab.probe.classifiers import stratified
 from whitelab.probe.options import How
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.moments import Moments
-from whitelab.whitening import Whitener
+from whitelab.whitening import Map
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +51,8 @@ def _order(data: LabelledTexts) -> np.ndarray:
     if data.layout != "senteval":
         return rows
     length = [[len(text.split()) for text in texts] for texts in (data.first, data.second or data.first)]
+    for row in data.blank:  # SentEval sorts before it puts in a full stop
+        length[0][row] = length[1][row] = 0
     return np.array(sorted(rows, key=lambda i: (length[0][i], length[1][i], data.y[i])))
 
 
@@ -66,15 +68,19 @@ def fit_map(
     rows: Int[np.ndarray, "n"],
     setting: Setting,
     how: How,
-    corpus: Moments | None = None,
-) -> Whitener:
-    """The map of a setting, from the texts of `rows` (`fit` train), of all rows, or from the `corpus`."""
+    corpus: Moments | Map | None = None,
+) -> Map:
+    """The map of a setting, from the texts of `rows` (`fit` train), of all rows, or from the `corpus` (or fitted)."""
+    if isinstance(corpus, Map):
+        return corpus
     if corpus is not None:
         return whitening.fit(setting.whitening, corpus, setting.k)
     seen = occurrences(data, np.arange(data.n_rows) if how.fit == "all" else rows)
     if setting.whitening == "none":  # reads no more of its moments than how many there are of which size
         zero = torch.zeros(x.shape[1], dtype=torch.float64, device=x.device)
         return whitening.fit("none", Moments(float(len(seen)), zero, torch.diag(zero)), setting.k)
+    if whitening.of_rows(setting.whitening):
+        return whitening.fit_to_rows(setting.whitening, x, torch.bincount(seen, minlength=len(x)).to(x), setting.k)
     return whitening.fit(setting.whitening, Moments.of(x[seen]), setting.k)
 
 

@@ -67,7 +67,7 @@ class ProbeScore:
     @property
     def starved(self) -> bool:
         """Whether the map was fitted on no more texts than it keeps directions: it then sets them equally far apart."""
-        made = self.accuracy is not None and whitening.whitens(self.setting.whitening)
+        made = self.fitted > 0 and whitening.whitens(self.setting.whitening)  # an average has no map
         return made and self.rank >= self.fitted - 1
 
     def as_dict(self) -> dict:

@@ -1,6 +1,6 @@
 """One setting on one task."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from whitelab.probe.options import FITS, How, usual
 from whitelab.probe.rows import Turn, features, fit_map, scored_split, turns
 from whitelab.probe.scores import PairMeasures, ProbeScore
 from whitelab.probe.words import line, threshold_line
+from whitelab.scoring.fit_scopes import map_of
 from whitelab.scoring.setting import Setting
 from whitelab.statistics import geometry
 
@@ -34,8 +35,8 @@ def probe(
     """One setting on one task; `space` holds `data.sentences` in every layer, `corpus` other text to fit on.
 
     `senteval` differs from the published numbers in one thing: those come from SentEval's PyTorch classifier
-    (Adam, weight decay 1e-5 to 1e-2, early stopping on dev rows), here scikit-learn's logistic regression is
-    solved to the end, SentEval's own alternative, with lbfgs in place of liblinear. Expect some tenths of a point.
+    (Adam, weight decay 1e-5 to 1e-2, early stopping on dev rows), here a logistic regression is solved to the end,
+    SentEval's own alternative, with L-BFGS in place of liblinear. Expect some tenths of a point.
     Raises ValueError for layers the model does not have, a `k` out of range, and data that cannot be learnt from.
     """
     how = how or How(usual(data))
@@ -48,23 +49,26 @@ def probe(
     x = space.combine(layers)
     needed = corpus is not None and how.fit not in FITS and setting.whitening != "none"
     known = corpus.moments(layers) if needed else None
+    if needed and whitening.of_rows(setting.whitening):
+        known = map_of(corpus, setting.with_(layers=layers))
     work = _by_threshold if how.classifier == "threshold" else _by_classifier
     return work(x, data, setting, how, model, known, progress)
 
 
 def _by_classifier(x, data, setting, how: How, model: str, corpus, progress) -> ProbeScore:
     found = turns(data, how.folds, how.seed)
-    tick = _counter(progress, found, data, how)
     predicted, fold, ranks, fitted = np.full(data.n_rows, -1), [], [], []
     own = how.fit == "train" and setting.whitening != "none"  # a map for each fold
-    for turn in found:
+    for done, turn in enumerate(found, 1):
         if own or not ranks:
             whitener = fit_map(x, data, turn.train, setting, how, corpus)
             seen = features(whitener(x), data)
-        predicted[turn.test] = _predict(seen, data, turn, how, tick)
+        predicted[turn.test] = _predict(seen, data, turn, how, x.device)
         fold.append(np.mean(predicted[turn.test] == data.y[turn.test]))
         ranks.append(whitener.rank)
         fitted.append(round(whitener.count))
+        if progress:
+            progress(done, len(found))
     rows = np.sort(np.concatenate([turn.test for turn in found]))
     return _score(
         data,
@@ -82,39 +86,23 @@ def _by_classifier(x, data, setting, how: How, model: str, corpus, progress) -> 
     )
 
 
-def _predict(seen: np.ndarray, data: LabelledTexts, turn: Turn, how: How, tick) -> np.ndarray:
+def _predict(seen: np.ndarray, data: LabelledTexts, turn: Turn, how: How, device: torch.device) -> np.ndarray:
     y = data.y
     if how.standardize:
         seen = StandardScaler().fit(seen[turn.train]).transform(seen)
     x, test = seen[turn.train], seen[turn.test]
     if how.classifier == "knn":
-        tick()
         return knn(x, y[turn.train], test, how.neighbours, how.metric)
     if how.on(data) == "linear":
-        tick()
-        return linear(x, y[turn.train], test)
+        return linear(x, y[turn.train], test, device=device)
     if len(turn.dev):
         both = np.concatenate([turn.train, turn.dev])
         splits = [(np.arange(len(turn.train)), np.arange(len(turn.train), len(both)))]
-        c = best_c(seen[both], y[both], splits, GRID, tick)
+        c = best_c(seen[both], y[both], splits, GRID, device)
     else:
         inner = stratified(y[turn.train], how.folds, how.seed)
-        c = best_c(x, y[turn.train], inner, TEST_GRID if scored_split(data) else GRID, tick)
-    return linear(x, y[turn.train], test, c)
-
-
-def _counter(progress: Progress | None, found: Sequence[Turn], data: LabelledTexts, how: How) -> Callable[[], None]:
-    """What counts the parts of the work, a fold of a fold each."""
-    inner = how.folds if how.on(data) == "senteval" and not len(found[0].dev) else 1
-    done = 0
-
-    def tick() -> None:
-        nonlocal done
-        done += 1
-        if progress:
-            progress(min(done, len(found) * inner), len(found) * inner)
-
-    return tick
+        c = best_c(x, y[turn.train], inner, TEST_GRID if scored_split(data) else GRID, device)
+    return linear(x, y[turn.train], test, c, device)
 
 
 def _by_threshold(x, data, setting, how: How, model: str, corpus, progress) -> ProbeScore:

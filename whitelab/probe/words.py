@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from whitelab.datasets import LabelledTexts
-from whitelab.probe.classifiers import GRID, ITERATIONS, TEST_GRID, powers
+from whitelab.probe.classifiers import GRID, TEST_GRID, powers
 from whitelab.probe.options import How
 from whitelab.probe.rows import Turn, scored_split
 from whitelab.scoring.setting import Setting
@@ -15,7 +15,7 @@ def line(data: LabelledTexts, setting: Setting, how: How, found: Sequence[Turn])
     if how.classifier == "knn":
         what = f"{how.neighbours} nearest neighbours, {how.metric}, majority, ties to the smallest label"
     elif how.on(data) == "linear":
-        what = f"logistic regression (lbfgs, C = 1, at most {ITERATIONS} iterations)"
+        what = "logistic regression (L-BFGS, C = 1)"
     elif len(found[0].dev):
         what = f"SentEval: logistic regression, C of {powers(GRID)} best on the dev split"
     elif folds:

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from whitelab.base.lazy import cached_property
 from whitelab.base.progress import Progress
 from whitelab.datasets import RetrievalSet
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, Origin
@@ -98,10 +98,10 @@ def embed_retrieval(
 ) -> tuple[RetrievalSpace, EmbedReport]:
     """Embed every unique document and query once, in all layers. Raises as `embed`.
 
-    No prompt is put before either. The encoder says where texts are cut: see `for_documents`.
+    The set's prompts are put before them. The encoder says where texts are cut: see `for_documents`.
     """
     values, report = embed(encoder, data.sentences, pooling, store=store, progress=progress)
-    truncated = encoder.tokenize(data.documents)[1]
+    truncated = encoder.tokenize(data.embedded_documents)[1]
     origin = Origin(
         encoder.name, data.source, data.task, data.split, pooling, encoder.dtype, max_length=encoder.max_length
     )

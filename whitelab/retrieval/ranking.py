@@ -77,12 +77,16 @@ def top(space: RetrievalSpace, scores: Float[Tensor, "n"], count: int) -> Int[Te
 def directions(space: RetrievalSpace, setting: Setting) -> tuple[Directions, Float[Tensor, "s r"]]:
     """The weighted directions of the map and all texts along them, whose first k columns are those of the setting at k.
 
-    Raises ValueError where k has no meaning.
+    Raises ValueError where k has no meaning, and where the directions' weights change with k.
     """
     (fold,) = folds(space.space, setting.fit)
     moments = fold.rows.moments(setting.layers)
     basis = whitening.directions(setting.whitening, moments)
-    return basis, (space.space.combine(setting.layers) - moments.mean) @ basis.matrix
+    if basis.factors is not None:
+        raise ValueError(
+            f"whitening={setting.whitening!r} weighs its directions anew at each k; give its exponent as a number"
+        )
+    return basis, basis.along(space.space.combine(setting.layers), moments.mean)
 
 
 def ranks_by_k(space: RetrievalSpace, z: Float[Tensor, "s r"], progress: Progress | None = None) -> Int[Tensor, "j r"]:

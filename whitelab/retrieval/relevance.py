@@ -10,13 +10,12 @@ from torch import Tensor
 from whitelab.base.checks import check_choice, check_int
 from whitelab.base.progress import Progress
 from whitelab.base.wording import spaced
-from whitelab.encoding.pooling import GIVEN
 from whitelab.retrieval import ranking
 from whitelab.retrieval.embedded import FITS, RetrievalSpace
 from whitelab.retrieval.metrics import METRICS, measured
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.paired import RESAMPLES, judged
-from whitelab.scoring.setting import Protocol, Setting
+from whitelab.scoring.setting import Protocol, Setting, made_by
 from whitelab.statistics.significance import Bootstrap, Difference, bootstrap_means
 
 KNEE = 0.005  # below the best that a knee may be
@@ -27,7 +26,7 @@ class RetrievalProtocol:
     """A setting, what it was applied to, and what was ranked for what: all that decides a score.
 
     `fitted` counts the texts the map was fitted on (0 where nothing is), `rank` the directions it keeps of `dim`,
-    `truncated` the documents that are longer than the model reads.
+    `truncated` the documents that are longer than the model reads. `prompts` stand before queries and documents.
     """
 
     made: Protocol
@@ -38,6 +37,7 @@ class RetrievalProtocol:
     fitted: int
     rank: int
     dim: int
+    prompts: tuple[str, str] = ("", "")
 
     @property
     def setting(self) -> Setting:
@@ -50,6 +50,8 @@ class RetrievalProtocol:
         record.pop("aggregate")
         names = ("documents", "queries", "judgements", "truncated", "fitted", "rank", "dim")
         record |= {name: getattr(self, name) for name in names}
+        if any(self.prompts):
+            record |= dict(zip(("query_prompt", "document_prompt"), self.prompts, strict=True))
         return record | {"similarity": "cosine", "relevant": "grade > 0", "gain": "grade", "ties": "by document id"}
 
     def line(self) -> str:
@@ -61,9 +63,10 @@ class RetrievalProtocol:
             scope = FITS.get(setting.fit, setting.fit)
             scope = scope[0].lower() + scope[1:] if setting.fit in FITS else scope
             variant += f" fitted on {scope}, {spaced(self.fitted)} texts (rank {self.rank} of {self.dim})"
-        made = "as given" if origin.pooling == GIVEN else f"{origin.pooling} pooling"
+        made = made_by(origin.pooling)
         cut = "" if origin.max_length is None else f" · at most {origin.max_length} tokens"
         cut += f", {spaced(self.truncated)} documents cut" if self.truncated else ""
+        cut += " · prompts {!r} and {!r}".format(*self.prompts) if any(self.prompts) else ""
         return (
             f"{origin.model} · {layers}{' + '.join(map(str, setting.layers))} · {made} · {origin.data} "
             f"({origin.split}) · {spaced(self.documents)} documents, {spaced(self.queries)} queries, "
@@ -110,7 +113,7 @@ def retrieve(space: RetrievalSpace, setting: Setting) -> Retrieval:
     fitted = fit_scope(space.space, space.on(setting))
     values = measured(ranking.ranks_under(space, fitted)[:, None], space.relevant)[..., 0]
     count = 0 if setting.whitening == "none" else fitted.count
-    return Retrieval(values, _protocol(space, fitted.setting, count, fitted.rank))
+    return Retrieval(values, protocol_of(space, fitted.setting, count, fitted.rank))
 
 
 @dataclass(frozen=True)
@@ -136,9 +139,10 @@ def hits(space: RetrievalSpace, setting: Setting, query: int, count: int = 10) -
     return tuple(Hit(document, float(cosines[document]), grades.get(document)) for document in first)
 
 
-def _protocol(space: RetrievalSpace, setting: Setting, fitted: int, rank: int) -> RetrievalProtocol:
+def protocol_of(space: RetrievalSpace, setting: Setting, fitted: int, rank: int) -> RetrievalProtocol:
     sizes = (len(space.documents), len(space.queries), len(space.data.grade), space.truncated)
-    return RetrievalProtocol(Protocol(setting, space.space.origin), *sizes, fitted, rank, space.space.dim)
+    prompts = space.data.query_prompt, space.data.document_prompt
+    return RetrievalProtocol(Protocol(setting, space.space.origin), *sizes, fitted, rank, space.space.dim, prompts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,8 +192,8 @@ def retrieval_curve(space: RetrievalSpace, setting: Setting, progress: Progress 
     if not basis.rank:
         raise ValueError(f"layers={list(setting.layers)} give every text the same vector, so there is nothing to rank")
     values = measured(ranking.ranks_by_k(space, z, progress), space.relevant)
-    fitted = round(space.space.texts[setting.fit].moments(setting.layers).count)
-    return RetrievalCurve(values, _protocol(space, setting, fitted, basis.rank))
+    fitted = round(space.space.texts[setting.fit].count)
+    return RetrievalCurve(values, protocol_of(space, setting, fitted, basis.rank))
 
 
 # ------------------------------------------------------------------------------------------------ side by side

@@ -193,19 +193,20 @@ def _measured(
     own = rng.permutation(space.n_sentences)[: plan.queries]
     widths = [min(k, fitted.rank) for k in plan.ks]
     filling = _parts(space.n_sentences, _CHUNK_ROWS) + _parts(plan.corpus - space.n_sentences, _CHUNK_ROWS)
-    step = _Steps(progress, filling + _parts(len(own), _BATCH_QUERIES) * (len(widths) + 1) + plan.rounds)
+    step = Steps(progress, filling + _parts(len(own), _BATCH_QUERIES) * (len(widths) + 1) + plan.rounds)
     chunks = corpus_rows(space, setting.layers, space.moments(setting.layers), fitted, plan.corpus, rng)
-    with _threads(faiss, plan.threads):
+    with threads(faiss, plan.threads):
         raw, *indices = _build([space.dim, *widths], chunks, faiss.IndexFlatIP, step)
-        with _matrix_products(faiss):
-            ids, seconds = _neighbours([raw, *indices], own, plan.top, step)
-        times = 1000 * _single_queries(indices, own, plan.top, plan.rounds, rng, step)
+        queries = [index.reconstruct_batch(own) for index in (raw, *indices)]
+        with matrix_products(faiss):
+            ids, seconds = neighbours([raw, *indices], queries, own, plan.top, step)
+        times = 1000 * single_queries(indices, queries[1:], plan.top, plan.rounds, rng, step)
     return _Measured(
         widths,
         times,
         [len(own) / spent for spent in seconds[1:]],
-        [_recall(indices[-1], own, ids[-1], part) for part in ids[1:]],
-        [_recall(raw, own, ids[0], part) for part in ids[1:]],
+        [recall(indices[-1], own, ids[-1], part) for part in ids[1:]],
+        [recall(raw, own, ids[0], part) for part in ids[1:]],
     )
 
 
@@ -217,9 +218,9 @@ def _tabulated(plan: SearchPlan, measured: _Measured) -> tuple[SearchCost, ...]:
             columns=measured.widths[i],
             bytes=plan.corpus * measured.widths[i] * FLOAT_BYTES,
             milliseconds=float(np.median(times[:, i])),
-            milliseconds_quartiles=_quartiles(times[:, i]),
+            milliseconds_quartiles=quartiles(times[:, i]),
             time_ratio=float(np.median(ratios[:, i])),
-            time_ratio_quartiles=_quartiles(ratios[:, i]),
+            time_ratio_quartiles=quartiles(ratios[:, i]),
             queries_per_second=measured.rates[i],
             recall=measured.recalls[i],
             raw_recall=measured.raw_recalls[i],
@@ -235,7 +236,10 @@ def _parts(count: int, size: int) -> int:
 def _nested(variant: str, moments: Moments) -> whitening.Whitener:
     """The map whose first k columns are the variant at k; inner products see no rotation."""
     found = whitening.directions(variant, moments)
-    return whitening.Whitener(variant, moments.mean, found.matrix, found.rank, None, moments.count)
+    if found.factors is not None:
+        raise ValueError(f"whitening={variant!r} weighs its directions anew at each k; give its exponent as a number")
+    mean = moments.mean if found.centred else moments.mean.new_zeros(moments.dim)
+    return whitening.Whitener(variant, mean, found.matrix, found.rank, None, moments.count)
 
 
 def corpus_rows(
@@ -265,7 +269,7 @@ def corpus_rows(
 
 
 @contextmanager
-def _threads(faiss, threads: int) -> Iterator[None]:
+def threads(faiss, threads: int) -> Iterator[None]:
     before = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(threads)
     try:
@@ -275,7 +279,7 @@ def _threads(faiss, threads: int) -> Iterator[None]:
 
 
 @contextmanager
-def _matrix_products(faiss) -> Iterator[None]:
+def matrix_products(faiss) -> Iterator[None]:
     """Let faiss search every batch by matrix products.
 
     Left alone, faiss 1.15 compares queries one by one while queries x columns < 128 000, a bound meant for
@@ -290,7 +294,7 @@ def _matrix_products(faiss) -> Iterator[None]:
         faiss.cvar.distance_compute_blas_threshold = before
 
 
-def _build(widths: Sequence[int], chunks: Iterable, new: Callable, step: "_Steps") -> list:
+def _build(widths: Sequence[int], chunks: Iterable, new: Callable, step: "Steps") -> list:
     """One index of the raw rows and one for each further width, of unit rows cut to that many columns."""
     indices = [new(width) for width in widths]
     for raw, z in chunks:
@@ -307,17 +311,19 @@ def unit_rows(x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
     return np.divide(x, length, out=np.zeros(x.shape, x.dtype), where=length > 0)
 
 
-def _neighbours(indices: Sequence, own: np.ndarray, top: int, step: "_Steps") -> tuple[list[np.ndarray], list[float]]:
-    """Ids `[q, top]` of every index without the query itself, and the seconds of the batches."""
+def neighbours(
+    indices: Sequence, queries: Sequence[np.ndarray], own: np.ndarray, top: int, step: "Steps"
+) -> tuple[list[np.ndarray], list[float]]:
+    """Ids `[q, top]` in every index of its own queries without themselves, and the seconds of the batches."""
     found, seconds = [[] for _ in indices], [0.0] * len(indices)
     for start in range(0, len(own), _BATCH_QUERIES):
         batch = own[start : start + _BATCH_QUERIES]
         for i, index in enumerate(indices):
-            queries = index.reconstruct_batch(batch)
+            asked = queries[i][start : start + _BATCH_QUERIES]
             if start == 0:
-                index.search(queries, top + 1)  # the first search also wakes threads and fills buffers
+                index.search(asked, top + 1)  # the first search also wakes threads and fills buffers
             begin = time.perf_counter()
-            _, ids = index.search(queries, top + 1)
+            _, ids = index.search(asked, top + 1)
             seconds[i] += time.perf_counter() - begin
             found[i].append(without_self(ids, batch))
             step()
@@ -333,14 +339,14 @@ def without_self(ids: Int[np.ndarray, "q m"], own: Int[np.ndarray, "q"]) -> Int[
     return np.take_along_axis(ids, last, axis=1)[:, :-1]
 
 
-def _single_queries(
-    indices: Sequence, own: np.ndarray, top: int, rounds: int, rng: np.random.Generator, step: "_Steps"
+def single_queries(
+    indices: Sequence, queries: Sequence[np.ndarray], top: int, rounds: int, rng: np.random.Generator, step: "Steps"
 ) -> np.ndarray:
     """Seconds `[rounds, indices]` of one query alone; the order of the indices is drawn anew in every round."""
     seconds = np.empty((rounds, len(indices)))
-    queries = [index.reconstruct_batch(own) for index in indices]
+    count = len(queries[0])
     for number in range(rounds):
-        this, other = number % len(own), (number + 1) % len(own)
+        this, other = number % count, (number + 1) % count
         for i in rng.permutation(len(indices)):
             indices[i].search(queries[i][other : other + 1], top + 1)
             query = queries[i][this : this + 1]
@@ -351,7 +357,7 @@ def _single_queries(
     return seconds
 
 
-def _recall(reference, own: np.ndarray, true: Int[np.ndarray, "q t"], found: Int[np.ndarray, "q t"]) -> float:
+def recall(reference, own: np.ndarray, true: Int[np.ndarray, "q t"], found: Int[np.ndarray, "q t"]) -> float:
     """Share of `found` whose cosine in `reference` reaches that of the last of `true`."""
     queries = reference.reconstruct_batch(own)
 
@@ -362,12 +368,12 @@ def _recall(reference, own: np.ndarray, true: Int[np.ndarray, "q t"], found: Int
     return float((cosines(found) >= cosines(true).min(axis=1, keepdims=True) - _TIE).mean())
 
 
-def _quartiles(values: np.ndarray) -> tuple[float, float]:
+def quartiles(values: np.ndarray) -> tuple[float, float]:
     low, high = np.quantile(values, [0.25, 0.75])
     return float(low), float(high)
 
 
-class _Steps:
+class Steps:
     """Counts steps and tells `progress`."""
 
     def __init__(self, progress: Progress | None, total: int) -> None:

@@ -1,0 +1,79 @@
+"""Laws of prompts: they stand before what is embedded, are part of the protocol; makers may name them."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+from judged import write_retrieval
+from tiny import SENTENCES, build_model
+
+from whitelab.datasets import load_retrieval
+from whitelab.encoding.checkpoints import PROMPTS_FILE, ModelError, find_model, prompts
+from whitelab.encoding.encoders import embed, load_encoder
+from whitelab.retrieval.embedded import embed_retrieval
+from whitelab.retrieval.relevance import retrieve
+from whitelab.scoring.setting import Setting
+
+QUERY, DOCUMENT = "a man asks: ", "the text: "
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return build_model(tmp_path_factory.mktemp("prompts") / "model")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """A search in which one text is both asked and found."""
+    texts = {f"d{i}": ("", text) for i, text in enumerate(SENTENCES[:30])}
+    asked = {"q0": SENTENCES[0], "q1": f"who {SENTENCES[9]}", "q2": f"who {SENTENCES[18]}"}
+    grades = [("q0", "d0", 1), ("q1", "d9", 2), ("q2", "d18", 1), ("q2", "d3", 1)]
+    return load_retrieval(write_retrieval(tmp_path_factory.mktemp("search") / "search", texts, asked, grades))
+
+
+def test_each_text_is_embedded_behind_its_own_prompt(folder, data):
+    encoder, given = load_encoder(str(folder), device="cpu"), data.prompted(QUERY, DOCUMENT)
+    space, _ = embed_retrieval(encoder, given)
+    for rows, texts in (
+        (space.documents, [DOCUMENT + text for text in data.documents]),
+        (space.queries, [QUERY + text for text in data.queries]),
+    ):
+        torch.testing.assert_close(space.space.values[:, rows], embed(encoder, texts)[0], rtol=0, atol=1e-6)
+    assert int(space.queries[0]) != int(space.documents[0])
+    assert given.queries == data.queries
+
+
+def test_a_prompted_search_scores_as_one_with_the_words_written_out(folder, data):
+    encoder, setting = load_encoder(str(folder), device="cpu"), Setting.parse("L2:pca@9")
+    written = replace(
+        data,
+        documents=tuple(DOCUMENT + text for text in data.documents),
+        queries=tuple(QUERY + text for text in data.queries),
+    )
+    found, same, plain = (
+        retrieve(embed_retrieval(encoder, one)[0], setting) for one in (data.prompted(QUERY, DOCUMENT), written, data)
+    )
+    assert torch.equal(found.per_query, same.per_query)
+    record = found.protocol.as_dict()
+    assert (record["query_prompt"], record["document_prompt"]) == (QUERY, DOCUMENT)
+    assert f"prompts {QUERY!r} and {DOCUMENT!r}" in found.line()
+    assert "query_prompt" not in plain.protocol.as_dict()
+    assert data.prompted(QUERY).fingerprint != data.fingerprint == data.prompted().fingerprint
+
+
+def test_the_makers_prompts_are_read_where_they_say_some(folder):
+    files, path = find_model(str(folder)), folder / PROMPTS_FILE
+    assert prompts(files) == ("", "")
+    for given, wanted in (
+        ({"query": "query: ", "passage": "passage: "}, ("query: ", "passage: ")),
+        ({"query": "ask ", "document": ""}, ("ask ", "")),
+        ({"classification": "x"}, ("", "")),
+        ("none", ("", "")),
+    ):
+        path.write_text(json.dumps({"prompts": given}))
+        assert prompts(files) == wanted
+    path.write_text("{")
+    with pytest.raises(ModelError, match=f"has a {PROMPTS_FILE} that cannot be read"):
+        prompts(files)
+    path.unlink()

@@ -1,0 +1,158 @@
+"""What the cosine of a query with a document means: its percentile, and a threshold with its errors.
+
+Every query is held against every document, so nothing is drawn. A document is relevant where it was judged so and not
+where nobody judged it, as the metrics have it; precision at a threshold is then a lower bound.
+"""
+
+import math
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from whitelab.base.checks import check_int
+from whitelab.base.progress import Progress
+from whitelab.retrieval import ranking
+from whitelab.retrieval.embedded import RetrievalSpace
+from whitelab.retrieval.relevance import RetrievalProtocol, protocol_of
+from whitelab.scoring.calibration import FLOOR, RATE, TOP, Threshold, check_rate, middle
+from whitelab.scoring.fit_scopes import Fitted, fit_scope
+from whitelab.scoring.paired import RESAMPLES
+from whitelab.scoring.setting import Setting
+from whitelab.statistics.random_cosines import BINS, RandomCosines
+
+STEPS = 2**13  # equal steps from -1 to 1 among which a threshold is sought: 0.00025 of a cosine
+_COSINES = 2**23  # held at once
+_CELLS = 2**24  # resamples x steps
+
+
+@dataclass(frozen=True, eq=False)
+class SearchCalibration:
+    """What cosines of queries with documents mean under a setting.
+
+    `random` are those of every query with every document, among which the relevant ones are few. `relevant` is the
+    median cosine of a query with a document relevant to it.
+    """
+
+    protocol: RetrievalProtocol
+    random: RandomCosines
+    relevant: float
+    threshold: Threshold
+
+    @property
+    def setting(self) -> Setting:
+        """What was chosen, with the layers by their numbers."""
+        return self.protocol.setting
+
+    @property
+    def floor(self) -> float:
+        """The cosine that one pair in a thousand is below."""
+        return self.random.cosine(FLOOR)
+
+    @property
+    def top(self) -> float:
+        """The cosine that one pair in a thousand is above."""
+        return self.random.cosine(TOP)
+
+    def line(self) -> str:
+        """How it was made, in one line."""
+        return f"{self.protocol.line()} · {self.random.pairs} pairs of a query and a document (all)"
+
+    def arrays(self) -> dict[str, Float[np.ndarray, "m"]]:
+        """What an export carries: `cosine` and `percentile`."""
+        return dict(zip(("cosine", "percentile"), self.random.table(), strict=True))
+
+    def as_dict(self) -> dict:
+        """A JSON-ready record."""
+        values = asdict(self.threshold)
+        found = {name: None if isinstance(one, float) and math.isnan(one) else one for name, one in values.items()}
+        record = {"pairs": self.random.pairs, "percentile_error": self.random.error, "floor": self.floor}
+        record |= {"median": self.random.cosine(50.0), "top": self.top, "relevant": self.relevant, "threshold": found}
+        return record | {"protocol": self.protocol.as_dict()}
+
+
+def calibrate_search(
+    space: RetrievalSpace,
+    setting: Setting,
+    grade: float | None = None,
+    rate: float = RATE,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> SearchCalibration:
+    """The percentile of a cosine among all queries with all documents, and the threshold for a false-positive rate.
+
+    A document is relevant from `grade` on (None: above 0). The threshold is the least of `STEPS` cosines above which
+    no more than `rate` of the pairs that are not relevant lie. Its interval and that of recall are percentiles over
+    queries drawn with replacement, because the documents of one query are not independent of each other.
+    `progress(done, total)` counts queries and may raise to cancel. Raises ValueError as `retrieve` and for a rate
+    outside 0 to 1.
+    """
+    check_rate(rate, 0.0 if grade is None else grade)
+    check_int(resamples, "resamples", 1)
+    setting = space.on(setting)
+    fitted = fit_scope(space.space, setting)
+    grade = float(space.relevant.grade.min()) if grade is None else grade
+    counts, alike, unlike, own = _counted(space, fitted, grade, progress)
+    rank, count = (space.space.dim, 0) if setting.whitening == "none" else (fitted.rank, fitted.count)
+    return SearchCalibration(
+        protocol_of(space, setting, count, rank),
+        RandomCosines(counts, True),
+        float(own.median()) if len(own) else math.nan,
+        _threshold(alike, unlike, (grade, rate), resamples, seed),
+    )
+
+
+def _counted(
+    space: RetrievalSpace, fitted: Fitted, grade: float, progress: Progress | None
+) -> tuple[Float[np.ndarray, "b"], Float[Tensor, "q s"], Float[Tensor, "q s"], Float[Tensor, "j"]]:
+    """All cosines in `BINS`; those of each query with documents that are relevant, and that are not, in `STEPS`; and
+    the relevant ones themselves."""
+    n, total = len(space.documents), len(space.queries)
+    wanted = space.relevant.grade >= grade
+    query, document = space.relevant.query[wanted], space.document[wanted]
+    counts, own = np.zeros(BINS), torch.empty(len(query), dtype=torch.float64)
+    alike, whole = torch.zeros(total, STEPS), torch.zeros(total, STEPS)
+    for start in range(0, total, step := max(1, _COSINES // n)):
+        found = ranking.cosines(space, fitted, slice(start, start + step))
+        places = ((found + 1) * (BINS / 2)).long().clamp_(0, BINS - 1)
+        counts += torch.bincount(places.flatten(), minlength=BINS).numpy()
+        rows = torch.arange(len(found))[:, None] * STEPS + places // (BINS // STEPS)
+        whole[start : start + step] = torch.bincount(rows.flatten(), minlength=len(found) * STEPS).view(-1, STEPS)
+        here = ((query >= start) & (query < start + step)).nonzero()[:, 0]
+        own[here] = found[query[here] - start, document[here]]
+        steps = places[query[here] - start, document[here]] // (BINS // STEPS)
+        alike.index_put_((query[here], steps), torch.ones(len(here)), accumulate=True)
+        if progress:
+            progress(min(start + step, total), total)
+    return counts, alike, whole - alike, own
+
+
+def _threshold(
+    alike: Float[Tensor, "q s"], unlike: Float[Tensor, "q s"], wanted: tuple[float, float], resamples: int, seed: int
+) -> Threshold:
+    """The threshold for a grade and a rate, and what it does, with intervals over queries."""
+    rate, sums = wanted[1], (alike.cumsum(1), unlike.cumsum(1))
+    whole = _errors(*(part.sum(0, keepdim=True) for part in sums), rate)
+    generator, found = torch.Generator().manual_seed(seed), []
+    for done in range(0, resamples, step := max(1, _CELLS // STEPS)):
+        drawn = torch.randint(len(alike), (min(step, resamples - done), len(alike)), generator=generator)
+        counts = torch.zeros(len(drawn), len(alike)).scatter_add_(1, drawn, torch.ones(drawn.shape))
+        found.append(_errors(*(counts @ part for part in sums), rate))
+    (low, high), (recall_low, recall_high) = (middle(torch.cat(found, 1)[row]) for row in (0, 2))
+    cosine, false_positives, recall, precision = whole[:, 0].tolist()
+    sizes = int(alike.sum(dtype=torch.float64)), int(unlike.sum(dtype=torch.float64))
+    return Threshold(*wanted, cosine, low, high, false_positives, recall, recall_low, recall_high, precision, *sizes)
+
+
+def _errors(alike: Float[Tensor, "b s"], unlike: Float[Tensor, "b s"], rate: float) -> Float[Tensor, "4 b"]:
+    """Threshold, false positives, recall and precision of every row of running sums over the steps."""
+    alike, unlike = alike.double(), unlike.double()
+    place = torch.searchsorted(unlike, (1 - rate) * unlike[:, -1:] - 1e-6).clamp_(max=STEPS - 1)
+    wrong, right = ((part[:, -1:] - part.gather(1, place))[:, 0] for part in (unlike, alike))
+    cosine = (place[:, 0] + 1) * (2 / STEPS) - 1
+    found = torch.stack([cosine, wrong / unlike[:, -1], right / alike[:, -1], right / (right + wrong)])
+    found[:, (unlike[:, -1] == 0) | (alike[:, -1] == 0)] = torch.nan
+    return found

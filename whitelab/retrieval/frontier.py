@@ -1,0 +1,299 @@
+"""Score against bytes a vector: every code after every map, on pairs or on a retrieval set, in blocks of rows."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from whitelab.base.progress import Progress
+from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
+from whitelab.retrieval.compression import CODES, TRAINED, Code, Coder
+from whitelab.retrieval.embedded import RetrievalSpace
+from whitelab.retrieval.metrics import METRICS, measured
+from whitelab.retrieval.relevance import RetrievalProtocol, protocol_of
+from whitelab.retrieval.search_cost import Steps, unit_rows
+from whitelab.scoring.fit_scopes import Fitted, Fold, folds
+from whitelab.scoring.paired import RESAMPLES, judged
+from whitelab.scoring.setting import Protocol, Setting
+from whitelab.statistics.linalg import exact
+from whitelab.statistics.significance import Bootstrap, Difference, bootstrap, bootstrap_means, williams
+from whitelab.whitening import Whitener
+
+BLOCK = 8192  # rows that are mapped, coded and compared at once
+# Products of float32 rows are summed in float64 and rounded here, so that equal documents stay tied.
+_DECIMALS = 9
+
+Space = LayerEmbeddings | RetrievalSpace
+
+
+@dataclass(frozen=True, eq=False)
+class CodedScore:
+    """A setting stored by a code: `bytes` a vector of `columns`, its score with 95 % interval, and its difference.
+
+    The score is Spearman x 100 of pairs, or a metric of 0 to 1 of a retrieval set. `difference` is paired, from
+    float32 raw vectors; `verdict` a key of `scoring.paired.VERDICTS`. `values` are cosines of pairs, or the metric of
+    queries.
+    """
+
+    setting: Setting
+    code: Code
+    bytes: int
+    columns: int
+    score: float
+    low: float
+    high: float
+    difference: Difference
+    verdict: str
+    protocol: Protocol | RetrievalProtocol
+    fitted: int
+    rank: int
+    values: Float[Tensor, "v"] = field(repr=False, compare=False)
+
+    def line(self) -> str:
+        """How it was made, in one line."""
+        made = self.protocol
+        text = made.line(self.fitted, self.rank) if isinstance(made, Protocol) else made.line()
+        return f"{text} · {self.code.label}, {self.bytes} bytes a vector"
+
+    def as_dict(self) -> dict:
+        """A JSON-ready record."""
+        record = {"whitening": self.setting.whitening, "k": self.setting.k, "quantizer": self.code.quantizer}
+        record |= {"rotation": self.code.rotation, "bytes": self.bytes, "columns": self.columns}
+        found = {"score": self.score, "interval": [self.low, self.high], "difference": self.difference.estimate}
+        found |= {"difference_interval": [self.difference.low, self.difference.high], "p": self.difference.p_value}
+        return record | {name: _plain(value) for name, value in found.items()} | {"verdict": self.verdict}
+
+
+@dataclass(frozen=True, eq=False)
+class Frontier:
+    """Points found so far, float32 raw first, and why any could not be had."""
+
+    points: tuple[CodedScore, ...]
+    left_out: tuple[str, ...]
+    metric: str
+
+    def best(self) -> tuple[CodedScore, ...]:
+        """The frontier: points that no other beats with as few bytes, by rising bytes."""
+        found: list[CodedScore] = []
+        for point in sorted(self.points, key=lambda one: (one.bytes, -_low(one.score))):
+            if not found or _low(point.score) > _low(found[-1].score):
+                found.append(point)
+        return tuple(found)
+
+    def as_dict(self) -> dict:
+        """The JSON document of `python -m whitelab bits`."""
+        best = self.best()
+        points = [one.as_dict() | {"on_frontier": one in best} for one in self.points]
+        return {"metric": self.metric, "points": points, "left_out": list(self.left_out)}
+
+
+def frontier(
+    space: Space,
+    settings: Sequence[Setting],
+    codes: Sequence[Code] = CODES,
+    metric: str = "ndcg@10",
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Iterator[Frontier]:
+    """Every setting stored by every code, and float32 raw, against which all are held; grows by a setting each time.
+
+    All settings are of one fit scope, on whose rows rotations and quantisers are trained too, those of raw vectors
+    included: at most `TRAINED` of its different sentences, drawn by `seed`. Rows are mapped, coded and compared
+    `BLOCK` at a time, and no table of all of them is made. `metric` is of retrieval sets. Pairs are scored by one
+    Spearman over all of them or as the settings' `aggregate` says.
+
+    A code that cannot be trained is left out and named. Raises ValueError as `Setting.on` and `RetrievalSpace.on`, for
+    settings of several scopes, and MissingLibraryError without faiss. `progress(done, total)` counts blocks and may
+    raise to cancel.
+    """
+    settings = tuple(dict.fromkeys(settings))
+    raw = settings[0].with_(whitening="none", k=None)
+    if len({(one.fit, one.aggregate) for one in settings}) > 1:
+        raise ValueError("settings must share one fit scope and one aggregate")
+    plain = Code()
+    work = [(one, tuple(codes)) for one in settings if one != raw]
+    work.insert(0, (raw, tuple(dict.fromkeys((plain, *(codes if raw in settings else ()))))))
+    task = _Ranked(space, metric) if isinstance(space, RetrievalSpace) else _Scored(space, raw.aggregate)
+    step = Steps(progress, sum(task.blocks + len(own) for _, own in work))
+    points: tuple[CodedScore, ...] = ()
+    left_out: list[str] = []
+    for setting, own in work:
+        made = _coded(task, setting, own, seed, left_out, step)
+        base = points[0] if points else made[0]
+        points += tuple(task.point(one, base) for one in made)
+        yield Frontier(points, tuple(left_out), task.label)
+
+
+@dataclass(frozen=True, eq=False)
+class _Made:
+    """A setting under a code before it is held against another: the values of pairs or queries."""
+
+    setting: Setting
+    code: Code
+    bytes: int
+    columns: int
+    rank: int
+    fitted: int
+    values: Float[Tensor, "v"]
+
+
+@dataclass(frozen=True, eq=False)
+class _Map:
+    """One fold's map, and the rows that are trained on."""
+
+    whitener: Whitener
+    layers: tuple[int, ...]
+    fold: Fold
+    seed: int
+
+    def rows(self, values: Float[Tensor, "l n d"], at: Int[Tensor, "c"]) -> Float[np.ndarray, "c m"]:
+        """Rows `at` under the map, of length 1."""
+        x = exact(values[self.layers[0]][at], copy=True)
+        for layer in self.layers[1:]:
+            x += exact(values[layer][at])
+        return unit_rows(self.whitener(x.div_(len(self.layers))).numpy()).astype(np.float32)
+
+    def training(self) -> Float[np.ndarray, "t m"]:
+        """Different rows of the fit scope under the map, at most `TRAINED`."""
+        scope: LayerEmbeddings | LayerRows = self.fold.rows
+        used = (scope.counts > 0).nonzero()[:, 0]
+        order = torch.randperm(len(used), generator=torch.Generator().manual_seed(self.seed))[:TRAINED]
+        return np.concatenate([self.rows(scope.values, part) for part in used[order].split(BLOCK)])
+
+
+def _coded(
+    task: "_Scored | _Ranked", setting: Setting, codes: Sequence[Code], seed: int, left_out: list[str], step: "Steps"
+) -> list[_Made]:
+    """Every code of one setting, all of them in one pass over the rows."""
+    scope, setting = task.on(setting)
+    fitted = Fitted(task.space, setting, folds(task.space, scope))
+    raw = setting.whitening == "none"
+    identity = Whitener("none", torch.zeros(task.space.dim, dtype=torch.float64), None, task.space.dim, None, 0.0)
+    whiteners = [identity] * len(fitted.folds) if raw else fitted.whiteners  # which would need moments of all rows
+    maps = [_Map(one, setting.layers, fold, seed) for one, fold in zip(whiteners, fitted.folds, strict=True)]
+    coders: list[tuple[Coder, ...]] = []
+    rows = [(one.training(), {}) for one in maps]
+    for code in codes:
+        try:
+            coders.append(tuple(Coder(code, own, rotations, seed) for own, rotations in rows))
+        except ValueError as error:
+            left_out.append(f"{setting.whitening}, {code.label}: {error}")
+        step()
+    values = task.values(maps, coders, step)
+    rank, count = (task.space.dim, 0) if raw else (fitted.rank, fitted.count)
+    return [
+        _Made(setting, one[0].code, one[0].bytes, one[0].code.columns(rows[0][0].shape[1]), rank, count, found)
+        for one, found in zip(coders, values, strict=True)
+    ]
+
+
+class _Scored:
+    """Pairs: the first sentence asks, the second is stored."""
+
+    label = "Spearman x 100"
+
+    def __init__(self, space: LayerEmbeddings, aggregate: str) -> None:
+        self.space, self.aggregate = space, aggregate
+        self.blocks = -(-space.n_pairs // BLOCK)
+
+    def on(self, setting: Setting) -> tuple[str, Setting]:
+        return setting.fit, setting.on(self.space)
+
+    def values(self, maps: Sequence[_Map], coders: Sequence[Sequence[Coder]], step: "Steps") -> Float[Tensor, "c p"]:
+        space = self.space
+        found = torch.empty(len(coders), space.n_pairs, dtype=torch.float64)
+        for number, one in enumerate(maps):
+            for part in one.fold.pairs.split(BLOCK):
+                first, second = (one.rows(space.values, side[part]) for side in (space.first, space.second))
+                for place, own in enumerate(coders):
+                    coder = own[number]
+                    products = np.einsum("cw,cw->c", coder.query(first), coder.stored(second), dtype=np.float64)
+                    found[place, part] = torch.from_numpy(products).round_(decimals=_DECIMALS)
+                step()
+        return found
+
+    def point(self, made: _Made, base: "CodedScore | _Made") -> CodedScore:
+        space = self.space
+        rows = torch.stack([base.values, made.values])
+        drawn = bootstrap(rows, space.gold, space.subset, space.n_subsets, self.aggregate, RESAMPLES)
+        alike = torch.equal(base.values, made.values)
+        test = None
+        if self.aggregate == "all" or space.n_subsets == 1:
+            test = williams(made.values, base.values, space.gold)
+        return _point(made, drawn, Protocol(made.setting, space.origin), alike, test)
+
+
+class _Ranked:
+    """A retrieval set: queries ask, documents are stored."""
+
+    def __init__(self, searched: RetrievalSpace, metric: str) -> None:
+        self.searched, self.space, self.metric = searched, searched.space, metric
+        self.place, self.label = list(METRICS).index(metric), METRICS[metric].label
+        self.blocks = -(-len(searched.documents) // BLOCK)
+
+    def on(self, setting: Setting) -> tuple[str, Setting]:
+        scope = "corpus" if setting.fit == "task" else setting.fit
+        return scope, self.searched.on(setting).with_(fit=scope)
+
+    def values(self, maps: Sequence[_Map], coders: Sequence[Sequence[Coder]], step: "Steps") -> Float[Tensor, "c q"]:
+        (one,), searched, values = maps, self.searched, self.space.values
+        asked = one.rows(values, searched.queries)
+        judged_rows = one.rows(values, searched.documents[searched.document])
+        coders = [own for (own,) in coders]
+        queries = [torch.from_numpy(coder.query(asked)).double() for coder in coders]
+        own = [
+            _rounded((query[searched.relevant.query] * torch.from_numpy(coder.stored(judged_rows)).double()).sum(1))
+            for coder, query in zip(coders, queries, strict=True)
+        ]
+        ranks = torch.ones(len(coders), len(searched.document), dtype=torch.int64)
+        for part in torch.arange(len(searched.documents)).split(BLOCK):
+            rows = one.rows(values, searched.documents[part])
+            for place, (coder, query) in enumerate(zip(coders, queries, strict=True)):
+                scores = _rounded(query @ torch.from_numpy(coder.stored(rows)).double().T)
+                ranks[place] += self._before(scores, own[place], part)
+            step()
+        return measured(ranks.T.contiguous(), searched.relevant)[self.place].T
+
+    def _before(
+        self, scores: Float[Tensor, "q c"], own: Float[Tensor, "j"], part: Int[Tensor, "c"]
+    ) -> Int[Tensor, "j"]:
+        """How many documents of a block stand before each judged one; of equals, the one whose id comes first."""
+        searched, found = self.searched, []
+        size = max(1, 2**22 // len(part))
+        for at in torch.arange(len(own)).split(size):
+            document = searched.document[at, None]
+            rows, mine = scores[searched.relevant.query[at]], own[at, None]
+            tied = (rows == mine) & (searched.by_id[part] < searched.by_id[document])
+            found.append((((rows > mine) & (part != document)) | tied).sum(1))
+        return torch.cat(found)
+
+    def point(self, made: _Made, base: "CodedScore | _Made") -> CodedScore:
+        drawn = bootstrap_means(torch.stack([base.values, made.values]), RESAMPLES)
+        protocol = protocol_of(self.searched, made.setting, made.fitted, made.rank)
+        return _point(made, drawn, protocol, torch.equal(base.values, made.values), None)
+
+
+def _rounded(products: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    return products.round_(decimals=_DECIMALS)
+
+
+def _point(made: _Made, drawn: Bootstrap, protocol, alike: bool, test) -> CodedScore:
+    difference = drawn.difference(1, 0)
+    verdict = "same" if alike else judged(difference, test)
+    score, low, high = (float(part[1]) for part in (drawn.score, drawn.low, drawn.high))
+    what = (made.setting, made.code, made.bytes, made.columns, score, low, high, difference, verdict, protocol)
+    return CodedScore(*what, made.fitted, made.rank, made.values)
+
+
+def _plain(value):
+    """A number or a list of them without NaN, which JSON has not."""
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    return None if value != value else value
+
+
+def _low(score: float) -> float:
+    return score if score == score else -np.inf
