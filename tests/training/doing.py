@@ -8,13 +8,14 @@ from whitelab.encoding.encoders import load_encoder
 from whitelab.training import train
 from whitelab.training.batches import Batches
 
-# One of every kind there is: by batch, with running moments, sliced, with a slow copy, and the control.
+# One of every kind there is: by batch, with running moments, sliced, with a slow copy, penalised, and the control.
 SPECS = (
     "simcse",
     "whitenedcse:groups=16",
     "whitenedcse:groups=16,momentum=0.5",
     "w-mse:embedding=4,size=8,hidden=16",
     "byol:embedding=8,hidden=16",
+    "vicreg:embedding=8,hidden=16",
     "mse:embedding=8,hidden=16",
 )
 

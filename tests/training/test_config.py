@@ -20,6 +20,7 @@ from whitelab.training import StepRecord, TrainConfig, train
         ({"dropout": -0.1}, "dropout=-0.1 must be a number of at least 0"),
         ({"dropout": 1.0}, "dropout=1.0 must be below 1"),
         ({"pooling": "max"}, "pooling='max' must be one of mean, cls, last"),
+        ({"pooling": "wk"}, "pooling='wk' must be one of mean, cls, last"),
         ({"decay": "cosine"}, "decay='cosine' must be one of linear, constant"),
         ({"precision": "int8"}, "precision='int8' must be one of float32, bfloat16, float16"),
         ({"objective": "triplet"}, "objective='triplet' must be one of simcse"),

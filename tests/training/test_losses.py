@@ -9,6 +9,7 @@ from torch.testing import assert_close
 
 from whitelab.training.objectives import (
     SingularBatch,
+    barlow,
     byol,
     contrastive,
     contrastive_whitened,
@@ -17,6 +18,7 @@ from whitelab.training.objectives import (
     multi_positive_l2,
     nt_xent,
     sliced,
+    vicreg,
     w_mse,
     whiten,
 )
@@ -259,13 +261,58 @@ def test_batch_norm_in_place_of_whitening_lets_every_dimension_say_the_same():
         w_mse(copies, seeded(), size=12)
 
 
+# ------------------------------------------------------------------------------- whitening as a penalty
+
+
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("weight", [5e-3, 1.0])
+def test_barlow_is_its_paper_entry_by_entry(count, weight):
+    z = views(count)
+    assert_close(barlow(z, weight).item(), reference.barlow(z.numpy(), weight))
+
+
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("weights", [(25.0, 25.0, 1.0, 1.0), (3.0, 7.0, 2.0, 4.0)])
+def test_vicreg_is_its_paper_term_by_term(count, weights):
+    z = views(count)
+    assert_close(vicreg(z, *weights).item(), reference.vicreg(z.numpy(), *weights))
+
+
+def test_the_penalties_are_nothing_where_whitening_has_done_its_work():
+    """Equal white views are the minimum of all three; one dimension said twice is not, though equal."""
+    white = whiten(views(1)[0], "zca")
+    copied = torch.cat([white[:, :4], white[:, :1]], dim=1)
+    for loss in (lambda z: barlow(z, 1.0), vicreg):
+        assert loss(white.expand(2, -1, -1)).item() == pytest.approx(0, abs=1e-9)
+        assert loss(copied.expand(2, -1, -1)) > 0.1
+    assert barlow(copied.expand(2, -1, -1), 0.0).item() == pytest.approx(0, abs=1e-9)
+
+
+def test_barlow_does_not_see_shifts_and_scales_of_columns_and_vicreg_sees_scales():
+    z, scale = views(), torch.tensor([0.1, 2.0, 3.0, 0.5, 1.0], dtype=torch.float64)
+    assert_close(barlow(z * scale + 4), barlow(z))
+    assert_close(vicreg(z + 4), vicreg(z))
+    assert (vicreg(z * scale) - vicreg(z)).abs() > 0.1
+
+
+def test_a_collapsed_batch_costs_what_the_definitions_say():
+    z = torch.ones(2, BATCH, 5, dtype=torch.float64)
+    assert barlow(z).item() == 5
+    assert vicreg(z).item() == pytest.approx(2 * 25 * (1 - 1e-2))
+
+
+@pytest.mark.parametrize("loss", [barlow, vicreg])
+def test_gradients_of_the_penalties_equal_finite_differences(loss):
+    assert gradcheck(lambda v: loss(0.3 * v), views(3, b=12, d=4).requires_grad_())
+
+
 # -------------------------------------------------------------------------------------------- precision
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_is_widened_before_similarities_are_divided_by_the_temperature(dtype):
     z = views(3).to(dtype)
-    for loss in (lambda z: contrastive(z[:2]), multi_positive_l1, multi_positive_l2, mse, nt_xent):
+    for loss in (lambda z: contrastive(z[:2]), multi_positive_l1, multi_positive_l2, mse, nt_xent, barlow, vicreg):
         assert loss(z).dtype == torch.float32
         assert_close(loss(z), loss(z.float()))
         with torch.autocast("cpu", dtype=torch.bfloat16):

@@ -26,6 +26,8 @@ SMALL = {
     "w-mse": "w-mse:embedding=5,hidden=16,size=12,repeats=2",
     "contrastive-whitened": "contrastive-whitened:embedding=5,hidden=16,size=12",
     "byol": "byol:embedding=5,hidden=16",
+    "barlow": "barlow:embedding=5,hidden=16",
+    "vicreg": "vicreg:embedding=5,hidden=16",
     "mse": "mse:embedding=5,hidden=16",
 }
 
@@ -81,7 +83,16 @@ def test_canonical_text_is_stable_and_says_the_same(spec):
 
 
 def test_the_registry_is_the_promised_one():
-    assert list(OBJECTIVES) == ["simcse", "whitenedcse", "w-mse", "contrastive-whitened", "byol", "mse"]
+    assert list(OBJECTIVES) == [
+        "simcse",
+        "whitenedcse",
+        "w-mse",
+        "contrastive-whitened",
+        "byol",
+        "barlow",
+        "vicreg",
+        "mse",
+    ]
     for name, one in OBJECTIVES.items():
         assert one.name == name
         assert all((one.label, one.summary, one.formula, one.source))
@@ -170,6 +181,21 @@ def test_only_byol_keeps_a_slow_copy_which_slows_down_to_a_halt():
     assert [name for name, one in OBJECTIVES.items() if one.needs_target()] == ["byol"]
     decay = [OBJECTIVES["byol"].target_decay("byol", progress) for progress in (0.0, 0.5, 1.0)]
     assert decay == pytest.approx([0.99, 0.995, 1.0])
+
+
+def test_the_penalties_have_their_papers_weights_and_a_head_of_two_hidden_layers():
+    z = views(d=7)
+    assert_close(OBJECTIVES["barlow"].loss("barlow", z, seeded()).item(), reference.barlow(z.numpy(), 0.005))
+    assert_close(OBJECTIVES["vicreg"].loss("vicreg", z, seeded()).item(), reference.vicreg(z.numpy(), 25, 25, 1, 1))
+    other = "vicreg:invariance=3,variance=7,covariance=2,gamma=4"
+    assert_close(OBJECTIVES["vicreg"].loss(other, z, seeded()).item(), reference.vicreg(z.numpy(), 3, 7, 2, 4))
+    for name in ("barlow", "vicreg"):
+        widths = [
+            one.out_features
+            for one in OBJECTIVES[name].head(SMALL[name], DIM).layers
+            if hasattr(one, "weight") and one.weight.ndim == 2
+        ]
+        assert widths == [16, 16, 5]
 
 
 def test_a_label_tells_what_differs_from_the_defaults():

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from whitelab.base.checks import check_choice, check_int
 from whitelab.encoding.checkpoints import BUNDLED
 from whitelab.encoding.encoders import DTYPES
-from whitelab.encoding.pooling import check_pooling
+from whitelab.encoding.pooling import POOLINGS
 from whitelab.statistics.geometry import POSITIVES
 from whitelab.training import objectives
 
@@ -65,7 +65,7 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "objective", objectives.canonical(self.objective))
-        check_pooling(self.pooling)
+        check_choice(self.pooling, "pooling", POOLINGS)  # of the last layer alone
         if self.batch is not None:
             check_int(self.batch, "batch", 2)
         for name, low in (("steps", 1), ("warmup", 0), ("accumulation", 1), ("seed", 0)):

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from whitelab.base.checks import check_choice
 from whitelab.datasets import SentencePairs
-from whitelab.encoding.checkpoints import ModelError
+from whitelab.encoding.checkpoints import ONE_LAYER, ModelError
 from whitelab.encoding.embeddings import origin_of, with_pairs
-from whitelab.encoding.encoders import DTYPES, Encoder, NotFinite, StaticEncoder, dtypes_for, embed, load_encoder
+from whitelab.encoding.encoders import DTYPES, Encoder, NotFinite, dtypes_for, embed, load_encoder
 from whitelab.encoding.pooling import POOLINGS
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_profiles import losses, shape
@@ -29,8 +29,8 @@ def start(config: TrainConfig, device: str | None = None) -> Encoder:
     """The encoder a run starts from. Raises ModelError where there is no transformer to train."""
     with seeded("cpu", config.seed, "start"):  # transformers draws what a checkpoint lacks, such as a pooler
         encoder = load_encoder(config.model, device=device)
-    if isinstance(encoder, StaticEncoder):
-        raise ModelError(f"model={config.model!r} cannot be trained: it is a table of word embeddings")
+    if encoder.files.kind in ONE_LAYER:
+        raise ModelError(f"model={config.model!r} cannot be trained: it is {ONE_LAYER[encoder.files.kind]}")
     encoder.check_pooling(config.pooling)
     return encoder
 
@@ -43,7 +43,8 @@ def seeded(device: str, *keys: int | str) -> Iterator[torch.Generator]:
     the step alone: not on evaluations, not on what was drawn before a checkpoint. Torch has one such generator a
     process, so another thread that draws from it during a step would change what the step draws.
     """
-    with torch.random.fork_rng([torch.cuda.current_device()] if device == "cuda" else []):
+    # `manual_seed` seeds every GPU, whichever `device` is.
+    with torch.random.fork_rng(range(torch.cuda.device_count()) if torch.cuda.is_initialized() else []):
         torch.manual_seed(derived(*keys))
         yield torch.Generator().manual_seed(derived(*keys, "objective"))
 

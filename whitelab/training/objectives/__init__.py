@@ -8,6 +8,7 @@ from whitelab.base.parameters import Parameter, Spec
 from whitelab.training.objectives.batch_whitening import RunningMoments, SingularBatch, whiten, whiten_slices
 from whitelab.training.objectives.heads import Projection, TanhHead, WhitenedHead
 from whitelab.training.objectives.losses import (
+    barlow,
     byol,
     contrastive,
     contrastive_whitened,
@@ -16,6 +17,7 @@ from whitelab.training.objectives.losses import (
     multi_positive_l2,
     nt_xent,
     sliced,
+    vicreg,
     w_mse,
 )
 from whitelab.training.objectives.registry import OBJECTIVES, Objective, canonical, label, objective, parse
@@ -30,6 +32,7 @@ __all__ = [
     "Spec",
     "TanhHead",
     "WhitenedHead",
+    "barlow",
     "byol",
     "canonical",
     "contrastive",
@@ -42,6 +45,7 @@ __all__ = [
     "objective",
     "parse",
     "sliced",
+    "vicreg",
     "w_mse",
     "whiten",
     "whiten_slices",

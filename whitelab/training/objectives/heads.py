@@ -84,17 +84,20 @@ class WhitenedHead(nn.Module):
 
 
 class Projection(nn.Module):
-    """B relu(batchnorm(A h + a)) + c with A [hidden, d], B [out, hidden]: a perceptron with one hidden layer.
+    """B relu(batchnorm(A h + a)) + c with A [hidden, d], B [out, hidden]: a perceptron with `depth` hidden layers.
 
-    The projection g of W-MSE (Ermolov et al. 2021, section 3) and the projector and predictor of BYOL. The
-    statistics of the batch norm are taken over all views together, as in the released code.
+    With one the projection g of W-MSE (Ermolov et al. 2021, section 3) and the projector and predictor of BYOL; with
+    two the projector of Barlow Twins (Zbontar et al. 2021) and the expander of VICReg (Bardes et al. 2022), whose
+    released code leaves out the constants, which the batch norm or the loss takes out again. The statistics of the
+    batch norm are taken over all views together, as in the released code of W-MSE.
     """
 
-    def __init__(self, dim: int, hidden: int, out: int):
+    def __init__(self, dim: int, hidden: int, out: int, depth: int = 1):
         super().__init__()
-        self.layers = nn.Sequential(
-            nn.Linear(dim, hidden), nn.BatchNorm1d(hidden), nn.ReLU(inplace=True), nn.Linear(hidden, out)
-        )
+        layers = []
+        for width in (dim, *[hidden] * (depth - 1)):
+            layers += [nn.Linear(width, hidden), nn.BatchNorm1d(hidden), nn.ReLU(inplace=True)]
+        self.layers = nn.Sequential(*layers, nn.Linear(hidden, out))
 
     def forward(self, h: Float[Tensor, "v b d"], generator: torch.Generator | None = None) -> Float[Tensor, "v b m"]:
         return self.layers(h.flatten(0, 1)).unflatten(0, h.shape[:2])

@@ -211,6 +211,55 @@ def byol(prediction: Float[Tensor, "v b d"], target: Float[Tensor, "v b d"]) -> 
     return 4 - 4 / (views * (views - 1)) * cosines.sum(dim=0).mean()
 
 
+def barlow(z: Float[Tensor, "v b d"], weight: float = 5e-3) -> Float[Tensor, ""]:
+    """The cross-correlation of two views' columns against the identity: whitening's constraint as a penalty.
+
+    L = sum_i (1 - C_ii)^2 + lambda sum_i sum_{j != i} C_ij^2,
+    C_ij = sum_b z_0bi z_1bj / ( sqrt(sum_b z_0bi^2) sqrt(sum_b z_1bj^2) ), columns centred over the batch
+
+    Barlow Twins (Zbontar et al. 2021), Eq. 1 and 2, lambda = 5e-3; more than two views: the mean over pairs. A column
+    without variance correlates with nothing, so a collapsed batch has L = d. Scaling a column changes nothing.
+    """
+    _check_views(z)
+    z = _wide(z)
+    columns = normalize(z - z.mean(dim=1, keepdim=True), dim=1)
+    found = []
+    for one, other in combinations(columns, 2):
+        squares = (_products(one.T, other.T) - torch.eye(z.shape[2], dtype=z.dtype, device=z.device)).square()
+        own = squares.diagonal().sum()
+        found.append(own + weight * (squares.sum() - own))
+    return torch.stack(found).mean()
+
+
+def vicreg(
+    z: Float[Tensor, "v b d"],
+    invariance: float = 25.0,
+    variance: float = 25.0,
+    covariance: float = 1.0,
+    gamma: float = 1.0,
+    eps: float = 1e-4,
+) -> Float[Tensor, ""]:
+    """Views pulled together, every column's deviation held above gamma, columns of one view decorrelated.
+
+    L = lambda s(Z, Z') + mu (v(Z) + v(Z')) + nu (c(Z) + c(Z')),  s = 1/(b d) sum_i ||z_i - z'_i||^2,
+    v = 1/d sum_j max(0, gamma - sqrt(Var(z^j) + eps)),  c = 1/d sum_{i != j} Cov(Z)_ij^2 (denominators b - 1)
+
+    VICReg (Bardes et al. 2022), Eq. 1-6, with lambda = mu = 25, nu = 1; more than two views: the mean over pairs. The
+    paper's Eq. 5 sums over dimensions; its pseudocode and the released code, from which the weights come, average as
+    here. The released code also halves v(Z) + v(Z'), which `variance` 12.5 gives. 0 only for views that are white
+    and equal; a collapsed batch costs 2 mu (gamma - sqrt(eps)).
+    """
+    _check_views(z)
+    z = _wide(z)
+    views, b, dim = z.shape
+    centred = z - z.mean(dim=1, keepdim=True)
+    spread = torch.relu(gamma - (centred.square().sum(dim=1) / (b - 1) + eps).sqrt()).mean()
+    scatters = torch.stack([_products(one.T, one.T) for one in centred]) / (b - 1)
+    apart = scatters.square().sum() - scatters.diagonal(dim1=1, dim2=2).square().sum()
+    # The mean over pairs of what two views have summed is twice the mean over views.
+    return invariance * mse(z, euclidean=True) / dim + 2 * (variance * spread + covariance * apart / (dim * views))
+
+
 def _surprise(z: Float[Tensor, "v b d"], temperature: float, negatives: str) -> Float[Tensor, "m b"]:
     """- log( exp(sim(z_0i, z_pi) / t) / D_p ) for every positive p of every sentence i."""
     check_choice(negatives, "negatives", ("view", "all"))

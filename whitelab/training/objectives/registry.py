@@ -168,6 +168,14 @@ def _mse(z, generator, target, *, positives, euclidean, embedding, hidden):
     return losses.mse(z, bool(euclidean))
 
 
+def _barlow(z, generator, target, *, weight, **parameters):
+    return losses.barlow(z, weight)
+
+
+def _vicreg(z, generator, target, *, invariance, variance, covariance, gamma, **parameters):
+    return losses.vicreg(z, invariance, variance, covariance, gamma)
+
+
 def _tanh(dim, **parameters):
     return heads.TanhHead(dim)
 
@@ -181,6 +189,10 @@ def _whitened(dim, *, whitening, groups, positives, eps, momentum, detach, chunk
 
 def _projection(dim, *, hidden, embedding, **parameters):
     return heads.Projection(dim, hidden, embedding)
+
+
+def _expander(dim, *, hidden, embedding, **parameters):
+    return heads.Projection(dim, hidden, embedding, depth=2)
 
 
 def _predictor(*, hidden, embedding, **parameters):
@@ -219,6 +231,11 @@ _POSITIVES = Parameter("positives", "positives", 2, 2, 16, "Views of each senten
 _EUCLIDEAN = Parameter("euclidean", "Euclidean", 0, 0, 1, "0: cosine. 1: squared Euclidean distance.")
 _EMBEDDING = Parameter("embedding", "embedding", 64, 1, 4096, "Dimensions of the projection, which the loss sees.")
 _HIDDEN = Parameter("hidden", "hidden", 1024, 1, 16384, "Width of the projection's hidden layer.")
+# Both papers expand 2048 dimensions to 8192, which is more than a laptop trains.
+_EXPANDED = (
+    replace(_EMBEDDING, default=1024, high=16384, hint=f"{_EMBEDDING.hint} The paper's is 8192."),
+    replace(_HIDDEN, hint="Width of the two hidden layers; the paper's is 8192."),
+)
 _EPS = Parameter("eps", "ε", 0.0, 0, 1, "Whitens (1 - eps) covariance + eps I; 0 whitens fully.")
 _SIZE = Parameter(
     "size",
@@ -419,6 +436,38 @@ OBJECTIVES: dict[str, Objective] = {
             _byol,
             _projection,
             predictor_of=_predictor,
+        ),
+        Objective(
+            "barlow",
+            "Barlow Twins",
+            "Holds the cross-correlation of two views at the identity: whitening's constraint as a penalty.",
+            r"\sum_i (1 - C_{ii})^2 + \lambda \sum_i \sum_{j\neq i} C_{ij}^2",
+            "Zbontar et al. 2021 (Barlow Twins), Eq. 1-2",
+            (
+                Parameter("weight", "λ", 0.005, 0, 10.0, "Weight of the correlations off the diagonal."),
+                _POSITIVES,
+                *_EXPANDED,
+            ),
+            _barlow,
+            _expander,
+        ),
+        Objective(
+            "vicreg",
+            "VICReg",
+            "Pulls views together, keeps every dimension's deviation above γ and dimensions uncorrelated: whitening's "
+            "constraint as two penalties.",
+            r"\lambda\, s(Z, Z') + \mu\,[v(Z) + v(Z')] + \nu\,[c(Z) + c(Z')]",
+            "Bardes et al. 2022 (VICReg), Eq. 1-6",
+            (
+                Parameter("invariance", "λ", 25.0, 0, 1000.0, "Weight of the distance between views."),
+                Parameter("variance", "μ", 25.0, 0, 1000.0, "Weight of deviations that fall short of γ."),
+                Parameter("covariance", "ν", 1.0, 0, 1000.0, "Weight of the covariances off the diagonal."),
+                Parameter("gamma", "γ", 1.0, 0.001, 100.0, "Deviation that every dimension is to have."),
+                _POSITIVES,
+                *_EXPANDED,
+            ),
+            _vicreg,
+            _expander,
         ),
         Objective(
             "mse",
