@@ -1,0 +1,164 @@
+"""Chunks named by content: nothing done twice, moments exact and the same bits, poisoned lines refused."""
+
+import errno
+import gzip
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+from corpora import embed, small_text, vectors
+from tiny import build_model
+
+from whitelab.corpus import chunks
+from whitelab.corpus.chunks import merged_moments, read_moments
+from whitelab.corpus.embedding import embed_corpus
+from whitelab.corpus.manifest import Manifest, status
+from whitelab.datasets.pairs import DataError
+
+FIELDS = ("mean", "scatter", "cubic", "unit")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return str(build_model(tmp_path_factory.mktemp("model")))
+
+
+@pytest.fixture
+def text(tmp_path):
+    return small_text(tmp_path / "corpus.txt")
+
+
+def test_merged_moments_are_those_of_numpy_in_any_order_and_at_any_alignment(tmp_path, model, text):
+    made = embed(text, tmp_path / "out", model, layers=(1, -1))
+    one, two = (merged_moments(tmp_path / "out", order) for order in (made.chunks, made.chunks[::-1]))
+    assert all(torch.equal(getattr(one, field), getattr(two, field)) for field in FIELDS)
+    read = read_moments(tmp_path / "out", made.chunks[0])
+    assert not any(getattr(read, field).data_ptr() % 64 for field in FIELDS)
+    x = vectors(tmp_path / "out", made).astype(np.float64)
+    assert one.count == len(x) == 40
+    np.testing.assert_allclose(one.mean, x.mean(0), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(one.covariance, np.cov(x.T), rtol=0, atol=1e-12)
+
+
+def test_moments_that_would_be_larger_than_vectors_are_taken_of_these_with_the_same_bits(
+    tmp_path, model, text, monkeypatch
+):
+    beside = embed(text, tmp_path / "beside", model)
+    monkeypatch.setattr(chunks, "_are_beside", lambda dim, rows: False)
+    alone = embed(text, tmp_path / "alone", model)
+    assert beside.chunks == alone.chunks
+    assert not list((tmp_path / "alone").glob("*.npz"))
+    one, two = (merged_moments(tmp_path / name, alone.chunks) for name in ("beside", "alone"))
+    assert all(torch.equal(getattr(one, field), getattr(two, field)) for field in FIELDS)
+
+
+def test_nothing_done_is_done_again_but_what_is_not_whole_and_what_another_recipe_asks(tmp_path, model, text):
+    folder = tmp_path / "out"
+    first = embed(text, folder, model)
+    assert first.encoded == 16 + 16 + 8
+    assert embed(text, folder, model).encoded == 0
+    for end in (".parquet", ".npz"):
+        broken = folder / f"{first.chunks[0]}{end}"
+        whole = broken.read_bytes()
+        broken.write_bytes(whole[: len(whole) // 2])
+        assert embed(text, folder, model).encoded in (16, 8)
+        assert broken.read_bytes() == whole
+    cut = folder / "texts" / f"{first.texts[0]}.parquet"
+    cut.write_bytes(cut.read_bytes()[:-9])
+    assert embed(text, folder, model).encoded == 0
+    pq.read_table(cut)
+    other = embed(text, folder, model, layers=(0,))
+    assert other.encoded == 40
+    assert not set(other.chunks) & set(first.chunks)
+    assert set(other.texts) == set(first.texts)
+
+
+def test_a_corpus_of_sentences_that_repeat_encodes_each_once_in_a_chunk_and_counts_all(tmp_path, model):
+    path = tmp_path / "same.txt"
+    path.write_text("a man plays\n" * 30 + "water\n" * 10)
+    made = embed(path, tmp_path / "out", model, chunk_texts=40)
+    assert (made.sentences, made.encoded) == (40, 2)
+    x = vectors(tmp_path / "out", made).astype(np.float64)
+    np.testing.assert_allclose(merged_moments(tmp_path / "out", made.chunks).mean, x.mean(0), rtol=0, atol=1e-12)
+
+
+def test_poisoned_lines_are_refused_by_number_and_the_rest_goes_on(tmp_path, model):
+    folder = tmp_path / "in"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "a.txt").write_bytes(b"one man\n" + b"x" * 20_000_000 + b"\n\xff\xfe\na\0b\n\ntwo men\n")
+    with gzip.open(folder / "deep" / "b.jsonl.gz", "wt") as file:
+        file.write(json.dumps({"id": 7, "text": "three"}) + "\n{broken\n" + json.dumps({"other": 1}) + "\n")
+    made = embed_corpus(folder, tmp_path / "out", model)
+    assert (made.sentences, made.refused) == (3, 5)
+    assert [line.split(": ")[0] for line in made.refused_lines] == [
+        "a.txt:2", "a.txt:3", "a.txt:4", "deep/b.jsonl.gz:2", "deep/b.jsonl.gz:3"
+    ]  # fmt: skip
+    (name,) = made.chunks
+    assert pq.read_table(tmp_path / "out" / f"{name}.parquet")["id"].to_pylist() == ["a.txt:1", "a.txt:6", "7"]
+
+
+def test_a_full_disk_is_one_line_that_says_what_is_missing_and_is_made_up_for(tmp_path, model, text, monkeypatch):
+    written = []
+
+    def full(path, data):
+        written.append(path)
+        if len(written) == 2 * 2:  # the second chunk's vectors
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(path, data)
+
+    write = chunks.write_aside
+    embed(text, tmp_path / "out", model, layers=(0,))  # the texts are there
+    monkeypatch.setattr(chunks, "write_aside", full)
+    with pytest.raises(OSError, match=r"No space left on device; 2 of 3 chunks are missing, run embed again"):
+        embed(text, tmp_path / "out", model)
+    monkeypatch.undo()
+    found = status(tmp_path / "out")
+    assert (found.done, found.chunks, found.finished) == (1, 3, False)
+    assert embed(text, tmp_path / "out", model).encoded in (40 - 16, 40 - 8)
+
+
+def test_a_chunk_that_cannot_be_encoded_is_named_and_the_rest_goes_on(tmp_path, model, text, monkeypatch):
+    encode, asked = chunks.encode_chunk, []
+
+    def fails(folder, texts, recipe, encoder):
+        asked.append(texts)
+        if len(asked) == 2:
+            raise RuntimeError("a tensor went astray")
+        return encode(folder, texts, recipe, encoder)
+
+    monkeypatch.setattr("whitelab.corpus.engines.encode_chunk", fails)
+    made = embed(text, tmp_path / "out", model)
+    assert list(made.failed.values()) == ["a tensor went astray"]
+    assert not made.finished
+    assert Manifest.read(tmp_path / "out") == made
+    assert embed(text, tmp_path / "out", model).finished
+
+
+def test_what_cannot_be_is_refused_at_the_door(tmp_path, model, text):
+    for asked, line in (
+        ({"layers": (9,)}, r"layers=\[9\] must lie between 0 and"),
+        ({"engine": "spark"}, "engine='spark' must be one of serial, processes, ray"),
+        ({"workers": 0}, "workers=0 must be a whole number of at least 1"),
+        ({"address": "auto"}, "address and gpus go with engine='ray'"),
+        ({"vectors": "int4"}, "dtype='int4' must be one of"),
+        ({"model": f"sif:{model}"}, "weighs words by all texts together"),
+    ):
+        with pytest.raises(ValueError, match=line):
+            embed(text, tmp_path / "out", **{"model": model} | asked)
+    with pytest.raises(DataError, match=r"must name .txt, .jsonl or .parquet"):
+        embed(tmp_path / "none", tmp_path / "out", model)
+    with pytest.raises(DataError, match=r"must hold a manifest.json"):
+        status(tmp_path)
+
+
+def test_a_run_that_is_cancelled_keeps_what_is_done(tmp_path, model, text):
+    def cancel(done, total):
+        if done:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        embed(text, tmp_path / "out", model, progress=cancel)
+    assert status(tmp_path / "out").done == 1
+    assert embed(text, tmp_path / "out", model).encoded < 40

@@ -1,0 +1,129 @@
+"""A Ray cluster of two machines, each a network namespace of this one, whose cable is pulled and put back."""
+
+import itertools
+import os
+import secrets
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+from corpora import embed
+from processes import ROOT, run_python
+from tiny import build_model
+
+from whitelab.corpus.fitting import fit_corpus
+from whitelab.corpus.manifest import status
+
+pytestmark = pytest.mark.netns
+HEAD, WORKER, PORT = "10.77.91.1", "10.77.91.2", 6399
+CUT = 4.0  # seconds: shorter than the quarter of a minute after which Ray gives a node up
+
+
+def ip(*words) -> None:
+    subprocess.run(["ip", *map(str, words)], check=True, capture_output=True)
+
+
+@pytest.fixture
+def two_machines(tmp_path):
+    """Run commands on either of two machines with a cable between them; `pull` and `plug` it."""
+    names, ends = (f"wl{os.getpid()}a", f"wl{os.getpid()}b"), (f"v{os.getpid()}a", f"v{os.getpid()}b")
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "RAY_BACKEND_LOG_LEVEL": "fatal"}
+    environment |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}  # in no command's words
+    begun = []
+
+    def begin(machine, *words, **how):
+        begun.append(
+            subprocess.Popen(["ip", "netns", "exec", names[machine], *map(str, words)], env=environment, **how)
+        )
+        return begun[-1]
+
+    try:
+        for name in names:
+            ip("netns", "add", name)
+        ip("link", "add", ends[0], "netns", names[0], "type", "veth", "peer", "name", ends[1], "netns", names[1])
+        for name, end, address in zip(names, ends, (HEAD, WORKER), strict=True):
+            ip("-n", name, "addr", "add", f"{address}/24", "dev", end)
+            for device in ("lo", end):
+                ip("-n", name, "link", "set", device, "up")
+        yield begin, lambda state: ip("-n", names[1], "link", "set", ends[1], state)
+    finally:
+        for run in reversed(begun):
+            run.terminate()
+        for name in names:
+            pids = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True).stdout.split()
+            subprocess.run(["kill", "-9", *pids], capture_output=True, check=False)
+            subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
+        for run in begun:
+            run.wait(30)
+
+
+def test_a_node_that_is_taken_away_costs_what_it_held_and_no_bits(tmp_path):
+    """In a process of its own, as Ray's cluster for tests wants it."""
+    model = build_model(tmp_path)
+    (tmp_path / "text.txt").write_text("".join(f"a man number {i} plays\n" for i in range(160)))
+    run = run_python(
+        textwrap.dedent(f"""
+        import os, threading, time
+        from pathlib import Path
+        os.environ |= {{"RAY_BACKEND_LOG_LEVEL": "fatal"}}
+        from ray.cluster_utils import Cluster
+        from whitelab.corpus.embedding import embed_corpus
+
+        here, there = {{"num_cpus": 2, "include_dashboard": False}}, {{"num_cpus": 2}}
+        cluster = Cluster(initialize_head=True, head_node_args=here)
+        node, folder = cluster.add_node(**there), Path({str(tmp_path / "out")!r})
+        cluster.wait_for_nodes()
+
+        def take_away():
+            while len(list(folder.glob("*.parquet"))) < 6:
+                time.sleep(0.02)
+            cluster.remove_node(node, allow_graceful=False)
+            print("left", 80 - len(list(folder.glob("*.parquet"))), flush=True)
+
+        threading.Thread(target=take_away).start()
+        made = embed_corpus({str(tmp_path / "text.txt")!r}, folder, {str(model)!r}, (-1,), chunk_texts=2,
+                            engine="ray", workers=2, address=cluster.address)
+        print("made", made.finished, len(made.failed))
+        cluster.shutdown()
+        """)
+    )
+    assert int(run.stdout.partition("left ")[2].split()[0]) > 10, run.stderr
+    assert "made True 0" in run.stdout
+    embed(tmp_path / "text.txt", tmp_path / "plain", str(model), chunk_texts=2)
+    assert len({fit_corpus(tmp_path / name, "pca", 4)[1]["digest"] for name in ("out", "plain")}) == 1
+
+
+def test_a_cable_that_is_pulled_and_put_back_costs_time_and_no_bits(two_machines, tmp_path):
+    begin, cable = two_machines
+    model = build_model(tmp_path)
+    (tmp_path / "text.txt").write_text("".join(f"a man number {i} plays\n" for i in range(160)))
+    ray = [Path(sys.executable).with_name("ray"), "start", "--block", "--disable-usage-stats"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    head = ["--head", f"--node-ip-address={HEAD}", f"--port={PORT}", "--num-cpus=1", "--include-dashboard=false"]
+    begin(0, *ray, *head, **quiet)
+    time.sleep(5)
+    begin(1, *ray, f"--address={HEAD}:{PORT}", f"--node-ip-address={WORKER}", "--num-cpus=2", **quiet)
+    time.sleep(5)
+    asked = ["--text", tmp_path / "text.txt", "--out", tmp_path / "out", "--model", model, "--chunk", 2]
+    engine = ["--engine", "ray", "--workers", 2, "--address", f"{HEAD}:{PORT}"]
+    run = begin(
+        0, sys.executable, "-m", "whitelab", "corpus", "embed", *asked, *engine,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    for _ in itertools.count():
+        if len(list((tmp_path / "out").glob("*.parquet"))) >= 6 or run.poll() is not None:
+            break
+        time.sleep(0.05)
+    assert run.poll() is None, run.stdout.read()
+    cable("down")
+    time.sleep(CUT)
+    cable("up")
+    out, _ = run.communicate(timeout=240)
+    assert run.returncode == 0, out
+    found = status(tmp_path / "out")
+    assert (found.finished, found.done, found.failed) == (True, 80, {})
+    embed(tmp_path / "text.txt", tmp_path / "plain", str(model), chunk_texts=2)
+    assert len({fit_corpus(tmp_path / name, "pca", 4)[1]["digest"] for name in ("out", "plain")}) == 1

@@ -1,0 +1,120 @@
+"""Applied vectors are the map's, in any code; shards give the exact neighbours, an index what it promises."""
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+from corpora import embed, vectors
+from tiny import SENTENCES, build_model
+
+from whitelab.corpus.applying import apply_map, decoded, read_applied
+from whitelab.corpus.chunks import vectors_in
+from whitelab.corpus.fitting import fit_corpus
+from whitelab.corpus.indexing import build_index
+from whitelab.corpus.searching import merged, nearest, search_corpus
+from whitelab.datasets.pairs import DataError
+
+TOP = 5
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return str(build_model(tmp_path_factory.mktemp("model")))
+
+
+@pytest.fixture(scope="module")
+def corpus(model, tmp_path_factory):
+    """All sentences, some twice so that cosines tie, in chunks of 50."""
+    folder = tmp_path_factory.mktemp("corpus")
+    (folder / "text.txt").write_text("\n".join([*SENTENCES, *SENTENCES[:20]]))
+    made = embed(folder / "text.txt", folder / "out", model, layers=(1, -1), chunk_texts=50)
+    return folder / "out", made
+
+
+def stored(folder):
+    manifest = read_applied(folder)
+    parts = [vectors_in(pq.read_table(folder / f"{name}.parquet")["vector"]) for name in manifest["chunks"]]
+    return manifest, np.concatenate([decoded(part, manifest) for part in parts])
+
+
+def plain(corpus, fitted):
+    folder, made = corpus
+    z = fitted(torch.tensor(vectors(folder, made), dtype=torch.float64))
+    return (z / z.norm(dim=1, keepdim=True)).numpy()
+
+
+@pytest.mark.parametrize(("code", "near"), [("float32", 1e-6), ("float16", 1e-3), ("int8", 1e-2)])
+def test_applied_vectors_are_the_maps_with_length_one(code, near, corpus, tmp_path):
+    fitted, record = fit_corpus(corpus[0], "pca", 6)
+    made = apply_map(corpus[0], tmp_path, fitted, record, code)
+    assert made["written"] == len(corpus[1].chunks)
+    np.testing.assert_allclose(stored(tmp_path)[1], plain(corpus, fitted), rtol=0, atol=near)
+    assert apply_map(corpus[0], tmp_path, fitted, record, code)["written"] == 0
+    other, record = fit_corpus(corpus[0], "pca", 5)
+    assert apply_map(corpus[0], tmp_path, other, record, code)["written"] == made["written"]
+
+
+def test_bits_are_the_signs_and_read_as_faiss_and_numpy_pack_them(corpus, tmp_path):
+    fitted, record = fit_corpus(corpus[0], "pca", 6)
+    apply_map(corpus[0], tmp_path, fitted, record, "bits")
+    z = plain(corpus, fitted)
+    sure = np.abs(z) > 1e-6
+    assert ((stored(tmp_path)[1] > 0) == (z > 0))[sure].all()
+
+
+@pytest.mark.parametrize("code", ["float32", "bits"])
+def test_shards_give_the_neighbours_of_all_rows_at_once_ties_by_row(code, corpus, tmp_path):
+    fitted, record = fit_corpus(corpus[0], "pca", 6)
+    apply_map(corpus[0], tmp_path, fitted, record, code)
+    manifest, x = stored(tmp_path)
+    asked = x[::7]
+    scores, rows = nearest(tmp_path, manifest, asked, TOP, workers=2)
+    table = (asked @ x.T).astype(np.float32)
+    expected = [np.lexsort((np.arange(len(x)), -line))[:TOP] for line in table]
+    # Products of one shard and of all rows may differ in the last bit.
+    np.testing.assert_allclose(scores, np.take_along_axis(table, np.array(expected), 1), atol=1e-6)
+    if code == "bits":
+        assert (np.diff(rows, axis=1)[np.diff(scores, axis=1) == 0] > 0).all()
+
+
+def test_merging_keeps_the_best_and_of_equals_the_lower_row():
+    one = np.array([[3.0, 1.0]], np.float32), np.array([[4, 9]])
+    two = np.array([[3.0, 2.0]], np.float32), np.array([[2, 7]])
+    assert merged(one, two, 3)[1].tolist() == merged(two, one, 3)[1].tolist() == [[2, 4, 7]]
+
+
+def test_a_sentence_finds_itself_first_in_shards_and_in_either_index(corpus, tmp_path):
+    fitted, record = fit_corpus(corpus[0], "pca", 8)
+    apply_map(corpus[0], tmp_path / "applied", fitted, record, "float32")
+    flat = build_index(tmp_path / "applied", tmp_path / "flat")
+    listed = build_index(tmp_path / "applied", tmp_path / "lists", "ivfpq", lists=4, code_bytes=8, probes=4)
+    assert flat["recall@10"] > 0.97  # twins tie
+    assert 0.3 < listed["recall@10"] < flat["recall@10"]
+    assert (listed["lists"], listed["bytes"], listed["rows"]) == (4, 8, len(SENTENCES) + 20)
+    asked = [SENTENCES[30], SENTENCES[77]]
+    for name in ("applied", "flat", "lists"):
+        hits = search_corpus(tmp_path / name, asked, TOP)
+        assert [line[0].text for line in hits] == asked
+        assert [line[0].id for line in hits] == ["text.txt:31", "text.txt:78"]
+        assert all(len(line) == TOP for line in hits)
+    exact, found = (search_corpus(tmp_path / name, asked, TOP) for name in ("applied", "flat"))
+    scores = [[[hit.score for hit in line] for line in lines] for lines in (exact, found)]
+    np.testing.assert_allclose(*scores, atol=1e-6)  # which of two equal ones comes first is left to the last bit
+
+
+def test_what_cannot_be_searched_or_applied_is_one_line(corpus, tmp_path):
+    fitted, record = fit_corpus(corpus[0], "pca", 6)
+    with pytest.raises(DataError, match="must be what `corpus apply` or `corpus index` wrote"):
+        search_corpus(corpus[0], ["a"])
+    with pytest.raises(ValueError, match=r"map is of layers \[1\]"):
+        apply_map(corpus[0], tmp_path, fitted, record | {"layers": [1]})
+    with pytest.raises(ValueError, match="vectors='int3' must be one of"):
+        apply_map(corpus[0], tmp_path, fitted, record, "int3")
+    apply_map(corpus[0], tmp_path, fitted, record)
+    with pytest.raises(ValueError, match="bytes=4 must divide the 6 dimensions"):
+        build_index(tmp_path, tmp_path / "x", "ivfpq", code_bytes=4)
+    with pytest.raises(ValueError, match="query must hold text"):
+        search_corpus(tmp_path, [" "])
+    next(tmp_path.glob("[0-9a-f]*.parquet")).unlink()
+    with pytest.raises(DataError, match="chunks are missing; run apply again"):
+        search_corpus(tmp_path, ["a"])

@@ -1,0 +1,61 @@
+"""Settling: a map fitted on the first chunks, measured on as many that came after them."""
+
+import os
+
+import pytest
+import torch
+from corpora import embed
+from tiny import SENTENCES, build_model
+
+from whitelab import whitening
+from whitelab.corpus.chunks import merged_moments, read_moments
+from whitelab.corpus.fitting import isotropy
+from whitelab.corpus.manifest import status
+from whitelab.corpus.settling import settling
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Seven chunks that came a second after each other, in the order of their names reversed."""
+    place = tmp_path_factory.mktemp("corpus")
+    (place / "text.txt").write_text("\n".join(SENTENCES[:350]))
+    made = embed(place / "text.txt", place / "out", str(build_model(place / "out")), chunk_texts=50)
+    for second, name in enumerate(reversed(made.chunks)):
+        os.utime(place / "out" / f"{name}.parquet", (1000 + second, 1000 + second))
+    return place / "out", made.chunks[::-1]
+
+
+def test_each_fit_is_measured_on_as_many_chunks_after_it_in_the_order_they_came(folder):
+    place, names = folder
+    found = settling(place, "zca", 4)
+    expected = []
+    for first, last in ((1, 2), (2, 4), (4, 7)):
+        fitted = whitening.fit("zca", merged_moments(place, names[:first]), 4)
+        expected.append(isotropy(merged_moments(place, names[first:last]), fitted))
+    assert found.isotropy == pytest.approx(tuple(expected), abs=1e-9)
+    assert found.sentences == (50, 100, 200)
+    assert found.seen == len(SENTENCES[:350])
+    whole = merged_moments(place, names).eigen.values
+    assert torch.allclose(torch.tensor(found.spectrum, dtype=torch.float64), whole, atol=1e-10)
+
+
+def test_the_rate_and_what_is_left_come_from_the_times_of_files(folder):
+    place, names = folder
+    found = status(place)
+    assert (found.rate, found.done, found.seconds_left) == (50, 7, 0)
+    gone = place / f"{names[-1]}.parquet"
+    aside = gone.rename(place / "aside")
+    try:
+        found = status(place)
+        assert (found.rate, found.done, found.seconds_left) == (50, 6, 1)
+        assert settling(place).seen == 300
+    finally:
+        aside.rename(gone)
+    assert read_moments(place, names[-1]).count == 50
+
+
+def test_before_two_chunks_nothing_is_measured(tmp_path):
+    (tmp_path / "text.txt").write_text("a man plays\nwater\n")
+    embed(tmp_path / "text.txt", tmp_path, str(build_model(tmp_path)))
+    found = settling(tmp_path)
+    assert (found.isotropy, found.seen) == ((), 2)

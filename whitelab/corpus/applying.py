@@ -1,0 +1,128 @@
+"""Every vector of a corpus under a map: whitened, cut to k, of length 1, in fewer bits; chunk by chunk, as before."""
+
+import json
+from collections.abc import Mapping
+from hashlib import blake2b
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from whitelab import whitening
+from whitelab.base.checks import check_choice
+from whitelab.base.progress import Progress
+from whitelab.base.threads import one_thread
+from whitelab.corpus.chunks import read_vectors, vectors_in, write_vectors
+from whitelab.corpus.manifest import MANIFEST, Manifest, finished
+from whitelab.datasets.pairs import DataError
+from whitelab.store.shards import write_aside
+from whitelab.whitening.export import to_npz
+
+# What a chunk can hold, all of vectors of length 1. int8 has 127 where a vector is largest, bits are signs, eight to a
+# byte, the first dimension in the highest bit (numpy.packbits): over its length each stands for the vector.
+CODES = ("float16", "float32", "int8", "bits")
+MAP, IDS = "map.npz", "ids.parquet"
+
+
+def apply_map(
+    folder: str | Path,
+    out: str | Path,
+    fitted: whitening.Map,
+    record: Mapping,
+    vectors: str = "float16",
+    progress: Progress | None = None,
+) -> dict:
+    """Write ids and mapped vectors of a finished folder to `out`, and the map itself; what is there is not done again.
+
+    `record` is the map's protocol (`layers` say which of those kept apart it is of). Returns the manifest. Raises
+    DataError for a corpus that is not whole, ValueError for a map of another d, OSError where the disk refuses.
+    """
+    check_choice(vectors, "vectors", CODES)
+    folder, manifest = finished(folder)
+    layers = tuple(record.get("layers", manifest.recipe.layers))
+    places = _places(manifest, layers)
+    if fitted.dim != manifest.dim:
+        raise ValueError(f"map must be one of d={manifest.dim} dimensions, got {fitted.dim}")
+    out = Path(out)
+    out.mkdir(parents=True, exist_ok=True)
+    to_npz(out / MAP, fitted, dict(record))
+    recipe = f"{_digest(fitted)} {vectors} {layers}"
+    names = [blake2b(f"{one} {recipe}".encode(), digest_size=16).hexdigest() for one in manifest.chunks]
+    written, width = 0, min(fitted.rank, record.get("k") or fitted.rank)
+    for done, (chunk, name) in enumerate(zip(manifest.chunks, names, strict=True)):
+        if not (out / f"{name}.parquet").exists():
+            table = read_vectors(folder, chunk)
+            mapped = _coded(_mapped(table, manifest, fitted, places), vectors)
+            write_vectors(out / f"{name}.parquet", table["id"], mapped, {"chunk": name, "of": chunk})
+            written += 1
+        if progress:
+            progress(done + 1, len(names))
+    found = {
+        "corpus": str(folder.resolve()), "model": manifest.model, "loaded": manifest.loaded,
+        "pooling": manifest.recipe.pooling,
+        "layers": list(layers), "max_length": manifest.max_length, "compute": manifest.compute,
+        "whitening": fitted.name, "k": record.get("k"), "width": width, "vectors": vectors,
+        "sentences": manifest.sentences, "chunks": names, "of": list(manifest.chunks), "texts": list(manifest.texts),
+        "written": written,
+    }  # fmt: skip
+    write_aside(out / MANIFEST, json.dumps(found, indent=1).encode())
+    return found
+
+
+def _places(manifest: Manifest, layers: tuple[int, ...]) -> list[int] | None:
+    """Where the map's layers are in a stored vector; None where vectors are their average already."""
+    if not manifest.recipe.apart:
+        if layers != manifest.recipe.layers:
+            raise ValueError(f"map is of layers {list(layers)}, the corpus of {list(manifest.recipe.layers)}")
+        return None
+    if not set(layers) <= set(manifest.recipe.layers):
+        raise ValueError(f"map is of layers {list(layers)}, the corpus keeps {list(manifest.recipe.layers)}")
+    return [manifest.recipe.layers.index(layer) for layer in layers]
+
+
+def _digest(fitted: whitening.Map) -> str:
+    parts = (fitted.mean, fitted.dense)
+    return blake2b(b"".join(part.contiguous().numpy().tobytes() for part in parts), digest_size=16).hexdigest()
+
+
+def _mapped(table, manifest: Manifest, fitted: whitening.Map, places: list[int] | None) -> Tensor:
+    """`[n, m]`, of length 1, in float32; computed in float64."""
+    x = torch.tensor(vectors_in(table["vector"]), dtype=torch.float64)
+    if places is not None:
+        x = x.view(len(x), -1, manifest.dim)[:, places].mean(1)
+    with one_thread():
+        return torch.nn.functional.normalize(fitted(x)).float()
+
+
+def _coded(mapped: Tensor, vectors: str) -> np.ndarray:
+    if vectors == "bits":
+        return np.packbits(mapped.numpy() > 0, axis=1)
+    if vectors == "int8":
+        most = mapped.abs().amax(1, keepdim=True).clamp_min(1e-30)
+        return (mapped * (127 / most)).round().to(torch.int8).numpy()
+    return mapped.to(getattr(torch, vectors)).numpy()
+
+
+def decoded(values: np.ndarray, manifest: Mapping) -> np.ndarray:
+    """Stored vectors as float32 `[n, m]` of length 1, bits as plus and minus 1."""
+    if manifest["vectors"] == "bits":
+        values = np.unpackbits(values, axis=1, count=manifest["width"]).astype(np.float32) * 2 - 1
+    found = values.astype(np.float32)
+    if manifest["vectors"] in ("bits", "int8"):
+        found /= np.maximum(np.linalg.norm(found, axis=1, keepdims=True), np.float32(1e-30))
+    return found
+
+
+def read_applied(folder: Path) -> dict:
+    """The manifest of `apply_map` or of an index. Raises DataError where there is none, or a chunk is missing."""
+    try:
+        found = json.loads((folder / MANIFEST).read_bytes())
+        names = [] if "index" in found else found["chunks"]
+        found["width"], found["vectors"], found["corpus"], found["texts"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise DataError(f"{folder}: must be what `corpus apply` or `corpus index` wrote, with its {MANIFEST}") from None
+    absent = sum(not (folder / f"{name}.parquet").exists() for name in names)
+    if absent:
+        raise DataError(f"{folder}: {absent} of {len(names)} chunks are missing; run apply again")
+    return found

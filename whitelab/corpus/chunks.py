@@ -1,0 +1,237 @@
+"""The unit of work: a chunk of texts, named by the digest of its texts and of everything that decides a vector.
+
+Wherever an engine puts it, in whatever order, a chunk that is there whole is done. Texts are one Parquet file,
+`texts/NAME.parquet`, vectors another, `NAME.parquet`, with the moments (float64, of every occurrence) beside them,
+written first: the vectors are what says it is done.
+"""
+
+import io
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from torch import Tensor
+
+from whitelab.base.checks import check_choice
+from whitelab.base.threads import one_thread
+from whitelab.datasets.pairs import DataError
+from whitelab.encoding.encoders import Encoder, StaticEncoder, embed
+from whitelab.statistics.moments import Moments
+from whitelab.store.shards import hashes_of, write_aside
+
+CHUNK_TEXTS = 4096  # some ten seconds of one core, lost at most by a kill
+FORMAT = 2
+TEXTS = "texts"
+STORED = ("float32", "float16")
+_ARRAYS = ("mean", "scatter", "cubic", "unit")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that decides a vector beside its text: `encoder` is the digest of a `StoreKey`.
+
+    `layers` are averaged, or where `apart` written one after another. `threads` is what torch counts with while a
+    chunk is encoded, and `device` where: another of either gives other bits. `dtype` is that of the file.
+    """
+
+    encoder: str
+    pooling: str
+    layers: tuple[int, ...]
+    apart: bool = False
+    dtype: str = "float32"
+    device: str = "cpu"
+    threads: int = 1
+
+    @classmethod
+    def of(
+        cls, encoder: Encoder, layers: Sequence[int], pooling: str = "mean", apart: bool = False, dtype: str = "float32"
+    ) -> "Recipe":
+        """The recipe of a loaded model.
+
+        Raises ValueError for layers or a pooling it does not have, and for `sif:`, whose vectors depend on all texts.
+        """
+        encoder.check_pooling(pooling)
+        if isinstance(encoder, StaticEncoder) and encoder.sif:
+            raise ValueError(f"model={encoder.name!r} weighs words by all texts together, which chunks do not see")
+        numbers = sorted({layer + encoder.n_layers if layer < 0 else layer for layer in layers})
+        if not numbers or not 0 <= numbers[0] <= numbers[-1] < encoder.n_layers:
+            raise ValueError(f"layers={list(layers)} must lie between 0 and {encoder.n_layers - 1} for this model")
+        check_choice(dtype, "dtype", STORED)
+        key = encoder.key(pooling.removeprefix("unit_")).digest
+        return cls(key, pooling, tuple(numbers), apart and len(numbers) > 1, dtype, encoder.device)
+
+    @property
+    def digest(self) -> str:
+        """Hex digest of every field."""
+        return blake2b(json.dumps(asdict(self) | {"format": FORMAT}).encode(), digest_size=16).hexdigest()
+
+    def name(self, texts: str) -> str:
+        """What the vectors of a chunk are called whose texts are called `texts`."""
+        return blake2b(f"{texts} {self.digest}".encode(), digest_size=16).hexdigest()
+
+
+class Chunk(NamedTuple):
+    """Texts that are encoded together, and their ids."""
+
+    ids: tuple[str, ...]
+    texts: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Hex digest of ids and texts."""
+        return blake2b(b"".join(hashes_of([*self.ids, *self.texts])), digest_size=16).hexdigest()
+
+
+def chunks_of(pairs: Iterable[tuple[str, str]], size: int = CHUNK_TEXTS) -> Iterator[Chunk]:
+    """(id, text) pairs in chunks of `size`, holding one of them at a time."""
+    pairs = iter(pairs)
+    while part := list(islice(pairs, size)):
+        yield Chunk(*zip(*part, strict=True))
+
+
+def write_texts(folder: Path, chunk: Chunk) -> str:
+    """The chunk's name, under which its texts are in the folder; what is there whole is not written again."""
+    name = chunk.name
+    path = folder / TEXTS / f"{name}.parquet"
+    if not _is_whole(path, name):
+        _write_table(path, {"id": pa.array(chunk.ids), "text": pa.array(chunk.texts)}, {"chunk": name})
+    return name
+
+
+def read_texts_of(folder: Path, name: str) -> Chunk:
+    """The texts of a chunk. Raises DataError where the file is not whole."""
+    try:
+        table = pq.read_table(folder / TEXTS / f"{name}.parquet")
+        return Chunk(*(tuple(table[column].to_pylist()) for column in ("id", "text")))
+    except (OSError, pa.ArrowInvalid, KeyError) as problem:
+        raise DataError(f"{TEXTS}/{name}.parquet: not whole ({problem}); run embed again") from None
+
+
+def is_done(folder: Path, name: str) -> bool:
+    """Whether the chunk's vectors are there and end as they should, and its moments where they are kept beside them."""
+    path = folder / f"{name}.parquet"
+    try:
+        return _is_whole(path, name) and _moments_size(folder, name) in (0, _size(folder / f"{name}.npz"))
+    except OSError:
+        return False
+
+
+def _moments_size(folder: Path, name: str) -> int:
+    """Bytes of the file of moments beside a chunk, as the chunk says; 0: there is none."""
+    return int((pq.read_metadata(folder / f"{name}.parquet").metadata or {})[b"moments"])
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else -1
+
+
+def _is_whole(path: Path, name: str) -> bool:
+    """Whether a Parquet file ends as it should, and is the chunk of that name."""
+    try:
+        return pq.read_metadata(path).metadata.get(b"chunk") == name.encode()
+    except (OSError, pa.ArrowInvalid, AttributeError):
+        return False
+
+
+@torch.inference_mode()
+def encode_chunk(folder: Path, texts: str, recipe: Recipe, encoder: Encoder) -> int:
+    """Write the moments and vectors of a chunk of texts; how many were encoded, each distinct one once."""
+    chunk, name = read_texts_of(folder, texts), recipe.name(texts)
+    distinct = {text: row for row, text in enumerate(dict.fromkeys(chunk.texts))}
+    rows = torch.tensor([distinct[text] for text in chunk.texts])
+    with one_thread():
+        values, _ = embed(encoder, list(distinct), recipe.pooling)
+        layers = values[list(recipe.layers)]
+        vectors = layers.transpose(0, 1).flatten(1) if recipe.apart else layers.mean(0)
+        vectors = vectors.to(getattr(torch, recipe.dtype))
+        moments = _moments_of(vectors, rows) if _are_beside(vectors.shape[1], len(rows)) else None
+    size = write_moments(folder / f"{name}.npz", moments) if moments is not None else 0
+    hashes = pa.array(hashes_of(chunk.texts), pa.binary(16))
+    columns = {"id": pa.array(chunk.ids, pa.string()), "hash": hashes, "vector": listed(vectors[rows].numpy())}
+    _write_table(
+        folder / f"{name}.parquet",
+        columns,
+        {"chunk": name, "recipe": recipe.digest, "moments": str(size)},
+    )
+    return len(distinct)
+
+
+def _are_beside(dim: int, rows: int) -> bool:
+    """Whether moments are kept: not where they take more than what they are taken of (d above some 2,000)."""
+    return 8 * dim**2 <= 4 * dim * max(rows, CHUNK_TEXTS)
+
+
+def _moments_of(vectors: Tensor, rows: Tensor) -> Moments:
+    return Moments.of(vectors.float(), torch.bincount(rows, minlength=len(vectors)).to(torch.float64))
+
+
+def write_moments(path: Path, moments: Moments) -> int:
+    """Write moments as arrays of an .npz, without pickles; its bytes."""
+    data = io.BytesIO()
+    arrays = {key: getattr(moments, key).numpy() for key in _ARRAYS}
+    np.savez(data, count=moments.count, quartic=moments.quartic, **arrays)
+    write_aside(path, data.getvalue())
+    return data.tell()
+
+
+def listed(vectors: np.ndarray) -> pa.Array:
+    """`[n, d]` as a column of lists of one length."""
+    return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(vectors).reshape(-1)), vectors.shape[1])
+
+
+def vectors_in(column: pa.ChunkedArray) -> np.ndarray:
+    """`[n, d]` of a column of lists of one length."""
+    flat = column.combine_chunks()
+    return flat.flatten().to_numpy(zero_copy_only=False).reshape(len(column), flat.type.list_size)
+
+
+def _write_table(path: Path, columns: dict[str, pa.Array | pa.ChunkedArray], record: dict[str, str]) -> None:
+    data = io.BytesIO()
+    table = pa.table(columns).replace_schema_metadata(record)
+    packed = "none" if "vector" in columns else "zstd"  # floats hardly shrink, and would cost as much as whitening
+    pq.write_table(table, data, row_group_size=1024, compression=packed, use_dictionary=False)
+    write_aside(path, data.getvalue())
+
+
+def write_vectors(path: Path, ids: pa.ChunkedArray, vectors: np.ndarray, record: dict[str, str]) -> None:
+    """A Parquet file of ids and vectors, whole or absent; its schema carries `record`."""
+    _write_table(path, {"id": ids, "vector": listed(vectors)}, record)
+
+
+def read_vectors(folder: Path, name: str, columns: Sequence[str] = ("id", "vector")) -> pa.Table:
+    """The table of a chunk. Raises DataError where it is not whole."""
+    try:
+        return pq.read_table(folder / f"{name}.parquet", columns=list(columns))
+    except (OSError, pa.ArrowInvalid) as problem:
+        raise DataError(f"{name}.parquet: not whole ({problem}); run the step that writes it again") from None
+
+
+def read_moments(folder: Path, name: str) -> Moments:
+    """The moments of a chunk, from beside its vectors or of these. Raises DataError where it is not whole."""
+    try:
+        if _moments_size(folder, name):
+            with np.load(folder / f"{name}.npz", allow_pickle=False) as file:
+                # Copied to where torch aligns: products of the same numbers at another alignment have other last bits.
+                arrays = {key: torch.tensor(file[key]) for key in _ARRAYS}
+                return Moments(float(file["count"]), quartic=float(file["quartic"]), **arrays)
+    except Exception as problem:  # a broken zip raises whatever its bytes lead to
+        raise DataError(f"{name}.npz: not whole ({problem}); remove it and run embed again") from None
+    table = read_vectors(folder, name, ("hash", "vector"))
+    first, rows = np.unique(np.array(table["hash"].to_pylist()), return_index=True, return_inverse=True)[1:]
+    order = np.argsort(first)  # in the order of encoding
+    vectors = torch.tensor(vectors_in(table["vector"])[first[order]])
+    return _moments_of(vectors, torch.from_numpy(np.argsort(order)[rows]))
+
+
+def merged_moments(folder: Path, names: Iterable[str]) -> Moments:
+    """Moments of all chunks, merged in the order of their names, so that the same chunks give the same bits."""
+    with one_thread():
+        return Moments.merged(read_moments(folder, name) for name in sorted(names))

@@ -1,0 +1,101 @@
+"""Files of text -> a folder of chunks and its manifest, at any engine."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from whitelab.base.checks import check_int
+from whitelab.base.progress import Progress
+from whitelab.corpus.chunks import CHUNK_TEXTS, TEXTS, Recipe, chunks_of, write_texts
+from whitelab.corpus.engines import Work, engine_named
+from whitelab.corpus.manifest import Manifest
+from whitelab.corpus.texts import read_texts
+from whitelab.encoding.encoders import load_encoder
+
+_REFUSED_KEPT = 1000
+
+
+def embed_corpus(
+    source: str | Path,
+    folder: str | Path,
+    model: str = "bundled",
+    layers: Sequence[int] = (-1,),
+    *,
+    pooling: str = "mean",
+    apart: bool = False,
+    vectors: str = "float32",
+    dtype: str = "float32",
+    device: str = "cpu",
+    max_length: int | None = None,
+    engine: str = "serial",
+    workers: int = 2,
+    address: str | None = None,
+    gpus: float = 0.0,
+    chunk_texts: int = CHUNK_TEXTS,
+    text_column: str = "text",
+    id_column: str = "id",
+    progress: Progress | None = None,
+) -> Manifest:
+    """Read the texts into chunks, then encode every chunk whose vectors are not there yet, wherever `engine` says.
+
+    The layers are averaged, or with `apart` kept one after another, so that a map of any average of them can be
+    fitted; for l layers of d dimensions the fit then holds twice 8 (l d)^2 bytes (13 of 768: 0.8 GB each). `vectors` is
+    the type that is written, `dtype` the one that is computed in. Returns the manifest: `encoded` counts what this
+    call encoded, `failed` says which chunks are missing and why. `progress(done, total)` counts texts and may raise to
+    cancel. Raises ValueError for an argument out of range, ModelError for a model that cannot be had, DataError for no
+    text, OSError where the disk refuses; what was done by then is done, and is not done again.
+    """
+    check_int(chunk_texts, "chunk_texts", 1)
+    loading = {"model": model, "device": device, "dtype": dtype, "max_length": max_length}
+    encoder = load_encoder(**loading)
+    run = engine_named(engine, workers, encoder, address, gpus)
+    recipe = Recipe.of(encoder, layers, pooling, apart, vectors)
+    folder = Path(folder)
+    (folder / TEXTS).mkdir(parents=True, exist_ok=True)
+    refused, lines, planned = 0, [], []
+
+    def refuse(line: str) -> None:
+        nonlocal refused
+        refused += 1
+        lines.extend([line] if refused <= _REFUSED_KEPT else [])
+
+    for chunk in chunks_of(read_texts(source, refuse, text_column, id_column), chunk_texts):
+        texts = write_texts(folder, chunk)
+        planned.append((recipe.name(texts), texts, len(chunk.texts)))
+    chunks, texts, sizes = zip(*sorted(planned), strict=True) if planned else ((), (), ())
+    manifest = Manifest(
+        encoder.name, model, encoder.n_layers, encoder.dim, encoder.max_length, dtype, recipe, chunks, texts, sizes,
+        refused, tuple(lines),
+    ).write(folder)  # fmt: skip
+    return _encoded(manifest, folder, run, Work(str(folder), recipe, loading), progress)
+
+
+def _encoded(manifest: Manifest, folder: Path, run, work: Work, progress: Progress | None) -> Manifest:
+    """Run the engine over what is missing; the manifest says what came of it, also where the disk refused."""
+    missing = {manifest.texts[place]: manifest.sizes[place] for place in manifest.missing(folder)}
+    names = dict(zip(manifest.texts, manifest.chunks, strict=True))
+    encoded, failed, full = 0, {}, ""
+    total = manifest.sentences
+    done = total - sum(missing.values())
+    if progress:
+        progress(done, total)
+    try:
+        for outcome in run(list(missing), work) if missing else ():
+            encoded += outcome.encoded
+            if outcome.error:
+                failed[names[outcome.texts]] = outcome.error
+            if outcome.full:
+                full = outcome.error
+                break
+            done += missing[outcome.texts]
+            if progress:
+                progress(done, total)
+    finally:
+        there = not failed and not manifest.missing(folder)
+        manifest = replace(manifest, encoded=encoded, failed=failed, finished=there)
+        if not full:
+            manifest.write(folder)
+    if full:
+        left = len(manifest.missing(folder))
+        raise OSError(f"out={str(folder)!r}: {full}; {left} of {len(names)} chunks are missing, run embed again")
+    return manifest

@@ -1,0 +1,143 @@
+"""A folder of chunks -> the map fitted on all of it, what a space carries to be fitted on, how two corpora differ."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from hashlib import blake2b
+from pathlib import Path
+
+import torch
+
+from whitelab import whitening
+from whitelab.corpus.chunks import merged_moments, read_vectors
+from whitelab.corpus.manifest import Manifest, finished
+from whitelab.datasets.layouts import existing_path
+from whitelab.encoding.embeddings import MeasuredRows, Origin
+from whitelab.statistics import geometry
+from whitelab.statistics.moments import Moments
+
+CORPUS = "corpus:"  # before a folder, in the name of a fit scope
+
+
+def corpus_rows(folder: str | Path) -> MeasuredRows:
+    """The merged moments of a finished folder, as what a space of the same model carries to be fitted on.
+
+    Raises DataError for a folder without manifest and for chunks that are missing.
+    """
+    name = f"{CORPUS}{folder}"
+    folder, manifest = finished(folder)
+    known = _merged(folder, manifest.chunks)
+    origin = Origin(
+        manifest.model, pooling=manifest.recipe.pooling, dtype=manifest.compute, max_length=manifest.max_length
+    )
+    return MeasuredRows(name, origin, manifest.n_layers, manifest.dim, manifest.recipe.layers, known)
+
+
+@lru_cache(maxsize=4)
+def _merged(folder: Path, chunks: tuple[str, ...]) -> Moments:
+    """Kept, because names are of contents: the same chunks have the same moments."""
+    return merged_moments(folder, chunks)
+
+
+def fit_corpus(
+    folder: str | Path, spec: str = "pca", k: int | None = None, layers: Sequence[int] | None = None
+) -> tuple[whitening.Whitener, dict]:
+    """The map of `spec` fitted on the merged moments of a folder's chunks, and a record of it.
+
+    `layers` choose among those that were kept apart (None: all of them, averaged). `digest` is that of the mean's and
+    the matrix's bytes, `distinct` counts different texts (their hashes are held: some 100 bytes each). Raises DataError
+    for a folder without manifest and for chunks that are missing, ValueError as `whitening.fit` and for layers that
+    are not there.
+    """
+    rows = corpus_rows(folder)
+    folder, manifest = existing_path(folder), Manifest.read(folder)
+    numbers = _numbers(rows, layers)
+    fitted = whitening.fit(spec, rows.moments(numbers), k)
+    distinct = set()
+    for name in manifest.chunks:
+        distinct.update(read_vectors(folder, name, ("hash",))["hash"].to_pylist())
+    parts = [part.contiguous().numpy().tobytes() for part in (fitted.mean, fitted.dense)]
+    return fitted, {
+        "model": manifest.model,
+        "pooling": manifest.recipe.pooling,
+        "layers": list(numbers),
+        "sentences": manifest.sentences,
+        "distinct": len(distinct),
+        "digest": blake2b(b"".join(parts), digest_size=16).hexdigest(),
+        "rank": fitted.rank,
+        "whitening": fitted.name,
+        "k": k,
+        "chunks": len(manifest.chunks),
+    }
+
+
+def _numbers(rows: MeasuredRows, layers: Sequence[int] | None) -> tuple[int, ...]:
+    if layers is None:
+        return rows.layers
+    return tuple(sorted({layer + rows.n_layers if layer < 0 else layer for layer in layers}))
+
+
+@dataclass(frozen=True)
+class Drift:
+    """How far another corpus lies from the one a map was fitted on.
+
+    `mean` is the distance of the means over the root of the first's total variance, `variance` the second's total
+    variance over the first's, `spectrum` the mean absolute logarithm (base 2) of the variances along the first's kept
+    directions, 0 where they are equal. `isotropy` is IsoScore (0 to 1) of the second under the map of the first, `own`
+    under a map of its own: where the first is lower by what matters to you, it is time to fit again.
+    """
+
+    whitening: str
+    k: int | None
+    sentences: tuple[int, int]
+    mean: float
+    variance: float
+    spectrum: float
+    isotropy: float
+    own: float
+
+    def as_dict(self) -> dict:
+        """A JSON-ready record."""
+        return asdict(self)
+
+
+def corpus_drift(
+    folder: str | Path, other: str | Path, spec: str = "pca", k: int | None = None, layers: Sequence[int] | None = None
+) -> Drift:
+    """`drift` of two folders of one model. Raises ValueError for another model, else as `fit_corpus`."""
+    one, two = Manifest.read(folder), Manifest.read(other)
+    if (one.recipe.encoder, one.recipe.pooling) != (two.recipe.encoder, two.recipe.pooling):
+        raise ValueError(
+            f"both corpora must be of one model and pooling, got {one.model} ({one.recipe.pooling}) and {two.model} "
+            f"({two.recipe.pooling})"
+        )
+    first, second = corpus_rows(folder), corpus_rows(other)
+    numbers = _numbers(first, layers)
+    return drift(first.moments(numbers), second.moments(numbers), spec, k)
+
+
+def drift(one: Moments, two: Moments, spec: str = "pca", k: int | None = None) -> Drift:
+    """How far sentences of `two` lie from those of `one`. Raises ValueError for another d, and as `whitening.fit`."""
+    if one.dim != two.dim:
+        raise ValueError(f"two must have d={one.dim} dimensions, got {two.dim}")
+    fitted = whitening.fit(spec, one, k)
+    total, directions = one.covariance.trace(), one.eigen
+    along = torch.linalg.vecdot(directions.vectors.T, directions.vectors.T @ two.covariance).clamp_min(1e-300)
+    return Drift(
+        fitted.name,
+        k,
+        (round(one.count), round(two.count)),
+        float((two.mean - one.mean).norm() / total.sqrt()),
+        float(two.covariance.trace() / total),
+        float((along / directions.values).log2().abs().mean()),
+        isotropy(two, fitted),
+        isotropy(two, whitening.fit(spec, two, k)),
+    )
+
+
+def isotropy(moments: Moments, fitted: whitening.Whitener) -> float:
+    """IsoScore (Rudman et al. 2022), 0 to 1, of sentences under a map; NaN below two directions."""
+    if fitted.rank < 2:
+        return float("nan")
+    matrix = fitted.dense
+    return (geometry.participation_ratio(matrix.T @ moments.covariance @ matrix) - 1) / (fitted.rank - 1)

@@ -1,0 +1,105 @@
+"""An applied corpus -> a faiss index of it, and what that index finds of the exact neighbours."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from jaxtyping import Float
+
+from whitelab.base.checks import check_choice, check_int
+from whitelab.base.installation import need
+from whitelab.corpus.applying import IDS, MAP, decoded, read_applied
+from whitelab.corpus.chunks import read_vectors, vectors_in
+from whitelab.corpus.manifest import MANIFEST
+from whitelab.corpus.searching import INDEX, named, nearest
+from whitelab.datasets.layouts import existing_path
+from whitelab.store.shards import folder_aside, write_aside
+
+KINDS = ("flat", "ivfpq")
+_TRAINED = 64  # rows a list, at most, for the centroids
+_ASKED, _TOP = 200, 10  # rows of the corpus that ask for their neighbours when an index is measured
+
+
+def build_index(
+    folder: str | Path,
+    out: str | Path,
+    kind: str = "flat",
+    lists: int | None = None,
+    code_bytes: int | None = None,
+    probes: int = 16,
+) -> dict:
+    """Write `out`/index.faiss of an applied folder, its map and ids; the record tells its recall beside exact search.
+
+    `flat` keeps float32 vectors. `ivfpq` has `lists` (None: four times the root of the rows), codes of `code_bytes`
+    (None: an eighth of the dimensions) and looks through `probes` lists. Recall at 10 is that of 200 rows spread over
+    the corpus, each without itself. Raises DataError for a folder that was not applied, ValueError for a code that does
+    not divide the dimensions, and one line where faiss is not installed.
+    """
+    check_choice(kind, "kind", KINDS)
+    check_int(probes, "probes", 1)
+    need("faiss")
+    import faiss
+
+    folder, out = existing_path(folder), Path(out)
+    manifest = read_applied(folder)
+    width, rows = manifest["width"], manifest["sentences"]
+    if kind == "flat":
+        index = faiss.IndexFlatIP(width)
+    else:
+        lists = check_int(lists or max(1, min(int(4 * rows**0.5), rows // 40)), "lists", 1)
+        code_bytes = check_int(code_bytes or _code_bytes(width), "bytes", 1)
+        if width % code_bytes:
+            raise ValueError(f"bytes={code_bytes} must divide the {width} dimensions of the vectors")
+        index = faiss.IndexIVFPQ(faiss.IndexFlatIP(width), width, lists, code_bytes, 8, faiss.METRIC_INNER_PRODUCT)
+        index.cp.min_points_per_centroid = index.pq.cp.min_points_per_centroid = 1
+        index.train(_sample(folder, manifest, max(_TRAINED * lists, 65_536)))
+        index.nprobe = min(probes, lists)
+    for name in manifest["chunks"]:
+        index.add(_stored(folder, name, manifest))
+    recall = _recall(index, folder, manifest) if rows > _TOP else None
+    found = {"kind": kind, "rows": index.ntotal, "width": width, "recall@10": recall}
+    if kind == "ivfpq":
+        found |= {"lists": lists, "bytes": code_bytes, "probes": index.nprobe}
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with folder_aside(out) as aside:
+        faiss.write_index(index, str(aside / INDEX))
+        (aside / MAP).write_bytes((folder / MAP).read_bytes())
+        _write_ids(aside / IDS, folder, manifest)
+        write_aside(aside / MANIFEST, json.dumps(manifest | {"index": found}, indent=1).encode())
+    return found
+
+
+def _write_ids(path: Path, folder: Path, manifest: dict) -> None:
+    """Ids and texts of all rows, one chunk in memory."""
+    schema = pa.schema({"id": pa.string(), "text": pa.string()})
+    with pq.ParquetWriter(path, schema, compression="zstd") as file:
+        start = 0
+        for name in manifest["chunks"]:
+            rows = np.arange(start, start := start + pq.read_metadata(folder / f"{name}.parquet").num_rows)
+            pairs = named(folder, manifest, rows).values()
+            file.write_table(pa.table(dict(zip(schema.names, zip(*pairs, strict=True), strict=True)), schema))
+
+
+def _stored(folder: Path, name: str, manifest: dict) -> Float[np.ndarray, "n m"]:
+    return decoded(vectors_in(read_vectors(folder, name, ("vector",))["vector"]), manifest)
+
+
+def _code_bytes(width: int) -> int:
+    """The divisor of the width that is nearest to an eighth of it."""
+    return min((n for n in range(1, width + 1) if width % n == 0), key=lambda n: abs(n - width / 8))
+
+
+def _sample(folder: Path, manifest: dict, rows: int) -> Float[np.ndarray, "t m"]:
+    """Rows spread over all chunks: every n-th, the same each time."""
+    step = max(1, manifest["sentences"] // rows)
+    return np.concatenate([_stored(folder, name, manifest)[::step] for name in manifest["chunks"]])
+
+
+def _recall(index, folder: Path, manifest: dict) -> float:
+    """Mean share of the exact neighbours among those found."""
+    asked = _sample(folder, manifest, _ASKED)[:_ASKED]
+    exact = nearest(folder, manifest, asked, _TOP + 1)[1][:, 1:]
+    found = index.search(asked, _TOP + 1)[1]
+    return float(np.mean([len({*one} & {*other}) / _TOP for one, other in zip(exact, found, strict=True)]))

@@ -1,0 +1,130 @@
+"""What a folder of chunks is to hold: written before the first vector, so that what is missing can be counted."""
+
+import json
+import time
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+
+from whitelab.corpus.chunks import Recipe, is_done
+from whitelab.datasets.layouts import existing_path
+from whitelab.datasets.pairs import DataError
+from whitelab.store.shards import write_aside
+
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """`chunks` names the vectors, `texts` the texts they are of, `sizes` how many those are, each chunk in one place.
+
+    `model` was loaded as `loaded` and has `n_layers` of `dim` dimensions. `encoded` counts the texts that the last call
+    encoded, `failed` says why a chunk could not be, `refused` counts lines that were left out, `refused_lines` has the
+    first of them.
+    """
+
+    model: str
+    loaded: str
+    n_layers: int
+    dim: int
+    max_length: int
+    compute: str
+    recipe: Recipe
+    chunks: tuple[str, ...]
+    texts: tuple[str, ...]
+    sizes: tuple[int, ...]
+    refused: int = 0
+    refused_lines: tuple[str, ...] = ()
+    encoded: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+    finished: bool = False
+
+    @property
+    def sentences(self) -> int:
+        """Texts of all chunks, each as often as it occurs."""
+        return sum(self.sizes)
+
+    def missing(self, folder: Path) -> list[int]:
+        """Places of the chunks that are not there whole, each name once."""
+        places = {name: place for place, name in enumerate(self.chunks)}
+        return [place for name, place in places.items() if not is_done(folder, name)]
+
+    def as_dict(self) -> dict:
+        """A JSON-ready record."""
+        return asdict(self) | {"sentences": self.sentences}
+
+    def write(self, folder: Path) -> "Manifest":
+        """Write it; raises OSError."""
+        write_aside(folder / MANIFEST, json.dumps(self.as_dict(), indent=1).encode())
+        return self
+
+    @classmethod
+    def read(cls, folder: str | Path) -> "Manifest":
+        """The manifest of a folder. Raises DataError where there is none, and for a folder that may not be read."""
+        path = existing_path(folder)
+        try:
+            found = json.loads((path / MANIFEST).read_bytes())
+            known = {one.name: found[one.name] for one in fields(cls)}
+            listed = {name: tuple(known[name]) for name in ("chunks", "texts", "sizes", "refused_lines")}
+            recipe = Recipe(**known["recipe"] | {"layers": tuple(known["recipe"]["layers"])})
+            return cls(**known | listed | {"recipe": recipe})
+        except (OSError, ValueError, KeyError, TypeError):
+            raise DataError(f"corpus={str(folder)!r} must hold a {MANIFEST}, which embed writes") from None
+
+
+def finished(folder: str | Path) -> tuple[Path, Manifest]:
+    """A folder whose chunks are all there, and its manifest. Raises DataError, which counts what is missing."""
+    manifest, folder = Manifest.read(folder), existing_path(folder)
+    absent = manifest.missing(folder)
+    if absent or not manifest.chunks:
+        raise DataError(
+            f"corpus={str(folder)!r}: {len(absent)} of {len(manifest.chunks)} chunks are missing; run embed again"
+        )
+    return folder, manifest
+
+
+@dataclass(frozen=True)
+class Status:
+    """How far a folder is: chunks and sentences done of all, sentences a second lately, seconds left (None: unknown).
+
+    `mtime` is when its last chunk came, in seconds since 1970.
+    """
+
+    chunks: int
+    done: int
+    sentences: int
+    sentences_done: int
+    rate: float | None
+    seconds_left: float | None
+    failed: dict[str, str]
+    refused: int
+    finished: bool
+    mtime: float | None
+
+    def as_dict(self) -> dict:
+        """A JSON-ready record."""
+        return asdict(self)
+
+
+def status(folder: str | Path, lately: int = 32) -> Status:
+    """The state of a folder, read from its files alone, so that it can be asked anywhere and stops nothing.
+
+    The rate is that of the last chunks (`lately` of them). Raises DataError without manifest.
+    """
+    manifest, folder = Manifest.read(folder), existing_path(folder)
+    sizes = dict(zip(manifest.chunks, manifest.sizes, strict=True))
+    times = sorted((path.stat().st_mtime, sizes[path.stem]) for path in folder.glob("*.parquet") if path.stem in sizes)
+    done, total = sum(size for _, size in times), sum(sizes.values())
+    last = times[-lately:]
+    took = last[-1][0] - last[0][0] if len(last) > 1 else 0.0
+    # The first of them ends where the time begins.
+    rate = sum(size for _, size in last[1:]) / took if took > 0 else None
+    left = (total - done) / rate if rate and total > done else (0.0 if times and total == done else None)
+    return Status(
+        len(sizes), len(times), total, done, rate, left, manifest.failed, manifest.refused, manifest.finished,
+        times[-1][0] if times else None,
+    )  # fmt: skip
+
+
+def is_running(found: Status, silence: float = 120.0) -> bool:
+    """Whether chunks came lately; nothing tells a process that is slow from one that ended."""
+    return not found.finished and found.mtime is not None and time.time() - found.mtime < silence

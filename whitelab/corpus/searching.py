@@ -1,0 +1,136 @@
+"""The nearest texts to a sentence: exactly, shard by shard, or through a faiss index of them."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+
+from whitelab.base.checks import check_int
+from whitelab.base.installation import need
+from whitelab.corpus.applying import IDS, MAP, decoded, read_applied
+from whitelab.corpus.chunks import TEXTS, read_vectors, vectors_in
+from whitelab.datasets.layouts import existing_path
+from whitelab.encoding.encoders import embed, load_encoder
+from whitelab.whitening.export import from_npz
+
+INDEX = "index.faiss"
+
+
+class Hit(NamedTuple):
+    """A text that was found, the cosine of what is stored of it, and its row in the corpus."""
+
+    id: str
+    text: str
+    score: float
+    row: int
+
+
+def search_corpus(folder: str | Path, queries: Sequence[str], top: int = 10, workers: int = 1) -> list[list[Hit]]:
+    """The `top` texts nearest to each query, in an applied folder exactly, in an index as that finds them.
+
+    Queries are embedded as the corpus was, by the model its manifest names, and go through the same map. Raises
+    DataError for a folder that is neither, ModelError for a model that cannot be had, ValueError for `top` below 1.
+    """
+    check_int(top, "top", 1)
+    check_int(workers, "workers", 1)
+    folder = existing_path(folder)
+    manifest = read_applied(folder)
+    asked = embedded(queries, folder, manifest)
+    if "index" in manifest:
+        scores, rows = search_index(folder, asked, top)
+    else:
+        scores, rows = nearest(folder, manifest, asked, top, workers)
+    known = named(folder, manifest, np.unique(rows[rows >= 0]))
+    return [
+        [Hit(*known[row], score, row) for score, row in zip(*line, strict=True) if row >= 0]
+        for line in zip(scores.tolist(), rows.tolist(), strict=True)
+    ]
+
+
+def embedded(queries: Sequence[str], folder: Path, manifest: dict) -> Float[np.ndarray, "q m"]:
+    """Queries as the corpus's vectors are, in float32."""
+    if not all(query.strip() for query in queries):
+        raise ValueError("query must hold text, got an empty one")
+    encoder = load_encoder(
+        manifest["loaded"], device="cpu", dtype=manifest["compute"], max_length=manifest["max_length"]
+    )
+    values, _ = embed(encoder, [query.strip() for query in queries], manifest["pooling"])
+    fitted, _ = from_npz(folder / MAP)
+    x = values[manifest["layers"]].double().mean(0)
+    return torch.nn.functional.normalize(fitted(x)).float().numpy()
+
+
+def nearest(
+    folder: Path, manifest: dict, asked: Float[np.ndarray, "q m"], top: int, workers: int = 1
+) -> tuple[Float[np.ndarray, "q t"], Int[np.ndarray, "q t"]]:
+    """Exact neighbours: each shard is searched by itself, and what they found is merged, ties by the lower row.
+
+    Rows count through the chunks in the order of the manifest. Memory: one shard a worker.
+    """
+    starts, names = [0], manifest["chunks"]
+    for name in names[:-1]:
+        starts.append(starts[-1] + _rows(folder, name))
+    work = partial(_in_shard, folder, manifest, asked, top)
+    best = np.empty((len(asked), 0), np.float32), np.empty((len(asked), 0), np.int64)
+    with ThreadPoolExecutor(workers) as pool:
+        for scores, rows in pool.map(work, names, starts):
+            best = merged(best, (scores, rows), top)
+    return best
+
+
+def _rows(folder: Path, name: str) -> int:
+    import pyarrow.parquet as pq
+
+    return pq.read_metadata(folder / f"{name}.parquet").num_rows
+
+
+def _in_shard(folder: Path, manifest: dict, asked: np.ndarray, top: int, name: str, start: int):
+    stored = decoded(vectors_in(read_vectors(folder, name, ("vector",))["vector"]), manifest)
+    scores = asked @ stored.T
+    rows = np.broadcast_to(np.arange(start, start + len(stored)), scores.shape)
+    return _best(scores, rows, top)
+
+
+def merged(one: tuple, two: tuple, top: int) -> tuple[Float[np.ndarray, "q t"], Int[np.ndarray, "q t"]]:
+    """The best of two lists of scores and rows."""
+    return _best(np.hstack([one[0], two[0]]), np.hstack([one[1], two[1]]), top)
+
+
+def _best(scores: np.ndarray, rows: np.ndarray, top: int) -> tuple[np.ndarray, np.ndarray]:
+    if scores.shape[1] > 4 * top:  # everything that ties with the last of the best stays in question
+        least = -np.partition(-scores, top - 1, axis=1)[:, top - 1 : top]
+        keep = (scores >= least).any(0)
+        scores, rows = scores[:, keep], rows[:, keep]
+    order = np.lexsort((rows, -scores), axis=1)[:, :top]
+    return np.take_along_axis(scores, order, 1), np.take_along_axis(rows, order, 1)
+
+
+def search_index(
+    folder: Path, asked: Float[np.ndarray, "q m"], top: int
+) -> tuple[Float[np.ndarray, "q t"], Int[np.ndarray, "q t"]]:
+    """Scores and rows, -1 where there are fewer."""
+    need("faiss")
+    import faiss
+
+    return faiss.read_index(str(folder / INDEX)).search(np.ascontiguousarray(asked), top)
+
+
+def named(folder: Path, manifest: dict, rows: Int[np.ndarray, "r"]) -> dict[int, tuple[str, str]]:
+    """Id and text of rows; no text where the embedded corpus is no longer there."""
+    import pyarrow.dataset
+
+    texts = [Path(manifest["corpus"]) / TEXTS / f"{name}.parquet" for name in manifest["texts"]]
+    if "index" in manifest:
+        files = [folder / IDS]
+    elif all(path.exists() for path in texts):
+        files = texts
+    else:
+        files = [folder / f"{name}.parquet" for name in manifest["chunks"]]
+    table = pyarrow.dataset.dataset(files).take(pyarrow.array(rows))
+    shown = table["text"].to_pylist() if "text" in table.column_names else [""] * len(rows)
+    return dict(zip(rows.tolist(), zip(table["id"].to_pylist(), shown, strict=True), strict=True))

@@ -1,0 +1,107 @@
+"""Files of text read as a stream, whatever their size: one sentence a line (.txt) or a record (.jsonl, .parquet)."""
+
+import bz2
+import glob
+import gzip
+import json
+import lzma
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from whitelab.datasets.pairs import DataError
+
+LINE_BYTES = 2**20  # a longer line is no sentence
+_OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+KINDS = (".txt", ".jsonl", ".parquet")
+
+Refuse = Callable[[str], None]
+
+
+def text_files(source: str | Path) -> list[Path]:
+    """The files of a folder, a glob or a file's name, sorted. Raises DataError where there is none to read."""
+    path = Path(source)
+    found = [path] if path.is_file() else map(Path, path.rglob("*") if path.is_dir() else glob.glob(str(source)))
+    files = sorted(file for file in found if file.is_file() and _kind(file) in KINDS)
+    if not files:
+        raise DataError(f"text={str(source)!r} must name .txt, .jsonl or .parquet files (.gz, .bz2, .xz), found none")
+    return files
+
+
+def read_texts(
+    source: str | Path, refuse: Refuse, text_column: str = "text", id_column: str = "id"
+) -> Iterator[tuple[str, str]]:
+    """(id, text) of every sentence; one without an id gets `file:line`, blank lines are passed over.
+
+    Files are named by their path below `source` where that is a folder.
+
+    `refuse(line)` is told of every line that is left out (too long, not UTF-8, NUL, not a record with a text), and of
+    a file that cannot be read on. Raises DataError as `text_files`.
+    """
+    for path in text_files(source):
+        shown = path.relative_to(source).as_posix() if Path(source).is_dir() else path.name
+        try:
+            records = _table(path, text_column, id_column) if _kind(path) == ".parquet" else _lines(path)
+            for number, record in records:
+                where = f"{shown}:{number}"
+                try:
+                    if isinstance(record, bytes):
+                        record = _parsed(record, _kind(path), text_column, id_column)
+                    name, text = record
+                    if not isinstance(text, str) or "\0" in text:
+                        raise ValueError("the text must be a string without NUL")
+                    if len(text) > LINE_BYTES:
+                        raise ValueError(f"longer than {LINE_BYTES} bytes")
+                except ValueError as problem:
+                    why = "not UTF-8" if isinstance(problem, UnicodeDecodeError) else str(problem)
+                    refuse(f"{where}: {why}")
+                    continue
+                if text.strip():
+                    yield (where if name is None else str(name)), text.strip()
+        except (OSError, EOFError, zlib.error, lzma.LZMAError, ValueError, KeyError) as problem:
+            refuse(f"{shown}: cannot be read on: {problem}")
+
+
+def _kind(path: Path) -> str:
+    return (path.with_suffix("") if path.suffix in _OPENERS else path).suffix
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Lines by number; of one that is too long no more is held than shows it."""
+    with _OPENERS.get(path.suffix, open)(path, "rb") as file:
+        number = 0
+        while line := file.readline(LINE_BYTES + 1):
+            number += 1
+            end = line
+            while not end.endswith(b"\n") and (end := file.readline(LINE_BYTES + 1)):
+                pass
+            yield number, line
+
+
+def _parsed(line: bytes, kind: str, text_column: str, id_column: str) -> tuple[object, object]:
+    if len(line) > LINE_BYTES:
+        raise ValueError(f"longer than {LINE_BYTES} bytes")
+    text = line.decode("utf-8")
+    if kind == ".txt" or not text.strip():
+        return None, text
+    try:
+        record = json.loads(text)
+    except (json.JSONDecodeError, RecursionError):
+        raise ValueError("not JSON") from None
+    if not isinstance(record, dict) or text_column not in record:
+        raise ValueError(f"no {text_column!r} in it")
+    return record.get(id_column), record[text_column]
+
+
+def _table(path: Path, text_column: str, id_column: str) -> Iterator[tuple[int, tuple]]:
+    import pyarrow.parquet
+
+    with pyarrow.parquet.ParquetFile(path) as file:
+        names = [name for name in (id_column, text_column) if name in file.schema_arrow.names]
+        if text_column not in names:
+            raise ValueError(f"no column {text_column!r}")
+        number = 0
+        for batch in file.iter_batches(batch_size=1024, columns=names):
+            for record in batch.to_pylist():
+                number += 1
+                yield number, (record.get(id_column), record[text_column])
