@@ -139,7 +139,9 @@ def test_only_sentences_that_one_length_cuts_are_encoded_again(place, encoder, m
     sentences, store, seen = list(load(place / "data", "sts12").sentences), Store(tmp_path), []
     embed_cut(encoder, sentences, "mean", 128, store=store)
     real = type(encoder).forward
-    monkeypatch.setattr(type(encoder), "forward", lambda self, ids: seen.extend(ids) or real(self, ids))
+    monkeypatch.setattr(
+        type(encoder), "forward", lambda self, ids, pooling: seen.extend(ids) or real(self, ids, pooling)
+    )
     embed_cut(encoder, sentences, "mean", 64, store=store)
     assert 0 < len(seen) < 20
     assert {len(ids) for ids in seen} == {64}

@@ -2,16 +2,16 @@
 
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from whitelab import whitening
 from whitelab.base.checks import check_choice
+from whitelab.base.lazy import cached_property
 from whitelab.base.progress import Progress
 from whitelab.compare import published
 from whitelab.compare.bench import Bench, tried
 from whitelab.compare.presets import PRESETS, Preset
 from whitelab.compare.published import Published
-from whitelab.encoding.checkpoints import WORD_TABLES, ModelError, ModelName, version
+from whitelab.encoding.checkpoints import ONE_LAYER, WORD_TABLES, ModelError, ModelName, version
 from whitelab.encoding.encoders import Encoder, load_encoder
 from whitelab.scoring.paired import Judged
 from whitelab.scoring.score import Score
@@ -81,13 +81,14 @@ class CellKey:
 
 
 def rows_of(model: str, settings: Sequence[Setting]) -> tuple[Setting, ...]:
-    """The settings under which a model is compared: those given, of word vectors on their one layer, each once."""
+    """The settings under which a model is compared: those given, of a model with one layer on that, each once."""
     try:
-        of_words = ModelName.parse(model).kind in WORD_TABLES
+        kind = ModelName.parse(model).kind
     except ModelError:
-        of_words = False  # said in its cells
-    if of_words:
-        settings = [setting.with_(layers=(0,), pooling="mean") for setting in settings]
+        kind = ""  # said in its cells
+    if kind in ONE_LAYER:
+        pooling = {"pooling": "mean"} if kind in WORD_TABLES else {}
+        settings = [setting.with_(layers=(0,), **pooling) for setting in settings]
     return tuple(dict.fromkeys(settings))
 
 

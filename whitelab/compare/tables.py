@@ -73,15 +73,21 @@ def _column(cell: Cell) -> str:
 
 
 def written(
-    cells: Sequence[Cell], form: str, preset: str = "", corpus: str | None = None, drawn: Resampled | None = None
+    cells: Sequence[Cell],
+    form: str,
+    preset: str = "",
+    corpus: str | None = None,
+    drawn: Resampled | None = None,
+    given: Sequence[tuple[str, str, dict[str, float | None]]] = (),
 ) -> str:
     """The table as text: CSV with every digit, Markdown or LaTeX with two decimals and the best in bold.
 
     With `preset` the table says what it was made under, CSV in a column of its own; with `drawn` every score
-    has the ends of its 95 % interval beside it.
+    has the ends of its 95 % interval beside it. Rows `given` from elsewhere (`mteb_rows`) follow, on the same tasks.
     """
     check_choice(form, "format", FORMATS)
     tasks, rows = pivot(cells)
+    rows += given
     ends = {(m, s, task): drawn.interval((m, s), task) for m, s, _ in rows for task in tasks} if drawn else {}
     if form == "csv":
         return _csv(tasks, rows, preset, ends)

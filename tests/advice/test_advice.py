@@ -1,0 +1,191 @@
+"""Laws of advice: it follows where the truth is planted, says so where nothing is there, and counts what is missing."""
+
+import numpy as np
+import pytest
+import torch
+from judged import write_retrieval
+from sklearn.cluster import KMeans
+from sklearn.metrics import v_measure_score
+
+from whitelab.advice import (
+    advise_pairs,
+    advise_search,
+    advise_sentences,
+    advise_texts,
+    advising,
+    answer,
+    kept_as,
+)
+from whitelab.advice.advising import CLUSTER_SEEDS
+from whitelab.advice.candidates import candidates
+from whitelab.advice.evidence import RESAMPLES, Tried, weigh
+from whitelab.base.installation import MissingLibraryError
+from whitelab.datasets import load_labelled, load_retrieval
+from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
+from whitelab.probe import How, probe
+from whitelab.probe.rows import occurrences
+from whitelab.retrieval.embedded import with_judgements
+from whitelab.retrieval.relevance import retrieve
+from whitelab.scoring.score import score
+from whitelab.scoring.setting import Setting
+from whitelab.statistics.significance import bootstrap_means
+
+D = 16
+
+
+def pairs_of(meaning, nuisance, seed=0, pairs=400):
+    """Pairs whose gold is the cosine of what they mean: `meaning` and `nuisance` scale the coordinates of a vector."""
+    rng = np.random.default_rng(seed)
+    first = rng.normal(size=(pairs, D))
+    share = rng.random((pairs, 1))
+    second = share * first + (1 - share) * rng.normal(size=(pairs, D))
+    kept = meaning > 0
+    gold = (first * second)[:, kept].sum(1) / np.linalg.norm(first[:, kept], axis=1)
+    gold /= np.linalg.norm(second[:, kept], axis=1)
+    x = np.stack([first, second], 1).reshape(-1, D) * meaning + rng.normal(size=(2 * pairs, D)) * nuisance
+    values = torch.from_numpy(np.stack([x] * 3)).float()
+    rows = torch.arange(2 * pairs)
+    zeros = torch.zeros(pairs, dtype=torch.int64)
+    return LayerEmbeddings(values, rows[::2], rows[1::2], torch.from_numpy(gold), zeros, ("all",))
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Some of the candidates, the baseline among them."""
+    monkeypatch.setattr(advising, "candidates", lambda *given: candidates(*given)[::9])
+
+
+CONE = (np.r_[0, np.ones(D - 1)], np.r_[30, np.zeros(D - 1)])  # one coordinate that means nothing, and is all one sees
+ROUND = (np.ones(D), np.full(D, 0.1))
+SMALL = (np.r_[np.ones(4), np.zeros(D - 4)], np.r_[np.zeros(4), np.full(D - 4, 1e-3)])  # four coordinates say it all
+
+
+def test_where_a_direction_hides_the_meaning_whitening_is_advised_and_its_gain_outlives_the_choice():
+    advice = advise_pairs(pairs_of(*CONE), Setting((1,)))
+    evidence = advice.evidence
+    assert advice.decided
+    assert advice.setting.whitening.partition(":")[0] in ("pca", "shrunk")
+    assert advice.setting.fit == "cross"
+    assert 20 < evidence.honest_gain <= evidence.best.difference.estimate + 1
+    assert "Use PCA whitening" in advice.sentences[0] or "Use Shrunk whitening" in advice.sentences[0]
+
+
+def test_where_the_space_is_round_already_raw_is_the_advice():
+    advice = advise_pairs(pairs_of(*ROUND, pairs=1500), Setting((1,)))
+    assert advice.setting == advice.evidence.baseline.setting == Setting((2,))
+    assert "nothing that was tried is better" in advice.sentences[0]
+    assert abs(advice.evidence.honest_gain) < 0.5
+
+
+def test_few_pairs_decide_nothing_and_say_how_many_would():
+    advice = advise_pairs(pairs_of(*ROUND, pairs=24), Setting((1,)))
+    assert not advice.decided
+    assert advice.setting is None
+    assert advice.needed > 24
+    assert f"{advice.needed}"[-3:] in advice.sentences[2]
+    more = advise_pairs(pairs_of(*ROUND, pairs=4 * 24), Setting((1,)))
+    assert more.decided or more.needed < 30 * advice.needed
+
+
+def test_the_shortest_vectors_that_hold_the_meaning_are_stored():
+    advice = advise_pairs(pairs_of(*SMALL), Setting((2,)), "store")
+    said = (advice.setting, advice.stored)
+    (own,) = [one for one in advice.evidence.options if (one.setting, one.stored) == said]
+    assert kept_as(own) in advice.sentences[0]
+    assert own.behind.low > -1
+    assert own.dimensions == 4
+    assert own.size < 16
+    assert all(option.behind.low <= -1 or option.size >= own.size for option in advice.evidence.options)
+    whole = advise_pairs(pairs_of(*ROUND), Setting((2,)), "store")  # the control: every coordinate counts
+    assert whole.setting is None or whole.setting.k is None
+    assert whole.evidence.baseline.size == 4 * D
+
+
+def test_without_faiss_vectors_are_shortened_only(monkeypatch):
+    def missing(extra):
+        raise MissingLibraryError(extra)
+
+    monkeypatch.setattr(advising, "need", missing)
+    advice = advise_pairs(pairs_of(*SMALL, pairs=100), Setting((2,)), "store")
+    assert {option.stored for option in advice.evidence.options} == {"float32"}
+
+
+def test_every_score_is_the_scorers_and_the_first_option_is_the_model_as_it_comes():
+    space = pairs_of(*CONE, pairs=100)
+    options = advise_pairs(space, Setting((0, 1))).evidence.options
+    assert [option.setting for option in options] == list(candidates(Setting((0, 1)), 3, D, "cross"))
+    assert options[0].setting == Setting((2,))
+    for option in options[::5]:
+        assert option.score == pytest.approx(score(space, option.setting).spearman)
+        assert option.low <= option.score <= option.high
+
+
+def test_two_texts_are_called_the_same_by_the_cut_that_is_named(few):
+    space = pairs_of(*CONE, pairs=200)
+    found = [advise_pairs(space, Setting((1,)), "threshold", cut).evidence for cut in (None, 0.0, 0.8)]
+    assert len({one.best.score for one in found}) == 3
+    middle = float(space.gold.min() + space.gold.max()) / 2
+    assert found[0].protocol["gold_from"] == pytest.approx(middle)
+    with pytest.raises(ValueError, match=r"gold_from=7 must divide the gold scores, which run from -?0\.\d+ to 1"):
+        advise_pairs(space, Setting((1,)), "threshold", 7.0)
+
+
+def test_what_is_best_by_luck_alone_loses_its_lead_on_the_other_half():
+    settings, leads, kept = candidates(Setting(), 3, D, "cross")[:12], [], []
+    for seed in range(8):
+        values = torch.from_numpy(np.random.default_rng(seed).normal(size=(12, 60)))
+        drawn = bootstrap_means(values, RESAMPLES)
+        measured = ("x", "y", 60), ({}, "")
+        found = weigh(
+            [Tried.whole(one, D) for one in settings],
+            drawn,
+            lambda counts, of=values: of @ counts / counts.sum(0),
+            *measured,
+        )
+        leads.append(found.best.difference.estimate)
+        kept.append(found.honest_gain)
+        assert answer(found, "rank").setting in (None, settings[0])
+    assert np.mean(leads) > 0.15
+    assert abs(np.mean(kept)) < np.mean(leads) / 2
+
+
+def test_searches_and_texts_are_measured_as_on_their_own_pages(tmp_path, few):
+    rng = np.random.default_rng(1)
+    search = load_retrieval(write_retrieval(tmp_path / "search"))
+    embedded = with_judgements(torch.from_numpy(rng.normal(size=(3, len(search.sentences), D))).float(), search)
+    found = advise_search(embedded, Setting((1,)), "rank").evidence
+    for option in found.options:
+        assert option.score == pytest.approx(100 * retrieve(embedded, option.setting).means["ndcg@10"])
+    data = load_labelled("demo", "act")
+    rows, labels = occurrences(data, np.arange(data.n_rows)), torch.from_numpy(np.asarray(data.y))
+    values = torch.from_numpy(rng.normal(size=(3, len(data.sentences), D))).float()
+    values[2, rows, 0] += 8 * labels.float()
+    space = LayerRows(values, torch.bincount(rows, minlength=len(data.sentences)).double())
+    grouped = advise_texts(space, data, Setting((2,)), "cluster").evidence
+    x = torch.nn.functional.normalize(values[2, rows].double(), dim=1).numpy()
+    means = KMeans(len(set(data.y)), n_init=CLUSTER_SEEDS, random_state=0).fit(x)
+    assert grouped.baseline.score == pytest.approx(100 * v_measure_score(labels, means.labels_), abs=2)
+    assert grouped.baseline.score > 40
+    read = advise_texts(space, data, Setting((2,)), "classify").evidence
+    assert read.baseline.score == pytest.approx(100 * probe(space, data, Setting((2,)), How("linear")).hits.mean())
+
+
+def test_sentences_alone_decide_nothing_and_warn_of_a_map_of_few():
+    rng = np.random.default_rng(0)
+    few, many = (
+        advise_sentences(LayerRows(torch.from_numpy(rng.normal(size=(2, n, D))).float(), torch.ones(n)), Setting())
+        for n in (40, 4000)
+    )
+    assert not few.decided
+    assert not many.decided
+    assert "fits noise" in few.sentences[2]
+    assert "enough for a map to carry over" in many.sentences[2]
+    with pytest.raises(ValueError, match="sentences must be four that differ, or more, got 3"):
+        advise_sentences(LayerRows(torch.ones(2, 3, D), torch.ones(3)), Setting())
+
+
+def test_a_purpose_that_the_data_does_not_serve_is_refused():
+    with pytest.raises(ValueError, match="purpose='cluster' must be one of rank, threshold, store"):
+        advise_pairs(pairs_of(*ROUND, pairs=30), Setting(), "cluster")
+    with pytest.raises(ValueError, match=r"layers=\[9\] must lie between 0 and 2 for this model"):
+        advise_pairs(pairs_of(*ROUND, pairs=30), Setting((9,)))

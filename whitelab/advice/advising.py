@@ -1,0 +1,260 @@
+"""A purpose and the user's own data -> advice, each kind of data measured as it is used."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from sklearn.cluster import KMeans
+from torch import Tensor
+
+from whitelab.advice.answer import Advice, answer
+from whitelab.advice.candidates import candidates, to_store
+from whitelab.advice.evidence import RESAMPLES, Evidence, Tried, weigh
+from whitelab.base.checks import check_choice
+from whitelab.base.installation import MissingLibraryError, need
+from whitelab.base.progress import Progress, share
+from whitelab.base.wording import spaced
+from whitelab.datasets import LabelledTexts
+from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
+from whitelab.probe import How, probe
+from whitelab.probe.rows import occurrences
+from whitelab.retrieval.compression import Code
+from whitelab.retrieval.embedded import RetrievalSpace
+from whitelab.retrieval.frontier import CodedScore, Space, frontier
+from whitelab.retrieval.relevance import retrieve
+from whitelab.scoring.fit_scopes import isotropy_between
+from whitelab.scoring.paired import paired
+from whitelab.scoring.score import Score, score
+from whitelab.scoring.setting import OWN_SENTENCES, Setting
+from whitelab.statistics import correlation, geometry
+from whitelab.statistics.significance import bootstrap, bootstrap_counts, bootstrap_means
+from whitelab.statistics.with_labels import average_precision, v_measure
+from whitelab.whitening import fit
+
+PURPOSES = {
+    "rank": "Order texts by how similar they are",
+    "threshold": "Call two texts the same from a cosine on",
+    "store": "Keep as few bytes as will do",
+    "classify": "Train a classifier on them",
+    "cluster": "Group texts",
+}
+ON_PAIRS, ON_SEARCH, ON_TEXTS = ("rank", "threshold", "store"), ("rank", "store"), ("classify", "cluster")
+CLUSTER_SEEDS = 5
+STORED = ("float32", "int8", "binary+itq")  # with faiss; without it float32 alone
+
+
+def advise_pairs(
+    space: LayerEmbeddings,
+    chosen: Setting,
+    purpose: str = "rank",
+    gold_from: float | None = None,
+    progress: Progress | None = None,
+) -> Advice:
+    """Advice from pairs with gold scores: Spearman, or for `threshold` the average precision of gold >= `gold_from`.
+
+    Maps are cross-fitted, so that no pair is scored by a map its sentences were fitted to, unless `chosen` is fitted on
+    other text, which the space then carries. `gold_from` None is the middle of the gold scores' range.
+    Raises ValueError for a purpose pairs do not serve, for a cut with no pair on one side, and as `fit_scope`.
+    """
+    check_choice(purpose, "purpose", ON_PAIRS)
+    other_text = chosen.fit not in OWN_SENTENCES and chosen.whitening != "none"
+    fit = chosen.fit if other_text else "cross"
+    how = chosen.aggregate
+    if purpose == "store":
+        coded = _coded(space, to_store(chosen, space.n_layers, space.dim, fit), progress)
+        cosines, tried, found = torch.stack([one.values for one in coded]), _as_stored(coded), coded
+        drawn = bootstrap(cosines, space.gold, space.subset, space.n_subsets, how, RESAMPLES)
+    else:
+        settings = candidates(chosen, space.n_layers, space.dim, fit)
+        found = _each(settings, lambda setting: score(space, setting, isotropy=False), progress)
+        tried = [Tried.whole(one, _kept(each.setting, each.rank, space.dim)) for one, each in _both(settings, found)]
+        if purpose == "threshold":
+            return answer(_matching(space, tried, found, gold_from), purpose)
+        cosines, resampled = torch.stack([one.cosines for one in found]), paired(space, found, RESAMPLES)
+        drawn = resampled.drawn.take(resampled.rows)
+
+    def spearman(counts: Float[Tensor, "p b"]) -> Float[Tensor, "v b"]:
+        halves = [column.bool() for column in counts.T]
+        parts = [(cosines[:, rows], space.gold[rows], space.subset[rows]) for rows in halves]
+        return 100 * torch.stack([correlation.aggregate(*part, space.n_subsets, how) for part in parts], dim=1)
+
+    measured = "Spearman x 100", "pairs", space.n_pairs
+    return answer(weigh(tried, drawn, spearman, measured, _protocol(found)), purpose)
+
+
+def _coded(space: Space, settings: tuple[Setting, ...], progress: Progress | None) -> list[CodedScore]:
+    """Every setting under every code that there is, layer by layer; the last layer raw in float32 is the first."""
+    try:
+        need("faiss")
+        codes = tuple(map(Code.parse, STORED))
+    except MissingLibraryError:
+        codes = (Code(),)
+    layers, points = list(dict.fromkeys(one.layers for one in settings)), []
+    for number, own in enumerate(layers):
+        part = share(progress, number, 1, len(layers)) if progress else None
+        *_, last = frontier(space, [one for one in settings if one.layers == own], codes, progress=part)
+        points += last.points
+    return points
+
+
+def _as_stored(points: list[CodedScore]) -> list[Tried]:
+    named = [one.setting.raw if one.setting.whitening == "none" else one.setting for one in points]
+    return [Tried(setting, one.columns, one.bytes, one.code.label) for setting, one in _both(named, points)]
+
+
+def _both(settings: Sequence[Setting], found: list) -> Iterator[tuple]:
+    return zip(settings, found, strict=True)
+
+
+def _matching(space: LayerEmbeddings, tried: list[Tried], scores: list[Score], gold_from: float | None) -> Evidence:
+    cut = float(space.gold.min() + space.gold.max()) / 2 if gold_from is None else gold_from
+    positive = space.gold >= cut
+    if positive.all() or not positive.any():
+        low, high = float(space.gold.min()), float(space.gold.max())
+        raise ValueError(f"gold_from={cut:g} must divide the gold scores, which run from {low:g} to {high:g}")
+
+    def precision(counts: Float[Tensor, "p b"]) -> Float[Tensor, "v b"]:
+        return 100 * torch.stack([average_precision(one.cosines, positive, counts) for one in scores])
+
+    record, line = _protocol(scores)
+    measured = "Average precision x 100", "pairs", space.n_pairs
+    drawn = bootstrap_counts(space.n_pairs, precision, RESAMPLES)
+    named = record | {"gold_from": cut}, f"{line} · the same from a gold score of {cut:g} on"
+    return weigh(tried, drawn, precision, measured, named)
+
+
+def advise_search(
+    space: RetrievalSpace, chosen: Setting, purpose: str = "rank", progress: Progress | None = None
+) -> Advice:
+    """Advice from judged searches: nDCG@10 x 100, maps fitted on the documents. Raises ValueError as `retrieve`."""
+    check_choice(purpose, "purpose", ON_SEARCH)
+    raw = chosen.raw.with_(aggregate="all")
+    space_of, measured = space.space, ("nDCG@10 x 100", "queries")
+    if purpose == "store":
+        coded = _coded(space, to_store(raw, space_of.n_layers, space_of.dim, "corpus"), progress)
+        values, tried, protocol = torch.stack([one.values for one in coded]), _as_stored(coded), coded[0].protocol
+    else:
+        settings = candidates(raw, space_of.n_layers, space_of.dim, "corpus")
+        found = _each(settings, lambda setting: retrieve(space, setting), progress)
+        values, protocol = torch.stack([one.of("ndcg@10") for one in found]), found[0].protocol
+        sizes = (_kept(one.setting, one.protocol.rank, space_of.dim) for one in found)
+        tried = [Tried.whole(*each) for each in zip(settings, sizes, strict=True)]
+    named = protocol.as_dict() | _VARIED, protocol.line()
+    return answer(_means(100 * values, tried, measured, named), purpose)
+
+
+def advise_texts(
+    space: LayerRows,
+    data: LabelledTexts,
+    chosen: Setting,
+    purpose: str = "classify",
+    model: str = "",
+    progress: Progress | None = None,
+) -> Advice:
+    """Advice from labelled texts: the accuracy of a linear probe, or the V-measure of as many clusters as classes.
+
+    For `classify` maps are fitted on the training texts of each fold, for `cluster` on all texts, which nobody has
+    labelled when they are grouped. Clusters are the best k-means of several starts; the interval is of other texts
+    in the same clusters. Raises ValueError as `probe`, and to `cluster` pairs of texts.
+    """
+    check_choice(purpose, "purpose", ON_TEXTS)
+    raw = chosen.raw.with_(aggregate="all")
+    settings = candidates(raw, space.n_layers, space.dim, "task")
+    if purpose == "cluster":
+        return answer(_grouped(space, data, settings, model, progress), purpose)
+    how = How("linear")
+    found = _each(settings, lambda setting: probe(space, data, setting, how, model=model), progress)
+    values = 100 * torch.from_numpy(np.stack([one.hits for one in found])).double()
+    tried = [Tried.whole(setting, _kept(setting, one.rank, space.dim)) for setting, one in _both(settings, found)]
+    protocol = {"task": data.task, "model": model, "classifier": how.on(data), "fit": how.fit} | _VARIED
+    line = f"{found[0].protocol} · {data.source}"
+    return answer(_means(values, tried, ("Accuracy x 100", "texts"), (protocol, line)), purpose)
+
+
+def _grouped(
+    space: LayerRows, data: LabelledTexts, settings: tuple[Setting, ...], model: str, progress: Progress | None
+) -> Evidence:
+    if data.pairs:
+        raise ValueError("purpose='cluster' must have single texts with labels, got pairs of texts")
+    rows = occurrences(data, np.arange(data.n_rows))
+    labels = torch.from_numpy(np.asarray(data.y)).long()
+    found = _each(settings, lambda setting: _clusters(space, setting, rows, len(labels.unique())), progress)
+
+    def agreement(counts: Float[Tensor, "n b"]) -> Float[Tensor, "v b"]:
+        return 100 * torch.stack([v_measure(labels, clusters, counts) for clusters, _ in found])
+
+    drawn = bootstrap_counts(len(labels), agreement, RESAMPLES)
+    protocol = {"task": data.task, "model": model, "clusters": len(labels.unique()), "fit": "all texts"} | _VARIED
+    line = f"{model} · {data.source} · k-means with as many clusters as classes, rows of unit length"
+    tried = [Tried.whole(setting, dimensions) for setting, (_, dimensions) in _both(settings, found)]
+    return weigh(tried, drawn, agreement, ("V-measure x 100", "texts", len(labels)), (protocol, line))
+
+
+def _clusters(space: LayerRows, setting: Setting, rows: Int[Tensor, "n"], count: int) -> tuple[Int[Tensor, "n"], int]:
+    layers = setting.numbers(space.n_layers)
+    whitener = fit(setting.whitening, space.moments(layers), setting.k)
+    x = geometry.normalize(whitener(space.combine(layers)))
+    means = KMeans(count, n_init=CLUSTER_SEEDS, random_state=0).fit(x.numpy(), sample_weight=space.counts.numpy())
+    return torch.from_numpy(means.labels_).long()[rows], _kept(setting, whitener.rank, space.dim)
+
+
+def advise_sentences(space: LayerRows, chosen: Setting, purpose: str = "rank") -> Advice:
+    """What sentences alone can say: nothing of which setting is best, but whether a map fitted on them carries over.
+
+    `space` holds the unique sentences. Raises ValueError for fewer than four.
+    """
+    check_choice(purpose, "purpose", PURPOSES)
+    if space.n_sentences < 4:
+        raise ValueError(f"sentences must be four that differ, or more, got {space.n_sentences}")
+    last = space.n_layers - 1
+    seen, unseen = space.parted
+    full, soft = (isotropy_between(seen, unseen, Setting((last,), name)) for name in ("pca", "shrunk"))
+    ratio = space.n_sentences / space.dim
+    sentences = (
+        f"Sentences alone do not say what serves to {purpose}: keep the raw vectors of layer {last} until some are "
+        "judged.",
+        f"A full whitening fitted on half of these {spaced(space.n_sentences)} sentences leaves the others with an "
+        f"isotropy of {full:.2f} (1 would be round), a shrunk one with {soft:.2f}.",
+        f"There are {ratio:.1f} sentences a dimension; "
+        + (
+            "below about ten a full whitening fits noise, and a shrunk or shorter one is safer."
+            if ratio < 10
+            else "that is enough for a map to carry over, and says nothing of whether it helps."
+        ),
+    )
+    return Advice(purpose, None, sentences, None, None)
+
+
+_VARIED = {"layers": "each option's", "whitening": "each option's", "k": "each option's", "rank": "each option's"}
+
+
+def _protocol(scores: list[Score] | list[CodedScore]) -> tuple[dict, str]:
+    return scores[0].protocol.as_dict() | _VARIED | {"fit": scores[-1].setting.fit}, scores[0].line()
+
+
+def _means(
+    values: Float[Tensor, "v q"],
+    tried: list[Tried],
+    measured: tuple[str, str],
+    protocol: tuple[dict, str],
+) -> Evidence:
+    def means(counts: Float[Tensor, "q b"]) -> Float[Tensor, "v b"]:
+        return values @ counts / counts.sum(0)
+
+    count = values.shape[1]
+    return weigh(tried, bootstrap_means(values, RESAMPLES), means, (*measured, count), protocol)
+
+
+def _kept(setting: Setting, rank: int, dim: int) -> int:
+    """Numbers a vector has: a map that cuts directions shortens it, any other leaves its d."""
+    return min(setting.k, rank) if setting.k else dim
+
+
+def _each(settings: tuple[Setting, ...], measure, progress: Progress | None) -> list:
+    found = []
+    for setting in settings:
+        found.append(measure(setting))
+        if progress:
+            progress(len(found), len(settings))
+    return found

@@ -1,0 +1,171 @@
+"""Evidence -> three sentences: what to do, why, and what to know beside it."""
+
+import math
+from dataclasses import dataclass
+
+from whitelab.advice.evidence import Evidence, Option
+from whitelab.base.wording import spaced
+from whitelab.scoring.paired import LEVEL
+from whitelab.scoring.setting import Setting
+from whitelab.statistics.significance import Difference
+from whitelab.whitening import label
+
+STEP = 1.0  # points: less is not worth a change
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to do, in three `sentences`; `setting` is None where the data cannot decide.
+
+    `needed` is how many items would show whether an option is a point better, where these cannot say it, `stored` how
+    the vectors are kept.
+    """
+
+    purpose: str
+    setting: Setting | None
+    sentences: tuple[str, str, str]
+    needed: int | None
+    evidence: Evidence | None
+    stored: str = "float32"
+
+    @property
+    def decided(self) -> bool:
+        """Whether the data decides."""
+        return self.setting is not None
+
+    def as_dict(self) -> dict:
+        """The JSON document of `python -m whitelab advise`."""
+        chosen = None if self.setting is None else str(self.setting)
+        record = {"purpose": self.purpose, "decided": self.decided, "setting": chosen, "needed": self.needed}
+        record["stored"] = self.stored
+        return record | {"sentences": list(self.sentences)} | (self.evidence.as_dict() if self.evidence else {})
+
+
+def answer(evidence: Evidence, purpose: str) -> Advice:
+    """The advice that `evidence` supports.
+
+    For `store`, the shortest vectors that are less than a point behind the best, at the lower end of the 95 %
+    interval. Else the best of the options whose gain over the baseline is real after Holm's correction; the baseline
+    where no option can be a point better; and nothing where that is still open.
+    """
+    return _shortest(evidence) if purpose == "store" else _best(evidence, purpose)
+
+
+def named(setting: Setting) -> str:
+    """`PCA whitening of layers 1 + 6, cut to k = 96`, `raw vectors of layer 6`."""
+    what = "raw vectors" if setting.whitening == "none" else label(setting.whitening)
+    layers = ("layer " if len(setting.layers) == 1 else "layers ") + " + ".join(map(str, setting.layers))
+    return f"{what} of {layers}" + (f", cut to k = {setting.k}" if setting.k else "")
+
+
+def kept_as(option: Option) -> str:
+    """`named`, and how it is stored where that is not float32: `raw vectors of layer 6 as int8`."""
+    return named(option.setting) + ("" if option.stored == "float32" else f", kept as {option.stored}")
+
+
+def _best(evidence: Evidence, purpose: str) -> Advice:
+    raw, others = evidence.baseline, evidence.options[1:]
+    gains = [one for one in others if one.p_holm < LEVEL and one.difference.low > 0]
+    if gains:
+        best = max(gains, key=lambda option: option.score)
+        return Advice(purpose, best.setting, _gain(evidence, best), None, evidence)
+    reach = max(others, key=lambda option: option.difference.high)
+    if reach.difference.high < STEP:
+        losses = sum(one.p_holm < LEVEL and one.difference.high < 0 for one in others)
+        sentences = (
+            f"Use the {named(raw.setting)}, as the model gives them: nothing that was tried is better by a point.",
+            _scored(evidence, raw)
+            + f" None of {len(others)} others gains more than {max(reach.difference.high, 0):.1f} points, at the upper "
+            "end of its interval.",
+            f"{losses} of them lose, and not by chance." if losses else "None of them loses beyond chance either.",
+        )
+        return Advice(purpose, raw.setting, sentences, None, evidence)
+    best = max(others, key=lambda option: option.score)
+    needed = _enough(evidence, best.difference, STEP)
+    sentences = (
+        f"These {spaced(evidence.count)} {evidence.unit} cannot decide; until more are there, keep the "
+        f"{named(raw.setting)}.",
+        f"{_capital(named(best.setting))} scores {best.score:.1f} against {raw.score:.1f} ({_interval(best)}), which "
+        f"could be chance after {len(others)} comparisons.",
+        f"About {spaced(needed)} {evidence.unit} would show a difference of one point.",
+    )
+    return Advice(purpose, None, sentences, needed, evidence)
+
+
+def _gain(evidence: Evidence, best: Option) -> tuple[str, str, str]:
+    raw = evidence.baseline
+    why = _scored(evidence, best) + f" The {named(raw.setting)} score {raw.score:.1f}: {_interval(best)}"
+    if not math.isnan(evidence.honest_gain):
+        why += f", and {evidence.honest_gain:+.1f} where the choice and the score are made on different halves"
+    shorter = [one for one in evidence.options if one.dimensions < best.dimensions and one.behind.high >= 0]
+    same = [one for one in evidence.options if one.setting != best.setting and one.behind.high >= 0]
+    if shorter:
+        small = min(shorter, key=lambda option: (option.dimensions, -option.score))
+        beside = (
+            f"{_capital(named(small.setting))} scores {small.score:.1f}, which these {evidence.unit} do not tell "
+            f"from it, with {small.dimensions} numbers a vector in place of {best.dimensions}."
+        )
+    elif same:
+        near = max(same, key=lambda option: option.score)
+        beside = f"{_capital(named(near.setting))} ({near.score:.1f}) and {len(same) - 1} more are not told from it."
+    else:
+        beside = "Every other option that was tried is behind it, by its whole 95 % interval."
+    return f"Use {named(best.setting)}.", f"{why}.", beside
+
+
+def _shortest(evidence: Evidence) -> Advice:
+    best, raw = evidence.best, evidence.baseline
+    near = [one for one in evidence.options if one.behind.low > -STEP]
+    found = min(near, key=lambda option: (option.size, -option.score))
+    if found.size >= raw.size:
+        return _none_shorter(evidence)
+    sentences = (
+        f"Use {kept_as(found)}: {spaced(found.size)} bytes a vector in place of {spaced(raw.size)}.",
+        _scored(evidence, found)
+        + f" The best, {kept_as(best)}, scores {best.score:.1f}, the {named(raw.setting)} {raw.score:.1f}.",
+        "Against the best it loses less than a point: "
+        f"{found.behind.estimate:+.1f} ({found.behind.low:+.1f} to {found.behind.high:+.1f}).",
+    )
+    return Advice("store", found.setting, sentences, None, evidence, found.stored)
+
+
+def _none_shorter(evidence: Evidence) -> Advice:
+    """No shorter vector is known to be near the best; whether one may be is open where its interval reaches there."""
+    raw, best = evidence.baseline, evidence.best
+    short = [one for one in evidence.options if one.size < raw.size]
+    likely = max(short, key=lambda option: option.behind.estimate, default=None)
+    needed = None
+    if likely is not None and likely.behind.estimate > -STEP:
+        needed = _enough(evidence, likely.behind, STEP + likely.behind.estimate)
+        more = (
+            f"{_capital(kept_as(likely))} is behind by {-likely.behind.estimate:.1f} points; if it stays so, "
+            f"about {spaced(needed)} {evidence.unit} would show that it will do."
+        )
+    else:
+        more = f"All {len(short)} shorter ones are behind by a point or more."
+    sentences = (
+        f"Keep all {raw.size} bytes a vector: nothing shorter is known to stay within a point of the best.",
+        _scored(evidence, best) + f" That is the best, {kept_as(best)}.",
+        more,
+    )
+    return Advice("store", None if needed else best.setting, sentences, needed, evidence)
+
+
+def _enough(evidence: Evidence, difference: Difference, margin: float) -> int:
+    """Items at which an interval reaches `margin` to either side: its width falls as 1 / sqrt(n)."""
+    half = (difference.high - difference.low) / 2
+    return math.ceil(evidence.count * (half / margin) ** 2)
+
+
+def _scored(evidence: Evidence, option: Option) -> str:
+    interval = f"{option.low:.1f} to {option.high:.1f}"
+    return f"{evidence.measure} is {option.score:.1f} ({interval}) on {spaced(evidence.count)} {evidence.unit}."
+
+
+def _interval(option: Option) -> str:
+    found = option.difference
+    return f"{found.estimate:+.1f} points, {found.low:+.1f} to {found.high:+.1f}"
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]

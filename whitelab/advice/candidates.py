@@ -1,0 +1,35 @@
+"""What is tried before anything is advised: few settings, the first of which is the model as it comes."""
+
+from whitelab.scoring.setting import Setting
+
+VARIANTS = ("none", "center", "r2", "soft", "shrunk", "pca")
+KEPT_PARTS = (2, 4, 8)  # PCA, scaled and not, and the first coordinates: d / 2, d / 4 and d / 8
+
+
+def to_store(chosen: Setting, n_layers: int, dim: int, fit: str) -> tuple[Setting, ...]:
+    """Of the `candidates` those that may shorten vectors, and the raw ones of each layer, all naming `fit`.
+
+    To store, a map is one that cuts directions: the others keep all d numbers and were measured for what they order.
+    """
+    every = candidates(chosen, n_layers, dim, fit)
+    return tuple(one.with_(fit=fit) for one in every if one.whitening == "none" or one.k is not None)
+
+
+def candidates(chosen: Setting, n_layers: int, dim: int, fit: str) -> tuple[Setting, ...]:
+    """Raw vectors of the last layer, then every variant, PCA at three k, scaled and not, and as many first coordinates.
+
+    At the last layer, at the chosen ones, and at 1 + last, the papers' usual pair. Each map is fitted on `fit`; pooling
+    and aggregate are those of `chosen`. Raises ValueError for layers that the model does not have.
+    """
+    last = n_layers - 1
+    if any(not -n_layers <= layer < n_layers for layer in chosen.layers):
+        raise ValueError(f"layers={list(chosen.layers)} must lie between 0 and {last} for this model")
+    own = tuple(sorted(chosen.numbers(n_layers)))
+    every = [(last,), own] + ([(1, last)] if last > 1 else [])
+    kept = [dim // part for part in KEPT_PARTS if dim // part > 1]
+    found = []
+    for layers in dict.fromkeys(every):
+        raw = Setting(layers, pooling=chosen.pooling, aggregate=chosen.aggregate)
+        found += [raw] + [raw.with_(whitening=name, fit=fit) for name in VARIANTS[1:]]
+        found += [raw.with_(whitening=name, k=k, fit=fit) for name in ("center", "pca", "prefix") for k in kept]
+    return tuple(found)

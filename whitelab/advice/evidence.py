@@ -1,0 +1,144 @@
+"""Several settings measured on the same items: each with its interval, against the first and against the best."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from whitelab.scoring.setting import Setting
+from whitelab.statistics.significance import Bootstrap, Difference, holm
+
+SPLITS = 50  # random halves that say what choosing the best of several adds to its score
+# To be called real, one of four dozen differences needs p below 0.05 / 48; none is below 2 / (b + 1).
+RESAMPLES = 2000
+
+
+@dataclass(frozen=True)
+class Option:
+    """A setting, its score x 100 with a 95 % interval, its difference from the baseline's, and from the best's.
+
+    `dimensions` counts the numbers a vector has, `size` its bytes and `stored` how they are kept; `p_holm` is the
+    p-value of `difference` among all options' tests.
+    """
+
+    setting: Setting
+    dimensions: int
+    size: int
+    stored: str
+    score: float
+    low: float
+    high: float
+    difference: Difference
+    p_holm: float
+    behind: Difference
+
+    def as_dict(self) -> dict:
+        """A JSON-ready record."""
+        record = {"setting": str(self.setting), "dimensions": self.dimensions}
+        record |= {"bytes": self.size, "stored": self.stored}
+        record |= {"score": self.score, "interval": [self.low, self.high]}
+        for name in ("difference", "behind"):
+            found = getattr(self, name)
+            record |= {name: found.estimate, f"{name}_interval": [found.low, found.high]}
+        return record | {"p": self.difference.p_value, "p_holm": _or_none(self.p_holm)}
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """`options`, the baseline first, measured by `measure` on `count` items (`unit`: pairs, queries, texts).
+
+    `honest_gain` is what the option that is best on a random half of the items gains over the baseline on the other
+    half, on average: what is left of the best one's lead after it was chosen by it.
+    """
+
+    measure: str
+    unit: str
+    count: int
+    options: tuple[Option, ...]
+    honest_gain: float
+    protocol: dict
+    line: str
+
+    @property
+    def baseline(self) -> Option:
+        """The model as it comes."""
+        return self.options[0]
+
+    @property
+    def best(self) -> Option:
+        """The option with the highest score."""
+        return max(self.options, key=lambda option: option.score)
+
+    def as_dict(self) -> dict:
+        """A JSON-ready record."""
+        record = {"measure": self.measure, "unit": self.unit, "count": self.count}
+        record["honest_gain"] = _or_none(self.honest_gain)
+        return record | {"options": [option.as_dict() for option in self.options], "protocol": self.protocol}
+
+
+def _or_none(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+@dataclass(frozen=True)
+class Tried:
+    """An option before it is weighed: a setting, the numbers its vectors have, and how they are kept."""
+
+    setting: Setting
+    dimensions: int
+    size: int
+    stored: str = "float32"
+
+    @classmethod
+    def whole(cls, setting: Setting, dimensions: int) -> "Tried":
+        """Vectors kept in float32."""
+        return cls(setting, dimensions, 4 * dimensions)
+
+
+def weigh(
+    tried: Sequence[Tried],
+    drawn: Bootstrap,
+    scores: Callable[[Float[Tensor, "q b"]], Float[Tensor, "v b"]],
+    measured: tuple[str, str, int],
+    protocol: tuple[dict, str],
+) -> Evidence:
+    """Put the scores of what was `tried` beside each other; those that have none are left out.
+
+    `drawn` holds their resamples, row by row, and `scores` gives each row's score where item i of q is there
+    `counts[i]` times. `measured` is measure, unit and count, `protocol` a record and a line. Raises ValueError where
+    the first has no score.
+    """
+    known = [i for i, value in enumerate(drawn.score.tolist()) if not math.isnan(value)]
+    if 0 not in known:
+        raise ValueError(f"the {measured[0]} of {tried[0].setting} is not defined on these {measured[1]}")
+    best = max(known, key=lambda i: float(drawn.score[i]))
+    from_raw = [drawn.difference(i, 0) for i in known]
+    # The baseline is not tested against itself.
+    adjusted = [math.nan, *holm([one.p_value for one in from_raw[1:]])]
+    options = tuple(
+        Option(
+            *(getattr(tried[i], name) for name in ("setting", "dimensions", "size", "stored")),
+            *(float(part[i]) for part in (drawn.score, drawn.low, drawn.high)),
+            difference,
+            p_holm,
+            drawn.difference(i, best),
+        )
+        for i, difference, p_holm in zip(known, from_raw, adjusted, strict=True)
+    )
+    return Evidence(*measured, options, _honest_gain(scores, known, measured[2]), *protocol)
+
+
+def _honest_gain(scores: Callable, known: Sequence[int], count: int) -> float:
+    generator, halves = torch.Generator().manual_seed(0), []
+    for _ in range(SPLITS):
+        half = torch.zeros(count, dtype=torch.float64)
+        half[torch.randperm(count, generator=generator)[: count // 2]] = 1
+        halves += [half, 1 - half]
+    found = scores(torch.stack(halves, dim=1))[list(known)]
+    chosen = found.nan_to_num(-math.inf).argmax(0)
+    other = torch.arange(len(halves)) ^ 1  # the other half of each
+    gains = found[chosen, other] - found[0, other]
+    return float(gains[~gains.isnan()].mean()) if not gains.isnan().all() else math.nan
