@@ -27,8 +27,14 @@ def test_background_and_text_colours_are_left_to_the_theme(kind):
     assert layout.font.color is None
 
 
-ROWS = {"score_bars": "xaxis", "score_dots": "yaxis", "difference_dots": "yaxis", "walk_steps": "yaxis"}
-ROWS["row_differences"] = "yaxis"
+ROWS = {
+    "score_bars": "xaxis",
+    "score_dots": "yaxis",
+    "option_dots": "yaxis",
+    "difference_dots": "yaxis",
+    "walk_steps": "yaxis",
+}
+ROWS |= {"row_differences": "yaxis", "option_dots": "yaxis"}
 
 
 @pytest.mark.parametrize("kind", all_figures())

@@ -65,6 +65,9 @@ def test_similarity_is_drawn_from_0_to_1_with_every_value_written():
     assert "first and last layer 0.25" in figure.layout.meta["alt"]
     undefined = figures.similarity(np.full((2, 2), math.nan), "Raw")
     assert "nothing defined" in undefined.layout.meta["alt"]
+    two = figures.similarity(np.array([[0.5, 0.25, 0.125]]), "Raw", "<b>other")
+    assert two.layout.meta["alt"].endswith("Raw, last layers 0.12")
+    assert two.layout.xaxis.title.text == "Layer of &lt;b&gt;other"
 
 
 # Projection

@@ -7,6 +7,8 @@ page. `layout.meta["alt"]` holds the text for people who cannot see the picture.
 
 from whitelab.figures import heights
 from whitelab.figures.comparisons import difference_heatmap, row_differences, setting_plane, task_curves, walk_steps
+from whitelab.figures.compression import ROTATION_SYMBOLS, bits_frontier, cosine_scale
+from whitelab.figures.corpora import settling_curve
 from whitelab.figures.data import gold_histogram, length_histogram
 from whitelab.figures.dimensions import fit_size_curves, k_columns, k_curves, k_surface, search_costs
 from whitelab.figures.geometry import (
@@ -23,7 +25,7 @@ from whitelab.figures.layer_gains import layer_dumbbells
 from whitelab.figures.layers import layer_counts, pair_heatmap, size_curves, subset_ranking
 from whitelab.figures.probes import MATCH_COLOURS, accuracy_by_layer, confusion, cosines_by_label
 from whitelab.figures.rankings import metric_by_k, metric_by_layer, query_differences
-from whitelab.figures.scores import difference_dots, gold_scatter, score_bars, score_dots
+from whitelab.figures.scores import difference_dots, gold_scatter, option_dots, score_bars, score_dots
 from whitelab.figures.style import (
     DIFFERENCE_ENDS,
     GOLD_SCALE,
@@ -53,13 +55,16 @@ __all__ = [
     "MATCH_COLOURS",
     "OBJECTIVE_COLOURS",
     "RULE",
+    "ROTATION_SYMBOLS",
     "VARIANT_COLOURS",
     "VARIANT_SYMBOLS",
     "accuracy_by_layer",
+    "bits_frontier",
     "by_layer",
     "confusion",
     "cone",
     "cosine_histogram",
+    "cosine_scale",
     "cosines_by_label",
     "covariance_image",
     "difference_dots",
@@ -85,6 +90,8 @@ __all__ = [
     "row_differences",
     "run_dashes",
     "score_bars",
+    "settling_curve",
+    "option_dots",
     "score_dots",
     "search_costs",
     "setting_plane",

@@ -49,17 +49,27 @@ def by_layer(
     return finish(figure, in_words(f"{title} by layer", parts, "nothing measured"), height)
 
 
-def similarity(cka: np.ndarray, label: str) -> go.Figure:
-    """CKA of every two layers, on a scale from 0 to 1; `label` says under which variant."""
-    n_layers = len(cka)
-    near, ends = [float(cka[i, i + 1]) for i in range(n_layers - 1)], float(cka[0, -1])
+def similarity(cka: np.ndarray, label: str, against: str | None = None) -> go.Figure:
+    """CKA of every two layers, on a scale from 0 to 1; `label` says under which variant.
+
+    `against` names the model of the columns where that is another than the rows'.
+    """
+    (n_layers, n_columns), ends, words = cka.shape, float(cka[-1, -1] if against else cka[0, -1]), []
+    if is_number(ends):
+        words.append(f"{label}, {'last layers' if against else 'first and last layer'} {ends:.2f}")
+    near = [] if against else [float(cka[i, i + 1]) for i in range(n_layers - 1)]
     near = [value for value in near if is_number(value)]
-    words = [f"{label}, first and last layer {ends:.2f}"] if is_number(ends) else []
     words += [f"layers next to each other {min(near):.2f} to {max(near):.2f}"] if near else []
-    alt = in_words("Similarity of every two layers", words, "nothing defined")
+    what = f"every layer with those of {against}" if against else "every two layers"
+    alt = in_words(f"Similarity of {what}", words, "nothing defined")
     hover = "layers %{customdata[0]} and %{customdata[1]}"
     scale = Scale("CKA", (0.0, 1.0))
-    return layer_heatmap(cka, range(n_layers), n_layers, scale, hover, alt, heights.PAIRS, ".2f")
+    figure = layer_heatmap(cka, range(n_columns), n_layers, scale, hover, alt, heights.PAIRS, ".2f")
+    return (
+        figure.update_xaxes(title=f"Layer of {html.escape(against)}", dtick=layer_step(n_columns))
+        if against
+        else figure
+    )
 
 
 def cosine_histogram(samples: Mapping[str, np.ndarray], labels: Mapping[str, str]) -> go.Figure:

@@ -73,6 +73,29 @@ def score_dots(rows: Sequence[Mapping], labels: Mapping[str, str], raw: float | 
     return finish_dots(figure, _names(rows, labels), in_words(title, parts, "no score is defined"))
 
 
+def option_dots(rows: Sequence[Mapping], measure: str, baseline: float) -> go.Figure:
+    """A score of each option as a dot on its 95 % interval, the baseline's as a dashed line.
+
+    `rows` have label, whitening, score, low, high, settled, and best where the option is advised: its value is bold.
+    """
+    figure, parts = go.Figure(), []
+    figure.add_vline(x=baseline, line=rule(variant_colour("none"), "dash"))
+    for place, row in enumerate(rows):
+        score, low, high = row["score"], row["low"], row["high"]
+        value = f"<b>{score:.1f}</b>" if row["best"] else f"{score:.1f}"
+        look = variant_symbol(row["whitening"]), variant_colour(row["whitening"])
+        hover = f"<b>{html.escape(row['label'])}</b><br>{score:.2f}<br>95 %: {low:.2f} to {high:.2f}"
+        add_dot(figure, place, Interval(score, low, high, row["settled"]), look, value, hover, False)
+        parts.append(f"{row['label']} {score:.1f} ({low:.1f} to {high:.1f})")
+    ends = [row[name] for row in rows for name in ("low", "high") if is_number(row[name])]
+    room = 0.15 * max(max(ends) - min(ends), 1.0) if ends else 1.0
+    if ends:
+        figure.update_xaxes(range=[min(ends) - room, max(ends) + 2 * room])
+    figure.update_xaxes(title=measure)
+    names = ["<br>".join(map(html.escape, textwrap.wrap(_unbroken(row["label"]), 26))) for row in rows]
+    return finish_dots(figure, names, in_words(f"{measure} of the options", parts, "no option has a score"))
+
+
 def difference_dots(rows: Sequence[Mapping], labels: Mapping[str, str], baseline: str) -> go.Figure:
     """Each variant's difference from the baseline with its 95 % interval, on an axis centred on zero.
 

@@ -24,6 +24,9 @@ VARIANT_COLOURS = {
     "all_but_the_top": "#C94F4F",
     "common_component": "#A8506F",
     "r2": "#7A8C3A",
+    "prefix": "#5B7F6B",
+    "clusters": "#C2457A",
+    "flow": "#3F9E3F",
 }
 # Each can be drawn filled and open (a difference that could be chance); the star stands for what is best.
 VARIANT_SYMBOLS = {
@@ -43,6 +46,9 @@ VARIANT_SYMBOLS = {
     "all_but_the_top": "star-square",
     "common_component": "star-diamond",
     "r2": "bowtie",
+    "prefix": "star-triangle-down",
+    "clusters": "octagon",
+    "flow": "diamond-wide",
 }
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 LAYER_SCALE = "Viridis"
@@ -88,7 +94,7 @@ def variant_dashes(specs: Iterable[str]) -> dict[str, str]:
 def wrapped(sentence: str, width: int = 56, lines: int = 4) -> str:
     """A sentence for a hover label: escaped, in lines, cut when very long."""
     rows = textwrap.wrap(sentence, width) or [""]
-    shown = [html.escape(row) for row in rows[:lines]]
+    shown = [html.escape(row, quote=False) for row in rows[:lines]]  # Plotly knows no &quot;
     return "<br>".join(shown) + (" ..." if len(rows) > lines else "")
 
 

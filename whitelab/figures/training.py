@@ -16,6 +16,8 @@ OBJECTIVE_COLOURS = {
     "w-mse": "#12A078",  # the hue of Cholesky whitening, which it uses
     "contrastive-whitened": "#0B87C9",
     "byol": "#96703C",
+    "barlow": "#5B7F1B",
+    "vicreg": "#B0528F",
     "mse": "#D1495B",
 }
 
