@@ -22,6 +22,7 @@ def place(tmp_path_factory):
     write_task(root / "tasks")
     lines = [f"{text}\t{'pet' if 'dog' in text or 'cat' in text else 'other'}" for text in SENTENCES[::9]]
     (root / "labels.tsv").write_text("text\tlabel\n" + "\n".join(lines) + "\n")
+    (root / "text.txt").write_text("\n".join(SENTENCES[:50]) + "\n")
     texts = {f"d{i}": ("", text) for i, text in enumerate(SENTENCES[:50])}
     asked = {f"q{i}": f"who {SENTENCES[9 * i]}" for i in range(5)}
     grades = [(f"q{i}", f"d{9 * i + j}", j + 1) for i in range(5) for j in range(2)]

@@ -71,3 +71,19 @@ def test_tasks_that_are_not_there_are_refused(run, compared):
     status, out, err = run("compare", *compared, "--tasks", "sts99")
     assert (status, out) == (2, "")
     assert "tasks='sts99' must be among sts12" in err
+
+
+def test_results_leave_and_arrive_in_mtebs_layout(document, run, compared, tmp_path):
+    out = tmp_path / "results"
+    left = document("compare", *compared, "--settings", "L1", "--preset", "mteb", "--mteb-out", str(out))
+    assert len(left["written"]) == sum(row["task"] != "avg" for row in left["rows"])
+    arrived = document("compare", *compared, "--settings", "L1", "--preset", "mteb", "--mteb", str(out))["mteb"]
+    scores = {row["task"]: row["spearman"] for row in left["rows"]}
+    assert [one["spearman"] for one in arrived] == [pytest.approx(scores)]
+    for more, words in (
+        (("--mteb", str(tmp_path / "absent")), "no such file or folder of MTEB results"),
+        (("--presets", "mteb,simcse", "--mteb", str(out)), "not with the walk"),
+    ):
+        status, text, err = run("compare", *compared, *more)
+        assert (status, text) == (2, "")
+        assert words in err

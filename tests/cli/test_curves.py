@@ -46,13 +46,28 @@ def test_fitsize_has_the_scores_of_the_setting_and_of_a_shrunk_and_a_soft_map(do
         assert curve["sentences"][-1] == space[2].n_sentences
 
 
+def test_kcurve_has_controls_where_they_are_asked_for(document, run, options):
+    plain, record = (document("kcurve", *options, "--layers", "2", *more) for more in ([], ["--controls"]))
+    controls = record.pop("controls")
+    assert plain == record
+    assert list(controls) == ["first", "random", "projection", "center"]
+    centred = document("kcurve", *options, "--layers", "2", "--whitening", "center")
+    assert controls["center"]["spearman"] == centred["spearman"]
+    assert {len(one["low"]) for one in controls.values()} == {len(record["k"])}
+    status, out, _ = run("kcurve", *options, "--layers", "2", "--controls")
+    assert (status, "controls: The first k coordinates" in out) == (0, True)
+    status, _, err = run("kcurve", *options, "--layers", "each", "--controls")
+    assert (status, "--controls does not go with --layers each" in err) == (2, True)
+
+
 def test_kcurve_has_a_curve_for_each_subset(document, options, place):
     record = document("kcurve", *options, "--data", place / "tasks", "--aggregate", "mean")
     assert {name: len(curve) for name, curve in record["subsets"].items()} == {"part0": DIM, "part1": DIM}
 
 
 def test_geometry_has_every_layer_raw_and_whitened(document, options):
-    record = document("geometry", *options)
+    record = document("geometry", *options, "--positives", "ge4")
+    assert record["protocol"]["positives"] == "ge4"
     assert [one["layer"] for one in record["layers"]] == [0, 1, 2, 3]
     for one in record["layers"]:
         for measures in (one, one["whitened"]):

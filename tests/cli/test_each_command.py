@@ -8,12 +8,18 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 from commandline import ANALYSES
 from processes import ROOT, run_python
 
 from whitelab.cli import COMMANDS
+from whitelab.cli.app import HOSTED
+from whitelab.encoding.encoders import embed, load_encoder
+from whitelab.statistics.moments import Moments
+from whitelab.whitening import fit
+from whitelab.whitening.export import from_npz
 
-STREAMING = ("train",)  # a document a step: see test_runs.py
+STREAMING = ("train", "images")  # a document a step: see test_runs.py and test_images.py
 
 
 @pytest.fixture
@@ -26,6 +32,8 @@ def words(place, model, options, compared, tmp_path):
         "compare": compared,
         "probe": [*model, "--data", place / "labels.tsv"],
         "retrieve": [*model, "--data", place / "search"],
+        "advise": options,
+        "corpus": ["embed", "--model", place / "model", "--text", place / "text.txt", "--out", tmp_path / "chunks"],
         "whiten": [*options, "--export", "npz", "--out", tmp_path / "map.npz"],
     }
 
@@ -107,3 +115,30 @@ def test_app_starts_streamlit_on_this_machine_only_and_ends_as_it_ends(system, s
     assert command[:5] == [sys.executable, "-P", "-m", "streamlit", "run"]
     assert Path(command[5]) == ROOT / "app.py"
     assert " ".join(command[6:]) == "--server.port 8765 --server.address 127.0.0.1 --server.headless true"
+
+
+def test_a_hosted_app_allows_strangers_little_but_what_its_operator_has_said(streamlit, run, monkeypatch):
+    for name in (*HOSTED, "WHITELAB_MEMORY_GIB"):
+        monkeypatch.setenv(name, "")  # so that it is as before afterwards
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("WHITELAB_MODELS", "bundled,google-bert/*")
+    assert run("app", "--headless")[0] == 0
+    assert "WHITELAB_TRAINING" not in os.environ
+    assert run("app", "--headless", "--hosted")[0] == 0
+    assert {name: os.environ[name] for name in HOSTED} == HOSTED | {"WHITELAB_MODELS": "bundled,google-bert/*"}
+    assert float(os.environ["WHITELAB_MEMORY_GIB"]) > 0
+
+
+def test_a_map_fitted_on_a_corpus_is_that_of_its_texts_and_leaves_as_a_file(place, document, run, tmp_path):
+    model, text, out = place / "model", place / "text.txt", tmp_path / "corpus"
+    document("corpus", "embed", "--model", model, "--text", text, "--layers", "1", "--out", out)
+    found = document("corpus", "fit", out, "--whitening", "pca", "--k", "5", "--out", tmp_path / "map.npz")
+    texts = text.read_text().splitlines()
+    vectors, _ = embed(load_encoder(str(model), device="cpu"), texts)
+    wanted = fit("pca", Moments.of(vectors[1]), 5)
+    assert (found["sentences"], found["distinct"], found["rank"]) == (len(texts), len(set(texts)), wanted.rank)
+    written, _ = from_npz(tmp_path / "map.npz")
+    assert torch.allclose(written.mean, wanted.mean, atol=1e-6)
+    assert torch.allclose(written(vectors[1].double()).abs(), wanted(vectors[1].double()).abs(), atol=1e-3)
+    status, _, err = run("corpus", "fit", tmp_path / "nothing")
+    assert (status, "no such file or folder" in err) == (2, True)

@@ -7,7 +7,7 @@ from sentence_transformers import SentenceTransformer
 
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.setting import Setting
-from whitelab.whitening.export import from_npz
+from whitelab.whitening.export import from_npz, from_safetensors
 
 
 @pytest.mark.parametrize("whitening", ["pca", "soft:gamma=0.25"])
@@ -24,6 +24,21 @@ def test_an_exported_npz_is_the_map_of_the_score(document, options, space, tmp_p
     x = embeddings.combine((1, 3))
     np.testing.assert_allclose(whitener(x), expected.whiteners[0](x), rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(whitener(x[:1]), whitener(x)[:1], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("whitening", ["clusters:m=2,directions=1", "flow:epochs=2"])
+def test_an_exported_map_of_rows_is_loaded_back(document, options, space, tmp_path, whitening):
+    out, setting = tmp_path / "map.safetensors", Setting((1, 3), whitening)
+    words = ("--layers", "1,3", "--whitening", whitening)
+    record = document("whiten", *options, *words, "--export", "safetensors", "--out", str(out))
+    loaded, protocol = from_safetensors(out)
+    x = space[2].combine((1, 3))
+    np.testing.assert_allclose(loaded(x), fit_scope(space[2], setting).whiteners[0](x), atol=1e-4)
+    assert protocol == record["protocol"]
+    assert record["dim"] == x.shape[1]
+    assert record["fit_cost"]["maps"] == 1
+    assert document("score", *options, *words)["fit_cost"]["maps"] == 3
+    assert "fit_cost" not in document("score", *options, "--whitening", "pca")
 
 
 def test_an_exported_transform_is_read_by_faiss(document, options, space, tmp_path):
@@ -50,7 +65,8 @@ def test_an_exported_model_is_loaded_by_sentence_transformers(document, options,
     ("more", "words"),
     [
         (("--fit", "cross", "--export", "npz", "--out", "x.npz"), "fit='cross' fits two maps, and an export holds one"),
-        (("--export", "onnx", "--out", "x"), "invalid choice: 'onnx'"),
+        (("--export", "mlmodel", "--out", "x"), "invalid choice: 'mlmodel'"),
+        (("--whitening", "flow", "--export", "npz", "--out", "x.npz"), "export='npz' holds a matrix, which 'flow"),
         (("--export", "npz"), "the following arguments are required: --out"),
         (("--export", "npz", "--out", "no/such/folder/x.npz"), "no/such/folder"),
     ],

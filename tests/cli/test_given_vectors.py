@@ -24,6 +24,8 @@ VECTOR_RUNS = {
     "fitsize": ["--whitening", "zca"],
     "geometry": [],
     "similarity": ["--whitening", "zca"],
+    "bits": ["--codes", "float16,binary"],
+    "calibrate": ["--whitening", "zca"],
 }
 
 

@@ -7,7 +7,7 @@ from processes import fresh_process
 import whitelab
 from whitelab.cli import COMMANDS
 from whitelab.encoding.encoders import BATCH_BYTES, DTYPES
-from whitelab.encoding.pooling import POOLINGS
+from whitelab.encoding.pooling import POOLING_LABELS
 from whitelab.statistics.correlation import AGGREGATES
 from whitelab.statistics.geometry import POSITIVES
 from whitelab.whitening import WHITENERS
@@ -57,7 +57,7 @@ def test_every_public_name_exists_and_an_unknown_one_is_an_attribute_error():
 
 OFFERED = {
     "--whitening": WHITENERS,
-    "--pooling": POOLINGS,
+    "--pooling": POOLING_LABELS,
     "--aggregate": AGGREGATES,
     "--dtype": DTYPES,
     "--device": BATCH_BYTES,

@@ -40,11 +40,11 @@ def test_probe_runs_sentevals_tasks_and_their_average(document, model, tmp_path)
         (tmp_path / "downstream" / folder).mkdir(parents=True)
         for end, rows in (("pos", SENTENCES[:20]), ("neg", SENTENCES[100:120])):
             (tmp_path / "downstream" / folder / f"{name}.{end}").write_text("\n".join(rows) + "\n")
-    options = (*model, "--settings", "L1", "--folds", "3")
+    options = (*model, "--settings", "L1", "--folds", "2")
     rows = document("probe", "--data", tmp_path, *options)["rows"]
     assert [row["task"] for row in rows] == ["MR", "CR", "avg"]
     assert rows[2]["accuracy"] == pytest.approx((rows[0]["accuracy"] + rows[1]["accuracy"]) / 2)
-    assert "best in 3 inner folds" in rows[0]["protocol"]
+    assert "best in 2 inner folds" in rows[0]["protocol"]
     (one,) = document("probe", "--data", tmp_path, "--task", "mr", *options, "--classifier", "linear")["rows"]
     assert one["accuracy"] == rows[0]["accuracy"]  # linear is SentEval's regression there
 

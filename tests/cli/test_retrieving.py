@@ -92,3 +92,21 @@ def test_wrong_input_is_one_line(run, words, options, message):
     status, out, err = run(*words, *options)
     assert (status, out) == (2, "")
     assert message in err.splitlines()[-1]
+
+
+def test_prompts_are_typed_or_the_models_own_and_said_to_be_missing(run, document, words, place):
+    plain = document(*words)
+    record = document(*words, "--query-prompt", "a man asks: ")
+    assert record["protocol"]["query_prompt"] == "a man asks: "
+    assert record["map@100"] != plain["map@100"]
+    status, _, err = run(*words, "--prompts")
+    assert status == 2
+    assert "names no prompt for queries or documents" in err
+    own = place / "model" / "config_sentence_transformers.json"
+    own.write_text('{"prompts": {"query": "a man asks: "}}')
+    try:
+        assert document(*words, "--prompts") == record
+        assert "see --prompts" in run(*words)[2]
+        assert "goes with no typed one" in run(*words, "--prompts", "--query-prompt", "x")[2]
+    finally:
+        own.unlink()

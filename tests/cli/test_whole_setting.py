@@ -8,22 +8,28 @@ import pytest
 SAME = {
     "score": ("score", "cls/L1+L-1:soft:gamma=0.25@5 aggregate=mean fit=cross"),
     "score usual": ("score", "L-1"),
+    "score wk": ("score", "wk/L2:zca@3"),
     "kcurve": ("kcurve", "mean/L1+L2:zca aggregate=wmean"),
     "fitsize": ("fitsize", "mean/L1+L2:zca@3 aggregate=wmean"),
     "layers": ("layers", "cls/L-1:pca@4 fit=cross"),
     "layers --size": ("layers --size 1-2", "L-1 aggregate=mean"),
     "geometry": ("geometry", "L-1:pca@3"),
     "similarity": ("similarity", "cls/L-1:zca@3 fit=cross"),
+    "bits": ("bits --codes int8,binary", "L1+L2:zca@3 aggregate=wmean fit=cross"),
+    "calibrate": ("calibrate", "cls/L-1:zca@3 fit=cross"),
 }
 OPTIONS = {
     "score": "--pooling cls --layers=1,-1 --whitening soft:gamma=0.25 --k 5 --aggregate mean --fit cross",
     "score usual": "",
+    "score wk": "--pooling wk --layers 2 --whitening zca --k 3",
     "kcurve": "--layers 1,2 --whitening zca --aggregate wmean",
     "fitsize": "--layers 1,2 --whitening zca --k 3 --aggregate wmean",
     "layers": "--pooling cls --whitening pca --k 4 --fit cross",
     "layers --size": "--aggregate mean",
     "geometry": "--k 3",
     "similarity": "--pooling cls --whitening zca --k 3 --fit cross",
+    "bits": "--layers 1,2 --whitening zca --k 3 --aggregate wmean --fit cross",
+    "calibrate": "--pooling cls --whitening zca --k 3 --fit cross",
 }
 
 
@@ -71,6 +77,7 @@ REFUSED = {
     "a k without whitening": ("score --setting L2@3", "k=3 has no meaning for whitening='none'"),
     "a layer that is not there": ("score --setting L9", "layers=[9] must lie between 0 and 3"),
     "text that is not there": ("score --setting 'L1:pca fit=nowhere.txt'", "nowhere.txt: no such file or folder"),
+    "an aggregate for cosines": ("calibrate --setting 'L1 aggregate=mean'", "must not name aggregate"),
     "an aggregate for a map": (
         "whiten --export npz --out x --setting 'L1:pca aggregate=mean'",
         "not name aggregate",

@@ -4,12 +4,24 @@ import argparse
 import os
 import sys
 
+from whitelab.base.budget import VARIABLE, budget
 from whitelab.base.installation import shipped
+
+# What strangers may do: settings of the environment, each of which stays as the operator has set it.
+HOSTED = {"WHITELAB_TRAINING": "off", "WHITELAB_MODELS": "bundled", "WHITELAB_DATA": "demo"}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, default=8501)
     parser.add_argument("--address", default="127.0.0.1", help="0.0.0.0 serves the whole network")
+    parser.add_argument("--base-path", default="", help="where a proxy in front serves it, such as /whitelab")
+    parser.add_argument(
+        "--hosted",
+        action="store_true",
+        help="for visitors one does not know: no training, only the bundled model and data, and results in a "
+        "quarter of the memory, unless WHITELAB_TRAINING, WHITELAB_MODELS, WHITELAB_DATA or WHITELAB_MEMORY_GIB say "
+        "otherwise",
+    )
     parser.add_argument("--headless", action="store_true", help="do not open a browser")
 
 
@@ -18,6 +30,10 @@ def run(args):
     # -P: nothing in the folder one happens to be in takes the place of a module.
     command = [sys.executable, "-P", "-m", "streamlit", "run", str(shipped("app.py")), "--server.port", str(args.port)]
     command += ["--server.address", args.address, "--server.headless", str(args.headless).lower()]
+    command += ["--server.baseUrlPath", args.base_path.strip("/")] if args.base_path.strip("/") else []
+    memory = budget()
+    for name, usual in (HOSTED | {VARIABLE: f"{memory / 2**30:.2f}"}).items() if args.hosted else ():
+        os.environ.setdefault(name, usual)
     # Streamlit finds the pages and .streamlit/config.toml beside app.py, which says more than one in this folder.
     if os.name == "posix":
         os.execv(command[0], command)  # in this process's place, so that whoever stops it stops the server

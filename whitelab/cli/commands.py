@@ -1,13 +1,18 @@
 """Every command: its summary and its module, with `add_options(parser)` and `run(args)`."""
 
 from whitelab.cli import (
+    advise,
     app,
+    bits,
+    calibrate,
     compare,
+    corpus,
     datasets,
     download,
     embed,
     fitsize,
     geometry,
+    images,
     kcurve,
     layers,
     models,
@@ -33,7 +38,12 @@ COMMANDS = {
     "compare": ("models, settings and tasks side by side, as in the papers' tables", compare),
     "probe": ("classification beyond STS: neighbours, a linear probe, SentEval, a threshold", probe),
     "retrieve": ("how well a setting ranks documents that were judged relevant", retrieve),
+    "advise": ("what to do with the vectors, from your own data, in three sentences", advise),
+    "bits": ("the score against the bytes a vector takes, by quantiser and rotation", bits),
+    "calibrate": ("what a cosine means: its percentile, a threshold, the gold it stands for", calibrate),
+    "corpus": ("embed text of any size, chunk by chunk, and fit a map on all of it", corpus),
     "whiten": ("fit a map and export it to another tool", whiten),
     "train": ("train an encoder without labels, a result a step", train),
+    "images": ("train an encoder of small images without labels, and classify by its features", images),
     "app": ("open the laboratory in a browser", app),
 }

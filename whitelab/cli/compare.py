@@ -31,6 +31,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "setting for both (default: each preset's own)",
     )
     parser.add_argument("--intervals", action="store_true", help="add 95 %% intervals, from resampled pairs")
+    parser.add_argument(
+        "--mteb", metavar="PATH", help="a result file of MTEB, or a folder of them, whose scores follow as rows"
+    )
+    parser.add_argument(
+        "--mteb-out", metavar="DIR", help="also write every score in MTEB's layout, DIR/MODEL/SETTING/TASK.json"
+    )
     parser.add_argument("--skip-malformed", action="store_true", help="leave malformed rows out")
     bin_option(parser)
     dtype_option(parser)
@@ -43,14 +49,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args):
-    from whitelab.compare import PRESETS, compare, resample, written
+    from whitelab.compare import PRESETS, compare, mteb_rows, pivot, read_mteb, resample, write_mteb, written
     from whitelab.encoding.encoders import load_encoder
     from whitelab.scoring.setting import parse_settings
 
     if args.presets is not None:
+        if args.mteb or args.mteb_out:
+            raise ValueError("--mteb and --mteb-out go with rows of scores, not with the walk of --presets")
         return _walk(args)
     settings = parse_settings(args.settings or PRESETS[args.preset].settings)
     tasks, models = _compared(args)
+    published = read_mteb(args.mteb) if args.mteb else ()  # before minutes of embedding
     options = {"store": open_store(args), "keep_going": args.skip_malformed, "dtype": args.dtype, "corpus": args.corpus}
     options["load"] = lambda name, dtype: load_encoder(name, dtype=dtype, allow_bin=args.allow_bin)
     cells = []
@@ -59,7 +68,15 @@ def run(args):
         say(f"{cell.model} · {cell.setting} · {cell.task}: {cell.reason or number(cell.spearman)}")
     drawn = resample(cells) if args.intervals else None
     rows = [cell.as_dict(drawn and drawn.interval(cell.row, cell.task)) for cell in cells]
-    return {"rows": rows}, [written(cells, args.form or "markdown", args.preset, args.corpus, drawn).rstrip("\n")]
+    record, given = {"rows": rows}, mteb_rows(published, pivot(cells)[0])
+    if args.mteb:
+        record["mteb"] = [{"model": model, "row": row, "spearman": scores} for model, row, scores in given]
+        if not given:
+            say(f"--mteb {args.mteb} has no test score of {', '.join(tasks)}")
+    if args.mteb_out:
+        record["written"] = [str(path) for path in write_mteb(cells, args.mteb_out)]
+        say(f"{len(record['written'])} results written below {args.mteb_out}")
+    return record, [written(cells, args.form or "markdown", args.preset, args.corpus, drawn, given).rstrip("\n")]
 
 
 def _compared(args) -> tuple[list[str], list[str]]:

@@ -1,6 +1,7 @@
 """`kcurve`: Spearman for every number of kept dimensions."""
 
 import argparse
+from dataclasses import asdict
 
 from whitelab.cli.options import aggregate_option, layer_numbers, space_options, vectors_options, whitening_options
 from whitelab.cli.spaces import open_space, protocol_over, setting_of
@@ -17,14 +18,22 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     whitening_options(parser, "pca", with_k=False)
     aggregate_option(parser)
+    parser.add_argument(
+        "--controls",
+        action="store_true",
+        help="also the first k coordinates, k random ones, a random projection and PCA without scaling, at every k",
+    )
 
 
 def run(args):
     from whitelab.scoring.setting import Protocol
+    from whitelab.sweeps.controls import k_controls
     from whitelab.sweeps.dimensions import k_curve
 
     setting = setting_of(args)
     if args.layers == "each":
+        if args.controls:
+            raise ValueError("--controls does not go with --layers each; name the layers of one curve")
         return _each_curve(args, setting)
     space, *_ = open_space(args, setting)
     curve = k_curve(space, setting)
@@ -32,13 +41,27 @@ def run(args):
         "subsets": {name: list(values) for name, values in curve.subsets.items()},
         "protocol": Protocol(curve.setting, space.origin).as_dict() | {"k": "every k"},
     }
+    if args.controls:
+        result["controls"] = controls = {name: asdict(one) for name, one in k_controls(space, setting).items()}
     shown = [k for k in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 768, 1024, space.dim) if k <= space.dim]
     lines = [
         f"k = {k:5}  {curve.spearman[k - 1]:.2f}" for k in dict.fromkeys(shown) if curve.spearman[k - 1] is not None
     ]
     if curve.best_k:
         lines.append(f"best k {curve.best_k}, within 0.5 points from k = {curve.knee}, rank {curve.rank}")
+    if args.controls:
+        lines += _control_lines(controls, list(dict.fromkeys(shown)))
     return result, lines
+
+
+def _control_lines(controls, shown) -> list[str]:
+    """The controls side by side: means of their draws."""
+    from whitelab.sweeps.controls import CONTROLS
+
+    lines = ["", "controls: " + "; ".join(CONTROLS[name] for name in controls)]
+    return lines + [
+        f"k = {k:5}  " + "  ".join(short(one["spearman"][k - 1]) for one in controls.values()) for k in shown
+    ]
 
 
 def _each_curve(args, setting):

@@ -11,9 +11,10 @@ from whitelab.cli.spaces import (
     read_given,
     read_pairs,
     setting_of,
+    statistics_device,
     with_fit_text,
 )
-from whitelab.cli.writing import joined
+from whitelab.cli.writing import joined, progress
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -45,6 +46,7 @@ def _sizes(text: str) -> str | tuple[int, ...]:
 
 def run(args):
     from whitelab.sweeps.layer_pairs import layer_pairs
+    from whitelab.whitening import of_rows
 
     if args.size is not None:
         return _layer_subsets(args)
@@ -52,7 +54,8 @@ def run(args):
         raise ValueError(f"--top {args.top} needs --size, such as --size all")
     setting = setting_of(args)
     space, *_ = open_space(args, setting)
-    pairs = layer_pairs(space, setting)
+    space = space.to(statistics_device(args))
+    pairs = layer_pairs(space, setting, progress("scoring", "pairs of layers") if of_rows(setting.whitening) else None)
     cells = [{"layers": list(cell.layers), "spearman": cell.spearman, "rank": cell.rank} for cell in pairs.cells]
     best = pairs.best and {"layers": list(pairs.best.layers), "spearman": pairs.best.spearman}
     protocol = protocol_over(space, setting, "every pair")
@@ -80,7 +83,8 @@ def _layer_subsets(args):
         check_sizes(args.size, encoder.n_layers)
         spaces = {pairs.task: embed_task(args, encoder, pairs, setting)[0] for pairs in tasks}
         spaces = {task: with_fit_text(args, encoder, space, setting) for task, space in spaces.items()}
-    found = search_subsets(spaces, setting, args.size, top=top)
+    told = progress("scoring", "subsets of layers")
+    found = search_subsets(spaces, setting, args.size, top=top, device=statistics_device(args), progress=told)
     result = found.as_dict()
     protocol = protocol_over(spaces[tasks[0].task], setting, found.strategy)
     if len(tasks) == 1:
@@ -102,7 +106,7 @@ def _tasks(args) -> list[str | None]:
 
 def _subset_lines(found) -> list[str]:
     over = f", averaged over {', '.join(found.tasks)}" if len(found.tasks) > 1 else ""
-    lines = [f"scored {found.scored:,} subsets in {found.seconds:.2f} s{over}", found.strategy, ""]
+    lines = [f"scored {found.scored:,} subsets in {found.seconds:.2f} s{over}", found.strategy, *found.notes, ""]
     if found.best is None:
         return [*lines, "Spearman is not defined for any of them"]
     lines += ["layers  best   of that many layers"]

@@ -42,18 +42,23 @@ def space_options(parser: argparse.ArgumentParser) -> None:
 
 def model_options(parser: argparse.ArgumentParser, max_length: int) -> None:
     """The model, how it computes, where its embeddings are kept; it reads `max_length` tokens unless told otherwise."""
-    from whitelab.encoding.pooling import POOLINGS
+    from whitelab.encoding.pooling import POOLING_LABELS
 
     parser.add_argument(
         "--model",
         default="bundled",
         help="'bundled', a local folder or a Hugging Face name; NAME:3 for its first 3 blocks, random:NAME or "
-        "random@7:NAME for random weights, static:NAME or sif:NAME for its word embeddings alone",
+        "random@7:NAME for random weights, static:NAME or sif:NAME for its word embeddings alone, output:NAME for what "
+        "its own sentence-transformers modules (dense layers, length 1) make of its last layer",
     )
     bin_option(parser)
     depth_option(parser)
     parser.add_argument(
-        "--pooling", default="mean", choices=tuple(POOLINGS), help="cls in models that see both ways, last in decoders"
+        "--pooling",
+        default="mean",
+        choices=tuple(POOLING_LABELS),
+        help="cls in models that see both ways, last in decoders, wk for SBERT-WK (each layer with those before it); "
+        "unit_ before it brings each layer's vector to length 1 before layers are averaged and a map is fitted",
     )
     parser.add_argument(
         "--max-length", type=int, help=f"in tokens, special ones included (default: {max_length}, or the model's limit)"
@@ -62,6 +67,12 @@ def model_options(parser: argparse.ArgumentParser, max_length: int) -> None:
     device_option(parser)
     store_options(parser)
     json_option(parser)
+
+
+def prompt_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--query-prompt", default="", metavar="TEXT", help="put before every query, such as 'query: '")
+    parser.add_argument("--document-prompt", default="", metavar="TEXT", help="put before every document")
+    parser.add_argument("--prompts", action="store_true", help="those of the model's config_sentence_transformers.json")
 
 
 def bin_option(parser: argparse.ArgumentParser) -> None:
@@ -98,9 +109,9 @@ def aggregate_option(parser: argparse.ArgumentParser) -> None:
 
 
 FIT = (
-    "task|splits|cross|PATH",
-    "the task's sentences, all its splits, each half of the pairs for the other, or a text file, file of pairs or "
-    "folder (default: task)",
+    "task|splits|cross|tokens|PATH|corpus:FOLDER",
+    "the task's sentences, all its splits, each half of the pairs for the other, its words by frequency (static: and "
+    "sif: models), a text file, file of pairs or folder, or corpus:FOLDER, what `corpus embed` made (default: task)",
 )
 
 
@@ -108,6 +119,19 @@ def whitening_options(
     parser: argparse.ArgumentParser, default: str, with_k: bool = True, fit: tuple[str, str] = FIT
 ) -> None:
     """The variant, its k, and what it is fitted on: `fit` names the scopes there are and says what they mean."""
+    variant_options(parser, default, with_k)
+    parser.add_argument("--fit", default="task", metavar=fit[0], help=f"what the variant is fitted on: {fit[1]}")
+    parser.add_argument(
+        "--setting",
+        metavar="TEXT",
+        help="pooling, layers, whitening, k, aggregate and fit as one text in place of their options, such as "
+        "'mean/L1+L-1:pca@256 aggregate=mean fit=cross'",
+    )
+    parser.set_defaults(usual_whitening=default)
+
+
+def variant_options(parser: argparse.ArgumentParser, default: str, with_k: bool = True) -> None:
+    """The variant and its k."""
     from whitelab.whitening import WHITENERS
 
     parser.add_argument(
@@ -119,14 +143,6 @@ def whitening_options(
     )
     if with_k:
         parser.add_argument("--k", type=int, help="keep the top-k eigen-directions")
-    parser.add_argument("--fit", default="task", metavar=fit[0], help=f"what the variant is fitted on: {fit[1]}")
-    parser.add_argument(
-        "--setting",
-        metavar="TEXT",
-        help="pooling, layers, whitening, k, aggregate and fit as one text in place of their options, such as "
-        "'mean/L1+L-1:pca@256 aggregate=mean fit=cross'",
-    )
-    parser.set_defaults(usual_whitening=default)
 
 
 def _spec(text: str) -> str:
@@ -162,3 +178,15 @@ def model_names(text: str) -> list[str]:
 def task_names(text: str, present: list[str]) -> list[str]:
     """`names`, or for 'all' those that are `present`."""
     return present if text == "all" else names(text)
+
+
+SEARCHED_FIT = (
+    "task|splits|cross|PATH",
+    "as for score; with --search corpus, queries, both or other text (default: task, or corpus)",
+)
+
+
+def search_options(parser: argparse.ArgumentParser, instead: str) -> None:
+    """Take a retrieval set in place of pairs, which gives what `instead` says."""
+    parser.add_argument("--search", action="store_true", help=f"--data is a retrieval set, as for retrieve: {instead}")
+    prompt_options(parser)

@@ -2,9 +2,9 @@
 
 import argparse
 
-from whitelab.cli.options import layer_numbers, malformed_option, model_options, whitening_options
-from whitelab.cli.spaces import load_model, open_store, setting_of
-from whitelab.cli.writing import left_out, note, progress
+from whitelab.cli.options import layer_numbers, malformed_option, model_options, prompt_options, whitening_options
+from whitelab.cli.spaces import open_search, setting_of
+from whitelab.cli.writing import progress
 
 FIT = (
     "corpus|queries|both|PATH",
@@ -19,11 +19,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data",
         default="demo",
-        help="a folder with corpus.jsonl, queries.jsonl and qrels/test.tsv (BEIR) or TREC qrels, or 'demo' (bundled)",
+        help="a folder, or its .zip, with corpus.jsonl, queries.jsonl and qrels/test.tsv (BEIR) or TREC qrels, or "
+        "'demo' (bundled)",
     )
     parser.add_argument("--split", default="test", help="whose judgements count, as their file is named")
     malformed_option(parser)
     model_options(parser, DOCUMENT_TOKENS)
+    prompt_options(parser)
     parser.add_argument(
         "--layers",
         type=lambda text: text if text == "each" else layer_numbers(text),
@@ -44,38 +46,13 @@ def run(args):
         raise ValueError("--every-k goes with one set of layers, and with neither --k nor --per-query")
     if args.layers == "each" and args.per_query:
         raise ValueError("--per-query goes with one set of layers, not with --layers each")
-    space = _space(args, setting)
+    space = open_search(args, setting)
     if args.layers == "each":
         return _each(space, setting)
     if args.every_k:
         return _every_k(retrieval_curve(space, setting, progress("ranking", "queries")))
     results = [retrieve(space, one) for one in dict.fromkeys((setting.raw, setting))]
     return _one(space, results, args.per_query)
-
-
-def _space(args, setting):
-    """The set, embedded, carrying the text the setting's map is fitted on; what to know of it goes to stderr."""
-    from whitelab.datasets import load_retrieval
-    from whitelab.encoding.encoders import embed
-    from whitelab.retrieval.embedded import embed_retrieval, for_documents
-    from whitelab.scoring.fit_scopes import fit_rows
-
-    data = load_retrieval(args.data, args.split, keep_going=args.skip_malformed)
-    left_out(data.problems)
-    encoder = load_model(args)
-    encoder = encoder if args.max_length else for_documents(encoder)
-    space, report = embed_retrieval(encoder, data, setting.pooling, store=open_store(args), progress=progress())
-    for text in (*data.notes, *report.notes):
-        note(text)
-    if space.truncated:
-        note(f"{space.truncated} of {len(data.documents)} documents were cut to {encoder.max_length} tokens")
-    if space.carries(setting):
-        return space
-
-    def embedded(texts):
-        return embed(encoder, texts, setting.pooling, store=open_store(args), progress=progress())[0]
-
-    return space.with_text(setting.fit, fit_rows(setting.fit, embedded, keep_going=args.skip_malformed))
 
 
 def _one(space, results, per_query: bool) -> tuple[dict, list[str]]:

@@ -3,7 +3,7 @@
 import argparse
 
 from whitelab.cli.options import aggregate_option, layers_option, space_options, vectors_options, whitening_options
-from whitelab.cli.spaces import open_space, setting_of
+from whitelab.cli.spaces import fit_ahead, open_space, setting_of
 from whitelab.cli.writing import number
 
 
@@ -20,6 +20,7 @@ def run(args):
 
     setting = setting_of(args)
     space, *_ = open_space(args, setting)
+    cost = fit_ahead(space, [setting])
     result = score(space, setting)
     lines = [f"Spearman x 100  {number(result.spearman)}  ({result.pairs} pairs, rank {result.rank} of {result.dim})"]
     if result.reason:
@@ -28,4 +29,4 @@ def run(args):
         for name, subset in result.subsets.items():
             lines.append(f"  {name:24} {number(subset.spearman):>9}  {subset.pairs} pairs")
     lines.append(result.line())
-    return result.as_dict(), lines
+    return result.as_dict() | cost, lines

@@ -12,7 +12,7 @@ def setting_of(args, scopes=("splits",)):
     `scopes` are the names of fit scopes that are not those of other text.
     """
     from whitelab.encoding.pooling import GIVEN
-    from whitelab.scoring.fit_scopes import scope_text
+    from whitelab.scoring.fit_scopes import check_text
     from whitelab.scoring.setting import Setting
 
     if getattr(args, "setting", None):
@@ -26,8 +26,9 @@ def setting_of(args, scopes=("splits",)):
         return setting.with_(pooling=GIVEN)
     if getattr(args, "gold", None):
         raise ValueError(f"--gold {args.gold} needs --vectors; the scores of sentence pairs stand beside them")
+    _check_tokens(args, setting)
     if setting.fits_other_text and setting.fit not in scopes:
-        scope_text(setting.fit, args.data, getattr(args, "task", None), args.skip_malformed)
+        check_text(setting.fit, args.data, getattr(args, "task", None), args.skip_malformed)
     return setting
 
 
@@ -48,6 +49,16 @@ def _whole_setting(args):
     return setting
 
 
+def _check_tokens(args, setting) -> None:
+    """Refuse the words of a model that has no vector for a word, before it is loaded."""
+    from whitelab.encoding.checkpoints import WORD_TABLES, ModelName
+    from whitelab.scoring.setting import TOKENS
+
+    names = getattr(args, "model", None)
+    if setting.fit == TOKENS and isinstance(names, str) and ModelName.parse(names).kind not in WORD_TABLES:
+        raise ValueError(f"fit='tokens' needs a static: or sif: model, got model={names!r}")
+
+
 def _check_vectors(args, setting) -> None:
     """Refuse options that only a model could answer to."""
     from whitelab.encoding.pooling import GIVEN
@@ -64,6 +75,14 @@ def _check_vectors(args, setting) -> None:
     if setting.fit not in OWN_SENTENCES:
         either = " or ".join(OWN_SENTENCES)
         raise ValueError(f"fit={setting.fit!r} needs a model to embed that text; with --vectors use {either}")
+
+
+def statistics_device(args) -> str:
+    """Where `--device` has statistics computed, by default on the best there is (`base.devices`)."""
+    from whitelab.base.devices import for_statistics
+    from whitelab.encoding.encoders import choose_device
+
+    return for_statistics(getattr(args, "device", None) or choose_device())
 
 
 def open_space(args, setting):
@@ -138,6 +157,78 @@ def with_fit_text(args, encoder, space, setting):
         return embed(encoder, sentences, setting.pooling, store=open_store(args), progress=progress())[0]
 
     return fit_scopes.with_fit_text(space, setting, embedded, args.data, args.task, args.skip_malformed)
+
+
+def fit_ahead(space, settings, isotropy: bool = True) -> dict:
+    """Fit the maps that are fitted to rows, with progress; the record of what that cost, empty where there is none."""
+    import time
+
+    from whitelab.scoring import fit_scopes
+
+    start = time.perf_counter()
+    maps = fit_scopes.fit_ahead(space, settings, isotropy, progress("fitting", "hundredths of a map"))
+    if not maps:
+        return {}
+    cost = {"maps": len(maps), "seconds": time.perf_counter() - start}
+    cost |= {name: maps[0].cost[name] for name in ("steps", "parameters") if name in maps[0].cost}
+    trained = f", up to {cost['steps']:,} steps on {cost['parameters']:,} parameters" if "steps" in cost else ""
+    note(f"fitted to rows: {len(maps)} map{'s' if len(maps) > 1 else ''} in {cost['seconds']:.1f} s{trained}")
+    return {"fit_cost": cost}
+
+
+def _prompts(args, encoder) -> tuple[str, str]:
+    """What is put before queries and documents: what was typed, or with --prompts what the model's makers say."""
+    from whitelab.encoding.checkpoints import prompts
+
+    typed, own = (args.query_prompt, args.document_prompt), prompts(encoder.files)
+    if not args.prompts:
+        if any(own) and not any(typed):
+            note(f"the model's makers put prompts before queries and documents ({own[0]!r}, {own[1]!r}): see --prompts")
+        return typed
+    if any(typed):
+        raise ValueError("--prompts takes the model's own prompts and goes with no typed one")
+    if not any(own):
+        raise ValueError(f"--prompts: model={encoder.name!r} names no prompt for queries or documents")
+    return own
+
+
+def open_search(args, setting):
+    """The retrieval set, embedded, carrying the text a setting is fitted on; what to know of it goes to stderr."""
+    from whitelab.datasets import load_retrieval
+    from whitelab.encoding.encoders import embed
+    from whitelab.retrieval.embedded import embed_retrieval, for_documents
+    from whitelab.scoring.fit_scopes import fit_rows
+
+    data = load_retrieval(args.data, args.split, keep_going=args.skip_malformed)
+    left_out(data.problems)
+    encoder = load_model(args)
+    data = data.prompted(*_prompts(args, encoder))
+    encoder = encoder if args.max_length else for_documents(encoder)
+    space, report = embed_retrieval(encoder, data, setting.pooling, store=open_store(args), progress=progress())
+    for text in (*data.notes, *report.notes):
+        note(text)
+    if space.truncated:
+        note(f"{space.truncated} of {len(data.documents)} documents were cut to {encoder.max_length} tokens")
+    if space.carries(setting):
+        return space
+
+    def embedded(texts):
+        return embed(encoder, texts, setting.pooling, store=open_store(args), progress=progress())[0]
+
+    return space.with_text(setting.fit, fit_rows(setting.fit, embedded, keep_going=args.skip_malformed))
+
+
+def opened(args):
+    """The setting, and the embeddings of the pairs or of the retrieval set."""
+    if not args.search:
+        setting = setting_of(args)
+        return setting, open_space(args, setting)[0]
+    from whitelab.retrieval.embedded import FITS, check_setting
+
+    if args.vectors or args.task:
+        raise ValueError("--search goes with neither --vectors nor --task: documents and queries are embedded")
+    setting = check_setting(setting_of(args, (*FITS, "splits")))
+    return setting, open_search(args, setting)
 
 
 def protocol_over(space, setting, layers: str) -> dict:

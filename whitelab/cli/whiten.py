@@ -3,9 +3,10 @@
 import argparse
 
 from whitelab.cli.options import layers_option, space_options, whitening_options
-from whitelab.cli.spaces import open_space, setting_of
+from whitelab.cli.spaces import fit_ahead, open_space, setting_of
 
-EXPORTS = ("sentence-transformers", "faiss", "npz")
+EXPORTS = ("sentence-transformers", "onnx", "faiss", "npz", "safetensors")
+SCALED = ("sentence-transformers", "npz")  # with them goes what a cosine means
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -16,40 +17,54 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--export",
         required=True,
         choices=EXPORTS,
-        help="a model folder for sentence-transformers, a faiss.LinearTransform, or mean and matrix for NumPy",
+        help="a model folder for sentence-transformers, one ONNX graph with its tokenizer, a faiss.LinearTransform, "
+        "mean and matrix for NumPy, or safetensors for whitelab: the only form for clusters and flow",
     )
     parser.add_argument("--out", required=True, help="folder or file to write; an earlier export is replaced")
 
 
 def run(args):
     """Fit a map and write it, alone or with its encoder, for another tool."""
-    from whitelab.base.installation import need
+    from whitelab.base.installation import EXTRAS, need
+    from whitelab.scoring.calibration import calibrate
     from whitelab.scoring.fit_scopes import fit_scope
     from whitelab.scoring.setting import Protocol
-    from whitelab.whitening import export
+    from whitelab.whitening import export, of_rows
+    from whitelab.whitening.onnx_export import to_onnx
 
     setting = setting_of(args)
-    if args.export == "faiss":
-        need("faiss")  # before minutes of embedding
+    if args.export in EXTRAS:
+        need(args.export)  # before minutes of embedding
+    if args.export != "safetensors" and of_rows(setting.whitening):
+        raise ValueError(f"export={args.export!r} holds a matrix, which {setting.whitening!r} is not: use safetensors")
     if setting.fit == "cross":
         raise ValueError("fit='cross' fits two maps, and an export holds one: use task, splits or a path")
     space, _, encoder, _ = open_space(args, setting)
+    cost = fit_ahead(space, [setting], isotropy=False)
     fitted = fit_scope(space, setting)
     protocol, (whitener,) = Protocol(fitted.setting, space.origin), fitted.whiteners
     record = protocol.as_dict()
+    scale = None
+    if args.export in SCALED and fitted.rank and space.n_sentences > 1:
+        scale = calibrate(space, setting).arrays()
     if args.export == "npz":
-        export.to_npz(args.out, whitener, record)
+        export.to_npz(args.out, whitener, record, scale)
+    elif args.export == "safetensors":
+        export.to_safetensors(args.out, whitener, record)
     elif args.export == "faiss":
         export.to_faiss(args.out, whitener, record)
+    elif args.export == "onnx":
+        to_onnx(args.out, encoder, fitted.setting.layers, setting.pooling, whitener, record)
     else:
-        export.to_sentence_transformers(args.out, encoder, fitted.setting.layers, setting.pooling, whitener, record)
+        made = (fitted.setting.layers, setting.pooling, whitener, record, scale)
+        export.to_sentence_transformers(args.out, encoder, *made)
     result = {
         "out": args.out,
         "export": args.export,
         "rank": fitted.rank,
-        "dim": whitener.dense.shape[1],
+        "dim": whitener.columns,
         "sentences": fitted.count,
         "protocol": record,
-    }
+    } | cost
     line = protocol.line(fitted.count, fitted.rank)
     return result, [f"{args.export} written to {args.out} ({result['dim']} dimensions)", line]

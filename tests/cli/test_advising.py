@@ -1,0 +1,55 @@
+"""`advise`: the library's advice for every kind of data, and what does not go together in one line."""
+
+import pytest
+from tiny import SENTENCES
+
+from whitelab.advice import advise_pairs, advise_search, advising
+from whitelab.advice.candidates import candidates
+from whitelab.datasets import load_retrieval
+from whitelab.retrieval.embedded import embed_retrieval, for_documents
+from whitelab.scoring.setting import Setting
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch):
+    """Some of the candidates, the baseline among them."""
+    monkeypatch.setattr(advising, "candidates", lambda *given: candidates(*given)[::9])
+
+
+def test_the_document_is_the_librarys_advice_from_pairs_and_from_searches(document, model, options, space, place):
+    encoder, _, embedded = space
+    for purpose in ("rank", "threshold", "store"):
+        found = advise_pairs(embedded, Setting((1,)), purpose)
+        record = document("advise", *options, "--for", purpose, "--layers", "1")
+        assert record["sentences"] == list(found.sentences)
+        assert record["decided"] == (record["setting"] is not None) == found.decided
+        for option, own in zip(record["options"], found.evidence.options, strict=True):
+            assert (option["setting"], option["stored"], option["bytes"]) == (str(own.setting), own.stored, own.size)
+            assert option["score"] == pytest.approx(own.score)
+    search = embed_retrieval(for_documents(encoder), load_retrieval(place / "search"))[0]
+    record = document("advise", *model, "--data", place / "search")
+    assert record["sentences"] == list(advise_search(search, Setting()).sentences)
+    assert (record["unit"], record["count"]) == ("queries", 5)
+
+
+def test_labels_and_bare_sentences_are_data_too(document, model, place, tmp_path):
+    for purpose, measure in (("classify", "Accuracy x 100"), ("cluster", "V-measure x 100")):
+        record = document("advise", *model, "--data", place / "labels.tsv", "--for", purpose)
+        assert record["measure"] == measure
+        assert record["count"] == len(SENTENCES[::9])
+    (tmp_path / "own.txt").write_text("\n".join(SENTENCES[:40]))
+    record = document("advise", *model, "--data", tmp_path / "own.txt")
+    assert record["decided"] is False
+    assert record["sentences"][0].startswith("Sentences alone do not say what serves to rank")
+
+
+def test_what_does_not_go_together_is_one_line(run, model, options, place):
+    for words, message in (
+        ([*options, "--gold-from", "2"], "--gold-from goes with --for threshold, not with --for rank"),
+        ([*options, "--for", "threshold", "--gold-from", "9"], "gold_from=9 must divide the gold scores"),
+        ([*model, "--data", place / "search", "--for", "threshold"], "--for threshold is not said by search, but rank"),
+    ):
+        status, out, err = run("advise", *words)
+        assert (status, out) == (2, "")
+        assert message in err
+        assert "Traceback" not in err

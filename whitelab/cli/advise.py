@@ -1,0 +1,139 @@
+"""`advise`: what to do with the vectors, for a purpose, from the user's own data."""
+
+import argparse
+import contextlib
+
+from whitelab.cli.options import aggregate_option, layers_option, malformed_option, model_options, prompt_options
+from whitelab.cli.spaces import load_model, open_store
+from whitelab.cli.writing import left_out, note, progress
+
+SEARCH_DEMO = "demo-search"
+DEFAULT_LAYERS = (-1,)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    from whitelab.encoding.encoders import MAX_LENGTH
+
+    parser.add_argument(
+        "--data",
+        default="demo",
+        help="pairs with scores, a search set with judgements, labelled texts (to classify or cluster) or a .txt of "
+        f"sentences; 'demo' (the default) and '{SEARCH_DEMO}' are bundled",
+    )
+    parser.add_argument(
+        "--for",
+        dest="purpose",
+        default="rank",
+        choices=("rank", "threshold", "store", "classify", "cluster"),
+        help="what the vectors are for (default: rank)",
+    )
+    parser.add_argument("--gold-from", type=float, help="to threshold: from which gold score on two texts are the same")
+    parser.add_argument("--task", help="which task of the data, if there are several")
+    parser.add_argument("--split", default="test", help="train, dev, test or all, where the data has splits")
+    malformed_option(parser)
+    model_options(parser, MAX_LENGTH)
+    prompt_options(parser)
+    layers_option(parser)
+    parser.add_argument(
+        "--fit", default="task", metavar="cross|PATH", help="to fit maps on other text than halves of the pairs"
+    )
+    aggregate_option(parser)
+
+
+def run(args):
+    from whitelab.advice import ON_PAIRS, ON_SEARCH, ON_TEXTS
+
+    served = {"pairs": ON_PAIRS, "search": ON_SEARCH, "texts": ON_TEXTS, "sentences": (args.purpose,)}
+    kind = "texts" if args.purpose in ON_TEXTS else _kind(args.data)
+    if args.purpose not in served[kind]:
+        raise ValueError(f"--for {args.purpose} is not said by {kind}, but {' or '.join(served[kind])} is")
+    if args.gold_from is not None and args.purpose != "threshold":
+        raise ValueError(f"--gold-from goes with --for threshold, not with --for {args.purpose}")
+    advice = {"pairs": _pairs, "search": _search, "texts": _texts, "sentences": _sentences}[kind](args)
+    lines = [*advice.sentences]
+    if advice.evidence:
+        lines += ["", *(_line(option) for option in advice.evidence.options), "", advice.evidence.line]
+    return advice.as_dict(), lines
+
+
+def _line(option) -> str:
+    found = option.difference
+    return (
+        f"{option.score:6.2f} ({option.low:6.2f} to {option.high:6.2f})  {found.estimate:+6.2f} ({found.low:+.2f} to "
+        f"{found.high:+.2f})  {option.size:5} bytes  {option.setting}"
+    )
+
+
+def _kind(data: str) -> str:
+    """What lies there; pairs where it is none of the rest, because their reader says best what is wrong."""
+    from whitelab.datasets import DEMO, DataError, discover, retrieval_files
+
+    if data in (DEMO, SEARCH_DEMO):
+        return "pairs" if data == DEMO else "search"
+    with contextlib.suppress(DataError):
+        retrieval_files(data)
+        return "search"
+    if not data.lower().endswith(".txt"):
+        return "pairs"
+    with contextlib.suppress(DataError):
+        if all(task.published for task in discover(data)):  # SICK comes as .txt
+            return "pairs"
+    return "sentences"
+
+
+def _setting(args):
+    from whitelab.scoring.setting import Setting
+
+    return Setting(args.layers or DEFAULT_LAYERS, pooling=args.pooling, aggregate=args.aggregate)
+
+
+def _pairs(args):
+    from whitelab.advice import advise_pairs
+    from whitelab.cli.spaces import open_space
+
+    chosen = _setting(args)
+    if args.fit not in ("task", "cross"):
+        chosen = chosen.with_(whitening="pca", fit=args.fit)
+    args.vectors = args.gold = None
+    space, *_ = open_space(args, chosen)
+    return advise_pairs(space, chosen, args.purpose, args.gold_from, progress("measuring", "settings"))
+
+
+def _search(args):
+    from whitelab.advice import advise_search
+    from whitelab.cli.spaces import open_search
+
+    args.data = "demo" if args.data == SEARCH_DEMO else args.data
+    chosen = _setting(args)
+    return advise_search(open_search(args, chosen.raw), chosen, args.purpose, progress("measuring", "settings"))
+
+
+def _texts(args):
+    from whitelab.advice import advise_texts
+    from whitelab.datasets import discover_labelled, load_labelled
+    from whitelab.probe import embed_texts
+
+    names = [task.name for task in discover_labelled(args.data)]
+    data = load_labelled(args.data, args.task or names[0], keep_going=args.skip_malformed)
+    left_out(data.problems)
+    for text in data.notes:
+        note(text)
+    encoder = load_model(args)
+    space = embed_texts(encoder, data, args.pooling, store=open_store(args), progress=progress())
+    told = progress("measuring", "settings")
+    return advise_texts(space, data, _setting(args), args.purpose, model=encoder.name, progress=told)
+
+
+def _sentences(args):
+    import torch
+
+    from whitelab.advice import advise_sentences
+    from whitelab.datasets import load_text
+    from whitelab.encoding.embeddings import LayerRows
+    from whitelab.encoding.encoders import embed
+
+    sentences = list(dict.fromkeys(load_text(args.data)))
+    values, report = embed(load_model(args), sentences, args.pooling, store=open_store(args), progress=progress())
+    for text in report.notes:
+        note(text)
+    return advise_sentences(LayerRows(values, torch.ones(len(sentences))), _setting(args), args.purpose)

@@ -1,0 +1,86 @@
+"""`bits`: the score against the bytes a vector takes, by quantiser and rotation, raw and under settings."""
+
+import argparse
+
+from whitelab.cli.options import (
+    SEARCHED_FIT,
+    aggregate_option,
+    layers_option,
+    names,
+    search_options,
+    space_options,
+    vectors_options,
+    whitening_options,
+)
+from whitelab.cli.spaces import opened
+from whitelab.cli.writing import note, number, progress
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    space_options(parser)
+    vectors_options(parser)
+    layers_option(parser)
+    whitening_options(parser, "pca", fit=SEARCHED_FIT)
+    aggregate_option(parser)
+    search_options(parser, "nDCG@10 in place of Spearman")
+    parser.add_argument("--beside", default="", metavar="NAMES", help="further variants, such as zca,cholesky")
+    parser.add_argument(
+        "--codes",
+        default="all",
+        metavar="CODES",
+        help="such as int8,binary+itq: float32, float16, int8, pq4, binary, hamming or pq8, +random, +itq or +opq",
+    )
+    parser.add_argument("--corpus", type=int, metavar="N", help="also time searches among N vectors, of pairs")
+    parser.add_argument("--seed", type=int, default=0, help="draws rotations and training rows (default: 0)")
+
+
+def run(args):
+    from whitelab.retrieval.compression import CODES, Code
+    from whitelab.retrieval.frontier import frontier
+
+    codes = CODES if args.codes == "all" else tuple(map(Code.parse, names(args.codes)))
+    if args.search and args.corpus is not None:
+        raise ValueError("--corpus goes with pairs, whose sentences are searched among, not with --search")
+    setting, space = opened(args)
+    timed = _timed(space, setting, codes, args) if args.corpus is not None else None
+    raw = setting.with_(whitening="none", k=None)
+    beside = [setting.with_(whitening=name) for name in names(args.beside) if name]
+    *_, found = frontier(space, (raw, setting, *beside), codes, seed=args.seed, progress=progress("coding", "blocks"))
+    for text in found.left_out:
+        note(f"left out: {text}")
+    form = "z.2f" if found.metric.startswith("Spearman") else "z.4f"
+    best = set(map(id, found.best()))
+    lines = [f"bytes  {found.metric:>14}  {'95 %':>18}  against float32 raw"]
+    for one in sorted(found.points, key=lambda point: -point.bytes):
+        moved = one.difference
+        lines.append(
+            f"{one.bytes:5}{'*' if id(one) in best else ' '} {number(one.score, form):>14}  "
+            f"{number(one.low, form):>8} to {number(one.high, form):>7}  {moved.estimate:+.4f} ({moved.low:+.4f} to "
+            f"{moved.high:+.4f})  {one.setting.whitening}, {one.code.label}"
+        )
+    lines += ["*: no other scores more with as few bytes", found.points[-1].line()]
+    record = found.as_dict() | {"seed": args.seed, "protocol": found.points[-1].protocol.as_dict()}
+    if timed:
+        record["search"] = timed.as_dict()
+        lines += ["", *_searches(timed)]
+    return record, lines
+
+
+def _timed(space, setting, codes, args):
+    """Searches among `--corpus` vectors under the setting, by the codes that faiss has an index for."""
+    from whitelab.retrieval.coded_search import coded_searches
+    from whitelab.retrieval.search_cost import SearchPlan
+
+    codes = [code for code in codes if code.quantizer != "binary"]
+    plan = SearchPlan(corpus=args.corpus, seed=args.seed)
+    return coded_searches(space, setting, codes, plan, progress("searching", "steps"))
+
+
+def _searches(timed) -> list[str]:
+    lines = [f"{timed.corpus} vectors: ms a query (x float32), queries a second in batches, neighbours found"]
+    for row in timed.rows:
+        lines.append(
+            f"{row.milliseconds:9.3f} ({row.time_ratio:.2f})  {row.queries_per_second:9.0f}  {100 * row.recall:5.1f} %"
+            f"  {row.bytes / 2**20:8.1f} MiB  {row.code.label}"
+        )
+    return [*lines, timed.machine]

@@ -1,0 +1,116 @@
+"""`calibrate`: what a cosine means under a setting, beside what the same cosine means raw."""
+
+import argparse
+
+from whitelab.cli.options import (
+    SEARCHED_FIT,
+    layers_option,
+    search_options,
+    space_options,
+    vectors_options,
+    whitening_options,
+)
+from whitelab.cli.spaces import opened
+from whitelab.cli.writing import number, progress
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    from whitelab.scoring.calibration import RATE
+
+    space_options(parser)
+    vectors_options(parser)
+    layers_option(parser)
+    whitening_options(parser, "none", fit=SEARCHED_FIT)
+    search_options(parser, "cosines of queries with documents, and grades in place of gold")
+    parser.add_argument("--cut", type=float, help="the gold score from which pairs are alike (default: the middle)")
+    parser.add_argument("--rate", type=float, default=RATE, help=f"false positives accepted (default: {RATE})")
+    parser.add_argument(
+        "--cosine", type=float, nargs="+", default=[0.5, 0.7, 0.9], help="cosines to explain (default: 0.5 0.7 0.9)"
+    )
+
+
+def run(args):
+    from whitelab.base.wording import spaced
+    from whitelab.scoring.calibration import FLOOR, TOP, calibrate
+
+    if any(not -1 <= one <= 1 for one in args.cosine):
+        raise ValueError(f"--cosine {' '.join(map(str, args.cosine))} must lie between -1 and 1")
+    setting, space = opened(args)
+    if args.search:
+        return _searched(args, space, setting)
+    raw, found = (calibrate(space, one, args.cut, args.rate) for one in (setting.raw, setting))
+    means = [_meant(cosine, found, raw) for cosine in args.cosine]
+    lines = [
+        f"random pairs  {FLOOR} %: {found.floor:.3f}, half: {found.middle:.3f}, {TOP} %: {found.top:.3f} "
+        f"({spaced(found.random.pairs)} pairs, percentiles within {found.random.error:.2g})",
+    ]
+    if found.ceiling is not None:
+        lines.append(f"pairs most alike  median {found.ceiling:.3f}")
+    lines.append("cosine  percentile  gold  percentile raw")
+    for one in means:
+        lines.append(f"{one['cosine']:6g}  {one['percentile']:10.3f}  {number(one['gold']):>4}  {one['raw']:14.3f}")
+    if (cut := found.threshold) is not None:
+        lines.append(
+            f"alike (gold {cut.cut:g} or more) above {cut.cosine:.4f} (95 %: {cut.low:.4f} to {cut.high:.4f}): "
+            f"{100 * cut.false_positives:.1f} % false positives, {100 * cut.recall:.1f} % of {cut.alike} found "
+            f"({100 * cut.recall_low:.1f} to {100 * cut.recall_high:.1f}), raw {100 * raw.threshold.recall:.1f} %"
+        )
+        gold = found.gold
+        lines.append(
+            gold.reason
+            or f"gold from the cosine, cross-fitted: off by {gold.error:.3f} ({gold.low:.3f} to {gold.high:.3f}), "
+            f"raw {raw.gold.error:.3f}, their mean {gold.error_of_mean:.3f}"
+        )
+    return found.as_dict() | {"cosines": means, "raw": _brief(raw)}, [*lines, found.line()]
+
+
+def _searched(args, space, setting) -> tuple[dict, list[str]]:
+    """Of a retrieval set: cosines of queries with documents, and the judgements in place of gold."""
+    from whitelab.base.wording import spaced
+    from whitelab.retrieval.calibration import calibrate_search
+    from whitelab.scoring.calibration import FLOOR, TOP
+
+    given = args.cut, args.rate
+    raw, found = (
+        calibrate_search(space, one, *given, progress=progress("ranking", "queries")) for one in (setting.raw, setting)
+    )
+    means = [
+        {"cosine": one, "percentile": found.random.percentile(one), "raw": raw.random.percentile(one)}
+        for one in args.cosine
+    ]
+    cut, before = found.threshold, raw.threshold
+    lines = [
+        f"all queries with all documents  {FLOOR} %: {found.floor:.3f}, "
+        f"half: {found.random.cosine(50.0):.3f}, {TOP} %: "
+        f"{found.top:.3f} ({spaced(found.random.pairs)} pairs, percentiles within {found.random.error:.2g})",
+        f"with those judged relevant  median {found.relevant:.3f}",
+        "cosine  percentile  percentile raw",
+        *(f"{one['cosine']:6g}  {one['percentile']:10.3f}  {one['raw']:14.3f}" for one in means),
+        f"relevant (grade {cut.cut:g} or more) from {cut.cosine:.4f} on (95 %: {cut.low:.4f} to {cut.high:.4f}): "
+        f"{100 * cut.false_positives:.2g} % false positives, {100 * cut.recall:.1f} % of {cut.alike} found "
+        f"({100 * cut.recall_low:.1f} to {100 * cut.recall_high:.1f}), raw {100 * before.recall:.1f} %; of those above "
+        f"it {100 * cut.precision:.1f} % were judged relevant",
+    ]
+    brief = raw.as_dict()
+    brief.pop("protocol")
+    return found.as_dict() | {"cosines": means, "raw": brief}, [*lines, found.line()]
+
+
+def _meant(cosine: float, found, raw) -> dict:
+    """What one cosine means under the setting, and its percentile raw."""
+    gold = found.gold(cosine) if found.gold else None
+    return {
+        "cosine": cosine,
+        "percentile": found.random.percentile(cosine),
+        "gold": gold,
+        "raw": raw.random.percentile(cosine),
+    }
+
+
+def _brief(raw) -> dict:
+    """The record of raw vectors without knots and protocol."""
+    record = raw.as_dict()
+    record.pop("protocol")
+    if record["gold"]:
+        record["gold"] = {key: value for key, value in record["gold"].items() if key not in ("cosine", "gold")}
+    return record

@@ -1,0 +1,194 @@
+"""`corpus`: text of any size into vectors, chunk by chunk, a map fitted on all of it, and an index to search."""
+
+import argparse
+
+from whitelab.cli.options import device_option, dtype_option, json_option, layers_option, variant_options
+from whitelab.cli.writing import progress
+
+STEPS = {
+    "embed": "encode every chunk that is not there yet",
+    "status": "how far an embed is",
+    "fit": "fit a map on the whole corpus",
+    "drift": "how far another corpus lies from the one a map was fitted on",
+    "apply": "write every vector under a map, cut to k, in fewer bits",
+    "index": "make a faiss index of an embedded or applied corpus",
+    "search": "find the nearest texts to sentences",
+}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    steps = parser.add_subparsers(dest="step", required=True, metavar="STEP")
+    for name, summary in STEPS.items():
+        step = steps.add_parser(name, help=summary, description=summary)
+        _OPTIONS[name](step)
+        json_option(step)
+
+
+def _embed_options(step) -> None:
+    from whitelab.corpus.chunks import CHUNK_TEXTS, STORED
+    from whitelab.corpus.engines import ENGINES
+    from whitelab.encoding.pooling import POOLING_LABELS
+
+    step.add_argument("--text", required=True, help="a file, folder or glob of .txt, .jsonl or .parquet")
+    step.add_argument("--text-column", default="text", help="of .jsonl and .parquet (default: text)")
+    step.add_argument("--id-column", default="id", help="of .jsonl and .parquet (default: id, or file and line)")
+    step.add_argument("--out", required=True, metavar="FOLDER", help="where the chunks go, and are found again")
+    step.add_argument("--model", default="bundled", help="as everywhere (default: bundled)")
+    step.add_argument("--pooling", default="mean", choices=tuple(POOLING_LABELS))
+    layers_option(step)
+    step.add_argument("--apart", action="store_true", help="keep the layers apart, to fit on any average of them")
+    step.add_argument("--max-length", type=int, help="in tokens (default: as everywhere)")
+    step.add_argument("--vectors", default="float32", choices=STORED, help="what chunks hold (default: float32)")
+    step.add_argument("--chunk", type=int, default=CHUNK_TEXTS, help=f"texts a chunk (default: {CHUNK_TEXTS})")
+    step.add_argument("--engine", default="serial", choices=ENGINES)
+    step.add_argument("--workers", type=int, default=2, help="processes or actors, each with an encoder (default: 2)")
+    step.add_argument("--address", help="of a Ray cluster that is there; its nodes must see --out under the same path")
+    step.add_argument("--gpus", type=float, default=0.0, help="of a GPU, for each actor of Ray")
+    dtype_option(step)
+    device_option(step)
+
+
+def _fit_options(step) -> None:
+    step.add_argument("folder", help="the --out of a finished embed")
+    variant_options(step, "pca")
+    layers_option(step)
+    step.add_argument("--out", metavar="FILE", help="write the map as .npz")
+
+
+def _status_options(step) -> None:
+    step.add_argument("folder", help="the --out of an embed")
+
+
+def _drift_options(step) -> None:
+    step.add_argument("folder", help="the corpus a map was fitted on")
+    step.add_argument("other", help="the one to hold against it")
+    variant_options(step, "pca")
+    layers_option(step)
+
+
+def _apply_options(step) -> None:
+    from whitelab.corpus.applying import CODES
+
+    step.add_argument("folder", help="the --out of a finished embed")
+    step.add_argument("--out", required=True, metavar="FOLDER", help="where the mapped chunks go")
+    variant_options(step, "pca")
+    layers_option(step)
+    step.add_argument(
+        "--map", metavar="FILE", help="an .npz that fit or whiten wrote, in place of a fit on this corpus"
+    )
+    step.add_argument("--vectors", default="float16", choices=CODES, help="what chunks hold (default: float16)")
+
+
+def _index_options(step) -> None:
+    from whitelab.corpus.indexing import KINDS
+
+    step.add_argument("folder", help="the --out of apply (or of embed: vectors as they are)")
+    step.add_argument("--out", required=True, metavar="FOLDER", help="where the index goes")
+    step.add_argument("--kind", default="flat", choices=KINDS)
+    step.add_argument("--lists", type=int, help="of ivfpq (default: four times the root of the rows)")
+    step.add_argument("--bytes", type=int, help="of ivfpq, a vector (default: an eighth of its dimensions)")
+    step.add_argument("--probes", type=int, default=16, help="lists that a search of ivfpq looks through (default: 16)")
+
+
+def _search_options(step) -> None:
+    step.add_argument("folder", help="the --out of apply, or of index")
+    step.add_argument("--query", action="append", required=True, metavar="TEXT", help="a sentence; may be repeated")
+    step.add_argument("--top", type=int, default=10)
+    step.add_argument("--workers", type=int, default=1, help="shards that are searched side by side, without an index")
+
+
+_OPTIONS = {
+    "embed": _embed_options,
+    "status": _status_options,
+    "fit": _fit_options,
+    "drift": _drift_options,
+    "apply": _apply_options,
+    "index": _index_options,
+    "search": _search_options,
+}
+
+
+def run(args):
+    steps = {"embed": _embed, "status": _status, "fit": _fit, "drift": _drift, "apply": _apply, "index": _index}
+    return (steps | {"search": _search})[args.step](args)
+
+
+def _embed(args):
+    from whitelab.corpus.embedding import embed_corpus
+
+    same = ("model", "pooling", "apart", "vectors", "dtype", "max_length", "engine", "workers", "address", "gpus")
+    made = embed_corpus(
+        args.text,
+        args.out,
+        layers=args.layers or (-1,),
+        device=args.device or "cpu",
+        chunk_texts=args.chunk,
+        text_column=args.text_column,
+        id_column=args.id_column,
+        progress=progress("encoding", "texts"),
+        **{name: getattr(args, name) for name in same},
+    )
+    lines = [f"{made.sentences} texts in {len(made.chunks)} chunks, {made.encoded} of them encoded now"]
+    lines += [f"left out: {one}" for one in made.refused_lines]
+    return made.as_dict(), [*lines, *(f"failed: {name}: {why}" for name, why in made.failed.items())]
+
+
+def _status(args):
+    from whitelab.corpus.manifest import status
+
+    found = status(args.folder)
+    lines = [f"{found.done} of {found.chunks} chunks, {found.sentences_done} of {found.sentences} texts"]
+    lines += [f"{found.rate:.0f} texts a second, {found.seconds_left or 0:.0f} s left"] if found.rate else []
+    lines += [f"{found.refused} lines were left out"] if found.refused else []
+    return found.as_dict(), [*lines, *(f"failed: {name}: {why}" for name, why in found.failed.items())]
+
+
+def _fit(args):
+    from whitelab.corpus.fitting import fit_corpus
+
+    fitted, record = fit_corpus(args.folder, args.whitening, args.k, args.layers)
+    if args.out:
+        from whitelab.whitening.export import to_npz
+
+        to_npz(args.out, fitted, record)
+    return record, [f"{name}: {value}" for name, value in record.items()]
+
+
+def _drift(args):
+    from whitelab.corpus.fitting import corpus_drift
+
+    found = corpus_drift(args.folder, args.other, args.whitening, args.k, args.layers).as_dict()
+    return found, [f"{name}: {value}" for name, value in found.items()]
+
+
+def _apply(args):
+    from whitelab.corpus.applying import apply_map
+    from whitelab.corpus.fitting import fit_corpus
+
+    if args.map:
+        from whitelab.whitening.export import from_npz
+
+        fitted, record = from_npz(args.map)
+    else:
+        fitted, record = fit_corpus(args.folder, args.whitening, args.k, args.layers)
+    found = apply_map(args.folder, args.out, fitted, record, args.vectors)
+    return found, [
+        f"{found['sentences']} vectors of {found['width']} in {found['vectors']}, {found['written']} new chunks"
+    ]
+
+
+def _index(args):
+    from whitelab.corpus.indexing import build_index
+
+    found = build_index(args.folder, args.out, args.kind, args.lists, args.bytes, args.probes)
+    return found, [f"{name}: {value}" for name, value in found.items()]
+
+
+def _search(args):
+    from whitelab.corpus.searching import search_corpus
+
+    found = search_corpus(args.folder, args.query, args.top, args.workers)
+    lines = []
+    for query, hits in zip(args.query, found, strict=True):
+        lines += [query, *(f"  {hit.score:.4f}  {hit.id}  {hit.text}" for hit in hits)]
+    return {"queries": args.query, "hits": [[hit._asdict() for hit in hits] for hits in found]}, lines
