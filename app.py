@@ -3,16 +3,19 @@
 import streamlit as st
 
 from whitelab.base.installation import shipped
+from whitelab.datasets import parquet
 from whitelab.ui import live
 from whitelab.ui.sections import lesson_strip
 from whitelab.ui.sidebar import workspace
 from whitelab.ui.widgets import look
 
+parquet.apart = True  # what kills a reader shall not kill the server
 st.set_page_config(page_title="whitelab", page_icon=str(shipped("docs/icon.svg")), layout="wide")
 
-# Without icons, so that all fit beside the bar in a window of 1,280 pixels.
+# Without icons, so that all fit beside the bar in a window of 1,440 pixels; where fewer do, the last are folded.
 PAGES = (
     "overview",
+    "lessons",
     "data",
     "anisotropy",
     "whitening",
@@ -21,9 +24,10 @@ PAGES = (
     "uniformity",
     "compare",
     "retrieval",
+    "advise",
     "probe",
     "training",
-    "lessons",
+    "corpus",
 )
 
 page = st.navigation(

@@ -5,10 +5,18 @@ import streamlit as st
 from whitelab import figures
 from whitelab.figures import heights
 from whitelab.statistics.geometry import METRICS
-from whitelab.sweeps.layer_profiles import cosine_sample, layer_shapes, shape
 from whitelab.ui.results.jobs import wait
-from whitelab.ui.results.study import study, study_job
-from whitelab.ui.sections import cone_view, layer_similarity, neighbour_inspector, projection, space_measures
+from whitelab.ui.results.scores import layer_shapes, shape_of
+from whitelab.ui.results.study import study_job
+from whitelab.ui.sections import (
+    cone_view,
+    cosine_meaning,
+    layer_similarity,
+    neighbour_inspector,
+    projection,
+    space_measures,
+    space_views,
+)
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
 from whitelab.ui.widgets.page import close_page, open_page
@@ -23,7 +31,7 @@ chosen, opened = open_page(
 space, compared = opened.space, chosen.compared
 shown = variant_picker(chosen, "show", ("none", "center", compared.whitening))
 titles = {setting.whitening: LABELS.at(setting) for setting in shown}
-before, after = (study(shape, space, one) for one in (compared.raw, compared))
+before, after = (shape_of(space, one) for one in (compared.raw, compared))
 combined = " + ".join(map(str, compared.layers))
 headlines(
     *(
@@ -67,40 +75,24 @@ if profiles := wait(job, key="profiles", height=heights.room(heights.CURVES)):
     )
     st.caption("{0.hint} An isotropic space has {0.ideal}. What it cannot see: {0.blind}".format(METRICS[metric]))
 
-TABS = ["The cone", "Cosines of random pairs", "Spectrum", "Projection", "Every measure", "Neighbours", "Layers alike"]
-cone, cosines, spectra, picture, every, near, alike = st.tabs(TABS, key="space", on_change="rerun", bind="query-params")
-if cone.open:
-    with cone:
-        cone_view.draw(opened, compared)
-if cosines.open:
-    with cosines:
-        samples = {one.whitening: study(cosine_sample, space, one) for one in shown}
-        chart(figures.cosine_histogram(samples, titles), "cosines")
-        st.caption(
-            f"20\u202f000 random pairs of different sentences, layers {combined}. The means above are exact, over all "
-            "pairs."
-        )
-if spectra.open:
-    with spectra:
-        measured = {one.whitening: study(shape, space, one) for one in shown}
-        chart(
-            figures.spectrum({spec: one.eigenvalues for spec, one in measured.items()}, titles),
-            "spectra",
-            lambda: [
-                {"variant": spec, "direction": i, "eigenvalue": value}
-                for spec, one in measured.items()
-                for i, value in enumerate(one.eigenvalues, 1)
-            ],
-        )
-        ratios = ", ".join(f"{titles[spec]} {one.participation_ratio:.1f}" for spec, one in measured.items())
-        st.caption(f"Participation ratio: {ratios} of {space.dim}.")
-if picture.open:
-    with picture:
-        projection.draw(opened, compared)
-for tab, section in ((every, space_measures), (near, neighbour_inspector), (alike, layer_similarity)):
+sections = {
+    "The cone": lambda: cone_view.draw(opened, compared),
+    "Cosines of random pairs": lambda: space_views.cosines(space, shown),
+    "Spectrum": lambda: space_views.spectra(space, shown),
+    "Projection": lambda: projection.draw(opened, compared),
+    "Every measure": lambda: space_measures.draw(opened, compared),
+    "Neighbours": lambda: neighbour_inspector.draw(opened, compared),
+    "Layers alike": lambda: layer_similarity.draw(opened, compared),
+    "What a cosine means": lambda: cosine_meaning.draw(space, compared),
+}
+meaning = ""
+for tab, section in zip(
+    st.tabs(list(sections), key="space", on_change="rerun", bind="query-params"), sections.values(), strict=True
+):
     if tab.open:
         with tab:
-            section.draw(opened, compared)
+            drawn = section()
+            meaning = drawn if isinstance(drawn, str) else meaning
 
 close_page(
     chosen,
@@ -119,5 +111,5 @@ close_page(
     "says little. Centring moves the cone's axis to the origin; whitening also gives every direction the same variance.",
     f"for text in {tuple(map(str, shown))!r}:\n"
     "    for one in whitelab.layer_shapes(space, [whitelab.Setting.parse(text)]):\n"
-    "        print(text, one.layers, one.mean_cosine, one.participation_ratio)\n",
+    "        print(text, one.layers, one.mean_cosine, one.participation_ratio)\n" + meaning,
 )

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from whitelab import datasets
+from whitelab.base.wording import plain
 from whitelab.compare import PRESETS
 from whitelab.scoring.setting import parse_settings
 from whitelab.ui.results.files import file_stamp
@@ -64,7 +65,7 @@ try:
     wanted = parse_settings(settings.replace("\n", ";"))
     PRESETS[preset].fitted_on(corpus)
 except ValueError as error:
-    st.error(str(error))
+    st.error(plain(str(error)))
     st.stop()
 stamp = file_stamp([file for info in infos for file in info.files])
 shared = (preset, chosen.dtype, chosen.data.lenient, corpus, stamp)

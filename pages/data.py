@@ -27,7 +27,7 @@ def loaded() -> SentencePairs | None:
     except MalformedRows as error:
         malformed.say(error, chosen.data.source)
     except DataError as error:
-        st.error(str(error))
+        st.error(plain(str(error)))
     return None
 
 
@@ -49,7 +49,7 @@ if pairs is not None:
     data_views.charts(pairs, lengths)
     for note in pairs.notes:
         if not note.startswith("malformed rows"):  # they are listed
-            st.caption(f"Note: {note}")
+            st.caption(f"Note: {plain(note)}")
     if pairs.problems:
         with st.expander(f"{spaced(len(pairs.problems))} rows were rejected", icon=":material/rule:"):
             uploads.problems(pairs.problems)

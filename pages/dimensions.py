@@ -4,10 +4,9 @@ import streamlit as st
 
 from whitelab import figures
 from whitelab.base.wording import spaced
-from whitelab.sweeps.dimensions import KNEE, k_curve
-from whitelab.ui.results.scores import scored
-from whitelab.ui.results.study import study
-from whitelab.ui.sections import every_layer, search_cost
+from whitelab.sweeps.dimensions import KNEE
+from whitelab.ui.results.scores import curve_of, scored
+from whitelab.ui.sections import controls_of_k, every_layer, search_cost
 from whitelab.ui.sections.held_out_curve import cross_fitted, held_out_words
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.metric import Metric, headlines, score_metric
@@ -24,7 +23,7 @@ space, takes_k = opened.space, variant(chosen.setting.whitening).takes_k
 setting = chosen.compared if variant(chosen.compared.whitening).takes_k else chosen.compared.with_(whitening="pca")
 other = setting.with_(whitening="center" if setting.whitening != "center" else "pca")
 k, spec = setting.k or space.dim, setting.whitening
-curve, rival = (study(k_curve, space, one.with_(k=None)) for one in (setting, other))
+curve, rival = (curve_of(space, one, by_subset=one is setting) for one in (setting, other))
 now, raw = scored(space, setting), scored(space, setting.raw)
 others = [(other.whitening, LABELS.unscaled(other.whitening), "dot", rival.spearman)]
 held_out = cross_fitted(space, setting)
@@ -56,9 +55,11 @@ def take(value: int) -> None:
 
 with st.container(horizontal=True, vertical_alignment="center"):
     lines = space.n_subsets > 1 and st.toggle("One line for each subset", key="lines", bind="query-params")
+    wanted = controls_of_k.ask()
     if curve.best_k and takes_k:
         st.button(f"Take the best k, {curve.best_k}", on_click=take, args=(curve.best_k,))
         st.button(f"Take the knee, {curve.knee}", on_click=take, args=(curve.knee,))
+controls = controls_of_k.computed(space, setting) if wanted else {}
 chart(
     figures.k_curves(
         curve.spearman,
@@ -68,13 +69,14 @@ chart(
         {"chosen": k, "best": curve.best_k, "knee": curve.knee},
         curve.rank,
         raw.spearman,
-        others,
+        others + controls_of_k.lines(controls),
     ),
     "k-curve",
     lambda: [
         {"k": j, "spearman": score, "explained": share}
         | {name: part[j - 1] for name, part in curve.subsets.items()}
         | ({"cross_fitted": held_out.spearman[j - 1]} if held_out else {})
+        | {name: one.spearman[j - 1] for name, one in controls.items()}
         for j, score, share in zip(curve.k, curve.spearman, curve.explained, strict=True)
     ],
 )
@@ -82,6 +84,7 @@ flat = ": above it there is no direction left to keep, so the curve is flat." if
 st.caption(
     f"Move k in the bar at the left. The top {k} directions hold {100 * curve.explained[k - 1]:.1f} % of the variance. "
     f"The rank is {curve.rank} of {curve.dim}{flat}{held_out_words(curve, held_out)}"
+    f"{controls_of_k.words(controls)}"
 )
 every_layer.draw(space, setting)
 focus = k if k < space.dim else min(curve.knee or space.dim, max(1, space.dim // 2))

@@ -65,8 +65,9 @@ close_page(
     ],
     "Each cell averages two layers of the model and scores the pairs' cosines against gold. Without whitening a cell, "
     "and any larger subset, needs only the small Gram matrices between layers; with it, blocks of the cross-covariance "
-    "and one factorisation. So without whitening every subset is scored, for up to 20 layers; with it every layer, pair "
-    "and triple, and beyond these each of the best few subsets with each layer added (a beam).",
+    "and one factorisation. So every subset is scored of up to 20 layers without whitening, of up to 13 with it, or 10 "
+    "where only k directions are kept. Of deeper models every layer, pair and triple is, and beyond these each of the "
+    "best few subsets with each layer added (a beam).",
     f"for text in {(str(compared.raw), str(compared))!r}:\n"
     "    print(text, whitelab.layer_pairs(space, whitelab.Setting.parse(text)).best)\n"
     + subset_search.code(chosen, searched),

@@ -3,10 +3,8 @@
 import streamlit as st
 
 from whitelab import figures
-from whitelab.base.wording import spaced
-from whitelab.sweeps.layer_profiles import shape
-from whitelab.ui.results.scores import number_of, scored
-from whitelab.ui.results.study import study
+from whitelab.base.wording import plain, spaced
+from whitelab.ui.results.scores import number_of, scored, shape_of
 from whitelab.ui.sections import explanation, layer_gains
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.metric import Metric, headlines, number, score_metric
@@ -25,7 +23,7 @@ names = dict.fromkeys(("none", "center", "standardize", "pca", "zca", "cholesky"
 settings = {spec: under(chosen, spec) for spec in names}
 scores = {spec: number_of(space, setting) for spec, setting in settings.items()}
 raw, now = scores["none"], scored(space, compared)
-before, after = (study(shape, space, one) for one in (compared.raw, compared))
+before, after = (shape_of(space, one) for one in (compared.raw, compared))
 
 isotropy = f", held-out isotropy {now.isotropy:.2f}" if now.isotropy is not None else ""
 headlines(
@@ -45,7 +43,7 @@ headlines(
     ),
 )
 if now.reason:
-    st.warning(now.reason)
+    st.warning(plain(now.reason))
 layer_gains.draw(space, compared, chosen.setting.layers)
 explanation.draw(space, compared)
 st.caption("Whether a difference is more than chance gives is tested on the whitening page.")

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from whitelab.base.wording import spaced
+from whitelab.base.wording import plain, spaced
 from whitelab.datasets import DEMO
 from whitelab.figures import heights
 from whitelab.ui.results.jobs import follow
@@ -28,7 +28,7 @@ with st.container(key="controls"):
         st.stop()
     asked = probing.choose(data, opened)
 for note in data.notes:
-    st.caption(f"Note: {note}")
+    st.caption(f"Note: {plain(note)}")
 texts = probing.open_texts(chosen, data)
 if texts is None:
     st.stop()
@@ -43,7 +43,7 @@ shown = follow(
     lambda scores: probing.accuracies(scores, layers),
     key="probe-here",
     of=of,
-    note=lambda scores: f"{data.title}, {layers}.",
+    note=lambda scores: f"{plain(data.title)}, {layers}.",
     room=150,
 )
 st.subheader("Which layer reads it best?")
@@ -61,7 +61,7 @@ if shown:
     probing.mistakes(shown, data, layers)
 probing.more(texts, compared.pooling, asked, of)
 if shown and shown[-1].protocol:
-    st.caption(f"{shown[-1].protocol} · {data.source} · {spaced(shown[-1].rows)} rows scored")
+    st.caption(f"{plain(shown[-1].protocol)} · {plain(data.source)} · {spaced(shown[-1].rows)} rows scored")
 if data.layout == DEMO:
     st.caption(probing.EXAMPLE)
 

@@ -8,7 +8,7 @@ from whitelab.retrieval.metrics import METRICS
 from whitelab.retrieval.relevance import retrieval_curve
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.study import study_job
-from whitelab.ui.sections import rankings, retrieval_sets
+from whitelab.ui.sections import bits, rankings, retrieval_sets, search_meaning
 from whitelab.ui.widgets.page import close_page, need_a_model, open_page
 from whitelab.ui.widgets.recipe import pooling
 from whitelab.whitening import variant
@@ -73,10 +73,12 @@ with right:
         ),
         room=heights.room(heights.CURVES),
     )
+bits.draw(space, compared, asked.metric)
+meaning = search_meaning.draw(space, compared)
 st.subheader("For which queries?")
 if results:
     rankings.by_query(space, results, asked)
-    st.caption(results[-1].line())
+    st.caption(plain(results[-1].line()))
 if data.source == "demo-search":
     st.caption(rankings.EXAMPLE)
 
@@ -89,7 +91,9 @@ close_page(
     "judgements: a document is relevant where its grade is above 0, and not relevant where nobody judged it. Scores are "
     "means over queries, from 0 to 1. The metrics are those of trec_eval, which BEIR and MTEB use too. Intervals come from "
     f"queries drawn with replacement, the same for both settings (Smucker et al. 2007). Documents are cut at "
-    f"{space.space.origin.max_length} tokens: {spaced(space.truncated)} of {spaced(len(data.documents))} are longer. No "
-    "prompt is put before query or document. A best k found here was chosen on the queries it is scored on.",
-    rankings.code(data, here, asked, curved if curve else None, pooling(chosen)),
+    f"{space.space.origin.max_length} tokens: {spaced(space.truncated)} of {spaced(len(data.documents))} are longer. The "
+    "prompts typed above stand before queries and documents. A best k found here was chosen on the queries it is scored on.",
+    rankings.code(data, here, asked, curved if curve else None, pooling(chosen))
+    + bits.code(compared, "searched", asked.metric)
+    + meaning,
 )

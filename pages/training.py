@@ -67,7 +67,7 @@ with st.expander("What am I looking at?", icon=":material/help:"):
         "scores of the pairs only measure what came out, and choose the step that is kept."
     )
     st.latex(chosen.formula)
-    st.caption(chosen.source)
+    st.caption(plain(chosen.source))
     st.latex(
         r"\ell_{\text{align}}=\mathbb{E}\lVert u_x-u_y\rVert^2,\qquad "
         r"\ell_{\text{uniform}}=\log\,\mathbb{E}\,e^{-2\lVert u_x-u_y\rVert^2},\qquad "
@@ -78,6 +78,6 @@ if asked is not None:
     with st.expander("Show the code", icon=":material/code:"):
         here = workspace.current()
         st.code(recipe(here, asked.code) if here else f"import whitelab\n\n{asked.code}", language="python")
-    st.caption(request.protocol_line(asked))
+    st.caption(plain(request.protocol_line(asked)))
     if asked.scored.arguments[0] in BUNDLED_SETS:
         st.caption(DEMO_NOTE)

@@ -6,9 +6,9 @@ from whitelab import figures
 from whitelab.base.wording import spaced
 from whitelab.figures import heights
 from whitelab.statistics import geometry
-from whitelab.sweeps.layer_profiles import layer_losses, losses
 from whitelab.ui.results.jobs import wait
-from whitelab.ui.results.study import study, study_job
+from whitelab.ui.results.scores import layer_losses, losses_of
+from whitelab.ui.results.study import study_job
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
 from whitelab.ui.widgets.page import close_page, open_page
@@ -35,7 +35,7 @@ with left:
 with right:
     paths = variant_picker(chosen, "paths", ("none", "center", compared.whitening))
 positives = positives or "gt4"
-before, after = (study(losses, space, one, positives) for one in (compared.raw, compared))
+before, after = (losses_of(space, one, positives) for one in (compared.raw, compared))
 floor = geometry.uniformity_floor(space.dim)
 hint = f"Lower is better. Layers {' + '.join(map(str, compared.layers))}."
 headlines(

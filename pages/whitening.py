@@ -2,9 +2,9 @@
 
 import streamlit as st
 
-from whitelab.base.wording import spaced
+from whitelab.base.wording import plain, spaced
 from whitelab.scoring.paired import RESAMPLES, VERDICTS
-from whitelab.ui.sections import explanation, fit_size_curve, stages, standings, take_away
+from whitelab.ui.sections import bits, explanation, fit_size_curve, stages, standings, take_away
 from whitelab.ui.widgets import verdict
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
 from whitelab.ui.widgets.page import close_page, fitted_on, open_page
@@ -60,16 +60,17 @@ headlines(
     ),
 )
 if now.score.reason:
-    st.warning(now.score.reason)
+    st.warning(plain(now.score.reason))
 words = verdict.sentence(now, name, against, spaced(space.n_pairs), RESAMPLES)
 st.markdown(f"{verdict.ICONS[now.verdict]} {words}")
-st.caption(fitted_on(now.score).capitalize() + ".")
+st.caption(plain(fitted_on(now.score).capitalize()) + ".")
 explanation.draw(space, compared)
 standings.draw(found)
 st.subheader(f"From {against} to {name}")
 stages.draw(stages.Stages(opened, found.standing(baseline).score, now.score))
 standings.fit_scopes(found)
 fit_size_curve.draw(space, compared)
+bits.draw(space, compared)
 take_away.section(chosen, opened, now.score)
 
 close_page(
@@ -83,5 +84,6 @@ close_page(
     f"settings = [whitelab.Setting.parse(text) for text in {tuple(map(str, settings))!r}]\n"
     "scores = [whitelab.score(space, one) for one in settings]\n"
     f"for one in whitelab.paired(space, scores).against({settings.index(baseline)}):\n"
-    "    print(one.score.setting, one.score.spearman, (one.low, one.high), one.difference, one.verdict)\n",
+    "    print(one.score.setting, one.score.spearman, (one.low, one.high), one.difference, one.verdict)\n"
+    + bits.code(compared, "space"),
 )

@@ -1,6 +1,6 @@
 """One app for the browser tests of a worker, and one store for all workers."""
 
-import os
+import shutil
 
 import pytest
 from driving import ARTEFACTS, serve
@@ -14,12 +14,13 @@ UNCAUGHT = "Uncaught app execution"  # what Streamlit writes of an exception tha
 
 
 @pytest.fixture(scope="session")
-def cache(tmp_path_factory):
+def cache(between_workers, encoded):
     """The store of embeddings, shared by every app these tests start and by the tests themselves."""
     ARTEFACTS.mkdir(exist_ok=True)
-    base = tmp_path_factory.getbasetemp()
-    store = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "browser-store"
-    store.mkdir(exist_ok=True)
+    store = between_workers / "browser-store"
+    with FileLock(store.with_suffix(".lock")):
+        if not store.exists():
+            shutil.copytree(encoded, store)
     return store
 
 
@@ -40,13 +41,10 @@ def launch(cache, tmp_path):
 
 
 @pytest.fixture(scope="session")
-def app(cache, tmp_path_factory, window):
-    """The address of an app that has embedded the demonstration set; the first worker's app does it for all."""
+def app(cache, tmp_path_factory):
+    """The address of an app that finds the demonstration set encoded."""
     server = serve(cache, tmp_path_factory.mktemp("log") / "server.log")
     try:
-        with FileLock(cache.with_suffix(".lock")):
-            window.anew(server.url).open("")
-        window.leave()
         yield server.url
     finally:
         server.stop()
@@ -55,7 +53,7 @@ def app(cache, tmp_path_factory, window):
 
 @pytest.fixture(scope="session")
 def demo(app, cache):
-    """The embeddings the app has made, read from its store: nothing may be left to encode."""
+    """The embeddings the app shows, read from its store: nothing may be left to encode."""
     encoder = whitelab.load_encoder("bundled")
     space, report = embed_pairs(encoder, whitelab.load("demo"), store=whitelab.Store(cache))
     assert report.encoded == 0

@@ -29,16 +29,16 @@ def test_embedding_can_be_cancelled_and_started_again(app, visit, tmp_path):
     words = sorted({word for text in whitelab.load("demo").sentences for word in text.split()})
     rng = random.Random(0)
     path = tmp_path / "long.tsv"
-    rows = [(" ".join(rng.choices(words, k=40)), " ".join(rng.choices(words, k=40)), i % 6) for i in range(150)]
+    rows = [(" ".join(rng.choices(words, k=40)), " ".join(rng.choices(words, k=40)), i % 6) for i in range(90)]
     path.write_text("sentence1\tsentence2\tscore\n" + "".join(f"{a}\t{b}\t{gold}\n" for a, b, gold in rows))
     shown = visit(app)
     page = shown.open(f"?data={path}&k=50", ready=False)
-    page.get_by_text("Embedding 300 sentences of long").wait_for()
+    page.get_by_text("Embedding 180 sentences of long").wait_for()
     page.get_by_role("button", name="Cancel").click()
-    page.get_by_text("Embedding 300 sentences of long was cancelled.").wait_for()
+    page.get_by_text("Embedding 180 sentences of long was cancelled.").wait_for()
     page.get_by_role("button", name="Start again").click()
     shown.complete()
-    assert page.get_by_text("150 pairs").last.is_visible()
+    assert page.get_by_text("90 pairs").last.is_visible()
     assert -100 <= float(shown.live()) <= 100
 
 

@@ -1,5 +1,6 @@
 """What pages show: question, charts and the package's numbers, in light and dark, on wide and narrow screens."""
 
+import csv
 import time
 from urllib.parse import urlencode
 
@@ -14,9 +15,15 @@ from whitelab.sweeps import layer_profiles
 
 pytestmark = pytest.mark.browser
 
+# What is opened, and the pages that are walked to from there by the links at the top.
 LAST = ("anisotropy", "whitening", "uniformity")  # looked at in the last layer, the others in the first
-PATHS = {name: f"{name}?layers=6" if name in LAST else name for name in QUESTIONS} | {"overview": ""}
-ON_DEMAND = ("compare", "training")  # nothing to draw before a button is pressed
+WALKS = {
+    "": [name for name in QUESTIONS if name not in (*LAST, "compare", "training")],
+    f"{LAST[0]}?layers=6": LAST,
+    "compare?models=bundled": ["compare"],  # a second model would be embedded first
+    "training": ["training"],  # whose link the row at the top has no room for
+}
+ON_DEMAND = ("compare", "training", "corpus")  # nothing to draw before something is asked for
 PAPER = {"light": "rgb(255, 255, 255)", "dark": "rgb(17, 22, 29)"}
 
 
@@ -90,12 +97,26 @@ NUMBERS = {one.__name__: one for one in (overview, anisotropy, uniformity, dimen
 # What is on the screen
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
-def test_a_page_shows_the_packages_numbers_and_paints_its_charts_in_light_and_dark(name, app, visit, demo, scored):
-    shown = visit(app)
-    page = shown.open(PATHS[name])
-    if name in NUMBERS:
-        NUMBERS[name](shown, demo, scored)
+def test_every_page_shows_the_packages_numbers_and_paints_its_charts_in_light_and_dark(
+    app, visit, demo, scored, subtests
+):
+    shown, seen = visit(app), []
+    for path, names in WALKS.items():
+        for name in names:
+            shown.page.set_viewport_size({"width": 1440, "height": 1000})
+            shown.page.emulate_media(color_scheme="light")
+            shown.open(path) if name == names[0] else shown.follow(name)
+            with subtests.test(name):
+                if name in NUMBERS:
+                    NUMBERS[name](shown, demo, scored)
+                in_every_light_and_width(shown, name)
+            seen.append(name)
+    assert sorted(seen) == sorted(QUESTIONS)
+
+
+def in_every_light_and_width(shown, name):
+    """The page asks its question, draws its charts, and hides, cuts and fades nothing."""
+    page = shown.page
     for width, scheme in ((1440, "light"), (1440, "dark"), (390, "dark"), (390, "light")):
         page.emulate_media(color_scheme=scheme)
         page.wait_for_function(
@@ -120,16 +141,18 @@ def test_a_page_shows_the_packages_numbers_and_paints_its_charts_in_light_and_da
         assert len(figure.get_attribute("aria-label")) > 20
 
 
-def test_the_links_at_the_top_keep_a_long_setting_and_no_headline_is_cut_where_the_room_is_less(app, visit):
+def test_the_links_at_the_top_keep_a_long_setting_and_no_headline_is_cut_where_the_room_is_less(app, visit, tmp_path):
+    every = whitelab.load("demo")  # whose sentences are encoded; so many pairs span more than k directions
+    rows = list(zip(every.first, every.second, every.gold, strict=True))[::4]
+    with (tmp_path / "pairs.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("sentence1", "sentence2", "score"), *rows])
     setting = {"layers": ["2"], "k": ["100"], "fit": ["Cross-fitted halves"], "aggregate": ["mean"]}
-    setting |= {"whitening": ["Soft whitening"]}
+    setting |= {"whitening": ["Soft whitening"], "data": [str(tmp_path / "pairs.csv")]}
     shown = visit(app, "light", 1280)
     page = shown.open("?" + urlencode(setting, doseq=True))
     for name in ("overview", "anisotropy", "whitening", "layers", "dimensions", "uniformity"):
         page.set_viewport_size({"width": 1280, "height": 1000})
-        page.get_by_role("link", name=name.capitalize(), exact=True).first.click()
-        page.get_by_role("heading", name=QUESTIONS[name]).wait_for()
-        shown.complete()
+        shown.follow(name)
         assert shown.query() == setting
         for width in (1280, 768):
             page.set_viewport_size({"width": width, "height": 1000})

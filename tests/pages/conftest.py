@@ -1,11 +1,9 @@
 """What every page test has: a store of its own, and AppTest closer to a browser."""
 
-import os
 import shutil
 
 import pytest
 import tiny
-from filelock import FileLock
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.testing.v1.element_tree import Selectbox
 
@@ -25,18 +23,6 @@ def own_store(tmp_path_factory):
         forget_everything()
         yield store
         forget_everything()
-
-
-@pytest.fixture(scope="session")
-def encoded(tmp_path_factory):
-    """A store that holds the demonstration set, encoded once for all workers."""
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "encoded"
-    with FileLock(folder.with_suffix(".lock")), pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WHITELAB_CACHE", str(folder))
-        if not folder.exists():  # from then on it is only copied
-            whitelab.embed_pairs(whitelab.load_encoder("bundled"), whitelab.load("demo"), store=whitelab.Store())
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -103,9 +89,9 @@ def forward_calls(monkeypatch):
     """The batches the model runs while the test lasts."""
     calls, real = [], Encoder.forward
 
-    def counted(self, ids):
+    def counted(self, ids, pooling):
         calls.append(len(ids))
-        return real(self, ids)
+        return real(self, ids, pooling)
 
     monkeypatch.setattr(Encoder, "forward", counted)
     return calls

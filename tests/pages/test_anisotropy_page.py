@@ -1,12 +1,14 @@
 """The anisotropy page's tabs: every measure by layer, neighbours with their hubs, layers against each other."""
 
 import pytest
+import torch
 
 import whitelab
+from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.statistics import geometry
-from whitelab.sweeps.layer_measures import layer_similarity, neighbourhood, norm_correlations
+from whitelab.sweeps.layer_measures import layer_similarity, nearest_to, neighbourhood, norm_correlations
 
-from .visiting import alts, choose, said, start, table, until
+from .visiting import alts, choose, code, said, start, table, until
 
 PCA = "L1:pca"
 
@@ -58,9 +60,15 @@ def test_neighbours_stand_raw_beside_whitened_with_hubs_marked_and_follow_what_i
     assert (raw.counts > raw.hub_from).any()
     choose(at, inspect=sentences[5].upper())
     check(5)
-    choose(at, inspect="no such sentence")
-    assert said(at, "has “no such sentence”")
-    assert lists() == []
+    new, setting = "no such sentence at all", by_hand(PCA)
+    choose(at, inspect=f" {new} ")
+    assert said(at, f"**{new}**, which is none of the {len(sentences)} sentences")
+    values = whitelab.embed(whitelab.load_encoder(small["model"]), [new])[0][:, 0]
+    shown, (rows, cosines) = lists()[1], nearest_to(space, setting, values)
+    assert shown["sentence"].tolist() == [sentences[i] for i in rows]
+    whitener = fit_scope(space, setting).whiteners[0]
+    every, own = whitener(space.combine((1,))), whitener(values[1:2])
+    assert cosines.tolist() == pytest.approx(sorted((torch.cosine_similarity(every, own)).tolist())[::-1][: len(rows)])
     at.session_state["inspected"] = 7  # as a click on a neighbour does
     until(at.run())
     check(7)
@@ -70,8 +78,32 @@ def test_neighbours_stand_raw_beside_whitened_with_hubs_marked_and_follow_what_i
     assert remedies["skewness"][0] == f"{plain.skewness:.2f}"
 
 
-def test_layers_are_compared_raw_and_whitened(at, space):
+def test_layers_are_compared_raw_and_whitened_with_their_own_and_another_model_s(at, small, space):
     open_tab(at, "Layers alike")
     for text, name in (("L1", "Raw"), (PCA, "PCA whitening")):
         cka = layer_similarity(space, by_hand(text))
         assert any(f"{name}, first and last layer {cka[0, -1]:.2f}" in alt for alt in alts(at))
+    choose(at, alike="bundled:3")
+    until(at)
+    other, _ = whitelab.embed_pairs(whitelab.load_encoder("bundled:3"), whitelab.load(small["data"]))
+    cka = layer_similarity(space, by_hand("L1"), other)
+    assert cka.shape == (4, 4)
+    assert any(f"Raw, last layers {cka[-1, -1]:.2f}" in alt for alt in alts(at))
+
+
+def test_a_cosine_has_its_meaning_raw_beside_whitened_and_the_code_that_gives_it(at, space):
+    open_tab(at, "What a cosine means")
+    choose(at, meant_cosine=0.4, meant_rate=0.1)
+    cut = float(space.gold.min() + space.gold.max()) / 2
+    now, raw = (whitelab.calibrate(space, by_hand(text), cut, 0.1) for text in (PCA, "L1"))
+    shown = {one.label: (one.value, one.delta) for one in at.metric}
+    assert shown["Percentile of 0.40, PCA whitening"] == (
+        f"{now.random.percentile(0.4):.2f}",
+        f"{raw.random.percentile(0.4):.2f} raw",
+    )
+    assert shown["Gold at 0.40"] == (f"{now.gold(0.4):.2f}", f"{raw.gold(0.4):.2f} raw")
+    assert shown["Threshold"][0] == f"{now.threshold.cosine:.3f}"
+    assert said(at, now.line())
+    names = {"whitelab": whitelab, "space": space}
+    exec(code(at).partition("meant = ")[1] + code(at).partition("meant = ")[2].partition("\nscore = ")[0], names)
+    assert names["meant"].threshold == now.threshold

@@ -1,5 +1,7 @@
 """The page of comparisons: grids of settings, two presets step by step, and the papers' figures."""
 
+import json
+
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -55,6 +57,17 @@ def test_a_comparison_shows_the_scores_and_why_some_are_missing_and_tests_row_ag
     assert shown["A less B"][0] == pytest.approx(duel.difference.estimate)
     assert shown["95 %"][0] == f"{duel.difference.low:+.2f} to {duel.difference.high:+.2f}"
     assert said(at, f"{abs(duel.difference.estimate):.2f}")
+    result = {"task_name": "pairs", "scores": {"test": [{"hf_subset": "default", "cosine_spearman": 0.4321}]}}
+    meta = {"name": "someone/model", "revision": "abc"}
+    files = [("pairs.json", json.dumps(result).encode(), "application/json")]
+    uploader = next(one for one in at.get("file_uploader") if one.key == "mteb-files")
+    uploader.set_value([*files, ("model_meta.json", json.dumps(meta).encode(), "application/json")]).run()
+    assert table(at, "Setting").to_dict("records")[-1] == {
+        "Model": "someone/model",
+        "Setting": "MTEB abc",
+        "pairs": pytest.approx(43.21),
+    }
+    assert "MTEB" in downloads(at)
     low, high = drawn.interval(rows[0], "pairs")
     assert table(choose(at, shown="95 % interval"), "Setting")["pairs"][0] == f"{low:.2f} to {high:.2f}"
 

@@ -1,10 +1,15 @@
 """The page of dimensions: every k of every layer, and what a smaller k buys."""
 
+import base64
+import json
+
+import numpy as np
 import pytest
 
 import whitelab
 from whitelab.base.machine import processor
 from whitelab.scoring.setting import Setting
+from whitelab.sweeps.controls import CONTROLS, k_controls
 
 from .visiting import alts, choose, code, knob, press, said, start, table, until
 
@@ -25,6 +30,20 @@ def test_every_layer_has_its_best_k_and_knee_on_the_dimensions_page(small, space
     fitted = whitelab.k_curve(space, Setting.parse("L1:pca"))
     k, top = fitted.best_k, max(fitted.spearman)
     assert said(at, f"k = {k} scores {unseen.spearman[k - 1]:.2f} instead of {top:.2f}")
+
+
+def test_the_curve_is_held_against_columns_that_no_covariance_chose(small, space):
+    at = until(choose(until(start("dimensions", **small)), controls_of_k=True))
+    drawn = {trace["name"]: trace["y"] for trace in json.loads(at.get("plotly_chart")[0].proto.spec)["data"]}
+    found = k_controls(space, Setting.parse("L1:pca"))
+    for name in ("first", "random", "projection"):
+        assert floats(drawn[CONTROLS[name]]) == pytest.approx(found[name].spearman)
+    assert said(at, "Random coordinates and projections are the mean of 5 draws.")
+
+
+def floats(values) -> list[float]:
+    """Numbers of a figure, as it packs them."""
+    return values if isinstance(values, list) else np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"])
 
 
 def test_the_best_k_is_taken_at_a_click(small, space):

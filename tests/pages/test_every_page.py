@@ -31,33 +31,37 @@ from .visiting import (
     write_scored,
 )
 
-pytestmark = [pytest.mark.model, pytest.mark.usefixtures("demo")]
+pytestmark = pytest.mark.model
+
+
+ON_DEMAND = ("compare", "training", "corpus")  # which draw nothing before something is asked for
 
 
 def no_nan(at) -> bool:
     return not any("nan" in f"{one.value} {one.delta}".lower() for one in at.metric)
 
 
-# The demonstration set under the bundled model, as a first visitor sees it
+# The demonstration set; under the bundled model the browser sees it
 
 
-def test_every_page_asks_its_question_and_answers_with_numbers_and_charts_that_are_put_in_words(demo, subtests):
-    at, score = start(models=["bundled"]), scored(demo)  # compared with the other bundled ones in the browser
+def test_every_page_asks_its_question_and_answers_with_numbers_and_charts_that_are_put_in_words(small, subtests):
+    encoder = whitelab.load_encoder(small["model"])
+    at, score = start(model=small["model"]), scored(whitelab.embed_pairs(encoder, whitelab.load("demo"))[0])
     for page in tour(at):
         with subtests.test(page):
             assert [title.value for title in at.title] == [QUESTIONS[page]]
             assert not at.error
             shown = metrics(at)
-            assert len(shown) >= 3 or page in ("compare", "training")  # a table; and nothing before it is asked for
+            assert len(shown) >= 3 or page in ON_DEMAND  # or a table
             for label, value in shown.items():
                 leading = re.match(r"[-+]?\d+(\.\d+)?", value)
                 assert leading, f"{label}: {value}"
                 assert np.isfinite(float(leading[0]))
             assert live(at) == score
-            assert bool(alts(at)) is (page not in ("compare", "training"))
+            assert bool(alts(at)) is (page not in ON_DEMAND)
             assert all(len(alt) > 20 for alt in alts(at))
-            captions = [caption.value for caption in at.caption]
-            begins = f"{BUNDLED_NAME}, 3 blocks, last layer" if page == "training" else f"{BUNDLED_NAME} · layer 1 ·"
+            captions = [caption.value.replace("\\", "") for caption in at.caption]  # as Markdown shows them
+            begins = f"{BUNDLED_NAME}, 3 blocks, last layer" if page == "training" else f"{encoder.name} · layer 1 ·"
             assert any(text.startswith(begins) and re.search("1\u202f?440 pairs", text) for text in captions), captions
             assert sum(text.startswith(DEMONSTRATION) for text in captions) == 2  # at the score, under the protocol
             assert code(at).startswith("import whitelab")
@@ -97,6 +101,16 @@ def test_the_workspace_in_the_address_is_restored_on_every_page(small, space):
         assert knob(at)["k"] == 10
         assert at.selectbox(key="whitening").value == "zca"
         assert live(at) == scored(own, "cls/L1+L2:zca@10 aggregate=mean")
+
+
+def test_sbert_wk_is_a_pooling_like_any_other(small):
+    own = whitelab.embed_pairs(whitelab.load_encoder(small["model"]), whitelab.load(small["data"]), "wk")[0]
+    knobs = {"layers": "2", "pooling": "SBERT-WK", "whitening": "ZCA whitening", "k": "10"}
+    at = until(start(**small | knobs))
+    assert at.get_by_key("pooling").value == "wk"
+    assert live(at) == scored(own, "wk/L2:zca@10")
+    assert not at.error
+    assert any("wk pooling" in one.value for one in at.caption)
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,8 @@ HEADLINES = {
     "dimensions": ("Best k", "Knee"),
     "uniformity": ("Alignment", "Uniformity"),  # as in anisotropy
     "probe": ("Accuracy, ",),
-    "retrieval": ("nDCG@10, ", "Queries gained", "Recall@100"),
+    "retrieval": ("nDCG@10, ", "Queries gained", "Recall@100", "Threshold", "Percentile of "),
+    "advise": ("Spearman x 100, ", "The model as it comes"),
 }
 BY_LAYER = ("anisotropy", "uniformity")
 
@@ -170,7 +171,10 @@ def knobs(name: str) -> dict:
     draw = random.Random(name)
     found = draw.choice(VARIANTS if "fit" not in VISITS[name][0] else VARIANTS[1:])
     found = found | {"layers": sorted(draw.sample("0123", draw.choice((1, 1, 2)))), "k": draw.choice(("5", "16", "32"))}
-    return found | {"aggregate": draw.choice(("all", "mean", "wmean")), "pooling": draw.choice(("Mean", "[CLS]"))}
+    return found | {
+        "aggregate": draw.choice(("all", "mean", "wmean")),
+        "pooling": draw.choice(("Mean", "[CLS]", "SBERT-WK")),
+    }
 
 
 def numbers(at, page: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import pytest
 from tiny import write_pairs
 
 from whitelab import probe
-from whitelab.sweeps import dimensions
+from whitelab.ui.results import scores
 from whitelab.ui.sections import layer_maps
 from whitelab.ui.sidebar import opening
 
@@ -53,7 +53,7 @@ def test_another_k_computes_no_curve_anew(small, monkeypatch):
     def counted(f):
         return wraps(f)(lambda *args, **options: calls.append(f.__name__) or f(*args, **options))
 
-    for module, name in ((dimensions, "k_curve"), (layer_maps, "pair_curves")):
+    for module, name in ((scores, "k_curve"), (layer_maps, "pair_curves")):
         monkeypatch.setattr(module, name, counted(getattr(module, name)))
     at = until(start("dimensions", **small, k="20"))
     until(go_to(at, "layers"))

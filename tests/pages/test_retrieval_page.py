@@ -1,7 +1,9 @@
 """The page of retrieval: metrics of the package, on the bundled set and on folders of one's own."""
 
+import io
 import shutil
 import tempfile
+from zipfile import ZipFile
 
 import pytest
 from judged import write_retrieval
@@ -10,11 +12,12 @@ from tiny import SENTENCES
 
 import whitelab
 from whitelab.encoding.embeddings import LayerRows
+from whitelab.retrieval.compression import CODES
 from whitelab.retrieval.embedded import embed_retrieval, for_documents
 from whitelab.retrieval.metrics import METRICS
 from whitelab.retrieval.relevance import against, retrieve
 
-from .visiting import choose, failed, metrics, said, start, until
+from .visiting import choose, code, failed, metrics, press, said, start, until
 
 pytestmark = pytest.mark.model
 
@@ -51,6 +54,12 @@ def test_scores_follow_metric_fit_layer_and_k(small, space, searched):
     shown("L3:pca@8 fit=queries", "map@100")
     choose(choose(at, layers=[1]), k=20)
     shown("L1:pca@20 fit=queries", "map@100")
+    choose(at, query_prompt="a man asks: ")
+    asked = whitelab.load_retrieval("demo").prompted("a man asks: ")
+    reader = for_documents(whitelab.load_encoder(small["model"]))
+    shown("L1:pca@20 fit=queries", "map@100", embed_retrieval(reader, asked)[0])
+    assert ".prompted(query='a man asks: ')" in code(at)
+    choose(at, query_prompt="")
     choose(at, **{scope(at): "workspace"})
     own = searched.with_text("the sentences of pairs", LayerRows(space.values, space.counts))
     shown("L1:pca@20 fit=the sentences of pairs", "map@100", own)
@@ -89,15 +98,45 @@ def test_an_upload_is_read_from_memory_and_its_code_reads_the_same_files(monkeyp
         patch.setattr(tempfile, "TemporaryDirectory", None)
         at = AppTest.from_function(page, default_timeout=30)
         at.query_params["searched-data"] = "Uploaded files"
-        assert said(at.run(), "Choose three files")
+        assert said(at.run(), "or three files")
         brought = [(file.name, file.read_bytes(), "application/octet-stream") for file in files]
         at.file_uploader(key="retrieval-files").set_value(brought).run()
         assert [one.value for one in at.text] == ["upload: 3 documents, 2 queries"]
         at.file_uploader(key="retrieval-files").set_value(brought[:2]).run()
         assert failed(at, "an upload: no judgements")
+        packed = io.BytesIO()
+        with ZipFile(packed, "w") as archive:
+            for file in files:
+                archive.write(file, file.relative_to(tmp_path))
+        whole = [("mine.zip", packed.getvalue(), "application/zip")]
+        at.file_uploader(key="retrieval-files").set_value(whole).run()
+        assert [one.value for one in at.text] == ["upload: 3 documents, 2 queries"]
+        assert at.selectbox(key="searched-split").options == ["test"]
         at.file_uploader(key="retrieval-files").set_value(brought).run()
     for file in files:
         shutil.copy(file, tmp_path)
     monkeypatch.chdir(tmp_path)
     found = eval(at.code[0].value, {"whitelab": whitelab})
     assert found.fingerprint == whitelab.load_retrieval(folder).fingerprint
+
+
+def test_bits_are_shown_on_request_with_the_code_that_gives_them(small, searched):
+    at = until(start("retrieval", **small | {"layers": "3", "k": "8"}))
+    assert "Bytes a vector" not in metrics(at)
+    until(press(at, "bits"), lambda at: len(at.dataframe) and "Bytes a vector" in metrics(at))
+    codes = [one for one in CODES if one.rotation != "opq"]
+    settings = [whitelab.Setting.parse(text) for text in ("L3", "L3:pca@8")]
+    *_, found = whitelab.frontier(searched, settings, codes)
+    shown = metrics(at)
+    few = [one for one in found.points if one.bytes <= found.points[0].bytes / 32]
+    best = max(few, key=lambda one: one.score)
+    assert (shown["Bytes a vector"], shown["Score stored so"]) == (str(best.bytes), f"{best.score:.4f}")
+    assert said(at, best.line())
+    table = at.dataframe[0].value
+    assert table["Apart by"].iloc[0] == "0.0000"  # floats
+    assert float(table["Apart by"].iloc[-1]) > 0  # signs
+    lines = code(at)
+    part = lines[lines.index("settings = ", lines.index("max(curve.means")) :]
+    names = {"whitelab": whitelab, "searched": searched}
+    exec(part.partition("score = ")[0], names)
+    assert names["stored"].points[0].score == pytest.approx(found.points[0].score)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import whitelab
+from whitelab.scoring.calibration import calibrate
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.paired import VERDICTS
 from whitelab.scoring.setting import parse_settings
@@ -110,8 +111,10 @@ def test_the_pairs_that_moved_most_are_listed_with_their_text(small, space):
 
 def test_the_map_is_offered_in_every_format_with_lines_from_sentences_on(small, space, tmp_path, monkeypatch):
     at = until(start("whitening", **small, k="10"))
-    (whitener,) = fit_scope(space, whitelab.Setting.parse("L1:pca@10")).whiteners
-    files = {"npz": export.npz_bytes(whitener, {}), "faiss": export.faiss_bytes(whitener)}
+    setting = whitelab.Setting.parse("L1:pca@10")
+    (whitener,) = fit_scope(space, setting).whiteners
+    scale = calibrate(space, setting).arrays()
+    files = {"npz": export.npz_bytes(whitener, {}, scale), "faiss": export.faiss_bytes(whitener)}
     monkeypatch.chdir(tmp_path)
     for kind, data in files.items():
         assert f"Download .{kind}" in downloads(choose(at, format=kind))
@@ -127,7 +130,11 @@ def test_the_map_is_offered_in_every_format_with_lines_from_sentences_on(small, 
     choose(at, format="scikit-learn")
     assert any("WhiteningTransformer('pca', k=10)" in one.value for one in at.code)
     choose(at, format="sentence-transformers")
-    assert not any("zip" in label for label in downloads(at))
+    assert not any(label.startswith("Download .zip") for label in downloads(at))
     press(at, "make-model", lambda at: any(label.startswith("Download .zip") for label in downloads(at)))
     assert any("SentenceTransformer(" in one.value for one in at.code)
+    choose(at, format="onnx")
+    assert not any(label.startswith("Download .zip") for label in downloads(at))
+    press(at, "make-model", lambda at: any(label.startswith("Download .zip") for label in downloads(at)))
+    assert any("onnxruntime.InferenceSession(" in one.value and "encode([" in one.value for one in at.code)
     assert "Setting.parse" in code(at)

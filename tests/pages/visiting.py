@@ -102,7 +102,7 @@ def deltas(at: AppTest) -> dict[str, str]:
 
 def said(at: AppTest, *texts: str) -> bool:
     """Whether each of the texts stands in words of the page, not as an error."""
-    words = "\n".join(one.value for kind in (at.markdown, at.info, at.caption, at.warning) for one in kind)
+    words = "\n".join(one.value for kind in (at.markdown, at.info, at.success, at.caption, at.warning) for one in kind)
     return all(text in words or text in words.replace("\\", "") for text in texts)
 
 
@@ -118,7 +118,7 @@ def table(at: AppTest, column: str):
 
 def protocol(at: AppTest) -> str:
     """The protocol line under the page."""
-    return next(one.value for one in at.caption if " · aggregate " in one.value)
+    return next(text for text in (one.value.replace("\\", "") for one in at.caption) if " · aggregate " in text)
 
 
 def alts(at: AppTest) -> list[str]:

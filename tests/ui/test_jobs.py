@@ -76,7 +76,7 @@ def test_a_second_visitor_and_a_reload_meet_the_job_that_is_running(open_page, h
 def test_queued_work_names_what_it_waits_for(open_page, held):
     jobs().submit("first", "UMAP of demo", held)
     at = open_page(lambda progress: 1)
-    assert at.caption[0].value == "waiting for: UMAP of demo"
+    assert at.caption[0].value == r"waiting for\: UMAP of demo"  # in Markdown
 
 
 def test_cancel_says_so_and_start_again_starts_anew(open_page, held):

@@ -105,5 +105,7 @@ def forward_calls(monkeypatch):
     from whitelab.encoding.encoders import Encoder
 
     calls, real = [], Encoder.forward
-    monkeypatch.setattr(Encoder, "forward", lambda self, ids: calls.append(len(ids)) or real(self, ids))
+    monkeypatch.setattr(
+        Encoder, "forward", lambda self, ids, pooling: calls.append(len(ids)) or real(self, ids, pooling)
+    )
     return calls

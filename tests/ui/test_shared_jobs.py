@@ -1,16 +1,12 @@
 """What several visitors share: a job goes, or stays, as those who asked for it do."""
 
 import threading
-from dataclasses import dataclass
 
-import numpy as np
 import pytest
 import streamlit as st
-import torch
 
-from whitelab.encoding.embeddings import LayerRows
 from whitelab.ui.results import jobs as waiting
-from whitelab.ui.results.worker import BYTES_KEPT, LARGE_KEPT, Jobs, array_bytes
+from whitelab.ui.results.worker import Jobs
 from whitelab.ui.sections import take_away
 
 PATIENCE = 60.0
@@ -82,43 +78,3 @@ def test_a_finished_model_folder_goes_with_the_last_visitor_who_asked_for_it(que
 
 
 # What is kept
-
-
-@dataclass(frozen=True)
-class Claims:
-    """A result that says how much memory it takes, and takes none."""
-
-    nbytes: int
-
-
-def finish(queue, key, result):
-    """A finished job of this result."""
-    assert queue.submit(key, key, lambda progress: result).join(PATIENCE)
-
-
-def test_large_results_make_way_for_each_other_and_never_for_small_ones():
-    queue = Jobs()
-    finish(queue, "small", 1)
-    sizes = {f"{i}": BYTES_KEPT // 20 for i in range(60)}
-    for key, size in sizes.items():
-        finish(queue, key, [Claims(size)])
-    finish(queue, "last", 1)
-    kept = [key for key in sizes if queue.get(key)]
-    assert kept == list(sizes)[-20:]
-    assert queue.get("small") is not None
-
-
-def test_the_large_results_used_last_stay_whatever_they_take():
-    queue = Jobs()
-    for i in range(LARGE_KEPT + 3):
-        finish(queue, f"{i}", Claims(2 * BYTES_KEPT))
-        assert queue.get("0") is not None  # used every time, so never the oldest
-    finish(queue, "last", 1)
-    assert [i for i in range(LARGE_KEPT + 3) if queue.get(f"{i}")] == [0, *range(4, LARGE_KEPT + 3)]
-
-
-def test_a_results_arrays_are_counted_once_wherever_they_lie():
-    array, tensor = np.zeros(100), torch.zeros(7, 5)
-    space = LayerRows(tensor[None], torch.ones(7, dtype=torch.float64))
-    assert array_bytes({"a": [array, (array, "text")], "b": space}) == 800 + 7 * 5 * 4 + 7 * 8
-    assert array_bytes(None) == array_bytes("text") == array_bytes(3.0) == 0

@@ -1,4 +1,4 @@
-"""The shelf of embeddings: a budget of bytes, names, and no value kept alive by its name."""
+"""The shelf of embeddings: names, and no value kept alive by its name."""
 
 import gc
 import weakref
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from whitelab.ui.results.memory import Memory
 from whitelab.ui.results.shelf import Shelf
 
 
@@ -21,37 +22,14 @@ def block(size: int = 100) -> Block:
     return Block(np.zeros(size, np.uint8))
 
 
-def there(shelf, names) -> str:
-    """The names that still have a value; looking makes them the last used, in their order."""
-    return "".join(name for name in names if shelf.get(name) is not None)
-
-
-def test_the_least_recently_used_make_way_once_the_bytes_are_more_than_are_kept():
-    shelf = Shelf(kept_bytes=300, always_kept=1)
-    for name in "abc":
-        shelf.put(name, block())
-    shelf.get("a")
-    shelf.put("d", block())
-    assert there(shelf, "abcd") == "acd"
-    shelf.put("e", block(250))
-    assert there(shelf, "acde") == "e"
-
-
-def test_the_last_few_stay_however_large():
-    shelf = Shelf(kept_bytes=10, always_kept=2)
-    for name in "abc":
-        shelf.put(name, block())
-    assert there(shelf, "abc") == "bc"
-
-
 def test_of_two_that_are_made_at_once_the_first_stays():
-    shelf = Shelf()
+    shelf = Shelf(Memory(1000))
     first = shelf.put("a", block())
     assert shelf.put("a", block()) is first is shelf.get("a")
 
 
 def test_a_value_knows_its_name_on_the_shelf_after_it_made_way_and_where_it_was_only_called():
-    shelf = Shelf()
+    shelf = Shelf(Memory(1000))
     kept, called = shelf.put("a", block()), shelf.call(block(), "b")
     shelf.remove("a")
     assert (shelf.name(kept), shelf.name(called)) == ("a", "b")
@@ -64,7 +42,7 @@ def test_a_value_knows_its_name_on_the_shelf_after_it_made_way_and_where_it_was_
 
 
 def test_a_name_keeps_nothing_alive():
-    shelf = Shelf(kept_bytes=10, always_kept=1)
+    shelf = Shelf(Memory(10))
     gone = [weakref.ref(shelf.put("a", block())), weakref.ref(shelf.call(block(), "b"))]
     shelf.put("c", block())
     gc.collect()

@@ -8,6 +8,7 @@ import weakref
 import pytest
 from working import PATIENCE, failing, reach
 
+from whitelab.ui.results import worker
 from whitelab.ui.results.worker import FINISHED_KEPT, SLOTS_KEPT, WATCH_SECONDS, Job, JobCancelled, Jobs, time_left
 
 
@@ -66,6 +67,23 @@ def test_jobs_run_one_after_another_in_the_order_of_submission(held):
     assert all(job.join(PATIENCE) for job in [first, *others])
     assert order == ["c", "b"]
     assert queue.active() == []
+
+
+def test_a_long_job_does_not_hold_up_the_next_and_at_most_three_are_under_way(monkeypatch):
+    monkeypatch.setattr(worker, "LONG_SECONDS", 0.05)
+    queue, release, started = Jobs(), threading.Event(), threading.Semaphore(0)
+
+    def work(progress):
+        started.release()
+        return release.wait(PATIENCE)
+
+    jobs = [queue.submit(str(number), "Long", work) for number in range(4)]
+    for _ in range(worker.WORKERS):
+        assert started.acquire(timeout=PATIENCE)
+    assert not started.acquire(timeout=0.2)
+    assert [job.state for job in jobs] == ["running"] * 3 + ["queued"]
+    release.set()
+    assert all(job.join(PATIENCE) for job in jobs)
 
 
 def test_a_running_job_stops_at_its_next_report_once_cancelled(held):

@@ -14,10 +14,9 @@ import streamlit as st
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Setting
-from whitelab.sweeps.dimensions import k_curve
 from whitelab.ui.live import ahead
+from whitelab.ui.results.scores import curve_of
 from whitelab.ui.results.shelf import shelf
-from whitelab.ui.results.study import study
 from whitelab.ui.sidebar import address
 from whitelab.ui.widgets.component import component
 from whitelab.whitening import variant
@@ -72,7 +71,7 @@ def hand_over(space: LayerEmbeddings, setting: Setting) -> None:
         return
     first, second = st.container(), st.container()
     if variant(setting.whitening).takes_k:
-        curve = study(k_curve, space, setting.with_(k=None))
+        curve = curve_of(space, setting)
         with first:
             _curve(key="live-curve", data={"of": _of(space, setting), "scores": list(curve.spearman)}, height=1)
     with second:
@@ -84,7 +83,7 @@ def _of(space: LayerEmbeddings, setting: Setting) -> str:
 
 
 def _take(key: str) -> None:
-    k = st.session_state[key]["k"]
+    k = st.session_state.get(key, {}).get("k")  # a run that was cut short may have left nothing
     if isinstance(k, int | float) and k >= 1:
         st.session_state[K] = int(k)
 

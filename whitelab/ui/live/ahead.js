@@ -8,6 +8,8 @@ export default function ({ data, setStateValue }) {
   shared.data = data
   shared.ask = setStateValue
   show()
+  if (shared.early && data.knob !== shared.early) setStateValue("wanted", shared.early)
+  shared.early = null
   return () => {
     shared.data = shared.ask = null
     show()
@@ -23,7 +25,8 @@ if (!shared.listens) {
 
 function reach({ target }) {
   const knob = Object.keys(KNOBS).find(name => target.closest?.(KNOBS[name]))
-  if (knob && shared.ask && shared.data.knob !== knob) shared.ask("wanted", knob)
+  if (!shared.ask) shared.early = knob ?? null // a hand that was there before the numbers could be asked for
+  else if (knob && shared.data.knob !== knob) shared.ask("wanted", knob)
 }
 
 function leap({ target }) {

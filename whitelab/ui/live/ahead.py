@@ -12,6 +12,7 @@ from weakref import ReferenceType
 import streamlit as st
 
 from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.scoring.fit_scopes import at_hand
 from whitelab.scoring.setting import Setting
 from whitelab.ui.results.scores import number_of
 from whitelab.ui.sidebar import knobs
@@ -40,6 +41,8 @@ def hand_over(held: ReferenceType[LayerEmbeddings], setting: Setting, of: str, k
             break
         st.empty()  # where a newer move of the visitor's ends this run
         try:
+            if not at_hand(space, (moved,)):
+                continue  # what takes a while to fit is fitted when it is chosen
             score, raw = number_of(space, moved), number_of(space, moved.raw)
         except ValueError:
             continue  # a map that cannot be fitted here says why when it is chosen

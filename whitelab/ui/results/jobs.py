@@ -21,32 +21,37 @@ from typing import Any
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from whitelab.ui.results.worker import Job, JobCancelled, Jobs
+from whitelab.base.wording import plain
+from whitelab.ui.results.memory import memory
+from whitelab.ui.results.worker import Job, JobCancelled, Jobs, Unasked
 
 __all__ = ["Job", "JobCancelled", "Jobs", "claim", "follow", "jobs", "known", "redraw", "wait"]
 
 QUICK_SECONDS = 0.3  # work that ends this soon is returned in the run that submitted it, without a panel
+FIRST_SECONDS = 1.0  # the same for what a page shows nothing without: a panel would only come and go
 POLL_SECONDS = 0.4  # how often an open panel looks at its job
 STREAM_SECONDS = 0.8  # how often a picture that grows is drawn again
 STRIP = 50  # pixels of the line over such a picture
+AGREED = "agreed"  # session_state: keys of costly jobs this visitor said yes to
 _REDRAW = "redraw"  # session_state: what was clicked concerns the whole page
 
 
 @st.cache_resource(show_spinner=False)
 def jobs() -> Jobs:
     """The queue of this process, shared by every visitor."""
-    return Jobs()
+    return Jobs(memory=memory())
 
 
-def wait(job: Job, *, key: str, height: int | None = None) -> Any | None:
+def wait(job: Job, *, key: str, height: int | None = None, quick: float = QUICK_SECONDS) -> Any | None:
     """The result of a job, or None after drawing how far it is where the result will be.
 
     While the job is open: a panel with title, progress, time left and Cancel, which reruns the whole app once
     the job has ended. After a failure: one sentence and Try again. `height` reserves that many pixels, so
-    that the page does not jump. Call it from the page itself, not from inside a fragment.
+    that the page does not jump; `quick` seconds after submission the panel is drawn. Call it from the page itself,
+    not from inside a fragment.
     """
     who = visitor()
-    if arrived(job, key, who):
+    if arrived(job, key, who, quick):
         return job.result
     if not job.finished and not has_left(job, key):
         panel(job, key, height, who)
@@ -56,11 +61,11 @@ def wait(job: Job, *, key: str, height: int | None = None) -> Any | None:
     return None
 
 
-def arrived(job: Job, key: str, who: str) -> bool:
-    """Whether the result is there, at the latest after QUICK_SECONDS. Reruns the app for a new try if one is due."""
+def arrived(job: Job, key: str, who: str, quick: float = QUICK_SECONDS) -> bool:
+    """Whether the result is there, at the latest after `quick` seconds. Reruns the app for a new try if one is due."""
     if not has_left(job, key):
         job.watch(who)
-    if job.join(QUICK_SECONDS - job.age) and job.state == "done":
+    if job.join(quick - job.age) and job.state == "done":
         return True
     if job.finished and job.shown and st.session_state.get(f"{key}-seen") != job.number:
         # Seen by another visitor, or by this one before a reload: opening the page anew is a new try.
@@ -82,6 +87,8 @@ def ending(job: Job, key: str) -> tuple[Callable[[str], Any], str, str]:
     st.session_state[f"{key}-seen"] = job.number
     if job.state == "failed":
         return st.error, f"{job.title} failed: {job.message}", "Try again"
+    if isinstance(job.error, Unasked):
+        return st.info, str(job.error), "Start"
     return st.info, f"{job.title} was cancelled.", "Start again"
 
 
@@ -92,10 +99,10 @@ def panel(job: Job, key: str, height: int | None, who: str) -> None:
         st.rerun()
     job.watch(who)
     with st.container(border=True, height=height or "content", key=f"{key}-panel"):
-        st.markdown(f"**{job.title}**")
+        st.markdown(f"**{plain(job.title)}**")
         st.progress(min(job.done / job.total, 1.0) if job.total else 0.0)
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.caption(standing(job))
+            st.caption(plain(standing(job)))
             st.button(
                 "Cancel",
                 key=f"{key}-cancel",
@@ -121,6 +128,8 @@ def stop_waiting(job: Job, key: str, who: str) -> None:
 def ask_again(job: Job, key: str) -> None:
     """Make way for a new job of this key, which the page submits in the run that follows."""
     st.session_state.pop(f"{key}-left", None)
+    if isinstance(job.error, Unasked):
+        st.session_state.setdefault(AGREED, set()).add(job.key)
     # Another visitor may have asked first; their new job is not ours to drop.
     if job.state in ("failed", "cancelled") and jobs().get(job.key) is job:
         jobs().forget(job.key)

@@ -1,23 +1,94 @@
-"""Scores as pages need them: in two steps, because the held-out isotropy costs more than the number itself."""
+"""Scores and measures as pages need them: each computed once, for every setting it is the same for, and in parts.
 
+What a sweep over layers shows of one layer, another page shows of the workspace's, and another setting shows of raw. So
+sweeps are put together here from results that are kept one by one.
+"""
+
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
+from whitelab.base.progress import Progress
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.paired import Paired, paired
 from whitelab.scoring.score import Score, isotropy_of, score
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.significance import Move, moved
+from whitelab.sweeps import dimensions, layer_profiles
+from whitelab.sweeps import layer_gains as gains
+from whitelab.sweeps.dimensions import KCurve, k_curve
+from whitelab.sweeps.layer_gains import LayerGain
+from whitelab.sweeps.layer_profiles import Losses, Shape, losses, shape
 from whitelab.ui.results.study import study
+from whitelab.whitening import eigenform
+
+
+def shared(setting: Setting) -> Setting:
+    """The setting under whose name results are kept: that of its variant's eigenform.
+
+    Cross-fitted, only the cosines within a half are the same, so what compares sentences of both keeps its own name.
+    """
+    return setting.with_(whitening=eigenform(setting.whitening), k=setting.k)
+
+
+def _study(f: Callable, space: LayerEmbeddings, setting: Setting, *args, **options) -> tuple[Any, Setting]:
+    setting = setting.on(space)
+    return study(f, space, shared(setting), *args, **options), setting
 
 
 def number_of(space: LayerEmbeddings, setting: Setting) -> Score:
-    """The score of a setting without its held-out isotropy."""
-    return study(score, space, setting.on(space), isotropy=False)
+    """The score of a setting without its held-out isotropy, whose maps cost more than the number itself."""
+    found, setting = _study(score, space, setting, isotropy=False)
+    return replace(found, protocol=replace(found.protocol, setting=setting))
 
 
 def scored(space: LayerEmbeddings, setting: Setting) -> Score:
     """The score of a setting, whole."""
-    return replace(number_of(space, setting), isotropy=study(isotropy_of, space, setting.on(space)))
+    return replace(number_of(space, setting), isotropy=_study(isotropy_of, space, setting)[0])
+
+
+def curve_of(space: LayerEmbeddings, setting: Setting, by_subset: bool = False) -> KCurve:
+    """The score of a setting at every k; its own does not count."""
+    found, setting = _study(k_curve, space, setting.with_(k=None), by_subset=by_subset)
+    return replace(found, setting=setting)
+
+
+def shape_of(space: LayerEmbeddings, setting: Setting) -> Shape:
+    """The shape of a setting."""
+    if setting.fit == "cross":
+        return study(shape, space, setting.on(space))
+    found, setting = _study(shape, space, setting)
+    return replace(found, whitening=setting.whitening)
+
+
+def losses_of(space: LayerEmbeddings, setting: Setting, positives: str) -> Losses:
+    """The losses of a setting."""
+    if setting.fit == "cross":
+        return study(losses, space, setting.on(space), positives)
+    found, setting = _study(losses, space, setting, positives)
+    return replace(found, whitening=setting.whitening)
+
+
+def layer_shapes(space: LayerEmbeddings, settings: tuple[Setting, ...], progress: Progress) -> tuple[Shape, ...]:
+    """`layer_profiles.layer_shapes`. For `study_job`, as all sweeps here."""
+    return layer_profiles.layer_shapes(space, settings, progress, shape_of)
+
+
+def layer_losses(
+    space: LayerEmbeddings, settings: tuple[Setting, ...], positives: str, progress: Progress
+) -> tuple[Losses, ...]:
+    """`layer_profiles.layer_losses`."""
+    return layer_profiles.layer_losses(space, settings, positives, progress, losses_of)
+
+
+def layer_gains(space: LayerEmbeddings, setting: Setting, progress: Progress) -> Iterator[tuple[LayerGain, ...]]:
+    """`layer_gains.layer_gains`."""
+    return gains.layer_gains(space, setting, progress, number_of, lambda *of: study(gains.cone, *of))
+
+
+def layer_curves(space: LayerEmbeddings, setting: Setting, progress: Progress) -> Iterator[tuple[KCurve, ...]]:
+    """`dimensions.layer_curves`."""
+    return dimensions.layer_curves(space, setting, progress, curve_of)
 
 
 def paired_scores(space: LayerEmbeddings, settings: tuple[Setting, ...]) -> Paired:

@@ -9,40 +9,28 @@ import streamlit as st
 
 from whitelab.base.progress import Progress
 from whitelab.datasets import DataError
-from whitelab.ui.results.jobs import QUICK_SECONDS, jobs, wait
-from whitelab.ui.results.worker import array_bytes
+from whitelab.ui.results.jobs import FIRST_SECONDS, jobs, wait
+from whitelab.ui.results.memory import Memory, memory
 
-BYTES_KEPT, ALWAYS_KEPT = 1 << 30, 4  # the last few used stay, and more as long as all take less
+KIND = "embeddings"
 
 
 class Shelf:
-    """Values by name, the least recently used first; a value knows its name as long as anyone holds it."""
+    """Embeddings by name, kept in `memory`; a value knows its name as long as anyone holds it."""
 
-    def __init__(self, kept_bytes: int = BYTES_KEPT, always_kept: int = ALWAYS_KEPT) -> None:
-        self._kept_bytes, self._always_kept = kept_bytes, always_kept
-        self._values: dict[str, tuple[Any, int]] = {}
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
         self._names: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
         self._lock = threading.Lock()
 
     def get(self, name: str) -> Any | None:
         """The value of this name, None where it was never put here or had to make way."""
-        with self._lock:
-            entry = self._values.pop(name, None)
-            if entry is None:
-                return None
-            self._values[name] = entry
-            return entry[0]
+        return self._memory.get((KIND, name))
 
     def put(self, name: str, value: Any) -> Any:
         """Keep `value` under `name`, and return it; of two that are made at once the first stays."""
-        size = array_bytes(value)
-        with self._lock:
-            value = self._values.setdefault(name, (value, size))[0]
-            self._names[value] = name
-            total = sum(size for _, size in self._values.values())
-            while len(self._values) > self._always_kept and total > self._kept_bytes:
-                total -= self._values.pop(next(iter(self._values)))[1]
-            return value
+        # What is derived of embeddings, their moments first of all, is kept with them.
+        return self.call(self._memory.put((KIND, name), value, grows=True), name)
 
     def call(self, value: Any, name: str) -> Any:
         """Give `value` a name without keeping it, and return it: for what is part of others or quickly made."""
@@ -52,8 +40,7 @@ class Shelf:
 
     def remove(self, name: str) -> None:
         """Let go of the value of this name."""
-        with self._lock:
-            self._values.pop(name, None)
+        self._memory.remove((KIND, name))
 
     def name(self, value: Any) -> str:
         """The name under which a value was put here. Raises KeyError for one that never was."""
@@ -70,7 +57,7 @@ class Shelf:
 @st.cache_resource(show_spinner=False)
 def shelf() -> Shelf:
     """The shelf of this process, shared by every visitor."""
-    return Shelf()
+    return Shelf(memory())
 
 
 def shelved(
@@ -85,10 +72,10 @@ def shelved(
     if value is not None:
         return value
     job = jobs().submit(f"shelf/{name}", title, lambda progress: shelf().put(name, work(progress)), unit)
-    if job.join(QUICK_SECONDS - job.age) and isinstance(job.error, DataError):
+    if job.join(FIRST_SECONDS - job.age) and isinstance(job.error, DataError):
         jobs().forget(job.key)
         raise job.error
-    value = wait(job, key=key, height=height)
+    value = wait(job, key=key, height=height, quick=FIRST_SECONDS)
     if value is not None:
         jobs().forget(job.key)  # the shelf has it now, and lets go of it when it must
     return value

@@ -5,42 +5,116 @@ shelf, the text of a setting, and plain values. So a result cannot be taken for 
 result without anyone's doing.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from functools import partial
+from functools import partial, wraps
 from inspect import signature
 from typing import Any
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from whitelab import whitening
+from whitelab.base.progress import Progress
+from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.retrieval.embedded import RetrievalSpace
+from whitelab.scoring.fit_scopes import at_hand, fit_ahead
 from whitelab.scoring.setting import Setting
-from whitelab.ui.results.jobs import claim, jobs
+from whitelab.ui.results.jobs import AGREED, claim, jobs, wait
+from whitelab.ui.results.memory import memory
 from whitelab.ui.results.shelf import shelf
-from whitelab.ui.results.worker import Job
-
-RESULTS_KEPT = 2000  # of all visitors; a score of 20,000 pairs takes 160 kB, most take far less
+from whitelab.ui.results.worker import Job, Unasked
+from whitelab.whitening import label
 
 
 def study(f: Callable, *args, **options) -> Any:
-    """`f(*args, **options)`, computed once for all visitors as long as it is kept. Raises what `f` raises."""
-    return _computed(name_of(f, *args, **options), partial(f, *args, **options))
+    """`f(*args, **options)`, computed once for all visitors as long as it is kept. Raises what `f` raises.
+
+    Maps that are fitted to rows are fitted by a job first: until they are there, its progress ends the page here.
+    """
+    if get_script_run_ctx() and not all(fitted(*one) for one in of_rows_in((*args, *options.values()))):
+        st.stop()
+    return memory().made(("result", name_of(f, *args, **options)), partial(f, *args, **options))
 
 
-@st.cache_resource(max_entries=RESULTS_KEPT, show_spinner=False)
-def _computed(name: str, _work: Callable[[], Any]) -> Any:
-    # `_work` is no part of the key, and need not be: the name is made from all there is in it.
-    return _work()
+def remembered(kind: str = "data", grows: bool = False) -> Callable[[Callable], Callable]:
+    """A function whose values are kept for all visitors, by its arguments, which must have a name.
+
+    `kind` is what the memory keeps the last of; `grows` says that the value takes more as it is used.
+    """
+
+    def decorated(f: Callable) -> Callable:
+        @wraps(f)
+        def call(*args, **options) -> Any:
+            return memory().made((kind, name_of(f, *args, **options)), partial(f, *args, **options), grows)
+
+        return call
+
+    return decorated
 
 
 def study_job(f: Callable, *args, title: str, unit: str, place: str = "", **options) -> Job:
     """`f(*args, progress=..., **options)` as a job; where `f` yields, its results grow.
 
-    What `place` (a place on a visitor's page) asked for before makes way.
+    What `place` (a place on a visitor's page) asked for before makes way. A sweep that would fit many maps to rows
+    waits until the visitor agrees to what that costs.
     """
     name = name_of(f, *args, **options)
+    cost = _cost(f, (*args, *options.values()))
+    if cost and f"ask/{name}" not in st.session_state.get(AGREED, ()) and jobs().get(name) is None:
+        name, f, args, options = f"ask/{name}", _unasked, (cost,), {}
     if place:
         claim(place, name)
     return jobs().submit(name, title, lambda progress: f(*args, progress=progress, **options), unit)
+
+
+def of_rows_in(values: Iterable) -> list[tuple[LayerEmbeddings, tuple[Setting, ...]]]:
+    """The space among arguments with the settings beside it whose maps are fitted to rows; none without either."""
+    flat = [one for value in values for one in (value if isinstance(value, list | tuple) else (value,))]
+    settings = [one for one in flat if isinstance(one, Setting) and whitening.of_rows(one.whitening)]
+    for one in flat if settings else ():
+        if isinstance(one, LayerEmbeddings):
+            return [(one, tuple(settings))]
+        if isinstance(one, RetrievalSpace):
+            return [(one.space, tuple(one.on(setting) for setting in settings))]
+    return []
+
+
+def fitted(space: LayerEmbeddings, settings: Sequence[Setting], key: str = "fit-rows") -> bool:
+    """Whether the maps of `settings` that are fitted to rows are there; if not, how far their job is has been drawn."""
+    for setting in settings:
+        try:
+            while not at_hand(space, (setting,)):
+                job = study_job(
+                    _fitted, space, setting, title=f"Fitting {label(setting.whitening)}", unit="hundredths of a map"
+                )
+                if wait(job, key=key) is None:
+                    return False
+                jobs().forget(job.key)  # the space has the map, and lets go of it when it must
+        except ValueError:
+            continue  # what asks for it says why it cannot be fitted
+    return True
+
+
+def _fitted(space: LayerEmbeddings, setting: Setting, progress: Progress) -> bool:
+    return bool(fit_ahead(space, (setting,), progress=progress))
+
+
+def _cost(f: Callable, values: Iterable) -> str:
+    """What a sweep costs whose every map is fitted to rows, in words; empty for anything else."""
+    (space, settings), *_ = of_rows_in(values) or [(None, ())]
+    sweep = f.__name__.startswith(("layer_", "fit_sizes"))
+    if space is None or not (sweep or len(settings) > 2):
+        return ""
+    known = [one.cost["seconds"] for one in space.kept("maps", dict).values() if "seconds" in one.cost]
+    each = f"about {known[-1]:.1f} s each" if known else "some seconds each"
+    cells = {"layer_pairs": space.n_layers * (space.n_layers + 1) // 2}.get(f.__name__)
+    many = f"{cells} pairs of layers" if cells else "every layer or size shown"
+    return f"{label(settings[0].whitening)} is fitted to the sentences themselves, anew for {many}: {each}."
+
+
+def _unasked(cost: str, progress: Progress) -> None:
+    raise Unasked(cost)
 
 
 def name_of(f: Callable, *args, **options) -> str:

@@ -1,20 +1,22 @@
-"""One worker thread and its queue of long jobs. Knows no Streamlit, so it can be tested without a browser."""
+"""The queue of long jobs and its worker threads. Knows no Streamlit, so it can be tested without a browser."""
 
 import contextlib
-import dataclasses
 import inspect
 import itertools
 import logging
 import math
-import queue
 import threading
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable, Generator
 from typing import Any
 
+from whitelab.base.machine import give_back_memory
 from whitelab.base.progress import Progress
 from whitelab.base.wording import duration, spaced
+from whitelab.ui.results.memory import Memory
+from whitelab.ui.results.sizes import size_of
 
 Work = Callable[[Progress], Any]  # a plain function, or a generator whose last value is the result
 Slot = tuple[str, str]  # a visitor, and a place on a page that shows one job at a time
@@ -23,8 +25,9 @@ WATCH_SECONDS = 3.0  # a visitor whose panel looked this recently still waits fo
 SMOOTHING_SECONDS = 4.0  # time constant of the rate behind "about 14 s left"
 SAMPLE_SECONDS = 0.25  # reports closer together than this make one sample of the rate
 FINISHED_KEPT = 1000  # finished jobs; nearly all results are small, and pages ask for them at every rerun
-LARGE = 1 << 16  # bytes from which a result is large
-LARGE_KEPT, BYTES_KEPT = 16, 1 << 30  # of large results the last 16 used stay, and more as long as all take less
+KIND = "job"
+LONG_SECONDS = 1.0  # a job that has run for so long no longer holds up the next
+WORKERS = 3  # jobs under way at once, all but the last of them long ones
 SLOTS_KEPT = 1000  # visitors leave without a word; the slots claimed longest ago go first
 
 _log = logging.getLogger(__name__)
@@ -33,6 +36,10 @@ _numbers = itertools.count(1)
 
 class JobCancelled(Exception):
     """Raised inside the work, by its progress callback, once cancel was asked."""
+
+
+class Unasked(JobCancelled):
+    """Raised by work that wants a visitor's consent first: it says what it will cost."""
 
 
 class Job:
@@ -51,10 +58,10 @@ class Job:
         self.seconds_left: float | None = None
         self.partial: Any = None
         self.result: Any = None
-        self.nbytes = 0  # of the result's arrays
         self.error: BaseException | None = None
         self.shown = False  # whether any visitor was shown how it failed or was cancelled
         self._submitted = clock()
+        self.started: float | None = None
         self._work: Work | None = work
         self._clock = clock
         self._lock = threading.Lock()
@@ -140,13 +147,14 @@ class Job:
         with self._lock:
             if self.state != "queued":
                 return
-            self.state = "running"
+            self.state, self.started = "running", self._clock()
         try:
             result = self._work(self.progress)
             if inspect.isgenerator(result):
                 result = self._last(result)
-        except JobCancelled:
+        except JobCancelled as error:
             with self._lock:
+                self.error = without_frames(error) if isinstance(error, Unasked) else None
                 self._end("cancelled")
         except BaseException as error:
             # As text: a log handler that keeps the exception would keep the frames and their arrays.
@@ -155,9 +163,8 @@ class Job:
                 self.error = without_frames(error)
                 self._end("failed")
         else:
-            size = array_bytes(result)
             with self._lock:
-                self.result, self.nbytes = result, size
+                self.result = result
                 self._end("done")
 
     def _last(self, values: Generator) -> Any:
@@ -177,18 +184,27 @@ class Job:
 
 
 class Jobs:
-    """A queue with one worker thread. At most `kept` finished jobs stay; the least recently used go first.
+    """A queue whose jobs run one after another, but for long ones, beside which the next begins.
 
-    Those of `LARGE` results go earlier: once there are more than `LARGE_KEPT` that take `BYTES_KEPT` together.
+    At most `workers` are under way at once and `kept` finished ones stay; the least recently used go first. Their
+    results take part of a `memory`, where there is one, and those it has no room for go earlier.
     """
 
-    def __init__(self, kept: int = FINISHED_KEPT, clock: Callable[[], float] = time.monotonic) -> None:
-        self._kept, self._clock = kept, clock
+    def __init__(
+        self,
+        kept: int = FINISHED_KEPT,
+        clock: Callable[[], float] = time.monotonic,
+        workers: int = WORKERS,
+        memory: Memory | None = None,
+    ) -> None:
+        self._kept, self._clock, self._most, self._memory = kept, clock, workers, memory
         self._jobs: dict[str, Job] = {}  # in order of use
         self._slots: dict[Slot, str] = {}  # the key each slot shows
         self._lock = threading.Lock()
-        self._queue: queue.SimpleQueue[Job] = queue.SimpleQueue()
-        self._worker: threading.Thread | None = None
+        self._queue: deque[Job] = deque()
+        self._running: list[Job] = []
+        self._workers = 0
+        self._turn = threading.Condition(self._lock)
 
     def submit(self, key: str, title: str, work: Work, unit: str = "") -> Job:
         """The job of this key, started if there is none.
@@ -201,10 +217,11 @@ class Jobs:
             if job is None:
                 job = self._jobs[key] = Job(key, title, work, unit, self._clock)
                 self._prune()
-                self._queue.put(job)
-                if self._worker is None:
-                    self._worker = threading.Thread(target=self._serve, name="whitelab-jobs", daemon=True)
-                    self._worker.start()
+                self._queue.append(job)
+                if self._workers < min(self._most, len(self._running) + len(self._queue)):
+                    self._workers += 1
+                    threading.Thread(target=self._serve, name="whitelab-jobs", daemon=True).start()
+                self._turn.notify_all()
             return job
 
     def claim(self, slot: Slot, key: str, drop: bool = False) -> None:
@@ -224,7 +241,7 @@ class Jobs:
             if old is None:
                 return
             if (drop and before not in self._slots.values()) if old.finished else old.leave(slot[0]):
-                del self._jobs[before]
+                self._forgotten(before)
 
     def get(self, key: str) -> Job | None:
         with self._lock:
@@ -238,54 +255,61 @@ class Jobs:
     def forget(self, key: str) -> None:
         """Drop the job of this key, cancelling it if it is open, so that the key can be submitted anew."""
         with self._lock:
-            job = self._jobs.pop(key, None)
+            job = self._forgotten(key)
         if job is not None and not job.finished:
             job.cancel()
+
+    def _forgotten(self, key: str) -> Job | None:
+        if self._memory is not None:
+            self._memory.remove((KIND, key))
+        return self._jobs.pop(key, None)
+
+    def _keep(self, job: Job) -> None:
+        """Let the memory decide how long a result stays. Not to be called under the lock, which `drop` takes."""
+
+        def drop() -> None:
+            with self._lock:
+                if self._jobs.get(job.key) is job:
+                    del self._jobs[job.key]
+
+        if self._memory is not None and job.state == "done" and self._jobs.get(job.key) is job:
+            self._memory.put((KIND, job.key), job, size=size_of(job.result), drop=drop)
 
     def _touch(self, key: str) -> Job | None:
         job = self._jobs.pop(key, None)
         if job is not None:
             self._jobs[key] = job
+            if self._memory is not None:
+                self._memory.touch((KIND, key))
         return job
 
     def _prune(self) -> None:
-        finished = {key: job.nbytes for key, job in self._jobs.items() if job.finished}
-        large = [key for key, size in finished.items() if size >= LARGE]
-        total = sum(finished[key] for key in large)
-        gone = list(finished)[: max(len(finished) - self._kept, 0)]
-        for key in large[: max(len(large) - LARGE_KEPT, 0)]:
-            if total > BYTES_KEPT:
-                gone.append(key)
-                total -= finished[key]
-        for key in gone:
-            self._jobs.pop(key, None)
+        finished = [key for key, job in self._jobs.items() if job.finished]
+        for key in finished[: max(len(finished) - self._kept, 0)]:
+            self._forgotten(key)
 
     def _serve(self) -> None:
         while True:
-            self._queue.get().run()  # no name for the job here: an idle worker must not keep its result alive
-            with self._lock:
-                self._prune()
+            self._serve_one()  # no name for the job here: an idle worker must not keep its result alive
+            give_back_memory()
 
+    def _serve_one(self) -> None:
+        with self._turn:
+            while not self._queue or (pause := self._until_all_are_long()) > 0:
+                self._turn.wait(pause if self._queue else None)
+            job = self._queue.popleft()
+            self._running.append(job)
+        job.run()
+        self._keep(job)
+        with self._turn:
+            self._running.remove(job)
+            self._prune()
+            self._turn.notify_all()
 
-def array_bytes(value: Any) -> int:
-    """What a result holds in arrays, or in whatever else says its `nbytes`: in containers and dataclasses too."""
-    seen: set[int] = set()
-
-    def count(one: Any) -> int:
-        if isinstance(one, (str, bytes, int, float, type(None))) or id(one) in seen:
-            return 0
-        seen.add(id(one))
-        if isinstance(size := getattr(one, "nbytes", None), int):
-            return size
-        if isinstance(one, dict):
-            return sum(map(count, one.values()))
-        if isinstance(one, (list, tuple, set, frozenset)):
-            return sum(map(count, one))
-        if dataclasses.is_dataclass(one) and not isinstance(one, type):
-            return sum(count(getattr(one, field.name)) for field in dataclasses.fields(one))
-        return 0
-
-    return count(value)
+    def _until_all_are_long(self) -> float:
+        """Seconds until every job under way has run long enough for another to begin beside it."""
+        begun = [self._clock() if job.started is None else job.started for job in self._running]
+        return max((LONG_SECONDS - (self._clock() - start) for start in begun), default=0.0)
 
 
 def describe(error: BaseException | None) -> str:

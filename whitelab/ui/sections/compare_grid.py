@@ -18,6 +18,8 @@ from whitelab.scoring.paired import RESAMPLES, VERDICTS
 from whitelab.scoring.setting import Setting
 from whitelab.store.embedding_store import Store
 from whitelab.ui.results.jobs import claim, follow, jobs
+from whitelab.ui.results.study import remembered
+from whitelab.ui.sections import mteb_files
 from whitelab.ui.sidebar.model import shared_encoder
 from whitelab.ui.widgets.chart import chart, marked_best
 
@@ -37,7 +39,7 @@ class Kept(dict[CellKey, Cell]):
             self.pop(next(iter(self)), None)
 
 
-@st.cache_resource(max_entries=4, show_spinner=False)
+@remembered("cells", grows=True)
 def kept_cells(data: str, stamp: float) -> Kept:
     """The cells of one state of the data that any visitor has computed in this process."""
     return Kept()
@@ -147,7 +149,7 @@ def section(grid: Grid) -> None:
         st.session_state["grid"] = grid
     known = grid.known
     if grid.at_hand or st.session_state.get("grid") == grid or grid.open or len(known) == grid.size:
-        draw(grid)
+        draw(grid, mteb_files.rows(grid.tasks))
         st.markdown(random_beside_trained(known))
     elif known:
         st.info(f"{len(known)} of {grid.size} cells are known from before. Press Compare for the others.")
@@ -165,8 +167,8 @@ def ask_again(grid: Grid) -> None:
         jobs().forget(grid.key)
 
 
-def draw(grid: Grid) -> None:
-    """The grid as it fills; when it is full, intervals and tests on demand, and downloads."""
+def draw(grid: Grid, given: Sequence[mteb_files.Row] = ()) -> None:
+    """The grid as it fills, above rows `given` from elsewhere; when full, intervals and tests, and downloads."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         view = view_picker(grid)
         tested = st.toggle(
@@ -178,7 +180,7 @@ def draw(grid: Grid) -> None:
     place = st.container()
     known: dict[str, Resampled] = st.session_state.setdefault("resampled", {})
     with place:
-        cells = fill(grid, lambda cells: table(cells, view, known.get(_stand(grid, cells))))
+        cells = fill(grid, lambda cells: table(cells, view, known.get(_stand(grid, cells)), given))
     if cells is None:
         return
     drawn = None
@@ -187,7 +189,7 @@ def draw(grid: Grid) -> None:
         if drawn is not None and known.get(_stand(grid, cells)) is not drawn:
             st.session_state["resampled"] = {_stand(grid, cells): drawn}
             st.rerun()
-    downloads(view.of(cells), grid, drawn)
+    downloads(view.of(cells), grid, drawn, given)
     if tested and drawn is not None:
         st.subheader("One row against another")
         row_against_row(drawn, cells)
@@ -256,8 +258,10 @@ def view_picker(grid: Grid) -> View:
     return View(shows or "Measured", tuple(models), tuple(settings), tuple(tasks), by)
 
 
-def table(cells: Sequence[Cell], view: View, drawn: Resampled | None = None) -> None:
-    """The table as far as it is done, beside what is published, and why scores are missing."""
+def table(
+    cells: Sequence[Cell], view: View, drawn: Resampled | None = None, given: Sequence[mteb_files.Row] = ()
+) -> None:
+    """The table as far as it is done and rows `given`, beside what is published, and why scores are missing."""
     shown = view.of(cells)
     columns, rows = comparing.pivot(shown)
     by_place = {(*cell.row, cell.task): cell for cell in shown}
@@ -266,6 +270,11 @@ def table(cells: Sequence[Cell], view: View, drawn: Resampled | None = None) -> 
         | {_title(task): _value(by_place.get((model, setting, task)), view.shows, drawn) for task in columns}
         for model, setting, _ in rows
     ]
+    if view.shows == "Measured":
+        records += [
+            {"Model": model, "Setting": made} | {_title(task): scores.get(task) for task in columns}
+            for model, made, scores in given
+        ]
     names = [_title(task) for task in columns]
     number = st.column_config.NumberColumn(format="%+.2f" if view.shows == "Difference" else "%.2f")
     st.dataframe(
@@ -326,18 +335,28 @@ def _missing(cells: Sequence[Cell]) -> None:
         st.caption("Press Compare again to try these once more; the cells that are done are kept.")
 
 
-def downloads(cells: Sequence[Cell], grid: Grid, drawn: Resampled | None) -> None:
-    """The table as files that name their preset."""
+def downloads(cells: Sequence[Cell], grid: Grid, drawn: Resampled | None, given: Sequence[mteb_files.Row] = ()) -> None:
+    """The table as files that name their preset, and its scores as MTEB lays them out."""
     with st.container(horizontal=True):
         for form, (label, ending) in FORMATS.items():
             st.download_button(
                 label,
-                lambda form=form: comparing.written(cells, form, grid.preset, grid.corpus, drawn),
+                lambda form=form: comparing.written(cells, form, grid.preset, grid.corpus, drawn, given),
                 file_name=f"whitelab-{grid.preset}.{ending}",
                 key=f"as-{form}",
                 on_click="ignore",
                 icon=":material/download:",
             )
+        st.download_button(
+            "MTEB",
+            lambda: mteb_files.packed(cells),
+            file_name="whitelab-mteb.zip",
+            mime="application/zip",
+            key="as-mteb",
+            on_click="ignore",
+            icon=":material/download:",
+            help="MODEL/SETTING/TASK.json, which mteb.TaskResult reads.",
+        )
 
 
 # ------------------------------------------------------------------------------------------- row against row

@@ -6,12 +6,13 @@ import streamlit as st
 from whitelab import figures
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.cone import cones
-from whitelab.sweeps.layer_profiles import shape
+from whitelab.ui.results.scores import shape_of
 from whitelab.ui.results.study import study
 from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.metric import number
 from whitelab.ui.widgets.variants import LABELS
+from whitelab.whitening import of_rows
 
 DRAWN = 1500  # sentences of a picture
 
@@ -20,6 +21,9 @@ def draw(opened: Opened, compared: Setting) -> None:
     """Three pictures from left to right, each with what it shows in numbers."""
     space, sentences = opened.space, opened.pairs.sentences
     stages = tuple(dict.fromkeys((compared.raw, compared.raw.with_(whitening="center"), compared)))
+    if of_rows(compared.whitening):
+        stages = stages[:2]
+        st.caption(f"{LABELS.at(compared)} is no matrix, and has no picture here: no plane stays a plane under it.")
     st.markdown(
         "Every sentence is a point, the pink cross the origin, the pink arrow the mean vector. A cosine is an angle at "
         "the origin: where all sentences lie on one side of it, all angles are small."
@@ -41,7 +45,7 @@ def draw(opened: Opened, compared: Setting) -> None:
                     for text, (x, y) in zip(sentences, view.points.tolist(), strict=True)
                 ],
             )
-            st.caption(_words(study(shape, space, setting).mean_cosine, view.angle))
+            st.caption(_words(shape_of(space, setting).mean_cosine, view.angle))
     st.caption(
         "The plane holds the raw mean vector and the direction across it along which raw vectors vary most. The other "
         f"{space.dim - 2} dimensions are not seen, so a cone looks narrower than it is. Each picture has a scale of "

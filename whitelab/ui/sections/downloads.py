@@ -8,6 +8,7 @@ import streamlit as st
 from whitelab import datasets
 from whitelab.base.wording import amount
 from whitelab.datasets import SOURCES, Source
+from whitelab.datasets.offered import is_offered
 from whitelab.ui.results.jobs import jobs, wait
 from whitelab.ui.sidebar.workspace import Workspace
 
@@ -16,14 +17,18 @@ ASKED = "download-asked"  # session_state: the source this visitor pressed Downl
 
 def section(workspace: Workspace | None = None) -> None:
     """Choose a source, read its terms, fetch it, use it. `workspace` tells which data is in use already."""
+    offered = [name for name in SOURCES if is_offered(name)]
+    if not offered:
+        st.caption("Whoever runs this server offers no data to fetch.")
+        return
     name = st.selectbox(
         "Published data",
-        list(SOURCES),
+        offered,
         key="download-source",
         format_func=lambda name: f"{SOURCES[name].title} ({amount(SOURCES[name].size)})",
         help="Fetched once from the Hugging Face hub and kept in this machine's cache.",
     )
-    source = SOURCES[name or next(iter(SOURCES))]
+    source = SOURCES[name or offered[0]]
     _described(source)
     if datasets.fetched(source.name) is not None:
         _offered(source, workspace)

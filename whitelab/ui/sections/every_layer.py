@@ -9,8 +9,9 @@ from whitelab.base.wording import spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.figures import heights
 from whitelab.scoring.setting import Setting
-from whitelab.sweeps.dimensions import KCurve, layer_curves
+from whitelab.sweeps.dimensions import KCurve
 from whitelab.ui.results.jobs import follow, redraw
+from whitelab.ui.results.scores import layer_curves, shared
 from whitelab.ui.results.study import study_job
 from whitelab.ui.widgets.chart import chart, clicked, kept
 from whitelab.ui.widgets.variants import LABELS
@@ -23,7 +24,7 @@ def draw(space: LayerEmbeddings, setting: Setting) -> None:
     st.markdown(
         "Each layer alone at every k. Look for layers whose star lies far left: most of their directions add noise."
     )
-    every = setting.with_(k=None, layers=(0,))
+    every = shared(setting.with_(k=None, layers=(0,)))
     title, name = "Scoring every k of every layer", LABELS[setting.whitening]
     follow(
         study_job(layer_curves, space, every, title=title, unit="layers", place="k-surface"),

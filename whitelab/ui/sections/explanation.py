@@ -6,10 +6,7 @@ import streamlit as st
 
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.setting import Setting
-from whitelab.sweeps.dimensions import k_curve
-from whitelab.sweeps.layer_profiles import shape
-from whitelab.ui.results.scores import number_of
-from whitelab.ui.results.study import study
+from whitelab.ui.results.scores import curve_of, number_of, shape_of
 from whitelab.ui.widgets.metric import number
 from whitelab.ui.widgets.variants import LABELS
 from whitelab.whitening import variant, whitens
@@ -54,7 +51,7 @@ def measured(space: LayerEmbeddings, setting: Setting) -> Measured | None:
         now.rank,
         space.n_sentences,
         now.sentences / now.dim,
-        study(shape, space, setting.raw).mean_cosine,
+        shape_of(space, setting.raw).mean_cosine,
         "" if whitens(setting.whitening) else variant(setting.whitening).hint,
     )
     if measures.gain > SMALL and not measures.starved:
@@ -64,7 +61,7 @@ def measured(space: LayerEmbeddings, setting: Setting) -> Measured | None:
         return replace(measures, centred=None if centred is None else centred - raw.spearman)
     if not variant(setting.whitening).takes_k:
         return measures
-    curve = study(k_curve, space, setting.with_(k=None))
+    curve = curve_of(space, setting)
     gain = curve.spearman[curve.best_k - 1] - raw.spearman if curve.best_k else None
     return replace(measures, best_k=curve.best_k, best_gain=gain)
 

@@ -2,8 +2,8 @@
 
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.setting import Setting
-from whitelab.sweeps.dimensions import KCurve, k_curve
-from whitelab.ui.results.study import study
+from whitelab.sweeps.dimensions import KCurve
+from whitelab.ui.results.scores import curve_of
 
 
 def cross_fitted(space: LayerEmbeddings, setting: Setting) -> KCurve | None:
@@ -11,7 +11,7 @@ def cross_fitted(space: LayerEmbeddings, setting: Setting) -> KCurve | None:
     if setting.fit == "cross":
         return None
     try:
-        return study(k_curve, space, setting.with_(k=None, fit="cross"))
+        return curve_of(space, setting.with_(fit="cross"))
     except ValueError:  # too few pairs for two halves
         return None
 

@@ -4,8 +4,10 @@ import streamlit as st
 
 from whitelab import datasets
 from whitelab.base import upload_limits
+from whitelab.base.wording import plain
 from whitelab.datasets import DEMO, ColumnNames, DataError, LabelledTexts, MalformedRows, Upload
 from whitelab.ui.results.files import file_stamp
+from whitelab.ui.results.study import remembered
 from whitelab.ui.sidebar import malformed
 from whitelab.ui.sidebar.own_data import UPLOADED
 
@@ -24,7 +26,7 @@ HELP = (
 )
 
 
-@st.cache_resource(max_entries=16, show_spinner=False)
+@remembered()
 def read(
     data: str, task: str, columns: ColumnNames, positive: str | None, keep_going: bool, stamp: float
 ) -> LabelledTexts:
@@ -66,7 +68,7 @@ def choose() -> LabelledTexts | None:
     except MalformedRows as error:
         malformed.say(error, data, malformed.LABELLED)
     except DataError as error:
-        st.error(str(error))
+        st.error(plain(str(error)))
     return None
 
 

@@ -9,8 +9,9 @@ from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.figures import heights
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Setting
-from whitelab.sweeps.layer_gains import LayerGain, layer_gains
+from whitelab.sweeps.layer_gains import LayerGain
 from whitelab.ui.results.jobs import follow, redraw
+from whitelab.ui.results.scores import layer_gains
 from whitelab.ui.results.study import study_job
 from whitelab.ui.sections.explanation import CONE, SMALL
 from whitelab.ui.widgets.chart import chart, clicked, kept

@@ -9,6 +9,7 @@ from whitelab.scoring.setting import Setting
 from whitelab.sweeps.dimensions import pair_curves, pairs_at
 from whitelab.sweeps.layer_pairs import LayerPairs, layer_pairs
 from whitelab.ui.results.jobs import follow, known, redraw
+from whitelab.ui.results.scores import shared
 from whitelab.ui.results.study import study_job
 from whitelab.ui.results.worker import Job
 from whitelab.ui.widgets.chart import chart, clicked
@@ -64,7 +65,7 @@ def draw(space: LayerEmbeddings, setting: Setting) -> list[LayerPairs | None]:
 
 def _job(space: LayerEmbeddings, setting: Setting, place: str) -> Job:
     """All directions at once is quick; below that every cell keeps its whole curve, so that moving k fits nothing."""
-    every, words = setting.with_(layers=(0,), k=None), {"title": "Scoring every pair of layers", "place": place}
+    every, words = shared(setting.with_(layers=(0,), k=None)), {"title": "Scoring every pair of layers", "place": place}
     f = layer_pairs if setting.k is None else pair_curves
     return study_job(f, space, every, unit="cells", **words)
 

@@ -1,35 +1,70 @@
-"""How alike every two layers are, raw and under the variant, as two maps on one scale."""
+"""How alike every two layers are, of one model or of two, raw and under the variant, as two maps on one scale."""
 
 import streamlit as st
 
 from whitelab import figures
+from whitelab.encoding.checkpoints import on_disk
+from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.figures import heights
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_measures import layer_similarity
 from whitelab.ui.results.jobs import wait
 from whitelab.ui.results.study import study_job
-from whitelab.ui.sidebar.opening import Opened
+from whitelab.ui.sidebar import model, workspace
+from whitelab.ui.sidebar.opening import Opened, beside
+from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.variants import LABELS
 
+_ITSELF = "itself"
+
 
 def draw(opened: Opened, compared: Setting) -> None:
-    """Both maps; a setting's own layers do not count."""
+    """Both maps, with the same model or another; a setting's own layers do not count."""
+    chosen = workspace.current()
+    name = _ITSELF if chosen.given else _with(chosen)
+    other = None
+    if name != _ITSELF:
+        other = _space(chosen, name)
+        if other is None:
+            return
     for column, (place, setting) in zip(st.columns(2), (("raw", compared.raw), ("mapped", compared)), strict=True):
-        every = setting.with_(layers=(0,))
         with column:
-            st.markdown(f"**{LABELS.at(every)}**")
-            job = study_job(
-                layer_similarity, opened.space, every, title="Comparing layers", unit="pairs", place=f"cka-{place}"
-            )
-            cka = wait(job, key=f"cka-{place}-wait", height=heights.room(heights.PAIRS))
-            if cka is not None:
-                chart(figures.similarity(cka, LABELS.at(every)), f"cka-{place}", lambda cka=cka: _rows(cka))
+            _map(opened.space, setting.with_(layers=(0,)), other, place)
     st.caption(
         "Linear CKA (Kornblith et al. 2019) over the unique sentences: 1 where two layers differ by a rotation and a "
         "scale only. It weighs directions by their variance squared, so raw it is about the few largest; whitened, "
         "every direction counts the same."
     )
+
+
+def _with(chosen: Workspace) -> str:
+    """What this model's layers are held against."""
+    names = [name for name in model.options() if name != chosen.model.name and on_disk(name)]
+    return st.selectbox(
+        "Compared with",
+        [_ITSELF, *names],
+        key="alike",
+        bind="query-params",
+        format_func=lambda name: "The same model" if name == _ITSELF else model.label(name),
+        help="The layers of another model on the same sentences. Models that are on this machine are listed.",
+    )
+
+
+def _space(chosen: Workspace, name: str) -> LayerEmbeddings | None:
+    picked = model.opened(name, chosen.data)
+    return picked and beside(chosen, picked)
+
+
+def _map(space: LayerEmbeddings, setting: Setting, other: LayerEmbeddings | None, place: str) -> None:
+    st.markdown(f"**{LABELS.at(setting)}**")
+    job = study_job(
+        layer_similarity, space, setting, other, title="Comparing layers", unit="pairs", place=f"cka-{place}"
+    )
+    cka = wait(job, key=f"cka-{place}-wait", height=heights.room(heights.PAIRS))
+    if cka is not None:
+        against = other and other.origin.model
+        chart(figures.similarity(cka, LABELS.at(setting), against), f"cka-{place}", lambda: _rows(cka))
 
 
 def _rows(cka) -> list[dict]:

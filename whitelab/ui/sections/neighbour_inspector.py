@@ -4,21 +4,26 @@ from collections.abc import Sequence
 
 import numpy as np
 import streamlit as st
+from torch import Tensor
 
 from whitelab.base.wording import plain, spaced
+from whitelab.encoding.checkpoints import ModelName
 from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.encoding.encoders import embed
 from whitelab.figures import heights
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.geometry import REMEDIES, TOP
-from whitelab.sweeps.layer_measures import Neighbourhood, hub_remedies, neighbourhood
+from whitelab.sweeps.layer_measures import Neighbourhood, hub_remedies, nearest_to, neighbourhood
 from whitelab.ui.results.jobs import wait
 from whitelab.ui.results.study import study_job
+from whitelab.ui.sidebar import workspace
 from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.widgets.metric import number
 from whitelab.ui.widgets.variants import LABELS
 
 _TYPED, _PLACE = "inspect", "inspected"
 _MATCHES = 5
+_LONGEST = 2000  # characters of a sentence that is encoded
 _REMEDIED = 6000  # sentences: above, remedies score so many pairs that they are asked for
 
 
@@ -38,12 +43,25 @@ def draw(opened: Opened, compared: Setting) -> None:
     if any(one is None for one in found.values()):
         return
     row = _chosen(sentences, found["raw"])
-    if row is None:
-        return
-    st.markdown(f"Nearest to **{plain(sentences[row])}**")
+    if isinstance(row, str):
+        new = _encoded(row)
+        if new is None:
+            st.info(f"None of the {spaced(len(sentences))} sentences has “{plain(row)}”. Type fewer words.")
+            return
+        st.markdown(f"Nearest to **{plain(row)}**, which is none of the {spaced(len(sentences))} sentences")
+    else:
+        st.markdown(f"Nearest to **{plain(sentences[row])}**")
     for column, (place, setting) in zip(st.columns(2), settings.items(), strict=True):
+        near = found[place]
         with column:
-            _list(place, setting, found[place], row, sentences)
+            if isinstance(row, str):
+                st.caption(LABELS.at(setting))
+                others, cosines = nearest_to(space, setting, new)
+            else:
+                own, others, cosines = int(near.counts[row]), near.rows[row], near.cosines[row]
+                hub = ", a hub" if own > near.hub_from else ""
+                st.caption(f"{LABELS.at(setting)}: on {spaced(own)} lists itself{hub}")
+            _list(f"near-{place}-{row}", near, others.tolist(), cosines.tolist(), sentences)
     st.caption(
         "`lists` says on how many sentences' lists of ten nearest a sentence is: ten on average. A star marks a hub, "
         "more than two standard deviations above (Radovanovic et al. 2010). Click a sentence to go on from it."
@@ -51,42 +69,50 @@ def draw(opened: Opened, compared: Setting) -> None:
     _remedies(space, compared)
 
 
-def _chosen(sentences: Sequence[str], raw: Neighbourhood) -> int | None:
-    """The row that was clicked last, or the first sentence with the typed text; at first the largest hub."""
+def _chosen(sentences: Sequence[str], raw: Neighbourhood) -> int | str:
+    """The row clicked last, or the shortest sentence with the typed text, or that text; at first the largest hub."""
     typed = st.text_input(
         "Sentence",
         key=_TYPED,
         bind="query-params",
-        placeholder="Type part of a sentence; at first the largest hub is shown",
+        placeholder="Type part of a sentence, or one of your own; at first the largest hub is shown",
         on_change=lambda: st.session_state.pop(_PLACE, None),
     )
     clicked = st.session_state.get(_PLACE)
     if clicked is not None and clicked < len(sentences):
         return clicked
-    if not typed:
+    if not typed or not typed.strip():
         return int(np.argmax(raw.counts))
     wanted = typed.strip().lower()
     matches = sorted((len(text), row) for row, text in enumerate(sentences) if wanted in text.lower())
     if not matches:
-        st.info(f"None of the {spaced(len(sentences))} sentences has “{plain(typed)}”. Type fewer words.")
-        return None
+        return typed.strip()[:_LONGEST]
     if len(matches) > 1:
         others = [row for _, row in matches[1 : _MATCHES + 1]]
         with st.expander(f"{spaced(len(matches))} sentences have that; the shortest is shown"):
             for other in others:
-                st.button(sentences[other], key=f"inspect-{other}", type="tertiary", on_click=_go, args=(other,))
+                st.button(plain(sentences[other]), key=f"inspect-{other}", type="tertiary", on_click=_go, args=(other,))
     return matches[0][1]
+
+
+def _encoded(text: str) -> Tensor | None:
+    """A sentence in every layer, [l, d], which is kept nowhere, because it is the visitor's.
+
+    None where vectors stand for the model, or where a word's weight depends on all the other sentences.
+    """
+    chosen = workspace.current()
+    weighted = not chosen.given and ModelName.parse(chosen.model.name).kind == "sif"
+    return None if chosen.given or weighted else embed(chosen.encoder(), [text], chosen.setting.pooling)[0][:, 0]
 
 
 def _go(row: int) -> None:
     st.session_state[_PLACE] = row
 
 
-def _list(place: str, setting: Setting, near: Neighbourhood, row: int, sentences: Sequence[str]) -> None:
-    """The neighbours in one space, each to be clicked."""
-    own = int(near.counts[row])
-    st.caption(f"{LABELS.at(setting)}: on {spaced(own)} lists itself{', a hub' if own > near.hub_from else ''}")
-    key, others = f"near-{place}-{row}", near.rows[row].tolist()
+def _list(
+    key: str, near: Neighbourhood, others: Sequence[int], cosines: Sequence[float], sentences: Sequence[str]
+) -> None:
+    """Neighbours in one space, each to be clicked."""
 
     def follow() -> None:
         for chosen in st.session_state[key].selection.rows:
@@ -95,12 +121,12 @@ def _list(place: str, setting: Setting, near: Neighbourhood, row: int, sentences
     st.dataframe(
         [
             {
-                "cosine": float(cosine),
+                "cosine": cosine,
                 "lists": int(near.counts[other]),
                 "hub": "★" if near.counts[other] > near.hub_from else "",
                 "sentence": sentences[other],
             }
-            for other, cosine in zip(others, near.cosines[row], strict=True)
+            for other, cosine in zip(others, cosines, strict=True)
         ],
         hide_index=True,
         height=heights.table(len(others)),

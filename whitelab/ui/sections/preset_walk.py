@@ -3,6 +3,7 @@
 import streamlit as st
 
 from whitelab import figures
+from whitelab.base.wording import plain
 from whitelab.compare import ALIKE, AVERAGE, FIELDS, PRESETS, Walk, decisions, differences, walks, worded
 from whitelab.compare.presets import CORPUS
 from whitelab.datasets import DEMO
@@ -118,7 +119,7 @@ def _draw(found: tuple[Walk, ...]) -> None:
     )
     one = next((walk for walk in found if walk.task == task), found[-1])
     if one.difference is None or any(step.change is None for step in one.steps):
-        st.warning(one.reason or next(step.reason for step in one.steps if step.change is None))
+        st.warning(plain(one.reason or next(step.reason for step in one.steps if step.change is None)))
     else:
         steps = [
             (FIELDS[s.field], f"{worded(s.field, s.before)} → {worded(s.field, s.after)}", s.change) for s in one.steps

@@ -8,7 +8,7 @@ import streamlit as st
 from whitelab import figures
 from whitelab import probe as probes
 from whitelab.base.progress import Progress, share
-from whitelab.base.wording import spaced
+from whitelab.base.wording import plain, spaced
 from whitelab.datasets import LabelledTexts
 from whitelab.encoding.embeddings import LayerRows
 from whitelab.figures import heights
@@ -170,7 +170,7 @@ def accuracies(scores: Sequence[ProbeScore], layers: str) -> None:
         return
     raw, white = scores
     if raw.accuracy is None or white.accuracy is None:
-        st.error(raw.reason or white.reason)
+        st.error(plain(raw.reason or white.reason))
         return
     p = mcnemar(raw.hits, white.hits)
     gained, lost = int((white.hits & ~raw.hits).sum()), int((raw.hits & ~white.hits).sum())
@@ -285,7 +285,7 @@ def _typed(pooling: str) -> tuple[Setting, ...]:
     try:
         return tuple(setting.with_(pooling=pooling) for setting in parse_settings(text.replace("\n", ";")))
     except ValueError as error:
-        st.error(str(error))
+        st.error(plain(str(error)))
         return ()
 
 

@@ -74,7 +74,7 @@ def choose(data: RetrievalSet, opened: Opened) -> Asked:
             list(scopes),
             # A corpus of fewer documents than dimensions leaves nothing but equal distances.
             index=0 if len(data.documents) > 2 * opened.space.dim else len(scopes) - 1,
-            key=f"searched-fit-{data.fingerprint[:12]}",
+            key=f"searched-fit-{data.prompted().fingerprint[:12]}",
             format_func=scopes.get,
             help="The corpus is there before the first query comes. Queries are shorter and worded otherwise. Or other "
             "text: the sentences of the bar's task.",
@@ -84,6 +84,17 @@ def choose(data: RetrievalSet, opened: Opened) -> Asked:
 
 
 def open_set(chosen: Workspace, opened: Opened, data: RetrievalSet, asked: Asked) -> RetrievalSpace | None:
+    """`embedded`, carrying the sentences of the bar's task where maps are fitted on those."""
+    space = embedded(chosen, data)
+    if space is None or not asked.own:
+        return space
+    rows = opened.space.kept("rows", lambda: LayerRows(opened.space.values, opened.space.counts))
+    return shelf().call(
+        space.with_text(asked.fit, rows), f"{shelf().name(space)}+{shelf().name(opened.space)}/{asked.fit}"
+    )
+
+
+def embedded(chosen: Workspace, data: RetrievalSet) -> RetrievalSpace | None:
     """The set embedded under the workspace's model; None after drawing the job that makes it."""
     upload = retrieval_sets.is_upload()
     parts = (chosen.model.key, chosen.dtype, chosen.setting.pooling, data.task, data.fingerprint)
@@ -94,11 +105,7 @@ def open_set(chosen: Workspace, opened: Opened, data: RetrievalSet, asked: Asked
         return embed_retrieval(encoder, data, chosen.setting.pooling, store=Store(), progress=progress)[0]
 
     title = f"Embedding {spaced(len(data.sentences))} texts of {'an upload' if upload else data.task}"
-    space = shelved(name, title, work, "tokens", key="retrieval")
-    if space is None or not asked.own:
-        return space
-    rows = opened.space.kept("rows", lambda: LayerRows(opened.space.values, opened.space.counts))
-    return shelf().call(space.with_text(asked.fit, rows), f"{name}+{shelf().name(opened.space)}/{asked.fit}")
+    return shelved(name, title, work, "tokens", key="retrieval")
 
 
 def ranked(space: RetrievalSpace, settings: Sequence[Setting], place: str) -> Job:

@@ -1,31 +1,48 @@
 """Choosing a retrieval set on a page: the bundled one, a folder or uploaded files."""
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from whitelab import datasets
 from whitelab.base import upload_limits
+from whitelab.base.wording import plain
 from whitelab.datasets import DEMO, DataError, MalformedRows, RetrievalSet, Upload
 from whitelab.ui.results.files import file_stamp
+from whitelab.ui.results.study import remembered
 from whitelab.ui.sidebar import malformed
 from whitelab.ui.sidebar.own_data import UPLOADED
 
 DATA, SPLIT, KEEP = "searched-data", "searched-split", "searched-keep"  # session_state: what is chosen
+QUERY, DOCUMENT = "query-prompt", "document-prompt"
 HELP = (
-    "Type the path of a folder with corpus.jsonl, queries.jsonl and qrels/test.tsv, as BEIR's, or with TREC qrels in "
-    "place of the last."
+    "Type the path of a folder, or of its .zip, with corpus.jsonl, queries.jsonl and qrels/test.tsv, as BEIR's, or "
+    "with TREC qrels in place of the last."
 )
-_KINDS = ("jsonl", "tsv", "txt", "qrels", "trec")
+_KINDS = ("zip", "jsonl", "tsv", "txt", "qrels", "trec")
 _HELD = "retrieval-upload"  # session_state: the files of an upload and what was read of them
 
 
-@st.cache_resource(max_entries=8, show_spinner=False)
+@remembered()
 def read(data: str, split: str, keep_going: bool, stamp: float) -> RetrievalSet:
     """A retrieval set; `stamp` is the files' time, so a changed file is read again. Raises DataError."""
     return datasets.load_retrieval(data, split, keep_going=keep_going)
 
 
 def choose() -> RetrievalSet | None:
-    """The set this visitor chose, or None after saying what is missing or wrong."""
+    """The set this visitor chose, with its prompts, or None after saying what is missing or wrong."""
+    data = _chosen()
+    if data is None:
+        return None
+    with st.expander("Prompts"):
+        query, document = (
+            st.text_input(f"Before every {what}", key=key, bind="query-params", placeholder=f"such as “{example}: ”")
+            for what, key, example in (("query", QUERY, "query"), ("document", DOCUMENT, "passage"))
+        )
+        st.caption("Some models are trained with words before a query or a document; their makers say which.")
+    return data.prompted(query or "", document or "") if query or document else data
+
+
+def _chosen() -> RetrievalSet | None:
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     with left:
         data = st.selectbox(
@@ -40,26 +57,29 @@ def choose() -> RetrievalSet | None:
     data = data or DEMO
     try:
         if data == UPLOADED:
-            return _uploaded()
-        splits = datasets.retrieval_splits(data)
-        with right:
-            split = st.selectbox("Judgements", splits, _usual(splits), key=SPLIT, bind="query-params")
-        split = split if split in splits else splits[_usual(splits)]
+            return _uploaded(right)
+        split = _split(datasets.retrieval_splits(data), right)
         return read(data, split, _keep(data), file_stamp(datasets.retrieval_files(data)))
     except MalformedRows as error:
         malformed.say(error, data, malformed.RETRIEVAL)
     except DataError as error:
-        st.error(str(error))
+        st.error(plain(str(error)))
     return None
 
 
 def code(data: RetrievalSet) -> str:
     """The expression that reads the same set."""
+    prompts = {"query": data.query_prompt, "document": data.document_prompt}
+    given = ", ".join(f"{name}={text!r}" for name, text in prompts.items() if text)
+    return _reading(data) + (f".prompted({given})" if given else "")
+
+
+def _reading(data: RetrievalSet) -> str:
     place, keep = st.session_state.get(DATA) or DEMO, ", keep_going=True" if st.session_state.get(KEEP) else ""
     if place == UPLOADED:
         names = tuple(upload.name for upload in st.session_state[_HELD][1])
         files = f"[whitelab.Upload(name, open(name, 'rb').read()) for name in {names!r}]"
-        return f"whitelab.load_retrieval({files}{keep})"
+        return f"whitelab.load_retrieval({files}, {data.split!r}{keep})"
     return f"whitelab.load_retrieval({place!r}, {data.split!r}{keep})"
 
 
@@ -68,8 +88,12 @@ def is_upload() -> bool:
     return st.session_state.get(DATA) == UPLOADED
 
 
-def _usual(splits: tuple[str, ...]) -> int:
-    return splits.index("test") if "test" in splits else 0
+def _split(splits: tuple[str, ...], place: DeltaGenerator) -> str:
+    """The split whose judgements count, asked for at `place`."""
+    usual = splits.index("test") if "test" in splits else 0
+    with place:
+        split = st.selectbox("Judgements", splits, usual, key=SPLIT, bind="query-params")
+    return split if split in splits else splits[usual]
 
 
 def _keep(data: str) -> bool:
@@ -79,9 +103,9 @@ def _keep(data: str) -> bool:
     return st.checkbox("Leave malformed rows out", key=KEEP, help="They are counted in the notes.")
 
 
-def _uploaded() -> RetrievalSet | None:
+def _uploaded(place: DeltaGenerator) -> RetrievalSet | None:
     files = st.file_uploader(
-        "corpus.jsonl, queries.jsonl and the judgements",
+        "One .zip, or corpus.jsonl, queries.jsonl and the judgements",
         type=list(_KINDS),
         accept_multiple_files=True,
         max_upload_size=upload_limits.TABLE_MB,
@@ -90,14 +114,14 @@ def _uploaded() -> RetrievalSet | None:
     )
     if not files:
         st.info(
-            "Choose three files: documents and queries as lines of JSON with _id and text, their names holding "
-            "corpus and queries, and the judgements as .tsv or TREC qrels."
+            "Choose one .zip as BEIR's, or three files: documents and queries as lines of JSON with _id and text, "
+            "their names holding corpus and queries, and the judgements as .tsv or TREC qrels."
         )
         return None
-    what = (tuple(file.file_id for file in files), _keep(UPLOADED))
+    uploads = [Upload(file.name, file.getvalue()) for file in files]
+    what = (tuple(file.file_id for file in files), _split(datasets.retrieval_splits(uploads), place), _keep(UPLOADED))
     held = st.session_state.get(_HELD)
     if held is None or held[0] != what:
-        uploads = [Upload(file.name, file.getvalue()) for file in files]
-        found = datasets.load_retrieval(uploads, keep_going=what[1])
+        found = datasets.load_retrieval(uploads, what[1], keep_going=what[2])
         held = st.session_state[_HELD] = what, uploads, found
     return held[2]

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import streamlit as st
 
 from whitelab import figures
+from whitelab.base.lazy import cached_property
 from whitelab.base.wording import spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.paired import RESAMPLES, VERDICTS, Paired, Standing

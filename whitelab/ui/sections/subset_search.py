@@ -5,7 +5,9 @@ from dataclasses import dataclass
 import streamlit as st
 
 from whitelab import datasets, figures
+from whitelab.base.devices import for_statistics
 from whitelab.base.wording import spaced
+from whitelab.encoding.encoders import choose_device
 from whitelab.figures import heights
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_subsets import LayerSubset, SubsetSearch, stream
@@ -52,7 +54,8 @@ def draw(chosen: Workspace, opened: Opened) -> Searched:
                 required=True,
                 format_func={"raw": LABELS["none"], "whitened": "The workspace's variant"}.get,
                 help="Without whitening every subset costs one row of a matrix product. With it each needs "
-                "a factorisation of its own, so larger subsets are searched with a beam.",
+                "a factorisation of its own: all subsets of models with up to 13 layers (10 where only k directions "
+                "are kept); of deeper ones the larger subsets are searched with a beam.",
             )
             == "whitened"
         )
@@ -100,10 +103,11 @@ def code(chosen: Workspace, searched: Searched) -> str:
 
 
 def _search(spaces: dict, setting: Setting, raw: Setting, layers: tuple[int, ...]) -> SubsetSearch | None:
-    jobs = {}
+    jobs, device = {}, for_statistics(choose_device())
+    on = {} if device == "cpu" else {"device": device}
     for place, one in (("raw-subsets", raw), ("subsets", setting)):
         every, title = one.with_(layers=(0,)), "Scoring subsets of layers"
-        jobs[place] = study_job(stream, spaces, every, every=0.5, title=title, unit="subsets", place=place)
+        jobs[place] = study_job(stream, spaces, every, every=0.5, **on, title=title, unit="subsets", place=place)
     of = ", ".join(spaces)
     beside = known(jobs["raw-subsets"], "raw-subsets", of) if setting != raw else None
     return follow(
@@ -132,7 +136,8 @@ def _summary(search: SubsetSearch) -> str:
     n = search.n_layers
     last = next((size for size in range(1, n) if size + 1 not in search.exact_sizes), n)
     kind = "exact" if search.exact else f"exact up to {last} layers, then a beam"
-    return f"**{settings}** scored in **{search.seconds:.2f} s**, {kind}."
+    said = "".join(f" {note[0].upper()}{note[1:]}." for note in search.notes)
+    return f"**{settings}** scored in **{search.seconds:.2f} s**, {kind}.{said}"
 
 
 def _row(subset: LayerSubset) -> dict:

@@ -3,31 +3,42 @@
 import re
 import shutil
 import tempfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import streamlit as st
 
 from whitelab.base.installation import MissingLibraryError, need
 from whitelab.base.progress import Progress
+from whitelab.base.wording import plain
+from whitelab.encoding.encoders import Encoder
+from whitelab.scoring.calibration import Calibration, calibrate
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import FIT_SCOPES, Setting
 from whitelab.ui.results.jobs import claim, jobs, wait
 from whitelab.ui.results.scores import scored
 from whitelab.ui.results.shelf import shelf
+from whitelab.ui.results.study import study
 from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.recipe import pooling
 from whitelab.ui.widgets.variants import LABELS
-from whitelab.whitening import Whitener, export
+from whitelab.whitening import Map, RowMap, affine, export, of_rows
+from whitelab.whitening.onnx_export import onnx_lines, to_onnx
 
 FORMATS = {
     "npz": "NumPy",
     "faiss": "FAISS",
     "sentence-transformers": "sentence-transformers",
+    "onnx": "ONNX",
+    "safetensors": "safetensors",
     "scikit-learn": "scikit-learn",
 }
+WHOLE = ("sentence-transformers", "onnx")  # the formats that hold the encoder too
+OF_ROWS = ("safetensors", "scikit-learn")  # the formats of a map that is no mean and matrix
 ASKED = "asked-model"  # session_state: the key of the model folder this visitor asked for
 
 
@@ -59,10 +70,20 @@ class Parcel:
         plain = {"fit": fit if fit in FIT_SCOPES else Path(fit).name}
         return self.score.protocol.as_dict() | plain | {"sentences": self.score.sentences, "rank": self.score.rank}
 
-    def whitener(self) -> Whitener:
+    def whitener(self) -> Map:
         """The map."""
         (whitener,) = fit_scope(self.opened.space, self.setting).whiteners
         return whitener
+
+    def calibration(self) -> Calibration | None:
+        """What cosines under the map mean; None where there is only one sentence."""
+        space = self.opened.space
+        return study(calibrate, space, self.setting) if space.n_sentences > 1 else None
+
+    def scale(self) -> export.Scale | None:
+        """That as an export carries it."""
+        found = self.calibration()
+        return found and found.arrays()
 
 
 def section(chosen: Workspace, opened: Opened, now: Score) -> None:
@@ -89,28 +110,39 @@ def section(chosen: Workspace, opened: Opened, now: Score) -> None:
 
 def draw(parcel: Parcel) -> None:
     """Choose a format, download it, and read how to use it."""
+    formats = [name for name in FORMATS if name not in WHOLE or not parcel.workspace.given]
+    if of_rows(parcel.setting.whitening):
+        formats = list(OF_ROWS)
+        if st.session_state.get("format") not in (None, *formats):
+            st.session_state["format"] = formats[0]
     kind = st.segmented_control(
         "Format",
-        [name for name in FORMATS if name != "sentence-transformers" or not parcel.workspace.given],
-        default="npz",
+        formats,
+        default=formats[0],
         key="format",
         bind="query-params",
         required=True,
         format_func=lambda name: FORMATS[name],
     )
-    kind = "npz" if parcel.workspace.given and kind == "sentence-transformers" else kind  # there is no encoder
+    kind = kind if kind in formats else formats[0]  # there may be no encoder, or no matrix
+    forms = {"npz": _npz, "faiss": _faiss, "sentence-transformers": _model, "onnx": _onnx, "safetensors": _safetensors}
     left, right = st.columns([3, 7])
     with left:
-        {"npz": _npz, "faiss": _faiss, "sentence-transformers": _model}.get(kind or "npz", _scikit)(parcel)
+        forms.get(kind, _scikit)(parcel)
     with right:
-        st.code(lines(kind or "npz", parcel), language="python")
+        st.code(lines(kind, parcel), language="python")
 
 
 def _npz(parcel: Parcel) -> None:
     st.markdown(
-        "Mean and matrix in float64 with the protocol, for NumPy alone. One sentence or a million: the same lines."
+        "Mean and matrix in float64 with the protocol, for NumPy alone. One sentence or a million: the same lines. "
+        "What a cosine means goes with them."
     )
-    _download(parcel, "npz", "application/octet-stream", lambda: export.npz_bytes(parcel.whitener(), parcel.record))
+    _download(parcel, "npz", "application/octet-stream", lambda: _npz_bytes(parcel))
+
+
+def _npz_bytes(parcel: Parcel) -> bytes:
+    return export.npz_bytes(parcel.whitener(), parcel.record, parcel.scale())
 
 
 def _faiss(parcel: Parcel) -> None:
@@ -120,9 +152,19 @@ def _faiss(parcel: Parcel) -> None:
     try:
         need("faiss")
     except MissingLibraryError as error:
-        st.info(str(error))
+        st.info(plain(str(error)))
         return
     _download(parcel, "faiss", "application/octet-stream", lambda: export.faiss_bytes(parcel.whitener(), parcel.record))
+
+
+def _safetensors(parcel: Parcel) -> None:
+    st.markdown("The whole map in one file without pickles. whitelab loads it, whatever kind of map it is.")
+    whitener = parcel.whitener()
+    if isinstance(whitener, RowMap):
+        cost = {name: f"{value:,.0f}" if name != "seconds" else f"{value:.1f}" for name, value in whitener.cost.items()}
+        st.caption("Fitted in " + ", ".join(f"{value} {name}" for name, value in cost.items()) + ".")
+    data = partial(export.safetensors_bytes, whitener, parcel.record)
+    _download(parcel, "safetensors", "application/octet-stream", data)
 
 
 def _scikit(parcel: Parcel) -> None:
@@ -136,14 +178,36 @@ def _model(parcel: Parcel) -> None:
         "Encoder, layers, pooling and map in one model folder that loads without whitelab and gives the same vectors. "
         "It is loaded back and compared before you get it."
     )
-    if parcel.workspace.dtype != "float32":
-        st.info("sentence-transformers computes in float32: choose it as the compute type in the bar at the left.")
+    _folder(parcel, "sentence-transformers", export.to_sentence_transformers)
+
+
+def _onnx(parcel: Parcel) -> None:
+    st.markdown(
+        "Encoder, layers, pooling and map in one graph with its tokenizer, for onnxruntime in any language. It is run "
+        "there and compared before you get it."
+    )
+    try:
+        need("onnx")
+    except MissingLibraryError as error:
+        st.info(plain(str(error)))
         return
-    name = f"export/{shelf().name(parcel.opened.space)}/{parcel.setting}"
+    _folder(parcel, "onnx", _graph)
+
+
+def _graph(folder: Path, encoder: Encoder, layers: Sequence[int], made_by: str, whitener: Map, *about) -> None:
+    to_onnx(folder, encoder, layers, made_by, affine(whitener, "a graph holds a mean and a matrix"), about[0])
+
+
+def _folder(parcel: Parcel, kind: str, write: Callable) -> None:
+    """The button that makes a folder with the encoder in it, how far that is, and the download."""
+    if parcel.workspace.dtype != "float32":
+        st.info(f"{FORMATS[kind]} computes in float32: choose it as the compute type in the bar at the left.")
+        return
+    name = f"export/{kind}/{shelf().name(parcel.opened.space)}/{parcel.setting}"
     if st.session_state.get(ASKED) != name:
         st.button("Make the model folder", key="make-model", on_click=_ask, args=(name,), icon=":material/package_2:")
         return
-    job = jobs().submit(name, "Writing the model folder", lambda progress: _packed(parcel, progress), "steps")
+    job = jobs().submit(name, "Writing the model folder", lambda progress: _packed(parcel, write, progress), "steps")
     packed = wait(job, key="model-zip", height=170)
     if packed is not None:
         # The button holds `packed`, without which the file would be removed once nobody's job holds it.
@@ -165,13 +229,14 @@ class ModelZip:
         return self.path.stat().st_size
 
 
-def _packed(parcel: Parcel, progress: Progress) -> ModelZip:
+def _packed(parcel: Parcel, write: Callable, progress: Progress) -> ModelZip:
     """The model folder, written, compared and packed."""
     home = tempfile.TemporaryDirectory(prefix="whitelab-")
     folder, packed = Path(home.name) / parcel.stem, Path(home.name) / f"{parcel.stem}.zip"
     progress(0, 2)
     setting, encoder = parcel.setting, parcel.workspace.encoder()
-    export.to_sentence_transformers(folder, encoder, setting.layers, setting.pooling, parcel.whitener(), parcel.record)
+    made = (parcel.whitener(), parcel.record, parcel.scale())
+    write(folder, encoder, setting.layers, setting.pooling, *made)
     progress(1, 2)
     export.zip_folder(folder, packed)
     shutil.rmtree(folder)
@@ -201,7 +266,7 @@ def lines(kind: str, parcel: Parcel) -> str:
     """How to use the download, from sentences on, or how to have the same in scikit-learn."""
     stem, k = parcel.stem, parcel.setting.k
     if kind == "npz":
-        return f"{export.numpy_lines(f'{stem}.npz')}\n\n{making_x(parcel)}z = whiten(x)\n"
+        return f"{export.numpy_lines(f'{stem}.npz')}\n\n{making_x(parcel)}z = whiten(x)\n{_meaning(parcel)}"
     if kind == "faiss":
         return (
             "import faiss\nimport numpy as np\n\n"
@@ -213,6 +278,13 @@ def lines(kind: str, parcel: Parcel) -> str:
             "index = faiss.IndexFlatIP(transform.d_out)\n"
             "index.add(z)\n"
         )
+    if kind == "safetensors":
+        return (
+            "from whitelab.whitening.export import from_safetensors\n\n"
+            f"{making_x(parcel).replace('.numpy()', '')}"
+            f'fitted, protocol = from_safetensors("{stem}.safetensors")\n'
+            "z = fitted(x)  # a tensor [n, d] to one in float64\n"
+        )
     if kind == "sentence-transformers":
         return (
             "# unzip first; needs no whitelab\n"
@@ -221,18 +293,33 @@ def lines(kind: str, parcel: Parcel) -> str:
             'vectors = model.encode(["A man plays a guitar.", "Someone makes music."])\n'
             "print(model.similarity(vectors, vectors))\n"
         )
-    return (
+    if kind == "onnx":
+        usage = onnx_lines(stem, parcel.workspace.encoder(), parcel.whitener().columns)
+        return (
+            f"# unzip first; needs no whitelab\n{usage}\n\n"
+            'vectors = encode(["A man plays a guitar.", "Someone makes music."])\n'
+        )
+    whole = (
         "from sklearn.pipeline import make_pipeline\n"
         "from sklearn.preprocessing import Normalizer\n"
         "from whitelab import WhiteningTransformer\n\n"
         f"{making_x(parcel)}"
         f"whitening = WhiteningTransformer({parcel.setting.whitening!r}{f', k={k}' if k else ''})\n"
         "pipeline = make_pipeline(whitening, Normalizer()).fit(x)\n"
-        "z = pipeline.transform(x)\n\n"
-        "# or in batches, with the same result\n"
-        "for batch in batches:\n"
-        "    whitening.partial_fit(batch)\n"
+        "z = pipeline.transform(x)\n"
     )
+    if of_rows(parcel.setting.whitening):
+        return whole
+    return f"{whole}\n# or in batches, with the same result\nfor batch in batches:\n    whitening.partial_fit(batch)\n"
+
+
+def _meaning(parcel: Parcel) -> str:
+    """The lines that say what a cosine of the map's vectors means."""
+    space = parcel.opened.space
+    if space.n_sentences < 2:
+        return ""
+    gold = bool((space.gold != space.gold[0]).any())
+    return f"\n# what a cosine of them means\n{export.scale_lines(f'{parcel.stem}.npz', gold)}"
 
 
 def making_x(parcel: Parcel) -> str:

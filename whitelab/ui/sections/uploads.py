@@ -110,7 +110,7 @@ def _summary(pairs: SentencePairs) -> None:
     problems(pairs.problems)
     for note in pairs.notes:
         if not note.startswith("malformed rows"):
-            st.caption(f"Note: {note}")
+            st.caption(f"Note: {plain(note)}")
 
 
 def problems(found: Sequence) -> None:
@@ -244,7 +244,7 @@ def _read(files: Sequence[UploadedFile], gold: UploadedFile | None) -> None:
         f"**{spaced(space.n_pairs)} pairs**" + (", with their sentences." if found.has_text else ", without text.")
     )
     for note in found.pairs.notes:
-        st.caption(f"Note: {note}")
+        st.caption(f"Note: {plain(note)}")
     args = (found.pairs, _vector_code(files, gold), found)
     st.button("Use these vectors", type="primary", key="use-vectors", on_click=own_data.use, args=args)
 

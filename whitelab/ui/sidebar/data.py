@@ -5,12 +5,15 @@ from dataclasses import dataclass
 import streamlit as st
 
 from whitelab import datasets
+from whitelab.base.wording import plain
 from whitelab.datasets import BUNDLED_SETS, DEMO, DataError, TaskInfo
 from whitelab.datasets.in_memory import PREFIX
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.sidebar import malformed, own_data
 from whitelab.ui.sidebar.address import bound
 from whitelab.ui.sidebar.own_data import UPLOADED
+
+LOOKED_LATELY = 2.0  # seconds for which what lies at a place is taken to be what lay there
 
 TITLES = {name: f"{title} (bundled)" for name, title in BUNDLED_SETS.items()}
 
@@ -41,9 +44,9 @@ def choose() -> Chosen | None:
         st.session_state[own_data.LOST] = st.session_state["data-gone"] = True
         st.rerun()
     try:
-        tasks = {task.name: task for task in datasets.discover(source)}
+        tasks = {task.name: task for task in _tasks(source)}
     except DataError as error:
-        st.error(str(error))
+        st.error(plain(str(error)))
         return None
     name = next(iter(tasks))
     if len(tasks) > 1:
@@ -56,6 +59,12 @@ def choose() -> Chosen | None:
     if lenient or malformed.found(source):
         lenient = st.checkbox("Leave malformed rows out", key="keep", help="They stay listed under the data's notes.")
     return Chosen(source, info, split, lenient, file_stamp(info.files))
+
+
+@st.cache_resource(ttl=LOOKED_LATELY, max_entries=100, show_spinner=False)
+def _tasks(source: str) -> tuple[TaskInfo, ...]:
+    """`datasets.discover`, which looks at every file of a place: half of what the bar costs where many move knobs."""
+    return datasets.discover(source)
 
 
 def _source() -> str:

@@ -47,7 +47,9 @@ def kept_spec(name: str, parameters: Sequence[Parameter], canonical: Callable[[s
     values, parts = {}, []
     for parameter in parameters:
         if parameter.counts(values):
-            value = st.session_state.get(f"{name}-{parameter.name}")
+            key = f"{name}-{parameter.name}"
+            words = (word for word in parameter.words if st.session_state.get(f"{key}-{word}"))
+            value = next(words, st.session_state.get(key))
             values[parameter.name] = parameter.usual(values) if value is None else value
             parts.append(f"{parameter.name}={values[parameter.name]}")
     return canonical(f"{name}:{','.join(parts)}" if parts else name)
@@ -71,6 +73,9 @@ def _knob(name: str, one: Parameter, dim: int):
         return st.selectbox(title, one.choices, **lives, help=one.hint) or one.default
     if (one.default, one.low, one.high) in ((0, 0, 1), (1, 0, 1)) and isinstance(one.default, int):
         return int(st.toggle(title, bool(one.default), **lives, help=one.hint))
+    for word in one.words:
+        if st.toggle(f"{one.label} {word}", **bound(f"{key}-{word}", False), help=one.hint):
+            return word
     high = dim + one.beyond_d if one.high is None else one.high
     if isinstance(state.get(key), int | float) and not one.low <= state[key] <= high:
         del state[key]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from whitelab import datasets
+from whitelab.base.wording import plain
 from whitelab.datasets import DataError
 from whitelab.encoding import catalogue
 from whitelab.encoding.catalogue import guess_tokens
@@ -25,13 +26,20 @@ from whitelab.encoding.checkpoints import (
     trained_models,
     version,
 )
-from whitelab.encoding.encoders import Encoder, choose_device, load_encoder
-from whitelab.ui.results.jobs import jobs, wait
+from whitelab.encoding.encoders import Encoder, choose_device
+from whitelab.encoding.later import encoder_for_store
+from whitelab.ui.results.jobs import FIRST_SECONDS, jobs, wait
+from whitelab.ui.results.study import remembered
 from whitelab.ui.sidebar.address import bound
 from whitelab.ui.sidebar.data import Chosen
 
-CONTROLS = (f"{BUNDLED}:3", f"random:{BUNDLED}", f"static:{BUNDLED}", f"sif:{BUNDLED}")
-WORDS = {"random": "Random", "static": "Static", "sif": "SIF"}  # short, because the bar is narrow
+CONTROLS = (f"{BUNDLED}:3", f"random:{BUNDLED}", f"static:{BUNDLED}", f"sif:{BUNDLED}", f"output:{BUNDLED}")
+WORDS = {
+    "random": "Random",
+    "static": "Static",
+    "sif": "SIF",
+    "output": "Own output",
+}  # short, because the bar is narrow
 ASKED = "model-asked"  # session_state: the model this visitor pressed Download for
 PICKLED = "model-pickled"  # session_state: the model that was seen to have pickled weights only
 
@@ -62,9 +70,9 @@ def shared_encoder(model: str, dtype: str, allow_bin: bool = False) -> Encoder:
     return _encoder(model, dtype, allow_bin, version(model))
 
 
-@st.cache_resource(max_entries=2, show_spinner=False)
+@remembered("model", grows=True)
 def _encoder(model: str, dtype: str, allow_bin: bool, written: str) -> Encoder:
-    return load_encoder(model, dtype=dtype, allow_bin=allow_bin)
+    return encoder_for_store(model, dtype=dtype, allow_bin=allow_bin)
 
 
 def options() -> list[str]:
@@ -77,7 +85,7 @@ def _trained() -> tuple[str, ...]:
     try:
         return trained_models()
     except ModelError as error:  # the operator's folder for runs
-        st.error(str(error))
+        st.error(plain(str(error)))
         return ()
 
 
@@ -111,7 +119,8 @@ def choose() -> str:
         accept_new_options=True,
         format_func=label,
         help="Type a Hugging Face name or the path of a folder. NAME:3 takes its first 3 blocks, random:NAME its "
-        "architecture with random weights, static:NAME and sif:NAME its word embeddings alone.",
+        "architecture with random weights, static:NAME and sif:NAME its word embeddings alone, output:NAME what its "
+        "own sentence-transformers modules (dense layers, length 1) make of the last layer.",
     )
     return found or BUNDLED
 
@@ -128,11 +137,11 @@ def opened(model: str, chosen: Chosen | None) -> Picked | None:
     def work(progress) -> Picked:
         weights = find_model(model, progress, allow_bin=allow_bin).weights
         encoder = shared_encoder(model, dtype, allow_bin)
-        sizes = encoder.n_layers, encoder.dim, encoder.poolings
+        sizes = encoder.n_layers, encoder.dim, encoder.pooling_choices
         return Picked(model, allow_bin, *sizes, weights, encoder.max_length)
 
     job = jobs().submit(key, f"Loading {label(model)}", work, "bytes")
-    picked = wait(job, key="find")
+    picked = wait(job, key="find", quick=FIRST_SECONDS)
     if isinstance(job.error, PickledWeights):
         st.session_state[PICKLED] = model
     if st.session_state.get(PICKLED) == model:

@@ -2,22 +2,24 @@
 
 from dataclasses import dataclass, replace
 
-import streamlit as st
-
 from whitelab import datasets
 from whitelab.base.progress import Progress, share
 from whitelab.base.wording import spaced
-from whitelab.datasets import SentencePairs
-from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, embed_pairs, embed_scope
+from whitelab.corpus.fitting import CORPUS, corpus_rows
+from whitelab.datasets import DataError, SentencePairs
+from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows, embed_pairs, embed_scope
 from whitelab.encoding.encoders import EmbedReport
+from whitelab.encoding.pooling import UNIT
 from whitelab.scoring.fit_scopes import scope_text
-from whitelab.scoring.setting import OWN_SENTENCES
+from whitelab.scoring.setting import OWN_SENTENCES, TOKENS
 from whitelab.store.embedding_store import Store
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.results.jobs import jobs
 from whitelab.ui.results.shelf import shelf, shelved
+from whitelab.ui.results.study import remembered
 from whitelab.ui.results.worker import Job
 from whitelab.ui.sidebar import own_data
+from whitelab.ui.sidebar.model import Picked
 from whitelab.ui.sidebar.workspace import Workspace
 
 
@@ -35,7 +37,7 @@ class Opened:
     own: bool = False
 
 
-@st.cache_resource(max_entries=16, show_spinner=False)
+@remembered()
 def pairs_of(data: str, task: str, split: str, keep_going: bool, stamp: float) -> SentencePairs:
     """A task's pairs; `stamp` is the files' time, so a changed file is read again. Raises DataError."""
     return datasets.load(data, task, split, keep_going=keep_going)
@@ -63,9 +65,21 @@ def open_space(workspace: Workspace) -> Opened | None:
     title = f"Embedding {spaced(len(pairs.sentences))} sentences of {'an upload' if own else workspace.data.task}"
     name = task_name(workspace, workspace.data.task, pairs)
     opened = shelved(name, title, lambda progress: _embed(workspace, pairs, name, progress), "tokens", key="embed")
-    if opened is None or workspace.setting.fit in OWN_SENTENCES:
+    if opened is None or workspace.setting.fit in (*OWN_SENTENCES, TOKENS):
         return opened
     return _with_fit_text(workspace, opened)
+
+
+def beside(workspace: Workspace, other: Picked) -> LayerEmbeddings | None:
+    """The workspace's sentences in another model, carrying the same text; None after drawing the job that embeds them.
+
+    Where that model does not know the workspace's pooling, its own first is taken.
+    """
+    setting = workspace.setting
+    known = setting.pooling.removeprefix(UNIT) in other.poolings
+    pooling = setting.pooling if known else other.poolings[0]
+    opened = open_space(replace(workspace, model=other, setting=setting.with_(pooling=pooling)))
+    return opened and opened.space
 
 
 def _embed(workspace: Workspace, pairs: SentencePairs, name: str, progress: Progress) -> Opened:
@@ -90,8 +104,10 @@ def _with_fit_text(workspace: Workspace, opened: Opened) -> Opened | None:
     name = "text/" + "/".join((*_model(workspace), workspace.fit_key)) + "/lenient" * workspace.data.lenient
     uploaded = own_data.fit_text(workspace.fit_key)  # here, because it lies in this visitor's session
 
-    def work(progress: Progress) -> LayerRows:
+    def work(progress: Progress) -> LayerRows | MeasuredRows:
         data = workspace.data
+        if fit.startswith(CORPUS):
+            return corpus_rows(fit.removeprefix(CORPUS))
         text = uploaded[2] if uploaded else scope_text(fit, data.source, data.task, data.lenient)
         return embed_scope(workspace.encoder(), text, workspace.setting.pooling, store=Store(), progress=progress)
 
@@ -99,10 +115,13 @@ def _with_fit_text(workspace: Workspace, opened: Opened) -> Opened | None:
     rows = shelved(name, f"Embedding {title}, to fit on", work, "tokens", key="fit-text")
     if rows is None:
         return None
-    return replace(opened, space=_carrying(opened.space, fit, rows))
+    try:
+        return replace(opened, space=_carrying(opened.space, fit, rows))
+    except ValueError as error:  # a corpus of another model or pooling
+        raise DataError(str(error)) from None
 
 
-def _carrying(space: LayerEmbeddings, fit: str, rows: LayerRows) -> LayerEmbeddings:
+def _carrying(space: LayerEmbeddings, fit: str, rows: LayerRows | MeasuredRows) -> LayerEmbeddings:
     return shelf().call(space.with_text(fit, rows), f"{shelf().name(space)}+{shelf().name(rows)}")
 
 

@@ -10,11 +10,14 @@ import streamlit as st
 from whitelab import datasets
 from whitelab.base import upload_limits
 from whitelab.base.wording import plain, spaced
+from whitelab.corpus.fitting import CORPUS
+from whitelab.corpus.manifest import MANIFEST, finished
 from whitelab.datasets import DataError, Upload
 from whitelab.datasets.layouts import MEMORY, file_at
+from whitelab.encoding.checkpoints import WORD_TABLES, ModelName
 from whitelab.encoding.encoders import Encoder, choose_device, device_name, dtypes_for
-from whitelab.encoding.pooling import GIVEN, POOLING_LABELS
-from whitelab.scoring.setting import FIT_SCOPES, OWN_SENTENCES, Setting
+from whitelab.encoding.pooling import GIVEN, POOLING_LABELS, UNIT
+from whitelab.scoring.setting import FIT_SCOPES, OWN_SENTENCES, TOKENS, Setting
 from whitelab.statistics.correlation import AGGREGATE_LABELS
 from whitelab.ui import live
 from whitelab.ui.results.files import file_stamp
@@ -112,7 +115,7 @@ def _workspace(picked: Picked, chosen: Chosen, own: OwnData | None) -> Workspace
     layers = _layers(picked, given)
     pooling = GIVEN if given else _pooling(picked)
     whitening = _whitening(picked.dim)
-    fit, fit_key = _fit(chosen, own, disabled=whitening == "none")
+    fit, fit_key = _fit(picked, chosen, own, disabled=whitening == "none")
     k = live.choose_k(whitening, picked.dim)
     setting = Setting(layers, whitening, k, pooling, fit, _aggregate())
     dtype = own.vectors.dtype if given else _dtype()
@@ -158,18 +161,27 @@ def _exchange(kind: str, **start) -> None:
 
 def _pooling(picked: Picked) -> str:
     state = st.session_state
+    usual = "mean" if "mean" in picked.poolings else picked.poolings[0]
     if state.get("pooling", "mean") not in picked.poolings:
-        state.pooling = "mean"
+        state.pooling = usual
     pooling = st.segmented_control(
         "Pooling",
         picked.poolings,
-        default="mean",
+        default=usual,
         **bound("pooling", "mean"),
         required=True,
-        format_func=lambda name: {"mean": "Mean", "cls": "[CLS]", "last": "Last token"}.get(name, name),
+        format_func=lambda name: {"mean": "Mean", "cls": "[CLS]", "last": "Last token", "wk": "SBERT-WK"}.get(
+            name, name
+        ),
         help="; ".join(POOLING_LABELS[name] for name in picked.poolings),
     )
-    return pooling or "mean"
+    unit = st.toggle(
+        "Vectors of length 1",
+        **bound("unit", False),
+        help="Each layer's vector is brought to length 1 before layers are averaged and a map is fitted. It changes "
+        "nothing of one raw layer, whose cosines see no length; a map fitted on it is another.",
+    )
+    return (UNIT if unit else "") + (pooling or usual)
 
 
 def _whitening(dim: int) -> str:
@@ -214,7 +226,7 @@ def _dtype() -> str:
 # --------------------------------------------------------------------------------------------------- fit scope
 
 
-def _fit(chosen: Chosen, own: OwnData | None, disabled: bool) -> tuple[str, str]:
+def _fit(picked: Picked, chosen: Chosen, own: OwnData | None, disabled: bool) -> tuple[str, str]:
     """What the map is fitted on: the name for the setting, and a key that changes with the content."""
     given = own is not None and own.vectors is not None
     if given and st.session_state.get("fit") not in (None, *OWN_SENTENCES):
@@ -227,23 +239,33 @@ def _fit(chosen: Chosen, own: OwnData | None, disabled: bool) -> tuple[str, str]
         disabled=disabled,
         format_func=lambda name: (FIT_SCOPES | {UPLOADED: "Uploaded text file"}).get(name, name),
         help="WhiteningBERT fits on the task's own sentences, BERT-whitening also on all splits or on other text. "
-        "Cross-fitting scores each half of the pairs with a map fitted on the other half. Type a path for other "
-        "text: a .txt with one sentence a line, or a file or folder of pairs.",
+        "Cross-fitting scores each half of the pairs with a map fitted on the other half. Words by frequency are "
+        "Zipfian whitening (Yokoi et al. 2024), for static: and sif: models. Type a path for other "
+        "text: a .txt with one sentence a line, a file or folder of pairs, or corpus: and the folder of an embedded "
+        "corpus (the page Corpus shows how).",
     )
     if disabled or fit is None or (given and fit not in OWN_SENTENCES):
         return "task", "task"
     if fit in OWN_SENTENCES:
         return fit, fit
+    if fit == TOKENS:
+        if ModelName.parse(picked.name).kind in WORD_TABLES:
+            return fit, fit
+        st.error("Words are for static: and sif: models. Until one is chosen, the map is fitted on the sentences.")
+        return "task", "task"
     if fit == UPLOADED:
         return _uploaded_text()
     try:
         if fit == "splits":
             return fit, _splits_key(chosen, own)
+        if fit.startswith(CORPUS):
+            folder, _ = finished(fit.removeprefix(CORPUS))
+            return fit, f"{fit}/{file_stamp([folder / MANIFEST])}"
         path = file_at(fit)
         files = [file for info in datasets.discover(fit) for file in info.files] if path is None else [path]
         return fit, f"{fit}/{file_stamp(files)}"
     except DataError as error:
-        st.error(f"{error}. Until it is mended, the map is fitted on the task's sentences.")
+        st.error(f"{plain(str(error))}. Until it is mended, the map is fitted on the task's sentences.")
         return "task", "task"
 
 

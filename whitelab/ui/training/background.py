@@ -9,14 +9,15 @@ import subprocess
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import streamlit as st
 
+from whitelab.base.lazy import cached_property
 from whitelab.training import StepRecord
 from whitelab.training.own_process import trained_apart
 from whitelab.training.runs import RUNNING, WAITING, Run, RunError, Summary, runs
+from whitelab.ui.results.study import remembered
 from whitelab.ui.results.worker import Job, Jobs
 
 SWITCH = "WHITELAB_TRAINING"  # environment: "off" keeps visitors from starting runs
@@ -28,7 +29,7 @@ _LOOK_SECONDS = 0.3
 @st.cache_resource(show_spinner=False)
 def queue() -> Jobs:
     """The queue of this process, whose worker waits for one run after another."""
-    return Jobs()
+    return Jobs(workers=1)  # each run has the whole machine for its turn
 
 
 def allowed() -> bool:
@@ -141,13 +142,13 @@ def entries() -> list[Entry]:
     return found
 
 
-@st.cache_resource(max_entries=500, show_spinner=False)
+@remembered()
 def _summary(folder: str, stamp: int) -> Summary:
     """An ended run in one line, read once for all visitors."""
     return Run(Path(folder)).summary()
 
 
-@st.cache_resource(max_entries=50, show_spinner=False)
+@remembered()
 def _records(folder: str, stamp: int) -> tuple[StepRecord, ...]:
     """The steps of an ended run, read once for all visitors."""
     return Run(Path(folder)).records()

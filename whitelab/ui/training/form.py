@@ -13,12 +13,13 @@ from whitelab.base.wording import plain, spaced
 from whitelab.datasets import BUNDLED_SETS, DEMO, DataError, SentencePairs, TaskInfo, Upload
 from whitelab.datasets.layouts import file_at
 from whitelab.encoding.catalogue import Size, guess_tokens
-from whitelab.encoding.checkpoints import BUNDLED, WORD_TABLES, ModelError, ModelFiles, ModelName, allowed, on_disk
+from whitelab.encoding.checkpoints import BUNDLED, ONE_LAYER, ModelError, ModelFiles, ModelName, allowed, on_disk
 from whitelab.scoring import fit_scopes
 from whitelab.training import TrainConfig, costs, objectives
 from whitelab.training.config import BATCH
 from whitelab.training.objectives import OBJECTIVES
 from whitelab.ui.results.files import file_stamp
+from whitelab.ui.results.study import remembered
 from whitelab.ui.sidebar import knobs, model
 from whitelab.ui.sidebar.data import TITLES
 from whitelab.ui.sidebar.opening import pairs_of
@@ -95,7 +96,7 @@ def starts() -> list[str]:
     """What training may start from, the first of which is the default."""
     names = (f"{BUNDLED}:3", BUNDLED, f"random:{BUNDLED}:3", *model.options())
     kinds = {name: ModelName.parse(name).kind for name in names}
-    return [name for name in kinds if allowed(name) and kinds[name] not in WORD_TABLES]
+    return [name for name in kinds if allowed(name) and kinds[name] not in ONE_LAYER]
 
 
 def _start() -> tuple[Size | None, str]:
@@ -118,8 +119,8 @@ def _start() -> tuple[Size | None, str]:
         return None, name
     if files is None:
         return None, name
-    if files.kind in WORD_TABLES:
-        st.error(f"{plain(name)} cannot be trained: it is a table of word embeddings.")
+    if files.kind in ONE_LAYER:
+        st.error(f"{plain(name)} cannot be trained: it is {ONE_LAYER[files.kind]}.")
         return None, name
     if files.blocks is not None and not 1 <= files.blocks <= files.layers:
         st.error(f"{plain(name)} must keep between 1 and {files.layers} layers.")
@@ -183,7 +184,7 @@ def _corpus() -> Corpus | None:
         return None
 
 
-@st.cache_resource(max_entries=4, show_spinner=False)
+@remembered()
 def _sentences(data: str, task: str, stamp: float) -> Text:
     """The sentences of a text file, a task or all tasks; `stamp` is the files' time."""
     return Text(tuple(fit_scopes.scope_text("splits", data, task) if task else fit_scopes.scope_text(data, data, None)))

@@ -3,9 +3,9 @@
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
 from textwrap import indent
 
+from whitelab.base.lazy import cached_property
 from whitelab.base.wording import amount, duration, spaced
 from whitelab.datasets import BUNDLED_SETS, SentencePairs
 from whitelab.encoding.catalogue import guess_tokens

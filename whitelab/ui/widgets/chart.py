@@ -3,13 +3,35 @@
 import csv
 import io
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import pandas as pd
+import pandas as pd  # here and not where it is used: plotly takes it as soon as another thread has begun to import it
 import plotly.graph_objects as go
 import streamlit as st
 
 BEST = "font-weight: bold; background-color: rgba(46, 134, 209, 0.22)"
+
+
+SHOWN = "page-figures"  # session_state: what `chart` drew in this run of the page
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """A figure on the page, and how to have its data as rows."""
+
+    figure: go.Figure
+    rows: Callable[[], Sequence[dict]] | None
+
+
+def begin_figures() -> None:
+    """Forget the figures of the run before, but for those who still hold them: a button that is pressed meanwhile."""
+    st.session_state[SHOWN] = {}
+
+
+def shown() -> dict[str, Shown]:
+    """The figures of the page this visitor looks at, by key, in the order in which they were drawn."""
+    return st.session_state.setdefault(SHOWN, {})
 
 
 def chart(
@@ -19,6 +41,7 @@ def chart(
     on_select: Callable[[], None] | None = None,
 ) -> None:
     """A figure at its own height with alternative text, and its data to download as CSV."""
+    shown()[key] = Shown(figure, rows)
     st.plotly_chart(
         figure,
         key=key,

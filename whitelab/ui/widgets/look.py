@@ -6,7 +6,9 @@ import streamlit as st
 # run's choices, whose names are long. The live score stays in sight while the bar scrolls to the knob that moves it.
 # What a layer put in or taken out would change stands under its pill (ui/live/ahead.js); its room is always there.
 # Captions, buttons and chosen names have WCAG AA's contrast. Colours are those of the theme, in light and dark.
+# The names of the pages stand so near each other that all fit in a window of 1,440 pixels.
 STYLE = """<style>
+[data-testid=stTopNavLink] { padding-inline: 0.3rem; }
 [data-testid=stCaptionContainer] { opacity: 1; color: light-dark(#566070, #A9B1BC); }
 [data-testid=stBaseButton-primary], [data-testid=stBaseButton-primary] p,
 [data-tag], [data-tag] button { color: light-dark(#FFFFFF, #11161D); }

@@ -10,10 +10,13 @@ from whitelab.datasets import BUNDLED_SETS, DEMO, DataError, MalformedRows
 from whitelab.scoring.score import Score
 from whitelab.ui import live
 from whitelab.ui.results.scores import number_of, scored
+from whitelab.ui.results.study import fitted
 from whitelab.ui.sidebar import malformed, own_data, workspace
 from whitelab.ui.sidebar.opening import Opened, open_space
 from whitelab.ui.sidebar.workspace import Workspace
+from whitelab.ui.widgets.chart import begin_figures, shown
 from whitelab.ui.widgets.metric import number
+from whitelab.ui.widgets.page_zip import page_zip
 from whitelab.ui.widgets.recipe import recipe
 from whitelab.whitening import whitens
 
@@ -41,7 +44,7 @@ def open_page(question: str, look_for: str) -> tuple[Workspace, Opened]:
         st.stop()
     opened = open_chosen(chosen)
     for note in (*opened.pairs.notes, *opened.report.notes):
-        st.caption(f"Note: {note}")
+        st.caption(f"Note: {plain(note)}")
     if opened.pairs.problems:
         with st.expander(f"{len(opened.pairs.problems)} malformed rows were left out"):
             st.dataframe(malformed.rows(opened.pairs.problems))
@@ -71,6 +74,7 @@ def _head(question: str) -> None:
     if workspace.LIVE not in st.session_state:
         PagesManager.uses_pages_directory = False
         st.rerun()
+    begin_figures()
     st.title(question)
 
 
@@ -82,7 +86,7 @@ def open_chosen(chosen: Workspace) -> Opened:
     except MalformedRows as error:
         malformed.say(error, chosen.data.source)
     except DataError as error:
-        st.error(str(error))
+        st.error(plain(str(error)))
     _live(chosen, opened)
     if opened is None:
         st.stop()
@@ -105,6 +109,8 @@ def open_aside(question: str, look_for: str) -> None:
             opened = open_space(chosen)
         except DataError as error:
             st.caption(plain(str(error)))
+        if opened is not None and not fitted(opened.space, (chosen.setting,), "fit-live"):
+            opened = None
     _live(chosen, opened)
 
 
@@ -134,10 +140,13 @@ def _live(chosen: Workspace, opened: Opened | None) -> None:
         live.draw(*places, setting, chosen.model.dim)
         return
     space = opened.space
+    if not fitted(space, (setting,)):
+        live.draw(*places, setting, space.dim)
+        st.stop()
     now, raw = number_of(space, setting), number_of(space, setting.raw)
     live.draw(*places, setting, space.dim, space, now, raw)
     with st.session_state[workspace.BELOW]:
-        st.caption(fitted_on(scored(space, setting)))
+        st.caption(plain(fitted_on(scored(space, setting))))
         if is_demo(opened):
             st.caption(DEMO_NOTE)
     if starved(opened, now):
@@ -173,6 +182,18 @@ def close_page(
         st.code(recipe(chosen, body), language="python")
         st.caption("It runs where whitelab is installed, or in its folder, and ends with the live score.")
     score = scored(opened.space, chosen.setting)
-    st.caption(score.line() + f" · {spaced(score.pairs)} pairs")
+    figures, code = shown(), recipe(chosen, body)  # the file is made when no page runs, so it cannot ask for them
+    if figures:
+        st.download_button(
+            "This page's results (.zip)",
+            lambda: page_zip(score, figures, code),
+            file_name="whitelab-results.zip",
+            mime="application/zip",
+            key="page-zip",
+            on_click="ignore",
+            icon=":material/folder_zip:",
+            help="Settings and score with their protocol, every figure as HTML, its data as CSV, and the code.",
+        )
+    st.caption(f"{plain(score.line())} · {spaced(score.pairs)} pairs")
     if is_demo(opened):
         st.caption(DEMO_NOTE)

@@ -1,6 +1,7 @@
 """The code that "Show the code" shows. The law: run in a fresh Python it prints the page's number, at every knob."""
 
-from whitelab.scoring.setting import OWN_SENTENCES
+from whitelab.corpus.fitting import CORPUS
+from whitelab.scoring.setting import OWN_SENTENCES, TOKENS
 from whitelab.ui.sidebar import own_data
 from whitelab.ui.sidebar.workspace import Workspace
 
@@ -35,8 +36,10 @@ def _pairs(chosen: Workspace) -> str:
 def _fit_text(chosen: Workspace) -> str:
     """The lines that give the space the text its maps are fitted on; none where its own sentences are enough."""
     fit = chosen.setting.fit
-    if fit in OWN_SENTENCES:
+    if fit in (*OWN_SENTENCES, TOKENS):
         return ""
+    if fit.startswith(CORPUS):
+        return f"space = space.with_text({fit!r}, whitelab.corpus_rows({fit.removeprefix(CORPUS)!r}))\n"
     if own_data.fit_text(chosen.fit_key):
         text = (
             "from collections import Counter\n\nfrom whitelab.datasets import load_text\n\n"

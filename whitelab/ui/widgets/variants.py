@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from whitelab.base.wording import plain
 from whitelab.scoring.setting import Setting
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.whitening import WHITENERS, label, parse
@@ -60,7 +61,7 @@ def variant_picker(chosen: Workspace, key: str, default: Sequence[str], title: s
             parse(spec, chosen.model.dim)
             specs.append(spec)
         except ValueError as error:
-            st.error(str(error))
+            st.error(plain(str(error)))
     specs = list(dict.fromkeys(specs)) or [chosen.spec_of(name) for name in names]
     return [under(chosen, spec) for spec in specs]
 
@@ -85,5 +86,5 @@ def baseline_picker(chosen: Workspace, key: str) -> Setting:
         spec = chosen.spec_of(name or "none") if name in WHITENERS else name or "none"
         return under(chosen, str(parse(spec, chosen.model.dim)))
     except ValueError as error:
-        st.error(str(error))
+        st.error(plain(str(error)))
         return chosen.setting.raw

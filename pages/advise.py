@@ -1,0 +1,43 @@
+"""What to do with the vectors, from the user's own data."""
+
+import streamlit as st
+
+from whitelab.ui.results.jobs import follow
+from whitelab.ui.sections import advising
+from whitelab.ui.widgets.page import close_page, open_page
+
+chosen, opened = open_page(
+    "What should I do with these vectors?",
+    "Say what they are for and bring data that shows it. Some three dozen settings are measured on it, and the answer may "
+    "well be: use them as they are.",
+)
+with st.container(key="controls"):
+    question = advising.ask(chosen, opened)
+if question is not None:
+    follow(
+        question.job,
+        advising.draw,
+        key="advice",
+        of=question.of,
+        note=lambda found: (
+            "Where pairs judge, every map was fitted on other sentences than those of the pairs it scores."
+        ),
+        room=420,
+    )
+
+close_page(
+    chosen,
+    opened,
+    [
+        (
+            r"p_{(i)} \cdot (m - i + 1) < 0.05",
+            "Holm 1979: m options are tested against the model as it comes, the i-th smallest p-value is multiplied so",
+        )
+    ],
+    "Each option averages some layers and transforms the vectors; all are measured on the same pairs, searches or texts, "
+    "which are drawn again and again (bootstrap) to see how far each difference could be chance. With three dozen options "
+    "one will look best by luck: so p-values are corrected for their number, and the gain is also measured on a half of "
+    "the data that had no say in the choice. To store, the shortest vectors are taken that lose less than a point against "
+    "the best, at the lower end of the interval. Scores are x 100, a point is one of these.",
+    question.code + advising.PRINTED if question else "",
+)

@@ -1,0 +1,42 @@
+"""The advise page: the package's advice for a purpose, said with its evidence, and taken into the bar by one click."""
+
+import pytest
+import torch
+
+import whitelab
+from whitelab.advice import advising
+from whitelab.advice.candidates import candidates
+
+from .visiting import alts, choose, said, start, until
+
+pytestmark = pytest.mark.model
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch):
+    """Some of the candidates, the baseline among them."""
+    monkeypatch.setattr(advising, "candidates", lambda *given: candidates(*given)[::5])
+
+
+def test_each_purpose_has_the_librarys_answer_from_the_data_it_is_judged_by(small, space):
+    at = until(start("advise", **small))
+    setting = whitelab.Setting.parse("L1:pca")
+
+    def shows(advice):
+        assert all(said(at, sentence) for sentence in advice.sentences)
+        if advice.evidence:
+            assert any(alt.startswith(f"{advice.evidence.measure} of the options") for alt in alts(at))
+
+    for purpose in ("rank", "threshold", "store"):
+        until(choose(at, purpose=purpose))
+        middle = float(space.gold.min() + space.gold.max()) / 2 if purpose == "threshold" else None
+        shows(whitelab.advise_pairs(space, setting, purpose, middle))
+    until(choose(at, purpose="classify"))
+    assert any(alt.startswith("Accuracy x 100 of the options") for alt in alts(at))
+    until(choose(choose(at, purpose="rank"), **{"judged-pairs-search-sentences": "sentences"}))
+    assert said(at, "Paste four different sentences or more.")
+    lines = [f"a man buys {i} apples" for i in range(8)]
+    until(choose(at, **{"advice-sentences": "\n".join([*lines, lines[0]])}))
+    values, _ = whitelab.embed(whitelab.load_encoder(small["model"]), lines)
+    rows = whitelab.LayerRows(values, torch.ones(8))
+    shows(whitelab.advise_sentences(rows, setting, "rank"))

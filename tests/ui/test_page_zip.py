@@ -1,0 +1,48 @@
+"""A page's results leave as one .zip: every figure of the page with its data, the score and the code."""
+
+import csv
+import io
+import json
+from zipfile import ZipFile
+
+import plotly.graph_objects as go
+from tiny import SENTENCES, build_model, write_pairs
+
+import whitelab
+from whitelab import embed
+from whitelab.encoding.embeddings import embed_pairs
+from whitelab.scoring.fit_scopes import fit_rows
+from whitelab.ui.widgets.chart import Shown
+from whitelab.ui.widgets.page_zip import page_zip
+
+
+def test_the_zip_has_the_score_its_protocol_the_figures_and_their_data(tmp_path, monkeypatch):
+    encoder = whitelab.load_encoder(str(build_model(tmp_path / "model")), device="cpu")
+    space, _ = embed_pairs(encoder, whitelab.load(str(write_pairs(tmp_path / "pairs.csv"))))
+    setting = whitelab.Setting.parse("L1:pca@4").with_(fit=str(tmp_path / "corpus.txt"))
+    (tmp_path / "corpus.txt").write_text("".join(f"{text}\n" for text in SENTENCES), "utf-8")
+    corpus = fit_rows(setting.fit, lambda texts: embed(encoder, texts)[0])
+    score = whitelab.score(space.with_text(setting.fit, corpus), setting)
+    rows = [{"k": 1, "score": 0.5}, {"k": 2, "score": 0.75}]
+    figures = {
+        "curve": Shown(go.Figure(go.Scatter(x=[1, 2], y=[0.5, 0.75])), lambda: rows),
+        "map": Shown(go.Figure(), None),
+    }
+    monkeypatch.setattr("whitelab.ui.widgets.page_zip.svgs", lambda given: dict.fromkeys(given, b"<svg/>"))
+    with ZipFile(io.BytesIO(page_zip(score, figures, "print(1)\n"))) as packed:
+        texts = {name: packed.read(name).decode() for name in packed.namelist()}
+    record = json.loads(texts["score.json"])
+    assert record["spearman"] == score.spearman
+    assert record["protocol"] | {"fit": setting.fit} == score.as_dict()["protocol"]
+    assert record["protocol"]["fit"] == "corpus.txt"
+    assert whitelab.Setting.parse(record["setting"]) == score.setting.with_(fit="corpus.txt")
+    assert list(csv.DictReader(io.StringIO(texts["data/curve.csv"]))) == [
+        {"k": "1", "score": "0.5"},
+        {"k": "2", "score": "0.75"},
+    ]
+    assert (texts["code.py"], "data/map.csv" in texts) == ("print(1)\n", False)
+    for key in figures:
+        assert texts[f"figures/{key}.svg"] == "<svg/>"
+        assert 'src="plotly.min.js"' in texts[f"figures/{key}.html"]
+        assert '"format": "svg"' in texts[f"figures/{key}.html"]
+    assert len(texts["figures/plotly.min.js"]) > 10**6

@@ -1,0 +1,271 @@
+"""Asking for advice on a page: what the vectors are for, by which data, and the answer with its evidence."""
+
+from dataclasses import dataclass
+
+import streamlit as st
+import torch
+
+from whitelab import figures
+from whitelab.advice import (
+    ON_PAIRS,
+    ON_SEARCH,
+    ON_TEXTS,
+    PURPOSES,
+    Advice,
+    Option,
+    advise_pairs,
+    advise_search,
+    advise_sentences,
+    advise_texts,
+    kept_as,
+)
+from whitelab.base import upload_limits
+from whitelab.base.progress import Progress
+from whitelab.base.wording import plain, spaced
+from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
+from whitelab.encoding.encoders import embed
+from whitelab.figures import heights
+from whitelab.scoring.setting import Setting
+from whitelab.ui.results.shelf import shelved
+from whitelab.ui.results.study import study_job
+from whitelab.ui.results.worker import Job
+from whitelab.ui.sections import labelled_texts, probing, rankings, retrieval_sets
+from whitelab.ui.sidebar import own_data
+from whitelab.ui.sidebar.opening import Opened
+from whitelab.ui.sidebar.workspace import Workspace
+from whitelab.ui.widgets.chart import chart
+from whitelab.ui.widgets.metric import Metric, headlines, number
+from whitelab.ui.widgets.recipe import pooling
+
+JUDGED_BY = {
+    "pairs": "Pairs with gold scores",
+    "search": "A search set with judgements",
+    "texts": "Labelled texts",
+    "sentences": "Sentences alone",
+}
+SERVED = {"pairs": ON_PAIRS, "search": ON_SEARCH, "texts": ON_TEXTS, "sentences": tuple(PURPOSES)}
+SHOWN = 10  # options of the picture; the table has all
+PRINTED = """print(advice.setting, *advice.sentences, sep='\\n')
+for one in advice.evidence.options if advice.evidence else ():
+    print(one.setting, one.stored, one.score, (one.low, one.high), one.difference)
+if advice.evidence:
+    print(advice.evidence.line)
+"""
+_TITLE = {"title": "Measuring options", "unit": "settings", "place": "advice"}
+
+
+@dataclass(frozen=True)
+class Question:
+    """A job that finds the advice, its key in words, and the lines of code that find it too."""
+
+    job: Job
+    of: str
+    code: str
+
+
+def ask(chosen: Workspace, opened: Opened) -> Question | None:
+    """What the vectors are for and what decides; None after saying or drawing what is missing."""
+    purpose = st.segmented_control(
+        "What are the vectors for?",
+        list(PURPOSES),
+        default="rank",
+        key="purpose",
+        bind="query-params",
+        required=True,
+        format_func=PURPOSES.get,
+    )
+    purpose = purpose or "rank"
+    kinds = [kind for kind, served in SERVED.items() if purpose in served and (kind == "pairs" or not chosen.given)]
+    if not kinds:
+        st.info("Vectors come without a model that could embed other texts: choose other data in the bar.")
+        return None
+    kind = st.segmented_control(
+        "Judged by",
+        kinds,
+        default=kinds[0],
+        key=f"judged-{'-'.join(kinds)}",
+        required=True,
+        format_func=lambda kind: (
+            f"{JUDGED_BY[kind]}: {plain(opened.pairs.task)}" if kind == "pairs" else JUDGED_BY[kind]
+        ),
+        help="The pairs are those of the bar. Sentences alone cannot say what is best, and what they can say is said.",
+    )
+    kind = kind or kinds[0]
+    if kind == "pairs":
+        return _pairs(chosen, opened, purpose)
+    return {"search": _search, "texts": _texts, "sentences": _sentences}[kind](chosen, purpose)
+
+
+def _pairs(chosen: Workspace, opened: Opened, purpose: str) -> Question:
+    gold_from, words = None, ""
+    if purpose == "threshold":
+        low, high = float(opened.space.gold.min()), float(opened.space.gold.max())
+        gold_from = st.slider(
+            "The same from a gold score of", low, high, (low + high) / 2, key="gold-from", bind="query-params"
+        )
+        words = f", gold_from={gold_from!r}"
+    job = study_job(_advise_pairs, opened.space, _asked(chosen.setting), purpose, gold_from, **_TITLE)
+    code = f"advice = whitelab.advise_pairs(space, setting, {purpose!r}{words})\n"
+    return Question(job, f"pairs {purpose} {gold_from} {chosen.setting} {chosen.model.key}", code)
+
+
+def _asked(setting: Setting) -> Setting:
+    """What advice takes of the bar's setting: layers, pooling, aggregate, and other text to fit on."""
+    return setting if setting.whitening == "none" else setting.with_(whitening="pca", k=None)
+
+
+def _advise_pairs(
+    space: LayerEmbeddings, setting: Setting, purpose: str, gold_from: float | None, progress: Progress
+) -> Advice:
+    try:
+        return advise_pairs(space, setting, purpose, gold_from, progress)
+    except ValueError as error:
+        why = f"{error}."
+        return Advice(purpose, None, ("These pairs cannot decide.", why, "Bring more pairs, or others."), None, None)
+
+
+def _search(chosen: Workspace, purpose: str) -> Question | None:
+    data = retrieval_sets.choose()
+    space = data and rankings.embedded(chosen, data)
+    if space is None:
+        return None
+    job = study_job(advise_search, space, _asked(chosen.setting), purpose, **_TITLE)
+    code = (
+        f"search, _ = whitelab.embed_retrieval(whitelab.for_documents(encoder), {retrieval_sets.code(data)}"
+        f"{pooling(chosen)})\nadvice = whitelab.advise_search(search, setting, {purpose!r})\n"
+    )
+    return Question(job, f"search {purpose} {data.fingerprint} {chosen.setting} {chosen.model.key}", code)
+
+
+def _texts(chosen: Workspace, purpose: str) -> Question | None:
+    data = labelled_texts.choose()
+    texts = data and probing.open_texts(chosen, data)
+    if texts is None:
+        return None
+    if purpose == "cluster" and data.pairs:
+        st.info("Pairs of texts are not grouped: choose labels of single texts.")
+        return None
+    job = study_job(_advise_texts, texts, _asked(chosen.setting), purpose, **_TITLE)
+    code = (
+        f"from whitelab.probe import embed_texts\n\ndata = {labelled_texts.code(data)}\n"
+        f"texts = embed_texts(encoder, data{pooling(chosen)}, store=whitelab.Store())\n"
+        f"advice = whitelab.advise_texts(texts, data, setting, {purpose!r}, encoder.name)\n"
+    )
+    return Question(job, f"texts {purpose} {data.fingerprint} {chosen.setting} {chosen.model.key}", code)
+
+
+def _advise_texts(texts: probing.Texts, setting: Setting, purpose: str, progress: Progress) -> Advice:
+    return advise_texts(texts.space, texts.data, setting, purpose, texts.model, progress)
+
+
+def _sentences(chosen: Workspace, purpose: str) -> Question | None:
+    typed = st.text_area(
+        "Sentences, one a line",
+        key="advice-sentences",
+        max_chars=upload_limits.PASTED,
+        placeholder="Paste the texts you want to embed, one a line",
+    )
+    sentences = tuple(dict.fromkeys(line.strip() for line in typed.split("\n") if line.strip()))
+    if len(sentences) < 4:
+        st.info("Paste four different sentences or more.")
+        return None
+    name = "/".join(("sentences", chosen.model.key, chosen.dtype, chosen.setting.pooling, own_data.secret()))
+    name += f"/{hash(sentences)}"
+
+    def work(progress: Progress) -> LayerRows:
+        values, _ = embed(chosen.encoder(), sentences, chosen.setting.pooling, progress=progress)
+        return LayerRows(values, torch.ones(len(sentences), dtype=torch.float64))
+
+    rows = shelved(name, f"Embedding {spaced(len(sentences))} sentences", work, "tokens", key="advice-embed")
+    if rows is None:
+        return None
+    code = (
+        "import torch\n\nsentences = [...]  # your sentences\nvalues, _ = whitelab.embed(encoder, sentences"
+        f"{pooling(chosen)})\nrows = whitelab.LayerRows(values, torch.ones(len(sentences)))\n"
+        f"advice = whitelab.advise_sentences(rows, setting, {purpose!r})\n"
+    )
+    job = study_job(_advise_sentences, rows, _asked(chosen.setting), purpose, **_TITLE)
+    return Question(job, f"{name} {purpose} {chosen.setting}", code)
+
+
+def _advise_sentences(rows: LayerRows, setting: Setting, purpose: str, progress: Progress) -> Advice:
+    return advise_sentences(rows, setting, purpose)
+
+
+# ---------------------------------------------------------------------------------------------------- the answer
+
+
+def draw(advice: Advice) -> None:
+    """The three sentences, the options that matter as a picture, all of them as a table."""
+    say = st.success if advice.decided else st.warning
+    first, *rest = advice.sentences
+    say("\n\n".join([f"**{first}**", *rest]), icon=":material/check:" if advice.decided else ":material/balance:")
+    evidence = advice.evidence
+    if evidence is None:
+        return
+    if advice.decided and advice.setting.pooling != "given":
+        st.button("Use it in the bar", key="use-advice", on_click=_use, args=(advice.setting,))
+    advised = next((one for one in evidence.options if _is_advised(one, advice)), evidence.best)
+    moved = advised.difference
+    headlines(
+        Metric(
+            f"{evidence.measure}, {'advised' if advice.decided else 'the best of them'}",
+            number(advised.score),
+            None if advised is evidence.baseline else f"{moved.low:+.2f} to {moved.high:+.2f}",
+            help="Below it the 95 % interval of its difference from the model as it comes.",
+        ),
+        Metric("The model as it comes", number(evidence.baseline.score)),
+        Metric("Bytes a vector", spaced(advised.size), f"of {spaced(evidence.baseline.size)}"),
+    )
+    ranked = sorted(evidence.options, key=lambda option: -option.score)
+    kept = [one for one in evidence.options if _is_advised(one, advice) or one is evidence.baseline]
+    kept += [one for one in ranked if one not in kept][: SHOWN - len(kept)]
+    rows = [_row(one, advice) for one in sorted(kept, key=lambda option: -option.score)]
+    chart(
+        figures.option_dots(rows, evidence.measure, evidence.baseline.score),
+        "options",
+        lambda: [one.as_dict() for one in evidence.options],
+    )
+    st.caption(
+        "The dashed line is the model as it comes. An open dot's difference from it could be chance: all options are "
+        "tested together (Holm 1979)."
+    )
+    with st.expander(f"All {len(ranked)} options"):
+        st.dataframe([_cells(one) for one in ranked], hide_index=True, height=heights.table(min(len(ranked), 16)))
+    st.markdown(f":small[:gray[{plain(evidence.line)}]]")
+
+
+def _row(option: Option, advice: Advice) -> dict:
+    is_raw = option is advice.evidence.baseline
+    return {
+        "label": kept_as(option),
+        "whitening": option.setting.whitening,
+        "score": option.score,
+        "low": option.low,
+        "high": option.high,
+        "settled": is_raw or option.p_holm < 0.05,
+        "best": _is_advised(option, advice),
+    }
+
+
+def _is_advised(option: Option, advice: Advice) -> bool:
+    return (option.setting, option.stored) == (advice.setting, advice.stored)
+
+
+def _cells(option: Option) -> dict:
+    found = option.difference
+    return {
+        "option": kept_as(option),
+        "score": round(option.score, 2),
+        "95 %": f"{option.low:.1f} to {option.high:.1f}",
+        "against raw": f"{found.estimate:+.2f} ({found.low:+.2f} to {found.high:+.2f})",
+        "p, corrected": None if option.p_holm != option.p_holm else round(option.p_holm, 3),
+        "bytes a vector": option.size,
+    }
+
+
+def _use(setting: Setting) -> None:
+    state = st.session_state
+    state["layers"], state["whitening"] = list(setting.layers), setting.whitening.partition(":")[0]
+    if setting.k:
+        state["k"] = setting.k

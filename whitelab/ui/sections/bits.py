@@ -1,0 +1,164 @@
+"""How few bits a vector may take: the score against its bytes, on request, and what a rotation costs then."""
+
+import streamlit as st
+
+from whitelab import figures
+from whitelab.base.wording import plain, spaced
+from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.figures import heights
+from whitelab.retrieval.compression import CODES, ROTATIONS, Code
+from whitelab.retrieval.embedded import RetrievalSpace
+from whitelab.retrieval.frontier import CodedScore, Frontier, frontier
+from whitelab.scoring.paired import RESAMPLES, VERDICTS
+from whitelab.scoring.setting import Setting
+from whitelab.ui.results.jobs import follow, redraw
+from whitelab.ui.results.study import study_job
+from whitelab.ui.widgets import verdict
+from whitelab.ui.widgets.chart import chart, clicked
+from whitelab.ui.widgets.metric import Metric, headlines
+from whitelab.ui.widgets.variants import LABELS
+
+ASKED, CHOSEN = "bits-asked", "bits-chosen"  # session_state: whether this visitor wants them, and the point clicked
+SHOWN_CODES = tuple(code for code in CODES if code.rotation != "opq")  # which takes longer than all others together
+TURNED = ("pca", "zca", "cholesky")  # one class of cosines, three coordinate systems
+TURNED_CODES = tuple(map(Code, ("float32", "float16", "int8", "binary", "hamming")))
+
+
+def draw(space: LayerEmbeddings | RetrievalSpace, setting: Setting, metric: str = "ndcg@10") -> None:
+    """The frontier of raw vectors and a setting, once this visitor has asked for it."""
+    st.subheader("How few bits does a vector need?")
+    st.markdown(
+        "A quantiser stores a vector in fewer bytes. Look at how far left the score holds, and which vectors hold it: "
+        "raw or whitened, as they are or turned."
+    )
+    if not st.session_state.get(ASKED):
+        st.button("Store in fewer bits", key="bits", on_click=_ask, icon=":material/play_arrow:")
+        return
+    of = f"{setting} {metric}"
+    follow(
+        study_job(
+            frontier, space, _compared(setting), SHOWN_CODES, metric, title="Coding", unit="blocks", place="bits"
+        ),
+        lambda found: _picture(found, of),
+        key="bits-part",
+        of=of,
+        note=lambda found: f"{len(found.points)} codes; a click on a mark shows its setting.",
+        room=heights.room(heights.TALL) + 130,
+    )
+    st.markdown("**Rotations stop being free once bits are cut**")
+    follow(
+        study_job(
+            frontier, space, _turned(setting), TURNED_CODES, metric, title="Turning", unit="blocks", place="bits-turned"
+        ),
+        _table,
+        key="bits-turned",
+        of=of,
+        note=lambda found: "PCA, ZCA and Cholesky whitening differ by a rotation, which changes no cosine of floats.",
+        room=heights.table(len(TURNED_CODES)),
+    )
+
+
+def code(setting: Setting, space: str, metric: str | None = None) -> str:
+    """The lines that give these numbers in Python, of the embeddings called `space`; none where nobody asked."""
+    if not st.session_state.get(ASKED):
+        return ""
+    named = tuple(map(str, _compared(setting)))
+    return (
+        f"settings = [whitelab.Setting.parse(text) for text in {named!r}]\n"
+        f"codes = [whitelab.Code.parse(text) for text in {tuple(map(str, SHOWN_CODES))!r}]\n"
+        f"*_, stored = whitelab.frontier({space}, settings, codes{f', {metric!r}' if metric else ''})\n"
+        "for one in stored.best():\n"
+        "    print(one.bytes, one.score, (one.low, one.high), one.difference, one.line())\n"
+    )
+
+
+def _compared(setting: Setting) -> tuple[Setting, ...]:
+    return tuple(dict.fromkeys((setting.with_(whitening="none", k=None), setting)))
+
+
+def _turned(setting: Setting) -> tuple[Setting, ...]:
+    return tuple(setting.with_(whitening=name, k=None) for name in TURNED)
+
+
+def _picture(found: Frontier, of: str) -> None:
+    """The chart, and the setting of the mark that was clicked, or of the best at a byte for eight dimensions."""
+    points, best = found.points, found.best()
+    place = st.session_state.get(CHOSEN, (of, None))
+    chosen = place[1] if place[0] == of and place[1] is not None and place[1] < len(points) else _usual(found)
+    digits = 2 if found.metric.startswith("Spearman") else 4
+    records = [one.as_dict() | {"on_frontier": one in best} for one in points]
+    rows = [
+        record | {"code": one.code.label, "low": one.low, "high": one.high}
+        for record, one in zip(records, points, strict=True)
+    ]
+
+    def choose() -> None:
+        if (data := clicked("bits-frontier")) is not None:
+            st.session_state[CHOSEN] = of, data[0]
+            redraw()
+
+    shown = points[chosen]
+    _headlines(shown, points[0], digits)
+    figure = figures.bits_frontier(rows, LABELS, found.metric, chosen, digits)
+    chart(figure, "bits-frontier", lambda: [_flat(record) for record in records], on_select=choose)
+    st.caption(
+        f"Marks: circle {ROTATIONS['none']}, diamond random rotation, square ITQ. Intervals from "
+        f"{spaced(RESAMPLES)} resamples. One side is stored, the other asks in float32 (Hamming cuts both). Rotations "
+        "and quantisers are trained on the text the map is fitted on; few rows flatter a product quantiser, which "
+        "learns them by heart. A map that returns to d columns, such as ZCA and soft, is stored in all of "
+        "them whatever k."
+    )
+    for text in found.left_out:
+        st.caption(f"Left out: {plain(text)}.")
+    st.caption(plain(shown.line()))
+
+
+def _headlines(shown: CodedScore, raw: CodedScore, digits: int) -> None:
+    moved = shown.difference
+    headlines(
+        Metric("Bytes a vector", str(shown.bytes), f"{raw.bytes / shown.bytes:.3g} times less than float32 raw"),
+        Metric(
+            "Score stored so",
+            f"{shown.score:.{digits}f}",
+            f"95 %: {shown.low:.{digits}f} to {shown.high:.{digits}f}",
+            help=f"{LABELS.at(shown.setting)}, {shown.code.label}. {shown.code.of.hint}",
+        ),
+        Metric(
+            "Difference from float32 raw",
+            f"{moved.estimate:+.{digits}f}",
+            VERDICTS[shown.verdict],
+            shown.verdict if shown.verdict in ("gain", "loss") else "",
+            description=f"95 %: {moved.low:+.{digits}f} to {moved.high:+.{digits}f}",
+        ),
+    )
+    st.markdown(f"{verdict.ICONS[shown.verdict]} {LABELS.at(shown.setting)}, {shown.code.label}.")
+
+
+def _usual(found: Frontier) -> int:
+    """The best point of a bit a dimension or less, else the last."""
+    few = [i for i, one in enumerate(found.points) if one.bytes <= found.points[0].bytes / 32]
+    return max(few, key=lambda i: found.points[i].score, default=len(found.points) - 1)
+
+
+def _flat(record: dict) -> dict:
+    (low, high), (less, more) = record["interval"], record["difference_interval"]
+    flat = {key: value for key, value in record.items() if not key.endswith("interval")}
+    return flat | {"low": low, "high": high, "difference_low": less, "difference_high": more}
+
+
+def _table(found: Frontier) -> None:
+    """The score of each quantiser under each map, and how far the maps are apart."""
+    digits = 2 if found.metric.startswith("Spearman") else 4
+    rows = []
+    for code in TURNED_CODES:
+        own = {one.setting.whitening: one.score for one in found.points if one.code == code}
+        values = [own[name] for name in TURNED if name in own]
+        if values:
+            cells = {LABELS[name]: f"{own[name]:.{digits}f}" for name in TURNED if name in own}
+            spread = f"{max(values) - min(values):.{digits}f}"
+            rows.append({"Stored as": code.label} | cells | {"Apart by": spread})
+    st.dataframe(rows, hide_index=True, key="bits-turned-table")
+
+
+def _ask() -> None:
+    st.session_state[ASKED] = True

@@ -1,0 +1,176 @@
+"""What a cosine means here: its percentile among random pairs, the gold it stands for, and a threshold."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import streamlit as st
+
+from whitelab import figures
+from whitelab.base.progress import Progress
+from whitelab.base.wording import plain, spaced
+from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.figures import heights
+from whitelab.scoring.calibration import FLOOR, MOST_ALIKE, TOP, Calibration, calibrate
+from whitelab.scoring.setting import Setting
+from whitelab.ui.results.jobs import follow
+from whitelab.ui.results.study import study, study_job
+from whitelab.ui.widgets.chart import chart
+from whitelab.ui.widgets.metric import Metric, headlines, number
+from whitelab.ui.widgets.variants import LABELS
+
+RATES = (0.01, 0.05, 0.1)
+GRID = np.linspace(-1, 1, 401)
+
+
+def draw(space: LayerEmbeddings, setting: Setting) -> str:
+    """The section, and the lines that give its numbers in Python."""
+    st.subheader("What does a cosine mean here?")
+    st.markdown(
+        "A cosine says something only beside those of pairs that have nothing to do with each other. Look at what the "
+        "same cosine is worth before and after whitening."
+    )
+    cosine, cut, rate = _controls(space)
+    settings = tuple(dict.fromkeys((setting.raw, setting)))
+    follow(
+        study_job(_each, space, settings, cut, rate, title="Comparing random pairs", unit="settings", place="meaning"),
+        lambda found: _picture(found, cosine),
+        key="meaning",
+        of=f"{settings} {cut} {rate}",
+        note=lambda found: _pairs(found[-1]),
+        room=heights.room(heights.CURVES) + 260,
+    )
+    return code(setting, cosine, cut, rate)
+
+
+def code(setting: Setting, cosine: float, cut: float, rate: float) -> str:
+    """The lines that give the numbers of a setting in Python."""
+    return (
+        f"meant = whitelab.calibrate(space, whitelab.Setting.parse({str(setting)!r}), {cut}, {rate})\n"
+        f"print(meant.random.percentile({cosine}), meant.gold and meant.gold({cosine}), meant.threshold)\n"
+        "print(meant.line())\n"
+    )
+
+
+def _controls(space: LayerEmbeddings) -> tuple[float, float, float]:
+    """The cosine to explain, the gold score from which pairs count as alike, and the false positives accepted."""
+    low, high = float(space.gold.min()), float(space.gold.max())
+    left, middle, right = st.columns(3, vertical_alignment="bottom")
+    with left:
+        cosine = st.slider("Cosine", -1.0, 1.0, 0.7, 0.01, key="meant-cosine")
+    with middle:
+        cut = st.number_input(
+            "Alike from this gold score on",
+            low,
+            high,
+            (low + high) / 2,
+            step=max((high - low) / 10, 0.01),
+            key=f"meant-cut-{low:g}-{high:g}",
+            disabled=low == high,
+        )
+    with right:
+        rate = st.segmented_control(
+            "False positives accepted",
+            RATES,
+            default=RATES[1],
+            key="meant-rate",
+            required=True,
+            format_func=lambda value: f"{100 * value:g} %",
+        )
+    return float(cosine), float(cut), float(rate or RATES[1])
+
+
+def _each(
+    space: LayerEmbeddings, settings: Sequence[Setting], cut: float, rate: float, progress: Progress
+) -> Iterator[tuple[Calibration, ...]]:
+    found: tuple[Calibration, ...] = ()
+    for setting in settings:
+        found += (study(calibrate, space, setting, cut, rate),)
+        yield found
+        progress(len(found), len(settings))
+
+
+def _pairs(found: Calibration) -> str:
+    how = "all there are" if found.random.exact else "drawn at random"
+    return (
+        f"{spaced(found.random.pairs)} pairs of different sentences, {how}; percentiles are off by at most "
+        f"{found.random.error:.2g} points."
+    )
+
+
+def _picture(found: Sequence[Calibration], cosine: float) -> None:
+    raw, now = found[0], found[-1]
+    name = LABELS.at(now.setting)
+    cut, before = now.threshold, raw.threshold
+    row = [
+        Metric(
+            f"Percentile of {cosine:.2f}, {LABELS.inline(now.setting.whitening)}",
+            f"{now.random.percentile(cosine):.2f}",
+            f"{raw.random.percentile(cosine):.2f} raw",
+            help="The share of random pairs of different sentences, in percent, whose cosine is not above it.",
+        ),
+        Metric(
+            "Random pairs",
+            f"{now.floor:.2f} to {now.top:.2f}",
+            f"{raw.floor:.2f} to {raw.top:.2f} raw",
+            help=f"The floor of this space is the cosine that {FLOOR} % of random pairs are below, its top the one "
+            f"that {100 - TOP:.1g} % are above.",
+        ),
+    ]
+    if now.gold:
+        row.append(
+            Metric(
+                f"Gold at {cosine:.2f}",
+                f"{now.gold(cosine):.2f}",
+                f"{raw.gold(cosine):.2f} raw",
+                help="Isotonic regression of the gold score on the cosine. Off by "
+                f"{number(now.gold.error)} on pairs it has not seen (root mean square), raw {number(raw.gold.error)}; "
+                f"their mean by {number(now.gold.error_of_mean)}. {now.gold.reason}",
+            )
+        )
+    if cut:
+        row.append(
+            Metric(
+                "Threshold",
+                number(cut.cosine, 3),
+                f"{number(before.cosine, 3)} raw",
+                help=f"The least cosine above which at most {100 * cut.rate:g} % of the pairs below gold {cut.cut:g} "
+                "lie.",
+                description=f"95 %: {number(cut.low, 3)} to {number(cut.high, 3)}",
+            )
+        )
+    headlines(*row)
+    if cut:
+        _says(name, now, raw)
+    left, right = st.columns(2)
+    by_spec = {one.setting.whitening: one for one in found}
+    with left:
+        curves = {spec: (GRID.tolist(), one.random.percentile(GRID).tolist()) for spec, one in by_spec.items()}
+        figure = figures.cosine_scale(curves, LABELS, cosine, "Percentile among random pairs")
+        chart(figure, "cosine-percentiles", lambda: _rows(curves, "percentile"))
+    with right:
+        if now.gold:
+            golds = {spec: (one.gold.cosine.tolist(), one.gold.gold.tolist()) for spec, one in by_spec.items()}
+            figure = figures.cosine_scale(golds, LABELS, cosine, "Gold score")
+            chart(figure, "cosine-gold", lambda: _rows(golds, "gold"))
+    st.caption(plain(now.line()))
+
+
+def _says(name: str, now: Calibration, raw: Calibration) -> None:
+    cut, before = now.threshold, raw.threshold
+    if cut.cosine != cut.cosine:
+        st.info(f"No pair, or every pair, has gold {cut.cut:g} or more: there is no threshold to find.")
+        return
+    st.markdown(
+        f"{name} above {cut.cosine:.3f}: **{100 * cut.recall:.0f} %** of the {spaced(cut.alike)} alike pairs "
+        f"(95 %: {100 * cut.recall_low:.0f} to {100 * cut.recall_high:.0f}) at {100 * cut.false_positives:.1f} % false "
+        f"positives; raw {100 * before.recall:.0f} %. Pairs whose gold is in the top {100 * (1 - MOST_ALIKE):.0f} % "
+        f"have a median cosine of {now.ceiling:.2f}, raw {raw.ceiling:.2f}; identical ones have 1."
+    )
+
+
+def _rows(curves: dict, value: str) -> list[dict]:
+    return [
+        {"whitening": spec, "cosine": float(x), value: float(y)}
+        for spec, (xs, ys) in curves.items()
+        for x, y in zip(xs, ys, strict=True)
+    ]

@@ -1,0 +1,57 @@
+"""A page's results as one .zip: score, protocol and setting, figures, their data, and the code."""
+
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
+
+from plotly.offline import get_plotlyjs
+
+from whitelab.scoring.score import Score
+from whitelab.scoring.setting import FIT_SCOPES
+from whitelab.ui.widgets.chart import Shown, as_csv
+from whitelab.ui.widgets.svg import svgs
+
+README = """What stands on a page of whitelab
+
+score.json     the live score with its protocol, and the setting as one line
+figures/*.html each figure, to open in a browser without a connection; the camera in its corner saves it as SVG
+figures/*.svg  the same as a picture, where the machine that made this has kaleido and a Chrome or Chromium
+data/*.csv     the numbers in a figure
+code.py        makes the page's numbers where whitelab is installed
+"""
+
+
+def page_zip(score: Score, figures: Mapping[str, Shown], code: str) -> bytes:
+    """The .zip, made when it is asked for. Paths of this machine are left out of the score."""
+    data = io.BytesIO()
+    with ZipFile(data, "w", ZIP_DEFLATED) as packed:
+        packed.writestr("README.txt", README)
+        packed.writestr("score.json", json.dumps(_record(score), indent=2, ensure_ascii=False))
+        packed.writestr("code.py", code)
+        if figures:
+            packed.writestr("figures/plotly.min.js", get_plotlyjs())
+        for key, drawn in svgs({key: one.figure for key, one in figures.items()}).items():
+            packed.writestr(f"figures/{key}.svg", drawn)
+        for key, one in figures.items():
+            packed.writestr(f"figures/{key}.html", _html(key, one))
+            rows = one.rows() if one.rows is not None else ()
+            if rows:
+                packed.writestr(f"data/{key}.csv", as_csv(rows))
+    return data.getvalue()
+
+
+def _record(score: Score) -> dict:
+    fit = score.setting.fit
+    plain = score.setting if fit in FIT_SCOPES else score.setting.with_(fit=Path(fit).name)
+    record = score.as_dict()
+    return record | {"setting": str(plain), "protocol": record["protocol"] | {"fit": plain.fit}}
+
+
+def _html(key: str, one: Shown) -> str:
+    """A page with the figure, whose camera saves SVG; plotly's own code lies once beside all of them."""
+    return one.figure.to_html(
+        include_plotlyjs="directory",
+        config={"displaylogo": False, "toImageButtonOptions": {"format": "svg", "filename": f"whitelab-{key}"}},
+    )
