@@ -15,11 +15,18 @@ BENCHMARKS = {
     "heatmap": ("searching", "whitened pairs of layers against an SVD for each"),
     "kcurve": ("searching", "every k against one SciPy call for each"),
     "growth": ("searching", "growth with pairs, dimensions and layers"),
+    "limits": ("limits", "every operation at 25 layers of 1,024 dimensions and 100,000 pairs"),
     "streaming": ("streaming", "a million rows against numpy.cov and IncrementalPCA"),
+    "bits": ("bits", "memory of a million vectors in fewer bits, point by point"),
     "training": ("training", "a hundred steps of the papers' objectives, over three seeds"),
     "controls": ("training", "a hundred steps of what they are held against"),
     "pace": ("pace", "steps of training a second, and whitening's share of a step"),
     "ablations": ("ablations", "WhitenedCSE's Tables 3 to 6 at a laptop's scale"),
+    "images": ("images", "W-MSE's Table 1 on scikit-learn's digits"),
+    "whitened": ("images", "W-MSE's Tables 4 and 5 on scikit-learn's digits"),
+    "slicing": ("images", "W-MSE's batch slicing on and off, on scikit-learn's digits"),
+    "probing": ("probing", "regressions of a transfer task against scikit-learn's"),
+    "corpora": ("corpora", "a corpus at every engine, and memory while it grows"),
     "encoding": ("encoding", "encoding against sentence-transformers and ONNX Runtime"),
 }
 

@@ -16,9 +16,9 @@ from whitelab.base import threads
 from whitelab.encoding.embeddings import embed_pairs
 from whitelab.encoding.encoders import Encoder, load_encoder
 from whitelab.scoring.setting import Setting
-from whitelab.statistics import correlation
-from whitelab.statistics.linalg import STRIP
-from whitelab.sweeps.layer_subsets import search_subsets
+from whitelab.statistics import correlation, linalg
+from whitelab.statistics.linalg import LEAF
+from whitelab.sweeps.layer_subsets import SubsetSearch, search_subsets
 
 # STS-B's test pairs in BERT-base: layers, dimensions, pairs, sentences.
 BERT_ON_STSB = (13, 768, 1379, 2551)
@@ -48,21 +48,33 @@ def goals(options: Options) -> list[Table]:
     rows_of_a_layer = space.values[0].double()
     product = f"{cells} products of a layer with itself, two at a time"  # what the machine can do in these minutes
     runs[product] = lambda: list(threads.side_by_side(lambda _: rows_of_a_layer.T @ rows_of_a_layer, range(cells)))
+    covariance = space.moments((0,)).covariance
+    alone = f"the eigenvectors of one {space.dim} x {space.dim} covariance"
+    runs[alone] = lambda: linalg.eigen_all(covariance)
     timings = side_by_side(runs, options.repeats)
-    rows = tuple((name, timings.of(name).text(" s"), megabytes(peak_bytes(run))) for name, run in runs.items())
+    rows = [(name, timings.of(name).text(" s"), megabytes(peak_bytes(run))) for name, run in runs.items()]
+    spent: list[SubsetSearch] = []
+    peak = peak_bytes(lambda: spent.append(search_subsets(afresh(space), PCA)))
+    name = f"all {spent[0].scored:,} subsets of layers, whitened, once"
+    rows.insert(1, (name, f"{figures(spent[0].seconds)} s", megabytes(peak)))
+    each = spent[0].seconds / spent[0].scored / (timings.of(product).median / cells)
     shape = (
         f"{space.n_layers} layers of {space.dim} dimensions, {space.n_pairs:,} pairs, {space.n_sentences:,} sentences"
     )
     n, d = space.n_sentences, space.dim
-    # A symmetric product by strips, a Cholesky factor, a triangular solve; the product above is 2 n d^2.
-    work, whole = n * d * (d + min(d, STRIP)) + d**3 / 3 + n * d**2, 2 * n * d**2
+    # A symmetric product, a Cholesky factor and its inverse, a triangular product; the product above is 2 n d^2.
+    work, whole = 2 * n * d * (d + min(d, LEAF)) + d**3, 2 * n * d**2
     ratio = timings.ratio(whitened, product)
+    curve = timings.ratio(f"all {space.dim} k of one layer", alone)
     note = (
         f"A whitened pair takes {work / 1e9:.1f} GFLOP in float64, {work / whole:.2f} of the product; in time it is "
-        f"{ratio.text(' x')} of it: "
-        f"{100 * work / whole / ratio.median:.0f} % of the machine's rate."
+        f"{ratio.text(' x')} of it: {100 * work / whole / ratio.median:.0f} % of the machine's rate. A whitened subset "
+        f"is {each:.2f} x of it, the scatter between layers included. All k of a layer take "
+        f"{curve.text(' x')} of the eigenvectors."
     )
-    return [Table(f"At the size of {shape}", ("", "seconds", "peak memory beyond the embeddings"), rows, (note,))]
+    return [
+        Table(f"At the size of {shape}", ("", "seconds", "peak memory beyond the embeddings"), tuple(rows), (note,))
+    ]
 
 
 def megabytes(count: int | None) -> str:

@@ -343,7 +343,7 @@ def test_the_ablations_are_the_papers_tables_for_an_encoder_of_any_width(dim):
     assert printed["whitenedcse:positives=3"] == "78.78"
 
 
-MODELS = ("encoding", "search", "startup", "training", "controls", "pace", "ablations")
+MODELS = ("encoding", "probing", "corpora", "search", "startup", "training", "controls", "pace", "ablations")
 
 
 @pytest.mark.parametrize("name", [name for name in command.BENCHMARKS if name not in MODELS])

@@ -1,0 +1,34 @@
+"""Damaged input: read or refused in one line, whatever it is; the counting counts what it says."""
+
+import random
+
+import pytest
+
+from benchmarks import fuzz_targets
+from benchmarks.fuzz import fuzz
+
+FEW = {"tasks": 15, "models": 15}  # of the slow ones; of the others forty
+
+
+@pytest.mark.parametrize("target", fuzz_targets.TARGETS)
+def test_damaged_input_is_read_or_refused_and_nothing_else_happens(target):
+    found = fuzz(target, FEW.get(target, 40), seed=1)
+    assert found.found == {}
+    assert (found.errors, found.signals, found.hangs, found.outside) == (0, 0, 0, 0)
+    assert found.refused or target == "texts"  # whose lines are refused one by one
+
+
+def test_what_breaks_ends_its_process_or_writes_elsewhere_is_counted_and_can_be_made_again():
+    draws = [random.Random(f"0 {number}").randrange(4) for number in range(12)]
+    found = fuzz("controls", 12)
+    kinds = (found.read - found.outside, found.errors, found.signals, found.outside)
+    assert kinds == tuple(draws.count(kind) for kind in range(4))
+    again = {line: case for line, case in found.found.items() if line == "SIGABRT"}
+    assert draws[again["SIGABRT"]] == 2
+
+
+def test_a_case_is_made_from_its_number_alone():
+    data = b"a few bytes of a file, " * 9
+    one, two = ([fuzz_targets.damaged(random.Random(f"0 {n}"), data) for n in range(50)] for _ in range(2))
+    assert one == two
+    assert len({*one}) > 35
