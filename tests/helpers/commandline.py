@@ -2,7 +2,7 @@
 
 from whitelab.cli import main
 
-ANALYSES = ("embed", "score", "layers", "kcurve", "fitsize", "geometry", "similarity")
+ANALYSES = ("embed", "score", "layers", "kcurve", "fitsize", "geometry", "similarity", "bits", "calibrate")
 
 
 def called(capsys, *argv) -> tuple[int, str, str]:

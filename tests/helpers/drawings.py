@@ -38,6 +38,7 @@ def all_figures() -> dict[str, go.Figure]:
         "by_layer": figures.by_layer({n: [0.5, 0.4, 0.3] for n in names}, LABELS, "Mean cosine"),
         "cosine_histogram": figures.cosine_histogram({n: rng.uniform(-1, 1, 50) for n in names}, LABELS),
         "spectrum": figures.spectrum({n: [3.0, 2.0, 1.0] for n in names}, LABELS),
+        "settling_curve": figures.settling_curve([100, 200, 400], [0.5, 0.8, 0.9], "zca", LABELS["zca"]),
         "fit_size_curves": figures.fit_size_curves(
             [("pca", "PCA", [2, 4, 8], [40.0, 20.0, 45.0], [41.0, 30.0, None])], 4, 39.0
         ),
@@ -55,6 +56,22 @@ def all_figures() -> dict[str, go.Figure]:
         "subset_ranking": figures.subset_ranking(ranking(), 4, (1, 3)),
         "k_surface": figures.k_surface(surface(), 3, [2, 5, None], "PCA whitening", (1, 3)),
         "score_dots": figures.score_dots(standings(names), LABELS, 51.0),
+        "option_dots": figures.option_dots(
+            [
+                {
+                    "label": n,
+                    "whitening": n,
+                    "score": 50.0 + i,
+                    "low": 49.0 + i,
+                    "high": 52.0,
+                    "settled": i > 1,
+                    "best": i == 2,
+                }
+                for i, n in enumerate(names)
+            ],
+            "Spearman x 100",
+            51.0,
+        ),
         "difference_dots": figures.difference_dots(standings(names), LABELS, "raw"),
         "covariance_image": figures.covariance_image(np.eye(4), 2, 0.5, "PCA whitening"),
         "gold_scatter": scattered(-3.0, 0.0, 2.0),
@@ -67,6 +84,10 @@ def all_figures() -> dict[str, go.Figure]:
         "metric_by_layer": figures.metric_by_layer({n: ranked() for n in names}, LABELS, 3, "nDCG@10"),
         "metric_by_k": figures.metric_by_k([0.2, 0.4, 0.3], 3, ("pca", "PCA"), {"best": 2, "chosen": 3}, 0.3, "MRR@10"),
         "query_differences": figures.query_differences([0.5, 0.0, -0.25], ["a", "b", "c"], "nDCG@10"),
+        "bits_frontier": figures.bits_frontier(coded(), LABELS, "nDCG@10", 2, 4),
+        "cosine_scale": figures.cosine_scale(
+            {n: ([-1.0, 0.2, 1.0], [0.0, 40.0, 100.0]) for n in names}, LABELS, 0.7, "%"
+        ),
         "gold_histogram": figures.gold_histogram(np.array([0.0, 2.5, 2.5, 5.0])),
         "length_histogram": figures.length_histogram(np.array([3, 3, 7, 12])),
         "confusion": figures.confusion([[3, 1], [0, 4]], ["a", "b"], "an example"),
@@ -83,6 +104,24 @@ def k_marks(chosen: int, best: int | None, knee: int | None) -> dict[str, int | 
 
 def ranked() -> dict[int, dict]:
     return {layer: {"mean": 0.4, "low": 0.3, "high": 0.5} for layer in range(3)}
+
+
+def coded() -> list[dict]:
+    """Points of a frontier, float32 raw first."""
+    shapes = [("none", "float32", "none", 64), *((name, "binary", "itq", 2) for name in WHITENERS)]
+    return [
+        {
+            "whitening": name,
+            "code": NAUGHTY if i == 1 else code,
+            "rotation": rotation,
+            "bytes": size,
+            "score": 0.5 - 0.01 * i,
+            "low": 0.4 - 0.01 * i,
+            "high": 0.6,
+            "on_frontier": i < 2,
+        }
+        for i, (name, code, rotation, size) in enumerate(shapes)
+    ]
 
 
 def accuracies() -> dict[int, dict]:

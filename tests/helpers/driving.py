@@ -17,6 +17,7 @@ from PIL import Image
 from playwright.sync_api import Browser, BrowserContext, Locator, Page
 
 from tests.helpers.processes import ROOT, free_port  # not `processes`: benchmarks.latency imports this too
+from tests.helpers.questions import QUESTIONS
 
 ARTEFACTS = ROOT / "artefacts"
 PATIENCE = 180  # seconds for anything that computes; other work may share the machine
@@ -31,6 +32,12 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+# Nothing blinks or fades: without a GPU every frame of it is painted by the processor, while the app computes.
+STILL_LIFE = """() => {
+    const style = new CSSStyleSheet()
+    style.replaceSync('*, *::before, *::after { animation: none !important; transition: none !important }')
+    document.adoptedStyleSheets.push(style)
+}"""
 IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
 SIDEBAR = "[data-testid=stSidebar]"
 LIVE = f"{SIDEBAR} .wl-value"  # the live score
@@ -71,20 +78,25 @@ class Server:
             self.process.wait()
 
 
-def serve(cache: Path, log: Path, app: str | Path = "app.py") -> Server:
-    """`python -m streamlit run app.py` in the repository root, on a free port, with a store and runs of its own."""
-    port = free_port()
+def serve(cache: Path, log: Path, app: str | Path = "app.py", port: int = 0, path: str = "") -> Server:
+    """`python -m streamlit run app.py` in the repository root, with a store and runs of its own.
+
+    On a free port where none is given, and below a `path` of the site.
+    """
+    port = port or free_port()
     command = [sys.executable, "-m", "streamlit", "run", str(app)]
-    command += ["--server.port", str(port), "--server.headless", "true"]
+    command += ["--server.port", str(port), "--server.headless", "true", "--server.baseUrlPath", path]
     places = {"WHITELAB_CACHE": str(cache), "WHITELAB_RUNS": str(log.with_suffix(".runs"))}
-    return started(command, port, ROOT, os.environ | places, log)
+    return started(command, port, ROOT, os.environ | places, log, path)
 
 
-def started(command: list[str], port: int, folder: Path, environment: dict[str, str], log: Path) -> Server:
+def started(
+    command: list[str], port: int, folder: Path, environment: dict[str, str], log: Path, path: str = ""
+) -> Server:
     """The app that a command serves on `port` of this machine, called in a folder, once it answers."""
     with log.open("w") as out:
         process = subprocess.Popen(command, cwd=folder, env=environment, stdout=out, stderr=subprocess.STDOUT)
-    server = Server(f"http://127.0.0.1:{port}", process, log)
+    server = Server(f"http://127.0.0.1:{port}/{path}".rstrip("/"), process, log)
     end = time.monotonic() + 60
     while True:
         try:
@@ -110,7 +122,9 @@ class Visit:
     @classmethod
     def start(cls, browser: Browser, base: str, *args, **kwargs) -> "Visit":
         """A visitor in a browser context of their own."""
-        context = browser.new_context(accept_downloads=True)
+        secure = base.startswith("https:")  # with a certificate of the test's own
+        context = browser.new_context(accept_downloads=True, reduced_motion="reduce", ignore_https_errors=secure)
+        context.add_init_script(f"({STILL_LIFE})()")
         visit = cls(context.new_page(), context, base)
         visit.page.set_default_timeout(PATIENCE * 1000)
         visit.page.on("console", visit._console)
@@ -135,7 +149,9 @@ class Visit:
         self.context.clear_cookies()
 
     def _console(self, message) -> None:
-        if message.type == "error" and not PROBES.search(urlsplit(message.location.get("url", "")).path):
+        where = message.location.get("url", "")
+        late = where.startswith("http") and not where.startswith(self.base)  # of the app that was visited before
+        if message.type == "error" and not late and not PROBES.search(urlsplit(where).path):
             self.errors.append(f"{message.text} ({message.location.get('url', '')})")
 
     def _request(self, request) -> None:
@@ -149,14 +165,21 @@ class Visit:
             self.complete()
         return self.page
 
+    def follow(self, name: str) -> None:
+        """Go to another page by its link at the top; that costs less than half of loading it anew."""
+        self.page.get_by_role("link", name=name.capitalize(), exact=True).first.click()
+        self.page.get_by_role("heading", name=QUESTIONS[name]).wait_for()
+        self.complete()
+
     def complete(self) -> None:
-        """Wait until nothing runs, no progress shows and the page has reached its last part."""
+        """Wait until nothing runs, no progress shows, the page has reached its last part and its charts are drawn."""
         page = self.page
         page.get_by_text("Show the code").wait_for(state="attached")
         page.wait_for_function(
             f"document.querySelector('{IDLE}') && !document.querySelector('[data-testid=stProgress]')"
             " && !document.querySelector('[data-testid=stSkeleton]')"
         )
+        page.wait_for_function(f"[...document.querySelectorAll('{CHART}')].every(g => g._fullData || !g.offsetParent)")
         self.settle()
         self.note_tracebacks()
 
@@ -275,6 +298,7 @@ def unnamed(page: Page) -> list[str]:
         """() => [...document.querySelectorAll(
             'button, input, textarea, select, a[href], [role=button], [role=tab], [role=slider], [role=radio]')]
             .filter(e => { const r = e.getBoundingClientRect(); return r.width * r.height > 0 && e.type !== 'file' })
+            .filter(e => e.checkVisibility())  // what a closed expander holds has a size, and cannot be reached
             .filter(e => !(e.getAttribute('aria-label') || e.title || e.innerText?.trim() || e.labels?.[0]?.innerText
                 || e.querySelector('[aria-label], [alt]')
                 || document.getElementById(e.getAttribute('aria-labelledby'))?.innerText))

@@ -1,7 +1,10 @@
 """What some tests need and not every machine has. Where CI is set nothing else may be skipped, nor what is here."""
 
 import os
+import shutil
+import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,10 +18,21 @@ def _cuda() -> bool:
     return torch.cuda.is_available()
 
 
+def _netns() -> bool:
+    """Whether machines can be played on this one: as root, where the kernel has network namespaces."""
+    if shutil.which("ip") is None:
+        return False
+    name = f"wl{os.getpid()}"
+    made = subprocess.run(["ip", "netns", "add", name], capture_output=True).returncode == 0
+    return made and subprocess.run(["ip", "netns", "del", name], capture_output=True).returncode == 0
+
+
 # mark -> (whether it is here, what is said where it is not)
 NEEDS = {
     "published": (PUBLISHED.is_dir, "the published STS files are not beside the repository"),
     "cuda": (_cuda, "this machine has no CUDA device"),
+    "nginx": (lambda: shutil.which("nginx") is not None, "nginx is not installed"),
+    "netns": (cache(_netns), "network namespaces cannot be made here"),
     "linux": (lambda: sys.platform == "linux", "only Linux counts what memory a process has taken"),
 }
 

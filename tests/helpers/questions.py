@@ -10,6 +10,8 @@ QUESTIONS = {
     "uniformity": "Are similar sentences close, and all sentences spread out?",
     "compare": "Which model, and does it match what was published?",
     "retrieval": "Which setting ranks best, for which queries, and at which k?",
+    "advise": "What should I do with these vectors?",
     "probe": "Does whitening help beyond STS?",
     "training": "What does training do to the space?",
+    "corpus": "How far is my corpus, and is it enough to fit on?",
 }

@@ -41,6 +41,8 @@ def whiten(fit_rows, x, variant, k=None):
     given = dict(part.split("=") for part in rest.split(",") if part)
     if name == "none":
         return x
+    if name == "prefix":
+        return x[:, :k]
     if name == "common_component":
         return without_common_component(fit_rows, x)
     if name == "r2":
@@ -106,13 +108,30 @@ def partial(fit_rows, name, given, k):
         shrunk_values, shrunk_vectors = np.linalg.eigh(shrunk)
         matrix = (shrunk_vectors / np.sqrt(shrunk_values)) @ shrunk_vectors.T
     else:
-        gamma, alpha = float(given.get("gamma", 0.5)), float(given.get("alpha", 0))
+        gamma, alpha = given.get("gamma", 0.5), float(given.get("alpha", 0))
+        gamma = snr_exponent(values, k) if gamma == "auto" else float(gamma)
         kept = (values >= CUT_OFF * values.max()) | (alpha > 0) | (gamma == 0)
         powers = np.zeros(d)
         powers[kept] = (values[kept] + alpha * trace / d) ** (-gamma / 2) if gamma else 1.0
         matrix = (vectors * powers) @ vectors.T
     top = vectors[:, ::-1][:, :k]
     return matrix if k is None else matrix @ top @ top.T
+
+
+def snr_exponent(values, k):
+    """The mean Wiener gain SNR / (1 + SNR) of the k strongest kept directions, the weaker half of them being noise."""
+    kept = sorted((v for v in values if v >= CUT_OFF * max(values)), reverse=True)
+    noise = np.mean(kept[len(kept) // 2 :])
+    ratios = [max(0.0, value - noise) / noise for value in kept[:k]]
+    return np.mean([ratio / (1 + ratio) for ratio in ratios])
+
+
+def zipfian(table, ids):
+    """Yokoi et al. 2024, Algorithm 1: mean and covariance of the word vectors, each word with its share p of `ids`."""
+    tokens = [i for row in ids for i in row]
+    p = {word: tokens.count(word) / len(tokens) for word in set(tokens)}
+    mean = sum(p[word] * table[word] for word in p)
+    return mean, sum(p[word] * np.outer(table[word] - mean, table[word] - mean) for word in p)
 
 
 def shuffle(d, seed):
@@ -459,3 +478,64 @@ def byol(prediction, target):
             for q in range(p + 1, len(y)):
                 found.append(((y[p, i] - t[q, i]) ** 2).sum() + ((y[q, i] - t[p, i]) ** 2).sum())
     return np.mean(found)
+
+
+def barlow(z, weight):
+    """Barlow Twins, Eq. 1 and 2, entry by entry, mean over pairs of views: z [v, b, d]."""
+    z, d, found = z - z.mean(axis=1, keepdims=True), z.shape[2], []
+    for p in range(len(z)):
+        for q in range(p + 1, len(z)):
+            loss = 0.0
+            for i in range(d):
+                for j in range(d):
+                    a, b = z[p][:, i], z[q][:, j]
+                    correlation = sum(a * b) / (np.sqrt(sum(a**2)) * np.sqrt(sum(b**2)))
+                    loss += (1 - correlation) ** 2 if i == j else weight * correlation**2
+            found.append(loss)
+    return np.mean(found)
+
+
+def vicreg(z, invariance, variance, covariance, gamma, eps=1e-4):
+    """VICReg, Eq. 1-6 with the mean over dimensions of its pseudocode in Eq. 5, pair of views by pair: z [v, b, d]."""
+
+    def v(x):
+        return np.mean([max(0.0, gamma - np.sqrt(np.var(column, ddof=1) + eps)) for column in x.T])
+
+    def c(x):
+        matrix = np.cov(x.T)
+        return sum(matrix[i, j] ** 2 for i in range(len(matrix)) for j in range(len(matrix)) if i != j) / len(matrix)
+
+    found = []
+    for p in range(len(z)):
+        for q in range(p + 1, len(z)):
+            s = np.mean((z[p] - z[q]) ** 2)
+            found.append(invariance * s + variance * (v(z[p]) + v(z[q])) + covariance * (c(z[p]) + c(z[q])))
+    return np.mean(found)
+
+
+# ------------------------------------------------------------------------------------------------- SBERT-WK
+
+
+def sbert_wk(states, start=4, window=2, least=0.01):
+    """Wang and Kuo (2020), section IV, token by token: the states [l, t, d] of one sentence -> its vector.
+
+    Fewer than three states from `start` on: all of them, because two have no variance of adjacent cosines. A mean
+    cosine below `least` counts as that, because the paper's inverse of it has no meaning at 0 and below.
+    """
+    states = states[start:] if len(states) - start >= 3 else states
+    words = [states[:, token] for token in range(max(1, states.shape[1] - 1))]  # [SEP] is left out
+    vectors, variances = [], []
+    for word in words:
+        count = len(word)
+        alignment, novelty = np.ones(count), np.ones(count)
+        for i in range(count) if count > 1 else ():
+            others = [word[k] for k in range(count) if k != i and abs(k - i) <= window]
+            alignment[i] = 1 / max(np.mean([unit(word[i]) @ unit(one) for one in others]), least)
+            q, _ = np.linalg.qr(np.stack(others, axis=1))
+            novelty[i] = np.linalg.norm(word[i] - q @ (q.T @ word[i])) / np.linalg.norm(word[i])
+        weights = alignment / sum(alignment) / 2 + novelty / sum(novelty) / 2
+        vectors.append(sum(weight * state for weight, state in zip(weights, word, strict=True)))
+        variances.append(np.var([unit(word[i]) @ unit(word[i + 1]) for i in range(count - 1)]) if count > 2 else 0.0)
+    if not any(variances):
+        return np.mean(vectors, axis=0)
+    return sum(one * vector for one, vector in zip(variances, vectors, strict=True)) / sum(variances)

@@ -1,0 +1,189 @@
+"""Laws of the device policy: the core computes where its tensors are, with the CPU's numbers, and seldom waits.
+
+On a pretended device everywhere, on a real one where there is one.
+"""
+
+import contextlib
+import math
+from dataclasses import fields, is_dataclass
+
+import pretended_device
+import pytest
+import torch
+
+from tests.conftest import OF_MOMENTS, make_space
+from whitelab import whitening
+from whitelab.base import devices
+from whitelab.scoring.score import score
+from whitelab.scoring.setting import Setting
+from whitelab.statistics import correlation, geometry, linalg, significance
+from whitelab.statistics.moments import Moments
+from whitelab.sweeps import dimensions, layer_measures, layer_profiles
+from whitelab.sweeps.layer_pairs import layer_pairs
+from whitelab.sweeps.layer_subsets import search_subsets
+
+DEVICES = ["pretended", pytest.param("cuda", marks=pytest.mark.cuda)]
+CROSS = Setting((1, 2), "pca", fit="cross")
+
+
+def _rows(space):
+    return space.values[1]
+
+
+def _searched(variant, k=None):
+    def run(space):
+        setting = Setting(whitening=variant, k=k)
+        found = search_subsets(space, setting, range(1, 4))
+        return {one.layers: one.spearman for one in found.ranking.top}
+
+    return run
+
+
+def _spectrum(space):
+    return linalg.eigen(Moments.of(_rows(space), space.counts).covariance).values
+
+
+# name -> (what is computed from a space, how often the host may wait for a value or fetch one)
+CORE = {
+    "moments": (lambda s: Moments.of(_rows(s), s.counts).covariance, 12),
+    "eigen": (_spectrum, 16),
+    "cholesky": (lambda s: linalg.trusted_cholesky(s.moments((1, 2)).covariance), 20),
+    "ranks": (lambda s: correlation.average_ranks(s.gold), 0),
+    "spearman": (lambda s: correlation.spearman(s.gold.flip(0), s.gold), 8),
+    "by subset": (lambda s: correlation.spearman_by_subset(s.gold.flip(0), s.gold, s.subset, s.n_subsets), 30),
+    "bootstrap": (lambda s: significance.bootstrap(s.gold.flip(0)[None], s.gold, s.subset, 3, resamples=9).low, 60),
+    "cosines": (lambda s: geometry.row_cosines(_rows(s), s.first, s.second), 0),
+    "mean cosine": (lambda s: geometry.mean_cosine(_rows(s), s.counts), 12),
+    "partition": (lambda s: geometry.partition_isotropy(_rows(s)), 12),
+    "uniformity": (lambda s: geometry.uniformity(_rows(s), s.counts), 16),
+    "blocks": (lambda s: geometry.block_means(s.moments((1,)).covariance, 5)[0], 12),
+    "rogue share": (lambda s: geometry.rogue_share(_rows(s)), 12),
+    "nearest": (lambda s: geometry.nearest(_rows(s), 3), 60),
+    "hubs": (lambda s: geometry.hubness(geometry.nearest(_rows(s), 3)).skewness, 60),
+    "alignment": (lambda s: geometry.alignment(_rows(s)[s.first], _rows(s)[s.second]), 12),
+    "similarity": (lambda s: geometry.linear_cka(s.values[1], s.values[2]), 16),
+    "score": (lambda s: score(s, Setting((1, 2), "pca", 5)).spearman, 120),
+    "score, cross": (lambda s: score(s, CROSS).spearman, 160),
+    "k-curve": (lambda s: dimensions.k_curve(s, Setting((1, 2), "pca")).spearman, 120),
+    "k-curve, soft": (lambda s: dimensions.k_curve(s, Setting((1,), "soft:gamma=auto")).spearman, 160),
+    "k-curve, cross": (lambda s: dimensions.k_curve(s, CROSS).spearman, 160),
+    "heatmap": (lambda s: [one.spearman for one in layer_pairs(s, Setting()).cells], 120),
+    "heatmap, whitened": (lambda s: [one.spearman for one in layer_pairs(s, Setting(whitening="pca")).cells], 700),
+    "profile": (lambda s: layer_profiles.shape(s, Setting((1,), "zca", 6)), 120),
+    "profile, cross": (lambda s: layer_profiles.shape(s, CROSS), 200),
+    "losses": (lambda s: layer_profiles.losses(s, Setting((1,))), 120),
+    "measures": (lambda s: layer_measures.as_record(layer_measures.measures(s, Setting((1,)))), 300),
+    "subsets": (_searched("none"), 120),
+    "subsets, whitened": (_searched("pca"), 700),
+    "subsets, partial": (_searched("soft", 5), 700),
+}
+
+
+@contextlib.contextmanager
+def entered(kind):
+    """A device by name, and what it counts (None where nothing does)."""
+    if kind == "cuda":
+        yield "cuda:0", None
+    else:
+        with pretended_device.pretended_device() as traffic:
+            yield str(pretended_device.DEVICE), traffic
+
+
+def plain(found):
+    """Numbers alone, wherever they were."""
+    if isinstance(found, torch.Tensor):
+        return plain(found.cpu().tolist())
+    if is_dataclass(found):
+        return {one.name: plain(getattr(found, one.name)) for one in fields(found)}
+    if isinstance(found, dict):
+        return {key: plain(value) for key, value in found.items()}
+    if isinstance(found, (list, tuple)):
+        return [plain(one) for one in found]
+    return found
+
+
+def same(found, wanted, within=1e-8):
+    """Whether all numbers agree, NaN with NaN."""
+    if isinstance(wanted, dict):
+        return found.keys() == wanted.keys() and all(same(found[key], wanted[key], within) for key in wanted)
+    if isinstance(wanted, list):
+        return len(found) == len(wanted) and all(map(lambda a, b: same(a, b, within), found, wanted))
+    if isinstance(wanted, float):
+        return math.isclose(found, wanted, rel_tol=within, abs_tol=within) or (found != found and wanted != wanted)
+    return found == wanted
+
+
+@pytest.mark.parametrize("name", CORE)
+@pytest.mark.parametrize("kind", DEVICES)
+def test_the_core_gives_the_numbers_of_the_cpu_and_keeps_its_budget(kind, name):
+    compute, budget = CORE[name]
+    wanted = plain(compute(make_space()))
+    with entered(kind) as (device, traffic):
+        space = make_space().to(device)
+        space.counts  # noqa: B018  # counted once a space
+        if traffic:
+            traffic.clear()
+        found = compute(space)
+        spent = 0 if traffic is None else traffic.waits + traffic.down
+        found = plain(found)
+    assert same(found, wanted)
+    assert spent <= budget
+
+
+@pytest.mark.parametrize("kind", DEVICES)
+def test_every_map_of_moments_is_fitted_and_applied_where_the_rows_are(kind):
+    space = make_space()
+    moments = space.moments((1,))
+    with entered(kind) as (device, _):
+        there = space.to(device)
+        for spec in OF_MOMENTS:
+            rows = whitening.fit(spec, there.moments((1,)))(there.combine((1,)))
+            assert rows.device == there.values.device, spec
+            wanted = whitening.fit(spec, moments)(space.combine((1,)))
+            assert torch.allclose(rows.cpu(), wanted, atol=1e-7), spec
+
+
+@pytest.mark.parametrize("kind", DEVICES)
+def test_two_devices_in_one_operation_are_refused(kind):
+    """The negative control: a pretended device that let this pass would prove nothing."""
+    here = torch.ones(3)
+    with entered(kind) as (device, _):
+        there = here.to(device)
+        for mixed in (lambda: there + here, lambda: torch.dot(there, here), lambda: torch.stack([there, here])):
+            with pytest.raises(RuntimeError, match="same device"):
+                mixed()
+        with pytest.raises(RuntimeError, match="indices should be"):
+            here[there.long()]
+        with pytest.raises(TypeError, match="numpy"):
+            there.numpy()
+        assert (there * torch.tensor(2.0)).cpu().tolist() == [2.0] * 3  # a lone number may come from the CPU
+
+
+def test_waits_and_crossings_are_counted():
+    with pretended_device.pretended_device() as traffic:
+        there = torch.ones(3).to(pretended_device.DEVICE)
+        assert (traffic.up, traffic.down, traffic.waits) == (1, 0, 0)
+        assert there.sum().item() == 3
+        assert bool((there > 0).all())
+        there.nonzero()
+        there.cpu()
+        assert (traffic.up, traffic.down, traffic.waits) == (1, 1, 3)
+
+
+def test_parts_grow_with_the_memory_of_a_gpu_and_stay_small_on_a_cpu(monkeypatch):
+    gpu = torch.device("cuda:0")
+    assert devices.at_once(torch.device("cpu"), 64, 8) == 64
+    for free, rows in ((2**40, devices.PART_BYTES // 2**20), (2**26, 64), (2**29, 128)):
+        monkeypatch.setattr(devices, "available_memory", lambda device, free=free: free)
+        assert devices.at_once(gpu, 64, 2**20) == rows
+
+
+def test_statistics_go_where_float64_is_faster_by_measure(monkeypatch):
+    rates = {"cpu": 2.0, "cuda:0": 3.0, "cuda:1": 1.0}
+    monkeypatch.setattr(devices, "product_rate", lambda device, dtype: rates[device])
+    assert [devices.for_statistics(one) for one in ("cpu", "mps", "cuda:0", "cuda:1")] == [
+        "cpu",
+        "cpu",
+        "cuda:0",
+        "cpu",
+    ]
