@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from whitelab.statistics import umap_process
+from whitelab.base import own_process
 from whitelab.statistics.projection import project
 
 
@@ -71,11 +71,11 @@ def test_umap_apart_is_umap_here_in_another_process_which_outlives_a_stop():
     def stop(done, total):
         raise InterruptedError("stopped")
 
-    (worker,) = umap_process._executor()._processes.values()
+    (worker,) = own_process._executor("UMAP")._processes.values()
     with pytest.raises(InterruptedError, match="stopped"):
         project(rows(n=3000), "umap", seed=1, progress=stop, apart=True)
     assert torch.equal(found, project(x, "umap", seed=1, apart=True))
-    assert list(umap_process._executor()._processes) == [worker.pid]
+    assert list(own_process._executor("UMAP")._processes) == [worker.pid]
     assert os.getpriority(os.PRIO_PROCESS, worker.pid) == os.getpriority(os.PRIO_PROCESS, 0) + 5
     os.kill(worker.pid, signal.SIGKILL)
     with pytest.raises(RuntimeError, match="the process of UMAP ended"):

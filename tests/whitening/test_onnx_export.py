@@ -56,6 +56,17 @@ def test_the_graph_gives_whitelabs_vectors_alone_and_padded(tmp_path, kind):
     assert all(len(sizes) == 2 and all(sizes) for sizes in inputs)  # both are left open
 
 
+@pytest.mark.parametrize("name", ["{folder}:2", "random@7:{folder}"])
+def test_a_graph_written_apart_is_the_graph_written_here(tmp_path, name):
+    encoder = load_encoder(name.format(folder=build_model(tmp_path / "model")), device="cpu")
+    whitener = fit("pca", Moments.of(embed(encoder, SENTENCES)[0][1].double()), 8)
+    for place, apart in (("here", False), ("apart", True)):
+        to_onnx(tmp_path / place, encoder, (1, 2), "mean", whitener, apart=apart)
+    written = [onnx.load(tmp_path / place / "model.onnx").graph for place in ("here", "apart")]
+    assert len({tuple(one.op_type for one in graph.node) for graph in written}) == 1
+    assert len({tuple(sorted(one.raw_data for one in graph.initializer)) for graph in written}) == 1  # names differ
+
+
 def test_what_cannot_be_a_graph_is_refused_in_one_line(tmp_path):
     folder = str(build_model(tmp_path / "model"))
     encoder = load_encoder(folder, device="cpu")

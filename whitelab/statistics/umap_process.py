@@ -1,25 +1,19 @@
 """UMAP, here or in a process of its own.
 
 Its compiled steps hold the interpreter's lock, and whatever else computes in many small steps waits for it at each:
-beside a UMAP a server's pages took three times as long, and a live number that is there in 0.03 s up to 7 s. The
-process comes after others (`nice`), serves one UMAP after another, and ends when it has had nothing to do for a while.
+beside a UMAP a server's pages took three times as long, and a live number that is there in 0.03 s up to 7 s.
 """
 
-import os
 import re
 import tempfile
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, wait
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 
+from whitelab.base.own_process import in_own_process
 from whitelab.base.progress import Progress
 
-_PRIORITY = 5  # as `nice` counts: a third of what others get
-_IDLE_SECONDS = 600
-_LOOK_SECONDS = 0.1
 _REPORT = "report"  # the file that says how far it is
 
 
@@ -40,18 +34,15 @@ def coordinates(x: np.ndarray, dims: int, neighbors: int, seed: int, progress: P
 
 
 def coordinates_apart(x: np.ndarray, dims: int, neighbors: int, seed: int, progress: Progress | None) -> np.ndarray:
-    """The same from the process of its own. Raises RuntimeError where that ended, out of memory, say."""
+    """The same from a process of its own. Raises RuntimeError where that ended, out of memory, say."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / _REPORT
-        try:
-            made = _executor().submit(_reported, x, dims, neighbors, seed, report)
-            while not wait([made], _LOOK_SECONDS).done:
-                if progress and report.exists():
-                    progress(*map(int, report.read_text("utf-8").split("/")))
-            return made.result()
-        except BrokenExecutor:
-            _executor.cache_clear()
-            raise RuntimeError("the process of UMAP ended before it was done: is there enough memory?") from None
+
+        def look() -> None:
+            if progress and report.exists():
+                progress(*map(int, report.read_text("utf-8").split("/")))
+
+        return in_own_process("UMAP", _reported, x, dims, neighbors, seed, report, meanwhile=look)
 
 
 def _reported(x: np.ndarray, dims: int, neighbors: int, seed: int, report: Path) -> np.ndarray:
@@ -63,14 +54,6 @@ def _reported(x: np.ndarray, dims: int, neighbors: int, seed: int, report: Path)
         new.replace(report)
 
     return coordinates(x, dims, neighbors, seed, leave_word)
-
-
-@cache
-def _executor():
-    # Workers of joblib's do not run the main script again, which inside a server is a page.
-    from joblib.externals.loky import ProcessPoolExecutor
-
-    return ProcessPoolExecutor(max_workers=1, timeout=_IDLE_SECONDS, initializer=os.nice, initargs=(_PRIORITY,))
 
 
 class _Ticker:

@@ -19,7 +19,9 @@ from torch import Tensor
 import whitelab
 from whitelab.base.checks import check_layers
 from whitelab.base.installation import MissingLibraryError, install_line, need
-from whitelab.encoding.checkpoints import ONE_LAYER, licence_note
+from whitelab.base.own_process import in_own_process
+from whitelab.encoding import architectures
+from whitelab.encoding.checkpoints import ONE_LAYER, ModelFiles, licence_note
 from whitelab.encoding.encoders import Encoder, embed
 from whitelab.encoding.pooling import POOLINGS
 from whitelab.whitening import Whitener
@@ -78,14 +80,11 @@ language. Pad on the right.
 
 
 class Graph(torch.nn.Module):
-    """What is exported: z = (mean over layers of the pooled states - mean) matrix + bias, all in float32.
+    """What is exported: z = (mean over layers of the pooled states - mean) matrix + bias, all in float32."""
 
-    The `bias` gives back what rounding the mean to float32 took from it.
-    """
-
-    def __init__(self, encoder: Encoder, layers: Sequence[int], pooling: str, *head: np.ndarray) -> None:
+    def __init__(self, model: torch.nn.Module, layers: Sequence[int], pooling: str, *head: np.ndarray) -> None:
         super().__init__()
-        self.model = encoder.model if encoder.device == "cpu" else deepcopy(encoder.model).cpu()
+        self.model = model
         self.layers, self.pool = tuple(layers), POOLINGS[pooling]
         for name, values in zip(("mean", "matrix", "bias"), head, strict=True):
             self.register_buffer(name, torch.from_numpy(values))
@@ -105,12 +104,15 @@ def to_onnx(
     pooling: str,
     whitener: Whitener,
     protocol: Mapping | None = None,
+    *,
+    apart: bool = False,
 ) -> None:
     """Write `model.onnx`, `tokenizer.json` and a README with the lines that use them to `folder`.
 
     Vectors are `whitener(mean of layers)`, not normalised, as float32, and differ from whitelab's by the rounding of
     the encoder in float32 (some 1e-6 of a vector's length before the map). The graph is run by onnxruntime and
-    compared before the folder gets its name; `protocol` goes into graph, README and note.
+    compared before the folder gets its name; `protocol` goes into graph, README and note. `apart` writes the graph in a
+    process of its own, from the encoder's files: for a server, whose other threads the exporter would keep waiting.
 
     Raises MissingLibraryError where the extra `onnx` is not installed, ExportError where the model cannot be written
     as a graph or gives other vectors there; ValueError for layers or a pooling that do not exist.
@@ -127,7 +129,14 @@ def to_onnx(
         raise ExportError(f"pooling={pooling!r} must be one of {', '.join(POOLINGS)} in a graph")
     record = dict(protocol or {}) | _record(encoder, layers, pooling, whitener)
     with model_folder(folder, record) as aside:
-        _write_graph(aside / GRAPH, _graph(encoder, layers, pooling, whitener), encoder, record)
+        head = _head(whitener)
+        _check_size(encoder, head)
+        given = (aside / GRAPH, layers, pooling, head, [one.numpy() for one in _padded(encoder, PROBES)], _json(record))
+        if apart:
+            in_own_process("the ONNX exporter", _write_from_files, encoder.files, encoder.n_layers - 1, *given)
+        else:
+            model = encoder.model if encoder.device == "cpu" else deepcopy(encoder.model).cpu()
+            _write_graph(encoder.name, model, *given)
         _write_tokenizer(aside, encoder)
         _compare(aside, encoder, layers, pooling, whitener)
         (aside / "README.md").write_text(_card(Path(folder).name, record, encoder), "utf-8")
@@ -138,34 +147,52 @@ def onnx_lines(folder: str | Path, encoder: Encoder, dim: int) -> str:
     return LINES.format(folder=folder, max_length=encoder.max_length, pad=_pad(encoder), dim=dim)
 
 
-def _graph(encoder: Encoder, layers: Sequence[int], pooling: str, whitener: Whitener) -> Graph:
+def _head(whitener: Whitener) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean, matrix and bias of a `Graph`; the bias gives back what rounding the mean to float32 took from it."""
     mean, matrix = _numpy(whitener.mean), _kept(whitener)
     rounded = _float32(mean)
-    return Graph(encoder, layers, pooling, rounded, _float32(matrix), _float32((rounded - mean) @ matrix)).eval()
+    return rounded, _float32(matrix), _float32((rounded - mean) @ matrix)
 
 
-def _write_graph(path: Path, graph: Graph, encoder: Encoder, record: Mapping) -> None:
+def _check_size(encoder: Encoder, head: Sequence[np.ndarray]) -> None:
+    tensors = (*encoder.model.parameters(), *encoder.model.buffers(), *map(torch.from_numpy, head))
+    size = sum(one.numel() * one.element_size() for one in tensors)
+    if size > LARGEST:
+        raise ExportError(f"model={encoder.name!r} takes {size / 2**30:.1f} GiB, and an ONNX file holds less than 2")
+
+
+def _write_from_files(files: ModelFiles, blocks: int, *given) -> None:
+    """In a process of its own: `_write_graph` of the first `blocks` blocks, loaded anew."""
+    _write_graph(files.name, architectures.load(files, blocks).module, *given)
+
+
+def _write_graph(
+    name: str,
+    model: torch.nn.Module,
+    path: Path,
+    layers: Sequence[int],
+    pooling: str,
+    head: Sequence[np.ndarray],
+    probes: Sequence[np.ndarray],
+    protocol: str,
+) -> None:
     """Trace the graph on two rows of unequal length, with both sizes left open, and save it in one file."""
     import onnx
 
-    size = sum(one.numel() * one.element_size() for one in (*graph.parameters(), *graph.buffers()))
-    if size > LARGEST:
-        raise ExportError(f"model={encoder.name!r} takes {size / 2**30:.1f} GiB, and an ONNX file holds less than 2")
-    ids, mask = _padded(encoder, PROBES)
     sizes = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
-    with _explained(encoder.name), torch.no_grad():
+    with _explained(name), torch.no_grad():
         program = torch.onnx.export(
-            graph,
-            (ids, mask),
+            Graph(model, layers, pooling, *head).eval(),
+            tuple(map(torch.from_numpy, probes)),
             dynamo=True,
             input_names=INPUTS,
             output_names=[OUTPUT],
             dynamic_shapes=dict.fromkeys(INPUTS, sizes),
             verbose=False,
         )
-        model = program.model_proto
-    onnx.helper.set_model_props(model, {"whitelab": whitelab.__version__, "protocol": _json(record)})
-    onnx.save(model, path)
+        made = program.model_proto
+    onnx.helper.set_model_props(made, {"whitelab": whitelab.__version__, "protocol": protocol})
+    onnx.save(made, path)
 
 
 def _write_tokenizer(aside: Path, encoder: Encoder) -> None:
