@@ -47,7 +47,7 @@ def fuzz(target: str, cases: int, seed: int = 0, first: int = 0) -> Tally:
     tally, at = Tally(), first
     with tempfile.TemporaryDirectory() as folder:
         while at < first + cases:
-            words = [sys.executable, "-m", __name__, "--child", target, "--seed", seed, "--from", at]
+            words = [sys.executable, "-m", __spec__.name, "--child", target, "--seed", seed, "--from", at]
             words += ["--cases", first + cases - at, "--folder", folder]
             run = subprocess.run([*map(str, words)], capture_output=True, text=True, errors="replace")
             lines = [line.split("\t", 2) for line in run.stdout.splitlines() if line.startswith(("begin\t", "end\t"))]

@@ -1,8 +1,11 @@
 """Damaged input: read or refused in one line, whatever it is; the counting counts what it says."""
 
 import random
+import subprocess
+import sys
 
 import pytest
+from processes import ROOT
 
 from benchmarks import fuzz_targets
 from benchmarks.fuzz import fuzz
@@ -25,6 +28,18 @@ def test_what_breaks_ends_its_process_or_writes_elsewhere_is_counted_and_can_be_
     assert kinds == tuple(draws.count(kind) for kind in range(4))
     again = {line: case for line, case in found.found.items() if line == "SIGABRT"}
     assert draws[again["SIGABRT"]] == 2
+
+
+def test_the_command_prints_what_was_counted():
+    run = subprocess.run(
+        [sys.executable, "-m", "benchmarks.fuzz", "--cases", "9", "--seed", "1", "--only", "settings"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    found = fuzz("settings", 9, seed=1)
+    assert run.returncode == 0, run.stderr
+    assert f"| settings | 9 | {found.read} | {found.refused} | 0 | 0 | 0 | 0 |" in run.stdout
 
 
 def test_a_case_is_made_from_its_number_alone():
