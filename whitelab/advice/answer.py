@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from whitelab.advice.evidence import Evidence, Option
-from whitelab.base.wording import spaced
+from whitelab.base.wording import capitalised, spaced
 from whitelab.scoring.paired import LEVEL
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.significance import Difference
@@ -72,11 +72,11 @@ def _best(evidence: Evidence, purpose: str) -> Advice:
     reach = max(others, key=lambda option: option.difference.high)
     if reach.difference.high < STEP:
         losses = sum(one.p_holm < LEVEL and one.difference.high < 0 for one in others)
+        most = f"more than {reach.difference.high:.1f} points" if reach.difference.high > 0.05 else "anything"
         sentences = (
             f"Use the {named(raw.setting)}, as the model gives them: nothing that was tried is better by a point.",
-            _scored(evidence, raw)
-            + f" None of {len(others)} others gains more than {max(reach.difference.high, 0):.1f} points, at the upper "
-            "end of its interval.",
+            f"{_scored(evidence, raw)} None of {len(others)} others gains {most}, even at the upper end of its "
+            "interval.",
             f"{losses} of them lose, and not by chance." if losses else "None of them loses beyond chance either.",
         )
         return Advice(purpose, raw.setting, sentences, None, evidence)
@@ -85,8 +85,8 @@ def _best(evidence: Evidence, purpose: str) -> Advice:
     sentences = (
         f"These {spaced(evidence.count)} {evidence.unit} cannot decide; until more are there, keep the "
         f"{named(raw.setting)}.",
-        f"{_capital(named(best.setting))} scores {best.score:.1f} against {raw.score:.1f} ({_interval(best)}), which "
-        f"could be chance after {len(others)} comparisons.",
+        f"{capitalised(named(best.setting))} scores {best.score:.1f} against {raw.score:.1f} ({_interval(best)}), "
+        f"which could be chance after {len(others)} comparisons.",
         f"About {spaced(needed)} {evidence.unit} would show a difference of one point.",
     )
     return Advice(purpose, None, sentences, needed, evidence)
@@ -102,12 +102,12 @@ def _gain(evidence: Evidence, best: Option) -> tuple[str, str, str]:
     if shorter:
         small = min(shorter, key=lambda option: (option.dimensions, -option.score))
         beside = (
-            f"{_capital(named(small.setting))} scores {small.score:.1f}, which these {evidence.unit} do not tell "
+            f"{capitalised(named(small.setting))} scores {small.score:.1f}, which these {evidence.unit} do not tell "
             f"from it, with {small.dimensions} numbers a vector in place of {best.dimensions}."
         )
     elif same:
         near = max(same, key=lambda option: option.score)
-        beside = f"{_capital(named(near.setting))} ({near.score:.1f}) and {len(same) - 1} more are not told from it."
+        beside = f"{capitalised(named(near.setting))} ({near.score:.1f}) and {len(same) - 1} more are not told from it."
     else:
         beside = "Every other option that was tried is behind it, by its whole 95 % interval."
     return f"Use {named(best.setting)}.", f"{why}.", beside
@@ -138,7 +138,7 @@ def _none_shorter(evidence: Evidence) -> Advice:
     if likely is not None and likely.behind.estimate > -STEP:
         needed = _enough(evidence, likely.behind, STEP + likely.behind.estimate)
         more = (
-            f"{_capital(kept_as(likely))} is behind by {-likely.behind.estimate:.1f} points; if it stays so, "
+            f"{capitalised(kept_as(likely))} is behind by {-likely.behind.estimate:.1f} points; if it stays so, "
             f"about {spaced(needed)} {evidence.unit} would show that it will do."
         )
     else:
@@ -165,7 +165,3 @@ def _scored(evidence: Evidence, option: Option) -> str:
 def _interval(option: Option) -> str:
     found = option.difference
     return f"{found.estimate:+.1f} points, {found.low:+.1f} to {found.high:+.1f}"
-
-
-def _capital(text: str) -> str:
-    return text[0].upper() + text[1:]

@@ -27,3 +27,8 @@ def duration(seconds: int | float) -> str:
 def plain(text: str) -> str:
     """Text of others, such as an error, in which Markdown finds nothing to format."""
     return re.sub(r"([\\`*_{}\[\]<>()#+!|$~:-])", r"\\\1", text)
+
+
+def capitalised(text: str) -> str:
+    """The text as the beginning of a sentence or a line: the rest keeps its capitals."""
+    return text[:1].upper() + text[1:]

@@ -21,7 +21,7 @@ from whitelab.advice import (
 )
 from whitelab.base import upload_limits
 from whitelab.base.progress import Progress
-from whitelab.base.wording import plain, spaced
+from whitelab.base.wording import capitalised, plain, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
 from whitelab.encoding.encoders import embed
 from whitelab.figures import heights
@@ -238,7 +238,7 @@ def draw(advice: Advice) -> None:
 def _row(option: Option, advice: Advice) -> dict:
     is_raw = option is advice.evidence.baseline
     return {
-        "label": kept_as(option),
+        "label": capitalised(kept_as(option)),
         "whitening": option.setting.whitening,
         "score": option.score,
         "low": option.low,

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
+from whitelab.base.wording import capitalised
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.setting import Setting
 from whitelab.ui.results.scores import curve_of, number_of, shape_of
@@ -69,7 +70,7 @@ def measured(space: LayerEmbeddings, setting: Setting) -> Measured | None:
 def explained(measures: Measured) -> tuple[str, int | None]:
     """The explanation, and a k that the data can bear where one is to be offered."""
     name, gain, cosine = measures.name, measures.gain, number(measures.mean_cosine)
-    title = name[0].upper() + name[1:]
+    title = capitalised(name)
     if measures.starved:
         bearable = max(1, measures.distinct // 10)
         return (

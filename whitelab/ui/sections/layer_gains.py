@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from whitelab import figures
+from whitelab.base.wording import capitalised
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.figures import heights
 from whitelab.scoring.score import Score
@@ -35,7 +36,7 @@ def draw(space: LayerEmbeddings, setting: Setting, chosen: Sequence[int]) -> Non
 def finding(gains: Sequence[LayerGain], setting: Setting) -> str:
     """Which layers gain and which lose, in a sentence made of the numbers."""
     name = LABELS.inline(setting.whitening)
-    name = name[0].upper() + name[1:]
+    name = capitalised(name)
     at = f" with k = {setting.k}" if setting.k else ""
     words = [f"**{name}{at} {_split(gains, [gain.whitened for gain in gains])}.**"]
     cut = [gain.cut for gain in gains]

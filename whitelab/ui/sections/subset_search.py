@@ -6,7 +6,7 @@ import streamlit as st
 
 from whitelab import datasets, figures
 from whitelab.base.devices import for_statistics
-from whitelab.base.wording import spaced
+from whitelab.base.wording import capitalised, spaced
 from whitelab.encoding.encoders import choose_device
 from whitelab.figures import heights
 from whitelab.scoring.setting import Setting
@@ -136,7 +136,7 @@ def _summary(search: SubsetSearch) -> str:
     n = search.n_layers
     last = next((size for size in range(1, n) if size + 1 not in search.exact_sizes), n)
     kind = "exact" if search.exact else f"exact up to {last} layers, then a beam"
-    said = "".join(f" {note[0].upper()}{note[1:]}." for note in search.notes)
+    said = "".join(f" {capitalised(note)}." for note in search.notes)
     return f"**{settings}** scored in **{search.seconds:.2f} s**, {kind}.{said}"
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import streamlit as st
 
 from whitelab.base.parameters import Parameter
+from whitelab.base.wording import capitalised
 from whitelab.ui.sidebar.address import bound
 
 _TITLES = {
@@ -65,7 +66,7 @@ def _follow(key: str, usual) -> None:
 
 def _knob(name: str, one: Parameter, dim: int):
     key, state = f"{name}-{one.name}", st.session_state
-    title = _TITLES.get(one.name) or one.label[:1].upper() + one.label[1:]
+    title = _TITLES.get(one.name) or capitalised(one.label)
     if one.multiple:
         _follow(key, one.default)
     lives = bound(key, one.default)

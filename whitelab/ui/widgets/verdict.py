@@ -1,5 +1,6 @@
 """What a comparison says, in words for the screen."""
 
+from whitelab.base.wording import capitalised
 from whitelab.scoring.paired import VERDICTS, Standing
 
 ICONS = {
@@ -54,9 +55,9 @@ def sentence(standing: Standing, label: str, baseline: str, pairs: str, resample
     if verdict == "undefined":
         return f"{lead} {standing.score.reason or 'There is no score to compare.'}"
     if label == baseline:
-        return f"{lead} {label[0].upper()}{label[1:]} is compared with itself."
+        return f"{lead} {capitalised(label)} is compared with itself."
     if verdict == "same":
-        return f"{lead} {label[0].upper()}{label[1:]} gives every pair the same cosine as {baseline}."
+        return f"{lead} {capitalised(label)} gives every pair the same cosine as {baseline}."
     side = "above" if found.estimate > 0 else "below"
     numbers = (
         f"On the same {pairs} pairs {label} scores {abs(found.estimate):.2f} points {side} {baseline}, "
