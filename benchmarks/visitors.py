@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
@@ -38,14 +38,18 @@ VARIANTS = ("none", "center", "standardize", "pca", "pca", "zca", "cholesky", "s
 FITS = ("task", "task", "task", "cross")  # one in four is cross-fitted
 LIVE = "whitelab.live"  # the component with the live number
 PATIENCE = 120.0  # seconds after which a page counts as never having come
-THOUGHT = (0.5, 2.0)  # seconds before a move of k, and after it
+THOUGHT = (0.5, 2.0)  # seconds before a move of k, and after it, where nothing else is said
 PAGES_A_LINK = (1, 2, 3)  # looked at from one link
 
 
 @dataclass
 class Seen:
-    """What all visitors have met: seconds of every page and of every move of k, and what went wrong."""
+    """What all visitors have met: seconds of every page and of every move of k, and what went wrong.
 
+    A page is `begun` once its script has run: all is there but what still waits for a job and shows how far that is.
+    """
+
+    begun: list[float] = field(default_factory=list)
     pages: dict[str, list[float]] = field(default_factory=dict)
     moves: list[float] = field(default_factory=list)
     errors: Counter[str] = field(default_factory=Counter)
@@ -55,16 +59,37 @@ class Seen:
         return [second for seconds in self.pages.values() for second in seconds]
 
 
+@dataclass(frozen=True)
+class Offer:
+    """What visitors choose from: tasks, or `links` that all of them share; how long they think, how much they open."""
+
+    tasks: Sequence[dict[str, str]]
+    links: Sequence[dict[str, object]] = ()
+    thought: tuple[float, float] = THOUGHT
+    pages: float = math.inf
+
+
+def knobs(rng: random.Random, tasks: Sequence[dict[str, str]]) -> dict[str, object]:
+    """A random setting of a random task, as an address has it."""
+    whitening = rng.choice(VARIANTS)
+    found: dict[str, object] = dict(rng.choice(tasks))
+    found["layers"] = sorted(rng.sample(range(7), rng.choice((1, 1, 1, 2))))
+    found["whitening"] = WHITENERS[whitening].label
+    if whitening != "none":
+        found["fit"] = FIT_SCOPES[rng.choice(FITS)]
+    if WHITENERS[whitening].takes_k and rng.random() < 0.6:
+        found["k"] = rng.choice((32, 64, 100, 128, 200, 256))
+    return found
+
+
 class Visitor:
     """One browser tab: a connection, the live number's element, and the parts that ask to be run again."""
 
     pages = PAGES
 
-    def __init__(
-        self, url: str, seen: Seen, rng: random.Random, tasks: Sequence[dict[str, str]], most: float = math.inf
-    ) -> None:
-        self.url, self.seen, self.rng, self.tasks = url, seen, rng, tasks
-        self.left = most  # pages
+    def __init__(self, url: str, seen: Seen, rng: random.Random, offer: Offer) -> None:
+        self.url, self.seen, self.rng, self.offer = url, seen, rng, offer
+        self.left = offer.pages
         self.query = ""
         self.page_hash = ""
         self.live: tuple[str, dict] | None = None  # id of the live number's element, and what it was handed
@@ -92,31 +117,25 @@ class Visitor:
                             return
                         self.left -= 1
                         await self.visit()
-                        await self.read_for(self.rng.uniform(*THOUGHT))
+                        await self.read_for(self.rng.uniform(*self.offer.thought))
                         await self.move_k()
-                        await self.read_for(self.rng.uniform(*THOUGHT))
+                        await self.read_for(self.rng.uniform(*self.offer.thought))
             except (websockets.WebSocketException, OSError) as error:
                 self.seen.errors[f"lost: {type(error).__name__}"] += 1
                 await asyncio.sleep(1)
 
     def knobs(self) -> dict[str, object]:
-        """A random setting of a random task, as an address has it."""
-        rng = self.rng
-        whitening = rng.choice(VARIANTS)
-        found: dict[str, object] = dict(rng.choice(self.tasks))
-        found["layers"] = sorted(rng.sample(range(7), rng.choice((1, 1, 1, 2))))
-        found["whitening"] = WHITENERS[whitening].label
-        if whitening != "none":
-            found["fit"] = FIT_SCOPES[rng.choice(FITS)]
-        if WHITENERS[whitening].takes_k and rng.random() < 0.6:
-            found["k"] = rng.choice((32, 64, 100, 128, 200, 256))
-        return found
+        """Those of the next link: one that others have too, or one of the visitor's own."""
+        return self.rng.choice(self.offer.links) if self.offer.links else knobs(self.rng, self.offer.tasks)
 
     async def visit(self) -> None:
         """Open a random page and read it to its end."""
         page = self.rng.choice(self.pages)
         begun = time.monotonic()
         await self.ask(page=page)
+        await self.read_for(PATIENCE, lambda: self.finished)
+        if self.finished:
+            self.seen.begun.append(time.monotonic() - begun)
         while not (self.finished and not self.again):
             if time.monotonic() - begun > PATIENCE:
                 self.seen.errors[f"never came: {page or 'overview'}"] += 1
@@ -244,12 +263,11 @@ async def crowd(
     url: str,
     count: int,
     seconds: float,
-    tasks: Sequence[dict[str, str]],
+    offer: Offer,
     seed: int,
-    pages: float = math.inf,
     projectors: int = 0,
 ) -> tuple[Seen, Seen]:
-    """Let `count` visitors stay for so long, or for so many `pages` each; all come within the first ten seconds.
+    """Let `count` visitors stay for so long, or for the offer's pages; all come within the first ten seconds.
 
     What they met, and what `projectors` met who were there beside them.
     """
@@ -257,10 +275,11 @@ async def crowd(
 
     async def one(number: int) -> None:
         await asyncio.sleep(10 * number / count)
-        await Visitor(url, seen, random.Random(1000 * seed + number), tasks, pages).stay(end)
+        await Visitor(url, seen, random.Random(1000 * seed + number), offer).stay(end)
 
+    projected = replace(offer, pages=math.inf)
     others = [
-        asyncio.create_task(Projector(url, beside, random.Random(-1000 * seed - number), tasks).stay(end))
+        asyncio.create_task(Projector(url, beside, random.Random(-1000 * seed - number), projected).stay(end))
         for number in range(1, projectors + 1)
     ]
     await asyncio.gather(*map(one, range(count)))
@@ -272,7 +291,12 @@ async def crowd(
 
 def rows(seen: Seen) -> Iterator[tuple[str, ...]]:
     """Count, median and 95th percentile: all pages, the live number, each page."""
-    parts = {"all pages": seen.all_pages(), "k to the live number": seen.moves, **dict(sorted(seen.pages.items()))}
+    parts = {
+        "all pages": seen.all_pages(),
+        "without what waits for a job": seen.begun,
+        "k to the live number": seen.moves,
+        **dict(sorted(seen.pages.items())),
+    }
     for name, seconds in parts.items():
         if seconds:
             median, high = np.percentile(seconds, (50, 95))
@@ -299,6 +323,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--projectors", type=int, default=0, help="how many draw one UMAP after another beside them")
     parser.add_argument("--data", default="", help="a folder with STS tasks besides the bundled pairs")
     parser.add_argument("--tasks", default="stsb", help="which of them, with commas")
+    parser.add_argument(
+        "--links", type=int, default=0, help="how many settings all of them share, as a class does (default: no two)"
+    )
+    parser.add_argument("--thought", type=float, nargs=2, default=THOUGHT, help="seconds before each move, from and to")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--store", default="", help="a folder that keeps the embeddings (default: an empty one)")
     parser.add_argument("--url", default="", help="a server that runs already (default: one of its own)")
@@ -312,8 +340,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             if server:
                 taken.append((resident(server.process.pid), processor_seconds(server.process.pid)))
-            most = args.pages or math.inf
-            asked = args.visitors, 60 * args.minutes, tasks, args.seed, most, args.projectors
+            drawn = random.Random(args.seed)
+            links = [knobs(drawn, tasks) for _ in range(args.links)]
+            offer = Offer(tasks, links, tuple(args.thought), args.pages or math.inf)
+            asked = args.visitors, 60 * args.minutes, offer, args.seed, args.projectors
             seen, beside = asyncio.run(crowd(args.url or server.url, *asked))
             if server:
                 taken.append((resident(server.process.pid), processor_seconds(server.process.pid)))
@@ -322,7 +352,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                 server.stop()
     errors = seen.errors + beside.errors
     table = Table(
-        f"{args.visitors} visitors for {args.minutes:g} minutes" + (f", {args.pages} pages each" if args.pages else ""),
+        f"{args.visitors} visitors for {args.minutes:g} minutes"
+        + (f", {args.pages} pages each" if args.pages else "")
+        + (f", {args.links} settings" if args.links else ""),
         ("", "times", "median", "95 %", "longest"),
         tuple(rows(seen)),
         (
