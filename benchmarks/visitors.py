@@ -46,7 +46,7 @@ PAGES_A_LINK = (1, 2, 3)  # looked at from one link
 class Seen:
     """What all visitors have met: seconds of every page and of every move of k, and what went wrong.
 
-    A page is `begun` once its script has run: all is there but what still waits for a job and shows how far that is.
+    A page is `begun` once its script has run for the last time: all is there but what waits for a job and says so.
     """
 
     begun: list[float] = field(default_factory=list)
@@ -96,6 +96,7 @@ class Visitor:
         self.again: dict[str, float] = {}  # fragment -> seconds after which it wants to be run
         self.due: dict[str, float] = {}
         self.finished = False
+        self.stood = math.nan  # when the page's script last came to its end
         self.kept: dict[str, bytes] = {}  # messages that the server may name by their hash
 
     async def stay(self, until: float) -> None:
@@ -133,15 +134,13 @@ class Visitor:
         page = self.rng.choice(self.pages)
         begun = time.monotonic()
         await self.ask(page=page)
-        await self.read_for(PATIENCE, lambda: self.finished)
-        if self.finished:
-            self.seen.begun.append(time.monotonic() - begun)
         while not (self.finished and not self.again):
             if time.monotonic() - begun > PATIENCE:
                 self.seen.errors[f"never came: {page or 'overview'}"] += 1
                 return
             await self.read_for(0.05, lambda: self.finished and not self.again)
         self.seen.pages.setdefault(page or "overview", []).append(time.monotonic() - begun)
+        self.seen.begun.append(self.stood - begun)
 
     async def move_k(self) -> None:
         """Move k, where the variant has one, and wait for the number that belongs to it."""
@@ -203,8 +202,8 @@ class Visitor:
         kind = message.WhichOneof("type")
         if kind == "new_session":
             self.page_hash = message.new_session.page_script_hash
-            if not message.metadata.run.fragment_ids:
-                self.again, self.due = {}, {}
+            if not message.metadata.run.fragment_ids:  # also where the server itself begins the page anew
+                self.finished, self.again, self.due = False, {}, {}
         elif kind == "navigation":
             self.page_hash = message.navigation.page_script_hash  # of the page that is shown; at first it was app.py
         elif kind == "auto_rerun":
@@ -219,7 +218,8 @@ class Visitor:
             status = message.script_finished
             if status == ForwardMsg.FINISHED_WITH_COMPILE_ERROR:
                 self.seen.errors["compile error"] += 1
-            self.finished |= status == ForwardMsg.FINISHED_SUCCESSFULLY
+            if status == ForwardMsg.FINISHED_SUCCESSFULLY:
+                self.finished, self.stood = True, time.monotonic()
         elif kind == "delta" and message.delta.WhichOneof("type") == "new_element":
             self.element(message.delta.new_element)
 
