@@ -44,12 +44,8 @@ PAGES_A_LINK = (1, 2, 3)  # looked at from one link
 
 @dataclass
 class Seen:
-    """What all visitors have met: seconds of every page and of every move of k, and what went wrong.
+    """What all visitors have met: seconds of every page and of every move of k, and what went wrong."""
 
-    A page is `begun` once its script has run for the last time: all is there but what waits for a job and says so.
-    """
-
-    begun: list[float] = field(default_factory=list)
     pages: dict[str, list[float]] = field(default_factory=dict)
     moves: list[float] = field(default_factory=list)
     errors: Counter[str] = field(default_factory=Counter)
@@ -96,7 +92,6 @@ class Visitor:
         self.again: dict[str, float] = {}  # fragment -> seconds after which it wants to be run
         self.due: dict[str, float] = {}
         self.finished = False
-        self.stood = math.nan  # when the page's script last came to its end
         self.kept: dict[str, bytes] = {}  # messages that the server may name by their hash
 
     async def stay(self, until: float) -> None:
@@ -140,7 +135,6 @@ class Visitor:
                 return
             await self.read_for(0.05, lambda: self.finished and not self.again)
         self.seen.pages.setdefault(page or "overview", []).append(time.monotonic() - begun)
-        self.seen.begun.append(self.stood - begun)
 
     async def move_k(self) -> None:
         """Move k, where the variant has one, and wait for the number that belongs to it."""
@@ -218,8 +212,7 @@ class Visitor:
             status = message.script_finished
             if status == ForwardMsg.FINISHED_WITH_COMPILE_ERROR:
                 self.seen.errors["compile error"] += 1
-            if status == ForwardMsg.FINISHED_SUCCESSFULLY:
-                self.finished, self.stood = True, time.monotonic()
+            self.finished |= status == ForwardMsg.FINISHED_SUCCESSFULLY
         elif kind == "delta" and message.delta.WhichOneof("type") == "new_element":
             self.element(message.delta.new_element)
 
@@ -293,7 +286,6 @@ def rows(seen: Seen) -> Iterator[tuple[str, ...]]:
     """Count, median and 95th percentile: all pages, the live number, each page."""
     parts = {
         "all pages": seen.all_pages(),
-        "without what waits for a job": seen.begun,
         "k to the live number": seen.moves,
         **dict(sorted(seen.pages.items())),
     }
