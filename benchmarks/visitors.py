@@ -91,7 +91,7 @@ class Visitor:
         self.live: tuple[str, dict] | None = None  # id of the live number's element, and what it was handed
         self.again: dict[str, float] = {}  # fragment -> seconds after which it wants to be run
         self.due: dict[str, float] = {}
-        self.finished = False
+        self.finished = self.cut_short = False
         self.kept: dict[str, bytes] = {}  # messages that the server may name by their hash
 
     async def stay(self, until: float) -> None:
@@ -196,8 +196,11 @@ class Visitor:
         kind = message.WhichOneof("type")
         if kind == "new_session":
             self.page_hash = message.new_session.page_script_hash
-            if not message.metadata.run.fragment_ids:  # also where the server itself begins the page anew
+            if message.metadata.run.fragment_ids:
+                self.finished |= self.cut_short
+            else:  # also where the server itself begins the page anew
                 self.finished, self.again, self.due = False, {}, {}
+            self.cut_short = False
         elif kind == "navigation":
             self.page_hash = message.navigation.page_script_hash  # of the page that is shown; at first it was app.py
         elif kind == "auto_rerun":
@@ -213,6 +216,9 @@ class Visitor:
             if status == ForwardMsg.FINISHED_WITH_COMPILE_ERROR:
                 self.seen.errors["compile error"] += 1
             self.finished |= status == ForwardMsg.FINISHED_SUCCESSFULLY
+            # Also said of a page that has come to its end, where the run of a part of it overtakes these words.
+            early = status == ForwardMsg.FINISHED_EARLY_FOR_RERUN
+            self.cut_short = early and not message.metadata.run.fragment_ids
         elif kind == "delta" and message.delta.WhichOneof("type") == "new_element":
             self.element(message.delta.new_element)
 
