@@ -165,9 +165,14 @@ def subset_ranking(
 def _add_subsets(figure: go.Figure, subsets: Sequence[Sequence[int]], n_layers: int) -> None:
     """A line of small dots for each subset, large ones for the layers in it, joined by a rule."""
     plain = {"mode": "markers", "hoverinfo": "skip", "showlegend": False}
-    for row, layers in enumerate(subsets):
-        if len(layers) > 1:
-            figure.add_shape(type="line", x0=min(layers), x1=max(layers), y0=row, y1=row, line=rule(width=1))
+    # Together: one that is added by itself is checked with all that are there.
+    figure.update_layout(
+        shapes=[
+            {"type": "line", "x0": min(layers), "x1": max(layers), "y0": row, "y1": row, "line": rule(width=1)}
+            for row, layers in enumerate(subsets)
+            if len(layers) > 1
+        ]
+    )
     every = [(layer, row) for row in range(len(subsets)) for layer in range(n_layers)]
     inside = [(layer, row) for row, layers in enumerate(subsets) for layer in layers]
     large = {"size": 13 if n_layers <= 13 else 9, "line": {"color": RULE, "width": 1}}

@@ -4,6 +4,7 @@ import html
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cache, lru_cache
 
 from plotly.colors import qualitative, sample_colorscale
 
@@ -66,6 +67,7 @@ KEPT = "k, kept dimensions"
 LAYER = "Layer (0 = embedding layer)"
 
 
+@cache
 def layer_colour(layer: int, n_layers: int) -> str:
     """The colour of one layer on the sequential scale (without its palest end)."""
     return sample_colorscale(LAYER_SCALE, [0.9 * layer / max(n_layers - 1, 1)])[0]
@@ -91,6 +93,7 @@ def variant_dashes(specs: Iterable[str]) -> dict[str, str]:
     return dashes
 
 
+@lru_cache(2**14)  # a figure of a task's sentences is drawn again whenever its page is
 def wrapped(sentence: str, width: int = 56, lines: int = 4) -> str:
     """A sentence for a hover label: escaped, in lines, cut when very long."""
     rows = textwrap.wrap(sentence, width) or [""]
