@@ -2,13 +2,20 @@
 
 import asyncio
 import random
+from concurrent.futures import ThreadPoolExecutor
 
 from benchmarks.visitors import Offer, Seen, Visitor, crowd, knobs
 
 
+def apart(visit):
+    """The result of a coroutine, in a thread: Playwright keeps a loop of its own in that of the tests."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, visit).result()
+
+
 def test_visitors_of_shared_links_see_whole_pages_and_live_numbers_and_no_error(app):
     offer = Offer([{}], [knobs(random.Random(3), [{}])], (0.1, 0.2), pages=1)
-    seen, _ = asyncio.run(crowd(app, 3, 240, offer, seed=5))
+    seen, _ = apart(crowd(app, 3, 240, offer, seed=5))
     assert not seen.errors
     assert (len(seen.all_pages()), len(seen.moves)) == (3, 3)
 
@@ -18,5 +25,5 @@ def test_visitors_note_a_page_that_is_not_there(app):
         pages = ("nowhere",)
 
     seen = Seen()
-    asyncio.run(Lost(app, seen, random.Random(0), Offer([{}], thought=(0, 0.1), pages=1)).stay(1e12))
+    apart(Lost(app, seen, random.Random(0), Offer([{}], thought=(0, 0.1), pages=1)).stay(1e12))
     assert list(seen.errors) == ["page not found"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from whitelab.datasets.archives import ArchiveError, Limits, unpack
+from whitelab.datasets.archives import ArchiveError, Limits, member_names, unpack
 
 FILES = {"STS/a.txt": b"one\ttwo\n", "STS/deep/er/b.txt": b"", "SICK.txt": b"\x00\xff" * 700}
 
@@ -123,6 +123,14 @@ def test_links_and_devices_in_a_zip_are_refused(tmp_path, kind):
     with pytest.raises(ArchiveError, match="is a link, a device or encrypted"):
         unpack(zipped(tmp_path / "a.zip", {"link": b"/etc"}, mode=kind | 0o777), tmp_path / "out")
     assert nothing_is_left(tmp_path)
+
+
+def test_a_zip_member_without_a_name_is_refused(tmp_path):
+    path = zipped(tmp_path / "a.zip", {"name": b"b"})
+    path.write_bytes(path.read_bytes().replace(b"name", b"\0ame"))  # zipfile reads names as far as a NUL
+    with pytest.raises(ArchiveError, match="leads out of the folder"):
+        unpack(path, tmp_path / "out")
+    assert member_names(path) == ()
 
 
 def test_a_plain_file_with_its_mode_is_no_device(tmp_path):

@@ -185,6 +185,16 @@ def test_a_tokenizer_with_more_tokens_than_the_weights_have_rows_is_refused_befo
         embed(load_encoder(f"static:{folder}", device="cpu"), [last])
 
 
+def test_a_vocabulary_without_a_token_for_unknown_words_is_refused_before_a_sentence_has_one(tmp_path):
+    folder = build_model(tmp_path / "all-known")
+    tokenizer = json.loads((folder / "tokenizer.json").read_text("utf-8"))
+    tokenizer["model"]["vocab"]["[NONE]"] = tokenizer["model"]["vocab"].pop("[UNK]")
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer), "utf-8")
+    for name in (str(folder), f"static:{folder}"):
+        with pytest.raises(ModelError, match=r"Missing \[UNK\] token"):
+            load_encoder(name, device="cpu")
+
+
 class Payload:
     """Runs code where it is unpickled."""
 

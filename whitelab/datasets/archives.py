@@ -190,7 +190,8 @@ def _zipped(file: BufferedIOBase) -> Iterator[Member]:
         for info in packed.infolist():
             kind = stat.S_IFMT(info.external_attr >> 16)
             plain = kind in (0, stat.S_IFREG) and not info.flag_bits & 1  # bit 0: encrypted
-            yield Member(info.filename, plain, info.is_dir(), lambda info=info: packed.open(info))
+            folder = info.filename.endswith("/")  # `is_dir` of Python 3.11 fails where there is no name
+            yield Member(info.filename, plain, folder, lambda info=info: packed.open(info))
 
 
 def _tarred(file) -> Iterator[Member]:

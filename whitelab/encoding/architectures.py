@@ -19,6 +19,7 @@ from whitelab.base.machine import GIB, available_memory, is_out_of_memory
 from whitelab.encoding.checkpoints import ModelError, ModelFiles
 
 PROBE = "A man is playing a guitar by the river."
+UNKNOWN = "\ua66e"  # a letter that one manuscript has once
 PROBED_TOKENS = 8
 
 # Parts of a checkpoint that are never used here.
@@ -105,7 +106,9 @@ def _described(files: ModelFiles):
         # BigBird changes to full attention for good at the first short sentence, and is faster with it below
         # a thousand tokens: vectors must not depend on what came before.
         config.attention_type = "original_full"
-    return config, AutoTokenizer.from_pretrained(files.folder, **local)
+    tokenizer = AutoTokenizer.from_pretrained(files.folder, **local)
+    tokenizer(UNKNOWN)  # a vocabulary without a token for what it lacks would fail in the midst of the sentences
+    return config, tokenizer
 
 
 def _pretrained(config, files: ModelFiles) -> torch.nn.Module:
