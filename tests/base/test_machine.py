@@ -1,7 +1,5 @@
 """What the machine is said to have: the smallest of the limits that hold, and None where nothing is known."""
 
-import sys
-
 import pytest
 import torch
 from processes import run_python
@@ -26,7 +24,7 @@ def test_meminfo_is_read_in_kibibytes(tmp_path):
     assert machine._meminfo(tmp_path / "nothing") is None
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.linux
 def test_freed_pages_between_what_lives_on_go_back_to_the_system():
     run = run_python(
         "from pathlib import Path\n"

@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from corpora import embed, small_text, vectors
-from tiny import build_model
 
 from whitelab.corpus import chunks
 from whitelab.corpus.chunks import merged_moments, read_moments
@@ -18,11 +17,6 @@ from whitelab.corpus.manifest import Manifest, status
 from whitelab.datasets.pairs import DataError
 
 FIELDS = ("mean", "scatter", "cubic", "unit")
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    return str(build_model(tmp_path_factory.mktemp("model")))
 
 
 @pytest.fixture

@@ -10,23 +10,12 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import pytest
-from corpora import embed, small_text
+from corpora import embed
 from processes import ROOT
-from tiny import build_model
 
 from whitelab.corpus import engines
 from whitelab.corpus.fitting import fit_corpus
 from whitelab.corpus.manifest import status
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    return str(build_model(tmp_path_factory.mktemp("model")))
-
-
-@pytest.fixture(scope="module")
-def text(tmp_path_factory):
-    return small_text(tmp_path_factory.mktemp("text") / "corpus.txt")
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 from corpora import embed, small_text, vectors
-from tiny import build_model
 
 from whitelab.corpus.fitting import corpus_drift, corpus_rows, drift, fit_corpus
 from whitelab.corpus.manifest import Manifest
@@ -21,16 +20,6 @@ from whitelab.sweeps.layer_pairs import layer_pairs
 
 def never(sentences):
     raise AssertionError("a corpus is not embedded again")
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    return str(build_model(tmp_path_factory.mktemp("model")))
-
-
-@pytest.fixture(scope="module")
-def text(tmp_path_factory):
-    return small_text(tmp_path_factory.mktemp("text") / "corpus.txt")
 
 
 @pytest.fixture(scope="module")

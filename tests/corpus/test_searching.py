@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from corpora import embed, vectors
-from tiny import SENTENCES, build_model
+from tiny import SENTENCES
 
 from whitelab.corpus.applying import apply_map, decoded, read_applied
 from whitelab.corpus.chunks import vectors_in
@@ -15,11 +15,6 @@ from whitelab.corpus.searching import merged, nearest, search_corpus
 from whitelab.datasets.pairs import DataError
 
 TOP = 5
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    return str(build_model(tmp_path_factory.mktemp("model")))
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, wait
-from functools import cache
 from typing import TypeVar
 
 Result = TypeVar("Result")
@@ -25,13 +24,19 @@ def in_own_process(name: str, work: Callable[..., Result], *given, meanwhile: Ca
             meanwhile()
         return made.result()
     except BrokenExecutor:
-        _executor.cache_clear()
+        _executors.pop(name, None)
         raise RuntimeError(f"the process of {name} ended before it was done: is there enough memory?") from None
 
 
-@cache
+_executors: dict = {}  # by the name of what they serve
+
+
 def _executor(name: str):
+    if name in _executors:
+        return _executors[name]
     # Workers of joblib's do not run the main script again, which inside a server is a page.
     from joblib.externals.loky import ProcessPoolExecutor
 
-    return ProcessPoolExecutor(max_workers=1, timeout=_IDLE_SECONDS, initializer=os.nice, initargs=(_PRIORITY,))
+    # Without a process until it is given work, so that one of two made at once may be dropped.
+    made = ProcessPoolExecutor(max_workers=1, timeout=_IDLE_SECONDS, initializer=os.nice, initargs=(_PRIORITY,))
+    return _executors.setdefault(name, made)

@@ -10,7 +10,7 @@ import torch
 
 SAMPLED = 1000  # longer sequences are judged by so many of their items, evenly spread
 WALKED = ("whitelab", "plotly", "scipy", "sklearn")  # packages whose objects are looked into
-_PLAIN = (bytes, bytearray, int, float, complex, type(None), np.generic)
+_PLAIN = (str, bytes, bytearray, int, float, complex, type(None), np.generic)
 _CLOSED = (type, type(sys), type(lambda: 0))  # shared by all, and endless
 
 
@@ -24,9 +24,6 @@ def size_of(value: Any) -> int:
     total, waiting = 0.0, [(value, 1.0)]
     while waiting:
         one, times = waiting.pop()
-        if isinstance(one, str):
-            total += times * sys.getsizeof(one)
-            continue
         if isinstance(one, _PLAIN):
             total += times * sys.getsizeof(one)
             continue

@@ -68,15 +68,21 @@ def _controls(space: LayerEmbeddings) -> tuple[float, float, float]:
             disabled=low == high,
         )
     with right:
-        rate = st.segmented_control(
-            "False positives accepted",
-            RATES,
-            default=RATES[1],
-            key="meant-rate",
-            required=True,
-            format_func=lambda value: f"{100 * value:g} %",
-        )
-    return float(cosine), float(cut), float(rate or RATES[1])
+        rate = rate_picker(RATES, "meant-rate")
+    return float(cosine), float(cut), rate
+
+
+def rate_picker(rates: Sequence[float], key: str) -> float:
+    """The share of false positives that a threshold lets through; the second is where it stands at first."""
+    rate = st.segmented_control(
+        "False positives accepted",
+        rates,
+        default=rates[1],
+        key=key,
+        required=True,
+        format_func=lambda value: f"{100 * value:g} %",
+    )
+    return float(rate or rates[1])
 
 
 def _each(

@@ -14,7 +14,7 @@ from whitelab.scoring.calibration import FLOOR, TOP
 from whitelab.scoring.setting import Setting
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.study import study, study_job
-from whitelab.ui.sections.cosine_meaning import GRID
+from whitelab.ui.sections.cosine_meaning import GRID, rate_picker
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.metric import Metric, headlines, number
 from whitelab.ui.widgets.variants import LABELS
@@ -33,15 +33,8 @@ def draw(space: RetrievalSpace, setting: Setting) -> str:
     with left:
         cosine = float(st.slider("Cosine", -1.0, 1.0, 0.5, 0.01, key="searched-cosine"))
     with right:
-        rate = st.segmented_control(
-            "False positives accepted",
-            RATES,
-            default=RATES[1],
-            key="searched-rate",
-            required=True,
-            format_func=lambda value: f"{100 * value:g} %",
-        )
-    settings, rate = tuple(dict.fromkeys((setting.raw, setting))), float(rate or RATES[1])
+        rate = rate_picker(RATES, "searched-rate")
+    settings = tuple(dict.fromkeys((setting.raw, setting)))
     follow(
         study_job(_each, space, settings, rate, title="Counting cosines", unit="settings", place="searched-meaning"),
         lambda found: _picture(found, cosine),
