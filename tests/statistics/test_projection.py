@@ -77,9 +77,11 @@ def test_umap_apart_is_umap_here_in_another_process_which_outlives_a_stop():
     assert torch.equal(found, project(x, "umap", seed=1, apart=True))
     assert list(own_process._executor("UMAP")._processes) == [worker.pid]
     assert os.getpriority(os.PRIO_PROCESS, worker.pid) == os.getpriority(os.PRIO_PROCESS, 0) + 5
+    other = own_process.in_own_process("another", os.getpid)
     os.kill(worker.pid, signal.SIGKILL)
     with pytest.raises(RuntimeError, match="the process of UMAP ended"):
         project(x, "umap", apart=True)
+    assert own_process.in_own_process("another", os.getpid) == other != worker.pid
     assert torch.equal(found, project(x, "umap", seed=1, apart=True))
 
 
