@@ -4,7 +4,7 @@ import json
 
 import plotly.graph_objects as go
 import pytest
-from drawings import DARK, LABELS, LIGHT, NAUGHTY, all_figures, contrast, named
+from drawings import DARK, LABELS, LIGHT, NAUGHTY, accepted, all_figures, contrast, named
 
 from whitelab import figures
 from whitelab.whitening import WHITENERS
@@ -17,6 +17,11 @@ def test_a_figure_says_in_words_what_it_shows_and_reserves_its_height(kind):
     assert len(figure.layout.meta["alt"]) > 20
     assert figure.layout.height >= 300
     assert "nan" not in figure.layout.meta["alt"].lower()
+
+
+@pytest.mark.parametrize("kind", all_figures())
+def test_plotly_accepts_every_figure_as_it_is(kind):
+    accepted(all_figures()[kind])
 
 
 @pytest.mark.parametrize("kind", all_figures())

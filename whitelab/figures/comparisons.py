@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 
 from whitelab.figures import heights
 from whitelab.figures.dots import Interval, add_dot, finish_dots
+from whitelab.figures.drawing import Drawing
 from whitelab.figures.marks import add_line, add_marks, loss_plane, printed_mark, rule, stars
 from whitelab.figures.panels import (
     BARE,
@@ -45,7 +46,7 @@ def walk_steps(start: tuple[str, float], end: tuple[str, float], steps: Sequence
     `start` and `end` are a name and a score; `steps` a name, what changed in words, and the change. Ends are
     marks, not bars from 0, so that the axis may begin near them; it spans at least two points.
     """
-    figure, levels, last = go.Figure(), [start[1]], len(steps) + 1
+    figure, levels, last = Drawing(), [start[1]], len(steps) + 1
     rows, notes = [], [(0, start[1], f"<b>{start[1]:.2f}</b>"), (last, end[1], f"<b>{end[1]:.2f}</b>")]
     for number, (name, words, change) in enumerate(steps, 1):
         before, after = levels[-1], levels[-1] + change
@@ -54,7 +55,7 @@ def walk_steps(start: tuple[str, float], end: tuple[str, float], steps: Sequence
         levels.append(after)
         hover = f"<b>{html.escape(name)}</b><br>{html.escape(words)}<br>{before:.2f} to {after:.2f}<extra></extra>"
         bar = {"x": [after - before], "base": [before], "y": [number], "orientation": "h", "width": 0.5}
-        figure.add_bar(**bar, marker_color=_ABOVE if change >= 0 else _BELOW, hovertemplate=hover)
+        figure.add("bar", **bar, marker={"color": _ABOVE if change >= 0 else _BELOW}, hovertemplate=hover)
     for number, at in enumerate(levels):  # the level that the next step starts from
         figure.add_shape(type="line", x0=at, x1=at, y0=number, y1=number + 1, line=rule(dash="dot", width=1))
     ends = [(start[1], 0), (end[1], last)]
@@ -85,7 +86,7 @@ def row_differences(rows: Sequence[Mapping], a: str, b: str) -> go.Figure:
     `rows` have label, difference, low, high and settled.
     """
     known = {place: row for place, row in enumerate(rows) if is_number(row["difference"])}
-    figure = go.Figure()
+    figure = Drawing()
     figure.add_vline(x=0, line=rule())
     for place, row in known.items():
         left = row["difference"] < 0
@@ -120,7 +121,7 @@ def difference_heatmap(cells: Mapping[tuple[int, int], float], n_layers: int) ->
         in_words("Ours less the printed score of every pair of layers", words, "none"),
         heights.PAIRS,
         "+.1f",
-    )
+    ).figure()
 
 
 def task_curves(
@@ -132,7 +133,7 @@ def task_curves(
 
     `printed` are task, k and score of a paper, drawn as open diamonds in the task's colour.
     """
-    figure, words = go.Figure(), []
+    figure, words = Drawing(), []
     hues = {task: SUBSET_COLOURS[i % len(SUBSET_COLOURS)] for i, task in enumerate(curves)}
     for task, values in curves.items():
         k, line, hover = best.get(task), {"color": hues[task], "width": 2.5}, "k = %{x}: %{y:.2f}"
@@ -168,7 +169,7 @@ def setting_plane(rows: Sequence[Mapping], floor: float) -> go.Figure:
     ends = [floor, *(row["uniformity"] for row in known)]
     low, high = min(ends), max(ends)
     middle, pad = (low + high) / 2, 0.12 * max(high - low, 0.5)
-    figure = go.Figure()
+    figure = Drawing()
     loss_plane(figure, floor)
     for number, model in enumerate(models):
         own = [row for row in known if row["model"] == model]

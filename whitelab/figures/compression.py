@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import plotly.graph_objects as go
 
 from whitelab.figures import heights
+from whitelab.figures.drawing import Drawing
 from whitelab.figures.marks import NAMED, STEADY, add_line, add_marks, level, rule, variant_line, whiskers
 from whitelab.figures.panels import CLICKABLE, finish, in_words
 from whitelab.figures.style import MARK, RULE, variant_colour
@@ -22,7 +23,7 @@ def bits_frontier(
     whose level is ruled in. Those on the frontier have their 95 % interval and are joined. A click on a mark carries
     its number in `customdata`.
     """
-    figure, form = go.Figure(), f".{digits}f"
+    figure, form = Drawing(), f".{digits}f"
     specs = list(dict.fromkeys(row["whitening"] for row in rows))
     best = sorted((row["bytes"], row["score"]) for row in rows if row["on_frontier"])
     figure.add_scatter(
@@ -79,7 +80,7 @@ def cosine_scale(
 
     The chosen `cosine` is ruled in.
     """
-    figure, words = go.Figure(), []
+    figure, words = Drawing(), []
     for spec, (x, y) in curves.items():
         add_line(figure, x, y, labels[spec], variant_line(spec), f"cosine %{{x:.3f}}: {html.escape(value)} %{{y:.2f}}")
         words.append(f"{labels[spec]} from {min(y):.2f} to {max(y):.2f}")

@@ -4,6 +4,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from whitelab.figures import heights
+from whitelab.figures.drawing import Drawing
 from whitelab.figures.panels import finish
 from whitelab.figures.style import GOLD_SCALE, RULE, VARIANT_COLOURS
 
@@ -41,8 +42,8 @@ def length_histogram(values: np.ndarray) -> go.Figure:
 
 def _histogram(x, counts, width: float, words: list[str], marker: dict, titles: tuple[str, str], alt: str) -> go.Figure:
     """Bars with the words of each in its hover text; `titles` say what is counted along x and in y."""
-    figure = go.Figure(go.Bar(x=x, y=counts, width=width, marker=marker, customdata=words))
-    figure.update_traces(hovertemplate=f"%{{customdata}}: %{{y}} {titles[1].lower()}<extra></extra>")
+    figure, hover = Drawing(), f"%{{customdata}}: %{{y}} {titles[1].lower()}<extra></extra>"
+    figure.add("bar", x=x, y=counts, width=width, marker=marker, customdata=words, hovertemplate=hover)
     figure.update_xaxes(title=titles[0])
     figure.update_yaxes(title=titles[1], rangemode="tozero")
     return finish(figure, alt, heights.LOW, showlegend=False)

@@ -5,9 +5,9 @@ from functools import partial
 
 import numpy as np
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from whitelab.figures import heights
+from whitelab.figures.drawing import Drawing
 from whitelab.figures.marks import NAMED, add_line, add_marks, level, outline, rule, stars, variant_line, whiskers
 from whitelab.figures.panels import Scale, finish, in_words, layer_heatmap, legend
 from whitelab.figures.style import KEPT, MARK, SCORE, SUBSET_COLOURS, variant_colour, variant_symbol
@@ -30,7 +30,7 @@ def k_curves(
     `marks` hold the k that is `best`, that of the `knee` and the one `chosen`; what is undefined is not drawn.
     `others` are variant, label, dash and curve of what to compare with.
     """
-    d, figure, hover = len(main), go.Figure(), "k = %{x}: %{y:.2f}"
+    d, figure, hover = len(main), Drawing(), "k = %{x}: %{y:.2f}"
     ks = range(1, d + 1)
     for number, (name, values) in enumerate(subsets.items()):
         line = {"width": 1.2, "color": SUBSET_COLOURS[number % len(SUBSET_COLOURS)]}
@@ -107,7 +107,7 @@ def k_surface(
         outline(figure, (at - 0.5, at + 0.5), (chosen[0] - 0.5, chosen[0] + 0.5))
     named = _named_ks(dim)
     figure.update_xaxes(title=KEPT, tickangle=0, tickvals=[ks.index(k) for k in named], ticktext=list(map(str, named)))
-    return figure
+    return figure.figure()
 
 
 def fit_size_curves(
@@ -119,7 +119,7 @@ def fit_size_curves(
 
     `curves` are variant, label, sentences, score and cross-fitted score. n = d is ruled in, and the raw `baseline`.
     """
-    figure, words = go.Figure(), []
+    figure, words = Drawing(), []
     for spec, label, sizes, scores, crossed in curves:
         hover = "n = %{x}: %{y:.2f}"
         marker = {"size": 6, "color": variant_colour(spec), "symbol": variant_symbol(spec)}
@@ -142,6 +142,15 @@ def fit_size_curves(
     return finish(figure, in_words("Spearman by sentences fitted on", words), heights.TALL, right=right)
 
 
+# Two panels over one another that share the x axis.
+_PANELS = {
+    "xaxis": {"anchor": "y", "matches": "x2", "showticklabels": False},
+    "yaxis": {"anchor": "x", "domain": [0.58, 1.0]},
+    "xaxis2": {"anchor": "y2"},
+    "yaxis2": {"anchor": "x2", "domain": [0.0, 0.42]},
+}
+
+
 def search_costs(rows: Sequence[Mapping], variant: str, k: int, top: int) -> go.Figure:
     """Time and memory of an exact search as shares of those at d, above the recall, against the kept dimensions.
 
@@ -153,7 +162,7 @@ def search_costs(rows: Sequence[Mapping], variant: str, k: int, top: int) -> go.
     def percent(name: str) -> list[float]:
         return [100 * row[name] for row in rows]
 
-    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.16)
+    figure = Drawing(_PANELS)
     spread = whiskers(percent("time_ratio"), percent("time_ratio_q1"), percent("time_ratio_q3"))
     aside = variant_line("none", "dot"), {"size": 9, "symbol": "square-open", "color": variant_colour("none")}
     ahead = variant_line(variant), {"size": 9, "symbol": "circle", "color": variant_colour(variant)}
@@ -163,21 +172,21 @@ def search_costs(rows: Sequence[Mapping], variant: str, k: int, top: int) -> go.
     )
     counts = [f"{top} neighbours"] * len(rows)
     for name, label, panel, (line, marker), amounts in (
-        ("memory_ratio", "Memory", 1, aside, sizes),
-        ("time_ratio", "Time of one query", 1, ahead, times),
-        ("raw_recall", "Raw neighbours found", 2, aside, counts),
-        ("recall", f"Neighbours at k = {ks[-1]} found", 2, ahead, counts),
+        ("memory_ratio", "Memory", "", aside, sizes),
+        ("time_ratio", "Time of one query", "", ahead, times),
+        ("raw_recall", "Raw neighbours found", "2", aside, counts),
+        ("recall", f"Neighbours at k = {ks[-1]} found", "2", ahead, counts),
     ):
         more = {"mode": "lines+markers", "marker": marker, "customdata": amounts, "cliponaxis": False}
-        more |= {"legend": f"legend{panel + 1}", "row": panel, "col": 1}
+        more |= {"legend": "legend3" if panel else "legend2", "xaxis": f"x{panel}", "yaxis": f"y{panel}"}
         more |= {"error_y": spread} if name == "time_ratio" else {}
         add_line(figure, ks, percent(name), label, line, "k = %{x}: %{y:.1f} % (%{customdata})", **more)
-    figure.add_vline(x=k, line=rule(MARK, "dash"), row="all", col=1)
+    for panel in ("", "2"):
+        figure.add_vline(x=k, line=rule(MARK, "dash"), panel=panel)
     figure.update_xaxes(range=[0, 1.02 * ks[-1]])
-    figure.update_xaxes(title=KEPT, row=2, col=1)
-    figure.update_yaxes(range=[0, 105])
-    figure.update_yaxes(title=f"Cost, % of k = {ks[-1]}", row=1, col=1)
-    figure.update_yaxes(title="Recall (%)", row=2, col=1)
+    figure.update_xaxes("2", range=[0, 1.02 * ks[-1]], title=KEPT)
+    figure.update_yaxes(range=[0, 105], title=f"Cost, % of k = {ks[-1]}")
+    figure.update_yaxes("2", range=[0, 105], title="Recall (%)")
     near = min(rows, key=lambda row: abs(row["k"] - k))
     alt = (
         f"Cost of an exact search by kept dimensions: k = {near['k']} takes {near['time_ratio']:.0%} of the time and "

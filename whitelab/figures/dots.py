@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 
 from whitelab.figures import heights
+from whitelab.figures.drawing import Drawing
 from whitelab.figures.marks import whiskers
 from whitelab.figures.panels import BARE, finish
 from whitelab.figures.style import is_number
@@ -22,7 +23,7 @@ class Interval:
 
 
 def add_dot(
-    figure: go.Figure, place: int, interval: Interval, look: tuple[str, str], value: str, hover: str, left: bool
+    figure: Drawing, place: int, interval: Interval, look: tuple[str, str], value: str, hover: str, left: bool
 ) -> None:
     """Draw a dot in row `place` with its whiskers, open unless it is settled, and its value beside it.
 
@@ -44,7 +45,7 @@ def add_dot(
     figure.add_annotation(x=end, y=place, text=value, showarrow=False, font={"size": 13}, **side)
 
 
-def finish_dots(figure: go.Figure, rows: Sequence[str], alt: str, row: int = 46, around: int = 70) -> go.Figure:
+def finish_dots(figure: Drawing, rows: Sequence[str], alt: str, row: int = 46, around: int = 70) -> go.Figure:
     """The figure with the names of its `rows` from the top down, each `row` pixels high."""
     names = {"tickvals": list(range(len(rows))), "ticktext": list(rows)}
     figure.update_yaxes(**names, range=[len(rows) - 0.5, -0.5], **BARE)

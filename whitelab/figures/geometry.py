@@ -7,6 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from whitelab.figures import heights
+from whitelab.figures.drawing import Drawing
 from whitelab.figures.marks import add_line, add_shares, label_sides, loss_plane, variant_line, variant_marker
 from whitelab.figures.panels import BARE, Scale, finish, in_words, layer_heatmap, layer_step
 from whitelab.figures.style import (
@@ -33,7 +34,7 @@ def by_layer(
     height: int = heights.CURVES,
 ) -> go.Figure:
     """A measure against the layer number, one line a variant."""
-    figure, dashes = go.Figure(), variant_dashes(curves)
+    figure, dashes = Drawing(), variant_dashes(curves)
     for spec, values in curves.items():
         line, marker = variant_line(spec, dashes[spec]), variant_marker(spec)
         more = {"mode": "lines+markers", "marker": marker}
@@ -65,16 +66,14 @@ def similarity(cka: np.ndarray, label: str, against: str | None = None) -> go.Fi
     hover = "layers %{customdata[0]} and %{customdata[1]}"
     scale = Scale("CKA", (0.0, 1.0))
     figure = layer_heatmap(cka, range(n_columns), n_layers, scale, hover, alt, heights.PAIRS, ".2f")
-    return (
+    if against:
         figure.update_xaxes(title=f"Layer of {html.escape(against)}", dtick=layer_step(n_columns))
-        if against
-        else figure
-    )
+    return figure.figure()
 
 
 def cosine_histogram(samples: Mapping[str, np.ndarray], labels: Mapping[str, str]) -> go.Figure:
     """Distribution of the cosine of random sentence pairs, one outline a variant, on the whole of [-1, 1]."""
-    figure = go.Figure()
+    figure = Drawing()
     for spec, values in samples.items():
         add_shares(figure, values, 100, labels[spec], {"color": variant_colour(spec)}, "pairs")
     figure.update_xaxes(title="Cosine of two random sentences", range=[-1, 1])
@@ -85,7 +84,7 @@ def cosine_histogram(samples: Mapping[str, np.ndarray], labels: Mapping[str, str
 
 def spectrum(values: Mapping[str, Sequence[float]], labels: Mapping[str, str]) -> go.Figure:
     """Eigenvalues of the covariance as shares of the total variance, largest first, on a log axis."""
-    figure, dashes, parts = go.Figure(), variant_dashes(values), []
+    figure, dashes, parts = Drawing(), variant_dashes(values), []
     for spec, eigenvalues in values.items():
         share = 100 * np.asarray(eigenvalues) / max(float(np.sum(eigenvalues)), 1e-300)
         kept = share > 1e-9 * share.max() if len(share) else share > 0
@@ -107,17 +106,17 @@ def covariance_image(values: np.ndarray, block: int, limit: float, words: str) -
     size = len(values)
     places = np.arange(size) * block + (block - 1) / 2 + 1
     bar = {"thickness": 10, "exponentformat": "power", "orientation": "h", "y": -0.17, "yanchor": "top", "nticks": 5}
-    figure = go.Figure(
-        go.Heatmap(
-            z=np.asarray(values, dtype=np.float32),
-            x=places,
-            y=places,
-            colorscale=DIFFERENCE_IMAGE,
-            zmin=-limit,
-            zmax=limit,
-            colorbar=bar,
-            hovertemplate="coordinates %{y:.0f} and %{x:.0f}: %{z:.3g}<extra></extra>",
-        )
+    figure = Drawing()
+    figure.add(
+        "heatmap",
+        z=np.asarray(values, dtype=np.float32),
+        x=places,
+        y=places,
+        colorscale=DIFFERENCE_IMAGE,
+        zmin=-limit,
+        zmax=limit,
+        colorbar=bar,
+        hovertemplate="coordinates %{y:.0f} and %{x:.0f}: %{z:.3g}<extra></extra>",
     )
     square = {"autorange": "reversed", "scaleanchor": "x", "constraintoward": "bottom"}
     figure.update_xaxes(title="Coordinate", constrain="domain", **BARE)
@@ -134,7 +133,7 @@ def projection(
     method: str,
 ) -> go.Figure:
     """A 2-D or 3-D scatter of sentences; numbers colour along the gold scale, words by category."""
-    points, figure = np.asarray(points), go.Figure()
+    points, figure = np.asarray(points), Drawing()
     hover = [
         f"{wrapped(text)}<br><i>{html.escape(colour_title)}: {_shown(value)}</i>"
         for text, value in zip(sentences, colour, strict=True)
@@ -150,15 +149,15 @@ def projection(
         }
         x, y, *z = points[rows].T
         if z:
-            figure.add_scatter3d(x=x, y=y, z=z[0], marker=marker | {"size": 2.5}, **trace)
+            figure.add("scatter3d", x=x, y=y, z=z[0], marker=marker | {"size": 2.5}, **trace)
         else:
-            figure.add_scattergl(x=x, y=y, marker=marker | {"size": 5, "opacity": 0.75}, **trace)
+            figure.add("scattergl", x=x, y=y, marker=marker | {"size": 5, "opacity": 0.75}, **trace)
     axis = {"showticklabels": False, "zeroline": False}
     titles = [f"{method} {number}" for number in (1, 2, 3)]
     figure.update_xaxes(title=titles[0], **axis)
     figure.update_yaxes(title=titles[1], **axis)
-    space = {f"{name}axis": {"title": title} | axis for name, title in zip("xyz", titles, strict=True)}
-    figure.update_scenes(**space, aspectmode="cube")
+    space = {f"{name}axis": {"title": {"text": title}} | axis for name, title in zip("xyz", titles, strict=True)}
+    figure.update_layout(scene=space | {"aspectmode": "cube"})
     alt = f"{method} projection of {len(points)} sentences, coloured by {colour_title}"
     return finish(figure, alt, heights.PROJECTION, legend2={"itemsizing": "constant"})
 
@@ -166,7 +165,7 @@ def projection(
 def _groups(colour: Sequence, title: str, numeric: bool) -> list[tuple[str, list[int], dict]]:
     """The name, rows and marker of each trace: one on the gold scale, or one a category."""
     if numeric:
-        bar = {"title": title, "thickness": 12}
+        bar = {"title": {"text": title}, "thickness": 12}
         ends = {"cmin": float(np.min(colour)), "cmax": float(np.max(colour))}
         marker = {"color": list(colour), "colorscale": GOLD_SCALE, "colorbar": bar} | ends
         return [(title, list(range(len(colour))), marker)]
@@ -191,12 +190,13 @@ def cone(
 
     The origin is in the picture and both axes have one scale, so that angles are what they look like in the plane.
     """
-    points, figure = np.asarray(points), go.Figure()
+    points, figure = np.asarray(points), Drawing()
     few = points[np.linspace(0, len(points) - 1, min(rays, len(points))).astype(int)]
     x, y = (np.stack([np.zeros(len(few)), few[:, axis], np.full(len(few), np.nan)], axis=1).ravel() for axis in (0, 1))
     line = {"color": variant_colour(spec), "width": 1}
     figure.add_scatter(x=x, y=y, mode="lines", line=line, opacity=0.35, hoverinfo="skip")
-    figure.add_scattergl(
+    figure.add(
+        "scattergl",
         x=points[:, 0],
         y=points[:, 1],
         mode="markers",
@@ -236,13 +236,13 @@ def plane(rows: Sequence[Mapping], labels: Mapping[str, str], floor: float, sele
     paths = {row["whitening"]: [] for row in known}
     for row in known:
         paths[row["whitening"]].append(row)
-    figure, sides = go.Figure(), _numbered(known, floor, selected)
+    figure, sides = Drawing(), _numbered(known, floor, selected)
     loss_plane(figure, floor)
     for spec in paths:
         pairs = [(raw[row["layer"]], row) for row in paths[spec] if row["layer"] in raw and spec != "none"]
         _add_arrows(figure, pairs, spec)
     for number, (spec, path) in enumerate(paths.items()):
-        bar = {"showscale": number == 0, "colorbar": {"title": "Spearman<br>x 100", "thickness": 12}}
+        bar = {"showscale": number == 0, "colorbar": {"title": {"text": "Spearman<br>x 100"}, "thickness": 12}}
         scale = {"colorscale": SCORE_SCALE, "cmin": low, "cmax": high} | bar
         edge = {
             "color": [MARK if row["layer"] == selected else variant_colour(spec) for row in path],
@@ -286,7 +286,7 @@ def _numbered(rows: Sequence[Mapping], floor: float, selected: int | None) -> di
     return {(rows[i]["whitening"], layers[i]): side for i, side in sides.items()}
 
 
-def _add_arrows(figure: go.Figure, pairs: Sequence[tuple[Mapping, Mapping]], spec: str) -> None:
+def _add_arrows(figure: Drawing, pairs: Sequence[tuple[Mapping, Mapping]], spec: str) -> None:
     """Thin arrows from the raw point of each layer to its point with a variant."""
     if not pairs:
         return

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import plotly.graph_objects as go
 
 from whitelab.figures import heights
+from whitelab.figures.drawing import Drawing
 from whitelab.figures.marks import STEADY, whiskers
 from whitelab.figures.panels import CLICKABLE, finish, in_words
 from whitelab.figures.style import LAYER, MARK, RULE, SCORE, is_number, signed, variant_colour, variant_symbol
@@ -26,7 +27,7 @@ def layer_dumbbells(
     that is another setting), as `raw`, `raw_half_width` and so on. `names` are those of the three. A click on a layer
     carries it in `customdata`.
     """
-    figure, parts = go.Figure(), []
+    figure, parts = Drawing(), []
     for row in rows:
         ends = [row[end] for end in ("raw", "whitened") if is_number(row[end])]
         if len(ends) == 2:
@@ -68,5 +69,6 @@ def layer_dumbbells(
     for layer in selected:
         figure.add_vrect(x0=layer - 0.42, x1=layer + 0.42, line={"color": MARK, "width": 2})
     figure.update_xaxes(title=LAYER, range=[-0.6, n_layers - 0.4], dtick=1, zeroline=False)
+    figure.update_yaxes(title=SCORE)
     alt = in_words(f"Spearman of every layer, raw and with {names['whitened']}", parts)
-    return finish(figure, alt, heights.TALL, 78, yaxis_title=SCORE, **CLICKABLE)
+    return finish(figure, alt, heights.TALL, 78, **CLICKABLE)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import plotly.graph_objects as go
 
 from whitelab.figures import heights
+from whitelab.figures.drawing import Drawing
 from whitelab.figures.marks import (
     STEADY,
     add_line,
@@ -56,7 +57,7 @@ def pair_heatmap(
         i, j = selected[0], selected[-1]
         for row, column in {(i, j), (j, i)}:
             outline(figure, (column - 0.5, column + 0.5), (row - 0.5, row + 0.5))
-    return figure
+    return figure.figure()
 
 
 def size_curves(
@@ -70,7 +71,7 @@ def size_curves(
     `best` holds for each variant and size the layers and their Spearman. Points carry their layers in
     `customdata`. `printed` holds the same of a paper, drawn as open diamonds.
     """
-    figure, dashes, words = go.Figure(), variant_dashes(best), []
+    figure, dashes, words = Drawing(), variant_dashes(best), []
     for spec, sizes in best.items():
         ascending = sorted(sizes)
         layers, scores = [sizes[n][0] for n in ascending], [sizes[n][1] for n in ascending]
@@ -109,13 +110,13 @@ def layer_counts(counts: Sequence[int], among: int) -> go.Figure:
     """How many of the best `among` subsets hold each layer, coloured along the layers' scale."""
     layers = list(range(len(counts)))
     colours = [layer_colour(layer, len(counts)) for layer in layers]
-    figure = go.Figure(
-        go.Bar(
-            x=layers,
-            y=list(counts),
-            marker={"color": colours, "line": {"color": RULE, "width": 1}},
-            hovertemplate=f"layer %{{x}}: in %{{y}} of the best {among}<extra></extra>",
-        )
+    figure = Drawing()
+    figure.add(
+        "bar",
+        x=layers,
+        y=list(counts),
+        marker={"color": colours, "line": {"color": RULE, "width": 1}},
+        hovertemplate=f"layer %{{x}}: in %{{y}} of the best {among}<extra></extra>",
     )
     figure.update_xaxes(title="Layer", dtick=layer_step(len(counts)))
     figure.update_yaxes(title=f"Among the best {among} subsets", range=[0, max(1.04 * among, 1)])
@@ -137,7 +138,7 @@ def subset_ranking(
     places = Counter(place for _, _, place in rows)
     names = [f"{place}{' =' if places[place] > 1 else ''}" for _, _, place in rows]
     right = n_layers - 0.1 + 0.08 * n_layers  # where the scores stand
-    figure = go.Figure()
+    figure = Drawing()
     _add_subsets(figure, [layers for layers, _, _ in rows], n_layers)
     scores = [f"{score:.2f}" for _, score, _ in rows]
     plain = {"hoverinfo": "skip", "showlegend": False}
@@ -162,17 +163,12 @@ def subset_ranking(
     return finish(figure, alt, height, 10, showlegend=False, hovermode="closest", **CLICKABLE)
 
 
-def _add_subsets(figure: go.Figure, subsets: Sequence[Sequence[int]], n_layers: int) -> None:
+def _add_subsets(figure: Drawing, subsets: Sequence[Sequence[int]], n_layers: int) -> None:
     """A line of small dots for each subset, large ones for the layers in it, joined by a rule."""
     plain = {"mode": "markers", "hoverinfo": "skip", "showlegend": False}
-    # Together: one that is added by itself is checked with all that are there.
-    figure.update_layout(
-        shapes=[
-            {"type": "line", "x0": min(layers), "x1": max(layers), "y0": row, "y1": row, "line": rule(width=1)}
-            for row, layers in enumerate(subsets)
-            if len(layers) > 1
-        ]
-    )
+    for row, layers in enumerate(subsets):
+        if len(layers) > 1:
+            figure.add_shape(type="line", x0=min(layers), x1=max(layers), y0=row, y1=row, line=rule(width=1))
     every = [(layer, row) for row in range(len(subsets)) for layer in range(n_layers)]
     inside = [(layer, row) for row, layers in enumerate(subsets) for layer in layers]
     large = {"size": 13 if n_layers <= 13 else 9, "line": {"color": RULE, "width": 1}}

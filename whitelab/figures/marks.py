@@ -4,8 +4,8 @@ import html
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import plotly.graph_objects as go
 
+from whitelab.figures.drawing import Drawing
 from whitelab.figures.style import MARK, RULE, is_number, variant_colour, variant_symbol
 
 Number = int | float
@@ -16,7 +16,7 @@ STEADY = {"selected": {"marker": {"opacity": 1}}, "unselected": {"marker": {"opa
 UNSEEN = {"selected": {"marker": {"opacity": 0}}, "unselected": {"marker": {"opacity": 0}}}
 
 
-def add_line(figure: go.Figure, x: Iterable, y: Iterable, label: str, line: dict, hover: str, **more) -> None:
+def add_line(figure: Drawing, x: Iterable, y: Iterable, label: str, line: dict, hover: str, **more) -> None:
     """A line with its name in the legend and at the head of its hover text."""
     name = html.escape(label)
     hover = f"{name}<br>{hover}<extra></extra>"
@@ -34,7 +34,7 @@ def variant_marker(spec: str) -> dict:
     return {"size": 9, "symbol": variant_symbol(spec), "opacity": 1}
 
 
-def add_shares(figure: go.Figure, values: np.ndarray, bins: int, label: str, line: dict, of: str) -> None:
+def add_shares(figure: Drawing, values: np.ndarray, bins: int, label: str, line: dict, of: str) -> None:
     """The outline of a histogram of cosines on the whole of [-1, 1], in percent of what it is `of`."""
     counts, edges = np.histogram(values, bins=np.linspace(-1, 1, bins + 1))
     share = 100 * counts / max(counts.sum(), 1)
@@ -44,7 +44,7 @@ def add_shares(figure: go.Figure, values: np.ndarray, bins: int, label: str, lin
 
 
 def add_marks(
-    figure: go.Figure, points: Sequence[Point], symbol: str, hover: str = "", size: Number = 13, **more
+    figure: Drawing, points: Sequence[Point], symbol: str, hover: str = "", size: Number = 13, **more
 ) -> None:
     """Marks at points, open ones drawn thickly; without `hover` the pointer passes over them."""
     marker = {"symbol": symbol, "size": size, "color": MARK, "opacity": 1} | more.pop("marker", {})
@@ -62,19 +62,19 @@ def add_marks(
     )
 
 
-def stars(figure: go.Figure, points: Sequence[Point], hover: str = "", size: Number = 15, **more) -> None:
+def stars(figure: Drawing, points: Sequence[Point], hover: str = "", size: Number = 15, **more) -> None:
     """The best value, or several that tie, marked."""
     add_marks(figure, points, "star", hover, size, marker={"line": {"color": "#FFFFFF", "width": 1}}, **more)
 
 
-def printed_mark(figure: go.Figure, x: Number, y: float, words: str, colour: str = MARK, **more) -> None:
+def printed_mark(figure: Drawing, x: Number, y: float, words: str, colour: str = MARK, **more) -> None:
     """A number that a paper prints, as an open diamond."""
     hover = f"printed, {html.escape(words)}: {y:.2f}"
     add_marks(figure, [(x, y)], "diamond-open", hover, name="printed", marker={"color": colour}, **more)
 
 
 def click_cells(
-    figure: go.Figure,
+    figure: Drawing,
     places: Sequence[Point],
     carried: Sequence[Sequence],
     text: Sequence[str],
@@ -98,7 +98,7 @@ def click_cells(
     )
 
 
-def outline(figure: go.Figure, x: Point, y: Point, width: Number = 3) -> None:
+def outline(figure: Drawing, x: Point, y: Point, width: Number = 3) -> None:
     """A frame around what is selected."""
     figure.add_shape(type="rect", x0=x[0], x1=x[1], y0=y[0], y1=y[1], line={"color": MARK, "width": width})
 
@@ -124,7 +124,7 @@ def rule(colour: str = RULE, dash: str = "solid", width: Number = 1.5) -> dict:
     return {"color": colour, "dash": dash, "width": width}
 
 
-def level(figure: go.Figure, value: float, name: str, line: dict, digits: int = 2) -> None:
+def level(figure: Drawing, value: float, name: str, line: dict, digits: int = 2) -> None:
     """A level ruled across the figure, named in the margin at its right, where no line or mark can be."""
     figure.add_hline(y=value, line=line)
     if not name:
@@ -133,7 +133,7 @@ def level(figure: go.Figure, value: float, name: str, line: dict, digits: int = 
     figure.add_annotation(y=value, text=f"{name}<br>{value:.{digits}f}", showarrow=False, font={"size": 12}, **beside)
 
 
-def loss_plane(figure: go.Figure, floor: float | None = None) -> None:
+def loss_plane(figure: Drawing, floor: float | None = None) -> None:
     """The axes of alignment against uniformity, with the isotropic floor."""
     if floor is not None:
         figure.add_vline(x=floor, line=rule(dash="dash"))

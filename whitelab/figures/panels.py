@@ -1,11 +1,12 @@
 """The frame that all figures share: height, margins, legend, words, limits, colour bars, maps over layers."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import plotly.graph_objects as go
 
+from whitelab.figures.drawing import Drawing
 from whitelab.figures.marks import add_line, click_cells, variant_line, variant_marker, whiskers
 from whitelab.figures.style import LAYER, SCORE, SCORE_SCALE, is_number, variant_dashes
 
@@ -16,26 +17,31 @@ TOOLBAR = 28  # pixels at the top of a figure, where plotly's buttons are as soo
 
 def legend(**more) -> dict:
     """A legend in lines, at the left end of the axes."""
-    return {"orientation": "h", "yanchor": "bottom", "x": 0, "title_text": ""} | more
+    return {"orientation": "h", "yanchor": "bottom", "x": 0, "title": {"text": ""}} | more
 
 
-def finish(
-    figure: go.Figure, alt: str, height: int, top: int = 30, right: int = 10, bottom: int = 10, **layout
-) -> go.Figure:
-    """The figure with its height, its alternative text and the margins and legend of the house.
+def finish(figure: Drawing, *place, **layout) -> go.Figure:
+    """The figure, complete, in its frame."""
+    frame(figure, *place, **layout)
+    return figure.figure()
+
+
+def frame(figure: Drawing, alt: str, height: int, top: int = 30, right: int = 10, bottom: int = 10, **layout) -> None:
+    """Give a drawing its height, its alternative text and the margins and legend of the house.
 
     Legends are numbered from the second, because the theme of the page colours the first unlike any other.
     """
-    figure.update_traces(legend="legend2", selector=lambda trace: trace.legend is None)
+    for trace in figure.traces:
+        trace.setdefault("legend", "legend2")
     below = 0 if layout.get("dragmode") is False else TOOLBAR  # what can be clicked has no buttons
     # From the top of the figure down: where it has many lines, the axes make room for them.
     place = {"yref": "container", "y": 1 - below / height, "yanchor": "top"}
     legend2 = legend(**place) | layout.pop("legend2", {})
     margin = {"l": 10, "r": right, "t": top, "b": bottom}
     figure.update_layout(height=height, margin=margin, legend2=legend2, meta={"alt": alt}, **layout)
-    figure.update_xaxes(automargin=True)
-    figure.update_yaxes(automargin=True)
-    return figure
+    for name, axis in figure.layout.items():
+        if name.startswith(("xaxis", "yaxis")):
+            axis["automargin"] = True
 
 
 def in_words(title: str, parts: Iterable[str], nothing: str = "no score defined") -> str:
@@ -59,7 +65,7 @@ class Scale:
 
     title: str = SCORE
     limits: tuple[float | None, float | None] = (None, None)
-    colours: str | Sequence = SCORE_SCALE
+    colours: Sequence = field(default_factory=lambda: SCORE_SCALE)
     cut: bool = False
 
     def bar(self) -> dict:
@@ -89,18 +95,20 @@ def layer_heatmap(
     alt: str,
     height: int,
     digits: str = "",
-) -> go.Figure:
+) -> Drawing:
     """A map with a row for each layer, the first at the bottom, and a column for each of `columns`.
 
     Every cell can be clicked and carries its layer and column in `customdata`, which `hover` names. With
     `digits` its value is written in it. `grid` may hold fewer rows than there will be layers.
     """
-    heat = go.Heatmap(z=grid, colorscale=scale.colours, zmin=scale.limits[0], zmax=scale.limits[1])
-    heat.update(colorbar=scale.bar(), hoverinfo="skip")
+    low, high = scale.limits
+    heat = {"z": grid, "colorscale": scale.colours, "zmin": low, "zmax": high, "colorbar": scale.bar()}
     if digits:
         text = [["" if np.isnan(value) else format(value, digits) for value in row] for row in grid]
-        heat.update(text=text, texttemplate="%{text}", textfont_size=12 if n_layers <= 13 else 8, xgap=1, ygap=1)
-    figure = go.Figure(heat)
+        heat |= {"text": text, "texttemplate": "%{text}", "textfont": {"size": 12 if n_layers <= 13 else 8}}
+        heat |= {"xgap": 1, "ygap": 1}
+    figure = Drawing()
+    figure.add("heatmap", **heat, hoverinfo="skip")
     sign = "+" if "+" in digits else ""
     places = [(column, layer) for layer in range(len(grid)) for column in range(len(columns))]
     click_cells(
@@ -115,11 +123,12 @@ def layer_heatmap(
     step = layer_step(n_layers)
     figure.update_xaxes(title="Layer", dtick=step, range=[-0.5, len(columns) - 0.5], **BARE)
     figure.update_yaxes(title="Layer", dtick=step, range=[-0.5, n_layers - 0.5], **BARE)
-    return finish(figure, alt, height, 0, right=18, bottom=0, showlegend=False, **CLICKABLE)
+    frame(figure, alt, height, 0, right=18, bottom=0, showlegend=False, **CLICKABLE)
+    return figure
 
 
 def intervals_by_layer(
-    figure: go.Figure,
+    figure: Drawing,
     curves: Mapping[str, Mapping[int, Mapping]],
     labels: Mapping[str, str],
     n_layers: int,

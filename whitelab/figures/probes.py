@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from whitelab.figures import heights
+from whitelab.figures.drawing import Drawing
 from whitelab.figures.marks import add_shares, rule
 from whitelab.figures.panels import BARE, finish, in_words, intervals_by_layer
 from whitelab.figures.style import MARK, RULE, SCORE_SCALE, is_number
@@ -21,7 +22,7 @@ def accuracy_by_layer(
     `curves[spec][layer]` have accuracy, low and high; layers may be missing. The dotted line is the accuracy of
     always saying the most frequent class.
     """
-    figure = go.Figure()
+    figure = Drawing()
     if is_number(baseline):
         figure.add_hline(y=baseline, line=rule(dash="dot"))
     words = intervals_by_layer(figure, curves, labels, n_layers, "accuracy", 2, " %")
@@ -33,19 +34,19 @@ def confusion(table: Sequence[Sequence[int]], classes: Sequence[str], words: str
     """How many rows of each class (down) were taken for each class (across), coloured by their share of the row."""
     counts = np.asarray(table, dtype=float)
     names = [html.escape(textwrap.shorten(name, 18, placeholder="...")) for name in classes]
-    figure = go.Figure(
-        go.Heatmap(
-            z=100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1),
-            x=names,
-            y=names,
-            zmin=0,
-            zmax=100,
-            colorscale=SCORE_SCALE,
-            showscale=False,
-            text=[[f"{value:.0f}" for value in row] for row in counts],
-            texttemplate="%{text}" if len(classes) <= 12 else None,
-            hovertemplate="%{y} taken for %{x}: %{text} (%{z:.1f} %)<extra></extra>",
-        )
+    figure = Drawing()
+    figure.add(
+        "heatmap",
+        z=100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1),
+        x=names,
+        y=names,
+        zmin=0,
+        zmax=100,
+        colorscale=SCORE_SCALE,
+        showscale=False,
+        text=[[f"{value:.0f}" for value in row] for row in counts],
+        texttemplate="%{text}" if len(classes) <= 12 else None,
+        hovertemplate="%{y} taken for %{x}: %{text} (%{z:.1f} %)<extra></extra>",
     )
     figure.update_xaxes(title="Taken for", constrain="domain", **BARE)
     figure.update_yaxes(title="Class", autorange="reversed", constrain="domain", **BARE)
@@ -64,7 +65,7 @@ def cosines_by_label(
 
     `names` are those of the class that does not match and of the one that does.
     """
-    figure = go.Figure()
+    figure = Drawing()
     for side, name, colour in zip((False, True), names, MATCH_COLOURS, strict=True):
         line = {"color": colour, "dash": "solid" if side else "dash"}
         add_shares(figure, cosines[matches == side], 80, name, line, "its pairs")

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import plotly.graph_objects as go
 
 from whitelab.figures import heights
+from whitelab.figures.drawing import Drawing
 from whitelab.figures.marks import (
     NAMED,
     add_line,
@@ -25,7 +26,7 @@ def metric_by_layer(
 
     `curves[spec][layer]` have mean, low and high; layers may be missing. `metric` is its name.
     """
-    figure = go.Figure()
+    figure = Drawing()
     words = intervals_by_layer(figure, curves, labels, n_layers, "mean", 4)
     figure.update_yaxes(title=metric, range=[0, 1.02])
     return finish(figure, in_words(f"{metric} by layer", words, "no score yet"), heights.CURVES)
@@ -39,7 +40,7 @@ def metric_by_k(
     `variant` is its spec and label; `marks` hold the `best` k and the one `chosen`.
     """
     d, (spec, label) = len(means), variant
-    figure = go.Figure()
+    figure = Drawing()
     add_line(figure, range(1, d + 1), means, label, variant_line(spec, width=3), "k = %{x}: %{y:.4f}")
     level(figure, raw, "raw", rule(variant_colour("none"), "dash"), 4)
     best, chosen = marks["best"], marks["chosen"]
@@ -69,14 +70,14 @@ def query_differences(changes: Sequence[float], hover: Sequence[str], metric: st
     order = sorted(range(len(changes)), key=lambda i: -changes[i])
     values = [changes[i] for i in order]
     colours = [DIFFERENCE_ENDS[value > 0] if value else RULE for value in values]
-    figure = go.Figure(
-        go.Bar(
-            x=list(range(1, len(values) + 1)),
-            y=values,
-            marker={"color": colours, "line": {"width": 0}},
-            customdata=[hover[i] for i in order],
-            hovertemplate="%{customdata}<extra></extra>",
-        )
+    figure = Drawing()
+    figure.add(
+        "bar",
+        x=list(range(1, len(values) + 1)),
+        y=values,
+        marker={"color": colours, "line": {"width": 0}},
+        customdata=[hover[i] for i in order],
+        hovertemplate="%{customdata}<extra></extra>",
     )
     figure.add_hline(y=0, line=rule(width=1))
     figure.update_xaxes(title="Queries, those that gained first", rangemode="tozero")

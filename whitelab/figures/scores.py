@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 
 from whitelab.figures import heights
 from whitelab.figures.dots import Interval, add_dot, finish_dots
+from whitelab.figures.drawing import Drawing
 from whitelab.figures.marks import rule
 from whitelab.figures.panels import finish, in_words, reach
 from whitelab.figures.style import DIFFERENCE_SCALE, SCORE, is_number, signed, variant_colour, variant_symbol
@@ -29,23 +30,24 @@ def score_bars(
             {"color": "#FFFFFF", "thickness": 5, "width": 9},
         )
     )
-    figure = go.Figure(
-        go.Bar(
-            x=names_below,
-            y=list(scores),
-            marker_color=[variant_colour(name) for name in names],
-            error_y=rim,
-            text=[f"{score:.2f}" for score in scores],
-            textposition="inside",
-            insidetextanchor="start",
-            insidetextfont={"color": "#FFFFFF", "size": 14},
-            hovertemplate=f"%{{x}}<br>{SCORE}: %{{y:.2f}}<extra></extra>",
-        )
+    figure = Drawing()
+    figure.add(
+        "bar",
+        x=names_below,
+        y=list(scores),
+        marker={"color": [variant_colour(name) for name in names]},
+        error_y=rim,
+        text=[f"{score:.2f}" for score in scores],
+        textposition="inside",
+        insidetextanchor="start",
+        insidetextfont={"color": "#FFFFFF", "size": 14},
+        hovertemplate=f"%{{x}}<br>{SCORE}: %{{y:.2f}}<extra></extra>",
     )
     unseen = {"mode": "markers", "marker": {"size": 1, "opacity": 0}, "hoverinfo": "skip"}
     figure.add_scatter(x=names_below, y=list(scores), error_y=dark, **unseen)
     alt = in_words("Spearman by variant", [", ".join(f"{a} {s:.2f}" for a, s in zip(labels, scores, strict=True))])
-    return finish(figure, alt, heights.LOW, yaxis_title=SCORE, showlegend=False)
+    figure.update_yaxes(title=SCORE)
+    return finish(figure, alt, heights.LOW, showlegend=False)
 
 
 def score_dots(rows: Sequence[Mapping], labels: Mapping[str, str], raw: float | None) -> go.Figure:
@@ -54,7 +56,7 @@ def score_dots(rows: Sequence[Mapping], labels: Mapping[str, str], raw: float | 
     `rows` have whitening, spearman, low and high, and `best` where the score is (or ties with) the highest.
     """
     known = {i: row for i, row in enumerate(rows) if is_number(row["spearman"])}
-    figure, parts = go.Figure(), []
+    figure, parts = Drawing(), []
     if is_number(raw):
         figure.add_vline(x=raw, line=rule(variant_colour("none"), "dash"))
     for place, row in known.items():
@@ -78,7 +80,7 @@ def option_dots(rows: Sequence[Mapping], measure: str, baseline: float) -> go.Fi
 
     `rows` have label, whitening, score, low, high, settled, and best where the option is advised: its value is bold.
     """
-    figure, parts = go.Figure(), []
+    figure, parts = Drawing(), []
     figure.add_vline(x=baseline, line=rule(variant_colour("none"), "dash"))
     for place, row in enumerate(rows):
         score, low, high = row["score"], row["low"], row["high"]
@@ -103,7 +105,7 @@ def difference_dots(rows: Sequence[Mapping], labels: Mapping[str, str], baseline
     difference could be chance.
     """
     known = {i: row for i, row in enumerate(rows) if is_number(row["difference"])}
-    figure, parts = go.Figure(), []
+    figure, parts = Drawing(), []
     figure.add_vline(x=0, line=rule())
     for place, row in known.items():
         difference, low, high = row["difference"], row["difference_low"], row["difference_high"]
@@ -167,15 +169,15 @@ def gold_scatter(
     title = {"text": "Ranks moved, up is positive", "side": "top"}
     bar = {"title": title, "orientation": "h", "thickness": 10, "y": -0.19, "yanchor": "top"}
     colours = {"color": change[order], "colorscale": DIFFERENCE_SCALE, "cmin": -span, "cmax": span, "colorbar": bar}
-    figure = go.Figure(
-        go.Scattergl(
-            x=gold[order],
-            y=cosines[order],
-            mode="markers",
-            text=[hover[i] for i in order],
-            hovertemplate="%{text}<extra></extra>",
-            marker={"size": 7, "opacity": 0.8} | colours,
-        )
+    figure = Drawing()
+    figure.add(
+        "scattergl",
+        x=gold[order],
+        y=cosines[order],
+        mode="markers",
+        text=[hover[i] for i in order],
+        hovertemplate="%{text}<extra></extra>",
+        marker={"size": 7, "opacity": 0.8} | colours,
     )
     figure.update_xaxes(title="Gold similarity", zeroline=False)
     figure.update_yaxes(title="Cosine", range=[lowest, 1.03], zeroline=False)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 
-from plotly.colors import qualitative, sample_colorscale
+from plotly.colors import get_colorscale, qualitative, sample_colorscale
 
 VARIANT_COLOURS = {
     "none": "#8A8A8A",
@@ -54,7 +54,7 @@ VARIANT_SYMBOLS = {
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 LAYER_SCALE = "Viridis"
 GOLD_SCALE = [[0.0, "#3B1C6B"], [0.35, "#9B2C7A"], [0.7, "#EE7B51"], [1.0, "#FCC83F"]]
-SCORE_SCALE = "Cividis"
+SCORE_SCALE = get_colorscale("Cividis")
 DIFFERENCE_ENDS = "#D9601A", "#2B7BC4"  # below and above zero
 DIFFERENCE_SCALE = [[0.0, DIFFERENCE_ENDS[0]], [0.5, "#9AA3AE"], [1.0, DIFFERENCE_ENDS[1]]]
 # The same with nothing at zero, so that the background of the page shows through in an image.

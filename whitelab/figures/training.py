@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import plotly.graph_objects as go
 
 from whitelab.figures import heights
+from whitelab.figures.drawing import Drawing
 from whitelab.figures.marks import NAMED, add_line, add_marks, level, loss_plane, rule
 from whitelab.figures.panels import finish, in_words
 from whitelab.figures.style import DASHES, MARK, SCORE, is_number, variant_colour
@@ -49,7 +50,7 @@ def training_curve(
     `field`. With `start` the value before training is a dashed line; without `from_zero` the axis spans at least a
     tenth of its highest value, so that small differences look small.
     """
-    figure, dashes, values = go.Figure(), run_dashes(runs), []
+    figure, dashes, values = Drawing(), run_dashes(runs), []
     for run in runs:
         points = _measured(run, field)
         steps, levels = [step for step, _ in points], [value for _, value in points]
@@ -82,7 +83,7 @@ def training_plane(runs: Sequence[Mapping]) -> go.Figure:
 
     `runs` as for `training_curve`.
     """
-    figure, dashes, words = go.Figure(), run_dashes(runs), []
+    figure, dashes, words = Drawing(), run_dashes(runs), []
     loss_plane(figure)
     for run in runs:
         path = [row for row in run["records"] if is_number(row.get("alignment")) and is_number(row.get("uniformity"))]
@@ -125,7 +126,7 @@ def training_plane(runs: Sequence[Mapping]) -> go.Figure:
 def training_spectrum(runs: Sequence[Mapping]) -> go.Figure:
     """Share of the variance along the 1st, 2nd, 4th, ... principal direction: at the start (grey), and at the last
     scored step of each run. `runs` as for `training_curve`, their records with `spectrum`."""
-    figure, dashes, words, starts = go.Figure(), run_dashes(runs), [], {}
+    figure, dashes, words, starts = Drawing(), run_dashes(runs), [], {}
     scored = {run["name"]: [row for row in run["records"] if row.get("spectrum")] for run in runs}
     for run in runs:
         for row in scored[run["name"]][:1]:
@@ -148,7 +149,7 @@ def training_spectrum(runs: Sequence[Mapping]) -> go.Figure:
     return finish(figure, in_words("Spectrum before and after training", words, "nothing measured yet"), heights.LOW)
 
 
-def _add_spectrum(figure: go.Figure, shares: Sequence[float], label: str, line: dict) -> None:
+def _add_spectrum(figure: Drawing, shares: Sequence[float], label: str, line: dict) -> None:
     places = [(2**i, 100 * share) for i, share in enumerate(shares) if share > 1e-12]
     x, y = [place for place, _ in places], [share for _, share in places]
     more = {"mode": "lines+markers", "marker": {"size": 7}, "showlegend": True}
@@ -178,7 +179,7 @@ def _in_words(run: Mapping, field: str) -> str:
     return f"{run['name']} from {before:.3g} at step {first} to {after:.3g} at step {last}{ended}"
 
 
-def _end(figure: go.Figure, point: tuple[float | int, float], run: Mapping) -> None:
+def _end(figure: Drawing, point: tuple[float | int, float], run: Mapping) -> None:
     """Where a run stopped early, and why."""
     reason = html.escape(run["stop"])
     add_marks(figure, [point], "x", f"{html.escape(_name(run))}: {reason}", 12)
