@@ -95,6 +95,13 @@ def test_uniformity_equals_pdist_on_repeated_rows():
     assert geometry.uniformity(x, t=0.5) == pytest.approx(reference.uniformity(x, 0.5), abs=1e-12)
 
 
+@pytest.mark.parametrize("cone", [0.0, 3.0])
+def test_uniformity_of_many_rows_is_off_by_less_than_1e_7(cone):
+    x = np.random.default_rng(0).standard_normal((1500, 40)) + cone
+    x[7], x[8] = 0, x[9]
+    assert geometry.uniformity(x) == pytest.approx(reference.uniformity(x), abs=1e-7)
+
+
 def test_uniformity_does_not_depend_on_the_blocks(monkeypatch):
     whole = geometry.uniformity(rows(100), torch.arange(100))
     monkeypatch.setattr(geometry.losses, "_ROWS_PER_BLOCK", 7)
