@@ -1,4 +1,4 @@
-"""`python -m benchmarks.faults`: kill -9 at random moments of embedding, exporting, training and corpus work.
+"""`python -m benchmarks.faults`: kill -9 at random moments of embedding, exporting, downloading, training, corpus work.
 
 Every attempt is a child of this process, which has everything imported, so that a kill falls into the work itself.
 After each kill the folder is looked at: what is finished must be whole and right, nothing may be read that is half
@@ -10,6 +10,7 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -236,11 +237,71 @@ def corpus(few: bool) -> Work:
     return Work(do, left, lambda folder: fit_corpus(folder / "out")[1]["digest"], redone, len(texts))
 
 
+# A hub on this machine that sends a file of 300 kB in half a second; it prints its address, and ends with its input.
+HUB = """
+import sys, time
+sys.path.insert(0, "tests/helpers")
+from fake_hub import Answers, Hub
+
+class Slowly(Answers):
+    def setup(self):
+        super().setup()
+        write = self.wfile.write
+        self.wfile.write = lambda data: [
+            (write(data[i : i + 4096]), time.sleep(0.005)) for i in range(0, len(data), 4096)
+        ]
+
+hub = Hub()
+hub.RequestHandlerClass = Slowly
+hub.handle_error = lambda *_: None  # who asked was killed
+print(hub.url, flush=True)
+sys.stdin.read()
+"""
+
+
+def downloading(few: bool) -> Work:
+    """An archive of tasks from a hub, checked, unpacked and moved to its place."""
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
+    from fake_hub import ARCHIVE, TAR
+    from huggingface_hub import constants
+
+    from whitelab.datasets import discover, fetch
+
+    hub = subprocess.Popen([sys.executable, "-c", HUB], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    constants.ENDPOINT = hub.stdout.readline().strip()
+    constants.HUGGINGFACE_CO_URL_TEMPLATE = constants.ENDPOINT + "/{repo_id}/resolve/{revision}/{filename}"
+    constants.HF_HUB_OFFLINE, constants.DOWNLOAD_CHUNK_SIZE = False, 1 << 12
+    os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1"
+
+    def do(folder: Path) -> None:
+        os.environ["WHITELAB_CACHE"] = str(folder / "cache")  # of the child, for its locks
+        brought = [len(TAR)]  # what there is before the first byte: everything, unless it says less
+        fetch(ARCHIVE, folder / "small", accept_licence=True, progress=lambda here, of: brought.append(here))
+        (folder / "done").write_text(str(len(TAR) - brought[min(1, len(brought) - 1)]))
+
+    def left(folder: Path) -> int:
+        if (folder / "small").exists():
+            whole(folder)
+            return len(TAR)
+        parts = folder / ".small.parts"
+        return (
+            max((path.stat().st_size for path in parts.iterdir() if path.is_file()), default=0) if parts.exists() else 0
+        )
+
+    def whole(folder: Path) -> str:
+        if len(discover(folder / "small")) != len(ARCHIVE.tasks):
+            raise RuntimeError("a task is missing")
+        files = sorted(path for path in (folder / "small").rglob("*.txt"))
+        return _digest(*(path.read_bytes() for path in files))
+
+    return Work(do, left, whole, lambda folder: int((folder / "done").read_text()), len(TAR))
+
+
 def _digest(*parts: bytes) -> str:
     return blake2b(b"".join(parts), digest_size=16).hexdigest()
 
 
-WORKS = {one.__name__: one for one in (embedding, exporting, training, corpus)}
+WORKS = {one.__name__: one for one in (embedding, exporting, downloading, training, corpus)}
 
 
 def table(found: dict[str, Outcome]) -> str:

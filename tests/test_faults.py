@@ -9,7 +9,7 @@ from benchmarks import faults
 
 
 @pytest.mark.model
-@pytest.mark.parametrize("work", ["embedding", "training"])
+@pytest.mark.parametrize("work", ["embedding", "downloading", "training"])
 def test_killed_work_is_whole_where_it_is_finished_and_goes_on_from_there(work):
     """In a process of its own: a child that is forked needs one without threads."""
     done = run_python(f"from benchmarks import faults; print(faults.in_child({work!r}, 2, 3, True))")
