@@ -4,9 +4,13 @@ A case is made from its number alone: a sound file of the kind, in which a few b
 or put in, cut short, or exchanged for what its format must not hold. Counted are cases that were read, that were
 refused in the project's own words, other errors, processes that a signal ended, cases that took longer than a limit,
 and files written outside the reader's own folder.
+
+With `--guided` (it needs `pip install atheris`) what is damaged, and how, is not drawn but led by the lines of whitelab
+that the cases before reached.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -15,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -42,13 +47,14 @@ class Tally:
         self.found.setdefault(line, case)
 
 
-def fuzz(target: str, cases: int, seed: int = 0, first: int = 0) -> Tally:
+def fuzz(target: str, cases: int, seed: int = 0, first: int = 0, guided: bool = False) -> Tally:
     """Run `cases` of one reader in child processes, a new one after each death."""
     tally, at = Tally(), first
     with tempfile.TemporaryDirectory() as folder:
         while at < first + cases:
             words = [sys.executable, "-m", __spec__.name, "--child", target, "--seed", seed, "--from", at]
             words += ["--cases", first + cases - at, "--folder", folder]
+            words += ["--guided"] if guided else []
             run = subprocess.run([*map(str, words)], capture_output=True, text=True, errors="replace")
             lines = [line.split("\t", 2) for line in run.stdout.splitlines() if line.startswith(("begin\t", "end\t"))]
             for _, number, what in (line for line in lines if line[0] == "end"):
@@ -86,7 +92,7 @@ def _count(tally: Tally, case: int, what: str) -> None:
         tally.note(f"{answer['error']}: {answer['text'][:160]}", case)
 
 
-def child(target: str, seed: int, first: int, cases: int, folder: Path) -> None:
+def child(target: str, seed: int, first: int, cases: int, folder: Path, guided: bool = False) -> None:
     """Go through cases, a line before and after each."""
     import resource
 
@@ -98,7 +104,11 @@ def child(target: str, seed: int, first: int, cases: int, folder: Path) -> None:
         "HF_HUB_OFFLINE": "1",
         "HF_HOME": str(folder / "hub"),
     }
-    one, written = getattr(fuzz_targets, target)(folder), []
+    with _traced() if guided else contextlib.nullcontext():
+        one, written = getattr(fuzz_targets, target)(folder), []
+        if guided:
+            with contextlib.suppress(Exception):
+                one(random.Random(0))  # imports what it needs
 
     def watch(event: str, words: tuple) -> None:
         if event != "open" or not isinstance(words[0], str | bytes) or not words[2] & (os.O_WRONLY | os.O_RDWR):
@@ -107,13 +117,12 @@ def child(target: str, seed: int, first: int, cases: int, folder: Path) -> None:
         if not path.startswith((f"{folder}/", "/dev/", "/proc/self")) and "__pycache__" not in path:
             written.append(path)
 
-    sys.addaudithook(watch)
-    for number in range(first, first + cases):
+    def run(number: int, draw: random.Random) -> None:
         print(f"begin\t{number}", flush=True)
         signal.alarm(SECONDS)
         error = text = None
         try:
-            one(random.Random(f"{seed} {number}"))
+            one(draw)
         except Exception as problem:  # the very thing that is looked for
             error, text = type(problem).__name__, " ".join(str(problem).split())
         except SystemExit as problem:
@@ -124,6 +133,55 @@ def child(target: str, seed: int, first: int, cases: int, folder: Path) -> None:
         answer = {"error": error, "text": text or "", "memory": memory, "outside": written, "traceback": inner}
         print(f"end\t{number}\t{json.dumps(answer)}", flush=True)
         written.clear()
+
+    sys.addaudithook(watch)
+    if guided:
+        _lead(run, seed, first, cases, folder)
+    for number in range(first, first + cases):
+        run(number, random.Random(f"{seed} {number}"))
+
+
+def _traced():
+    import atheris
+
+    return atheris.instrument_imports(include=["whitelab"])
+
+
+class Led(random.Random):
+    """Draws what the bytes say, and after them always the least."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(0)
+        self.left = iter(data)
+
+    def getrandbits(self, k: int) -> int:
+        size = -(-k // 8)
+        return int.from_bytes([next(self.left, 0) for _ in range(size)]) >> (8 * size - k)
+
+    def random(self) -> float:
+        return self.getrandbits(16) / 65536
+
+
+def _lead(run: Callable[[int, random.Random], None], seed: int, first: int, cases: int, folder: Path) -> None:
+    """Let atheris choose so many cases, from what those of earlier processes have taught it, and end."""
+    import atheris
+
+    numbers, learnt, drawn = iter(range(first, first + cases)), folder / "learnt", folder / f"drawn-{first}"
+    for place in (learnt, drawn):
+        place.mkdir(exist_ok=True)
+    for number in range(min(32, cases // 2)):  # to begin with; what ended a process is in neither folder
+        (drawn / str(number)).write_bytes(random.Random(f"{seed} {first} {number}").randbytes(256))
+
+    def case(data: bytes) -> None:
+        number = next(numbers, None)
+        if number is None:
+            sys.stdout.flush()
+            os._exit(0)
+        run(number, Led(data))
+
+    flags = ("-max_len=4096", "-len_control=0", "-timeout=0", "-rss_limit_mb=0", "-handle_abrt=0", "-handle_segv=0")
+    atheris.Setup([sys.argv[0], f"-seed={seed + first + 1}", *flags, str(learnt), str(drawn)], case)
+    atheris.Fuzz()
 
 
 def table(tallies: dict[str, Tally]) -> str:
@@ -153,17 +211,18 @@ def main() -> int:
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--only", default="", help=f"with commas: {', '.join(fuzz_targets.TARGETS)}")
     options.add_argument("--from", dest="first", type=int, default=0, help="the number of the first case")
+    options.add_argument("--guided", action="store_true", help="by coverage, with atheris; cases cannot be made again")
     options.add_argument("--child", help=argparse.SUPPRESS)
     options.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     args = options.parse_args()
     if args.child:
-        child(args.child, args.seed, args.first, args.cases, args.folder)
+        child(args.child, args.seed, args.first, args.cases, args.folder, args.guided)
         return 0
     names = args.only.split(",") if args.only else list(fuzz_targets.TARGETS)
     tallies = {}
     for name in names:
         print(name, file=sys.stderr, flush=True)
-        tallies[name] = fuzz(name, args.cases, args.seed, args.first)
+        tallies[name] = fuzz(name, args.cases, args.seed, args.first, args.guided)
     print(table(tallies))
     unclean = Counter(
         {f"{name}, case {case}: {line}": 1 for name, one in tallies.items() for line, case in one.found.items()}

@@ -30,6 +30,21 @@ def test_what_breaks_ends_its_process_or_writes_elsewhere_is_counted_and_can_be_
     assert draws[again["SIGABRT"]] == 2
 
 
+@pytest.mark.linux
+def test_cases_that_are_led_by_coverage_are_counted_in_the_same_way():
+    found = fuzz("controls", 25, guided=True)
+    assert found.read + found.errors + found.signals == 25
+    assert min(found.read - found.outside, found.errors, found.signals, found.outside) > 0
+    assert {"KeyError: 'a fault'", "SIGABRT"} < {*found.found}
+
+
+@pytest.mark.linux
+def test_settings_that_are_led_are_read_or_refused_and_nothing_else_happens():
+    found = fuzz("settings", 200, guided=True)
+    assert found.found == {}
+    assert min(found.read, found.refused) > 0
+
+
 def test_the_command_prints_what_was_counted():
     run = subprocess.run(
         [sys.executable, "-m", "benchmarks.fuzz", "--cases", "9", "--seed", "1", "--only", "settings"],
