@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
@@ -28,8 +29,12 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from benchmarks.harness import Table, figures, machine, publish
 from tests.helpers.driving import serve
+from whitelab.datasets import load
 from whitelab.scoring.setting import FIT_SCOPES
 from whitelab.statistics.projection import METHODS
+from whitelab.training import TrainConfig
+from whitelab.training.own_process import trained_apart
+from whitelab.training.runs import Run, create
 from whitelab.whitening import WHITENERS
 
 NAME = "visitors"
@@ -244,6 +249,15 @@ class Projector(Visitor):
         """Never."""
 
 
+@contextmanager
+def trained(folder: Path) -> Iterator[Run]:
+    """A run that is trained meanwhile, in a process as the app starts one for whoever presses Start."""
+    config = TrainConfig(objective="simcse", model="bundled", batch=64, steps=100_000, eval_every=0, save_every=1000)
+    run = create(config, load("demo").sentences, None, folder / "run")
+    with trained_apart(run):
+        yield run
+
+
 def resident(pid: int) -> float:
     """MB of memory that a process holds."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
@@ -319,6 +333,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--pages", type=int, help="pages each opens at most: the same ones whatever the server's pace, to compare by"
     )
     parser.add_argument("--projectors", type=int, default=0, help="how many draw one UMAP after another beside them")
+    parser.add_argument("--training", action="store_true", help="a run is trained beside them")
     parser.add_argument("--data", default="", help="a folder with STS tasks besides the bundled pairs")
     parser.add_argument("--tasks", default="stsb", help="which of them, with commas")
     parser.add_argument(
@@ -342,7 +357,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             links = [knobs(drawn, tasks) for _ in range(args.links)]
             offer = Offer(tasks, links, tuple(args.thought), args.pages or math.inf)
             asked = args.visitors, 60 * args.minutes, offer, args.seed, args.projectors
-            seen, beside = asyncio.run(crowd(args.url or server.url, *asked))
+            with trained(Path(folder)) if args.training else nullcontext() as run:
+                seen, beside = asyncio.run(crowd(args.url or server.url, *asked))
+                steps = run.steps_done if run else 0
             if server:
                 taken.append((resident(server.process.pid), processor_seconds(server.process.pid)))
         finally:
@@ -358,6 +375,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         (
             *([costs(*taken, len(seen.all_pages()))] if taken else []),
             *([f"Beside them {len(beside.all_pages())} UMAPs were drawn."] if args.projectors else []),
+            *([f"Beside them a run was trained for {steps} steps."] if args.training else []),
             "Errors: " + (", ".join(f"{name} ({count})" for name, count in errors.most_common()) or "none") + ".",
         ),
     )

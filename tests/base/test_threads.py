@@ -5,7 +5,7 @@ import threading
 import pytest
 import torch
 
-from whitelab.base.threads import side_by_side
+from whitelab.base.threads import share, side_by_side
 
 
 @pytest.fixture(params=[1, 3])
@@ -77,3 +77,48 @@ def test_closing_stops_the_work(threads):
     results.close()
     assert len(begun) <= 4 * threads
     assert threading.active_count() == before
+
+
+# Beside others
+
+
+def test_whoever_is_alone_has_every_thread_and_several_share_them(threads):
+    met, found = threading.Barrier(2, timeout=20), []
+
+    def work():
+        with share():
+            met.wait()  # both are inside
+            with share():  # and count once
+                found.append(torch.get_num_threads())
+            met.wait()
+
+    with share():
+        assert torch.get_num_threads() == threads
+    others = [threading.Thread(target=work) for _ in range(2)]
+    for one in others:
+        one.start()
+    for one in others:
+        one.join()
+    assert sorted(found) == [1, threads]  # who came first keeps what it has
+    with share():
+        assert torch.get_num_threads() == threads
+
+
+def test_what_works_side_by_side_in_a_share_uses_the_whole(threads):
+    together = threading.Barrier(threads, timeout=20)
+    inside, left = threading.Event(), threading.Event()
+
+    def other():
+        with share():
+            inside.set()
+            left.wait(20)
+
+    beside = threading.Thread(target=other)
+    beside.start()
+    inside.wait(20)
+    with share():
+        assert torch.get_num_threads() == max(1, threads // 2)
+        list(side_by_side(lambda _: together.wait(), range(2 * threads)))
+    left.set()
+    beside.join()
+    assert torch.get_num_threads() == threads

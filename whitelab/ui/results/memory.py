@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 import streamlit as st
 
 from whitelab.base.budget import SHARE, budget, total_memory
+from whitelab.base.threads import share
 from whitelab.ui.results.sizes import size_of
 
 Key = tuple[str, Hashable]  # a kind, and a name within it
@@ -139,7 +140,8 @@ class Memory:
 
     def _make(self, key: Key, make: Callable[[], Any], grows: bool, turn: _Turn) -> Any:
         try:
-            turn.value = self.put(key, make(), grows=grows)
+            with share():
+                turn.value = self.put(key, make(), grows=grows)
             turn.made = True
             return turn.value
         finally:
