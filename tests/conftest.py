@@ -29,8 +29,25 @@ SMALL = {"group": "group:groups=2", "shuffled_group": "shuffled_group:groups=2"}
 torch.set_num_threads(1)
 
 
-# What takes longest, to be begun first: the workers then end together.
-LONGEST = ("tests/browser/", "tests/test_bundled_model.py", "tests/pages/", "tests/test_package.py", "tests/cli/")
+# What takes longest, to be begun first, so that the workers end together: files that wait for a browser, and between
+# them files that compute, so that the processors have something to do meanwhile.
+LONGEST = (
+    "tests/browser/test_showing.py",
+    "tests/test_bundled_model.py",
+    "tests/browser/test_live_score.py",
+    "tests/retrieval/test_relevance.py",
+    "tests/browser/test_lessons.py",
+    "tests/pages/test_recipes.py",
+    "tests/browser/test_carrying.py",
+    "tests/statistics/test_projection.py",
+    "tests/browser/test_moving.py",
+    "tests/pages/test_every_page.py",
+    "tests/browser/",
+    "tests/corpus/",
+    "tests/pages/",
+    "tests/test_package.py",
+    "tests/cli/",
+)
 
 
 def pytest_collection_modifyitems(items):
