@@ -102,9 +102,9 @@ def test_uniformity_of_many_rows_is_off_by_less_than_1e_7(cone):
     assert geometry.uniformity(x) == pytest.approx(reference.uniformity(x), abs=1e-7)
 
 
-def test_uniformity_does_not_depend_on_the_blocks(monkeypatch):
+def test_uniformity_does_not_depend_on_the_tiles(monkeypatch):
     whole = geometry.uniformity(rows(100), torch.arange(100))
-    monkeypatch.setattr(geometry.losses, "_ROWS_PER_BLOCK", 7)
+    monkeypatch.setattr(geometry.losses, "_ROWS_PER_TILE", 7)
     assert geometry.uniformity(rows(100), torch.arange(100)) == pytest.approx(whole, abs=1e-12)
 
 
