@@ -25,6 +25,9 @@ AT_ONE_DIMENSION = {
 # Variants whose default parameters need more than a handful of dimensions.
 SMALL = {"group": "group:groups=2", "shuffled_group": "shuffled_group:groups=2"}
 
+# Processes that tests start share the processors with those of the other worker. Two threads that meet inside an
+# operation would wait for each other there, up to eight times as long as one takes.
+os.environ["OMP_NUM_THREADS"] = "1"
 # Matrices here are tiny: a second thread costs more than it saves.
 torch.set_num_threads(1)
 

@@ -330,6 +330,7 @@ def faint(page: Page) -> list[str]:
                     if (parse(style.color)[3] * opacity(e) < 0.1) continue
                     if (e.closest('[disabled], [aria-disabled=true], label:has(:disabled)')) continue
                     if (e.closest('[data-testid^=stSlider], .js-plotly-plot')) continue
+                    if (e.closest('[data-stale=true]')) continue  // pale while its successor is awaited
                     const back = behind(e), ink = parse(style.color)
                     const a = light(over([...ink.slice(0, 3), ink[3] * opacity(e)], back)), b = light(back)
                     const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05)
