@@ -5,7 +5,7 @@ import re
 
 import pytest
 import torch
-from driving import ARTEFACTS, IDLE, SIDEBAR, STILL, faint, unnamed, widest
+from driving import ARTEFACTS, IDLE, SIDEBAR, STILL, faint, pick, unnamed, widest
 from questions import QUESTIONS
 
 from whitelab.lessons import LESSONS, Choice, Cloud, Curve, Number, answered, asked
@@ -78,9 +78,7 @@ class Mouse:
             for option in options:
                 self.rest()  # a run that ends meanwhile closes the list
                 line = self.page.get_by_role("option", name=option, exact=True)
-                if not line.is_visible():
-                    strip.locator("[data-testid=stMultiSelect] input").click()
-                line.click()
+                pick(line, strip.locator("[data-testid=stMultiSelect] input"))
             self.page.keyboard.press("Escape")
         self.press("Predict")
 
