@@ -7,6 +7,7 @@ import pytest
 from drawings import DARK, LABELS, LIGHT, NAUGHTY, accepted, all_figures, contrast, named
 
 from whitelab import figures
+from whitelab.figures.drawing import Drawing
 from whitelab.whitening import WHITENERS
 
 
@@ -22,6 +23,12 @@ def test_a_figure_says_in_words_what_it_shows_and_reserves_its_height(kind):
 @pytest.mark.parametrize("kind", all_figures())
 def test_plotly_accepts_every_figure_as_it_is(kind):
     accepted(all_figures()[kind])
+
+
+def test_a_drawing_leaves_the_layout_it_begins_with_to_others():
+    shared = {"xaxis2": {"anchor": "y2"}}
+    Drawing(shared).update_xaxes("2", title="k")
+    assert shared == {"xaxis2": {"anchor": "y2"}}
 
 
 @pytest.mark.parametrize("kind", all_figures())

@@ -1,5 +1,6 @@
 """A figure in the making."""
 
+from copy import deepcopy
 from typing import Any
 
 import plotly.graph_objects as go
@@ -16,7 +17,7 @@ class Drawing:
 
     def __init__(self, layout: dict[str, Any] | None = None) -> None:
         self.traces: list[dict[str, Any]] = []
-        self.layout: dict[str, Any] = {"xaxis": {}, "yaxis": {}} | (layout or {})
+        self.layout: dict[str, Any] = {"xaxis": {}, "yaxis": {}} | deepcopy(layout or {})
 
     def add(self, kind: str, **properties) -> None:
         """Add a trace: a `scatter`, a `bar`, a `heatmap`, ..."""
