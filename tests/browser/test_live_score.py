@@ -1,5 +1,7 @@
 """The live score follows the hand in the browser itself, and stays in sight."""
 
+from pathlib import Path
+
 import pytest
 from driving import LIVE, SIDEBAR, K
 from playwright.sync_api import TimeoutError
@@ -67,10 +69,33 @@ def test_a_layer_or_variant_paints_its_number_before_the_server_has_heard_of_it(
     pills.nth(3).click()
     shown.await_live(wanted)
     knob = page.locator(f"{SIDEBAR} .st-key-whitening input")
-    reach_for(page, knob, "() => window.whitelabAhead.data.knob === 'whitening'")
+    reach_for(page, knob, "() => (({ knob, more }) => knob === 'whitening' && !more)(window.whitelabAhead.data)")
     offline(shown)
     shown.choose("Variant", "Soft whitening")
     assert shown.live() == scored(layers=(1, 3), whitening="soft", k=200)
+
+
+def test_numbers_ahead_are_asked_for_until_no_more_come(app, visit):
+    page = visit(app).page
+    source = (Path(whitelab.__file__).parent / "ui" / "live" / "ahead.js").read_text("utf-8")
+    asked = page.evaluate(
+        """async source => {
+            const { default: draw } = await import(URL.createObjectURL(new Blob([source], { type: "text/javascript" })))
+            const asked = []
+            const hand = (scores, more) => {
+                const data = { of: "a", k: 2, knob: "layers", now: 1, scores, more }
+                draw({ data, setStateValue: (_, knob) => asked.push(`${Object.keys(scores)}: ${knob}`) })
+            }
+            hand({}, true)
+            hand({ 0: [1, 1] }, true)
+            hand({ 0: [1, 1] }, true)
+            hand({ 0: [1, 1], 1: [1, 1] }, true)
+            hand({ 0: [1, 1], 1: [1, 1], 2: [1, 1] }, false)
+            return asked
+        }""",
+        source,
+    )
+    assert asked == [": layers", "0: layers", "0,1: layers"]
 
 
 def test_a_layers_number_is_painted_without_the_server(app, visit, scored):

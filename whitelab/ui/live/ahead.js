@@ -9,7 +9,9 @@ export default function ({ data, setStateValue }) {
   shared.ask = setStateValue
   show()
   if (shared.early && data.knob !== shared.early) setStateValue("wanted", shared.early)
+  else if (data.more && shared.had !== known(data)) setStateValue("wanted", data.knob)
   shared.early = null
+  shared.had = known(data) // as long as there is more each time
   return () => {
     shared.data = shared.ask = null
     show()
@@ -39,6 +41,10 @@ function leap({ target }) {
   shared.data = { ...shared.data, scores: {} } // they were about the setting that has just been left
   show()
   dispatchEvent(new CustomEvent("whitelab-leap", { detail: { of, k, score, raw } }))
+}
+
+function known({ of, k, knob, scores }) {
+  return [of, k, knob, ...Object.keys(scores)].join()
 }
 
 function show() {

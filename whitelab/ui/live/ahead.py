@@ -19,7 +19,7 @@ from whitelab.ui.sidebar import knobs
 from whitelab.whitening import WHITENERS, canonical, variant
 
 PLACE = "live-ahead"  # key of the component
-SECONDS = 1.5  # what is not known by then arrives with the move itself
+SECONDS = 1.5  # what is known by then is shown; the browser asks on for the rest
 
 _mount = st.components.v2.component(
     "whitelab.ahead", html="<span></span>", js=(Path(__file__).parent / "ahead.js").read_text("utf-8")
@@ -35,9 +35,9 @@ def hand_over(held: ReferenceType[LayerEmbeddings], setting: Setting, of: str, k
     """
     space, knob = held(), st.session_state.get(PLACE, {}).get("wanted")
     moves = {"layers": layer_moves, "whitening": variant_moves}.get(knob)
-    scores, end = {}, monotonic() + SECONDS
+    scores, more, end = {}, False, monotonic() + SECONDS
     for label, moved in moves(space, setting, k) if moves and space is not None else ():
-        if monotonic() > end:
+        if more := monotonic() > end:
             break
         st.empty()  # where a newer move of the visitor's ends this run
         try:
@@ -48,7 +48,7 @@ def hand_over(held: ReferenceType[LayerEmbeddings], setting: Setting, of: str, k
             continue  # a map that cannot be fitted here says why when it is chosen
         scores[label] = [score.spearman, raw.spearman]
     now = number_of(space, setting).spearman if scores else None
-    data = {"of": of, "k": k, "knob": knob, "now": now, "scores": scores}
+    data = {"of": of, "k": k, "knob": knob, "now": now, "scores": scores, "more": more}
     _mount(key=PLACE, data=data, height=1, on_wanted_change=lambda: None)
 
 
