@@ -53,6 +53,21 @@ def test_a_single_item_has_every_thread(threads):
     assert list(side_by_side(lambda _: torch.get_num_threads(), [0])) == [threads]
 
 
+@pytest.mark.parametrize("threads", [3], indirect=True)
+def test_where_the_system_has_no_more_threads_it_is_said_and_none_is_left_waiting(threads, monkeypatch):
+    before, begin = threading.active_count(), threading.Thread.start
+
+    def start(thread):
+        if threading.active_count() > before:
+            raise RuntimeError("can't start new thread")
+        begin(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(RuntimeError, match="new thread"):
+        list(side_by_side(int, [1, 2, 3]))
+    assert (threading.active_count(), torch.get_num_threads()) == (before, threads)
+
+
 def test_an_error_is_raised_in_its_turn_and_what_has_not_begun_never_does(threads):
     begun, before = [], threading.active_count()
 

@@ -37,7 +37,10 @@ def side_by_side(work: Callable[[Item], Result], items: Iterable[Item], threads:
 
 @contextmanager
 def single_threads(count: int) -> Iterator[ThreadPoolExecutor]:
-    """`count` threads in each of which torch uses one; what has not begun at the end never does."""
+    """`count` threads in each of which torch uses one; what has not begun at the end never does.
+
+    Raises RuntimeError where the system starts no more threads.
+    """
     usual, ready = torch.get_num_threads(), threading.Barrier(count + 1)
 
     def begin() -> None:
@@ -47,8 +50,14 @@ def single_threads(count: int) -> Iterator[ThreadPoolExecutor]:
 
     pool = ThreadPoolExecutor(count, initializer=begin)
     try:
-        for _ in range(count):
-            pool.submit(int)  # starts a thread
+        try:
+            for _ in range(count):
+                pool.submit(int)  # starts a thread
+        except RuntimeError:
+            ready.abort()  # those that have started wait for the rest
+            pool.shutdown()
+            torch.set_num_threads(usual)
+            raise
         ready.wait()
         torch.set_num_threads(usual)  # the default of others again
         yield pool
