@@ -1,5 +1,6 @@
 """Opening pages without a browser, and reading what they show."""
 
+import faulthandler
 import json
 import time
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from questions import QUESTIONS
 from streamlit.testing.v1 import AppTest
 
 import whitelab
+from whitelab.ui.results.jobs import jobs
 
 PATIENCE = 300  # seconds; other work may share the machine
 DEMONSTRATION = "Demonstration set written for this project, not a published benchmark."
@@ -31,7 +33,10 @@ def until(at: AppTest, ready=complete) -> AppTest:
     end = time.monotonic() + PATIENCE
     while not ready(at):
         assert not at.exception, at.exception[0].value
-        assert time.monotonic() < end, f"not ready; errors: {[e.value for e in at.error]}"
+        if time.monotonic() > end:
+            faulthandler.dump_traceback()  # where the jobs are
+            under_way = [(job.title, job.state, job.message) for job in jobs().active()]
+            raise AssertionError(f"not ready; jobs: {under_way}; errors: {[e.value for e in at.error]}")
         time.sleep(0.1)
         at.run()
     assert not at.exception
