@@ -5,13 +5,14 @@ import threading
 import pytest
 import torch
 
-from whitelab.base.threads import share, side_by_side
+from whitelab.base.threads import _shares, share, side_by_side
 
 
 @pytest.fixture(params=[1, 3])
-def threads(request):
+def threads(request, monkeypatch):
     """As many threads as torch may use; it had another number before."""
     before = torch.get_num_threads()
+    monkeypatch.setattr(_shares, "whole", request.param)
     torch.set_num_threads(request.param)
     yield request.param
     torch.set_num_threads(before)
@@ -117,6 +118,36 @@ def test_whoever_is_alone_has_every_thread_and_several_share_them(threads):
     assert sorted(found) == [1, threads]  # who came first keeps what it has
     with share():
         assert torch.get_num_threads() == threads
+
+
+def test_a_thread_that_first_asks_while_others_share_has_every_thread_once_it_is_alone(threads):
+    inside, asked, left = threading.Event(), threading.Event(), threading.Event()
+    found = []
+
+    def other():
+        with share():
+            inside.set()
+            asked.wait(20)
+        left.set()
+
+    def late():
+        torch.get_num_threads()
+        asked.set()
+        left.wait(20)
+        for _ in range(2):
+            with share():
+                found.append(torch.get_num_threads())
+
+    with share():
+        beside = threading.Thread(target=other)
+        beside.start()
+        inside.wait(20)
+        later = threading.Thread(target=late)
+        later.start()
+        asked.wait(20)
+    later.join()
+    beside.join()
+    assert found == [threads, threads]
 
 
 def test_what_works_side_by_side_in_a_share_uses_the_whole(threads):

@@ -70,10 +70,13 @@ class _Here(threading.local):
 
 
 class _Shares:
-    """How many `share` torch's threads now, and what they share."""
+    """How many `share` torch's threads now, and what they share: as many as torch began with.
+
+    What torch says later is no guide: a thread that first asks while others share is told their part.
+    """
 
     def __init__(self) -> None:
-        self.lock, self.count, self.whole = threading.Lock(), 0, 1
+        self.lock, self.count, self.whole = threading.Lock(), 0, torch.get_num_threads()
 
 
 _here, _shares = _Here(), _Shares()
@@ -89,21 +92,20 @@ def share() -> Iterator[None]:
     if _here.whole is not None:
         yield
         return
+    whole = _shares.whole
     with _shares.lock:
-        before = torch.get_num_threads()
-        if _shares.count == 0:
-            _shares.whole = before
         _shares.count += 1
-        _here.whole, mine = _shares.whole, max(1, _shares.whole // _shares.count)
-    if mine != before:
+        mine = max(1, whole // _shares.count)
+    if mine != torch.get_num_threads():
         torch.set_num_threads(mine)
+    _here.whole = whole
     try:
         yield
     finally:
         _here.whole = None
         with _shares.lock:
             _shares.count -= 1
-            torch.set_num_threads(before if _shares.count else _shares.whole)  # also of threads yet to come
+        torch.set_num_threads(whole)  # also of threads yet to come
 
 
 @contextmanager
