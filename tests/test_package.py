@@ -250,15 +250,19 @@ def test_what_needs_a_library_that_is_missing_says_in_one_line_what_to_type(inst
 def test_the_app_opens_in_any_folder_with_its_settings_and_takes_paths_from_there(installed, visit, tmp_path):
     write_pairs(tmp_path / "mine.csv")
     (tmp_path / "streamlit.py").write_text("raise SystemExit('a file of the folder was taken for a library')")
-    port = free_port()
-    command = [installed.script("whitelab"), "app", "--headless", "--port", str(port)]
-    server = started(command, port, tmp_path, installed.environment(), tmp_path / "app.log")
+    (tmp_path / ".claude").mkdir()  # Streamlit has an offer for whoever writes apps with an agent
+    environment = installed.environment() | {"HOME": str(tmp_path), "BROWSER": "true"}
+    port, log = free_port(), tmp_path / "app.log"
+    command = [installed.script("whitelab"), "app", "--port", str(port)]
+    server = started(command, port, tmp_path, environment, log)
     try:
+        assert server.url in log.read_text()
         shown = visit(server.url, "dark")
         for address in ("", "?data=mine.csv"):
             page = shown.open(address)
             assert page.locator("[data-testid=stException]").count() == 0
             assert page.locator("[data-testid=stAlertContentError]").count() == 0
+            assert page.locator("[data-testid^=stSkills]").count() == 0
         page.get_by_text("· mine.csv ·").first.wait_for()
         body = "getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor"
         assert page.evaluate(body) == "rgb(17, 22, 29)"  # of .streamlit/config.toml, not Streamlit's own

@@ -30,10 +30,12 @@ def run(args):
     # -P: nothing in the folder one happens to be in takes the place of a module.
     command = [sys.executable, "-P", "-m", "streamlit", "run", str(shipped("app.py")), "--server.port", str(args.port)]
     command += ["--server.address", args.address, "--server.headless", str(args.headless).lower()]
-    command += ["--server.baseUrlPath", args.base_path.strip("/")] if args.base_path.strip("/") else []
+    path = args.base_path.strip("/")
+    command += ["--server.baseUrlPath", path] if path else []
     memory = budget()
     for name, usual in (HOSTED | {VARIABLE: f"{memory / 2**30:.2f}"}).items() if args.hosted else ():
         os.environ.setdefault(name, usual)
+    print(f"whitelab: http://{args.address}:{args.port}/{path}", flush=True)
     # Streamlit finds the pages and .streamlit/config.toml beside app.py, which says more than one in this folder.
     if os.name == "posix":
         os.execv(command[0], command)  # in this process's place, so that whoever stops it stops the server

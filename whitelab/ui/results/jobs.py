@@ -223,5 +223,5 @@ def redraw() -> None:
 
 
 def visitor() -> str:
-    context = get_script_run_ctx()
+    context = get_script_run_ctx(suppress_warning=True)
     return context.session_id if context else "nobody"

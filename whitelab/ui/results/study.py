@@ -32,7 +32,9 @@ def study(f: Callable, *args, **options) -> Any:
 
     Maps that are fitted to rows are fitted by a job first: until they are there, its progress ends the page here.
     """
-    if get_script_run_ctx() and not all(fitted(*one) for one in of_rows_in((*args, *options.values()))):
+    if get_script_run_ctx(suppress_warning=True) and not all(
+        fitted(*one) for one in of_rows_in((*args, *options.values()))
+    ):
         st.stop()
     return memory().made(("result", name_of(f, *args, **options)), partial(f, *args, **options))
 
