@@ -319,7 +319,7 @@ def unnamed(page: Page) -> list[str]:
 
 
 def faint(page: Page) -> list[str]:
-    """Text of the page whose contrast with what lies behind it is below WCAG AA, controls that are off apart."""
+    """Text of the page whose contrast with what lies behind it is below WCAG AA, for controls that are off below 2."""
     return page.evaluate(
         """() => {
             const parse = text => (([r, g, b, a = 1]) => [r, g, b, a])(text.match(/[\\d.]+/g).map(Number))
@@ -340,13 +340,13 @@ def faint(page: Page) -> list[str]:
                     const box = e.getBoundingClientRect(), style = getComputedStyle(e)
                     if (!box.width || !e.innerText?.trim() || style.visibility === 'hidden') continue
                     if (parse(style.color)[3] * opacity(e) < 0.1) continue
-                    if (e.closest('[disabled], [aria-disabled=true], label:has(:disabled)')) continue
+                    const off = e.closest('[disabled], [aria-disabled=true], label:has(:disabled)')
                     if (e.closest('[data-testid^=stSlider], .js-plotly-plot')) continue
                     if (e.closest('[data-stale=true]')) continue  // pale while its successor is awaited
                     const back = behind(e), ink = parse(style.color)
                     const a = light(over([...ink.slice(0, 3), ink[3] * opacity(e)], back)), b = light(back)
                     const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05)
-                    if (ratio < (parseFloat(style.fontSize) >= 24 ? 3 : 4.5))
+                    if (ratio < (off ? 2 : parseFloat(style.fontSize) >= 24 ? 3 : 4.5))
                         found.add(`${ratio.toFixed(2)} ${e.tagName} ${e.innerText.trim().slice(0, 50)}`)
                 }
             return [...found]

@@ -10,7 +10,7 @@ import streamlit as st
 STYLE = """<style>
 [data-testid=stTopNavLink] { padding-inline: 0.3rem; }
 [data-testid=stCaptionContainer] { opacity: 1; color: light-dark(#566070, #A9B1BC); }
-[data-testid=stBaseButton-primary], [data-testid=stBaseButton-primary] p,
+[data-testid=stBaseButton-primary]:enabled, [data-testid=stBaseButton-primary]:enabled p,
 [data-tag], [data-tag] button { color: light-dark(#FFFFFF, #11161D); }
 [data-testid=stMetric] [data-testid=stMarkdownContainer],
 [data-testid=stMetric] [data-testid=stCaptionContainer] { overflow: visible; }
