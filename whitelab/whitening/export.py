@@ -282,7 +282,6 @@ def to_sentence_transformers(
     back; ValueError for layers or a pooling that do not exist.
     """
     whitener = _affine(whitener)
-    folder = _target(folder, _is_model_folder)
     layers, pooling = check_layers(layers, encoder.n_layers), encoder.check_pooling(pooling)
     if whitener.mean.shape[0] != encoder.dim:
         raise ExportError(f"whitener must take the model's d={encoder.dim} dimensions, got {whitener.mean.shape[0]}")
@@ -294,15 +293,12 @@ def to_sentence_transformers(
         raise ExportError(f"dtype={encoder.dtype!r} must be 'float32': sentence-transformers computes in it")
     record = dict(protocol or {}) | _record(encoder, layers, pooling, whitener)
     heads = _dense_modules(whitener)
-    with _writing(folder), folder_aside(folder) as aside:
+    with model_folder(folder, record) as aside:
         _save_modules(aside, encoder, layers, pooling, heads)
         _compare(aside, encoder, layers, pooling, whitener)
         if scale:
             np.savez(aside / SCALE, **scale)
         (aside / "README.md").write_text(_card(record, encoder, scale), "utf-8")
-        files = sorted(path.relative_to(aside).as_posix() for path in aside.rglob("*") if path.is_file())
-        note = {"whitelab": whitelab.__version__, "protocol": record, "files": [*files, NOTE]}
-        (aside / NOTE).write_text(_json(note, indent=2), "utf-8")
 
 
 @contextmanager
@@ -358,7 +354,6 @@ def _save_modules(aside: Path, encoder: Encoder, layers: tuple[int, ...], poolin
     modules += [Pooling(encoder.dim, {"last": "lasttoken"}.get(pooling, pooling)), *heads]
     SentenceTransformer(modules=modules, device="cpu").save(str(aside), create_model_card=False)
     shutil.rmtree(base)
-    let_read(aside)
 
 
 def _dense_modules(whitener: Whitener) -> list:
