@@ -107,7 +107,7 @@ def child(target: str, seed: int, first: int, cases: int, folder: Path, guided: 
     with _traced() if guided else contextlib.nullcontext():
         one, written = getattr(fuzz_targets, target)(folder), []
         if guided:
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(Exception, SystemExit):
                 one(random.Random(0))  # imports what it needs
 
     def watch(event: str, words: tuple) -> None:
