@@ -9,6 +9,7 @@ import torch
 from filelock import FileLock
 from needs import pytest_make_collect_report, pytest_runtest_makereport, pytest_runtest_setup  # noqa: F401
 
+from whitelab.base.threads import _shares
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.whitening import WHITENERS
 
@@ -30,6 +31,7 @@ SMALL = {"group": "group:groups=2", "shuffled_group": "shuffled_group:groups=2"}
 os.environ["OMP_NUM_THREADS"] = "1"
 # Matrices here are tiny: a second thread costs more than it saves.
 torch.set_num_threads(1)
+_shares.whole = 1
 
 
 # What takes longest, to be begun first, so that the workers end together: files that wait for a browser, and between
