@@ -226,27 +226,50 @@ class _Ties:
         return cls(run.argsort(), sizes.cumsum(0) - 1, run)
 
     def ranks(self, counts: Float[Tensor, "m b"]) -> Float[Tensor, "m b"]:
-        """Average rank of every value among `counts` copies of each, less the mean rank.
+        """Average rank of every value among `counts` copies of each, less the mean rank."""
+        return self._of_runs(counts[self.order])[0][self.run]
+
+    def products(
+        self, counts: Float[Tensor, "m b"], weighted: Float[Tensor, "m b"]
+    ) -> tuple[Float[Tensor, "b"], Float[Tensor, "b"]]:
+        """The sums over values of `counts` x rank^2 and of `weighted` x rank, without putting ranks in their places."""
+        ranks, copies = self._of_runs(counts[self.order])
+        if len(ranks) == len(weighted):  # no two values are equal
+            weighted = weighted[self.order]
+        else:
+            weighted = torch.zeros_like(ranks).index_add_(0, self.run, weighted)
+        return copies.mul_(ranks).mul_(ranks).sum(0), weighted.mul_(ranks).sum(0)
+
+    def _of_runs(self, copies: Float[Tensor, "m b"]) -> tuple[Float[Tensor, "g b"], Float[Tensor, "g b"]]:
+        """Rank, less the mean rank, and copies of every run of equal values, whose `copies` are given in their order.
 
         A run of n copies whose last one has the rank r shares the rank r - (n - 1) / 2. Nothing is sorted.
         """
-        last = counts[self.order].cumsum(0)[self.ends]
-        copies = last.diff(dim=0, prepend=torch.zeros_like(last[:1]))
-        return (last - (copies - 1) / 2 - (len(self.order) + 1) / 2)[self.run]
+        last = copies.cumsum(0)
+        if len(self.ends) < len(self.order):
+            last = last[self.ends]
+            copies = last.diff(dim=0, prepend=torch.zeros_like(last[:1]))
+        return last.sub_(copies, alpha=0.5).sub_(len(self.order) / 2), copies
 
 
 @dataclass(frozen=True, eq=False)
 class _Group:
-    """The pairs of one subset (`rows`), their cosines under every variant and their order."""
+    """The pairs of one subset (`rows`), their cosines under every variant and their order.
+
+    `apart` says of a variant that no two of its cosines differ by rounding only.
+    """
 
     rows: Int[Tensor, "m"]
     cosines: Float[Tensor, "v p"]
     gold: _Ties
     variants: tuple[_Ties, ...]
+    apart: tuple[bool, ...]
 
     @classmethod
     def of(cls, cosines: Float[Tensor, "v p"], gold: Float[Tensor, "p"], rows: Int[Tensor, "m"]) -> "_Group":
-        return cls(rows, cosines, _Ties.of(gold[rows]), tuple(_Ties.of(x[rows]) for x in cosines))
+        steps = [x[rows].unique().diff() for x in cosines]
+        apart = tuple(bool((one >= correlation.CONSTANT_WITHIN).all()) for one in steps)
+        return cls(rows, cosines, _Ties.of(gold[rows]), tuple(_Ties.of(x[rows]) for x in cosines), apart)
 
     def scores(self, index: Int[Tensor, "b p"], counts: Float[Tensor, "p b"]) -> Float[Tensor, "v b"]:
         """Spearman's rho of every variant in every resample; every pair counts as often as it was drawn."""
@@ -255,11 +278,11 @@ class _Group:
         weighted = counts * gold
         spread = (weighted * gold).sum(0)
         found = []
-        for x, ties in zip(self.cosines, self.variants, strict=True):
-            ranks = ties.ranks(counts)
-            norm = ((counts * ranks.square()).sum(0) * spread).sqrt()
-            defined = (norm > 0) & ~correlation.is_constant(x[index])
-            found.append(torch.where(defined, (weighted * ranks).sum(0) / norm, torch.nan).clamp(-1, 1))
+        for x, ties, apart in zip(self.cosines, self.variants, self.apart, strict=True):
+            square, product = ties.products(counts, weighted)
+            norm = (square * spread).sqrt()
+            defined = norm > 0 if apart else (norm > 0) & ~correlation.is_constant(x[index])
+            found.append(torch.where(defined, product / norm, torch.nan).clamp(-1, 1))
         return torch.stack(found)
 
 
