@@ -37,8 +37,8 @@ def uniformity(x, weights=None, t: float = 2.0) -> float:
     """log of the mean of exp(-t ||u_i - u_j||^2) over distinct rows i < j (lower is more uniform).
 
     Wang and Isola 2020; WhitenedCSE Eq. 10 with t = 2; rows are brought to unit length first. Computed
-    from tiles of the Gram matrix, never [n, n] at once; from 1,024 rows on its products are float32, which
-    is off by less than 1e-7. NaN for one row.
+    from tiles of the Gram matrix, never [n, n] at once; from 1,024 rows on they are float32, which is off by
+    less than 1e-7. NaN for one row.
     """
     u = normalize(check_matrix(x))
     w = row_weights(weights, u)
@@ -56,19 +56,14 @@ def uniformity(x, weights=None, t: float = 2.0) -> float:
 
 def _kernel_sum(v: Float[Tensor, "n d"], a: Float[Tensor, "n"], t: float, i: int) -> Float[Tensor, ""]:
     """Sum of a_i a_j exp(v_i.v_j - 2t) over a tile's rows and all from them on, those beyond the tile twice."""
-    size = _tile(v)
+    size, factors = _tile(v), a.to(v.dtype)
     total, (rows, weights) = a.new_zeros(()), (v[i : i + size], a[i : i + size])
-    products = v.new_empty(len(rows) * size)  # tables of new memory each time would take longer than their arithmetic
-    kernels = products if v.dtype == a.dtype else a.new_empty(len(rows) * size)
+    room = v.new_empty(len(rows) * size)  # tables of new memory each time would take longer than their arithmetic
     for j in range(i, len(v), size):
         columns = v[j : j + size]
-        shape = len(rows), len(columns)
-        product, kernel = (one[: len(rows) * len(columns)].view(shape) for one in (products, kernels))
-        torch.mm(rows, columns.T, out=product)
-        if kernels is not products:
-            kernel.copy_(product)
-        kernel.sub_(2 * t).exp_()
-        total += (1 if i == j else 2) * (weights @ (kernel @ a[j : j + size]))
+        kernel = room[: len(rows) * len(columns)].view(len(rows), len(columns))
+        torch.mm(rows, columns.T, out=kernel).sub_(2 * t).exp_()
+        total += (1 if i == j else 2) * (weights @ (kernel @ factors[j : j + size]).to(a.dtype))
     return total
 
 
