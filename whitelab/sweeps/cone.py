@@ -60,10 +60,12 @@ def _map(space: LayerEmbeddings, setting: Setting) -> tuple[Float[Tensor, "d"], 
 
 
 def _cone(x: Tensor, mean: Tensor, plane: Tensor, away: Tensor, root: Tensor) -> Cone:
-    z, centre = (x - away) @ root, (mean - away) @ root
-    lengths, reach = z.norm(dim=1), float(centre.norm())
-    angle = None
-    if reach > 1e-6 * float(lengths.max()):
-        cosines = (z @ centre) / (lengths * reach)
-        angle = math.degrees(math.acos(min(max(float(cosines.nanmedian()), -1.0), 1.0)))
-    return Cone((z @ plane).numpy(), tuple((centre @ plane).tolist()), angle)
+    x, centre = x - away, (mean - away) @ root
+    reach, angle = float(centre.norm()), None
+    if reach:  # a map that takes the mean away leaves none to stand at an angle to
+        z = x @ root
+        lengths = z.norm(dim=1)
+        if reach > 1e-6 * float(lengths.max()):
+            cosines = (z @ centre) / (lengths * reach)
+            angle = math.degrees(math.acos(min(max(float(cosines.nanmedian()), -1.0), 1.0)))
+    return Cone((x @ (root @ plane)).numpy(), tuple((centre @ plane).tolist()), angle)
