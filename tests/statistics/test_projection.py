@@ -5,6 +5,7 @@ import os
 import numpy as np
 import pytest
 import torch
+import umap
 from torch.testing import assert_close
 
 from whitelab.base import own_process
@@ -59,6 +60,22 @@ def test_umap_repeats_for_a_seed_reports_and_stops():
     with pytest.raises(InterruptedError, match="stopped"):
         project(x, "umap", seed=1, progress=stop)
     assert max(calls) < seen[-1][1]
+
+
+def test_umap_starts_from_the_graph_of_its_own_search_through_all_pairs(monkeypatch):
+    x, graphs = rows().float(), []
+    fit = umap.UMAP.fit_transform
+
+    def remembered(self, *args):
+        found = fit(self, *args)
+        graphs.append(self.graph_.toarray())
+        return found
+
+    monkeypatch.setattr(umap.UMAP, "fit_transform", remembered)
+    project(x, "umap", neighbors=7)
+    umap.UMAP(n_neighbors=7, metric="cosine", random_state=0, n_jobs=1).fit_transform(x.numpy())
+    np.testing.assert_allclose(*graphs, atol=1e-5)
+    assert (graphs[0] > 0).sum() < len(x) ** 2 / 2
 
 
 def test_umap_apart_is_umap_here_in_another_process_which_outlives_a_stop():

@@ -8,8 +8,9 @@ from whitelab.base.checks import check_choice, check_int, check_matrix
 from whitelab.base.installation import need
 from whitelab.base.progress import Progress
 from whitelab.statistics import linalg
+from whitelab.statistics.geometry.neighbours import nearest_rows
 from whitelab.statistics.moments import Moments
-from whitelab.statistics.umap_process import coordinates, coordinates_apart
+from whitelab.statistics.umap_process import Neighbours, coordinates, coordinates_apart
 
 METHODS = {"pca": "PCA", "umap": "UMAP"}
 
@@ -51,4 +52,13 @@ def _umap(x: Tensor, dims: int, neighbors: int, seed: int, progress: Progress | 
         raise ValueError(f"method='umap' needs at least 5 sentences, got {len(x)}; use method='pca'")
     need("umap")
     make = coordinates_apart if apart else coordinates
-    return torch.from_numpy(make(x.to(torch.float32).cpu().numpy(), dims, neighbors, seed, progress))
+    rows = x.to(torch.float32).cpu().numpy()
+    return torch.from_numpy(make(rows, _neighbours(x, min(neighbors, len(x) - 1)), dims, seed, progress))
+
+
+def _neighbours(x: Tensor, count: int) -> Neighbours:
+    """Of every row the `count` nearest by cosine, itself the first: UMAP's own search takes every pair in Python."""
+    found = nearest_rows(x, {"cosine": count - 1})["cosine"]
+    rows = torch.cat([torch.arange(len(x))[:, None], found.rows.cpu()], dim=1)
+    distances = torch.nn.functional.pad((1 - found.values.cpu()).clamp(min=0), (1, 0))
+    return rows.to(torch.int32).numpy(), distances.to(torch.float32).numpy()

@@ -6,6 +6,7 @@ beside a UMAP a server's pages took three times as long, and a live number that 
 
 import re
 import tempfile
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,26 +15,34 @@ import numpy as np
 from whitelab.base.own_process import in_own_process
 from whitelab.base.progress import Progress
 
+# Of every row: which rows are nearest, itself first, and their distances, each [n, t].
+Neighbours = tuple[np.ndarray, np.ndarray]
+
 _REPORT = "report"  # the file that says how far it is
 
 
-def coordinates(x: np.ndarray, dims: int, neighbors: int, seed: int, progress: Progress | None) -> np.ndarray:
-    """UMAP of the rows of `x [n, d]`, `[n, dims]`; `progress` may raise to stop it."""
+def coordinates(x: np.ndarray, neighbours: Neighbours, dims: int, seed: int, progress: Progress | None) -> np.ndarray:
+    """UMAP of the rows of `x [n, d]`, `[n, dims]`, from its `neighbours`; `progress` may raise to stop it."""
     import umap
 
     reducer = umap.UMAP(
         n_components=dims,
-        n_neighbors=min(neighbors, len(x) - 1),
+        n_neighbors=neighbours[0].shape[1],
         metric="cosine",
+        precomputed_knn=neighbours,
         random_state=seed,
         n_jobs=1,
         init="spectral" if len(x) > 50 else "random",
         tqdm_kwds={"disable": progress is None, "file": _Ticker(progress), "bar_format": "{n}/{total}"},
     )
-    return np.ascontiguousarray(reducer.fit_transform(x), dtype=np.float64)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "precomputed_knn")  # that no further rows can be placed, which nobody asks
+        return np.ascontiguousarray(reducer.fit_transform(x), dtype=np.float64)
 
 
-def coordinates_apart(x: np.ndarray, dims: int, neighbors: int, seed: int, progress: Progress | None) -> np.ndarray:
+def coordinates_apart(
+    x: np.ndarray, neighbours: Neighbours, dims: int, seed: int, progress: Progress | None
+) -> np.ndarray:
     """The same from a process of its own. Raises RuntimeError where that ended, out of memory, say."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / _REPORT
@@ -42,10 +51,10 @@ def coordinates_apart(x: np.ndarray, dims: int, neighbors: int, seed: int, progr
             if progress and report.exists():
                 progress(*map(int, report.read_text("utf-8").split("/")))
 
-        return in_own_process("UMAP", _reported, x, dims, neighbors, seed, report, meanwhile=look)
+        return in_own_process("UMAP", _reported, x, neighbours, dims, seed, report, meanwhile=look)
 
 
-def _reported(x: np.ndarray, dims: int, neighbors: int, seed: int, report: Path) -> np.ndarray:
+def _reported(x: np.ndarray, neighbours: Neighbours, dims: int, seed: int, report: Path) -> np.ndarray:
     """In the process: leave word of every step; where the folder for it is gone, nobody waits any more."""
 
     def leave_word(done: int, total: int) -> None:
@@ -53,7 +62,7 @@ def _reported(x: np.ndarray, dims: int, neighbors: int, seed: int, report: Path)
         new.write_text(f"{done}/{total}", "utf-8")
         new.replace(report)
 
-    return coordinates(x, dims, neighbors, seed, leave_word)
+    return coordinates(x, neighbours, dims, seed, leave_word)
 
 
 class _Ticker:
