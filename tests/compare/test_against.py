@@ -12,7 +12,7 @@ from tiny import build_model, write_task
 from whitelab.compare import AVERAGE, compare, outcome, resample, resampled
 from whitelab.scoring.paired import VERDICTS, Judged, paired
 from whitelab.scoring.setting import parse_settings
-from whitelab.statistics.significance import Difference, average_bootstrap, bootstrap, draw
+from whitelab.statistics.significance import Difference, average_bootstrap, bootstrap, drawn_counts
 from whitelab.store.embedding_store import Store
 
 RESAMPLES = 60
@@ -48,13 +48,14 @@ def oracle(cells, row, task):
     """The score in every resample, by SciPy on the pairs drawn: the mean over subsets."""
     cell = next(cell for cell in cells if cell.row == row and cell.task == task)
     cosines, gold, subset = (x.numpy() for x in (cell.score.cosines, cell.judged.gold, cell.judged.subset))
-    generator = torch.Generator().manual_seed(zlib.crc32(task.encode()))
-    index = draw(cell.judged.subset, cell.judged.n_subsets, RESAMPLES, generator).numpy()
+    seed = zlib.crc32(task.encode())
+    parts = drawn_counts(cell.judged.subset, cell.judged.n_subsets, RESAMPLES, seed)
+    index = [np.arange(len(gold)).repeat(one.long().numpy()) for part in parts for one in part]
 
     def rho(pairs):
         return 100 * stats.spearmanr(cosines[pairs], gold[pairs]).statistic
 
-    return np.array([np.mean([rho(i[subset == s]) for s in range(cell.judged.n_subsets)]) for i in index])
+    return np.array([np.mean([rho(i[subset[i] == s]) for s in range(cell.judged.n_subsets)]) for i in index])
 
 
 def test_an_interval_contains_its_score(cells, drawn):

@@ -14,12 +14,11 @@ from whitelab.scoring.fit_scopes import Fitted, fit_scope, halves
 from whitelab.scoring.paired import RESAMPLES
 from whitelab.scoring.setting import Protocol, Setting
 from whitelab.statistics.random_cosines import RandomCosines
-from whitelab.statistics.significance import bootstrap_means, draw
+from whitelab.statistics.significance import bootstrap_means, drawn_counts
 
 FLOOR, TOP = 0.1, 99.9  # percentiles of random pairs
 MOST_ALIKE = 0.95  # pairs whose gold is at or above this quantile say where the ceiling is
 RATE = 0.05  # false positives that are accepted unless one says otherwise
-_CELLS = 2**20
 
 
 @dataclass(frozen=True)
@@ -185,12 +184,8 @@ def threshold(
     order = cosines.argsort(stable=True)
     values, alike = cosines[order], gold[order] >= cut
     whole = _errors(values, alike, torch.ones(1, len(values), dtype=torch.float64), rate)
-    generator, found = torch.Generator().manual_seed(seed), []
-    for done in range(0, resamples, step := max(1, _CELLS // len(values))):
-        part = min(step, resamples - done)
-        index = draw(torch.zeros(len(values), dtype=torch.int64), 1, part, generator)
-        counts = torch.zeros(part, len(values), dtype=torch.float64)
-        found.append(_errors(values, alike, counts.scatter_add_(1, index, torch.ones(index.shape).double()), rate))
+    everything = torch.zeros(len(values), dtype=torch.int64)
+    found = [_errors(values, alike, counts, rate) for counts in drawn_counts(everything, 1, resamples, seed)]
     (low, high), (recall_low, recall_high) = (middle(torch.cat(found, 1)[row]) for row in (0, 2))
     cosine, false_positives, recall, precision = whole[:, 0].tolist()
     sizes = int(alike.sum()), int((~alike).sum())
@@ -209,14 +204,14 @@ def _errors(
     values: Float[Tensor, "p"], alike: Bool[Tensor, "p"], counts: Float[Tensor, "b p"], rate: float
 ) -> Float[Tensor, "4 b"]:
     """Threshold, false positives, recall and precision of every resample; `values` rise, pairs count `counts` times."""
-    unlike = (counts * ~alike).cumsum(1)
-    total, hits = unlike[:, -1:], counts * alike
-    place = torch.searchsorted(unlike, (1 - rate) * total - 1e-9)  # of rounding; a count is whole
-    cosine = values[place.clamp(max=len(values) - 1)[:, 0]]
-    above = values > cosine[:, None]
-    wrong, right = (counts * ~alike * above).sum(1), (hits * above).sum(1)
-    found = torch.stack([cosine, wrong / total[:, 0], right / hits.sum(1), right / (right + wrong)])
-    found[:, (total[:, 0] == 0) | (hits.sum(1) == 0)] = torch.nan
+    wrong, right = ((counts * kind).cumsum(1) for kind in (~alike, alike))
+    total, all_right = wrong[:, -1:], right[:, -1:]
+    place = torch.searchsorted(wrong, (1 - rate) * total - 1e-9)  # of rounding; a count is whole
+    cosine = values[place.clamp_(max=len(values) - 1)]
+    last = torch.searchsorted(values, cosine, right=True) - 1  # of the pairs with this cosine
+    wrong, right = total - wrong.gather(1, last), all_right - right.gather(1, last)
+    found = torch.cat([cosine, wrong / total, right / all_right, right / (right + wrong)], dim=1).T
+    found[:, (total * all_right)[:, 0] == 0] = torch.nan
     return found
 
 

@@ -5,11 +5,11 @@ their difference varies much less than either. Both tests here are of that paire
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from whitelab.base.checks import check_choice, check_int
@@ -151,12 +151,8 @@ def bootstrap_counts(
     check_int(seed, "seed", 0)
     _check_level(level)
     check_int(count, "q", 1)
-    generator, parts = torch.Generator().manual_seed(seed), []
-    for done in range(0, resamples, step := max(1, _CELLS_PER_CHUNK // count)):
-        part = min(step, resamples - done)
-        index = draw(torch.zeros(count, dtype=torch.int64), 1, part, generator)
-        drawn = torch.zeros(part, count, dtype=torch.float64).scatter_add_(1, index, torch.ones(index.shape).double())
-        parts.append(scores(drawn.T))
+    everything = torch.zeros(count, dtype=torch.int64)
+    parts = [scores(counts.T) for counts in drawn_counts(everything, 1, resamples, seed)]
     samples = torch.cat(parts, dim=-1)
     intervals = [_interval(row[~row.isnan()], level) for row in samples]
     low, high = torch.tensor(intervals, dtype=torch.float64).reshape(-1, 2).T
@@ -178,16 +174,21 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def draw(subset: Int[Tensor, "p"], n_subsets: int, resamples: int, generator: torch.Generator) -> Int[Tensor, "b p"]:
-    """Pairs drawn with replacement: place i of every resample is filled from the subset of pair i.
+def drawn_counts(subset: Int[Tensor, "p"], n_subsets: int, resamples: int, seed: int) -> Iterator[Float[Tensor, "b p"]]:
+    """How often every pair is there in resamples drawn with replacement, some resamples at a time.
 
-    Drawing twice from one generator continues where the first left off, as if drawn at once.
+    Place i of a resample is filled from the subset of pair i. The same `seed` gives the same resamples.
     """
+    pairs, generator = len(subset), torch.Generator().manual_seed(seed)
     sizes = torch.bincount(subset, minlength=n_subsets)
-    members = subset.argsort(stable=True)
-    start = sizes.cumsum(0) - sizes
-    part = torch.rand(resamples, len(subset), generator=generator, dtype=torch.float64)
-    return members[start[subset] + (part * sizes[subset]).long()]
+    members, start, size = subset.argsort(stable=True), (sizes.cumsum(0) - sizes)[subset], sizes[subset]
+    one = torch.ones(1, 1, dtype=torch.float64)
+    for done in range(0, resamples, step := max(1, _CELLS_PER_CHUNK // pairs)):
+        part = torch.rand(min(step, resamples - done), pairs, generator=generator, dtype=torch.float64)
+        index = part.mul_(size).long()
+        if n_subsets > 1:
+            index = members[index.add_(start)]
+        yield torch.zeros_like(part).scatter_add_(1, index, one.expand_as(part))
 
 
 def _resampled(
@@ -200,15 +201,11 @@ def _resampled(
     seed: int,
 ) -> Float[Tensor, "v b"]:
     """Score of every row in every resample, a chunk of resamples at a time."""
-    generator = torch.Generator().manual_seed(seed)
     groups = [_Group.of(cosines, gold, (subset == number).nonzero()[:, 0]) for number in range(n_subsets)]
-    weights = correlation.weights(subset, n_subsets, how)
-    step, parts = max(1, _CELLS_PER_CHUNK // len(gold)), []
-    for done in range(0, resamples, step):
-        index = draw(subset, n_subsets, min(step, resamples - done), generator)
-        counts = torch.zeros(index.T.shape, dtype=torch.float64)
-        counts.scatter_add_(0, index.T, torch.ones_like(counts))
-        parts.append((torch.stack([one.scores(index, counts) for one in groups], dim=-1) * weights).sum(-1))
+    weights, parts = correlation.weights(subset, n_subsets, how), []
+    for drawn in drawn_counts(subset, n_subsets, resamples, seed):
+        counts = drawn.T.contiguous()
+        parts.append((torch.stack([one.scores(counts) for one in groups], dim=-1) * weights).sum(-1))
     return torch.cat(parts, dim=-1)
 
 
@@ -271,9 +268,9 @@ class _Group:
         apart = tuple(bool((one >= correlation.CONSTANT_WITHIN).all()) for one in steps)
         return cls(rows, cosines, _Ties.of(gold[rows]), tuple(_Ties.of(x[rows]) for x in cosines), apart)
 
-    def scores(self, index: Int[Tensor, "b p"], counts: Float[Tensor, "p b"]) -> Float[Tensor, "v b"]:
+    def scores(self, counts: Float[Tensor, "p b"]) -> Float[Tensor, "v b"]:
         """Spearman's rho of every variant in every resample; every pair counts as often as it was drawn."""
-        counts, index = counts[self.rows], index[:, self.rows]
+        counts = counts if len(self.rows) == len(counts) else counts[self.rows]
         gold = self.gold.ranks(counts)
         weighted = counts * gold
         spread = (weighted * gold).sum(0)
@@ -281,9 +278,16 @@ class _Group:
         for x, ties, apart in zip(self.cosines, self.variants, self.apart, strict=True):
             square, product = ties.products(counts, weighted)
             norm = (square * spread).sqrt()
-            defined = norm > 0 if apart else (norm > 0) & ~correlation.is_constant(x[index])
+            defined = norm > 0 if apart else (norm > 0) & ~_is_constant(x[self.rows], counts)
             found.append(torch.where(defined, product / norm, torch.nan).clamp(-1, 1))
         return torch.stack(found)
+
+
+def _is_constant(x: Float[Tensor, "m"], counts: Float[Tensor, "m b"]) -> Bool[Tensor, "b"]:
+    """Whether the values that a resample has are one value up to rounding."""
+    there = counts > 0
+    most, least = (torch.where(there, x[:, None], edge) for edge in (-torch.inf, torch.inf))
+    return most.amax(0) - least.amin(0) < correlation.CONSTANT_WITHIN
 
 
 def _interval(samples: Float[Tensor, "b"], level: float) -> tuple[float, float]:
