@@ -135,24 +135,32 @@ def _threshold(
 ) -> Threshold:
     """The threshold for a grade and a rate, and what it does, with intervals over queries."""
     rate, sums = wanted[1], (alike.cumsum(1), unlike.cumsum(1))
-    whole = _errors(*(part.sum(0, keepdim=True) for part in sums), rate)
+    whole = _errors(*sums, torch.ones(1, len(alike)), rate)
     generator, found = torch.Generator().manual_seed(seed), []
     for done in range(0, resamples, step := max(1, _CELLS // STEPS)):
         drawn = torch.randint(len(alike), (min(step, resamples - done), len(alike)), generator=generator)
         counts = torch.zeros(len(drawn), len(alike)).scatter_add_(1, drawn, torch.ones(drawn.shape))
-        found.append(_errors(*(counts @ part for part in sums), rate))
+        found.append(_errors(*sums, counts, rate))
     (low, high), (recall_low, recall_high) = (middle(torch.cat(found, 1)[row]) for row in (0, 2))
     cosine, false_positives, recall, precision = whole[:, 0].tolist()
     sizes = int(alike.sum(dtype=torch.float64)), int(unlike.sum(dtype=torch.float64))
     return Threshold(*wanted, cosine, low, high, false_positives, recall, recall_low, recall_high, precision, *sizes)
 
 
-def _errors(alike: Float[Tensor, "b s"], unlike: Float[Tensor, "b s"], rate: float) -> Float[Tensor, "4 b"]:
-    """Threshold, false positives, recall and precision of every row of running sums over the steps."""
-    alike, unlike = alike.double(), unlike.double()
-    place = torch.searchsorted(unlike, (1 - rate) * unlike[:, -1:] - 1e-6).clamp_(max=STEPS - 1)
-    wrong, right = ((part[:, -1:] - part.gather(1, place))[:, 0] for part in (unlike, alike))
-    cosine = (place[:, 0] + 1) * (2 / STEPS) - 1
-    found = torch.stack([cosine, wrong / unlike[:, -1], right / alike[:, -1], right / (right + wrong)])
-    found[:, (unlike[:, -1] == 0) | (alike[:, -1] == 0)] = torch.nan
+def _errors(
+    alike: Float[Tensor, "q s"], unlike: Float[Tensor, "q s"], counts: Float[Tensor, "b q"], rate: float
+) -> Float[Tensor, "4 b"]:
+    """Threshold, false positives, recall and precision where queries count `counts` times.
+
+    `alike` and `unlike` are running sums over the steps of each query's documents.
+    """
+    below = counts @ unlike
+    total, every = below[:, -1:].double(), (counts @ alike[:, -1:]).double()
+    least = ((1 - rate) * total - 1e-6).ceil()  # counts are whole
+    place = torch.searchsorted(below, least.to(below.dtype)).clamp_(max=STEPS - 1)
+    wrong = total - below.gather(1, place)
+    right = every - (counts * alike[:, place[:, 0]].T).sum(1, keepdim=True)
+    cosine = (place + 1) * (2 / STEPS) - 1
+    found = torch.cat([cosine, wrong / total, right / every, right / (right + wrong)], dim=1).T
+    found[:, (total * every)[:, 0] == 0] = torch.nan
     return found
