@@ -85,17 +85,43 @@ def test_numbers_ahead_are_asked_for_until_no_more_come(app, visit):
             const hand = (scores, more) => {
                 const data = { of: "a", k: 2, knob: "layers", now: 1, scores, more }
                 draw({ data, setStateValue: (_, knob) => asked.push(`${Object.keys(scores)}: ${knob}`) })
+                return new Promise(later => setTimeout(later, 300))
             }
-            hand({}, true)
-            hand({ 0: [1, 1] }, true)
-            hand({ 0: [1, 1] }, true)
-            hand({ 0: [1, 1], 1: [1, 1] }, true)
-            hand({ 0: [1, 1], 1: [1, 1], 2: [1, 1] }, false)
+            await hand({}, true)
+            await hand({ 0: [1, 1] }, true)
+            await hand({ 0: [1, 1] }, true)
+            await hand({ 0: [1, 1], 1: [1, 1] }, true)
+            await hand({ 0: [1, 1], 1: [1, 1], 2: [1, 1] }, false)
             return asked
         }""",
         source,
     )
     assert asked == [": layers", "0: layers", "0,1: layers"]
+
+
+def test_a_click_at_once_a_tap_and_a_key_are_heard_by_the_server(app, visit, scored):
+    shown = visit(app)
+    page = shown.open("whitening?k=200")
+    pills = page.locator(f'{SIDEBAR} [aria-label="Layers, averaged"] button')
+
+    def tap(pill):
+        box, finger = pill.bounding_box(), page.context.new_cdp_session(page)
+        at = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
+        finger.send("Input.synthesizeTapGesture", at | {"gestureSourceType": "touch"})
+
+    acts = {
+        (1, 6): lambda: pills.nth(6).click(),  # a hand that was nowhere near
+        (6,): lambda: tap(pills.nth(1)),
+        (3, 6): lambda: (pills.nth(3).focus(), pills.nth(3).press("Space")),
+        (2, 3, 6): lambda: pills.nth(2).click(),
+    }
+    for layers, act in acts.items():
+        page.mouse.move(0, 0)
+        shown.settle()
+        act()
+        shown.await_live(scored(layers=layers, k=200))
+        line = page.locator("text=/layers? [0-9+ ]+ ·/").last.inner_text()
+        assert f"{' + '.join(map(str, layers))} · mean pooling" in line
 
 
 def test_a_layers_number_is_painted_without_the_server(app, visit, scored):

@@ -2,14 +2,16 @@
 // painted by the live score (live.js) at the click that makes the move.
 
 const KNOBS = { layers: ".st-key-layers", whitening: ".st-key-whitening" }
-const shared = (window.whitelabAhead ??= { data: null, ask: null })
+const REST = 100 // ms without an act of the visitor's before anything is asked for
+const ACTS = ["pointerdown", "pointerup", "click", "keydown", "input"]
+const shared = (window.whitelabAhead ??= { data: null, ask: null, acted: 0 })
 
 export default function ({ data, setStateValue }) {
   shared.data = data
   shared.ask = setStateValue
   show()
-  if (shared.early && data.knob !== shared.early) setStateValue("wanted", shared.early)
-  else if (data.more && shared.had !== known(data)) setStateValue("wanted", data.knob)
+  if (shared.early && data.knob !== shared.early) want(shared.early)
+  else if (data.more && shared.had !== known(data)) want(data.knob)
   shared.early = null
   shared.had = known(data) // as long as there is more each time
   return () => {
@@ -21,6 +23,7 @@ export default function ({ data, setStateValue }) {
 if (!shared.listens) {
   shared.listens = true
   for (const kind of ["pointerover", "focusin"]) addEventListener(kind, reach)
+  for (const kind of ACTS) addEventListener(kind, act, { capture: true })
   addEventListener("click", leap, { capture: true })
   addEventListener("keydown", event => [" ", "Enter"].includes(event.key) && leap(event), { capture: true })
 }
@@ -28,7 +31,28 @@ if (!shared.listens) {
 function reach({ target }) {
   const knob = Object.keys(KNOBS).find(name => target.closest?.(KNOBS[name]))
   if (!shared.ask) shared.early = knob ?? null // a hand that was there before the numbers could be asked for
-  else if (knob && shared.data.knob !== knob) shared.ask("wanted", knob)
+  else if (knob && shared.data.knob !== knob) want(knob)
+}
+
+// Streamlit sends what changes within one turn of the event loop together, and where one part is a fragment's it runs
+// that alone: a click in the same turn would be lost. So nothing is asked for beside an act, and an act waits its turn.
+function want(knob) {
+  clearTimeout(shared.timer)
+  shared.timer = setTimeout(() => {
+    if (performance.now() - shared.acted < REST) return want(knob)
+    if (!shared.ask) return void (shared.early = knob)
+    shared.ask("wanted", knob)
+    shared.asking = true
+    setTimeout(() => (shared.asking = false)) // after Streamlit's own, which it has begun before
+  }, REST)
+}
+
+function act(event) {
+  shared.acted = performance.now()
+  if (!shared.asking || !event.isTrusted || event.type !== "click") return
+  event.stopImmediatePropagation()
+  event.preventDefault()
+  setTimeout(() => event.target.click())
 }
 
 function leap({ target }) {
