@@ -8,7 +8,7 @@ from whitelab.ui.widgets.page import close_page, open_page
 
 chosen, opened = open_page(
     "What should I do with these vectors?",
-    "Say what they are for and bring data that shows it. Some three dozen settings are measured on it, and the answer may "
+    "Say what they are for and bring data that shows it. A few dozen settings are measured on it, and the answer may "
     "well be: use them as they are.",
 )
 with st.container(key="controls"):
@@ -35,7 +35,7 @@ close_page(
         )
     ],
     "Each option averages some layers and transforms the vectors; all are measured on the same pairs, searches or texts, "
-    "which are drawn again and again (bootstrap) to see how far each difference could be chance. With three dozen options "
+    "which are drawn again and again (bootstrap) to see how far each difference could be chance. With dozens of options "
     "one will look best by luck: so p-values are corrected for their number, and the gain is also measured on a half of "
     "the data that had no say in the choice. To store, the shortest vectors are taken that lose less than a point against "
     "the best, at the lower end of the interval. Scores are x 100, a point is one of these.",

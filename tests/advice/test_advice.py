@@ -1,5 +1,8 @@
 """Laws of advice: it follows where the truth is planted, says so where nothing is there, and counts what is missing."""
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -15,8 +18,10 @@ from whitelab.advice import (
     advising,
     answer,
     kept_as,
+    named,
 )
 from whitelab.advice.advising import CLUSTER_SEEDS
+from whitelab.advice.answer import FEW
 from whitelab.advice.candidates import candidates
 from whitelab.advice.evidence import RESAMPLES, Tried, weigh
 from whitelab.base.installation import MissingLibraryError
@@ -28,7 +33,7 @@ from whitelab.retrieval.embedded import with_judgements
 from whitelab.retrieval.relevance import retrieve
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
-from whitelab.statistics.significance import bootstrap_means
+from whitelab.statistics.significance import Difference, bootstrap_means
 
 D = 16
 
@@ -84,7 +89,23 @@ def test_few_pairs_decide_nothing_and_say_how_many_would():
     assert advice.needed > 24
     assert f"{advice.needed}"[-3:] in advice.sentences[2]
     more = advise_pairs(pairs_of(*ROUND, pairs=4 * 24), Setting((1,)))
-    assert more.decided or more.needed < 30 * advice.needed
+    assert more.decided or 4 * 24 < more.needed < 30 * advice.needed
+    for purpose in ("rank", "store"):
+        handful = advise_pairs(pairs_of(*CONE, pairs=FEW - 1), Setting((1,)), purpose)
+        assert (handful.decided, handful.needed) == (False, None)
+        assert "19 pairs are too few to decide" in handful.sentences[0]
+
+
+def test_what_would_decide_is_more_than_there_is_and_is_about_an_option_that_is_open():
+    evidence = advise_pairs(pairs_of(*ROUND, pairs=40), Setting((1,))).evidence
+    raw, *others = evidence.options
+    sure = replace(others[0], score=99.0, difference=Difference(0.2, -0.1, 0.5, 0.2), p_holm=1.0)
+    for low, estimate, high in ((-0.8, 0.2, 1.1), (-1.0, -0.2, 1.0), (0.1, 2.0, 4.0), (-9.0, 0.0, 9.0)):
+        open_ = replace(others[1], score=50.0, difference=Difference(estimate, low, high, 0.2), p_holm=1.0)
+        advice = answer(replace(evidence, options=(raw, sure, open_)), "rank")
+        assert advice.needed > evidence.count
+        assert named(open_.setting)[1:] in advice.sentences[1]
+    assert advice.needed == math.ceil(evidence.count * 81)  # an interval of 9 to either side, where 1 would do
 
 
 def test_the_shortest_vectors_that_hold_the_meaning_are_stored():
@@ -92,10 +113,11 @@ def test_the_shortest_vectors_that_hold_the_meaning_are_stored():
     said = (advice.setting, advice.stored)
     (own,) = [one for one in advice.evidence.options if (one.setting, one.stored) == said]
     assert kept_as(own) in advice.sentences[0]
-    assert own.behind.low > -1
+    assert min(own.behind.low, own.difference.low) > -1
     assert own.dimensions == 4
     assert own.size < 16
-    assert all(option.behind.low <= -1 or option.size >= own.size for option in advice.evidence.options)
+    near = [option for option in advice.evidence.options if min(option.behind.low, option.difference.low) > -1]
+    assert min(option.size for option in near) == own.size
     whole = advise_pairs(pairs_of(*ROUND), Setting((2,)), "store")  # the control: every coordinate counts
     assert whole.setting is None or whole.setting.k is None
     assert whole.evidence.baseline.size == 4 * D

@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from sklearn.cluster import KMeans
 from torch import Tensor
 
-from whitelab.advice.answer import Advice, answer
+from whitelab.advice.answer import Advice, answer, named
 from whitelab.advice.candidates import candidates, to_store
 from whitelab.advice.evidence import RESAMPLES, Evidence, Tried, weigh
 from whitelab.base.checks import check_choice
@@ -202,18 +202,18 @@ def _clusters(space: LayerRows, setting: Setting, rows: Int[Tensor, "n"], count:
 def advise_sentences(space: LayerRows, chosen: Setting, purpose: str = "rank") -> Advice:
     """What sentences alone can say: nothing of which setting is best, but whether a map fitted on them carries over.
 
-    `space` holds the unique sentences. Raises ValueError for fewer than four.
+    `space` holds the unique sentences. Raises ValueError for fewer than four and for layers that do not
+    exist.
     """
     check_choice(purpose, "purpose", PURPOSES)
     if space.n_sentences < 4:
         raise ValueError(f"sentences must be four that differ, or more, got {space.n_sentences}")
-    last = space.n_layers - 1
+    raw = Setting(chosen.numbers(space.n_layers))
     seen, unseen = space.parted
-    full, soft = (isotropy_between(seen, unseen, Setting((last,), name)) for name in ("pca", "shrunk"))
+    full, soft = (isotropy_between(seen, unseen, raw.with_(whitening=name)) for name in ("pca", "shrunk"))
     ratio = space.n_sentences / space.dim
     sentences = (
-        f"Sentences alone do not say what serves to {purpose}: keep the raw vectors of layer {last} until some are "
-        "judged.",
+        f"Sentences alone do not say what serves to {purpose}: keep the {named(raw)} until some are judged.",
         f"A full whitening fitted on half of these {spaced(space.n_sentences)} sentences leaves the others with an "
         f"isotropy of {full:.2f} (1 would be round), a shrunk one with {soft:.2f}.",
         f"There are {ratio:.1f} sentences a dimension; "

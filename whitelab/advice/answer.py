@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 
 from whitelab.advice.evidence import Evidence, Option
 from whitelab.base.wording import capitalised, spaced
@@ -11,14 +12,17 @@ from whitelab.statistics.significance import Difference
 from whitelab.whitening import label
 
 STEP = 1.0  # points: less is not worth a change
+FEW = (
+    20  # items below which drawing them again says too little of others: resampled ranks of three pairs are all but one
+)
 
 
 @dataclass(frozen=True)
 class Advice:
     """What to do, in three `sentences`; `setting` is None where the data cannot decide.
 
-    `needed` is how many items would show whether an option is a point better, where these cannot say it, `stored` how
-    the vectors are kept.
+    `needed` is how many items would decide where these cannot, if the difference stays what it is; None also where they
+    are too few to say. `stored` is how the vectors are kept.
     """
 
     purpose: str
@@ -45,9 +49,12 @@ def answer(evidence: Evidence, purpose: str) -> Advice:
     """The advice that `evidence` supports.
 
     For `store`, the shortest vectors that are less than a point behind the best, at the lower end of the 95 %
-    interval. Else the best of the options whose gain over the baseline is real after Holm's correction; the baseline
-    where no option can be a point better; and nothing where that is still open.
+    interval, and than the model as it comes. Else the best of the options whose gain over the baseline is real after
+    Holm's correction; the baseline where no option can be a point better; and nothing where that is still open, or
+    where there are fewer than `FEW` items.
     """
+    if evidence.count < FEW:
+        return _too_few(evidence, purpose)
     return _shortest(evidence) if purpose == "store" else _best(evidence, purpose)
 
 
@@ -72,7 +79,7 @@ def _best(evidence: Evidence, purpose: str) -> Advice:
     reach = max(others, key=lambda option: option.difference.high)
     if reach.difference.high < STEP:
         losses = sum(one.p_holm < LEVEL and one.difference.high < 0 for one in others)
-        most = f"more than {reach.difference.high:.1f} points" if reach.difference.high > 0.05 else "anything"
+        most = f"more than {reach.difference.high:.2g} points" if reach.difference.high > 0 else "anything"
         sentences = (
             f"Use the {named(raw.setting)}, as the model gives them: nothing that was tried is better by a point.",
             f"{_scored(evidence, raw)} None of {len(others)} others gains {most}, even at the upper end of its "
@@ -80,16 +87,28 @@ def _best(evidence: Evidence, purpose: str) -> Advice:
             f"{losses} of them lose, and not by chance." if losses else "None of them loses beyond chance either.",
         )
         return Advice(purpose, raw.setting, sentences, None, evidence)
-    best = max(others, key=lambda option: option.score)
-    needed = _enough(evidence, best.difference, STEP)
+    best = max((one for one in others if one.difference.high >= STEP), key=lambda option: option.score)
+    found = best.difference.estimate
+    needed = _enough(evidence, best.difference, max(STEP - found, found / _stricter(len(others))))
     sentences = (
         f"These {spaced(evidence.count)} {evidence.unit} cannot decide; until more are there, keep the "
         f"{named(raw.setting)}.",
         f"{capitalised(named(best.setting))} scores {best.score:.1f} against {raw.score:.1f} ({_interval(best)}), "
         f"which could be chance after {len(others)} comparisons.",
-        f"About {spaced(needed)} {evidence.unit} would show a difference of one point.",
+        f"About {spaced(needed)} {evidence.unit} would decide between them, if the difference stays what it is.",
     )
     return Advice(purpose, None, sentences, needed, evidence)
+
+
+def _too_few(evidence: Evidence, purpose: str) -> Advice:
+    raw = evidence.baseline
+    sentences = (
+        f"{spaced(evidence.count)} {evidence.unit} are too few to decide; until more are there, keep the "
+        f"{named(raw.setting)}.",
+        _scored(evidence, raw),
+        f"Below {FEW} {evidence.unit} the intervals are not to be trusted either: what was not drawn is missing there.",
+    )
+    return Advice(purpose, None, sentences, None, evidence)
 
 
 def _gain(evidence: Evidence, best: Option) -> tuple[str, str, str]:
@@ -115,16 +134,17 @@ def _gain(evidence: Evidence, best: Option) -> tuple[str, str, str]:
 
 def _shortest(evidence: Evidence) -> Advice:
     best, raw = evidence.best, evidence.baseline
-    near = [one for one in evidence.options if one.behind.low > -STEP]
-    found = min(near, key=lambda option: (option.size, -option.score))
+    near = [one for one in evidence.options if min(one.behind.low, one.difference.low) > -STEP]
+    found = min(near, key=lambda option: (option.size, -option.score), default=raw)
     if found.size >= raw.size:
         return _none_shorter(evidence)
+    against, lead = (raw.setting, found.difference) if found is best else (None, found.behind)
     sentences = (
         f"Use {kept_as(found)}: {spaced(found.size)} bytes a vector in place of {spaced(raw.size)}.",
         _scored(evidence, found)
         + f" The best, {kept_as(best)}, scores {best.score:.1f}, the {named(raw.setting)} {raw.score:.1f}.",
-        "Against the best it loses less than a point: "
-        f"{found.behind.estimate:+.1f} ({found.behind.low:+.1f} to {found.behind.high:+.1f}).",
+        (f"Against the {named(against)} it is " if against else "Against the best it loses less than a point: ")
+        + f"{lead.estimate:+.1f} ({lead.low:+.1f} to {lead.high:+.1f}).",
     )
     return Advice("store", found.setting, sentences, None, evidence, found.stored)
 
@@ -152,9 +172,14 @@ def _none_shorter(evidence: Evidence) -> Advice:
 
 
 def _enough(evidence: Evidence, difference: Difference, margin: float) -> int:
-    """Items at which an interval reaches `margin` to either side: its width falls as 1 / sqrt(n)."""
+    """Items, more than there are, at which an interval reaches `margin` to either side: it falls as 1 / sqrt(n)."""
     half = (difference.high - difference.low) / 2
-    return math.ceil(evidence.count * (half / margin) ** 2)
+    return max(evidence.count + 1, math.ceil(evidence.count * (half / margin) ** 2))
+
+
+def _stricter(tests: int) -> float:
+    """By how much wider an interval is where the least of so many p-values is asked to be real (Holm's first step)."""
+    return NormalDist().inv_cdf(1 - LEVEL / tests / 2) / NormalDist().inv_cdf(1 - LEVEL / 2)
 
 
 def _scored(evidence: Evidence, option: Option) -> str:

@@ -35,7 +35,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     prompt_options(parser)
     layers_option(parser)
     parser.add_argument(
-        "--fit", default="task", metavar="cross|PATH", help="to fit maps on other text than halves of the pairs"
+        "--fit", default="task", metavar="cross|PATH", help="of pairs: to fit maps on other text than their halves"
     )
     aggregate_option(parser)
 
@@ -46,9 +46,11 @@ def run(args):
     served = {"pairs": ON_PAIRS, "search": ON_SEARCH, "texts": ON_TEXTS, "sentences": (args.purpose,)}
     kind = "texts" if args.purpose in ON_TEXTS else _kind(args.data)
     if args.purpose not in served[kind]:
-        raise ValueError(f"--for {args.purpose} is not said by {kind}, but {' or '.join(served[kind])} is")
+        raise ValueError(f"--for {args.purpose} cannot be told from {kind}; --for {' or '.join(served[kind])} can")
     if args.gold_from is not None and args.purpose != "threshold":
         raise ValueError(f"--gold-from goes with --for threshold, not with --for {args.purpose}")
+    if args.fit != "task" and kind != "pairs":
+        raise ValueError(f"--fit {args.fit} goes with pairs, not with {kind}")
     advice = {"pairs": _pairs, "search": _search, "texts": _texts, "sentences": _sentences}[kind](args)
     lines = [*advice.sentences]
     if advice.evidence:
@@ -58,9 +60,10 @@ def run(args):
 
 def _line(option) -> str:
     found = option.difference
+    stored = "" if option.stored == "float32" else f", {option.stored}"
     return (
         f"{option.score:6.2f} ({option.low:6.2f} to {option.high:6.2f})  {found.estimate:+6.2f} ({found.low:+.2f} to "
-        f"{found.high:+.2f})  {option.size:5} bytes  {option.setting}"
+        f"{found.high:+.2f})  {option.size:5} bytes  {option.setting}{stored}"
     )
 
 
