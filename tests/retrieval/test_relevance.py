@@ -108,6 +108,17 @@ def test_of_documents_that_tie_the_one_whose_id_comes_first_stands_first(space):
     assert found.tolist() == (60 - tied.document).tolist()
 
 
+def test_cosines_that_are_one_but_for_rounding_are_a_tie():
+    """Whitening every direction of fewer texts than dimensions leaves each text as far from one as from another."""
+    wide, setting = judged_space(retrieval_set(60, 12, grades=(1, 2)), d=100), Setting.parse("L1:pca fit=both")
+    in_order = ranking.ranks(wide, torch.zeros(12, 60, dtype=torch.float64))
+    assert torch.equal(ranking.ranks_under(wide, fit_scope(wide.space, wide.on(setting))), in_order)
+    _, z = ranking.directions(wide, wide.on(setting))
+    by_k = ranking.ranks_by_k(wide, z)
+    assert torch.equal(by_k[:, -1], in_order)
+    assert not torch.equal(by_k[:, -2], in_order)
+
+
 def test_the_first_documents_of_a_query_carry_the_grades_their_metrics_are_made_of(space):
     setting, data = Setting.parse("L1:pca"), space.data
     result = retrieve(space, setting)

@@ -100,7 +100,7 @@ def calibrate_search(
     return SearchCalibration(
         protocol_of(space, setting, count, rank),
         RandomCosines(counts, True),
-        float(own.median()) if len(own) else math.nan,
+        float(own.quantile(0.5)) if len(own) else math.nan,
         _threshold(alike, unlike, (grade, rate), resamples, seed),
     )
 

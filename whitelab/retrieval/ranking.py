@@ -1,6 +1,8 @@
 """Where the relevant documents stand in the ranking of their query: under a setting, and for every k at once.
 
 Only ranks are needed, and the rank of a document is one more than the number of those before it: nothing is sorted.
+Cosines of a query that are one but for rounding are a tie, as in `correlation.is_constant`: whitening every direction
+of fewer texts than dimensions makes them so, and their last digits would pass for a ranking.
 """
 
 from collections.abc import Iterator
@@ -16,6 +18,7 @@ from whitelab.retrieval.embedded import RetrievalSpace
 from whitelab.scoring.fit_scopes import Fitted, folds
 from whitelab.scoring.setting import Setting
 from whitelab.statistics import geometry
+from whitelab.statistics.correlation import CONSTANT_WITHIN, is_constant
 from whitelab.statistics.geometry import COSINE_DECIMALS
 from whitelab.whitening import Directions
 
@@ -59,6 +62,8 @@ def _places(
     space: RetrievalSpace, scores: Float[Tensor, "q n"], query: Int[Tensor, "j"], document: Int[Tensor, "j"]
 ) -> Int[Tensor, "j"]:
     found = torch.empty_like(query)
+    if (tied := is_constant(scores)).any():
+        scores = scores.masked_fill(tied[:, None], 0.0)
     step = max(1, _CELLS // scores.shape[1])
     for start in range(0, len(query), step):
         part = slice(start, start + step)
@@ -111,12 +116,15 @@ def _ranks_of(space: RetrievalSpace, z: Float[Tensor, "s r"], i: int, judged: In
     documents = space.document[judged]
     own, places = _running(z, space.queries[i], space.documents[documents]), space.by_id[documents]
     counts = torch.ones(own.shape, dtype=torch.int64)
+    least, most = own.new_full(own.shape[1:], torch.inf), own.new_full(own.shape[1:], -torch.inf)
     for rows, by_id in _parts(space):
         scores = _running(z, space.queries[i], rows)
+        least, most = torch.minimum(least, scores.amin(0)), torch.maximum(most, scores.amax(0))
         for place in range(len(own)):
             tied = (scores == own[place]) & (by_id < places[place])[:, None]
             counts[place] += ((scores > own[place]) | tied).sum(0)
-    return counts
+    in_order = 1 + (space.by_id < places[:, None]).sum(1, keepdim=True)
+    return torch.where(most - least < CONSTANT_WITHIN, in_order, counts)
 
 
 def _parts(space: RetrievalSpace) -> Iterator[tuple[Int[Tensor, "c"], Int[Tensor, "c"]]]:

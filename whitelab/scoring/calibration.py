@@ -151,7 +151,7 @@ def calibrate(
     if bool((gold != gold[0]).any()):
         middle = float(gold.min() + gold.max()) / 2
         known = threshold(cosines, gold, middle if cut is None else cut, rate, seed=seed)
-        ceiling = float(cosines[gold >= gold.quantile(MOST_ALIKE)].median())
+        ceiling = float(cosines[gold >= gold.quantile(MOST_ALIKE)].quantile(0.5))
         scale = gold_scale(space, cosines)
     protocol = Protocol(fitted.setting, space.origin)
     return Calibration(
