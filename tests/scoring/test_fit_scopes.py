@@ -1,6 +1,7 @@
 """What a map is fitted on: folds that do not leak, other text, held-out isotropy."""
 
 import gc
+import math
 import weakref
 from collections import Counter
 from dataclasses import replace
@@ -21,6 +22,7 @@ from whitelab.scoring.fit_scopes import (
     folds,
     halves,
     held_out_isotropy,
+    isotropy_between,
     scope_text,
     with_fit_text,
 )
@@ -167,8 +169,10 @@ def test_the_k_curve_is_the_score_of_the_plain_path_at_every_k(sparse, corpus, f
 def test_a_profile_measures_what_the_scope_transforms(sparse, fit):
     setting = Setting((1, 3), "pca", fit=fit)
     assert losses(sparse, setting).spearman == pytest.approx(score(sparse, setting).spearman)
+    # Two maps are compared in the coordinates of the embeddings.
+    z = transformed(sparse, setting.with_(whitening="zca") if fit == "cross" else setting)
     assert shape(sparse, setting).participation_ratio == pytest.approx(
-        reference.participation_ratio(np.cov(reference.occurrences(transformed(sparse, setting), sparse.counts).T))
+        reference.participation_ratio(np.cov(reference.occurrences(z, sparse.counts).T))
     )
 
 
@@ -209,6 +213,18 @@ def test_held_out_isotropy_is_the_isoscore_of_rows_the_map_has_not_seen(sparse, 
     rank = fit_scope(sparse, setting).rank
     expected = (reference.participation_ratio(np.cov(z.T)) - 1) / (rank - 1)
     assert held_out_isotropy(sparse, setting) == pytest.approx(expected)
+
+
+def test_sentences_of_the_task_that_a_text_holds_are_not_held_out(sparse, corpus):
+    setting = Setting((1, 3), "pca", fit="both")
+    n = sparse.n_sentences
+    for held in (n // 2, n - 1, n):
+        values = torch.cat([corpus.values, sparse.values[:, :held]], dim=1)
+        text = LayerRows(values, torch.ones(values.shape[1], dtype=torch.float64))
+        found = held_out_isotropy(sparse.with_text("both", text), setting)
+        rest = LayerRows(sparse.values[:, held:], sparse.counts[held:])
+        wanted = isotropy_between(text, rest, setting) if held < n - 1 else math.nan
+        assert found == pytest.approx(wanted, nan_ok=True)
 
 
 OF_ROWS = ("clusters:m=2,directions=1", "flow:epochs=2")

@@ -169,8 +169,21 @@ class Fitted:
         return cosines
 
     def turned(self) -> Float[Tensor, "n m"]:
-        """`transform` up to a rotation, which no cosine or length sees: cheaper, where there is one map."""
-        return self._turned(0) if len(self.folds) == 1 else self.transform()
+        """`transform` up to a rotation, which no cosine or length sees: cheaper, where there is one map.
+
+        Of two maps both are turned back to the axes of the embeddings (the ZCA form) where they weigh directions, so
+        that sentences of different halves can be compared.
+        """
+        if len(self.folds) == 1:
+            return self._turned(0)
+        if self.bases is None:
+            return self.transform()
+        x = self.space.combine(self.setting.layers)
+        z = torch.zeros(x.shape, dtype=torch.float64, device=x.device)
+        for fold, basis, part in zip(self.folds, self.bases, self.moments, strict=True):
+            own = fold.sentences
+            z[own] = basis.along(x[own], part.mean, self.setting.k) @ basis.axes[:, : self.setting.k].T
+        return z
 
     def transform(self) -> Float[Tensor, "n m"]:
         """Every sentence under the map that transforms it; a map of lower rank fills up with zeros."""
@@ -290,7 +303,7 @@ def held_out_isotropy(space: LayerEmbeddings, setting: Setting) -> float:
     sentences are halved at random, each half measured under the map of the other; for `cross` the folds do
     that; for other text the task's sentences are measured. (PR - 1) / (rank - 1), Rudman et al. 2022, with PR
     the participation ratio of the kept directions; white data of n rows in r directions have about n / (n + r).
-    NaN where fewer than two directions are kept. Raises ValueError as `fit_scope`.
+    NaN where fewer than two directions are kept or two sentences are left. Raises ValueError as `fit_scope`.
     """
     setting = setting.on(space)
     scope = folds(space, setting.fit)
@@ -302,9 +315,22 @@ def held_out_isotropy(space: LayerEmbeddings, setting: Setting) -> float:
     elif setting.fit == "cross":
         ways = [(scope[0].rows, scope[1].rows), (scope[1].rows, scope[0].rows)]
     else:
-        ways = [(scope[0].rows, space)]
+        rows = scope[0].rows
+        unseen = space.kept_lately(("unseen", setting.fit), rows, lambda: unseen_by(rows, space))
+        if unseen.counts.count_nonzero() < 2:
+            return float("nan")
+        ways = [(rows, unseen)]
     scores = [isotropy_between(seen, unseen, setting) for seen, unseen in ways]
     return sum(scores) / len(scores)
+
+
+def unseen_by(rows: LayerEmbeddings | LayerRows | MeasuredRows, space: LayerEmbeddings) -> LayerEmbeddings | LayerRows:
+    """The sentences of `space` that are not among `rows`, known by their vectors; all where those are not at hand."""
+    if isinstance(rows, MeasuredRows):
+        return space
+    seen = {row.tobytes() for row in rows.values[-1][rows.counts > 0].cpu().numpy()}
+    fresh = torch.tensor([row.tobytes() not in seen for row in space.values[-1].cpu().numpy()])
+    return space if fresh.all() else LayerRows(space.values, space.counts * fresh.to(space.counts))
 
 
 def isotropy_between(

@@ -10,7 +10,7 @@ from torch import Tensor
 from whitelab.base.checks import check_int
 from whitelab.base.progress import Progress
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
-from whitelab.scoring.fit_scopes import Fitted, Fold, folds, isotropy_between
+from whitelab.scoring.fit_scopes import Fitted, Fold, folds, isotropy_between, unseen_by
 from whitelab.scoring.score import Score, percent, score
 from whitelab.scoring.setting import Setting
 from whitelab.statistics import correlation
@@ -123,7 +123,7 @@ def _sample(space: LayerEmbeddings, fit: str, size: int, seed: int) -> _Sample:
     counts = sample_counts(rows, size, seed)
     drawn = LayerRows(rows.values, counts)
     if rows is not space:
-        return _Sample(drawn, space, None)
+        return _Sample(drawn, unseen_by(drawn, space), None)
     return _Sample(drawn, LayerRows(space.values, space.counts * (1 - counts)), _halves(space, size, seed))
 
 

@@ -189,4 +189,4 @@ def projected(
     space: LayerEmbeddings, setting: Setting, method: str, dims: int, progress: Progress | None = None
 ) -> Float[np.ndarray, "n c"]:
     """The task's sentences under the setting's map in 2 or 3 coordinates (`projection.METHODS`), UMAP's made apart."""
-    return project(transformed(space, setting), method, dims, progress=progress, apart=True).numpy()
+    return project(fit_scope(space, setting).turned(), method, dims, progress=progress, apart=True).numpy()
