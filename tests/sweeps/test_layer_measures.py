@@ -15,7 +15,7 @@ from whitelab.scoring.setting import Setting
 from whitelab.statistics import geometry
 from whitelab.statistics.moments import Moments
 from whitelab.sweeps.layer_measures import Measures, as_record, layer_measures, layer_similarity, measures
-from whitelab.sweeps.layer_profiles import transformed
+from whitelab.sweeps.layer_profiles import losses, transformed
 from whitelab.whitening import WHITENERS
 
 UNIQUE = [name for name, metric in geometry.METRICS.items() if metric.unique]
@@ -71,9 +71,31 @@ def test_few_sentences_and_no_directions_have_what_they_can(n):
     for variant in sorted(set(WHITENERS) - {"group", "shuffled_group"}):
         found = measures(space, Setting((1,), variant))
         json.dumps(as_record(found), allow_nan=False)
-        assert math.isnan(found.hub_skewness) is (n <= geometry.TOP or math.isnan(found.norm_mean))
+        if n <= geometry.TOP or not math.isnan(found.iso_score):  # on a line all cosines are 1 or -1
+            assert math.isnan(found.hub_skewness) is (n <= geometry.TOP), variant
     zero = replace(space, values=torch.zeros(4, n, 12))
     json.dumps(as_record(measures(zero, Setting((1,), "pca"))), allow_nan=False)
+
+
+def test_rounding_is_not_measured():
+    """Whitening every direction of n <= d sentences leaves them at one distance: none is near, none is a hub."""
+    space = make_space(n=20, d=40, sizes=(10,), seed=1)
+    space = replace(space, first=torch.arange(0, 20, 2), second=torch.arange(1, 20, 2))
+    raw, white = (measures(space, Setting((1,), variant)) for variant in ("none", "pca"))
+    for name in ("hub_skewness", "largest_hub", "never_neighbour", "two_nn"):
+        assert not math.isnan(getattr(raw, name))
+        assert math.isnan(getattr(white, name)), name
+
+
+def test_forms_that_differ_by_a_rotation_measure_alike_under_two_maps(space):
+    settings = [Setting((1,), variant, 7, fit="cross") for variant in ("pca", "zca", "cholesky")]
+    wanted, *others = ({**asdict(measures(space, one)), **asdict(losses(space, one))} for one in settings)
+    similar, *alike = (layer_similarity(space, one) for one in settings)
+    for found, matrix in zip(others, alike, strict=True):
+        for name, value in wanted.items():
+            if name != "whitening" and not name.startswith("rogue"):
+                assert found[name] == pytest.approx(value, abs=1e-6, nan_ok=True), name
+        np.testing.assert_allclose(matrix, similar, atol=1e-9)
 
 
 # CKA

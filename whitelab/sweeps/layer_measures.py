@@ -14,7 +14,7 @@ from whitelab.base.threads import side_by_side
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.setting import Setting
-from whitelab.statistics import geometry, linalg
+from whitelab.statistics import correlation, geometry, linalg
 from whitelab.statistics.moments import Moments
 
 _SIDE_BY_SIDE = 10_000  # sentences up to which layers are measured side by side
@@ -100,12 +100,13 @@ def _rogue_shares(x: Float[Tensor, "n m"]) -> dict[str, float]:
 
 
 def _neighbourhoods(z: Float[Tensor, "n m"], progress: Progress | None) -> dict[str, float]:
-    """Hubs and intrinsic dimensions, as far as there are sentences enough for their neighbours."""
+    """Hubs and intrinsic dimensions, as far as there are sentences enough for their neighbours, and these are nearer
+    than others: after whitening every direction of n <= d sentences none is."""
     others = len(z) - 1
     tops = {"cosine": geometry.TOP} if others >= geometry.TOP else {}
     tops |= {"euclidean": min(geometry.NEIGHBOURS, others)} if others >= 2 else {}
     near, found = geometry.nearest_rows(z, tops, progress) if tops else {}, {}
-    if "cosine" in near:
+    if "cosine" in near and not bool(correlation.is_constant(near["cosine"].values.flatten())):
         hubs = geometry.hubness(near["cosine"].rows)
         found |= {"hub_skewness": hubs.skewness, "largest_hub": float(hubs.largest), "never_neighbour": hubs.never}
     if "euclidean" in near:

@@ -9,6 +9,9 @@ NEIGHBOURS = 20  # of the maximum likelihood estimate
 
 # A row whose nearest other row is no farther than this has a double, and the ratio of its distances says nothing.
 APART = 1e-9
+# The logarithm of the ratio of two distances that are one but for rounding (whitening every direction of n <= d
+# sentences makes all their distances one).
+_EQUAL = 1e-9
 
 
 def two_nn(distances: Float[Tensor, "n t"]) -> float:
@@ -20,8 +23,8 @@ def two_nn(distances: Float[Tensor, "n t"]) -> float:
     """
     check_int(distances.shape[1], "columns of distances", 2)
     near = distances[distances[:, 0] > APART]
-    logs = float((near[:, 1] / near[:, 0]).log().sum())
-    return len(near) / logs if logs > 0 else float("nan")
+    logs = (near[:, 1] / near[:, 0]).log()
+    return len(near) / float(logs.sum()) if (logs > _EQUAL).any() else float("nan")
 
 
 def mle_dimension(distances: Float[Tensor, "n t"], k: int = NEIGHBOURS) -> float:
@@ -33,5 +36,5 @@ def mle_dimension(distances: Float[Tensor, "n t"], k: int = NEIGHBOURS) -> float
     check_int(k, "k", 2, distances.shape[1], "columns of distances")
     near = distances[distances[:, 0] > APART, :k]
     logs = (near[:, -1:] / near[:, :-1]).log().mean(1)
-    logs = logs[logs > 0]
+    logs = logs[logs > _EQUAL]
     return float((1 / logs).mean()) if len(logs) else float("nan")
