@@ -138,7 +138,7 @@ def test_what_is_left_out_has_its_default(text, setting):
         ("L6:soft:gamma=9", "gamma=9"),
         ("max/L6", "pooling='max' must be one of"),
         ("L6:standardize@4", "k=4 has no meaning for whitening='standardize'"),
-        ("L6:pca@0", "k=0 must lie between 1 and d"),
+        ("L6:pca@0", "k=0 must be a whole number of at least 1"),
         ("L1+L1", r"layers=\[1, 1\] must name at least one layer, and none twice"),
     ],
 )

@@ -62,6 +62,15 @@ def test_a_loss_in_a_cone_is_laid_to_weak_directions_and_one_in_a_spread_space_i
     assert "a soft exponent" in cone
 
 
+def test_a_loss_that_the_cut_alone_has_is_laid_to_the_cut():
+    loss = replace(GAIN, gain=-15.0, best_gain=None, k=10)
+    words = [explained(replace(loss, cut=cut))[0] for cut in (-22.0, -15.1, -9.0, None)]
+    assert "The cut to k = 10 is what costs: centring and the same cut alone lose 22.00" in words[0]
+    assert "whitening what is kept wins 7.00 back" in words[0]
+    assert "the same cut alone lose 15.10." in words[1]
+    assert all("weakest of the 300 directions" in one and "cut to" not in one for one in words[2:])
+
+
 def test_a_map_of_too_few_sentences_is_given_no_verdict_but_a_k_it_can_bear():
     words, offered = explained(replace(GAIN, rank=23, distinct=24, best_k=None, best_gain=None))
     assert words.startswith("**No verdict yet.**")
@@ -81,5 +90,7 @@ def test_the_measures_are_the_packages_and_undefined_scores_are_not_explained():
     else:
         assert found.best_k == curve.best_k
         assert found.best_gain == pytest.approx(curve.spearman[curve.best_k - 1] - raw.spearman)
+        cut = score(space, Setting((1,), "center", 6))
+        assert found.cut == pytest.approx(cut.spearman - raw.spearman)
     flat = replace(space, gold=space.gold * 0)
     assert measured(shelf().call(flat, "constant gold"), setting) is None

@@ -64,7 +64,7 @@ class Setting:
             raise ValueError(f"layers={list(self.layers)} must name at least one layer, and none twice")
         object.__setattr__(self, "whitening", whitening.canonical(self.whitening))
         if self.k is not None:
-            whitening.check_k(self.k, self.whitening, max(self.k, 1))
+            whitening.check_k(self.k, self.whitening, None)
         if self.pooling != GIVEN:
             check_pooling(self.pooling)
         check_choice(self.aggregate, "aggregate", correlation.AGGREGATES)

@@ -364,14 +364,14 @@ def of_rows(spec: str) -> bool:
 # --------------------------------------------------------------------------------------------------- fits
 
 
-def check_k(k: int | None, spec: str, dim: int) -> int | None:
-    """Return `k` if `spec` can keep that many of `dim` directions."""
+def check_k(k: int | None, spec: str, dim: int | None) -> int | None:
+    """Return `k` if `spec` can keep that many of `dim` directions; None where these are not known yet."""
     if k is None:
         return None
     if not variant(spec).takes_k:
         takers = ", ".join(key for key, one in WHITENERS.items() if one.takes_k)
         raise ValueError(f"k={k} has no meaning for whitening={spec!r}; k is taken by {takers}")
-    return check_int(k, "k", 1, dim, "d")
+    return check_int(k, "k", 1, dim, "" if dim is None else "d")
 
 
 def fit(spec: str, moments: Moments, k: int | None = None) -> Whitener:

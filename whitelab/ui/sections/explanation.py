@@ -21,7 +21,7 @@ class Measured:
     """What an explanation is chosen from, of one setting that whitens against raw.
 
     `hint` says what the variant does where it does not whiten. `best_gain` is that over raw at `best_k`; both None
-    where the variant has no k. `centred` is what centring alone gains.
+    where the variant has no k. `centred` is what centring alone gains, `cut` what centring and the same cut to `k` do.
     """
 
     name: str
@@ -34,6 +34,8 @@ class Measured:
     best_k: int | None = None
     best_gain: float | None = None
     centred: float | None = None
+    k: int | None = None
+    cut: float | None = None
 
     @property
     def starved(self) -> bool:
@@ -64,7 +66,11 @@ def measured(space: LayerEmbeddings, setting: Setting) -> Measured | None:
         return measures
     curve = curve_of(space, setting)
     gain = curve.spearman[curve.best_k - 1] - raw.spearman if curve.best_k else None
-    return replace(measures, best_k=curve.best_k, best_gain=gain)
+    measures = replace(measures, best_k=curve.best_k, best_gain=gain)
+    if setting.k is None:
+        return measures
+    cut = number_of(space, setting.raw.with_(whitening="center", k=setting.k, fit=setting.fit)).spearman
+    return replace(measures, k=setting.k, cut=None if cut is None else cut - raw.spearman)
 
 
 def explained(measures: Measured) -> tuple[str, int | None]:
@@ -95,6 +101,12 @@ def explained(measures: Measured) -> tuple[str, int | None]:
         return f"**{title} changes the score by {gain:+.2f} points here.** {cone}.{words}", offered
     if measures.hint:
         return f"**{title} loses {-gain:.2f} points here.** {cone}. {measures.hint}{words}", offered
+    if measures.cut is not None and measures.cut < -SMALL and measures.cut <= gain + SMALL:
+        back = f"; whitening what is kept wins {gain - measures.cut:.2f} back" if gain > measures.cut + SMALL else ""
+        return (
+            f"**{title} loses {-gain:.2f} points here.** The cut to k = {measures.k} is what costs: centring and the "
+            f"same cut alone lose {-measures.cut:.2f}{back}.{words}"
+        ), offered
     why = (
         f", but the weakest of the {measures.rank} directions kept count as much as the strongest now, and "
         f"{measures.per_dimension:.1f} sentences per dimension were there to tell meaning from noise in them."
