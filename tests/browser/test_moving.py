@@ -4,7 +4,7 @@ import csv
 import re
 
 import pytest
-from driving import ARTEFACTS, CHART, SIDEBAR, K, cell, chart_of, traces
+from driving import ARTEFACTS, CHART, IDLE, SIDEBAR, STILL, K, cell, chart_of, traces
 from questions import QUESTIONS
 
 import whitelab
@@ -85,6 +85,34 @@ def test_a_click_in_any_chart_of_the_layers_page_takes_its_layers_into_the_works
         page.mouse.click(*cell(chart, *place))
         shown.await_live(scored(layers=wanted))
         assert shown.layers() == list(wanted)
+
+
+def test_a_finger_that_swipes_over_a_chart_scrolls_the_page_and_a_tap_is_a_click(app, chromium):
+    context = chromium.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page = context.new_page()
+    page.goto(f"{app}/layers")
+    page.wait_for_selector(".js-plotly-plot .draglayer", state="attached")
+    page.evaluate(STILL, [IDLE, 350])
+    finger = context.new_cdp_session(page)
+    scrolled = "() => document.querySelector('[data-testid=stMain]').scrollTop"
+    for chart in page.locator(".js-plotly-plot").all()[:2]:
+        chart.scroll_into_view_if_needed()
+        box = chart.bounding_box()
+        before, x, y = page.evaluate(scrolled), box["x"] + box["width"] / 2, box["y"] + 0.7 * box["height"]
+        for way in range(11):
+            points = [{"x": x, "y": y - 12 * way}]
+            finger.send(
+                "Input.dispatchTouchEvent", {"type": "touchMove" if way else "touchStart", "touchPoints": points}
+            )
+        finger.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+        page.wait_for_timeout(400)
+        assert page.evaluate(scrolled) > before + 60
+    heatmap = page.locator(".js-plotly-plot").nth(1)
+    heatmap.scroll_into_view_if_needed()
+    page.wait_for_timeout(400)
+    page.touchscreen.tap(*cell(heatmap, 2, 4))
+    page.wait_for_url(re.compile(r"layers=2&layers=4|layers=4&layers=2"))
+    context.close()
 
 
 # Searches over layers
