@@ -13,8 +13,8 @@ def two_spreads_away(space: None = None) -> Answer:
     there, centred = (clouds.measured("mean", state).mean_cosine for state in (_AWAY, (0.0, 0.0)))
     words = (
         f"Measured: {written(there)}; before the move it was {written(centred)}. The points have not changed their "
-        "places among each other: only the origin, from which every arrow starts, lies outside the cloud now. Seen "
-        "from there, all points lie in nearly the same direction. That is a **cone**, and its measure is the mean "
+        "places among each other: only the origin, from which every arrow starts, lies at the edge of the cloud "
+        "now. Seen from there, nearly all points lie on one side. That is a **cone**, and its measure is the mean "
         "cosine of two random points."
     )
     return Answer(there, words, {"moved by two spreads": there, "at the origin": centred})
@@ -35,7 +35,7 @@ def half(state: clouds.State) -> Answer:
 
 def _layers(space: LayerEmbeddings) -> Choice:
     names = tuple(f"Layer {layer}" for layer in range(space.n_layers))
-    return Choice(names, rule="Right is the layer with the highest mean cosine.")
+    return Choice(names, rule="Right is the layer with the highest mean cosine, to two digits.")
 
 
 def narrowest(space: LayerEmbeddings) -> Answer:
@@ -55,7 +55,8 @@ def narrowest(space: LayerEmbeddings) -> Answer:
         f"between two sentences there says little about their meaning: any two have about that.{spread} The page below "
         "shows all layers."
     )
-    return Answer(name, words, cosines)
+    as_narrow = tuple(one for one, cosine in cosines.items() if written(cosine) == written(cosines[name]))
+    return Answer(name, words, cosines, accepted=as_narrow)
 
 
 LESSON = Lesson(

@@ -13,6 +13,7 @@ _SETTING = "L-1:pca"
 _DRAWS = 5  # of random coordinates, averaged
 _GAMMAS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _NEAR = 1.0  # points that half the memory may cost
+_TIE = 0.1  # points between scores that count as one
 
 _KEPT = {
     "prefix": "The first half of the coordinates, as they come",
@@ -72,7 +73,7 @@ def which_half(space: LayerEmbeddings) -> Answer:
         f"ones {written(scores['random'])}, strongest directions whitened {written(scores['pca'])}, softly whitened "
         f"{written(scores['soft'])}. {why}"
     )
-    close = tuple(_KEPT[name] for name, value in scores.items() if value >= scores[best] - 0.1)
+    close = tuple(_KEPT[name] for name, value in scores.items() if value >= scores[best] - _TIE)
     numbers = {"raw": raw} | {_KEPT[name]: value for name, value in scores.items()}
     return Answer(_KEPT[best], words, numbers, accepted=close)
 
@@ -87,7 +88,8 @@ def _ks(space: LayerEmbeddings) -> dict[str, int]:
 def _ask_curve(space: LayerEmbeddings) -> Curve:
     raw = spearman(space, setting_on(space, _SETTING).raw)
     names = tuple(_ks(space))
-    return Curve(names, 0.0, 100.0, (float(min(max(round(raw), 0), 100)),) * len(names), 4.0)
+    # From where it is right for nobody who has drawn nothing.
+    return Curve(names, 0.0, 100.0, (0.0 if raw >= 50 else 100.0,) * len(names), 4.0)
 
 
 def _at(curve: KCurve, k: int) -> float:
@@ -138,11 +140,12 @@ def best_gamma(space: LayerEmbeddings) -> Answer:
         with_fewer += ": the weaker the directions that are kept, the more it costs to blow them up"
     words = f"At k = {k}: {every}. The best exponent is {written(best)}. {with_fewer}."
     numbers = {f"γ = {gamma:g}": value for gamma, value in scores.items()}
-    return Answer(best, words, numbers | {"best γ": best, "best γ of an eighth": best_few})
+    close = tuple(gamma for gamma, value in scores.items() if value >= scores[best] - _TIE)
+    return Answer(best, words, numbers | {"best γ": best, "best γ of an eighth": best_few}, accepted=close)
 
 
 def _ask_k(space: LayerEmbeddings) -> Number:
-    return Number("Your k", 1, space.dim, 1, 0)
+    return Number("Your k", 1, space.dim, 1, 0, words="Every k that keeps both promises counts as right.")
 
 
 def _ask_half(space: LayerEmbeddings) -> str:
@@ -183,7 +186,7 @@ LESSON = Lesson(
         Step(
             "Memory and search time grow with the number of dimensions. Keep half of them, of the last layer. "
             "**Which half scores highest?**",
-            Choice(tuple(_KEPT.values()), rule="Scores within 0.1 points of the highest count as right too."),
+            Choice(tuple(_KEPT.values()), rule=f"Scores within {_TIE:g} points of the highest count as right too."),
             which_half,
         ),
         Step(
@@ -196,7 +199,10 @@ LESSON = Lesson(
             "Between leaving the kept directions as they are (γ = 0) and whitening them fully (γ = 1) lies everything "
             "in between: each direction is divided by its spread to the power γ. **Which γ scores highest at half the "
             "dimensions?** Measured are 0, 0.25, 0.5, 0.75 and 1.",
-            Number("γ, exponent", 0.0, 1.0, 0.05, 0.125),
+            Number(
+                *("γ, exponent", 0.0, 1.0, 0.05, 0.125),
+                words=f"Within 0.125 of a γ that scores within {_TIE:g} points of the highest counts as right.",
+            ),
             best_gamma,
         ),
         Step(_ask_half, _ask_k, half_the_memory),

@@ -133,7 +133,9 @@ def partners(space: LayerEmbeddings) -> Answer:
     before, after = spearman(space, setting.raw), spearman(space, setting)
     way = moved(raw, white, 1.0)
     agree = (
-        "Search and score agree here."
+        "The lists hardly change here, whatever the score does, so it depends on the task which of them to look at."
+        if way == "stays"
+        else "Search and score agree here."
         if (white - raw) * (after - before) > 0
         else "Search and score disagree here, so it depends on the task which of them to look at."
     )

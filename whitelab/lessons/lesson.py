@@ -35,7 +35,10 @@ class Answer:
 
 @dataclass(frozen=True)
 class Number:
-    """A number between `low` and `high`; right within `near`, or within that share of the answer (`relative`)."""
+    """A number between `low` and `high`; right within `near`, or within that share of the answer (`relative`).
+
+    `words` say what is right where the answer accepts several.
+    """
 
     label: str
     low: Real
@@ -43,18 +46,20 @@ class Number:
     step: Real
     near: Real
     relative: bool = False
+    words: str = ""
 
     @property
     def rule(self) -> str:
         """How near counts as right, in words."""
+        if self.words:
+            return self.words
         how = f"{100 * self.near:.0f} % of the measured value" if self.relative else f"{self.near:g}"
         return f"Within {how} counts as right."
 
     def right(self, guess: Real, answer: Answer) -> bool:
         """Whether a prediction counts as right."""
-        if answer.accepted is not None:
-            return guess in answer.accepted
-        return abs(guess - answer.value) <= self.near * (abs(answer.value) if self.relative else 1)
+        accepted = (answer.value,) if answer.accepted is None else answer.accepted
+        return any(abs(guess - one) <= self.near * (abs(one) if self.relative else 1) for one in accepted)
 
     def write(self, guess: Real) -> str:
         """The prediction for an address."""
