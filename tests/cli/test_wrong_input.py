@@ -44,6 +44,15 @@ WRONG = {
         ["layers", "--data", "{place}/tasks", "--task", "sts12,sts99", "--size", "1"],
         "no task 'sts99'",
     ),
+    "nowhere to write, before any data is read": (
+        ["whiten", "--data", "/no/such/folder", "--export", "npz", "--out", "/no/such/place/map.npz"],
+        "must lie in a folder that exists",
+    ),
+    "a pooling that no graph has, likewise": (
+        ["whiten", "--data", "/no/such/folder", "--pooling", "wk", "--export", "onnx", "--out", "graph"],
+        "pooling='wk' must be one of",
+    ),
+    "a cut above all gold": (["calibrate", "--cut", "99"], "--cut 99 must divide the gold scores: 0 reach it"),
     "no such data": (["score", "--data", "/no/such/folder"], "/no/such/folder"),
     "no such task": (["score", "--data", "{place}/tasks", "--task", "sts99"], "no task 'sts99'"),
     "no such split": (["score", "--data", "{place}/tasks", "--split", "dev"], "no split 'dev'"),

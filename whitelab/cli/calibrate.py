@@ -39,6 +39,8 @@ def run(args):
     if args.search:
         return _searched(args, space, setting)
     raw, found = (calibrate(space, one, args.cut, args.rate) for one in (setting.raw, setting))
+    if found.threshold is not None:
+        _check_cut(args.cut, found.threshold, "gold scores")
     means = [_meant(cosine, found, raw) for cosine in args.cosine]
     lines = [
         f"random pairs  {FLOOR} %: {found.floor:.3f}, half: {found.middle:.3f}, {TOP} %: {found.top:.3f} "
@@ -74,6 +76,7 @@ def _searched(args, space, setting) -> tuple[dict, list[str]]:
     raw, found = (
         calibrate_search(space, one, *given, progress=progress("ranking", "queries")) for one in (setting.raw, setting)
     )
+    _check_cut(args.cut, found.threshold, "grades")
     means = [
         {"cosine": one, "percentile": found.random.percentile(one), "raw": raw.random.percentile(one)}
         for one in args.cosine
@@ -94,6 +97,11 @@ def _searched(args, space, setting) -> tuple[dict, list[str]]:
     brief = raw.as_dict()
     brief.pop("protocol")
     return found.as_dict() | {"cosines": means, "raw": brief}, [*lines, found.line()]
+
+
+def _check_cut(given: float | None, threshold, of: str) -> None:
+    if given is not None and not (threshold.alike and threshold.unlike):
+        raise ValueError(f"--cut {given:g} must divide the {of}: {threshold.alike} reach it, {threshold.unlike} do not")
 
 
 def _meant(cosine: float, found, raw) -> dict:

@@ -26,6 +26,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args):
     """Fit a map and write it, alone or with its encoder, for another tool."""
     from whitelab.base.installation import EXTRAS, need
+    from whitelab.encoding.pooling import POOLINGS
     from whitelab.scoring.calibration import calibrate
     from whitelab.scoring.fit_scopes import fit_scope
     from whitelab.scoring.setting import Protocol
@@ -33,8 +34,12 @@ def run(args):
     from whitelab.whitening.onnx_export import to_onnx
 
     setting = setting_of(args)
+    # What can be known before minutes of embedding.
+    export.check_place(args.out)
     if args.export in EXTRAS:
-        need(args.export)  # before minutes of embedding
+        need(args.export)
+    if args.export == "onnx" and setting.pooling not in POOLINGS:
+        raise ValueError(f"pooling={setting.pooling!r} must be one of {', '.join(POOLINGS)} in a graph")
     if args.export != "safetensors" and of_rows(setting.whitening):
         raise ValueError(f"export={args.export!r} holds a matrix, which {setting.whitening!r} is not: use safetensors")
     if setting.fit == "cross":

@@ -486,14 +486,22 @@ def _json(record: Mapping, indent: int | None = None) -> str:
     return json.dumps(dict(record), ensure_ascii=False, indent=indent)
 
 
-def _target(path: str | Path, ours: Callable[[Path], bool]) -> Path:
-    """An absolute path where there is nothing, or something that is `ours` to replace."""
+def check_place(path: str | Path) -> Path:
+    """The absolute path, where it has a name and lies in a folder that exists; raises ExportError otherwise."""
+    if not str(path):
+        raise ExportError("out='' must name a file or folder")
     try:
         path = expanded(path).resolve()
     except ValueError as error:
         raise ExportError(f"out={str(path)!r} must lie in a folder that exists: {error}") from None
     if not path.parent.is_dir():
         raise ExportError(f"out={str(path)!r} must lie in a folder that exists; there is no {path.parent}")
+    return path
+
+
+def _target(path: str | Path, ours: Callable[[Path], bool]) -> Path:
+    """`check_place`, where there is nothing, or something that is `ours` to replace."""
+    path = check_place(path)
     if path.exists() and not ours(path):
         raise ExportError(
             f"out={str(path)!r} exists and is not an earlier export of this kind: choose another name or remove it"
