@@ -158,10 +158,12 @@ def test_on_release_the_address_the_pages_and_a_typed_k_follow(app, visit, demo)
     typed.press("Enter")
     shown.settle()
     assert shown.query()["k"] == ["77"]
-    typed.fill("9999")
-    typed.press("Enter")
-    shown.settle()
-    assert shown.live() == wanted[76]
+    for nonsense in ("9999", "1e9", "-3", ""):
+        typed.fill("")
+        typed.press_sequentially(nonsense)
+        typed.press("Enter")
+        shown.settle()
+        assert (typed.input_value(), shown.live()) == ("77", wanted[76])
     page.reload()
     shown.complete()
     assert (shown.k(), shown.live()) == (77, wanted[76])

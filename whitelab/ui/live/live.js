@@ -58,12 +58,13 @@ class View {
   }
 
   move(k) {
-    if (!Number.isInteger(k) || k < 1 || k > this.data.dim) return
-    this.moved = k
+    const fits = Number.isInteger(k) && k >= 1 && k <= this.data.dim
+    this.moved = fits ? k : this.data.k // of a number half typed, 9 of 9999, say, nothing is left
     this.paint()
   }
 
   release() {
+    if (this.moved === this.data.k) this.moved = null
     if (this.moved !== null) this.send(this.moved)
     this.paint()
   }
