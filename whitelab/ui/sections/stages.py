@@ -10,6 +10,7 @@ from whitelab import figures
 from whitelab.base.wording import spaced
 from whitelab.figures import wrapped
 from whitelab.scoring.score import Score
+from whitelab.statistics.correlation import is_constant
 from whitelab.statistics.significance import Move
 from whitelab.sweeps.layer_profiles import CovarianceImage, covariance_image
 from whitelab.ui.results.scores import moves
@@ -168,10 +169,12 @@ def moved_pairs(stages: Stages) -> None:
     else:
         _table(_records(stages, found[:SHOWN_ROWS]))
         csv_button(lambda: _records(stages, found), "moved-pairs")
+    tie = stages.after.spearman is None and bool(is_constant(stages.after.cosines))
+    nothing = " All cosines are one after it, so every pair has the middle rank: nothing is ordered." if tie else ""
     st.caption(
         f"From {stages.inline[0]} to {stages.inline[1]}, {spaced(towards)} of {stages.pairs} pairs moved towards "
         f"their gold rank and {spaced(len(moves) - towards)} away from it. Rank 1 is the least similar pair. "
-        f"The {SHOWN_ROWS} furthest are listed; the CSV has all."
+        f"The {SHOWN_ROWS} furthest are listed; the CSV has all.{nothing}"
     )
 
 
