@@ -1,12 +1,15 @@
 """Laws of the projections: PCA is the SVD, UMAP repeats for a seed and can be stopped."""
 
+import io
 import os
+import threading
 
 import numpy as np
 import pytest
 import torch
 import umap
 from torch.testing import assert_close
+from tqdm import tqdm
 
 from whitelab.base import own_process
 from whitelab.statistics.projection import project
@@ -60,6 +63,10 @@ def test_umap_repeats_for_a_seed_reports_and_stops():
     with pytest.raises(InterruptedError, match="stopped"):
         project(x, "umap", seed=1, progress=stop)
     assert max(calls) < seen[-1][1]
+    other = threading.Thread(target=lambda: list(tqdm(range(3), file=io.StringIO())), daemon=True)
+    other.start()
+    other.join(20)
+    assert not other.is_alive()  # nobody else's bar waits for the one that was stopped
 
 
 def test_umap_starts_from_the_graph_of_its_own_search_through_all_pairs(monkeypatch):

@@ -24,7 +24,9 @@ _REPORT = "report"  # the file that says how far it is
 def coordinates(x: np.ndarray, neighbours: Neighbours, dims: int, seed: int, progress: Progress | None) -> np.ndarray:
     """UMAP of the rows of `x [n, d]`, `[n, dims]`, from its `neighbours`; `progress` may raise to stop it."""
     import umap
+    from tqdm import tqdm
 
+    ticker = _Ticker(progress)
     reducer = umap.UMAP(
         n_components=dims,
         n_neighbors=neighbours[0].shape[1],
@@ -33,11 +35,15 @@ def coordinates(x: np.ndarray, neighbours: Neighbours, dims: int, seed: int, pro
         random_state=seed,
         n_jobs=1,
         init="spectral" if len(x) > 50 else "random",
-        tqdm_kwds={"disable": progress is None, "file": _Ticker(progress), "bar_format": "{n}/{total}"},
+        tqdm_kwds={"disable": progress is None, "file": ticker, "bar_format": "{n}/{total}"},
     )
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "precomputed_knn")  # that no further rows can be placed, which nobody asks
-        return np.ascontiguousarray(reducer.fit_transform(x), dtype=np.float64)
+        try:
+            return np.ascontiguousarray(reducer.fit_transform(x), dtype=np.float64)
+        finally:
+            if ticker.stopped:  # in the midst of tqdm's writing, which then keeps the lock of all its bars
+                tqdm.get_lock().release()
 
 
 def coordinates_apart(
@@ -70,11 +76,16 @@ class _Ticker:
 
     def __init__(self, progress: Callable[[int, int], None] | None) -> None:
         self.progress = progress
+        self.stopped = False
 
     def write(self, text: str) -> None:
         numbers = re.search(r"(\d+)/(\d+)", text)
-        if self.progress and numbers:
-            self.progress(int(numbers[1]), int(numbers[2]))
+        if self.progress and numbers and not self.stopped:
+            try:
+                self.progress(int(numbers[1]), int(numbers[2]))
+            except BaseException:
+                self.stopped = True
+                raise
 
     def flush(self) -> None:
         """Nothing is buffered."""
