@@ -52,7 +52,7 @@ function act(event) {
   if (!shared.asking || !event.isTrusted || event.type !== "click") return
   event.stopImmediatePropagation()
   event.preventDefault()
-  setTimeout(() => event.target.click())
+  setTimeout(() => event.target.dispatchEvent(new MouseEvent("click", event)))
 }
 
 function leap({ target }) {
