@@ -202,8 +202,8 @@ def _clusters(space: LayerRows, setting: Setting, rows: Int[Tensor, "n"], count:
 def advise_sentences(space: LayerRows, chosen: Setting, purpose: str = "rank") -> Advice:
     """What sentences alone can say: nothing of which setting is best, but whether a map fitted on them carries over.
 
-    `space` holds the unique sentences. Raises ValueError for fewer than four and for layers that do not
-    exist.
+    `space` holds the unique sentences. Raises ValueError for fewer than four, and for layers that do
+    not exist.
     """
     check_choice(purpose, "purpose", PURPOSES)
     if space.n_sentences < 4:

@@ -12,9 +12,7 @@ from whitelab.statistics.significance import Difference
 from whitelab.whitening import label
 
 STEP = 1.0  # points: less is not worth a change
-FEW = (
-    20  # items below which drawing them again says too little of others: resampled ranks of three pairs are all but one
-)
+FEW = 20  # items below which drawing them again says too little of others
 
 
 @dataclass(frozen=True)

@@ -26,20 +26,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args):
     """Fit a map and write it, alone or with its encoder, for another tool."""
     from whitelab.base.installation import EXTRAS, need
-    from whitelab.encoding.pooling import POOLINGS
     from whitelab.scoring.calibration import calibrate
     from whitelab.scoring.fit_scopes import fit_scope
     from whitelab.scoring.setting import Protocol
     from whitelab.whitening import export, of_rows
-    from whitelab.whitening.onnx_export import to_onnx
+    from whitelab.whitening.onnx_export import check_graph_pooling, to_onnx
 
     setting = setting_of(args)
     # What can be known before minutes of embedding.
     export.check_place(args.out)
     if args.export in EXTRAS:
         need(args.export)
-    if args.export == "onnx" and setting.pooling not in POOLINGS:
-        raise ValueError(f"pooling={setting.pooling!r} must be one of {', '.join(POOLINGS)} in a graph")
+    if args.export == "onnx":
+        check_graph_pooling(setting.pooling)
     if args.export != "safetensors" and of_rows(setting.whitening):
         raise ValueError(f"export={args.export!r} holds a matrix, which {setting.whitening!r} is not: use safetensors")
     if setting.fit == "cross":

@@ -89,7 +89,7 @@ def _ask_curve(space: LayerEmbeddings) -> Curve:
     raw = spearman(space, setting_on(space, _SETTING).raw)
     names = tuple(_ks(space))
     # From where it is right for nobody who has drawn nothing.
-    return Curve(names, 0.0, 100.0, (0.0 if raw >= 50 else 100.0,) * len(names), 4.0)
+    return Curve(names, 0.0, 100.0, (10.0 if raw >= 50 else 90.0,) * len(names), 4.0)
 
 
 def _at(curve: KCurve, k: int) -> float:

@@ -178,11 +178,9 @@ class Fitted:
             return self._turned(0)
         if self.bases is None:
             return self.transform()
-        x = self.space.combine(self.setting.layers)
-        z = torch.zeros(x.shape, dtype=torch.float64, device=x.device)
-        for fold, basis, part in zip(self.folds, self.bases, self.moments, strict=True):
-            own = fold.sentences
-            z[own] = basis.along(x[own], part.mean, self.setting.k) @ basis.axes[:, : self.setting.k].T
+        z = torch.zeros(self.space.values.shape[1:], dtype=torch.float64, device=self.space.values.device)
+        for number, (fold, basis) in enumerate(zip(self.folds, self.bases, strict=True)):
+            z[fold.sentences] = self._turned(number)[fold.sentences] @ basis.axes[:, : self.setting.k].T
         return z
 
     def transform(self) -> Float[Tensor, "n m"]:

@@ -124,9 +124,7 @@ def to_onnx(
         raise ExportError(f"whitener must take the model's d={encoder.dim} dimensions, got {whitener.mean.shape[0]}")
     if encoder.dtype != "float32":
         raise ExportError(f"dtype={encoder.dtype!r} must be 'float32', in which the graph computes")
-    layers, pooling = check_layers(layers, encoder.n_layers), encoder.check_pooling(pooling)
-    if pooling not in POOLINGS:
-        raise ExportError(f"pooling={pooling!r} must be one of {', '.join(POOLINGS)} in a graph")
+    layers, pooling = check_layers(layers, encoder.n_layers), check_graph_pooling(encoder.check_pooling(pooling))
     record = dict(protocol or {}) | _record(encoder, layers, pooling, whitener)
     with model_folder(folder, record) as aside:
         head = _head(whitener)
@@ -226,6 +224,13 @@ def _compare(aside: Path, encoder: Encoder, layers: tuple[int, ...], pooling: st
                     f"model={encoder.name!r} cannot be exported to ONNX: onnxruntime gives vectors that are off "
                     f"by {apart:.1e} of their length"
                 )
+
+
+def check_graph_pooling(pooling: str) -> str:
+    """Return a pooling that a graph can hold; raises ExportError for another."""
+    if pooling not in POOLINGS:
+        raise ExportError(f"pooling={pooling!r} must be one of {', '.join(POOLINGS)} in a graph")
+    return pooling
 
 
 def _padded(encoder: Encoder, texts: Sequence[str]) -> tuple[Int[Tensor, "b t"], Int[Tensor, "b t"]]:

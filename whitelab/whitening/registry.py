@@ -371,7 +371,7 @@ def check_k(k: int | None, spec: str, dim: int | None) -> int | None:
     if not variant(spec).takes_k:
         takers = ", ".join(key for key, one in WHITENERS.items() if one.takes_k)
         raise ValueError(f"k={k} has no meaning for whitening={spec!r}; k is taken by {takers}")
-    return check_int(k, "k", 1, dim, "" if dim is None else "d")
+    return check_int(k, "k", 1, dim, "d")
 
 
 def fit(spec: str, moments: Moments, k: int | None = None) -> Whitener:
