@@ -43,3 +43,40 @@ def test_a_knob_has_its_value_again_after_another_variant_was_shown(small):
     assert not [one for one in at.slider if one.key == "soft-gamma"]
     go_to(at, "data")
     assert choose(at, whitening="soft").sidebar.slider("soft-gamma").value == 0.25
+
+
+def missed(at) -> list[str]:
+    return [one.value for one in at.main.warning if "The address asks for" in one.value]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"k": "abc"},
+        {"k": "0"},
+        {"k": "1000000"},
+        {"layers": "99"},
+        {"layers": ["1", "99"]},
+        {"whitening": "foo"},
+        {"pooling": "max"},
+        {"unit": "perhaps"},
+        {"aggregate": "sum"},
+        {"whitening": SOFT, "soft-gamma": "7"},
+    ],
+    ids=str,
+)
+def test_what_an_address_asks_for_and_cannot_have_is_said_until_the_knob_is_moved(wrong, small):
+    at = until(start(**small | wrong))
+    key, asked = list(wrong.items())[-1]
+    (said,) = missed(at)
+    assert f"{key}={', '.join(asked) if isinstance(asked, list) else asked}" in said.replace("\\", "")
+    if key == "layers":
+        assert not missed(choose(at, layers=[0]))
+
+
+@pytest.mark.parametrize("pooling", ["mean", "Mean", "[CLS]"])
+@pytest.mark.parametrize("whitening", ["pca", "zca", WHITENERS["pca"].label, WHITENERS["zca"].label])
+def test_nothing_is_said_of_an_address_that_can_be_had_be_it_the_defaults(whitening, pooling, small):
+    at = until(start(**small, layers="1", k="8", whitening=whitening, pooling=pooling, fit="task", unit="false"))
+    assert not missed(at)
+    assert knob(at)["k"] == 8

@@ -85,6 +85,12 @@ def test_a_step_hides_page_and_score_until_the_prediction_is_given_and_then_show
     assert not said(at, "step 2 of 3")
 
 
+def test_a_lesson_that_there_is_not_is_said_above_the_page():
+    at = until(start("overview", lesson="99"))
+    assert any("no such lesson: they are numbered from 1 to" in box.value for box in at.warning)
+    assert live(at) is not None
+
+
 def test_nothing_is_taken_for_a_prediction_that_is_none():
     at = strip("overview", lesson="4", guess1="much")
     assert waits(at)

@@ -105,6 +105,10 @@ def draw() -> bool:
     """Draw the strip where the address has a lesson; whether the page below may be drawn."""
     here = place()
     if here is None:
+        if "lesson" in st.query_params:
+            st.warning(
+                f"There is no such lesson: they are numbered from 1 to {len(LESSONS)}.", icon=":material/link_off:"
+            )
         return True
     with st.container(border=True, key="lesson"):
         shown = _step(here)

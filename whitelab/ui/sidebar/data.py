@@ -72,13 +72,17 @@ def _source() -> str:
     gone = state.pop("data-gone", False)
     if gone:
         state["data"] = DEMO
+
+    def shown(name: str) -> str:
+        return (TITLES | {UPLOADED: own_data.LABEL}).get(name, name)
+
     source = st.selectbox(
         "Data",
         [*BUNDLED_SETS, UPLOADED] if own else list(BUNDLED_SETS),
-        **({"key": "data"} if gone else bound("data", DEMO)),  # unbound, it takes what is gone out of the address
+        **({"key": "data"} if gone else bound("data", DEMO, shown)),  # unbound, it takes what is gone out of it
         accept_new_options=True,
         on_change=lambda: state.pop(own_data.LOST, None),
-        format_func=lambda name: (TITLES | {UPLOADED: own_data.LABEL}).get(name, name),
+        format_func=shown,
         help="Type the path of a folder or file: STS in the WhiteningBERT layout, STS-B CSV, SICK, or any CSV, TSV, "
         "JSON, JSONL or Parquet with two text columns and one score. To upload a file, go to the Data page.",
     )

@@ -115,7 +115,7 @@ def choose() -> str:
     found = st.selectbox(
         "Model",
         options(),
-        **bound("model", BUNDLED),
+        **bound("model", BUNDLED, label),
         accept_new_options=True,
         format_func=label,
         help="Type a Hugging Face name or the path of a folder. NAME:3 takes its first 3 blocks, random:NAME its "

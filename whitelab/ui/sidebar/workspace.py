@@ -88,6 +88,9 @@ def draw(page: str) -> None:
         if picked is not None and chosen is not None:
             st.session_state[SLOT] = _workspace(picked, chosen, own)
         st.caption(f"Computing on {device_name(choose_device())}")
+    if missed := address.misread():
+        asked = plain(", ".join(missed))
+        st.warning(f"The address asks for {asked}, which cannot be had here. The bar shows what is computed.")
 
 
 def current() -> Workspace | None:
@@ -159,8 +162,15 @@ def _exchange(kind: str, **start) -> None:
     state["knobs-of"] = kind
 
 
+_POOLINGS = {"mean": "Mean", "cls": "[CLS]", "last": "Last token", "wk": "SBERT-WK"}
+
+
 def _pooling(picked: Picked) -> str:
     state = st.session_state
+
+    def shown(name: str) -> str:
+        return _POOLINGS.get(name, name)
+
     usual = "mean" if "mean" in picked.poolings else picked.poolings[0]
     if state.get("pooling", "mean") not in picked.poolings:
         state.pooling = usual
@@ -168,11 +178,9 @@ def _pooling(picked: Picked) -> str:
         "Pooling",
         picked.poolings,
         default=usual,
-        **bound("pooling", "mean"),
+        **bound("pooling", "mean", shown),
         required=True,
-        format_func=lambda name: {"mean": "Mean", "cls": "[CLS]", "last": "Last token", "wk": "SBERT-WK"}.get(
-            name, name
-        ),
+        format_func=shown,
         help="; ".join(POOLING_LABELS[name] for name in picked.poolings),
     )
     unit = st.toggle(
@@ -185,6 +193,9 @@ def _pooling(picked: Picked) -> str:
 
 
 def _whitening(dim: int) -> str:
+    def shown(name: str) -> str:
+        return WHITENERS[name].label
+
     asked = st.query_params.get("whitening")
     if asked in WHITENERS and "whitening" not in st.session_state:  # a link written by hand; the app writes labels
         st.session_state["whitening"] = asked
@@ -192,8 +203,8 @@ def _whitening(dim: int) -> str:
         "Variant",
         list(WHITENERS),
         index=list(WHITENERS).index("pca"),
-        **bound("whitening", "pca"),
-        format_func=lambda name: WHITENERS[name].label,
+        **bound("whitening", "pca", shown),
+        format_func=shown,
         help="What is done to the embeddings before cosines are taken.",
     )
     return knobs.spec(name or "pca", WHITENERS[name or "pca"].parameters, canonical, dim)
@@ -231,13 +242,17 @@ def _fit(picked: Picked, chosen: Chosen, own: OwnData | None, disabled: bool) ->
     given = own is not None and own.vectors is not None
     if given and st.session_state.get("fit") not in (None, *OWN_SENTENCES):
         st.session_state["fit"] = "task"  # there is no model to embed other text
+
+    def shown(name: str) -> str:
+        return (FIT_SCOPES | {UPLOADED: "Uploaded text file"}).get(name, name)
+
     fit = st.selectbox(
         "Fitted on",
         list(OWN_SENTENCES) if given else [*FIT_SCOPES, UPLOADED],
-        **bound("fit", "task"),
+        **bound("fit", "task", shown),
         accept_new_options=not given,
         disabled=disabled,
-        format_func=lambda name: (FIT_SCOPES | {UPLOADED: "Uploaded text file"}).get(name, name),
+        format_func=shown,
         help="WhiteningBERT fits on the task's own sentences, BERT-whitening also on all splits or on other text. "
         "Cross-fitting scores each half of the pairs with a map fitted on the other half. Words by frequency are "
         "Zipfian whitening (Yokoi et al. 2024), for static: and sif: models. Type a path for other "
