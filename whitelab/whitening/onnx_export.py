@@ -34,6 +34,7 @@ from whitelab.whitening.export import (
     _kept,
     _numpy,
     _record,
+    check_near,
     model_folder,
 )
 
@@ -217,13 +218,7 @@ def _compare(aside: Path, encoder: Encoder, layers: tuple[int, ...], pooling: st
         for texts, wanted in ((PROBES, expected), (PROBES[1:], expected[1:])):
             given = dict(zip(INPUTS, (one.numpy() for one in _padded(encoder, texts)), strict=True))
             (found,) = session.run(None, given)
-            # Measured by the longest: with k = 1, one vector may lie next to 0 by chance.
-            apart = float((torch.from_numpy(found) - wanted).norm(dim=1).max() / expected.norm(dim=1).max())
-            if not apart <= MAPPED_TOLERANCE:  # also where it is NaN
-                raise ExportError(
-                    f"model={encoder.name!r} cannot be exported to ONNX: onnxruntime gives vectors that are off "
-                    f"by {apart:.1e} of their length"
-                )
+            check_near(torch.from_numpy(found), wanted, MAPPED_TOLERANCE, encoder.name, "ONNX")
 
 
 def check_graph_pooling(pooling: str) -> str:
