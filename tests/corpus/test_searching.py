@@ -113,3 +113,33 @@ def test_what_cannot_be_searched_or_applied_is_one_line(corpus, tmp_path):
     next(tmp_path.glob("[0-9a-f]*.parquet")).unlink()
     with pytest.raises(DataError, match="chunks are missing; run apply again"):
         search_corpus(tmp_path, ["a"])
+
+
+def contents(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_no_step_writes_over_what_it_did_not_write(corpus, tmp_path, model):
+    fitted, record = fit_corpus(corpus[0], "pca", 6)
+    apply_map(corpus[0], tmp_path / "applied", fitted, record, "float32")
+    build_index(tmp_path / "applied", tmp_path / "index")
+    for name, file in (("web", "manifest.json"), ("photos", "summer.jpg")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / file).write_text('{"name": "a site"}')
+    (tmp_path / "file").write_text("mine")
+    steps = {
+        "embed": lambda out: embed(corpus[0].parent / "text.txt", out, model),
+        "apply": lambda out: apply_map(corpus[0], out, fitted, record, "float32"),
+        "index": lambda out: build_index(tmp_path / "applied", out),
+    }
+    before = contents(tmp_path) | contents(corpus[0])
+    for step, others in (
+        ("embed", ("web", "file", "applied", "index")),
+        ("apply", ("web", "file", "index", corpus[0])),
+        ("index", ("web", "file", "applied", "photos", corpus[0])),
+    ):
+        for other in others:
+            with pytest.raises(ValueError, match=f"must be a new folder, or one that `corpus {step}` wrote before"):
+                steps[step](tmp_path / other)
+    assert contents(tmp_path) | contents(corpus[0]) == before
+    build_index(tmp_path / "applied", tmp_path / "index")  # its own it replaces

@@ -1,6 +1,7 @@
 """`corpus`: text of any size into vectors, chunk by chunk, a map fitted on all of it, and an index to search."""
 
 import argparse
+from pathlib import Path
 
 from whitelab.cli.options import device_option, dtype_option, json_option, layers_option, variant_options
 from whitelab.cli.writing import progress
@@ -82,7 +83,7 @@ def _apply_options(step) -> None:
 def _index_options(step) -> None:
     from whitelab.corpus.indexing import KINDS
 
-    step.add_argument("folder", help="the --out of apply (or of embed: vectors as they are)")
+    step.add_argument("folder", help="the --out of apply (--whitening none: vectors as they are)")
     step.add_argument("--out", required=True, metavar="FOLDER", help="where the index goes")
     step.add_argument("--kind", default="flat", choices=KINDS)
     step.add_argument("--lists", type=int, help="of ivfpq (default: four times the root of the rows)")
@@ -129,6 +130,8 @@ def _embed(args):
         **{name: getattr(args, name) for name in same},
     )
     lines = [f"{made.sentences} texts in {len(made.chunks)} chunks, {made.encoded} of them encoded now"]
+    others = len({path.stem for path in Path(args.out).glob("*.parquet")} - set(made.chunks))
+    lines += [f"{others} chunks of another model, layer or text stay beside them, unlisted"] if others else []
     lines += [f"left out: {one}" for one in made.refused_lines]
     return made.as_dict(), [*lines, *(f"failed: {name}: {why}" for name, why in made.failed.items())]
 
@@ -181,7 +184,8 @@ def _index(args):
     from whitelab.corpus.indexing import build_index
 
     found = build_index(args.folder, args.out, args.kind, args.lists, args.bytes, args.probes)
-    return found, [f"{name}: {value}" for name, value in found.items()]
+    few = "too few rows to measure it"
+    return found, [f"{name}: {few if value is None else value}" for name, value in found.items()]
 
 
 def _search(args):

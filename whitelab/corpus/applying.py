@@ -14,7 +14,7 @@ from whitelab.base.checks import check_choice
 from whitelab.base.progress import Progress
 from whitelab.base.threads import one_thread
 from whitelab.corpus.chunks import read_vectors, vectors_in, write_vectors
-from whitelab.corpus.manifest import MANIFEST, Manifest, finished
+from whitelab.corpus.manifest import MANIFEST, Manifest, finished, place_for
 from whitelab.datasets.pairs import DataError
 from whitelab.store.shards import write_aside
 from whitelab.whitening.export import to_npz
@@ -39,12 +39,12 @@ def apply_map(
     DataError for a corpus that is not whole, ValueError for a map of another d, OSError where the disk refuses.
     """
     check_choice(vectors, "vectors", CODES)
+    out = place_for(out, "apply")
     folder, manifest = finished(folder)
     layers = tuple(record.get("layers", manifest.recipe.layers))
     places = _places(manifest, layers)
     if fitted.dim != manifest.dim:
         raise ValueError(f"map must be one of d={manifest.dim} dimensions, got {fitted.dim}")
-    out = Path(out)
     out.mkdir(parents=True, exist_ok=True)
     to_npz(out / MAP, fitted, dict(record))
     recipe = f"{_digest(fitted)} {vectors} {layers}"

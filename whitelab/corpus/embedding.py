@@ -8,8 +8,9 @@ from whitelab.base.checks import check_int
 from whitelab.base.progress import Progress
 from whitelab.corpus.chunks import CHUNK_TEXTS, TEXTS, Recipe, chunks_of, write_texts
 from whitelab.corpus.engines import Work, engine_named
-from whitelab.corpus.manifest import Manifest
+from whitelab.corpus.manifest import Manifest, place_for
 from whitelab.corpus.texts import read_texts
+from whitelab.datasets.pairs import DataError
 from whitelab.encoding.encoders import load_encoder
 
 _REFUSED_KEPT = 1000
@@ -46,11 +47,11 @@ def embed_corpus(
     text, OSError where the disk refuses; what was done by then is done, and is not done again.
     """
     check_int(chunk_texts, "chunk_texts", 1)
+    folder = place_for(folder, "embed")
     loading = {"model": model, "device": device, "dtype": dtype, "max_length": max_length}
     encoder = load_encoder(**loading)
     run = engine_named(engine, workers, encoder, address, gpus)
     recipe = Recipe.of(encoder, layers, pooling, apart, vectors)
-    folder = Path(folder)
     (folder / TEXTS).mkdir(parents=True, exist_ok=True)
     refused, lines, planned = 0, [], []
 
@@ -62,7 +63,10 @@ def embed_corpus(
     for chunk in chunks_of(read_texts(source, refuse, text_column, id_column), chunk_texts):
         texts = write_texts(folder, chunk)
         planned.append((recipe.name(texts), texts, len(chunk.texts)))
-    chunks, texts, sizes = zip(*sorted(planned), strict=True) if planned else ((), (), ())
+    if not planned:
+        first = f" ({refused} left out, the first: {lines[0]})" if lines else ""
+        raise DataError(f"text={str(source)!r} must hold a text, found none{first}")
+    chunks, texts, sizes = zip(*sorted(planned), strict=True)
     manifest = Manifest(
         encoder.name, model, encoder.n_layers, encoder.dim, encoder.max_length, dtype, recipe, chunks, texts, sizes,
         refused, tuple(lines),

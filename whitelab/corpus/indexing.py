@@ -12,7 +12,7 @@ from whitelab.base.checks import check_choice, check_int
 from whitelab.base.installation import need
 from whitelab.corpus.applying import IDS, MAP, decoded, read_applied
 from whitelab.corpus.chunks import read_vectors, vectors_in
-from whitelab.corpus.manifest import MANIFEST
+from whitelab.corpus.manifest import MANIFEST, place_for
 from whitelab.corpus.searching import INDEX, named, nearest
 from whitelab.datasets.layouts import existing_path
 from whitelab.store.shards import folder_aside, write_aside
@@ -42,7 +42,7 @@ def build_index(
     need("faiss")
     import faiss
 
-    folder, out = existing_path(folder), Path(out)
+    folder, out = existing_path(folder), place_for(out, "index", frozenset({INDEX, MAP, IDS, MANIFEST}))
     manifest = read_applied(folder)
     width, rows = manifest["width"], manifest["sentences"]
     if kind == "flat":

@@ -5,12 +5,14 @@ import time
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
+from whitelab.base.user_folders import expanded
 from whitelab.corpus.chunks import Recipe, is_done
 from whitelab.datasets.layouts import existing_path
 from whitelab.datasets.pairs import DataError
 from whitelab.store.shards import write_aside
 
 MANIFEST = "manifest.json"
+_WRITERS = {"index": "index", "embed": "recipe", "apply": "width"}  # steps, and what only their manifests have
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,26 @@ class Manifest:
             return cls(**known | listed | {"recipe": recipe})
         except (OSError, ValueError, KeyError, TypeError):
             raise DataError(f"corpus={str(folder)!r} must hold a {MANIFEST}, which embed writes") from None
+
+
+def place_for(out: str | Path, step: str, replaces: frozenset[str] | None = None) -> Path:
+    """`out`, where `step` (embed, apply or index) may write: where there is nothing, or what it wrote before.
+
+    Other files may lie beside what it writes, but where a folder is replaced as a whole: it then holds nothing but
+    `replaces`. Raises ValueError.
+    """
+    path = expanded(out)
+    try:
+        known = json.loads((path / MANIFEST).read_bytes())
+        wrote = next((name for name, entry in _WRITERS.items() if entry in known), None)
+    except FileNotFoundError:
+        wrote = step
+    except (OSError, ValueError, TypeError):
+        wrote = None
+    if wrote == step and (replaces is None or not path.exists() or replaces >= {one.name for one in path.iterdir()}):
+        return path
+    beside = " and holds nothing else" if replaces is not None else ""
+    raise ValueError(f"out={str(out)!r} must be a new folder, or one that `corpus {step}` wrote before{beside}")
 
 
 def finished(folder: str | Path) -> tuple[Path, Manifest]:

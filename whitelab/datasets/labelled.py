@@ -77,7 +77,7 @@ def discover_labelled(data: str | Path | Upload) -> tuple[LabelledInfo, ...]:
     """
     if data == DEMO and isinstance(data, str):
         return _demo_tasks()
-    path = data if isinstance(data, Upload) else existing_path(data)
+    path = data if isinstance(data, Upload) else existing_path(data, (DEMO,))
     if isinstance(path, Upload) or path.is_file():
         if suffix_of(path) not in SUFFIXES:
             raise DataError(f"{path}: files of this kind are not read; use {', '.join(SUFFIXES)}")

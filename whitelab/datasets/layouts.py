@@ -138,7 +138,7 @@ def discover(data: str | Path) -> tuple[TaskInfo, ...]:
         return (_bundled(data),)
     if (pairs := held(data)) is not None:
         return (TaskInfo(pairs.task, pairs.source, MEMORY, (), published=False),)
-    path = existing_path(data)
+    path = existing_path(data, BUNDLED_SETS)
     if path.is_file():
         if suffix_of(path) not in SUFFIXES:
             raise DataError(f"{path}: files of this kind are not read; use {', '.join(SUFFIXES)}")
@@ -171,7 +171,7 @@ def choose(tasks: Sequence[T], task: str | None, data: str | File, alike: Iterab
     raise DataError(f"{data} holds no task {task!r}; it holds: {names}")
 
 
-def existing_path(data: str | Path, bundled: Iterable[str] = BUNDLED_SETS) -> Path:
+def existing_path(data: str | Path, bundled: Iterable[str] = ()) -> Path:
     """The path as given, ~ expanded, or the folder of a fetched source; DataError when nothing is there.
 
     `bundled` are the names that could have been given instead. Where the operator says what may be read
@@ -190,7 +190,8 @@ def existing_path(data: str | Path, bundled: Iterable[str] = BUNDLED_SETS) -> Pa
         return folder
     if not exists:
         names = " or ".join(map(repr, bundled))
-        raise DataError(f"{data or '(empty path)'}: no such file or folder; give a file or folder, or {names}")
+        instead = f"; give a file or folder, or {names}" if names else ""
+        raise DataError(f"{data or '(empty path)'}: no such file or folder{instead}")
     return path
 
 

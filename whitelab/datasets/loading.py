@@ -10,7 +10,17 @@ import numpy as np
 
 from whitelab.datasets.columns import Columns, Row, find_columns, read_rows
 from whitelab.datasets.in_memory import held
-from whitelab.datasets.layouts import DEMO, PUBLISHED_PAIRS, SPLITS, Part, TaskInfo, choose, discover, existing_path
+from whitelab.datasets.layouts import (
+    BUNDLED_SETS,
+    DEMO,
+    PUBLISHED_PAIRS,
+    SPLITS,
+    Part,
+    TaskInfo,
+    choose,
+    discover,
+    existing_path,
+)
 from whitelab.datasets.pairs import DataError, MalformedRows, Problem, SentencePairs, gold_notes
 from whitelab.datasets.tables import read_lines, read_scored, read_table
 from whitelab.datasets.uploads import Upload
@@ -69,7 +79,7 @@ def left_out(problems: Sequence[Problem], rows: Sequence) -> str:
 
 def load_text(path: str | Path | Upload) -> tuple[str, ...]:
     """The stripped sentences of a plain text file, one a line, without blank lines; DataError as for load."""
-    path = path if isinstance(path, Upload) else existing_path(path)
+    path = path if isinstance(path, Upload) else existing_path(path, BUNDLED_SETS)
     if isinstance(path, Path) and not path.is_file():
         raise DataError(f"{path}: not a file; give a text file with one sentence a line")
     stripped = [line.strip() for line in read_lines(path)]
