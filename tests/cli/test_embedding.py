@@ -23,6 +23,14 @@ def test_embed_writes_every_layer_and_the_sentences_to_a_file(document, options,
         np.testing.assert_allclose(file["values"], space[2].values.numpy(), atol=1e-5)
 
 
+def test_a_file_that_could_not_be_read_back_is_refused_before_anything_is_embedded(run, options, tmp_path):
+    for out, line in (("vectors.txt", "must be the name of an .npz file"), ("none/v.npz", "a folder that exists")):
+        status, printed, err = run("embed", *options, "--out", str(tmp_path / out))
+        assert (status, printed, err.count("\n")) == (2, "", 1)
+        assert line in err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_no_store_keeps_nothing(document, place, tmp_path, monkeypatch):
     monkeypatch.setenv("WHITELAB_CACHE", str(tmp_path / "store"))
     argv = ["embed", "--model", place / "model", "--data", place / "pairs.csv", "--no-store"]

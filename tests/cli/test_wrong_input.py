@@ -30,7 +30,7 @@ WRONG = {
     "k in words": (["score", "--whitening", "pca", "--k", "many"], "invalid int value: 'many'"),
     "k for layers": (["layers", "--whitening", "pca", "--k", "33"], "k=33 must lie between 1 and d=32"),
     "k for geometry": (["geometry", "--k", "33"], "k=33 must lie between 1 and d=32"),
-    "curve of no k": (["kcurve", "--whitening", "none"], "k=1 has no meaning for whitening='none'"),
+    "curve of no k": (["kcurve", "--whitening", "none"], "k has no meaning for whitening='none'"),
     "layer too high for a curve": (["kcurve", "--layers", "4"], "layers=[4] must lie between 0 and 3"),
     "size in words": (["layers", "--size", "some"], "'some' must be all, a number of layers, or several such as 1-3"),
     "size backwards": (["layers", "--size", "3-1"], "'3-1' must be all, a number of layers"),

@@ -520,14 +520,18 @@ def test_a_folder_that_cannot_be_put_in_place_brings_the_earlier_one_back(tmp_pa
     assert list(tmp_path.iterdir()) == [tmp_path / "model"]
 
 
-@pytest.mark.parametrize("form", ["faiss", "folder"])
+@pytest.mark.parametrize("form", ["faiss", "folder", "npz", "safetensors"])
 def test_a_map_that_keeps_nothing_is_refused(tmp_path, models, form):
     message = r"whitening='pca' has no direction to keep: the 3 row\(s\) it was fitted on do not vary"
     nothing, encoder = fitted("pca", None, torch.ones(3, DIM)), load_encoder(models(), device="cpu")
-    before = {"faiss": (), "folder": (encoder, (1,), "mean")}[form]
-    write = {"faiss": to_faiss, "folder": to_sentence_transformers}[form]
+    write, *given = {
+        "faiss": (to_faiss, nothing),
+        "folder": (to_sentence_transformers, encoder, (1,), "mean", nothing),
+        "npz": (to_npz, nothing, {}),
+        "safetensors": (to_safetensors, nothing, {}),
+    }[form]
     with pytest.raises(ExportError, match=message):
-        write(tmp_path / "out", *before, nothing)
+        write(tmp_path / "out", *given)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -58,8 +58,10 @@ def run(args):
             f"{number(one.low, form):>8} to {number(one.high, form):>7}  {moved.estimate:+.4f} ({moved.low:+.4f} to "
             f"{moved.high:+.4f})  {one.setting.whitening}, {one.code.label}"
         )
-    lines += ["*: no other scores more with as few bytes", found.points[-1].line()]
-    record = found.as_dict() | {"seed": args.seed, "protocol": found.points[-1].protocol.as_dict()}
+    # Raw comes first, and the setting asked for before those beside it.
+    asked = next((one for one in found.points if one.setting.whitening != "none"), found.points[0])
+    lines += ["*: no other scores more with as few bytes", asked.setting_line()]
+    record = found.as_dict() | {"seed": args.seed, "protocol": asked.protocol.as_dict()}
     if timed:
         record["search"] = timed.as_dict()
         lines += ["", *_searches(timed)]

@@ -14,6 +14,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args):
     from whitelab.scoring.setting import Setting
 
+    if args.out:
+        from whitelab.whitening.export import check_place
+
+        if check_place(args.out).suffix != ".npz":
+            raise ValueError(f"out={args.out!r} must be the name of an .npz file")
     space, pairs, encoder, report = open_space(args, Setting(pooling=args.pooling))
     if args.out:
         from whitelab.encoding.precomputed import write_npz

@@ -54,9 +54,12 @@ class CodedScore:
 
     def line(self) -> str:
         """How it was made, in one line."""
+        return f"{self.setting_line()} · {self.code.label}, {self.bytes} bytes a vector"
+
+    def setting_line(self) -> str:
+        """The same of every code of the setting."""
         made = self.protocol
-        text = made.line(self.fitted, self.rank) if isinstance(made, Protocol) else made.line()
-        return f"{text} · {self.code.label}, {self.bytes} bytes a vector"
+        return made.line(self.fitted, self.rank) if isinstance(made, Protocol) else made.line()
 
     def as_dict(self) -> dict:
         """A JSON-ready record."""

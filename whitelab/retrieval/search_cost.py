@@ -155,7 +155,7 @@ def search_costs(
     MissingLibraryError where faiss is not installed. `progress(done, total)` may raise to cancel.
     """
     setting, plan = setting.with_(k=None).on(space), (plan or SearchPlan()).on(space)
-    whitening.check_k(1, setting.whitening, space.dim)
+    whitening.check_takes_k(setting.whitening)
     fold, *others = folds(space, setting.fit)
     if others:
         raise ValueError(f"fit={setting.fit!r} fits {1 + len(others)} maps, and an index holds the vectors of one")

@@ -95,8 +95,8 @@ def to_npz(path: str | Path, whitener: Map, protocol: Mapping, scale: Scale | No
     `scale` says what its cosines mean (`scoring.calibration.Calibration.arrays`): `numpy.interp` of a cosine with
     `cosine` and `percentile` is its percentile, and with `gold_cosine` and `gold` the gold score it stands for.
     Beside them, as text: `protocol` (JSON), `whitener` (JSON: name, rank, k, count) and `whitelab` (the
-    version). No pickles: `numpy.load(path)` reads all of it. Raises ExportError where it cannot be written, and for a
-    map that is no mean and matrix, as `to_faiss` and `to_sentence_transformers` do.
+    version). No pickles: `numpy.load(path)` reads all of it. Raises ExportError where it cannot be written, for a map
+    that keeps no direction, and for one that is no mean and matrix, as `to_faiss` and `to_sentence_transformers` do.
     """
     path = _target(path, _is_npz)
     with _writing(path):
@@ -106,12 +106,13 @@ def to_npz(path: str | Path, whitener: Map, protocol: Mapping, scale: Scale | No
 def npz_bytes(whitener: Map, protocol: Mapping, scale: Scale | None = None) -> bytes:
     """What `to_npz` writes."""
     whitener = _affine(whitener)
+    matrix = _kept(whitener)
     facts = {"name": whitener.name, "rank": whitener.rank, "k": whitener.k, "count": whitener.count}
     data = io.BytesIO()
     np.savez(
         data,
         mean=_numpy(whitener.mean),
-        matrix=_numpy(whitener.dense),
+        matrix=matrix,
         protocol=np.array(_json(protocol)),
         whitener=np.array(_json(facts)),
         whitelab=np.array(whitelab.__version__),
@@ -173,7 +174,7 @@ def to_safetensors(path: str | Path, fitted: Map, protocol: Mapping) -> None:
     """Write any map as a .safetensors that `from_safetensors` loads back, with its `protocol`.
 
     The only form for maps that are no mean and matrix; whitelab itself has to apply it. Raises ExportError where it
-    cannot be written.
+    cannot be written, and for a map that keeps no direction.
     """
     path = _target(path, lambda there: _safetensors(there) is not None)
     with _writing(path):
@@ -182,6 +183,7 @@ def to_safetensors(path: str | Path, fitted: Map, protocol: Mapping) -> None:
 
 def safetensors_bytes(fitted: Map, protocol: Mapping) -> bytes:
     """What `to_safetensors` writes."""
+    _check_kept(fitted)
     facts = {"name": fitted.name, "rank": fitted.rank, "k": fitted.k, "count": fitted.count}
     if isinstance(fitted, RowMap):
         kind, tensors, facts = fitted.kind, fitted.tensors, facts | {"facts": fitted.facts}
@@ -463,13 +465,18 @@ def _affine(fitted: Map) -> Whitener:
         raise ExportError(str(error)) from None
 
 
-def _kept(whitener: Whitener) -> Float[np.ndarray, "d m"]:
-    """The matrix of a map that keeps something."""
-    if whitener.rank == 0:
+def _check_kept(fitted: Map) -> None:
+    """Raise ExportError for a map that keeps no direction."""
+    if fitted.rank == 0:
         raise ExportError(
-            f"whitening={whitener.name!r} has no direction to keep: the {whitener.count:g} row(s) it was fitted on do "
+            f"whitening={fitted.name!r} has no direction to keep: the {fitted.count:g} row(s) it was fitted on do "
             f"not vary"
         )
+
+
+def _kept(whitener: Whitener) -> Float[np.ndarray, "d m"]:
+    """The matrix of a map that keeps something."""
+    _check_kept(whitener)
     return _numpy(whitener.dense)
 
 

@@ -364,13 +364,18 @@ def of_rows(spec: str) -> bool:
 # --------------------------------------------------------------------------------------------------- fits
 
 
+def check_takes_k(spec: str, asked: str = "k") -> None:
+    """Raise ValueError where `spec` keeps all directions or none, with what was `asked`."""
+    if not variant(spec).takes_k:
+        takers = ", ".join(key for key, one in WHITENERS.items() if one.takes_k)
+        raise ValueError(f"{asked} has no meaning for whitening={spec!r}; k is taken by {takers}")
+
+
 def check_k(k: int | None, spec: str, dim: int | None) -> int | None:
     """Return `k` if `spec` can keep that many of `dim` directions; None where these are not known yet."""
     if k is None:
         return None
-    if not variant(spec).takes_k:
-        takers = ", ".join(key for key, one in WHITENERS.items() if one.takes_k)
-        raise ValueError(f"k={k} has no meaning for whitening={spec!r}; k is taken by {takers}")
+    check_takes_k(spec, f"k={k}")
     return check_int(k, "k", 1, dim, "d")
 
 
@@ -416,5 +421,5 @@ def directions(spec: str, moments: Moments) -> Directions:
     """The weighted directions of `spec`, most important first. Raises ValueError where k has no meaning."""
     found = parse(spec, moments.dim)
     if found.variant.directions is None:
-        check_k(1, spec, moments.dim)
+        check_takes_k(spec)
     return found.variant.directions(moments, **dict(found.values))
