@@ -30,10 +30,12 @@ PAGES = (
     "corpus",
 )
 
-page = st.navigation(
-    [st.Page(f"pages/{name}.py", title=name.capitalize(), url_path=name, default=name == "overview") for name in PAGES],
-    position="top",
-)
+pages = [st.Page(f"pages/{name}.py", title=name.capitalize(), url_path=name) for name in PAGES[1:]]
+first = st.Page(f"pages/{PAGES[0]}.py", title=PAGES[0].capitalize(), url_path="first", default=True)  # at no path
+by_name = st.Page(lambda: None, title=PAGES[0], url_path=PAGES[0], visibility="hidden")  # what a hand types for it
+page = st.navigation([first, *pages, by_name], position="top", expanded=True)  # on a phone, where they stand in the bar
+if page is by_name:
+    st.switch_page(first, query_params=dict(st.query_params))
 look.dress()
 lesson_strip.open_lesson(page.url_path or PAGES[0])
 workspace.draw(page.url_path)

@@ -62,11 +62,13 @@ rows = [{"layer": one.layers[0]} | {name: getattr(one, name) for name in names} 
 selected = compared.layers[0] if len(compared.layers) == 1 else None
 titles = {setting.whitening: LABELS.at(setting) for setting in paths}
 chart(figures.plane(rows, titles, floor, selected), "plane", lambda: rows)
+least = min((row["uniformity"] for row in rows if row["uniformity"] is not None), default=floor)
+below = "; sentences that a map was fitted on can lie a little below it, more even than chance" if least < floor else ""
 st.caption(
     f"Every point is one layer (its number beside it) under one variant, cut to the workspace's k where it takes one; "
     f"colour is Spearman x 100. {before.positives} positive pairs ({geometry.POSITIVES[positives]}); uniformity over "
     f"all {spaced(2 * space.n_pairs)} sentence occurrences. The floor for d = {space.dim} is {floor:.3f}, the value of "
-    "a uniform distribution on the sphere. Whitening variants coincide: they differ by a rotation only."
+    f"a uniform distribution on the sphere{below}. Whitening variants coincide: they differ by a rotation only."
 )
 
 close_page(

@@ -115,6 +115,21 @@ def test_a_finger_that_swipes_over_a_chart_scrolls_the_page_and_a_tap_is_a_click
     context.close()
 
 
+def test_on_a_phone_every_page_is_in_the_bar_and_choosing_one_shows_it(app, chromium):
+    context = chromium.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page = context.new_page()
+    page.goto(f"{app}/overview?layers=2")  # as a hand may type it; Streamlit knows the first page by no name
+    page.get_by_text(QUESTIONS["overview"]).wait_for()
+    assert page.get_by_role("dialog").count() == 0
+    for name, question in list(QUESTIONS.items())[-1:0:-6]:
+        page.get_by_test_id("stExpandSidebarButton").tap()
+        page.get_by_test_id("stSidebarNavLink").filter(has_text=re.compile(f"^{name}$", re.IGNORECASE)).tap()
+        page.get_by_text(question).wait_for()
+        page.locator("[data-testid=stSidebar][data-collapsed=true]").wait_for(state="attached")
+        assert "layers=2" in page.url
+    context.close()
+
+
 # Searches over layers
 
 

@@ -3,14 +3,6 @@
 
 const VIEWS = new WeakMap()
 
-// A finger that swipes over a chart scrolls the page: Plotly would keep the touch to zoom with. A tap still reaches the
-// chart, as the click that the browser makes of it.
-addEventListener(
-  "touchstart",
-  event => event.target.closest?.(".js-plotly-plot .draglayer") && event.stopPropagation(),
-  { capture: true, passive: true },
-)
-
 export default function ({ parentElement, data, setStateValue }) {
   const root = parentElement.querySelector(".wl-live")
   if (!VIEWS.has(root)) VIEWS.set(root, new View(root))

@@ -26,6 +26,7 @@ from whitelab.ui.sidebar.address import bound
 from whitelab.ui.sidebar.data import Chosen
 from whitelab.ui.sidebar.model import Picked
 from whitelab.ui.sidebar.own_data import UPLOADED, OwnData
+from whitelab.ui.widgets import look
 from whitelab.whitening import WHITENERS, canonical
 
 SLOT = "workspace"  # session_state: the Workspace of this run
@@ -81,6 +82,8 @@ def draw(page: str) -> None:
     with st.sidebar, address.of(page):
         st.session_state[LIVE], st.session_state[BELOW] = st.container(key="live"), st.container()
         st.session_state[AHEAD] = st.container(key="ahead")
+        with st.session_state[AHEAD]:
+            look.touch()
         place, chosen = st.container(), data.choose()
         own = own_data.current() if chosen is not None and chosen.info.layout == MEMORY else None
         with place:

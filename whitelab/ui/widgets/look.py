@@ -1,5 +1,7 @@
 """What Streamlit's own settings (.streamlit/config.toml) cannot say about the look."""
 
+from pathlib import Path
+
 import streamlit as st
 
 # Words of headline numbers wrap and are never cut, and four of them stand two by two in a narrow window, as do a new
@@ -40,6 +42,16 @@ STYLE = """<style>
 }
 .st-key-layers button[data-gain^="-"]::after { color: light-dark(#A3302A, #F2968F); }
 </style>"""
+
+
+_fingers = st.components.v2.component(
+    "whitelab.fingers", html="<span></span>", js=Path(__file__).with_name("fingers.js").read_text("utf-8")
+)
+
+
+def touch() -> None:
+    """Let fingers scroll over charts and close the bar by choosing a page, drawn where it takes no room."""
+    _fingers(key="fingers", height=1)
 
 
 def dress() -> None:

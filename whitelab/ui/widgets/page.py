@@ -171,7 +171,7 @@ def fitted_on(score: Score) -> str:
 def close_page(
     chosen: Workspace, opened: Opened, formulas: Sequence[tuple[str, str]], words: str, body: str = ""
 ) -> None:
-    """What am I looking at, show the code, and the protocol line. `body` is the page's own part of the code."""
+    """What am I looking at, show the code, the live score's protocol line. `body` is the page's part of the code."""
     with st.expander("What am I looking at?", icon=":material/help:"):
         st.markdown(words)
         st.markdown(TERMS)
@@ -194,6 +194,6 @@ def close_page(
             icon=":material/folder_zip:",
             help="Settings and score with their protocol, every figure as HTML, its data as CSV, and the code.",
         )
-    st.caption(f"{plain(score.line())} · {spaced(score.pairs)} pairs")
+    st.caption(f"Live score: {plain(score.line())} · {spaced(score.pairs)} pairs")
     if is_demo(opened):
         st.caption(DEMO_NOTE)
