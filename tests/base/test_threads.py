@@ -121,19 +121,18 @@ def test_whoever_is_alone_has_every_thread_and_several_share_them(threads):
 
 
 def test_a_thread_that_first_asks_while_others_share_has_every_thread_once_it_is_alone(threads):
-    inside, asked, left = threading.Event(), threading.Event(), threading.Event()
+    inside, asked, alone = threading.Event(), threading.Event(), threading.Event()
     found = []
 
     def other():
         with share():
             inside.set()
             asked.wait(20)
-        left.set()
 
     def late():
         torch.get_num_threads()
         asked.set()
-        left.wait(20)
+        alone.wait(20)
         for _ in range(2):
             with share():
                 found.append(torch.get_num_threads())
@@ -145,8 +144,9 @@ def test_a_thread_that_first_asks_while_others_share_has_every_thread_once_it_is
         later = threading.Thread(target=late)
         later.start()
         asked.wait(20)
-    later.join()
     beside.join()
+    alone.set()  # both shares are over
+    later.join()
     assert found == [threads, threads]
 
 
