@@ -87,7 +87,7 @@ def upload(at: AppTest, data: bytes, name="mine.csv", key="pairs-file") -> AppTe
 
 def knob(at: AppTest) -> dict:
     """What the live score and the knob k in the bar are handed."""
-    given = (json.loads(one.proto.json) for one in at.get("bidi_component"))
+    given = (json.loads(one.proto.json or "{}") for one in at.get("bidi_component"))
     return next((data for data in given if "fixed" in data), {"of": ""})
 
 
@@ -122,8 +122,9 @@ def table(at: AppTest, column: str):
 
 
 def protocol(at: AppTest) -> str:
-    """The protocol line under the page."""
-    return next(text for text in (one.value.replace("\\", "") for one in at.caption) if " · aggregate " in text)
+    """The live score's protocol line under the page."""
+    lines = (one.value.replace("\\", "").removeprefix("Live score: ") for one in at.caption)
+    return next(text for text in lines if " · aggregate " in text)
 
 
 def alts(at: AppTest) -> list[str]:
