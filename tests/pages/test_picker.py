@@ -1,6 +1,7 @@
 """The model picker without a browser: names, controls, what a download would cost, and what is refused."""
 
 import re
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from whitelab.encoding import catalogue, checkpoints
 from whitelab.encoding.checkpoints import BUNDLED_NAME
 from whitelab.ui.sidebar import model
 
-from .visiting import choose, code, failed, go_to, live, protocol, said, scored, start, tour, until
+from .visiting import PATIENCE, choose, code, failed, go_to, live, protocol, said, scored, start, tour, until
 
 pytestmark = pytest.mark.model
 
@@ -125,6 +126,20 @@ def test_a_yes_downloads_it(data, small, monkeypatch):
     until(at.run())
     assert set(asked) == {"someone/tiny"}
     assert live(at) == expected(small["model"], data["data"], "L1:center")
+
+
+def test_while_a_model_is_fetched_the_page_says_so_and_asks_for_no_choice(small, data, monkeypatch):
+    go = threading.Event()
+    monkeypatch.setattr(checkpoints, "_download", lambda name, *args: go.wait(PATIENCE) and Path(small["model"]))
+    at = start(**data, model="someone/tiny-three")
+    assert any("Choose a model and data" in one.value for one in at.main.info)
+    at.button(key="model-download").click()
+    at.run()
+    assert [one.value for one in at.main.info] == [
+        "someone/tiny\\-three is being loaded. How far it is stands in the bar at the left."
+    ]
+    go.set()
+    assert not any("is being loaded" in one.value for one in until(at.run()).main.info)
 
 
 def test_a_download_that_fails_is_said_and_can_be_tried_again(data, monkeypatch):

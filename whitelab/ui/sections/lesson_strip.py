@@ -165,7 +165,7 @@ def _beside(here: Place, step: Step, guess) -> AbstractContextManager:
 def _opened() -> Opened | None:
     chosen = workspace.current()
     if chosen is None:
-        st.info("Choose a model and data in the bar at the left.")
+        st.info(workspace.missing())
         return None
     try:
         return open_space(chosen)

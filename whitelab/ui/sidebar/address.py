@@ -46,7 +46,7 @@ def _note(key: str, default, shown: Callable[[T], str]) -> None:
 def _holds(key: str, asked: list[str], default, shown: Callable[[T], str]) -> bool:
     """Whether the knob stands where the address asked, in whichever way that was written."""
     value = st.session_state.get(key, default)
-    values = value if isinstance(value, list) else [value]
+    values = value if isinstance(value, list) else [] if value is None else [value]
     written = (sorted(_bare(way(one)) for one in values) for way in (str, shown))
     return sorted(map(_bare, asked)) in written
 

@@ -41,6 +41,7 @@ WORDS = {
     "output": "Own output",
 }  # short, because the bar is narrow
 ASKED = "model-asked"  # session_state: the model this visitor pressed Download for
+LOADING = "model-loading"  # session_state: the label of the model that this run waits for, None where it waits for none
 PICKLED = "model-pickled"  # session_state: the model that was seen to have pickled weights only
 
 
@@ -129,6 +130,7 @@ def opened(model: str, chosen: Chosen | None) -> Picked | None:
     """The model once it is loaded; None after drawing what it would cost, how far it is, or why there is none."""
     allow_bin = st.session_state.get(PICKLED) == model and st.session_state.get("allow-bin") is True
     key = f"find/{model}/{version(model)}" + ("/bin" if allow_bin else "")
+    st.session_state[LOADING] = None
     if not on_disk(model) and jobs().get(key) is None and st.session_state.get(ASKED) != model:
         _offer(model, chosen)
         return None
@@ -142,6 +144,7 @@ def opened(model: str, chosen: Chosen | None) -> Picked | None:
 
     job = jobs().submit(key, f"Loading {label(model)}", work, "bytes")
     picked = wait(job, key="find", quick=FIRST_SECONDS)
+    st.session_state[LOADING] = None if job.finished else label(model)
     if isinstance(job.error, PickledWeights):
         st.session_state[PICKLED] = model
     if st.session_state.get(PICKLED) == model:

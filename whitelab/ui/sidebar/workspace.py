@@ -101,6 +101,14 @@ def current() -> Workspace | None:
     return st.session_state.get(SLOT)
 
 
+def missing() -> str:
+    """What to say where there is no Workspace."""
+    loading = st.session_state.get(model.LOADING)
+    if loading:
+        return f"{plain(loading)} is being loaded. How far it is stands in the bar at the left."
+    return "Choose a model and data in the bar at the left. What is missing there is said there."
+
+
 def _vectors(own: OwnData) -> Picked:
     """Say that vectors stand for a model; what was chosen of one is kept for later."""
     for key in ("model", "pooling", "dtype"):

@@ -61,7 +61,7 @@ def ask(question: str, look_for: str) -> Workspace | None:
     if st.session_state.get(own_data.LOST) and (chosen is None or chosen.data.source == DEMO):
         st.info(own_data.GONE, icon=":material/link_off:")
     if chosen is None:
-        st.info("Choose a model and data in the bar at the left. What is missing there is said there.")
+        st.info(workspace.missing())
     return chosen
 
 
