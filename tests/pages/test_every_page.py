@@ -61,7 +61,8 @@ def test_every_page_asks_its_question_and_answers_with_numbers_and_charts_that_a
             assert bool(alts(at)) is (page not in ON_DEMAND)
             assert all(len(alt) > 20 for alt in alts(at))
             captions = [caption.value.replace("\\", "") for caption in at.caption]  # as Markdown shows them
-            begins = f"Live score: {BUNDLED_NAME}, 3 blocks, last layer" if page == "training" else f"{encoder.name} · layer 1 ·"
+            own = f"{BUNDLED_NAME}, 3 blocks, last layer"
+            begins = own if page == "training" else f"Live score: {encoder.name} · layer 1"
             assert any(text.startswith(begins) and re.search("1\u202f?440 pairs", text) for text in captions), captions
             assert sum(text.startswith(DEMONSTRATION) for text in captions) == 2  # at the score, under the protocol
             assert code(at).startswith("import whitelab")
