@@ -1,17 +1,15 @@
-"""A Ray cluster of two machines, each a network namespace of this one, whose cable is pulled and put back."""
+"""A Ray cluster of two machines, each a network namespace of this one: their cable is pulled, then one is taken away."""
 
-import itertools
 import os
 import secrets
 import subprocess
 import sys
-import textwrap
 import time
 from pathlib import Path
 
 import pytest
 from corpora import embed
-from processes import ROOT, run_python
+from processes import ROOT
 from tiny import build_model
 
 from whitelab.corpus.fitting import fit_corpus
@@ -28,11 +26,15 @@ def ip(*words) -> None:
 
 @pytest.fixture
 def two_machines(tmp_path):
-    """Run commands on either of two machines with a cable between them; `pull` and `plug` it."""
+    """Run commands on either of two machines, pull the cable between them or put it back, kill all that one runs."""
     names, ends = (f"wl{os.getpid()}a", f"wl{os.getpid()}b"), (f"v{os.getpid()}a", f"v{os.getpid()}b")
     environment = os.environ | {"PYTHONPATH": str(ROOT), "RAY_BACKEND_LOG_LEVEL": "fatal"}
     environment |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}  # in no command's words
     begun = []
+
+    def kill(name):
+        pids = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True).stdout.split()
+        subprocess.run(["kill", "-9", *pids], capture_output=True, check=False)
 
     def begin(machine, *words, **how):
         begun.append(
@@ -48,56 +50,19 @@ def two_machines(tmp_path):
             ip("-n", name, "addr", "add", f"{address}/24", "dev", end)
             for device in ("lo", end):
                 ip("-n", name, "link", "set", device, "up")
-        yield begin, lambda state: ip("-n", names[1], "link", "set", ends[1], state)
+        yield begin, lambda state: ip("-n", names[1], "link", "set", ends[1], state), lambda machine: kill(names[machine])
     finally:
         for run in reversed(begun):
             run.terminate()
         for name in names:
-            pids = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True).stdout.split()
-            subprocess.run(["kill", "-9", *pids], capture_output=True, check=False)
+            kill(name)
             subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
         for run in begun:
             run.wait(30)
 
 
-def test_a_node_that_is_taken_away_costs_what_it_held_and_no_bits(tmp_path):
-    """In a process of its own, as Ray's cluster for tests wants it."""
-    model = build_model(tmp_path)
-    (tmp_path / "text.txt").write_text("".join(f"a man number {i} plays\n" for i in range(160)))
-    run = run_python(
-        textwrap.dedent(f"""
-        import os, threading, time
-        from pathlib import Path
-        os.environ |= {{"RAY_BACKEND_LOG_LEVEL": "fatal"}}
-        from ray.cluster_utils import Cluster
-        from whitelab.corpus.embedding import embed_corpus
-
-        here, there = {{"num_cpus": 2, "include_dashboard": False}}, {{"num_cpus": 2}}
-        cluster = Cluster(initialize_head=True, head_node_args=here)
-        node, folder = cluster.add_node(**there), Path({str(tmp_path / "out")!r})
-        cluster.wait_for_nodes()
-
-        def take_away():
-            while len(list(folder.glob("*.parquet"))) < 6:
-                time.sleep(0.02)
-            cluster.remove_node(node, allow_graceful=False)
-            print("left", 80 - len(list(folder.glob("*.parquet"))), flush=True)
-
-        threading.Thread(target=take_away).start()
-        made = embed_corpus({str(tmp_path / "text.txt")!r}, folder, {str(model)!r}, (-1,), chunk_texts=2,
-                            engine="ray", workers=2, address=cluster.address)
-        print("made", made.finished, len(made.failed))
-        cluster.shutdown()
-        """)
-    )
-    assert int(run.stdout.partition("left ")[2].split()[0]) > 10, run.stderr
-    assert "made True 0" in run.stdout
-    embed(tmp_path / "text.txt", tmp_path / "plain", str(model), chunk_texts=2)
-    assert len({fit_corpus(tmp_path / name, "pca", 4)[1]["digest"] for name in ("out", "plain")}) == 1
-
-
-def test_a_cable_that_is_pulled_and_put_back_costs_time_and_no_bits(two_machines, tmp_path):
-    begin, cable = two_machines
+def test_a_cable_that_is_pulled_and_a_machine_that_is_taken_away_cost_time_and_no_bits(two_machines, tmp_path):
+    begin, cable, kill = two_machines
     model = build_model(tmp_path)
     (tmp_path / "text.txt").write_text("".join(f"a man number {i} plays\n" for i in range(160)))
     ray = [Path(sys.executable).with_name("ray"), "start", "--block", "--disable-usage-stats"]
@@ -113,14 +78,20 @@ def test_a_cable_that_is_pulled_and_put_back_costs_time_and_no_bits(two_machines
         0, sys.executable, "-m", "whitelab", "corpus", "embed", *asked, *engine,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
-    for _ in itertools.count():
-        if len(list((tmp_path / "out").glob("*.parquet"))) >= 6 or run.poll() is not None:
-            break
-        time.sleep(0.05)
-    assert run.poll() is None, run.stdout.read()
+
+    def until(chunks):
+        """Wait until there are so many, before the run is over."""
+        while len(there := list((tmp_path / "out").glob("*.parquet"))) < chunks:
+            assert run.poll() is None, run.stdout.read()
+            time.sleep(0.02)
+        assert len(there) < 70
+
+    until(6)
     cable("down")
     time.sleep(CUT)
     cable("up")
+    until(30)
+    kill(1)
     out, _ = run.communicate(timeout=240)
     assert run.returncode == 0, out
     found = status(tmp_path / "out")
