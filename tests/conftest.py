@@ -3,6 +3,7 @@
 import os
 import shutil
 
+import checked_shapes  # noqa: F401  (before whitelab)
 import numpy as np
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""A Ray cluster of two machines, each a network namespace of this one: their cable is pulled, then one is taken away."""
+"""A Ray cluster of two machines, network namespaces of this one: their cable is pulled, then one is taken away."""
 
 import os
 import secrets
@@ -26,7 +26,7 @@ def ip(*words) -> None:
 
 @pytest.fixture
 def two_machines(tmp_path):
-    """Run commands on either of two machines, pull the cable between them or put it back, kill all that one runs."""
+    """Run commands on either of two machines, pull the cable between them or put it back, end the second."""
     names, ends = (f"wl{os.getpid()}a", f"wl{os.getpid()}b"), (f"v{os.getpid()}a", f"v{os.getpid()}b")
     environment = os.environ | {"PYTHONPATH": str(ROOT), "RAY_BACKEND_LOG_LEVEL": "fatal"}
     environment |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}  # in no command's words
@@ -50,7 +50,7 @@ def two_machines(tmp_path):
             ip("-n", name, "addr", "add", f"{address}/24", "dev", end)
             for device in ("lo", end):
                 ip("-n", name, "link", "set", device, "up")
-        yield begin, lambda state: ip("-n", names[1], "link", "set", ends[1], state), lambda machine: kill(names[machine])
+        yield begin, lambda state: ip("-n", names[1], "link", "set", ends[1], state), lambda: kill(names[1])
     finally:
         for run in reversed(begun):
             run.terminate()
@@ -62,7 +62,7 @@ def two_machines(tmp_path):
 
 
 def test_a_cable_that_is_pulled_and_a_machine_that_is_taken_away_cost_time_and_no_bits(two_machines, tmp_path):
-    begin, cable, kill = two_machines
+    begin, cable, take_away = two_machines
     model = build_model(tmp_path)
     (tmp_path / "text.txt").write_text("".join(f"a man number {i} plays\n" for i in range(160)))
     ray = [Path(sys.executable).with_name("ray"), "start", "--block", "--disable-usage-stats"]
@@ -91,7 +91,7 @@ def test_a_cable_that_is_pulled_and_a_machine_that_is_taken_away_cost_time_and_n
     time.sleep(CUT)
     cable("up")
     until(30)
-    kill(1)
+    take_away()
     out, _ = run.communicate(timeout=240)
     assert run.returncode == 0, out
     found = status(tmp_path / "out")
