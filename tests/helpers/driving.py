@@ -8,6 +8,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -233,16 +234,22 @@ class Visit:
     def choose(self, label: str, option: str) -> None:
         """Pick an option of a selectbox in the bar."""
         box = self.page.locator(f"{SIDEBAR} [data-testid=stSelectbox]").filter(has_text=label)
-        pick(self.page.get_by_role("option", name=option, exact=True), box.locator("input"))
+        line, field = self.page.get_by_role("option", name=option, exact=True), box.locator("input")
+        pick(line, field, lambda: field.input_value() == option)
 
     def charts(self) -> list[Locator]:
         """Charts that are on the screen (not behind a tab)."""
         return [one for one in self.page.locator(CHART).all() if one.is_visible()]
 
 
-def pick(option: Locator, opener: Locator) -> None:
-    """Click an option of a list that `opener` opens, as often as a run that ends meanwhile closes it."""
+def pick(option: Locator, opener: Locator, chosen: Callable[[], bool]) -> None:
+    """Click an option of a list that `opener` opens, as often as a run that ends meanwhile closes it.
+
+    A click of which nothing is heard for so long may have been taken, and then there is no such option any more.
+    """
     for _ in range(10):
+        if chosen():
+            return
         if not option.is_visible():
             opener.click()
         with suppress(TimeoutError):
