@@ -122,11 +122,13 @@ def test_on_a_phone_every_page_is_in_the_bar_and_choosing_one_shows_it(app, chro
     page.get_by_text(QUESTIONS["overview"]).wait_for()
     assert page.get_by_role("dialog").count() == 0
     for name, question in list(QUESTIONS.items())[-1:0:-6]:
+        page.get_by_text("Show the code").wait_for(state="attached")  # all of it is there, the knobs in the bar too
+        page.evaluate(STILL, [IDLE, 350])
         page.get_by_test_id("stExpandSidebarButton").tap()
         page.get_by_test_id("stSidebarNavLink").filter(has_text=re.compile(f"^{name}$", re.IGNORECASE)).tap()
         page.get_by_text(question).wait_for()
         page.locator("[data-testid=stSidebar][data-collapsed=true]").wait_for(state="attached")
-        assert "layers=2" in page.url
+        page.wait_for_url(re.compile("layers=2"))
     context.close()
 
 
