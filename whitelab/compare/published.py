@@ -32,11 +32,6 @@ POOLINGS = {
     "sif": "words weighted by inverse frequency, common component removed",
 }
 WHITENINGS = {"none": "as it is", "whitening": "full, or its top k directions", "flow": "BERT-flow"}
-FITTED_ON = {
-    "task": "all sentences of the split scored",
-    "splits": "all sentences of all splits",
-    "nli": "SNLI and MNLI",
-}
 EXTRA = (
     "transform",
     "groups",

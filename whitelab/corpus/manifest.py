@@ -1,7 +1,6 @@
 """What a folder of chunks is to hold: written before the first vector, so that what is missing can be counted."""
 
 import json
-import time
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
@@ -145,8 +144,3 @@ def status(folder: str | Path, lately: int = 32) -> Status:
         len(sizes), len(times), total, done, rate, left, manifest.failed, manifest.refused, manifest.finished,
         times[-1][0] if times else None,
     )  # fmt: skip
-
-
-def is_running(found: Status, silence: float = 120.0) -> bool:
-    """Whether chunks came lately; nothing tells a process that is slow from one that ended."""
-    return not found.finished and found.mtime is not None and time.time() - found.mtime < silence

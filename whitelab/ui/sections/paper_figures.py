@@ -22,7 +22,6 @@ from whitelab.ui.sidebar.model import shared_encoder
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.variants import LABELS
 
-PAIRS_ROOM, PLANE_ROOM = heights.room(heights.PAIRS), heights.room(heights.PLANE)
 SPREAD = ("L-1", "L-1:shuffled_group", "L-1:pca")  # WhitenedCSE's own whitening in the middle, without its training
 SPREAD_NAMES = frozenset(map(str, parse_settings(";".join(SPREAD))))
 
