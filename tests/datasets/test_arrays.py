@@ -112,6 +112,13 @@ def test_a_parquet_column_of_lists_of_text_is_refused_unread(monkeypatch, here):
         read_arrays(Upload("own.parquet", parquet(a=[["long text"]])))
 
 
+@pytest.mark.parametrize("buffered", [True, False])
+def test_lists_come_back_from_their_reader_whether_or_not_python_buffers(buffered, monkeypatch):
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False) if buffered else monkeypatch.setenv("PYTHONUNBUFFERED", "1")
+    (found,) = read_arrays(Upload("own.parquet", parquet(a=[[1.0, 2.0], [3.0, 4.0]])))
+    assert found.values.tolist() == [[1, 2], [3, 4]]
+
+
 def test_a_parquet_that_ends_its_reader_is_refused_and_nothing_else_ends(tmp_path, monkeypatch):
     """A repetition that is none beside a list: Arrow's C++ then throws where nothing catches."""
     sound = parquet(values=pa.FixedSizeListArray.from_arrays(pa.array([1.0, 2.0, 3.0, 4.0]), 2))

@@ -239,7 +239,9 @@ def main() -> None:
         answer = {"refused": f"{file}: takes more memory than the {gib} GiB it is read in"}
     sys.stdout.buffer.write(json.dumps(answer, default=str).encode() + b"\n")
     for _, values in arrays:
-        np.save(sys.stdout.buffer, values, allow_pickle=False)
+        whole = io.BytesIO()  # NumPy asks a file where it stands, and a pipe cannot say
+        np.save(whole, values, allow_pickle=False)
+        sys.stdout.buffer.write(whole.getbuffer())
 
 
 if __name__ == "__main__":
