@@ -121,9 +121,8 @@ def test_on_a_phone_every_page_is_in_the_bar_and_choosing_one_shows_it(app, chro
     page.goto(f"{app}/overview?layers=2")  # as a hand may type it; Streamlit knows the first page by no name
     page.get_by_text(QUESTIONS["overview"]).wait_for()
     assert page.get_by_role("dialog").count() == 0
+    page.get_by_text("Show the code").wait_for(state="attached")  # all of it is there, the knobs in the bar too
     for name, question in list(QUESTIONS.items())[-1:0:-6]:
-        page.get_by_text("Show the code").wait_for(state="attached")  # all of it is there, the knobs in the bar too
-        page.evaluate(STILL, [IDLE, 350])
         page.get_by_test_id("stExpandSidebarButton").tap()
         page.get_by_test_id("stSidebarNavLink").filter(has_text=re.compile(f"^{name}$", re.IGNORECASE)).tap()
         page.get_by_text(question).wait_for()

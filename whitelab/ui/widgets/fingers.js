@@ -1,17 +1,18 @@
-// What Streamlit and Plotly leave to be done for fingers. The script is read once a window.
+// What Streamlit and Plotly leave to be done for fingers; once a window, whose pages all bring this.
+if (!window.whitelabFingers) {
+  window.whitelabFingers = true
 
-// A finger that swipes over a chart scrolls the page: Plotly would keep the touch to zoom with. A tap still reaches the
-// chart, as the click that the browser makes of it.
-addEventListener(
-  "touchstart",
-  event => event.target.closest?.(".js-plotly-plot .draglayer") && event.stopPropagation(),
-  { capture: true, passive: true },
-)
+  // A finger that swipes over a chart scrolls the page: Plotly would keep the touch to zoom with. A tap still reaches
+  // the chart, as the click that the browser makes of it.
+  addEventListener(
+    "touchstart",
+    event => event.target.closest?.(".js-plotly-plot .draglayer") && event.stopPropagation(),
+    { capture: true, passive: true },
+  )
 
-// Where the bar covers the page, the page chosen in it is what one wants to see.
-addEventListener("click", event => {
-  if (event.target.closest?.("[data-testid=stSidebarNavLink]") && matchMedia("(max-width: 768px)").matches)
-    document.querySelector("[data-testid=stSidebarCollapseButton] button")?.click()
-})
-
-export default function () {}
+  // Where the bar covers the page, the page chosen in it is what one wants to see.
+  addEventListener("click", event => {
+    if (event.target.closest?.("[data-testid=stSidebarNavLink]") && matchMedia("(max-width: 768px)").matches)
+      document.querySelector("[data-testid=stSidebarCollapseButton] button")?.click()
+  })
+}

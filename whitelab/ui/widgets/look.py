@@ -43,15 +43,15 @@ STYLE = """<style>
 .st-key-layers button[data-gain^="-"]::after { color: light-dark(#A3302A, #F2968F); }
 </style>"""
 
-
-_fingers = st.components.v2.component(
-    "whitelab.fingers", html="<span></span>", js=Path(__file__).with_name("fingers.js").read_text("utf-8")
-)
+FINGERS = Path(__file__).with_name("fingers.js").read_text("utf-8")
 
 
 def touch() -> None:
-    """Let fingers scroll over charts and close the bar by choosing a page, drawn where it takes no room."""
-    _fingers(key="fingers", height=1)
+    """Let fingers scroll over charts and close the bar by choosing a page, drawn where it takes no room.
+
+    Not a component: those load their script after the page is there to be tapped.
+    """
+    st.html(f"<script>{FINGERS}</script>", unsafe_allow_javascript=True)
 
 
 def dress() -> None:
