@@ -272,7 +272,7 @@ def losses(figure: Figure, models: tuple[str, ...]) -> None:
     asked = (models, tuple(map(version, models)), settings, task, positives, preset)
     job = figure.job("losses", "Measuring alignment and uniformity", work, "settings", *asked)
     note = lambda found: f"{len(found.spots)} settings on {task}."  # noqa: E731
-    follow(job, _plane, key="paper-losses-part", of=job.key, note=note, room=PLANE_ROOM)
+    follow(job, _plane, key="paper-losses-part", of=job.key, note=note, room=heights.room(heights.PLANE))
     st.caption(
         "Zhuo et al. 2023 (WhitenedCSE), Figures 1 and 3, Eq. 9 and 10. The paper draws the losses during training, "
         "every 125 steps on the STS-B development set, and prints no number of them. Drawn here are models as they "
