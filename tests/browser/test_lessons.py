@@ -78,11 +78,8 @@ class Mouse:
             field = strip.locator("[data-testid=stMultiSelect]")
             for option in options:
                 self.rest()  # a run that ends meanwhile closes the list
-                line, tag = (
-                    self.page.get_by_role("option", name=option, exact=True),
-                    field.get_by_text(option, exact=True),
-                )
-                pick(line, field.locator("input"), tag.is_visible)
+                line = self.page.get_by_role("option", name=option, exact=True)
+                pick(line, field.locator("input"), field.get_by_text(option, exact=True).is_visible)
             self.page.keyboard.press("Escape")
         self.press("Predict")
 

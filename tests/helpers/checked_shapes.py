@@ -3,11 +3,9 @@
 Imported before whitelab. The rest of whitelab goes unchecked: a check costs ten times what most of its functions do.
 """
 
-from pathlib import Path
-
 from jaxtyping import install_import_hook
+from processes import ROOT
 
-ROOT = Path(__file__).parents[2]
 MODULES = [
     ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
     for file in sorted((ROOT / "whitelab").rglob("*.py"))

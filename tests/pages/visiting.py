@@ -87,7 +87,7 @@ def upload(at: AppTest, data: bytes, name="mine.csv", key="pairs-file") -> AppTe
 
 def knob(at: AppTest) -> dict:
     """What the live score and the knob k in the bar are handed."""
-    given = (json.loads(one.proto.json or "{}") for one in at.get("bidi_component"))
+    given = (json.loads(one.proto.json) for one in at.get("bidi_component"))
     return next((data for data in given if "fixed" in data), {"of": ""})
 
 
