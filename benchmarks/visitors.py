@@ -2,7 +2,8 @@
 
 A visitor speaks what the browser speaks to Streamlit, reads every element that comes back, waits a moment and goes on.
 A page is there once its script has run and none of its parts is still waiting for a job. Between pages k is moved,
-and the time to the new live number counted. Whatever shows a traceback or loses a connection is an error.
+and the time to the new live number counted. Whatever shows a traceback, says that something is wrong or loses a
+connection is an error.
 """
 
 import argparse
@@ -23,12 +24,13 @@ from urllib.parse import urlencode, urlsplit
 
 import numpy as np
 import websockets
+from streamlit.proto.Alert_pb2 import Alert
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.Element_pb2 import Element
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from benchmarks.harness import Table, figures, machine, publish
-from tests.helpers.driving import serve
+from tests.helpers.driving import Server, serve
 from whitelab.datasets import load
 from whitelab.scoring.setting import FIT_SCOPES
 from whitelab.statistics.projection import METHODS
@@ -232,6 +234,8 @@ class Visitor:
         kind = element.WhichOneof("type")
         if kind == "exception":
             self.seen.errors[f"traceback: {element.exception.type}: {element.exception.message[:80]}"] += 1
+        elif kind == "alert" and element.alert.format == Alert.ERROR:  # say, of data that are not there
+            self.seen.errors[f"said: {element.alert.body[:80]}"] += 1
         elif kind == "bidi_component" and element.bidi_component.component_name == LIVE:
             self.live = element.bidi_component.id, json.loads(element.bidi_component.json)
 
@@ -272,8 +276,14 @@ def processor_seconds(pid: int) -> float:
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
+def cost(servers: Sequence[Server]) -> tuple[float, float]:
+    """MB of memory and seconds of processors of all of them."""
+    pids = [server.process.pid for server in servers]
+    return sum(map(resident, pids)), sum(map(processor_seconds, pids))
+
+
 async def crowd(
-    url: str,
+    urls: Sequence[str],
     count: int,
     seconds: float,
     offer: Offer,
@@ -282,17 +292,20 @@ async def crowd(
 ) -> tuple[Seen, Seen]:
     """Let `count` visitors stay for so long, or for the offer's pages; all come within the first ten seconds.
 
-    What they met, and what `projectors` met who were there beside them.
+    In turns they go to one of the servers at `urls`. What they met, and what `projectors` met who were there beside
+    them.
     """
     seen, beside, end = Seen(), Seen(), time.monotonic() + seconds
 
     async def one(number: int) -> None:
         await asyncio.sleep(10 * number / count)
-        await Visitor(url, seen, random.Random(1000 * seed + number), offer).stay(end)
+        await Visitor(urls[number % len(urls)], seen, random.Random(1000 * seed + number), offer).stay(end)
 
     projected = replace(offer, pages=math.inf)
     others = [
-        asyncio.create_task(Projector(url, beside, random.Random(-1000 * seed - number), projected).stay(end))
+        asyncio.create_task(
+            Projector(urls[number % len(urls)], beside, random.Random(-1000 * seed - number), projected).stay(end)
+        )
         for number in range(1, projectors + 1)
     ]
     await asyncio.gather(*map(one, range(count)))
@@ -342,32 +355,33 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--thought", type=float, nargs=2, default=THOUGHT, help="seconds before each move, from and to")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--store", default="", help="a folder that keeps the embeddings (default: an empty one)")
+    parser.add_argument("--servers", type=int, default=1, help="how many processes serve, on one store")
     parser.add_argument("--url", default="", help="a server that runs already (default: one of its own)")
     parser.add_argument("--publish", action="store_true", help="into benchmarks/README.md")
     args = parser.parse_args(argv)
     tasks: list[dict[str, str]] = [{}]
     tasks += [{"data": args.data, "task": task} for task in args.tasks.split(",")] if args.data else []
     with tempfile.TemporaryDirectory() as folder:
-        server = None if args.url else serve(Path(args.store or Path(folder) / "store"), Path(folder) / "app.log")
-        taken = []
+        servers, taken = [], []
         try:
-            if server:
-                taken.append((resident(server.process.pid), processor_seconds(server.process.pid)))
+            for number in range(0 if args.url else args.servers):
+                servers.append(serve(Path(args.store or Path(folder) / "store"), Path(folder) / f"app-{number}.log"))
+            taken += [cost(servers)] if servers else []
             drawn = random.Random(args.seed)
             links = [knobs(drawn, tasks) for _ in range(args.links)]
             offer = Offer(tasks, links, tuple(args.thought), args.pages or math.inf)
             asked = args.visitors, 60 * args.minutes, offer, args.seed, args.projectors
             with trained(Path(folder)) if args.training else nullcontext() as run:
-                seen, beside = asyncio.run(crowd(args.url or server.url, *asked))
+                seen, beside = asyncio.run(crowd([args.url] if args.url else [one.url for one in servers], *asked))
                 steps = run.steps_done if run else 0
-            if server:
-                taken.append((resident(server.process.pid), processor_seconds(server.process.pid)))
+            taken += [cost(servers)] if servers else []
         finally:
-            if server:
+            for server in servers:
                 server.stop()
     errors = seen.errors + beside.errors
     table = Table(
         f"{args.visitors} visitors for {args.minutes:g} minutes"
+        + (f", {args.servers} servers" if args.servers > 1 else "")
         + (f", {args.pages} pages each" if args.pages else "")
         + (f", {args.links} settings" if args.links else ""),
         ("", "times", "median", "95 %", "longest"),

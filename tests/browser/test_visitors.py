@@ -15,7 +15,7 @@ def apart(visit):
 
 def test_visitors_of_shared_links_see_whole_pages_and_live_numbers_and_no_error(app):
     offer = Offer([{}], [knobs(random.Random(3), [{}])], (0.1, 0.2), pages=1)
-    seen, _ = apart(crowd(app, 3, 240, offer, seed=5))
+    seen, _ = apart(crowd([app], 3, 240, offer, seed=5))
     assert not seen.errors
     assert (len(seen.all_pages()), len(seen.moves)) == (3, 3)
 
@@ -27,3 +27,9 @@ def test_visitors_note_a_page_that_is_not_there(app):
     seen = Seen()
     apart(Lost(app, seen, random.Random(0), Offer([{}], thought=(0, 0.1), pages=1)).stay(1e12))
     assert list(seen.errors) == ["page not found"]
+
+
+def test_visitors_note_data_that_cannot_be_read(app, tmp_path):
+    seen = Seen()
+    apart(Visitor(app, seen, random.Random(0), Offer([{"data": str(tmp_path)}], thought=(0, 0.1), pages=1)).stay(1e12))
+    assert [error[:5] for error in seen.errors] == ["said:"]
