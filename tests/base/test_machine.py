@@ -42,6 +42,25 @@ def test_freed_pages_between_what_lives_on_go_back_to_the_system():
     assert left < 0.2 * held
 
 
+@pytest.mark.linux
+def test_freed_tables_are_taken_again_without_fresh_pages():
+    def faults(first):
+        run = run_python(
+            "import resource, torch\n"
+            "from whitelab.base.machine import keep_freed_memory\n"
+            f"{first}\n"
+            "tables = lambda: [torch.ones(3_000_000).double() for _ in range(3)]\n"
+            "faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+            "for _ in range(20): tables()\n"
+            "before = faults()\n"
+            "for _ in range(20): tables()\n"
+            "print(faults() - before)"
+        )
+        return int(run.stdout)
+
+    assert faults("keep_freed_memory()") < 0.1 * faults("") > 0
+
+
 @pytest.mark.parametrize(
     ("folder", "limit", "used", "cached"),
     [

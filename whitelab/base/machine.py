@@ -19,6 +19,7 @@ from whitelab.base.threads import single_threads
 PRODUCT = (512, 768, 3072)
 TIMED_SECONDS = 0.05
 GIB = 2**30
+REUSED = 2**28
 Result = TypeVar("Result")
 
 
@@ -51,6 +52,19 @@ def give_back_memory() -> None:
     """
     with suppress(OSError, AttributeError):
         ctypes.CDLL("libc.so.6").malloc_trim(0)
+
+
+def keep_freed_memory() -> None:
+    """Keep what is freed for the next table, up to `REUSED` bytes of it, where the C library is asked for it (glibc).
+
+    Tables of some megabytes would go back to the system at once, and fresh pages cost up to three times what is
+    computed in them.
+    """
+    trim_threshold, mmap_threshold = -1, -3  # of malloc.h; glibc takes no higher one for the second than 32 MiB
+    with suppress(OSError, AttributeError):
+        library = ctypes.CDLL("libc.so.6")
+        library.mallopt(trim_threshold, REUSED)
+        library.mallopt(mmap_threshold, 2**25)
 
 
 def available_memory(device: str = "cpu") -> int | None:

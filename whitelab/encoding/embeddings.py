@@ -23,8 +23,8 @@ from whitelab.store.embedding_store import Store
 # Moments kept with the embeddings they are of, each with its decompositions, so that neither k nor another variant
 # fits anew: as many as take this many bytes, at four tables of d^2 numbers each, and never fewer than eight.
 _MOMENTS_BYTES, _MOMENTS_KEPT = 2**28, 8
-# Tables of all sentences under a map: four, and more as long as all take less: those of every layer, while k moves.
-_KEPT_LATELY, _LATELY_BYTES = 4, 2**27
+# Tables of all sentences turned to eigenvectors: four, and more as long as all take less: those of every layer.
+_KEPT_LATELY, _LATELY_BYTES = 4, 2**28
 
 
 @dataclass(frozen=True)
@@ -94,9 +94,14 @@ class _Layers:
             # A layer alone is taken to float64 in batches; a mean of several has a table of its own.
             moments = self.moments_of(self.values[layers[0]] if len(layers) == 1 else self.combine(layers))
         self._moments[layers] = moments
-        while len(self._moments) > max(_MOMENTS_KEPT, _MOMENTS_BYTES // (32 * self.dim**2)):
+        while len(self._moments) > self.moments_kept:
             self._moments.pop(next(iter(self._moments)), None)
         return moments
+
+    @property
+    def moments_kept(self) -> int:
+        """How many of the last moments asked for are kept."""
+        return max(_MOMENTS_KEPT, _MOMENTS_BYTES // (32 * self.dim**2))
 
     def moments_of(self, x: Float[Tensor, "n d"]) -> Moments:
         """Moments over every sentence occurrence of `x`, one row a sentence; not kept."""

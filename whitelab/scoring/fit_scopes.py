@@ -136,7 +136,7 @@ class Fitted:
     @cached_property
     def bases(self) -> tuple[whitening.Directions, ...] | None:
         """The weighted directions of each map; None for a variant that weighs no eigen-directions."""
-        if not _weighs_directions(self.setting):
+        if not weighs_directions(self.setting):
             return None
         return tuple(whitening.directions(self.setting.whitening, part) for part in self.moments)
 
@@ -195,19 +195,10 @@ class Fitted:
         return z
 
     def _turned(self, number: int) -> Float[Tensor, "n m"]:
-        """All rows under the map of one fold, up to a rotation; with every direction at hand another k is a slice."""
-        space, layers, k = self.space, self.setting.layers, self.setting.k
+        """All rows under the map of one fold, up to a rotation."""
         if self.bases is None:
-            return self.whiteners[number](space.combine(layers))
-        basis, moments = self.bases[number], self.moments[number]
-
-        def rows(columns: int | None) -> Float[Tensor, "n m"]:
-            return basis.along(space.combine(layers), moments.mean, columns)
-
-        if basis.factors is not None or 8 * space.n_sentences * basis.rank > _TURNED_BYTES:
-            return rows(k)
-        key = ("turned", layers, self.setting.whitening, number)
-        return space.kept_lately(key, moments, lambda: rows(None))[:, :k]
+            return self.whiteners[number](self.space.combine(self.setting.layers))
+        return along(self.space, self.setting, number, self.moments[number], self.bases[number])
 
     def variances(self) -> Float[Tensor, "m"] | None:
         """Of the sentences it was fitted on, along the kept directions, descending; None where these are not known.
@@ -225,7 +216,27 @@ class Fitted:
         return (basis.variances[:k] * basis.columns(k).square().sum(0)).sort(descending=True).values
 
 
-def _weighs_directions(setting: Setting) -> bool:
+def along(
+    space: LayerEmbeddings | LayerRows, setting: Setting, number: int, moments: Moments, basis: whitening.Directions
+) -> Float[Tensor, "n m"]:
+    """Every row in the first k of the weighted directions of one fold's map, by its `number` and moments.
+
+    One table of all rows is kept along the eigenvectors of a fold's covariance: there another k is a slice of it, and
+    another variant other weights.
+    """
+    layers, k = setting.layers, setting.k
+    large = 8 * space.n_sentences * space.dim > _TURNED_BYTES
+    if large or (basis.weights is None and basis.factors is not None):
+        return basis.along(space.combine(layers), moments.mean, k)
+    if basis.weights is None:
+        key = ("along", layers, setting.fit, number, setting.whitening)
+        return space.kept_lately(key, moments, lambda: basis.along(space.combine(layers), moments.mean))[:, :k]
+    key = ("turned", layers, setting.fit, number)
+    turned = space.kept_lately(key, moments, lambda: whitening.turned(space.combine(layers), moments))
+    return basis.of_axes(turned, k)
+
+
+def weighs_directions(setting: Setting) -> bool:
     """Whether the map is made of weighted eigen-directions: not where centring keeps every direction."""
     spec = setting.whitening
     return whitening.variant(spec).takes_k and not (spec == "center" and setting.k is None)
@@ -340,7 +351,7 @@ def isotropy_between(
         rank, covariance = fitted.rank, unseen.moments_of(fitted(unseen.combine(setting.layers))).covariance
         return float("nan") if rank < 2 else (geometry.participation_ratio(covariance) - 1) / (rank - 1)
     seen, unseen = (rows.moments(setting.layers) for rows in (seen, unseen))
-    if _weighs_directions(setting):
+    if weighs_directions(setting):
         # The PCA form: a rotation afterwards changes no participation ratio.
         matrix = whitening.directions(setting.whitening, seen).columns(setting.k)
         rank = matrix.shape[1]

@@ -12,7 +12,7 @@ from whitelab.base.devices import at_once, threads_on
 from whitelab.base.progress import Progress
 from whitelab.base.threads import side_by_side
 from whitelab.encoding.embeddings import LayerEmbeddings
-from whitelab.scoring.fit_scopes import Fold, folds
+from whitelab.scoring.fit_scopes import Fold, along, folds
 from whitelab.scoring.setting import Setting
 from whitelab.statistics import correlation, geometry
 from whitelab.statistics.moments import Moments
@@ -148,7 +148,7 @@ def _curve(
     space: LayerEmbeddings, setting: Setting, scope: Sequence[Fold], moments: Sequence[Moments], by_subset: bool
 ) -> KCurve:
     bases = [whitening.directions(setting.whitening, part) for part in moments]
-    cosines = cosines_by_k(space, setting.layers, scope, moments, bases)
+    cosines = cosines_by_k(space, setting, scope, moments, bases)
     how = setting.aggregate
     curve = scores_by_k(cosines, lambda x: correlation.aggregate(x, space.gold, space.subset, space.n_subsets, how))
     subsets = {}
@@ -169,7 +169,7 @@ def _curve(
 
 def cosines_by_k(
     space: LayerEmbeddings,
-    layers: Sequence[int],
+    setting: Setting,
     scope: Sequence[Fold],
     moments: Sequence[Moments],
     bases: Sequence[whitening.Directions],
@@ -178,10 +178,9 @@ def cosines_by_k(
 
     r is the largest rank of a fold; above its own rank a fold's cosines stay as they are.
     """
-    x = space.combine(layers)
-    cosines = x.new_zeros(max(basis.rank for basis in bases), space.n_pairs)
-    for fold, part, basis in zip(scope, moments, bases, strict=True):
-        z = basis.along(x, part.mean)
+    cosines = moments[0].mean.new_zeros(max(basis.rank for basis in bases), space.n_pairs)
+    for number, (fold, part, basis) in enumerate(zip(scope, moments, bases, strict=True)):
+        z = along(space, setting, number, part, basis)
         rows = cumulative_cosines(z, space.first[fold.pairs], space.second[fold.pairs], basis.factors)
         cosines[: basis.rank, fold.pairs] = rows
         cosines[basis.rank :, fold.pairs] = rows[-1:]

@@ -13,7 +13,7 @@ from whitelab.base.devices import at_once, threads_on
 from whitelab.base.progress import Progress
 from whitelab.base.threads import side_by_side
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows
-from whitelab.scoring.fit_scopes import Fold, folds, map_of
+from whitelab.scoring.fit_scopes import Fold, along, folds, map_of, weighs_directions
 from whitelab.scoring.setting import Setting
 from whitelab.statistics import correlation, geometry, linalg
 from whitelab.statistics.linalg import exact
@@ -81,9 +81,9 @@ def layer_pairs(space: LayerEmbeddings, setting: Setting, progress: Progress | N
 
         def cell(layers: tuple[int, int]) -> tuple[float, int]:
             row, ranks = torch.empty(space.n_pairs, dtype=torch.float64, device=space.values.device), []
-            for fold, origins in zip(scope, means, strict=True):
+            for number, (fold, origins) in enumerate(zip(scope, means, strict=True)):
                 here = setting.with_(layers=tuple(sorted(set(layers))))
-                row[fold.pairs], rank = _cell_cosines(space, fold, origins, here)
+                row[fold.pairs], rank = _cell_cosines(space, fold, number, origins, here)
                 ranks.append(rank)
             return float(correlation.aggregate(row, space.gold, space.subset, space.n_subsets, how)), min(ranks)
 
@@ -238,18 +238,23 @@ def _factor_of_sum(
 
 
 def _cell_cosines(
-    space: LayerEmbeddings, fold: Fold, means: Float[Tensor, "l d"] | None, setting: Setting
+    space: LayerEmbeddings, fold: Fold, number: int, means: Float[Tensor, "l d"] | None, setting: Setting
 ) -> tuple[Float[Tensor, "q"], int]:
     """The cosines of the fold's pairs in one cell, and the rank; `means` of the layers where the whitening is full."""
-    layers = setting.layers
+    layers, first, second = setting.layers, space.first[fold.pairs], space.second[fold.pairs]
     found = None if means is None else _factor_of_sum(fold.rows, means, layers)
     if found is not None:
         return whitened_cosines(space, fold, found, layers, means[list(layers)].sum(0)), found.rank
-    x = space.combine(layers)
     if whitening.of_rows(setting.whitening):
         fitted = map_of(fold.rows, setting)
+        return geometry.row_cosines(fitted(space.combine(layers)), first, second), fitted.rank
+    if not fold.has_rows or len(every_pair(space.n_layers)) <= fold.rows.moments_kept:
+        moments = fold.rows.moments(layers)  # whose decomposition serves another variant and another k
     else:
-        known = fold.rows.moments(layers) if not fold.has_rows else None
-        moments = known or fold.rows.moments_of(x if fold.rows is space else fold.rows.combine(layers))
-        fitted = whitening.fit(setting.whitening, moments, setting.k)
-    return geometry.row_cosines(fitted(x), space.first[fold.pairs], space.second[fold.pairs]), fitted.rank
+        moments = fold.rows.moments_of(fold.rows.combine(layers))
+    if weighs_directions(setting):
+        basis = whitening.directions(setting.whitening, moments)
+        z = along(space, setting, number, moments, basis)
+        return geometry.row_cosines(z, first, second), z.shape[1]
+    fitted = whitening.fit(setting.whitening, moments, setting.k)
+    return geometry.row_cosines(fitted(space.combine(layers)), first, second), fitted.rank

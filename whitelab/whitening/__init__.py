@@ -50,6 +50,7 @@ from whitelab.whitening.spectral import (
     fit_zca_cor,
     identity,
     shrinkage,
+    turned,
 )
 
 __all__ = [
@@ -95,6 +96,7 @@ __all__ = [
     "of_rows",
     "parse",
     "shrinkage",
+    "turned",
     "variant",
     "whitens",
 ]

@@ -26,14 +26,15 @@ _ROWS_PER_PART = 1024
 class Directions:
     """`matrix [d, r]`: weighted directions in order; `axes [d, r]`: the orthonormal ones that turn them back.
 
-    `variances [r]` of the data along the axes, where they are eigenvectors of the covariance. Where the weights change
-    with k, `factors[i, k - 1]` is what direction i weighs at k in units of its weight in `matrix`, 1 at k = r, and
+    `variances [r]` of the data along the axes and the `weights [r]` that `matrix` gives them, where they are the first
+    eigenvectors of the covariance. Where the weights change with k, `factors[i, k - 1]` is what direction i weighs at k in units of its weight in `matrix`, 1 at k = r, and
     `exponents[k - 1]` the exponent at k. `centred`: the mean is subtracted first.
     """
 
     matrix: Float[Tensor, "d r"]
     axes: Float[Tensor, "d r"]
     variances: Float[Tensor, "r"] | None = None
+    weights: Float[Tensor, "r"] | None = None
     factors: Float[Tensor, "r r"] | None = None
     exponents: Float[Tensor, "r"] | None = None
     centred: bool = True
@@ -41,7 +42,7 @@ class Directions:
     @classmethod
     def weighted(cls, eigen: Eigen, weights: Float[Tensor, "r"]) -> "Directions":
         """Eigenvectors of the covariance, each times its weight."""
-        return cls(eigen.vectors * weights, eigen.vectors, eigen.values)
+        return cls(eigen.vectors * weights, eigen.vectors, eigen.values, weights)
 
     @property
     def rank(self) -> int:
@@ -50,21 +51,39 @@ class Directions:
 
     def columns(self, k: int | None) -> Float[Tensor, "d m"]:
         """The PCA form of the first k."""
+        return self._at(self.matrix, k)
+
+    def _at(self, weighted: Float[Tensor, "n r"], k: int | None) -> Float[Tensor, "n m"]:
         if self.factors is None or k is None or k >= self.rank:
-            return self.matrix[:, :k]
-        return self.matrix[:, :k] * self.factors[:k, k - 1]
+            return weighted[:, :k]
+        return weighted[:, :k] * self.factors[:k, k - 1]
 
     def along(self, x: Float[Tensor, "n d"], mean: Float[Tensor, "d"], k: int | None = None) -> Float[Tensor, "n m"]:
         """The rows of `x` in the first k directions; `mean` is that of the fit."""
-        columns, count = self.columns(k), at_once(x.device, _ROWS_PER_PART, 8 * x.shape[1])
-        z = columns.new_empty(len(x), columns.shape[1])
-        for rows, into in zip(x.split(count), z.split(count), strict=True):
-            torch.mm(rows - mean if self.centred else exact(rows), columns, out=into)
-        return z
+        return _projected(x, self.columns(k), mean if self.centred else None)
+
+    def of_axes(self, turned: Float[Tensor, "n d"], k: int | None = None) -> Float[Tensor, "n m"]:
+        """`along` of rows `turned` to every eigenvector of the covariance, whatever the variant; where it has `weights`."""
+        weights = self._at(self.weights[None], k)
+        return turned[:, : weights.shape[1]] * weights
 
     def turned_back(self, k: int | None) -> Float[Tensor, "d d"]:
         """The ZCA form: each direction's coordinate is put back along its own axis."""
         return self.columns(k) @ self.axes[:, :k].T
+
+
+def turned(x: Float[Tensor, "n d"], moments: Moments) -> Float[Tensor, "n d"]:
+    """The centred rows of `x` along every eigenvector of the covariance, the strongest first."""
+    return _projected(x, moments.eigen_all.vectors, moments.mean)
+
+
+def _projected(
+    x: Float[Tensor, "n d"], columns: Float[Tensor, "d m"], mean: Float[Tensor, "d"] | None
+) -> Float[Tensor, "n m"]:
+    count, z = at_once(x.device, _ROWS_PER_PART, 8 * x.shape[1]), columns.new_empty(len(x), columns.shape[1])
+    for rows, into in zip(x.split(count), z.split(count), strict=True):
+        torch.mm(exact(rows) if mean is None else rows - mean, columns, out=into)
+    return z
 
 
 def _whitener(name: str, moments: Moments, matrix: Tensor, found: Directions, k: int | None) -> Whitener:

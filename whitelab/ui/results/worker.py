@@ -27,6 +27,7 @@ SAMPLE_SECONDS = 0.25  # reports closer together than this make one sample of th
 FINISHED_KEPT = 1000  # finished jobs; nearly all results are small, and pages ask for them at every rerun
 KIND = "job"
 LONG_SECONDS = 1.0  # a job that has run for so long no longer holds up the next
+IDLE_SECONDS = 5.0  # after which a worker gives back what its jobs have freed
 WORKERS = 3  # jobs under way at once, all but the last of them long ones
 SLOTS_KEPT = 1000  # visitors leave without a word; the slots claimed longest ago go first
 
@@ -289,14 +290,18 @@ class Jobs:
             self._forgotten(key)
 
     def _serve(self) -> None:
-        while True:
-            self._serve_one()  # no name for the job here: an idle worker must not keep its result alive
-            give_back_memory()
+        worked = False
+        while True:  # no name for the job here: an idle worker must not keep its result alive
+            worked = self._serve_one(IDLE_SECONDS if worked else None)
+            if not worked:
+                give_back_memory()
 
-    def _serve_one(self) -> None:
+    def _serve_one(self, patience: float | None) -> bool:
+        """Do the next job; False where none has come within `patience` seconds."""
         with self._turn:
             while not self._queue or (pause := self._until_all_are_long()) > 0:
-                self._turn.wait(pause if self._queue else None)
+                if not self._turn.wait(pause if self._queue else patience) and not self._queue:
+                    return False
             job = self._queue.popleft()
             self._running.append(job)
         job.run()
@@ -305,6 +310,7 @@ class Jobs:
             self._running.remove(job)
             self._prune()
             self._turn.notify_all()
+        return True
 
     def _until_all_are_long(self) -> float:
         """Seconds until every job under way has run long enough for another to begin beside it."""
