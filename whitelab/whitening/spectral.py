@@ -27,8 +27,9 @@ class Directions:
     """`matrix [d, r]`: weighted directions in order; `axes [d, r]`: the orthonormal ones that turn them back.
 
     `variances [r]` of the data along the axes and the `weights [r]` that `matrix` gives them, where they are the first
-    eigenvectors of the covariance. Where the weights change with k, `factors[i, k - 1]` is what direction i weighs at k in units of its weight in `matrix`, 1 at k = r, and
-    `exponents[k - 1]` the exponent at k. `centred`: the mean is subtracted first.
+    eigenvectors of the covariance. Where the weights change with k, `factors[i, k - 1]` is what direction i weighs at k
+    in units of its weight in `matrix`, 1 at k = r, and `exponents[k - 1]` the exponent at k. `centred`: the mean is
+    subtracted first.
     """
 
     matrix: Float[Tensor, "d r"]
@@ -63,7 +64,7 @@ class Directions:
         return _projected(x, self.columns(k), mean if self.centred else None)
 
     def of_axes(self, turned: Float[Tensor, "n d"], k: int | None = None) -> Float[Tensor, "n m"]:
-        """`along` of rows `turned` to every eigenvector of the covariance, whatever the variant; where it has `weights`."""
+        """`along` of rows that are `turned` already, where there are `weights`."""
         weights = self._at(self.weights[None], k)
         return turned[:, : weights.shape[1]] * weights
 
