@@ -4,7 +4,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from working import PATIENCE, failing, reach
 
-from whitelab.ui.results.jobs import jobs
+from whitelab.ui.results.jobs import UNHURRIED, jobs, pace
 
 # the view
 
@@ -171,6 +171,17 @@ def drawn(at):
 
 def last_line(at):
     return at.markdown[-1].value
+
+
+def test_the_more_jobs_wait_the_less_often_an_open_one_is_looked_at(open_page, held):
+    open_page(held)
+    assert pace(0.4) == 0.4
+    paces = []
+    for number in range(40):
+        jobs().submit(f"later {number}", "Later", held)
+        paces.append(pace(0.4))
+    assert paces == sorted(paces)
+    assert 0.4 < paces[0] < paces[-1] == 0.4 * UNHURRIED
 
 
 def test_partial_results_are_drawn_with_progress_and_the_rest_of_the_page_stays(open_growing, steps):

@@ -31,6 +31,7 @@ QUICK_SECONDS = 0.3  # work that ends this soon is returned in the run that subm
 FIRST_SECONDS = 1.0  # the same for what a page shows nothing without: a panel would only come and go
 POLL_SECONDS = 0.4  # how often an open panel looks at its job
 STREAM_SECONDS = 0.8  # how often a picture that grows is drawn again
+UNHURRIED = 5  # times as long at most, where many jobs wait
 STRIP = 50  # pixels of the line over such a picture
 AGREED = "agreed"  # session_state: keys of costly jobs this visitor said yes to
 _REDRAW = "redraw"  # session_state: what was clicked concerns the whole page
@@ -54,7 +55,7 @@ def wait(job: Job, *, key: str, height: int | None = None, quick: float = QUICK_
     if arrived(job, key, who, quick):
         return job.result
     if not job.finished and not has_left(job, key):
-        panel(job, key, height, who)
+        st.fragment(panel, run_every=pace(POLL_SECONDS))(job, key, height, who)
         return None
     draw, text, again = ending(job, key)
     notice(job, key, height, draw, text, again)
@@ -92,9 +93,13 @@ def ending(job: Job, key: str) -> tuple[Callable[[str], Any], str, str]:
     return st.info, f"{job.title} was cancelled.", "Start again"
 
 
-@st.fragment(run_every=POLL_SECONDS)
+def pace(seconds: float) -> float:
+    """`seconds`, and longer the more jobs wait: whoever looks holds up the work that is waited for."""
+    return seconds * min(1 + jobs().waiting / 4, UNHURRIED)
+
+
 def panel(job: Job, key: str, height: int | None, who: str) -> None:
-    """The open job; draws itself again every POLL_SECONDS until it reruns the app at the job's end."""
+    """The open job, a fragment that draws itself again and again until it reruns the app at the job's end."""
     if job.finished or has_left(job, key):
         st.rerun()
     job.watch(who)
@@ -165,7 +170,7 @@ def follow(
     """The result of a job, None while there is none, with a picture of what is `known` either way.
 
     Over the picture stands a line of fixed height: `note(result)`, or how far the job is with Cancel, or why it
-    ended. While the job is open, line and picture draw themselves again every STREAM_SECONDS. `room` pixels are
+    ended. While the job is open, line and picture draw themselves again at a `pace`. `room` pixels are
     kept free where there is nothing to draw yet. Where a click inside `draw` concerns the rest of the page, its
     callback calls `redraw`.
     """
@@ -178,13 +183,15 @@ def follow(
         with st.container():  # as a fragment has one, so that both put their parts in the same places
             picture(job, draw, key, of, note, room)
     else:
-        growing(job, draw, key, of, note, room, who)
+        st.fragment(growing, run_every=pace(STREAM_SECONDS))(job, draw, key, of, note, room, who)
     return job.result if there else None
 
 
-@st.fragment(run_every=STREAM_SECONDS)
 def growing(job: Job, draw, key: str, of: str, note, room: int, who: str) -> None:
-    """The picture of an open job; reruns the app at the job's end, and after a click that concerns the page."""
+    """The picture of an open job, a fragment that draws itself again and again.
+
+    It reruns the app at the job's end, and after a click that concerns the page.
+    """
     if job.finished or has_left(job, key) or st.session_state.pop(_REDRAW, False):
         st.rerun()
     job.watch(who)

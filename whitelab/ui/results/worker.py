@@ -21,7 +21,7 @@ from whitelab.ui.results.sizes import size_of
 Work = Callable[[Progress], Any]  # a plain function, or a generator whose last value is the result
 Slot = tuple[str, str]  # a visitor, and a place on a page that shows one job at a time
 
-WATCH_SECONDS = 3.0  # a visitor whose panel looked this recently still waits for the result
+WATCH_SECONDS = 8.0  # a visitor whose panel looked this recently still waits for the result
 SMOOTHING_SECONDS = 4.0  # time constant of the rate behind "about 14 s left"
 SAMPLE_SECONDS = 0.25  # reports closer together than this make one sample of the rate
 FINISHED_KEPT = 1000  # finished jobs; nearly all results are small, and pages ask for them at every rerun
@@ -247,6 +247,11 @@ class Jobs:
     def get(self, key: str) -> Job | None:
         with self._lock:
             return self._touch(key)
+
+    @property
+    def waiting(self) -> int:
+        """Jobs that have not begun."""
+        return len(self._queue)
 
     def active(self) -> list[Job]:
         """Queued and running jobs, in the order in which they run."""
