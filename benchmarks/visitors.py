@@ -55,6 +55,7 @@ class Seen:
 
     pages: dict[str, list[float]] = field(default_factory=dict)
     moves: list[float] = field(default_factory=list)
+    runs: Counter[str] = field(default_factory=Counter)  # of the whole script, and of parts of it
     errors: Counter[str] = field(default_factory=Counter)
 
     def all_pages(self) -> list[float]:
@@ -203,6 +204,7 @@ class Visitor:
         kind = message.WhichOneof("type")
         if kind == "new_session":
             self.page_hash = message.new_session.page_script_hash
+            self.seen.runs["parts" if message.metadata.run.fragment_ids else "pages"] += 1
             if message.metadata.run.fragment_ids:
                 self.finished |= self.cut_short
             else:  # also where the server itself begins the page anew
@@ -388,6 +390,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         tuple(rows(seen)),
         (
             *([costs(*taken, len(seen.all_pages()))] if taken else []),
+            f"The script ran {seen.runs['pages']} times, parts of it {seen.runs['parts']} times.",
             *([f"Beside them {len(beside.all_pages())} UMAPs were drawn."] if args.projectors else []),
             *([f"Beside them a run was trained for {steps} steps."] if args.training else []),
             "Errors: " + (", ".join(f"{name} ({count})" for name, count in errors.most_common()) or "none") + ".",

@@ -1,6 +1,10 @@
-"""The app behind nginx as docs/hosting has it: TLS, a path of its own, the websocket, restarts of either."""
+"""The app behind nginx as docs/hosting has it: TLS, a path of its own, the websocket, two servers, restarts."""
 
+import ssl
 import subprocess
+import threading
+import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from driving import PATIENCE, Visit, serve
@@ -27,9 +31,9 @@ http {{
 
 
 class Nginx:
-    """nginx with the site of docs/hosting, on a port of this machine, before an app on another."""
+    """nginx with the site of docs/hosting, on a port of this machine, before two servers on others."""
 
-    def __init__(self, folder, app_port):
+    def __init__(self, folder, app_port, other_port):
         self.folder, self.port = folder, free_port()
         certificate, key = folder / "whitelab.pem", folder / "whitelab.key"
         ask = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=127.0.0.1"]
@@ -40,7 +44,8 @@ class Nginx:
             ("whitelab.example.org", "127.0.0.1"),
             ("/etc/ssl/certs/whitelab.pem", str(certificate)),
             ("/etc/ssl/private/whitelab.key", str(key)),
-            ("http://127.0.0.1:8501", f"http://127.0.0.1:{app_port}"),
+            ("server 127.0.0.1:8501", f"server 127.0.0.1:{app_port}"),
+            ("server 127.0.0.1:8502", f"server 127.0.0.1:{other_port}"),
         ):
             assert ours in site
             site = site.replace(ours, here)
@@ -73,11 +78,50 @@ def below(cache, tmp_path):
     servers[-1].stop()
 
 
-def test_the_app_behind_nginx_draws_moves_and_outlives_restarts_of_both(below, tmp_path, chromium, scored):
-    nginx = Nginx(tmp_path, below())
+@pytest.fixture
+def other():
+    """The port of a second server, which says only that it is there."""
+
+    class Other(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"other")
+
+        def log_message(self, *_):
+            """Nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Other)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server.server_port
+    server.shutdown()
+    server.server_close()
+
+
+def asked(url, cookie=""):
+    """What answers, and the cookie it leaves."""
+    request = urllib.request.Request(f"{url}/whitelab/_stcore/health", headers={"Cookie": cookie} if cookie else {})
+    with urllib.request.urlopen(request, context=ssl._create_unverified_context(), timeout=20) as answer:
+        left = [one.split(";")[0] for one in answer.headers.get_all("Set-Cookie")]
+        return answer.read().decode(), next(one for one in left if one.startswith("whitelab="))
+
+
+def seats(url):
+    """A cookie for each of the servers that new visitors are dealt to; with it a visitor stays there."""
+    dealt = dict(asked(url) for _ in range(40))
+    for who, cookie in dealt.items():
+        assert {asked(url, cookie) for _ in range(5)} == {(who, cookie)}
+    return dealt
+
+
+def test_the_app_behind_nginx_draws_moves_and_outlives_restarts_of_both(below, other, tmp_path, chromium, scored):
+    nginx = Nginx(tmp_path, below(), other)
     shown = Visit.start(chromium, f"https://127.0.0.1:{nginx.port}")
     try:
-        page = shown.page
+        dealt, page = seats(shown.base), shown.page
+        assert dealt.keys() == {"ok", "other"}
+        name, value = dealt["ok"].split("=")
+        shown.context.add_cookies([{"name": name, "value": value, "url": f"{shown.base}/whitelab/"}])
         page.goto(shown.base)
         page.wait_for_url(f"{shown.base}/whitelab/**", timeout=PATIENCE * 1000)
         shown.complete()
