@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from mteb import TaskResult
 from tiny import build_model, write_task
 
 from whitelab.compare import AVERAGE, compare, mteb_rows, pivot, read_mteb, write_mteb, written
@@ -22,6 +21,8 @@ def cells(tmp_path_factory):
 
 
 def test_mteb_reads_what_is_written_and_so_does_whitelab(cells, tmp_path):
+    from mteb import TaskResult
+
     scored = [cell for cell in cells if cell.task != AVERAGE]
     paths = write_mteb(cells, tmp_path / "results")
     assert len(paths) == len(scored) == 4

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 import reference
 import torch
-from IsoScore.IsoScore import IsoScore
 from scipy.stats import spearmanr
-from skdim.id import MLE, TwoNN
 from sklearn.cluster import KMeans
 from sklearn.metrics import silhouette_score
 
@@ -38,6 +36,8 @@ def covariance(x):
 
 @pytest.mark.parametrize("shift", [0.0, 3.0])
 def test_iso_score_is_the_papers_algorithm_and_its_authors_code(shift):
+    from IsoScore.IsoScore import IsoScore
+
     x = cloud(shift=shift)
     found = geometry.iso_score(covariance(x))
     assert found == pytest.approx(reference.iso_score(x), abs=1e-12)
@@ -147,6 +147,8 @@ def test_a_remedy_is_its_papers_and_takes_hubs_away(remedy, scores):
 
 
 def test_dimensions_equal_their_equations_and_scikit_dimension():
+    from skdim.id import MLE, TwoNN
+
     x = cloud(300)
     x[10] = x[20]
     distances = geometry.nearest_rows(x, {"euclidean": 20})["euclidean"].values

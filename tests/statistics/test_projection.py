@@ -7,7 +7,6 @@ import threading
 import numpy as np
 import pytest
 import torch
-import umap
 from torch.testing import assert_close
 from tqdm import tqdm
 
@@ -70,6 +69,8 @@ def test_umap_repeats_for_a_seed_reports_and_stops():
 
 
 def test_umap_starts_from_the_graph_of_its_own_search_through_all_pairs(monkeypatch):
+    import umap
+
     x, graphs = rows().float(), []
     fit = umap.UMAP.fit_transform
 

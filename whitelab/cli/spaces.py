@@ -13,7 +13,7 @@ def setting_of(args, scopes=("splits",)):
     """
     from whitelab.encoding.pooling import GIVEN
     from whitelab.scoring.fit_scopes import check_text
-    from whitelab.scoring.setting import Setting
+    from whitelab.scoring.setting import OWN_SENTENCES, TOKENS, Setting
 
     if getattr(args, "setting", None):
         setting = _whole_setting(args)
@@ -27,7 +27,7 @@ def setting_of(args, scopes=("splits",)):
     if getattr(args, "gold", None):
         raise ValueError(f"--gold {args.gold} needs --vectors; the scores of sentence pairs stand beside them")
     _check_tokens(args, setting)
-    if setting.fits_other_text and setting.fit not in scopes:
+    if setting.fit not in (*OWN_SENTENCES, TOKENS, *scopes):
         check_text(setting.fit, args.data, getattr(args, "task", None), args.skip_malformed)
     return setting
 
