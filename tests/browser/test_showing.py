@@ -127,7 +127,7 @@ def in_every_light_and_width(shown, name):
     page = shown.page
     for width, scheme in ((1440, "light"), (390, "dark")):  # room knows no scheme
         paint(page, scheme)
-        whole_page(shown, ARTEFACTS / f"{name}-{scheme}-{width}.png", width)
+        whole_page(shown, ARTEFACTS / f"{name}-{scheme}-{width}.jpg", width)
         assert page.locator("h1").inner_text() == QUESTIONS[name]
         assert page.locator("[data-testid=stAlertContentError]").count() == 0
         assert bool(shown.charts()) == (name not in ON_DEMAND)
