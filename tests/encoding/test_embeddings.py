@@ -1,5 +1,7 @@
 """Laws of embeddings that carry text to fit on: what is kept of them goes along."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -72,3 +74,17 @@ def test_vectors_made_elsewhere_have_no_text_and_no_length():
     assert (origin.text, origin.max_length) == ("given", None)
     with pytest.raises(ValueError, match="pooling='max' must be one of mean, cls"):
         Origin(pooling="max")
+
+
+def test_threads_that_ask_at_once_share_moments_and_what_is_kept_of_them(space):
+    begin = threading.Barrier(8)
+
+    def ask(_):
+        begin.wait()
+        moments = space.moments([1, 2])
+        return moments, space.kept_lately("table", moments, lambda: moments.mean + 1)
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(ask, range(8)))
+    assert len({id(moments) for moments, _ in found}) == 1
+    assert space.kept_lately("table", found[0][0], pytest.fail) in [table for _, table in found]

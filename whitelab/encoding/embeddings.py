@@ -1,5 +1,6 @@
 """One pooled vector for each layer and each unique sentence: of any text, and of a task with its pairs."""
 
+import threading
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,8 @@ from whitelab.store.embedding_store import Store
 _MOMENTS_BYTES, _MOMENTS_KEPT = 2**28, 8
 # Tables of all sentences turned to eigenvectors: four, and more as long as all take less: those of every layer.
 _KEPT_LATELY, _LATELY_BYTES = 4, 2**28
+
+_KEEPING = threading.Lock()  # while something is looked up or put there, never while it is made
 
 
 @dataclass(frozen=True)
@@ -89,14 +92,17 @@ class _Layers:
     def moments(self, layers: Sequence[int]) -> Moments:
         """Moments over every sentence occurrence, duplicates kept (protocols A6); the last ones asked for are kept."""
         layers = check_layers(layers, self.n_layers)
-        moments = self._moments.pop(layers, None)
-        if moments is None:
-            # A layer alone is taken to float64 in batches; a mean of several has a table of its own.
-            moments = self.moments_of(self.values[layers[0]] if len(layers) == 1 else self.combine(layers))
-        self._moments[layers] = moments
-        while len(self._moments) > self.moments_kept:
-            self._moments.pop(next(iter(self._moments)), None)
-        return moments
+        with _KEEPING:
+            if layers in self._moments:
+                self._moments[layers] = found = self._moments.pop(layers)
+                return found
+        # A layer alone is taken to float64 in batches; a mean of several has a table of its own.
+        made = self.moments_of(self.values[layers[0]] if len(layers) == 1 else self.combine(layers))
+        with _KEEPING:  # of two that were made at once the first stays, with what is kept of it
+            found = self._moments.setdefault(layers, made)
+            while len(self._moments) > self.moments_kept:
+                del self._moments[next(iter(self._moments))]
+        return found
 
     @property
     def moments_kept(self) -> int:
@@ -124,15 +130,19 @@ class _Layers:
 
     def kept_lately(self, key: Hashable, of: Any, make: Callable[[], Any]) -> Any:
         """`make()`, kept under `key` while few others are asked for, until it is `of` another object."""
-        entry = self._lately.pop(key, None)
-        if entry is None or entry[0] is not of:
-            entry = of, make()
-        self._lately[key] = entry
-        size = sum(getattr(kept, "nbytes", 0) for _, kept in list(self._lately.values()))
-        while len(self._lately) > _KEPT_LATELY and size > _LATELY_BYTES:
-            _, gone = self._lately.pop(next(iter(self._lately)), (None, None))
-            size -= getattr(gone, "nbytes", 0)
-        return entry[1]
+        with _KEEPING:
+            entry = self._lately.pop(key, None)
+            if entry is not None and entry[0] is of:
+                self._lately[key] = entry
+                return entry[1]
+        made = make()
+        with _KEEPING:
+            self._lately[key] = of, made
+            size = sum(getattr(kept, "nbytes", 0) for _, kept in self._lately.values())
+            while len(self._lately) > _KEPT_LATELY and size > _LATELY_BYTES:
+                _, gone = self._lately.pop(next(iter(self._lately)))
+                size -= getattr(gone, "nbytes", 0)
+        return made
 
     @cached_property
     def _derived(self) -> dict[Hashable, Any]:
