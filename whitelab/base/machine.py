@@ -19,7 +19,7 @@ from whitelab.base.threads import single_threads
 PRODUCT = (512, 768, 3072)
 TIMED_SECONDS = 0.05
 GIB = 2**30
-REUSED = 2**28
+REUSED = 2**28  # bytes of freed memory that stay with a process that asks for it
 Result = TypeVar("Result")
 
 
