@@ -339,8 +339,8 @@ def costs(before: tuple[float, float], after: tuple[float, float], pages: int) -
     )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Serve the app, let the visitors in, and print what they met; 1 where there was an error."""
+def options() -> argparse.ArgumentParser:
+    """What can be said of the visitors and of what they are served."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.visitors", description=__doc__)
     parser.add_argument("--visitors", type=int, default=50)
     parser.add_argument("--minutes", type=float, default=10)
@@ -360,7 +360,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--servers", type=int, default=1, help="how many processes serve, on one store")
     parser.add_argument("--url", default="", help="a server that runs already (default: one of its own)")
     parser.add_argument("--publish", action="store_true", help="into benchmarks/README.md")
-    args = parser.parse_args(argv)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Serve the app, let the visitors in, and print what they met; 1 where there was an error."""
+    args = options().parse_args(argv)
     tasks: list[dict[str, str]] = [{}]
     tasks += [{"data": args.data, "task": task} for task in args.tasks.split(",")] if args.data else []
     with tempfile.TemporaryDirectory() as folder:

@@ -217,7 +217,7 @@ class Fitted:
 
 
 def along(
-    space: LayerEmbeddings | LayerRows, setting: Setting, number: int, moments: Moments, basis: whitening.Directions
+    space: LayerEmbeddings, setting: Setting, number: int, moments: Moments, basis: whitening.Directions
 ) -> Float[Tensor, "n m"]:
     """Every row in the first k of the weighted directions of one fold's map, by its `number` and moments.
 
