@@ -18,7 +18,6 @@ if question is not None:
         question.job,
         advising.draw,
         key="advice",
-        of=question.of,
         note=lambda found: (
             "Where pairs judge, every map was fitted on other sentences than those of the pairs it scores."
         ),

@@ -6,6 +6,7 @@ from whitelab.base.wording import plain, spaced
 from whitelab.datasets import DEMO
 from whitelab.figures import heights
 from whitelab.ui.results.jobs import follow
+from whitelab.ui.results.study import named
 from whitelab.ui.sections import labelled_texts, probing
 from whitelab.ui.widgets.page import close_page, need_a_model, open_page
 from whitelab.ui.widgets.recipe import pooling
@@ -37,7 +38,7 @@ here = (compared.raw, compared)
 layers = ("layer " if len(compared.layers) == 1 else "layers ") + " + ".join(map(str, compared.layers))
 by_layer = [one.with_(layers=(layer,)) for layer in range(texts.space.n_layers) for one in here]
 now, wide = probing.probed(texts, here, asked, "probe-here"), probing.probed(texts, by_layer, asked, "probe-layers")
-of = f"{data.fingerprint} {asked.how}"
+of = f"{named(texts)} {asked.how}"
 shown = follow(
     now,
     lambda scores: probing.accuracies(scores, layers),

@@ -7,7 +7,7 @@ from whitelab.figures import heights
 from whitelab.retrieval.metrics import METRICS
 from whitelab.retrieval.relevance import retrieval_curve
 from whitelab.ui.results.jobs import follow
-from whitelab.ui.results.study import study_job
+from whitelab.ui.results.study import named, study_job
 from whitelab.ui.sections import bits, rankings, retrieval_sets, search_meaning
 from whitelab.ui.widgets.page import close_page, need_a_model, open_page
 from whitelab.ui.widgets.recipe import pooling
@@ -39,7 +39,7 @@ here = (compared.raw, compared)
 curved = (compared if variant(compared.whitening).takes_k else compared.with_(whitening="pca")).with_(k=None)
 layers = ("layer " if len(compared.layers) == 1 else "layers ") + " + ".join(map(str, compared.layers))
 sizes = f"{spaced(len(data.documents))} documents, {spaced(len(data.queries))} queries"
-of = f"{data.fingerprint} {asked} {chosen.model.key}"
+of = f"{named(space)} {asked}"
 results = follow(
     rankings.ranked(space, here, "ranked-here"),
     lambda found: rankings.standings(found, asked),
@@ -62,7 +62,7 @@ with left:
     )
 with right:
     st.subheader("At which k?")
-    raw = results[0].means[asked.metric] if results else 0.0
+    raw = results[0].means[asked.metric] if results else None
     curve = follow(
         study_job(retrieval_curve, space, curved, title="Ranking at every k", unit="queries", place="ranked-k"),
         lambda found: rankings.by_k(found, asked, compared.k, raw),

@@ -1,13 +1,16 @@
 """The advise page: the package's advice for a purpose, said with its evidence, and taken into the bar by one click."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 import whitelab
 from whitelab.advice import advising
 from whitelab.advice.candidates import candidates
+from whitelab.ui.sections import advising as section
 
-from .visiting import alts, choose, said, start, until
+from .visiting import alts, choose, forget_everything, press, said, start, until
 
 pytestmark = pytest.mark.model
 
@@ -40,3 +43,15 @@ def test_each_purpose_has_the_librarys_answer_from_the_data_it_is_judged_by(smal
     values, _ = whitelab.embed(whitelab.load_encoder(small["model"]), lines)
     rows = whitelab.LayerRows(values, torch.ones(8))
     shows(whitelab.advise_sentences(rows, setting, "rank"))
+
+
+@pytest.mark.parametrize("advised", ["L2:soft:gamma=0.5@3", "L0+L1:soft"])
+def test_what_is_advised_is_what_the_bar_then_holds_whatever_was_moved_before(small, advised, monkeypatch):
+    forget_everything()
+    wanted = whitelab.Setting.parse(advised)
+    real = section.advise_pairs
+    monkeypatch.setattr(section, "advise_pairs", lambda *given: replace(real(*given), setting=wanted))
+    at = until(start("advise", **small, whitening="Soft whitening"))
+    choose(at, k=5, soft_gamma=0.9)
+    press(at, "use-advice")
+    assert at.session_state["workspace"].setting == wanted

@@ -211,9 +211,10 @@ def test_the_last_picture_stays_until_the_next_request_has_something_to_show(ope
     assert drawn(at.run()) == ["1"]
 
 
-def test_a_picture_of_something_else_does_not_stay(open_growing, steps):
-    at = open_growing(lambda progress: 42)
-    WORK[0], SETTINGS[:] = steps, ["b", "other data"]
+@pytest.mark.parametrize(("of", "then"), [("data", "other data"), ("", "")])
+def test_a_picture_of_something_else_does_not_stay(open_growing, steps, of, then):
+    at = open_growing(lambda progress: 42, of=of)  # nothing said: a picture is of its job alone
+    WORK[0], SETTINGS[:] = steps, ["b", then]
     assert drawn(at.run()) == []
 
 

@@ -33,16 +33,23 @@ def metric_by_layer(
 
 
 def metric_by_k(
-    means: Sequence[float], rank: int, variant: tuple[str, str], marks: Mapping[str, int], raw: float, metric: str
+    means: Sequence[float],
+    rank: int,
+    variant: tuple[str, str],
+    marks: Mapping[str, int],
+    raw: float | None,
+    metric: str,
 ) -> go.Figure:
-    """A metric of 0 to 1 against the kept dimensions: `means[k - 1]`, with raw and the rank as lines.
+    """A metric of 0 to 1 against the kept dimensions: `means[k - 1]`, with raw, where known, and the rank as lines.
 
     `variant` is its spec and label; `marks` hold the `best` k and the one `chosen`.
     """
     d, (spec, label) = len(means), variant
     figure = Drawing()
     add_line(figure, range(1, d + 1), means, label, variant_line(spec, width=3), "k = %{x}: %{y:.4f}")
-    level(figure, raw, "raw", rule(variant_colour("none"), "dash"), 4)
+    known = "" if raw is None else f", raw {raw:.4f}"
+    if raw is not None:
+        level(figure, raw, "raw", rule(variant_colour("none"), "dash"), 4)
     best, chosen = marks["best"], marks["chosen"]
     named = {"showlegend": True, "size": 15}
     add_marks(
@@ -58,7 +65,7 @@ def metric_by_k(
         figure.add_vline(x=rank, line=rule(dash="dot", width=1))
     figure.update_xaxes(title=KEPT, range=[0, d + 1])
     figure.update_yaxes(title=metric, range=[0, 1.02])
-    words = [f"best {means[best - 1]:.4f} at k = {best}, raw {raw:.4f}, rank {rank} of {d}"]
+    words = [f"best {means[best - 1]:.4f} at k = {best}{known}, rank {rank} of {d}"]
     return finish(figure, in_words(f"{metric} by kept dimensions", words), heights.CURVES, right=NAMED)
 
 

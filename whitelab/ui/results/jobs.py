@@ -165,16 +165,19 @@ def known(job: Job, key: str, of: str) -> Any | None:
 
 
 def follow(
-    job: Job, draw: Callable[[Any], None], *, key: str, of: str, note: Callable[[Any], str], room: int
+    job: Job, draw: Callable[[Any], None], *, key: str, note: Callable[[Any], str], room: int, of: str = ""
 ) -> Any | None:
     """The result of a job, None while there is none, with a picture of what is `known` either way.
+
+    The picture of another job stays until there is a new one only where both are `of` the same, which names the data
+    and the model as well.
 
     Over the picture stands a line of fixed height: `note(result)`, or how far the job is with Cancel, or why it
     ended. While the job is open, line and picture draw themselves again at a `pace`. `room` pixels are
     kept free where there is nothing to draw yet. Where a click inside `draw` concerns the rest of the page, its
     callback calls `redraw`.
     """
-    who = visitor()
+    who, of = visitor(), of or job.key
     st.session_state.pop(_REDRAW, None)
     there = arrived(job, key, who)
     if there:

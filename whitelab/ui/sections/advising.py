@@ -30,7 +30,7 @@ from whitelab.ui.results.shelf import shelved
 from whitelab.ui.results.study import study_job
 from whitelab.ui.results.worker import Job
 from whitelab.ui.sections import labelled_texts, probing, rankings, retrieval_sets
-from whitelab.ui.sidebar import own_data
+from whitelab.ui.sidebar import own_data, workspace
 from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.chart import chart
@@ -56,10 +56,9 @@ _TITLE = {"title": "Measuring options", "unit": "settings", "place": "advice"}
 
 @dataclass(frozen=True)
 class Question:
-    """A job that finds the advice, its key in words, and the lines of code that find it too."""
+    """A job that finds the advice, and the lines of code that find it too."""
 
     job: Job
-    of: str
     code: str
 
 
@@ -106,7 +105,7 @@ def _pairs(chosen: Workspace, opened: Opened, purpose: str) -> Question:
         words = f", gold_from={gold_from!r}"
     job = study_job(_advise_pairs, opened.space, _asked(chosen.setting), purpose, gold_from, **_TITLE)
     code = f"advice = whitelab.advise_pairs(space, setting, {purpose!r}{words})\n"
-    return Question(job, f"pairs {purpose} {gold_from} {chosen.setting} {chosen.model.key}", code)
+    return Question(job, code)
 
 
 def _asked(setting: Setting) -> Setting:
@@ -134,7 +133,7 @@ def _search(chosen: Workspace, purpose: str) -> Question | None:
         f"search, _ = whitelab.embed_retrieval(whitelab.for_documents(encoder), {retrieval_sets.code(data)}"
         f"{pooling(chosen)})\nadvice = whitelab.advise_search(search, setting, {purpose!r})\n"
     )
-    return Question(job, f"search {purpose} {data.fingerprint} {chosen.setting} {chosen.model.key}", code)
+    return Question(job, code)
 
 
 def _texts(chosen: Workspace, purpose: str) -> Question | None:
@@ -151,7 +150,7 @@ def _texts(chosen: Workspace, purpose: str) -> Question | None:
         f"texts = embed_texts(encoder, data{pooling(chosen)}, store=whitelab.Store())\n"
         f"advice = whitelab.advise_texts(texts, data, setting, {purpose!r}, encoder.name)\n"
     )
-    return Question(job, f"texts {purpose} {data.fingerprint} {chosen.setting} {chosen.model.key}", code)
+    return Question(job, code)
 
 
 def _advise_texts(texts: probing.Texts, setting: Setting, purpose: str, progress: Progress) -> Advice:
@@ -185,7 +184,7 @@ def _sentences(chosen: Workspace, purpose: str) -> Question | None:
         f"advice = whitelab.advise_sentences(rows, setting, {purpose!r})\n"
     )
     job = study_job(_advise_sentences, rows, _asked(chosen.setting), purpose, **_TITLE)
-    return Question(job, f"{name} {purpose} {chosen.setting}", code)
+    return Question(job, code)
 
 
 def _advise_sentences(rows: LayerRows, setting: Setting, purpose: str, progress: Progress) -> Advice:
@@ -204,7 +203,7 @@ def draw(advice: Advice) -> None:
     if evidence is None:
         return
     if advice.decided and advice.setting.pooling != "given":
-        st.button("Use it in the bar", key="use-advice", on_click=_use, args=(advice.setting,))
+        st.button("Use it in the bar", key="use-advice", on_click=workspace.put, args=(advice.setting,))
     advised = next((one for one in evidence.options if _is_advised(one, advice)), evidence.best)
     moved = advised.difference
     headlines(
@@ -262,10 +261,3 @@ def _cells(option: Option) -> dict:
         "p, corrected": None if option.p_holm != option.p_holm else round(option.p_holm, 3),
         "bytes a vector": option.size,
     }
-
-
-def _use(setting: Setting) -> None:
-    state = st.session_state
-    state["layers"], state["whitening"] = list(setting.layers), setting.whitening.partition(":")[0]
-    if setting.k:
-        state["k"] = setting.k

@@ -34,14 +34,13 @@ def draw(space: LayerEmbeddings | RetrievalSpace, setting: Setting, metric: str 
     if not st.session_state.get(ASKED):
         st.button("Store in fewer bits", key="bits", on_click=_ask, icon=":material/play_arrow:")
         return
-    of = f"{setting} {metric}"
+    stored = study_job(
+        frontier, space, _compared(setting), SHOWN_CODES, metric, title="Coding", unit="blocks", place="bits"
+    )
     follow(
-        study_job(
-            frontier, space, _compared(setting), SHOWN_CODES, metric, title="Coding", unit="blocks", place="bits"
-        ),
-        lambda found: _picture(found, of),
+        stored,
+        lambda found: _picture(found, stored.key),
         key="bits-part",
-        of=of,
         note=lambda found: f"{len(found.points)} codes; a click on a mark shows its setting.",
         room=heights.room(heights.TALL) + 130,
     )
@@ -52,7 +51,6 @@ def draw(space: LayerEmbeddings | RetrievalSpace, setting: Setting, metric: str 
         ),
         _table,
         key="bits-turned",
-        of=of,
         note=lambda found: "PCA, ZCA and Cholesky whitening differ by a rotation, which changes no cosine of floats.",
         room=heights.table(len(TURNED_CODES)),
     )

@@ -372,7 +372,7 @@ def intervals(grid: Grid, cells: Sequence[Cell]) -> Resampled | None:
     claim("resampled", key)
     job = jobs().submit(key, "Resampling the pairs of each task", work, "tasks")
     note = lambda found: f"{spaced(RESAMPLES)} resamples of {len(found.tasks)} tasks."  # noqa: E731
-    return follow(job, lambda found: None, key="resampled", of=key, note=note, room=1)
+    return follow(job, lambda found: None, key="resampled", note=note, room=1)
 
 
 def row_against_row(drawn: Resampled, cells: Sequence[Cell]) -> None:

@@ -35,7 +35,6 @@ def draw(space: LayerEmbeddings, setting: Setting) -> str:
         study_job(_each, space, settings, cut, rate, title="Comparing random pairs", unit="settings", place="meaning"),
         lambda found: _picture(found, cosine),
         key="meaning",
-        of=f"{settings} {cut} {rate}",
         note=lambda found: _pairs(found[-1]),
         room=heights.room(heights.CURVES) + 260,
     )

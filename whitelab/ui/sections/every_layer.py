@@ -30,7 +30,6 @@ def draw(space: LayerEmbeddings, setting: Setting) -> None:
         study_job(layer_curves, space, every, title=title, unit="layers", place="k-surface"),
         lambda curves: _picture(space, setting, curves),
         key="k-surface-part",
-        of=str(every),
         note=lambda curves: (
             f"{name}, {len(curves)} layers at {space.dim} values of k each: {spaced(len(curves) * space.dim)} settings."
         ),
@@ -45,12 +44,11 @@ def draw(space: LayerEmbeddings, setting: Setting) -> None:
 def _picture(space: LayerEmbeddings, setting: Setting, curves: Sequence[KCurve]) -> None:
     here = (setting.layers[0], setting.k or space.dim) if len(setting.layers) == 1 else None
     best = [curve.best_k for curve in curves]
+    name = LABELS[setting.whitening]
     figure = kept(
         "k-surface",
-        (tuple(curves), here),
-        lambda: figures.k_surface(
-            [curve.spearman for curve in curves], space.n_layers, best, LABELS[setting.whitening], here
-        ),
+        (tuple(curves), here, name),
+        lambda: figures.k_surface([curve.spearman for curve in curves], space.n_layers, best, name, here),
     )
     chart(
         figure,

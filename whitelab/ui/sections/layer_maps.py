@@ -10,7 +10,7 @@ from whitelab.sweeps.dimensions import pair_curves, pairs_at
 from whitelab.sweeps.layer_pairs import LayerPairs, layer_pairs
 from whitelab.ui.results.jobs import follow, known, redraw
 from whitelab.ui.results.scores import shared
-from whitelab.ui.results.study import study_job
+from whitelab.ui.results.study import named, study_job
 from whitelab.ui.results.worker import Job
 from whitelab.ui.widgets.chart import chart, clicked
 from whitelab.ui.widgets.variants import LABELS
@@ -20,7 +20,9 @@ def draw(space: LayerEmbeddings, setting: Setting) -> list[LayerPairs | None]:
     """Both maps; a click takes a pair into the workspace. What each shows, None where there is nothing yet."""
     settings = {"raw-pairs": setting.raw, "whitened-pairs": setting}
     jobs = {place: _job(space, one, place) for place, one in settings.items()}
-    maps = {place: _at(known(job, place, _of(settings[place])), settings[place].k) for place, job in jobs.items()}
+    maps = {
+        place: _at(known(job, place, _of(space, settings[place])), settings[place].k) for place, job in jobs.items()
+    }
     scores = [cell.spearman for one in maps.values() if one for cell in one.cells if cell.spearman is not None]
     scale = (min(scores), max(scores)) if scores else None
 
@@ -50,7 +52,7 @@ def draw(space: LayerEmbeddings, setting: Setting) -> list[LayerPairs | None]:
                 jobs[place],
                 lambda result, one=one, place=place: picture(result, one, place),
                 key=place,
-                of=_of(one),
+                of=_of(space, one),
                 note=lambda _, one=one: f"Every pair of layers, {f'the top {one.k}' if one.k else 'all'} dimensions.",
                 room=heights.room(heights.PAIRS),
             )
@@ -70,8 +72,9 @@ def _job(space: LayerEmbeddings, setting: Setting, place: str) -> Job:
     return study_job(f, space, every, unit="cells", **words)
 
 
-def _of(setting: Setting) -> str:
-    return str(setting.with_(layers=(0,), k=None))
+def _of(space: LayerEmbeddings, setting: Setting) -> str:
+    """What a map stays for while k is moved."""
+    return named((space, setting.with_(layers=(0,), k=None)))
 
 
 def _at(result: LayerPairs | dict | None, k: int | None) -> LayerPairs | None:

@@ -89,13 +89,10 @@ def open_lesson(page: str) -> None:
 
 def _put(setting: Setting, keep_address: bool) -> None:
     """Move the bar's knobs to a setting; a link's own may stay."""
-    whole = 10**6  # the bar cuts k to d
-    knobs = {"whitening": setting.whitening.partition(":")[0], "k": setting.k or whole, "fit": setting.fit}
-    if not (keep_address and "layers" in st.query_params):
-        st.session_state[workspace.LAYERS] = list(setting.layers)
-    for name, value in knobs.items():
-        if not (keep_address and name in st.query_params):
-            st.session_state[name] = value
+    asked = st.query_params if keep_address else ()
+    workspace.put(setting, asked)
+    if "fit" not in asked:
+        st.session_state["fit"] = setting.fit
 
 
 # --------------------------------------------------------------------------------------------------- the strip

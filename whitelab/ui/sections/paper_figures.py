@@ -115,7 +115,6 @@ def pair_heatmaps(figure: Figure) -> None:
         job,
         draw,
         key="paper-pairs-part",
-        of=job.key,
         note=lambda maps: _done(figure, maps),
         room=heights.room(heights.PAIRS),
     )
@@ -172,7 +171,7 @@ def size_curve(figure: Figure) -> None:
         if found.best
         else "No score is defined."
     )
-    follow(job, draw, key="paper-sizes-part", of=job.key, note=note, room=heights.room(heights.LOW))
+    follow(job, draw, key="paper-sizes-part", note=note, room=heights.room(heights.LOW))
     st.caption(
         "Huang et al. 2021 (WhiteningBERT), Figure 2, BERT-base: three layers were best there (1 + 2 + 12). The "
         "figure prints no numbers; its first two sizes are the best cells of Figure 1, "
@@ -219,7 +218,6 @@ def k_curves(figure: Figure) -> None:
         job,
         draw,
         key="paper-ks-part",
-        of=job.key,
         note=lambda curves: _done(figure, curves),
         room=heights.room(heights.PLANE),
     )
@@ -272,7 +270,7 @@ def losses(figure: Figure, models: tuple[str, ...]) -> None:
     asked = (models, tuple(map(version, models)), settings, task, positives, preset)
     job = figure.job("losses", "Measuring alignment and uniformity", work, "settings", *asked)
     note = lambda found: f"{len(found.spots)} settings on {task}."  # noqa: E731
-    follow(job, _plane, key="paper-losses-part", of=job.key, note=note, room=heights.room(heights.PLANE))
+    follow(job, _plane, key="paper-losses-part", note=note, room=heights.room(heights.PLANE))
     st.caption(
         "Zhuo et al. 2023 (WhitenedCSE), Figures 1 and 3, Eq. 9 and 10. The paper draws the losses during training, "
         "every 125 steps on the STS-B development set, and prints no number of them. Drawn here are models as they "

@@ -93,7 +93,7 @@ def _walked(grid: Grid, model: str, a: str, b: str, setting: Setting | None, cor
     key = f"walk/{parts}"
     claim("walk", key)
     job = jobs().submit(key, f"Walking from {PRESETS[a].label} to {PRESETS[b].label}", work, "scores")
-    follow(job, _draw, key="walk-part", of=key, note=_note, room=heights.PROJECTION)
+    follow(job, _draw, key="walk-part", note=_note, room=heights.PROJECTION)
 
 
 def _note(found: tuple[Walk, ...]) -> str:

@@ -194,8 +194,8 @@ def by_layer(results: Sequence[Retrieval], asked: Asked, n_layers: int) -> None:
     )
 
 
-def by_k(curve: RetrievalCurve, asked: Asked, k: int | None, raw: float) -> None:
-    """The metric at every k."""
+def by_k(curve: RetrievalCurve, asked: Asked, k: int | None, raw: float | None) -> None:
+    """The metric at every k, beside that of raw vectors where it is known."""
     means, spec = curve.means(asked.metric), curve.protocol.setting.whitening
     marks = {"best": curve.best_k(asked.metric), "chosen": min(k or curve.protocol.dim, curve.protocol.dim)}
     variant = spec, LABELS.unscaled(spec)

@@ -39,7 +39,6 @@ def draw(space: RetrievalSpace, setting: Setting) -> str:
         study_job(_each, space, settings, rate, title="Counting cosines", unit="settings", place="searched-meaning"),
         lambda found: _picture(found, cosine),
         key="searched-meaning",
-        of=f"{settings} {rate}",
         note=lambda found: f"All {spaced(found[-1].random.pairs)} pairs of a query and a document.",
         room=heights.room(heights.CURVES) + 220,
     )

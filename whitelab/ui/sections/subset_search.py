@@ -12,7 +12,7 @@ from whitelab.figures import heights
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_subsets import LayerSubset, SubsetSearch, stream
 from whitelab.ui.results.jobs import follow, known, wait
-from whitelab.ui.results.study import study_job
+from whitelab.ui.results.study import named, study_job
 from whitelab.ui.sections.layer_maps import layer_names, take
 from whitelab.ui.sidebar.opening import Opened, every_task
 from whitelab.ui.sidebar.workspace import Workspace
@@ -108,7 +108,7 @@ def _search(spaces: dict, setting: Setting, raw: Setting, layers: tuple[int, ...
     for place, one in (("raw-subsets", raw), ("subsets", setting)):
         every, title = one.with_(layers=(0,)), "Scoring subsets of layers"
         jobs[place] = study_job(stream, spaces, every, every=0.5, **on, title=title, unit="subsets", place=place)
-    of = ", ".join(spaces)
+    of = named(spaces)
     beside = known(jobs["raw-subsets"], "raw-subsets", of) if setting != raw else None
     return follow(
         jobs["subsets"],

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from whitelab.base.parameters import Parameter
+from whitelab.base.parameters import Parameter, Spec
 from whitelab.base.wording import capitalised
 from whitelab.ui.sidebar.address import bound
 
@@ -56,6 +56,22 @@ def kept_spec(name: str, parameters: Sequence[Parameter], canonical: Callable[[s
     return canonical(f"{name}:{','.join(parts)}" if parts else name)
 
 
+def put(found: Spec) -> None:
+    """Move the knobs of a spec to its parameters, drawn or not."""
+    state, values = st.session_state, dict(found.values)
+    for one in found.parameters:
+        key, value = f"{found.name}-{one.name}", values[one.name]
+        for word in one.words:
+            state[f"{key}-{word}"] = value == word
+        if value not in one.words:
+            state[key] = bool(value) if _is_switch(one) else value
+
+
+def _is_switch(one: Parameter) -> bool:
+    """Whether a parameter is off or on."""
+    return isinstance(one.default, int) and (one.default, one.low, one.high) in ((0, 0, 1), (1, 0, 1))
+
+
 def _follow(key: str, usual) -> None:
     """Let a knob that stands at its usual value go where that goes."""
     state, before = st.session_state, st.session_state.get(f"usual-{key}")
@@ -72,7 +88,7 @@ def _knob(name: str, one: Parameter, dim: int):
     lives = bound(key, one.default)
     if one.choices:
         return st.selectbox(title, one.choices, **lives, help=one.hint) or one.default
-    if (one.default, one.low, one.high) in ((0, 0, 1), (1, 0, 1)) and isinstance(one.default, int):
+    if _is_switch(one):
         return int(st.toggle(title, bool(one.default), **lives, help=one.hint))
     for word in one.words:
         if st.toggle(f"{one.label} {word}", **bound(f"{key}-{word}", False), help=one.hint):

@@ -3,6 +3,7 @@
 Drawn by app.py before the page, so that its widgets live on every page. Choices come from the registries.
 """
 
+from collections.abc import Container
 from dataclasses import dataclass
 
 import streamlit as st
@@ -27,10 +28,11 @@ from whitelab.ui.sidebar.data import Chosen
 from whitelab.ui.sidebar.model import Picked
 from whitelab.ui.sidebar.own_data import UPLOADED, OwnData
 from whitelab.ui.widgets import look
-from whitelab.whitening import WHITENERS, canonical
+from whitelab.whitening import WHITENERS, canonical, parse
 
 SLOT = "workspace"  # session_state: the Workspace of this run
 LIVE = "live-score"  # session_state: the sidebar's place for the live score
+WHOLE = 10**6  # k of all dimensions: the bar cuts it to d
 LAYERS = "layers-next"  # session_state: the layers to choose once the model is loaded that has just been chosen
 KEPT = "layers-kept"  # session_state: the layers of the run before, should none be left
 AHEAD = (
@@ -107,6 +109,20 @@ def missing() -> str:
     if loading:
         return f"{plain(loading)} is being loaded. How far it is stands in the bar at the left."
     return "Choose a model and data in the bar at the left. What is missing there is said there."
+
+
+def put(setting: Setting, stays: Container[str] = ()) -> None:
+    """Move the knobs of layers, variant and k to a setting, but for those whose names are among what `stays`."""
+    spec, state = parse(setting.whitening), st.session_state
+    for name, key, value in (
+        ("layers", LAYERS, list(setting.layers)),
+        ("whitening", "whitening", spec.name),
+        ("k", "k", setting.k or WHOLE),
+    ):
+        if name not in stays:
+            state[key] = value
+    if "whitening" not in stays:
+        knobs.put(spec)
 
 
 def _vectors(own: OwnData) -> Picked:
