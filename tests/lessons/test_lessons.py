@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import whitelab
+from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.lessons import LESSONS, Choice, Cloud, Curve, NoAnswer, Number, answered, asked, gain, hubs
 from whitelab.lessons import dimensions as dimensions_lesson
 from whitelab.lessons import sentences as sentences_lesson
@@ -65,6 +66,7 @@ def test_every_answer_has_the_form_of_its_prediction_and_its_words_name_all_that
     elif isinstance(ask, Choice):
         accepted = (answer.value,) if answer.accepted is None else answer.accepted
         assert set(accepted) <= set(ask.options)
+        assert ask.right(answer.value, answer)
     elif isinstance(ask, Curve):
         assert len(answer.value) == len(ask.names) == len(ask.start)
         assert ask.right(answer.value, answer)
@@ -78,8 +80,28 @@ def test_every_answer_has_the_form_of_its_prediction_and_its_words_name_all_that
 def test_every_step_answers_or_says_why_it_cannot_where_data_are_few_or_of_lower_rank(number, step, thin, layernorm):
     for space in (thin, layernorm):
         with suppress(NoAnswer):  # any other exception fails
-            asked(number, step, space)
-            assert answered(number, step, of(number, step, space)).words
+            _, ask = asked(number, step, space)
+            assert not isinstance(ask, Number) or ask.low < ask.high
+            answer = answered(number, step, of(number, step, space))
+            assert answer.words
+            if isinstance(ask, Choice):  # what is shown as measured counts as right, and can be chosen
+                assert ask.right(answer.value, answer)
+                assert ask.several <= len(answer.accepted or (answer.value,))
+
+
+def test_training_and_whitening_are_compared_at_the_same_number_of_directions(space):
+    few = with_few_sentences(space)
+    question, _ = asked(8, 3, few)
+    assert f"a map to {few.n_sentences // 3} random directions" in question
+    white = score(few, f"{training_lesson._SETTING}@{few.n_sentences // 3}")
+    assert answered(8, 3, few).numbers["PCA whitening"] == white
+
+
+def with_few_sentences(space):
+    """The embeddings of the first 18 sentences, with the pairs between them."""
+    pairs = ((space.first < 18) & (space.second < 18)).nonzero()[:, 0]
+    own = (space.first[pairs], space.second[pairs], space.gold[pairs], 0 * pairs)
+    return LayerEmbeddings(space.values[:, :18], *own, space.subset_names[:1], space.origin)
 
 
 @pytest.mark.parametrize(("number", "step"), STEPS)

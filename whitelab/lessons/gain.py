@@ -142,7 +142,7 @@ def beats_raw(space: LayerEmbeddings) -> Answer:
     if any(gain.estimate != gain.estimate for gain in gains.values()):
         raise NoAnswer("a score is not defined on the pairs that were set apart")
     sure = tuple(name for name, gain in gains.items() if gain.low > 0)
-    best = max(gains, key=lambda name: gains[name].estimate)
+    best = max(sure, key=lambda name: gains[name].estimate, default=_NONE)
     every = "".join(
         f"\n- {name}: {gain.estimate:+.2f} ({written(gain.low)} to {written(gain.high)})"
         for name, gain in gains.items()

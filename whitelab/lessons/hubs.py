@@ -66,12 +66,16 @@ class Neighbours:
 
 def neighbours(space: LayerEmbeddings, setting: Setting) -> Neighbours:
     """The neighbours of the task's sentences under a setting; of its first pairs' where there are many."""
-    if space.n_sentences <= geometry.TOP + 1:
-        raise NoAnswer(f"{space.n_sentences} sentences are too few to have ten neighbours each")
+    _check_enough(space)
     z: Float[Tensor, "n m"] = transformed(space, setting)
     rows = torch.cat([space.first, space.second]).reshape(2, -1).T.flatten()[:_MOST].unique()
     lists = geometry.nearest(z[rows])
     return Neighbours(rows, lists, torch.bincount(lists.flatten(), minlength=len(rows)))
+
+
+def _check_enough(space: LayerEmbeddings) -> None:
+    if space.n_sentences <= geometry.TOP + 1:
+        raise NoAnswer(f"{space.n_sentences} sentences are too few to have ten neighbours each")
 
 
 def _both(space: LayerEmbeddings) -> tuple[Neighbours, Neighbours]:
@@ -88,6 +92,7 @@ def _ask_largest(space: LayerEmbeddings) -> str:
 
 
 def _ask_number(space: LayerEmbeddings) -> Number:
+    _check_enough(space)
     return Number("Lists with the largest hub", 10, min(space.n_sentences, 1000), 1, 0.3, relative=True)
 
 

@@ -121,12 +121,14 @@ def remedies(space: LayerEmbeddings) -> Answer:
     gains = dict(zip(REMEDIES, [spearman(space, plain), *few[1:]], strict=True))
     gains = {name: value - few[0] for name, value in gains.items()}
     good = tuple(name for name, gain in gains.items() if gain > _ENOUGH)
+    if len(good) < 2:
+        raise NoAnswer(f"fewer than two of the five are worth {_ENOUGH:g} points here, so there are no two to choose")
     every = "; ".join(f"{name[0].lower()}{name[1:]} {written(gain)}" for name, gain in gains.items())
     words = (
         f"Points gained over plain PCA whitening on {size} sentences: {every}. ZCA and Cholesky only turn what PCA "
         f"gives, so they mend nothing. {len(good)} of the five are worth more than {_ENOUGH:g} points here."
     )
-    return Answer(good or REMEDIES[:2], words, gains, accepted=good)
+    return Answer(good, words, gains, accepted=good)
 
 
 LESSON = Lesson(

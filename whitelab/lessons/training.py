@@ -37,6 +37,11 @@ class Point:
     effective_rank: float
 
 
+def _width(space: LayerEmbeddings) -> int:
+    """Directions of the map, no more than whitening could keep of so few sentences."""
+    return min(_WIDTH, space.dim, max(1, space.n_sentences // 3))
+
+
 def trained(space: LayerEmbeddings, objective: str, seed: int = 0) -> tuple[Point, ...]:
     """A linear map of the setting's layers, trained with an objective, from its start on.
 
@@ -44,7 +49,7 @@ def trained(space: LayerEmbeddings, objective: str, seed: int = 0) -> tuple[Poin
     """
     x = normalize(space.combine(setting_on(space, _SETTING).layers)).float() * space.dim**0.5
     generator = torch.Generator().manual_seed(seed)
-    width = min(_WIDTH, space.dim, max(1, space.n_sentences // 3))
+    width = _width(space)
     start = torch.linalg.qr(torch.randn(space.dim, width, generator=generator))[0]
     weights = start.requires_grad_(True)
     optimiser = torch.optim.Adam([weights], lr=_RATE)
@@ -139,7 +144,7 @@ def survivor(space: LayerEmbeddings) -> Answer:
 def _ask_gain(space: LayerEmbeddings) -> str:
     path = paths(space)["simcse"]
     return (
-        f"Before its first step, a map to {min(_WIDTH, space.dim)} random directions scores "
+        f"Before its first step, a map to {_width(space)} random directions scores "
         f"{written(path[0].spearman)}. **What does it score after {_STEPS} steps of SimCSE?** It reads sentences only, "
         "never a gold score."
     )
@@ -150,7 +155,7 @@ def against_whitening(space: LayerEmbeddings) -> Answer:
     path, ends = paths(space)["simcse"], _last(space)
     setting = setting_on(space, _SETTING)
     raw = spearman(space, setting.raw)
-    white = spearman(space, setting.with_(k=min(_WIDTH, space.dim)))
+    white = spearman(space, setting.with_(k=_width(space)))
     after = path[-1].spearman
     side = "ahead of" if after > white else "behind"
     words = (
