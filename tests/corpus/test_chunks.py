@@ -14,6 +14,7 @@ from whitelab.corpus import chunks
 from whitelab.corpus.chunks import merged_moments, read_moments
 from whitelab.corpus.embedding import embed_corpus
 from whitelab.corpus.manifest import Manifest, status
+from whitelab.corpus.texts import read_texts, text_files
 from whitelab.datasets.pairs import DataError
 
 FIELDS = ("mean", "scatter", "cubic", "unit")
@@ -76,6 +77,19 @@ def test_a_corpus_of_sentences_that_repeat_encodes_each_once_in_a_chunk_and_coun
     assert (made.sentences, made.encoded) == (40, 2)
     x = vectors(tmp_path / "out", made).astype(np.float64)
     np.testing.assert_allclose(merged_moments(tmp_path / "out", made.chunks).mean, x.mean(0), rtol=0, atol=1e-12)
+
+
+def test_text_is_found_below_the_home_folder_and_in_folders_of_any_depth(tmp_path, monkeypatch):
+    deep = tmp_path / "in" / "a" / "b"
+    deep.mkdir(parents=True)
+    files = [deep / "one.txt", deep.parent / "two.jsonl", tmp_path / "in" / "three.txt"]
+    for file in files:
+        file.write_text("a man\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert text_files("~/in") == text_files("~/in/**/*") == text_files(tmp_path / "in") == sorted(files)
+    assert text_files("~/in/a/b/one.txt") == files[:1]
+    (deep.parent / "two.jsonl").unlink()
+    assert dict(read_texts("~/in", pytest.fail)) == {"a/b/one.txt:1": "a man", "three.txt:1": "a man"}
 
 
 def test_poisoned_lines_are_refused_by_number_and_the_rest_goes_on(tmp_path, model):

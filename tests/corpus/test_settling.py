@@ -8,6 +8,7 @@ from corpora import embed
 from tiny import SENTENCES, build_model
 
 from whitelab import whitening
+from whitelab.corpus import settling as module
 from whitelab.corpus.chunks import merged_moments, read_moments
 from whitelab.corpus.fitting import isotropy
 from whitelab.corpus.manifest import status
@@ -37,6 +38,15 @@ def test_each_fit_is_measured_on_as_many_chunks_after_it_in_the_order_they_came(
     assert found.seen == len(SENTENCES[:350])
     whole = merged_moments(place, names).eigen.values
     assert torch.allclose(torch.tensor(found.spectrum, dtype=torch.float64), whole, atol=1e-10)
+
+
+def test_only_chunks_that_are_looked_at_are_opened(folder, monkeypatch):
+    place, names = folder
+    opened = []
+    monkeypatch.setattr(module, "MOST", 2)
+    monkeypatch.setattr(module, "is_done", lambda folder, name: not opened.append(name))
+    assert settling(place).seen == 100
+    assert tuple(opened) == names[:2]
 
 
 def test_the_rate_and_what_is_left_come_from_the_times_of_files(folder):

@@ -174,7 +174,7 @@ def _apply(args):
         fitted, record = from_npz(args.map)
     else:
         fitted, record = fit_corpus(args.folder, args.whitening, args.k, args.layers)
-    found = apply_map(args.folder, args.out, fitted, record, args.vectors)
+    found = apply_map(args.folder, args.out, fitted, record, args.vectors, progress("mapping", "chunks"))
     return found, [
         f"{found['sentences']} vectors of {found['width']} in {found['vectors']}, {found['written']} new chunks"
     ]

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 
 from whitelab import whitening
@@ -34,11 +35,9 @@ def settling(folder: str | Path, spec: str = "zca", k: int | None = None) -> Set
     there. Raises DataError without manifest, ValueError as `whitening.fit`.
     """
     manifest, folder = Manifest.read(folder), existing_path(folder)
-    times = {}
-    for name in dict.fromkeys(manifest.chunks):
-        if is_done(folder, name):
-            times[name] = (folder / f"{name}.parquet").stat().st_mtime
-    names = tuple(sorted(times, key=times.get))[:MOST]
+    times = {path.stem: path.stat().st_mtime for path in folder.glob("*.parquet")}
+    there = sorted((name for name in dict.fromkeys(manifest.chunks) if name in times), key=times.get)
+    names = tuple(islice((name for name in there if is_done(folder, name)), MOST))
     if not names:
         return Settling((), (), (), 0)
     recipe = manifest.recipe

@@ -19,9 +19,15 @@ Refuse = Callable[[str], None]
 
 
 def text_files(source: str | Path) -> list[Path]:
-    """The files of a folder, a glob or a file's name, sorted. Raises DataError where there is none to read."""
-    path = Path(source)
-    found = [path] if path.is_file() else map(Path, path.rglob("*") if path.is_dir() else glob.glob(str(source)))
+    """The files of a folder, a glob (`**` for folders of any depth) or a name, sorted; `~` is the home folder.
+
+    Raises DataError where there is none to read.
+    """
+    path = Path(source).expanduser()
+    if path.is_file():
+        found = [path]
+    else:
+        found = map(Path, path.rglob("*") if path.is_dir() else glob.glob(str(path), recursive=True))
     files = sorted(file for file in found if file.is_file() and _kind(file) in KINDS)
     if not files:
         raise DataError(f"text={str(source)!r} must name .txt, .jsonl or .parquet files (.gz, .bz2, .xz), found none")
@@ -38,8 +44,9 @@ def read_texts(
     `refuse(line)` is told of every line that is left out (too long, not UTF-8, NUL, not a record with a text), and of
     a file that cannot be read on. Raises DataError as `text_files`.
     """
+    folder = Path(source).expanduser()
     for path in text_files(source):
-        shown = path.relative_to(source).as_posix() if Path(source).is_dir() else path.name
+        shown = path.relative_to(folder).as_posix() if folder.is_dir() else path.name
         try:
             records = _table(path, text_column, id_column) if _kind(path) == ".parquet" else _lines(path)
             for number, record in records:
@@ -50,7 +57,7 @@ def read_texts(
                     name, text = record
                     if not isinstance(text, str) or "\0" in text:
                         raise ValueError("the text must be a string without NUL")
-                    if len(text) > LINE_BYTES:
+                    if len(text.encode("utf-8", "surrogatepass")) > LINE_BYTES:
                         raise ValueError(f"longer than {LINE_BYTES} bytes")
                 except ValueError as problem:
                     why = "not UTF-8" if isinstance(problem, UnicodeDecodeError) else str(problem)
