@@ -1,6 +1,7 @@
 """The data page and what a visitor brings: used on every page, kept from everyone else."""
 
 import io
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -178,6 +179,18 @@ def test_a_file_that_cannot_be_read_is_explained_and_the_page_lives_on(at):
         assert failed(upload(at, data, name), message)
         assert "use-file" not in keys(at)
         assert metrics(at)["Pairs"] == f"{PAIRS}"
+
+
+def test_a_file_that_is_gone_while_it_is_shown_is_explained_and_another_can_be_chosen(small, tmp_path):
+    mine = tmp_path / "mine.csv"
+    mine.write_bytes(Path(small["data"]).read_bytes())
+    at = until(start("data", **small | {"data": str(mine)}))
+    mine.unlink()
+    at.run()
+    assert not at.exception
+    assert failed(at, "mine.csv")
+    choose(at, data=small["data"])
+    assert not at.error
 
 
 def test_models_are_compared_on_an_upload_that_calls_itself_demo_and_is_not_taken_for_it(at, own):

@@ -63,7 +63,7 @@ def choose() -> LabelledTexts | None:
         name = name if name in tasks else next(iter(tasks))
         columns, positive = _columns() if tasks[name].layout == "table" else (ColumnNames(), None)
         keep = _keep(data)
-        stamp = file_stamp(file for file in tasks[name].files if file.exists())
+        stamp = file_stamp(tasks[name].files)
         return read(data, name, columns, positive, keep, stamp)
     except MalformedRows as error:
         malformed.say(error, data, malformed.LABELLED)
