@@ -52,7 +52,7 @@ if pairs is not None:
             st.caption(f"Note: {plain(note)}")
     if pairs.problems:
         with st.expander(f"{spaced(len(pairs.problems))} rows were rejected", icon=":material/rule:"):
-            uploads.problems(pairs.problems)
+            malformed.table(pairs.problems)
 
 st.subheader("Bring your own")
 if own := own_data.current():

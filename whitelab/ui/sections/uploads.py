@@ -12,11 +12,9 @@ from whitelab.datasets import DataError, MalformedRows, SentencePairs, Sheet, Up
 from whitelab.datasets.arrays import ARRAYS, TABLES
 from whitelab.datasets.tables import SUFFIXES
 from whitelab.encoding.precomputed import Vectors, read_vectors
-from whitelab.figures import heights
-from whitelab.ui.sidebar import own_data
+from whitelab.ui.sidebar import malformed, own_data
 from whitelab.ui.widgets.chart import kept
 
-SHOWN_PROBLEMS = 1000  # rejected rows in the table; the count is exact
 STAYS = "It stays in this session, nobody else sees it, and a reload of the page lets go of it."
 TITLES = {"first": "First sentence", "second": "Second sentence", "score": "Score", "subset": "Subset, if any"}
 
@@ -59,7 +57,7 @@ def _open(upload: Upload, place: str, name: str) -> None:
             sheet = kept(f"sheet-{place}", (name, header), lambda: open_sheet(upload, header))
     except MalformedRows as error:
         st.error("No row of this file can be read.")
-        problems(error.problems)
+        malformed.table(error.problems, named=False)
     except DataError as error:
         st.error(plain(str(error)))
     else:
@@ -91,7 +89,7 @@ def _choose(sheet: Sheet, place: str, name: str) -> None:
             pairs = kept(f"pairs-{place}", (name, sheet.header, *chosen.values()), lambda: sheet.pairs(**chosen))
     except MalformedRows as error:
         st.error("With these columns no row can be read.")
-        problems(error.problems)
+        malformed.table(error.problems, named=False)
         return
     except DataError as error:
         st.error(plain(str(error)))
@@ -107,20 +105,10 @@ def _summary(pairs: SentencePairs) -> None:
     words = f"**{spaced(kept)} pairs** of {spaced(len(pairs.sentences))} different sentences"
     words += f", {len(pairs.subset_names)} subsets" if len(pairs.subset_names) > 1 else ""
     st.markdown(words + (f". **{spaced(rejected)} rows rejected**:" if rejected else ", no row rejected."))
-    problems(pairs.problems)
+    malformed.table(pairs.problems, named=False)
     for note in pairs.notes:
         if not note.startswith("malformed rows"):
             st.caption(f"Note: {plain(note)}")
-
-
-def problems(found: Sequence) -> None:
-    """Rejected rows with line and reason."""
-    if found:
-        rows = [{"line": one.line, "reason": one.reason} for one in found[:SHOWN_PROBLEMS]]
-        narrow = {"line": st.column_config.NumberColumn(width=70)}
-        st.dataframe(rows, hide_index=True, height=heights.table(min(len(rows), 6)), column_config=narrow)
-        if len(found) > SHOWN_PROBLEMS:
-            st.caption(f"The first {spaced(SHOWN_PROBLEMS)} of {spaced(len(found))}.")
 
 
 def _code(sheet: Sheet, chosen: dict[str, str | None]) -> str:

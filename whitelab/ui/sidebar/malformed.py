@@ -4,16 +4,26 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from whitelab.base.wording import spaced
 from whitelab.datasets import MalformedRows, Problem
+from whitelab.figures import heights
 
 BAR = "malformed"  # session_state: the data of the bar that has such rows
 LABELLED = "labelled-malformed"  # the same of labelled texts
 RETRIEVAL = "retrieval-malformed"  # and of retrieval sets
+SHOWN = 1000  # rows of the table; the count is exact
 
 
-def rows(problems: Sequence[Problem]) -> list[dict]:
-    """Rows that cannot be used, for a table."""
-    return [{"file": one.file, "line": one.line, "reason": one.reason} for one in problems]
+def table(problems: Sequence[Problem], named: bool = True) -> None:
+    """Rows that cannot be used, with line, reason and, where `named`, their files; the first of many."""
+    if not problems:
+        return
+    columns = ("file", "line", "reason") if named else ("line", "reason")
+    rows = [{name: getattr(one, name) for name in columns} for one in problems[:SHOWN]]
+    narrow = {"line": st.column_config.NumberColumn(width=70)}
+    st.dataframe(rows, hide_index=True, height=heights.table(min(len(rows), 6)), column_config=narrow)
+    if len(problems) > SHOWN:
+        st.caption(f"The first {spaced(SHOWN)} of {spaced(len(problems))}.")
 
 
 def say(error: MalformedRows, data: str, key: str = BAR) -> None:
@@ -21,7 +31,7 @@ def say(error: MalformedRows, data: str, key: str = BAR) -> None:
     n = len(error.problems)
     place = " in the bar at the left" if key == BAR else ""
     st.error(f"{n} row{'s' if n != 1 else ''} cannot be read. Mend the file, or leave these rows out{place}.")
-    st.dataframe(rows(error.problems), hide_index=True)
+    table(error.problems)
     if not found(data, key):
         st.session_state[key] = data
         st.rerun()

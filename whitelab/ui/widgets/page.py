@@ -47,7 +47,7 @@ def open_page(question: str, look_for: str) -> tuple[Workspace, Opened]:
         st.caption(f"Note: {plain(note)}")
     if opened.pairs.problems:
         with st.expander(f"{len(opened.pairs.problems)} malformed rows were left out"):
-            st.dataframe(malformed.rows(opened.pairs.problems))
+            malformed.table(opened.pairs.problems)
     if opened.report.truncated:
         st.caption(f"Note: {opened.report.truncated} sentences were cut to {chosen.model.max_length} tokens.")
     return chosen, opened
