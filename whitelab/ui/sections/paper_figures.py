@@ -249,11 +249,13 @@ def losses(figure: Figure, models: tuple[str, ...]) -> None:
     preset = PRESETS[grid.preset].fitted_on(grid.corpus)
 
     def work(progress):
-        found = Losses()
+        found, done = Losses(), 0
         for model in models:
             encoder = tried(lambda model=model: shared_encoder(model, grid.dtype))
             if isinstance(encoder, str):
                 found = found.without(f"{model}: {encoder}")
+                done += len(settings)
+                progress(done, len(models) * len(settings))
                 yield found
                 continue
             bench = Bench(encoder, grid.data, task, Store(), grid.keep_going)
@@ -264,8 +266,9 @@ def losses(figure: Figure, models: tuple[str, ...]) -> None:
                 else:
                     cosines = drawn.cosine_spread(bench, one, preset) if one in shown else None
                     found = found.plus(spot, cosines)
+                done += 1
+                progress(done, len(models) * len(settings))
                 yield found
-                progress(len(found.spots) + len(found.left_out), len(models) * len(settings))
 
     asked = (models, tuple(map(version, models)), settings, task, positives, preset)
     job = figure.job("losses", "Measuring alignment and uniformity", work, "settings", *asked)

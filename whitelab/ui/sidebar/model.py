@@ -129,7 +129,7 @@ def choose() -> str:
 def opened(model: str, chosen: Chosen | None) -> Picked | None:
     """The model once it is loaded; None after drawing what it would cost, how far it is, or why there is none."""
     allow_bin = st.session_state.get(PICKLED) == model and st.session_state.get("allow-bin") is True
-    key = f"find/{model}/{version(model)}" + ("/bin" if allow_bin else "")
+    key = _key(model, allow_bin)
     st.session_state[LOADING] = None
     if not on_disk(model) and jobs().get(key) is None and st.session_state.get(ASKED) != model:
         _offer(model, chosen)
@@ -210,5 +210,11 @@ def _counted(data: str, task: str, split: str, keep: bool, stamp: float) -> tupl
 
 def _ask(model: str) -> None:
     st.session_state[ASKED] = model
-    if (job := jobs().get(f"find/{model}/{version(model)}")) is not None and job.finished:
-        jobs().forget(job.key)
+    for allow_bin in (False, True):
+        if (job := jobs().get(_key(model, allow_bin))) is not None and job.finished:
+            jobs().forget(job.key)
+
+
+def _key(model: str, allow_bin: bool) -> str:
+    """The name of the job that finds and loads a model."""
+    return f"find/{model}/{version(model)}" + "/bin" * allow_bin
