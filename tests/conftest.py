@@ -41,7 +41,6 @@ LONGEST = (
     "tests/browser/test_showing.py",
     "tests/test_bundled_model.py",
     "tests/browser/test_live_score.py",
-    "tests/retrieval/test_relevance.py",
     "tests/browser/test_lessons.py",
     "tests/pages/test_recipes.py",
     "tests/browser/test_carrying.py",
