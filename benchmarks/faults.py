@@ -185,10 +185,15 @@ def training(few: bool) -> Work:
     from whitelab.training.runs import create, find_run
 
     texts = tuple(load("demo").sentences[:64])
-    steps = 4 if few else 8
-    config = TrainConfig(objective="simcse", model="bundled:1", batch=8, steps=steps, save_every=1, eval_every=0)
+    steps, model, home = 4 if few else 8, "bundled:1", tempfile.TemporaryDirectory()
+    if few:
+        _with_helpers_of_the_tests()
+        from tiny import build_model
 
-    def do(folder: Path) -> None:
+        model = str(build_model(Path(home.name) / "tiny"))
+    config = TrainConfig(objective="simcse", model=model, batch=8, steps=steps, save_every=1, eval_every=0)
+
+    def do(folder: Path, home=home) -> None:  # which is there as long as this is
         path = folder / "run"
         run = find_run(path) if path.exists() else create(config, texts, None, path)
         before, state = run.checkpoint or 0, run.state()
@@ -261,7 +266,7 @@ sys.stdin.read()
 
 def downloading(few: bool) -> Work:
     """An archive of tasks from a hub, checked, unpacked and moved to its place."""
-    sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
+    _with_helpers_of_the_tests()
     from fake_hub import ARCHIVE, TAR
     from huggingface_hub import constants
 
@@ -295,6 +300,10 @@ def downloading(few: bool) -> Work:
         return _digest(*(path.read_bytes() for path in files))
 
     return Work(do, left, whole, lambda folder: int((folder / "done").read_text()), len(TAR))
+
+
+def _with_helpers_of_the_tests() -> None:
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
 
 
 def _digest(*parts: bytes) -> str:

@@ -5,9 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from ir_measures import AP, RR, R, nDCG
 
 from whitelab.datasets import RetrievalSet
 from whitelab.retrieval.embedded import RetrievalSpace, with_judgements
+
+# whitelab's name of a metric -> trec_eval's measure
+TREC = {"ndcg@10": nDCG @ 10, "mrr@10": RR @ 10, "map@100": AP @ 100, "recall@10": R @ 10, "recall@100": R @ 100}
 
 DOCUMENTS = {"d1": ("Bread", "the dog finds some fresh bread"), "d2": ("", "a singer plays a guitar"), "d3": ("", "")}
 QUERIES = {"q1": "who plays", "q2": "what is eaten"}

@@ -3,8 +3,7 @@
 import ir_measures
 import pytest
 import torch
-from ir_measures import AP, RR, R, nDCG
-from judged import judged_space, retrieval_set
+from judged import TREC, judged_space, retrieval_set
 from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
 from sentence_transformers.util import cos_sim
 
@@ -13,8 +12,6 @@ from whitelab.retrieval.ranking import cosines
 from whitelab.retrieval.relevance import retrieve
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.setting import Setting
-
-TREC = {"ndcg@10": nDCG @ 10, "mrr@10": RR @ 10, "map@100": AP @ 100, "recall@10": R @ 10, "recall@100": R @ 100}
 
 
 class Given(InformationRetrievalEvaluator):

@@ -1,11 +1,14 @@
 """Laws of retrieval with relevance: every k in one pass, every scope, ties, and paired differences over queries."""
 
+import json
 from dataclasses import replace
 
+import ir_measures
 import numpy as np
 import pytest
+import reference
 import torch
-from judged import judged_space, retrieval_set
+from judged import TREC, judged_space, retrieval_set, write_retrieval
 from needs import PUBLISHED
 from tiny import build_model
 
@@ -164,11 +167,42 @@ def test_texts_are_encoded_once_and_cut_documents_are_counted_again(tmp_path):
 
 @pytest.mark.published
 @pytest.mark.model
-@pytest.mark.timeout(1800)  # 1,400 abstracts, where other work shares the machine
-def test_cranfield_gives_its_known_scores():
-    encoder = for_documents(load_encoder())
-    space, _ = embed_retrieval(encoder, load_retrieval(CRANFIELD), store=Store())
-    means = retrieve(space, Setting.parse("L6")).means
-    wanted = {"ndcg@10": 0.3953, "mrr@10": 0.5346, "map@100": 0.3166, "recall@100": 0.7756}
-    assert {name: means[name] for name in wanted} == pytest.approx(wanted, abs=5e-4)
-    assert (encoder.max_length, space.truncated) == (256, 350)
+def test_cranfield_has_the_scores_that_trec_eval_gives_its_files(tmp_path):
+    """All of it is read; what was judged for thirty queries goes through one block of the model and all that ranks."""
+    documents, queries = (
+        {row["_id"]: row for row in map(json.loads, (CRANFIELD / name).read_text("utf-8").splitlines())}
+        for name in ("corpus.jsonl", "queries.jsonl")
+    )
+    judged = [line.split("\t") for line in (CRANFIELD / "qrels" / "test.tsv").read_text().splitlines()[1:]]
+    data = load_retrieval(CRANFIELD)
+    assert data.queries == tuple(row["text"] for row in queries.values())
+    assert data.documents == tuple(f"{row['title']} {row['text']}".strip() for row in documents.values())
+    assert [*zip(np.array(data.query_ids)[data.query], np.array(data.document_ids)[data.document], strict=True)] == [
+        (query, document) for query, document, _ in judged
+    ]
+
+    asked = {name: row["text"] for name, row in [*queries.items()][:30]}
+    judged = [(query, document, int(grade)) for query, document, grade in judged if query in asked]
+    there = {name: (documents[name]["title"], documents[name]["text"]) for _, name, _ in judged}
+    encoder = for_documents(load_encoder("bundled:1", device="cpu"))
+    space, _ = embed_retrieval(encoder, load_retrieval(write_retrieval(tmp_path, there, asked, judged)))
+    long = [one for one in map(" ".join, there.values()) if len(encoder.tokenizer(one)["input_ids"]) > 256]
+    assert (encoder.max_length, space.truncated) == (256, len(long))
+    assert len(long) > 20
+    cut = encoder.tokenizer(long[:1], truncation=True, max_length=256, return_tensors="pt")
+    with torch.inference_mode():
+        plain = encoder.model(**cut, output_hidden_states=True).hidden_states[1].mean(dim=1)
+    rows = {text: i for i, text in enumerate(space.data.sentences)}
+    torch.testing.assert_close(space.space.values[1, [rows[long[0]]]], plain, atol=1e-5, rtol=1e-4)
+
+    found = retrieve(space, Setting.parse("L0+L1:pca@128")).means
+    x = reference.combined(space.space, (0, 1))
+    corpus = x[[rows[" ".join(one)] for one in there.values()]]
+    questions = x[[rows[text] for text in asked.values()]]
+    z, q = (reference.unit(reference.whiten(corpus, part, "pca", 128)) for part in (corpus, questions))
+    run = {query: dict(zip(there, row, strict=True)) for query, row in zip(asked, (q @ z.T).tolist(), strict=True)}
+    grades = {query: {document: grade for one, document, grade in judged if one == query} for query in asked}
+    by_trec_eval = ir_measures.calc_aggregate(TREC.values(), grades, run)
+    assert found == pytest.approx({name: by_trec_eval[measure] for name, measure in TREC.items()}, abs=1e-9)
+    raw = retrieve(space, Setting.parse("L0+L1")).means
+    assert all(abs(found[name] - raw[name]) > 1e-3 for name in TREC)

@@ -1,4 +1,7 @@
-"""Laws of a run in a process of its own: it ends by itself or on request, and what it learned stays."""
+"""Laws of a run in a process of its own: it ends on request, and what it learned stays.
+
+That one ends by itself with the records of a run here is held by the page (pages/test_training_page.py).
+"""
 
 import subprocess
 import sys
@@ -6,12 +9,12 @@ import time
 
 import pytest
 from processes import ROOT
-from tiny import SENTENCES, build_place, untimed
+from tiny import SENTENCES, build_place
 
 from whitelab.datasets import load
 from whitelab.training import TrainConfig, own_process, runs
 from whitelab.training.own_process import trained_apart
-from whitelab.training.runs import CANCELLED, DIED, FINISHED, RUNNING, WAITING, RunError, create
+from whitelab.training.runs import CANCELLED, DIED, RUNNING, WAITING, RunError, create
 
 PATIENCE = 120
 
@@ -40,20 +43,8 @@ def until(true):
         time.sleep(0.05)
 
 
-def test_a_run_apart_gives_the_records_of_a_run_here(make, tmp_path, monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # as here: the last bit of a sum depends on how many share it
-    here, there = make(4), make(5)
-    twin = create(here.config, *here.data(), tmp_path / "twin")
-    with trained_apart(twin) as process:
-        until(lambda: process.poll() is not None)
-    assert process.returncode == 0
-    assert twin.state() == FINISHED
-    assert there.state() == WAITING  # nothing else was trained
-    assert untimed(twin.records()) == untimed(here.follow())
-
-
-def test_leaving_stops_the_run_with_a_checkpoint_from_which_it_goes_on(make):
-    run = make(100_000, save_every=100_000)
+def test_leaving_stops_the_run_with_a_checkpoint_from_which_it_goes_on_and_killed_in_the_end_it_only_dies(make):
+    run, other = make(100_000, save_every=100_000), make(5)
     with trained_apart(run) as process:
         until(lambda: len(run.records()) > 2)
         assert run.state() == RUNNING
@@ -61,19 +52,13 @@ def test_leaving_stops_the_run_with_a_checkpoint_from_which_it_goes_on(make):
     assert run.state() == CANCELLED
     reached = run.records()[-1].step
     assert run.checkpoint == reached
-    with trained_apart(run):
+    with trained_apart(run, grace=0.0):  # no time to stop in
         until(lambda: run.records()[-1].step > reached)
-    assert run.state() == CANCELLED
-    steps = [record.step for record in run.records()]
-    assert steps == list(range(len(steps)))
-
-
-def test_a_run_that_does_not_stop_in_time_is_killed_and_only_dies(make):
-    run = make(100_000)
-    with trained_apart(run, grace=0.0):
-        until(lambda: len(run.records()) > 4)
     assert run.state() == DIED
     assert run.summary().resumable
+    steps = [record.step for record in run.records()]
+    assert steps == list(range(len(steps)))
+    assert other.state() == WAITING  # nothing else was trained
 
 
 def test_the_run_stops_when_the_process_that_waits_is_gone(make):
