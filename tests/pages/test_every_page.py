@@ -133,7 +133,7 @@ def test_nonsense_in_the_address_falls_back_to_something_valid(address, small):
 
 def test_every_page_takes_every_kind_of_variant_and_the_score_is_the_packages(small, space):
     at = start(**small | {"k": "10", "layers": "2"})
-    for name in ("none", "center", "standardize", "soft"):
+    for name in ("none", "standardize", "soft"):  # what a visitor brings is seen centred on every page
         takes_k = whitelab.WHITENERS[name].takes_k
         choose(until(go_to(at, "overview")), whitening=name)
         for _ in tour(at):

@@ -1,7 +1,10 @@
 """The training page opened without a browser, on a tiny encoder: runs in the background, for all visitors."""
 
 import json
+import time
+from contextlib import contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from tiny import SENTENCES, untimed
@@ -13,6 +16,7 @@ from whitelab.training.runs import CANCELLED, FINISHED, RUNNING, WAITING, Run, c
 from whitelab.ui.training import background, board
 
 from .visiting import (
+    PATIENCE,
     alts,
     choose,
     code,
@@ -80,8 +84,19 @@ def states(at) -> dict[str, str]:
 
 
 def until_state(at, wanted, name="simcse-1"):
-    """Look at the page again and again until it shows the run in this state."""
+    """Look at the page once the run has come into this state, until it shows it."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end and wanted not in (one.state for one in background.entries() if one.name == name):
+        time.sleep(0.1)
     return until(at, lambda at: drawn(at) and states(at).get(name) == wanted)
+
+
+def until_step(step, name="simcse-1"):
+    """Wait until a run has come so far."""
+    end = time.monotonic() + PATIENCE
+    while find_run(name).records()[-1].step < step:
+        assert time.monotonic() < end, find_run(name).summary()
+        time.sleep(0.1)
 
 
 def look(at):
@@ -165,7 +180,7 @@ def test_a_run_is_drawn_with_its_own_numbers_made_again_by_its_code_and_its_mode
 def test_a_run_goes_on_without_its_visitor_another_waits_for_its_turn_and_others_see_stop_and_resume_it(visit):
     click(visit(steps=FOREVER, every="0"))
     other = until_state(visit(steps=FOREVER, every="0"), RUNNING)
-    until(other, lambda at: len(find_run("simcse-1").records()) > 2)
+    until_step(3)
     until_state(click(other), "waiting", "simcse-2")
     until_state(click(other, "cancel-simcse-2"), "not started", "simcse-2")
     assert find_run("simcse-2").state() == WAITING
@@ -174,11 +189,19 @@ def test_a_run_goes_on_without_its_visitor_another_waits_for_its_turn_and_others
     reached = find_run("simcse-1").records()[-1].step
     assert find_run("simcse-1").checkpoint == reached
     third = until_state(click(visit(), "resume-simcse-1"), RUNNING)
-    until(look(third), lambda at: find_run("simcse-1").records()[-1].step > reached)
+    until_step(reached + 1)
     until_state(click(third, "cancel-simcse-1"), CANCELLED)
 
 
 def test_all_runs_that_wait_for_nobody_start_at_one_click_the_oldest_first(visit, config, monkeypatch):
+    begun = []
+
+    @contextmanager
+    def trained_apart(run):  # only the queue is looked at
+        begun.append(run.name)
+        yield SimpleNamespace(poll=lambda: None, wait=time.sleep)
+
+    monkeypatch.setattr(background, "trained_apart", trained_apart)
     monkeypatch.setattr(background, "LONGEST", 3)
     for _ in range(4):  # as they are left when the app is stopped
         create(replace(config, steps=int(FOREVER), eval_every=0), SENTENCES)
@@ -192,6 +215,7 @@ def test_all_runs_that_wait_for_nobody_start_at_one_click_the_oldest_first(visit
     assert at.button(key="start-waiting").disabled
     until_state(click(at, "cancel-simcse-3"), "not started", "simcse-3")
     assert not at.button(key="start-waiting").disabled
+    assert begun == ["simcse-1"]
 
 
 def test_a_run_is_removed_only_after_it_was_asked_twice(visit, config):

@@ -1,5 +1,7 @@
 """The whitening page: every variant on the same pairs, what is real, what the map does, and taking it away."""
 
+from unittest.mock import create_autospec
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.paired import VERDICTS
 from whitelab.scoring.setting import parse_settings
 from whitelab.sweeps.fit_size import fit_sizes
+from whitelab.ui.sections import take_away
 from whitelab.whitening import export
 
 from .visiting import alts, choose, code, downloads, live, metrics, press, said, scored, start, until, write_scored
@@ -133,8 +136,20 @@ def test_the_map_is_offered_in_every_format_with_lines_from_sentences_on(small, 
     assert not any(label.startswith("Download .zip") for label in downloads(at))
     press(at, "make-model", lambda at: any(label.startswith("Download .zip") for label in downloads(at)))
     assert any("SentenceTransformer(" in one.value for one in at.code)
+    written = []
+
+    def write(folder, *given, **how):
+        written.append((given, how))
+        folder.mkdir()
+
+    # What it writes is held by whitening/test_onnx_export.py; here it is asked for this map, apart from other visitors.
+    monkeypatch.setattr(take_away, "to_onnx", create_autospec(take_away.to_onnx, side_effect=write))
     choose(at, format="onnx")
     assert not any(label.startswith("Download .zip") for label in downloads(at))
     press(at, "make-model", lambda at: any(label.startswith("Download .zip") for label in downloads(at)))
+    ((encoder, layers, pooling, linear, _), how) = written.pop()
+    assert (encoder.name, layers, pooling, how) == ("model", (1,), "mean", {"apart": True})
+    x = space.combine((1,))[:5]
+    np.testing.assert_allclose(linear(x), whitener(x))
     assert any("onnxruntime.InferenceSession(" in one.value and "encode([" in one.value for one in at.code)
     assert "Setting.parse" in code(at)

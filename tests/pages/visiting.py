@@ -29,7 +29,7 @@ def complete(at: AppTest) -> bool:
 
 
 def until(at: AppTest, ready=complete) -> AppTest:
-    """Run the page again and again, as its polling does in a browser, until `ready`."""
+    """Run the page again, as its polling does in a browser, whenever a job has ended, until it is `ready`."""
     end = time.monotonic() + PATIENCE
     while not ready(at):
         assert not at.exception, at.exception[0].value
@@ -37,10 +37,19 @@ def until(at: AppTest, ready=complete) -> AppTest:
             faulthandler.dump_traceback()  # where the jobs are
             under_way = [(job.title, job.state, job.message) for job in jobs().active()]
             raise AssertionError(f"not ready; jobs: {under_way}; errors: {[e.value for e in at.error]}")
-        time.sleep(0.1)
+        await_a_job()
         at.run()
     assert not at.exception
     return at
+
+
+def await_a_job() -> None:
+    """Wait for the end of the job whose turn it is, or a moment where none is open: a run before would show no more."""
+    under_way = jobs().active()
+    if under_way:
+        under_way[0].join(1.0)
+    else:
+        time.sleep(0.1)
 
 
 def start(page: str = "overview", **query) -> AppTest:

@@ -89,7 +89,7 @@ class Used(RuleBasedStateMachine):
 
 
 TestTheLeastRecentlyUsedMakeWay = Used.TestCase
-TestTheLeastRecentlyUsedMakeWay.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestTheLeastRecentlyUsedMakeWay.settings = settings(max_examples=50, stateful_step_count=40, deadline=None)
 
 
 def test_what_is_refused_is_raised_and_kept_by_nobody():
