@@ -18,6 +18,7 @@ from whitelab.ui.sections import (
     space_views,
 )
 from whitelab.ui.widgets.chart import chart
+from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
 from whitelab.ui.widgets.page import close_page, open_page
 from whitelab.ui.widgets.variants import LABELS, variant_picker
@@ -47,16 +48,14 @@ headlines(
     )
 )
 
-metric = st.segmented_control(
+metric = choice(
     "Measure",
     BY_OCCURRENCE,
-    default="mean_cosine",
+    "mean_cosine",
     key="measure",
     bind="query-params",
-    required=True,
     format_func=lambda name: METRICS[name].label,
 )
-metric = metric or "mean_cosine"
 job = study_job(layer_shapes, space, tuple(shown), title="Measuring every layer", unit="settings", place="profiles")
 if profiles := wait(job, key="profiles", height=heights.room(heights.CURVES)):
     curves = {spec: [getattr(one, metric) for one in profiles if one.whitening == spec] for spec in titles}

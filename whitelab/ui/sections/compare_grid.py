@@ -22,6 +22,7 @@ from whitelab.ui.results.study import remembered
 from whitelab.ui.sections import mteb_files
 from whitelab.ui.sidebar.model import shared_encoder
 from whitelab.ui.widgets.chart import chart, marked_best
+from whitelab.ui.widgets.choice import choice
 
 BUNDLED_MODELS = (BUNDLED, f"{BUNDLED}:3", f"random:{BUNDLED}", f"sif:{BUNDLED}")  # what the page opens with
 CELLS_KEPT = 2000  # of one data set; each holds a cosine for every pair
@@ -239,7 +240,7 @@ class View:
 
 def view_picker(grid: Grid) -> View:
     """Choose what the table shows."""
-    shows = st.segmented_control("Show", VIEWS, default="Measured", key="shown", required=True)
+    shows = choice("Show", VIEWS, key="shown")
     with st.popover("Sort and filter", icon=":material/filter_list:"):
         columns = [*grid.tasks, *([AVERAGE] if len(grid.tasks) > 1 else [])]
         by = st.selectbox(
@@ -255,7 +256,7 @@ def view_picker(grid: Grid) -> View:
             "Settings shown", list(map(str, grid.settings)), key="only-settings", placeholder="All"
         )
         tasks = st.multiselect("Tasks shown", columns, key="only-tasks", placeholder="All")
-    return View(shows or "Measured", tuple(models), tuple(settings), tuple(tasks), by)
+    return View(shows, tuple(models), tuple(settings), tuple(tasks), by)
 
 
 def table(

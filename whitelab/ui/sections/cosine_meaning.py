@@ -15,6 +15,7 @@ from whitelab.scoring.setting import Setting
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.study import study, study_job
 from whitelab.ui.widgets.chart import chart
+from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import Metric, headlines, number
 from whitelab.ui.widgets.variants import LABELS
 
@@ -73,15 +74,7 @@ def _controls(space: LayerEmbeddings) -> tuple[float, float, float]:
 
 def rate_picker(rates: Sequence[float], key: str) -> float:
     """The share of false positives that a threshold lets through; the second is where it stands at first."""
-    rate = st.segmented_control(
-        "False positives accepted",
-        rates,
-        default=rates[1],
-        key=key,
-        required=True,
-        format_func=lambda value: f"{100 * value:g} %",
-    )
-    return float(rate or rates[1])
+    return choice("False positives accepted", rates, rates[1], key=key, format_func=lambda value: f"{100 * value:g} %")
 
 
 def _each(

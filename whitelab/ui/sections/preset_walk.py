@@ -15,6 +15,7 @@ from whitelab.ui.results.jobs import claim, follow, jobs
 from whitelab.ui.sections.compare_grid import Grid
 from whitelab.ui.sidebar.model import shared_encoder
 from whitelab.ui.widgets.chart import chart
+from whitelab.ui.widgets.choice import choice
 
 OWN = "each its own"
 
@@ -109,15 +110,14 @@ def _note(found: tuple[Walk, ...]) -> str:
 def _draw(found: tuple[Walk, ...]) -> None:
     """The waterfall of one task or the average, and every step of every task."""
     names = [one.task for one in found]
-    task = st.segmented_control(
+    task = choice(
         "Task",
         names,
-        default=AVERAGE if AVERAGE in names else names[0],
+        AVERAGE if AVERAGE in names else None,
         key=f"walk-task-{len(names)}",
-        required=True,
         format_func=lambda name: "Average" if name == AVERAGE else name,
     )
-    one = next((walk for walk in found if walk.task == task), found[-1])
+    one = next(walk for walk in found if walk.task == task)
     if one.difference is None or any(step.change is None for step in one.steps):
         st.warning(plain(one.reason or next(step.reason for step in one.steps if step.change is None)))
     else:

@@ -24,6 +24,7 @@ from whitelab.ui.sidebar import own_data
 from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.chart import chart, marked_best
+from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
 from whitelab.ui.widgets.variants import LABELS
 
@@ -58,13 +59,12 @@ def choose(data: LabelledTexts, opened: Opened) -> Asked:
     """Choose the classifier, what the whitening is fitted on, and a distance."""
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     with left:
-        classifier = st.segmented_control(
+        classifier = choice(
             "Classifier",
             [name for name in CLASSIFIERS if data.pairs or name != "threshold"],
-            default="knn" if usual(data) == "linear" else usual(data),
+            "knn" if usual(data) == "linear" else usual(data),
             key=f"classifier-{'pairs' if data.pairs else data.layout}",
             bind="query-params",
-            required=True,
             format_func=CLASSIFIERS.get,
             help="Nearest neighbours (k = 5) and logistic regression as in W-MSE; SentEval's protocol as in "
             "WhitenedCSE's Table 2, slow on large data; a cosine threshold of 0.5 as in WhiteningBERT's Table 3.",
@@ -86,19 +86,17 @@ def choose(data: LabelledTexts, opened: Opened) -> Asked:
         )
     metric = METRICS[0]
     if classifier == "knn":
-        metric = st.segmented_control(
+        metric = choice(
             "Distance",
             METRICS,
-            default=METRICS[0],
             key="metric",
             bind="query-params",
-            required=True,
             format_func=str.capitalize,
             help="W-MSE takes the Euclidean distance of vectors as they are.",
         )
     own = fit == WORKSPACE
     scope = f"the sentences of {opened.pairs.task}" if own else fit or "train"
-    how = How(classifier or "knn", fit=scope, metric=metric or METRICS[0])
+    how = How(classifier, fit=scope, metric=metric)
     return Asked(how, _rows(opened) if own else None)
 
 

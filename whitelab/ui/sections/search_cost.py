@@ -11,6 +11,7 @@ from whitelab.scoring.setting import Setting
 from whitelab.ui.results.jobs import jobs, wait
 from whitelab.ui.results.study import name_of, study_job
 from whitelab.ui.widgets.chart import chart
+from whitelab.ui.widgets.choice import choice
 
 CORPORA, TOP = (10_000, 100_000, 500_000), 10
 ROOM = heights.room(heights.TALL) + 150  # of the result with its words, kept free while it is measured
@@ -61,17 +62,15 @@ def _corpus(space: LayerEmbeddings) -> int:
     own = [space.n_sentences] * (space.n_sentences > TOP)
     more = [n for n in CORPORA if n > space.n_sentences and bytes_needed(space.dim, n, ks) <= MAX_BYTES]
     sizes = own + more or [space.n_sentences]
-    corpus = st.segmented_control(
+    return choice(
         "Vectors to search among",
         sizes,
-        default=next((n for n in sizes if n >= 100_000), sizes[-1]),
+        next((n for n in sizes if n >= 100_000), sizes[-1]),
         key="search-corpus",
         bind="query-params",
-        required=True,
         format_func=lambda n: spaced(n) + (" (yours)" if n == space.n_sentences else ""),
         help="Your sentences come first. The rest is drawn from a Gaussian with their mean and covariance.",
     )
-    return corpus or sizes[-1]
 
 
 def _measure(of: str, plan: SearchPlan, name: str) -> None:

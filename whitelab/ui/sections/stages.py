@@ -17,6 +17,7 @@ from whitelab.ui.results.scores import moves
 from whitelab.ui.results.study import study
 from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.widgets.chart import chart, csv_button, kept
+from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import number
 from whitelab.ui.widgets.variants import LABELS
 from whitelab.whitening import whitens
@@ -158,12 +159,10 @@ def _ranks(move: Move | None) -> str:
 
 def moved_pairs(stages: Stages) -> None:
     """The pairs that moved most, with their text."""
-    which = st.segmented_control(
-        "Show", WHICH, default="all", key="moved", bind="query-params", required=True, label_visibility="collapsed"
-    )
+    which = choice("Show", WHICH, key="moved", bind="query-params", label_visibility="collapsed")
     moves = stages.moves
     towards = sum(move.towards_gold for move in moves)
-    found = [one for one in moves if which in (None, "all") or one.towards_gold == (which == "towards gold")]
+    found = [one for one in moves if which == "all" or one.towards_gold == (which == "towards gold")]
     if not found:
         st.info("No pair moved." if which == "all" else f"No pair moved {which}.", icon=":material/equal:")
     else:

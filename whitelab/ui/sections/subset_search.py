@@ -17,6 +17,7 @@ from whitelab.ui.sections.layer_maps import layer_names, take
 from whitelab.ui.sidebar.opening import Opened, every_task
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.chart import chart, clicked
+from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.recipe import pooling
 from whitelab.ui.widgets.variants import LABELS
 
@@ -45,13 +46,11 @@ def draw(chosen: Workspace, opened: Opened) -> Searched:
     tasks, compared = datasets.discover(chosen.data.source), chosen.compared
     with st.container(horizontal=True, vertical_alignment="bottom"):
         whitened = (
-            st.segmented_control(
+            choice(
                 "Search under",
                 ["raw", "whitened"],
-                default="raw",
                 key="searched",
                 bind="query-params",
-                required=True,
                 format_func={"raw": LABELS["none"], "whitened": "The workspace's variant"}.get,
                 help="Without whitening every subset costs one row of a matrix product. With it each needs "
                 "a factorisation of its own: all subsets of models with up to 13 layers (10 where only k directions "

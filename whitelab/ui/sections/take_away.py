@@ -24,6 +24,7 @@ from whitelab.ui.results.shelf import shelf
 from whitelab.ui.results.study import study
 from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.sidebar.workspace import Workspace
+from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.recipe import pooling
 from whitelab.ui.widgets.variants import LABELS
 from whitelab.whitening import Map, RowMap, affine, export, of_rows
@@ -115,16 +116,7 @@ def draw(parcel: Parcel) -> None:
         formats = list(OF_ROWS)
         if st.session_state.get("format") not in (None, *formats):
             st.session_state["format"] = formats[0]
-    kind = st.segmented_control(
-        "Format",
-        formats,
-        default=formats[0],
-        key="format",
-        bind="query-params",
-        required=True,
-        format_func=lambda name: FORMATS[name],
-    )
-    kind = kind if kind in formats else formats[0]  # there may be no encoder, or no matrix
+    kind = choice("Format", formats, key="format", bind="query-params", format_func=FORMATS.get)
     forms = {"npz": _npz, "faiss": _faiss, "sentence-transformers": _model, "onnx": _onnx, "safetensors": _safetensors}
     left, right = st.columns([3, 7])
     with left:
