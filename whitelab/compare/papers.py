@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from whitelab.base.progress import Progress
+from whitelab.base.records import without_nan
 from whitelab.compare import published
 from whitelab.compare.bench import Bench
 from whitelab.compare.presets import PRESETS, Preset
@@ -104,8 +105,7 @@ def spot(bench: Bench, setting: Setting, preset: Preset = WHITENINGBERT, positiv
     Raises Unscored for what cannot be had, ValueError for layers, `k` and positives that do not exist.
     """
     losses = layer_profiles.losses(*bench.scored(setting, preset), positives)
-    values = (losses.alignment, losses.uniformity, losses.spearman)
-    numbers = (None if value != value else value for value in values)
+    numbers = without_nan((losses.alignment, losses.uniformity, losses.spearman))
     encoder = bench.encoder
     return Spot(encoder.name, str(setting), setting.whitening, *numbers, losses.positives, encoder.dim)
 

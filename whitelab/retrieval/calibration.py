@@ -14,6 +14,7 @@ from torch import Tensor
 
 from whitelab.base.checks import check_int
 from whitelab.base.progress import Progress
+from whitelab.base.records import without_nan
 from whitelab.retrieval import ranking
 from whitelab.retrieval.embedded import RetrievalSpace
 from whitelab.retrieval.relevance import RetrievalProtocol, protocol_of
@@ -66,8 +67,7 @@ class SearchCalibration:
 
     def as_dict(self) -> dict:
         """A JSON-ready record."""
-        values = asdict(self.threshold)
-        found = {name: None if isinstance(one, float) and math.isnan(one) else one for name, one in values.items()}
+        found = without_nan(asdict(self.threshold))
         record = {"pairs": self.random.pairs, "percentile_error": self.random.error, "floor": self.floor}
         record |= {"median": self.random.cosine(50.0), "top": self.top, "relevant": self.relevant, "threshold": found}
         return record | {"protocol": self.protocol.as_dict()}

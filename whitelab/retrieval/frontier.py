@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from whitelab.base.progress import Progress
+from whitelab.base.records import without_nan
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
 from whitelab.retrieval.compression import CODES, TRAINED, Code, Coder
 from whitelab.retrieval.embedded import RetrievalSpace
@@ -67,7 +68,7 @@ class CodedScore:
         record |= {"rotation": self.code.rotation, "bytes": self.bytes, "columns": self.columns}
         found = {"score": self.score, "interval": [self.low, self.high], "difference": self.difference.estimate}
         found |= {"difference_interval": [self.difference.low, self.difference.high], "p": self.difference.p_value}
-        return record | {name: _plain(value) for name, value in found.items()} | {"verdict": self.verdict}
+        return record | without_nan(found) | {"verdict": self.verdict}
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,13 +290,6 @@ def _point(made: _Made, drawn: Bootstrap, protocol, alike: bool, test) -> CodedS
     score, low, high = (float(part[1]) for part in (drawn.score, drawn.low, drawn.high))
     what = (made.setting, made.code, made.bytes, made.columns, score, low, high, difference, verdict, protocol)
     return CodedScore(*what, made.fitted, made.rank, made.values)
-
-
-def _plain(value):
-    """A number or a list of them without NaN, which JSON has not."""
-    if isinstance(value, list):
-        return [_plain(one) for one in value]
-    return None if value != value else value
 
 
 def _low(score: float) -> float:

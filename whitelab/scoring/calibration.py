@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from whitelab.base.checks import check_int
+from whitelab.base.records import without_nan
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import Fitted, fit_scope, halves
 from whitelab.scoring.paired import RESAMPLES
@@ -126,12 +127,12 @@ class Calibration:
             "median": self.middle,
             "top": self.top,
             "ceiling": self.ceiling,
-            "threshold": _plain(asdict(self.threshold)) if self.threshold else None,
+            "threshold": without_nan(asdict(self.threshold)) if self.threshold else None,
         }
         gold = None
         if self.gold:
             names = ("error", "low", "high", "error_of_mean", "reason")
-            gold = _plain({name: getattr(self.gold, name) for name in names})
+            gold = without_nan({name: getattr(self.gold, name) for name in names})
             gold |= {"cosine": self.gold.cosine.tolist(), "gold": self.gold.gold.tolist()}
         return record | {"gold": gold, "protocol": self.protocol.as_dict()}
 
@@ -246,8 +247,3 @@ def middle(samples: Float[Tensor, "b"]) -> tuple[float, float]:
         return math.nan, math.nan
     low, high = samples.quantile(torch.tensor([0.025, 0.975], dtype=torch.float64)).tolist()
     return low, high
-
-
-def _plain(record: dict) -> dict:
-    """A record without NaN, which JSON has not."""
-    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in record.items()}

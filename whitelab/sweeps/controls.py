@@ -9,6 +9,7 @@ from torch import Tensor
 
 from whitelab.base.checks import check_int
 from whitelab.base.progress import Progress
+from whitelab.base.records import without_nan
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.setting import Setting
 from whitelab.statistics import correlation
@@ -80,5 +81,5 @@ def _control(curves: list[Float[Tensor, "d"]]) -> Control:
     """A k at which a draw has no score has none at all."""
     table = torch.stack(curves)
     band = (table.mean(0), table.amin(0), table.amax(0))
-    parts = (tuple(None if value != value else value for value in part.tolist()) for part in band)
+    parts = (tuple(without_nan(part.tolist())) for part in band)
     return Control(*parts, draws=len(curves))

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from whitelab.base.checks import check_int
 from whitelab.base.progress import Progress
+from whitelab.base.records import without_nan
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
 from whitelab.scoring.fit_scopes import Fitted, Fold, folds, isotropy_between, unseen_by
 from whitelab.scoring.score import Score, percent, score
@@ -148,8 +149,7 @@ def _fit_size(space: LayerEmbeddings, setting: Setting, sample: _Sample, size: i
     now = score(space.with_text(name, sample.drawn), setting.with_(fit=name), isotropy=False)
     isotropy = crossed = None
     if setting.whitening != "none" and sample.unseen.counts.sum() > 1:
-        value = isotropy_between(sample.drawn, sample.unseen, setting)
-        isotropy = value if value == value else None
+        isotropy = without_nan(isotropy_between(sample.drawn, sample.unseen, setting))
     if sample.halves:
         cosines = Fitted(space, setting, sample.halves).cosines()
         value = correlation.aggregate(cosines, space.gold, space.subset, space.n_subsets, setting.aggregate)

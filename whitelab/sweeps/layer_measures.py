@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from whitelab.base.progress import Progress, share
+from whitelab.base.records import without_nan
 from whitelab.base.threads import side_by_side
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
 from whitelab.scoring.fit_scopes import fit_scope
@@ -56,11 +57,7 @@ def as_record(measured: Measures) -> dict[str, float | None]:
     values = asdict(measured)
     for name in ("layers", "whitening", "k"):
         del values[name]
-    return _without_nan(values)
-
-
-def _without_nan(values: dict[str, float]) -> dict[str, float | None]:
-    return {name: None if value != value else value for name, value in values.items()}
+    return without_nan(values)
 
 
 def measures(space: LayerEmbeddings, setting: Setting, progress: Progress | None = None) -> Measures:
@@ -133,7 +130,7 @@ def norm_correlations(
     used = [sentences[row] for row in kept]
     values = (geometry.word_counts(used), geometry.word_frequencies(used))
     found = (geometry.norm_correlation(z[kept], one) for one in values)
-    return _without_nan(dict(zip(names, found, strict=True)))
+    return without_nan(dict(zip(names, found, strict=True)))
 
 
 def layer_measures(

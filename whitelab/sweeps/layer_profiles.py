@@ -10,6 +10,7 @@ from torch import Tensor
 
 from whitelab import whitening
 from whitelab.base.progress import Progress
+from whitelab.base.records import without_nan
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.setting import Setting
@@ -54,7 +55,7 @@ def as_record(shape: Shape, losses: Losses) -> dict:
     """A JSON-ready record of both, without the spectrum; None where a measure is not defined."""
     record = asdict(shape) | asdict(losses)
     del record["eigenvalues"], record["layers"]
-    return {name: None if value != value else value for name, value in record.items()}
+    return without_nan(record)
 
 
 def transformed(space: LayerEmbeddings, setting: Setting) -> Float[Tensor, "n m"]:
