@@ -3,6 +3,7 @@
 import streamlit as st
 
 from whitelab import figures
+from whitelab.base.wording import layer_names
 from whitelab.figures import heights
 from whitelab.statistics.geometry import METRICS
 from whitelab.ui.results.jobs import wait
@@ -33,7 +34,6 @@ space, compared = opened.space, chosen.compared
 shown = variant_picker(chosen, "show", ("none", "center", compared.whitening))
 titles = {setting.whitening: LABELS.at(setting) for setting in shown}
 before, after = (shape_of(space, one) for one in (compared.raw, compared))
-combined = " + ".join(map(str, compared.layers))
 headlines(
     *(
         Metric(
@@ -41,7 +41,7 @@ headlines(
             number(getattr(measured, name), digits),
             None if measured is before else change(getattr(after, name), getattr(before, name), digits=digits),
             "" if measured is before else good,
-            f"{METRICS[name].hint} Layers {combined}.",
+            f"{METRICS[name].hint} Layers {layer_names(compared.layers)}.",
         )
         for name, digits, good in (("mean_cosine", 3, "down"), ("participation_ratio", 1, "up"))
         for setting, measured in ((compared.raw, before), (compared, after))

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from whitelab import figures
-from whitelab.base.wording import spaced
+from whitelab.base.wording import layer_names, spaced
 from whitelab.figures import heights
 from whitelab.statistics import geometry
 from whitelab.ui.results.jobs import wait
@@ -35,7 +35,7 @@ with right:
     paths = variant_picker(chosen, "paths", ("none", "center", compared.whitening))
 before, after = (losses_of(space, one, positives) for one in (compared.raw, compared))
 floor = geometry.uniformity_floor(space.dim)
-hint = f"Lower is better. Layers {' + '.join(map(str, compared.layers))}."
+hint = f"Lower is better. Layers {layer_names(compared.layers)}."
 headlines(
     *(
         Metric(f"{title}, {LABELS.at(setting)}", number(value, 3), delta, "down" if delta else "", hint)

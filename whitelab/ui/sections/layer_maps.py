@@ -117,8 +117,3 @@ def take(layers) -> None:
     if layers:
         st.session_state["layers"] = sorted(set(layers))
         redraw()
-
-
-def layer_names(layers: tuple[int, ...]) -> str:
-    """`1 + 6`, or `6` for a layer alone."""
-    return " + ".join(map(str, dict.fromkeys(layers)))

@@ -7,7 +7,7 @@ import numpy as np
 import streamlit as st
 
 from whitelab import figures
-from whitelab.base.wording import plain, spaced
+from whitelab.base.wording import layer_names, plain, spaced
 from whitelab.compare import PRESETS, SEVEN, Bench, tried
 from whitelab.compare import papers as drawn
 from whitelab.encoding.checkpoints import shown_name, version
@@ -167,7 +167,7 @@ def size_curve(figure: Figure) -> None:
 
     job = figure.job("sizes", "Scoring every subset of layers", work, "steps")
     note = lambda found: (  # noqa: E731
-        f"{spaced(found.scored)} subsets; the best is {' + '.join(map(str, found.best.layers))} with "
+        f"{spaced(found.scored)} subsets; the best is {layer_names(found.best.layers)} with "
         f"{found.best.spearman:.2f}, {figure.over}."
         if found.best
         else "No score is defined."

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from whitelab import figures
+from whitelab.base.wording import layer_names
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_profiles import cosine_sample
@@ -18,7 +19,7 @@ def cosines(space: LayerEmbeddings, settings: Sequence[Setting]) -> None:
     """A histogram of the cosines of random pairs of different sentences."""
     samples = {one.whitening: study(cosine_sample, space, one) for one in settings}
     chart(figures.cosine_histogram(samples, _titles(settings)), "cosines")
-    layers = " + ".join(map(str, settings[0].layers))
+    layers = layer_names(settings[0].layers)
     st.caption(
         f"20\u202f000 random pairs of different sentences, layers {layers}. The means above are exact, over all pairs."
     )

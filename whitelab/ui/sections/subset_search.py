@@ -6,14 +6,14 @@ import streamlit as st
 
 from whitelab import datasets, figures
 from whitelab.base.devices import for_statistics
-from whitelab.base.wording import capitalised, spaced
+from whitelab.base.wording import capitalised, layer_names, spaced
 from whitelab.encoding.encoders import choose_device
 from whitelab.figures import heights
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_subsets import LayerSubset, SubsetSearch, stream
 from whitelab.ui.results.jobs import follow, known, wait
 from whitelab.ui.results.study import named, study_job
-from whitelab.ui.sections.layer_maps import layer_names, take
+from whitelab.ui.sections.layer_maps import take
 from whitelab.ui.sidebar.opening import Opened, every_task
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.chart import chart, clicked
