@@ -18,7 +18,7 @@ from whitelab.base.records import without_nan
 from whitelab.retrieval import ranking
 from whitelab.retrieval.embedded import RetrievalSpace
 from whitelab.retrieval.relevance import RetrievalProtocol, protocol_of
-from whitelab.scoring.calibration import FLOOR, RATE, TOP, Threshold, check_rate, middle
+from whitelab.scoring.calibration import RATE, Threshold, check_rate, middle
 from whitelab.scoring.fit_scopes import Fitted, fit_scope
 from whitelab.scoring.paired import RESAMPLES
 from whitelab.scoring.setting import Setting
@@ -47,16 +47,6 @@ class SearchCalibration:
         """What was chosen, with the layers by their numbers."""
         return self.protocol.setting
 
-    @property
-    def floor(self) -> float:
-        """The cosine that one pair in a thousand is below."""
-        return self.random.cosine(FLOOR)
-
-    @property
-    def top(self) -> float:
-        """The cosine that one pair in a thousand is above."""
-        return self.random.cosine(TOP)
-
     def line(self) -> str:
         """How it was made, in one line."""
         return f"{self.protocol.line()} · {self.random.pairs} pairs of a query and a document (all)"
@@ -67,10 +57,10 @@ class SearchCalibration:
 
     def as_dict(self) -> dict:
         """A JSON-ready record."""
-        found = without_nan(asdict(self.threshold))
-        record = {"pairs": self.random.pairs, "percentile_error": self.random.error, "floor": self.floor}
-        record |= {"median": self.random.cosine(50.0), "top": self.top, "relevant": self.relevant, "threshold": found}
-        return record | {"protocol": self.protocol.as_dict()}
+        random = self.random
+        record = {"pairs": random.pairs, "percentile_error": random.error}
+        record |= {"floor": random.floor, "median": random.middle, "top": random.top, "relevant": self.relevant}
+        return record | {"threshold": without_nan(asdict(self.threshold)), "protocol": self.protocol.as_dict()}
 
 
 def calibrate_search(

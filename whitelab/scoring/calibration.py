@@ -17,7 +17,6 @@ from whitelab.scoring.setting import Protocol, Setting
 from whitelab.statistics.random_cosines import RandomCosines
 from whitelab.statistics.significance import bootstrap_means, drawn_counts
 
-FLOOR, TOP = 0.1, 99.9  # percentiles of random pairs
 MOST_ALIKE = 0.95  # pairs whose gold is at or above this quantile say where the ceiling is
 RATE = 0.05  # false positives that are accepted unless one says otherwise
 
@@ -91,21 +90,6 @@ class Calibration:
         """What was chosen, with the layers by their numbers."""
         return self.protocol.setting
 
-    @property
-    def floor(self) -> float:
-        """The cosine that one random pair in a thousand is below."""
-        return self.random.cosine(FLOOR)
-
-    @property
-    def middle(self) -> float:
-        """The median cosine of random pairs."""
-        return self.random.cosine(50.0)
-
-    @property
-    def top(self) -> float:
-        """The cosine that one random pair in a thousand is above."""
-        return self.random.cosine(TOP)
-
     def line(self) -> str:
         """How it was made, in one line."""
         how = "all" if self.random.exact else "drawn"
@@ -123,9 +107,9 @@ class Calibration:
             "random_pairs": self.random.pairs,
             "all_pairs": self.random.exact,
             "percentile_error": self.random.error,
-            "floor": self.floor,
-            "median": self.middle,
-            "top": self.top,
+            "floor": self.random.floor,
+            "median": self.random.middle,
+            "top": self.random.top,
             "ceiling": self.ceiling,
             "threshold": without_nan(asdict(self.threshold)) if self.threshold else None,
         }

@@ -10,8 +10,9 @@ from whitelab.base.progress import Progress
 from whitelab.base.wording import plain, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.figures import heights
-from whitelab.scoring.calibration import FLOOR, MOST_ALIKE, TOP, Calibration, calibrate
+from whitelab.scoring.calibration import MOST_ALIKE, Calibration, calibrate
 from whitelab.scoring.setting import Setting
+from whitelab.statistics.random_cosines import FLOOR, TOP
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.study import study, study_job
 from whitelab.ui.widgets.chart import chart
@@ -108,8 +109,8 @@ def _picture(found: Sequence[Calibration], cosine: float) -> None:
         ),
         Metric(
             "Random pairs",
-            f"{now.floor:.2f} to {now.top:.2f}",
-            f"{raw.floor:.2f} to {raw.top:.2f} raw",
+            f"{now.random.floor:.2f} to {now.random.top:.2f}",
+            f"{raw.random.floor:.2f} to {raw.random.top:.2f} raw",
             help=f"The floor of this space is the cosine that {FLOOR} % of random pairs are below, its top the one "
             f"that {100 - TOP:.1g} % are above.",
         ),

@@ -10,8 +10,8 @@ from whitelab.base.wording import plain, spaced
 from whitelab.figures import heights
 from whitelab.retrieval.calibration import SearchCalibration, calibrate_search
 from whitelab.retrieval.embedded import RetrievalSpace
-from whitelab.scoring.calibration import FLOOR, TOP
 from whitelab.scoring.setting import Setting
+from whitelab.statistics.random_cosines import FLOOR, TOP
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.study import study, study_job
 from whitelab.ui.sections.cosine_meaning import GRID, rate_picker
@@ -71,8 +71,8 @@ def _picture(found: Sequence[SearchCalibration], cosine: float) -> None:
         ),
         Metric(
             "Queries with documents",
-            f"{now.floor:.2f} to {now.top:.2f}",
-            f"{raw.floor:.2f} to {raw.top:.2f} raw",
+            f"{now.random.floor:.2f} to {now.random.top:.2f}",
+            f"{raw.random.floor:.2f} to {raw.random.top:.2f} raw",
             help=f"From the cosine that {FLOOR} % of the pairs are below to the one that {100 - TOP:.1g} % are above.",
         ),
         Metric(
