@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import streamlit as st
 
@@ -126,12 +127,10 @@ def fill(grid: Grid, draw) -> tuple[Cell, ...] | None:
     """`compare.compare` as a job that grows cell by cell; None until it is done."""
 
     def work(progress):
-        cells: tuple[Cell, ...] = ()
         options = {"corpus": grid.corpus, "keep_going": grid.keep_going, "dtype": grid.dtype, "progress": progress}
         options |= {"store": Store(), "known": kept_cells(grid.data, grid.stamp), "load": shared_encoder}
-        for cell in comparing.compare(grid.models, grid.data, grid.tasks, grid.settings, grid.preset, **options):
-            cells += (cell,)
-            yield cells
+        cells = comparing.compare(grid.models, grid.data, grid.tasks, grid.settings, grid.preset, **options)
+        yield from accumulate((cell,) for cell in cells)
 
     claim("grid", grid.key)
     job = jobs().submit(grid.key, "Comparing", work, "cells")

@@ -1,5 +1,7 @@
 """Two presets side by side: what they decide differently, and which of those decisions moves the score."""
 
+from itertools import accumulate
+
 import streamlit as st
 
 from whitelab import figures
@@ -83,11 +85,9 @@ def _decisions(a: str, b: str, setting: Setting | None, found: dict) -> None:
 
 def _walked(grid: Grid, model: str, a: str, b: str, setting: Setting | None, corpus: str | None) -> None:
     def work(progress):
-        done: tuple[Walk, ...] = ()
         options = {"setting": setting, "corpus": corpus, "store": Store(), "keep_going": grid.keep_going}
-        for one in walks(shared_encoder(model, grid.dtype), grid.data, grid.tasks, a, b, **options, progress=progress):
-            done += (one,)
-            yield done
+        found = walks(shared_encoder(model, grid.dtype), grid.data, grid.tasks, a, b, **options, progress=progress)
+        yield from accumulate((one,) for one in found)
 
     weights = (model, version(model), grid.dtype)
     parts = (*weights, grid.data, grid.stamp, grid.tasks, a, b, setting, corpus, grid.keep_going)

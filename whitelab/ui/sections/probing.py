@@ -1,13 +1,13 @@
 """Probes of labelled texts: which classifier, the embedded texts, the scores as they come, and what they look like."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import streamlit as st
 
 from whitelab import figures
 from whitelab import probe as probes
-from whitelab.base.progress import Progress, share
+from whitelab.base.progress import Progress
 from whitelab.base.wording import plain, spaced
 from whitelab.datasets import LabelledTexts
 from whitelab.encoding.embeddings import LayerRows
@@ -18,7 +18,7 @@ from whitelab.scoring.setting import Setting, parse_settings
 from whitelab.store.embedding_store import Store
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.shelf import shelf, shelved
-from whitelab.ui.results.study import study, study_job
+from whitelab.ui.results.study import study_each
 from whitelab.ui.results.worker import Job
 from whitelab.ui.sidebar import own_data
 from whitelab.ui.sidebar.opening import Opened
@@ -124,29 +124,7 @@ def open_texts(chosen: Workspace, data: LabelledTexts) -> Texts | None:
 
 def probed(texts: Texts, settings: Sequence[Setting], asked: Asked, place: str) -> Job:
     """The score of each setting as a job that grows score by score; each is shared with every other place."""
-    words = {"title": "Probing", "unit": "settings", "place": place}
-    return study_job(_each, texts, tuple(settings), asked.how, asked.rows, **words)
-
-
-def _each(
-    texts: Texts, settings: tuple[Setting, ...], how: How, rows: LayerRows | None, progress: Progress
-) -> Iterator[tuple[ProbeScore, ...]]:
-    scores: tuple[ProbeScore, ...] = ()
-    for count, setting in enumerate(settings):
-        part = share(progress, count, 1, len(settings))
-        scores += (study(_scored, texts, setting, how, rows, Quiet(part)),)
-        yield scores
-        progress(len(scores), len(settings))
-
-
-@dataclass(frozen=True)
-class Quiet:
-    """A progress callback that is no part of what a result is called."""
-
-    progress: Progress = field(compare=False)
-
-    def __call__(self, done: int, total: int) -> None:
-        self.progress(done, total)
+    return study_each(_scored, texts, settings, asked.how, asked.rows, title="Probing", place=place)
 
 
 def _scored(texts: Texts, setting: Setting, how: How, rows: LayerRows | None, progress: Progress) -> ProbeScore:

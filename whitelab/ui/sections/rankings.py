@@ -2,7 +2,7 @@
 
 import html
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import streamlit as st
@@ -20,7 +20,7 @@ from whitelab.scoring.paired import RESAMPLES, VERDICTS
 from whitelab.scoring.setting import Setting
 from whitelab.store.embedding_store import Store
 from whitelab.ui.results.shelf import shelf, shelved
-from whitelab.ui.results.study import study, study_job
+from whitelab.ui.results.study import study, study_each
 from whitelab.ui.results.worker import Job
 from whitelab.ui.sections import retrieval_sets
 from whitelab.ui.sidebar import own_data
@@ -110,15 +110,7 @@ def embedded(chosen: Workspace, data: RetrievalSet) -> RetrievalSpace | None:
 
 def ranked(space: RetrievalSpace, settings: Sequence[Setting], place: str) -> Job:
     """The retrieval of each setting as a job that grows; each is shared with every other place."""
-    return study_job(_each, space, tuple(settings), title="Ranking documents", unit="settings", place=place)
-
-
-def _each(space: RetrievalSpace, settings: tuple[Setting, ...], progress: Progress) -> Iterator[tuple[Retrieval, ...]]:
-    results: tuple[Retrieval, ...] = ()
-    for setting in settings:
-        results += (study(retrieve, space, setting),)
-        yield results
-        progress(len(results), len(settings))
+    return study_each(retrieve, space, settings, title="Ranking documents", place=place)
 
 
 # ---------------------------------------------------------------------------------------------------- pictures
