@@ -32,7 +32,8 @@ def draw(space: LayerEmbeddings | RetrievalSpace, setting: Setting, metric: str 
         "raw or whitened, as they are or turned."
     )
     if not st.session_state.get(ASKED):
-        st.button("Store in fewer bits", key="bits", on_click=_ask, icon=":material/play_arrow:")
+        ask = {"on_click": st.session_state.update, "args": ({ASKED: True},)}
+        st.button("Store in fewer bits", key="bits", icon=":material/play_arrow:", **ask)
         return
     stored = study_job(
         frontier, space, _compared(setting), SHOWN_CODES, metric, title="Coding", unit="blocks", place="bits"
@@ -156,7 +157,3 @@ def _table(found: Frontier) -> None:
             spread = f"{max(values) - min(values):.{digits}f}"
             rows.append({"Stored as": code.label} | cells | {"Apart by": spread})
     st.dataframe(rows, hide_index=True, key="bits-turned-table")
-
-
-def _ask() -> None:
-    st.session_state[ASKED] = True

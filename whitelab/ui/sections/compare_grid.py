@@ -18,7 +18,7 @@ from whitelab.figures import heights
 from whitelab.scoring.paired import RESAMPLES, VERDICTS
 from whitelab.scoring.setting import Setting
 from whitelab.store.embedding_store import Store
-from whitelab.ui.results.jobs import claim, follow, jobs
+from whitelab.ui.results.jobs import claim, follow, forget_finished, jobs
 from whitelab.ui.results.study import remembered
 from whitelab.ui.sections import mteb_files
 from whitelab.ui.sidebar.model import shared_encoder
@@ -162,9 +162,8 @@ def section(grid: Grid) -> None:
 
 def ask_again(grid: Grid) -> None:
     """Let go of a finished comparison that lacks cells, so that they are tried once more."""
-    job = jobs().get(grid.key)
-    if job is not None and job.finished and len(grid.known) < grid.size:
-        jobs().forget(grid.key)
+    if len(grid.known) < grid.size:
+        forget_finished(grid.key)
 
 
 def draw(grid: Grid, given: Sequence[mteb_files.Row] = ()) -> None:

@@ -8,7 +8,7 @@ from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.figures import heights
 from whitelab.retrieval.search_cost import MAX_BYTES, SearchCosts, SearchPlan, bytes_needed, default_ks, search_costs
 from whitelab.scoring.setting import Setting
-from whitelab.ui.results.jobs import jobs, wait
+from whitelab.ui.results.jobs import forget_finished, wait
 from whitelab.ui.results.study import name_of, study_job
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.choice import choice
@@ -75,9 +75,7 @@ def _corpus(space: LayerEmbeddings) -> int:
 
 def _measure(of: str, plan: SearchPlan, name: str) -> None:
     """Measure by this plan, anew where that was done before. For the callback of the button."""
-    job = jobs().get(name)
-    if job is not None and job.finished:
-        jobs().forget(name)
+    forget_finished(name)
     st.session_state[_ASKED][of] = plan
 
 

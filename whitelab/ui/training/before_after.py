@@ -45,7 +45,8 @@ def draw(known: Sequence[Entry]) -> None:
             st.error(plain(str(error)))
             return
         name = "before-after/" + "/".join(parts)
-        st.button("Score both", key="score-both", on_click=_ask, args=(name,), icon=":material/play_arrow:")
+        ask = {"on_click": st.session_state.update, "args": ({ASKED: name},)}
+        st.button("Score both", key="score-both", icon=":material/play_arrow:", **ask)
     if st.session_state.get(ASKED) != name:
         return
     work = jobs().submit(
@@ -75,7 +76,3 @@ def _scores(
         space, _ = embed_pairs(shared_encoder(model, dtype), pairs, setting.pooling, store=Store(), progress=part)
         rows.append([score(space, here).spearman for here in (setting.raw, setting)])
     return rows
-
-
-def _ask(name: str) -> None:
-    st.session_state[ASKED] = name

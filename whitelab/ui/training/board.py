@@ -288,15 +288,11 @@ def _ended(one: Entry) -> None:
     st.button(
         "Remove",
         key=f"remove-{one.name}",
-        on_click=_ask,
-        args=(one.name,),
+        on_click=st.session_state.update,
+        args=({_ASKED: one.name},),
         disabled=not background.allowed(),
         icon=":material/delete:",
     )
-
-
-def _ask(name: str) -> None:
-    st.session_state[_ASKED] = name
 
 
 def _remove(one: Entry) -> None:
