@@ -350,6 +350,11 @@ def whitens(spec: str) -> bool:
     return cosine_class(spec) == "whitening"
 
 
+def starved(spec: str, texts: int, rank: int) -> bool:
+    """Whether a map fitted on so many texts whitens so many directions that it sets them all equally far apart."""
+    return whitens(spec) and rank >= texts - 1
+
+
 def needs_rows(spec: str) -> bool:
     """Whether the fit needs what moments of layers do not add up to: `Moments.quartic` or `Moments.unit`."""
     found = parse(spec)

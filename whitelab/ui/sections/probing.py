@@ -27,6 +27,7 @@ from whitelab.ui.widgets.chart import chart, marked_best
 from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
 from whitelab.ui.widgets.variants import LABELS
+from whitelab.ui.widgets.verdict import too_few
 
 EXAMPLE = "Example written for this project, not a published benchmark."
 WORKSPACE = "workspace"  # the choice of fitting on the sentences of the bar's task
@@ -173,12 +174,7 @@ def accuracies(scores: Sequence[ProbeScore], layers: str) -> None:
         ),
     )
     if white.starved:
-        st.warning(
-            f"The map was fitted on {spaced(white.fitted)} texts, which span {white.rank} of {white.dim} "
-            "dimensions. It then sets these texts at equal distances from each other. Keep fewer dimensions (k in the "
-            "bar) or fit on more text.",
-            icon=":material/warning:",
-        )
+        st.warning(too_few(white.fitted, white.rank, white.dim), icon=":material/warning:")
 
 
 def verdict(name: str, gap: float, p: float, gained: int, lost: int) -> str:

@@ -30,7 +30,7 @@ from whitelab.ui.widgets import verdict
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.metric import Metric, headlines
 from whitelab.ui.widgets.variants import LABELS
-from whitelab.whitening import whitens
+from whitelab.whitening import starved
 
 EXAMPLE = "Passages, queries and judgements written for this project, not a published benchmark."
 WORKSPACE = "workspace"  # the choice of fitting on the sentences of the bar's task
@@ -144,7 +144,9 @@ def standings(results: Sequence[Retrieval], asked: Asked) -> None:
         Metric(METRICS[second].label, f"{after:.4f}", f"{after - before:+.4f} against raw", "up"),
     )
     st.markdown(f"{verdict.ICONS[white.verdict]} {_sentence(white, asked, name)}")
-    _starved(results[-1])
+    made = results[-1].protocol
+    if starved(made.setting.whitening, made.fitted, made.rank):
+        st.warning(verdict.too_few(made.fitted, made.rank, made.dim), icon=":material/warning:")
 
 
 def _sentence(white: RetrievalStanding, asked: Asked, name: str) -> str:
@@ -154,17 +156,6 @@ def _sentence(white: RetrievalStanding, asked: Asked, name: str) -> str:
         f"**{VERDICTS[white.verdict]}.** {name} moves {asked.label} by {found.estimate:+.4f}, 95 % interval "
         f"{found.low:+.4f} to {found.high:+.4f} ({p}), from {spaced(RESAMPLES)} resamples of the queries."
     )
-
-
-def _starved(result: Retrieval) -> None:
-    protocol = result.protocol
-    if whitens(result.setting.whitening) and protocol.rank >= protocol.fitted - 1:
-        st.warning(
-            f"The map was fitted on {spaced(protocol.fitted)} texts, which span {protocol.rank} of {protocol.dim} "
-            "dimensions. It then sets these texts at equal distances from each other. Keep fewer dimensions (k in the "
-            "bar) or fit on more text.",
-            icon=":material/warning:",
-        )
 
 
 def by_layer(results: Sequence[Retrieval], asked: Asked, n_layers: int) -> None:
