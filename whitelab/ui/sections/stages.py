@@ -13,10 +13,11 @@ from whitelab.scoring.score import Score
 from whitelab.statistics.correlation import is_constant
 from whitelab.statistics.significance import Move
 from whitelab.sweeps.layer_profiles import CovarianceImage, covariance_image
+from whitelab.ui.results.kept import kept
 from whitelab.ui.results.scores import moves
 from whitelab.ui.results.study import study
 from whitelab.ui.sidebar.opening import Opened
-from whitelab.ui.widgets.chart import chart, csv_button, kept
+from whitelab.ui.widgets.chart import chart, csv_button
 from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import number
 from whitelab.ui.widgets.variants import LABELS
