@@ -159,7 +159,7 @@ def _sentences(chosen: Workspace, purpose: str) -> Question | None:
     if len(sentences) < 4:
         st.info("Paste four different sentences or more.")
         return None
-    name = "/".join(("sentences", chosen.model.key, chosen.dtype, chosen.setting.pooling, own_data.secret()))
+    name = "/".join(("sentences", *chosen.embeds_by, own_data.secret()))
     name += f"/{hash(sentences)}"
 
     def work(progress: Progress) -> LayerRows:

@@ -17,7 +17,7 @@ from whitelab.probe.classifiers import METRICS, mcnemar
 from whitelab.scoring.setting import Setting, parse_settings
 from whitelab.store.embedding_store import Store
 from whitelab.ui.results.jobs import follow
-from whitelab.ui.results.shelf import shelf, shelved
+from whitelab.ui.results.shelf import shelved
 from whitelab.ui.results.study import study_each
 from whitelab.ui.results.worker import Job
 from whitelab.ui.sidebar import own_data
@@ -98,20 +98,13 @@ def choose(data: LabelledTexts, opened: Opened) -> Asked:
     own = fit == WORKSPACE
     scope = f"the sentences of {opened.pairs.task}" if own else fit or "train"
     how = How(classifier, fit=scope, metric=metric)
-    return Asked(how, _rows(opened) if own else None)
-
-
-def _rows(opened: Opened) -> LayerRows:
-    """The task's sentences as a text to fit on."""
-    space = opened.space
-    rows = space.kept("rows", lambda: LayerRows(space.values, space.counts))
-    return shelf().call(rows, f"{shelf().name(space)}/rows")
+    return Asked(how, opened.rows if own else None)
 
 
 def open_texts(chosen: Workspace, data: LabelledTexts) -> Texts | None:
     """The embeddings of labelled texts under the workspace's model; None after drawing the job that makes them."""
     own = st.session_state.get("labelled") == own_data.UPLOADED
-    parts = (chosen.model.key, chosen.dtype, chosen.setting.pooling, data.task, data.fingerprint)
+    parts = (*chosen.embeds_by, data.task, data.fingerprint)
     name = "texts/" + "/".join((*parts, own_data.secret()) if own else parts)
 
     def work(progress: Progress) -> Texts:

@@ -11,7 +11,6 @@ from whitelab import figures
 from whitelab.base.progress import Progress
 from whitelab.base.wording import plain, spaced
 from whitelab.datasets import RetrievalSet
-from whitelab.encoding.embeddings import LayerRows
 from whitelab.figures.style import wrapped
 from whitelab.retrieval.embedded import FITS, RetrievalSpace, embed_retrieval, for_documents
 from whitelab.retrieval.metrics import METRICS
@@ -88,16 +87,14 @@ def open_set(chosen: Workspace, opened: Opened, data: RetrievalSet, asked: Asked
     space = embedded(chosen, data)
     if space is None or not asked.own:
         return space
-    rows = opened.space.kept("rows", lambda: LayerRows(opened.space.values, opened.space.counts))
-    return shelf().call(
-        space.with_text(asked.fit, rows), f"{shelf().name(space)}+{shelf().name(opened.space)}/{asked.fit}"
-    )
+    name = f"{shelf().name(space)}+{shelf().name(opened.space)}/{asked.fit}"
+    return shelf().call(space.with_text(asked.fit, opened.rows), name)
 
 
 def embedded(chosen: Workspace, data: RetrievalSet) -> RetrievalSpace | None:
     """The set embedded under the workspace's model; None after drawing the job that makes it."""
     upload = retrieval_sets.is_upload()
-    parts = (chosen.model.key, chosen.dtype, chosen.setting.pooling, data.task, data.fingerprint)
+    parts = (*chosen.embeds_by, data.task, data.fingerprint)
     name = "retrieval/" + "/".join((*parts, own_data.secret()) if upload else parts)
 
     def work(progress: Progress) -> RetrievalSpace:

@@ -65,6 +65,11 @@ class Workspace:
         return self.own is not None and self.own.vectors is not None
 
     @property
+    def embeds_by(self) -> tuple[str, str, str]:
+        """What tells its embeddings of a text from any others: model, type and pooling."""
+        return self.model.key, self.dtype, self.setting.pooling
+
+    @property
     def compared(self) -> Setting:
         """What is held against raw: the chosen setting, PCA whitening where that is raw itself."""
         return self.setting.with_(whitening="pca") if self.setting.whitening == "none" else self.setting
