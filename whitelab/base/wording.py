@@ -35,6 +35,11 @@ def capitalised(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of an error, or its kind where it has no text."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
 def layer_names(layers: Iterable[int]) -> str:
     """`1 + 6`, or `6` for a layer alone, also where it is named twice."""
     return " + ".join(map(str, dict.fromkeys(layers)))

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from whitelab.base.progress import Progress, ticker
-from whitelab.base.wording import amount, duration
+from whitelab.base.wording import amount, duration, first_line
 from whitelab.datasets.archives import unpack
 from whitelab.datasets.layouts import data_path, discover
 from whitelab.datasets.pairs import DataError
@@ -234,4 +234,4 @@ def _refusal(source: Source, response) -> str:
 
 
 def _line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+    return first_line(error)[:200]

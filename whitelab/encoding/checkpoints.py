@@ -22,6 +22,7 @@ from pathlib import Path
 from whitelab.base.installation import install_line
 from whitelab.base.progress import ticker
 from whitelab.base.user_folders import expanded, user_folder
+from whitelab.base.wording import first_line
 
 BUNDLED = "bundled"
 BUNDLED_NAME = "all-MiniLM-L6-v2"
@@ -478,15 +479,11 @@ def _download(
         if error.errno == 28:
             raise ModelError(f"model={name!r} does not fit on the disk: free some space and try again") from None
         raise ModelError(
-            f"model={name!r} could not be downloaded ({_first_line(error)}): try again, name a local folder, or "
+            f"model={name!r} could not be downloaded ({first_line(error)}): try again, name a local folder, or "
             f"use model='bundled'"
         ) from None
     except Exception as error:  # the hub client has many more kinds of failure; none may reach a page
-        raise ModelError(f"model={name!r} could not be downloaded: {_first_line(error)}") from None
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise ModelError(f"model={name!r} could not be downloaded: {first_line(error)}") from None
 
 
 def cached_models() -> tuple[str, ...]:

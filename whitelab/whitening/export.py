@@ -25,7 +25,7 @@ import whitelab
 from whitelab.base.checks import check_layers
 from whitelab.base.installation import need
 from whitelab.base.user_folders import expanded
-from whitelab.base.wording import layers_in_words
+from whitelab.base.wording import first_line, layers_in_words
 from whitelab.encoding.checkpoints import licence_note
 from whitelab.encoding.encoders import Encoder, embed
 from whitelab.encoding.pooling import POOLING_LABELS, UNIT, WK
@@ -524,5 +524,5 @@ def _writing(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, SafetensorError) as error:
-        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        reason = getattr(error, "strerror", None) or first_line(error)
         raise ExportError(f"out={str(path)!r} could not be written: {reason}") from None

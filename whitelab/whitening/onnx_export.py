@@ -20,6 +20,7 @@ import whitelab
 from whitelab.base.checks import check_layers
 from whitelab.base.installation import MissingLibraryError, install_line, need
 from whitelab.base.own_process import in_own_process
+from whitelab.base.wording import first_line
 from whitelab.encoding import architectures
 from whitelab.encoding.checkpoints import ONE_LAYER, ModelFiles, licence_note
 from whitelab.encoding.encoders import Encoder, embed
@@ -266,7 +267,6 @@ def _explained(name: str) -> Iterator[None]:
         raise
     except Exception as error:  # each library has its own kinds
         error = error.__cause__ or error  # the exporter's own says only at which of its steps
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise ExportError(f"model={name!r} cannot be exported to ONNX: {reason}") from None
+        raise ExportError(f"model={name!r} cannot be exported to ONNX: {first_line(error)}") from None
     finally:
         logger.setLevel(level)
