@@ -22,6 +22,7 @@ from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
 from whitelab.ui.widgets.page import close_page, open_page
+from whitelab.ui.widgets.tabs import tabs
 from whitelab.ui.widgets.variants import LABELS, variant_picker
 
 BY_OCCURRENCE = [name for name, one in METRICS.items() if not one.unique]  # the others: a tab below
@@ -84,14 +85,7 @@ sections = {
     "Layers alike": lambda: layer_similarity.draw(opened, compared),
     "What a cosine means": lambda: cosine_meaning.draw(space, compared),
 }
-meaning = ""
-for tab, section in zip(
-    st.tabs(list(sections), key="space", on_change="rerun", bind="query-params"), sections.values(), strict=True
-):
-    if tab.open:
-        with tab:
-            drawn = section()
-            meaning = drawn if isinstance(drawn, str) else meaning
+meaning = tabs(sections, "space") or ""
 
 close_page(
     chosen,

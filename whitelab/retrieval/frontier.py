@@ -79,6 +79,11 @@ class Frontier:
     left_out: tuple[str, ...]
     metric: str
 
+    @property
+    def digits(self) -> int:
+        """The decimals in which its scores are written: Spearman's are x 100, a search's from 0 to 1."""
+        return 2 if self.metric.startswith("Spearman") else 4
+
     def best(self) -> tuple[CodedScore, ...]:
         """The frontier: points that no other beats with as few bytes, by rising bytes."""
         found: list[CodedScore] = []

@@ -27,7 +27,7 @@ from whitelab.ui.widgets.chart import chart, marked_best
 from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
 from whitelab.ui.widgets.variants import LABELS
-from whitelab.ui.widgets.verdict import too_few
+from whitelab.ui.widgets.verdict import interval, too_few
 
 EXAMPLE = "Example written for this project, not a published benchmark."
 WORKSPACE = "workspace"  # the choice of fitting on the sentences of the bar's task
@@ -129,11 +129,6 @@ def _scored(texts: Texts, setting: Setting, how: How, rows: LayerRows | None, pr
 # ---------------------------------------------------------------------------------------------------- pictures
 
 
-def span(low: float, high: float) -> str:
-    """An interval in words."""
-    return f"95 %: {low:.1f} to {high:.1f}"
-
-
 def accuracies(scores: Sequence[ProbeScore], layers: str) -> None:
     """Accuracy before and after, what chance gives, and whether the gap could be chance."""
     if len(scores) < 2:
@@ -148,9 +143,9 @@ def accuracies(scores: Sequence[ProbeScore], layers: str) -> None:
     title = "Accuracy, {}".format
     help = f"{layers.capitalize()}. {white.protocol}"
     delta = change(white.accuracy, raw.accuracy)
-    within = span(white.low, white.high)
+    below, within = (f"95 %: {interval(one.low, one.high, digits=1)}" for one in scores)
     headlines(
-        Metric(title("raw"), number(raw.accuracy), span(raw.low, raw.high), help=help),
+        Metric(title("raw"), number(raw.accuracy), below, help=help),
         Metric(title(LABELS.inline(white.setting.whitening)), number(white.accuracy), delta, "up", help, within),
         Metric(
             "Most frequent class",

@@ -113,11 +113,6 @@ def ranked(space: RetrievalSpace, settings: Sequence[Setting], place: str) -> Jo
 # ---------------------------------------------------------------------------------------------------- pictures
 
 
-def interval(low: float, high: float, sign: str = "") -> str:
-    """`95 %: 0.3600 to 0.4306`."""
-    return f"95 %: {low:{sign}.4f} to {high:{sign}.4f}"
-
-
 def standings(results: Sequence[Retrieval], asked: Asked) -> None:
     """Before and after, whether the difference is real, and how many queries rose and fell."""
     if len(results) < 2:
@@ -134,9 +129,13 @@ def standings(results: Sequence[Retrieval], asked: Asked) -> None:
             f"{moved.estimate:+.4f} against raw",
             "up",
             f"{name}. {METRICS[asked.metric].hint}",
-            interval(white.low, white.high),
+            f"95 %: {verdict.interval(white.low, white.high, digits=4)}",
         ),
-        Metric(f"{asked.label}, raw", f"{raw.mean:.4f}", interval(raw.low, raw.high)),
+        Metric(
+            f"{asked.label}, raw",
+            f"{raw.mean:.4f}",
+            f"95 %: {verdict.interval(raw.low, raw.high, digits=4)}",
+        ),
         Metric("Queries gained", str(white.gained), f"{white.lost} lost, of {len(results[0].per_query[0])}"),
         Metric(METRICS[second].label, f"{after:.4f}", f"{after - before:+.4f} against raw", "up"),
     )
@@ -151,7 +150,7 @@ def _sentence(white: RetrievalStanding, asked: Asked, name: str) -> str:
     p = verdict.p_value(found.p_value, 2 / (RESAMPLES + 1))
     return (
         f"**{VERDICTS[white.verdict]}.** {name} moves {asked.label} by {found.estimate:+.4f}, 95 % interval "
-        f"{found.low:+.4f} to {found.high:+.4f} ({p}), from {spaced(RESAMPLES)} resamples of the queries."
+        f"{verdict.interval(found.low, found.high, '+', 4)} ({p}), from {spaced(RESAMPLES)} resamples of the queries."
     )
 
 

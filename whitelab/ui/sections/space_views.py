@@ -1,6 +1,6 @@
 """A space under several variants: the cosines of random pairs, and the spectrum."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
@@ -29,17 +29,22 @@ def spectra(space: LayerEmbeddings, settings: Sequence[Setting]) -> None:
     """The eigenvalues of the covariance, and their participation ratio."""
     titles = _titles(settings)
     measured = {one.whitening: shape_of(space, one) for one in settings}
-    chart(
-        figures.spectrum({spec: one.eigenvalues for spec, one in measured.items()}, titles),
-        "spectra",
-        lambda: [
-            {"variant": spec, "direction": i, "eigenvalue": value}
-            for spec, one in measured.items()
-            for i, value in enumerate(one.eigenvalues, 1)
-        ],
-    )
+    spectrum({spec: one.eigenvalues for spec, one in measured.items()}, titles, "spectra")
     ratios = ", ".join(f"{titles[spec]} {one.participation_ratio:.1f}" for spec, one in measured.items())
     st.caption(f"Participation ratio: {ratios} of {space.dim}.")
+
+
+def spectrum(found: Mapping[str, Sequence[float]], titles: Mapping[str, str], key: str) -> None:
+    """Eigenvalues by variant, and their rows to download."""
+    chart(
+        figures.spectrum(found, titles),
+        key,
+        lambda: [
+            {"variant": spec, "direction": i, "eigenvalue": value}
+            for spec, values in found.items()
+            for i, value in enumerate(values, 1)
+        ],
+    )
 
 
 def _titles(settings: Sequence[Setting]) -> dict[str, str]:

@@ -43,9 +43,9 @@ def short_p(standing: Standing, resamples: int) -> str | None:
     return ", ".join(text.removeprefix("p ").removeprefix("= ") for text in found)
 
 
-def interval(low: float, high: float, sign: str = "") -> str:
+def interval(low: float, high: float, sign: str = "", digits: int = 2) -> str:
     """`68.10 to 70.34`."""
-    return "undefined" if low != low else f"{low:{sign}.2f} to {high:{sign}.2f}"
+    return "undefined" if low != low else f"{low:{sign}.{digits}f} to {high:{sign}.{digits}f}"
 
 
 def too_few(texts: int, rank: int, dim: int) -> str:
