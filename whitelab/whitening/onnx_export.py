@@ -24,7 +24,7 @@ from whitelab.base.wording import first_line
 from whitelab.encoding import architectures
 from whitelab.encoding.checkpoints import ONE_LAYER, ModelFiles, licence_note
 from whitelab.encoding.encoders import Encoder, embed
-from whitelab.encoding.pooling import POOLINGS
+from whitelab.encoding.pooling import POOLINGS, padded
 from whitelab.whitening import Whitener
 from whitelab.whitening.export import (
     MAPPED_TOLERANCE,
@@ -231,10 +231,7 @@ def check_graph_pooling(pooling: str) -> str:
 
 def _padded(encoder: Encoder, texts: Sequence[str]) -> tuple[Int[Tensor, "b t"], Int[Tensor, "b t"]]:
     """Token ids padded on the right, and the mask of what is no padding."""
-    rows, _ = encoder.tokenize(list(texts))
-    longest = max(map(len, rows))
-    ids = torch.tensor([[*row, *[_pad(encoder)] * (longest - len(row))] for row in rows])
-    return ids, torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows])
+    return padded(encoder.tokenize(list(texts))[0], _pad(encoder))
 
 
 def _pad(encoder: Encoder) -> int:

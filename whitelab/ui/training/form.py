@@ -10,7 +10,7 @@ import streamlit as st
 from whitelab import datasets
 from whitelab.base import upload_limits
 from whitelab.base.wording import plain, spaced
-from whitelab.datasets import BUNDLED_SETS, DEMO, DataError, SentencePairs, TaskInfo, Upload
+from whitelab.datasets import BUNDLED_SETS, DEMO, DataError, TaskInfo, Upload
 from whitelab.datasets.layouts import file_at
 from whitelab.encoding.catalogue import Size, guess_tokens
 from whitelab.encoding.checkpoints import BUNDLED, ONE_LAYER, ModelError, ModelFiles, ModelName, allowed, on_disk
@@ -223,8 +223,8 @@ def _scored() -> Scored | None:
             name = st.selectbox("Task scored on", list(tasks), key="scored-task", bind="query-params") or name
         task = tasks[name]
         split = _split(task)
-        asked = (data, name, split, file_stamp(task.files))
-        pairs = _pairs(*asked)
+        asked = (data, name, split, True, file_stamp(task.files))
+        pairs = pairs_of(*asked)
     except DataError as error:
         st.error(plain(str(error)))
         return None
@@ -233,14 +233,10 @@ def _scored() -> Scored | None:
     return Scored(pairs, (data, name, split), _tokens(*asked))
 
 
-def _pairs(data: str, task: str, split: str, stamp: float) -> SentencePairs:
-    return pairs_of(data, task, split, True, stamp)
-
-
 @st.cache_data(max_entries=16, show_spinner=False)
-def _tokens(data: str, task: str, split: str, stamp: float) -> int:
-    """About how many tokens the sentences of the pairs have."""
-    return guess_tokens(_pairs(data, task, split, stamp).sentences)
+def _tokens(*asked) -> int:
+    """About how many tokens the sentences of the pairs (`pairs_of`) have."""
+    return guess_tokens(pairs_of(*asked).sentences)
 
 
 def _split(task: TaskInfo) -> str:
