@@ -12,7 +12,7 @@ import importlib.util
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -20,7 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from whitelab.base.installation import install_line
-from whitelab.base.progress import ticker
+from whitelab.base.progress import Progress, silent, ticker
 from whitelab.base.user_folders import expanded, user_folder
 from whitelab.base.wording import first_line
 
@@ -163,9 +163,7 @@ class ModelFiles:
     pickled: bool = False
 
 
-def find_model(
-    model: str = BUNDLED, progress: Callable[[int, int], None] | None = None, *, allow_bin: bool = False
-) -> ModelFiles:
+def find_model(model: str = BUNDLED, progress: Progress = silent, *, allow_bin: bool = False) -> ModelFiles:
     """Locate, check and fingerprint `model`; downloads a Hugging Face name that is not cached yet.
 
     `progress(done, total)` counts the bytes of a download and may raise to stop it. `allow_bin` also takes pickled
@@ -431,9 +429,7 @@ def _digest(files: list[Path]) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
-def _download(
-    name: str, progress: Callable[[int, int], None] | None, weights: tuple[str, ...], modules: bool = False
-) -> Path:
+def _download(name: str, progress: Progress, weights: tuple[str, ...], modules: bool = False) -> Path:
     """The Hugging Face snapshot of `name` with `weights`: from the local cache when the hub does not answer.
 
     With `modules` also what sentence-transformers puts after the transformer, in folders such as `2_Dense`.

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whitelab.base.checks import check_int
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
 from whitelab.base.records import without_nan
 from whitelab.retrieval import ranking
 from whitelab.retrieval.embedded import RetrievalSpace
@@ -70,7 +70,7 @@ def calibrate_search(
     rate: float = RATE,
     resamples: int = RESAMPLES,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> SearchCalibration:
     """The percentile of a cosine among all queries with all documents, and the threshold for a false-positive rate.
 
@@ -96,7 +96,7 @@ def calibrate_search(
 
 
 def _counted(
-    space: RetrievalSpace, fitted: Fitted, grade: float, progress: Progress | None
+    space: RetrievalSpace, fitted: Fitted, grade: float, progress: Progress
 ) -> tuple[Float[np.ndarray, "b"], Float[Tensor, "q s"], Float[Tensor, "q s"], Float[Tensor, "j"]]:
     """All cosines in `BINS`; those of each query with documents that are relevant, and that are not, in `STEPS`; and
     the relevant ones themselves."""
@@ -115,8 +115,7 @@ def _counted(
         own[here] = found[query[here] - start, document[here]]
         steps = places[query[here] - start, document[here]] // (BINS // STEPS)
         alike.index_put_((query[here], steps), torch.ones(len(here)), accumulate=True)
-        if progress:
-            progress(min(start + step, total), total)
+        progress(min(start + step, total), total)
     return counts, alike, whole - alike, own
 
 

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
 from whitelab.base.records import without_nan
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
 from whitelab.retrieval.compression import CODES, TRAINED, Code, Coder
@@ -105,7 +105,7 @@ def frontier(
     codes: Sequence[Code] = CODES,
     metric: str = "ndcg@10",
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Iterator[Frontier]:
     """Every setting stored by every code, and float32 raw, against which all are held; grows by a setting each time.
 

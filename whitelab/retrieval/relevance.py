@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whitelab.base.checks import check_choice, check_int
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
 from whitelab.base.wording import layers_in_words, spaced
 from whitelab.retrieval import ranking
 from whitelab.retrieval.embedded import FITS, RetrievalSpace
@@ -179,7 +179,7 @@ class RetrievalCurve:
         return record | counts | {"protocol": self.protocol.as_dict() | {"k": "every k"}}
 
 
-def retrieval_curve(space: RetrievalSpace, setting: Setting, progress: Progress | None = None) -> RetrievalCurve:
+def retrieval_curve(space: RetrievalSpace, setting: Setting, progress: Progress = silent) -> RetrievalCurve:
     """`retrieve` at every k, in one pass; the setting's own k does not count. `center` is PCA without its scaling.
 
     In the eigenbasis the dot products of every k are running sums, and so are the squared lengths. Raises

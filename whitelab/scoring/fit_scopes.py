@@ -18,7 +18,7 @@ from torch import Tensor
 from whitelab import whitening
 from whitelab.base.checks import check_matrix
 from whitelab.base.lazy import cached_property
-from whitelab.base.progress import Progress, share
+from whitelab.base.progress import Progress, share, silent
 from whitelab.corpus.fitting import CORPUS, corpus_rows, isotropy
 from whitelab.corpus.manifest import finished
 from whitelab.datasets import DataError, discover, load, load_text
@@ -243,7 +243,7 @@ def weighs_directions(setting: Setting) -> bool:
 
 
 def map_of(
-    rows: LayerEmbeddings | LayerRows | MeasuredRows, setting: Setting, progress: Progress | None = None
+    rows: LayerEmbeddings | LayerRows | MeasuredRows, setting: Setting, progress: Progress = silent
 ) -> whitening.Map:
     """The map of a setting, its layers by their numbers, fitted on `rows`; one that is fitted to rows is kept there."""
     spec, layers = setting.whitening, setting.layers
@@ -262,7 +262,7 @@ def map_of(
 
 
 def fit_ahead(
-    space: LayerEmbeddings, settings: Sequence[Setting], isotropy: bool = True, progress: Progress | None = None
+    space: LayerEmbeddings, settings: Sequence[Setting], isotropy: bool = True, progress: Progress = silent
 ) -> tuple[whitening.Map, ...]:
     """The maps of those `settings` that are fitted to rows, made and kept, so that what needs them finds them there.
 
@@ -272,9 +272,9 @@ def fit_ahead(
     wanted = list(_maps_of_rows(space, settings, isotropy))
     found = []
     for rows, setting in wanted:
-        within = share(progress, 100 * len(found), 100, 100 * len(wanted)) if progress else None
+        within = share(progress, 100 * len(found), 100, 100 * len(wanted))
         found.append(map_of(rows, setting, within))
-    if progress and wanted:
+    if wanted:
         progress(100 * len(wanted), 100 * len(wanted))
     return tuple(found)
 

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whitelab.base.checks import check_int
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
 from whitelab.base.records import without_nan
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.setting import Setting
@@ -34,7 +34,7 @@ class Control:
 
 
 def k_controls(
-    space: LayerEmbeddings, setting: Setting, draws: int = 5, seed: int = 0, progress: Progress | None = None
+    space: LayerEmbeddings, setting: Setting, draws: int = 5, seed: int = 0, progress: Progress = silent
 ) -> Mapping[str, Control]:
     """The controls of a setting's k-curve, by the names in `CONTROLS`; its own variant and k do not count.
 
@@ -61,12 +61,10 @@ def k_controls(
         for make in makers:
             curves.append(_curve(space, setting, make()))
             done += 1
-            if progress:
-                progress(done, 2 + 2 * draws)
+            progress(done, 2 + 2 * draws)
         found[name] = _control(curves)
     centred = k_curve(space, setting, by_subset=False).spearman
-    if progress:
-        progress(2 + 2 * draws, 2 + 2 * draws)
+    progress(2 + 2 * draws, 2 + 2 * draws)
     return found | {"center": Control(centred, centred, centred, 1)}
 
 

@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from whitelab.base.checks import check_int
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
 from whitelab.base.records import without_nan
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
 from whitelab.scoring.fit_scopes import Fitted, Fold, folds, isotropy_between, unseen_by
@@ -54,7 +54,7 @@ def sentence_scores(
     settings: Sequence[Setting],
     sizes: Sequence[int],
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> tuple[tuple[Score, ...], ...]:
     """The scores of each setting, on all pairs, with its map fitted on a random sample of each size.
 
@@ -65,8 +65,7 @@ def sentence_scores(
         name = f"{size} sentences"
         sampled = space.with_text(name, LayerRows(space.values, sample_counts(space, size, seed)))
         columns.append([score(sampled, setting.with_(fit=name), isotropy=False) for setting in settings])
-        if progress:
-            progress(len(columns), len(sizes))
+        progress(len(columns), len(sizes))
     return tuple(zip(*columns, strict=True))
 
 
@@ -81,7 +80,7 @@ def fit_sizes(
     settings: Sequence[Setting],
     sizes: Sequence[int] | None = None,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Iterator[tuple[FitSize, ...]]:
     """Each setting at each of the `sizes`, smallest first; those known so far grow by one size each time.
 
@@ -101,8 +100,7 @@ def fit_sizes(
         sample = _sample(space, fit, size, seed)
         points += tuple(_fit_size(space, setting.on(space), sample, size) for setting in settings)
         yield points
-        if progress:
-            progress(number, len(sizes))
+        progress(number, len(sizes))
 
 
 def _rows(space: LayerEmbeddings, fit: str) -> LayerEmbeddings | LayerRows:

@@ -14,7 +14,7 @@ from torch import Tensor
 from whitelab.base import parameters
 from whitelab.base.checks import check_int, check_matrix, check_weights
 from whitelab.base.parameters import Parameter
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
 from whitelab.statistics.moments import Moments
 from whitelab.whitening import clusters, coordinates, direction_removal, flow_training, groups, spectral
 from whitelab.whitening.maps import Map, Whitener
@@ -404,7 +404,7 @@ def fit_to_rows(
     x: Float[Tensor, "n d"],
     counts: Float[Tensor, "n"] | None = None,
     k: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Map:
     """Fit any `spec` to the rows of `x`, each of which counts `counts` times (once where None), none not at all.
 
