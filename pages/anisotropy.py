@@ -3,6 +3,7 @@
 import streamlit as st
 
 from whitelab import figures
+from whitelab.base.wording import layer_names
 from whitelab.figures import heights
 from whitelab.statistics.geometry import METRICS
 from whitelab.ui.results.jobs import wait
@@ -18,8 +19,10 @@ from whitelab.ui.sections import (
     space_views,
 )
 from whitelab.ui.widgets.chart import chart
+from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
 from whitelab.ui.widgets.page import close_page, open_page
+from whitelab.ui.widgets.tabs import tabs
 from whitelab.ui.widgets.variants import LABELS, variant_picker
 
 BY_OCCURRENCE = [name for name, one in METRICS.items() if not one.unique]  # the others: a tab below
@@ -32,7 +35,6 @@ space, compared = opened.space, chosen.compared
 shown = variant_picker(chosen, "show", ("none", "center", compared.whitening))
 titles = {setting.whitening: LABELS.at(setting) for setting in shown}
 before, after = (shape_of(space, one) for one in (compared.raw, compared))
-combined = " + ".join(map(str, compared.layers))
 headlines(
     *(
         Metric(
@@ -40,23 +42,21 @@ headlines(
             number(getattr(measured, name), digits),
             None if measured is before else change(getattr(after, name), getattr(before, name), digits=digits),
             "" if measured is before else good,
-            f"{METRICS[name].hint} Layers {combined}.",
+            f"{METRICS[name].hint} Layers {layer_names(compared.layers)}.",
         )
         for name, digits, good in (("mean_cosine", 3, "down"), ("participation_ratio", 1, "up"))
         for setting, measured in ((compared.raw, before), (compared, after))
     )
 )
 
-metric = st.segmented_control(
+metric = choice(
     "Measure",
     BY_OCCURRENCE,
-    default="mean_cosine",
+    "mean_cosine",
     key="measure",
     bind="query-params",
-    required=True,
     format_func=lambda name: METRICS[name].label,
 )
-metric = metric or "mean_cosine"
 job = study_job(layer_shapes, space, tuple(shown), title="Measuring every layer", unit="settings", place="profiles")
 if profiles := wait(job, key="profiles", height=heights.room(heights.CURVES)):
     curves = {spec: [getattr(one, metric) for one in profiles if one.whitening == spec] for spec in titles}
@@ -85,14 +85,7 @@ sections = {
     "Layers alike": lambda: layer_similarity.draw(opened, compared),
     "What a cosine means": lambda: cosine_meaning.draw(space, compared),
 }
-meaning = ""
-for tab, section in zip(
-    st.tabs(list(sections), key="space", on_change="rerun", bind="query-params"), sections.values(), strict=True
-):
-    if tab.open:
-        with tab:
-            drawn = section()
-            meaning = drawn if isinstance(drawn, str) else meaning
+meaning = tabs(sections, "space") or ""
 
 close_page(
     chosen,

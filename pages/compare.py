@@ -11,6 +11,7 @@ from whitelab.ui.sections import compare_grid, paper_figures, preset_walk
 from whitelab.ui.sidebar import model
 from whitelab.ui.widgets.page import close_page, need_a_model, open_page
 from whitelab.ui.widgets.recipe import data_in_code
+from whitelab.ui.widgets.tabs import tabs
 
 chosen, opened = open_page(
     "Which model, and does it match what was published?",
@@ -71,7 +72,7 @@ stamp = file_stamp([file for info in infos for file in info.files])
 shared = (preset, chosen.dtype, chosen.data.lenient, corpus, stamp)
 grid = compare_grid.Grid.now(models, chosen.data.source, tuple(picked), wanted, *shared)
 figure = paper_figures.Figure(grid, chosen.model.name)
-SECTIONS = {
+sections = {
     "Grid": lambda: compare_grid.section(grid),
     "Two presets": lambda: preset_walk.side_by_side(grid, chosen.model.name),
     "WhiteningBERT, Figure 1": lambda: paper_figures.pair_heatmaps(figure),
@@ -79,11 +80,7 @@ SECTIONS = {
     "BERT-whitening, Figure 1": lambda: paper_figures.k_curves(figure),
     "WhitenedCSE, Figures 1 and 3": lambda: paper_figures.losses(figure, tuple(models)),
 }
-tabs = st.tabs(list(SECTIONS), key="part", on_change="rerun", bind="query-params")
-for tab, section in zip(tabs, SECTIONS.values(), strict=True):
-    if tab.open:
-        with tab:
-            section()
+tabs(sections, "part")
 
 close_page(
     chosen,

@@ -5,10 +5,10 @@ import streamlit as st
 from whitelab.base.wording import plain, spaced
 from whitelab.datasets import BUNDLED_SETS, DataError, MalformedRows, SentencePairs
 from whitelab.encoding.precomputed import npz_bytes
+from whitelab.ui.results.kept import kept
 from whitelab.ui.sections import data_views, downloads, uploads
 from whitelab.ui.sidebar import malformed, own_data
 from whitelab.ui.sidebar.opening import chosen_pairs
-from whitelab.ui.widgets.chart import kept
 from whitelab.ui.widgets.page import ask, close_page, open_chosen
 
 chosen = ask(

@@ -2,9 +2,9 @@
 
 import streamlit as st
 
+from whitelab.base.wording import layer_names
 from whitelab.ui.results.scores import scored
 from whitelab.ui.sections import layer_maps, subset_search
-from whitelab.ui.sections.layer_maps import layer_names
 from whitelab.ui.widgets.metric import Metric, score_metric
 from whitelab.ui.widgets.page import close_page, open_page
 from whitelab.ui.widgets.variants import LABELS

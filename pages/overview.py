@@ -5,7 +5,7 @@ import streamlit as st
 from whitelab import figures
 from whitelab.base.wording import plain, spaced
 from whitelab.ui.results.scores import number_of, scored, shape_of
-from whitelab.ui.sections import explanation, layer_gains
+from whitelab.ui.sections import explanation, layer_gains, space_views
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.metric import Metric, headlines, number, score_metric
 from whitelab.ui.widgets.page import close_page, open_page
@@ -73,15 +73,7 @@ with left:
 with right:
     st.subheader("Spectrum")
     spectra = {"none": before.eigenvalues, compared.whitening: after.eigenvalues}
-    chart(
-        figures.spectrum(spectra, LABELS),
-        "spectrum",
-        lambda: [
-            {"variant": spec, "direction": i, "eigenvalue": value}
-            for spec, values in spectra.items()
-            for i, value in enumerate(values, 1)
-        ],
-    )
+    space_views.spectrum(spectra, LABELS, "spectrum")
     st.caption(
         f"Participation ratio {before.participation_ratio:.1f} before and {after.participation_ratio:.1f} after, "
         f"of {space.dim} dimensions."

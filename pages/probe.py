@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from whitelab.base.wording import plain, spaced
+from whitelab.base.wording import layers_in_words, plain, spaced
 from whitelab.datasets import DEMO
 from whitelab.figures import heights
 from whitelab.ui.results.jobs import follow
@@ -35,7 +35,7 @@ if texts is None:
     st.stop()
 
 here = (compared.raw, compared)
-layers = ("layer " if len(compared.layers) == 1 else "layers ") + " + ".join(map(str, compared.layers))
+layers = layers_in_words(compared.layers)
 by_layer = [one.with_(layers=(layer,)) for layer in range(texts.space.n_layers) for one in here]
 now, wide = probing.probed(texts, here, asked, "probe-here"), probing.probed(texts, by_layer, asked, "probe-layers")
 of = f"{named(texts)} {asked.how}"

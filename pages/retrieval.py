@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from whitelab.base.wording import plain, spaced
+from whitelab.base.wording import layers_in_words, plain, spaced
 from whitelab.figures import heights
 from whitelab.retrieval.metrics import METRICS
 from whitelab.retrieval.relevance import retrieval_curve
@@ -37,7 +37,7 @@ if space is None:
 compared = asked.of(chosen.compared)
 here = (compared.raw, compared)
 curved = (compared if variant(compared.whitening).takes_k else compared.with_(whitening="pca")).with_(k=None)
-layers = ("layer " if len(compared.layers) == 1 else "layers ") + " + ".join(map(str, compared.layers))
+layers = layers_in_words(compared.layers)
 sizes = f"{spaced(len(data.documents))} documents, {spaced(len(data.queries))} queries"
 of = f"{named(space)} {asked}"
 results = follow(

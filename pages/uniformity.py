@@ -3,13 +3,14 @@
 import streamlit as st
 
 from whitelab import figures
-from whitelab.base.wording import spaced
+from whitelab.base.wording import layer_names, spaced
 from whitelab.figures import heights
 from whitelab.statistics import geometry
 from whitelab.ui.results.jobs import wait
 from whitelab.ui.results.scores import layer_losses, losses_of
 from whitelab.ui.results.study import study_job
 from whitelab.ui.widgets.chart import chart
+from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
 from whitelab.ui.widgets.page import close_page, open_page
 from whitelab.ui.widgets.variants import LABELS, variant_picker
@@ -22,22 +23,19 @@ chosen, opened = open_page(
 space, compared = opened.space, chosen.compared
 left, right = st.columns([1, 3])
 with left:
-    positives = st.segmented_control(
+    positives = choice(
         "Positive pairs",
-        list(geometry.POSITIVES),
-        default="gt4",
+        geometry.POSITIVES,
         key="positives",
         bind="query-params",
-        required=True,
         format_func=geometry.POSITIVES.get,
         help="SimCSE's footnote 3 says above 4; code in circulation uses at least 4. The losses differ.",
     )
 with right:
     paths = variant_picker(chosen, "paths", ("none", "center", compared.whitening))
-positives = positives or "gt4"
 before, after = (losses_of(space, one, positives) for one in (compared.raw, compared))
 floor = geometry.uniformity_floor(space.dim)
-hint = f"Lower is better. Layers {' + '.join(map(str, compared.layers))}."
+hint = f"Lower is better. Layers {layer_names(compared.layers)}."
 headlines(
     *(
         Metric(f"{title}, {LABELS.at(setting)}", number(value, 3), delta, "down" if delta else "", hint)

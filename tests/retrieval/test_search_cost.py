@@ -12,6 +12,7 @@ from processes import run_python
 
 from whitelab import whitening
 from whitelab.base.machine import processor
+from whitelab.base.progress import silent
 from whitelab.retrieval import search_cost
 from whitelab.retrieval.search_cost import MAX_BYTES, SearchPlan, default_ks, search_costs, unit_rows, without_self
 from whitelab.scoring.setting import Setting
@@ -21,7 +22,7 @@ from whitelab.whitening import WHITENERS, whitens
 TAKES_K = [name for name, variant in WHITENERS.items() if variant.takes_k]
 
 
-def measured(space, variant="pca", layers=(0, 3), corpus=None, progress=None, **more):
+def measured(space, variant="pca", layers=(0, 3), corpus=None, progress=silent, **more):
     """Few rounds, and no synthetic rows unless asked for: recall is the same for any number of rounds."""
     plan = {"ks": (3, 6, 12), "top": 5, "queries": 60, "rounds": 2, "corpus": corpus or space.n_sentences} | more
     return search_costs(space, Setting(layers, variant), SearchPlan(**plan), progress)

@@ -99,7 +99,7 @@ def test_a_calibration_is_made_of_the_cosines_of_its_setting(space, text):
     z = fitted.transform().numpy()
     plain = coding.random_pairs(*(z[fold.sentences.numpy()] for fold in fitted.folds))
     assert found.random.pairs == len(plain)
-    for value, share in ((found.floor, 0.001), (found.middle, 0.5), (found.top, 0.999)):
+    for value, share in ((found.random.floor, 0.001), (found.random.middle, 0.5), (found.random.top, 0.999)):
         assert value == pytest.approx(np.quantile(plain, share, method="inverted_cdf"), abs=1e-3)
     most = space.gold >= space.gold.quantile(0.95)
     assert found.ceiling == pytest.approx(float(fitted.cosines()[most].median()))

@@ -13,7 +13,7 @@ from whitelab.advice.candidates import candidates, to_store
 from whitelab.advice.evidence import RESAMPLES, Evidence, Tried, weigh
 from whitelab.base.checks import check_choice
 from whitelab.base.installation import MissingLibraryError, need
-from whitelab.base.progress import Progress, share
+from whitelab.base.progress import Progress, share, silent
 from whitelab.base.wording import spaced
 from whitelab.datasets import LabelledTexts
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
@@ -49,7 +49,7 @@ def advise_pairs(
     chosen: Setting,
     purpose: str = "rank",
     gold_from: float | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Advice:
     """Advice from pairs with gold scores: Spearman, or for `threshold` the average precision of gold >= `gold_from`.
 
@@ -83,7 +83,7 @@ def advise_pairs(
     return answer(weigh(tried, drawn, spearman, measured, _protocol(found)), purpose)
 
 
-def _coded(space: Space, settings: tuple[Setting, ...], progress: Progress | None) -> list[CodedScore]:
+def _coded(space: Space, settings: tuple[Setting, ...], progress: Progress) -> list[CodedScore]:
     """Every setting under every code that there is, layer by layer; the last layer raw in float32 is the first."""
     try:
         need("faiss")
@@ -92,7 +92,7 @@ def _coded(space: Space, settings: tuple[Setting, ...], progress: Progress | Non
         codes = (Code(),)
     layers, points = list(dict.fromkeys(one.layers for one in settings)), []
     for number, own in enumerate(layers):
-        part = share(progress, number, 1, len(layers)) if progress else None
+        part = share(progress, number, 1, len(layers))
         *_, last = frontier(space, [one for one in settings if one.layers == own], codes, progress=part)
         points += last.points
     return points
@@ -124,9 +124,7 @@ def _matching(space: LayerEmbeddings, tried: list[Tried], scores: list[Score], g
     return weigh(tried, drawn, precision, measured, named)
 
 
-def advise_search(
-    space: RetrievalSpace, chosen: Setting, purpose: str = "rank", progress: Progress | None = None
-) -> Advice:
+def advise_search(space: RetrievalSpace, chosen: Setting, purpose: str = "rank", progress: Progress = silent) -> Advice:
     """Advice from judged searches: nDCG@10 x 100, maps fitted on the documents. Raises ValueError as `retrieve`."""
     check_choice(purpose, "purpose", ON_SEARCH)
     raw = chosen.raw.with_(aggregate="all")
@@ -150,7 +148,7 @@ def advise_texts(
     chosen: Setting,
     purpose: str = "classify",
     model: str = "",
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Advice:
     """Advice from labelled texts: the accuracy of a linear probe, or the V-measure of as many clusters as classes.
 
@@ -173,7 +171,7 @@ def advise_texts(
 
 
 def _grouped(
-    space: LayerRows, data: LabelledTexts, settings: tuple[Setting, ...], model: str, progress: Progress | None
+    space: LayerRows, data: LabelledTexts, settings: tuple[Setting, ...], model: str, progress: Progress
 ) -> Evidence:
     if data.pairs:
         raise ValueError("purpose='cluster' must have single texts with labels, got pairs of texts")
@@ -251,10 +249,9 @@ def _kept(setting: Setting, rank: int, dim: int) -> int:
     return min(setting.k, rank) if setting.k else dim
 
 
-def _each(settings: tuple[Setting, ...], measure, progress: Progress | None) -> list:
+def _each(settings: tuple[Setting, ...], measure, progress: Progress) -> list:
     found = []
     for setting in settings:
         found.append(measure(setting))
-        if progress:
-            progress(len(found), len(settings))
+        progress(len(found), len(settings))
     return found

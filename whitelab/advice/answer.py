@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 from whitelab.advice.evidence import Evidence, Option
-from whitelab.base.wording import capitalised, spaced
+from whitelab.base.wording import capitalised, layers_in_words, spaced
 from whitelab.scoring.paired import LEVEL
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.significance import Difference
@@ -59,8 +59,7 @@ def answer(evidence: Evidence, purpose: str) -> Advice:
 def named(setting: Setting) -> str:
     """`PCA whitening of layers 1 + 6, cut to k = 96`, `raw vectors of layer 6`."""
     what = "raw vectors" if setting.whitening == "none" else label(setting.whitening)
-    layers = ("layer " if len(setting.layers) == 1 else "layers ") + " + ".join(map(str, setting.layers))
-    return f"{what} of {layers}" + (f", cut to k = {setting.k}" if setting.k else "")
+    return f"{what} of {layers_in_words(setting.layers)}" + (f", cut to k = {setting.k}" if setting.k else "")
 
 
 def kept_as(option: Option) -> str:

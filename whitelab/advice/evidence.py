@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from whitelab.base.records import without_nan
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.significance import Bootstrap, Difference, holm
 
@@ -43,7 +44,7 @@ class Option:
         for name in ("difference", "behind"):
             found = getattr(self, name)
             record |= {name: found.estimate, f"{name}_interval": [found.low, found.high]}
-        return record | {"p": self.difference.p_value, "p_holm": _or_none(self.p_holm)}
+        return record | {"p": self.difference.p_value, "p_holm": without_nan(self.p_holm)}
 
 
 @dataclass(frozen=True)
@@ -75,12 +76,8 @@ class Evidence:
     def as_dict(self) -> dict:
         """A JSON-ready record."""
         record = {"measure": self.measure, "unit": self.unit, "count": self.count}
-        record["honest_gain"] = _or_none(self.honest_gain)
+        record["honest_gain"] = without_nan(self.honest_gain)
         return record | {"options": [option.as_dict() for option in self.options], "protocol": self.protocol}
-
-
-def _or_none(value: float) -> float | None:
-    return None if math.isnan(value) else value
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,21 @@ _GROUPS = ("memory.max", "memory/memory.limit_in_bytes")  # a container's limit:
 
 def budget() -> int:
     """Bytes: $WHITELAB_MEMORY_GIB, a quarter of the machine's memory where it is unset. Raises ValueError."""
-    text = os.environ.get(VARIABLE, "").strip()
+    given = gib_in(VARIABLE)
+    return total_memory() // SHARE if given is None else given
+
+
+def gib_in(variable: str) -> int | None:
+    """Bytes, of GiB in a variable of the environment; None where it is unset. Raises ValueError."""
+    text = os.environ.get(variable, "").strip()
     if not text:
-        return total_memory() // SHARE
+        return None
     try:
         gib = float(text)
     except ValueError:
         gib = math.nan
     if not (math.isfinite(gib) and gib >= 0):
-        raise ValueError(f"{VARIABLE}={text!r} must be a number of GiB, 0 or more")
+        raise ValueError(f"{variable}={text!r} must be a number of GiB, 0 or more")
     return int(gib * 2**30)
 
 

@@ -5,12 +5,16 @@ from collections.abc import Callable
 Progress = Callable[[int, int], None]  # called with (done, total)
 
 
+def silent(done: int, total: int) -> None:
+    """Progress that nobody follows."""
+
+
 def share(progress: Progress, before: int, part: int, total: int) -> Progress:
     """A callback for `part` of the work, after `before` of it, that reports to the callback of the whole `total`."""
     return lambda done, of: progress(before + (part * done // of if of else 0), total)
 
 
-def ticker(progress: Progress | None):
+def ticker(progress: Progress):
     """A class of silent progress bars for huggingface_hub's `tqdm_class`: `progress(done, total)` gets their bytes.
 
     `done` counts a bar's bytes from where it begins, and `total` is never less. Bars of other units are not reported.
@@ -25,7 +29,7 @@ def ticker(progress: Progress | None):
 
         def update(self, n=1) -> None:
             self.n += n or 0
-            if progress and self.counts_bytes:
+            if self.counts_bytes:
                 progress(int(self.n), max(int(self.total or 0), int(self.n)))
 
     return Ticker

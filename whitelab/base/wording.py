@@ -1,6 +1,7 @@
 """Numbers as people read them, and text in which nothing is formatted."""
 
 import re
+from collections.abc import Iterable
 
 
 def spaced(count: int) -> str:
@@ -32,3 +33,19 @@ def plain(text: str) -> str:
 def capitalised(text: str) -> str:
     """The text as the beginning of a sentence or a line: the rest keeps its capitals."""
     return text[:1].upper() + text[1:]
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error, or its kind where it has no text."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def layer_names(layers: Iterable[int]) -> str:
+    """`1 + 6`, or `6` for a layer alone, also where it is named twice."""
+    return " + ".join(map(str, dict.fromkeys(layers)))
+
+
+def layers_in_words(layers: Iterable[int]) -> str:
+    """`layers 1 + 6`, or `layer 6`."""
+    names = layer_names(layers)
+    return f"layers {names}" if "+" in names else f"layer {names}"

@@ -48,7 +48,7 @@ def run(args):
     *_, found = frontier(space, (raw, setting, *beside), codes, seed=args.seed, progress=progress("coding", "blocks"))
     for text in found.left_out:
         note(f"left out: {text}")
-    form = "z.2f" if found.metric.startswith("Spearman") else "z.4f"
+    form = f"z.{found.digits}f"
     best = set(map(id, found.best()))
     lines = [f"bytes  {found.metric:>14}  {'95 %':>18}  against float32 raw"]
     for one in sorted(found.points, key=lambda point: -point.bytes):

@@ -30,8 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args):
-    from whitelab.base.wording import spaced
-    from whitelab.scoring.calibration import FLOOR, TOP, calibrate
+    from whitelab.scoring.calibration import calibrate
 
     if any(not -1 <= one <= 1 for one in args.cosine):
         raise ValueError(f"--cosine {' '.join(map(str, args.cosine))} must lie between -1 and 1")
@@ -42,10 +41,7 @@ def run(args):
     if found.threshold is not None:
         _check_cut(args.cut, found.threshold, "gold scores")
     means = [_meant(cosine, found, raw) for cosine in args.cosine]
-    lines = [
-        f"random pairs  {FLOOR} %: {found.floor:.3f}, half: {found.middle:.3f}, {TOP} %: {found.top:.3f} "
-        f"({spaced(found.random.pairs)} pairs, percentiles within {found.random.error:.2g})",
-    ]
+    lines = [f"random pairs  {_spread(found.random)}"]
     if found.ceiling is not None:
         lines.append(f"pairs most alike  median {found.ceiling:.3f}")
     lines.append("cosine  percentile  gold  percentile raw")
@@ -68,9 +64,7 @@ def run(args):
 
 def _searched(args, space, setting) -> tuple[dict, list[str]]:
     """Of a retrieval set: cosines of queries with documents, and the judgements in place of gold."""
-    from whitelab.base.wording import spaced
     from whitelab.retrieval.calibration import calibrate_search
-    from whitelab.scoring.calibration import FLOOR, TOP
 
     given = args.cut, args.rate
     raw, found = (
@@ -83,9 +77,7 @@ def _searched(args, space, setting) -> tuple[dict, list[str]]:
     ]
     cut, before = found.threshold, raw.threshold
     lines = [
-        f"all queries with all documents  {FLOOR} %: {found.floor:.3f}, "
-        f"half: {found.random.cosine(50.0):.3f}, {TOP} %: "
-        f"{found.top:.3f} ({spaced(found.random.pairs)} pairs, percentiles within {found.random.error:.2g})",
+        f"all queries with all documents  {_spread(found.random)}",
         f"with those judged relevant  median {found.relevant:.3f}",
         "cosine  percentile  percentile raw",
         *(f"{one['cosine']:6g}  {one['percentile']:10.3f}  {one['raw']:14.3f}" for one in means),
@@ -97,6 +89,16 @@ def _searched(args, space, setting) -> tuple[dict, list[str]]:
     brief = raw.as_dict()
     brief.pop("protocol")
     return found.as_dict() | {"cosines": means, "raw": brief}, [*lines, found.line()]
+
+
+def _spread(random) -> str:
+    from whitelab.base.wording import spaced
+    from whitelab.statistics.random_cosines import FLOOR, TOP
+
+    return (
+        f"{FLOOR} %: {random.floor:.3f}, half: {random.middle:.3f}, {TOP} %: {random.top:.3f} "
+        f"({spaced(random.pairs)} pairs, percentiles within {random.error:.2g})"
+    )
 
 
 def _check_cut(given: float | None, threshold, of: str) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 
+from whitelab.base.progress import silent
 from whitelab.cli.options import aggregate_option, space_options, task_names, vectors_options, whitening_options
 from whitelab.cli.spaces import (
     embed_task,
@@ -55,7 +56,9 @@ def run(args):
     setting = setting_of(args)
     space, *_ = open_space(args, setting)
     space = space.to(statistics_device(args))
-    pairs = layer_pairs(space, setting, progress("scoring", "pairs of layers") if of_rows(setting.whitening) else None)
+    pairs = layer_pairs(
+        space, setting, progress("scoring", "pairs of layers") if of_rows(setting.whitening) else silent
+    )
     cells = [{"layers": list(cell.layers), "spearman": cell.spearman, "rank": cell.rank} for cell in pairs.cells]
     best = pairs.best and {"layers": list(pairs.best.layers), "spearman": pairs.best.spearman}
     protocol = protocol_over(space, setting, "every pair")

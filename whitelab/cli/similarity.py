@@ -2,6 +2,7 @@
 
 import argparse
 
+from whitelab.base.records import without_nan
 from whitelab.cli.options import space_options, vectors_options, whitening_options
 from whitelab.cli.spaces import embed_task, load_model, open_space, protocol_over, setting_of, with_fit_text
 from whitelab.cli.writing import number, progress
@@ -27,7 +28,7 @@ def run(args):
         encoder = load_model(named)
         other = with_fit_text(named, encoder, embed_task(named, encoder, pairs, setting)[0], setting)
     found = layer_similarity(space, setting, other, progress("comparing", "pairs of layers"))
-    cka = [[None if value != value else value for value in row] for row in found.tolist()]
+    cka = without_nan(found.tolist())
     result = {"layers": list(range(space.n_layers)), "cka": cka}
     if other is not None:
         result["against"] = {"model": other.origin.model, "layers": list(range(other.n_layers))}

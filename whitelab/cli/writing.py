@@ -2,7 +2,9 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+
+from whitelab.base.progress import Progress, silent
 
 
 def number(value: float | None, form: str = "z.2f") -> str:
@@ -32,10 +34,10 @@ def left_out(problems: Iterable) -> None:
         say(f"left out: {problem}")
 
 
-def progress(doing: str = "encoding", unit: str = "tokens") -> Callable[[int, int], None] | None:
+def progress(doing: str = "encoding", unit: str = "tokens") -> Progress:
     """A line that counts up on a terminal; nothing where stderr is a file."""
     if not sys.stderr.isatty():
-        return None
+        return silent
     start = time.monotonic()
 
     def show(done: int, total: int) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
 from whitelab.compare.grid import AVERAGE, Cell, Row
 from whitelab.scoring.paired import RESAMPLES, Paired, judged, paired
 from whitelab.statistics.significance import Bootstrap, Difference, average_bootstrap
@@ -89,9 +89,7 @@ class Resampled:
         return Duel(task, *scores, standing.difference, standing.verdict)
 
 
-def resampled(
-    cells: Sequence[Cell], resamples: int = RESAMPLES, progress: Progress | None = None
-) -> Iterator[Resampled]:
+def resampled(cells: Sequence[Cell], resamples: int = RESAMPLES, progress: Progress = silent) -> Iterator[Resampled]:
     """Resample every row task by task, and what is there so far after each task.
 
     All rows of a task meet the same resamples, so their differences are paired; a task's name decides its seed,
@@ -106,8 +104,7 @@ def resampled(
         found = paired(held[0].judged, [cell.score for cell in held], resamples, crc32(name.encode()))
         tasks = tasks | {name: (found, tuple(cell.row for cell in held))}
         yield Resampled(tasks)
-        if progress:
-            progress(done, len(by_task))
+        progress(done, len(by_task))
 
 
 def resample(cells: Sequence[Cell], resamples: int = RESAMPLES) -> Resampled:

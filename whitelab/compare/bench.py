@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whitelab.base.machine import is_out_of_memory
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
 from whitelab.compare.presets import Preset
 from whitelab.datasets import SentencePairs, load
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, origin_of, with_pairs
@@ -54,7 +54,7 @@ class Bench:
     task: str
     store: Store | None = None
     keep_going: bool = False
-    progress: Progress | None = None
+    progress: Progress = silent
     _held: dict[tuple, Any] = field(default_factory=dict, repr=False)
 
     def score(self, setting: Setting, preset: Preset) -> Score:
@@ -127,7 +127,7 @@ def embed_cut(
     max_length: int,
     *,
     store: Store | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Float[Tensor, "l n d"]:
     """Embeddings of `sentences` cut to `max_length`, which need not be the encoder's own.
 

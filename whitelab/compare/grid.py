@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from whitelab import whitening
 from whitelab.base.checks import check_choice
 from whitelab.base.lazy import cached_property
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
 from whitelab.compare import published
 from whitelab.compare.bench import Bench, tried
 from whitelab.compare.presets import PRESETS, Preset
@@ -103,7 +103,7 @@ def compare(
     store: Store | None = None,
     keep_going: bool = False,
     dtype: str = "float32",
-    progress: Progress | None = None,
+    progress: Progress = silent,
     known: MutableMapping[CellKey, Cell] | None = None,
     load: Callable[[str, str], Encoder] | None = None,
 ) -> Iterator[Cell]:
@@ -139,8 +139,7 @@ def compare(
                 cells.append(cell)
                 done += 1
                 yield cell
-                if progress:
-                    progress(done, total)
+                progress(done, total)
         if len(tasks) > 1:
             yield from (average([cell for cell in cells if cell.setting == row], rules) for row in rows[name])
 

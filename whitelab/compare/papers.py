@@ -5,7 +5,8 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
+from whitelab.base.records import without_nan
 from whitelab.compare import published
 from whitelab.compare.bench import Bench
 from whitelab.compare.presets import PRESETS, Preset
@@ -33,7 +34,7 @@ def spaces(
     *,
     store: Store | None = None,
     keep_going: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Iterator[tuple[str, LayerEmbeddings]]:
     """Each task's mean-pooled embeddings under a preset, as they are done. Raises Unscored for what cannot be had."""
     for task in tasks:
@@ -68,7 +69,7 @@ def task_curves(
     *,
     store: Store | None = None,
     keep_going: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Iterator[dict[str, KCurve]]:
     """BERT-whitening Figure 1: the score of `setting` at every k on each task, one task more each time."""
     curves: dict[str, KCurve] = {}
@@ -76,8 +77,7 @@ def task_curves(
         bench = Bench(encoder, data, task, store, keep_going)
         curves = curves | {task: k_curve(*bench.scored(setting, preset), by_subset=False)}
         yield curves
-        if progress:
-            progress(done, len(tasks))
+        progress(done, len(tasks))
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,7 @@ def spot(bench: Bench, setting: Setting, preset: Preset = WHITENINGBERT, positiv
     Raises Unscored for what cannot be had, ValueError for layers, `k` and positives that do not exist.
     """
     losses = layer_profiles.losses(*bench.scored(setting, preset), positives)
-    values = (losses.alignment, losses.uniformity, losses.spearman)
-    numbers = (None if value != value else value for value in values)
+    numbers = without_nan((losses.alignment, losses.uniformity, losses.spearman))
     encoder = bench.encoder
     return Spot(encoder.name, str(setting), setting.whitening, *numbers, losses.positives, encoder.dim)
 

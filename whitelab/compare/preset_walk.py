@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
 from whitelab.compare.bench import Bench, Unscored
 from whitelab.compare.grid import AVERAGE, mean_over_tasks
 from whitelab.compare.presets import PRESETS, Preset, differences, worded
@@ -104,7 +104,7 @@ def walks(
     corpus: str | None = None,
     store: Store | None = None,
     keep_going: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Iterator[Walk]:
     """A Walk for each task as it is done, and of several tasks one for their average.
 
@@ -119,8 +119,7 @@ def walks(
         bench, scores = Bench(encoder, data, task, store, keep_going), []
         for _, one, preset in states:
             scores.append(_score(bench, one, preset))
-            if progress:
-                progress(len(found) * len(states) + len(scores), total)
+            progress(len(found) * len(states) + len(scores), total)
         found.append(scores)
         yield _walk(encoder.name, task, a, b, [state[0] for state in states], scores)
     if len(tasks) > 1:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from whitelab import whitening
 from whitelab.base.checks import check_choice
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
 from whitelab.base.threads import one_thread
 from whitelab.corpus.chunks import read_vectors, vectors_in, write_vectors
 from whitelab.corpus.manifest import MANIFEST, Manifest, finished, place_for
@@ -31,7 +31,7 @@ def apply_map(
     fitted: whitening.Map,
     record: Mapping,
     vectors: str = "float16",
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> dict:
     """Write ids and mapped vectors of a finished folder to `out`, and the map itself; what is there is not done again.
 
@@ -56,8 +56,7 @@ def apply_map(
             mapped = _coded(_mapped(table, manifest, fitted, places), vectors)
             write_vectors(out / f"{name}.parquet", table["id"], mapped, {"chunk": name, "of": chunk})
             written += 1
-        if progress:
-            progress(done + 1, len(names))
+        progress(done + 1, len(names))
     found = {
         "corpus": str(folder.resolve()), "model": manifest.model, "loaded": manifest.loaded,
         "pooling": manifest.recipe.pooling,

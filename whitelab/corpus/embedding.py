@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from whitelab.base.checks import check_int
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
 from whitelab.corpus.chunks import CHUNK_TEXTS, TEXTS, Recipe, chunks_of, write_texts
 from whitelab.corpus.engines import Work, engine_named
 from whitelab.corpus.manifest import Manifest, place_for
@@ -35,7 +35,7 @@ def embed_corpus(
     chunk_texts: int = CHUNK_TEXTS,
     text_column: str = "text",
     id_column: str = "id",
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Manifest:
     """Read the texts into chunks, then encode every chunk whose vectors are not there yet, wherever `engine` says.
 
@@ -74,15 +74,14 @@ def embed_corpus(
     return _encoded(manifest, folder, run, Work(str(folder), recipe, loading), progress)
 
 
-def _encoded(manifest: Manifest, folder: Path, run, work: Work, progress: Progress | None) -> Manifest:
+def _encoded(manifest: Manifest, folder: Path, run, work: Work, progress: Progress) -> Manifest:
     """Run the engine over what is missing; the manifest says what came of it, also where the disk refused."""
     missing = {manifest.texts[place]: manifest.sizes[place] for place in manifest.missing(folder)}
     names = dict(zip(manifest.texts, manifest.chunks, strict=True))
     encoded, failed, full = 0, {}, ""
     total = manifest.sentences
     done = total - sum(missing.values())
-    if progress:
-        progress(done, total)
+    progress(done, total)
     try:
         for outcome in run(list(missing), work) if missing else ():
             encoded += outcome.encoded
@@ -92,8 +91,7 @@ def _encoded(manifest: Manifest, folder: Path, run, work: Work, progress: Progre
                 full = outcome.error
                 break
             done += missing[outcome.texts]
-            if progress:
-                progress(done, total)
+            progress(done, total)
     finally:
         there = not failed and not manifest.missing(folder)
         manifest = replace(manifest, encoded=encoded, failed=failed, finished=there)

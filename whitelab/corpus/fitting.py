@@ -137,7 +137,5 @@ def drift(one: Moments, two: Moments, spec: str = "pca", k: int | None = None) -
 
 def isotropy(moments: Moments, fitted: whitening.Whitener) -> float:
     """IsoScore (Rudman et al. 2022), 0 to 1, of sentences under a map; NaN below two directions."""
-    if fitted.rank < 2:
-        return float("nan")
     matrix = fitted.dense
-    return (geometry.participation_ratio(matrix.T @ moments.covariance @ matrix) - 1) / (fitted.rank - 1)
+    return geometry.iso_score(matrix.T @ moments.covariance @ matrix, fitted.rank)

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from whitelab.base.progress import Progress, ticker
-from whitelab.base.wording import amount, duration
+from whitelab.base.progress import Progress, silent, ticker
+from whitelab.base.wording import amount, duration, first_line
 from whitelab.datasets.archives import unpack
 from whitelab.datasets.layouts import data_path, discover
 from whitelab.datasets.pairs import DataError
@@ -50,7 +50,7 @@ class Announced:
 
 
 def fetch(
-    source: Source | str, folder: Path | str | None = None, *, accept_licence: bool, progress: Progress | None = None
+    source: Source | str, folder: Path | str | None = None, *, accept_licence: bool, progress: Progress = silent
 ) -> Path:
     """The folder of a source, fetched unless it is already here; `discover` and `load` read it.
 
@@ -81,7 +81,7 @@ def fetch(
     lock = data_root() / ".locks" / f"{name}.lock"  # in the cache, so that a folder elsewhere stays clean
     with _failures_in_one_line(source, folder), FileLock(lock, timeout=LOCK_SECONDS):
         if not _is_here(source, folder):  # another process may have fetched it since
-            _fetch(source, folder, progress or (lambda done, total: None))
+            _fetch(source, folder, progress)
     return folder
 
 
@@ -234,4 +234,4 @@ def _refusal(source: Source, response) -> str:
 
 
 def _line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+    return first_line(error)[:200]

@@ -16,6 +16,7 @@ import torch
 
 from whitelab.base.checks import check_int
 from whitelab.base.machine import GIB, available_memory, is_out_of_memory
+from whitelab.base.wording import first_line
 from whitelab.encoding.checkpoints import ModelError, ModelFiles
 
 PROBE = "A man is playing a guitar by the river."
@@ -183,8 +184,7 @@ def _explained(name: str) -> Iterator[None]:
             raise
         if "remote" in str(error) or "custom code" in str(error):
             raise ModelError(f"model={name!r} needs code of its own, which whitelab never runs") from None
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise ModelError(f"model={name!r} could not be loaded by transformers: {reason}") from None
+        raise ModelError(f"model={name!r} could not be loaded by transformers: {first_line(error)}") from None
 
 
 def _table(module: torch.nn.Module, name: str) -> torch.Tensor:
@@ -287,10 +287,9 @@ def _states(module: torch.nn.Module, ids: list[int], name: str) -> tuple[torch.T
     try:
         return tuple(module(input_ids=torch.tensor([ids]), output_hidden_states=True).hidden_states)
     except Exception as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ModelError(
             f"model={name!r} cannot be used: {type(module).__name__} gives no state of every layer for token ids alone "
-            f"({reason})"
+            f"({first_line(error)})"
         ) from None
 
 

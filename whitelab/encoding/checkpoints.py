@@ -12,7 +12,7 @@ import importlib.util
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -20,8 +20,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from whitelab.base.installation import install_line
-from whitelab.base.progress import ticker
+from whitelab.base.progress import Progress, silent, ticker
 from whitelab.base.user_folders import expanded, user_folder
+from whitelab.base.wording import first_line
 
 BUNDLED = "bundled"
 BUNDLED_NAME = "all-MiniLM-L6-v2"
@@ -162,9 +163,7 @@ class ModelFiles:
     pickled: bool = False
 
 
-def find_model(
-    model: str = BUNDLED, progress: Callable[[int, int], None] | None = None, *, allow_bin: bool = False
-) -> ModelFiles:
+def find_model(model: str = BUNDLED, progress: Progress = silent, *, allow_bin: bool = False) -> ModelFiles:
     """Locate, check and fingerprint `model`; downloads a Hugging Face name that is not cached yet.
 
     `progress(done, total)` counts the bytes of a download and may raise to stop it. `allow_bin` also takes pickled
@@ -430,9 +429,7 @@ def _digest(files: list[Path]) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
-def _download(
-    name: str, progress: Callable[[int, int], None] | None, weights: tuple[str, ...], modules: bool = False
-) -> Path:
+def _download(name: str, progress: Progress, weights: tuple[str, ...], modules: bool = False) -> Path:
     """The Hugging Face snapshot of `name` with `weights`: from the local cache when the hub does not answer.
 
     With `modules` also what sentence-transformers puts after the transformer, in folders such as `2_Dense`.
@@ -478,15 +475,11 @@ def _download(
         if error.errno == 28:
             raise ModelError(f"model={name!r} does not fit on the disk: free some space and try again") from None
         raise ModelError(
-            f"model={name!r} could not be downloaded ({_first_line(error)}): try again, name a local folder, or "
+            f"model={name!r} could not be downloaded ({first_line(error)}): try again, name a local folder, or "
             f"use model='bundled'"
         ) from None
     except Exception as error:  # the hub client has many more kinds of failure; none may reach a page
-        raise ModelError(f"model={name!r} could not be downloaded: {_first_line(error)}") from None
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise ModelError(f"model={name!r} could not be downloaded: {first_line(error)}") from None
 
 
 def cached_models() -> tuple[str, ...]:

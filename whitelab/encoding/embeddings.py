@@ -13,7 +13,7 @@ from torch import Tensor
 
 from whitelab.base.checks import check_layers
 from whitelab.base.lazy import cached_property
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
 from whitelab.datasets import SentencePairs
 from whitelab.encoding.encoders import EmbedReport, Encoder, StaticEncoder, embed
 from whitelab.encoding.pooling import GIVEN, UNIT, check_pooling
@@ -333,7 +333,7 @@ def embed_pairs(
     pooling: str = "mean",
     *,
     store: Store | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> tuple[LayerEmbeddings, EmbedReport]:
     """Embed every unique sentence of `pairs` once, in all layers; of a table of word embeddings keep the words too."""
     values, report = embed(encoder, pairs.sentences, pooling, store=store, progress=progress)
@@ -375,7 +375,7 @@ def embed_scope(
     pooling: str = "mean",
     *,
     store: Store | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> LayerRows:
     """Embed the text a map is to be fitted on: sentences and how often each counts ."""
     texts = tuple(sentences)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from whitelab.base.checks import check_choice, check_int
 from whitelab.base.machine import within_memory
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
 from whitelab.base.threads import side_by_side
 from whitelab.encoding import architectures
 from whitelab.encoding.architectures import check_ids, out_of_memory
@@ -379,7 +379,7 @@ def embed(
     pooling: str = "mean",
     *,
     store: Store | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> tuple[Tensor, EmbedReport]:
     """Embeddings `[l, n, d]` (float32, CPU) of `sentences` in every layer, and a report.
 
@@ -430,7 +430,7 @@ def _missing(spaces: dict, sentences: Sequence[str]) -> list[int]:
 
 
 def _encode(
-    encoder: Encoder, texts: list[str], pooling: str, spaces: dict, notes: list[str], progress: Progress | None
+    encoder: Encoder, texts: list[str], pooling: str, spaces: dict, notes: list[str], progress: Progress
 ) -> tuple[dict[str, dict[str, Tensor]], int]:
     """Encode unique `texts`; vectors are written to `spaces`, and returned only where there are none."""
     names = encoder.given_with(pooling)
@@ -461,8 +461,7 @@ def _encode(
             pending[name] = {}
 
     try:
-        if progress:
-            progress(0, total)
+        progress(0, total)
         with closing(passes(encoder, ids, pooling)) as batches:
             for positions, pooled in batches:
                 for name, rows in pooled.items():
@@ -471,8 +470,7 @@ def _encode(
                 if len(pending[pooling]) >= SHARD_SENTENCES or time.perf_counter() - flushed > SHARD_SECONDS:
                     flush()
                     flushed = time.perf_counter()
-                if progress:
-                    progress(done, total)
+                progress(done, total)
     finally:
         flush()
     return kept, truncated

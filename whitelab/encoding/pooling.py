@@ -17,6 +17,14 @@ _LEAST_ALIGNMENT = 0.01
 _NO_VARIANCE = 1e-24
 
 
+def padded(ids: Sequence[Sequence[int]], pad: int) -> tuple[Int[Tensor, "p t"], Int[Tensor, "p t"]]:
+    """Token ids of unequal length as a table filled up on the right, and the mask of what is not filling."""
+    longest = max(map(len, ids))
+    table = torch.tensor([[*row, *[pad] * (longest - len(row))] for row in ids])
+    lengths = torch.tensor([len(row) for row in ids])
+    return table, (torch.arange(longest) < lengths[:, None]).long()
+
+
 def pool_mean(hidden: Float[Tensor, "b t d"], mask: Int[Tensor, "b t"] | None = None) -> Float[Tensor, "b d"]:
     """Mean over all tokens the mask keeps, [CLS] and [SEP] among them, accumulated in float32.
 

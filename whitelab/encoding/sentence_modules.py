@@ -15,6 +15,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
+from whitelab.base.wording import first_line
 from whitelab.encoding.checkpoints import MODULES_FILE, ModelError, ModelFiles, module_folders
 from whitelab.encoding.pooling import POOLINGS
 
@@ -74,8 +75,7 @@ def sentence_modules(files: ModelFiles, dim: int) -> SentenceModules:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, SafetensorError, RuntimeError) as error:
         if isinstance(error, ModelError):
             raise
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise ModelError(f"model={files.name!r} has modules that cannot be read: {reason}") from None
+        raise ModelError(f"model={files.name!r} has modules that cannot be read: {first_line(error)}") from None
 
 
 def _read(files: ModelFiles, dim: int) -> SentenceModules:

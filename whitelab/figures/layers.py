@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import plotly.graph_objects as go
 
+from whitelab.base.wording import layer_names
 from whitelab.figures import heights
 from whitelab.figures.drawing import Drawing
 from whitelab.figures.marks import (
@@ -19,7 +20,7 @@ from whitelab.figures.marks import (
     variant_marker,
 )
 from whitelab.figures.panels import BARE, CLICKABLE, Scale, finish, in_words, layer_heatmap, layer_step, symmetric
-from whitelab.figures.style import DIFFERENCE_SCALE, RULE, SCORE, joined, layer_colour, variant_dashes
+from whitelab.figures.style import DIFFERENCE_SCALE, RULE, SCORE, layer_colour, variant_dashes
 
 
 def pair_heatmap(
@@ -85,7 +86,7 @@ def size_curves(
             mode="lines+markers",
             marker=variant_marker(spec),
             customdata=[list(subset) for subset in layers],
-            text=[joined(subset) for subset in layers],
+            text=[layer_names(subset) for subset in layers],
             cliponaxis=False,
             showlegend=True,
             **STEADY,
@@ -93,10 +94,10 @@ def size_curves(
         top = max(scores, default=None)
         stars(figure, [(n, top) for n, score in zip(ascending, scores, strict=True) if score == top])
         if scores:
-            words.append(f"{labels[spec]} at most {top:.2f} with layers {joined(layers[scores.index(top)])}")
+            words.append(f"{labels[spec]} at most {top:.2f} with layers {layer_names(layers[scores.index(top)])}")
     for size, (subset, score) in (printed or {}).items():
         more = {"customdata": [list(subset)], "showlegend": size == min(printed)}
-        printed_mark(figure, size, score, f"layers {joined(subset)}", **more)
+        printed_mark(figure, size, score, f"layers {layer_names(subset)}", **more)
     scores = [score for sizes in (*best.values(), printed or {}) for _, score in sizes.values()]
     low, high = (min(scores), max(scores)) if scores else (0.0, 1.0)
     pad = max(0.08 * (high - low), 1 - (high - low) / 2, 0.1)  # differences of hundredths must not fill the picture
@@ -144,7 +145,7 @@ def subset_ranking(
     plain = {"hoverinfo": "skip", "showlegend": False}
     figure.add_scatter(x=[right] * len(rows), y=list(range(len(rows))), mode="text", text=scores, **plain)
     words = [
-        f"Place {name}: layers {joined(layers)}<br>{SCORE}: {score:.2f}"
+        f"Place {name}: layers {layer_names(layers)}<br>{SCORE}: {score:.2f}"
         for name, (layers, score, _) in zip(names, rows, strict=True)
     ]
     spots = [(x, row) for row in range(len(rows)) for x in (*range(n_layers), right)]
@@ -158,7 +159,7 @@ def subset_ranking(
     figure.update_xaxes(tickvals=[*ticks, right], ticktext=[*map(str, ticks), "Spearman"])
     figure.update_yaxes(title="Place", range=[max(len(rows), lines) - 0.5, -0.5], **BARE)
     figure.update_yaxes(tickvals=list(range(len(rows))), ticktext=names)
-    alt = in_words("The best subsets of layers", [f"{joined(layers)} with {s:.2f}" for layers, s, _ in rows[:3]])
+    alt = in_words("The best subsets of layers", [f"{layer_names(layers)} with {s:.2f}" for layers, s, _ in rows[:3]])
     height = heights.ranking(max(len(rows), lines))
     return finish(figure, alt, height, 10, showlegend=False, hovermode="closest", **CLICKABLE)
 

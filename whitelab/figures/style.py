@@ -3,7 +3,7 @@
 import html
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache, lru_cache
 
 from plotly.colors import get_colorscale, qualitative, sample_colorscale
@@ -109,8 +109,3 @@ def is_number(value: float | None) -> bool:
 def signed(value: float) -> str:
     """`+1.25`, or `0` for what rounds to zero."""
     return f"{value:+.2f}" if round(value, 2) else "0"
-
-
-def joined(layers: Sequence[int]) -> str:
-    """`1 + 6`."""
-    return " + ".join(map(str, layers))

@@ -32,16 +32,12 @@ _MORE = {
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """N_10 of the sentences looked at (`rows` of the space), and each one's ten nearest among them."""
+    """Each of the sentences looked at (`rows` of the space) with its ten nearest among them, and N_10."""
 
     rows: Int[Tensor, "m"]
     lists: Int[Tensor, "m t"]
     counts: Int[Tensor, "m"]
-
-    @property
-    def largest(self) -> int:
-        """On how many lists the largest hub is."""
-        return int(self.counts.max())
+    largest: int
 
     def hubs(self) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
         """The largest hubs, as rows of the space, with their counts and some of the rows on whose lists they are."""
@@ -70,7 +66,8 @@ def neighbours(space: LayerEmbeddings, setting: Setting) -> Neighbours:
     z: Float[Tensor, "n m"] = transformed(space, setting)
     rows = torch.cat([space.first, space.second]).reshape(2, -1).T.flatten()[:_MOST].unique()
     lists = geometry.nearest(z[rows])
-    return Neighbours(rows, lists, torch.bincount(lists.flatten(), minlength=len(rows)))
+    found = geometry.hubness(lists)
+    return Neighbours(rows, lists, found.counts, found.largest)
 
 
 def _check_enough(space: LayerEmbeddings) -> None:

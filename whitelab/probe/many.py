@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import torch
 
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
 from whitelab.compare import tried
 from whitelab.compare.published import ACCURACY, PrintedRow, lookup
 from whitelab.datasets import LabelledTexts
@@ -32,7 +32,7 @@ def embed_texts(
     pooling: str = "mean",
     *,
     store: Store | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> LayerRows:
     """Every unique text of `data` in all layers, counted as often as it occurs."""
     values, _ = embed(encoder, data.sentences, pooling, store=store, progress=progress)
@@ -51,7 +51,7 @@ def probes(
     max_length: int | None = None,
     num_layers: int | None = None,
     allow_bin: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Iterator[ProbeScore]:
     """Every score as it is made: by model, then task, then setting; after SentEval's tasks their average.
 
@@ -82,8 +82,7 @@ def probes(
                 for score in _task(encoder, data, parse_settings(settings, encoder.n_layers), own, store):
                     scores.append(score)
                     yield score
-            if progress:
-                progress(number * len(tasks) + turn + 1, len(models) * len(tasks))
+            progress(number * len(tasks) + turn + 1, len(models) * len(tasks))
         if len(tasks) > 1 and all(data.layout == "senteval" for data in tasks):
             yield from averages(scores)
 
@@ -119,7 +118,7 @@ def tried_probe(
     how: How,
     model: str,
     corpus: LayerRows | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> ProbeScore:
     """`probe`, or a score that is None with the reason."""
     found = tried(lambda: probe(space, data, setting, how, model=model, corpus=corpus, progress=progress))

@@ -67,8 +67,8 @@ class ProbeScore:
     @property
     def starved(self) -> bool:
         """Whether the map was fitted on no more texts than it keeps directions: it then sets them equally far apart."""
-        made = self.fitted > 0 and whitening.whitens(self.setting.whitening)  # an average has no map
-        return made and self.rank >= self.fitted - 1
+        # An average has no map.
+        return self.fitted > 0 and whitening.starved(self.setting.whitening, self.fitted, self.rank)
 
     def as_dict(self) -> dict:
         """A JSON-ready record."""

@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 
 from whitelab import whitening
 from whitelab.base.checks import check_layers
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
 from whitelab.datasets import LabelledTexts
 from whitelab.encoding.embeddings import LayerRows
 from whitelab.probe.classifiers import GRID, TEST_GRID, best_c, best_threshold, knn, linear, stratified, wilson
@@ -30,7 +30,7 @@ def probe(
     *,
     model: str = "",
     corpus: LayerRows | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> ProbeScore:
     """One setting on one task; `space` holds `data.sentences` in every layer, `corpus` other text to fit on.
 
@@ -67,8 +67,7 @@ def _by_classifier(x, data, setting, how: How, model: str, corpus, progress) -> 
         fold.append(np.mean(predicted[turn.test] == data.y[turn.test]))
         ranks.append(whitener.rank)
         fitted.append(round(whitener.count))
-        if progress:
-            progress(done, len(found))
+        progress(done, len(found))
     rows = np.sort(np.concatenate([turn.test for turn in found]))
     return _score(
         data,
@@ -120,8 +119,7 @@ def _by_threshold(x, data, setting, how: How, model: str, corpus, progress) -> P
     matches = data.y == data.positive
     if matches[rows].all() or not matches[rows].any():
         raise ValueError(f"{data.task}: the scored pairs must hold both classes, got one")
-    if progress:
-        progress(1, 1)
+    progress(1, 1)
     chosen = train if learnt else rows
     best = best_threshold(cosines[chosen], matches[chosen])
     right = int(((cosines[rows] >= best) == matches[rows]).sum())

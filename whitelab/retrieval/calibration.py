@@ -13,11 +13,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whitelab.base.checks import check_int
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
+from whitelab.base.records import without_nan
 from whitelab.retrieval import ranking
 from whitelab.retrieval.embedded import RetrievalSpace
 from whitelab.retrieval.relevance import RetrievalProtocol, protocol_of
-from whitelab.scoring.calibration import FLOOR, RATE, TOP, Threshold, check_rate, middle
+from whitelab.scoring.calibration import RATE, Threshold, check_rate, middle
 from whitelab.scoring.fit_scopes import Fitted, fit_scope
 from whitelab.scoring.paired import RESAMPLES
 from whitelab.scoring.setting import Setting
@@ -46,16 +47,6 @@ class SearchCalibration:
         """What was chosen, with the layers by their numbers."""
         return self.protocol.setting
 
-    @property
-    def floor(self) -> float:
-        """The cosine that one pair in a thousand is below."""
-        return self.random.cosine(FLOOR)
-
-    @property
-    def top(self) -> float:
-        """The cosine that one pair in a thousand is above."""
-        return self.random.cosine(TOP)
-
     def line(self) -> str:
         """How it was made, in one line."""
         return f"{self.protocol.line()} · {self.random.pairs} pairs of a query and a document (all)"
@@ -66,11 +57,10 @@ class SearchCalibration:
 
     def as_dict(self) -> dict:
         """A JSON-ready record."""
-        values = asdict(self.threshold)
-        found = {name: None if isinstance(one, float) and math.isnan(one) else one for name, one in values.items()}
-        record = {"pairs": self.random.pairs, "percentile_error": self.random.error, "floor": self.floor}
-        record |= {"median": self.random.cosine(50.0), "top": self.top, "relevant": self.relevant, "threshold": found}
-        return record | {"protocol": self.protocol.as_dict()}
+        random = self.random
+        record = {"pairs": random.pairs, "percentile_error": random.error}
+        record |= {"floor": random.floor, "median": random.middle, "top": random.top, "relevant": self.relevant}
+        return record | {"threshold": without_nan(asdict(self.threshold)), "protocol": self.protocol.as_dict()}
 
 
 def calibrate_search(
@@ -80,7 +70,7 @@ def calibrate_search(
     rate: float = RATE,
     resamples: int = RESAMPLES,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> SearchCalibration:
     """The percentile of a cosine among all queries with all documents, and the threshold for a false-positive rate.
 
@@ -106,7 +96,7 @@ def calibrate_search(
 
 
 def _counted(
-    space: RetrievalSpace, fitted: Fitted, grade: float, progress: Progress | None
+    space: RetrievalSpace, fitted: Fitted, grade: float, progress: Progress
 ) -> tuple[Float[np.ndarray, "b"], Float[Tensor, "q s"], Float[Tensor, "q s"], Float[Tensor, "j"]]:
     """All cosines in `BINS`; those of each query with documents that are relevant, and that are not, in `STEPS`; and
     the relevant ones themselves."""
@@ -125,8 +115,7 @@ def _counted(
         own[here] = found[query[here] - start, document[here]]
         steps = places[query[here] - start, document[here]] // (BINS // STEPS)
         alike.index_put_((query[here], steps), torch.ones(len(here)), accumulate=True)
-        if progress:
-            progress(min(start + step, total), total)
+        progress(min(start + step, total), total)
     return counts, alike, whole - alike, own
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from whitelab.base.installation import need
 from whitelab.base.machine import processor
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.retrieval import search_cost
 from whitelab.retrieval.compression import TRAINED, Code, Coder
@@ -63,7 +63,7 @@ def coded_searches(
     setting: Setting,
     codes: Sequence[Code] = SEARCHED,
     plan: SearchPlan | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> CodedSearches:
     """Memory, time and recall of an exhaustive faiss search of each code, as `search_cost.search_costs` measures k.
 

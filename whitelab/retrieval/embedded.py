@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from whitelab.base.lazy import cached_property
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
 from whitelab.datasets import RetrievalSet
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, Origin
 from whitelab.encoding.encoders import EmbedReport, Encoder, embed
@@ -94,7 +94,7 @@ def embed_retrieval(
     pooling: str = "mean",
     *,
     store: Store | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> tuple[RetrievalSpace, EmbedReport]:
     """Embed every unique document and query once, in all layers. Raises as `embed`.
 

@@ -8,7 +8,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
+from whitelab.base.records import without_nan
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
 from whitelab.retrieval.compression import CODES, TRAINED, Code, Coder
 from whitelab.retrieval.embedded import RetrievalSpace
@@ -67,7 +68,7 @@ class CodedScore:
         record |= {"rotation": self.code.rotation, "bytes": self.bytes, "columns": self.columns}
         found = {"score": self.score, "interval": [self.low, self.high], "difference": self.difference.estimate}
         found |= {"difference_interval": [self.difference.low, self.difference.high], "p": self.difference.p_value}
-        return record | {name: _plain(value) for name, value in found.items()} | {"verdict": self.verdict}
+        return record | without_nan(found) | {"verdict": self.verdict}
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +78,11 @@ class Frontier:
     points: tuple[CodedScore, ...]
     left_out: tuple[str, ...]
     metric: str
+
+    @property
+    def digits(self) -> int:
+        """The decimals in which its scores are written: Spearman's are x 100, a search's from 0 to 1."""
+        return 2 if self.metric.startswith("Spearman") else 4
 
     def best(self) -> tuple[CodedScore, ...]:
         """The frontier: points that no other beats with as few bytes, by rising bytes."""
@@ -99,7 +105,7 @@ def frontier(
     codes: Sequence[Code] = CODES,
     metric: str = "ndcg@10",
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Iterator[Frontier]:
     """Every setting stored by every code, and float32 raw, against which all are held; grows by a setting each time.
 
@@ -289,13 +295,6 @@ def _point(made: _Made, drawn: Bootstrap, protocol, alike: bool, test) -> CodedS
     score, low, high = (float(part[1]) for part in (drawn.score, drawn.low, drawn.high))
     what = (made.setting, made.code, made.bytes, made.columns, score, low, high, difference, verdict, protocol)
     return CodedScore(*what, made.fitted, made.rank, made.values)
-
-
-def _plain(value):
-    """A number or a list of them without NaN, which JSON has not."""
-    if isinstance(value, list):
-        return [_plain(one) for one in value]
-    return None if value != value else value
 
 
 def _low(score: float) -> float:

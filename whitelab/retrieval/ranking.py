@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from whitelab import whitening
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
 from whitelab.base.threads import side_by_side
 from whitelab.retrieval.embedded import RetrievalSpace
 from whitelab.scoring.fit_scopes import Fitted, folds
@@ -94,7 +94,7 @@ def directions(space: RetrievalSpace, setting: Setting) -> tuple[Directions, Flo
     return basis, basis.along(space.space.combine(setting.layers), moments.mean)
 
 
-def ranks_by_k(space: RetrievalSpace, z: Float[Tensor, "s r"], progress: Progress | None = None) -> Int[Tensor, "j r"]:
+def ranks_by_k(space: RetrievalSpace, z: Float[Tensor, "s r"], progress: Progress = silent) -> Int[Tensor, "j r"]:
     """`ranks` in the first 1, 2, ..., r columns of `z`: their dot products are running sums, so one pass has them all.
 
     Queries are worked on side by side. Costs q n r running sums and j n r comparisons. `progress(done, total)` counts
@@ -107,8 +107,7 @@ def ranks_by_k(space: RetrievalSpace, z: Float[Tensor, "s r"], progress: Progres
         found[of[i]] = _ranks_of(space, z, i, of[i])
 
     for done, _ in enumerate(side_by_side(one, range(len(of))), start=1):
-        if progress:
-            progress(done, len(of))
+        progress(done, len(of))
     return found
 
 

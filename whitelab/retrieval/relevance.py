@@ -8,8 +8,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whitelab.base.checks import check_choice, check_int
-from whitelab.base.progress import Progress
-from whitelab.base.wording import spaced
+from whitelab.base.progress import Progress, silent
+from whitelab.base.wording import layers_in_words, spaced
 from whitelab.retrieval import ranking
 from whitelab.retrieval.embedded import FITS, RetrievalSpace
 from whitelab.retrieval.metrics import METRICS, measured
@@ -57,7 +57,6 @@ class RetrievalProtocol:
     def line(self) -> str:
         """The protocol in one line."""
         setting, origin = self.setting, self.made.origin
-        layers = "layer " if len(setting.layers) == 1 else "layers "
         variant = setting.whitening + (f", k = {setting.k}" if setting.k is not None else "")
         if setting.whitening != "none":
             scope = FITS.get(setting.fit, setting.fit)
@@ -68,7 +67,7 @@ class RetrievalProtocol:
         cut += f", {spaced(self.truncated)} documents cut" if self.truncated else ""
         cut += " · prompts {!r} and {!r}".format(*self.prompts) if any(self.prompts) else ""
         return (
-            f"{origin.model} · {layers}{' + '.join(map(str, setting.layers))} · {made} · {origin.data} "
+            f"{origin.model} · {layers_in_words(setting.layers)} · {made} · {origin.data} "
             f"({origin.split}) · {spaced(self.documents)} documents, {spaced(self.queries)} queries, "
             f"{spaced(self.judgements)} judgements · cosine · {variant} · {origin.dtype}{cut}"
         )
@@ -180,7 +179,7 @@ class RetrievalCurve:
         return record | counts | {"protocol": self.protocol.as_dict() | {"k": "every k"}}
 
 
-def retrieval_curve(space: RetrievalSpace, setting: Setting, progress: Progress | None = None) -> RetrievalCurve:
+def retrieval_curve(space: RetrievalSpace, setting: Setting, progress: Progress = silent) -> RetrievalCurve:
     """`retrieve` at every k, in one pass; the setting's own k does not count. `center` is PCA without its scaling.
 
     In the eigenbasis the dot products of every k are running sums, and so are the squared lengths. Raises

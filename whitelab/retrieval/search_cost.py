@@ -16,7 +16,7 @@ from whitelab import whitening
 from whitelab.base.checks import check_int
 from whitelab.base.installation import need
 from whitelab.base.machine import processor
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import folds
 from whitelab.scoring.setting import Setting
@@ -138,7 +138,7 @@ def bytes_needed(dim: int, corpus: int, ks: Iterable[int]) -> int:
 
 
 def search_costs(
-    space: LayerEmbeddings, setting: Setting, plan: SearchPlan | None = None, progress: Progress | None = None
+    space: LayerEmbeddings, setting: Setting, plan: SearchPlan | None = None, progress: Progress = silent
 ) -> SearchCosts:
     """Memory, time and recall of an exact cosine search (`faiss.IndexFlatIP`) for each k of the plan.
 
@@ -185,7 +185,7 @@ class _Measured:
 
 
 def _measured(
-    space: LayerEmbeddings, setting: Setting, plan: SearchPlan, fitted: whitening.Whitener, progress: Progress | None
+    space: LayerEmbeddings, setting: Setting, plan: SearchPlan, fitted: whitening.Whitener, progress: Progress
 ) -> _Measured:
     import faiss
 
@@ -376,10 +376,9 @@ def quartiles(values: np.ndarray) -> tuple[float, float]:
 class Steps:
     """Counts steps and tells `progress`."""
 
-    def __init__(self, progress: Progress | None, total: int) -> None:
+    def __init__(self, progress: Progress, total: int) -> None:
         self.progress, self.done, self.total = progress, 0, total
 
     def __call__(self) -> None:
         self.done += 1
-        if self.progress:
-            self.progress(self.done, self.total)
+        self.progress(self.done, self.total)

@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from whitelab.base.checks import check_int
+from whitelab.base.records import without_nan
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import Fitted, fit_scope, halves
 from whitelab.scoring.paired import RESAMPLES
@@ -16,7 +17,6 @@ from whitelab.scoring.setting import Protocol, Setting
 from whitelab.statistics.random_cosines import RandomCosines
 from whitelab.statistics.significance import bootstrap_means, drawn_counts
 
-FLOOR, TOP = 0.1, 99.9  # percentiles of random pairs
 MOST_ALIKE = 0.95  # pairs whose gold is at or above this quantile say where the ceiling is
 RATE = 0.05  # false positives that are accepted unless one says otherwise
 
@@ -90,21 +90,6 @@ class Calibration:
         """What was chosen, with the layers by their numbers."""
         return self.protocol.setting
 
-    @property
-    def floor(self) -> float:
-        """The cosine that one random pair in a thousand is below."""
-        return self.random.cosine(FLOOR)
-
-    @property
-    def middle(self) -> float:
-        """The median cosine of random pairs."""
-        return self.random.cosine(50.0)
-
-    @property
-    def top(self) -> float:
-        """The cosine that one random pair in a thousand is above."""
-        return self.random.cosine(TOP)
-
     def line(self) -> str:
         """How it was made, in one line."""
         how = "all" if self.random.exact else "drawn"
@@ -122,16 +107,16 @@ class Calibration:
             "random_pairs": self.random.pairs,
             "all_pairs": self.random.exact,
             "percentile_error": self.random.error,
-            "floor": self.floor,
-            "median": self.middle,
-            "top": self.top,
+            "floor": self.random.floor,
+            "median": self.random.middle,
+            "top": self.random.top,
             "ceiling": self.ceiling,
-            "threshold": _plain(asdict(self.threshold)) if self.threshold else None,
+            "threshold": without_nan(asdict(self.threshold)) if self.threshold else None,
         }
         gold = None
         if self.gold:
             names = ("error", "low", "high", "error_of_mean", "reason")
-            gold = _plain({name: getattr(self.gold, name) for name in names})
+            gold = without_nan({name: getattr(self.gold, name) for name in names})
             gold |= {"cosine": self.gold.cosine.tolist(), "gold": self.gold.gold.tolist()}
         return record | {"gold": gold, "protocol": self.protocol.as_dict()}
 
@@ -246,8 +231,3 @@ def middle(samples: Float[Tensor, "b"]) -> tuple[float, float]:
         return math.nan, math.nan
     low, high = samples.quantile(torch.tensor([0.025, 0.975], dtype=torch.float64)).tolist()
     return low, high
-
-
-def _plain(record: dict) -> dict:
-    """A record without NaN, which JSON has not."""
-    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in record.items()}

@@ -18,8 +18,8 @@ from torch import Tensor
 from whitelab import whitening
 from whitelab.base.checks import check_matrix
 from whitelab.base.lazy import cached_property
-from whitelab.base.progress import Progress, share
-from whitelab.corpus.fitting import CORPUS, corpus_rows
+from whitelab.base.progress import Progress, share, silent
+from whitelab.corpus.fitting import CORPUS, corpus_rows, isotropy
 from whitelab.corpus.manifest import finished
 from whitelab.datasets import DataError, discover, load, load_text
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows
@@ -243,7 +243,7 @@ def weighs_directions(setting: Setting) -> bool:
 
 
 def map_of(
-    rows: LayerEmbeddings | LayerRows | MeasuredRows, setting: Setting, progress: Progress | None = None
+    rows: LayerEmbeddings | LayerRows | MeasuredRows, setting: Setting, progress: Progress = silent
 ) -> whitening.Map:
     """The map of a setting, its layers by their numbers, fitted on `rows`; one that is fitted to rows is kept there."""
     spec, layers = setting.whitening, setting.layers
@@ -262,7 +262,7 @@ def map_of(
 
 
 def fit_ahead(
-    space: LayerEmbeddings, settings: Sequence[Setting], isotropy: bool = True, progress: Progress | None = None
+    space: LayerEmbeddings, settings: Sequence[Setting], isotropy: bool = True, progress: Progress = silent
 ) -> tuple[whitening.Map, ...]:
     """The maps of those `settings` that are fitted to rows, made and kept, so that what needs them finds them there.
 
@@ -272,9 +272,9 @@ def fit_ahead(
     wanted = list(_maps_of_rows(space, settings, isotropy))
     found = []
     for rows, setting in wanted:
-        within = share(progress, 100 * len(found), 100, 100 * len(wanted)) if progress else None
+        within = share(progress, 100 * len(found), 100, 100 * len(wanted))
         found.append(map_of(rows, setting, within))
-    if progress and wanted:
+    if wanted:
         progress(100 * len(wanted), 100 * len(wanted))
     return tuple(found)
 
@@ -348,20 +348,14 @@ def isotropy_between(
     """IsoScore of `unseen` rows under the map that a setting fits on `seen` ones, as `held_out_isotropy`."""
     if whitening.of_rows(setting.whitening):
         fitted = map_of(seen, setting)
-        rank, covariance = fitted.rank, unseen.moments_of(fitted(unseen.combine(setting.layers))).covariance
-        return float("nan") if rank < 2 else (geometry.participation_ratio(covariance) - 1) / (rank - 1)
+        covariance = unseen.moments_of(fitted(unseen.combine(setting.layers))).covariance
+        return geometry.iso_score(covariance, fitted.rank)
     seen, unseen = (rows.moments(setting.layers) for rows in (seen, unseen))
     if weighs_directions(setting):
         # The PCA form: a rotation afterwards changes no participation ratio.
         matrix = whitening.directions(setting.whitening, seen).columns(setting.k)
-        rank = matrix.shape[1]
-    else:
-        whitener = whitening.fit(setting.whitening, seen, setting.k)
-        matrix, rank = whitener.dense, whitener.rank
-    if rank < 2:
-        return float("nan")
-    ratio = geometry.participation_ratio(matrix.T @ unseen.covariance @ matrix)
-    return (ratio - 1) / (rank - 1)
+        return geometry.iso_score(matrix.T @ unseen.covariance @ matrix, matrix.shape[1])
+    return isotropy(unseen, whitening.fit(setting.whitening, seen, setting.k))
 
 
 # ----------------------------------------------------------------------------------------------- sentences

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from whitelab.base.records import without_nan
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import fit_scope, held_out_isotropy
 from whitelab.scoring.setting import Protocol, Setting
@@ -112,13 +113,12 @@ def score(space: LayerEmbeddings, setting: Setting, isotropy: bool = True) -> Sc
 
 def isotropy_of(space: LayerEmbeddings, setting: Setting) -> float | None:
     """`fit_scopes.held_out_isotropy`, None for `none` and where it is not defined."""
-    value = math.nan if setting.whitening == "none" else held_out_isotropy(space, setting)
-    return None if math.isnan(value) else value
+    return None if setting.whitening == "none" else without_nan(held_out_isotropy(space, setting))
 
 
 def percent(value: float) -> float | None:
     """`value` x 100, None for NaN (JSON has no NaN)."""
-    return None if math.isnan(value) else 100 * value
+    return without_nan(100 * value)
 
 
 def undefined_reason(space: LayerEmbeddings, values: Tensor, aggregate: str) -> str:

@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 
 from whitelab import whitening
 from whitelab.base.checks import check_choice, check_layers
-from whitelab.base.wording import spaced
+from whitelab.base.wording import layers_in_words, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings, Origin
 from whitelab.encoding.pooling import GIVEN, UNIT, check_pooling
 from whitelab.statistics import correlation
@@ -184,7 +184,6 @@ class Protocol:
     ) -> str:
         """The protocol in one line, as shown under every score."""
         setting, origin = self.setting, self.origin
-        layers = "layer " if len(setting.layers) == 1 else "layers "
         variant = setting.whitening + (f", k = {setting.k}" if setting.k is not None else "")
         fitted = ""
         if setting.whitening != "none" and sentences is not None:
@@ -205,6 +204,6 @@ class Protocol:
         made = made_by(origin.pooling)
         cut = "" if origin.max_length is None else f" · at most {origin.max_length} tokens"
         return (
-            f"{origin.model} · {layers}{' + '.join(map(str, setting.layers))} · {made} · {origin.data} · "
+            f"{origin.model} · {layers_in_words(setting.layers)} · {made} · {origin.data} · "
             f"{variant}{fitted} · aggregate {setting.aggregate} · {origin.dtype}{cut}"
         )

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from whitelab.base.checks import check_choice, check_int, check_matrix
 from whitelab.base.installation import need
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
 from whitelab.statistics import linalg
 from whitelab.statistics.geometry.neighbours import nearest_rows
 from whitelab.statistics.moments import Moments
@@ -22,7 +22,7 @@ def project(
     *,
     neighbors: int = 15,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress = silent,
     apart: bool = False,
 ) -> Float[Tensor, "n m"]:
     """Coordinates `[n, dims]` of the rows of `x`.
@@ -47,7 +47,7 @@ def _pca(x: Tensor, dims: int) -> Tensor:
     return torch.nn.functional.pad(coordinates, (0, dims - coordinates.shape[1]))
 
 
-def _umap(x: Tensor, dims: int, neighbors: int, seed: int, progress: Progress | None, apart: bool) -> Tensor:
+def _umap(x: Tensor, dims: int, neighbors: int, seed: int, progress: Progress, apart: bool) -> Tensor:
     if len(x) < 5:
         raise ValueError(f"method='umap' needs at least 5 sentences, got {len(x)}; use method='pca'")
     need("umap")

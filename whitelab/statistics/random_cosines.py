@@ -24,6 +24,7 @@ _ROWS = 1024
 _KNOTS = 4096  # of an exported table, evenly spread over the pairs; the outermost thousandths have more
 _TAIL = 256
 CONFIDENCE = 0.95
+FLOOR, TOP = 0.1, 99.9  # percentiles
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +90,21 @@ class RandomCosines:
             return float(self._edges[np.flatnonzero(self.counts)[0]])
         low, high = self._shares[place - 1 : place + 1]
         return float(self._edges[place - 1] + (percentile - low) / (high - low) * (2 / BINS))
+
+    @property
+    def floor(self) -> float:
+        """The cosine that one pair in a thousand is below."""
+        return self.cosine(FLOOR)
+
+    @property
+    def middle(self) -> float:
+        """The median cosine."""
+        return self.cosine(50.0)
+
+    @property
+    def top(self) -> float:
+        """The cosine that one pair in a thousand is above."""
+        return self.cosine(TOP)
 
     def table(self) -> tuple[Float[np.ndarray, "m"], Float[np.ndarray, "m"]]:
         """Cosines and their percentiles, both rising: `numpy.interp(cosine, *table)` is `percentile` to 0.03 points."""

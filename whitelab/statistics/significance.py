@@ -45,6 +45,13 @@ class Bootstrap:
     level: float
     aggregate: str
 
+    @classmethod
+    def of(cls, score: Float[Tensor, "v"], samples: Float[Tensor, "v b"], level: float, aggregate: str) -> "Bootstrap":
+        """With the middle `level` of every row's samples as its interval."""
+        intervals = [_interval(row[~row.isnan()], level) for row in samples]
+        low, high = torch.tensor(intervals, dtype=torch.float64).reshape(-1, 2).T
+        return cls(score, low, high, samples, level, aggregate)
+
     def take(self, rows: Sequence[int]) -> "Bootstrap":
         """The rows of these numbers, one of them as often as it is named."""
         at = list(rows)
@@ -79,9 +86,7 @@ def average_bootstrap(parts: Sequence[Bootstrap]) -> Bootstrap:
         raise ValueError(f"parts must be at least one, all of the same rows, resamples and level, got {sorted(shapes)}")
     (_, level), *_ = shapes
     score, samples = (torch.stack([getattr(one, name) for one in parts]).mean(0) for name in ("score", "samples"))
-    intervals = [_interval(row[~row.isnan()], level) for row in samples]
-    low, high = torch.tensor(intervals, dtype=torch.float64).reshape(-1, 2).T
-    return Bootstrap(score, low, high, samples, level, parts[0].aggregate)
+    return Bootstrap.of(score, samples, level, parts[0].aggregate)
 
 
 def bootstrap(
@@ -103,9 +108,7 @@ def bootstrap(
     """
     check_choice(how, "how", correlation.AGGREGATES)
     check_int(n_subsets, "n_subsets", 1)
-    check_int(resamples, "resamples", 1)
-    check_int(seed, "seed", 0)
-    _check_level(level)
+    _check_draws(resamples, seed, level)
     _check_lengths(cosines.shape[-1], "cosines", gold=gold, subset=subset)
     if subset.numel() and not 0 <= int(subset.min()) <= int(subset.max()) < n_subsets:
         raise ValueError(f"subset must hold numbers from 0 to {n_subsets - 1}, got {subset.unique().tolist()}")
@@ -118,9 +121,7 @@ def bootstrap(
     scored = (~score.isnan()).nonzero()[:, 0]
     if len(scored):
         samples[scored] = 100 * _resampled(cosines[scored], gold, subset, n_subsets, how, resamples, seed)
-    intervals = [_interval(row[~row.isnan()], level) for row in samples]
-    low, high = torch.tensor(intervals, dtype=torch.float64).reshape(-1, 2).T
-    return Bootstrap(score, low, high, samples, level, how)
+    return Bootstrap.of(score, samples, level, how)
 
 
 def bootstrap_means(
@@ -147,17 +148,13 @@ def bootstrap_counts(
     differences are paired. The same `seed` gives the same resamples.
     Raises ValueError for no item at all, and for resamples, seed or level out of range.
     """
-    check_int(resamples, "resamples", 1)
-    check_int(seed, "seed", 0)
-    _check_level(level)
+    _check_draws(resamples, seed, level)
     check_int(count, "q", 1)
     everything = torch.zeros(count, dtype=torch.int64)
     parts = [scores(counts.T) for counts in drawn_counts(everything, 1, resamples, seed)]
     samples = torch.cat(parts, dim=-1)
-    intervals = [_interval(row[~row.isnan()], level) for row in samples]
-    low, high = torch.tensor(intervals, dtype=torch.float64).reshape(-1, 2).T
     whole = scores(torch.ones(count, 1, dtype=torch.float64))[:, 0]
-    return Bootstrap(whole, low, high, samples, level, "mean")
+    return Bootstrap.of(whole, samples, level, "mean")
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -299,7 +296,9 @@ def _interval(samples: Float[Tensor, "b"], level: float) -> tuple[float, float]:
     return low, high
 
 
-def _check_level(level: float) -> None:
+def _check_draws(resamples: int, seed: int, level: float) -> None:
+    check_int(resamples, "resamples", 1)
+    check_int(seed, "seed", 0)
     if not 0 < level < 1:
         raise ValueError(f"level={level!r} must lie between 0 and 1, both excluded")
 

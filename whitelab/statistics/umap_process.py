@@ -7,13 +7,12 @@ beside a UMAP a server's pages took three times as long, and a live number that 
 import re
 import tempfile
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from whitelab.base.own_process import in_own_process
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
 
 # Of every row: which rows are nearest, itself first, and their distances, each [n, t].
 Neighbours = tuple[np.ndarray, np.ndarray]
@@ -21,7 +20,7 @@ Neighbours = tuple[np.ndarray, np.ndarray]
 _REPORT = "report"  # the file that says how far it is
 
 
-def coordinates(x: np.ndarray, neighbours: Neighbours, dims: int, seed: int, progress: Progress | None) -> np.ndarray:
+def coordinates(x: np.ndarray, neighbours: Neighbours, dims: int, seed: int, progress: Progress) -> np.ndarray:
     """UMAP of the rows of `x [n, d]`, `[n, dims]`, from its `neighbours`; `progress` may raise to stop it."""
     import umap
     from tqdm import tqdm
@@ -35,7 +34,7 @@ def coordinates(x: np.ndarray, neighbours: Neighbours, dims: int, seed: int, pro
         random_state=seed,
         n_jobs=1,
         init="spectral" if len(x) > 50 else "random",
-        tqdm_kwds={"disable": progress is None, "file": ticker, "bar_format": "{n}/{total}"},
+        tqdm_kwds={"disable": progress is silent, "file": ticker, "bar_format": "{n}/{total}"},
     )
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "precomputed_knn")  # that no further rows can be placed, which nobody asks
@@ -46,15 +45,13 @@ def coordinates(x: np.ndarray, neighbours: Neighbours, dims: int, seed: int, pro
                 tqdm.get_lock().release()
 
 
-def coordinates_apart(
-    x: np.ndarray, neighbours: Neighbours, dims: int, seed: int, progress: Progress | None
-) -> np.ndarray:
+def coordinates_apart(x: np.ndarray, neighbours: Neighbours, dims: int, seed: int, progress: Progress) -> np.ndarray:
     """The same from a process of its own. Raises RuntimeError where that ended, out of memory, say."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / _REPORT
 
         def look() -> None:
-            if progress and report.exists():
+            if report.exists():
                 progress(*map(int, report.read_text("utf-8").split("/")))
 
         return in_own_process("UMAP", _reported, x, neighbours, dims, seed, report, meanwhile=look)
@@ -74,13 +71,13 @@ def _reported(x: np.ndarray, neighbours: Neighbours, dims: int, seed: int, repor
 class _Ticker:
     """The file UMAP's progress bar writes to: passes the numbers on, and an exception back to UMAP."""
 
-    def __init__(self, progress: Callable[[int, int], None] | None) -> None:
+    def __init__(self, progress: Progress) -> None:
         self.progress = progress
         self.stopped = False
 
     def write(self, text: str) -> None:
         numbers = re.search(r"(\d+)/(\d+)", text)
-        if self.progress and numbers and not self.stopped:
+        if numbers and not self.stopped:
             try:
                 self.progress(int(numbers[1]), int(numbers[2]))
             except BaseException:

@@ -27,6 +27,7 @@ from pathlib import Path
 import numpy as np
 from safetensors import SafetensorError
 
+from whitelab.base.budget import gib_in
 from whitelab.base.user_folders import expanded, user_folder
 from whitelab.store.shards import FORMAT, ShardFolder, count, hashes_of, write_aside
 
@@ -263,11 +264,5 @@ def default_root() -> Path:
 
 def cap_from_environment() -> int:
     """The size cap in bytes: $WHITELAB_CACHE_GIB, or the default."""
-    text = os.environ.get("WHITELAB_CACHE_GIB", "").strip() or str(DEFAULT_CAP / 2**30)
-    try:
-        gib = float(text)
-    except ValueError:
-        gib = math.nan
-    if not (math.isfinite(gib) and gib >= 0):
-        raise ValueError(f"WHITELAB_CACHE_GIB={text!r} must be a number of GiB, 0 or more")
-    return int(gib * 2**30)
+    given = gib_in("WHITELAB_CACHE_GIB")
+    return DEFAULT_CAP if given is None else given

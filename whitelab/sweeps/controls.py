@@ -8,7 +8,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whitelab.base.checks import check_int
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
+from whitelab.base.records import without_nan
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.setting import Setting
 from whitelab.statistics import correlation
@@ -33,7 +34,7 @@ class Control:
 
 
 def k_controls(
-    space: LayerEmbeddings, setting: Setting, draws: int = 5, seed: int = 0, progress: Progress | None = None
+    space: LayerEmbeddings, setting: Setting, draws: int = 5, seed: int = 0, progress: Progress = silent
 ) -> Mapping[str, Control]:
     """The controls of a setting's k-curve, by the names in `CONTROLS`; its own variant and k do not count.
 
@@ -60,12 +61,10 @@ def k_controls(
         for make in makers:
             curves.append(_curve(space, setting, make()))
             done += 1
-            if progress:
-                progress(done, 2 + 2 * draws)
+            progress(done, 2 + 2 * draws)
         found[name] = _control(curves)
     centred = k_curve(space, setting, by_subset=False).spearman
-    if progress:
-        progress(2 + 2 * draws, 2 + 2 * draws)
+    progress(2 + 2 * draws, 2 + 2 * draws)
     return found | {"center": Control(centred, centred, centred, 1)}
 
 
@@ -80,5 +79,5 @@ def _control(curves: list[Float[Tensor, "d"]]) -> Control:
     """A k at which a draw has no score has none at all."""
     table = torch.stack(curves)
     band = (table.mean(0), table.amin(0), table.amax(0))
-    parts = (tuple(None if value != value else value for value in part.tolist()) for part in band)
+    parts = (tuple(without_nan(part.tolist())) for part in band)
     return Control(*parts, draws=len(curves))

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from whitelab import whitening
 from whitelab.base.devices import at_once, threads_on
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
 from whitelab.base.threads import side_by_side
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import Fold, along, folds
@@ -81,7 +81,7 @@ def k_curve(space: LayerEmbeddings, setting: Setting, by_subset: bool = True) ->
 def layer_curves(
     space: LayerEmbeddings,
     setting: Setting,
-    progress: Progress | None = None,
+    progress: Progress = silent,
     curve_of: Callable[..., KCurve] = k_curve,
 ) -> Iterator[tuple[KCurve, ...]]:
     """One `k_curve` for each layer alone, one layer more each time.
@@ -92,8 +92,7 @@ def layer_curves(
     for layer in range(space.n_layers):
         curves += (curve_of(space, setting.with_(layers=(layer,)), by_subset=False),)
         yield curves
-        if progress:
-            progress(len(curves), space.n_layers)
+        progress(len(curves), space.n_layers)
 
 
 def k_curves(
@@ -101,7 +100,7 @@ def k_curves(
     setting: Setting,
     layer_sets: Sequence[Sequence[int]] | None = None,
     by_subset: bool = True,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> list[KCurve]:
     """One `k_curve` for each set of layers in place of the setting's own; by default for each layer alone.
 
@@ -116,14 +115,11 @@ def k_curves(
     sources = [LayerMoments.of(fold.rows).average if shared else fold.rows.moments for fold in scope]
     for here in settings:
         curves.append(_curve(space, here, scope, [source(here.layers) for source in sources], by_subset))
-        if progress:
-            progress(len(curves), len(settings))
+        progress(len(curves), len(settings))
     return curves
 
 
-def pair_curves(
-    space: LayerEmbeddings, setting: Setting, progress: Progress | None = None
-) -> dict[tuple[int, int], KCurve]:
+def pair_curves(space: LayerEmbeddings, setting: Setting, progress: Progress = silent) -> dict[tuple[int, int], KCurve]:
     """The k-curve of every cell i <= j of `layer_pairs`, so that a heatmap at any k is read off: `pairs_at`."""
     pairs = every_pair(space.n_layers)
     layer_sets = [tuple(dict.fromkeys(layers)) for layers in pairs]

@@ -8,7 +8,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from whitelab.base.checks import check_int
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
+from whitelab.base.records import without_nan
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
 from whitelab.scoring.fit_scopes import Fitted, Fold, folds, isotropy_between, unseen_by
 from whitelab.scoring.score import Score, percent, score
@@ -53,7 +54,7 @@ def sentence_scores(
     settings: Sequence[Setting],
     sizes: Sequence[int],
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> tuple[tuple[Score, ...], ...]:
     """The scores of each setting, on all pairs, with its map fitted on a random sample of each size.
 
@@ -64,8 +65,7 @@ def sentence_scores(
         name = f"{size} sentences"
         sampled = space.with_text(name, LayerRows(space.values, sample_counts(space, size, seed)))
         columns.append([score(sampled, setting.with_(fit=name), isotropy=False) for setting in settings])
-        if progress:
-            progress(len(columns), len(sizes))
+        progress(len(columns), len(sizes))
     return tuple(zip(*columns, strict=True))
 
 
@@ -80,7 +80,7 @@ def fit_sizes(
     settings: Sequence[Setting],
     sizes: Sequence[int] | None = None,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Iterator[tuple[FitSize, ...]]:
     """Each setting at each of the `sizes`, smallest first; those known so far grow by one size each time.
 
@@ -100,8 +100,7 @@ def fit_sizes(
         sample = _sample(space, fit, size, seed)
         points += tuple(_fit_size(space, setting.on(space), sample, size) for setting in settings)
         yield points
-        if progress:
-            progress(number, len(sizes))
+        progress(number, len(sizes))
 
 
 def _rows(space: LayerEmbeddings, fit: str) -> LayerEmbeddings | LayerRows:
@@ -148,8 +147,7 @@ def _fit_size(space: LayerEmbeddings, setting: Setting, sample: _Sample, size: i
     now = score(space.with_text(name, sample.drawn), setting.with_(fit=name), isotropy=False)
     isotropy = crossed = None
     if setting.whitening != "none" and sample.unseen.counts.sum() > 1:
-        value = isotropy_between(sample.drawn, sample.unseen, setting)
-        isotropy = value if value == value else None
+        isotropy = without_nan(isotropy_between(sample.drawn, sample.unseen, setting))
     if sample.halves:
         cosines = Fitted(space, setting, sample.halves).cosines()
         value = correlation.aggregate(cosines, space.gold, space.subset, space.n_subsets, setting.aggregate)

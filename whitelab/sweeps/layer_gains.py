@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.score import Score, score
 from whitelab.scoring.setting import Setting
@@ -46,7 +46,7 @@ def cone(space: LayerEmbeddings, layer: int) -> float:
 def layer_gains(
     space: LayerEmbeddings,
     setting: Setting,
-    progress: Progress | None = None,
+    progress: Progress = silent,
     number_of: Callable[[LayerEmbeddings, Setting], Score] = number,
     cone_of: Callable[[LayerEmbeddings, int], float] = cone,
 ) -> Iterator[tuple[LayerGain, ...]]:
@@ -62,5 +62,4 @@ def layer_gains(
         raw, whitened, *cut = (number_of(space, each) for each in settings)
         gains += (LayerGain(layer, raw, whitened, cut[0] if cut else None, cone_of(space, layer)),)
         yield gains
-        if progress:
-            progress(len(gains), space.n_layers)
+        progress(len(gains), space.n_layers)

@@ -9,7 +9,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from whitelab.base.progress import Progress, share
+from whitelab.base.progress import Progress, share, silent
+from whitelab.base.records import without_nan
 from whitelab.base.threads import side_by_side
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
 from whitelab.scoring.fit_scopes import fit_scope
@@ -56,14 +57,10 @@ def as_record(measured: Measures) -> dict[str, float | None]:
     values = asdict(measured)
     for name in ("layers", "whitening", "k"):
         del values[name]
-    return _without_nan(values)
+    return without_nan(values)
 
 
-def _without_nan(values: dict[str, float]) -> dict[str, float | None]:
-    return {name: None if value != value else value for name, value in values.items()}
-
-
-def measures(space: LayerEmbeddings, setting: Setting, progress: Progress | None = None) -> Measures:
+def measures(space: LayerEmbeddings, setting: Setting, progress: Progress = silent) -> Measures:
     """Measure the average of the setting's layers under its map. Raises ValueError as `fit_scopes.fit_scope` does."""
     fitted = fit_scope(space, setting)
     kept = space.counts > 0
@@ -99,7 +96,7 @@ def _rogue_shares(x: Float[Tensor, "n m"]) -> dict[str, float]:
     return found
 
 
-def _neighbourhoods(z: Float[Tensor, "n m"], progress: Progress | None) -> dict[str, float]:
+def _neighbourhoods(z: Float[Tensor, "n m"], progress: Progress) -> dict[str, float]:
     """Hubs and intrinsic dimensions, as far as there are sentences enough for their neighbours, and these are nearer
     than others: after whitening every direction of n <= d sentences none is."""
     others = len(z) - 1
@@ -133,11 +130,11 @@ def norm_correlations(
     used = [sentences[row] for row in kept]
     values = (geometry.word_counts(used), geometry.word_frequencies(used))
     found = (geometry.norm_correlation(z[kept], one) for one in values)
-    return _without_nan(dict(zip(names, found, strict=True)))
+    return without_nan(dict(zip(names, found, strict=True)))
 
 
 def layer_measures(
-    space: LayerEmbeddings, settings: Sequence[Setting], progress: Progress | None = None
+    space: LayerEmbeddings, settings: Sequence[Setting], progress: Progress = silent
 ) -> tuple[Measures, ...]:
     """The measures of every layer alone under each of the `settings`, whose own layers do not count; layer by layer.
 
@@ -152,9 +149,8 @@ def layer_measures(
                 done[number] = 100 * part // whole
                 progress(sum(done), 100 * len(chosen))
 
-        found = measures(space, chosen[number], report if progress else None)
-        if progress:
-            report(1, 1)
+        found = measures(space, chosen[number], report)
+        report(1, 1)
         return found
 
     # Above this size one layer keeps all threads busy, and two would need twice the memory.
@@ -176,7 +172,7 @@ class Neighbourhood:
     hub_from: float
 
 
-def neighbourhood(space: LayerEmbeddings, setting: Setting, progress: Progress | None = None) -> Neighbourhood:
+def neighbourhood(space: LayerEmbeddings, setting: Setting, progress: Progress = silent) -> Neighbourhood:
     """The neighbours under the setting's map. Raises ValueError for fewer than two sentences, and as `fit_scope`."""
     z = fit_scope(space, setting).turned()
     if len(z) < 2 or z.shape[1] == 0:
@@ -206,14 +202,12 @@ def nearest_to(
     return rows.numpy(), values.numpy()
 
 
-def hub_remedies(
-    space: LayerEmbeddings, setting: Setting, progress: Progress | None = None
-) -> dict[str, dict[str, float]]:
+def hub_remedies(space: LayerEmbeddings, setting: Setting, progress: Progress = silent) -> dict[str, dict[str, float]]:
     """Skewness, largest hub and share on no list, under each of `geometry.REMEDIES`, of the setting's space."""
     z, found = fit_scope(space, setting).turned(), {}
     total = len(z) * len(geometry.REMEDIES)
     for number, remedy in enumerate(geometry.REMEDIES):
-        within = share(progress, number * len(z), len(z), total) if progress else None
+        within = share(progress, number * len(z), len(z), total)
         hubs = geometry.hubness(geometry.remedied(z, remedy, min(geometry.TOP, len(z) - 1), within))
         found[remedy] = {"skewness": hubs.skewness, "largest": hubs.largest, "never": hubs.never}
     return found
@@ -223,7 +217,7 @@ def layer_similarity(
     space: LayerEmbeddings,
     setting: Setting,
     other: LayerEmbeddings | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Float[np.ndarray, "l m"]:
     """Linear CKA of every layer with every other, each under the setting's map, over the unique sentences.
 
@@ -252,8 +246,7 @@ def layer_similarity(
                 square = sizes[0][i] if same else geometry.cross_square(own, rows(columns, j))
                 found[i, j] = square / (sizes[0][i] * sizes[1][j]) ** 0.5
             done += 1
-            if progress:
-                progress(done, found.size)
+            progress(done, found.size)
     return found
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from whitelab import whitening
 from whitelab.base.checks import check_matrix
 from whitelab.base.devices import at_once, threads_on
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
 from whitelab.base.threads import side_by_side
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows
 from whitelab.scoring.fit_scopes import Fold, along, folds, map_of, weighs_directions
@@ -59,7 +59,7 @@ def every_pair(n_layers: int) -> list[tuple[int, int]]:
     return [(i, j) for i in range(n_layers) for j in range(i, n_layers)]
 
 
-def layer_pairs(space: LayerEmbeddings, setting: Setting, progress: Progress | None = None) -> LayerPairs:
+def layer_pairs(space: LayerEmbeddings, setting: Setting, progress: Progress = silent) -> LayerPairs:
     """Score every unordered pair of layers (WhiteningBERT Figure 1) under a setting, whose own layers do not count.
 
     Without whitening from each pair's Gram matrices between layers; with it from one factorisation a cell,
@@ -72,8 +72,7 @@ def layer_pairs(space: LayerEmbeddings, setting: Setting, progress: Progress | N
     if setting.whitening == "none":
         cosines, ranks = _raw_cosines(space, pairs), [space.dim] * len(pairs)
         scores = correlation.aggregate(cosines, space.gold, space.subset, space.n_subsets, how).tolist()
-        if progress:
-            progress(len(pairs), len(pairs))
+        progress(len(pairs), len(pairs))
     else:
         scope = folds(space, setting.fit)
         full = whitening.cosine_class(setting.whitening, setting.k, space.dim) == "whitening"
@@ -90,8 +89,7 @@ def layer_pairs(space: LayerEmbeddings, setting: Setting, progress: Progress | N
         scored = []
         for result in side_by_side(cell, pairs, threads_on(space.values.device)):
             scored.append(result)
-            if progress:
-                progress(len(scored), len(pairs))
+            progress(len(scored), len(pairs))
         scores, ranks = zip(*scored, strict=True)
     cells = tuple(
         LayerCell(ij, None if s != s else 100 * s, rank) for ij, s, rank in zip(pairs, scores, ranks, strict=True)

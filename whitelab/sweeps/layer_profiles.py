@@ -9,7 +9,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whitelab import whitening
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
+from whitelab.base.records import without_nan
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.setting import Setting
@@ -54,7 +55,7 @@ def as_record(shape: Shape, losses: Losses) -> dict:
     """A JSON-ready record of both, without the spectrum; None where a measure is not defined."""
     record = asdict(shape) | asdict(losses)
     del record["eigenvalues"], record["layers"]
-    return {name: None if value != value else value for name, value in record.items()}
+    return without_nan(record)
 
 
 def transformed(space: LayerEmbeddings, setting: Setting) -> Float[Tensor, "n m"]:
@@ -114,7 +115,7 @@ def losses(space: LayerEmbeddings, setting: Setting, positives: str = "gt4") -> 
 def layer_shapes(
     space: LayerEmbeddings,
     settings: Sequence[Setting],
-    progress: Progress | None = None,
+    progress: Progress = silent,
     shape_of: Callable[[LayerEmbeddings, Setting], Shape] = shape,
 ) -> tuple[Shape, ...]:
     """The shape of every layer alone under each of the `settings`, whose own layers do not count; layer by layer.
@@ -128,7 +129,7 @@ def layer_losses(
     space: LayerEmbeddings,
     settings: Sequence[Setting],
     positives: str = "gt4",
-    progress: Progress | None = None,
+    progress: Progress = silent,
     losses_of: Callable[[LayerEmbeddings, Setting, str], Losses] = losses,
 ) -> tuple[Losses, ...]:
     """The losses of every layer alone under each of the `settings`, as `layer_shapes`."""
@@ -149,8 +150,7 @@ def _every_layer(measure: Callable, space: LayerEmbeddings, settings: Sequence[S
                 measured[law] = measure(space, here)
             found.append(replace(measured[law], whitening=here.whitening, k=here.k))
             done += 1
-            if progress:
-                progress(done, total)
+            progress(done, total)
     return tuple(found)
 
 
@@ -186,7 +186,7 @@ def cosine_sample(space: LayerEmbeddings, setting: Setting) -> Float[np.ndarray,
 
 
 def projected(
-    space: LayerEmbeddings, setting: Setting, method: str, dims: int, progress: Progress | None = None
+    space: LayerEmbeddings, setting: Setting, method: str, dims: int, progress: Progress = silent
 ) -> Float[np.ndarray, "n c"]:
     """The task's sentences under the setting's map in 2 or 3 coordinates (`projection.METHODS`), UMAP's made apart."""
     return project(fit_scope(space, setting).turned(), method, dims, progress=progress, apart=True).numpy()

@@ -10,6 +10,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from whitelab.encoding.encoders import Encoder
+from whitelab.encoding.pooling import padded
 
 # A batch goes through the encoder in parts of sentences of similar length, so that a short one is not padded to the
 # longest of the batch. Of 64 sentences of 14 tokens on average, half of what is computed would be padding; in parts of
@@ -107,11 +108,3 @@ def _tokenized(encoder: Encoder, texts: Sequence[str]) -> tuple[TokenRows, int]:
         found.extend(rows)
         truncated += cut
     return found, truncated
-
-
-def padded(ids: Sequence[Sequence[int]], pad: int) -> tuple[Int[Tensor, "p t"], Int[Tensor, "p t"]]:
-    """Token ids of unequal length as a table filled up on the right, and the mask of what is not filling."""
-    longest = max(map(len, ids))
-    table = torch.tensor([[*row, *[pad] * (longest - len(row))] for row in ids])
-    lengths = torch.tensor([len(row) for row in ids])
-    return table, (torch.arange(longest) < lengths[:, None]).long()

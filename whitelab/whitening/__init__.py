@@ -33,6 +33,7 @@ from whitelab.whitening.registry import (
     needs_rows,
     of_rows,
     parse,
+    starved,
     variant,
     whitens,
 )
@@ -96,6 +97,7 @@ __all__ = [
     "of_rows",
     "parse",
     "shrinkage",
+    "starved",
     "turned",
     "variant",
     "whitens",

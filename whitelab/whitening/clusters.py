@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from whitelab.base.checks import check_int
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
 from whitelab.statistics import linalg
 from whitelab.statistics.linalg import exact
 from whitelab.statistics.moments import Moments
@@ -54,7 +54,7 @@ def fit_clusters(
     m: int = 27,
     directions: int = 12,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> ClusterMap:
     """k-means with `m` clusters, and all-but-the-top in each: its mean and `directions` principal directions removed.
 
@@ -82,8 +82,7 @@ def fit_clusters(
     for done, (mean, top) in enumerate(_removals(x, counts, own, len(centroids), directions), 1):
         means.append(mean)
         tops.append(torch.nn.functional.pad(top, (0, directions - top.shape[1])))
-        if progress:
-            progress(done, len(centroids))
+        progress(done, len(centroids))
     tensors = {"centroids": centroids, "means": torch.stack(means), "tops": torch.stack(tops)}
     removed = max(int(top.any(0).sum()) for top in tops)
     facts = {"clusters": len(centroids), "seconds": time.perf_counter() - start}

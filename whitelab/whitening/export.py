@@ -25,6 +25,7 @@ import whitelab
 from whitelab.base.checks import check_layers
 from whitelab.base.installation import need
 from whitelab.base.user_folders import expanded
+from whitelab.base.wording import first_line, layers_in_words
 from whitelab.encoding.checkpoints import licence_note
 from whitelab.encoding.encoders import Encoder, embed
 from whitelab.encoding.pooling import POOLING_LABELS, UNIT, WK
@@ -425,14 +426,13 @@ def _card(record: dict, encoder: Encoder, scale: Scale | None) -> str:
     """The README.md of a model folder."""
     from sentence_transformers import __version__ as library
 
-    names = " + ".join(map(str, record["layers"]))
-    one = len(record["layers"]) == 1
+    layers = layers_in_words(record["layers"])
     lines = scale_lines(f"path/to/this/folder/{SCALE}", "gold" in scale) if scale else ""
     whitening = record["whitening"] + (f", k = {record['k']}" if record["k"] is not None else "")
     return CARD.format(
-        title=f"{record['model']}, {'layer' if one else 'layers'} {names}, {whitening}",
+        title=f"{record['model']}, {layers}, {whitening}",
         version=whitelab.__version__,
-        combined=f"its layer {names}" if one else f"the mean of its layers {names}",
+        combined=f"its {layers}" if len(record["layers"]) == 1 else f"the mean of its {layers}",
         pooled=f"the {POOLING_LABELS[record['pooling']]}",
         whitening=whitening,
         dim=record["dim"],
@@ -524,5 +524,5 @@ def _writing(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, SafetensorError) as error:
-        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        reason = getattr(error, "strerror", None) or first_line(error)
         raise ExportError(f"out={str(path)!r} could not be written: {reason}") from None

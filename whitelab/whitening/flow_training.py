@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from whitelab.base.checks import check_int
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
 from whitelab.statistics.linalg import exact
 from whitelab.whitening import flow
 from whitelab.whitening.flow import FlowMap
@@ -30,7 +30,7 @@ def fit_flow(
     batch: int = 64,
     lr: float = 0.001,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> FlowMap:
     """Train a Glow-like flow to send the rows to a standard normal, by their likelihood alone.
 
@@ -58,8 +58,7 @@ def fit_flow(
             loss = flow.bits(*flow.forward(parameters, here, levels, depth))
             gradients = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
         optimiser.step(gradients)
-        if progress:
-            progress(step + 1, total)
+        progress(step + 1, total)
     tensors = {name: exact(one.detach()).to(home) for name, one in parameters.items()}
     facts = {"dim": dim, "levels": levels, "depth": depth, "steps": total}
     facts |= {"parameters": sum(one.numel() for one in tensors.values()), "seconds": time.perf_counter() - start}

@@ -20,10 +20,11 @@ import whitelab
 from whitelab.base.checks import check_layers
 from whitelab.base.installation import MissingLibraryError, install_line, need
 from whitelab.base.own_process import in_own_process
+from whitelab.base.wording import first_line
 from whitelab.encoding import architectures
 from whitelab.encoding.checkpoints import ONE_LAYER, ModelFiles, licence_note
 from whitelab.encoding.encoders import Encoder, embed
-from whitelab.encoding.pooling import POOLINGS
+from whitelab.encoding.pooling import POOLINGS, padded
 from whitelab.whitening import Whitener
 from whitelab.whitening.export import (
     MAPPED_TOLERANCE,
@@ -230,10 +231,7 @@ def check_graph_pooling(pooling: str) -> str:
 
 def _padded(encoder: Encoder, texts: Sequence[str]) -> tuple[Int[Tensor, "b t"], Int[Tensor, "b t"]]:
     """Token ids padded on the right, and the mask of what is no padding."""
-    rows, _ = encoder.tokenize(list(texts))
-    longest = max(map(len, rows))
-    ids = torch.tensor([[*row, *[_pad(encoder)] * (longest - len(row))] for row in rows])
-    return ids, torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows])
+    return padded(encoder.tokenize(list(texts))[0], _pad(encoder))
 
 
 def _pad(encoder: Encoder) -> int:
@@ -266,7 +264,6 @@ def _explained(name: str) -> Iterator[None]:
         raise
     except Exception as error:  # each library has its own kinds
         error = error.__cause__ or error  # the exporter's own says only at which of its steps
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise ExportError(f"model={name!r} cannot be exported to ONNX: {reason}") from None
+        raise ExportError(f"model={name!r} cannot be exported to ONNX: {first_line(error)}") from None
     finally:
         logger.setLevel(level)

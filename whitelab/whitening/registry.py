@@ -14,7 +14,7 @@ from torch import Tensor
 from whitelab.base import parameters
 from whitelab.base.checks import check_int, check_matrix, check_weights
 from whitelab.base.parameters import Parameter
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
 from whitelab.statistics.moments import Moments
 from whitelab.whitening import clusters, coordinates, direction_removal, flow_training, groups, spectral
 from whitelab.whitening.maps import Map, Whitener
@@ -350,6 +350,11 @@ def whitens(spec: str) -> bool:
     return cosine_class(spec) == "whitening"
 
 
+def starved(spec: str, texts: int, rank: int) -> bool:
+    """Whether a map fitted on so many texts whitens so many directions that it sets them all equally far apart."""
+    return whitens(spec) and rank >= texts - 1
+
+
 def needs_rows(spec: str) -> bool:
     """Whether the fit needs what moments of layers do not add up to: `Moments.quartic` or `Moments.unit`."""
     found = parse(spec)
@@ -399,7 +404,7 @@ def fit_to_rows(
     x: Float[Tensor, "n d"],
     counts: Float[Tensor, "n"] | None = None,
     k: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Map:
     """Fit any `spec` to the rows of `x`, each of which counts `counts` times (once where None), none not at all.
 

@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from whitelab.base.checks import check_choice, check_int, check_matrix
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
 from whitelab.statistics.geometry.cosines import normalize
 from whitelab.statistics.geometry.neighbours import in_blocks, nearest, nearest_rows
 from whitelab.statistics.linalg import gram
@@ -49,9 +49,7 @@ def neighbour_counts(x: Float[Tensor, "n d"], top: int = TOP) -> Int[Tensor, "n"
     return hubness(nearest(x, top)).counts
 
 
-def remedied(
-    x: Float[Tensor, "n d"], remedy: str, top: int = TOP, progress: Progress | None = None
-) -> Int[Tensor, "n t"]:
+def remedied(x: Float[Tensor, "n d"], remedy: str, top: int = TOP, progress: Progress = silent) -> Int[Tensor, "n t"]:
     """The `top` nearest rows of every row, itself left out, under a remedy against hubs (`REMEDIES`).
 
     csls: 2 cos(x, y) - r(x) - r(y), r the mean cosine of a row with its `top` nearest (Conneau et al. 2018, sec. 2.3).
@@ -71,8 +69,7 @@ def remedied(
     def counted(rows: Int[Tensor, "b"]) -> Float[Tensor, "b n"]:
         nonlocal done
         done += len(rows)
-        if progress:
-            progress(done, len(u))
+        progress(done, len(u))
         return score(rows)
 
     return in_blocks(len(u), counted, top)

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from whitelab.base.checks import check_choice, check_int, check_matrix
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
 from whitelab.statistics.geometry.cosines import normalize
 from whitelab.statistics.linalg import exact
 
@@ -39,9 +39,7 @@ class Nearest:
     values: Float[Tensor, "n t"]
 
 
-def nearest_rows(
-    x: Float[Tensor, "n d"], tops: Mapping[str, int], progress: Progress | None = None
-) -> dict[str, Nearest]:
+def nearest_rows(x: Float[Tensor, "n d"], tops: Mapping[str, int], progress: Progress = silent) -> dict[str, Nearest]:
     """The `tops[metric]` nearest rows of every row, itself left out, by `cosine`, `euclidean` or both in one pass.
 
     Exact in float64, with about 30 n d + n^2 / 4 bytes beside `x`. Of rows at one distance up to rounding (squares of
@@ -153,9 +151,7 @@ class _Best:
         return least * self.scale + self.offset >= bound + self.error
 
 
-def _best_of_groups(
-    x: Float[Tensor, "n d"], scores: Mapping[str, _Score], progress: Progress | None
-) -> dict[str, _Best]:
+def _best_of_groups(x: Float[Tensor, "n d"], scores: Mapping[str, _Score], progress: Progress) -> dict[str, _Best]:
     """One float32 product for all metrics: with x . y at hand a cosine is a division, a distance a subtraction."""
     n, d = x.shape
     length = torch.linalg.vector_norm(x, dim=1)
@@ -182,8 +178,7 @@ def _best_of_groups(
                     best = score.view(shape[0] // _GROUP, _GROUP, shape[1]).amax(1)
                     table[right, i // _GROUP : above.stop // _GROUP] = best.T
             done += 1
-            if progress:
-                progress(done, count * (count + 1) // 2)
+            progress(done, count * (count + 1) // 2)
     share = (d + 8) * _UNIT  # of |x| |y| at most, in whatever order sums are taken, with the rounding of the score
     found = {}
     for metric, table in tables.items():

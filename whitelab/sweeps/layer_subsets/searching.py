@@ -8,7 +8,7 @@ from time import perf_counter
 import torch
 
 from whitelab.base.checks import check_int, check_matrix
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, silent
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_subsets.plan import Plan, as_masks, check_sizes, limits
@@ -39,7 +39,7 @@ def stream(
     size: str | int | Sequence[int] = "all",
     *,
     top: int = 100,
-    progress: Progress | None = None,
+    progress: Progress = silent,
     device: str | None = None,
     max_exact: int | None = None,
     beam: int | None = None,
@@ -76,20 +76,18 @@ def stream(
     return _run(findings, scorer, tasks.values(), progress, every)
 
 
-def _run(findings: Findings, scorer, spaces, progress: Progress | None, every: float) -> Iterator[SubsetSearch]:
+def _run(findings: Findings, scorer, spaces, progress: Progress, every: float) -> Iterator[SubsetSearch]:
     plan, due, scorers = findings.plan, findings.started + every, []
     for space in spaces:
         scorers.append(scorer(space))
-        if progress:
-            progress(0, findings.total)
+        progress(0, findings.total)
     rows = min(one.rows for one in scorers)
     for size in plan.walk:
         subsets = findings.candidates(size)
         for i in range(0, len(subsets), rows):
             masks = as_masks(subsets[i : i + rows], plan.n_layers)
             findings.add(size, masks, torch.stack([one(masks) for one in scorers], dim=-1))
-            if progress:
-                progress(findings.scored, findings.total)
+            progress(findings.scored, findings.total)
             asked = perf_counter()
             if asked >= due:
                 snapshot = replace(findings.snapshot(finished=False), notes=_notes(scorers))

@@ -25,7 +25,7 @@ from whitelab.base.wording import plain
 from whitelab.ui.results.memory import memory
 from whitelab.ui.results.worker import Job, JobCancelled, Jobs, Unasked
 
-__all__ = ["Job", "JobCancelled", "Jobs", "claim", "follow", "jobs", "known", "redraw", "wait"]
+__all__ = ["Job", "JobCancelled", "Jobs", "claim", "follow", "forget_finished", "jobs", "known", "redraw", "wait"]
 
 QUICK_SECONDS = 0.3  # work that ends this soon is returned in the run that submitted it, without a panel
 FIRST_SECONDS = 1.0  # the same for what a page shows nothing without: a panel would only come and go
@@ -138,6 +138,13 @@ def ask_again(job: Job, key: str) -> None:
     # Another visitor may have asked first; their new job is not ours to drop.
     if job.state in ("failed", "cancelled") and jobs().get(job.key) is job:
         jobs().forget(job.key)
+
+
+def forget_finished(key: str) -> None:
+    """Make way for a new job of this key where the one there was has ended."""
+    job = jobs().get(key)
+    if job is not None and job.finished:
+        jobs().forget(key)
 
 
 def standing(job: Job) -> str:

@@ -5,17 +5,17 @@ shelf, the text of a setting, and plain values. So a result cannot be taken for 
 result without anyone's doing.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import partial, wraps
-from inspect import signature
+from inspect import isfunction, signature
 from typing import Any
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from whitelab import whitening
-from whitelab.base.progress import Progress
+from whitelab.base.progress import Progress, share
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.retrieval.embedded import RetrievalSpace
 from whitelab.scoring.fit_scopes import at_hand, fit_ahead
@@ -70,6 +70,23 @@ def study_job(f: Callable, *args, title: str, unit: str, place: str = "", **opti
     return jobs().submit(name, title, lambda progress: f(*args, progress=progress, **options), unit)
 
 
+def study_each(f: Callable, space: Any, settings: Iterable[Setting], *args, title: str, place: str) -> Job:
+    """`f(space, setting, *args)` of each setting, a job whose results grow; each is shared with every other place."""
+    return study_job(_each, f, space, tuple(settings), args, title=title, unit="settings", place=place)
+
+
+def _each(
+    f: Callable, space: Any, settings: Sequence[Setting], args: tuple, progress: Progress
+) -> Iterator[tuple[Any, ...]]:
+    found: tuple[Any, ...] = ()
+    watched = "progress" in signature(f).parameters
+    for count, setting in enumerate(settings):
+        options = {"progress": share(progress, count, 1, len(settings))} if watched else {}
+        found += (study(f, space, setting, *args, **options),)
+        yield found
+        progress(len(found), len(settings))
+
+
 def of_rows_in(values: Iterable) -> list[tuple[LayerEmbeddings, tuple[Setting, ...]]]:
     """The space among arguments with the settings beside it whose maps are fitted to rows; none without either."""
     flat = [one for value in values for one in (value if isinstance(value, list | tuple) else (value,))]
@@ -122,11 +139,11 @@ def _unasked(cost: str, progress: Progress) -> None:
 def name_of(f: Callable, *args, **options) -> str:
     """What the result of `f(*args, **options)` is called, the same for an argument by place, by name and by default.
 
-    Raises TypeError for an argument that has no name.
+    `progress` is no part of it. Raises TypeError for an argument that has no name.
     """
     bound = signature(f).bind_partial(*args, **options)
     bound.apply_defaults()
-    parts = (f"{key}={named(value)}" for key, value in bound.arguments.items())
+    parts = (f"{key}={named(value)}" for key, value in bound.arguments.items() if key != "progress")
     return f"{f.__module__}.{f.__qualname__}({'; '.join(parts)})"
 
 
@@ -136,6 +153,8 @@ def named(value: Any) -> str:
         return f"Setting({str(value)!r})"
     if value is None or isinstance(value, str | int | float | bool):
         return repr(value)
+    if isfunction(value):
+        return f"{value.__module__}.{value.__qualname__}"
     if shelf().named(value):
         return f"<{shelf().name(value)!r}>"
     if isinstance(value, Mapping):

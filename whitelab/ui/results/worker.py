@@ -14,7 +14,7 @@ from typing import Any
 
 from whitelab.base.machine import give_back_memory
 from whitelab.base.progress import Progress
-from whitelab.base.wording import duration, spaced
+from whitelab.base.wording import duration, first_line, spaced
 from whitelab.ui.results.memory import Memory
 from whitelab.ui.results.sizes import size_of
 
@@ -327,8 +327,7 @@ def describe(error: BaseException | None) -> str:
     """An error as one sentence for the screen: its first line, or its kind where it has no text."""
     if isinstance(error, MemoryError):
         return "there was not enough memory."
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+    return first_line(error)
 
 
 def without_frames(error: BaseException) -> BaseException:

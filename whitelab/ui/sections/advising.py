@@ -34,6 +34,7 @@ from whitelab.ui.sidebar import own_data, workspace
 from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.chart import chart
+from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import Metric, headlines, number
 from whitelab.ui.widgets.recipe import pooling
 
@@ -64,32 +65,22 @@ class Question:
 
 def ask(chosen: Workspace, opened: Opened) -> Question | None:
     """What the vectors are for and what decides; None after saying or drawing what is missing."""
-    purpose = st.segmented_control(
-        "What are the vectors for?",
-        list(PURPOSES),
-        default="rank",
-        key="purpose",
-        bind="query-params",
-        required=True,
-        format_func=PURPOSES.get,
+    purpose = choice(
+        "What are the vectors for?", PURPOSES, key="purpose", bind="query-params", format_func=PURPOSES.get
     )
-    purpose = purpose or "rank"
     kinds = [kind for kind, served in SERVED.items() if purpose in served and (kind == "pairs" or not chosen.given)]
     if not kinds:
         st.info("Vectors come without a model that could embed other texts: choose other data in the bar.")
         return None
-    kind = st.segmented_control(
+    kind = choice(
         "Judged by",
         kinds,
-        default=kinds[0],
         key=f"judged-{'-'.join(kinds)}",
-        required=True,
         format_func=lambda kind: (
             f"{JUDGED_BY[kind]}: {plain(opened.pairs.task)}" if kind == "pairs" else JUDGED_BY[kind]
         ),
         help="The pairs are those of the bar. Sentences alone cannot say what is best, and what they can say is said.",
     )
-    kind = kind or kinds[0]
     if kind == "pairs":
         return _pairs(chosen, opened, purpose)
     return {"search": _search, "texts": _texts, "sentences": _sentences}[kind](chosen, purpose)
@@ -168,7 +159,7 @@ def _sentences(chosen: Workspace, purpose: str) -> Question | None:
     if len(sentences) < 4:
         st.info("Paste four different sentences or more.")
         return None
-    name = "/".join(("sentences", chosen.model.key, chosen.dtype, chosen.setting.pooling, own_data.secret()))
+    name = "/".join(("sentences", *chosen.embeds_by, own_data.secret()))
     name += f"/{hash(sentences)}"
 
     def work(progress: Progress) -> LayerRows:

@@ -32,7 +32,8 @@ def draw(space: LayerEmbeddings | RetrievalSpace, setting: Setting, metric: str 
         "raw or whitened, as they are or turned."
     )
     if not st.session_state.get(ASKED):
-        st.button("Store in fewer bits", key="bits", on_click=_ask, icon=":material/play_arrow:")
+        ask = {"on_click": st.session_state.update, "args": ({ASKED: True},)}
+        st.button("Store in fewer bits", key="bits", icon=":material/play_arrow:", **ask)
         return
     stored = study_job(
         frontier, space, _compared(setting), SHOWN_CODES, metric, title="Coding", unit="blocks", place="bits"
@@ -83,7 +84,7 @@ def _picture(found: Frontier, of: str) -> None:
     points, best = found.points, found.best()
     place = st.session_state.get(CHOSEN, (of, None))
     chosen = place[1] if place[0] == of and place[1] is not None and place[1] < len(points) else _usual(found)
-    digits = 2 if found.metric.startswith("Spearman") else 4
+    digits = found.digits
     records = [one.as_dict() | {"on_frontier": one in best} for one in points]
     rows = [
         record | {"code": one.code.label, "low": one.low, "high": one.high}
@@ -118,7 +119,7 @@ def _headlines(shown: CodedScore, raw: CodedScore, digits: int) -> None:
         Metric(
             "Score stored so",
             f"{shown.score:.{digits}f}",
-            f"95 %: {shown.low:.{digits}f} to {shown.high:.{digits}f}",
+            f"95 %: {verdict.interval(shown.low, shown.high, digits=digits)}",
             help=f"{LABELS.at(shown.setting)}, {shown.code.label}. {shown.code.of.hint}",
         ),
         Metric(
@@ -126,7 +127,7 @@ def _headlines(shown: CodedScore, raw: CodedScore, digits: int) -> None:
             f"{moved.estimate:+.{digits}f}",
             VERDICTS[shown.verdict],
             shown.verdict if shown.verdict in ("gain", "loss") else "",
-            description=f"95 %: {moved.low:+.{digits}f} to {moved.high:+.{digits}f}",
+            description=f"95 %: {verdict.interval(moved.low, moved.high, '+', digits)}",
         ),
     )
     st.markdown(f"{verdict.ICONS[shown.verdict]} {LABELS.at(shown.setting)}, {shown.code.label}.")
@@ -146,7 +147,7 @@ def _flat(record: dict) -> dict:
 
 def _table(found: Frontier) -> None:
     """The score of each quantiser under each map, and how far the maps are apart."""
-    digits = 2 if found.metric.startswith("Spearman") else 4
+    digits = found.digits
     rows = []
     for code in TURNED_CODES:
         own = {one.setting.whitening: one.score for one in found.points if one.code == code}
@@ -156,7 +157,3 @@ def _table(found: Frontier) -> None:
             spread = f"{max(values) - min(values):.{digits}f}"
             rows.append({"Stored as": code.label} | cells | {"Apart by": spread})
     st.dataframe(rows, hide_index=True, key="bits-turned-table")
-
-
-def _ask() -> None:
-    st.session_state[ASKED] = True

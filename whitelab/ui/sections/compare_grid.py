@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import streamlit as st
 
@@ -17,11 +18,12 @@ from whitelab.figures import heights
 from whitelab.scoring.paired import RESAMPLES, VERDICTS
 from whitelab.scoring.setting import Setting
 from whitelab.store.embedding_store import Store
-from whitelab.ui.results.jobs import claim, follow, jobs
+from whitelab.ui.results.jobs import claim, follow, forget_finished, jobs
 from whitelab.ui.results.study import remembered
 from whitelab.ui.sections import mteb_files
 from whitelab.ui.sidebar.model import shared_encoder
 from whitelab.ui.widgets.chart import chart, marked_best
+from whitelab.ui.widgets.choice import choice
 
 BUNDLED_MODELS = (BUNDLED, f"{BUNDLED}:3", f"random:{BUNDLED}", f"sif:{BUNDLED}")  # what the page opens with
 CELLS_KEPT = 2000  # of one data set; each holds a cosine for every pair
@@ -125,12 +127,10 @@ def fill(grid: Grid, draw) -> tuple[Cell, ...] | None:
     """`compare.compare` as a job that grows cell by cell; None until it is done."""
 
     def work(progress):
-        cells: tuple[Cell, ...] = ()
         options = {"corpus": grid.corpus, "keep_going": grid.keep_going, "dtype": grid.dtype, "progress": progress}
         options |= {"store": Store(), "known": kept_cells(grid.data, grid.stamp), "load": shared_encoder}
-        for cell in comparing.compare(grid.models, grid.data, grid.tasks, grid.settings, grid.preset, **options):
-            cells += (cell,)
-            yield cells
+        cells = comparing.compare(grid.models, grid.data, grid.tasks, grid.settings, grid.preset, **options)
+        yield from accumulate((cell,) for cell in cells)
 
     claim("grid", grid.key)
     job = jobs().submit(grid.key, "Comparing", work, "cells")
@@ -162,9 +162,8 @@ def section(grid: Grid) -> None:
 
 def ask_again(grid: Grid) -> None:
     """Let go of a finished comparison that lacks cells, so that they are tried once more."""
-    job = jobs().get(grid.key)
-    if job is not None and job.finished and len(grid.known) < grid.size:
-        jobs().forget(grid.key)
+    if len(grid.known) < grid.size:
+        forget_finished(grid.key)
 
 
 def draw(grid: Grid, given: Sequence[mteb_files.Row] = ()) -> None:
@@ -239,7 +238,7 @@ class View:
 
 def view_picker(grid: Grid) -> View:
     """Choose what the table shows."""
-    shows = st.segmented_control("Show", VIEWS, default="Measured", key="shown", required=True)
+    shows = choice("Show", VIEWS, key="shown")
     with st.popover("Sort and filter", icon=":material/filter_list:"):
         columns = [*grid.tasks, *([AVERAGE] if len(grid.tasks) > 1 else [])]
         by = st.selectbox(
@@ -255,7 +254,7 @@ def view_picker(grid: Grid) -> View:
             "Settings shown", list(map(str, grid.settings)), key="only-settings", placeholder="All"
         )
         tasks = st.multiselect("Tasks shown", columns, key="only-tasks", placeholder="All")
-    return View(shows or "Measured", tuple(models), tuple(settings), tuple(tasks), by)
+    return View(shows, tuple(models), tuple(settings), tuple(tasks), by)
 
 
 def table(

@@ -1,20 +1,21 @@
 """What a cosine means here: its percentile among random pairs, the gold it stands for, and a threshold."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import streamlit as st
 
 from whitelab import figures
-from whitelab.base.progress import Progress
 from whitelab.base.wording import plain, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.figures import heights
-from whitelab.scoring.calibration import FLOOR, MOST_ALIKE, TOP, Calibration, calibrate
+from whitelab.scoring.calibration import MOST_ALIKE, Calibration, calibrate
 from whitelab.scoring.setting import Setting
+from whitelab.statistics.random_cosines import FLOOR, TOP
 from whitelab.ui.results.jobs import follow
-from whitelab.ui.results.study import study, study_job
+from whitelab.ui.results.study import study_each
 from whitelab.ui.widgets.chart import chart
+from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import Metric, headlines, number
 from whitelab.ui.widgets.variants import LABELS
 
@@ -32,7 +33,7 @@ def draw(space: LayerEmbeddings, setting: Setting) -> str:
     cosine, cut, rate = _controls(space)
     settings = tuple(dict.fromkeys((setting.raw, setting)))
     follow(
-        study_job(_each, space, settings, cut, rate, title="Comparing random pairs", unit="settings", place="meaning"),
+        study_each(calibrate, space, settings, cut, rate, title="Comparing random pairs", place="meaning"),
         lambda found: _picture(found, cosine),
         key="meaning",
         note=lambda found: _pairs(found[-1]),
@@ -73,25 +74,7 @@ def _controls(space: LayerEmbeddings) -> tuple[float, float, float]:
 
 def rate_picker(rates: Sequence[float], key: str) -> float:
     """The share of false positives that a threshold lets through; the second is where it stands at first."""
-    rate = st.segmented_control(
-        "False positives accepted",
-        rates,
-        default=rates[1],
-        key=key,
-        required=True,
-        format_func=lambda value: f"{100 * value:g} %",
-    )
-    return float(rate or rates[1])
-
-
-def _each(
-    space: LayerEmbeddings, settings: Sequence[Setting], cut: float, rate: float, progress: Progress
-) -> Iterator[tuple[Calibration, ...]]:
-    found: tuple[Calibration, ...] = ()
-    for setting in settings:
-        found += (study(calibrate, space, setting, cut, rate),)
-        yield found
-        progress(len(found), len(settings))
+    return choice("False positives accepted", rates, rates[1], key=key, format_func=lambda value: f"{100 * value:g} %")
 
 
 def _pairs(found: Calibration) -> str:
@@ -115,8 +98,8 @@ def _picture(found: Sequence[Calibration], cosine: float) -> None:
         ),
         Metric(
             "Random pairs",
-            f"{now.floor:.2f} to {now.top:.2f}",
-            f"{raw.floor:.2f} to {raw.top:.2f} raw",
+            f"{now.random.floor:.2f} to {now.random.top:.2f}",
+            f"{raw.random.floor:.2f} to {raw.random.top:.2f} raw",
             help=f"The floor of this space is the cosine that {FLOOR} % of random pairs are below, its top the one "
             f"that {100 - TOP:.1g} % are above.",
         ),
@@ -151,12 +134,12 @@ def _picture(found: Sequence[Calibration], cosine: float) -> None:
     with left:
         curves = {spec: (GRID.tolist(), one.random.percentile(GRID).tolist()) for spec, one in by_spec.items()}
         figure = figures.cosine_scale(curves, LABELS, cosine, "Percentile among random pairs")
-        chart(figure, "cosine-percentiles", lambda: _rows(curves, "percentile"))
+        chart(figure, "cosine-percentiles", lambda: scale_rows(curves, "percentile"))
     with right:
         if now.gold:
             golds = {spec: (one.gold.cosine.tolist(), one.gold.gold.tolist()) for spec, one in by_spec.items()}
             figure = figures.cosine_scale(golds, LABELS, cosine, "Gold score")
-            chart(figure, "cosine-gold", lambda: _rows(golds, "gold"))
+            chart(figure, "cosine-gold", lambda: scale_rows(golds, "gold"))
     st.caption(plain(now.line()))
 
 
@@ -173,7 +156,8 @@ def _says(name: str, now: Calibration, raw: Calibration) -> None:
     )
 
 
-def _rows(curves: dict, value: str) -> list[dict]:
+def scale_rows(curves: dict, value: str) -> list[dict]:
+    """The curves of `figures.cosine_scale` as rows, with a column `value`."""
     return [
         {"whitening": spec, "cosine": float(x), value: float(y)}
         for spec, (xs, ys) in curves.items()

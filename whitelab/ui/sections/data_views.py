@@ -9,6 +9,7 @@ from whitelab.datasets import SentencePairs
 from whitelab.figures import heights
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.chart import chart
+from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import Metric, headlines
 
 FOUND = 200  # pairs in the searchable table
@@ -103,13 +104,7 @@ def search(pairs: SentencePairs) -> None:
     with left:
         wanted = st.text_input("Find in the sentences", key="find", placeholder="A word or a part of one")
     with right:
-        order = st.segmented_control(
-            "Order",
-            ["as in the file", "highest gold", "lowest gold"],
-            default="as in the file",
-            key="order",
-            required=True,
-        )
+        order = choice("Order", ["as in the file", "highest gold", "lowest gold"], key="order")
     wanted = (wanted or "").casefold()
     hits = [
         row

@@ -9,7 +9,7 @@ from whitelab import datasets
 from whitelab.base.wording import amount
 from whitelab.datasets import SOURCES, Source
 from whitelab.datasets.offered import is_offered
-from whitelab.ui.results.jobs import jobs, wait
+from whitelab.ui.results.jobs import forget_finished, jobs, wait
 from whitelab.ui.sidebar.workspace import Workspace
 
 ASKED = "download-asked"  # session_state: the source this visitor pressed Download for
@@ -65,8 +65,7 @@ def _terms(source: Source) -> None:
 
 def _ask(name: str) -> None:
     st.session_state[ASKED] = name
-    if (job := jobs().get(_key(name))) is not None and job.finished:
-        jobs().forget(job.key)  # its folder may have been removed since
+    forget_finished(_key(name))  # its folder may have been removed since
 
 
 def _key(name: str) -> str:

@@ -11,9 +11,10 @@ from whitelab.figures import heights
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.dimensions import KCurve
 from whitelab.ui.results.jobs import follow, redraw
+from whitelab.ui.results.kept import kept
 from whitelab.ui.results.scores import layer_curves, shared
 from whitelab.ui.results.study import study_job
-from whitelab.ui.widgets.chart import chart, clicked, kept
+from whitelab.ui.widgets.chart import chart, clicked
 from whitelab.ui.widgets.variants import LABELS
 from whitelab.whitening import variant
 

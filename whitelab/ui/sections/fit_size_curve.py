@@ -28,7 +28,8 @@ def draw(space: LayerEmbeddings, setting: Setting) -> None:
         "sentence a dimension, and at what shrinking does there."
     )
     if not st.session_state.get(ASKED):
-        st.button("Fit on fewer sentences", key="fit-size", on_click=_ask, icon=":material/play_arrow:")
+        ask = {"on_click": st.session_state.update, "args": ({ASKED: True},)}
+        st.button("Fit on fewer sentences", key="fit-size", icon=":material/play_arrow:", **ask)
         return
     settings = tuple(dict.fromkeys((setting, *(setting.with_(whitening=name) for name in BESIDE))))
     raw = number_of(space, setting.raw).spearman
@@ -77,7 +78,3 @@ def _picture(points: Sequence[FitSize], dim: int, raw: float | None) -> None:
             for point in points
         ],
     )
-
-
-def _ask() -> None:
-    st.session_state[ASKED] = True

@@ -7,6 +7,7 @@ from whitelab.base import upload_limits
 from whitelab.base.wording import plain
 from whitelab.datasets import DEMO, ColumnNames, DataError, LabelledTexts, MalformedRows, Upload
 from whitelab.ui.results.files import file_stamp
+from whitelab.ui.results.kept import kept
 from whitelab.ui.results.study import remembered
 from whitelab.ui.sidebar import malformed
 from whitelab.ui.sidebar.own_data import UPLOADED
@@ -118,10 +119,10 @@ def _uploaded() -> LabelledTexts | None:
         st.info("Choose a file. Its first line may name the columns: text, label, and split if it has one.")
         return None
     columns, positive = _columns()
-    what = (file.file_id, columns, positive, _keep(UPLOADED))
-    held = st.session_state.get("labelled-upload")
-    if held is None or held[0] != what:
+    keep = _keep(UPLOADED)
+
+    def load() -> LabelledTexts:
         upload = Upload(file.name, file.getvalue())
-        found = datasets.load_labelled(upload, columns=columns, positive=positive, keep_going=what[-1])
-        held = st.session_state["labelled-upload"] = what, found
-    return held[1]
+        return datasets.load_labelled(upload, columns=columns, positive=positive, keep_going=keep)
+
+    return kept("labelled-upload", (file.file_id, columns, positive, keep), load)

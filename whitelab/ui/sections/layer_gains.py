@@ -12,10 +12,11 @@ from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_gains import LayerGain
 from whitelab.ui.results.jobs import follow, redraw
+from whitelab.ui.results.kept import kept
 from whitelab.ui.results.scores import layer_gains
 from whitelab.ui.results.study import study_job
 from whitelab.ui.sections.explanation import CONE, SMALL
-from whitelab.ui.widgets.chart import chart, clicked, kept
+from whitelab.ui.widgets.chart import chart, clicked
 from whitelab.ui.widgets.variants import LABELS
 
 

@@ -13,6 +13,7 @@ from whitelab.ui.results.scores import shared
 from whitelab.ui.results.study import named, study_job
 from whitelab.ui.results.worker import Job
 from whitelab.ui.widgets.chart import chart, clicked
+from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.variants import LABELS
 
 
@@ -26,13 +27,11 @@ def draw(space: LayerEmbeddings, setting: Setting) -> list[LayerPairs | None]:
     scores = [cell.spearman for one in maps.values() if one for cell in one.cells if cell.spearman is not None]
     scale = (min(scores), max(scores)) if scores else None
 
-    gain = st.segmented_control(
+    gain = choice(
         "The right map shows",
         ("Spearman", "Gain over raw"),
-        default="Spearman",
         key="right-map",
         bind="query-params",
-        required=True,
         help="The gain is the right map less the left one, cell by cell.",
     )
     raw = maps["raw-pairs"] if gain == "Gain over raw" else None
@@ -118,8 +117,3 @@ def take(layers) -> None:
     if layers:
         st.session_state["layers"] = sorted(set(layers))
         redraw()
-
-
-def layer_names(layers: tuple[int, ...]) -> str:
-    """`1 + 6`, or `6` for a layer alone."""
-    return " + ".join(map(str, dict.fromkeys(layers)))

@@ -7,7 +7,7 @@ import numpy as np
 import streamlit as st
 
 from whitelab import figures
-from whitelab.base.wording import plain, spaced
+from whitelab.base.wording import layer_names, plain, spaced
 from whitelab.compare import PRESETS, SEVEN, Bench, tried
 from whitelab.compare import papers as drawn
 from whitelab.encoding.checkpoints import shown_name, version
@@ -20,6 +20,7 @@ from whitelab.ui.results.jobs import claim, follow, jobs
 from whitelab.ui.sections.compare_grid import Grid
 from whitelab.ui.sidebar.model import shared_encoder
 from whitelab.ui.widgets.chart import chart
+from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.variants import LABELS
 
 SPREAD = ("L-1", "L-1:shuffled_group", "L-1:pca")  # WhitenedCSE's own whitening in the middle, without its training
@@ -166,7 +167,7 @@ def size_curve(figure: Figure) -> None:
 
     job = figure.job("sizes", "Scoring every subset of layers", work, "steps")
     note = lambda found: (  # noqa: E731
-        f"{spaced(found.scored)} subsets; the best is {' + '.join(map(str, found.best.layers))} with "
+        f"{spaced(found.scored)} subsets; the best is {layer_names(found.best.layers)} with "
         f"{found.best.spearman:.2f}, {figure.over}."
         if found.best
         else "No score is defined."
@@ -240,10 +241,9 @@ def losses(figure: Figure, models: tuple[str, ...]) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         default = grid.tasks.index("stsb") if "stsb" in grid.tasks else 0
         task = st.selectbox("Task", grid.tasks, default, key="losses-task") or grid.tasks[0]
-        positives = st.segmented_control(
-            "Positive pairs", list(geometry.POSITIVES), default="gt4", key="losses-positives", required=True,
-            format_func=geometry.POSITIVES.get,
-        )  # fmt: skip
+        positives = choice(
+            "Positive pairs", geometry.POSITIVES, key="losses-positives", format_func=geometry.POSITIVES.get
+        )
     shown = parse_settings(";".join(SPREAD))
     settings = tuple(dict.fromkeys((*grid.settings, *shown)))
     preset = PRESETS[grid.preset].fitted_on(grid.corpus)
@@ -260,7 +260,7 @@ def losses(figure: Figure, models: tuple[str, ...]) -> None:
                 continue
             bench = Bench(encoder, grid.data, task, Store(), grid.keep_going)
             for one in settings:
-                spot = tried(lambda one=one, bench=bench: drawn.spot(bench, one, preset, positives or "gt4"))
+                spot = tried(lambda one=one, bench=bench: drawn.spot(bench, one, preset, positives))
                 if isinstance(spot, str):
                     found = found.without(f"{encoder.name}, {one}: {spot}")
                 else:

@@ -1,5 +1,7 @@
 """Two presets side by side: what they decide differently, and which of those decisions moves the score."""
 
+from itertools import accumulate
+
 import streamlit as st
 
 from whitelab import figures
@@ -15,6 +17,7 @@ from whitelab.ui.results.jobs import claim, follow, jobs
 from whitelab.ui.sections.compare_grid import Grid
 from whitelab.ui.sidebar.model import shared_encoder
 from whitelab.ui.widgets.chart import chart
+from whitelab.ui.widgets.choice import choice
 
 OWN = "each its own"
 
@@ -82,11 +85,9 @@ def _decisions(a: str, b: str, setting: Setting | None, found: dict) -> None:
 
 def _walked(grid: Grid, model: str, a: str, b: str, setting: Setting | None, corpus: str | None) -> None:
     def work(progress):
-        done: tuple[Walk, ...] = ()
         options = {"setting": setting, "corpus": corpus, "store": Store(), "keep_going": grid.keep_going}
-        for one in walks(shared_encoder(model, grid.dtype), grid.data, grid.tasks, a, b, **options, progress=progress):
-            done += (one,)
-            yield done
+        found = walks(shared_encoder(model, grid.dtype), grid.data, grid.tasks, a, b, **options, progress=progress)
+        yield from accumulate((one,) for one in found)
 
     weights = (model, version(model), grid.dtype)
     parts = (*weights, grid.data, grid.stamp, grid.tasks, a, b, setting, corpus, grid.keep_going)
@@ -109,15 +110,14 @@ def _note(found: tuple[Walk, ...]) -> str:
 def _draw(found: tuple[Walk, ...]) -> None:
     """The waterfall of one task or the average, and every step of every task."""
     names = [one.task for one in found]
-    task = st.segmented_control(
+    task = choice(
         "Task",
         names,
-        default=AVERAGE if AVERAGE in names else names[0],
+        AVERAGE if AVERAGE in names else None,
         key=f"walk-task-{len(names)}",
-        required=True,
         format_func=lambda name: "Average" if name == AVERAGE else name,
     )
-    one = next((walk for walk in found if walk.task == task), found[-1])
+    one = next(walk for walk in found if walk.task == task)
     if one.difference is None or any(step.change is None for step in one.steps):
         st.warning(plain(one.reason or next(step.reason for step in one.steps if step.change is None)))
     else:

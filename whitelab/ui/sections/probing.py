@@ -1,13 +1,13 @@
 """Probes of labelled texts: which classifier, the embedded texts, the scores as they come, and what they look like."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import streamlit as st
 
 from whitelab import figures
 from whitelab import probe as probes
-from whitelab.base.progress import Progress, share
+from whitelab.base.progress import Progress
 from whitelab.base.wording import plain, spaced
 from whitelab.datasets import LabelledTexts
 from whitelab.encoding.embeddings import LayerRows
@@ -17,15 +17,17 @@ from whitelab.probe.classifiers import METRICS, mcnemar
 from whitelab.scoring.setting import Setting, parse_settings
 from whitelab.store.embedding_store import Store
 from whitelab.ui.results.jobs import follow
-from whitelab.ui.results.shelf import shelf, shelved
-from whitelab.ui.results.study import study, study_job
+from whitelab.ui.results.shelf import shelved
+from whitelab.ui.results.study import study_each
 from whitelab.ui.results.worker import Job
 from whitelab.ui.sidebar import own_data
 from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.chart import chart, marked_best
+from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
 from whitelab.ui.widgets.variants import LABELS
+from whitelab.ui.widgets.verdict import interval, too_few
 
 EXAMPLE = "Example written for this project, not a published benchmark."
 WORKSPACE = "workspace"  # the choice of fitting on the sentences of the bar's task
@@ -58,13 +60,12 @@ def choose(data: LabelledTexts, opened: Opened) -> Asked:
     """Choose the classifier, what the whitening is fitted on, and a distance."""
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     with left:
-        classifier = st.segmented_control(
+        classifier = choice(
             "Classifier",
             [name for name in CLASSIFIERS if data.pairs or name != "threshold"],
-            default="knn" if usual(data) == "linear" else usual(data),
+            "knn" if usual(data) == "linear" else usual(data),
             key=f"classifier-{'pairs' if data.pairs else data.layout}",
             bind="query-params",
-            required=True,
             format_func=CLASSIFIERS.get,
             help="Nearest neighbours (k = 5) and logistic regression as in W-MSE; SentEval's protocol as in "
             "WhitenedCSE's Table 2, slow on large data; a cosine threshold of 0.5 as in WhiteningBERT's Table 3.",
@@ -86,33 +87,24 @@ def choose(data: LabelledTexts, opened: Opened) -> Asked:
         )
     metric = METRICS[0]
     if classifier == "knn":
-        metric = st.segmented_control(
+        metric = choice(
             "Distance",
             METRICS,
-            default=METRICS[0],
             key="metric",
             bind="query-params",
-            required=True,
             format_func=str.capitalize,
             help="W-MSE takes the Euclidean distance of vectors as they are.",
         )
     own = fit == WORKSPACE
     scope = f"the sentences of {opened.pairs.task}" if own else fit or "train"
-    how = How(classifier or "knn", fit=scope, metric=metric or METRICS[0])
-    return Asked(how, _rows(opened) if own else None)
-
-
-def _rows(opened: Opened) -> LayerRows:
-    """The task's sentences as a text to fit on."""
-    space = opened.space
-    rows = space.kept("rows", lambda: LayerRows(space.values, space.counts))
-    return shelf().call(rows, f"{shelf().name(space)}/rows")
+    how = How(classifier, fit=scope, metric=metric)
+    return Asked(how, opened.rows if own else None)
 
 
 def open_texts(chosen: Workspace, data: LabelledTexts) -> Texts | None:
     """The embeddings of labelled texts under the workspace's model; None after drawing the job that makes them."""
     own = st.session_state.get("labelled") == own_data.UPLOADED
-    parts = (chosen.model.key, chosen.dtype, chosen.setting.pooling, data.task, data.fingerprint)
+    parts = (*chosen.embeds_by, data.task, data.fingerprint)
     name = "texts/" + "/".join((*parts, own_data.secret()) if own else parts)
 
     def work(progress: Progress) -> Texts:
@@ -126,29 +118,7 @@ def open_texts(chosen: Workspace, data: LabelledTexts) -> Texts | None:
 
 def probed(texts: Texts, settings: Sequence[Setting], asked: Asked, place: str) -> Job:
     """The score of each setting as a job that grows score by score; each is shared with every other place."""
-    words = {"title": "Probing", "unit": "settings", "place": place}
-    return study_job(_each, texts, tuple(settings), asked.how, asked.rows, **words)
-
-
-def _each(
-    texts: Texts, settings: tuple[Setting, ...], how: How, rows: LayerRows | None, progress: Progress
-) -> Iterator[tuple[ProbeScore, ...]]:
-    scores: tuple[ProbeScore, ...] = ()
-    for count, setting in enumerate(settings):
-        part = share(progress, count, 1, len(settings))
-        scores += (study(_scored, texts, setting, how, rows, Quiet(part)),)
-        yield scores
-        progress(len(scores), len(settings))
-
-
-@dataclass(frozen=True)
-class Quiet:
-    """A progress callback that is no part of what a result is called."""
-
-    progress: Progress = field(compare=False)
-
-    def __call__(self, done: int, total: int) -> None:
-        self.progress(done, total)
+    return study_each(_scored, texts, settings, asked.how, asked.rows, title="Probing", place=place)
 
 
 def _scored(texts: Texts, setting: Setting, how: How, rows: LayerRows | None, progress: Progress) -> ProbeScore:
@@ -157,11 +127,6 @@ def _scored(texts: Texts, setting: Setting, how: How, rows: LayerRows | None, pr
 
 
 # ---------------------------------------------------------------------------------------------------- pictures
-
-
-def span(low: float, high: float) -> str:
-    """An interval in words."""
-    return f"95 %: {low:.1f} to {high:.1f}"
 
 
 def accuracies(scores: Sequence[ProbeScore], layers: str) -> None:
@@ -178,9 +143,9 @@ def accuracies(scores: Sequence[ProbeScore], layers: str) -> None:
     title = "Accuracy, {}".format
     help = f"{layers.capitalize()}. {white.protocol}"
     delta = change(white.accuracy, raw.accuracy)
-    within = span(white.low, white.high)
+    below, within = (f"95 %: {interval(one.low, one.high, digits=1)}" for one in scores)
     headlines(
-        Metric(title("raw"), number(raw.accuracy), span(raw.low, raw.high), help=help),
+        Metric(title("raw"), number(raw.accuracy), below, help=help),
         Metric(title(LABELS.inline(white.setting.whitening)), number(white.accuracy), delta, "up", help, within),
         Metric(
             "Most frequent class",
@@ -197,12 +162,7 @@ def accuracies(scores: Sequence[ProbeScore], layers: str) -> None:
         ),
     )
     if white.starved:
-        st.warning(
-            f"The map was fitted on {spaced(white.fitted)} texts, which span {white.rank} of {white.dim} "
-            "dimensions. It then sets these texts at equal distances from each other. Keep fewer dimensions (k in the "
-            "bar) or fit on more text.",
-            icon=":material/warning:",
-        )
+        st.warning(too_few(white.fitted, white.rank, white.dim), icon=":material/warning:")
 
 
 def verdict(name: str, gap: float, p: float, gained: int, lost: int) -> str:

@@ -11,6 +11,7 @@ from whitelab.ui.results.jobs import wait
 from whitelab.ui.results.study import study_job
 from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.widgets.chart import chart
+from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.variants import LABELS
 
 
@@ -18,10 +19,10 @@ def draw(opened: Opened, compared: Setting) -> None:
     """Choose a space, a method and a colour, and look."""
     stages = {setting.whitening: setting for setting in (compared.raw, compared)}
     with st.container(horizontal=True):
-        stage = _choice("Space", list(stages), "stage", LABELS.__getitem__)
-        method = _choice("Method", list(METHODS), "method", METHODS.get)
-        dims = _choice("Dimensions", [2, 3], "dims")
-        colour = _choice("Colour", ["gold", "subset"], "colour")
+        stage = choice("Space", stages, key="stage", bind="query-params", format_func=LABELS.__getitem__)
+        method = choice("Method", METHODS, key="method", bind="query-params", format_func=METHODS.get)
+        dims = choice("Dimensions", [2, 3], key="dims", bind="query-params")
+        colour = choice("Colour", ["gold", "subset"], key="colour", bind="query-params")
     title = f"Computing the {METHODS[method]} projection"
     job = study_job(
         projected, opened.space, stages[stage], method, dims, title=title, unit="epochs", place="projection"
@@ -43,11 +44,3 @@ def draw(opened: Opened, compared: Setting) -> None:
         "Each point is a sentence; hover to read it. "
         + ("In UMAP only neighbourhoods mean something, not axes or far distances." if method == "umap" else "")
     )
-
-
-def _choice(label: str, options: list, key: str, words=str):
-    """A choice that lives in the address; the first option is the usual one."""
-    chosen = st.segmented_control(
-        label, options, default=options[0], key=key, bind="query-params", required=True, format_func=words
-    )
-    return chosen or options[0]

@@ -2,7 +2,7 @@
 
 import html
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import streamlit as st
@@ -11,7 +11,6 @@ from whitelab import figures
 from whitelab.base.progress import Progress
 from whitelab.base.wording import plain, spaced
 from whitelab.datasets import RetrievalSet
-from whitelab.encoding.embeddings import LayerRows
 from whitelab.figures.style import wrapped
 from whitelab.retrieval.embedded import FITS, RetrievalSpace, embed_retrieval, for_documents
 from whitelab.retrieval.metrics import METRICS
@@ -20,7 +19,7 @@ from whitelab.scoring.paired import RESAMPLES, VERDICTS
 from whitelab.scoring.setting import Setting
 from whitelab.store.embedding_store import Store
 from whitelab.ui.results.shelf import shelf, shelved
-from whitelab.ui.results.study import study, study_job
+from whitelab.ui.results.study import study, study_each
 from whitelab.ui.results.worker import Job
 from whitelab.ui.sections import retrieval_sets
 from whitelab.ui.sidebar import own_data
@@ -30,7 +29,7 @@ from whitelab.ui.widgets import verdict
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.metric import Metric, headlines
 from whitelab.ui.widgets.variants import LABELS
-from whitelab.whitening import whitens
+from whitelab.whitening import starved
 
 EXAMPLE = "Passages, queries and judgements written for this project, not a published benchmark."
 WORKSPACE = "workspace"  # the choice of fitting on the sentences of the bar's task
@@ -88,16 +87,14 @@ def open_set(chosen: Workspace, opened: Opened, data: RetrievalSet, asked: Asked
     space = embedded(chosen, data)
     if space is None or not asked.own:
         return space
-    rows = opened.space.kept("rows", lambda: LayerRows(opened.space.values, opened.space.counts))
-    return shelf().call(
-        space.with_text(asked.fit, rows), f"{shelf().name(space)}+{shelf().name(opened.space)}/{asked.fit}"
-    )
+    name = f"{shelf().name(space)}+{shelf().name(opened.space)}/{asked.fit}"
+    return shelf().call(space.with_text(asked.fit, opened.rows), name)
 
 
 def embedded(chosen: Workspace, data: RetrievalSet) -> RetrievalSpace | None:
     """The set embedded under the workspace's model; None after drawing the job that makes it."""
     upload = retrieval_sets.is_upload()
-    parts = (chosen.model.key, chosen.dtype, chosen.setting.pooling, data.task, data.fingerprint)
+    parts = (*chosen.embeds_by, data.task, data.fingerprint)
     name = "retrieval/" + "/".join((*parts, own_data.secret()) if upload else parts)
 
     def work(progress: Progress) -> RetrievalSpace:
@@ -110,23 +107,10 @@ def embedded(chosen: Workspace, data: RetrievalSet) -> RetrievalSpace | None:
 
 def ranked(space: RetrievalSpace, settings: Sequence[Setting], place: str) -> Job:
     """The retrieval of each setting as a job that grows; each is shared with every other place."""
-    return study_job(_each, space, tuple(settings), title="Ranking documents", unit="settings", place=place)
-
-
-def _each(space: RetrievalSpace, settings: tuple[Setting, ...], progress: Progress) -> Iterator[tuple[Retrieval, ...]]:
-    results: tuple[Retrieval, ...] = ()
-    for setting in settings:
-        results += (study(retrieve, space, setting),)
-        yield results
-        progress(len(results), len(settings))
+    return study_each(retrieve, space, settings, title="Ranking documents", place=place)
 
 
 # ---------------------------------------------------------------------------------------------------- pictures
-
-
-def interval(low: float, high: float, sign: str = "") -> str:
-    """`95 %: 0.3600 to 0.4306`."""
-    return f"95 %: {low:{sign}.4f} to {high:{sign}.4f}"
 
 
 def standings(results: Sequence[Retrieval], asked: Asked) -> None:
@@ -145,14 +129,20 @@ def standings(results: Sequence[Retrieval], asked: Asked) -> None:
             f"{moved.estimate:+.4f} against raw",
             "up",
             f"{name}. {METRICS[asked.metric].hint}",
-            interval(white.low, white.high),
+            f"95 %: {verdict.interval(white.low, white.high, digits=4)}",
         ),
-        Metric(f"{asked.label}, raw", f"{raw.mean:.4f}", interval(raw.low, raw.high)),
+        Metric(
+            f"{asked.label}, raw",
+            f"{raw.mean:.4f}",
+            f"95 %: {verdict.interval(raw.low, raw.high, digits=4)}",
+        ),
         Metric("Queries gained", str(white.gained), f"{white.lost} lost, of {len(results[0].per_query[0])}"),
         Metric(METRICS[second].label, f"{after:.4f}", f"{after - before:+.4f} against raw", "up"),
     )
     st.markdown(f"{verdict.ICONS[white.verdict]} {_sentence(white, asked, name)}")
-    _starved(results[-1])
+    made = results[-1].protocol
+    if starved(made.setting.whitening, made.fitted, made.rank):
+        st.warning(verdict.too_few(made.fitted, made.rank, made.dim), icon=":material/warning:")
 
 
 def _sentence(white: RetrievalStanding, asked: Asked, name: str) -> str:
@@ -160,19 +150,8 @@ def _sentence(white: RetrievalStanding, asked: Asked, name: str) -> str:
     p = verdict.p_value(found.p_value, 2 / (RESAMPLES + 1))
     return (
         f"**{VERDICTS[white.verdict]}.** {name} moves {asked.label} by {found.estimate:+.4f}, 95 % interval "
-        f"{found.low:+.4f} to {found.high:+.4f} ({p}), from {spaced(RESAMPLES)} resamples of the queries."
+        f"{verdict.interval(found.low, found.high, '+', 4)} ({p}), from {spaced(RESAMPLES)} resamples of the queries."
     )
-
-
-def _starved(result: Retrieval) -> None:
-    protocol = result.protocol
-    if whitens(result.setting.whitening) and protocol.rank >= protocol.fitted - 1:
-        st.warning(
-            f"The map was fitted on {spaced(protocol.fitted)} texts, which span {protocol.rank} of {protocol.dim} "
-            "dimensions. It then sets these texts at equal distances from each other. Keep fewer dimensions (k in the "
-            "bar) or fit on more text.",
-            icon=":material/warning:",
-        )
 
 
 def by_layer(results: Sequence[Retrieval], asked: Asked, n_layers: int) -> None:

@@ -8,6 +8,7 @@ from whitelab.base import upload_limits
 from whitelab.base.wording import plain
 from whitelab.datasets import DEMO, DataError, MalformedRows, RetrievalSet, Upload
 from whitelab.ui.results.files import file_stamp
+from whitelab.ui.results.kept import kept
 from whitelab.ui.results.study import remembered
 from whitelab.ui.sidebar import malformed
 from whitelab.ui.sidebar.own_data import UPLOADED
@@ -18,8 +19,8 @@ HELP = (
     "Type the path of a folder, or of its .zip, with corpus.jsonl, queries.jsonl and qrels/test.tsv, as BEIR's, or "
     "with TREC qrels in place of the last."
 )
+_FILES = "retrieval-files"  # session_state: those of an upload
 _KINDS = ("zip", "jsonl", "tsv", "txt", "qrels", "trec")
-_HELD = "retrieval-upload"  # session_state: the files of an upload and what was read of them
 
 
 @remembered()
@@ -77,7 +78,7 @@ def code(data: RetrievalSet) -> str:
 def _reading(data: RetrievalSet) -> str:
     place, keep = st.session_state.get(DATA) or DEMO, ", keep_going=True" if st.session_state.get(KEEP) else ""
     if place == UPLOADED:
-        names = tuple(upload.name for upload in st.session_state[_HELD][1])
+        names = tuple(file.name for file in st.session_state[_FILES])
         files = f"[whitelab.Upload(name, open(name, 'rb').read()) for name in {names!r}]"
         return f"whitelab.load_retrieval({files}, {data.split!r}{keep})"
     return f"whitelab.load_retrieval({place!r}, {data.split!r}{keep})"
@@ -109,7 +110,7 @@ def _uploaded(place: DeltaGenerator) -> RetrievalSet | None:
         type=list(_KINDS),
         accept_multiple_files=True,
         max_upload_size=upload_limits.TABLE_MB,
-        key="retrieval-files",
+        key=_FILES,
         help=f"At most {upload_limits.TABLE_MB} MB each. They stay in this session; nobody else sees them.",
     )
     if not files:
@@ -119,9 +120,6 @@ def _uploaded(place: DeltaGenerator) -> RetrievalSet | None:
         )
         return None
     uploads = [Upload(file.name, file.getvalue()) for file in files]
-    what = (tuple(file.file_id for file in files), _split(datasets.retrieval_splits(uploads), place), _keep(UPLOADED))
-    held = st.session_state.get(_HELD)
-    if held is None or held[0] != what:
-        found = datasets.load_retrieval(uploads, what[1], keep_going=what[2])
-        held = st.session_state[_HELD] = what, uploads, found
-    return held[2]
+    split, keep = _split(datasets.retrieval_splits(uploads), place), _keep(UPLOADED)
+    what = (*(file.file_id for file in files), split, keep)
+    return kept("retrieval-upload", what, lambda: datasets.load_retrieval(uploads, split, keep_going=keep))

@@ -8,9 +8,10 @@ from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.figures import heights
 from whitelab.retrieval.search_cost import MAX_BYTES, SearchCosts, SearchPlan, bytes_needed, default_ks, search_costs
 from whitelab.scoring.setting import Setting
-from whitelab.ui.results.jobs import jobs, wait
+from whitelab.ui.results.jobs import forget_finished, wait
 from whitelab.ui.results.study import name_of, study_job
 from whitelab.ui.widgets.chart import chart
+from whitelab.ui.widgets.choice import choice
 
 CORPORA, TOP = (10_000, 100_000, 500_000), 10
 ROOM = heights.room(heights.TALL) + 150  # of the result with its words, kept free while it is measured
@@ -61,24 +62,20 @@ def _corpus(space: LayerEmbeddings) -> int:
     own = [space.n_sentences] * (space.n_sentences > TOP)
     more = [n for n in CORPORA if n > space.n_sentences and bytes_needed(space.dim, n, ks) <= MAX_BYTES]
     sizes = own + more or [space.n_sentences]
-    corpus = st.segmented_control(
+    return choice(
         "Vectors to search among",
         sizes,
-        default=next((n for n in sizes if n >= 100_000), sizes[-1]),
+        next((n for n in sizes if n >= 100_000), sizes[-1]),
         key="search-corpus",
         bind="query-params",
-        required=True,
         format_func=lambda n: spaced(n) + (" (yours)" if n == space.n_sentences else ""),
         help="Your sentences come first. The rest is drawn from a Gaussian with their mean and covariance.",
     )
-    return corpus or sizes[-1]
 
 
 def _measure(of: str, plan: SearchPlan, name: str) -> None:
     """Measure by this plan, anew where that was done before. For the callback of the button."""
-    job = jobs().get(name)
-    if job is not None and job.finished:
-        jobs().forget(name)
+    forget_finished(name)
     st.session_state[_ASKED][of] = plan
 
 

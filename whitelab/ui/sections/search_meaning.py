@@ -1,20 +1,19 @@
 """What the cosine of a query with a document means: its percentile, and a threshold against what was judged."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import streamlit as st
 
 from whitelab import figures
-from whitelab.base.progress import Progress
 from whitelab.base.wording import plain, spaced
 from whitelab.figures import heights
 from whitelab.retrieval.calibration import SearchCalibration, calibrate_search
 from whitelab.retrieval.embedded import RetrievalSpace
-from whitelab.scoring.calibration import FLOOR, TOP
 from whitelab.scoring.setting import Setting
+from whitelab.statistics.random_cosines import FLOOR, TOP
 from whitelab.ui.results.jobs import follow
-from whitelab.ui.results.study import study, study_job
-from whitelab.ui.sections.cosine_meaning import GRID, rate_picker
+from whitelab.ui.results.study import study_each
+from whitelab.ui.sections.cosine_meaning import GRID, rate_picker, scale_rows
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.metric import Metric, headlines, number
 from whitelab.ui.widgets.variants import LABELS
@@ -36,7 +35,7 @@ def draw(space: RetrievalSpace, setting: Setting) -> str:
         rate = rate_picker(RATES, "searched-rate")
     settings = tuple(dict.fromkeys((setting.raw, setting)))
     follow(
-        study_job(_each, space, settings, rate, title="Counting cosines", unit="settings", place="searched-meaning"),
+        study_each(calibrate_search, space, settings, None, rate, title="Counting cosines", place="searched-meaning"),
         lambda found: _picture(found, cosine),
         key="searched-meaning",
         note=lambda found: f"All {spaced(found[-1].random.pairs)} pairs of a query and a document.",
@@ -47,16 +46,6 @@ def draw(space: RetrievalSpace, setting: Setting) -> str:
         f"print(meant.random.percentile({cosine}), meant.threshold)\n"
         "print(meant.line())\n"
     )
-
-
-def _each(
-    space: RetrievalSpace, settings: Sequence[Setting], rate: float, progress: Progress
-) -> Iterator[tuple[SearchCalibration, ...]]:
-    found: tuple[SearchCalibration, ...] = ()
-    for setting in settings:
-        found += (study(calibrate_search, space, setting, None, rate),)
-        yield found
-        progress(len(found), len(settings))
 
 
 def _picture(found: Sequence[SearchCalibration], cosine: float) -> None:
@@ -71,8 +60,8 @@ def _picture(found: Sequence[SearchCalibration], cosine: float) -> None:
         ),
         Metric(
             "Queries with documents",
-            f"{now.floor:.2f} to {now.top:.2f}",
-            f"{raw.floor:.2f} to {raw.top:.2f} raw",
+            f"{now.random.floor:.2f} to {now.random.top:.2f}",
+            f"{raw.random.floor:.2f} to {raw.random.top:.2f} raw",
             help=f"From the cosine that {FLOOR} % of the pairs are below to the one that {100 - TOP:.1g} % are above.",
         ),
         Metric(
@@ -98,13 +87,5 @@ def _picture(found: Sequence[SearchCalibration], cosine: float) -> None:
     )
     curves = {one.setting.whitening: (GRID.tolist(), one.random.percentile(GRID).tolist()) for one in found}
     figure = figures.cosine_scale(curves, LABELS, cosine, "Percentile among all queries and documents")
-    chart(figure, "searched-percentiles", lambda: _rows(curves))
+    chart(figure, "searched-percentiles", lambda: scale_rows(curves, "percentile"))
     st.caption(plain(now.line()))
-
-
-def _rows(curves: dict) -> list[dict]:
-    return [
-        {"whitening": spec, "cosine": x, "percentile": y}
-        for spec, (xs, ys) in curves.items()
-        for x, y in zip(xs, ys, strict=True)
-    ]

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from whitelab import figures
+from whitelab.base.wording import layer_names
 from whitelab.encoding.pooling import GIVEN
 from whitelab.figures import heights
 from whitelab.scoring.setting import Setting
@@ -68,7 +69,7 @@ def _lengths(opened: Opened, settings: Sequence[Setting]) -> None:
     for setting in settings:
         length, frequency = norm_correlations(opened.space, setting, opened.pairs.sentences).values()
         said.append(f"{LABELS.at(setting)} {number(length)} and {number(frequency)}")
-    layers = " + ".join(map(str, settings[0].layers))
+    layers = layer_names(settings[0].layers)
     st.caption(
         f"Spearman of a vector's length with the words of its sentence, layers {layers}: with their number, and with "
         f"how frequent they are among these sentences. {'; '.join(said)}."

@@ -1,10 +1,11 @@
 """A space under several variants: the cosines of random pairs, and the spectrum."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
 from whitelab import figures
+from whitelab.base.wording import layer_names
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_profiles import cosine_sample
@@ -18,7 +19,7 @@ def cosines(space: LayerEmbeddings, settings: Sequence[Setting]) -> None:
     """A histogram of the cosines of random pairs of different sentences."""
     samples = {one.whitening: study(cosine_sample, space, one) for one in settings}
     chart(figures.cosine_histogram(samples, _titles(settings)), "cosines")
-    layers = " + ".join(map(str, settings[0].layers))
+    layers = layer_names(settings[0].layers)
     st.caption(
         f"20\u202f000 random pairs of different sentences, layers {layers}. The means above are exact, over all pairs."
     )
@@ -28,17 +29,22 @@ def spectra(space: LayerEmbeddings, settings: Sequence[Setting]) -> None:
     """The eigenvalues of the covariance, and their participation ratio."""
     titles = _titles(settings)
     measured = {one.whitening: shape_of(space, one) for one in settings}
-    chart(
-        figures.spectrum({spec: one.eigenvalues for spec, one in measured.items()}, titles),
-        "spectra",
-        lambda: [
-            {"variant": spec, "direction": i, "eigenvalue": value}
-            for spec, one in measured.items()
-            for i, value in enumerate(one.eigenvalues, 1)
-        ],
-    )
+    spectrum({spec: one.eigenvalues for spec, one in measured.items()}, titles, "spectra")
     ratios = ", ".join(f"{titles[spec]} {one.participation_ratio:.1f}" for spec, one in measured.items())
     st.caption(f"Participation ratio: {ratios} of {space.dim}.")
+
+
+def spectrum(found: Mapping[str, Sequence[float]], titles: Mapping[str, str], key: str) -> None:
+    """Eigenvalues by variant, and their rows to download."""
+    chart(
+        figures.spectrum(found, titles),
+        key,
+        lambda: [
+            {"variant": spec, "direction": i, "eigenvalue": value}
+            for spec, values in found.items()
+            for i, value in enumerate(values, 1)
+        ],
+    )
 
 
 def _titles(settings: Sequence[Setting]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import streamlit as st
@@ -13,11 +14,15 @@ from whitelab.scoring.score import Score
 from whitelab.statistics.correlation import is_constant
 from whitelab.statistics.significance import Move
 from whitelab.sweeps.layer_profiles import CovarianceImage, covariance_image
+from whitelab.ui.results.kept import kept
 from whitelab.ui.results.scores import moves
 from whitelab.ui.results.study import study
+from whitelab.ui.sections import space_views
 from whitelab.ui.sidebar.opening import Opened
-from whitelab.ui.widgets.chart import chart, csv_button, kept
+from whitelab.ui.widgets.chart import chart, csv_button
+from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import number
+from whitelab.ui.widgets.tabs import tabs
 from whitelab.ui.widgets.variants import LABELS
 from whitelab.whitening import whitens
 
@@ -61,15 +66,13 @@ class Stages:
 
 
 def draw(stages: Stages) -> None:
-    """Both stages in tabs, of which only the open one is computed."""
-    tabs = st.tabs(list(TABS), key="see", on_change="rerun", bind="query-params")
-    for tab, section in zip(tabs, TABS.values(), strict=True):
-        if tab.open:
-            with tab:
-                if stages.before.setting == stages.after.setting:
-                    st.info(f"{stages.names[1]} is compared with itself. Choose another variant or another baseline.")
-                else:
-                    section(stages)
+    """Both stages in tabs."""
+
+    def same() -> None:
+        st.info(f"{stages.names[1]} is compared with itself. Choose another variant or another baseline.")
+
+    alike = stages.before.setting == stages.after.setting
+    tabs({title: same if alike else partial(section, stages) for title, section in TABS.items()}, "see")
 
 
 def covariances(stages: Stages) -> None:
@@ -102,15 +105,7 @@ def spectra(stages: Stages) -> None:
     """The eigenvalues."""
     specs = [one.setting.whitening for one in (stages.before, stages.after)]
     found = {spec: one.eigenvalues for spec, one in zip(specs, stages.covariances, strict=True)}
-    chart(
-        figures.spectrum(found, LABELS),
-        "spectrum",
-        lambda: [
-            {"variant": spec, "direction": i + 1, "eigenvalue": value}
-            for spec, values in found.items()
-            for i, value in enumerate(values)
-        ],
-    )
+    space_views.spectrum(found, LABELS, "spectrum")
     st.caption("Whitening gives every kept direction the same variance: its spectrum is flat, and ends at the rank.")
 
 
@@ -158,12 +153,10 @@ def _ranks(move: Move | None) -> str:
 
 def moved_pairs(stages: Stages) -> None:
     """The pairs that moved most, with their text."""
-    which = st.segmented_control(
-        "Show", WHICH, default="all", key="moved", bind="query-params", required=True, label_visibility="collapsed"
-    )
+    which = choice("Show", WHICH, key="moved", bind="query-params", label_visibility="collapsed")
     moves = stages.moves
     towards = sum(move.towards_gold for move in moves)
-    found = [one for one in moves if which in (None, "all") or one.towards_gold == (which == "towards gold")]
+    found = [one for one in moves if which == "all" or one.towards_gold == (which == "towards gold")]
     if not found:
         st.info("No pair moved." if which == "all" else f"No pair moved {which}.", icon=":material/equal:")
     else:

@@ -6,17 +6,18 @@ import streamlit as st
 
 from whitelab import datasets, figures
 from whitelab.base.devices import for_statistics
-from whitelab.base.wording import capitalised, spaced
+from whitelab.base.wording import capitalised, layer_names, spaced
 from whitelab.encoding.encoders import choose_device
 from whitelab.figures import heights
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_subsets import LayerSubset, SubsetSearch, stream
 from whitelab.ui.results.jobs import follow, known, wait
 from whitelab.ui.results.study import named, study_job
-from whitelab.ui.sections.layer_maps import layer_names, take
+from whitelab.ui.sections.layer_maps import take
 from whitelab.ui.sidebar.opening import Opened, every_task
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.chart import chart, clicked
+from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.recipe import pooling
 from whitelab.ui.widgets.variants import LABELS
 
@@ -45,13 +46,11 @@ def draw(chosen: Workspace, opened: Opened) -> Searched:
     tasks, compared = datasets.discover(chosen.data.source), chosen.compared
     with st.container(horizontal=True, vertical_alignment="bottom"):
         whitened = (
-            st.segmented_control(
+            choice(
                 "Search under",
                 ["raw", "whitened"],
-                default="raw",
                 key="searched",
                 bind="query-params",
-                required=True,
                 format_func={"raw": LABELS["none"], "whitened": "The workspace's variant"}.get,
                 help="Without whitening every subset costs one row of a matrix product. With it each needs "
                 "a factorisation of its own: all subsets of models with up to 13 layers (10 where only k directions "

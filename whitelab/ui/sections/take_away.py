@@ -12,7 +12,7 @@ import streamlit as st
 
 from whitelab.base.installation import MissingLibraryError, need
 from whitelab.base.progress import Progress
-from whitelab.base.wording import plain
+from whitelab.base.wording import layers_in_words, plain
 from whitelab.encoding.encoders import Encoder
 from whitelab.scoring.calibration import Calibration, calibrate
 from whitelab.scoring.fit_scopes import fit_scope
@@ -24,6 +24,7 @@ from whitelab.ui.results.shelf import shelf
 from whitelab.ui.results.study import study
 from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.sidebar.workspace import Workspace
+from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.recipe import pooling
 from whitelab.ui.widgets.variants import LABELS
 from whitelab.whitening import Map, RowMap, affine, export, of_rows
@@ -91,7 +92,7 @@ def section(chosen: Workspace, opened: Opened, now: Score) -> None:
     st.subheader("Take it away")
     setting = now.setting.with_(fit="task") if now.setting.fit == "cross" else now.setting
     score = scored(opened.space, setting)
-    layers = f"layer{'s' if len(setting.layers) > 1 else ''} {' + '.join(map(str, setting.layers))}"
+    layers = layers_in_words(setting.layers)
     scope = FIT_SCOPES.get(setting.fit)
     fitted = f"fitted on {scope[0].lower()}{scope[1:]}." if scope else f"fitted on {Path(setting.fit).name}."
     if now.setting.fit == "cross":
@@ -115,16 +116,7 @@ def draw(parcel: Parcel) -> None:
         formats = list(OF_ROWS)
         if st.session_state.get("format") not in (None, *formats):
             st.session_state["format"] = formats[0]
-    kind = st.segmented_control(
-        "Format",
-        formats,
-        default=formats[0],
-        key="format",
-        bind="query-params",
-        required=True,
-        format_func=lambda name: FORMATS[name],
-    )
-    kind = kind if kind in formats else formats[0]  # there may be no encoder, or no matrix
+    kind = choice("Format", formats, key="format", bind="query-params", format_func=FORMATS.get)
     forms = {"npz": _npz, "faiss": _faiss, "sentence-transformers": _model, "onnx": _onnx, "safetensors": _safetensors}
     left, right = st.columns([3, 7])
     with left:
@@ -327,7 +319,7 @@ def _meaning(parcel: Parcel) -> str:
 def making_x(parcel: Parcel) -> str:
     """The lines that make what the map takes: vectors of another layer or pooling it would take without a word."""
     layers, chosen = list(parcel.setting.layers), parcel.workspace
-    what = f"{'layer' if len(layers) == 1 else 'the mean of layers'} {' + '.join(map(str, layers))}"
+    what = ("the mean of " if len(layers) > 1 else "") + layers_in_words(layers)
     if chosen.given:
         return f"x = ...  # [n, {parcel.score.dim}], {what} of vectors made as those given: no others fit the map\n"
     return (

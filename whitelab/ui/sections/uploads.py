@@ -12,8 +12,8 @@ from whitelab.datasets import DataError, MalformedRows, SentencePairs, Sheet, Up
 from whitelab.datasets.arrays import ARRAYS, TABLES
 from whitelab.datasets.tables import SUFFIXES
 from whitelab.encoding.precomputed import Vectors, read_vectors
+from whitelab.ui.results.kept import kept
 from whitelab.ui.sidebar import malformed, own_data
-from whitelab.ui.widgets.chart import kept
 
 STAYS = "It stays in this session, nobody else sees it, and a reload of the page lets go of it."
 TITLES = {"first": "First sentence", "second": "Second sentence", "score": "Score", "subset": "Subset, if any"}

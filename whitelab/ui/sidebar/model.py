@@ -28,7 +28,7 @@ from whitelab.encoding.checkpoints import (
 )
 from whitelab.encoding.encoders import Encoder, choose_device
 from whitelab.encoding.later import encoder_for_store
-from whitelab.ui.results.jobs import FIRST_SECONDS, jobs, wait
+from whitelab.ui.results.jobs import FIRST_SECONDS, forget_finished, jobs, wait
 from whitelab.ui.results.study import remembered
 from whitelab.ui.sidebar.address import bound
 from whitelab.ui.sidebar.data import Chosen
@@ -211,8 +211,7 @@ def _counted(data: str, task: str, split: str, keep: bool, stamp: float) -> tupl
 def _ask(model: str) -> None:
     st.session_state[ASKED] = model
     for allow_bin in (False, True):
-        if (job := jobs().get(_key(model, allow_bin))) is not None and job.finished:
-            jobs().forget(job.key)
+        forget_finished(_key(model, allow_bin))
 
 
 def _key(model: str, allow_bin: bool) -> str:

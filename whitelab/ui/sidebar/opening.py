@@ -36,6 +36,13 @@ class Opened:
     device: str
     own: bool = False
 
+    @property
+    def rows(self) -> LayerRows:
+        """The task's sentences as a text to fit on."""
+        space = self.space
+        rows = space.kept("rows", lambda: LayerRows(space.values, space.counts))
+        return shelf().call(rows, f"{shelf().name(space)}/rows")
+
 
 @remembered()
 def pairs_of(data: str, task: str, split: str, keep_going: bool, stamp: float) -> SentencePairs:
@@ -91,17 +98,13 @@ def _embed(workspace: Workspace, pairs: SentencePairs, name: str, progress: Prog
 def task_name(workspace: Workspace, task: str, pairs: SentencePairs) -> str:
     """What names the embeddings of one task under the workspace's model, type and pooling."""
     own = (workspace.own.key,) if workspace.own else ()
-    return "task/" + "/".join((*_model(workspace), task, pairs.fingerprint, *own))
-
-
-def _model(workspace: Workspace) -> tuple[str, str, str]:
-    return workspace.model.key, workspace.dtype, workspace.setting.pooling
+    return "task/" + "/".join((*workspace.embeds_by, task, pairs.fingerprint, *own))
 
 
 def _with_fit_text(workspace: Workspace, opened: Opened) -> Opened | None:
     """`opened`, its space carrying the embedded text of the fit scope; None after drawing the job that makes it."""
     fit = workspace.setting.fit
-    name = "text/" + "/".join((*_model(workspace), workspace.fit_key)) + "/lenient" * workspace.data.lenient
+    name = "text/" + "/".join((*workspace.embeds_by, workspace.fit_key)) + "/lenient" * workspace.data.lenient
     uploaded = own_data.fit_text(workspace.fit_key)  # here, because it lies in this visitor's session
 
     def work(progress: Progress) -> LayerRows | MeasuredRows:
@@ -153,5 +156,5 @@ def every_task(workspace: Workspace, fitted: LayerEmbeddings) -> Job:
             progress(done, total)
         return spaces
 
-    name = "/".join(("tasks", source, *_model(workspace), str(lenient), shelf().name(fitted), str(tasks)))
+    name = "/".join(("tasks", source, *workspace.embeds_by, str(lenient), shelf().name(fitted), str(tasks)))
     return jobs().submit(name, f"Embedding {len(tasks)} tasks", work, "sentences")

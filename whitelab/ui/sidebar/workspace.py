@@ -28,6 +28,7 @@ from whitelab.ui.sidebar.data import Chosen
 from whitelab.ui.sidebar.model import Picked
 from whitelab.ui.sidebar.own_data import UPLOADED, OwnData
 from whitelab.ui.widgets import look
+from whitelab.ui.widgets.choice import choice
 from whitelab.whitening import WHITENERS, canonical, parse
 
 SLOT = "workspace"  # session_state: the Workspace of this run
@@ -62,6 +63,11 @@ class Workspace:
     def given(self) -> bool:
         """Whether vectors stand for model and data."""
         return self.own is not None and self.own.vectors is not None
+
+    @property
+    def embeds_by(self) -> tuple[str, str, str]:
+        """What tells its embeddings of a text from any others: model, type and pooling."""
+        return self.model.key, self.dtype, self.setting.pooling
 
     @property
     def compared(self) -> Setting:
@@ -201,12 +207,11 @@ def _pooling(picked: Picked) -> str:
     usual = "mean" if "mean" in picked.poolings else picked.poolings[0]
     if state.get("pooling", "mean") not in picked.poolings:
         state.pooling = usual
-    pooling = st.segmented_control(
+    pooling = choice(
         "Pooling",
         picked.poolings,
-        default=usual,
+        usual,
         **bound("pooling", "mean", shown),
-        required=True,
         format_func=shown,
         help="; ".join(POOLING_LABELS[name] for name in picked.poolings),
     )
@@ -216,7 +221,7 @@ def _pooling(picked: Picked) -> str:
         help="Each layer's vector is brought to length 1 before layers are averaged and a map is fitted. It changes "
         "nothing of one raw layer, whose cosines see no length; a map fitted on it is another.",
     )
-    return (UNIT if unit else "") + (pooling or usual)
+    return (UNIT if unit else "") + pooling
 
 
 def _whitening(dim: int) -> str:
@@ -238,27 +243,18 @@ def _whitening(dim: int) -> str:
 
 
 def _aggregate() -> str:
-    aggregate = st.segmented_control(
-        "Aggregate over subsets",
-        list(AGGREGATE_LABELS),
-        default="all",
-        **bound("aggregate", "all"),
-        required=True,
-        help="; ".join(AGGREGATE_LABELS.values()),
-    )
-    return aggregate or "all"
+    words = "; ".join(AGGREGATE_LABELS.values())
+    return choice("Aggregate over subsets", AGGREGATE_LABELS, **bound("aggregate", "all"), help=words)
 
 
 def _dtype() -> str:
-    dtype = st.segmented_control(
+    return choice(
         "Compute type",
         dtypes_for(choose_device()),
-        default="float32",
+        "float32",
         **bound("dtype", "float32"),
-        required=True,
         help="bfloat16 is faster on processors that have it and moves scores by a few hundredths.",
     )
-    return dtype or "float32"
 
 
 # --------------------------------------------------------------------------------------------------- fit scope

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from whitelab.base.progress import Progress, share
-from whitelab.base.wording import plain
+from whitelab.base.wording import layer_names, plain
 from whitelab.datasets import DataError, SentencePairs
 from whitelab.encoding.checkpoints import ModelError, version
 from whitelab.encoding.embeddings import embed_pairs
@@ -31,7 +31,7 @@ def draw(known: Sequence[Entry]) -> None:
     setting = here.compared if here.compared.fit in OWN_SENTENCES else here.compared.with_(fit="task")
     st.markdown(
         "The curves above score raw vectors. Here a run's start and its result are scored on "
-        f"{plain(here.data.task)}, layers {' + '.join(map(str, setting.layers))} as in the bar, raw and under "
+        f"{plain(here.data.task)}, layers {layer_names(setting.layers)} as in the bar, raw and under "
         f"{LABELS.inline(setting.whitening)}."
     )
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -45,7 +45,8 @@ def draw(known: Sequence[Entry]) -> None:
             st.error(plain(str(error)))
             return
         name = "before-after/" + "/".join(parts)
-        st.button("Score both", key="score-both", on_click=_ask, args=(name,), icon=":material/play_arrow:")
+        ask = {"on_click": st.session_state.update, "args": ({ASKED: name},)}
+        st.button("Score both", key="score-both", icon=":material/play_arrow:", **ask)
     if st.session_state.get(ASKED) != name:
         return
     work = jobs().submit(
@@ -75,7 +76,3 @@ def _scores(
         space, _ = embed_pairs(shared_encoder(model, dtype), pairs, setting.pooling, store=Store(), progress=part)
         rows.append([score(space, here).spearman for here in (setting.raw, setting)])
     return rows
-
-
-def _ask(name: str) -> None:
-    st.session_state[ASKED] = name

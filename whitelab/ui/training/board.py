@@ -17,7 +17,7 @@ from whitelab.ui.sidebar import workspace
 from whitelab.ui.training import background
 from whitelab.ui.training.background import NOT_STARTED, Entry
 from whitelab.ui.widgets.chart import chart, csv_button
-from whitelab.ui.widgets.metric import number
+from whitelab.ui.widgets.metric import Metric, change, headlines, number
 
 SHOWN = "training-shown"  # session_state: names of the runs this visitor has chosen
 ADDRESS = "runs"  # the query parameter that says the same, in a row with commas
@@ -288,15 +288,11 @@ def _ended(one: Entry) -> None:
     st.button(
         "Remove",
         key=f"remove-{one.name}",
-        on_click=_ask,
-        args=(one.name,),
+        on_click=st.session_state.update,
+        args=({_ASKED: one.name},),
         disabled=not background.allowed(),
         icon=":material/delete:",
     )
-
-
-def _ask(name: str) -> None:
-    st.session_state[_ASKED] = name
 
 
 def _remove(one: Entry) -> None:
@@ -343,29 +339,19 @@ def _foremost(chosen: Sequence[Entry]) -> Entry:
 def _headlines(one: Entry) -> None:
     """What training has done so far to a run, at the step that is kept."""
     start, best = one.summary.start, one.summary.best
-    for column, (label, field, digits, better) in zip(
-        st.columns(4),
-        (
-            ("Spearman", "spearman", 2, "normal"),
-            ("Uniformity", "uniformity", 3, "inverse"),
-            ("Alignment", "alignment", 3, "inverse"),
-            ("Effective rank", "effective_rank", 1, "off"),
-        ),
-        strict=True,
+    help = None if best is None else f"At step {best.step}, which scored best."
+    metrics = []
+    for label, field, digits, good in (
+        ("Spearman", "spearman", 2, "up"),
+        ("Uniformity", "uniformity", 3, "down"),
+        ("Alignment", "alignment", 3, "down"),
+        ("Effective rank", "effective_rank", 1, "either"),
     ):
-        before, now = _known(start, field), _known(best, field)
-        change = None if before is None or now is None or not best.step else now - before
-        delta = None if best is None else "untrained" if change is None else f"{change:+.{digits}f} against untrained"
-        column.metric(
-            f"{label}, {one.name}",
-            "not yet" if best is None else number(now, digits),
-            delta=delta,
-            delta_color="off" if change is None else better,
-            delta_arrow="off" if change is None else "auto",
-            border=True,
-            height="stretch",
-            help=f"At step {best.step}, which scored best." if best is not None else None,
-        )
+        now = _known(best, field)
+        gain = change(now, _known(start, field), "against untrained", digits) if best and best.step else None
+        value, note = ("not yet", None) if best is None else (number(now, digits), "untrained")
+        metrics.append(Metric(f"{label}, {one.name}", value, gain or note, good if gain else "", help))
+    headlines(*metrics)
 
 
 def _pictures(chosen: Sequence[Entry]) -> None:

@@ -10,7 +10,7 @@ import streamlit as st
 from whitelab import datasets
 from whitelab.base import upload_limits
 from whitelab.base.wording import plain, spaced
-from whitelab.datasets import BUNDLED_SETS, DEMO, DataError, SentencePairs, TaskInfo, Upload
+from whitelab.datasets import BUNDLED_SETS, DEMO, DataError, TaskInfo, Upload
 from whitelab.datasets.layouts import file_at
 from whitelab.encoding.catalogue import Size, guess_tokens
 from whitelab.encoding.checkpoints import BUNDLED, ONE_LAYER, ModelError, ModelFiles, ModelName, allowed, on_disk
@@ -19,6 +19,7 @@ from whitelab.training import TrainConfig, costs, objectives
 from whitelab.training.config import BATCH
 from whitelab.training.objectives import OBJECTIVES
 from whitelab.ui.results.files import file_stamp
+from whitelab.ui.results.kept import kept
 from whitelab.ui.results.study import remembered
 from whitelab.ui.sidebar import knobs, model
 from whitelab.ui.sidebar.data import TITLES
@@ -26,12 +27,10 @@ from whitelab.ui.sidebar.opening import pairs_of
 from whitelab.ui.sidebar.workspace import UPLOADED
 from whitelab.ui.training.background import Entry
 from whitelab.ui.training.request import Asked, Corpus, Scored, Text
-from whitelab.ui.widgets.chart import kept
 
 EVERY = "All tasks"
 
 _FETCHED = "training-start"  # session_state: the start this visitor asked to download
-_UPLOAD = "training-text"  # session_state: file id and sentences of this visitor's uploaded text
 _DATA_NAMES = TITLES | {UPLOADED: "Uploaded text file"}
 
 
@@ -201,16 +200,14 @@ def _uploaded() -> Corpus | None:
     if file is None:
         st.caption("Choose a file to train on its sentences.")
         return None
-    held = st.session_state.get(_UPLOAD)
-    if held is None or held[0] != file.file_id:
-        try:
-            text = Text(datasets.load_text(Upload(file.name, file.getvalue())))
-            held = st.session_state[_UPLOAD] = file.file_id, text
-        except DataError as error:
-            st.error(plain(str(error)))
-            return None
+    upload = Upload(file.name, file.getvalue())
+    try:
+        text = kept("training-text", file.file_id, lambda: Text(datasets.load_text(upload)))
+    except DataError as error:
+        st.error(plain(str(error)))
+        return None
     code = f"sentences = tuple(whitelab.scope_text({file.name!r}, {file.name!r}, None))  # your file, by its path\n"
-    return Corpus("an uploaded text", held[1], code)
+    return Corpus("an uploaded text", text, code)
 
 
 def _scored() -> Scored | None:
@@ -226,8 +223,8 @@ def _scored() -> Scored | None:
             name = st.selectbox("Task scored on", list(tasks), key="scored-task", bind="query-params") or name
         task = tasks[name]
         split = _split(task)
-        asked = (data, name, split, file_stamp(task.files))
-        pairs = _pairs(*asked)
+        asked = (data, name, split, True, file_stamp(task.files))
+        pairs = pairs_of(*asked)
     except DataError as error:
         st.error(plain(str(error)))
         return None
@@ -236,14 +233,10 @@ def _scored() -> Scored | None:
     return Scored(pairs, (data, name, split), _tokens(*asked))
 
 
-def _pairs(data: str, task: str, split: str, stamp: float) -> SentencePairs:
-    return pairs_of(data, task, split, True, stamp)
-
-
 @st.cache_data(max_entries=16, show_spinner=False)
-def _tokens(data: str, task: str, split: str, stamp: float) -> int:
-    """About how many tokens the sentences of the pairs have."""
-    return guess_tokens(_pairs(data, task, split, stamp).sentences)
+def _tokens(*asked) -> int:
+    """About how many tokens the sentences of the pairs (`pairs_of`) have."""
+    return guess_tokens(pairs_of(*asked).sentences)
 
 
 def _split(task: TaskInfo) -> str:

@@ -1,4 +1,4 @@
-"""A figure or a table with its data to take away, and what a visitor's session keeps of them."""
+"""A figure or a table with its data to take away."""
 
 import csv
 import io
@@ -94,11 +94,3 @@ def marked_best(records: list[dict], names: Sequence[str]):
         return [BEST if value == shown.max() else "" for value in shown]
 
     return table.style.apply(bold, subset=list(names)) if names else table
-
-
-def kept(name: str, of: Any, make: Callable[[], Any]) -> Any:
-    """`make()`, kept for this visitor until `of` is another: a large figure costs more than all else k changes."""
-    entry = st.session_state.get(f"{name}-kept")
-    if entry is None or entry[0] != of:
-        entry = st.session_state[f"{name}-kept"] = of, make()
-    return entry[1]

@@ -12,14 +12,15 @@ _DELTAS = {
     "down": ("inverse", "auto"),
     "gain": ("green", "up"),
     "loss": ("red", "down"),
+    "either": ("off", "auto"),
     "": ("off", "off"),
 }
 
 
 @dataclass(frozen=True)
 class Metric:
-    """One number. `delta` stands below it: a change that is good `up` or `down`, a `gain` or a `loss` in words, or
-    (`good` empty) a note.
+    """One number. `delta` stands below it: a change that is good `up`, `down` or not to be judged (`either`), a `gain`
+    or a `loss` in words, or (`good` empty) a note.
     """
 
     label: str

@@ -18,7 +18,7 @@ from whitelab.ui.widgets.chart import begin_figures, shown
 from whitelab.ui.widgets.metric import number
 from whitelab.ui.widgets.page_zip import page_zip
 from whitelab.ui.widgets.recipe import recipe
-from whitelab.whitening import whitens
+from whitelab.whitening import starved
 
 DEMO_NOTE = "Demonstration set written for this project, not a published benchmark."
 
@@ -128,11 +128,6 @@ def is_demo(opened: Opened) -> bool:
     return not opened.own and not opened.pairs.published and opened.pairs.task in BUNDLED_SETS
 
 
-def starved(opened: Opened, score: Score) -> bool:
-    """Whether a whitening keeps so many directions that it sets all the sentences it was given equally far apart."""
-    return whitens(score.setting.whitening) and score.rank >= opened.space.n_sentences - 1
-
-
 def _live(chosen: Workspace, opened: Opened | None) -> None:
     setting, places = chosen.setting, (st.session_state[workspace.LIVE], st.session_state[workspace.STRIP])
     st.session_state[workspace.OPENED] = opened
@@ -149,7 +144,7 @@ def _live(chosen: Workspace, opened: Opened | None) -> None:
         st.caption(plain(fitted_on(scored(space, setting))))
         if is_demo(opened):
             st.caption(DEMO_NOTE)
-    if starved(opened, now):
+    if starved(setting.whitening, space.n_sentences, now.rank):
         st.warning(
             f"{space.n_sentences} different sentences span only {now.rank} of {now.dim} dimensions. Whitening "
             "then puts them at equal distances from each other, so these cosines say nothing about meaning. Keep fewer "
