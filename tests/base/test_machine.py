@@ -43,13 +43,14 @@ def test_freed_pages_between_what_lives_on_go_back_to_the_system():
 
 
 @pytest.mark.linux
-def test_freed_tables_are_taken_again_without_fresh_pages():
+@pytest.mark.parametrize(("n", "d"), [(2500, 400), (100_000, 50)])  # 8 and 40 MB
+def test_freed_tables_are_taken_again_without_fresh_pages(n, d):
     def faults(first):
         run = run_python(
             "import resource, torch\n"
             "from whitelab.base.machine import keep_freed_memory\n"
             f"{first}\n"
-            "rows, map = torch.ones(2500, 400), torch.ones(400, 400, dtype=torch.float64)\n"
+            f"rows, map = torch.ones({n}, {d}), torch.ones({d}, {d}, dtype=torch.float64)\n"
             "tables = lambda: (rows.double() - 1) @ map * 2\n"
             "faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
             "for _ in range(20): tables()\n"

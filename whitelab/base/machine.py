@@ -60,11 +60,12 @@ def keep_freed_memory() -> None:
     Tables of some megabytes would go back to the system at once, and fresh pages cost up to three times what is
     computed in them.
     """
-    trim_threshold, mmap_threshold = -1, -3  # of malloc.h; glibc takes no higher one for the second than 32 MiB
+    trim_threshold, mmap_threshold = -1, -3  # of malloc.h
     with suppress(OSError, AttributeError):
         library = ctypes.CDLL("libc.so.6")
         library.mallopt(trim_threshold, REUSED)
-        library.mallopt(mmap_threshold, 2**25)
+        if not library.mallopt(mmap_threshold, REUSED):
+            library.mallopt(mmap_threshold, 2**25)  # an older glibc takes no more
 
 
 def available_memory(device: str = "cpu") -> int | None:
