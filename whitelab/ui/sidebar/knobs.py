@@ -64,12 +64,7 @@ def put(found: Spec) -> None:
         for word in one.words:
             state[f"{key}-{word}"] = value == word
         if value not in one.words:
-            state[key] = bool(value) if _is_switch(one) else value
-
-
-def _is_switch(one: Parameter) -> bool:
-    """Whether a parameter is off or on."""
-    return isinstance(one.default, int) and (one.default, one.low, one.high) in ((0, 0, 1), (1, 0, 1))
+            state[key] = value
 
 
 def _follow(key: str, usual) -> None:
@@ -88,7 +83,7 @@ def _knob(name: str, one: Parameter, dim: int):
     lives = bound(key, one.default)
     if one.choices:
         return st.selectbox(title, one.choices, **lives, help=one.hint) or one.default
-    if _is_switch(one):
+    if (one.default, one.low, one.high) in ((0, 0, 1), (1, 0, 1)) and isinstance(one.default, int):
         return int(st.toggle(title, bool(one.default), **lives, help=one.hint))
     for word in one.words:
         if st.toggle(f"{one.label} {word}", **bound(f"{key}-{word}", False), help=one.hint):
