@@ -100,6 +100,13 @@ def test_nothing_is_taken_for_a_prediction_that_is_none():
     assert waits(at)
 
 
+def test_a_prediction_made_anew_begins_with_an_empty_field_even_where_the_run_with_the_answer_was_cut_short():
+    at = strip("overview", lesson="4", guess1="12")
+    at.session_state["lesson-4-1-field"] = 12.0  # which only the end of that run forgets
+    at = press(at, "lesson-again", waits)
+    assert [field.value for field in at.number_input if field.key.endswith("-field")] == [None]
+
+
 @pytest.mark.parametrize("lesson", ["0", "nine", "", "99"])
 def test_an_address_with_a_lesson_that_is_not_there_shows_the_page(lesson):
     at = until(start(lesson=lesson))

@@ -25,6 +25,7 @@ from whitelab.ui.sidebar.opening import Opened, open_space
 from whitelab.ui.widgets.chart import chart
 
 _AT = "lesson-at"  # session_state: the lesson and step whose setting the bar was put to
+_AGAIN = "lesson-times-again"  # session_state: how often this visitor has asked to predict again
 # What stands for a curve of a lesson in the colours of all pages.
 _VARIANTS = {
     "softly whitened": "soft",
@@ -47,11 +48,12 @@ class Place:
     hidden: bool = False
     fixed: bool = False
     presented: bool = False
+    again: int = 0  # a prediction made anew has widgets of its own, with nothing in them
 
     @property
     def key(self) -> str:
         """The beginning of the keys of this step's widgets."""
-        return f"lesson-{self.lesson.number}-{self.step}"
+        return f"lesson-{self.lesson.number}-{self.step}" + f"-again-{self.again}" * (self.again > 0)
 
 
 def place() -> Place | None:
@@ -63,7 +65,7 @@ def place() -> Place | None:
     except (ValueError, KeyError):
         return None
     wishes = (asked_for.get("answers") == "hidden", asked_for.get("fixed") == "yes", asked_for.get("present") == "yes")
-    return Place(lesson, min(max(step, 1), len(lesson.steps)), *wishes)
+    return Place(lesson, min(max(step, 1), len(lesson.steps)), *wishes, st.session_state.get(_AGAIN, 0))
 
 
 def link(lesson: int, step: int = 1, **wishes: str) -> dict[str, str]:
@@ -355,6 +357,7 @@ def _go(here: Place, step: int) -> None:
 
 def _again(here: Place) -> None:
     st.query_params.pop(f"guess{here.step}", None)
+    st.session_state[_AGAIN] = here.again + 1
 
 
 def _follow(here: Place, following: Lesson) -> None:
