@@ -1,6 +1,9 @@
-"""One app for the browser tests of a worker, and one store for all workers."""
+"""One app and one store for the browser tests of all workers."""
 
+import json
+import os
 import shutil
+import signal
 
 import pytest
 from driving import ARTEFACTS, serve
@@ -41,14 +44,26 @@ def launch(cache, tmp_path):
 
 
 @pytest.fixture(scope="session")
-def app(cache, tmp_path_factory):
-    """The address of an app that finds the demonstration set encoded."""
-    server = serve(cache, tmp_path_factory.mktemp("log") / "server.log")
-    try:
-        yield server.url
-    finally:
-        server.stop()
-    assert UNCAUGHT not in server.log.read_text(), server.log.read_text()
+def app(cache, between_workers):
+    """The address of an app that finds the demonstration set encoded: one for all workers, stopped by the last."""
+    note, log = between_workers / "app.json", between_workers / "app.log"
+    with FileLock(note.with_suffix(".lock")):
+        if note.exists():
+            shared = json.loads(note.read_text())
+        else:
+            server = serve(cache, log)
+            shared = {"url": server.url, "process": server.process.pid, "workers": 0}
+        shared["workers"] += 1
+        note.write_text(json.dumps(shared))
+    yield shared["url"]
+    with FileLock(note.with_suffix(".lock")):
+        shared = json.loads(note.read_text())
+        shared["workers"] -= 1
+        note.write_text(json.dumps(shared))
+        if shared["workers"] == 0:
+            note.unlink()
+            os.kill(shared["process"], signal.SIGTERM)
+            assert UNCAUGHT not in log.read_text(), log.read_text()
 
 
 @pytest.fixture(scope="session")
