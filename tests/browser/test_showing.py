@@ -7,7 +7,6 @@ from urllib.parse import urlencode
 import pytest
 from driving import ARTEFACTS, chart_of, coloured, cut_off, drawn, faint, traces, unnamed, whole_page, widest
 from questions import QUESTIONS
-from tiny import write_task
 
 import whitelab
 from whitelab.scoring.setting import Setting
@@ -201,17 +200,6 @@ def test_the_pca_projection_is_painted(dims, kind, app, visit, demo):
     until_coloured(chart, 0.02)
     assert traces(chart) == [{"type": kind, "name": "gold", "points": demo.n_sentences}]
     chart.screenshot(path=ARTEFACTS / f"projection-pca-{dims}d.png")
-
-
-def test_the_umap_projection_is_painted_by_subset(app, visit, tmp_path):
-    pairs = whitelab.load(write_task(tmp_path / "task", subsets=3))
-    page = visit(app).open(f"anisotropy?data={tmp_path / 'task'}&whitening=Raw&method=UMAP&colour=subset")
-    page.get_by_role("tab", name="Projection").click()
-    chart = chart_of(page, "projection-chart")
-    until_coloured(chart, 0.005)
-    assert len(traces(chart)) == len(pairs.subset_names) == 3
-    assert sum(trace["points"] for trace in traces(chart)) == len(pairs.sentences)
-    chart.screenshot(path=ARTEFACTS / "projection-umap-2d.png")
 
 
 def test_the_pairs_are_painted_before_and_after_and_named_when_pointed_at(app, visit, demo):

@@ -1,6 +1,9 @@
 """The anisotropy page's tabs: every measure by layer, neighbours with their hubs, layers against each other."""
 
+import json
+
 import pytest
+import tiny
 import torch
 
 import whitelab
@@ -89,6 +92,17 @@ def test_layers_are_compared_raw_and_whitened_with_their_own_and_another_model_s
     cka = layer_similarity(space, by_hand("L1"), other)
     assert cka.shape == (4, 4)
     assert any(f"Raw, last layers {cka[-1, -1]:.2f}" in alt for alt in alts(at))
+
+
+def test_umap_lays_out_every_sentence_once_in_the_colour_of_its_subset(small, tmp_path):
+    data = str(tiny.write_task(tmp_path / "task", subsets=3))
+    at = until(start("anisotropy", **small | {"data": data}, whitening="Raw", method="UMAP", colour="subset"))
+    open_tab(at, "Projection")
+    (figure,) = (json.loads(one.proto.spec) for one in at.get("plotly_chart") if "UMAP" in one.proto.alt)
+    texts = [text for trace in figure["data"] for text in trace["text"]]
+    pairs, names = whitelab.load(data), [trace["name"] for trace in figure["data"]]
+    assert names == list(pairs.subset_names)
+    assert len(texts) == len(pairs.sentences)
 
 
 def test_a_cosine_has_its_meaning_raw_beside_whitened_and_the_code_that_gives_it(at, space):
