@@ -1,5 +1,6 @@
 """Laws of advice: it follows where the truth is planted, says so where nothing is there, and counts what is missing."""
 
+import json
 import math
 from dataclasses import replace
 
@@ -23,7 +24,7 @@ from whitelab.advice import (
 from whitelab.advice.advising import CLUSTER_SEEDS
 from whitelab.advice.answer import FEW
 from whitelab.advice.candidates import candidates
-from whitelab.advice.evidence import RESAMPLES, Tried, weigh
+from whitelab.advice.evidence import RESAMPLES, Option, Tried, weigh
 from whitelab.base.installation import MissingLibraryError
 from whitelab.datasets import load_labelled, load_retrieval
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
@@ -211,3 +212,11 @@ def test_a_purpose_that_the_data_does_not_serve_is_refused():
         advise_pairs(pairs_of(*ROUND, pairs=30), Setting(), "cluster")
     with pytest.raises(ValueError, match=r"layers=\[9\] must lie between 0 and 2 for this model"):
         advise_pairs(pairs_of(*ROUND, pairs=30), Setting((9,)))
+
+
+def test_an_option_with_nothing_to_tell_of_its_lead_is_still_a_record_of_json():
+    nothing = Difference(*[math.nan] * 4)
+    option = Option(Setting(), D, 4 * D, "float32", 50.0, math.nan, math.nan, nothing, math.nan, nothing)
+    record = json.loads(json.dumps(option.as_dict(), allow_nan=False))
+    assert record["interval"] == record["difference_interval"] == [None, None]
+    assert record["p"] is record["p_holm"] is None

@@ -44,7 +44,7 @@ class Option:
         for name in ("difference", "behind"):
             found = getattr(self, name)
             record |= {name: found.estimate, f"{name}_interval": [found.low, found.high]}
-        return record | {"p": self.difference.p_value, "p_holm": without_nan(self.p_holm)}
+        return without_nan(record | {"p": self.difference.p_value, "p_holm": self.p_holm})
 
 
 @dataclass(frozen=True)
