@@ -24,10 +24,7 @@ from whitelab.whitening import eigenform
 
 
 def shared(setting: Setting) -> Setting:
-    """The setting under whose name results are kept: that of its variant's eigenform.
-
-    Cross-fitted, only the cosines within a half are the same, so what compares sentences of both keeps its own name.
-    """
+    """The setting under whose name results are kept: that of its variant's eigenform."""
     return setting.with_(whitening=eigenform(setting.whitening), k=setting.k)
 
 
@@ -55,16 +52,12 @@ def curve_of(space: LayerEmbeddings, setting: Setting, by_subset: bool = False) 
 
 def shape_of(space: LayerEmbeddings, setting: Setting) -> Shape:
     """The shape of a setting."""
-    if setting.fit == "cross":
-        return study(shape, space, setting.on(space))
     found, setting = _study(shape, space, setting)
     return replace(found, whitening=setting.whitening)
 
 
 def losses_of(space: LayerEmbeddings, setting: Setting, positives: str) -> Losses:
     """The losses of a setting."""
-    if setting.fit == "cross":
-        return study(losses, space, setting.on(space), positives)
     found, setting = _study(losses, space, setting, positives)
     return replace(found, whitening=setting.whitening)
 
