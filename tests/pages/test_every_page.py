@@ -174,7 +174,8 @@ def test_a_model_that_does_not_exist_is_explained_and_leaves_the_app_usable(smal
         go_to(at, page)
         assert [title.value for title in at.title] == [QUESTIONS[page]]
         assert not at.exception
-        assert at.info or page == "training"  # what to do next; training needs no workspace
+        # What is wrong, on the page too: on a phone the bar is closed. Training needs no workspace.
+        assert said(at, "must be a folder", "Change it in the bar.") or page == "training"
     assert not choose(at, model=small["model"]).error
 
 
@@ -192,7 +193,7 @@ def test_malformed_rows_are_listed_and_left_out_only_on_request(small, tmp_path)
     listed = at.dataframe[0].value
     assert list(listed["line"]) == [4]
     assert "not a number" in listed["reason"][0]
-    assert live(at) is None
+    assert knob(at)["words"] == "no score"  # and not the dots of what is being computed
     at.checkbox(key="keep").check()
     assert not until(at.run()).error
     pairs = whitelab.load(path, keep_going=True)

@@ -135,11 +135,11 @@ def test_while_a_model_is_fetched_the_page_says_so_and_asks_for_no_choice(small,
     go = threading.Event()
     monkeypatch.setattr(checkpoints, "_download", lambda name, *args: go.wait(PATIENCE) and Path(small["model"]))
     at = start(**data, model="someone/tiny-three")
-    assert any("Choose a model and data" in one.value for one in at.main.info)
+    assert any("The bar offers to download it" in one.value for one in at.main.warning)
     at.button(key="model-download").click()
     at.run()
     assert [one.value for one in at.main.info] == [
-        "someone/tiny\\-three is being loaded. How far it is stands in the bar at the left."
+        "someone/tiny\\-three is being loaded. How far it is stands in the bar."
     ]
     go.set()
     assert not any("is being loaded" in one.value for one in until(at.run()).main.info)

@@ -43,8 +43,12 @@ def choose_k(whitening: str, dim: int) -> int | None:
     return k if variant(whitening).takes_k and k < dim else None
 
 
-def draw(bar, page, setting: Setting, dim: int, space: LayerEmbeddings | None = None, *scores: Score) -> None:
+def draw(
+    bar, page, setting: Setting, dim: int, space: LayerEmbeddings | None = None, *scores: Score, never: bool = False
+) -> None:
     """Draw the knob k with the live score above it; `scores` are those of the setting and of raw, once known.
+
+    `never` says that there will be none, for want of data that can be read.
 
     The card stands in the container `bar`; the strip, in `page`, shows only while the bar is closed.
     """
@@ -57,7 +61,7 @@ def draw(bar, page, setting: Setting, dim: int, space: LayerEmbeddings | None = 
         "score": now,
         "raw": raw,
         "of": _of(space, setting) if space is not None else "",
-        "words": "undefined" if scores else "...",
+        "words": "undefined" if scores else "no score" if never else "...",
         "help": scores[0].line() if scores else "",
     }
     for place, mount, key, take in zip((bar, page), (_card, _strip), PLACES, (_from_bar, _from_strip), strict=True):

@@ -164,7 +164,7 @@ def _beside(here: Place, step: Step, guess) -> AbstractContextManager:
 def _opened() -> Opened | None:
     chosen = workspace.current()
     if chosen is None:
-        st.info(workspace.missing())
+        workspace.say_what_is_missing()
         return None
     try:
         return open_space(chosen)

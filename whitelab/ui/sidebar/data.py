@@ -13,6 +13,7 @@ from whitelab.ui.sidebar import malformed, own_data
 from whitelab.ui.sidebar.address import bound
 from whitelab.ui.sidebar.own_data import UPLOADED
 
+REFUSED = "refused"  # session_state: why the model or the data of this run cannot be had
 LOOKED_LATELY = 2.0  # seconds for which what lies at a place is taken to be what lay there
 
 TITLES = {name: f"{title} (bundled)" for name, title in BUNDLED_SETS.items()}
@@ -46,6 +47,7 @@ def choose() -> Chosen | None:
     try:
         tasks = {task.name: task for task in _tasks(source)}
     except DataError as error:
+        st.session_state[REFUSED] = f"{error}. Choose other data in the bar."
         st.error(plain(str(error)))
         return None
     name = next(iter(tasks))

@@ -29,7 +29,7 @@ def table(problems: Sequence[Problem], named: bool = True) -> None:
 def say(error: MalformedRows, data: str, key: str = BAR) -> None:
     """List what is wrong with the rows of `data`; `key` then offers to leave them out, see `found`."""
     n = len(error.problems)
-    place = " in the bar at the left" if key == BAR else ""
+    place = " in the bar" if key == BAR else ""
     st.error(f"{n} row{'s' if n != 1 else ''} cannot be read. Mend the file, or leave these rows out{place}.")
     table(error.problems)
     if not found(data, key):

@@ -31,7 +31,7 @@ from whitelab.encoding.later import encoder_for_store
 from whitelab.ui.results.jobs import FIRST_SECONDS, forget_finished, jobs, wait
 from whitelab.ui.results.study import remembered
 from whitelab.ui.sidebar.address import bound
-from whitelab.ui.sidebar.data import Chosen
+from whitelab.ui.sidebar.data import REFUSED, Chosen
 
 CONTROLS = (f"{BUNDLED}:3", f"random:{BUNDLED}", f"static:{BUNDLED}", f"sif:{BUNDLED}", f"output:{BUNDLED}")
 WORDS = {
@@ -132,6 +132,7 @@ def opened(model: str, chosen: Chosen | None) -> Picked | None:
     key = _key(model, allow_bin)
     st.session_state[LOADING] = None
     if not on_disk(model) and jobs().get(key) is None and st.session_state.get(ASKED) != model:
+        st.session_state[REFUSED] = f"{label(model)} is not on this machine yet. The bar offers to download it."
         _offer(model, chosen)
         return None
     dtype = st.session_state.get("dtype") or "float32"
@@ -145,6 +146,8 @@ def opened(model: str, chosen: Chosen | None) -> Picked | None:
     job = jobs().submit(key, f"Loading {label(model)}", work, "bytes")
     picked = wait(job, key="find", quick=FIRST_SECONDS)
     st.session_state[LOADING] = None if job.finished else label(model)
+    if job.error is not None:
+        st.session_state[REFUSED] = f"{job.title} failed: {job.message}. Change it in the bar."
     if isinstance(job.error, PickledWeights):
         st.session_state[PICKLED] = model
     if st.session_state.get(PICKLED) == model:

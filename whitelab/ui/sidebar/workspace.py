@@ -87,6 +87,7 @@ class Workspace:
 def draw(page: str) -> None:
     """Draw the bar of `page` and put the Workspace (or None, with the reason on screen) into the session."""
     st.session_state[SLOT], st.session_state[STRIP] = None, st.container(key="strip")
+    st.session_state[data.REFUSED] = ""
     with st.sidebar, address.of(page):
         st.session_state[LIVE], st.session_state[BELOW] = st.container(key="live"), st.container()
         st.session_state[AHEAD] = st.container(key="ahead")
@@ -109,12 +110,15 @@ def current() -> Workspace | None:
     return st.session_state.get(SLOT)
 
 
-def missing() -> str:
-    """What to say where there is no Workspace."""
-    loading = st.session_state.get(model.LOADING)
-    if loading:
-        return f"{plain(loading)} is being loaded. How far it is stands in the bar at the left."
-    return "Choose a model and data in the bar at the left. What is missing there is said there."
+def say_what_is_missing() -> None:
+    """Say why there is no Workspace: on the page too, as the bar may be closed."""
+    loading, refused = st.session_state.get(model.LOADING), st.session_state.get(data.REFUSED)
+    if refused:
+        st.warning(plain(refused))
+    elif loading:
+        st.info(f"{plain(loading)} is being loaded. How far it is stands in the bar.")
+    else:
+        st.info("Choose a model and data in the bar. What is missing there is said there.")
 
 
 def put(setting: Setting, stays: Container[str] = ()) -> None:

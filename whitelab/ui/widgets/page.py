@@ -61,7 +61,7 @@ def ask(question: str, look_for: str) -> Workspace | None:
     if st.session_state.get(own_data.LOST) and (chosen is None or chosen.data.source == DEMO):
         st.info(own_data.GONE, icon=":material/link_off:")
     if chosen is None:
-        st.info(workspace.missing())
+        workspace.say_what_is_missing()
     return chosen
 
 
@@ -80,14 +80,16 @@ def _head(question: str) -> None:
 
 def open_chosen(chosen: Workspace) -> Opened:
     """Open the workspace's space and draw the live score; stop where there is nothing to show."""
-    opened = None
+    opened, unreadable = None, False
     try:
         opened = open_space(chosen)
     except MalformedRows as error:
+        unreadable = True
         malformed.say(error, chosen.data.source)
     except DataError as error:
+        unreadable = True
         st.error(plain(str(error)))
-    _live(chosen, opened)
+    _live(chosen, opened, unreadable)
     if opened is None:
         st.stop()
     return opened
@@ -103,15 +105,16 @@ def open_aside(question: str, look_for: str) -> None:
     chosen = workspace.current()
     if chosen is None:
         return
-    opened = None
+    opened, unreadable = None, False
     with st.session_state[workspace.LIVE]:
         try:
             opened = open_space(chosen)
         except DataError as error:
+            unreadable = True
             st.caption(plain(str(error)))
         if opened is not None and not fitted(opened.space, (chosen.setting,), "fit-live"):
             opened = None
-    _live(chosen, opened)
+    _live(chosen, opened, unreadable)
 
 
 def need_a_model(chosen: Workspace, opened: Opened, why: str) -> None:
@@ -128,11 +131,11 @@ def is_demo(opened: Opened) -> bool:
     return not opened.own and not opened.pairs.published and opened.pairs.task in BUNDLED_SETS
 
 
-def _live(chosen: Workspace, opened: Opened | None) -> None:
+def _live(chosen: Workspace, opened: Opened | None, unreadable: bool) -> None:
     setting, places = chosen.setting, (st.session_state[workspace.LIVE], st.session_state[workspace.STRIP])
     st.session_state[workspace.OPENED] = opened
     if opened is None:
-        live.draw(*places, setting, chosen.model.dim)
+        live.draw(*places, setting, chosen.model.dim, never=unreadable)
         return
     space = opened.space
     if not fitted(space, (setting,)):
