@@ -18,9 +18,7 @@ if question is not None:
         question.job,
         advising.draw,
         key="advice",
-        note=lambda found: (
-            "Where pairs judge, every map was fitted on other sentences than those of the pairs it scores."
-        ),
+        note=advising.note,
         room=420,
     )
 

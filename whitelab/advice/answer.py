@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 from whitelab.advice.evidence import Evidence, Option
-from whitelab.base.wording import capitalised, layers_in_words, spaced
+from whitelab.base.wording import capitalised, inside, layers_in_words, spaced
 from whitelab.scoring.paired import LEVEL
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.significance import Difference
 from whitelab.whitening import label
 
 STEP = 1.0  # points: less is not worth a change
+_ADJECTIVES = ("none", "center", "standardize")  # variants whose names say how vectors are
 FEW = 20  # items below which drawing them again says too little of others
 
 
@@ -57,9 +58,10 @@ def answer(evidence: Evidence, purpose: str) -> Advice:
 
 
 def named(setting: Setting) -> str:
-    """`PCA whitening of layers 1 + 6, cut to k = 96`, `raw vectors of layer 6`."""
-    what = "raw vectors" if setting.whitening == "none" else label(setting.whitening)
-    return f"{what} of {layers_in_words(setting.layers)}" + (f", cut to k = {setting.k}" if setting.k else "")
+    """`vectors of layers 1 + 6 with PCA whitening, cut to k = 96`, `raw vectors of layer 6`."""
+    what, where = inside(label(setting.whitening)), f"vectors of {layers_in_words(setting.layers)}"
+    text = f"{what} {where}" if setting.whitening in _ADJECTIVES else f"{where} with {what}"
+    return text + (f", cut to k = {setting.k}" if setting.k else "")
 
 
 def kept_as(option: Option) -> str:
@@ -76,7 +78,8 @@ def _best(evidence: Evidence, purpose: str) -> Advice:
     reach = max(others, key=lambda option: option.difference.high)
     if reach.difference.high < STEP:
         losses = sum(one.p_holm < LEVEL and one.difference.high < 0 for one in others)
-        most = f"more than {reach.difference.high:.2g} points" if reach.difference.high > 0 else "anything"
+        high = reach.difference.high
+        most = f"more than {math.ceil(10 * high) / 10:.1f} points" if high > 0 else "anything"
         sentences = (
             f"Use the {named(raw.setting)}, as the model gives them: nothing that was tried is better by a point.",
             f"{_scored(evidence, raw)} None of {len(others)} others gains {most}, even at the upper end of its "
@@ -90,9 +93,10 @@ def _best(evidence: Evidence, purpose: str) -> Advice:
     sentences = (
         f"These {spaced(evidence.count)} {evidence.unit} cannot decide; until more are there, keep the "
         f"{named(raw.setting)}.",
-        f"{capitalised(named(best.setting))} scores {best.score:.1f} against {raw.score:.1f} ({_interval(best)}), "
+        f"{capitalised(named(best.setting))} score {best.score:.1f} against {raw.score:.1f} ({_interval(best)}), "
         f"which could be chance after {len(others)} comparisons.",
-        f"About {spaced(needed)} {evidence.unit} would decide between them, if the difference stays what it is.",
+        (f"About {spaced(needed)}" if needed > 1.1 * evidence.count else "It is close: a few more")
+        + f" {evidence.unit} would decide between them, if the difference stays what it is.",
     )
     return Advice(purpose, None, sentences, needed, evidence)
 
@@ -118,7 +122,7 @@ def _gain(evidence: Evidence, best: Option) -> tuple[str, str, str]:
     if shorter:
         small = min(shorter, key=lambda option: (option.dimensions, -option.score))
         beside = (
-            f"{capitalised(named(small.setting))} scores {small.score:.1f}, which these {evidence.unit} do not tell "
+            f"{capitalised(named(small.setting))} score {small.score:.1f}, which these {evidence.unit} do not tell "
             f"from it, with {small.dimensions} numbers a vector in place of {best.dimensions}."
         )
     elif same:
@@ -155,7 +159,7 @@ def _none_shorter(evidence: Evidence) -> Advice:
     if likely is not None and likely.behind.estimate > -STEP:
         needed = _enough(evidence, likely.behind, STEP + likely.behind.estimate)
         more = (
-            f"{capitalised(kept_as(likely))} is behind by {-likely.behind.estimate:.1f} points; if it stays so, "
+            f"{capitalised(kept_as(likely))} are behind by {-likely.behind.estimate:.1f} points; if it stays so, "
             f"about {spaced(needed)} {evidence.unit} would show that it will do."
         )
     else:

@@ -18,14 +18,14 @@ def to_store(chosen: Setting, n_layers: int, dim: int, fit: str) -> tuple[Settin
 def candidates(chosen: Setting, n_layers: int, dim: int, fit: str) -> tuple[Setting, ...]:
     """Raw vectors of the last layer, then every variant, PCA at three k, scaled and not, and as many first coordinates.
 
-    At the last layer, at the chosen ones, and at 1 + last, the papers' usual pair. Each map is fitted on `fit`; pooling
-    and aggregate are those of `chosen`. Raises ValueError for layers that the model does not have.
+    At the last layer, at the first one, at both (the papers' usual pair), and at the chosen ones. Each map is fitted on
+    `fit`; pooling and aggregate are those of `chosen`. Raises ValueError for layers that the model does not have.
     """
     last = n_layers - 1
     if any(not -n_layers <= layer < n_layers for layer in chosen.layers):
         raise ValueError(f"layers={list(chosen.layers)} must lie between 0 and {last} for this model")
     own = tuple(sorted(chosen.numbers(n_layers)))
-    every = [(last,), own] + ([(1, last)] if last > 1 else [])
+    every = [(last,)] + ([(1,), (1, last)] if last > 1 else []) + [own]
     kept = [dim // part for part in KEPT_PARTS if dim // part > 1]
     found = []
     for layers in dict.fromkeys(every):

@@ -35,6 +35,15 @@ def capitalised(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+_PROPER = ("Cholesky",)
+
+
+def inside(name: str) -> str:
+    """A variant's name inside a sentence: `raw`, `soft whitening (γ = 0.5, α = 0)`, but `PCA whitening`."""
+    first = name.split()[0]
+    return name if first in _PROPER or not first[1:].islower() else name[0].lower() + name[1:]
+
+
 def first_line(error: BaseException) -> str:
     """The first line of an error, or its kind where it has no text."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

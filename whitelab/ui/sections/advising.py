@@ -1,5 +1,6 @@
 """Asking for advice on a page: what the vectors are for, by which data, and the answer with its evidence."""
 
+import math
 from dataclasses import dataclass
 
 import streamlit as st
@@ -21,7 +22,7 @@ from whitelab.advice import (
 )
 from whitelab.base import upload_limits
 from whitelab.base.progress import Progress
-from whitelab.base.wording import capitalised, plain, spaced
+from whitelab.base.wording import capitalised, layers_in_words, plain, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
 from whitelab.encoding.encoders import embed
 from whitelab.figures import heights
@@ -37,6 +38,8 @@ from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import Metric, headlines, number
 from whitelab.ui.widgets.recipe import pooling
+from whitelab.ui.widgets.variants import LABELS
+from whitelab.whitening import canonical
 
 JUDGED_BY = {
     "pairs": "Pairs with gold scores",
@@ -185,6 +188,19 @@ def _advise_sentences(rows: LayerRows, setting: Setting, purpose: str, progress:
 # ---------------------------------------------------------------------------------------------------- the answer
 
 
+def note(advice: Advice) -> str:
+    """What was tried, and on what maps were fitted where pairs judge them."""
+    evidence = advice.evidence
+    if evidence is None:
+        return ""
+    where = dict.fromkeys(layers_in_words(option.setting.layers) for option in evidence.options)
+    *most, last = where
+    tried = f"Tried on {', '.join(most)} and {last}" if most else f"Tried on {last}"
+    apart = evidence.unit == "pairs" and evidence.protocol["fit"] == "cross"
+    fitted = " Every map was fitted on other sentences than those of the pairs it scores." if apart else ""
+    return f"{tried}, the bar's layers among them.{fitted}"
+
+
 def draw(advice: Advice) -> None:
     """The three sentences, the options that matter as a picture, all of them as a table."""
     say = st.success if advice.decided else st.warning
@@ -194,7 +210,7 @@ def draw(advice: Advice) -> None:
     if evidence is None:
         return
     if advice.decided and advice.setting.pooling != "given":
-        st.button("Use it in the bar", key="use-advice", on_click=workspace.put, args=(advice.setting,))
+        _use(advice)
     advised = next((one for one in evidence.options if _is_advised(one, advice)), evidence.best)
     moved = advised.difference
     headlines(
@@ -221,14 +237,25 @@ def draw(advice: Advice) -> None:
         "tested together (Holm 1979)."
     )
     with st.expander(f"All {len(ranked)} options"):
-        st.dataframe([_cells(one) for one in ranked], hide_index=True, height=heights.table(min(len(ranked), 16)))
+        rows, height = [_cells(one) for one in ranked], heights.table(min(len(ranked), 16))
+        st.dataframe(rows, hide_index=True, height=height, placeholder="")
     st.markdown(f":small[:gray[{plain(evidence.line)}]]")
+
+
+def _use(advice: Advice) -> None:
+    """The button that moves the bar to the advised setting, and what the bar does not have."""
+    here, now = advice.setting, workspace.current().setting
+    there = (now.layers, now.whitening, now.k) == (here.layers, canonical(here.whitening), here.k)
+    words = "The bar has it" if there else "Use it in the bar"
+    st.button(words, key="use-advice", disabled=there, on_click=workspace.put, args=(here,))
+    if advice.stored != "float32":
+        st.caption("The bar computes with float32: what bits cost stands on the page Whitening, *Store in fewer bits*.")
 
 
 def _row(option: Option, advice: Advice) -> dict:
     is_raw = option is advice.evidence.baseline
     return {
-        "label": capitalised(kept_as(option)),
+        "label": _short(option),
         "whitening": option.setting.whitening,
         "score": option.score,
         "low": option.low,
@@ -238,17 +265,26 @@ def _row(option: Option, advice: Advice) -> dict:
     }
 
 
+def _short(option: Option) -> str:
+    """`PCA whitening, layers 1 + 6, k = 96, int8`, in which no line breaks but at the commas."""
+    setting = option.setting
+    parts = [LABELS[setting.whitening], layers_in_words(setting.layers)]
+    parts += [f"k = {setting.k}"] if setting.k else []
+    parts += [option.stored] if option.stored != "float32" else []
+    return ", ".join([parts[0].replace(" = ", "\u00a0=\u00a0")] + [part.replace(" ", "\u00a0") for part in parts[1:]])
+
+
 def _is_advised(option: Option, advice: Advice) -> bool:
     return (option.setting, option.stored) == (advice.setting, advice.stored)
 
 
 def _cells(option: Option) -> dict:
-    found = option.difference
+    found, tested = option.difference, not math.isnan(option.p_holm)  # the baseline is not tested against itself
     return {
-        "option": kept_as(option),
+        "option": capitalised(kept_as(option)),
         "score": round(option.score, 2),
         "95 %": f"{option.low:.1f} to {option.high:.1f}",
-        "against raw": f"{found.estimate:+.2f} ({found.low:+.2f} to {found.high:+.2f})",
-        "p, corrected": None if option.p_holm != option.p_holm else round(option.p_holm, 3),
+        "against raw": f"{found.estimate:+.2f} ({found.low:+.2f} to {found.high:+.2f})" if tested else None,
+        "p, corrected": round(option.p_holm, 3) if tested else None,
         "bytes a vector": option.size,
     }

@@ -4,12 +4,10 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from whitelab.base.wording import plain
+from whitelab.base.wording import inside, plain
 from whitelab.scoring.setting import Setting
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.whitening import WHITENERS, label, parse
-
-_PROPER = ("Cholesky",)
 
 
 class Labels(dict):
@@ -19,10 +17,8 @@ class Labels(dict):
         return WHITENERS[spec].label if spec in WHITENERS else label(spec)
 
     def inline(self, spec: str) -> str:
-        """The name inside a sentence: `raw`, `soft whitening (γ = 0.5, α = 0)`, but `PCA whitening`."""
-        name = self[spec]
-        first = name.split()[0]
-        return name if first in _PROPER or not first[1:].islower() else name[0].lower() + name[1:]
+        """The name inside a sentence."""
+        return inside(self[spec])
 
     def at(self, setting: Setting) -> str:
         """The variant of a setting with the k it is cut to, where it is: `Centred, k = 100`."""
