@@ -72,7 +72,7 @@ def dimensions(shown, demo, scored):
 
 def layers(shown, demo, scored):
     """The score in every cell."""
-    labels = shown.charts()[0].locator(".heatmap-label").all_text_contents()
+    labels = shown.charts()[0].locator(".textpoint").all_text_contents()
     found = whitelab.layer_pairs(demo, Setting())
     wanted = [f"{found[i, j].spearman:.1f}" for i in range(7) for j in range(7)]
     assert sorted(labels) == sorted(wanted)

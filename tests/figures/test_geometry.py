@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from drawings import LABELS, NAUGHTY, all_figures, named
+from drawings import LABELS, NAUGHTY, all_figures, named, written
 
 from whitelab import figures
 from whitelab.figures.marks import label_sides
@@ -61,7 +61,12 @@ def test_similarity_is_drawn_from_0_to_1_with_every_value_written():
     figure = figures.similarity(np.array([[1.0, 0.25], [0.25, 1.0]]), "Raw")
     heat = figure.data[0]
     assert (heat.zmin, heat.zmax) == (0, 1)
-    assert list(heat.text[0]) == ["1.00", "0.25"]
+    assert {(y, x): text for y, x, text, _ in written(figure)} == {
+        (0, 0): "1.00",
+        (0, 1): "0.25",
+        (1, 0): "0.25",
+        (1, 1): "1.00",
+    }
     assert "first and last layer 0.25" in figure.layout.meta["alt"]
     undefined = figures.similarity(np.full((2, 2), math.nan), "Raw")
     assert "nothing defined" in undefined.layout.meta["alt"]

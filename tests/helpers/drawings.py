@@ -218,6 +218,12 @@ def squares(figure: go.Figure) -> go.Scatter:
     return next(trace for trace in figure.data if isinstance(trace, go.Scatter) and trace.customdata is not None)
 
 
+def written(figure: go.Figure) -> list[tuple]:
+    """Row, column, text and ink of every number that stands in a cell of a map."""
+    traces = [trace for trace in figure.data if isinstance(trace, go.Scatter) and trace.mode == "text"]
+    return [cell for one in traces for cell in zip(one.y, one.x, one.text, one.textfont.color, strict=True)]
+
+
 def named(figure: go.Figure, name: str):
     return next(trace for trace in figure.data if trace.name == name)
 

@@ -98,6 +98,12 @@ def click_cells(
     )
 
 
+def in_cells(figure: Drawing, x: Sequence, y: Sequence, text: Sequence[str], inks: Sequence[str], across: int) -> None:
+    """Numbers in the cells of a map of `across` columns, each in its ink: Plotly's greys are faint on mid colours."""
+    font = {"size": 12 if across <= 13 else 8, "color": inks}
+    figure.add_scatter(x=x, y=y, mode="text", text=text, textfont=font, hoverinfo="skip", showlegend=False)
+
+
 def outline(figure: Drawing, x: Point, y: Point, width: Number = 3) -> None:
     """A frame around what is selected."""
     figure.add_shape(type="rect", x0=x[0], x1=x[1], y0=y[0], y1=y[1], line={"color": MARK, "width": width})

@@ -7,8 +7,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from whitelab.figures.drawing import Drawing
-from whitelab.figures.marks import add_line, click_cells, variant_line, variant_marker, whiskers
-from whitelab.figures.style import LAYER, SCORE, SCORE_SCALE, is_number, variant_dashes
+from whitelab.figures.marks import add_line, click_cells, in_cells, variant_line, variant_marker, whiskers
+from whitelab.figures.style import LAYER, SCORE, SCORE_SCALE, inks, is_number, variant_dashes
 
 CLICKABLE = {"clickmode": "event+select", "dragmode": False}
 BARE = {"showgrid": False, "zeroline": False}  # axes of maps and rows
@@ -104,11 +104,15 @@ def layer_heatmap(
     low, high = scale.limits
     heat = {"z": grid, "colorscale": scale.colours, "zmin": low, "zmax": high, "colorbar": scale.bar()}
     if digits:
-        text = [["" if np.isnan(value) else format(value, digits) for value in row] for row in grid]
-        heat |= {"text": text, "texttemplate": "%{text}", "textfont": {"size": 12 if n_layers <= 13 else 8}}
         heat |= {"xgap": 1, "ygap": 1}
     figure = Drawing()
     figure.add("heatmap", **heat, hoverinfo="skip")
+    if digits and not np.isnan(grid).all():
+        rows, places = np.nonzero(~np.isnan(grid))
+        values = grid[rows, places].tolist()
+        low, high = (end(values, default=0.0) if limit is None else limit for end, limit in ((min, low), (max, high)))
+        colours = inks(values, low, high, scale.colours)
+        in_cells(figure, places.tolist(), rows.tolist(), [format(one, digits) for one in values], colours, n_layers)
     sign = "+" if "+" in digits else ""
     places = [(column, layer) for layer in range(len(grid)) for column in range(len(columns))]
     click_cells(

@@ -9,9 +9,9 @@ import plotly.graph_objects as go
 
 from whitelab.figures import heights
 from whitelab.figures.drawing import Drawing
-from whitelab.figures.marks import add_shares, rule
+from whitelab.figures.marks import add_shares, in_cells, rule
 from whitelab.figures.panels import BARE, finish, in_words, intervals_by_layer
-from whitelab.figures.style import MARK, RULE, SCORE_SCALE, is_number
+from whitelab.figures.style import MARK, RULE, SCORE_SCALE, inks, is_number
 
 
 def accuracy_by_layer(
@@ -34,10 +34,10 @@ def confusion(table: Sequence[Sequence[int]], classes: Sequence[str], words: str
     """How many rows of each class (down) were taken for each class (across), coloured by their share of the row."""
     counts = np.asarray(table, dtype=float)
     names = [html.escape(textwrap.shorten(name, 18, placeholder="...")) for name in classes]
-    figure = Drawing()
+    shares, figure = 100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1), Drawing()
     figure.add(
         "heatmap",
-        z=100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1),
+        z=shares,
         x=names,
         y=names,
         zmin=0,
@@ -45,9 +45,12 @@ def confusion(table: Sequence[Sequence[int]], classes: Sequence[str], words: str
         colorscale=SCORE_SCALE,
         showscale=False,
         text=[[f"{value:.0f}" for value in row] for row in counts],
-        texttemplate="%{text}" if len(classes) <= 12 else None,
         hovertemplate="%{y} taken for %{x}: %{text} (%{z:.1f} %)<extra></extra>",
     )
+    if len(classes) <= 12:
+        across, down = names * len(names), [name for name in names for _ in names]
+        text = [f"{value:.0f}" for value in counts.flat]
+        in_cells(figure, across, down, text, inks(shares.flatten().tolist(), 0, 100, SCORE_SCALE), len(names))
     figure.update_xaxes(title="Taken for", constrain="domain", **BARE)
     figure.update_yaxes(title="Class", autorange="reversed", constrain="domain", **BARE)
     right = int(np.trace(counts))

@@ -3,7 +3,7 @@
 import html
 import textwrap
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 
 from plotly.colors import get_colorscale, qualitative, sample_colorscale
@@ -71,6 +71,21 @@ LAYER = "Layer (0 = embedding layer)"
 def layer_colour(layer: int, n_layers: int) -> str:
     """The colour of one layer on the sequential scale (without its palest end)."""
     return sample_colorscale(LAYER_SCALE, [0.9 * layer / max(n_layers - 1, 1)])[0]
+
+
+@lru_cache(2**14)
+def _ink(shade: str) -> str:
+    """Black or white, whichever is easier to read on a colour `rgb(r, g, b)`: at least 4.5 to 1 on any (WCAG 2)."""
+    parts = [float(part) / 255 for part in shade[4:-1].split(",")]
+    linear = [((part + 0.055) / 1.055) ** 2.4 if part > 0.04045 else part / 12.92 for part in parts]
+    light = sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+    return "#000000" if (light + 0.05) ** 2 > 1.05 * 0.05 else "#FFFFFF"
+
+
+def inks(values: Sequence[float], low: float, high: float, scale: Sequence) -> list[str]:
+    """The ink for a number in each cell of a map whose colours run from `low` to `high`; none of them NaN."""
+    places = [min(max((value - low) / (high - low), 0.0), 1.0) if high > low else 0.5 for value in values]
+    return [_ink(shade) for shade in sample_colorscale(scale, places)] if places else []
 
 
 def variant_colour(spec: str) -> str:
