@@ -8,7 +8,7 @@ from whitelab.ui.widgets.page import close_page, open_page
 chosen, opened = open_page(
     "How far is my corpus, and is it enough to fit on?",
     "A map to ship is fitted on a corpus, not on a test set. Look at whether sentences the map has not seen come out "
-    "round: once they do, more text changes little, and the score at the left can be fitted on it.",
+    "round: once they do, more text changes little, and the live score can be fitted on it.",
 )
 with st.container(key="controls"):
     folder = corpora.choose()

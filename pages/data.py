@@ -59,7 +59,8 @@ if own := own_data.current():
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(
             f"You brought **{plain(own.pairs.source)}**, {spaced(own.pairs.n_pairs)} pairs. "
-            "Choose it under *Data* in the bar; another upload takes its place."
+            + ("" if chosen and chosen.own else "Choose it under *Data* in the bar. ")
+            + "Another upload takes its place."
         )
         st.button("Let go of it", key="forget", on_click=own_data.forget, icon=":material/delete:")
 uploads.section()

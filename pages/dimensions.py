@@ -82,7 +82,7 @@ chart(
 )
 flat = ": above it there is no direction left to keep, so the curve is flat." if curve.rank < curve.dim else "."
 st.caption(
-    f"Move k in the bar at the left. The top {k} directions hold {100 * curve.explained[k - 1]:.1f} % of the variance. "
+    f"Move k in the bar. The top {k} directions hold {100 * curve.explained[k - 1]:.1f} % of the variance. "
     f"The rank is {curve.rank} of {curve.dim}{flat}{held_out_words(curve, held_out)}"
     f"{controls_of_k.words(controls)}"
 )

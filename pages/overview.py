@@ -65,10 +65,13 @@ with left:
                 for spec, s in known.items()
             ],
         )
-    st.caption(
+    equal = (
         "PCA, ZCA and Cholesky whitening all make the cloud of sentences round and differ only in how they then turn it. "
-        "Turning all vectors together leaves every angle, and so every score, the same: their bars are equal. The "
-        "whitening page compares every variant. Whiskers are 95 % intervals."
+        "Turning all vectors together leaves every angle, and so every score, the same: their bars are equal. "
+    )
+    st.caption(
+        equal * ({"pca", "zca", "cholesky"} <= set(known))
+        + "The whitening page compares every variant. Whiskers are 95 % intervals."
     )
 with right:
     st.subheader("Spectrum")

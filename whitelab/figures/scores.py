@@ -177,6 +177,7 @@ def gold_scatter(
         mode="markers",
         text=[hover[i] for i in order],
         hovertemplate="%{text}<extra></extra>",
+        showlegend=False,
         marker={"size": 7, "opacity": 0.8} | colours,
     )
     figure.update_xaxes(title="Gold similarity", zeroline=False)

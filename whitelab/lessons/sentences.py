@@ -1,5 +1,6 @@
 """Lesson 5: how many sentences a map needs."""
 
+from whitelab.base.wording import spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.lessons.lesson import Answer, Choice, Curve, Lesson, NoAnswer, Number, Step, setting_on, spearman, written
 from whitelab.scoring.score import Score
@@ -14,7 +15,7 @@ def sizes(space: LayerEmbeddings) -> dict[str, int]:
     """How many sentences stand for which multiple of d; all of them at the end."""
     multiples = {f"n = {ratio:g} d": round(ratio * space.dim) for ratio in _RATIOS}
     multiples = {name: size for name, size in multiples.items() if 2 <= size < space.n_sentences}
-    return multiples | {f"all {space.n_sentences}": space.n_sentences}
+    return multiples | {f"all {spaced(space.n_sentences)}": space.n_sentences}
 
 
 def _names(space: LayerEmbeddings) -> Curve:

@@ -183,8 +183,10 @@ class Cloud {
       add(this.bars, "rect", { class: "wl-bar", x: 10 + i * wide, y: 54 - height, width: wide - 1, height })
     })
     add(this.bars, "path", { class: "wl-foot", d: "M10 54.3H230" })
-    for (const [x, text, anchor] of [[10, "-1", "start"], [120, "cosine of two points: 0", "middle"], [230, "1", "end"]])
-      add(this.bars, "text", { class: "wl-tick", x, y: 66, "text-anchor": anchor }).textContent = text
+    const title = "how many pairs of points have which cosine"
+    for (const [x, y, text, anchor] of [[10, 65, "-1", "start"], [120, 65, "0", "middle"], [230, 65, "1", "end"],
+      [120, 77, title, "middle"]])
+      add(this.bars, "text", { class: "wl-tick", x, y, "text-anchor": anchor }).textContent = text
   }
 }
 

@@ -370,7 +370,7 @@ def intervals(grid: Grid, cells: Sequence[Cell]) -> Resampled | None:
     key = _stand(grid, cells)
     claim("resampled", key)
     job = jobs().submit(key, "Resampling the pairs of each task", work, "tasks")
-    note = lambda found: f"{spaced(RESAMPLES)} resamples of {len(found.tasks)} tasks."  # noqa: E731
+    note = lambda found: f"{spaced(RESAMPLES)} resamples of {len(found.tasks)} task{'s' * (len(found.tasks) != 1)}."  # noqa: E731
     return follow(job, lambda found: None, key="resampled", note=note, room=1)
 
 

@@ -42,7 +42,7 @@ def finding(gains: Sequence[LayerGain], setting: Setting) -> str:
     cut = [gain.cut for gain in gains]
     if gains[0].cut is not None:
         k = gains[0].cut.setting.k
-        words.append(f"Cut to k = {k}, a third of the directions as BERT-whitening cuts them, it {_split(gains, cut)}.")
+        words.append(f"Cut to k = {k}, a third of the dimensions as BERT-whitening cuts them, it {_split(gains, cut)}.")
         rescued = [gain.layer for gain in gains if _loses(gain, gain.whitened) and _gains(gain, gain.cut)]
         if rescued:
             words.append(

@@ -28,11 +28,11 @@ def draw(space: LayerEmbeddings, setting: Setting) -> list[LayerPairs | None]:
     scale = (min(scores), max(scores)) if scores else None
 
     gain = choice(
-        "The right map shows",
+        "The second map shows",
         ("Spearman", "Gain over raw"),
         key="right-map",
         bind="query-params",
-        help="The gain is the right map less the left one, cell by cell.",
+        help="The gain is the second map less the first, cell by cell.",
     )
     raw = maps["raw-pairs"] if gain == "Gain over raw" else None
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from whitelab import figures
-from whitelab.base.wording import layer_names
+from whitelab.base.wording import layers_in_words
 from whitelab.encoding.pooling import GIVEN
 from whitelab.figures import heights
 from whitelab.scoring.setting import Setting
@@ -69,9 +69,9 @@ def _lengths(opened: Opened, settings: Sequence[Setting]) -> None:
     for setting in settings:
         length, frequency = norm_correlations(opened.space, setting, opened.pairs.sentences).values()
         said.append(f"{LABELS.at(setting)} {number(length)} and {number(frequency)}")
-    layers = layer_names(settings[0].layers)
+    layers = layers_in_words(settings[0].layers)
     st.caption(
-        f"Spearman of a vector's length with the words of its sentence, layers {layers}: with their number, and with "
+        f"Spearman of a vector's length with the words of its sentence, {layers}: with their number, and with "
         f"how frequent they are among these sentences. {'; '.join(said)}."
     )
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from whitelab import figures
-from whitelab.base.wording import layer_names
+from whitelab.base.wording import layers_in_words
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_profiles import cosine_sample
@@ -19,10 +19,8 @@ def cosines(space: LayerEmbeddings, settings: Sequence[Setting]) -> None:
     """A histogram of the cosines of random pairs of different sentences."""
     samples = {one.whitening: study(cosine_sample, space, one) for one in settings}
     chart(figures.cosine_histogram(samples, _titles(settings)), "cosines")
-    layers = layer_names(settings[0].layers)
-    st.caption(
-        f"20\u202f000 random pairs of different sentences, layers {layers}. The means above are exact, over all pairs."
-    )
+    layers = layers_in_words(settings[0].layers)
+    st.caption(f"20\u202f000 random pairs of different sentences, {layers}. The means above are exact, over all pairs.")
 
 
 def spectra(space: LayerEmbeddings, settings: Sequence[Setting]) -> None:

@@ -113,7 +113,8 @@ def draw(standings: Standings) -> None:
 
 def _agreements(standings: Standings) -> None:
     """Which of the variants on the screen must agree, and why."""
-    specs = [(setting.whitening, setting.k) for setting in standings.settings]
+    defined = [one for one in standings.settings if standings.standing(one).score.spearman is not None]
+    specs = [(setting.whitening, setting.k) for setting in defined]
     for agreement in agreements(specs, standings.space.dim):
         because = "; ".join(f"{LABELS[spec]}: {words}" for spec, words in agreement.because.items())
         names = ", ".join(LABELS[spec] for spec in agreement.specs)
@@ -139,7 +140,7 @@ def fit_scopes(standings: Standings) -> None:
     st.caption(
         f"{LABELS.at(standings.compared)} against raw under each scope. A cross-fitted map sees only half of the "
         "sentences, so its score bounds the part of fitting to the test sentences from above. Fit on all splits or on "
-        "other text with *Fitted on* in the bar at the left."
+        "other text with *Fitted on* in the bar."
     )
 
 

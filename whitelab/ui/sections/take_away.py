@@ -195,7 +195,7 @@ def _graph(folder: Path, encoder: Encoder, layers: Sequence[int], made_by: str, 
 def _folder(parcel: Parcel, kind: str, write: Callable) -> None:
     """The button that makes a folder with the encoder in it, how far that is, and the download."""
     if parcel.workspace.dtype != "float32":
-        st.info(f"{FORMATS[kind]} computes in float32: choose it as the compute type in the bar at the left.")
+        st.info(f"{FORMATS[kind]} computes in float32: choose it as the compute type in the bar.")
         return
     name = f"export/{kind}/{shelf().name(parcel.opened.space)}/{parcel.setting}"
     if st.session_state.get(ASKED) != name:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from whitelab.base.progress import Progress, share
-from whitelab.base.wording import layer_names, plain
+from whitelab.base.wording import layers_in_words, plain
 from whitelab.datasets import DataError, SentencePairs
 from whitelab.encoding.checkpoints import ModelError, version
 from whitelab.encoding.embeddings import embed_pairs
@@ -31,7 +31,7 @@ def draw(known: Sequence[Entry]) -> None:
     setting = here.compared if here.compared.fit in OWN_SENTENCES else here.compared.with_(fit="task")
     st.markdown(
         "The curves above score raw vectors. Here a run's start and its result are scored on "
-        f"{plain(here.data.task)}, layers {layer_names(setting.layers)} as in the bar, raw and under "
+        f"{plain(here.data.task)}, {layers_in_words(setting.layers)} as in the bar, raw and under "
         f"{LABELS.inline(setting.whitening)}."
     )
     with st.container(horizontal=True, vertical_alignment="bottom"):

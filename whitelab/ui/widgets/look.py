@@ -7,12 +7,14 @@ import streamlit as st
 # Words of headline numbers wrap and are never cut, and four of them stand two by two in a narrow window, as do a new
 # run's choices, whose names are long. The live score stays in sight while the bar scrolls to the knob that moves it.
 # What a layer put in or taken out would change stands under its pill (ui/live/ahead.js); its room is always there.
-# Captions, buttons and chosen names have WCAG AA's contrast. Colours are those of the theme, in light and dark.
+# Captions, buttons, chosen names and what charts have in grey have WCAG AA's contrast. Colours are those of the theme,
+# in light and dark.
 # The names of the pages stand so near each other that all fit in a window of 1,440 pixels.
 STYLE = """<style>
 [data-testid=stTopNavLink] { padding-inline: 0.3rem; }
 [data-testid=stCaptionContainer] { opacity: 1; color: light-dark(#566070, #A9B1BC); }
-[data-testid=stBaseButton-primary]:enabled, [data-testid=stBaseButton-primary]:enabled p,
+.js-plotly-plot text[style*="fill: rgb(128, 132, 149)"] { fill: #566070 !important; }
+[data-testid^=stBaseButton-primary]:enabled, [data-testid^=stBaseButton-primary]:enabled p,
 [data-tag], [data-tag] button { color: light-dark(#FFFFFF, #11161D); }
 [data-testid=stMetric] [data-testid=stMarkdownContainer],
 [data-testid=stMetric] [data-testid=stCaptionContainer] { overflow: visible; }
