@@ -199,6 +199,7 @@ def test_malformed_rows_are_listed_and_left_out_only_on_request(small, tmp_path)
     pairs = whitelab.load(path, keep_going=True)
     assert live(at) == scored(whitelab.embed_pairs(whitelab.load_encoder(small["model"]), pairs)[0], "L1:center")
     assert said(at, "malformed rows left out: 1, rows kept: 4")
+    assert live(until(start(**query, keep="true"))) == live(at)  # as whoever is sent the link sees it
 
 
 @pytest.mark.parametrize("golds", [[3, 3, 3, 3], [4.5]], ids=["constant gold", "one pair"])

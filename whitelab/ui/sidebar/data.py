@@ -57,9 +57,10 @@ def choose() -> Chosen | None:
     split = info.split_like()
     if len(info.splits) > 1:
         split = st.selectbox("Split", info.splits, index=info.splits.index(split), **bound("split", split)) or split
-    lenient = st.session_state.get("keep") is True
+    lenient = st.session_state.get("keep", st.query_params.get("keep") == "true") is True
     if lenient or malformed.found(source):
-        lenient = st.checkbox("Leave malformed rows out", key="keep", help="They stay listed under the data's notes.")
+        words = "They stay listed under the data's notes."
+        lenient = st.checkbox("Leave malformed rows out", **bound("keep", False), help=words)
     return Chosen(source, info, split, lenient, file_stamp(info.files))
 
 
