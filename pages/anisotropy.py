@@ -3,7 +3,7 @@
 import streamlit as st
 
 from whitelab import figures
-from whitelab.base.wording import layer_names
+from whitelab.base.wording import capitalised, layers_in_words
 from whitelab.figures import heights
 from whitelab.statistics.geometry import METRICS
 from whitelab.ui.results.jobs import wait
@@ -42,7 +42,7 @@ headlines(
             number(getattr(measured, name), digits),
             None if measured is before else change(getattr(after, name), getattr(before, name), digits=digits),
             "" if measured is before else good,
-            f"{METRICS[name].hint} Layers {layer_names(compared.layers)}.",
+            f"{METRICS[name].hint} {capitalised(layers_in_words(compared.layers))}.",
         )
         for name, digits, good in (("mean_cosine", 3, "down"), ("participation_ratio", 1, "up"))
         for setting, measured in ((compared.raw, before), (compared, after))
@@ -73,7 +73,9 @@ if profiles := wait(job, key="profiles", height=heights.room(heights.CURVES)):
             for one in profiles
         ],
     )
-    st.caption("{0.hint} An isotropic space has {0.ideal}. What it cannot see: {0.blind}".format(METRICS[metric]))
+    apart = f"Each layer alone; the numbers above are of {layers_in_words(compared.layers)} averaged. "
+    words = "{0.hint} An isotropic space has {0.ideal}. What it cannot see: {0.blind}".format(METRICS[metric])
+    st.caption(apart * (len(compared.layers) > 1) + words)
 
 sections = {
     "The cone": lambda: cone_view.draw(opened, compared),

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from whitelab import figures
-from whitelab.base.wording import layer_names, spaced
+from whitelab.base.wording import capitalised, layer_names, layers_in_words, spaced
 from whitelab.figures import heights
 from whitelab.statistics import geometry
 from whitelab.ui.results.jobs import wait
@@ -35,7 +35,7 @@ with right:
     paths = variant_picker(chosen, "paths", ("none", "center", compared.whitening))
 before, after = (losses_of(space, one, positives) for one in (compared.raw, compared))
 floor = geometry.uniformity_floor(space.dim)
-hint = f"Lower is better. Layers {layer_names(compared.layers)}."
+hint = f"Lower is better. {capitalised(layers_in_words(compared.layers))}."
 headlines(
     *(
         Metric(f"{title}, {LABELS.at(setting)}", number(value, 3), delta, "down" if delta else "", hint)
@@ -57,14 +57,16 @@ if profiles is None:
     st.stop()
 names = ("whitening", "k", "alignment", "uniformity", "spearman")
 rows = [{"layer": one.layers[0]} | {name: getattr(one, name) for name in names} for one in profiles]
-selected = compared.layers[0] if len(compared.layers) == 1 else None
+selected, average = (compared.layers[0], []) if len(compared.layers) == 1 else (None, [before, after])
+average = [{"layer": layer_names(one.layers)} | {name: getattr(one, name) for name in names} for one in average]
 titles = {setting.whitening: LABELS.at(setting) for setting in paths}
-chart(figures.plane(rows, titles, floor, selected), "plane", lambda: rows)
+chart(figures.plane(rows, titles, floor, selected, average), "plane", lambda: rows + average)
 least = min((row["uniformity"] for row in rows if row["uniformity"] is not None), default=floor)
 below = "; sentences that a map was fitted on can lie a little below it, more even than chance" if least < floor else ""
 st.caption(
-    f"Every point is one layer (its number beside it) under one variant, cut to the workspace's k where it takes one; "
-    f"colour is Spearman x 100. {before.positives} positive pairs ({geometry.POSITIVES[positives]}); uniformity over "
+    "Every point is one layer (its number beside it) under one variant, cut to the workspace's k where it takes one"
+    + f", and {layer_names(compared.layers)} the average of these layers" * bool(average)
+    + f"; colour is Spearman x 100. {before.positives} positive pairs ({geometry.POSITIVES[positives]}); uniformity over "
     f"all {spaced(2 * space.n_pairs)} sentence occurrences. The floor for d = {space.dim} is {floor:.3f}, the value of "
     f"a uniform distribution on the sphere{below}. Whitening variants coincide: they differ by a rotation only."
 )

@@ -168,6 +168,17 @@ def test_the_plane_outlines_the_chosen_layer():
     assert list(named(all_figures()["plane"], "Raw").marker.line.color).count(figures.MARK) == 1
 
 
+def test_layers_that_are_averaged_have_a_point_of_their_own_in_the_colours_of_all():
+    average = [{"layer": "0 + 2", "whitening": "none", "alignment": 0.1, "uniformity": -2.5, "spearman": 99.0}]
+    undefined = average[0] | {"whitening": "pca", "alignment": None}
+    figure = figures.plane(steps(), LABELS, -3.9, None, [*average, undefined])
+    assert len(figure.data) == len(figures.plane(steps(), LABELS, -3.9).data) + 1
+    (point,) = (trace for trace in figure.data if trace.text == ("0 + 2",))
+    assert (point.x, point.y, point.marker.line.color) == ((-2.5,), (0.1,), figures.MARK)
+    ends = {(trace.marker.cmin, trace.marker.cmax) for trace in figure.data if trace.marker.cmax is not None}
+    assert ends == {(point.marker.cmin, 99.0)}
+
+
 def test_the_plane_leaves_out_what_is_not_defined():
     rows = [
         {"layer": 0, "whitening": "none", "alignment": math.nan, "uniformity": -1.0, "spearman": 1.0},

@@ -222,15 +222,27 @@ def cone(
     )
 
 
-def plane(rows: Sequence[Mapping], labels: Mapping[str, str], floor: float, selected: int | None = None) -> go.Figure:
+_OF_A_LAYER = (
+    f"layer %{{customdata[0]}}<br>uniformity %{{x:.3f}}<br>alignment %{{y:.3f}}<br>{SCORE}: %{{customdata[1]:.2f}}"
+)
+
+
+def plane(
+    rows: Sequence[Mapping],
+    labels: Mapping[str, str],
+    floor: float,
+    selected: int | None = None,
+    average: Sequence[Mapping] = (),
+) -> go.Figure:
     """Alignment against uniformity: one path of layers a variant, the Spearman score as colour.
 
     `rows` have layer, whitening, alignment, uniformity, spearman. Lower is better on both axes. A thin arrow leads
     from each layer without a map to the same layer with one. Points have their layer's number where there is room,
-    the `selected` layer and the ends of the paths first.
+    the `selected` layer and the ends of the paths first. `average` are rows of layers that are averaged, whose names
+    stand for the number.
     """
-    known = [row for row in rows if is_number(row["alignment"])]
-    scores = [row["spearman"] for row in known if is_number(row["spearman"])]
+    known, apart = ([row for row in some if is_number(row["alignment"])] for some in (rows, average))
+    scores = [row["spearman"] for row in (*known, *apart) if is_number(row["spearman"])]
     low, high = (min(scores), max(scores)) if scores else (0.0, 1.0)
     raw = {row["layer"]: row for row in known if row["whitening"] == "none"}
     paths = {row["whitening"]: [] for row in known}
@@ -256,14 +268,28 @@ def plane(rows: Sequence[Mapping], labels: Mapping[str, str], floor: float, sele
             [row["alignment"] for row in path],
             labels[spec],
             variant_line(spec, width=1.5),
-            "layer %{customdata[0]}<br>uniformity %{x:.3f}<br>alignment %{y:.3f}"
-            f"<br>{SCORE}: %{{customdata[1]:.2f}}",
+            _OF_A_LAYER,
             mode="lines+markers+text",
             text=[str(row["layer"]) if side else "" for row, side in zip(path, shown, strict=True)],
             textposition=[side or "top center" for side in shown],
             marker=marker | {"color": [row["spearman"] for row in path]},
             customdata=[[row["layer"], row["spearman"]] for row in path],
             legendgroup=spec,
+        )
+    for row in apart:
+        marker = {"size": 13, "symbol": variant_symbol(row["whitening"]), "line": {"color": MARK, "width": 3}}
+        marker |= {"color": [row["spearman"]], "colorscale": SCORE_SCALE, "cmin": low, "cmax": high}
+        figure.add_scatter(
+            x=[row["uniformity"]],
+            y=[row["alignment"]],
+            mode="markers+text",
+            text=[row["layer"]],
+            textposition="top center",
+            marker=marker,
+            customdata=[[row["layer"], row["spearman"]]],
+            hovertemplate=_OF_A_LAYER.replace("layer", "layers", 1) + "<extra></extra>",
+            legendgroup=row["whitening"],
+            showlegend=False,
         )
     title = f"Uniformity and alignment of {len(known)} layers and variants, floor {floor:.3f}"
     ends = [(labels[spec], path[-1]) for spec, path in paths.items()]
