@@ -146,6 +146,13 @@ def test_labels_cover_neither_each_other_nor_points():
         assert (np.abs(pixels - centre) >= 6).any(axis=1).all()
 
 
+def test_long_labels_take_the_room_of_their_letters():
+    points = [(0.0, 0.0), (60.0, 0.0), (300.0, 400.0)]
+    assert set(label_sides(points, range(3), (300, 400)).values()) == {"top center"}
+    long = label_sides(points, range(3), (300, 400), [10, 10, 10])  # 80 pixels, where the points are 60 apart
+    assert [long[i] for i in range(3)] == ["top center", "middle right", "top center"]
+
+
 def steps():
     """Two layers, raw and whitened."""
     rows = (0, "none", 0.1, -1.0), (1, "none", 0.2, -1.5), (0, "pca", 0.5, -3.0), (1, "pca", 0.6, -3.5)

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from whitelab.figures import heights
 from whitelab.figures.dots import Interval, add_dot, finish_dots
 from whitelab.figures.drawing import Drawing
-from whitelab.figures.marks import add_line, add_marks, loss_plane, printed_mark, rule, stars
+from whitelab.figures.marks import add_line, add_marks, label_sides, loss_plane, printed_mark, rule, stars
 from whitelab.figures.panels import (
     BARE,
     Scale,
@@ -162,17 +162,25 @@ def setting_plane(rows: Sequence[Mapping], floor: float) -> go.Figure:
     """Alignment against uniformity, one point a setting: hue of its variant, symbol of its model.
 
     `rows` have model, setting, its short `label`, whitening, alignment, uniformity and spearman. Lower is better
-    on both axes.
+    on both axes. Labels stand where there is room for them.
     """
     known = [row for row in rows if is_number(row["alignment"]) and is_number(row["uniformity"])]
     models = list(dict.fromkeys(row["model"] for row in known))
     ends = [floor, *(row["uniformity"] for row in known)]
     low, high = min(ends), max(ends)
-    middle, pad = (low + high) / 2, 0.12 * max(high - low, 0.5)
+    pad = 0.12 * max(high - low, 0.5)
+    tops = [row["alignment"] for row in known]
+    sides = label_sides(
+        [(row["uniformity"], row["alignment"]) for row in known],
+        range(len(known)),
+        (high - low + 2 * pad, max(tops, default=0.0) or 1.0),
+        [len(row["label"]) for row in known],
+        (600, 400),
+    )
     figure = Drawing()
     loss_plane(figure, floor)
     for number, model in enumerate(models):
-        own = [row for row in known if row["model"] == model]
+        own, shown = zip(*((row, sides.get(i)) for i, row in enumerate(known) if row["model"] == model), strict=True)
         scores = [f"{row['spearman']:.2f}" if is_number(row["spearman"]) else "undefined" for row in own]
         marker = {"size": 14, "symbol": _SYMBOLS[number % len(_SYMBOLS)], "line": {"width": 1, "color": RULE}}
         figure.add_scatter(
@@ -180,8 +188,8 @@ def setting_plane(rows: Sequence[Mapping], floor: float) -> go.Figure:
             y=[row["alignment"] for row in own],
             name=html.escape(model),
             mode="markers+text",
-            text=[html.escape(row["label"]) for row in own],
-            textposition=["middle right" if row["uniformity"] < middle else "middle left" for row in own],
+            text=[html.escape(row["label"]) if side else "" for row, side in zip(own, shown, strict=True)],
+            textposition=[side or "top center" for side in shown],
             textfont={"size": 12},
             marker=marker | {"color": [variant_colour(row["whitening"]) for row in own]},
             customdata=[[html.escape(row["setting"]), score] for row, score in zip(own, scores, strict=True)],

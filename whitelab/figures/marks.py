@@ -149,24 +149,33 @@ def loss_plane(figure: Drawing, floor: float | None = None) -> None:
     figure.update_yaxes(title="Alignment loss (lower: similar pairs closer)", rangemode="tozero")
 
 
-_SIDES = {"top center": (0, 15), "middle right": (15, 0), "middle left": (-15, 0), "bottom center": (0, -15)}
-_LABEL = np.array([16.0, 13.0])  # pixels of a label of two digits
+# Where a label's middle lies from its point: in halves of its width, and in pixels.
+_SIDES = {"top center": (0, 0, 15), "middle right": (1, 7, 0), "middle left": (-1, -7, 0), "bottom center": (0, 0, -15)}
+_LETTER = np.array([8.0, 13.0])  # pixels
 
 
-def label_sides(points: Sequence[Point], order: Iterable[int], span: Point) -> dict[int, str]:
-    """The side of each point on which a short label covers no other label and no other point.
+def label_sides(
+    points: Sequence[Point],
+    order: Iterable[int],
+    span: Point,
+    letters: Sequence[int] | None = None,
+    pixels: Point = (300, 400),
+) -> dict[int, str]:
+    """The side of each point on which its label, of so many letters (two), covers no other label and no other point.
 
     Points without such a side have none, and those left out of `order`; the first in it choose first. Measured
-    on a plot of 300 x 400 pixels whose axes `span` so much, so that on a wider one there is more room, not less.
+    on a plot of so many pixels whose axes `span` so much, so that on a wider one there is more room, not less.
     """
     places = np.array(points, dtype=float).reshape(-1, 2)
-    places = places / np.maximum(span, 1e-12) * (300, 400)
-    sides, labels = {}, np.empty((0, 2))
+    places = places / np.maximum(span, 1e-12) * pixels
+    sizes = np.array([[count, 1] for count in (letters or [2] * len(places))]).reshape(-1, 2) * _LETTER
+    sides, taken, centres = {}, [], np.empty((0, 2))
     for i in order:
-        for side, shift in _SIDES.items():
-            centre = places[i] + shift
-            near = (np.abs(places - centre) < _LABEL / 2 + 5).all(axis=1).any()
-            if not near and not (np.abs(labels - centre) < _LABEL).all(axis=1).any():
-                sides[i], labels = side, np.vstack([labels, centre])
+        for side, (halves, right, up) in _SIDES.items():
+            centre = places[i] + (halves * sizes[i, 0] / 2 + right, up)
+            near = (np.abs(places - centre) < sizes[i] / 2 + 5).all(axis=1).any()
+            if not near and not (np.abs(centres - centre) < (sizes[taken] + sizes[i]) / 2).all(axis=1).any():
+                sides[i], centres = side, np.vstack([centres, centre])
+                taken.append(i)
                 break
     return sides
