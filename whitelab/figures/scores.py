@@ -1,6 +1,7 @@
 """Scores of variants with their intervals, and the pairs behind them."""
 
 import html
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 
@@ -134,8 +135,8 @@ def _add_variant(
 
 
 def _unbroken(label: str) -> str:
-    """A label whose `k = 100` stays in one line."""
-    return label.replace("k = ", "k\u00a0=\u00a0")
+    """A label whose `k = 100` and `layers 1 + 6` stay in one line."""
+    return re.sub("(?<==) | (?==)|(?<=[+]) | (?=[+])|(?<=layer) |(?<=layers) ", "\u00a0", label)
 
 
 def _in_lines(label: str) -> str:

@@ -266,12 +266,12 @@ def _row(option: Option, advice: Advice) -> dict:
 
 
 def _short(option: Option) -> str:
-    """`PCA whitening, layers 1 + 6, k = 96, int8`, in which no line breaks but at the commas."""
+    """`PCA whitening, layers 1 + 6, k = 96, int8`."""
     setting = option.setting
     parts = [LABELS[setting.whitening], layers_in_words(setting.layers)]
     parts += [f"k = {setting.k}"] if setting.k else []
     parts += [option.stored] if option.stored != "float32" else []
-    return ", ".join([parts[0].replace(" = ", "\u00a0=\u00a0")] + [part.replace(" ", "\u00a0") for part in parts[1:]])
+    return ", ".join(parts)
 
 
 def _is_advised(option: Option, advice: Advice) -> bool:

@@ -310,9 +310,9 @@ def _plane(found: Losses) -> None:
     floor = geometry.uniformity_floor(max(one.dim for one in found.spots))
     chart(figures.setting_plane(rows, floor), "paper-losses", lambda: rows)
     st.caption(
-        f"{found.spots[0].positives} positive pairs. The hue is the variant's, the symbol the model's; a point without room "
-        "for its name has it under the pointer. The floor is "
-        "the uniformity of directions spread evenly over the sphere."
+        f"{found.spots[0].positives} positive pairs. The hue is the variant's, the symbol the model's; a point without "
+        "room for its name has it under the pointer. The floor is the uniformity of directions spread evenly "
+        "over the sphere."
     )
     for model, samples in found.spreads.items():
         st.markdown(f"**How evenly does the last layer of {plain(model)} fill the sphere?** Cosines of random pairs.")
