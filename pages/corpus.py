@@ -14,7 +14,6 @@ with st.container(key="controls"):
     folder = corpora.choose()
 if folder:
     corpora.watch(folder)
-    st.markdown(f"To score pairs with a map fitted on it, choose **Fitted on** in the bar and type `corpus:{folder}`.")
 else:
     corpora.begin()
 

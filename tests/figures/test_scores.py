@@ -12,18 +12,20 @@ from whitelab import figures
 
 
 def test_bars_stand_for_the_scores_and_whiskers_for_the_intervals():
-    figure = figures.score_bars(["none", "pca"], ["raw", "PCA whitening"], [50.126, 61.0], [2.0, 1.5])
+    names = ["raw", "PCA whitening", "ZCA whitening"]
+    figure = figures.score_bars(["none", "pca", "zca"], names, [50.126, 61.0, 99.0], [2.0, 1.5, 9.0])
     bar = figure.data[0]
-    assert list(bar.y) == [50.126, 61.0]
-    assert list(bar.text) == ["50.13", "61.00"]
-    assert list(bar.error_y.array) == [2.0, 1.5]
+    assert list(bar.y) == [50.126, 61.0, 99.0]
+    assert list(bar.text) == ["50.13", "61.00", "99.00"]
+    assert list(bar.error_y.array) == pytest.approx([2.0, 1.5, 1.0])  # no score lies above 100
+    assert list(bar.error_y.arrayminus) == pytest.approx([2.0, 1.5, 9.0])
     assert "raw 50.13" in figure.layout.meta["alt"]
 
 
 @pytest.mark.parametrize("behind", [LIGHT, DARK, *figures.VARIANT_COLOURS.values()])
 def test_whiskers_stand_out_from_every_bar_and_page(behind):
     rim, line = figures.score_bars(["none"], ["raw"], [50.0], [2.0]).data
-    assert list(rim.error_y.array) == list(line.error_y.array) == [2.0]
+    assert list(rim.error_y.array) == list(line.error_y.array) == pytest.approx([2.0])
     assert rim.error_y.thickness > line.error_y.thickness
     assert max(contrast(trace.error_y.color, behind) for trace in (rim, line)) >= 3
 
@@ -53,6 +55,13 @@ def test_the_axis_of_scores_starts_at_zero_or_below_and_raw_is_ruled_in():
     assert [shape.x0 for shape in figure.layout.shapes] == [50]
     rows[0] |= {"spearman": -3.0, "low": -8.0, "high": 1.0}
     assert figures.score_dots(rows, LABELS, -3.0).layout.xaxis.range[0] < -8
+
+
+def test_a_value_stands_left_of_raw_where_there_is_room_before_the_names():
+    rows = standings(["none", "pca"])
+    for score, side in ((40.0, "right"), (8.0, "left")):  # of the value, that is at the interval's end
+        rows[1] |= {"spearman": score, "low": score - 5, "high": score + 5}
+        assert figures.score_dots(rows, LABELS, 50.0).layout.annotations[1].xanchor == side
 
 
 def test_equal_best_scores_are_shown_as_tied():

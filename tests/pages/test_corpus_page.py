@@ -33,6 +33,7 @@ def test_a_folder_that_is_none_says_so_and_none_says_what_to_type(small, tmp_pat
     at = until(start("corpus", **small))
     assert said(at, "There is no folder to look at yet")
     choose(at, lambda at: failed(at, "must hold a manifest.json"), embedded=str(tmp_path))
+    assert not said(at, "choose **Fitted on** in the bar")  # and not to fit on what is not there
 
 
 def test_the_score_under_a_map_of_a_corpus_is_the_packages(small, folder):

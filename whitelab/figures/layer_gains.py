@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 
 from whitelab.figures import heights
 from whitelab.figures.drawing import Drawing
-from whitelab.figures.marks import STEADY, whiskers
+from whitelab.figures.marks import STEADY, half_whiskers
 from whitelab.figures.panels import CLICKABLE, finish, in_words
 from whitelab.figures.style import LAYER, MARK, RULE, SCORE, is_number, signed, variant_colour, variant_symbol
 
@@ -48,7 +48,6 @@ def layer_dumbbells(
             continue
         look = variant or whitening
         values, half = [row[end] for row in known], [row[f"{end}_half_width"] or 0.0 for row in known]
-        lows, highs = ([v + sign * h for v, h in zip(values, half, strict=True)] for sign in (-1, 1))
         colour = variant_colour(look)
         figure.add_scatter(
             x=[row["layer"] for row in known],
@@ -57,7 +56,7 @@ def layer_dumbbells(
             mode="markers",
             name=html.escape(names[end]),
             marker={"symbol": variant_symbol(look) + filled, "size": 13, "color": colour, "line": {"width": 2}},
-            error_y=whiskers(values, lows, highs, color=colour) | ({"visible": False} if end == "cut" else {}),
+            error_y=half_whiskers(values, half, color=colour) | ({"visible": False} if end == "cut" else {}),
             hovertemplate=f"{html.escape(names[end])}, layer %{{x}}<br>{SCORE}: %{{y:.2f}}<extra></extra>",
             **STEADY,
         )

@@ -125,6 +125,12 @@ def whiskers(values: Sequence[Number], lows: Sequence[Number | None], highs: Seq
     } | more
 
 
+def half_whiskers(scores: Sequence[Number], widths: Sequence[Number], **more) -> dict:
+    """Error bars of half an interval to either side, as far as a score x 100 can lie."""
+    ends = list(zip(scores, widths, strict=True))
+    return whiskers(scores, [max(-100.0, s - w) for s, w in ends], [min(100.0, s + w) for s, w in ends], **more)
+
+
 def rule(colour: str = RULE, dash: str = "solid", width: Number = 1.5) -> dict:
     """The stroke of a reference line."""
     return {"color": colour, "dash": dash, "width": width}

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from whitelab.figures import heights
 from whitelab.figures.dots import Interval, add_dot, finish_dots
 from whitelab.figures.drawing import Drawing
-from whitelab.figures.marks import rule
+from whitelab.figures.marks import half_whiskers, rule
 from whitelab.figures.panels import finish, in_words, reach
 from whitelab.figures.style import DIFFERENCE_SCALE, SCORE, is_number, signed, variant_colour, variant_symbol
 
@@ -25,7 +25,7 @@ def score_bars(
     """
     names_below = ["<br>".join(map(html.escape, textwrap.wrap(_unbroken(label), 12))) for label in labels]
     dark, rim = (
-        {"type": "data", "array": list(half_widths)} | look
+        half_whiskers(scores, half_widths, **look)
         for look in (
             {"color": "#1B2430", "thickness": 2, "width": 7},
             {"color": "#FFFFFF", "thickness": 5, "width": 9},
@@ -60,18 +60,19 @@ def score_dots(rows: Sequence[Mapping], labels: Mapping[str, str], raw: float | 
     figure, parts = Drawing(), []
     if is_number(raw):
         figure.add_vline(x=raw, line=rule(variant_colour("none"), "dash"))
+    ends, starts = ([_end(row, name) for row in known.values()] for name in ("high", "low"))
+    start, end = 1.05 * min([0.0, *starts]), 1.2 * max([1.0, *ends])  # room on the right for the longest value
     for place, row in known.items():
         score, low, high = row["spearman"], row["low"], row["high"]
         value = f"<b>{score:.2f}</b>" if row.get("best") else f"{score:.2f}"
         hover = f"{SCORE}: {score:.2f}<br>95 %: {low:.2f} to {high:.2f}"
-        left = is_number(raw) and score < raw
+        room = _end(row, "low") - start > 0.25 * (end - start)  # left of it, before the names begin
+        left = is_number(raw) and score < raw and room
         interval = Interval(score, low, high, row.get("settled", True))
         _add_variant(figure, place, row["whitening"], labels, interval, value, hover, left)
-        ends = f" ({low:.2f} to {high:.2f})" if is_number(low) else ""
-        parts.append(f"{labels[row['whitening']]} {score:.2f}{ends}")
-    ends, starts = ([_end(row, name) for row in known.values()] for name in ("high", "low"))
-    # Room on the right for the longest value.
-    figure.update_xaxes(title=SCORE, range=[1.05 * min([0.0, *starts]), 1.2 * max([1.0, *ends])])
+        around = f" ({low:.2f} to {high:.2f})" if is_number(low) else ""
+        parts.append(f"{labels[row['whitening']]} {score:.2f}{around}")
+    figure.update_xaxes(title=SCORE, range=[start, end])
     title = "Spearman by variant with 95 % intervals" if known else "Spearman by variant"
     return finish_dots(figure, _names(rows, labels), in_words(title, parts, "no score is defined"))
 

@@ -44,7 +44,7 @@ def by_sentences(space: LayerEmbeddings) -> Answer:
     (scores,) = sentence_scores(space, [setting_on(space, _SETTING)], list(sizes(space).values()))
     curve = {name: _value(score) for name, score in zip(sizes(space), scores, strict=True)}
     lowest, most = min(curve, key=curve.get), list(curve)[-1]
-    every = ", ".join(f"{name} {written(value)}" for name, value in curve.items())
+    every = "; ".join(f"{name}: {written(value)}" for name, value in curve.items())
     if lowest == "n = 1 d":
         why = (
             "The lowest point is where there are as many sentences as dimensions. There the weakest directions look "

@@ -144,10 +144,10 @@ def _counted(cells: Sequence[Cell]) -> str:
 
 def section(grid: Grid) -> None:
     """The button, and the grid where it was asked for or is known from before."""
-    label = f"Compare {grid.size} cell{'s' if grid.size > 1 else ''}"
-    if st.button(label, type="primary", key="compare", on_click=ask_again, args=(grid,)):
+    label, known = f"Compare {grid.size} cell{'s' if grid.size > 1 else ''}", grid.known
+    kind = "secondary" if grid.at_hand or len(known) == grid.size else "primary"  # which are there unasked
+    if st.button(label, type=kind, key="compare", on_click=ask_again, args=(grid,)):
         st.session_state["grid"] = grid
-    known = grid.known
     if grid.at_hand or st.session_state.get("grid") == grid or grid.open or len(known) == grid.size:
         draw(grid, mteb_files.rows(grid.tasks))
         st.markdown(random_beside_trained(known))

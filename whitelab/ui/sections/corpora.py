@@ -31,9 +31,7 @@ def choose() -> str:
 
 def begin() -> None:
     """What to type where there is no corpus yet."""
-    st.markdown(
-        "There is no folder to look at yet. A corpus is embedded outside this app, so closing the page stops nothing:"
-    )
+    st.markdown("A corpus is embedded outside this app, so closing the page stops nothing:")
     st.code(
         f"{program()} corpus embed --text 'sentences/*.txt' --layers -1 --engine processes --workers 2 --out embedded\n"
         f"{program()} corpus fit embedded --whitening pca --k 128 --out map.npz\n"
@@ -50,6 +48,7 @@ def watch(folder: str) -> None:
         settled = settling(folder)
     except DataError as error:
         st.error(plain(str(error)))
+        begin()
         return
     headlines(*_numbers(found))
     if found.done < found.chunks:
@@ -63,6 +62,7 @@ def watch(folder: str) -> None:
             f"{spaced(found.refused)} lines were left out: too long, not UTF-8 or not a record. "
             "The manifest has the first thousand of them."
         )
+    st.markdown(f"To score pairs with a map fitted on it, choose **Fitted on** in the bar and type `corpus:{folder}`.")
     if not settled.seen:
         return
     left, right = st.columns(2)

@@ -30,8 +30,8 @@ _AGAIN = "lesson-times-again"  # session_state: how often this visitor has asked
 _VARIANTS = {
     "softly whitened": "soft",
     "shrunk": "shrunk",
-    "first coordinates": "none",
-    "random coordinates": "center",
+    "first coordinates": "prefix",
+    "random coordinates": "none",
 }
 PRESENTED = """<style>
 [data-testid=stSidebar], [data-testid=stExpandSidebarButton] { display: none; }

@@ -168,7 +168,7 @@ _COLUMNS = {
     "Objective": _text(width=170),
     "Start": _text(width=90),
     "Sentences": _text(width=90),
-    "Steps × batch": _text(width=105),
+    "Steps × batch": _text(width=130),
     "Rate": _number(format="%.1e", width=70),
     "Seed": _number(width=50),
     "State": _text(width=90),

@@ -34,6 +34,7 @@ TERMS = """
   low means that it was fitted on too few.
 - **Participation ratio** counts directions by how much variance each really has: d where all have the same, 1 where one
   has all.
+- Differences are taken before rounding, so their last digit may not follow from two numbers as they are shown.
 """
 
 
