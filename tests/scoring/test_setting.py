@@ -155,6 +155,11 @@ def test_no_setting_at_all_is_refused():
         parse_settings(" ; ")
 
 
+def test_of_several_settings_every_one_that_is_wrong_is_named():
+    with pytest.raises(ValueError, match="^in 'L1:nonsense', whitening='nonsense' must be .*; setting='foo' must look"):
+        parse_settings("L1:nonsense; L1:pca; foo")
+
+
 def test_a_star_stands_for_every_layer():
     assert parse_settings("cls/L*:pca@2; L-1", 3) == (
         *(Setting((layer,), "pca", 2, "cls") for layer in range(3)),

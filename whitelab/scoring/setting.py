@@ -147,14 +147,19 @@ def _quoted(fit: str) -> str:
 def parse_settings(text: str, n_layers: int | None = None) -> tuple[Setting, ...]:
     """`table1`, or settings separated by semicolons, each once.
 
-    For a model of `n_layers`, `L*` stands for each layer in turn, as in `L*:pca`. Raises ValueError as
-    `Setting.parse` does, and for no setting at all.
+    For a model of `n_layers`, `L*` stands for each layer in turn, as in `L*:pca`. Raises ValueError for each that
+    `Setting.parse` refuses, all in one, and for no setting at all.
     """
-    text, settings = TABLE1 if text.strip() == "table1" else text, []
+    text, settings, refused = TABLE1 if text.strip() == "table1" else text, [], []
     for part in filter(None, (part.strip() for part in text.split(";"))):
         head, *options = re.split(r"(?=\s)", part, maxsplit=1)  # a star in the name of a text is none
         layers: Sequence = range(n_layers) if n_layers is not None and "L*" in head else ("*",)
-        settings += [Setting.parse("".join([head.replace("L*", f"L{layer}"), *options])) for layer in layers]
+        try:
+            settings += [Setting.parse("".join([head.replace("L*", f"L{layer}"), *options])) for layer in layers]
+        except ValueError as error:
+            refused.append(str(error) if repr(part) in str(error) else f"in {part!r}, {error}")
+    if refused:
+        raise ValueError("; ".join(refused))
     if not settings:
         raise ValueError(f"settings={text!r} must hold at least one setting, such as 'L6;L1+L6:pca', or be 'table1'")
     return tuple(dict.fromkeys(settings))
