@@ -61,7 +61,7 @@ DIFFERENCE_SCALE = [[0.0, DIFFERENCE_ENDS[0]], [0.5, "#9AA3AE"], [1.0, DIFFERENC
 DIFFERENCE_IMAGE = [[0.0, DIFFERENCE_ENDS[0]], [0.5, "rgba(154,163,174,0)"], [1.0, DIFFERENCE_ENDS[1]]]
 MARK = "#D6336C"  # what is selected or best
 RULE = "#888888"  # reference lines, readable on light and on dark
-SUBSET_COLOURS = qualitative.Safe
+SUBSET_COLOURS = (*qualitative.Safe, *qualitative.Bold)  # the bundled pairs alone have twelve subsets
 SCORE = "Spearman x 100"
 KEPT = "k, kept dimensions"
 LAYER = "Layer (0 = embedding layer)"
