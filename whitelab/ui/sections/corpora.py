@@ -31,7 +31,9 @@ def choose() -> str:
 
 def begin() -> None:
     """What to type where there is no corpus yet."""
-    st.markdown("A corpus is embedded outside this app, so closing the page stops nothing:")
+    st.markdown(
+        "There is no folder to look at yet. A corpus is embedded outside this app, so closing the page stops nothing:"
+    )
     st.code(
         f"{program()} corpus embed --text 'sentences/*.txt' --layers -1 --engine processes --workers 2 --out embedded\n"
         f"{program()} corpus fit embedded --whitening pca --k 128 --out map.npz\n"
