@@ -5,8 +5,10 @@ import pytest
 import torch
 
 from tests.conftest import make_space
+from whitelab import whitening
+from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.setting import Setting
-from whitelab.sweeps.cone import cones
+from whitelab.sweeps.cone import cones, plane
 
 STAGES = tuple(map(Setting.parse, ("L1", "L1:center", "L1:zca", "L1:pca", "L1:soft:gamma=0.5")))
 
@@ -33,6 +35,20 @@ def test_centring_moves_the_mean_to_the_origin_and_whitening_makes_what_is_left_
     np.testing.assert_allclose(pca.points, zca.points, atol=1e-7)  # a rotation apart, so the same picture
     ratio = {stage: np.divide(*spread(stage)[::-1]) for stage in (centred, soft)}
     assert 1 < ratio[soft] < ratio[centred]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["L1", "L1:pca@5", "L1:zca fit=cross", "L1:soft@7", "L1:shrunk", "L1:center@4", "L1:pca_cor", "L1:group:groups=2"],
+)
+def test_a_map_is_drawn_as_the_root_of_its_matrix_times_its_transpose(space, text):
+    setting = Setting.parse(text)
+    (seen,), whitener = cones(space, (setting,)), fit_scope(space, setting).whiteners[0]
+    affine = whitening.affine(whitener, "")
+    values, vectors = np.linalg.eigh((affine.dense @ affine.dense.T).numpy())
+    root = vectors * np.sqrt(values.clip(0)) @ vectors.T
+    x = space.values[1].double().numpy() - affine.mean.numpy()
+    np.testing.assert_allclose(seen.points, x @ root @ plane(space, (1,)).numpy(), atol=1e-7)
 
 
 def test_the_angle_is_that_in_all_dimensions():

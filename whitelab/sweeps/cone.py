@@ -1,7 +1,7 @@
 """The cone that sentences fill, as a flat picture through the origin: raw, centred and under a map."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,33 +28,44 @@ class Cone:
     angle: float | None
 
 
-def cones(space: LayerEmbeddings, settings: Sequence[Setting]) -> tuple[Cone, ...]:
+def plane(space: LayerEmbeddings, layers: tuple[int, ...]) -> Float[Tensor, "d 2"]:
+    """The raw mean vector of the average of `layers`, and across it the direction of most variance; of length 1."""
+    moments = space.moments(layers)
+    first = moments.mean if moments.mean.norm() > 0 else moments.eigen_all.vectors[:, 0]
+    first = first / first.norm()
+    beside = torch.eye(len(first), dtype=first.dtype, device=first.device) - torch.outer(first, first)
+    second = linalg.eigen_all(beside @ moments.covariance @ beside).vectors[:, 0]
+    return torch.stack([first, second], dim=1)
+
+
+def cones(
+    space: LayerEmbeddings,
+    settings: Sequence[Setting],
+    plane_of: Callable[[LayerEmbeddings, tuple[int, ...]], Float[Tensor, "d 2"]] = plane,
+) -> tuple[Cone, ...]:
     """The space under each of the `settings`, seen in one plane through the origin: no stage is moved to fit.
 
     The plane holds the raw mean vector (the first axis) and the direction at right angles to it along which the raw
     vectors vary most. A map x -> (x - m) M is drawn as (x - m) (M M^T)^(1/2): the same up to a rotation, which no
     cosine sees, and the only one that turns nothing on the way. Under `fit="cross"` that of the first half is drawn.
-    Raises ValueError for a map that is not affine.
+    Who keeps planes says where they come from: `plane_of(space, layers)`. Raises ValueError for a map that is not
+    affine.
     """
-    x = space.combine(settings[0].layers)
-    moments = space.moments(settings[0].layers)
-    plane = _plane(moments.mean, moments.covariance)
-    return tuple(_cone(x, moments.mean, plane, *_map(space, setting)) for setting in settings)
-
-
-def _plane(mean: Float[Tensor, "d"], covariance: Float[Tensor, "d d"]) -> Float[Tensor, "d 2"]:
-    first = mean if mean.norm() > 0 else linalg.eigen_all(covariance).vectors[:, 0]
-    first = first / first.norm()
-    beside = torch.eye(len(first), dtype=first.dtype) - torch.outer(first, first)
-    second = linalg.eigen_all(beside @ covariance @ beside).vectors[:, 0]
-    return torch.stack([first, second], dim=1)
+    layers = settings[0].numbers(space.n_layers)
+    x, mean, axes = space.combine(layers), space.moments(layers).mean, plane_of(space, layers)
+    return tuple(_cone(x, mean, axes, *_map(space, setting)) for setting in settings)
 
 
 def _map(space: LayerEmbeddings, setting: Setting) -> tuple[Float[Tensor, "d"], Float[Tensor, "d d"]]:
     """The mean a setting takes away, and its matrix without the rotation."""
-    why = "the cone is drawn through a mean and a matrix"
-    whitener = whitening.affine(fit_scope(space, setting).whiteners[0], why)
+    fitted = fit_scope(space, setting)
+    if fitted.bases is not None and fitted.bases[0].weights is not None:  # the axes are there: nothing to take apart
+        basis, mean = fitted.bases[0], fitted.moments[0].mean
+        return mean if basis.centred else torch.zeros_like(mean), basis.turned_back(fitted.setting.k)
+    whitener = whitening.affine(fitted.whiteners[0], "the cone is drawn through a mean and a matrix")
     dense = whitener.dense
+    if torch.equal(dense, torch.eye(len(dense), dtype=dense.dtype, device=dense.device)):
+        return whitener.mean, dense
     eigen = linalg.eigen_all(dense @ dense.T)
     return whitener.mean, (eigen.vectors * eigen.values.sqrt()) @ eigen.vectors.T
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from whitelab.base.progress import Progress
 from whitelab.encoding.embeddings import LayerEmbeddings
-from whitelab.scoring.paired import Paired, paired
+from whitelab.scoring.paired import Paired, Standing, paired
 from whitelab.scoring.score import Score, isotropy_of, score
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.significance import Move, moved
-from whitelab.sweeps import dimensions, layer_profiles
+from whitelab.sweeps import cone, dimensions, layer_profiles
 from whitelab.sweeps import layer_gains as gains
 from whitelab.sweeps.dimensions import KCurve, k_curve
 from whitelab.sweeps.layer_gains import LayerGain
@@ -67,6 +67,11 @@ def layer_shapes(space: LayerEmbeddings, settings: tuple[Setting, ...], progress
     return layer_profiles.layer_shapes(space, settings, progress, shape_of)
 
 
+def cones(space: LayerEmbeddings, settings: tuple[Setting, ...]) -> tuple[cone.Cone, ...]:
+    """`cone.cones`."""
+    return cone.cones(space, settings, lambda *of: study(cone.plane, *of))
+
+
 def layer_losses(
     space: LayerEmbeddings, settings: tuple[Setting, ...], positives: str, progress: Progress
 ) -> tuple[Losses, ...]:
@@ -87,6 +92,11 @@ def layer_curves(space: LayerEmbeddings, setting: Setting, progress: Progress) -
 def paired_scores(space: LayerEmbeddings, settings: tuple[Setting, ...]) -> Paired:
     """The scores of `settings`, resampled together in one bootstrap."""
     return paired(space, [scored(space, setting) for setting in settings])
+
+
+def standing(space: LayerEmbeddings, settings: tuple[Setting, ...], i: int, baseline: int) -> Standing:
+    """One of `settings` against another, all resampled together."""
+    return study(paired_scores, space, settings).standing(i, baseline)
 
 
 def moves(space: LayerEmbeddings, before: Setting, after: Setting) -> tuple[Move, ...]:

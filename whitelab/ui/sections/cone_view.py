@@ -5,8 +5,7 @@ import streamlit as st
 
 from whitelab import figures
 from whitelab.scoring.setting import Setting
-from whitelab.sweeps.cone import cones
-from whitelab.ui.results.scores import shape_of
+from whitelab.ui.results.scores import cones, shape_of
 from whitelab.ui.results.study import study
 from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.widgets.chart import chart

@@ -10,9 +10,9 @@ from whitelab import figures
 from whitelab.base.lazy import cached_property
 from whitelab.base.wording import spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
-from whitelab.scoring.paired import RESAMPLES, VERDICTS, Paired, Standing
+from whitelab.scoring.paired import RESAMPLES, VERDICTS, Standing
 from whitelab.scoring.setting import FIT_SCOPES, OWN_SENTENCES, Setting
-from whitelab.ui.results.scores import paired_scores, scored
+from whitelab.ui.results.scores import scored, standing
 from whitelab.ui.results.study import study
 from whitelab.ui.widgets import verdict
 from whitelab.ui.widgets.chart import chart
@@ -44,14 +44,11 @@ class Standings:
         fits = dict.fromkeys((*OWN_SENTENCES, self.compared.fit))
         return tuple(self.compared.with_(fit=fit) for fit in fits if fit != "cross" or not self.no_cross)
 
-    @cached_property
-    def _paired(self) -> Paired:
-        return study(paired_scores, self.space, self.settings + self.scopes)
-
     def standing(self, setting: Setting, baseline: Setting | None = None) -> Standing:
         """A setting against the baseline, or another one."""
         every = self.settings + self.scopes
-        return self._paired.standing(every.index(setting), every.index(self.baseline if baseline is None else baseline))
+        places = every.index(setting), every.index(self.baseline if baseline is None else baseline)
+        return study(standing, self.space, every, *places)
 
     def scope(self, fit: str) -> Standing | None:
         """The compared setting under a fit scope, against raw; None where the pairs cannot be fitted so."""
