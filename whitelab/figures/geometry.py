@@ -277,24 +277,28 @@ def plane(
             legendgroup=spec,
         )
     for row in apart:
-        marker = {"size": 13, "symbol": variant_symbol(row["whitening"]), "line": {"color": MARK, "width": 3}}
-        marker |= {"color": [row["spearman"]], "colorscale": SCORE_SCALE, "cmin": low, "cmax": high}
-        figure.add_scatter(
-            x=[row["uniformity"]],
-            y=[row["alignment"]],
-            mode="markers+text",
-            text=[row["layer"]],
-            textposition="top center",
-            marker=marker,
-            customdata=[[row["layer"], row["spearman"]]],
-            hovertemplate=_OF_A_LAYER.replace("layer", "layers", 1) + "<extra></extra>",
-            legendgroup=row["whitening"],
-            showlegend=False,
-        )
+        _add_average(figure, row, {"colorscale": SCORE_SCALE, "cmin": low, "cmax": high})
     title = f"Uniformity and alignment of {len(known)} layers and variants, floor {floor:.3f}"
     ends = [(labels[spec], path[-1]) for spec, path in paths.items()]
     parts = [f"{name}, layer {r['layer']}, {r['uniformity']:.2f} and {r['alignment']:.2f}" for name, r in ends]
     return finish(figure, in_words(title, parts, "nothing defined"), heights.PLANE)
+
+
+def _add_average(figure: Drawing, row: Mapping, scale: dict) -> None:
+    """The outlined point of layers that are averaged."""
+    marker = {"size": 13, "symbol": variant_symbol(row["whitening"]), "line": {"color": MARK, "width": 3}}
+    figure.add_scatter(
+        x=[row["uniformity"]],
+        y=[row["alignment"]],
+        mode="markers+text",
+        text=[row["layer"]],
+        textposition="top center",
+        marker=marker | scale | {"color": [row["spearman"]]},
+        customdata=[[row["layer"], row["spearman"]]],
+        hovertemplate=_OF_A_LAYER.replace("layer", "layers", 1) + "<extra></extra>",
+        legendgroup=row["whitening"],
+        showlegend=False,
+    )
 
 
 def _numbered(rows: Sequence[Mapping], floor: float, selected: int | None) -> dict[tuple[str, int], str]:

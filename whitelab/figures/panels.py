@@ -110,7 +110,7 @@ def layer_heatmap(
     if digits and not np.isnan(grid).all():
         rows, places = np.nonzero(~np.isnan(grid))
         values = grid[rows, places].tolist()
-        low, high = (end(values, default=0.0) if limit is None else limit for end, limit in ((min, low), (max, high)))
+        low, high = (end(values) if limit is None else limit for end, limit in ((min, low), (max, high)))
         colours = inks(values, low, high, scale.colours)
         in_cells(figure, places.tolist(), rows.tolist(), [format(one, digits) for one in values], colours, n_layers)
     sign = "+" if "+" in digits else ""
