@@ -77,6 +77,14 @@ def test_where_a_direction_hides_the_meaning_whitening_is_advised_and_its_gain_o
     assert re.match("Use vectors of layers? .* with (PCA|shrunk) whitening", advice.sentences[0])
 
 
+def test_the_first_layer_the_last_and_both_are_tried_wherever_the_bar_stands():
+    usual = candidates(Setting((1,)), 7, D, "cross")
+    assert {one.layers for one in usual} == {(6,), (1,), (1, 6)}
+    for layers in ((6,), (2, 5), (-1, 1)):
+        tried = candidates(Setting(layers), 7, D, "cross")
+        assert (tried[0], set(usual) <= set(tried)) == (Setting((6,)), True)
+
+
 def test_where_the_space_is_round_already_raw_is_the_advice():
     advice = advise_pairs(pairs_of(*ROUND, pairs=1500), Setting((1,)))
     assert advice.setting == advice.evidence.baseline.setting == Setting((2,))

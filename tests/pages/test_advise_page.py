@@ -56,3 +56,5 @@ def test_what_is_advised_is_what_the_bar_then_holds_whatever_was_moved_before(sm
     choose(at, k=5, soft_gamma=0.9)
     press(at, "use-advice")
     assert at.session_state["workspace"].setting == wanted
+    button = at.button(key="use-advice")
+    assert (button.label, button.disabled) == ("The bar has it", True)
