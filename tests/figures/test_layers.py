@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from drawings import LABELS, cells, named, ranking, sizes, squares, written
+from drawings import LABELS, cells, contrast, named, ranking, sizes, squares, written
 from plotly.colors import sample_colorscale
 
 from whitelab import figures
@@ -56,22 +56,13 @@ def test_every_number_is_written_in_its_cell_and_can_be_read_on_its_colour(drawn
     assert {(y, x): float(text) for y, x, text, _ in numbers} == pytest.approx(
         {(y, x): round(heat.z[y][x], 2) for y in range(9) for x in range(9)}, abs=0.051
     )
+    low, high = (np.min(heat.z), np.max(heat.z)) if heat.zmin is None else (heat.zmin, heat.zmax)
+    scale = [list(stop) for stop in heat.colorscale]
     for y, x, _, ink in numbers:
-        at = (heat.z[y][x] - heat.zmin) / (heat.zmax - heat.zmin) if heat.zmin is not None else None
-        if at is None:
-            z = np.array(heat.z)
-            at = (z[y, x] - z.min()) / np.ptp(z)
-        assert (
-            contrast(ink, sample_colorscale([list(stop) for stop in heat.colorscale], [min(max(at, 0), 1)])[0]) >= 4.5
-        )
-
-
-def contrast(ink: str, paper: str) -> float:
-    """Of two colours, as WCAG 2 defines it."""
-    levels = np.array([[int(ink[i : i + 2], 16) for i in (1, 3, 5)], [float(one) for one in paper[4:-1].split(",")]])
-    linear = np.where(levels > 0.04045 * 255, ((levels / 255 + 0.055) / 1.055) ** 2.4, levels / 255 / 12.92)
-    low, high = sorted(linear @ [0.2126, 0.7152, 0.0722])
-    return (high + 0.05) / (low + 0.05)
+        at = min(max((heat.z[y][x] - low) / (high - low), 0), 1)
+        (paper,) = sample_colorscale(scale, [at])
+        behind = "#" + "".join(f"{round(float(part)):02X}" for part in paper[4:-1].split(","))
+        assert contrast(ink, behind) >= 4.5
 
 
 def test_two_heatmaps_can_share_a_scale():
