@@ -131,3 +131,21 @@ def test_every_way_of_saying_that_memory_ran_out_is_known(error):
 )
 def test_other_faults_are_none_of_memory(error):
     assert not is_out_of_memory(error)
+
+
+def test_the_collector_passes_over_what_was_there_and_still_ends_what_comes():
+    run = run_python(
+        "import gc, weakref\n"
+        "from whitelab.base.machine import collect_rarely\n"
+        "class Ring:\n"
+        "    def __init__(self): self.itself = self\n"
+        "there = len(gc.get_objects())\n"
+        "collect_rarely()\n"
+        "left = len(gc.get_objects())\n"
+        "dead, kept = weakref.ref(Ring()), []\n"
+        "while dead() is not None and len(kept) < 10**7: kept.append([])\n"
+        "print(there, left, dead() is None)"
+    )
+    there, left, ended = run.stdout.split()
+    assert int(left) < 0.01 * int(there)
+    assert ended == "True"

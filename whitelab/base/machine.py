@@ -1,6 +1,7 @@
 """What this machine has: memory that is free, and how fast it multiplies matrices."""
 
 import ctypes
+import gc
 import os
 import platform
 import sys
@@ -19,6 +20,7 @@ from whitelab.base.threads import single_threads
 PRODUCT = (512, 768, 3072)
 TIMED_SECONDS = 0.05
 GIB = 2**30
+COLLECTED_AFTER = 10_000, 20, 20  # objects, young collections, older ones
 REUSED = 2**28  # bytes of freed memory that stay with a process that asks for it
 Result = TypeVar("Result")
 
@@ -66,6 +68,17 @@ def keep_freed_memory() -> None:
         library.mallopt(trim_threshold, REUSED)
         if not library.mallopt(mmap_threshold, REUSED):
             library.mallopt(mmap_threshold, 2**25)  # an older glibc takes no more
+
+
+def collect_rarely() -> None:
+    """Let Python's collector pass over what is there now, modules above all, and come less often for what is new.
+
+    The objects of libraries alone take it half a second, in which no thread of the process goes on.
+    """
+    if not gc.get_freeze_count():
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(*COLLECTED_AFTER)
 
 
 def available_memory(device: str = "cpu") -> int | None:

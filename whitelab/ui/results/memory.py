@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 import streamlit as st
 
 from whitelab.base.budget import SHARE, budget, total_memory
-from whitelab.base.machine import keep_freed_memory
+from whitelab.base.machine import collect_rarely, keep_freed_memory
 from whitelab.base.threads import share
 from whitelab.ui.results.sizes import size_of
 
@@ -181,6 +181,7 @@ class Memory:
 def memory() -> Memory:
     """The memory of this process, shared by every visitor."""
     keep_freed_memory()
+    collect_rarely()
     try:
         return Memory(budget())
     except ValueError as error:  # `whitelab app` refuses it before it starts; a visitor could not mend it
