@@ -350,12 +350,28 @@ def isotropy_between(
         fitted = map_of(seen, setting)
         covariance = unseen.moments_of(fitted(unseen.combine(setting.layers))).covariance
         return geometry.iso_score(covariance, fitted.rank)
-    seen, unseen = (rows.moments(setting.layers) for rows in (seen, unseen))
+    fitted_to, held_out = (rows.moments(setting.layers) for rows in (seen, unseen))
     if weighs_directions(setting):
         # The PCA form: a rotation afterwards changes no participation ratio.
-        matrix = whitening.directions(setting.whitening, seen).columns(setting.k)
-        return geometry.iso_score(matrix.T @ unseen.covariance @ matrix, matrix.shape[1])
-    return isotropy(unseen, whitening.fit(setting.whitening, seen, setting.k))
+        basis = whitening.directions(setting.whitening, fitted_to)
+        covariance = _covariance_along(unseen, setting, basis, fitted_to, held_out)
+        return geometry.iso_score(covariance, len(covariance))
+    return isotropy(held_out, whitening.fit(setting.whitening, fitted_to, setting.k))
+
+
+def _covariance_along(
+    rows: LayerEmbeddings | LayerRows, setting: Setting, basis: whitening.Directions, fitted_to: Moments, own: Moments
+) -> Float[Tensor, "m m"]:
+    """The covariance of `rows`, whose `own` moments are given, in the first k of the directions fitted to others.
+
+    Where these are weighted eigenvectors, what all variants and k read is kept, as `along` keeps rows.
+    """
+    if basis.weights is None:
+        columns = basis.columns(setting.k)
+        return columns.T @ own.covariance @ columns
+    key, axes = ("covariance along", setting.layers), fitted_to.eigen_all.vectors
+    turned = rows.kept_lately(key, fitted_to, lambda: axes.T @ own.covariance @ axes)
+    return basis.square_of_axes(turned, setting.k)
 
 
 # ----------------------------------------------------------------------------------------------- sentences

@@ -68,6 +68,11 @@ class Directions:
         weights = self._at(self.weights[None], k)
         return turned[:, : weights.shape[1]] * weights
 
+    def square_of_axes(self, turned: Float[Tensor, "d d"], k: int | None = None) -> Float[Tensor, "m m"]:
+        """`columns(k)`^T C `columns(k)` of a matrix C that is `turned` to all eigenvectors on both sides."""
+        (weights,) = self._at(self.weights[None], k)
+        return turned[: len(weights), : len(weights)] * weights * weights[:, None]
+
     def turned_back(self, k: int | None) -> Float[Tensor, "d d"]:
         """The ZCA form: each direction's coordinate is put back along its own axis."""
         return self.columns(k) @ self.axes[:, :k].T
