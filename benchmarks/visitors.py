@@ -45,6 +45,7 @@ VARIANTS = ("none", "center", "standardize", "pca", "pca", "zca", "cholesky", "s
 FITS = ("task", "task", "task", "cross")  # one in four is cross-fitted
 LIVE = "whitelab.live"  # the component with the live number
 PATIENCE = 120.0  # seconds after which a page counts as never having come
+LEAVING = 0.1  # seconds: who leaves does not wait for the server's farewell, which unread messages hold up
 THOUGHT = (0.5, 2.0)  # seconds before a move of k, and after it, where nothing else is said
 PAGES_A_LINK = (1, 2, 3)  # looked at from one link
 
@@ -99,7 +100,7 @@ class Visitor:
         self.live: tuple[str, dict] | None = None  # id of the live number's element, and what it was handed
         self.again: dict[str, float] = {}  # fragment -> seconds after which it wants to be run
         self.due: dict[str, float] = {}
-        self.finished = self.cut_short = False
+        self.begun = self.finished = self.cut_short = False  # of the run that was asked for last
         self.kept: dict[str, bytes] = {}  # messages that the server may name by their hash
 
     async def stay(self, until: float) -> None:
@@ -114,6 +115,7 @@ class Visitor:
                     origin=f"{parts.scheme}://{parts.netloc}",
                     max_size=None,
                     ping_interval=None,
+                    close_timeout=LEAVING,
                 ) as self.socket:
                     self.query = urlencode(self.knobs(), doseq=True)
                     for _ in range(self.rng.choice(PAGES_A_LINK)):
@@ -177,7 +179,7 @@ class Visitor:
             widget = run.widget_states.widgets.add()
             widget.id, widget.json_value = element, json.dumps(values)
         if not fragment:
-            self.finished, self.again, self.due = False, {}, {}
+            self.begun, self.finished, self.again, self.due = False, False, {}, {}
         await self.socket.send(message.SerializeToString())
 
     async def read_for(self, seconds: float, enough: Callable[[], bool] = lambda: False) -> None:
@@ -208,7 +210,7 @@ class Visitor:
             if message.metadata.run.fragment_ids:
                 self.finished |= self.cut_short
             else:  # also where the server itself begins the page anew
-                self.finished, self.again, self.due = False, {}, {}
+                self.begun, self.finished, self.again, self.due = True, False, {}, {}
             self.cut_short = False
         elif kind == "navigation":
             self.page_hash = message.navigation.page_script_hash  # of the page that is shown; at first it was app.py
@@ -224,10 +226,10 @@ class Visitor:
             status = message.script_finished
             if status == ForwardMsg.FINISHED_WITH_COMPILE_ERROR:
                 self.seen.errors["compile error"] += 1
-            self.finished |= status == ForwardMsg.FINISHED_SUCCESSFULLY
+            self.finished |= self.begun and status == ForwardMsg.FINISHED_SUCCESSFULLY  # not of the run before
             # Also said of a page that has come to its end, where the run of a part of it overtakes these words.
             early = status == ForwardMsg.FINISHED_EARLY_FOR_RERUN
-            self.cut_short = early and not message.metadata.run.fragment_ids
+            self.cut_short = early and self.begun and not message.metadata.run.fragment_ids
         elif kind == "delta" and message.delta.WhichOneof("type") == "new_element":
             self.element(message.delta.new_element)
 

@@ -4,6 +4,8 @@ import asyncio
 import random
 from concurrent.futures import ThreadPoolExecutor
 
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+
 from benchmarks.visitors import Offer, Seen, Visitor, crowd, knobs
 
 
@@ -18,6 +20,23 @@ def test_visitors_of_shared_links_see_whole_pages_and_live_numbers_and_no_error(
     seen, _ = apart(crowd([app], 3, 240, offer, seed=5))
     assert not seen.errors
     assert (len(seen.all_pages()), len(seen.moves)) == (3, 3)
+
+
+def test_what_ends_after_a_page_was_asked_for_is_not_yet_that_page():
+    class Deaf:
+        async def send(self, message):
+            pass
+
+    visitor = Visitor("", Seen(), random.Random(0), Offer([{}]))
+    visitor.socket = Deaf()
+    begun, ended = ForwardMsg(), ForwardMsg(script_finished=ForwardMsg.FINISHED_SUCCESSFULLY)
+    begun.new_session.page_script_hash = "page"
+    found = []
+    apart(visitor.ask(page="data"))
+    for message in (ended, begun, ended):  # of the run before, then of the page
+        visitor.take(message)
+        found.append(visitor.finished)
+    assert found == [False, False, True]
 
 
 def test_visitors_note_a_page_that_is_not_there(app):
