@@ -215,6 +215,22 @@ def test_held_out_isotropy_is_the_isoscore_of_rows_the_map_has_not_seen(sparse, 
     assert held_out_isotropy(sparse, setting) == pytest.approx(expected)
 
 
+def test_held_out_isotropy_is_the_same_whatever_was_asked_before(sparse, corpus):
+    asked = [
+        Setting(layers, variant, k, fit=fit)
+        for fit in ("task", "cross", "other text")
+        for variant, k in (("pca", None), ("zca", 5), ("soft", 2), ("shrunk", 5), ("center", 5))
+        for layers in ((1, 3), (1,))
+    ]
+
+    def fresh():
+        return make_space(n=160, sizes=(50, 40), seed=5).with_text("other text", corpus)
+
+    found = [held_out_isotropy(sparse, setting) for setting in asked]
+    assert found == pytest.approx([held_out_isotropy(fresh(), setting) for setting in asked])
+    assert len({round(one, 9) for one in found}) == len(found)
+
+
 def test_sentences_of_the_task_that_a_text_holds_are_not_held_out(sparse, corpus):
     setting = Setting((1, 3), "pca", fit="both")
     n = sparse.n_sentences
