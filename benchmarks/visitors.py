@@ -45,7 +45,7 @@ VARIANTS = ("none", "center", "standardize", "pca", "pca", "zca", "cholesky", "s
 FITS = ("task", "task", "task", "cross")  # one in four is cross-fitted
 LIVE = "whitelab.live"  # the component with the live number
 PATIENCE = 120.0  # seconds after which a page counts as never having come
-LEAVING = 0.1  # seconds: who leaves does not wait for the server's farewell, which unread messages hold up
+LEAVING = 0.1  # seconds that who leaves waits for the server's farewell, which may take ten
 THOUGHT = (0.5, 2.0)  # seconds before a move of k, and after it, where nothing else is said
 PAGES_A_LINK = (1, 2, 3)  # looked at from one link
 
