@@ -102,13 +102,15 @@ def started(
     end = time.monotonic() + 60
     while True:
         try:
-            with urllib.request.urlopen(f"{server.url}/_stcore/health", timeout=2):
-                return server
+            with urllib.request.urlopen(f"{server.url}/_stcore/health", timeout=2) as answer:
+                if answer.read() == b"ok":  # and not what somebody else says on this port
+                    return server
         except (urllib.error.URLError, OSError):
-            if process.poll() is not None or time.monotonic() > end:
-                server.stop()
-                raise RuntimeError(f"the app did not start:\n{log.read_text()}") from None
-            time.sleep(0.1)
+            pass
+        if process.poll() is not None or time.monotonic() > end:
+            server.stop()
+            raise RuntimeError(f"the app did not start:\n{log.read_text()}")
+        time.sleep(0.1)
 
 
 @dataclass

@@ -1,9 +1,11 @@
 """Python in a process of its own, as a user starts it: nothing of the tests is loaded there."""
 
 import os
+import random
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,7 +30,13 @@ def fresh_process(*argv, **environment: str) -> subprocess.CompletedProcess:
 
 
 def free_port() -> int:
-    """A port of this machine on which nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port of this machine on which nobody listens, nor will who lets the system choose.
+
+    The system deals from 32768 upwards on Linux, to every client and to every server bound to 0; a port from there
+    could be another's before the process it is meant for has bound it.
+    """
+    while True:
+        port = random.SystemRandom().randrange(20_000, 32_768)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
