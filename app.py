@@ -5,6 +5,7 @@ import streamlit as st
 from whitelab.base.installation import shipped
 from whitelab.datasets import parquet
 from whitelab.ui import live
+from whitelab.ui.results.jobs import turn_page
 from whitelab.ui.sections import lesson_strip
 from whitelab.ui.sidebar import workspace
 from whitelab.ui.widgets import look
@@ -36,6 +37,7 @@ by_name = st.Page(lambda: None, title=PAGES[0], url_path=PAGES[0], visibility="h
 page = st.navigation([first, *pages, by_name], position="top", expanded=True)  # on a phone, where they stand in the bar
 if page is by_name:
     st.switch_page(first, query_params=dict(st.query_params))
+turn_page()
 look.dress()
 lesson_strip.open_lesson(page.url_path or PAGES[0])
 workspace.draw(page.url_path)

@@ -7,7 +7,8 @@ import pytest
 from tiny import write_pairs
 
 from whitelab import probe
-from whitelab.ui.results import scores
+from whitelab.ui.results import scores, worker
+from whitelab.ui.results.jobs import jobs
 from whitelab.ui.sections import layer_maps
 from whitelab.ui.sidebar import opening
 
@@ -78,3 +79,15 @@ def test_another_k_probes_no_raw_layer_again(small, monkeypatch):
     tried.clear()
     assert metrics(choose(at, k=10))["Accuracy, raw"] == raw
     assert set(tried) == {"pca"}
+
+
+def test_a_page_that_was_left_waits_for_nothing_any_more(small, held, monkeypatch):
+    monkeypatch.setattr(worker, "LONG_SECONDS", float("inf"))
+    at = until(start("data", **small))
+    jobs().submit("held", "Held", held)
+    go_to(at, "uniformity")
+    assert jobs().waiting == 1
+    go_to(at, "data")
+    assert jobs().waiting == 0
+    go_to(at, "uniformity")
+    assert jobs().waiting == 1

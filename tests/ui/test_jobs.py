@@ -178,7 +178,7 @@ def test_the_more_jobs_wait_the_less_often_an_open_one_is_looked_at(open_page, h
     assert pace(0.4) == 0.4
     paces = []
     for number in range(40):
-        jobs().submit(f"later {number}", "Later", held)
+        jobs().submit(f"later {number}", "Later", held).watch("ben")
         paces.append(pace(0.4))
     assert paces == sorted(paces)
     assert 0.4 < paces[0] < paces[-1] == 0.4 * UNHURRIED

@@ -69,6 +69,62 @@ def test_jobs_run_one_after_another_in_the_order_of_submission(held):
     assert queue.active() == []
 
 
+@pytest.fixture
+def behind(held, monkeypatch):
+    """Jobs by these names behind one that is held, and a function that lets it go and says how the others then ran."""
+    monkeypatch.setattr(worker, "LONG_SECONDS", float("inf"))
+
+    def queued(queue, *names):
+        queue.submit("held", "Held", held)
+        assert held.started.wait(PATIENCE)
+        order = []
+        jobs = [queue.submit(name, name, lambda progress, name=name: order.append(name)) for name in names]
+
+        def ran():
+            shown = [job.key for job in queue.active()][1:]
+            held.release.set()
+            assert all(job.join(PATIENCE) for job in jobs)
+            assert order == shown
+            return order
+
+        return *jobs, ran
+
+    return queued
+
+
+def test_what_nobody_waits_for_any_more_lets_others_go_first_and_is_still_done(behind):
+    queue = Jobs()
+    left, shared, kept, ran = behind(queue, "left", "shared", "kept")
+    for who, watched in {"anna": (left, shared), "ben": (shared, kept)}.items():
+        for job in watched:
+            job.watch(who)
+    assert queue.waiting == 3
+    queue.turn("anna")  # to a page that asks for none of them
+    assert queue.waiting == 2
+    assert ran() == ["shared", "kept", "left"]
+
+
+def test_who_asks_again_after_turning_waits_as_before(behind):
+    queue = Jobs()
+    first, second, ran = behind(queue, "first", "second")
+    for job in (first, second):
+        job.watch("anna")
+    queue.turn("anna")
+    for job in (second, first):
+        job.watch("anna")
+    assert ran() == ["first", "second"]
+
+
+def test_who_closed_the_page_lets_others_go_first(behind):
+    clock = Clock()
+    queue = Jobs(clock=clock)
+    closed, still_open, ran = behind(queue, "closed", "still open")
+    closed.watch("anna")
+    clock.now += WATCH_SECONDS + 1
+    still_open.watch("ben")
+    assert ran() == ["still open", "closed"]
+
+
 def test_a_long_job_does_not_hold_up_the_next_and_at_most_three_are_under_way(monkeypatch):
     monkeypatch.setattr(worker, "LONG_SECONDS", 0.05)
     queue, release, started = Jobs(), threading.Event(), threading.Semaphore(0)
@@ -445,8 +501,9 @@ def test_other_slots_and_other_visitors_keep_their_jobs(held):
     assert not job.cancelling
 
 
-def test_slots_do_not_pile_up():
+def test_slots_and_visitors_do_not_pile_up():
     queue = Jobs()
     for i in range(SLOTS_KEPT + 50):
+        queue.turn(f"{i}")
         queue.claim((f"{i}", "map"), f"{i}")
-    assert len(queue._slots) == SLOTS_KEPT
+    assert len(queue._slots) == len(queue._turned) == SLOTS_KEPT

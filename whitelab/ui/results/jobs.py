@@ -25,7 +25,19 @@ from whitelab.base.wording import plain
 from whitelab.ui.results.memory import memory
 from whitelab.ui.results.worker import Job, JobCancelled, Jobs, Unasked
 
-__all__ = ["Job", "JobCancelled", "Jobs", "claim", "follow", "forget_finished", "jobs", "known", "redraw", "wait"]
+__all__ = [
+    "Job",
+    "JobCancelled",
+    "Jobs",
+    "claim",
+    "follow",
+    "forget_finished",
+    "jobs",
+    "known",
+    "redraw",
+    "turn_page",
+    "wait",
+]
 
 QUICK_SECONDS = 0.3  # work that ends this soon is returned in the run that submitted it, without a panel
 FIRST_SECONDS = 1.0  # the same for what a page shows nothing without: a panel would only come and go
@@ -41,6 +53,11 @@ _REDRAW = "redraw"  # session_state: what was clicked concerns the whole page
 def jobs() -> Jobs:
     """The queue of this process, shared by every visitor."""
     return Jobs(memory=memory())
+
+
+def turn_page() -> None:
+    """The page is drawn anew: what this visitor waited for and does not ask for again lets others go first."""
+    jobs().turn(visitor())
 
 
 def wait(job: Job, *, key: str, height: int | None = None, quick: float = QUICK_SECONDS) -> Any | None:

@@ -9,7 +9,7 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
 from whitelab.base.machine import give_back_memory
@@ -115,13 +115,18 @@ class Job:
         with self._lock:
             self._watchers[who] = self._clock()
 
+    def awaited(self, turned: Mapping[str, float] | None = None) -> bool:
+        """Whether anyone has looked lately, and since the moment that `turned` has for who looked."""
+        recent, turned = self._clock() - WATCH_SECONDS, turned or {}
+        with self._lock:
+            return any(seen >= max(recent, turned.get(who, recent)) for who, seen in self._watchers.items())
+
     def leave(self, who: str) -> bool:
         """Cancel on behalf of one visitor; False if it goes on because someone else waits for it."""
         with self._lock:
             self._watchers.pop(who, None)
-            recent = self._clock() - WATCH_SECONDS
-            if any(seen >= recent for seen in self._watchers.values()):
-                return False
+        if self.awaited():
+            return False
         self.cancel()
         return True
 
@@ -201,6 +206,7 @@ class Jobs:
         self._kept, self._clock, self._most, self._memory = kept, clock, workers, memory
         self._jobs: dict[str, Job] = {}  # in order of use
         self._slots: dict[Slot, str] = {}  # the key each slot shows
+        self._turned: dict[str, float] = {}  # when each visitor's page was last begun anew
         self._lock = threading.Lock()
         self._queue: deque[Job] = deque()
         self._running: list[Job] = []
@@ -244,19 +250,33 @@ class Jobs:
             if (drop and before not in self._slots.values()) if old.finished else old.leave(slot[0]):
                 self._forgotten(before)
 
+    def turn(self, who: str) -> None:
+        """A visitor's page is drawn anew: what it waited for before counts only once it is watched again."""
+        with self._lock:
+            self._turned.pop(who, None)
+            self._turned[who] = self._clock()
+            if len(self._turned) > SLOTS_KEPT:
+                del self._turned[next(iter(self._turned))]
+
     def get(self, key: str) -> Job | None:
         with self._lock:
             return self._touch(key)
 
     @property
     def waiting(self) -> int:
-        """Jobs that have not begun."""
-        return len(self._queue)
+        """Jobs that have not begun and that somebody waits for."""
+        with self._lock:
+            return sum(job.awaited(self._turned) for job in self._queue)
 
     def active(self) -> list[Job]:
         """Queued and running jobs, in the order in which they run."""
         with self._lock:
-            return sorted((job for job in self._jobs.values() if not job.finished), key=lambda job: job.number)
+            open_jobs = sorted((job for job in self._jobs.values() if not job.finished), key=lambda job: job.number)
+            return sorted(open_jobs, key=self._behind)
+
+    def _behind(self, job: Job) -> bool:
+        """Whether a job lets others go first: nobody waits for it any more."""
+        return job.state == "queued" and not job.awaited(self._turned)
 
     def forget(self, key: str) -> None:
         """Drop the job of this key, cancelling it if it is open, so that the key can be submitted anew."""
@@ -307,7 +327,8 @@ class Jobs:
             while not self._queue or (pause := self._until_all_are_long()) > 0:
                 if not self._turn.wait(pause if self._queue else patience) and not self._queue:
                     return False
-            job = self._queue.popleft()
+            job = min(self._queue, key=self._behind)
+            self._queue.remove(job)
             self._running.append(job)
         job.run()
         self._keep(job)
