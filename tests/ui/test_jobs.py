@@ -4,6 +4,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from working import PATIENCE, failing, reach
 
+from whitelab.ui.results import worker
 from whitelab.ui.results.jobs import UNHURRIED, jobs, pace
 
 # the view
@@ -73,8 +74,11 @@ def test_a_second_visitor_and_a_reload_meet_the_job_that_is_running(open_page, h
     assert held.calls == 1
 
 
-def test_queued_work_names_what_it_waits_for(open_page, held):
+def test_queued_work_names_what_it_waits_for(open_page, held, monkeypatch):
+    monkeypatch.setattr(worker, "LONG_SECONDS", float("inf"))
     jobs().submit("first", "UMAP of demo", held)
+    assert held.started.wait(PATIENCE)
+    jobs().submit("left", "What nobody waits for", held)
     at = open_page(lambda progress: 1)
     assert at.caption[0].value == r"waiting for\: UMAP of demo"  # in Markdown
 

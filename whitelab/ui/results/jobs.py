@@ -16,6 +16,7 @@ is a new one. What a newer request makes pointless is given up by `claim`.
 """
 
 from collections.abc import Callable
+from itertools import takewhile
 from typing import Any
 
 import streamlit as st
@@ -166,7 +167,7 @@ def forget_finished(key: str) -> None:
 
 def standing(job: Job) -> str:
     """The job's message; while it is queued, what it waits for."""
-    before = [other.title for other in jobs().active() if other.number < job.number]
+    before = [other.title for other in takewhile(lambda other: other is not job, jobs().active())]
     return f"waiting for: {', '.join(before)}" if job.state == "queued" and before else job.message
 
 
