@@ -2,12 +2,13 @@
 
 import pytest
 from commandline import ANALYSES
-from processes import fresh_process
+from processes import ROOT, fresh_process
 
 import whitelab
 from whitelab.cli import COMMANDS
 from whitelab.encoding.encoders import BATCH_BYTES, DTYPES
-from whitelab.encoding.pooling import POOLING_LABELS
+from whitelab.encoding.pooling import POOLING_LABELS, UNIT
+from whitelab.scoring.setting import FIT_SCOPES
 from whitelab.statistics.correlation import AGGREGATES
 from whitelab.statistics.geometry import POSITIVES
 from whitelab.whitening import WHITENERS
@@ -78,3 +79,16 @@ def test_the_choices_offered_are_the_registries(run, command):
 def test_each_registry_is_offered_somewhere(run):
     text = "".join(run(command, "--help")[1] for command in ANALYSES)
     assert all(option in text for option in OFFERED)
+
+
+@pytest.mark.parametrize(
+    ("option", "names"),
+    [
+        ("whitening", WHITENERS),
+        ("fit", FIT_SCOPES),
+        ("pooling", [name for name in POOLING_LABELS if not name.startswith(UNIT)]),
+    ],
+)
+def test_the_readme_names_every_choice(option, names):
+    told = (ROOT / "README.md").read_text("utf-8").partition(f"`--{option}` ")[2].partition("\n\n")[0]
+    assert [name for name in names if f"`{name}`" not in told] == []
