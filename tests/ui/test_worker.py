@@ -9,7 +9,16 @@ import pytest
 from working import PATIENCE, failing, reach
 
 from whitelab.ui.results import worker
-from whitelab.ui.results.worker import FINISHED_KEPT, SLOTS_KEPT, WATCH_SECONDS, Job, JobCancelled, Jobs, time_left
+from whitelab.ui.results.worker import (
+    FINISHED_KEPT,
+    LEFT_KEPT,
+    SLOTS_KEPT,
+    WATCH_SECONDS,
+    Job,
+    JobCancelled,
+    Jobs,
+    time_left,
+)
 
 
 class Clock:
@@ -125,6 +134,16 @@ def test_who_closed_the_page_lets_others_go_first(behind):
     assert ran() == ["still open", "closed"]
 
 
+def test_what_nobody_waits_for_does_not_pile_up(behind):
+    queue, names = Jobs(), [str(number) for number in range(LEFT_KEPT + 10)]
+    *jobs, _ = behind(queue, "awaited")
+    jobs[0].watch("anna")
+    left = [queue.submit(name, name, lambda progress: 1) for name in names]
+    assert [job.key for job in queue.active()][1:] == ["awaited", *names[10:]]
+    assert {job.state for job in left[:10]} == {"cancelled"}
+    assert queue.submit(names[0], "Anew", lambda progress: 1) is not left[0]
+
+
 def test_a_long_job_does_not_hold_up_the_next_and_at_most_three_are_under_way(monkeypatch):
     monkeypatch.setattr(worker, "LONG_SECONDS", 0.05)
     queue, release, started = Jobs(), threading.Event(), threading.Semaphore(0)
@@ -235,7 +254,7 @@ def test_only_the_last_used_finished_jobs_are_kept():
     assert Jobs()._kept == FINISHED_KEPT  # so many would take seconds here
 
 
-def test_open_jobs_are_never_dropped_however_many_there_are(held):
+def test_how_many_finished_jobs_are_kept_drops_no_open_one(held):
     queue = Jobs(kept=2)
     queue.submit("held", "H", held)
     for index in range(9):

@@ -29,6 +29,7 @@ KIND = "job"
 LONG_SECONDS = 1.0  # a job that has run for so long no longer holds up the next
 IDLE_SECONDS = 5.0  # after which a worker gives back what its jobs have freed
 WORKERS = 3  # jobs under way at once, all but the last of them long ones
+LEFT_KEPT = 50  # jobs in the queue for which nobody waits; they hold what they were asked of, the oldest go first
 SLOTS_KEPT = 1000  # visitors leave without a word; the slots claimed longest ago go first
 
 _log = logging.getLogger(__name__)
@@ -192,6 +193,7 @@ class Job:
 class Jobs:
     """A queue whose jobs run one after another, but for long ones, beside which the next begins.
 
+    A job that nobody waits for any more lets those go first that somebody waits for, see `turn`.
     At most `workers` are under way at once and `kept` finished ones stay; the least recently used go first. Their
     results take part of a `memory`, where there is one, and those it has no room for go earlier.
     """
@@ -225,6 +227,7 @@ class Jobs:
                 job = self._jobs[key] = Job(key, title, work, unit, self._clock)
                 self._prune()
                 self._queue.append(job)
+                self._drop_left()
                 if self._workers < min(self._most, len(self._running) + len(self._queue)):
                     self._workers += 1
                     threading.Thread(target=self._serve, name="whitelab-jobs", daemon=True).start()
@@ -313,6 +316,12 @@ class Jobs:
         finished = [key for key, job in self._jobs.items() if job.finished]
         for key in finished[: max(len(finished) - self._kept, 0)]:
             self._forgotten(key)
+
+    def _drop_left(self) -> None:
+        left = [job for job in self._queue if self._behind(job)]
+        for job in left[: max(len(left) - LEFT_KEPT, 0)]:
+            self._forgotten(job.key)
+            job.cancel()
 
     def _serve(self) -> None:
         worked = False
