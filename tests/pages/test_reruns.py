@@ -82,7 +82,7 @@ def test_another_k_probes_no_raw_layer_again(small, monkeypatch):
 
 
 def test_a_page_that_was_left_waits_for_nothing_any_more(small, held, monkeypatch):
-    monkeypatch.setattr(worker, "LONG_SECONDS", float("inf"))
+    monkeypatch.setattr(worker, "LONG_SECONDS", 3600.0)
     at = until(start("data", **small))
     jobs().submit("held", "Held", held)
     go_to(at, "uniformity")

@@ -81,7 +81,7 @@ def test_jobs_run_one_after_another_in_the_order_of_submission(held):
 @pytest.fixture
 def behind(held, monkeypatch):
     """Jobs by these names behind one that is held, and a function that lets it go and says how the others then ran."""
-    monkeypatch.setattr(worker, "LONG_SECONDS", float("inf"))
+    monkeypatch.setattr(worker, "LONG_SECONDS", 3600.0)
 
     def queued(queue, *names):
         queue.submit("held", "Held", held)
