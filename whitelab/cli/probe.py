@@ -67,6 +67,7 @@ def run(args):
     """Classification beyond STS, raw against whitened."""
     from whitelab.probe import FITS, How, probes, usual
     from whitelab.scoring.fit_scopes import scope_text
+    from whitelab.whitening import too_few
 
     tasks = _labelled(args)
     given = ("fit", "metric", "folds", "standardize", "threshold")
@@ -80,10 +81,7 @@ def run(args):
         rows.append(row)
         say(_probe_line(row))
         if row.starved:
-            note(
-                f"{row.fitted} texts span only {row.rank} of {row.dim} dimensions, so the map sets them equally far "
-                "apart: keep fewer (@k), or fit on more text (--fit)"
-            )
+            note(too_few(row.fitted, row.rank, row.dim))
     if all(row.accuracy is None for row in rows):
         raise ValueError(rows[0].reason)
     return {"rows": [row.as_dict() for row in rows]}, [_probe_line(row) for row in rows]

@@ -92,11 +92,22 @@ def open_space(args, setting):
     """
     if getattr(args, "vectors", None):
         vectors = read_given(args)
+        _say_if_starved(vectors.space, setting)
         return vectors.space, vectors.pairs, vectors, None
     pairs = read_pairs(args, args.task)
     encoder = load_model(args)
     space, report = embed_task(args, encoder, pairs, setting)
+    _say_if_starved(space, setting)
     return with_fit_text(args, encoder, space, setting), pairs, encoder, report
+
+
+def _say_if_starved(space, setting) -> None:
+    """Say that a map fitted on the sentences themselves sets them equally far apart, where they are so few."""
+    from whitelab.whitening import starved, too_few
+
+    rank = min(space.n_sentences - 1, setting.k or space.dim)
+    if setting.fit == "task" and starved(setting.whitening, space.n_sentences, rank):
+        note(too_few(space.n_sentences, rank, space.dim))
 
 
 def read_given(args):

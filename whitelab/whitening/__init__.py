@@ -34,6 +34,7 @@ from whitelab.whitening.registry import (
     of_rows,
     parse,
     starved,
+    too_few,
     variant,
     whitens,
 )
@@ -98,6 +99,7 @@ __all__ = [
     "parse",
     "shrinkage",
     "starved",
+    "too_few",
     "turned",
     "variant",
     "whitens",

@@ -15,6 +15,7 @@ from whitelab.base import parameters
 from whitelab.base.checks import check_int, check_matrix, check_weights
 from whitelab.base.parameters import Parameter
 from whitelab.base.progress import Progress, silent
+from whitelab.base.wording import spaced
 from whitelab.statistics.moments import Moments
 from whitelab.whitening import clusters, coordinates, direction_removal, flow_training, groups, spectral
 from whitelab.whitening.maps import Map, Whitener
@@ -353,6 +354,14 @@ def whitens(spec: str) -> bool:
 def starved(spec: str, texts: int, rank: int) -> bool:
     """Whether a map fitted on so many texts whitens so many directions that it sets them all equally far apart."""
     return whitens(spec) and rank >= texts - 1
+
+
+def too_few(texts: int, rank: int, dim: int) -> str:
+    """What it means that a map is `starved`, and what to do about it."""
+    return (
+        f"{spaced(texts)} different texts span only {rank} of {dim} dimensions. Whitened along all of these they are "
+        "equally far apart, whatever they say. Keep fewer dimensions (k), or fit on more text."
+    )
 
 
 def needs_rows(spec: str) -> bool:

@@ -27,7 +27,8 @@ from whitelab.ui.widgets.chart import chart, marked_best
 from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
 from whitelab.ui.widgets.variants import LABELS
-from whitelab.ui.widgets.verdict import interval, too_few
+from whitelab.ui.widgets.verdict import interval
+from whitelab.whitening import too_few
 
 EXAMPLE = "Example written for this project, not a published benchmark."
 WORKSPACE = "workspace"  # the choice of fitting on the sentences of the bar's task

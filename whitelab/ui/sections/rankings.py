@@ -29,7 +29,7 @@ from whitelab.ui.widgets import verdict
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.metric import Metric, headlines
 from whitelab.ui.widgets.variants import LABELS
-from whitelab.whitening import starved
+from whitelab.whitening import starved, too_few
 
 EXAMPLE = "Passages, queries and judgements written for this project, not a published benchmark."
 WORKSPACE = "workspace"  # the choice of fitting on the sentences of the bar's task
@@ -142,7 +142,7 @@ def standings(results: Sequence[Retrieval], asked: Asked) -> None:
     st.markdown(f"{verdict.ICONS[white.verdict]} {_sentence(white, asked, name)}")
     made = results[-1].protocol
     if starved(made.setting.whitening, made.fitted, made.rank):
-        st.warning(verdict.too_few(made.fitted, made.rank, made.dim), icon=":material/warning:")
+        st.warning(too_few(made.fitted, made.rank, made.dim), icon=":material/warning:")
 
 
 def _sentence(white: RetrievalStanding, asked: Asked, name: str) -> str:

@@ -18,7 +18,7 @@ from whitelab.ui.widgets.chart import begin_figures, shown
 from whitelab.ui.widgets.metric import number
 from whitelab.ui.widgets.page_zip import page_zip
 from whitelab.ui.widgets.recipe import recipe
-from whitelab.whitening import starved
+from whitelab.whitening import starved, too_few
 
 DEMO_NOTE = "Demonstration set written for this project, not a published benchmark."
 
@@ -149,12 +149,7 @@ def _live(chosen: Workspace, opened: Opened | None, unreadable: bool) -> None:
         if is_demo(opened):
             st.caption(DEMO_NOTE)
     if starved(setting.whitening, space.n_sentences, now.rank):
-        st.warning(
-            f"{space.n_sentences} different sentences span only {now.rank} of {now.dim} dimensions. Whitening "
-            "then puts them at equal distances from each other, so these cosines say nothing about meaning. Keep fewer "
-            "dimensions (k) or bring more sentences.",
-            icon=":material/warning:",
-        )
+        st.warning(too_few(space.n_sentences, now.rank, now.dim), icon=":material/warning:")
 
 
 def fitted_on(score: Score) -> str:

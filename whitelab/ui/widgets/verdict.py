@@ -1,6 +1,6 @@
 """What a comparison says, in words for the screen."""
 
-from whitelab.base.wording import capitalised, spaced
+from whitelab.base.wording import capitalised
 from whitelab.scoring.paired import VERDICTS, Standing
 
 ICONS = {
@@ -46,14 +46,6 @@ def short_p(standing: Standing, resamples: int) -> str | None:
 def interval(low: float, high: float, sign: str = "", digits: int = 2) -> str:
     """`68.10 to 70.34`."""
     return "undefined" if low != low else f"{low:{sign}.{digits}f} to {high:{sign}.{digits}f}"
-
-
-def too_few(texts: int, rank: int, dim: int) -> str:
-    """What to do about a map that was fitted on so few texts (`whitening.starved`)."""
-    return (
-        f"The map was fitted on {spaced(texts)} texts, which span {rank} of {dim} dimensions. It then sets these texts "
-        "at equal distances from each other. Keep fewer dimensions (k in the bar) or fit on more text."
-    )
 
 
 def sentence(standing: Standing, label: str, baseline: str, pairs: str, resamples: int) -> str:
