@@ -36,4 +36,5 @@ def test_the_scope_changes_the_score_and_what_is_said_about_it(document, options
 def test_a_fit_text_that_is_not_there_is_refused_before_encoding(run, options):
     status, out, err = run("score", *options, "--whitening", "pca", "--fit", "nowhere.txt")
     assert (status, out) == (2, "")
-    assert err.strip().endswith("nowhere.txt: no such file or folder; give a file or folder, or 'demo' or 'demo-hard'")
+    assert "fit='nowhere.txt' must be task, splits, cross, tokens, corpus:FOLDER or the path of other text" in err
+    assert err.strip().endswith("nowhere.txt: no such file or folder")

@@ -80,3 +80,12 @@ def test_whitening_too_few_sentences_is_null_with_a_reason_and_fewer_dimensions_
     kept = document("score", *argv, "--whitening", "pca", "--k", 3)
     assert kept["spearman"] == curve[2]
     assert "undefined" not in kept
+
+
+@pytest.mark.parametrize("command", ["score", "similarity", "geometry", "whiten"])
+def test_whitening_too_few_sentences_is_said_wherever_it_is_done(run, options, place, tmp_path, command):
+    argv = [command, *options, "--data", place / "few.csv"]
+    argv += ["--export", "npz", "--out", tmp_path / "map.npz"] if command == "whiten" else []
+    said = {k: run(*argv, "--whitening", "pca", *k)[2] for k in ((), ("--k", 3))}
+    assert {k: "equally far apart" in err for k, err in said.items()} == {(): True, ("--k", 3): False}
+    assert "equally far apart" not in run(*argv, "--whitening", "center")[2]

@@ -111,7 +111,7 @@ def aggregate_option(parser: argparse.ArgumentParser) -> None:
 FIT = (
     "task|splits|cross|tokens|PATH|corpus:FOLDER",
     "the task's sentences, all its splits, each half of the pairs for the other, its words by frequency (static: and "
-    "sif: models), a text file, file of pairs or folder, or corpus:FOLDER, what `corpus embed` made (default: task)",
+    "sif: models), a text file, file or folder of pairs, or corpus:FOLDER, what `corpus embed` made (default: task)",
 )
 
 

@@ -22,8 +22,9 @@ from whitelab.base.progress import Progress, share, silent
 from whitelab.corpus.fitting import CORPUS, corpus_rows, isotropy
 from whitelab.corpus.manifest import finished
 from whitelab.datasets import DataError, discover, load, load_text
+from whitelab.datasets.layouts import existing_path
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows
-from whitelab.scoring.setting import OWN_SENTENCES, TOKENS, Setting
+from whitelab.scoring.setting import FIT_SCOPES, OWN_SENTENCES, TOKENS, Setting
 from whitelab.statistics import geometry
 from whitelab.statistics.moments import Moments
 
@@ -423,7 +424,13 @@ def with_fit_text(
 
 
 def check_text(fit: str, data: str, task: str | None, keep_going: bool = False) -> None:
-    """Raises DataError as `fit_rows` would, before anything is embedded."""
+    """Raises DataError as `fit_rows` would, before anything is embedded; where nothing is there, with what may be."""
+    if fit not in FIT_SCOPES:
+        try:
+            existing_path(fit.removeprefix(CORPUS))
+        except DataError as error:
+            known = ", ".join(FIT_SCOPES)
+            raise DataError(f"fit={fit!r} must be {known}, {CORPUS}FOLDER or the path of other text: {error}") from None
     if fit.startswith(CORPUS):
         finished(fit.removeprefix(CORPUS))
     else:

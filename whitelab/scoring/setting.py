@@ -1,6 +1,6 @@
 """THE value: what a visitor, a command or a table's row chose, as one thing, and the text that names it.
 
-    [POOLING/]LAYERS[:WHITENING][@K][ aggregate=HOW][ fit=WHAT]
+    [POOLING/]LAYERS[:WHITENING][@K][ aggregate=HOW][ fit=WHAT], or the last two in the other order
 
     L6    cls/L-1    mean/L1+L-1:soft:gamma=0.5@256    mean/L1:pca@100 aggregate=mean fit=cross
 
@@ -33,7 +33,7 @@ OWN_SENTENCES = ("task", "cross")  # fit scopes that need no other sentences tha
 
 _GRAMMAR = re.compile(
     r"(?:(?P<pooling>\w+)/)?(?P<layers>L-?\d+(?:\+L-?\d+)*)(?::(?P<whitening>[^@]+?))?(?:@(?P<k>\d+))?"
-    r"(?:\s+aggregate=(?P<aggregate>\w+))?(?:\s+fit=(?P<fit>.+))?",
+    r"(?:\s+aggregate=(?P<aggregate>\w+))?(?:\s+fit=(?P<fit>.+?))?(?:\s+aggregate=(?P<last>\w+))?",
     re.DOTALL,
 )
 
@@ -78,7 +78,10 @@ class Setting:
         if not parts:
             raise ValueError(f"setting={text.strip()!r} must look like L6, cls/L-1, L1+L6:pca or L1+L-1:pca@256")
         layers = tuple(int(part.removeprefix("L")) for part in parts["layers"].split("+"))
+        if parts["aggregate"] and parts["last"]:
+            raise ValueError(f"setting={text.strip()!r} must name aggregate once")
         given = {name: parts[name] for name in ("whitening", "pooling", "aggregate") if parts[name]}
+        given |= {"aggregate": parts["last"]} if parts["last"] else {}
         given |= {"k": int(parts["k"])} if parts["k"] else {}
         given |= {"fit": unquote(parts["fit"])} if parts["fit"] else {}
         return cls(layers, **given)
@@ -140,8 +143,8 @@ def made_by(pooling: str) -> str:
 
 
 def _quoted(fit: str) -> str:
-    """`fit` such that settings can be listed with semicolons and have no blanks at their ends."""
-    return re.sub(r"[%;]|^\s+|\s+$", lambda part: quote(part[0], safe=""), fit)
+    """`fit` such that settings can be listed with semicolons, have no blanks at their ends and nothing after them."""
+    return re.sub(r"[%;]|^\s+|\s+$|\s(?=\s*aggregate=\w+\s*$)", lambda part: quote(part[0], safe=""), fit)
 
 
 def parse_settings(text: str, n_layers: int | None = None) -> tuple[Setting, ...]:
