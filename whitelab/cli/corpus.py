@@ -12,7 +12,7 @@ STEPS = {
     "fit": "fit a map on the whole corpus",
     "drift": "how far another corpus lies from the one a map was fitted on",
     "apply": "write every vector under a map, cut to k, in fewer bits",
-    "index": "make a faiss index of an embedded or applied corpus",
+    "index": "make a faiss index of an applied corpus",
     "search": "find the nearest texts to sentences",
 }
 

@@ -25,18 +25,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"whitelab {whitelab.__version__}")
     chosen = next((word for word in argv if not word.startswith("-")), None)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
-    for name, (summary, module) in COMMANDS.items():
-        sub = commands.add_parser(name, help=summary, description=summary)
-        if name == chosen:  # the registries its options are read from import torch
-            module.add_options(sub)
-    args = parser.parse_args(argv)
-    warnings.simplefilter("ignore")
     try:
+        for name, (summary, module) in COMMANDS.items():
+            sub = commands.add_parser(name, help=summary, description=summary)
+            if name == chosen:  # the registries its options are read from import torch
+                module.add_options(sub)
+        args = parser.parse_args(argv)
+        warnings.simplefilter("ignore")
         for result, lines in _results(args):
             if result is not None:
                 _print(json.dumps(result, allow_nan=False, ensure_ascii=False) if args.json else "\n".join(lines))
     except KeyboardInterrupt:
-        kept = "the last checkpoint is kept: --resume" if args.command == "train" else "finished shards are kept"
+        kept = "the last checkpoint is kept: --resume" if chosen == "train" else "finished embeddings are kept"
         print(f"interrupted; {kept}", file=sys.stderr)
         return 130
     except Exception as error:

@@ -4,6 +4,7 @@ import argparse
 
 from whitelab.cli.options import layers_option, space_options, whitening_options
 from whitelab.cli.spaces import fit_ahead, open_space, setting_of
+from whitelab.cli.writing import note
 
 EXPORTS = ("sentence-transformers", "onnx", "faiss", "npz", "safetensors")
 SCALED = ("sentence-transformers", "npz")  # with them goes what a cosine means
@@ -46,6 +47,8 @@ def run(args):
     space, _, encoder, _ = open_space(args, setting)
     cost = fit_ahead(space, [setting], isotropy=False)
     fitted = fit_scope(space, setting)
+    if setting.k and fitted.rank < setting.k:
+        note(f"k={setting.k} is more than the {fitted.rank} directions that the sentences span: the map has these")
     protocol, (whitener,) = Protocol(fitted.setting, space.origin), fitted.whiteners
     record = protocol.as_dict()
     scale = None

@@ -120,7 +120,10 @@ def read_applied(folder: Path) -> dict:
         names = [] if "index" in found else found["chunks"]
         found["width"], found["vectors"], found["corpus"], found["texts"]
     except (OSError, ValueError, KeyError, TypeError):
-        raise DataError(f"{folder}: must be what `corpus apply` or `corpus index` wrote, with its {MANIFEST}") from None
+        raise DataError(
+            f"{folder}: must be what `corpus apply` or `corpus index` wrote, with its {MANIFEST}; what `corpus embed` "
+            "wrote goes through `corpus apply` first, with --whitening none where it is to stay as it is"
+        ) from None
     absent = sum(not (folder / f"{name}.parquet").exists() for name in names)
     if absent:
         raise DataError(f"{folder}: {absent} of {len(names)} chunks are missing; run apply again")

@@ -23,7 +23,7 @@ from whitelab.encoding import architectures
 from whitelab.encoding.architectures import check_ids, out_of_memory
 from whitelab.encoding.checkpoints import BUNDLED, OUTPUT, WORD_TABLES, ModelError, ModelFiles, ModelName, find_model
 from whitelab.encoding.pooling import UNIT, WK, check_pooling, pool
-from whitelab.encoding.sentence_modules import SentenceModules, sentence_modules
+from whitelab.encoding.sentence_modules import SentenceModules, changed_after, sentence_modules
 from whitelab.encoding.static_embeddings import sif_weights, weighted_means, word_rows
 from whitelab.store.embedding_store import Space, Store, StoreError, StoreKey
 
@@ -404,6 +404,7 @@ def embed(
     todo = _missing(spaces, sentences)
     fresh, truncated = _encode(encoder, [sentences[i] for i in todo], pooling, spaces, notes, progress)
     values = _collect(spaces, sentences, todo, fresh, pooling)
+    notes += _modules_left_out(encoder)
     for space in spaces.values():
         notes += [f"a damaged file of the store was set aside and made anew: {name}" for name in space.damaged]
     if todo and spaces:
@@ -411,6 +412,12 @@ def embed(
     seconds = time.perf_counter() - start
     unique = len(set(sentences))
     return values, EmbedReport(len(todo), unique - len(todo), truncated, seconds, tuple(dict.fromkeys(notes)))
+
+
+def _modules_left_out(encoder: Encoder) -> list[str]:
+    left_out = changed_after(encoder.files) if encoder.files.kind == "" else ()
+    kinds = ", ".join(left_out)
+    return [f"{encoder.name} has modules after its layers ({kinds}), left out here: see output:"] if left_out else []
 
 
 def _open_spaces(encoder: Encoder, store: Store | None, pooling: str) -> tuple[dict, list[str]]:

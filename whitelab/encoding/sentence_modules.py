@@ -20,6 +20,7 @@ from whitelab.encoding.checkpoints import MODULES_FILE, ModelError, ModelFiles, 
 from whitelab.encoding.pooling import POOLINGS
 
 _WEIGHTS = "model.safetensors"
+_PLAIN = ("Transformer", "WeightedLayerPooling", "Pooling", "Normalize", "Dropout")
 # By the name of the class, whichever of sentence-transformers' homes it is said to live in.
 _ACTIVATIONS = {one.__name__: one for one in (torch.nn.Identity, torch.nn.Tanh, torch.nn.ReLU, torch.nn.GELU)}
 _OLD_NAMES = {
@@ -76,6 +77,15 @@ def sentence_modules(files: ModelFiles, dim: int) -> SentenceModules:
         if isinstance(error, ModelError):
             raise
         raise ModelError(f"model={files.name!r} has modules that cannot be read: {first_line(error)}") from None
+
+
+def changed_after(files: ModelFiles) -> tuple[str, ...]:
+    """The classes of modules that change more than the length of a pooled layer, none where they cannot be read."""
+    try:
+        kinds = [kind for kind, _ in module_folders(files.name, files.folder)]
+    except ModelError:
+        return ()
+    return tuple(dict.fromkeys(kind for kind in kinds if kind not in _PLAIN))
 
 
 def _read(files: ModelFiles, dim: int) -> SentenceModules:

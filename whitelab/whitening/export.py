@@ -70,7 +70,8 @@ vectors = model.encode(["A man plays a guitar.", "Someone makes music."])
 print(model.similarity(vectors, vectors))
 ```
 
-It was written with sentence-transformers {library} and needs nothing else. Sentences are cut to {max_length} tokens.
+It was written with sentence-transformers {library} and needs 5.4 or later of it, nothing else. Sentences are cut to
+{max_length} tokens.
 White space at the ends of a sentence, which whitelab strips from its data, is left to you.
 {scale}
 ## Protocol
