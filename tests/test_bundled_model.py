@@ -6,15 +6,21 @@ occurrence of both columns.
 """
 
 import json
+import re
+import shutil
 
 import needs
+import numpy as np
 import pytest
 import reference
+import torch
+from processes import ROOT
 
 from whitelab.cli import main
 from whitelab.datasets import load
 from whitelab.encoding.embeddings import embed_pairs
 from whitelab.encoding.encoders import load_encoder
+from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
 from whitelab.store.embedding_store import Store
 from whitelab.sweeps.layer_profiles import layer_losses, layer_shapes, losses
@@ -212,3 +218,17 @@ def test_whitening_makes_every_layer_of_the_demo_set_isotropic(demo_space):
         assert -4 < after[layer].uniformity < before[layer].uniformity
     assert raw[1].mean_cosine > raw[6].mean_cosine
     assert before[1].uniformity > before[6].uniformity
+
+
+def test_what_the_readme_writes_in_python_runs_and_its_two_files_give_the_vectors(
+    encoded, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("WHITELAB_CACHE", str(shutil.copytree(encoded, tmp_path / "store")))
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    first, second = {}, {}
+    exec(blocks[0], first)
+    exec("".join(blocks), second)
+    assert capsys.readouterr().out.split()[0] == f"{score(first['space'], first['setting']).spearman}"
+    torch.testing.assert_close(second["vectors"], first["vectors"], atol=1e-9, rtol=0)
+    np.testing.assert_allclose(second["same"], first["vectors"], atol=1e-9)

@@ -38,6 +38,8 @@ def test_layers_come_back_ascending():
     ("layers", "message"),
     [
         ([], "must name at least one of the layers 0 to 3"),
+        (2, r"layers=2 must be several numbers, such as \(1, 3\)"),
+        ("1,2", "layers='1,2' must be several numbers"),
         ([4], r"layers=\[4\] must lie between 0 and 3"),
         ([-1], r"layers=\[-1\] must lie between 0 and 3"),
         ([True], r"layers=\[True\] must lie between 0 and 3"),

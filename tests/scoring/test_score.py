@@ -93,6 +93,11 @@ def test_the_interval_of_a_mean_uses_the_sizes_of_the_subsets(space):
     assert found.half_width == pytest.approx(100 * correlation.half_width(found.spearman / 100, [40, 25, 15]))
 
 
+def test_text_that_names_a_setting_is_none(space):
+    with pytest.raises(TypeError, match=r"setting='L1:pca' must be a Setting, such as Setting.parse"):
+        score(space, "L1:pca")
+
+
 # Scores that are not defined
 
 

@@ -149,6 +149,12 @@ def test_a_text_that_makes_no_sense_is_refused(text, message):
         Setting.parse(text)
 
 
+@pytest.mark.parametrize("layers", [6, "1,6"])
+def test_one_number_or_text_is_no_list_of_layers(layers):
+    with pytest.raises(ValueError, match=f"layers={layers!r} must be several numbers"):
+        Setting(layers=layers)
+
+
 def test_no_setting_at_all_is_refused():
     with pytest.raises(ValueError, match="settings=' ; ' must hold at least one setting"):
         parse_settings(" ; ")

@@ -34,6 +34,8 @@ def check_choice(value: str, name: str, choices: Collection[str]) -> str:
 
 def check_layers(layers: Iterable[int], count: int) -> tuple[int, ...]:
     """Return distinct layer numbers in ascending order, each within `0..count - 1`."""
+    if isinstance(layers, str) or not isinstance(layers, Iterable):
+        raise ValueError(f"layers={layers!r} must be several numbers, such as (1, {count - 1})")
     layers = tuple(layers)
     if not layers:
         raise ValueError(f"layers=() must name at least one of the layers 0 to {count - 1}")

@@ -80,6 +80,9 @@ class SentencePairs:
         object.__setattr__(self, "subset", _frozen(self.subset, np.int64))
         self._check()
 
+    def __repr__(self) -> str:
+        return f"SentencePairs({self.task!r}, split={self.split!r}, {self.n_pairs} pairs)"
+
     def _check(self) -> None:
         pairs = len(self.first)
         if pairs == 0:

@@ -301,7 +301,9 @@ def _maps_of_rows(
 
 
 def fit_scope(space: LayerEmbeddings, setting: Setting) -> Fitted:
-    """The maps of `setting` on `space`. Raises ValueError as `Setting.on` and `folds` do."""
+    """The maps of `setting` on `space`. Raises ValueError as `Setting.on` and `folds` do, TypeError for text."""
+    if not isinstance(setting, Setting):
+        raise TypeError(f"setting={setting!r} must be a Setting, such as Setting.parse('L1+L6:zca') gives")
     setting = setting.on(space)
     return Fitted(space, setting, folds(space, setting.fit))
 

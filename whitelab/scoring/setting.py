@@ -8,7 +8,7 @@ It is parsed and printed here and nowhere else; whatever is left at its default 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from urllib.parse import quote, unquote
 
@@ -59,6 +59,8 @@ class Setting:
     aggregate: str = "all"
 
     def __post_init__(self) -> None:
+        if isinstance(self.layers, str) or not isinstance(self.layers, Iterable):
+            raise ValueError(f"layers={self.layers!r} must be several numbers, such as (1, -1)")
         object.__setattr__(self, "layers", tuple(self.layers))
         if not self.layers or len(set(self.layers)) < len(self.layers):
             raise ValueError(f"layers={list(self.layers)} must name at least one layer, and none twice")

@@ -32,8 +32,9 @@ class Map:
         """m, the columns it gives: d unless it says otherwise."""
         return self.dim
 
-    def __call__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n m"]:
-        """The map of every row of `x`, in float64."""
+    def __call__(self, x) -> Float[Tensor, "n m"]:
+        """The map of every row of `x [n, d]`, a tensor or an array, in float64. Raises ValueError for another d."""
+        x = torch.as_tensor(x)
         if x.shape[-1] != self.dim:
             raise ValueError(f"x must have d={self.dim} columns, got {x.shape[-1]}")
         return self._mapped(exact(x))
@@ -50,8 +51,8 @@ class Whitener(Map):
     """
 
     name: str
-    mean: Float[Tensor, "d"]
-    matrix: Float[Tensor, "d m"] | Float[Tensor, "d"] | None
+    mean: Float[Tensor, "d"] = field(repr=False)
+    matrix: Float[Tensor, "d m"] | Float[Tensor, "d"] | None = field(repr=False)
     rank: int
     k: int | None
     count: float
@@ -91,7 +92,7 @@ class RowMap(Map):
     name: str
     rank: int
     count: float
-    tensors: dict[str, Tensor]
+    tensors: dict[str, Tensor] = field(repr=False)
     facts: dict[str, int | float] = field(default_factory=dict)
     k: None = None
 
