@@ -133,6 +133,17 @@ def test_the_shortest_vectors_that_hold_the_meaning_are_stored():
     assert whole.evidence.baseline.size == 4 * D
 
 
+def test_a_best_that_is_shorter_and_open_is_weighed_against_raw():
+    evidence = advise_pairs(pairs_of(*SMALL, pairs=40), Setting((2,)), "store").evidence
+    raw, none = evidence.baseline, Difference(0.0, 0.0, 0.0, 1.0)
+    short = next(one for one in evidence.options if one.size < raw.size)
+    best = replace(short, score=99.0, difference=Difference(0.25, -2.25, 2.75, 0.5), behind=none)
+    advice = answer(replace(evidence, options=(raw, best)), "store")
+    assert (advice.setting, advice.needed) == (None, evidence.count * 4)  # 2.5 to either side, where 1.25 would do
+    assert named(raw.setting) in advice.sentences[0]
+    assert "at +0.2 points from there (-2.2 to +2.8)" in advice.sentences[2]
+
+
 def test_without_faiss_vectors_are_shortened_only(monkeypatch):
     def missing(extra):
         raise MissingLibraryError(extra)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import reference
 import torch
+from processes import run_python
 from torch.testing import assert_close
 
 from tests.conftest import AT_ONE_DIMENSION, OF_MOMENTS, with_only
@@ -93,9 +94,10 @@ def test_the_interval_of_a_mean_uses_the_sizes_of_the_subsets(space):
     assert found.half_width == pytest.approx(100 * correlation.half_width(found.spearman / 100, [40, 25, 15]))
 
 
-def test_text_that_names_a_setting_is_none(space):
-    with pytest.raises(TypeError, match=r"setting='L1:pca' must be a Setting, such as Setting.parse"):
-        score(space, "L1:pca")
+def test_text_that_names_a_setting_is_none():
+    refused = "from whitelab.scoring.fit_scopes import fit_scope\nfit_scope(None, 'L1:pca')"
+    said = run_python(refused).stderr.splitlines()[-1]  # here signatures are checked before it can speak
+    assert said == "TypeError: setting='L1:pca' must be a Setting, such as Setting.parse('L1+L6:zca') gives"
 
 
 # Scores that are not defined

@@ -135,7 +135,7 @@ def _gain(evidence: Evidence, best: Option) -> tuple[str, str, str]:
 
 def _shortest(evidence: Evidence) -> Advice:
     best, raw = evidence.best, evidence.baseline
-    near = [one for one in evidence.options if min(one.behind.low, one.difference.low) > -STEP]
+    near = [one for one in evidence.options if _lag(one).low > -STEP]
     found = min(near, key=lambda option: (option.size, -option.score), default=raw)
     if found.size >= raw.size:
         return _none_shorter(evidence)
@@ -154,22 +154,29 @@ def _none_shorter(evidence: Evidence) -> Advice:
     """No shorter vector is known to be near the best; whether one may be is open where its interval reaches there."""
     raw, best = evidence.baseline, evidence.best
     short = [one for one in evidence.options if one.size < raw.size]
-    likely = max(short, key=lambda option: option.behind.estimate, default=None)
-    needed = None
-    if likely is not None and likely.behind.estimate > -STEP:
-        needed = _enough(evidence, likely.behind, STEP + likely.behind.estimate)
+    likely = max(short, key=lambda option: _lag(option).estimate, default=None)
+    needed, best_or_raw = None, "the best"
+    if likely is not None and _lag(likely).estimate > -STEP:
+        lag = _lag(likely)
+        best_or_raw = "the best" if lag is likely.behind else f"the {named(raw.setting)}"
+        needed = _enough(evidence, lag, STEP + lag.estimate)
         more = (
-            f"{capitalised(kept_as(likely))} are behind by {-likely.behind.estimate:.1f} points; if it stays so, "
-            f"about {spaced(needed)} {evidence.unit} would show that it will do."
+            f"{capitalised(kept_as(likely))} are at {lag.estimate:+.1f} points from there ({lag.low:+.1f} to "
+            f"{lag.high:+.1f}); if it stays so, about {spaced(needed)} {evidence.unit} would show that they will do."
         )
     else:
         more = f"All {len(short)} shorter ones are behind by a point or more."
     sentences = (
-        f"Keep all {raw.size} bytes a vector: nothing shorter is known to stay within a point of the best.",
+        f"Keep all {raw.size} bytes a vector: nothing shorter is known to stay within a point of {best_or_raw}.",
         _scored(evidence, best) + f" That is the best, {kept_as(best)}.",
         more,
     )
     return Advice("store", None if needed else best.setting, sentences, needed, evidence)
+
+
+def _lag(option: Option) -> Difference:
+    """What keeps an option from being near: its difference from the best, or from raw where that may be larger."""
+    return min(option.behind, option.difference, key=lambda found: found.low)
 
 
 def _enough(evidence: Evidence, difference: Difference, margin: float) -> int:
