@@ -73,6 +73,14 @@ def test_tasks_that_are_not_there_are_refused(run, compared):
     assert "tasks='sts99' must be among sts12" in err
 
 
+def test_a_layer_that_no_model_has_is_an_error_only_where_nothing_else_is_scored(run, compared):
+    status, out, err = run("compare", *compared, "--settings", "L99")
+    assert (status, out) == (2, "")
+    assert "nothing could be scored: layers=[99] must lie between" in err
+    status, out, err = run("compare", *compared, "--settings", "L99;L1")
+    assert (status, "layers=[99] must lie between" in err, "mean/L99 | - |" in out) == (0, True, True)
+
+
 def test_results_leave_and_arrive_in_mtebs_layout(document, run, compared, tmp_path):
     out = tmp_path / "results"
     left = document("compare", *compared, "--settings", "L1", "--preset", "mteb", "--mteb-out", str(out))

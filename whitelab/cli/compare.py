@@ -66,6 +66,8 @@ def run(args):
     for cell in compare(models, args.data, tasks, settings, args.preset, **options):
         cells.append(cell)
         say(f"{cell.model} · {cell.setting} · {cell.task}: {cell.reason or number(cell.spearman)}")
+    if all(cell.spearman is None for cell in cells):
+        raise ValueError(f"nothing could be scored: {cells[0].reason}")
     drawn = resample(cells) if args.intervals else None
     rows = [cell.as_dict(drawn and drawn.interval(cell.row, cell.task)) for cell in cells]
     record, given = {"rows": rows}, mteb_rows(published, pivot(cells)[0])

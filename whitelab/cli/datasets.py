@@ -29,4 +29,9 @@ def tasks_of(data: str) -> tuple[list[dict], list[str]]:
         }
         for task in discover(data)
     ]
-    return tasks, [f"{t['name']:12} splits {', '.join(t['splits'])}; subsets {', '.join(t['subsets'])}" for t in tasks]
+    return tasks, [_line(task) for task in tasks]
+
+
+def _line(task: dict) -> str:
+    line = f"{task['name']:12} splits {', '.join(task['splits'])}"
+    return line + (f"; subsets {', '.join(task['subsets'])}" if task["subsets"] else "")
