@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from whitelab.cli import main
+from whitelab.whitening.export import from_npz
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +44,20 @@ def test_vectors_that_embed_has_written_give_what_the_model_gives(document, opti
     )
     assert (protocol["model"], protocol["pooling"]) == ("vectors of embedded.npz", "given")
     assert protocol["max_length"] is None
+
+
+def test_a_map_of_vectors_is_exported_as_that_of_their_model(document, run, options, embedded, tmp_path):
+    made = ["whiten", "--layers", "1,3", "--whitening", "pca", "--k", "5", "--export", "npz", "--out"]
+    document(*made, tmp_path / "model.npz", *options)
+    document(*made, tmp_path / "vectors.npz", "--vectors", embedded)
+    (own, protocol), (given, told) = (from_npz(tmp_path / f"{name}.npz") for name in ("model", "vectors"))
+    np.testing.assert_allclose(given.mean, own.mean, atol=1e-6)
+    np.testing.assert_allclose(given.matrix.abs(), own.matrix.abs(), rtol=1e-4, atol=1e-4)
+    assert (protocol["pooling"], told["pooling"]) == ("mean", "given")
+    for form in ("onnx", "sentence-transformers"):
+        status, out, err = run("whiten", "--vectors", embedded, "--export", form, "--out", tmp_path / form)
+        assert (status, out) == (2, "")
+        assert f"export={form!r} holds a model, which --vectors are without" in err
 
 
 def test_gold_may_lie_in_a_file_of_its_own(document, options, embedded, tmp_path):

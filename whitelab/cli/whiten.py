@@ -2,16 +2,18 @@
 
 import argparse
 
-from whitelab.cli.options import layers_option, space_options, whitening_options
+from whitelab.cli.options import layers_option, space_options, vectors_options, whitening_options
 from whitelab.cli.spaces import fit_ahead, open_space, setting_of
 from whitelab.cli.writing import note
 
 EXPORTS = ("sentence-transformers", "onnx", "faiss", "npz", "safetensors")
+WITH_MODEL = ("sentence-transformers", "onnx")
 SCALED = ("sentence-transformers", "npz")  # with them goes what a cosine means
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     space_options(parser)
+    vectors_options(parser)
     layers_option(parser)
     whitening_options(parser, "pca")
     parser.add_argument(
@@ -36,6 +38,8 @@ def run(args):
     setting = setting_of(args)
     # What can be known before minutes of embedding.
     export.check_place(args.out)
+    if args.vectors and args.export in WITH_MODEL:
+        raise ValueError(f"export={args.export!r} holds a model, which --vectors are without: use npz or faiss")
     if args.export in EXTRAS:
         need(args.export)
     if args.export == "onnx":
