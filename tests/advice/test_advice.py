@@ -85,6 +85,16 @@ def test_the_first_layer_the_last_and_both_are_tried_wherever_the_bar_stands():
         assert (tried[0], set(usual) <= set(tried)) == (Setting((6,)), True)
 
 
+def test_no_k_is_tried_that_half_of_the_sentences_cannot_fill():
+    for purpose in ("rank", "store"):
+        for pairs, most in (
+            (400, 8),
+            (6, 4),
+        ):  # halves of six sentences span five
+            options = advise_pairs(pairs_of(*CONE, pairs=pairs), Setting((1,)), purpose).evidence.options
+            assert max(one.setting.k or 0 for one in options) == most
+
+
 def test_where_the_space_is_round_already_raw_is_the_advice():
     advice = advise_pairs(pairs_of(*ROUND, pairs=1500), Setting((1,)))
     assert advice.setting == advice.evidence.baseline.setting == Setting((2,))

@@ -23,7 +23,7 @@ from whitelab.retrieval.compression import Code
 from whitelab.retrieval.embedded import RetrievalSpace
 from whitelab.retrieval.frontier import CodedScore, Space, frontier
 from whitelab.retrieval.relevance import retrieve
-from whitelab.scoring.fit_scopes import isotropy_between
+from whitelab.scoring.fit_scopes import folds, isotropy_between
 from whitelab.scoring.paired import paired
 from whitelab.scoring.score import Score, score
 from whitelab.scoring.setting import OWN_SENTENCES, Setting
@@ -60,13 +60,13 @@ def advise_pairs(
     check_choice(purpose, "purpose", ON_PAIRS)
     other_text = chosen.fit not in OWN_SENTENCES and chosen.whitening != "none"
     fit = chosen.fit if other_text else "cross"
-    how = chosen.aggregate
+    how, rank = chosen.aggregate, min(fold.rows.span for fold in folds(space, fit))
     if purpose == "store":
-        coded = _coded(space, to_store(chosen, space.n_layers, space.dim, fit), progress)
+        coded = _coded(space, to_store(chosen, space.n_layers, space.dim, fit, rank), progress)
         cosines, tried, found = torch.stack([one.values for one in coded]), _as_stored(coded), coded
         drawn = bootstrap(cosines, space.gold, space.subset, space.n_subsets, how, RESAMPLES)
     else:
-        settings = candidates(chosen, space.n_layers, space.dim, fit)
+        settings = candidates(chosen, space.n_layers, space.dim, fit, rank)
         found = _each(settings, lambda setting: score(space, setting, isotropy=False), progress)
         tried = [Tried.whole(one, _kept(each.setting, each.rank, space.dim)) for one, each in _both(settings, found)]
         if purpose == "threshold":

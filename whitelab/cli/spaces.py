@@ -105,7 +105,7 @@ def _say_if_starved(space, setting) -> None:
     """Say that a map fitted on the sentences themselves sets them equally far apart, where they are so few."""
     from whitelab.whitening import starved, too_few
 
-    rank = min(space.n_sentences - 1, setting.k or space.dim, space.dim)
+    rank = min(space.span, setting.k or space.dim)
     if setting.fit == "task" and starved(setting.whitening, space.n_sentences, rank):
         note(too_few(space.n_sentences, rank, space.dim))
 

@@ -78,6 +78,11 @@ class _Layers:
         """Sentence occurrences."""
         return float(self.counts.sum())
 
+    @property
+    def span(self) -> int:
+        """Directions that the sentences can differ in: one fewer than there are different ones, d at most."""
+        return min(int(self.counts.count_nonzero()) - 1, self.dim)
+
     def combine(self, layers: Sequence[int]) -> Float[Tensor, "n d"]:
         """The mean of the given layers, a float64 tensor of its own (WhiteningBERT, section 3.2).
 
@@ -195,6 +200,11 @@ class MeasuredRows:
     def count(self) -> float:
         """Sentence occurrences."""
         return self.known.count
+
+    @property
+    def span(self) -> int:
+        """Directions that the sentences can differ in, as far as their number says."""
+        return min(round(self.count) - 1, self.dim)
 
     @property
     def apart(self) -> bool:
