@@ -4,7 +4,7 @@ import pytest
 import torch
 from commandline import ANALYSES
 
-from whitelab.cli import main, models
+from whitelab.cli import COMMANDS, main, models
 
 WRONG = {
     "no command": ([], "the following arguments are required: COMMAND"),
@@ -105,3 +105,19 @@ def test_a_mistake_of_the_program_is_not_taken_for_wrong_input(monkeypatch):
     monkeypatch.setattr(models, "run", broken)
     with pytest.raises(ZeroDivisionError):
         main(["models"])
+
+
+@pytest.mark.parametrize(
+    ("where", "argv", "kept"),
+    [
+        ("add_options", [], "interrupted"),
+        ("run", [], "interrupted; finished embeddings are kept"),
+        ("run", ["--no-store"], "interrupted"),
+    ],
+)
+def test_an_interrupt_is_a_line_wherever_it_comes_and_says_what_is_kept(run, options, monkeypatch, where, argv, kept):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(COMMANDS["score"][1], where, interrupted)
+    assert run("score", *options, *argv) == (130, "", f"{kept}\n")

@@ -25,6 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"whitelab {whitelab.__version__}")
     chosen = next((word for word in argv if not word.startswith("-")), None)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
+    args = None
     try:
         for name, (summary, module) in COMMANDS.items():
             sub = commands.add_parser(name, help=summary, description=summary)
@@ -36,8 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             if result is not None:
                 _print(json.dumps(result, allow_nan=False, ensure_ascii=False) if args.json else "\n".join(lines))
     except KeyboardInterrupt:
-        kept = "the last checkpoint is kept: --resume" if chosen == "train" else "finished embeddings are kept"
-        print(f"interrupted; {kept}", file=sys.stderr)
+        print(f"interrupted{_kept(args)}", file=sys.stderr)
         return 130
     except Exception as error:
         if not _is_for_the_user(error):
@@ -61,6 +61,13 @@ def _results(args) -> Iterator[tuple[dict | None, list[str]]]:
             if one is None:
                 return
             yield one
+
+
+def _kept(args) -> str:
+    """What an interrupted command leaves behind; of one whose options were still being read (None), nothing."""
+    work = {"train": "; the last checkpoint is kept: --resume", "corpus": "; finished chunks are kept"}
+    stored = "; finished embeddings are kept" if getattr(args, "no_store", None) is False else ""
+    return work.get(getattr(args, "command", ""), stored)
 
 
 def _print(text: str) -> None:
