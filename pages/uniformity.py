@@ -14,6 +14,7 @@ from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
 from whitelab.ui.widgets.page import close_page, open_page
 from whitelab.ui.widgets.variants import LABELS, variant_picker
+from whitelab.whitening import whitens
 
 chosen, opened = open_page(
     "Are similar sentences close, and all sentences spread out?",
@@ -34,7 +35,8 @@ with left:
 with right:
     paths = variant_picker(chosen, "paths", ("none", "center", compared.whitening))
 before, after = (losses_of(space, one, positives) for one in (compared.raw, compared))
-floor = geometry.uniformity_floor(space.dim)
+kept = compared.k or space.dim
+floor = geometry.uniformity_floor(kept)
 hint = f"Lower is better. {capitalised(layers_in_words(compared.layers))}."
 headlines(
     *(
@@ -67,8 +69,10 @@ st.caption(
     "Every point is one layer (its number beside it) under one variant, cut to the workspace's k where it takes one"
     + f", and {layer_names(compared.layers)} the average of these layers" * bool(average)
     + f"; colour is Spearman x 100. {before.positives} positive pairs ({geometry.POSITIVES[positives]}); uniformity over "
-    f"all {spaced(2 * space.n_pairs)} sentence occurrences. The floor for d = {space.dim} is {floor:.3f}, the value of "
-    f"a uniform distribution on the sphere{below}. Whitening variants coincide: they differ by a rotation only."
+    f"all {spaced(2 * space.n_pairs)} sentence occurrences. The floor for {kept} dimensions is {floor:.3f}, the value "
+    f"of a uniform distribution on their sphere{below}."
+    + " Whitening variants coincide: they differ by a rotation only."
+    * (sum(whitens(one.whitening) for one in paths) > 1)
 )
 
 close_page(

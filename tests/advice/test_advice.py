@@ -151,7 +151,20 @@ def test_a_best_that_is_shorter_and_open_is_weighed_against_raw():
     advice = answer(replace(evidence, options=(raw, best)), "store")
     assert (advice.setting, advice.needed) == (None, evidence.count * 4)  # 2.5 to either side, where 1.25 would do
     assert named(raw.setting) in advice.sentences[0]
-    assert "at +0.2 points from there (-2.2 to +2.8)" in advice.sentences[2]
+    assert "score 99.00 (+0.25 points, -2.25 to +2.75); if it stays so, about 160 pairs" in advice.sentences[2]
+
+
+def test_what_is_surely_as_good_as_raw_is_stored_although_the_best_may_be_better():
+    evidence = advise_pairs(pairs_of(*SMALL, pairs=40), Setting((2,)), "store").evidence
+    raw = evidence.baseline
+    short = next(one for one in evidence.options if one.size < raw.size)
+    safe = replace(short, difference=Difference(0.0, -0.2, 0.2, 1.0), behind=Difference(-0.5, -3.0, 2.0, 0.7))
+    best = replace(raw, setting=Setting((1,)), score=99.0, difference=Difference(0.5, -2.0, 3.0, 0.7))
+    best = replace(best, behind=Difference(0.0, 0.0, 0.0, 1.0))
+    advice = answer(replace(evidence, options=(raw, safe, best)), "store")
+    assert (advice.setting, advice.stored, advice.decided) == (safe.setting, safe.stored, True)
+    assert advice.sentences[0] == f"Use {kept_as(safe)}: {safe.size} bytes a vector in place of {raw.size}."
+    assert "it is -0.50 (-3.00 to +2.00), so more than a point may be left there" in advice.sentences[2]
 
 
 def test_without_faiss_vectors_are_shortened_only(monkeypatch):

@@ -102,7 +102,9 @@ def test_columns_are_found_by_their_names(header, tmp_path):
 def test_columns_are_found_by_content_where_one_choice_is_left(tmp_path):
     found = load_labelled(write(tmp_path / "a.tsv", table([(b, a) for a, b in ROWS], None)))
     assert found.first == tuple(text for text, _ in ROWS)
-    assert found.notes == ("columns recognised by content: label 'column 1', text 'column 2'",)
+    assert found.notes == (
+        "columns recognised by content: label 'column 1', text 'column 2'; the first line is read as a row",
+    )
 
 
 def test_named_columns_win_over_usual_names(tmp_path):

@@ -12,7 +12,15 @@ from torch.testing import assert_close
 
 from whitelab.statistics import significance
 from whitelab.statistics.correlation import AGGREGATES, aggregate, spearman
-from whitelab.statistics.significance import bootstrap, bootstrap_means, drawn_counts, moved, williams, williams_t
+from whitelab.statistics.significance import (
+    bootstrap,
+    bootstrap_counts,
+    bootstrap_means,
+    drawn_counts,
+    moved,
+    williams,
+    williams_t,
+)
 
 
 def settings(rows=4, p=90, seed=0):
@@ -433,3 +441,13 @@ def test_the_bootstrap_of_means_draws_columns_alike_for_every_row():
     assert (shift.low, shift.high) == pytest.approx((0.1, 0.1))
     with pytest.raises(ValueError, match="q=0"):
         bootstrap_means(values[:, :0])
+
+
+def test_a_score_that_items_drawn_twice_lower_is_inside_its_interval_once_it_is_unbiased():
+    def different(counts):
+        return (counts > 0).double().sum(0, keepdim=True)
+
+    for unbiased in (False, True):
+        drawn = bootstrap_counts(100, different, unbiased=unbiased)
+        assert bool(drawn.low < drawn.score < drawn.high) == unbiased
+        assert float(drawn.samples.mean()) == pytest.approx(100 if unbiased else 63.4, abs=0.5)

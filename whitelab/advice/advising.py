@@ -182,7 +182,7 @@ def _grouped(
     def agreement(counts: Float[Tensor, "n b"]) -> Float[Tensor, "v b"]:
         return 100 * torch.stack([v_measure(labels, clusters, counts) for clusters, _ in found])
 
-    drawn = bootstrap_counts(len(labels), agreement, RESAMPLES)
+    drawn = bootstrap_counts(len(labels), agreement, RESAMPLES, unbiased=True)
     protocol = {"task": data.task, "model": model, "clusters": len(labels.unique()), "fit": "all texts"} | _VARIED
     line = f"{model} · {data.source} · k-means with as many clusters as classes, rows of unit length"
     tried = [Tried.whole(setting, dimensions) for setting, (_, dimensions) in _both(settings, found)]

@@ -8,12 +8,11 @@ from whitelab.advice.evidence import Evidence, Option
 from whitelab.base.wording import capitalised, inside, layers_in_words, spaced
 from whitelab.scoring.paired import LEVEL
 from whitelab.scoring.setting import Setting
-from whitelab.statistics.significance import Difference
+from whitelab.statistics.significance import FEW, Difference
 from whitelab.whitening import label
 
 STEP = 1.0  # points: less is not worth a change
 _ADJECTIVES = ("none", "center", "standardize")  # variants whose names say how vectors are
-FEW = 20  # items below which drawing them again says too little of others
 
 
 @dataclass(frozen=True)
@@ -47,10 +46,10 @@ class Advice:
 def answer(evidence: Evidence, purpose: str) -> Advice:
     """The advice that `evidence` supports.
 
-    For `store`, the shortest vectors that are less than a point behind the best, at the lower end of the 95 %
-    interval, and than the model as it comes. Else the best of the options whose gain over the baseline is real after
-    Holm's correction; the baseline where no option can be a point better; and nothing where that is still open, or
-    where there are fewer than `FEW` items.
+    For `store`, the shortest vectors that are less than a point behind the model as it comes, at the lower end of the
+    95 % interval, and behind the best where any shorter ones are. Else the best of the options whose gain over the
+    baseline is real after Holm's correction; the baseline where no option can be a point better; and nothing where that
+    is still open, or where there are fewer than `FEW` items.
     """
     if evidence.count < FEW:
         return _too_few(evidence, purpose)
@@ -93,8 +92,8 @@ def _best(evidence: Evidence, purpose: str) -> Advice:
     sentences = (
         f"These {spaced(evidence.count)} {evidence.unit} cannot decide; until more are there, keep the "
         f"{named(raw.setting)}.",
-        f"{capitalised(named(best.setting))} score {best.score:.1f} against {raw.score:.1f} ({_interval(best)}), "
-        f"which could be chance after {len(others)} comparisons.",
+        f"In {evidence.measure} {named(best.setting)} score {best.score:.2f} against {raw.score:.2f} "
+        f"({_interval(best)}), which could be chance after {len(others)} comparisons.",
         (f"About {spaced(needed)}" if needed > 1.1 * evidence.count else "It is close: a few more")
         + f" {evidence.unit} would decide between them, if the difference stays what it is.",
     )
@@ -114,20 +113,20 @@ def _too_few(evidence: Evidence, purpose: str) -> Advice:
 
 def _gain(evidence: Evidence, best: Option) -> tuple[str, str, str]:
     raw = evidence.baseline
-    why = _scored(evidence, best) + f" The {named(raw.setting)} score {raw.score:.1f}: {_interval(best)}"
+    why = _scored(evidence, best) + f" The {named(raw.setting)} score {raw.score:.2f}: {_interval(best)}"
     if not math.isnan(evidence.honest_gain):
-        why += f", and {evidence.honest_gain:+.1f} where the choice and the score are made on different halves"
+        why += f", and {evidence.honest_gain:+.2f} where the choice and the score are made on different halves"
     shorter = [one for one in evidence.options if one.dimensions < best.dimensions and one.behind.high >= 0]
     same = [one for one in evidence.options if one.setting != best.setting and one.behind.high >= 0]
     if shorter:
         small = min(shorter, key=lambda option: (option.dimensions, -option.score))
         beside = (
-            f"{capitalised(named(small.setting))} score {small.score:.1f}, which these {evidence.unit} do not tell "
+            f"{capitalised(named(small.setting))} score {small.score:.2f}, which these {evidence.unit} do not tell "
             f"from it, with {small.dimensions} numbers a vector in place of {best.dimensions}."
         )
     elif same:
         near = max(same, key=lambda option: option.score)
-        beside = f"{capitalised(named(near.setting))} ({near.score:.1f}) and {len(same) - 1} more are not told from it."
+        beside = f"{capitalised(named(near.setting))} ({near.score:.2f}) and {len(same) - 1} more are not told from it."
     else:
         beside = "Every other option that was tried is behind it, by its whole 95 % interval."
     return f"Use {named(best.setting)}.", f"{why}.", beside
@@ -135,48 +134,61 @@ def _gain(evidence: Evidence, best: Option) -> tuple[str, str, str]:
 
 def _shortest(evidence: Evidence) -> Advice:
     best, raw = evidence.best, evidence.baseline
-    near = [one for one in evidence.options if _lag(one).low > -STEP]
+    near_raw = [one for one in evidence.options if one.difference.low > -STEP]
+    near = [one for one in near_raw if one.behind.low > -STEP]
     found = min(near, key=lambda option: (option.size, -option.score), default=raw)
     if found.size >= raw.size:
-        return _none_shorter(evidence)
+        found = min(near_raw, key=lambda option: (option.size, -option.score), default=raw)
+        return _none_shorter(evidence) if found.size >= raw.size else _as_near_as_raw(evidence, found)
     against, lead = (raw.setting, found.difference) if found is best else (None, found.behind)
     sentences = (
-        f"Use {kept_as(found)}: {spaced(found.size)} bytes a vector in place of {spaced(raw.size)}.",
+        _shorter(evidence, found),
         _scored(evidence, found)
-        + f" The best, {kept_as(best)}, scores {best.score:.1f}, the {named(raw.setting)} {raw.score:.1f}.",
+        + f" The best, {kept_as(best)}, scores {best.score:.2f}, the {named(raw.setting)} {raw.score:.2f}.",
         (f"Against the {named(against)} it is " if against else "Against the best it loses less than a point: ")
-        + f"{lead.estimate:+.1f} ({lead.low:+.1f} to {lead.high:+.1f}).",
+        + f"{lead.estimate:+.2f} ({lead.low:+.2f} to {lead.high:+.2f}).",
+    )
+    return Advice("store", found.setting, sentences, None, evidence, found.stored)
+
+
+def _shorter(evidence: Evidence, found: Option) -> str:
+    whole = spaced(evidence.baseline.size)
+    return f"Use {kept_as(found)}: {spaced(found.size)} bytes a vector in place of {whole}."
+
+
+def _as_near_as_raw(evidence: Evidence, found: Option) -> Advice:
+    """The shortest that stays within a point of the model as it comes, where that cannot be said of the best."""
+    best, raw, lag = evidence.best, evidence.baseline, found.behind
+    sentences = (
+        _shorter(evidence, found),
+        f"{_scored(evidence, found)} The {named(raw.setting)} score {raw.score:.2f}: {_interval(found)}.",
+        f"Against the best, {kept_as(best)}, with {best.score:.2f}, it is {lag.estimate:+.2f} ({lag.low:+.2f} to "
+        f"{lag.high:+.2f}), so more than a point may be left there.",
     )
     return Advice("store", found.setting, sentences, None, evidence, found.stored)
 
 
 def _none_shorter(evidence: Evidence) -> Advice:
-    """No shorter vector is known to be near the best; whether one may be is open where its interval reaches there."""
+    """No shorter vector is known to be near the model as it comes; whether one may be is open where one might be."""
     raw, best = evidence.baseline, evidence.best
     short = [one for one in evidence.options if one.size < raw.size]
-    likely = max(short, key=lambda option: _lag(option).estimate, default=None)
-    needed, best_or_raw = None, "the best"
-    if likely is not None and _lag(likely).estimate > -STEP:
-        lag = _lag(likely)
-        best_or_raw = "the best" if lag is likely.behind else f"the {named(raw.setting)}"
-        needed = _enough(evidence, lag, STEP + lag.estimate)
+    likely = max(short, key=lambda option: option.difference.estimate, default=None)
+    needed = None
+    if likely is not None and likely.difference.estimate > -STEP:
+        needed = _enough(evidence, likely.difference, STEP + likely.difference.estimate)
         more = (
-            f"{capitalised(kept_as(likely))} are at {lag.estimate:+.1f} points from there ({lag.low:+.1f} to "
-            f"{lag.high:+.1f}); if it stays so, about {spaced(needed)} {evidence.unit} would show that they will do."
+            f"{capitalised(kept_as(likely))}, score {likely.score:.2f} ({_interval(likely)}); if it stays so, about "
+            f"{spaced(needed)} {evidence.unit} would show that they will do."
         )
     else:
-        more = f"All {len(short)} shorter ones are behind by a point or more."
+        more = f"All {len(short)} shorter ones are behind them by a point or more."
     sentences = (
-        f"Keep all {raw.size} bytes a vector: nothing shorter is known to stay within a point of {best_or_raw}.",
-        _scored(evidence, best) + f" That is the best, {kept_as(best)}.",
+        f"Keep all {spaced(raw.size)} bytes a vector: nothing shorter is known to stay within a point of the "
+        f"{named(raw.setting)}.",
+        _scored(evidence, raw) + f" The best, {kept_as(best)}, scores {best.score:.2f}.",
         more,
     )
     return Advice("store", None if needed else best.setting, sentences, needed, evidence)
-
-
-def _lag(option: Option) -> Difference:
-    """What keeps an option from being near: its difference from the best, or from raw where that may be larger."""
-    return min(option.behind, option.difference, key=lambda found: found.low)
 
 
 def _enough(evidence: Evidence, difference: Difference, margin: float) -> int:
@@ -191,10 +203,10 @@ def _stricter(tests: int) -> float:
 
 
 def _scored(evidence: Evidence, option: Option) -> str:
-    interval = f"{option.low:.1f} to {option.high:.1f}"
-    return f"{evidence.measure} is {option.score:.1f} ({interval}) on {spaced(evidence.count)} {evidence.unit}."
+    interval = f"{option.low:.2f} to {option.high:.2f}"
+    return f"{evidence.measure} is {option.score:.2f} ({interval}) on {spaced(evidence.count)} {evidence.unit}."
 
 
 def _interval(option: Option) -> str:
     found = option.difference
-    return f"{found.estimate:+.1f} points, {found.low:+.1f} to {found.high:+.1f}"
+    return f"{found.estimate:+.2f} points, {found.low:+.2f} to {found.high:+.2f}"

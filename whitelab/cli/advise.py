@@ -3,12 +3,20 @@
 import argparse
 import contextlib
 
-from whitelab.cli.options import aggregate_option, layers_option, malformed_option, model_options, prompt_options
+from whitelab.cli.options import (
+    aggregate_option,
+    column_options,
+    layers_option,
+    malformed_option,
+    model_options,
+    prompt_options,
+)
 from whitelab.cli.spaces import load_model, open_store
 from whitelab.cli.writing import left_out, note, progress
 
 SEARCH_DEMO = "demo-search"
 DEFAULT_LAYERS = (-1,)
+_HEAD = "{}, 95 % interval; difference from the first row, 95 % interval; bytes a vector; setting"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -30,6 +38,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gold-from", type=float, help="to threshold: from which gold score on two texts are the same")
     parser.add_argument("--task", help="which task of the data, if there are several")
     parser.add_argument("--split", default="test", help="train, dev, test or all, where the data has splits")
+    column_options(parser)
     malformed_option(parser)
     model_options(parser, MAX_LENGTH)
     prompt_options(parser)
@@ -49,12 +58,16 @@ def run(args):
         raise ValueError(f"--for {args.purpose} cannot be told from {kind}; --for {' or '.join(served[kind])} can")
     if args.gold_from is not None and args.purpose != "threshold":
         raise ValueError(f"--gold-from goes with --for threshold, not with --for {args.purpose}")
+    named = [f"--{name}" for name in ("text", "first", "second", "label") if getattr(args, name) is not None]
+    if named and kind != "texts":
+        raise ValueError(f"{named[0]} goes with labelled texts, not with {kind}")
     if args.fit != "task" and kind != "pairs":
         raise ValueError(f"--fit {args.fit} goes with pairs, not with {kind}")
     advice = {"pairs": _pairs, "search": _search, "texts": _texts, "sentences": _sentences}[kind](args)
     lines = [*advice.sentences]
     if advice.evidence:
-        lines += ["", *(_line(option) for option in advice.evidence.options), "", advice.evidence.line]
+        lines += ["", _HEAD.format(advice.evidence.measure), *(_line(option) for option in advice.evidence.options)]
+        lines += ["", advice.evidence.line]
     return advice.as_dict(), lines
 
 
@@ -113,11 +126,12 @@ def _search(args):
 
 def _texts(args):
     from whitelab.advice import advise_texts
-    from whitelab.datasets import discover_labelled, load_labelled
+    from whitelab.datasets import ColumnNames, discover_labelled, load_labelled
     from whitelab.probe import embed_texts
 
     names = [task.name for task in discover_labelled(args.data)]
-    data = load_labelled(args.data, args.task or names[0], keep_going=args.skip_malformed)
+    columns = ColumnNames(args.text, args.label, args.first, args.second)
+    data = load_labelled(args.data, args.task or names[0], columns=columns, keep_going=args.skip_malformed)
     left_out(data.problems)
     for text in data.notes:
         note(text)

@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if not _is_for_the_user(error):
             raise
-        print(f"{program()} {args.command}: error: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"{program()} {args.command}: error: {' '.join(_worded(error).split())}", file=sys.stderr)
         return 2
     return 0
 
@@ -75,6 +75,13 @@ def _print(text: str) -> None:
         print(text, flush=True)
     except BrokenPipeError:  # the reader (head, less) has seen enough; keep Python from saying so again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _worded(error: Exception) -> str:
+    """What went wrong, without the system's number of it."""
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 def _is_for_the_user(error: Exception) -> bool:

@@ -42,9 +42,12 @@ def run(args):
         )
     raw = score(space, setting.raw, isotropy=False).spearman
     result = {"d": space.dim, "raw": raw, "seed": args.seed, "curves": curves}
-    lines = ["sentences  n / d  " + "  ".join(f"{curve['whitening'][:22]:>22}" for curve in curves)]
+    lines = ["sentences  n / d  " + "  ".join(f"{curve['whitening'][:25]:>25}" for curve in curves)]
     for row, size in enumerate(curves[0]["sentences"]):
-        cells = (f"{number(curve['spearman'][row]):>10} ({number(curve['cross_fitted'][row]):>9})" for curve in curves)
+        cells = (f"{number(curve['spearman'][row]):>13} ({number(curve['cross_fitted'][row]):>9})" for curve in curves)
         lines.append(f"{size:9}  {size / space.dim:5.2f}  {'  '.join(cells)}")
-    lines.append(f"in brackets: cross-fitted; raw {number(raw)}, d {space.dim}")
+    lines.append(
+        "in brackets: cross-fitted, undefined where half of the sentences are fewer; each sentence counts once; "
+        f"raw {number(raw)}, d {space.dim}"
+    )
     return result | {"protocol": Protocol(setting.on(space), space.origin).as_dict()}, lines

@@ -120,5 +120,5 @@ def _subset_lines(found) -> list[str]:
         lines += ["", "task         best  layers; the average's best layers there"]
         for (name, own), there in zip(found.tasks.items(), found.best.tasks, strict=True):
             lines.append(f"{name:10}  {own.best.spearman:.2f}  {joined(own.best.layers)}; {there:.2f}")
-    counts = ", ".join(f"{layer}: {count}" for layer, count in enumerate(found.ranking.layer_counts))
-    return [*lines, "", f"how often a layer is among the best 100: {counts}"]
+    counts = ", ".join(f"{layer}: {count}" for layer, count in enumerate(found.ranking.needed))
+    return [*lines, "", f"how often a layer is among the best {found.ranking.counted}: {counts}"]

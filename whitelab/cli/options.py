@@ -165,6 +165,13 @@ def layer_numbers(text: str) -> tuple[int, ...]:
         raise argparse.ArgumentTypeError(f"{text!r} must be layer numbers with commas, such as 1,6") from None
 
 
+def column_options(parser: argparse.ArgumentParser) -> None:
+    """Which columns of a labelled table hold what."""
+    for name, what in (("text", "the text"), ("first", "the first text of a pair"), ("second", "the second text")):
+        parser.add_argument(f"--{name}", metavar="COLUMN", help=f"column of {what}, where its name does not say it")
+    parser.add_argument("--label", metavar="COLUMN", help="column of the label")
+
+
 def names(text: str) -> list[str]:
     """What stands between the commas."""
     return [name.strip() for name in text.split(",")]

@@ -4,6 +4,7 @@ import argparse
 
 from whitelab.cli.options import (
     bin_option,
+    column_options,
     depth_option,
     dtype_option,
     json_option,
@@ -25,9 +26,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--task", default="all", help="'all', or names separated by commas, such as MR,TREC")
     parser.add_argument("--test", metavar="FILE", help="a second table that holds the test rows")
-    for name, what in (("text", "the text"), ("first", "the first text of a pair"), ("second", "the second text")):
-        parser.add_argument(f"--{name}", metavar="COLUMN", help=f"column of {what}, where its name does not say it")
-    parser.add_argument("--label", metavar="COLUMN", help="column of the label")
+    column_options(parser)
     parser.add_argument("--split-column", metavar="COLUMN", help="column that says train, dev or test")
     parser.add_argument(
         "--positive", metavar="CLASS", help="of pairs, the class that says that they match (RTE on the hub: 0)"

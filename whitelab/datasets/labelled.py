@@ -369,7 +369,8 @@ def _by_content(table: Table, names, contents: list[str], columns: list[list], r
             "a label: name them text and label, or say which they are (--text, --first, --second, --label)"
         )
     chosen = ", ".join(f"{role} {names[place]!r}" for role, place in sorted(roles.items()))
-    return [f"columns recognised by content: {chosen}"]
+    row = "" if set(names) - {f"column {i + 1}" for i in range(len(names))} else "; the first line is read as a row"
+    return [f"columns recognised by content: {chosen}{row}"]
 
 
 # ----------------------------------------------------------------------------------------------- bundled examples

@@ -18,6 +18,7 @@ from whitelab.statistics.linalg import exact
 
 # Pairs x resamples ranked together; bounds the memory at a few arrays of 2 MB.
 _CELLS_PER_CHUNK = 2**18
+FEW = 20  # items below which drawing them again says too little of others
 
 
 @dataclass(frozen=True)
@@ -141,11 +142,13 @@ def bootstrap_counts(
     resamples: int = 1000,
     seed: int = 0,
     level: float = 0.95,
+    unbiased: bool = False,
 ) -> Bootstrap:
     """Percentile intervals of `scores`, which say how every row fares where item i of q is there `counts[i]` times.
 
     Efron and Tibshirani 1993, section 13.3, from items drawn with replacement, for all rows alike, so that their
-    differences are paired. The same `seed` gives the same resamples.
+    differences are paired. The same `seed` gives the same resamples. A score that items drawn twice raise is brought
+    back by its mean excess over the score of all (their section 10.2) where it is to be `unbiased`.
     Raises ValueError for no item at all, and for resamples, seed or level out of range.
     """
     _check_draws(resamples, seed, level)
@@ -154,6 +157,8 @@ def bootstrap_counts(
     parts = [scores(counts.T) for counts in drawn_counts(everything, 1, resamples, seed)]
     samples = torch.cat(parts, dim=-1)
     whole = scores(torch.ones(count, 1, dtype=torch.float64))[:, 0]
+    if unbiased:
+        samples = samples - (samples.nanmean(-1) - whole)[:, None]
     return Bootstrap.of(whole, samples, level, "mean")
 
 

@@ -39,6 +39,7 @@ from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import Metric, headlines, number
 from whitelab.ui.widgets.recipe import pooling
 from whitelab.ui.widgets.variants import LABELS
+from whitelab.ui.widgets.verdict import interval
 from whitelab.whitening import canonical
 
 JUDGED_BY = {
@@ -217,8 +218,9 @@ def draw(advice: Advice) -> None:
         Metric(
             f"{evidence.measure}, {'advised' if advice.decided else 'the best of them'}",
             number(advised.score),
-            None if advised is evidence.baseline else f"{moved.low:+.2f} to {moved.high:+.2f}",
-            help="Below it the 95 % interval of its difference from the model as it comes.",
+            None if advised is evidence.baseline else f"{moved.estimate:+.2f} against the model",
+            help="Below it its difference from the model as it comes.",
+            description=None if advised is evidence.baseline else f"95 %: {interval(moved.low, moved.high, '+')}",
         ),
         Metric("The model as it comes", number(evidence.baseline.score)),
         Metric("Bytes a vector", spaced(advised.size), f"of {spaced(evidence.baseline.size)}"),

@@ -81,7 +81,9 @@ def _choose(sheet: Sheet, place: str, name: str) -> None:
                 placeholder="Choose a column",
             )
     st.caption(f"The first rows of {spaced(sheet.n_rows)}:")
-    st.dataframe(sheet.preview(), hide_index=True, height="content")
+    narrow = st.column_config.TextColumn(width="medium")  # so that the scores are seen beside long sentences
+    config = dict.fromkeys(sheet.names, narrow)
+    st.dataframe(sheet.preview(), hide_index=True, height="content", column_config=config)
     if None in (chosen["first"], chosen["second"], chosen["score"]):
         return
     try:

@@ -8,6 +8,7 @@ from streamlit.runtime.pages_manager import PagesManager
 from whitelab.base.wording import plain, spaced
 from whitelab.datasets import BUNDLED_SETS, DEMO, DataError, MalformedRows
 from whitelab.scoring.score import Score
+from whitelab.statistics.significance import FEW
 from whitelab.ui import live
 from whitelab.ui.results.scores import number_of, scored
 from whitelab.ui.results.study import fitted
@@ -46,6 +47,8 @@ def open_page(question: str, look_for: str) -> tuple[Workspace, Opened]:
     opened = open_chosen(chosen)
     for note in (*opened.pairs.notes, *opened.report.notes):
         st.caption(f"Note: {plain(note)}")
+    if (few := opened.space.n_pairs) < FEW:
+        st.caption(f"Note: {few} pairs are too few to tell settings apart; no interval here is to be trusted.")
     if opened.pairs.problems:
         with st.expander(f"{len(opened.pairs.problems)} malformed rows were left out"):
             malformed.table(opened.pairs.problems)

@@ -89,8 +89,9 @@ def fitting(task: Standing, cross: Standing, apart: Standing, label: str, raw: S
     if apart.verdict == "same":
         return f"{scores} Nothing is gained by fitting to the test sentences."
     if apart.verdict != "gain":
-        less = "no sign that any of the score comes" if part <= 0 else "no proof that any of the score comes"
-        return f"{scores} The difference of {size} is {less} from fitting to the test sentences."
+        proof = "no sign" if part <= 0 else "no proof"
+        changes = f"Fitting to the test sentences changes the score by {size}"
+        return f"{scores} {changes}: {proof} that any of it comes from there."
     if gain > 0 and part < gain:
         return (
             f"{scores} So of the gain of {gain:.2f} points over raw, {part:.2f} ({100 * part / gain:.0f} %) come from "
