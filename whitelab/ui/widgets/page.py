@@ -47,8 +47,6 @@ def open_page(question: str, look_for: str) -> tuple[Workspace, Opened]:
     opened = open_chosen(chosen)
     for note in (*opened.pairs.notes, *opened.report.notes):
         st.caption(f"Note: {plain(note)}")
-    if (few := opened.space.n_pairs) < FEW:
-        st.caption(f"Note: {few} pairs are too few to tell settings apart; no interval here is to be trusted.")
     if opened.pairs.problems:
         with st.expander(f"{len(opened.pairs.problems)} malformed rows were left out"):
             malformed.table(opened.pairs.problems)
@@ -151,6 +149,9 @@ def _live(chosen: Workspace, opened: Opened | None, unreadable: bool) -> None:
         st.caption(plain(fitted_on(scored(space, setting))))
         if is_demo(opened):
             st.caption(DEMO_NOTE)
+    if space.n_pairs < FEW:
+        few = f"{space.n_pairs} pairs are too few to tell settings apart"
+        st.caption(f"Note: {few}; no interval here is to be trusted.")
     if starved(setting.whitening, space.n_sentences, now.rank):
         st.warning(too_few(space.n_sentences, now.rank, now.dim), icon=":material/warning:")
 
