@@ -38,6 +38,11 @@ def test_labels_and_bare_sentences_are_data_too(document, model, place, tmp_path
         record = document("advise", *model, "--data", place / "labels.tsv", "--for", purpose)
         assert record["measure"] == measure
         assert record["count"] == len(SENTENCES[::9])
+    renamed = (place / "labels.tsv").read_text("utf-8").replace("text\tlabel", "words\tkind", 1)
+    (tmp_path / "odd.tsv").write_text(renamed)
+    named = ("--data", tmp_path / "odd.tsv", "--for", "cluster", "--text", "words", "--label", "kind")
+    odd = document("advise", *model, *named)
+    assert (odd["count"], odd["options"]) == (record["count"], record["options"])
     (tmp_path / "own.txt").write_text("\n".join(SENTENCES[:40]))
     record = document("advise", *model, "--data", tmp_path / "own.txt")
     assert record["decided"] is False
@@ -54,6 +59,7 @@ def test_what_does_not_go_together_is_one_line(run, model, options, place):
             "--for threshold cannot be told from search",
         ),
         ([*model, "--data", place / "search", "--fit", "cross"], "--fit cross goes with pairs, not with search"),
+        ([*options, "--label", "score"], "--label goes with labelled texts, not with pairs"),
         ([*model, "--data", place / "own.txt", "--layers", "9"], "layers=[9] must lie between 0 and"),
     ):
         status, out, err = run("advise", *words)

@@ -121,3 +121,13 @@ def test_an_interrupt_is_a_line_wherever_it_comes_and_says_what_is_kept(run, opt
 
     monkeypatch.setattr(COMMANDS["score"][1], where, interrupted)
     assert run("score", *options, *argv) == (130, "", f"{kept}\n")
+
+
+def test_what_the_system_refuses_is_named_without_its_number(run, options, monkeypatch):
+    def refused(*_):
+        raise PermissionError(13, "Permission denied", "/somewhere/else")
+
+    monkeypatch.setattr(COMMANDS["score"][1], "run", refused)
+    status, out, err = run("score", *options)
+    assert (status, out) == (2, "")
+    assert err.endswith("error: /somewhere/else: Permission denied\n")

@@ -9,6 +9,7 @@ from questions import QUESTIONS
 
 import whitelab
 from whitelab.encoding.checkpoints import BUNDLED_NAME
+from whitelab.statistics.geometry import uniformity_floor
 
 from .visiting import (
     DEMONSTRATION,
@@ -227,6 +228,12 @@ def test_fewer_sentences_than_dimensions_are_said_to_mean_nothing_and_a_small_k_
         assert live(at) == scored(own, "L3:pca@5") != "undefined"
         assert not said(at, "span only")
         assert no_nan(at)
+
+
+def test_the_floor_of_uniformity_is_that_of_the_dimensions_kept(small):
+    at = until(start("uniformity", **small))
+    for k in (32, 5):
+        assert said(choose(at, k=k), f"The floor for {k} dimensions is {uniformity_floor(k):.3f}, ")
 
 
 # A model of one's own
