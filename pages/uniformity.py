@@ -63,7 +63,8 @@ selected, average = (compared.layers[0], []) if len(compared.layers) == 1 else (
 average = [{"layer": layer_names(one.layers)} | {name: getattr(one, name) for name in names} for one in average]
 titles = {setting.whitening: LABELS.at(setting) for setting in paths}
 chart(figures.plane(rows, titles, floor, selected, average), "plane", lambda: rows + average)
-least = min((row["uniformity"] for row in rows if row["uniformity"] is not None), default=floor)
+reached = [row["uniformity"] for row in rows if row["uniformity"] is not None and (row["k"] or space.dim) == kept]
+least = min(reached, default=floor)
 below = "; sentences that a map was fitted on can lie a little below it, more even than chance" if least < floor else ""
 st.caption(
     "Every point is one layer (its number beside it) under one variant, cut to the workspace's k where it takes one"
@@ -71,6 +72,7 @@ st.caption(
     + f"; colour is Spearman x 100. {before.positives} positive pairs ({geometry.POSITIVES[positives]}); uniformity over "
     f"all {spaced(2 * space.n_pairs)} sentence occurrences. The floor for {kept} dimensions is {floor:.3f}, the value "
     f"of a uniform distribution on their sphere{below}."
+    + f" What keeps all {space.dim} has its own, {geometry.uniformity_floor(space.dim):.3f}." * (kept < space.dim)
     + " Whitening variants coincide: they differ by a rotation only."
     * (sum(whitens(one.whitening) for one in paths) > 1)
 )

@@ -221,7 +221,7 @@ def test_fewer_sentences_than_dimensions_are_said_to_mean_nothing_and_a_small_k_
         assert live(at) == "undefined"
         assert "(rank 23, " in protocol(at)
         assert said(at, "span only 23 of 32 dimensions")
-        assert said(at, "12 pairs are too few to tell settings apart")
+        assert said(at, "so few pairs (12) tell settings apart by chance alone")
         assert no_nan(at)
     choose(until(go_to(at, "overview")), k=5)
     for _ in tour(at, SPACED):

@@ -134,12 +134,13 @@ def _gain(evidence: Evidence, best: Option) -> tuple[str, str, str]:
 
 def _shortest(evidence: Evidence) -> Advice:
     best, raw = evidence.best, evidence.baseline
-    near_raw = [one for one in evidence.options if one.difference.low > -STEP]
+    near_raw = [one for one in evidence.options if one.size < raw.size and one.difference.low > -STEP]
+    if not near_raw:
+        return _none_shorter(evidence)
     near = [one for one in near_raw if one.behind.low > -STEP]
-    found = min(near, key=lambda option: (option.size, -option.score), default=raw)
-    if found.size >= raw.size:
-        found = min(near_raw, key=lambda option: (option.size, -option.score), default=raw)
-        return _none_shorter(evidence) if found.size >= raw.size else _as_near_as_raw(evidence, found)
+    found = min(near or near_raw, key=lambda option: (option.size, -option.score))
+    if not near:
+        return _as_near_as_raw(evidence, found)
     against, lead = (raw.setting, found.difference) if found is best else (None, found.behind)
     sentences = (
         _shorter(evidence, found),

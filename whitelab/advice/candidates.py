@@ -27,7 +27,7 @@ def candidates(chosen: Setting, n_layers: int, dim: int, fit: str, rank: int | N
         raise ValueError(f"layers={list(chosen.layers)} must lie between 0 and {last} for this model")
     own = tuple(sorted(chosen.numbers(n_layers)))
     every = [(last,)] + ([(1,), (1, last)] if last > 1 else []) + [own]
-    kept = [dim // part for part in KEPT_PARTS if 1 < dim // part <= (rank or dim)]
+    kept = [dim // part for part in KEPT_PARTS if 1 < dim // part <= (dim if rank is None else rank)]
     found = []
     for layers in dict.fromkeys(every):
         raw = Setting(layers, pooling=chosen.pooling, aggregate=chosen.aggregate)

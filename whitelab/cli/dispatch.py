@@ -65,9 +65,11 @@ def _results(args) -> Iterator[tuple[dict | None, list[str]]]:
 
 def _kept(args) -> str:
     """What an interrupted command leaves behind; of one whose options were still being read (None), nothing."""
-    work = {"train": "; the last checkpoint is kept: --resume", "corpus": "; finished chunks are kept"}
-    stored = "; finished embeddings are kept" if getattr(args, "no_store", None) is False else ""
-    return work.get(getattr(args, "command", ""), stored)
+    if getattr(args, "command", "") == "train":
+        return "; the last checkpoint is kept: --resume"
+    if getattr(args, "step", "") in ("embed", "apply"):
+        return "; finished chunks are kept"
+    return "; finished embeddings are kept" if getattr(args, "no_store", None) is False else ""
 
 
 def _print(text: str) -> None:

@@ -150,7 +150,7 @@ def _live(chosen: Workspace, opened: Opened | None, unreadable: bool) -> None:
         if is_demo(opened):
             st.caption(DEMO_NOTE)
     if space.n_pairs < FEW:
-        few = f"{space.n_pairs} pairs are too few to tell settings apart"
+        few = f"so few pairs ({space.n_pairs}) tell settings apart by chance alone"
         st.caption(f"Note: {few}; no interval here is to be trusted.")
     if starved(setting.whitening, space.n_sentences, now.rank):
         st.warning(too_few(space.n_sentences, now.rank, now.dim), icon=":material/warning:")
