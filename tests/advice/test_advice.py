@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from judged import write_retrieval
+from judged import retrieval_set, write_retrieval
 from sklearn.cluster import KMeans
 from sklearn.metrics import v_measure_score
 
@@ -27,7 +27,7 @@ from whitelab.advice.answer import FEW
 from whitelab.advice.candidates import candidates
 from whitelab.advice.evidence import RESAMPLES, Option, Tried, weigh
 from whitelab.base.installation import MissingLibraryError
-from whitelab.datasets import load_labelled, load_retrieval
+from whitelab.datasets import LabelledTexts, load_labelled, load_retrieval
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
 from whitelab.probe import How, probe
 from whitelab.probe.rows import occurrences
@@ -78,10 +78,10 @@ def test_where_a_direction_hides_the_meaning_whitening_is_advised_and_its_gain_o
 
 
 def test_the_first_layer_the_last_and_both_are_tried_wherever_the_bar_stands():
-    usual = candidates(Setting((1,)), 7, D, "cross")
+    usual = candidates(Setting((1,)), 7, D, "cross", D)
     assert {one.layers for one in usual} == {(6,), (1,), (1, 6)}
     for layers in ((6,), (2, 5), (-1, 1)):
-        tried = candidates(Setting(layers), 7, D, "cross")
+        tried = candidates(Setting(layers), 7, D, "cross", D)
         assert (tried[0], set(usual) <= set(tried)) == (Setting((6,)), True)
 
 
@@ -93,6 +93,17 @@ def test_no_k_is_tried_that_half_of_the_sentences_cannot_fill():
         ):  # halves of six sentences span five
             options = advise_pairs(pairs_of(*CONE, pairs=pairs), Setting((1,)), purpose).evidence.options
             assert max(one.setting.k or 0 for one in options) == most
+
+
+def test_no_k_is_tried_that_the_documents_or_the_texts_cannot_fill():
+    rng = np.random.default_rng(2)
+    search = retrieval_set(documents=6, queries=20, most=3)
+    embedded = with_judgements(torch.from_numpy(rng.normal(size=(2, len(search.sentences), D))).float(), search)
+    data = LabelledTexts("made up", tuple(f"text {i}" for i in range(7)), None, np.arange(7) % 2, ("a", "b"), ("",) * 7)
+    few = LayerRows(torch.from_numpy(rng.normal(size=(2, 7, D))).float(), torch.ones(7))
+    found = [advise_search(embedded, Setting(), purpose) for purpose in ("rank", "store")]
+    found.append(advise_texts(few, data, Setting(), "cluster"))
+    assert [max(one.setting.k or 0 for one in advice.evidence.options) for advice in found] == [4, 4, 4]
 
 
 def test_where_the_space_is_round_already_raw_is_the_advice():
@@ -179,7 +190,7 @@ def test_without_faiss_vectors_are_shortened_only(monkeypatch):
 def test_every_score_is_the_scorers_and_the_first_option_is_the_model_as_it_comes():
     space = pairs_of(*CONE, pairs=100)
     options = advise_pairs(space, Setting((0, 1))).evidence.options
-    assert [option.setting for option in options] == list(candidates(Setting((0, 1)), 3, D, "cross"))
+    assert [option.setting for option in options] == list(candidates(Setting((0, 1)), 3, D, "cross", D))
     assert options[0].setting == Setting((2,))
     for option in options[::5]:
         assert option.score == pytest.approx(score(space, option.setting).spearman)
@@ -197,7 +208,7 @@ def test_two_texts_are_called_the_same_by_the_cut_that_is_named(few):
 
 
 def test_what_is_best_by_luck_alone_loses_its_lead_on_the_other_half():
-    settings, leads, kept = candidates(Setting(), 3, D, "cross")[:12], [], []
+    settings, leads, kept = candidates(Setting(), 3, D, "cross", D)[:12], [], []
     for seed in range(8):
         values = torch.from_numpy(np.random.default_rng(seed).normal(size=(12, 60)))
         drawn = bootstrap_means(values, RESAMPLES)

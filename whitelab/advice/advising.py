@@ -129,11 +129,12 @@ def advise_search(space: RetrievalSpace, chosen: Setting, purpose: str = "rank",
     check_choice(purpose, "purpose", ON_SEARCH)
     raw = chosen.raw.with_(aggregate="all")
     space_of, measured = space.space, ("nDCG@10 x 100", "queries")
+    offered = raw, space_of.n_layers, space_of.dim, "corpus", space_of.texts["corpus"].span
     if purpose == "store":
-        coded = _coded(space, to_store(raw, space_of.n_layers, space_of.dim, "corpus"), progress)
+        coded = _coded(space, to_store(*offered), progress)
         values, tried, protocol = torch.stack([one.values for one in coded]), _as_stored(coded), coded[0].protocol
     else:
-        settings = candidates(raw, space_of.n_layers, space_of.dim, "corpus")
+        settings = candidates(*offered)
         found = _each(settings, lambda setting: retrieve(space, setting), progress)
         values, protocol = torch.stack([one.of("ndcg@10") for one in found]), found[0].protocol
         sizes = (_kept(one.setting, one.protocol.rank, space_of.dim) for one in found)
@@ -158,7 +159,7 @@ def advise_texts(
     """
     check_choice(purpose, "purpose", ON_TEXTS)
     raw = chosen.raw.with_(aggregate="all")
-    settings = candidates(raw, space.n_layers, space.dim, "task")
+    settings = candidates(raw, space.n_layers, space.dim, "task", space.span)
     if purpose == "cluster":
         return answer(_grouped(space, data, settings, model, progress), purpose)
     how = How("linear")

@@ -6,7 +6,7 @@ VARIANTS = ("none", "center", "r2", "soft", "shrunk", "pca")
 KEPT_PARTS = (2, 4, 8)  # PCA, scaled and not, and the first coordinates: d / 2, d / 4 and d / 8
 
 
-def to_store(chosen: Setting, n_layers: int, dim: int, fit: str, rank: int | None = None) -> tuple[Setting, ...]:
+def to_store(chosen: Setting, n_layers: int, dim: int, fit: str, rank: int) -> tuple[Setting, ...]:
     """Of the `candidates` those that may shorten vectors, and the raw ones of each layer, all naming `fit`.
 
     To store, a map is one that cuts directions: the others keep all d numbers and were measured for what they order.
@@ -15,11 +15,11 @@ def to_store(chosen: Setting, n_layers: int, dim: int, fit: str, rank: int | Non
     return tuple(one.with_(fit=fit) for one in every if one.whitening == "none" or one.k is not None)
 
 
-def candidates(chosen: Setting, n_layers: int, dim: int, fit: str, rank: int | None = None) -> tuple[Setting, ...]:
+def candidates(chosen: Setting, n_layers: int, dim: int, fit: str, rank: int) -> tuple[Setting, ...]:
     """Raw vectors of the last layer, then every variant, PCA at three k, scaled and not, and as many first coordinates.
 
     At the last layer, at the first one, at both (the papers' usual pair), and at the chosen ones. Each map is fitted on
-    `fit`, whose texts span `rank` directions where they are few, and no k is larger; pooling and aggregate are those of
+    `fit`, whose texts span `rank` directions, and no k is larger; pooling and aggregate are those of
     `chosen`. Raises ValueError for layers that the model does not have.
     """
     last = n_layers - 1
@@ -27,7 +27,7 @@ def candidates(chosen: Setting, n_layers: int, dim: int, fit: str, rank: int | N
         raise ValueError(f"layers={list(chosen.layers)} must lie between 0 and {last} for this model")
     own = tuple(sorted(chosen.numbers(n_layers)))
     every = [(last,)] + ([(1,), (1, last)] if last > 1 else []) + [own]
-    kept = [dim // part for part in KEPT_PARTS if 1 < dim // part <= (dim if rank is None else rank)]
+    kept = [dim // part for part in KEPT_PARTS if 1 < dim // part <= rank]
     found = []
     for layers in dict.fromkeys(every):
         raw = Setting(layers, pooling=chosen.pooling, aggregate=chosen.aggregate)
