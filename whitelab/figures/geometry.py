@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from whitelab.figures import heights
 from whitelab.figures.drawing import Drawing
 from whitelab.figures.marks import add_line, add_shares, label_sides, loss_plane, variant_line, variant_marker
-from whitelab.figures.panels import BARE, Scale, finish, in_words, layer_heatmap, layer_step
+from whitelab.figures.panels import BARE, Scale, bar_below, finish, in_words, layer_heatmap, layer_step
 from whitelab.figures.style import (
     DIFFERENCE_IMAGE,
     GOLD_SCALE,
@@ -105,7 +105,7 @@ def covariance_image(values: np.ndarray, block: int, limit: float, words: str) -
     """
     size = len(values)
     places = np.arange(size) * block + (block - 1) / 2 + 1
-    bar = {"thickness": 10, "exponentformat": "power", "orientation": "h", "y": -0.17, "yanchor": "top", "nticks": 5}
+    bar = bar_below(-0.17) | {"exponentformat": "power", "nticks": 5}
     figure = Drawing()
     figure.add(
         "heatmap",
@@ -165,9 +165,8 @@ def projection(
 def _groups(colour: Sequence, title: str, numeric: bool) -> list[tuple[str, list[int], dict]]:
     """The name, rows and marker of each trace: one on the gold scale, or one a category."""
     if numeric:
-        bar = {"title": {"text": title}, "thickness": 12}
         ends = {"cmin": float(np.min(colour)), "cmax": float(np.max(colour))}
-        marker = {"color": list(colour), "colorscale": GOLD_SCALE, "colorbar": bar} | ends
+        marker = {"color": list(colour), "colorscale": GOLD_SCALE, "colorbar": bar_below(-0.09, title)} | ends
         return [(title, list(range(len(colour))), marker)]
     return [
         (
@@ -254,7 +253,7 @@ def plane(
         pairs = [(raw[row["layer"]], row) for row in paths[spec] if row["layer"] in raw and spec != "none"]
         _add_arrows(figure, pairs, spec)
     for number, (spec, path) in enumerate(paths.items()):
-        bar = {"showscale": number == 0, "colorbar": {"title": {"text": "Spearman<br>x 100"}, "thickness": 12}}
+        bar = {"showscale": number == 0, "colorbar": bar_below(-0.16, SCORE)}
         scale = {"colorscale": SCORE_SCALE, "cmin": low, "cmax": high} | bar
         edge = {
             "color": [MARK if row["layer"] == selected else variant_colour(spec) for row in path],

@@ -59,6 +59,12 @@ def reach(values: Iterable[float], least: float = 0.5) -> float:
     return max([least, *(abs(float(value)) for value in values if value == value)])
 
 
+def bar_below(y: float, title: str = "") -> dict:
+    """A colour bar along the bottom, its top at `y` of the plot's height, so that a phone's width is the plot's."""
+    bar = {"orientation": "h", "thickness": 10, "y": y, "yanchor": "top"}
+    return bar | ({"title": {"text": title, "side": "top"}} if title else {})
+
+
 @dataclass(frozen=True)
 class Scale:
     """A colour scale: what it measures, where it begins and ends, and whether values below its beginning share it."""

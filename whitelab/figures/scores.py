@@ -12,7 +12,7 @@ from whitelab.figures import heights
 from whitelab.figures.dots import Interval, add_dot, finish_dots
 from whitelab.figures.drawing import Drawing
 from whitelab.figures.marks import half_whiskers, rule
-from whitelab.figures.panels import finish, in_words, reach
+from whitelab.figures.panels import bar_below, finish, in_words, reach
 from whitelab.figures.style import DIFFERENCE_SCALE, SCORE, is_number, signed, variant_colour, variant_symbol
 
 
@@ -168,8 +168,7 @@ def gold_scatter(
     """
     order = np.argsort(np.abs(change), kind="stable")  # those that moved most on top
     span = reach([np.percentile(np.abs(change), 98)] if len(change) else [], 1.0)
-    title = {"text": "Ranks moved, up is positive", "side": "top"}
-    bar = {"title": title, "orientation": "h", "thickness": 10, "y": -0.19, "yanchor": "top"}
+    bar = bar_below(-0.19, "Ranks moved, up is positive")
     colours = {"color": change[order], "colorscale": DIFFERENCE_SCALE, "cmin": -span, "cmax": span, "colorbar": bar}
     figure = Drawing()
     figure.add(
