@@ -4,7 +4,7 @@ import streamlit as st
 
 from whitelab import datasets
 from whitelab.base.wording import plain
-from whitelab.compare import PRESETS
+from whitelab.compare import PRESETS, Grid
 from whitelab.scoring.setting import parse_settings
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.sections import compare_grid, paper_figures, preset_walk
@@ -62,15 +62,14 @@ models, picked = (
     [name for name in tasks if name in (picked or tasks)],
 )
 st.caption(f"{PRESETS[preset].source}. {PRESETS[preset].note}")
+stamp = file_stamp([file for info in infos for file in info.files])
 try:
     wanted = parse_settings(settings.replace("\n", ";"))
-    PRESETS[preset].fitted_on(corpus)
+    shared = preset, chosen.dtype, chosen.data.lenient, corpus, stamp
+    grid = Grid(models, chosen.data.source, picked, wanted, *shared)
 except ValueError as error:
     st.error(plain(str(error)))
     st.stop()
-stamp = file_stamp([file for info in infos for file in info.files])
-shared = (preset, chosen.dtype, chosen.data.lenient, corpus, stamp)
-grid = compare_grid.Grid.now(models, chosen.data.source, tuple(picked), wanted, *shared)
 figure = paper_figures.Figure(grid, chosen.model.name)
 sections = {
     "Grid": lambda: compare_grid.section(grid),
@@ -98,12 +97,13 @@ close_page(
     "Each cell is a Spearman score (x 100) of one model, one way of pooling and averaging layers, one task. A published number "
     "stands beside it only where a paper prints one for the same thing under the same aggregation. The same vectors score "
     "several points apart under two presets, so compare only what was made alike.",
-    "from whitelab.compare import compare, resample, walk, written\n"
+    "from whitelab.compare import Grid, compare, resample, walk, written\n"
     "from whitelab.scoring.setting import parse_settings\n\n"
     f"rows = parse_settings({';'.join(map(str, wanted))!r})\n"
-    f"options = {{'corpus': {corpus!r}, 'store': whitelab.Store(), 'keep_going': {chosen.data.lenient}}}\n"
+    f"options = {{'dtype': {chosen.dtype!r}, 'keep_going': {chosen.data.lenient}, 'corpus': {corpus!r}}}\n"
     f"data, tasks = {data_in_code(chosen)}, {picked!r}\n"
-    f"cells = list(compare({models!r}, data, tasks, rows, {preset!r}, dtype={chosen.dtype!r}, **options))\n"
+    f"grid = Grid({models!r}, data, tasks, rows, {preset!r}, **options)\n"
+    "cells = list(compare(grid, store=whitelab.Store()))\n"
     f"print(written(cells, 'markdown', {preset!r}, {corpus!r}, resample(cells)))\n"
     "steps = walk(encoder, data, tasks[0], 'whiteningbert', 'mteb', store=whitelab.Store())\n"
     "print(steps.difference, steps.steps)\n",

@@ -9,7 +9,7 @@ import torch
 from scipy import stats
 from tiny import build_model, write_task
 
-from whitelab.compare import AVERAGE, compare, outcome, resample, resampled
+from whitelab.compare import AVERAGE, Grid, compare, outcome, resample, resampled
 from whitelab.scoring.paired import VERDICTS, Judged, paired
 from whitelab.scoring.setting import parse_settings
 from whitelab.statistics.significance import Difference, average_bootstrap, bootstrap, drawn_counts
@@ -27,9 +27,7 @@ def cells(tmp_path_factory):
     write_task(root / "data", "sts13", pairs=25, subsets=3)
     models = [str(root / f"model{seed}") for seed in (0, 1)]
     settings = parse_settings("L1;L1+L3:pca;L1+L3:zca;cls/L-1;L99")
-    return list(
-        compare(models, str(root / "data"), ["sts12", "sts13"], settings, "whiteningbert", store=Store(root / "s"))
-    )
+    return list(compare(Grid(models, str(root / "data"), ["sts12", "sts13"], settings), store=Store(root / "s")))
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,19 @@ import os
 import pytest
 from tiny import build_model, write_task
 
-from whitelab.compare import AVERAGE, PRESETS, Bench, Cell, arranged, compare, preset_line, printed, resample, written
+from whitelab.compare import (
+    AVERAGE,
+    PRESETS,
+    Bench,
+    Cell,
+    Grid,
+    arranged,
+    compare,
+    preset_line,
+    printed,
+    resample,
+    written,
+)
 from whitelab.datasets import discover, load
 from whitelab.encoding.embeddings import embed_pairs
 from whitelab.encoding.encoders import load_encoder
@@ -29,10 +41,13 @@ def tasks(place):
     return [task.name for task in discover(place / "tasks")]
 
 
-def cells(place, tasks, settings="mean/L1;mean/L1+L-1:pca", preset="whiteningbert", models=None, **more):
-    models = models or [str(place / "model")]
-    data = str(place / "tasks")
-    return list(compare(models, data, tasks, parse_settings(settings), preset, **more))
+def grid(place, tasks, settings="mean/L1;mean/L1+L-1:pca", preset="whiteningbert", models=None, **more):
+    return Grid(models or [str(place / "model")], str(place / "tasks"), tasks, parse_settings(settings), preset, **more)
+
+
+def cells(*given, known=None, **more):
+    options = {name: more.pop(name) for name in ("store", "progress") if name in more}
+    return list(compare(grid(*given, **more), known=known, **options))
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -56,7 +71,7 @@ def test_every_cell_is_the_score_of_its_protocol(place, tasks, name):
 def test_the_average_is_the_plain_mean_over_the_tasks(place, tmp_path):
     (tmp_path / "one.csv").write_text("sentence1,sentence2,score\na man,a dog,3\nwater,the cat,1\na singer,the dog,5\n")
     (tmp_path / "two.csv").write_text("sentence1,sentence2,score\na cat,a dog,4\nwater,a man,1\na dog,the singer,2\n")
-    found = list(compare([str(place / "model")], str(tmp_path), ["one", "two"], parse_settings("L1;cls/L2")))
+    found = list(compare(Grid([str(place / "model")], str(tmp_path), ["one", "two"], parse_settings("L1;cls/L2"))))
     assert [(cell.task, str(cell.setting)) for cell in found[:4]] == [
         ("one", "mean/L1"),
         ("one", "cls/L2"),
@@ -105,7 +120,7 @@ def test_cells_that_are_known_are_not_computed_again_and_load_no_model(place, ta
 
 def test_a_comparison_that_was_stopped_goes_on_where_it_stood(place, tasks):
     known = {}
-    whole = compare([str(place / "model")], str(place / "tasks"), tasks, parse_settings("L1;L2;L3"), known=known)
+    whole = compare(grid(place, tasks, "L1;L2;L3"), known=known)
     next(whole), next(whole), whole.close()
     assert len(known) == 2
     assert len(cells(place, tasks, "L1;L2;L3", known=known)) >= 3

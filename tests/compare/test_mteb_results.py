@@ -5,7 +5,7 @@ import json
 import pytest
 from tiny import build_model, write_task
 
-from whitelab.compare import AVERAGE, compare, mteb_rows, pivot, read_mteb, write_mteb, written
+from whitelab.compare import AVERAGE, Grid, compare, mteb_rows, pivot, read_mteb, write_mteb, written
 from whitelab.datasets import DataError
 from whitelab.scoring.setting import parse_settings
 
@@ -17,7 +17,7 @@ def cells(tmp_path_factory):
     for task in ("sts12", "sts13"):
         write_task(root / "tasks", task)
     settings = parse_settings("L-1;L1+L-1:pca@3")
-    return list(compare([str(root / "org" / "model")], str(root / "tasks"), ["sts12", "sts13"], settings, "mteb"))
+    return list(compare(Grid([str(root / "org" / "model")], str(root / "tasks"), ["sts12", "sts13"], settings, "mteb")))
 
 
 def test_mteb_reads_what_is_written_and_so_does_whitelab(cells, tmp_path):

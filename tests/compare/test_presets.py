@@ -193,8 +193,8 @@ def test_a_walk_begins_and_ends_where_the_comparison_of_its_presets_stands(walke
     def cells(name):
         text = str(place / "text.txt") if name == "bert-whitening-corpus" else None
         setting = replace(Setting.parse(PRESETS[name].setting), k=None)  # 256 is more than these 32 dimensions
-        options = {"corpus": text, "store": Store(place / "store")}
-        found = comparing.compare([str(place / "model")], str(place / "data"), TASKS, [setting], name, **options)
+        grid = comparing.Grid([str(place / "model")], str(place / "data"), TASKS, [setting], name, corpus=text)
+        found = comparing.compare(grid, store=Store(place / "store"))
         return {cell.task: cell.spearman for cell in found}
 
     start, end = cells(a), cells(b)

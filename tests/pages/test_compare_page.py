@@ -7,7 +7,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import whitelab
-from whitelab.compare import FIELDS, Bench, compare, differences, resample, walk
+from whitelab.compare import FIELDS, Bench, Grid, compare, differences, resample, walk
 from whitelab.encoding.checkpoints import shown_name
 from whitelab.scoring.setting import parse_settings
 
@@ -35,7 +35,7 @@ def filled(small):
 
 def cells(small, settings: str, *preset, **options):
     wanted = parse_settings(settings.replace("\n", ";"))
-    return list(compare([small["model"]], small["data"], ["pairs"], wanted, *preset, **options))
+    return list(compare(Grid([small["model"]], small["data"], ["pairs"], wanted, *preset, **options)))
 
 
 def test_a_comparison_shows_the_scores_and_why_some_are_missing_and_tests_row_against_row(filled, small, space):
@@ -122,6 +122,7 @@ def test_two_presets_show_what_differs_and_walk_from_one_to_the_other(small):
     assert steps["pairs"].tolist() == pytest.approx([*(one.change for one in expected.steps), expected.difference])
     assert steps["pairs"][:-1].sum() == pytest.approx(steps["pairs"].iloc[-1])
     assert alts(at)
+    assert table(choose(at, dtype="bfloat16"), "Step") is None  # another walk, for which nobody has asked
     assert said(choose(at, to_preset="whiteningbert"), "Nothing differs between them")
 
 

@@ -7,7 +7,7 @@ from zipfile import ZipFile
 import pytest
 from tiny import build_model, write_pairs
 
-from whitelab.compare import compare
+from whitelab.compare import Grid, compare
 from whitelab.datasets import DataError
 from whitelab.scoring.setting import parse_settings
 from whitelab.ui.sections.mteb_files import packed, read
@@ -15,7 +15,9 @@ from whitelab.ui.sections.mteb_files import packed, read
 
 def test_what_the_page_writes_it_reads_back(tmp_path):
     pairs = write_pairs(tmp_path / "pairs.csv")
-    cells = list(compare([str(build_model(tmp_path / "model"))], str(pairs), ["pairs"], parse_settings("L1;L2:pca")))
+    cells = list(
+        compare(Grid([str(build_model(tmp_path / "model"))], str(pairs), ["pairs"], parse_settings("L1;L2:pca")))
+    )
     with ZipFile(io.BytesIO(packed(cells))) as archive:
         names = archive.namelist()
         assert len(names) == 4

@@ -49,7 +49,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args):
-    from whitelab.compare import PRESETS, compare, mteb_rows, pivot, read_mteb, resample, write_mteb, written
+    from whitelab.compare import PRESETS, Grid, compare, mteb_rows, pivot, read_mteb, resample, write_mteb, written
     from whitelab.encoding.encoders import load_encoder
     from whitelab.scoring.setting import parse_settings
 
@@ -60,10 +60,10 @@ def run(args):
     settings = parse_settings(args.settings or PRESETS[args.preset].settings)
     tasks, models = _compared(args)
     published = read_mteb(args.mteb) if args.mteb else ()  # before minutes of embedding
-    options = {"store": open_store(args), "keep_going": args.skip_malformed, "dtype": args.dtype, "corpus": args.corpus}
-    options["load"] = lambda name, dtype: load_encoder(name, dtype=dtype, allow_bin=args.allow_bin)
-    cells = []
-    for cell in compare(models, args.data, tasks, settings, args.preset, **options):
+    shared = args.preset, args.dtype, args.skip_malformed, args.corpus
+    grid, cells = Grid(models, args.data, tasks, settings, *shared), []
+    load = lambda name, dtype: load_encoder(name, dtype=dtype, allow_bin=args.allow_bin)  # noqa: E731
+    for cell in compare(grid, store=open_store(args), load=load):
         cells.append(cell)
         say(f"{cell.model} · {cell.setting} · {cell.task}: {cell.reason or number(cell.spearman)}")
     if all(cell.spearman is None for cell in cells):

@@ -1,7 +1,8 @@
 """Every cell of a comparison as it is done, or the reason why it has no score."""
 
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 
 from whitelab import whitening
 from whitelab.base.checks import check_choice
@@ -66,18 +67,50 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class CellKey:
-    """Everything that decides a cell but the content of the files."""
+class Grid:
+    """What a comparison is of: models x tasks x settings under a preset.
 
-    model: str
-    dtype: str
+    `corpus` names the text of a preset that fits on other text. `versions` of the models (`checkpoints.version`) are
+    those of now unless given; a `stamp`, the time of the data's files, say, tells one state of them from another.
+    Raises ValueError for an unknown preset, one without the corpus it needs, and a setting that names fit or aggregate.
+    """
+
+    models: tuple[str, ...]
     data: str
-    task: str
-    setting: Setting
-    preset: str
-    corpus: str | None
-    keep_going: bool
-    version: str  # of the model
+    tasks: tuple[str, ...]
+    settings: tuple[Setting, ...]
+    preset: str = "whiteningbert"
+    dtype: str = "float32"
+    keep_going: bool = False
+    corpus: str | None = None
+    stamp: float = 0.0
+    versions: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("models", "tasks", "settings"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        object.__setattr__(self, "versions", self.versions or tuple(map(version, self.models)))
+        for row in self.settings:
+            if (row.fit, row.aggregate) != ("task", "all"):
+                raise ValueError(f"setting={str(row)!r} must leave fit and aggregate to the preset {self.preset}")
+        self.rules  # noqa: B018
+
+    @property
+    def rules(self) -> Preset:
+        """What the preset decides."""
+        return PRESETS[check_choice(self.preset, "preset", PRESETS)].fitted_on(self.corpus)
+
+    @property
+    def size(self) -> int:
+        """How many cells it has, without averages."""
+        return len(self.tasks) * sum(len(rows_of(model, self.settings)) for model in self.models)
+
+    def cells(self) -> Iterator["Grid"]:
+        """Each cell as a grid of its own, which holds all that decides it: by model, then task, then setting."""
+        for model, written in zip(self.models, self.versions, strict=True):
+            for task in self.tasks:
+                for row in rows_of(model, self.settings):
+                    yield replace(self, models=(model,), versions=(written,), tasks=(task,), settings=(row,))
 
 
 def rows_of(model: str, settings: Sequence[Setting]) -> tuple[Setting, ...]:
@@ -93,55 +126,41 @@ def rows_of(model: str, settings: Sequence[Setting]) -> tuple[Setting, ...]:
 
 
 def compare(
-    models: Sequence[str],
-    data: str,
-    tasks: Sequence[str],
-    settings: Sequence[Setting],
-    preset: str = "whiteningbert",
+    grid: Grid,
     *,
-    corpus: str | None = None,
     store: Store | None = None,
-    keep_going: bool = False,
-    dtype: str = "float32",
     progress: Progress = silent,
-    known: MutableMapping[CellKey, Cell] | None = None,
+    known: MutableMapping[Grid, Cell] | None = None,
     load: Callable[[str, str], Encoder] | None = None,
 ) -> Iterator[Cell]:
     """Every cell as it is done: by model, then task, then setting; each model's averages after its tasks.
 
     A task is embedded once for all its settings and let go before the next. What goes wrong with a model or a
-    task is said in its cells, and the others go on. `corpus` names the text of a preset that fits on other text.
-    Cells in `known` are taken from there and new ones with a score put there, so that a comparison that was
-    stopped or grew goes on where it stood; a model is loaded only where a cell needs it, by `load(name, dtype)`.
-    `progress(done, total)` counts cells without the averages.
+    task is said in its cells, and the others go on. Those in `known`, by their `Grid.cells`, are taken from there and
+    new ones with a score put there, so that a comparison that was stopped or grew goes on where it stood; a model is
+    loaded only where a cell needs it, by `load(name, dtype)`. `progress(done, total)` counts cells without averages.
     """
-    for row in settings:
-        if (row.fit, row.aggregate) != ("task", "all"):
-            raise ValueError(f"setting={str(row)!r} must leave fit and aggregate to the preset {preset}")
-    rules = PRESETS[check_choice(preset, "preset", PRESETS)].fitted_on(corpus)
     known = {} if known is None else known
-    rows = {name: rows_of(name, settings) for name in models}
-    done, total = 0, len(tasks) * sum(map(len, rows.values()))
-    for name in models:
-        cells: list[Cell] = []
-        loaded, written = _Loaded(name, dtype, load), version(name)
-        for task in tasks:
+    done, total = 0, grid.size
+    for name, of_model in groupby(grid.cells(), lambda one: one.models[0]):
+        loaded, cells = _Loaded(name, grid.dtype, load), []
+        for task, of_task in groupby(of_model, lambda one: one.tasks[0]):
             bench = None
-            for setting in rows[name]:
-                key = CellKey(name, dtype, data, task, setting, preset, corpus, keep_going, written)
-                cell = known.get(key)
+            for one in of_task:
+                cell, (setting,) = known.get(one), one.settings
                 if cell is None:
                     if bench is None and isinstance(loaded.encoder, Encoder):
-                        bench = Bench(loaded.encoder, data, task, store, keep_going)
-                    cell = _cell(bench, setting, rules) if bench else _lost(name, setting, task, loaded.encoder)
+                        bench = Bench(loaded.encoder, grid.data, task, store, grid.keep_going)
+                    cell = _cell(bench, setting, grid.rules) if bench else _lost(name, setting, task, loaded.encoder)
                     if cell.spearman is not None:
-                        known[key] = cell
+                        known[one] = cell
                 cells.append(cell)
                 done += 1
                 yield cell
                 progress(done, total)
-        if len(tasks) > 1:
-            yield from (average([cell for cell in cells if cell.setting == row], rules) for row in rows[name])
+        if len(grid.tasks) > 1:
+            rows = dict.fromkeys(cell.setting for cell in cells)
+            yield from (average([cell for cell in cells if cell.setting == row], grid.rules) for row in rows)
 
 
 @dataclass(eq=False)

@@ -1,6 +1,6 @@
 """The grid of a comparison: filled cell by cell, kept, sorted and filtered, tested, written."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -8,18 +8,17 @@ import streamlit as st
 
 from whitelab import compare as comparing
 from whitelab import figures
+from whitelab.base.progress import Progress
 from whitelab.base.wording import plain, spaced
-from whitelab.compare import AVERAGE, Cell, CellKey, Resampled
-from whitelab.compare.grid import rows_of
+from whitelab.compare import AVERAGE, Cell, Grid, Resampled
 from whitelab.datasets import BUNDLED_SETS
 from whitelab.encoding.catalogue import entry
-from whitelab.encoding.checkpoints import BUNDLED, ModelError, check_model, on_disk, version
+from whitelab.encoding.checkpoints import BUNDLED, ModelError, check_model, on_disk
 from whitelab.figures import heights
 from whitelab.scoring.paired import RESAMPLES, VERDICTS
-from whitelab.scoring.setting import Setting
 from whitelab.store.embedding_store import Store
 from whitelab.ui.results.jobs import claim, follow, forget_finished, jobs
-from whitelab.ui.results.study import remembered
+from whitelab.ui.results.study import name_of, remembered, study_job
 from whitelab.ui.sections import mteb_files
 from whitelab.ui.sidebar.model import shared_encoder
 from whitelab.ui.widgets.chart import chart, marked_best
@@ -32,10 +31,10 @@ OUTCOMES = {"gain": "A is better", "loss": "B is better"}
 FORMATS = {"csv": ("CSV", "csv"), "markdown": ("Markdown", "md"), "latex": ("LaTeX", "tex")}
 
 
-class Kept(dict[CellKey, Cell]):
+class Kept(dict[Grid, Cell]):
     """Cells with a score; the oldest make way."""
 
-    def __setitem__(self, key: CellKey, cell: Cell) -> None:
+    def __setitem__(self, key: Grid, cell: Cell) -> None:
         super().__setitem__(key, cell)
         while len(self) > CELLS_KEPT:
             self.pop(next(iter(self)), None)
@@ -47,58 +46,17 @@ def kept_cells(data: str, stamp: float) -> Kept:
     return Kept()
 
 
-@dataclass(frozen=True)
-class Grid:
-    """What a comparison is of: models x tasks x settings under a preset, on data as it was at `stamp`."""
+def known(grid: Grid) -> list[Cell]:
+    """The cells of a grid that have been computed before, in order."""
+    kept = kept_cells(grid.data, grid.stamp)
+    return [kept[one] for one in grid.cells() if one in kept]
 
-    models: tuple[str, ...]
-    data: str
-    tasks: tuple[str, ...]
-    settings: tuple[Setting, ...]
-    preset: str
-    dtype: str
-    keep_going: bool
-    corpus: str | None = None
-    stamp: float = 0.0
-    versions: tuple[str, ...] = ()  # of the models, as `checkpoints.version` has them
 
-    @classmethod
-    def now(cls, models: Sequence[str], *rest) -> "Grid":
-        """A grid of models as their weights are at this moment."""
-        return cls(tuple(models), *rest, versions=tuple(map(version, models)))
-
-    @property
-    def key(self) -> str:
-        """The key of its job."""
-        return f"grid/{self}"
-
-    @property
-    def size(self) -> int:
-        """How many cells it has, without averages."""
-        return len(self.tasks) * sum(len(rows_of(model, self.settings)) for model in self.models)
-
-    @property
-    def at_hand(self) -> bool:
-        """Whether it needs nothing that is not bundled, so that it is computed unasked."""
-        return self.data in BUNDLED_SETS and set(self.models) <= set(BUNDLED_MODELS)
-
-    @property
-    def known(self) -> list[Cell]:
-        """Its cells that have been computed before, in order."""
-        kept, rest = kept_cells(self.data, self.stamp), (self.preset, self.corpus, self.keep_going)
-        keys = [
-            CellKey(model, self.dtype, self.data, task, setting, *rest, written)
-            for model, written in zip(self.models, self.versions, strict=True)
-            for task in self.tasks
-            for setting in rows_of(model, self.settings)
-        ]
-        return [kept[key] for key in keys if key in kept]
-
-    @property
-    def open(self) -> bool:
-        """Whether it is being computed now, for this visitor before a reload or for another."""
-        job = jobs().get(self.key)
-        return job is not None and not job.finished
+def unasked(grid: Grid) -> bool:
+    """Whether a grid is computed before anybody asks: it needs nothing that is not bundled, or is under way."""
+    job = jobs().get(name_of(filled, grid))  # for this visitor before a reload, or for another
+    bundled = grid.data in BUNDLED_SETS and set(grid.models) <= set(BUNDLED_MODELS)
+    return bundled or job is not None and not job.finished
 
 
 def first_models(model: str, data: str) -> list[str]:
@@ -123,18 +81,10 @@ def taken(models: Sequence[str]) -> list[str]:
     return accepted
 
 
-def fill(grid: Grid, draw) -> tuple[Cell, ...] | None:
-    """`compare.compare` as a job that grows cell by cell; None until it is done."""
-
-    def work(progress):
-        options = {"corpus": grid.corpus, "keep_going": grid.keep_going, "dtype": grid.dtype, "progress": progress}
-        options |= {"store": Store(), "known": kept_cells(grid.data, grid.stamp), "load": shared_encoder}
-        cells = comparing.compare(grid.models, grid.data, grid.tasks, grid.settings, grid.preset, **options)
-        yield from accumulate((cell,) for cell in cells)
-
-    claim("grid", grid.key)
-    job = jobs().submit(grid.key, "Comparing", work, "cells")
-    return follow(job, draw, key="grid", of=grid.key, note=_counted, room=200)
+def filled(grid: Grid, progress: Progress) -> Iterator[tuple[Cell, ...]]:
+    """The cells of a grid as they grow."""
+    options = {"known": kept_cells(grid.data, grid.stamp), "load": shared_encoder, "progress": progress}
+    yield from accumulate((cell,) for cell in comparing.compare(grid, store=Store(), **options))
 
 
 def _counted(cells: Sequence[Cell]) -> str:
@@ -144,16 +94,17 @@ def _counted(cells: Sequence[Cell]) -> str:
 
 def section(grid: Grid) -> None:
     """The button, and the grid where it was asked for or is known from before."""
-    label, known = f"Compare {grid.size} cell{'s' if grid.size > 1 else ''}", grid.known
-    kind = "secondary" if grid.at_hand or len(known) == grid.size else "primary"  # which are there unasked
-    if st.button(label, type=kind, key="compare", on_click=ask_again, args=(grid,)):
+    there = known(grid)
+    drawn = unasked(grid) or len(there) == grid.size
+    label = f"Compare {grid.size} cell{'s' if grid.size > 1 else ''}"
+    if st.button(label, type="secondary" if drawn else "primary", key="compare", on_click=ask_again, args=(grid,)):
         st.session_state["grid"] = grid
-    if grid.at_hand or st.session_state.get("grid") == grid or grid.open or len(known) == grid.size:
+    if drawn or st.session_state.get("grid") == grid:
         draw(grid, mteb_files.rows(grid.tasks))
-        st.markdown(random_beside_trained(known))
-    elif known:
-        st.info(f"{len(known)} of {grid.size} cells are known from before. Press Compare for the others.")
-        table(known, view_picker(grid))
+        st.markdown(random_beside_trained(there))
+    elif there:
+        st.info(f"{len(there)} of {grid.size} cells are known from before. Press Compare for the others.")
+        table(there, view_picker(grid))
     else:
         st.info(
             "Nothing is computed before you press Compare: a model may have to be downloaded and every task embedded."
@@ -162,8 +113,8 @@ def section(grid: Grid) -> None:
 
 def ask_again(grid: Grid) -> None:
     """Let go of a finished comparison that lacks cells, so that they are tried once more."""
-    if len(grid.known) < grid.size:
-        forget_finished(grid.key)
+    if len(known(grid)) < grid.size:
+        forget_finished(name_of(filled, grid))
 
 
 def draw(grid: Grid, given: Sequence[mteb_files.Row] = ()) -> None:
@@ -176,16 +127,16 @@ def draw(grid: Grid, given: Sequence[mteb_files.Row] = ()) -> None:
             bind="query-params",
             help="Resamples the pairs of every task: an interval for each cell, and any row against any other.",
         )
-    place = st.container()
-    known: dict[str, Resampled] = st.session_state.setdefault("resampled", {})
-    with place:
-        cells = fill(grid, lambda cells: table(cells, view, known.get(_stand(grid, cells)), given))
+    resampled: dict[str, Resampled] = st.session_state.setdefault("resampled", {})
+    job = study_job(filled, grid, title="Comparing", unit="cells", place="grid")
+    picture = lambda cells: table(cells, view, resampled.get(_stand(grid, cells)), given)  # noqa: E731
+    cells = follow(job, picture, key="grid", note=_counted, room=200)
     if cells is None:
         return
     drawn = None
     if tested or view.shows == "95 % interval":
         drawn = intervals(grid, cells)
-        if drawn is not None and known.get(_stand(grid, cells)) is not drawn:
+        if drawn is not None and resampled.get(_stand(grid, cells)) is not drawn:
             st.session_state["resampled"] = {_stand(grid, cells): drawn}
             st.rerun()
     downloads(view.of(cells), grid, drawn, given)
@@ -215,7 +166,7 @@ def random_beside_trained(cells: Sequence[Cell]) -> str:
 
 
 def _stand(grid: Grid, cells: Sequence[Cell]) -> str:
-    return f"resampled/{hash(tuple(cells))}/{grid.key}"
+    return f"resampled/{hash(tuple(cells))}/{name_of(filled, grid)}"
 
 
 # ------------------------------------------------------------------------------------------------ the table
@@ -248,7 +199,7 @@ def view_picker(grid: Grid) -> View:
             format_func=lambda name: {None: "As computed", AVERAGE: "Average"}.get(name, name),
             help="Scores from the highest. Downloads keep this order; a click on a heading sorts the picture only.",
         )
-        names = list(dict.fromkeys(cell.model for cell in grid.known)) or list(grid.models)
+        names = list(dict.fromkeys(cell.model for cell in known(grid))) or list(grid.models)
         models = st.multiselect("Models shown", names, key="only-models", placeholder="All")
         settings = st.multiselect(
             "Settings shown", list(map(str, grid.settings)), key="only-settings", placeholder="All"

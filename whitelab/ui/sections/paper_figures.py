@@ -8,7 +8,7 @@ import streamlit as st
 
 from whitelab import figures
 from whitelab.base.wording import layer_names, plain, spaced
-from whitelab.compare import PRESETS, SEVEN, Bench, tried
+from whitelab.compare import PRESETS, SEVEN, Bench, Grid, tried
 from whitelab.compare import papers as drawn
 from whitelab.encoding.checkpoints import shown_name, version
 from whitelab.figures import heights
@@ -17,7 +17,6 @@ from whitelab.statistics import geometry
 from whitelab.store.embedding_store import Store
 from whitelab.sweeps import layer_subsets
 from whitelab.ui.results.jobs import claim, follow, jobs
-from whitelab.ui.sections.compare_grid import Grid
 from whitelab.ui.sidebar.model import shared_encoder
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.choice import choice

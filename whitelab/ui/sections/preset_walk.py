@@ -1,20 +1,21 @@
 """Two presets side by side: what they decide differently, and which of those decisions moves the score."""
 
+from collections.abc import Iterator
 from itertools import accumulate
 
 import streamlit as st
 
 from whitelab import figures
+from whitelab.base.progress import Progress
 from whitelab.base.wording import plain
-from whitelab.compare import ALIKE, AVERAGE, FIELDS, PRESETS, Walk, decisions, differences, walks, worded
+from whitelab.compare import ALIKE, AVERAGE, FIELDS, PRESETS, Grid, Walk, decisions, differences, walks, worded
 from whitelab.compare.presets import CORPUS
 from whitelab.datasets import DEMO
-from whitelab.encoding.checkpoints import version
 from whitelab.figures import heights
 from whitelab.scoring.setting import Setting
 from whitelab.store.embedding_store import Store
-from whitelab.ui.results.jobs import claim, follow, jobs
-from whitelab.ui.sections.compare_grid import Grid
+from whitelab.ui.results.jobs import follow
+from whitelab.ui.results.study import study_job
 from whitelab.ui.sidebar.model import shared_encoder
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.choice import choice
@@ -61,11 +62,14 @@ def side_by_side(grid: Grid, model: str) -> None:
     if not found:
         st.info("Nothing differs between them, so the scores are the same.")
         return
-    asked = (grid.data, grid.stamp, grid.tasks, model, version(model), a, b, chosen, corpus)
+    read = {"dtype": grid.dtype, "keep_going": grid.keep_going, "corpus": corpus, "stamp": grid.stamp}
+    own = Grid((model,), grid.data, grid.tasks, (), **read)
     if st.button("Walk from one to the other", key="walk", type="primary"):
-        st.session_state["walked"] = asked
-    if st.session_state.get("walked") == asked:
-        _walked(grid, model, a, b, setting, corpus)
+        st.session_state["walked"] = own, a, b, setting
+    if st.session_state.get("walked") == (own, a, b, setting):
+        title = f"Walking from {PRESETS[a].label} to {PRESETS[b].label}"
+        job = study_job(_walked, own, a, b, setting, title=title, unit="scores", place="walk")
+        follow(job, _draw, key="walk-part", note=_note, room=heights.PROJECTION)
 
 
 def _decisions(a: str, b: str, setting: Setting | None, found: dict) -> None:
@@ -83,18 +87,12 @@ def _decisions(a: str, b: str, setting: Setting | None, found: dict) -> None:
         st.caption(f"**{PRESETS[name].label}** ({PRESETS[name].source}). Not followed: {PRESETS[name].departs}")
 
 
-def _walked(grid: Grid, model: str, a: str, b: str, setting: Setting | None, corpus: str | None) -> None:
-    def work(progress):
-        options = {"setting": setting, "corpus": corpus, "store": Store(), "keep_going": grid.keep_going}
-        found = walks(shared_encoder(model, grid.dtype), grid.data, grid.tasks, a, b, **options, progress=progress)
-        yield from accumulate((one,) for one in found)
-
-    weights = (model, version(model), grid.dtype)
-    parts = (*weights, grid.data, grid.stamp, grid.tasks, a, b, setting, corpus, grid.keep_going)
-    key = f"walk/{parts}"
-    claim("walk", key)
-    job = jobs().submit(key, f"Walking from {PRESETS[a].label} to {PRESETS[b].label}", work, "scores")
-    follow(job, _draw, key="walk-part", note=_note, room=heights.PROJECTION)
+def _walked(grid: Grid, a: str, b: str, setting: Setting | None, progress: Progress) -> Iterator[tuple[Walk, ...]]:
+    """The walks of the grid's one model on its tasks, as they grow."""
+    (model,), options = grid.models, {"setting": setting, "corpus": grid.corpus, "keep_going": grid.keep_going}
+    options |= {"store": Store(), "progress": progress}
+    found = walks(shared_encoder(model, grid.dtype), grid.data, grid.tasks, a, b, **options)
+    yield from accumulate((one,) for one in found)
 
 
 def _note(found: tuple[Walk, ...]) -> str:
