@@ -1,10 +1,8 @@
 """What to do with the vectors, for a purpose, from the user's own data: few settings, measured, in three sentences."""
 
 from whitelab.advice.advising import (
-    ON_PAIRS,
-    ON_SEARCH,
-    ON_TEXTS,
     PURPOSES,
+    SERVED,
     advise_pairs,
     advise_search,
     advise_sentences,
@@ -14,9 +12,7 @@ from whitelab.advice.answer import Advice, answer, kept_as, named
 from whitelab.advice.evidence import Evidence, Option
 
 __all__ = [
-    "ON_PAIRS",
-    "ON_SEARCH",
-    "ON_TEXTS",
+    "SERVED",
     "PURPOSES",
     "Advice",
     "Evidence",

@@ -23,6 +23,7 @@ from whitelab.retrieval.compression import Code
 from whitelab.retrieval.embedded import RetrievalSpace
 from whitelab.retrieval.frontier import CodedScore, Space, frontier
 from whitelab.retrieval.relevance import retrieve
+from whitelab.scoring.calibration import gold_middle
 from whitelab.scoring.fit_scopes import folds, isotropy_between
 from whitelab.scoring.paired import paired
 from whitelab.scoring.score import Score, score
@@ -40,6 +41,7 @@ PURPOSES = {
     "cluster": "Group texts",
 }
 ON_PAIRS, ON_SEARCH, ON_TEXTS = ("rank", "threshold", "store"), ("rank", "store"), ("classify", "cluster")
+SERVED = {"pairs": ON_PAIRS, "search": ON_SEARCH, "texts": ON_TEXTS, "sentences": tuple(PURPOSES)}
 CLUSTER_SEEDS = 5
 STORED = ("float32", "int8", "binary+itq")  # with faiss; without it float32 alone
 
@@ -108,7 +110,7 @@ def _both(settings: Sequence[Setting], found: list) -> Iterator[tuple]:
 
 
 def _matching(space: LayerEmbeddings, tried: list[Tried], scores: list[Score], gold_from: float | None) -> Evidence:
-    cut = float(space.gold.min() + space.gold.max()) / 2 if gold_from is None else gold_from
+    cut = gold_middle(space.gold) if gold_from is None else gold_from
     positive = space.gold >= cut
     if positive.all() or not positive.any():
         low, high = float(space.gold.min()), float(space.gold.max())

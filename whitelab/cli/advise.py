@@ -50,12 +50,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args):
-    from whitelab.advice import ON_PAIRS, ON_SEARCH, ON_TEXTS
+    from whitelab.advice import SERVED
 
-    served = {"pairs": ON_PAIRS, "search": ON_SEARCH, "texts": ON_TEXTS, "sentences": (args.purpose,)}
-    kind = "texts" if args.purpose in ON_TEXTS else _kind(args.data)
-    if args.purpose not in served[kind]:
-        raise ValueError(f"--for {args.purpose} cannot be told from {kind}; --for {' or '.join(served[kind])} can")
+    kind = "texts" if args.purpose in SERVED["texts"] else _kind(args.data)
+    if args.purpose not in SERVED[kind]:
+        raise ValueError(f"--for {args.purpose} cannot be told from {kind}; --for {' or '.join(SERVED[kind])} can")
     if args.gold_from is not None and args.purpose != "threshold":
         raise ValueError(f"--gold-from goes with --for threshold, not with --for {args.purpose}")
     named = [f"--{name}" for name in ("text", "first", "second", "label") if getattr(args, name) is not None]
@@ -82,19 +81,14 @@ def _line(option) -> str:
 
 def _kind(data: str) -> str:
     """What lies there; pairs where it is none of the rest, because their reader says best what is wrong."""
-    from whitelab.datasets import DEMO, DataError, discover, retrieval_files
+    from whitelab.datasets import DEMO, DataError, all_published, retrieval_files
 
     if data in (DEMO, SEARCH_DEMO):
         return "pairs" if data == DEMO else "search"
     with contextlib.suppress(DataError):
         retrieval_files(data)
         return "search"
-    if not data.lower().endswith(".txt"):
-        return "pairs"
-    with contextlib.suppress(DataError):
-        if all(task.published for task in discover(data)):  # SICK comes as .txt
-            return "pairs"
-    return "sentences"
+    return "sentences" if data.lower().endswith(".txt") and not all_published(data) else "pairs"
 
 
 def _setting(args):

@@ -14,7 +14,6 @@ from whitelab.compare.published import SPEARMAN, Published
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.encoding.encoders import Encoder
 from whitelab.scoring.setting import Setting
-from whitelab.statistics import geometry
 from whitelab.store.embedding_store import Store
 from whitelab.sweeps import layer_profiles
 from whitelab.sweeps.dimensions import KCurve, k_curve
@@ -111,8 +110,7 @@ def spot(bench: Bench, setting: Setting, preset: Preset = WHITENINGBERT, positiv
 
 def cosine_spread(bench: Bench, setting: Setting, preset: Preset = WHITENINGBERT) -> np.ndarray:
     """WhitenedCSE Figure 1 as numbers: cosines of random pairs of different sentences under a setting."""
-    space, setting = bench.scored(setting, preset)
-    return geometry.cosine_sample(layer_profiles.transformed(space, setting), space.counts).numpy()
+    return layer_profiles.cosine_sample(*bench.scored(setting, preset))
 
 
 # -------------------------------------------------------------------------------------------------- printed

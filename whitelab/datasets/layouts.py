@@ -171,6 +171,14 @@ def choose(tasks: Sequence[T], task: str | None, data: str | File, alike: Iterab
     raise DataError(f"{data} holds no task {task!r}; it holds: {names}")
 
 
+def all_published(data: str | Path) -> bool:
+    """Whether all that lies there is published pairs: SICK comes as .txt, and any other .txt is plain text."""
+    try:
+        return all(info.published for info in discover(data))
+    except DataError:
+        return False
+
+
 def existing_path(data: str | Path, bundled: Iterable[str] = ()) -> Path:
     """The path as given, ~ expanded, or the folder of a fetched source; DataError when nothing is there.
 

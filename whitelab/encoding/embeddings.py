@@ -14,7 +14,7 @@ from torch import Tensor
 from whitelab.base.checks import check_layers
 from whitelab.base.lazy import cached_property
 from whitelab.base.progress import Progress, silent
-from whitelab.datasets import SentencePairs
+from whitelab.datasets import RetrievalSet, SentencePairs
 from whitelab.encoding.encoders import EmbedReport, Encoder, StaticEncoder, embed
 from whitelab.encoding.pooling import GIVEN, UNIT, check_pooling
 from whitelab.statistics.linalg import exact
@@ -353,10 +353,10 @@ def embed_pairs(
     return space, report
 
 
-def origin_of(encoder: Encoder, pairs: SentencePairs, pooling: str = "mean") -> Origin:
-    """Where the embeddings of `pairs` by `encoder` come from."""
+def origin_of(encoder: Encoder, data: SentencePairs | RetrievalSet, pooling: str = "mean") -> Origin:
+    """Where the embeddings of `data` by `encoder` come from."""
     return Origin(
-        encoder.name, pairs.source, pairs.task, pairs.split, pooling, encoder.dtype, max_length=encoder.max_length
+        encoder.name, data.source, data.task, data.split, pooling, encoder.dtype, max_length=encoder.max_length
     )
 
 

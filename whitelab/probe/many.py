@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from whitelab.base.progress import Progress, silent
-from whitelab.compare import tried
+from whitelab.compare import AVERAGE, tried
 from whitelab.compare.published import ACCURACY, PrintedRow, lookup
 from whitelab.datasets import LabelledTexts
 from whitelab.encoding.embeddings import LayerRows
@@ -22,7 +22,6 @@ from whitelab.scoring.fit_scopes import fit_rows
 from whitelab.scoring.setting import Setting, parse_settings
 from whitelab.store.embedding_store import Store
 
-AVERAGE = "avg"
 DEFAULT = "L-1;L-1:pca;L1+L-1;L1+L-1:pca"
 
 

@@ -18,11 +18,12 @@ from whitelab.base.records import without_nan
 from whitelab.retrieval import ranking
 from whitelab.retrieval.embedded import RetrievalSpace
 from whitelab.retrieval.relevance import RetrievalProtocol, protocol_of
-from whitelab.scoring.calibration import RATE, Threshold, check_rate, middle
+from whitelab.scoring.calibration import RATE, Threshold, check_rate
 from whitelab.scoring.fit_scopes import Fitted, fit_scope
 from whitelab.scoring.paired import RESAMPLES
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.random_cosines import BINS, RandomCosines
+from whitelab.statistics.significance import interval
 
 STEPS = 2**13  # equal steps from -1 to 1 among which a threshold is sought: 0.00025 of a cosine
 _COSINES = 2**23  # held at once
@@ -130,7 +131,7 @@ def _threshold(
         drawn = torch.randint(len(alike), (min(step, resamples - done), len(alike)), generator=generator)
         counts = torch.zeros(len(drawn), len(alike)).scatter_add_(1, drawn, torch.ones(drawn.shape))
         found.append(_errors(*sums, counts, rate))
-    (low, high), (recall_low, recall_high) = (middle(torch.cat(found, 1)[row]) for row in (0, 2))
+    (low, high), (recall_low, recall_high) = (interval(torch.cat(found, 1)[row]) for row in (0, 2))
     cosine, false_positives, recall, precision = whole[:, 0].tolist()
     sizes = int(alike.sum(dtype=torch.float64)), int(unlike.sum(dtype=torch.float64))
     return Threshold(*wanted, cosine, low, high, false_positives, recall, recall_low, recall_high, precision, *sizes)

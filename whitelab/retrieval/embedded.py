@@ -10,7 +10,7 @@ from torch import Tensor
 from whitelab.base.lazy import cached_property
 from whitelab.base.progress import Progress, silent
 from whitelab.datasets import RetrievalSet
-from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, Origin
+from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, Origin, origin_of
 from whitelab.encoding.encoders import EmbedReport, Encoder, embed
 from whitelab.retrieval.metrics import Relevant
 from whitelab.scoring.setting import Setting
@@ -102,10 +102,7 @@ def embed_retrieval(
     """
     values, report = embed(encoder, data.sentences, pooling, store=store, progress=progress)
     truncated = encoder.tokenize(data.embedded_documents)[1]
-    origin = Origin(
-        encoder.name, data.source, data.task, data.split, pooling, encoder.dtype, max_length=encoder.max_length
-    )
-    return with_judgements(values, data, origin, truncated), report
+    return with_judgements(values, data, origin_of(encoder, data, pooling), truncated), report
 
 
 def for_documents(encoder: Encoder) -> Encoder:

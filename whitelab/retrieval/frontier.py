@@ -131,8 +131,7 @@ def frontier(
     left_out: list[str] = []
     for setting, own in work:
         made = _coded(task, setting, own, seed, left_out, step)
-        base = points[0] if points else made[0]
-        points += tuple(task.point(one, base) for one in made)
+        points += tuple(task.points(made, (points or made)[0].values))
         yield Frontier(points, tuple(left_out), task.label)
 
 
@@ -224,15 +223,13 @@ class _Scored:
                 step()
         return found
 
-    def point(self, made: _Made, base: "CodedScore | _Made") -> CodedScore:
-        space = self.space
-        rows = torch.stack([base.values, made.values])
+    def points(self, made: Sequence[_Made], base: Float[Tensor, "p"]) -> Iterator[CodedScore]:
+        space, at_once = self.space, self.aggregate == "all" or self.space.n_subsets == 1
+        rows = torch.stack([base, *(one.values for one in made)])
         drawn = bootstrap(rows, space.gold, space.subset, space.n_subsets, self.aggregate, RESAMPLES)
-        alike = torch.equal(base.values, made.values)
-        test = None
-        if self.aggregate == "all" or space.n_subsets == 1:
-            test = williams(made.values, base.values, space.gold)
-        return _point(made, drawn, Protocol(made.setting, space.origin), alike, test)
+        for place, one in enumerate(made, start=1):
+            test = williams(one.values, base, space.gold) if at_once else None
+            yield _point(one, drawn, place, base, Protocol(one.setting, space.origin), test)
 
 
 class _Ranked:
@@ -279,20 +276,22 @@ class _Ranked:
             found.append((((rows > mine) & (part != document)) | tied).sum(1))
         return torch.cat(found)
 
-    def point(self, made: _Made, base: "CodedScore | _Made") -> CodedScore:
-        drawn = bootstrap_means(torch.stack([base.values, made.values]), RESAMPLES)
-        protocol = protocol_of(self.searched, made.setting, made.fitted, made.rank)
-        return _point(made, drawn, protocol, torch.equal(base.values, made.values), None)
+    def points(self, made: Sequence[_Made], base: Float[Tensor, "q"]) -> Iterator[CodedScore]:
+        drawn = bootstrap_means(torch.stack([base, *(one.values for one in made)]), RESAMPLES)
+        for place, one in enumerate(made, start=1):
+            protocol = protocol_of(self.searched, one.setting, one.fitted, one.rank)
+            yield _point(one, drawn, place, base, protocol, None)
 
 
 def _rounded(products: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
     return products.round_(decimals=_DECIMALS)
 
 
-def _point(made: _Made, drawn: Bootstrap, protocol, alike: bool, test) -> CodedScore:
-    difference = drawn.difference(1, 0)
-    verdict = "same" if alike else judged(difference, test)
-    score, low, high = (float(part[1]) for part in (drawn.score, drawn.low, drawn.high))
+def _point(made: _Made, drawn: Bootstrap, place: int, base: Float[Tensor, "v"], protocol, test) -> CodedScore:
+    """Row `place` of `drawn` against its first, whose values are `base`."""
+    difference = drawn.difference(place, 0)
+    verdict = "same" if torch.equal(base, made.values) else judged(difference, test)
+    score, low, high = (float(part[place]) for part in (drawn.score, drawn.low, drawn.high))
     what = (made.setting, made.code, made.bytes, made.columns, score, low, high, difference, verdict, protocol)
     return CodedScore(*what, made.fitted, made.rank, made.values)
 

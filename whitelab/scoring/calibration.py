@@ -15,7 +15,7 @@ from whitelab.scoring.fit_scopes import Fitted, fit_scope, halves
 from whitelab.scoring.paired import RESAMPLES
 from whitelab.scoring.setting import Protocol, Setting
 from whitelab.statistics.random_cosines import RandomCosines
-from whitelab.statistics.significance import bootstrap_means, drawn_counts
+from whitelab.statistics.significance import bootstrap_means, drawn_counts, interval
 
 MOST_ALIKE = 0.95  # pairs whose gold is at or above this quantile say where the ceiling is
 RATE = 0.05  # false positives that are accepted unless one says otherwise
@@ -134,14 +134,18 @@ def calibrate(
     cosines, gold, known = fitted.cosines(), space.gold, None
     ceiling = scale = None
     if bool((gold != gold[0]).any()):
-        middle = float(gold.min() + gold.max()) / 2
-        known = threshold(cosines, gold, middle if cut is None else cut, rate, seed=seed)
+        known = threshold(cosines, gold, gold_middle(gold) if cut is None else cut, rate, seed=seed)
         ceiling = float(cosines[gold >= gold.quantile(MOST_ALIKE)].quantile(0.5))
         scale = gold_scale(space, cosines)
     protocol = Protocol(fitted.setting, space.origin)
     return Calibration(
         protocol, fitted.count, fitted.rank, random_cosines(space, fitted, seed), ceiling, known, scale, cosines
     )
+
+
+def gold_middle(gold: Float[Tensor, "p"]) -> float:
+    """The middle of the range of gold scores, from which pairs count as alike where nobody says."""
+    return float(gold.min() + gold.max()) / 2
 
 
 def random_cosines(space: LayerEmbeddings, fitted: Fitted, seed: int = 0) -> RandomCosines:
@@ -171,7 +175,7 @@ def threshold(
     whole = _errors(values, alike, torch.ones(1, len(values), dtype=torch.float64), rate)
     everything = torch.zeros(len(values), dtype=torch.int64)
     found = [_errors(values, alike, counts, rate) for counts in drawn_counts(everything, 1, resamples, seed)]
-    (low, high), (recall_low, recall_high) = (middle(torch.cat(found, 1)[row]) for row in (0, 2))
+    (low, high), (recall_low, recall_high) = (interval(torch.cat(found, 1)[row]) for row in (0, 2))
     cosine, false_positives, recall, precision = whole[:, 0].tolist()
     sizes = int(alike.sum()), int((~alike).sum())
     return Threshold(cut, rate, cosine, low, high, false_positives, recall, recall_low, recall_high, precision, *sizes)
@@ -222,12 +226,3 @@ def _isotonic(x: Float[np.ndarray, "p"], y: Float[np.ndarray, "p"]):
     from sklearn.isotonic import IsotonicRegression
 
     return IsotonicRegression(out_of_bounds="clip").fit(x, y)
-
-
-def middle(samples: Float[Tensor, "b"]) -> tuple[float, float]:
-    """The middle 95 % of the samples that are numbers; NaN where there are none."""
-    samples = samples[~samples.isnan()]
-    if not len(samples):
-        return math.nan, math.nan
-    low, high = samples.quantile(torch.tensor([0.025, 0.975], dtype=torch.float64)).tolist()
-    return low, high

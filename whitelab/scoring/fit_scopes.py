@@ -21,7 +21,7 @@ from whitelab.base.lazy import cached_property
 from whitelab.base.progress import Progress, share, silent
 from whitelab.corpus.fitting import CORPUS, corpus_rows, isotropy
 from whitelab.corpus.manifest import finished
-from whitelab.datasets import DataError, discover, load, load_text
+from whitelab.datasets import DataError, all_published, discover, load, load_text
 from whitelab.datasets.layouts import existing_path
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows
 from whitelab.scoring.setting import FIT_SCOPES, OWN_SENTENCES, TOKENS, Setting
@@ -392,7 +392,7 @@ def scope_text(fit: str, data: str, task: str | None, keep_going: bool = False) 
         raise DataError(f"fit={fit!r} names no text but its moments: a map of a model's layers can be fitted on them")
     if fit == "splits":
         return _pairs_text(data, task, keep_going)
-    if Path(fit).suffix.lower() == ".txt" and not _published(fit):
+    if Path(fit).suffix.lower() == ".txt" and not all_published(fit):
         return Counter(load_text(fit))
     counts = Counter()
     for info in discover(fit):
@@ -437,14 +437,6 @@ def check_text(fit: str, data: str, task: str | None, keep_going: bool = False) 
         finished(fit.removeprefix(CORPUS))
     else:
         scope_text(fit, data, task, keep_going)
-
-
-def _published(path: str) -> bool:
-    """SICK comes as .txt; any other .txt is plain text, even where its commas look like columns."""
-    try:
-        return all(info.published for info in discover(path))
-    except DataError:
-        return False
 
 
 def _pairs_text(data: str, task: str | None, keep_going: bool) -> Counter[str]:

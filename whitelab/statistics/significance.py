@@ -44,20 +44,19 @@ class Bootstrap:
     high: Float[Tensor, "v"]
     samples: Float[Tensor, "v b"]
     level: float
-    aggregate: str
 
     @classmethod
-    def of(cls, score: Float[Tensor, "v"], samples: Float[Tensor, "v b"], level: float, aggregate: str) -> "Bootstrap":
+    def of(cls, score: Float[Tensor, "v"], samples: Float[Tensor, "v b"], level: float) -> "Bootstrap":
         """With the middle `level` of every row's samples as its interval."""
-        intervals = [_interval(row[~row.isnan()], level) for row in samples]
+        intervals = [interval(row, level) for row in samples]
         low, high = torch.tensor(intervals, dtype=torch.float64).reshape(-1, 2).T
-        return cls(score, low, high, samples, level, aggregate)
+        return cls(score, low, high, samples, level)
 
     def take(self, rows: Sequence[int]) -> "Bootstrap":
         """The rows of these numbers, one of them as often as it is named."""
         at = list(rows)
         parts = (getattr(self, name)[at] for name in ("score", "low", "high", "samples"))
-        return Bootstrap(*parts, self.level, self.aggregate)
+        return Bootstrap(*parts, self.level)
 
     def difference(self, i: int, j: int) -> Difference:
         """Row i against row j, from their differences d within the resamples.
@@ -69,7 +68,7 @@ class Bootstrap:
             check_int(row, name, 0, len(self.score) - 1)
         d = self.samples[i] - self.samples[j]
         d = d[~d.isnan()]
-        low, high = _interval(d, self.level)
+        low, high = interval(d, self.level)
         tail = 1 + min(int((d <= 0).sum()), int((d >= 0).sum()))
         p_value = min(1.0, 2 * tail / (len(d) + 1)) if len(d) else math.nan
         return Difference(float(self.score[i] - self.score[j]), low, high, p_value)
@@ -87,7 +86,7 @@ def average_bootstrap(parts: Sequence[Bootstrap]) -> Bootstrap:
         raise ValueError(f"parts must be at least one, all of the same rows, resamples and level, got {sorted(shapes)}")
     (_, level), *_ = shapes
     score, samples = (torch.stack([getattr(one, name) for one in parts]).mean(0) for name in ("score", "samples"))
-    return Bootstrap.of(score, samples, level, parts[0].aggregate)
+    return Bootstrap.of(score, samples, level)
 
 
 def bootstrap(
@@ -122,7 +121,7 @@ def bootstrap(
     scored = (~score.isnan()).nonzero()[:, 0]
     if len(scored):
         samples[scored] = 100 * _resampled(cosines[scored], gold, subset, n_subsets, how, resamples, seed)
-    return Bootstrap.of(score, samples, level, how)
+    return Bootstrap.of(score, samples, level)
 
 
 def bootstrap_means(
@@ -159,7 +158,7 @@ def bootstrap_counts(
     whole = scores(torch.ones(count, 1, dtype=torch.float64))[:, 0]
     if unbiased:
         samples = samples - (samples.nanmean(-1) - whole)[:, None]
-    return Bootstrap.of(whole, samples, level, "mean")
+    return Bootstrap.of(whole, samples, level)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -292,8 +291,9 @@ def _is_constant(x: Float[Tensor, "m"], counts: Float[Tensor, "m b"]) -> Bool[Te
     return most.amax(0) - least.amin(0) < correlation.CONSTANT_WITHIN
 
 
-def _interval(samples: Float[Tensor, "b"], level: float) -> tuple[float, float]:
-    """The middle `level` of the samples; NaN where there are none."""
+def interval(samples: Float[Tensor, "b"], level: float = 0.95) -> tuple[float, float]:
+    """The middle `level` of the samples that are numbers; NaN where there are none."""
+    samples = samples[~samples.isnan()]
     if not len(samples):
         return math.nan, math.nan
     tails = torch.tensor([(1 - level) / 2, (1 + level) / 2], dtype=torch.float64)

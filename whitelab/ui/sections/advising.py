@@ -8,10 +8,8 @@ import torch
 
 from whitelab import figures
 from whitelab.advice import (
-    ON_PAIRS,
-    ON_SEARCH,
-    ON_TEXTS,
     PURPOSES,
+    SERVED,
     Advice,
     Option,
     advise_pairs,
@@ -26,6 +24,7 @@ from whitelab.base.wording import capitalised, layers_in_words, plain, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
 from whitelab.encoding.encoders import embed
 from whitelab.figures import heights
+from whitelab.scoring.calibration import gold_middle
 from whitelab.scoring.setting import Setting
 from whitelab.ui.results.shelf import shelved
 from whitelab.ui.results.study import study_job
@@ -48,7 +47,6 @@ JUDGED_BY = {
     "texts": "Labelled texts",
     "sentences": "Sentences alone",
 }
-SERVED = {"pairs": ON_PAIRS, "search": ON_SEARCH, "texts": ON_TEXTS, "sentences": tuple(PURPOSES)}
 SHOWN = 10  # options of the picture; the table has all
 PRINTED = """print(advice.setting, *advice.sentences, sep='\\n')
 for one in advice.evidence.options if advice.evidence else ():
@@ -93,10 +91,9 @@ def ask(chosen: Workspace, opened: Opened) -> Question | None:
 def _pairs(chosen: Workspace, opened: Opened, purpose: str) -> Question:
     gold_from, words = None, ""
     if purpose == "threshold":
-        low, high = float(opened.space.gold.min()), float(opened.space.gold.max())
-        gold_from = st.slider(
-            "The same from a gold score of", low, high, (low + high) / 2, key="gold-from", bind="query-params"
-        )
+        gold = opened.space.gold
+        ends = float(gold.min()), float(gold.max()), gold_middle(gold)
+        gold_from = st.slider("The same from a gold score of", *ends, key="gold-from", bind="query-params")
         words = f", gold_from={gold_from!r}"
     job = study_job(_advise_pairs, opened.space, _asked(chosen.setting), purpose, gold_from, **_TITLE)
     code = f"advice = whitelab.advise_pairs(space, setting, {purpose!r}{words})\n"
