@@ -220,6 +220,18 @@ def test_long_sentences_load_whole(tmp_path, suffix):
     assert pairs.second[0] == second
 
 
+def test_between_semicolons_the_comma_stands_in_numbers_and_bars_part_a_csv_too(tmp_path):
+    comma = tmp_path / "comma.csv"
+    comma.write_text("satz1;satz2;wert\nDie Katze, alt, sitzt;Sie sitzt;0,45\nEin Hund;Ein Tier, 3,5 kg;-1,5\n")
+    assert [row[1] for row in tables.read_table(comma).rows[1:]] == [
+        ("Die Katze, alt, sitzt", "Sie sitzt", "0.45"),
+        ("Ein Hund", "Ein Tier, 3,5 kg", "-1.5"),
+    ]
+    bars = tmp_path / "bars.csv"
+    bars.write_text("a|b|score\nA man, old|Someone|4\nThe dog|A dog|3.5\n")
+    assert tables.read_table(bars).rows[1][1] == ("A man, old", "Someone", "4")
+
+
 def test_a_csv_with_semicolons_is_read_by_them_and_one_with_commas_never(tmp_path):
     semicolons, commas = tmp_path / "a.csv", tmp_path / "b.csv"
     semicolons.write_text("one;two;score\nA man, old, plays;Someone plays;4\nThe dog runs;A dog, running;3.5\n")

@@ -33,7 +33,7 @@ def test_a_folder_that_is_none_says_so_and_none_says_what_to_type(small, tmp_pat
     at = until(start("corpus", **small))
     assert said(at, "There is no folder to look at yet")
     choose(at, lambda at: failed(at, "must hold a manifest.json"), embedded=str(tmp_path))
-    assert not said(at, "choose **Fitted on** in the bar")  # and not to fit on what is not there
+    assert not said(at, "**Fitted on**")  # and not to fit on what is not there
 
 
 def test_the_score_under_a_map_of_a_corpus_is_the_packages(small, folder):
@@ -45,3 +45,11 @@ def test_the_score_under_a_map_of_a_corpus_is_the_packages(small, folder):
     assert live(at) == f"{wanted.spearman:.2f}" != scored(space)
     assert f"fitted on the 40 sentences of {fit}" in protocol(at)
     assert "whitelab.corpus_rows(" in code(at)
+
+
+def test_a_corpus_of_another_layer_than_the_bars_says_which_it_holds(small, folder):
+    at = until(start("corpus", **small, embedded=str(folder)))
+    assert said(at, "layer 1, mean pooling")
+    wrong, words = {"fit": f"corpus:{folder}", "layers": "2", "embedded": str(folder)}, "layers 1, not of 2"
+    for page in ("whitening", "corpus"):
+        until(start(page, **small | wrong), lambda at: failed(at, words) or said(at, words))

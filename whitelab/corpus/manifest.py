@@ -2,7 +2,9 @@
 
 import json
 from dataclasses import asdict, dataclass, field, fields
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 
 from whitelab.base.user_folders import expanded
 from whitelab.corpus.chunks import Recipe, is_done
@@ -11,6 +13,7 @@ from whitelab.datasets.pairs import DataError
 from whitelab.store.shards import write_aside
 
 MANIFEST = "manifest.json"
+_PAUSE, _PAUSE_OF_GAPS = 20.0, 10  # seconds, and medians of the time between chunks: what is longer was no work
 _WRITERS = {"index": "index", "embed": "recipe", "apply": "width"}  # steps, and what only their manifests have
 
 
@@ -129,13 +132,17 @@ class Status:
 def status(folder: str | Path, lately: int = 32) -> Status:
     """The state of a folder, read from its files alone, so that it can be asked anywhere and stops nothing.
 
-    The rate is that of the last chunks (`lately` of them). Raises DataError without manifest.
+    The rate is that of the last chunks (`lately` of them) since work was last taken up.
+    Raises DataError without manifest.
     """
     manifest, folder = Manifest.read(folder), existing_path(folder)
     sizes = dict(zip(manifest.chunks, manifest.sizes, strict=True))
     times = sorted((path.stat().st_mtime, sizes[path.stem]) for path in folder.glob("*.parquet") if path.stem in sizes)
     done, total = sum(size for _, size in times), sum(sizes.values())
     last = times[-lately:]
+    gaps = [late - early for (early, _), (late, _) in pairwise(last)]
+    pause = max(_PAUSE, _PAUSE_OF_GAPS * median(gaps)) if gaps else _PAUSE
+    last = last[max((i for i, gap in enumerate(gaps, start=1) if gap > pause), default=0) :]
     took = last[-1][0] - last[0][0] if len(last) > 1 else 0.0
     # The first of them ends where the time begins.
     rate = sum(size for _, size in last[1:]) / took if took > 0 else None

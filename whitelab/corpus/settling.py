@@ -48,7 +48,7 @@ def settling(folder: str | Path, spec: str = "zca", k: int | None = None) -> Set
         return rows.moments(recipe.layers)
 
     sentences, values, count = [], [], 1
-    while count < len(names):
+    while 2 * count <= len(names):
         seen = averaged(0, count)
         sentences.append(round(seen.count))
         values.append(isotropy(averaged(count, 2 * count), whitening.fit(spec, seen, k)))

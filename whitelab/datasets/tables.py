@@ -11,6 +11,7 @@ import csv
 import gzip
 import json
 import math
+import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -165,13 +166,16 @@ def probe_lines(path: File) -> list[str]:
 def delimiter_of(suffix: str, lines: list[str]) -> str | None:
     """What parts the columns of text with this extension; None where neither extension nor content says so.
 
-    A .csv has commas unless only semicolons make a table of it, which spreadsheets write where the comma stands in
-    numbers.
+    A .csv has commas unless only another makes a table of it, such as the semicolons that spreadsheets write where the
+    comma stands in numbers; what its first line has most of is tried first.
     """
     usual = DELIMITERS.get(suffix)
-    if usual == ",":
-        return sniff(lines[:50], (",", ";")) or usual
+    if usual == "," and lines:
+        return sniff(lines[:50], sorted(",;|", key=lines[0].count, reverse=True)) or usual
     return usual or sniff(lines[:50])
+
+
+_DECIMAL_COMMA = re.compile(r"^(\s*[+-]?\d+),(\d+\s*)$")
 
 
 def sniff(lines: list[str], among: Iterable[str] = ("\t", ";", "|", ",")) -> str | None:
@@ -209,7 +213,13 @@ def _cells(line: str, delimiter: str) -> tuple[str, ...]:
 
 
 def split_line(line: str, delimiter: str) -> tuple[str, ...]:
-    """The cells of one line; ValueError says why it cannot be split."""
+    """The cells of one line; ValueError says why it cannot be split. Between semicolons 0,5 is the number 0.5."""
+    if delimiter == ";":
+        return tuple(_DECIMAL_COMMA.sub(r"\1.\2", cell) for cell in _split(line, delimiter))
+    return _split(line, delimiter)
+
+
+def _split(line: str, delimiter: str) -> tuple[str, ...]:
     if delimiter == "\t" or '"' not in line:
         return tuple(line.split(delimiter))
     # A quoted field may hold line feeds in CSV at large, but then one forgotten quote swallows rows up to the

@@ -220,7 +220,7 @@ class MeasuredRows:
             measured = "any average of " if self.apart else ""
             raise ValueError(
                 f"fit={self.name!r} holds the moments of {measured}layers {'+'.join(map(str, self.layers))}, "
-                f"not of {'+'.join(map(str, layers))}"
+                f"not of {'+'.join(map(str, layers))}; choose what it holds, or embed it anew with these layers"
             )
         if layers not in self._averages:
             self._averages[layers] = self._average([self.layers.index(layer) for layer in layers])

@@ -6,10 +6,11 @@ import streamlit as st
 
 from whitelab import figures
 from whitelab.base.installation import program
-from whitelab.base.wording import plain, spaced
-from whitelab.corpus.manifest import Status, status
+from whitelab.base.wording import layers_in_words, plain, spaced
+from whitelab.corpus.manifest import Manifest, Status, status
 from whitelab.corpus.settling import settling
 from whitelab.datasets import DataError
+from whitelab.encoding.checkpoints import shown_name
 from whitelab.ui.sidebar.address import bound
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.metric import Metric, headlines
@@ -64,7 +65,12 @@ def watch(folder: str) -> None:
             f"{spaced(found.refused)} lines were left out: too long, not UTF-8 or not a record. "
             "The manifest has the first thousand of them."
         )
-    st.markdown(f"To score pairs with a map fitted on it, choose **Fitted on** in the bar and type `corpus:{folder}`.")
+    held = Manifest.read(folder)
+    layers, kept = layers_in_words(held.recipe.layers), " or any average of them" * held.recipe.apart
+    st.markdown(
+        f"To score pairs with a map fitted on it, choose {plain(shown_name(held.loaded))}, {layers}{kept}, "
+        f"{held.recipe.pooling} pooling in the bar, then **Fitted on**, and type `corpus:{folder}`."
+    )
     if not settled.seen:
         return
     left, right = st.columns(2)
@@ -79,7 +85,8 @@ def watch(folder: str) -> None:
             chart(figure, "corpus-settling", lambda: points)
             st.caption(
                 "Full whitening fitted on the first chunks, measured on as many after them, in the order they came. "
-                "Where the line is flat, more text changes little."
+                "New text that comes out round has 1. More text helps as long as the line rises; with few sentences "
+                f"for each of {len(settled.spectrum)} dimensions it is low, and may be flat there too."
             )
         else:
             st.markdown("Two chunks are needed, one to fit on and one to measure.")

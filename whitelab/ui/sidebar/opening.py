@@ -119,9 +119,12 @@ def _with_fit_text(workspace: Workspace, opened: Opened) -> Opened | None:
     if rows is None:
         return None
     try:
-        return replace(opened, space=_carrying(opened.space, fit, rows))
-    except ValueError as error:  # a corpus of another model or pooling
+        space = _carrying(opened.space, fit, rows)
+        if isinstance(rows, MeasuredRows):
+            rows.moments(workspace.setting.numbers(rows.n_layers))
+    except ValueError as error:  # a corpus of another model, pooling or layer
         raise DataError(str(error)) from None
+    return replace(opened, space=space)
 
 
 def _carrying(space: LayerEmbeddings, fit: str, rows: LayerRows | MeasuredRows) -> LayerEmbeddings:
