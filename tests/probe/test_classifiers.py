@@ -27,6 +27,17 @@ def test_equally_frequent_neighbours_give_the_smallest_label():
     assert knn(train, labels, np.array([[0.1]]), 3).tolist() == [3]  # no tie: the majority
 
 
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_of_equally_far_rows_the_first_are_nearest_whatever_rounding_says(metric):
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((50, 300))
+    train, labels = np.repeat(rows, 8, axis=0), np.tile([1, 1, 1, 0, 0, 0, 0, 0], 50)
+    turned = np.linalg.qr(rng.standard_normal((300, 300)))[0]  # the same distances but for rounding
+    for q in (np.eye(300), turned):
+        assert (knn(train @ q, labels, (rows + 0.01) @ q, 5, metric) == 1).all()
+    assert (knn(train[::-1], labels[::-1], rows, 5, metric) == 0).all()
+
+
 def test_the_metric_matters():
     train, labels = np.array([[1.0, 0.0], [10.0, 10.0]]), np.array([0, 1])
     test = np.array([[1.0, 1.0]])

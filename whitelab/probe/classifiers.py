@@ -10,11 +10,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from scipy.stats import binomtest
 from sklearn.model_selection import StratifiedKFold
-from sklearn.neighbors import KNeighborsClassifier
 
 from whitelab.base.checks import check_choice, check_int
 from whitelab.probe.regression import margins
+from whitelab.statistics.geometry import normalize
 
+_DISTANCES = 2**22  # from some rows to all others, held at once
+_DISTANCE_DECIMALS = 11  # of the largest square of a length: rounding ends below
 METRICS = ("euclidean", "cosine")
 # SentEval's grids of C (senteval/tools/validation.py, the scikit-learn form): with a dev split or folds in folds,
 # and where folds of a training split choose for a test split.
@@ -31,12 +33,26 @@ def knn(
 ) -> Int[np.ndarray, "m"]:
     """The class most frequent among the `k` nearest training rows; of equally frequent ones the smallest.
 
-    W-MSE, section 4: k = 5, Euclidean, features not normalised; the rule for ties is its code's. `cosine` is the
-    alternative. Raises ValueError for k beyond n.
+    W-MSE, section 4: k = 5, Euclidean, features not normalised; the rule for equal frequency is its code's. Of rows
+    that are equally far but for rounding (a text that occurs twice, say) the first are nearest, however many threads
+    there are. `cosine` is the alternative. Raises ValueError for k beyond n.
     """
     k = check_int(k, "k", 1, len(train), "n")
-    near = KNeighborsClassifier(k, algorithm="brute", metric=check_choice(metric, "metric", METRICS))
-    return near.fit(train, labels).predict(test)
+    x, asked = (torch.from_numpy(np.array(rows, dtype=np.float64)) for rows in (train, test))
+    if check_choice(metric, "metric", METRICS) == "cosine":
+        x, asked, offset = normalize(x), normalize(asked), 0.0
+    else:
+        offset = x.square().sum(1)
+    classes, numbers = np.unique(labels, return_inverse=True)
+    votes = torch.nn.functional.one_hot(torch.from_numpy(numbers), len(classes)).double()
+    scale, found = float(x.square().sum(1).max()) or 1.0, []
+    for part in asked.split(max(1, _DISTANCES // len(x))):
+        far = (offset - 2 * part @ x.T).div_(scale).round_(decimals=_DISTANCE_DECIMALS)
+        last = far.topk(k, dim=1, largest=False).values[:, -1:]
+        nearer, level = far < last, far == last
+        level &= level.cumsum(1) <= k - nearer.sum(1, keepdim=True)
+        found.append(((nearer | level).double() @ votes).argmax(1))
+    return classes[torch.cat(found).numpy()]
 
 
 def linear(

@@ -13,7 +13,7 @@ def line(data: LabelledTexts, setting: Setting, how: How, found: Sequence[Turn])
     """How a classifier's score was made, in one line."""
     folds = len(found) > 1
     if how.classifier == "knn":
-        what = f"{how.neighbours} nearest neighbours, {how.metric}, majority, ties to the smallest label"
+        what = f"{how.neighbours} nearest neighbours, {how.metric}, majority, ties to the smallest label and the first row"
     elif how.on(data) == "linear":
         what = "logistic regression (L-BFGS, C = 1)"
     elif len(found[0].dev):
