@@ -87,23 +87,12 @@ def _pairs(found: Calibration) -> str:
 
 def _picture(found: Sequence[Calibration], cosine: float) -> None:
     raw, now = found[0], found[-1]
-    name = LABELS.at(now.setting)
-    cut, before = now.threshold, raw.threshold
-    row = [
-        Metric(
-            f"Percentile of {cosine:.2f}, {LABELS.inline(now.setting.whitening)}",
-            f"{now.random.percentile(cosine):.2f}",
-            f"{raw.random.percentile(cosine):.2f} raw",
-            help="The share of random pairs of different sentences, in percent, whose cosine is not above it.",
-        ),
-        Metric(
-            "Random pairs",
-            f"{now.random.floor:.2f} to {now.random.top:.2f}",
-            f"{raw.random.floor:.2f} to {raw.random.top:.2f} raw",
-            help=f"The floor of this space is the cosine that {FLOOR} % of random pairs are below, its top the one "
-            f"that {100 - TOP:.1g} % are above.",
-        ),
-    ]
+    name, cut = LABELS.at(now.setting), now.threshold
+    where = (
+        f"The floor of this space is the cosine that {FLOOR} % of random pairs are below, its top the one that "
+        f"{100 - TOP:.1g} % are above."
+    )
+    row = placed(found, cosine, "random pairs of different sentences", "Random pairs", where)
     if now.gold:
         row.append(
             Metric(
@@ -117,29 +106,19 @@ def _picture(found: Sequence[Calibration], cosine: float) -> None:
         )
     if cut:
         row.append(
-            Metric(
-                "Threshold",
-                number(cut.cosine, 3),
-                f"{number(before.cosine, 3)} raw",
-                help=f"The least cosine above which at most {100 * cut.rate:g} % of the pairs below gold {cut.cut:g} "
-                "lie.",
-                description=f"95 %: {number(cut.low, 3)} to {number(cut.high, 3)}",
-            )
+            threshold(found, f"above which at most {100 * cut.rate:g} % of the pairs below gold {cut.cut:g} lie")
         )
     headlines(*row)
     if cut:
         _says(name, now, raw)
     left, right = st.columns(2)
-    by_spec = {one.setting.whitening: one for one in found}
     with left:
-        curves = {spec: (GRID.tolist(), one.random.percentile(GRID).tolist()) for spec, one in by_spec.items()}
-        figure = figures.cosine_scale(curves, LABELS, cosine, "Percentile among random pairs")
-        chart(figure, "cosine-percentiles", lambda: scale_rows(curves, "percentile"))
+        percentiles(found, cosine, "random pairs", "cosine-percentiles")
     with right:
         if now.gold:
-            golds = {spec: (one.gold.cosine.tolist(), one.gold.gold.tolist()) for spec, one in by_spec.items()}
+            golds = {one.setting.whitening: (one.gold.cosine.tolist(), one.gold.gold.tolist()) for one in found}
             figure = figures.cosine_scale(golds, LABELS, cosine, "Gold score")
-            chart(figure, "cosine-gold", lambda: scale_rows(golds, "gold"))
+            chart(figure, "cosine-gold", lambda: _rows(golds, "gold"))
     st.caption(plain(now.line()))
 
 
@@ -156,7 +135,45 @@ def _says(name: str, now: Calibration, raw: Calibration) -> None:
     )
 
 
-def scale_rows(curves: dict, value: str) -> list[dict]:
+def placed(found: Sequence, cosine: float, among: str, name: str, where: str) -> list[Metric]:
+    """The percentile of a cosine `among` pairs, and from where to where these lie, beside raw."""
+    raw, now = found[0], found[-1]
+    return [
+        Metric(
+            f"Percentile of {cosine:.2f}, {LABELS.inline(now.setting.whitening)}",
+            f"{now.random.percentile(cosine):.2f}",
+            f"{raw.random.percentile(cosine):.2f} raw",
+            help=f"The share of {among}, in percent, whose cosine is not above it.",
+        ),
+        Metric(
+            name,
+            f"{now.random.floor:.2f} to {now.random.top:.2f}",
+            f"{raw.random.floor:.2f} to {raw.random.top:.2f} raw",
+            help=where,
+        ),
+    ]
+
+
+def threshold(found: Sequence, where: str) -> Metric:
+    """The least cosine of what counts as alike, beside raw."""
+    cut = found[-1].threshold
+    return Metric(
+        "Threshold",
+        number(cut.cosine, 3),
+        f"{number(found[0].threshold.cosine, 3)} raw",
+        help=f"The least cosine {where}.",
+        description=f"95 %: {number(cut.low, 3)} to {number(cut.high, 3)}",
+    )
+
+
+def percentiles(found: Sequence, cosine: float, among: str, key: str) -> None:
+    """The percentile of every cosine `among` pairs, a curve a setting."""
+    curves = {one.setting.whitening: (GRID.tolist(), one.random.percentile(GRID).tolist()) for one in found}
+    figure = figures.cosine_scale(curves, LABELS, cosine, f"Percentile among {among}")
+    chart(figure, key, lambda: _rows(curves, "percentile"))
+
+
+def _rows(curves: dict, value: str) -> list[dict]:
     """The curves of `figures.cosine_scale` as rows, with a column `value`."""
     return [
         {"whitening": spec, "cosine": float(x), value: float(y)}

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from whitelab import figures
 from whitelab.base.wording import plain, spaced
 from whitelab.figures import heights
 from whitelab.retrieval.calibration import SearchCalibration, calibrate_search
@@ -13,8 +12,7 @@ from whitelab.scoring.setting import Setting
 from whitelab.statistics.random_cosines import FLOOR, TOP
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.study import study_each
-from whitelab.ui.sections.cosine_meaning import GRID, rate_picker, scale_rows
-from whitelab.ui.widgets.chart import chart
+from whitelab.ui.sections.cosine_meaning import percentiles, placed, rate_picker, threshold
 from whitelab.ui.widgets.metric import Metric, headlines, number
 from whitelab.ui.widgets.variants import LABELS
 
@@ -51,26 +49,10 @@ def draw(space: RetrievalSpace, setting: Setting) -> str:
 def _picture(found: Sequence[SearchCalibration], cosine: float) -> None:
     raw, now = found[0], found[-1]
     cut, before = now.threshold, raw.threshold
+    where = f"From the cosine that {FLOOR} % of the pairs are below to the one that {100 - TOP:.1g} % are above."
     headlines(
-        Metric(
-            f"Percentile of {cosine:.2f}, {LABELS.inline(now.setting.whitening)}",
-            f"{now.random.percentile(cosine):.2f}",
-            f"{raw.random.percentile(cosine):.2f} raw",
-            help="The share of all pairs of a query and a document, in percent, whose cosine is not above it.",
-        ),
-        Metric(
-            "Queries with documents",
-            f"{now.random.floor:.2f} to {now.random.top:.2f}",
-            f"{raw.random.floor:.2f} to {raw.random.top:.2f} raw",
-            help=f"From the cosine that {FLOOR} % of the pairs are below to the one that {100 - TOP:.1g} % are above.",
-        ),
-        Metric(
-            "Threshold",
-            number(cut.cosine, 3),
-            f"{number(before.cosine, 3)} raw",
-            help=f"The least cosine from which at most {100 * cut.rate:g} % of the pairs not judged relevant lie.",
-            description=f"95 %: {number(cut.low, 3)} to {number(cut.high, 3)}",
-        ),
+        *placed(found, cosine, "all pairs of a query and a document", "Queries with documents", where),
+        threshold(found, f"from which at most {100 * cut.rate:g} % of the pairs not judged relevant lie"),
         Metric(
             "Relevant above it",
             f"{100 * cut.recall:.0f} %",
@@ -85,7 +67,5 @@ def _picture(found: Sequence[SearchCalibration], cosine: float) -> None:
         f"there {100 * cut.precision:.1f} % were judged relevant, raw {100 * before.precision:.1f} %. Documents nobody "
         "judged count as not relevant, so the true share is higher."
     )
-    curves = {one.setting.whitening: (GRID.tolist(), one.random.percentile(GRID).tolist()) for one in found}
-    figure = figures.cosine_scale(curves, LABELS, cosine, "Percentile among all queries and documents")
-    chart(figure, "searched-percentiles", lambda: scale_rows(curves, "percentile"))
+    percentiles(found, cosine, "all queries and documents", "searched-percentiles")
     st.caption(plain(now.line()))
