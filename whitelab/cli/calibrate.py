@@ -40,7 +40,7 @@ def run(args):
     raw, found = (calibrate(space, one, args.cut, args.rate) for one in (setting.raw, setting))
     if found.threshold is not None:
         _check_cut(args.cut, found.threshold, "gold scores")
-    means = [_meant(cosine, found, raw) for cosine in args.cosine]
+    means = [_meant(one, found, raw, gold=found.gold and found.gold(one)) for one in args.cosine]
     lines = [f"random pairs  {_spread(found.random)}"]
     if found.ceiling is not None:
         lines.append(f"pairs most alike  median {found.ceiling:.3f}")
@@ -71,10 +71,7 @@ def _searched(args, space, setting) -> tuple[dict, list[str]]:
         calibrate_search(space, one, *given, progress=progress("ranking", "queries")) for one in (setting.raw, setting)
     )
     _check_cut(args.cut, found.threshold, "grades")
-    means = [
-        {"cosine": one, "percentile": found.random.percentile(one), "raw": raw.random.percentile(one)}
-        for one in args.cosine
-    ]
+    means = [_meant(one, found, raw) for one in args.cosine]
     cut, before = found.threshold, raw.threshold
     lines = [
         f"all queries with all documents  {_spread(found.random)}",
@@ -86,9 +83,7 @@ def _searched(args, space, setting) -> tuple[dict, list[str]]:
         f"({100 * cut.recall_low:.1f} to {100 * cut.recall_high:.1f}), raw {100 * before.recall:.1f} %; of those above "
         f"it {100 * cut.precision:.1f} % were judged relevant",
     ]
-    brief = raw.as_dict()
-    brief.pop("protocol")
-    return found.as_dict() | {"cosines": means, "raw": brief}, [*lines, found.line()]
+    return found.as_dict() | {"cosines": means, "raw": _brief(raw)}, [*lines, found.line()]
 
 
 def _spread(random) -> str:
@@ -106,21 +101,16 @@ def _check_cut(given: float | None, threshold, of: str) -> None:
         raise ValueError(f"--cut {given:g} must divide the {of}: {threshold.alike} reach it, {threshold.unlike} do not")
 
 
-def _meant(cosine: float, found, raw) -> dict:
-    """What one cosine means under the setting, and its percentile raw."""
-    gold = found.gold(cosine) if found.gold else None
-    return {
-        "cosine": cosine,
-        "percentile": found.random.percentile(cosine),
-        "gold": gold,
-        "raw": raw.random.percentile(cosine),
-    }
+def _meant(cosine: float, found, raw, **gold) -> dict:
+    """What one cosine means under the setting, its gold where there is one, and its percentile raw."""
+    now, before = found.random.percentile(cosine), raw.random.percentile(cosine)
+    return {"cosine": cosine, "percentile": now, **gold, "raw": before}
 
 
 def _brief(raw) -> dict:
     """The record of raw vectors without knots and protocol."""
     record = raw.as_dict()
     record.pop("protocol")
-    if record["gold"]:
+    if record.get("gold"):
         record["gold"] = {key: value for key, value in record["gold"].items() if key not in ("cosine", "gold")}
     return record
