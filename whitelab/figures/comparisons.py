@@ -1,7 +1,6 @@
 """Models, protocols and papers side by side: steps between protocols, rows against each other, printed numbers."""
 
 import html
-import textwrap
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -30,14 +29,11 @@ from whitelab.figures.style import (
     is_number,
     signed,
     variant_colour,
+    wrapped,
 )
 
 _BELOW, _ABOVE = DIFFERENCE_ENDS
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "hexagon", "pentagon", "x")
-
-
-def _wrapped(text: str, width: int = 24) -> str:
-    return "<br>".join(html.escape(line) for line in textwrap.wrap(text, width))
 
 
 def walk_steps(start: tuple[str, float], end: tuple[str, float], steps: Sequence[tuple[str, str, float]]) -> go.Figure:
@@ -50,7 +46,7 @@ def walk_steps(start: tuple[str, float], end: tuple[str, float], steps: Sequence
     rows, notes = [], [(0, start[1], f"<b>{start[1]:.2f}</b>"), (last, end[1], f"<b>{end[1]:.2f}</b>")]
     for number, (name, words, change) in enumerate(steps, 1):
         before, after = levels[-1], levels[-1] + change
-        rows.append(f"{_wrapped(name)}<br><span style='font-size:11px'>{_wrapped(words, 28)}</span>")
+        rows.append(f"{wrapped(name, 24, None)}<br><span style='font-size:11px'>{wrapped(words, 28, None)}</span>")
         notes.append((number, max(before, after), signed(change)))
         levels.append(after)
         hover = f"<b>{html.escape(name)}</b><br>{html.escape(words)}<br>{before:.2f} to {after:.2f}<extra></extra>"
@@ -62,7 +58,7 @@ def walk_steps(start: tuple[str, float], end: tuple[str, float], steps: Sequence
     add_marks(figure, ends, "diamond", f"{SCORE}: %{{x:.2f}}", marker={"color": RULE})
     low, high = min(levels), max(levels)
     span, middle = max(high - low, 2.0), (low + high) / 2
-    rows = [f"<b>{_wrapped(start[0])}</b>", *rows, f"<b>{_wrapped(end[0])}</b>"]
+    rows = [f"<b>{wrapped(start[0], 24, None)}</b>", *rows, f"<b>{wrapped(end[0], 24, None)}</b>"]
     figure.update_xaxes(title=SCORE, range=[middle - 0.56 * span, middle + 0.85 * span], zeroline=False)
     figure.update_yaxes(tickvals=list(range(len(rows))), ticktext=rows, range=[last + 0.6, -0.6], **BARE)
     for row, x, text in notes:

@@ -2,7 +2,6 @@
 
 import html
 import re
-import textwrap
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -13,7 +12,7 @@ from whitelab.figures.dots import Interval, add_dot, finish_dots
 from whitelab.figures.drawing import Drawing
 from whitelab.figures.marks import half_whiskers, rule
 from whitelab.figures.panels import bar_below, finish, in_words, reach
-from whitelab.figures.style import DIFFERENCE_SCALE, SCORE, is_number, signed, variant_colour, variant_symbol
+from whitelab.figures.style import DIFFERENCE_SCALE, SCORE, is_number, signed, variant_colour, variant_symbol, wrapped
 
 
 def score_bars(
@@ -23,7 +22,7 @@ def score_bars(
 
     Whiskers are dark with a pale rim: they cross bars of any hue, grey too, and a light or a dark page.
     """
-    names_below = ["<br>".join(map(html.escape, textwrap.wrap(_unbroken(label), 12))) for label in labels]
+    names_below = [wrapped(_unbroken(label), 12, None) for label in labels]
     dark, rim = (
         half_whiskers(scores, half_widths, **look)
         for look in (
@@ -96,7 +95,7 @@ def option_dots(rows: Sequence[Mapping], measure: str, baseline: float) -> go.Fi
     if ends:
         figure.update_xaxes(range=[min(ends) - room, max(ends) + 2 * room])
     figure.update_xaxes(title=measure)
-    names = ["<br>".join(map(html.escape, textwrap.wrap(_unbroken(row["label"]), 26))) for row in rows]
+    names = [wrapped(_unbroken(row["label"]), 26, None) for row in rows]
     return finish_dots(figure, names, in_words(f"{measure} of the options", parts, "no option has a score"))
 
 
@@ -143,8 +142,7 @@ def _unbroken(label: str) -> str:
 def _in_lines(label: str) -> str:
     """A label in short lines, its parameters on lines of their own."""
     name, bracket, parameters = _unbroken(label).partition(" (")
-    lines = textwrap.wrap(name, 19) + (textwrap.wrap(bracket.strip() + parameters, 24) if bracket else [])
-    return "<br>".join(map(html.escape, lines))
+    return wrapped(name, 19, None) + (f"<br>{wrapped(bracket.strip() + parameters, 24, None)}" if bracket else "")
 
 
 def _names(rows: Sequence[Mapping], labels: Mapping[str, str]) -> list[str]:

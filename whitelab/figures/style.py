@@ -109,11 +109,11 @@ def variant_dashes(specs: Iterable[str]) -> dict[str, str]:
 
 
 @lru_cache(2**14)  # a figure of a task's sentences is drawn again whenever its page is
-def wrapped(sentence: str, width: int = 56, lines: int = 4) -> str:
-    """A sentence for a hover label: escaped, in lines, cut when very long."""
-    rows = textwrap.wrap(sentence, width) or [""]
+def wrapped(sentence: str, width: int = 56, lines: int | None = 4) -> str:
+    """A sentence for a hover label or a name: escaped, in lines, cut when there are more than `lines` of them."""
+    rows = textwrap.wrap(sentence, width)
     shown = [html.escape(row, quote=False) for row in rows[:lines]]  # Plotly knows no &quot;
-    return "<br>".join(shown) + (" ..." if len(rows) > lines else "")
+    return "<br>".join(shown) + (" ..." if len(rows) > len(shown) else "")
 
 
 def is_number(value: float | None) -> bool:
