@@ -47,7 +47,7 @@ STREAM_SECONDS = 0.8  # how often a picture that grows is drawn again
 UNHURRIED = 5  # times as long at most, where many jobs wait
 STRIP = 50  # pixels of the line over such a picture
 AGREED = "agreed"  # session_state: keys of costly jobs this visitor said yes to
-_REDRAW = "redraw"  # session_state: what was clicked concerns the whole page
+REDRAW = "redraw"  # session_state: what was clicked concerns the whole page
 
 
 @st.cache_resource(show_spinner=False)
@@ -58,6 +58,7 @@ def jobs() -> Jobs:
 
 def turn_page() -> None:
     """The page is drawn anew: what this visitor waited for and does not ask for again lets others go first."""
+    st.session_state.pop(REDRAW, None)
     jobs().turn(visitor())
 
 
@@ -203,7 +204,6 @@ def follow(
     callback calls `redraw`.
     """
     who, of = visitor(), of or job.key
-    st.session_state.pop(_REDRAW, None)
     there = arrived(job, key, who)
     if there:
         st.session_state[f"{key}-last"] = of, job.result
@@ -220,7 +220,7 @@ def growing(job: Job, draw, key: str, of: str, note, room: int, who: str) -> Non
 
     It reruns the app at the job's end, and after a click that concerns the page.
     """
-    if job.finished or has_left(job, key) or st.session_state.pop(_REDRAW, False):
+    if job.finished or has_left(job, key) or st.session_state.pop(REDRAW, False):
         st.rerun()
     job.watch(who)
     picture(job, draw, key, of, note, room, who)
@@ -253,8 +253,8 @@ def moving(job: Job, key: str, who: str) -> None:
 
 
 def redraw() -> None:
-    """Let the click at hand rerun the whole page, also from inside a picture that grows."""
-    st.session_state[_REDRAW] = True
+    """Let the click at hand rerun the whole page, also from inside a fragment that looks for it."""
+    st.session_state[REDRAW] = True
 
 
 def visitor() -> str:

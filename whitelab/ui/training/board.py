@@ -12,7 +12,7 @@ from whitelab.figures import heights
 from whitelab.statistics.geometry import POSITIVES
 from whitelab.training import COLLAPSED, DIVERGED, StepRecord
 from whitelab.training.runs import CANCELLED, DIED, FAILED, FINISHED, RUNNING, WAITING, Run, RunError
-from whitelab.ui.results.jobs import STREAM_SECONDS
+from whitelab.ui.results.jobs import REDRAW, STREAM_SECONDS, redraw
 from whitelab.ui.sidebar import workspace
 from whitelab.ui.training import background
 from whitelab.ui.training.background import NOT_STARTED, Entry
@@ -23,7 +23,6 @@ SHOWN = "training-shown"  # session_state: names of the runs this visitor has ch
 ADDRESS = "runs"  # the query parameter that says the same, in a row with commas
 _UNKNOWN = "training-unknown"  # session_state: names in the address of which there is no run
 _ASKED = "training-remove"  # session_state: the run whose removal is to be confirmed
-_WHOLE = "training-whole"  # session_state: what was clicked concerns the whole page
 OVERLAID = 6  # runs in one picture
 DRAWN = 1000  # steps of a run in one picture
 _ICONS = {
@@ -53,14 +52,14 @@ def draw(known: list[Entry]) -> None:
 @st.fragment(run_every=STREAM_SECONDS)
 def _live(handed: list[list[Entry]]) -> None:
     found = handed.pop() if handed else background.entries()
-    if not any(one.open for one in found) or st.session_state.pop(_WHOLE, False):
+    if not any(one.open for one in found) or st.session_state.pop(REDRAW, False):
         st.rerun()
     _board(found)
 
 
 @st.fragment
 def _still(handed: list[list[Entry]]) -> None:
-    if st.session_state.pop(_WHOLE, False):
+    if st.session_state.pop(REDRAW, False):
         st.rerun()
     _board(handed.pop() if handed else background.entries())
 
@@ -159,7 +158,7 @@ def _start_all(waiting: Sequence[Entry]) -> None:
 
 def _submit_all(waiting: Sequence[Run]) -> None:
     background.submit_all(waiting)
-    st.session_state[_WHOLE] = True
+    redraw()
 
 
 _number, _text = st.column_config.NumberColumn, st.column_config.TextColumn
@@ -306,12 +305,12 @@ def _remove(one: Entry) -> None:
     else:
         background.queue().forget(str(one.run.folder))
         st.session_state[SHOWN] = [name for name in st.session_state.get(SHOWN) or [] if name != one.name] or None
-    st.session_state[_WHOLE] = True  # the bar lists models
+    redraw()  # the bar lists models
 
 
 def _resume(one: Entry) -> None:
     background.submit(one.run)
-    st.session_state[_WHOLE] = True
+    redraw()
 
 
 def _use(model: str) -> None:
@@ -323,7 +322,7 @@ def _use(model: str) -> None:
         state["training-problem"] = str(error)
     else:
         state["model"] = model
-    state[_WHOLE] = True
+    redraw()
 
 
 # ------------------------------------------------------------------------------------------------ numbers and pictures
