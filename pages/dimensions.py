@@ -8,6 +8,7 @@ from whitelab.sweeps.dimensions import KNEE
 from whitelab.ui.results.scores import curve_of, scored
 from whitelab.ui.sections import controls_of_k, every_layer, search_cost
 from whitelab.ui.sections.held_out_curve import cross_fitted, held_out_words
+from whitelab.ui.sidebar.workspace import take
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.metric import Metric, headlines, score_metric
 from whitelab.ui.widgets.page import close_page, open_page
@@ -46,19 +47,12 @@ headlines(
         "share of bytes.",
     ),
 )
-
-
-def take(value: int) -> None:
-    """Move the workspace's k."""
-    st.session_state["k"] = value
-
-
 with st.container(horizontal=True, vertical_alignment="center"):
     lines = space.n_subsets > 1 and st.toggle("One line for each subset", key="lines", bind="query-params")
     wanted = controls_of_k.ask()
     if curve.best_k and takes_k:
-        st.button(f"Take the best k, {curve.best_k}", on_click=take, args=(curve.best_k,))
-        st.button(f"Take the knee, {curve.knee}", on_click=take, args=(curve.knee,))
+        st.button(f"Take the best k, {curve.best_k}", on_click=take, kwargs={"k": curve.best_k})
+        st.button(f"Take the knee, {curve.knee}", on_click=take, kwargs={"k": curve.knee})
 controls = controls_of_k.computed(space, setting) if wanted else {}
 chart(
     figures.k_curves(

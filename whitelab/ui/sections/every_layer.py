@@ -10,10 +10,11 @@ from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.figures import heights
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.dimensions import KCurve
-from whitelab.ui.results.jobs import follow, redraw
+from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.kept import kept
 from whitelab.ui.results.scores import layer_curves, shared
 from whitelab.ui.results.study import study_job
+from whitelab.ui.sidebar.workspace import take
 from whitelab.ui.widgets.chart import chart, clicked
 from whitelab.ui.widgets.variants import LABELS
 from whitelab.whitening import variant
@@ -84,7 +85,4 @@ def _take(takes_k: bool) -> None:
     """Take the layer and k of the clicked cell into the workspace."""
     cell = clicked("k-surface")
     if cell:
-        st.session_state["layers"] = [cell[0]]
-        if takes_k:
-            st.session_state["k"] = cell[1]
-        redraw()
+        take(cell[:1], cell[1] if takes_k else None)

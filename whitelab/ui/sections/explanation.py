@@ -8,6 +8,7 @@ from whitelab.base.wording import capitalised
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.setting import Setting
 from whitelab.ui.results.scores import curve_of, number_of, shape_of
+from whitelab.ui.sidebar.workspace import take
 from whitelab.ui.widgets.metric import number
 from whitelab.ui.widgets.variants import LABELS
 from whitelab.whitening import variant, whitens
@@ -128,8 +129,4 @@ def draw(space: LayerEmbeddings, setting: Setting) -> None:
     words, offered = explained(measures)
     st.info(words, icon=":material/info:")
     if offered and offered != setting.k:
-        st.button(f"Use k = {offered}", key="offered-k", on_click=_take, args=(offered,), icon=":material/tune:")
-
-
-def _take(k: int) -> None:
-    st.session_state["k"] = k
+        st.button(f"Use k = {offered}", key="offered-k", on_click=take, kwargs={"k": offered}, icon=":material/tune:")

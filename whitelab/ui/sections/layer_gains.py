@@ -11,11 +11,12 @@ from whitelab.figures import heights
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_gains import LayerGain
-from whitelab.ui.results.jobs import follow, redraw
+from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.kept import kept
 from whitelab.ui.results.scores import layer_gains
 from whitelab.ui.results.study import study_job
 from whitelab.ui.sections.explanation import CONE, SMALL
+from whitelab.ui.sidebar.workspace import take
 from whitelab.ui.widgets.chart import chart, clicked
 from whitelab.ui.widgets.variants import LABELS
 
@@ -126,12 +127,5 @@ def _picture(space: LayerEmbeddings, setting: Setting, gains: Sequence[LayerGain
         (tuple(gains), selected, names["whitened"]),
         lambda: figures.layer_dumbbells(rows(gains), names, setting.whitening, space.n_layers, selected),
     )
-    chart(figure, "layer-gains", lambda: rows(gains), on_select=_take)
+    chart(figure, "layer-gains", lambda: rows(gains), on_select=lambda: take(clicked("layer-gains")))
     st.markdown(finding(gains, setting))
-
-
-def _take() -> None:
-    dot = clicked("layer-gains")
-    if dot:
-        st.session_state["layers"] = list(dot)
-        redraw()

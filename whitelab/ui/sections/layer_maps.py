@@ -8,10 +8,11 @@ from whitelab.figures import heights
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.dimensions import pair_curves, pairs_at
 from whitelab.sweeps.layer_pairs import LayerPairs, layer_pairs
-from whitelab.ui.results.jobs import follow, known, redraw
+from whitelab.ui.results.jobs import follow, known
 from whitelab.ui.results.scores import shared
 from whitelab.ui.results.study import named, study_job
 from whitelab.ui.results.worker import Job
+from whitelab.ui.sidebar.workspace import take
 from whitelab.ui.widgets.chart import chart, clicked
 from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.variants import LABELS
@@ -110,10 +111,3 @@ def _gain(raw: LayerPairs, pairs: LayerPairs, layers: tuple[int, ...], place: st
         lambda: [{"layer_i": i, "layer_j": j, "gain": gain} for (i, j), gain in gains.items()],
         on_select=lambda: take(clicked(place)),
     )
-
-
-def take(layers) -> None:
-    """Move the workspace's layers. For callbacks."""
-    if layers:
-        st.session_state["layers"] = sorted(set(layers))
-        redraw()

@@ -13,9 +13,8 @@ from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_subsets import LayerSubset, SubsetSearch, stream
 from whitelab.ui.results.jobs import follow, known, wait
 from whitelab.ui.results.study import named, study_job
-from whitelab.ui.sections.layer_maps import take
 from whitelab.ui.sidebar.opening import Opened, every_task
-from whitelab.ui.sidebar.workspace import Workspace
+from whitelab.ui.sidebar.workspace import Workspace, take
 from whitelab.ui.widgets.chart import chart, clicked
 from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.recipe import pooling

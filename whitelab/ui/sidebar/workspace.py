@@ -3,7 +3,7 @@
 Drawn by app.py before the page, so that its widgets live on every page. Choices come from the registries.
 """
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 import streamlit as st
@@ -22,6 +22,7 @@ from whitelab.scoring.setting import FIT_SCOPES, OWN_SENTENCES, TOKENS, Setting
 from whitelab.statistics.correlation import AGGREGATE_LABELS
 from whitelab.ui import live
 from whitelab.ui.results.files import file_stamp
+from whitelab.ui.results.jobs import redraw
 from whitelab.ui.sidebar import address, data, knobs, model, own_data
 from whitelab.ui.sidebar.address import bound
 from whitelab.ui.sidebar.data import Chosen
@@ -34,7 +35,7 @@ from whitelab.whitening import WHITENERS, canonical, parse
 SLOT = "workspace"  # session_state: the Workspace of this run
 LIVE = "live-score"  # session_state: the sidebar's place for the live score
 WHOLE = 10**6  # k of all dimensions: the bar cuts it to d
-LAYERS = "layers-next"  # session_state: the layers to choose once the model is loaded that has just been chosen
+LAYERS = "layers-next"  # session_state: the layers to choose; a knob that waits for its model forgets what it is told
 KEPT = "layers-kept"  # session_state: the layers of the run before, should none be left
 AHEAD = (
     "live-ahead-place"  # session_state: the place, at the same spot in every run, of what the live score knows ahead
@@ -123,16 +124,21 @@ def say_what_is_missing() -> None:
 
 def put(setting: Setting, stays: Container[str] = ()) -> None:
     """Move the knobs of layers, variant and k to a setting, but for those whose names are among what `stays`."""
-    spec, state = parse(setting.whitening), st.session_state
-    for name, key, value in (
-        ("layers", LAYERS, list(setting.layers)),
-        ("whitening", "whitening", spec.name),
-        ("k", "k", setting.k or WHOLE),
-    ):
-        if name not in stays:
-            state[key] = value
+    take(None if "layers" in stays else setting.layers, None if "k" in stays else setting.k or WHOLE)
     if "whitening" not in stays:
+        spec = parse(setting.whitening)
+        st.session_state["whitening"] = spec.name
         knobs.put(spec)
+
+
+def take(layers: Iterable[int] | None = None, k: int | None = None) -> None:
+    """Move the knobs of layers and k, each where one is given. For callbacks."""
+    if layers:
+        st.session_state[LAYERS] = layers
+    if k:
+        st.session_state["k"] = k
+    if layers or k:
+        redraw()
 
 
 def _vectors(own: OwnData) -> Picked:
@@ -167,7 +173,7 @@ def _layers(picked: Picked, given: bool) -> tuple[int, ...]:
     lower = [min(1, count - 1)]  # where the cone is narrow; the last layer may have been trained to fill the space
     _exchange("vectors" if given else "model", layers=lower, k=picked.dim)
     if LAYERS in state:
-        state.layers = [layer + count if layer < 0 else layer for layer in state.pop(LAYERS)]
+        state.layers = sorted({layer + count if layer < 0 else layer for layer in state.pop(LAYERS)})
     if "layers" in state:
         # The last layer taken out stays.
         kept = [layer for layer in state.layers or state.get(KEPT, lower) if layer < count] or [count - 1]

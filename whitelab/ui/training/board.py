@@ -317,7 +317,7 @@ def _use(model: str) -> None:
     """Turn the workspace to a model: its last layer, which is what was trained."""
     state = st.session_state
     try:
-        state[workspace.LAYERS] = [find_model(model).layers]  # a knob that waits for its model forgets what it is told
+        workspace.take([find_model(model).layers])
     except ModelError as error:  # another visitor removed it
         state["training-problem"] = str(error)
     else:
