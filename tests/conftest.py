@@ -80,6 +80,16 @@ def one_thread():
     torch.set_num_threads(1)
 
 
+@pytest.fixture
+def few_candidates(monkeypatch):
+    """Advice has some of the candidates, and of those that shorten vectors, the baseline among them."""
+    from whitelab.advice import advising
+    from whitelab.advice.candidates import candidates, to_store
+
+    monkeypatch.setattr(advising, "candidates", lambda *given: candidates(*given)[::9])
+    monkeypatch.setattr(advising, "to_store", lambda *given: to_store(*given)[::6])
+
+
 def make_space(n=60, d=12, layers=4, sizes=(40, 25, 15), seed=0, hyperplane=False) -> LayerEmbeddings:
     """Float32 embeddings of `n` sentences off the origin, with unequal directions and related layers.
 

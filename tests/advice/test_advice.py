@@ -56,12 +56,6 @@ def pairs_of(meaning, nuisance, seed=0, pairs=400):
     return LayerEmbeddings(values, rows[::2], rows[1::2], torch.from_numpy(gold), zeros, ("all",))
 
 
-@pytest.fixture
-def few(monkeypatch):
-    """Some of the candidates, the baseline among them."""
-    monkeypatch.setattr(advising, "candidates", lambda *given: candidates(*given)[::9])
-
-
 CONE = (np.r_[0, np.ones(D - 1)], np.r_[30, np.zeros(D - 1)])  # one coordinate that means nothing, and is all one sees
 ROUND = (np.ones(D), np.full(D, 0.1))
 SMALL = (np.r_[np.ones(4), np.zeros(D - 4)], np.r_[np.zeros(4), np.full(D - 4, 1e-3)])  # four coordinates say it all
@@ -197,7 +191,7 @@ def test_every_score_is_the_scorers_and_the_first_option_is_the_model_as_it_come
         assert option.low <= option.score <= option.high
 
 
-def test_two_texts_are_called_the_same_by_the_cut_that_is_named(few):
+def test_two_texts_are_called_the_same_by_the_cut_that_is_named(few_candidates):
     space = pairs_of(*CONE, pairs=200)
     found = [advise_pairs(space, Setting((1,)), "threshold", cut).evidence for cut in (None, 0.0, 0.8)]
     assert len({one.best.score for one in found}) == 3
@@ -226,7 +220,7 @@ def test_what_is_best_by_luck_alone_loses_its_lead_on_the_other_half():
     assert abs(np.mean(kept)) < np.mean(leads) / 2
 
 
-def test_searches_and_texts_are_measured_as_on_their_own_pages(tmp_path, few):
+def test_searches_and_texts_are_measured_as_on_their_own_pages(tmp_path, few_candidates):
     rng = np.random.default_rng(1)
     search = load_retrieval(write_retrieval(tmp_path / "search"))
     embedded = with_judgements(torch.from_numpy(rng.normal(size=(3, len(search.sentences), D))).float(), search)

@@ -3,18 +3,12 @@
 import pytest
 from tiny import SENTENCES
 
-from whitelab.advice import advise_pairs, advise_search, advising
-from whitelab.advice.candidates import candidates, to_store
+from whitelab.advice import advise_pairs, advise_search
 from whitelab.datasets import load_retrieval
 from whitelab.retrieval.embedded import embed_retrieval, for_documents
 from whitelab.scoring.setting import Setting
 
-
-@pytest.fixture(autouse=True)
-def few(monkeypatch):
-    """Some of the candidates, and of those that shorten vectors, the baseline among them."""
-    monkeypatch.setattr(advising, "candidates", lambda *given: candidates(*given)[::9])
-    monkeypatch.setattr(advising, "to_store", lambda *given: to_store(*given)[::6])
+pytestmark = pytest.mark.usefixtures("few_candidates")
 
 
 def test_the_document_is_the_librarys_advice_from_pairs_and_from_searches(document, model, options, space, place):

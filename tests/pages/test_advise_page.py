@@ -6,20 +6,11 @@ import pytest
 import torch
 
 import whitelab
-from whitelab.advice import advising
-from whitelab.advice.candidates import candidates, to_store
 from whitelab.ui.sections import advising as section
 
 from .visiting import alts, choose, forget_everything, press, said, start, until
 
-pytestmark = pytest.mark.model
-
-
-@pytest.fixture(autouse=True)
-def few(monkeypatch):
-    """Some of the candidates, and of those that shorten vectors, the baseline among them."""
-    monkeypatch.setattr(advising, "candidates", lambda *given: candidates(*given)[::9])
-    monkeypatch.setattr(advising, "to_store", lambda *given: to_store(*given)[::6])
+pytestmark = [pytest.mark.model, pytest.mark.usefixtures("few_candidates")]
 
 
 def test_each_purpose_has_the_librarys_answer_from_the_data_it_is_judged_by(small, space):
