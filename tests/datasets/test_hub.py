@@ -12,7 +12,7 @@ from pathlib import Path
 
 import fake_hub
 import pytest
-from fake_hub import ARCHIVE, COMMIT, FILES, REPOSITORIES, TAR
+from fake_hub import ARCHIVE, COMMIT, FILES, TAR
 from processes import ROOT, free_port, run_python
 
 from whitelab.base.wording import amount
@@ -27,8 +27,6 @@ from whitelab.scoring.fit_scopes import scope_text
 
 @pytest.fixture
 def hub(monkeypatch, tmp_path):
-    monkeypatch.setitem(SOURCES, "small", ARCHIVE)
-    monkeypatch.setitem(SOURCES, "pair", REPOSITORIES)
     with fake_hub.serving(monkeypatch, tmp_path / "cache") as server:
         yield server
 

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from pair_files import SICK_HEAD
 
-from whitelab.datasets.sources import Remote, Source
+from whitelab.datasets.sources import SOURCES, Remote, Source
 
 COMMIT = "c0ffee" + "0" * 34
 
@@ -164,11 +164,13 @@ class Answers(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving(monkeypatch, cache):
-    """A hub that this process's huggingface_hub asks, and a cache folder of its own."""
+    """A hub with small sources that this process's huggingface_hub asks, and a cache folder of its own."""
     from huggingface_hub import constants
     from huggingface_hub.utils import close_session
 
     hub = Hub()
+    for source in (ARCHIVE, REPOSITORIES):
+        monkeypatch.setitem(SOURCES, source.name, source)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
     monkeypatch.setenv("no_proxy", "127.0.0.1,localhost")
     monkeypatch.setenv("WHITELAB_CACHE", str(cache))

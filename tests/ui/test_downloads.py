@@ -4,7 +4,7 @@ import threading
 
 import fake_hub
 import pytest
-from fake_hub import ARCHIVE, REPOSITORIES
+from fake_hub import ARCHIVE
 from streamlit.testing.v1 import AppTest
 
 from whitelab.base.wording import amount
@@ -16,8 +16,6 @@ PATIENCE = 20.0
 
 @pytest.fixture
 def hub(monkeypatch, tmp_path):
-    monkeypatch.setitem(SOURCES, "small", ARCHIVE)
-    monkeypatch.setitem(SOURCES, "pair", REPOSITORIES)
     jobs.clear()
     with fake_hub.serving(monkeypatch, tmp_path / "cache") as server:
         yield server
