@@ -197,7 +197,8 @@ def test_protocols_say_how_a_score_was_made():
     data = make_texts(split=halved())
     space = make_rows(data)
     assert probe(space, data, WHITE, How("knn")).protocol == (
-        "5 nearest neighbours, euclidean, majority, ties to the smallest label and the first row · test split · features as they come · "
+        "5 nearest neighbours, euclidean, majority, ties to the smallest label and the first row · "
+        "test split · features as they come · "
         "whitening fitted on the training texts"
     )
     folded = probe(make_rows(make_texts()), make_texts(), WHITE, How("senteval", folds=3)).protocol

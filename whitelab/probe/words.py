@@ -13,7 +13,8 @@ def line(data: LabelledTexts, setting: Setting, how: How, found: Sequence[Turn])
     """How a classifier's score was made, in one line."""
     folds = len(found) > 1
     if how.classifier == "knn":
-        what = f"{how.neighbours} nearest neighbours, {how.metric}, majority, ties to the smallest label and the first row"
+        ties = "ties to the smallest label and the first row"
+        what = f"{how.neighbours} nearest neighbours, {how.metric}, majority, {ties}"
     elif how.on(data) == "linear":
         what = "logistic regression (L-BFGS, C = 1)"
     elif len(found[0].dev):
