@@ -4,7 +4,7 @@ import streamlit as st
 
 from whitelab import datasets
 from whitelab.base.wording import plain
-from whitelab.compare import PRESETS, Grid
+from whitelab.compare import PRESETS, Grid, lacking_splits
 from whitelab.scoring.setting import parse_settings
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.sections import compare_grid, paper_figures, preset_walk
@@ -62,6 +62,8 @@ models, picked = (
     [name for name in tasks if name in (picked or tasks)],
 )
 st.caption(f"{PRESETS[preset].source}. {PRESETS[preset].note}")
+if lacking := lacking_splits([preset], chosen.data.source, picked):
+    st.caption(plain(f"{lacking}."))
 stamp = file_stamp([file for info in infos for file in info.files])
 try:
     wanted = parse_settings(settings.replace("\n", ";"))

@@ -55,13 +55,19 @@ def test_a_walk_between_presets_adds_up(document, run, compared):
     ("more", "words"),
     [
         (("--presets", "mteb"), "presets='mteb' must be two presets"),
+        (("--presets", "mteb,mteb"), "presets='mteb,mteb' must be two presets"),
+        (("--presets", "mteb,simcse", "--csv"), "--csv goes with rows of scores"),
+        (("--presets", "mteb,simcse", "--preset", "mteb"), "--preset goes with rows of scores"),
+        (("--presets", "mteb,simcse", "--corpus", "demo"), "--corpus goes with the preset bert-whitening-corpus"),
+        (("--corpus", "demo"), "--corpus goes with the preset bert-whitening-corpus, not with whiteningbert"),
+        (("--mteb-out", __file__), "must be a folder, and a file is there"),
         (("--presets", "mteb,simcse", "--settings", "L1;L2"), "with one setting"),
         (("--presets", "mteb,su"), "preset='su' must be one of whiteningbert"),
         (("--presets", "mteb,bert-whitening-corpus"), "corpus=None must name the text to fit on"),
         (("--preset", "bert-whitening-corpus"), "corpus=None must name the text to fit on"),
     ],
 )
-def test_a_walk_that_cannot_be_taken_is_refused(run, compared, more, words):
+def test_a_walk_or_a_table_that_cannot_be_made_as_asked_is_refused(run, compared, more, words):
     status, out, err = run("compare", *compared, *more)
     assert (status, out) == (2, "")
     assert words in err

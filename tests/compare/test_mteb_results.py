@@ -53,6 +53,9 @@ def test_published_results_stand_beside_the_rows_of_a_comparison(cells, tmp_path
         assert scores == pytest.approx(own[min(own, key=lambda value: abs(value - scores["sts12"]))])
     lines = written(cells, "markdown", given=rows).splitlines()
     assert len(lines) == len(written(cells, "markdown").splitlines()) + 2
+    assert "Rows of MTEB are as their files have them" in written(cells, "markdown", "mteb", given=rows)
+    protocols = [line.split(",")[2] for line in written(cells, "csv", "mteb", given=rows).splitlines()[1:]]
+    assert protocols == ["mteb", "mteb", "as given", "as given"]
     assert mteb_rows(read_mteb(tmp_path), ["sts14", AVERAGE]) == []
     (row,) = {tuple(scores) for _, _, scores in mteb_rows(read_mteb(tmp_path), ["sts12", "sts14", AVERAGE])}
     assert row == ("sts12",)  # no average where a task is missing

@@ -10,7 +10,18 @@ from scipy import stats
 from tiny import SENTENCES, build_model, pair
 
 from whitelab import compare as comparing
-from whitelab.compare import AVERAGE, FIELDS, PRESETS, decisions, differences, embed_cut, walk, walks, worded
+from whitelab.compare import (
+    AVERAGE,
+    FIELDS,
+    PRESETS,
+    decisions,
+    differences,
+    embed_cut,
+    lacking_splits,
+    walk,
+    walks,
+    worded,
+)
 from whitelab.compare.bench import TEXTS, Bench
 from whitelab.datasets import load
 from whitelab.encoding.embeddings import embed_scope, with_pairs
@@ -186,6 +197,15 @@ def test_the_steps_of_a_walk_add_up_to_the_difference_and_are_the_fields_that_di
         left_out = set(differences(a, b)) - {step.field for step in one.steps}
         assert left_out <= {"k", "fit", "decimals"}
         assert ("decimals" not in left_out) or task != AVERAGE
+
+
+def test_splits_that_a_preset_fits_on_and_the_data_lacks_are_named(tmp_path):
+    row = "main-news\tx\t2012\t1\t3\ta\tb\n"
+    for name in ("sts-b-test", "sts12-test"):
+        (tmp_path / f"{name}.csv").write_text(row)
+    given = str(tmp_path), ["stsb", "sts12"]  # STS12 was published in one split
+    assert lacking_splits(["mteb", "bert-whitening"], *given).startswith("stsb: not all published splits are here")
+    assert lacking_splits(["mteb", "whiteningbert"], *given) == lacking_splits(["bert-whitening"], given[0], []) == ""
 
 
 @pytest.mark.parametrize(("a", "b"), PAIRS)

@@ -411,9 +411,9 @@ def test_a_download_goes_where_it_is_told(hub, capsys, tmp_path):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ((), "name a source, or --list"),
+        ((), "either the name of a source or --list"),
         (("nothing", "--accept-licence"), "source='nothing' must be one of senteval, mteb, mteb-stsb"),
-        (("small", "--list"), "name a source, or --list"),
+        (("small", "--list"), "either the name of a source or --list"),
     ],
 )
 def test_wrong_words_are_one_line_and_exit_2(hub, capsys, words, says):

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from judged import write_retrieval
 from needs import PUBLISHED
 from pair_files import HEADER, SICK_HEAD, whiteningbert, write
 
@@ -228,6 +229,11 @@ def test_places_without_pairs_say_what_was_looked_for(tmp_path):
     write(tmp_path / "inner" / "a.tsv", HEADER)
     with pytest.raises(DataError, match="its folders may hold some: inner"):
         load(tmp_path)
+    write(tmp_path / "TREC" / "train_5500.label", "DESC:manner How did it go ?\n")
+    with pytest.raises(DataError, match=r"its labelled texts \(TREC\) are read by `.* probe` and the page Probe"):
+        load(tmp_path)
+    with pytest.raises(DataError, match="a retrieval set, not sentence pairs; `.* retrieve` and the page Retrieval"):
+        discover(write_retrieval(tmp_path / "search"))
     with pytest.raises(DataError, match="no such file or folder"):
         discover(tmp_path / "missing")
     with pytest.raises(DataError, match="no such file or folder"):

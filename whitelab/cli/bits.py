@@ -55,8 +55,8 @@ def run(args):
         moved = one.difference
         lines.append(
             f"{one.bytes:5}{'*' if id(one) in best else ' '} {number(one.score, form):>14}  "
-            f"{number(one.low, form):>8} to {number(one.high, form):>7}  {moved.estimate:+.4f} ({moved.low:+.4f} to "
-            f"{moved.high:+.4f})  {one.setting.whitening}, {one.code.label}"
+            f"{number(one.low, form):>8} to {number(one.high, form):>7}  {moved.estimate:+z.4f} ({moved.low:+z.4f} to "
+            f"{moved.high:+z.4f})  {one.setting.whitening}, {one.code.label}"
         )
     # Raw comes first, and the setting asked for before those beside it.
     asked = next((one for one in found.points if one.setting.whitening != "none"), found.points[0])

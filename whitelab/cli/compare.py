@@ -1,10 +1,11 @@
 """`compare`: models, settings and tasks side by side, or the walk from one preset to another."""
 
 import argparse
+from pathlib import Path
 
 from whitelab.cli.options import bin_option, dtype_option, model_names, names, source_option, store_options, task_names
 from whitelab.cli.spaces import open_store
-from whitelab.cli.writing import number, say
+from whitelab.cli.writing import note, number, say
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -19,7 +20,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--preset",
         "--protocol",
-        default="whiteningbert",
         choices=tuple(PRESETS),
         help="the paper or benchmark that decides everything but the settings (default: whiteningbert)",
     )
@@ -54,11 +54,18 @@ def run(args):
     from whitelab.scoring.setting import parse_settings
 
     if args.presets is not None:
-        if args.mteb or args.mteb_out:
-            raise ValueError("--mteb and --mteb-out go with rows of scores, not with the walk of --presets")
+        given = [name for name in ("preset", "intervals", "mteb", "mteb_out") if vars(args)[name]]
+        if given or args.form:
+            wrong = (given or [args.form])[0].replace("_", "-")
+            raise ValueError(f"--{wrong} goes with rows of scores, not with the walk of --presets")
         return _walk(args)
+    args.preset = args.preset or "whiteningbert"
+    _check_corpus(args, [args.preset])
+    if args.mteb_out and any(path.is_file() for path in (Path(args.mteb_out), *Path(args.mteb_out).parents)):
+        raise ValueError(f"--mteb-out {args.mteb_out} must be a folder, and a file is there")
     settings = parse_settings(args.settings or PRESETS[args.preset].settings)
     tasks, models = _compared(args)
+    _say_what_lacks([args.preset], args.data, tasks)
     published = read_mteb(args.mteb) if args.mteb else ()  # before minutes of embedding
     shared = args.preset, args.dtype, args.skip_malformed, args.corpus
     grid, cells = Grid(models, args.data, tasks, settings, *shared), []
@@ -81,6 +88,21 @@ def run(args):
     return record, [written(cells, args.form or "markdown", args.preset, args.corpus, drawn, given).rstrip("\n")]
 
 
+def _check_corpus(args, presets: list[str]) -> None:
+    from whitelab.compare import PRESETS
+    from whitelab.compare.presets import CORPUS
+
+    if args.corpus is not None and not any(PRESETS[name].fit == CORPUS for name in presets if name in PRESETS):
+        raise ValueError(f"--corpus goes with the preset bert-whitening-corpus, not with {' and '.join(presets)}")
+
+
+def _say_what_lacks(presets: list[str], data: str, tasks: list[str]) -> None:
+    from whitelab.compare import lacking_splits
+
+    if lacking := lacking_splits(presets, data, tasks):
+        note(lacking)
+
+
 def _compared(args) -> tuple[list[str], list[str]]:
     """The tasks and models that the options name."""
     from whitelab.datasets import discover
@@ -100,11 +122,13 @@ def _walk(args):
 
     presets = names(args.presets)
     settings = parse_settings(args.settings) if args.settings else [None]
-    if len(presets) != 2 or len(settings) != 1:
-        raise ValueError(f"presets={args.presets!r} must be two presets such as whiteningbert,mteb, with one setting")
+    if len(set(presets)) != 2 or len(settings) != 1:
+        raise ValueError(f"presets={args.presets!r} must be two presets, such as whiteningbert,mteb, with one setting")
     (a, b), (setting,) = presets, settings
     found = {field: [worded(field, one) for one in pair] for field, pair in differences(a, b, setting).items()}
+    _check_corpus(args, presets)
     tasks, models = _compared(args)
+    _say_what_lacks(presets, args.data, tasks)
     options = {"setting": setting, "corpus": args.corpus, "store": open_store(args), "keep_going": args.skip_malformed}
     records, lines = [], []
     for model in models:

@@ -21,7 +21,7 @@ def run(args):
     from whitelab.datasets import fetch
 
     if args.list == bool(args.name):
-        raise ValueError("name a source, or --list to see them")
+        raise ValueError("give either the name of a source or --list, which shows them")
     if args.list:
         return _sources()
     folder = str(fetch(args.name, args.to, accept_licence=args.accept_licence, progress=progress("fetching", "bytes")))

@@ -178,13 +178,13 @@ def names(text: str) -> list[str]:
 
 
 def model_names(text: str) -> list[str]:
-    """`names` without empty ones."""
-    return [name for name in names(text) if name]
+    """`names` without empty ones, each once."""
+    return list(dict.fromkeys(filter(None, names(text))))
 
 
 def task_names(text: str, present: list[str]) -> list[str]:
-    """`names`, or for 'all' those that are `present`."""
-    return present if text == "all" else names(text)
+    """`names`, each once, or for 'all' those that are `present`."""
+    return present if text == "all" else list(dict.fromkeys(names(text)))
 
 
 SEARCHED_FIT = (

@@ -8,7 +8,17 @@ from whitelab.compare.bench import Bench, embed_cut, tried
 from whitelab.compare.grid import AVERAGE, SEVEN, Cell, Grid, compare, printed
 from whitelab.compare.mteb_results import MtebScore, mteb_rows, read_mteb, write_mteb
 from whitelab.compare.preset_walk import Step, Walk, walk, walks
-from whitelab.compare.presets import ALIKE, FIELDS, PRESETS, Preset, decisions, differences, preset_line, worded
+from whitelab.compare.presets import (
+    ALIKE,
+    FIELDS,
+    PRESETS,
+    Preset,
+    decisions,
+    differences,
+    lacking_splits,
+    preset_line,
+    worded,
+)
 from whitelab.compare.tables import FORMATS, arranged, best_scores, pivot, ranked, written
 
 __all__ = [
@@ -27,6 +37,7 @@ __all__ = [
     "read_mteb",
     "write_mteb",
     "arranged",
+    "lacking_splits",
     "preset_line",
     "Resampled",
     "resample",

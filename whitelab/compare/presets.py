@@ -1,8 +1,10 @@
 """What a paper or a benchmark decides in every cell, field by field, and what two of them decide differently."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from whitelab.base.checks import check_choice
+from whitelab.compare.published import ONE_SPLIT
 from whitelab.datasets import discover
 from whitelab.scoring.setting import TABLE1, Setting
 
@@ -47,6 +49,12 @@ class Preset:
     def applied(self, setting: Setting) -> Setting:
         """A row's setting with what the preset decides: what its map is fitted on, and the aggregate."""
         return setting.with_(fit="task" if setting.whitening == "none" else self.fit, aggregate=self.aggregate)
+
+    def lacks_splits(self, data: str, tasks: Sequence[str]) -> tuple[str, ...]:
+        """Those of `tasks` whose maps the preset fits on all published splits, and of which `data` lacks some."""
+        part = [one.name for one in discover(data) if one.published and "all" not in one.splits]
+        lacking = [name for name in tasks if name in part and name not in ONE_SPLIT]
+        return tuple(lacking) if self.fit == "splits" else ()
 
     def split_of(self, data: str, task: str) -> str:
         """The split of a task that is scored: `all` only where the source and the data have it whole."""
@@ -196,6 +204,13 @@ def worded(field: str, value: object) -> str:
     if field == "decimals":
         return "none" if value is None else f"{value} decimals"
     return str(value)
+
+
+def lacking_splits(presets: Iterable[str], data: str, tasks: Sequence[str]) -> str:
+    """What is to be known where the data lacks splits that a preset fits on; empty where it has all."""
+    lacking = dict.fromkeys(task for name in presets for task in PRESETS[name].lacks_splits(data, tasks))
+    words = "not all published splits are here, so maps are fitted on fewer sentences than the preset's were"
+    return f"{', '.join(lacking)}: {words}" if lacking else ""
 
 
 def preset_line(name: str, corpus: str | None = None) -> str:

@@ -72,6 +72,9 @@ def _column(cell: Cell) -> str:
     return cell.task
 
 
+_GIVEN = " Rows of MTEB are as their files have them, under a protocol of their own."
+
+
 def written(
     cells: Sequence[Cell],
     form: str,
@@ -90,7 +93,7 @@ def written(
     rows += given
     ends = {(m, s, task): drawn.interval((m, s), task) for m, s, _ in rows for task in tasks} if drawn else {}
     if form == "csv":
-        return _csv(tasks, rows, preset, ends)
+        return _csv(tasks, rows, len(rows) - len(given), preset, ends)
     top = {task: best_scores(rows, task) for task in tasks}
     bold = ("**", "**") if form == "markdown" else (r"\textbf{", "}")
 
@@ -102,7 +105,7 @@ def written(
         return number + (f" [{around[0]:.2f}, {around[1]:.2f}]" if around else "")
 
     body = [[m, s, *(shown(m, s, task, scores.get(task)) for task in tasks)] for m, s, scores in rows]
-    head, note = ["model", "setting", *tasks], preset and preset_line(preset, corpus)
+    head, note = ["model", "setting", *tasks], preset and preset_line(preset, corpus) + _GIVEN * bool(given)
     if form == "markdown":
         lines = [head, ["---", "---", *["---:"] * len(tasks)], *body]
         table = "".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |\n" for line in lines)
@@ -112,17 +115,18 @@ def written(
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *([f"% {note}"] if note else [])]) + "\n"
 
 
-def _csv(tasks: Sequence[str], rows: Sequence[tuple[str, str, dict]], preset: str, ends: dict) -> str:
+def _csv(tasks: Sequence[str], rows: Sequence[tuple[str, str, dict]], own: int, preset: str, ends: dict) -> str:
+    """The first `own` rows were made under the preset."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     columns = [name for task in tasks for name in ((task, f"{task}_low", f"{task}_high") if ends else (task,))]
     writer.writerow(["model", "setting", *(["protocol"] if preset else []), *columns])
-    for model, setting, scores in rows:
-        values = []
+    for number, (model, setting, scores) in enumerate(rows):
+        values, protocol = [], preset if number < own else "as given"
         for task in tasks:
             around = (ends.get((model, setting, task)) or (None, None)) if ends else ()
             values += [scores.get(task), *around]
-        writer.writerow([model, setting, *([preset] if preset else []), *values])
+        writer.writerow([model, setting, *([protocol] if preset else []), *values])
     return text.getvalue()
 
 

@@ -14,6 +14,7 @@ from whitelab.base.user_folders import expanded
 from whitelab.datasets.in_memory import held
 from whitelab.datasets.offered import check_offered
 from whitelab.datasets.pairs import DataError
+from whitelab.datasets.senteval import senteval_tasks
 from whitelab.datasets.sources import MTEB, SOURCES, fetched
 from whitelab.datasets.tables import SUFFIXES, as_number, probe_lines, sniff, stem_of, suffix_of
 from whitelab.datasets.uploads import File
@@ -148,10 +149,15 @@ def discover(data: str | Path) -> tuple[TaskInfo, ...]:
     if path.name in BUNDLED_SETS and path.resolve() == shipped(f"data/{path.name}"):
         return (_bundled(path.name),)
     files, folders = _entries(path)
+    if (path / "qrels").is_dir() and any(file.name.startswith("corpus.json") for file in files):
+        readers = f"`{program()} retrieve` and the page Retrieval"
+        raise DataError(f"{path}: a retrieval set, not sentence pairs; {readers} read it")
     tasks = _recognise([*files, *_below(path)], [file for file in files if _could_be_table(file)])
     if not tasks:
         inside = [folder.name for folder in folders if any(map(_could_be_table, _entries(folder)[0]))]
         hint = f"; its folders may hold some: {', '.join(inside[:8])}" if inside else ""
+        if labelled := ", ".join(one.name for one in senteval_tasks(path)):
+            hint = f"; its labelled texts ({labelled}) are read by `{program()} probe` and the page Probe"
         raise DataError(f"{path}: no sentence pairs in this folder; {LOOKED_FOR}{hint}")
     return tuple(tasks)
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from whitelab.base.checks import check_int
 from whitelab.base.progress import Progress, silent
 from whitelab.base.records import without_nan
+from whitelab.base.wording import spaced
 from whitelab.retrieval import ranking
 from whitelab.retrieval.embedded import RetrievalSpace
 from whitelab.retrieval.relevance import RetrievalProtocol, protocol_of
@@ -50,7 +51,7 @@ class SearchCalibration:
 
     def line(self) -> str:
         """How it was made, in one line."""
-        return f"{self.protocol.line()} · {self.random.pairs} pairs of a query and a document (all)"
+        return f"{self.protocol.line()} · {spaced(self.random.pairs)} pairs of a query and a document (all)"
 
     def arrays(self) -> dict[str, Float[np.ndarray, "m"]]:
         """What an export carries: `cosine` and `percentile`."""

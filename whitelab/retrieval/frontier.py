@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from whitelab.base.checks import check_int
 from whitelab.base.progress import Progress, silent
 from whitelab.base.records import without_nan
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
@@ -118,6 +119,7 @@ def frontier(
     settings of several scopes, and MissingLibraryError without faiss. `progress(done, total)` counts blocks and may
     raise to cancel.
     """
+    check_int(seed, "seed", 0)
     settings = tuple(dict.fromkeys(settings))
     raw = settings[0].with_(whitening="none", k=None)
     if len({(one.fit, one.aggregate) for one in settings}) > 1:
