@@ -203,7 +203,7 @@ def test_the_best_exponent_is_the_one_whose_score_is_highest(space):
 
 def test_hubs_are_counted_under_the_map_and_partners_looked_for_on_their_lists(space):
     setting = setting_on(space, "L1:pca")
-    counts = geometry.neighbour_counts(transformed(space, setting))
+    counts = geometry.hubness(geometry.nearest(transformed(space, setting))).counts
     near = hubs.neighbours(space, setting)
     assert near.largest == int(counts.max())
     assert near.hubs()[0][1] == int(counts.max())

@@ -36,7 +36,7 @@ def drawn(space, layers, variant, corpus, seed=0):
     """The rows of a corpus, raw and through the variant."""
     moments = space.moments(layers)
     fitted = search_cost._nested(variant, moments)
-    chunks = search_cost.corpus_rows(space, layers, moments, fitted, corpus, np.random.default_rng(seed))
+    chunks = search_cost.filled_corpus(space, layers, moments, fitted, corpus, np.random.default_rng(seed))
     raw, z = (np.concatenate(parts) for parts in zip(*chunks, strict=True))
     return raw, z, fitted
 
@@ -63,7 +63,7 @@ def test_recall_among_synthetic_rows_is_that_of_brute_force(space, variant):
     rng.permutation(space.n_sentences)
     moments = space.moments((0, 3))
     fitted = search_cost._nested(variant, moments)
-    parts = search_cost.corpus_rows(space, (0, 3), moments, fitted, 500, rng)
+    parts = search_cost.filled_corpus(space, (0, 3), moments, fitted, 500, rng)
     raw, z = (np.concatenate(part) for part in zip(*parts, strict=True))
     own = slice(0, space.n_sentences)
     for row in found.rows:

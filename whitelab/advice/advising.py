@@ -13,7 +13,7 @@ from whitelab.advice.candidates import candidates, to_store
 from whitelab.advice.evidence import RESAMPLES, Evidence, Tried, weigh
 from whitelab.base.checks import check_choice
 from whitelab.base.installation import MissingLibraryError, need
-from whitelab.base.progress import Progress, share, silent
+from whitelab.base.progress import Progress, part_of, silent
 from whitelab.base.wording import spaced
 from whitelab.datasets import LabelledTexts
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
@@ -94,7 +94,7 @@ def _coded(space: Space, settings: tuple[Setting, ...], progress: Progress) -> l
         codes = (Code(),)
     layers, points = list(dict.fromkeys(one.layers for one in settings)), []
     for number, own in enumerate(layers):
-        part = share(progress, number, 1, len(layers))
+        part = part_of(progress, number, 1, len(layers))
         *_, last = frontier(space, [one for one in settings if one.layers == own], codes, progress=part)
         points += last.points
     return points

@@ -9,7 +9,7 @@ def silent(done: int, total: int) -> None:
     """Progress that nobody follows."""
 
 
-def share(progress: Progress, before: int, part: int, total: int) -> Progress:
+def part_of(progress: Progress, before: int, part: int, total: int) -> Progress:
     """A callback for `part` of the work, after `before` of it, that reports to the callback of the whole `total`."""
     return lambda done, of: progress(before + (part * done // of if of else 0), total)
 

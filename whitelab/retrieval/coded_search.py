@@ -11,12 +11,9 @@ from whitelab.base.progress import Progress, silent
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.retrieval import search_cost
 from whitelab.retrieval.compression import TRAINED, Code, Coder
-from whitelab.retrieval.search_cost import MAX_BYTES, SearchPlan, Steps, corpus_rows, unit_rows
+from whitelab.retrieval.search_cost import MAX_BYTES, SearchPlan, Steps, filled_corpus, steps_of, unit_rows
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.setting import Setting
-
-_CHUNKS = 8192  # rows that are mapped and added at once
-_BATCH = 64
 
 # What faiss has an index for. It has none that compares numbers with signs, so `binary` is not among them.
 SEARCHED = tuple(map(Code, ("float32", "float16", "int8", "pq4", "hamming", "pq8")))
@@ -96,10 +93,9 @@ def coded_searches(
         )
     own = rng.permutation(space.n_sentences)[: plan.queries]
     queries = [np.ascontiguousarray(coder.asking(rows[own])) for coder in coders]
-    filled = -(-space.n_sentences // _CHUNKS) + -(-(plan.corpus - space.n_sentences) // _CHUNKS)
-    step = Steps(progress, filled + -(-len(own) // _BATCH) * len(coders) + plan.rounds)
+    step = Steps(progress, steps_of(plan, space.n_sentences, len(own), len(coders)))
     with search_cost.threads(faiss, plan.threads):
-        for _, z in corpus_rows(space, fitted.setting.layers, moments, whitener, plan.corpus, rng):
+        for _, z in filled_corpus(space, fitted.setting.layers, moments, whitener, plan.corpus, rng):
             part = unit_rows(z)
             for coder in coders:
                 coder.index.add(np.ascontiguousarray(coder.asking(part)))

@@ -192,9 +192,8 @@ def _measured(
     rng = np.random.default_rng(plan.seed)
     own = rng.permutation(space.n_sentences)[: plan.queries]
     widths = [min(k, fitted.rank) for k in plan.ks]
-    filling = _parts(space.n_sentences, _CHUNK_ROWS) + _parts(plan.corpus - space.n_sentences, _CHUNK_ROWS)
-    step = Steps(progress, filling + _parts(len(own), _BATCH_QUERIES) * (len(widths) + 1) + plan.rounds)
-    chunks = corpus_rows(space, setting.layers, space.moments(setting.layers), fitted, plan.corpus, rng)
+    step = Steps(progress, steps_of(plan, space.n_sentences, len(own), len(widths) + 1))
+    chunks = filled_corpus(space, setting.layers, space.moments(setting.layers), fitted, plan.corpus, rng)
     with threads(faiss, plan.threads):
         raw, *indices = _build([space.dim, *widths], chunks, faiss.IndexFlatIP, step)
         queries = [index.reconstruct_batch(own) for index in (raw, *indices)]
@@ -229,6 +228,12 @@ def _tabulated(plan: SearchPlan, measured: _Measured) -> tuple[SearchCost, ...]:
     )
 
 
+def steps_of(plan: SearchPlan, sentences: int, queries: int, indices: int) -> int:
+    """Of a search: chunks of `filled_corpus`, batches of queries in each of the indices, rounds that are timed."""
+    filling = _parts(sentences, _CHUNK_ROWS) + _parts(plan.corpus - sentences, _CHUNK_ROWS)
+    return filling + _parts(queries, _BATCH_QUERIES) * indices + plan.rounds
+
+
 def _parts(count: int, size: int) -> int:
     return -(-count // size)
 
@@ -242,7 +247,7 @@ def _nested(variant: str, moments: Moments) -> whitening.Whitener:
     return whitening.Whitener(variant, mean, found.matrix, found.rank, None, moments.count)
 
 
-def corpus_rows(
+def filled_corpus(
     space: LayerEmbeddings,
     layers: Sequence[int],
     moments: Moments,

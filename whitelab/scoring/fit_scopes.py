@@ -18,7 +18,7 @@ from torch import Tensor
 from whitelab import whitening
 from whitelab.base.checks import check_matrix
 from whitelab.base.lazy import cached_property
-from whitelab.base.progress import Progress, share, silent
+from whitelab.base.progress import Progress, part_of, silent
 from whitelab.corpus.fitting import CORPUS, corpus_rows, isotropy
 from whitelab.corpus.manifest import finished
 from whitelab.datasets import DataError, all_published, discover, load, load_text
@@ -273,7 +273,7 @@ def fit_ahead(
     wanted = list(_maps_of_rows(space, settings, isotropy))
     found = []
     for rows, setting in wanted:
-        within = share(progress, 100 * len(found), 100, 100 * len(wanted))
+        within = part_of(progress, 100 * len(found), 100, 100 * len(wanted))
         found.append(map_of(rows, setting, within))
     if wanted:
         progress(100 * len(wanted), 100 * len(wanted))

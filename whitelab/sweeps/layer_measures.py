@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from whitelab.base.progress import Progress, share, silent
+from whitelab.base.progress import Progress, part_of, silent
 from whitelab.base.records import without_nan
 from whitelab.base.threads import side_by_side
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
@@ -207,7 +207,7 @@ def hub_remedies(space: LayerEmbeddings, setting: Setting, progress: Progress = 
     z, found = fit_scope(space, setting).turned(), {}
     total = len(z) * len(geometry.REMEDIES)
     for number, remedy in enumerate(geometry.REMEDIES):
-        within = share(progress, number * len(z), len(z), total)
+        within = part_of(progress, number * len(z), len(z), total)
         hubs = geometry.hubness(geometry.remedied(z, remedy, min(geometry.TOP, len(z) - 1), within))
         found[remedy] = {"skewness": hubs.skewness, "largest": hubs.largest, "never": hubs.never}
     return found

@@ -15,7 +15,7 @@ from whitelab.statistics.geometry.cosines import (
     pair_cosines,
     row_cosines,
 )
-from whitelab.statistics.geometry.hubs import REMEDIES, TOP, Hubness, hubness, neighbour_counts, remedied
+from whitelab.statistics.geometry.hubs import REMEDIES, TOP, Hubness, hubness, remedied
 from whitelab.statistics.geometry.intrinsic import NEIGHBOURS, mle_dimension, two_nn
 from whitelab.statistics.geometry.isotropy import (
     block_means,
@@ -64,7 +64,6 @@ __all__ = [
     "mle_dimension",
     "nearest",
     "nearest_rows",
-    "neighbour_counts",
     "norm_correlation",
     "normalize",
     "norms",

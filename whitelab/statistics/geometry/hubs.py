@@ -41,14 +41,6 @@ def hubness(lists: Int[Tensor, "n t"]) -> Hubness:
     return Hubness(counts, skewness, int(counts.max()), float((counts == 0).double().mean()))
 
 
-def neighbour_counts(x: Float[Tensor, "n d"], top: int = TOP) -> Int[Tensor, "n"]:
-    """N_k of every row: on how many rows' lists of `top` nearest neighbours it is (Radovanovic et al. 2010, section 2).
-
-    Their mean is `top`, whatever the data; a row far above it is a hub.
-    """
-    return hubness(nearest(x, top)).counts
-
-
 def remedied(x: Float[Tensor, "n d"], remedy: str, top: int = TOP, progress: Progress = silent) -> Int[Tensor, "n t"]:
     """The `top` nearest rows of every row, itself left out, under a remedy against hubs (`REMEDIES`).
 

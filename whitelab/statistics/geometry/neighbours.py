@@ -18,7 +18,7 @@ from whitelab.base.progress import Progress, silent
 from whitelab.statistics.geometry.cosines import normalize
 from whitelab.statistics.linalg import exact
 
-METRICS = ("cosine", "euclidean")
+DISTANCES = ("cosine", "euclidean")
 
 _GROUP = 32  # columns that share one best score
 _SPARE = 3  # groups scored again beyond the t that suffice but for rounding; fewer leave more rows in doubt
@@ -49,7 +49,7 @@ def nearest_rows(x: Float[Tensor, "n d"], tops: Mapping[str, int], progress: Pro
     """
     x = exact(check_matrix(x))
     for metric, top in tops.items():
-        check_choice(metric, "metric", METRICS)
+        check_choice(metric, "metric", DISTANCES)
         check_int(top, "top", 1, len(x) - 1, "n-1")
     scores = {metric: _score(metric, x) for metric in tops}
     if _is_small(x, max(tops.values())):

@@ -15,7 +15,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from whitelab import whitening
-from whitelab.base.progress import Progress, share
+from whitelab.base.progress import Progress, part_of
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.retrieval.embedded import RetrievalSpace
 from whitelab.scoring.fit_scopes import at_hand, fit_ahead
@@ -81,7 +81,7 @@ def _each(
     found: tuple[Any, ...] = ()
     watched = "progress" in signature(f).parameters
     for count, setting in enumerate(settings):
-        options = {"progress": share(progress, count, 1, len(settings))} if watched else {}
+        options = {"progress": part_of(progress, count, 1, len(settings))} if watched else {}
         found += (study(f, space, setting, *args, **options),)
         yield found
         progress(len(found), len(settings))

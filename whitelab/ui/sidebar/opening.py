@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from whitelab import datasets
-from whitelab.base.progress import Progress, share
+from whitelab.base.progress import Progress, part_of
 from whitelab.base.wording import spaced
 from whitelab.corpus.fitting import CORPUS, corpus_rows
 from whitelab.datasets import DataError, SentencePairs
@@ -149,7 +149,7 @@ def every_task(workspace: Workspace, fitted: LayerEmbeddings) -> Job:
             name, own = task_name(workspace, task, pairs), len(pairs.sentences)
             opened = shelf().get(name)
             if opened is None:
-                counted = share(progress, done, own, total)
+                counted = part_of(progress, done, own, total)
                 opened = shelf().put(name, _embed(workspace, pairs, name, counted))
             space = opened.space
             for text, rows in fitted.texts.items():

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from whitelab.base.progress import Progress, share
+from whitelab.base.progress import Progress, part_of
 from whitelab.base.wording import layers_in_words, plain
 from whitelab.datasets import DataError, SentencePairs
 from whitelab.encoding.checkpoints import ModelError, version
@@ -72,7 +72,7 @@ def _scores(
     """Spearman x 100 of each model, raw and under the setting. Raises ValueError for layers a model does not have."""
     rows, n = [], len(pairs.sentences)
     for number, model in enumerate(models):
-        part = share(progress, number * n, n, len(models) * n)
+        part = part_of(progress, number * n, n, len(models) * n)
         space, _ = embed_pairs(shared_encoder(model, dtype), pairs, setting.pooling, store=Store(), progress=part)
         rows.append([score(space, here).spearman for here in (setting.raw, setting)])
     return rows
