@@ -10,7 +10,7 @@ from scipy import stats
 from tiny import build_model, write_task
 
 from whitelab.compare import AVERAGE, Grid, compare, outcome, resample, resampled
-from whitelab.scoring.paired import VERDICTS, Judged, paired
+from whitelab.scoring.paired import VERDICTS, paired
 from whitelab.scoring.setting import parse_settings
 from whitelab.statistics.significance import Difference, average_bootstrap, bootstrap, drawn_counts
 from whitelab.store.embedding_store import Store
@@ -206,6 +206,6 @@ def test_an_average_of_bootstraps_is_the_mean_of_their_samples():
 def test_gold_scores_alone_serve_a_paired_test_as_well_as_embeddings(cells):
     held = [cell for cell in cells if cell.task == "sts12" and cell.model == "model0" and cell.score]
     found = paired(held[0].judged, [cell.score for cell in held], 20, seed=3)
-    assert isinstance(held[0].judged, Judged)
+    assert held[0].judged is held[1].judged  # every cell keeps it
     expected = bootstrap(found.cosines, held[0].judged.gold, held[0].judged.subset, 2, "mean", 20, 3)
     assert torch.equal(found.drawn.samples, expected.samples)

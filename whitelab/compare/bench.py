@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -15,9 +16,9 @@ from whitelab.datasets import SentencePairs, load
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, origin_of, with_pairs
 from whitelab.encoding.encoders import Encoder, StaticEncoder, embed
 from whitelab.scoring.fit_scopes import fit_rows
-from whitelab.scoring.paired import Judged
 from whitelab.scoring.score import Score, score
 from whitelab.scoring.setting import Setting
+from whitelab.statistics.correlation import Judged
 from whitelab.store.embedding_store import Store
 
 # What is done to a sentence before it is tokenised. SentEval splits at blanks and joins the words again.
@@ -98,8 +99,9 @@ class Bench:
 
     def judged(self, preset: Preset) -> Judged:
         """What a score under this preset is held against."""
-        split = self._split(preset)
-        return self._once(("judged", split), lambda: Judged.of(self.pairs(split)))
+        pairs = self.pairs(split := self._split(preset))
+        what = torch.tensor(pairs.gold), torch.tensor(pairs.subset), len(pairs.subset_names)
+        return self._once(("judged", split), lambda: Judged(*what))  # one for all cells that keep it
 
     def _once(self, key: tuple, make: Callable[[], Any]) -> Any:
         if key not in self._held:

@@ -14,9 +14,9 @@ from whitelab.compare.presets import PRESETS, Preset
 from whitelab.compare.published import Published
 from whitelab.encoding.checkpoints import ONE_LAYER, WORD_TABLES, ModelError, ModelName, version
 from whitelab.encoding.encoders import Encoder, load_encoder
-from whitelab.scoring.paired import Judged
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Protocol, Setting
+from whitelab.statistics.correlation import Judged
 from whitelab.store.embedding_store import Store
 
 SEVEN = {"stsb", "sickr", "sts12", "sts13", "sts14", "sts15", "sts16"}

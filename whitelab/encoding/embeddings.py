@@ -17,6 +17,7 @@ from whitelab.base.progress import Progress, silent
 from whitelab.datasets import RetrievalSet, SentencePairs
 from whitelab.encoding.encoders import EmbedReport, Encoder, StaticEncoder, embed
 from whitelab.encoding.pooling import GIVEN, UNIT, check_pooling
+from whitelab.statistics.correlation import Judged
 from whitelab.statistics.linalg import exact
 from whitelab.statistics.moments import BATCH_ROWS, Moments
 from whitelab.store.embedding_store import Store
@@ -300,6 +301,11 @@ class LayerEmbeddings(_Layers):
     def n_subsets(self) -> int:
         """Number of subsets, at least 1."""
         return len(self.subset_names)
+
+    @property
+    def judged(self) -> Judged:
+        """What scores are held against."""
+        return Judged(self.gold, self.subset, self.n_subsets)
 
     @cached_property
     def counts(self) -> Float[Tensor, "n"]:

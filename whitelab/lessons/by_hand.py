@@ -5,7 +5,7 @@ import torch
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.lessons import clouds
 from whitelab.lessons.lesson import Answer, Choice, Cloud, Curve, Lesson, NoAnswer, Step, setting_on, spearman, written
-from whitelab.statistics import correlation, geometry
+from whitelab.statistics import geometry
 from whitelab.sweeps.layer_profiles import transformed
 
 FORMS = {"pca": "PCA", "zca": "ZCA", "cholesky": "Cholesky"}
@@ -86,9 +86,7 @@ def one_bit(space: LayerEmbeddings) -> Answer:
     for form, label in FORMS.items():
         bits = transformed(space, setting.with_(whitening=form)).sign()
         cosines = geometry.row_cosines(bits, space.first, space.second)
-        scores[label] = 100 * float(
-            correlation.aggregate(cosines, space.gold, space.subset, space.n_subsets, setting.aggregate)
-        )
+        scores[label] = 100 * float(space.judged.spearman(cosines, setting.aggregate))
     if any(value != value for value in scores.values()):
         raise NoAnswer("the score of signs is not defined on this data")
     spread = max(scores.values()) - min(scores.values())

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.lessons.lesson import Answer, Choice, Curve, Lesson, NoAnswer, Number, Step, setting_on, spearman, written
-from whitelab.statistics import correlation, geometry
+from whitelab.statistics import geometry
 from whitelab.sweeps.dimensions import KCurve, k_curve
 
 _SETTING = "L-1:pca"
@@ -27,7 +27,7 @@ def coordinates_score(space: LayerEmbeddings, layers: tuple[int, ...], columns: 
     """Spearman x 100 of raw vectors of which only these coordinates are kept."""
     x: Float[Tensor, "n k"] = space.combine(layers)[:, columns]
     cosines = geometry.row_cosines(x, space.first, space.second)
-    rho = float(correlation.aggregate(cosines, space.gold, space.subset, space.n_subsets))
+    rho = float(space.judged.spearman(cosines))
     if rho != rho:
         raise NoAnswer("the score of these coordinates is not defined on this data")
     return 100 * rho

@@ -20,6 +20,7 @@ from whitelab.retrieval.search_cost import Steps, unit_rows
 from whitelab.scoring.fit_scopes import Fitted, Fold, folds
 from whitelab.scoring.paired import RESAMPLES, judged
 from whitelab.scoring.setting import Protocol, Setting
+from whitelab.statistics.correlation import at_once
 from whitelab.statistics.linalg import exact
 from whitelab.statistics.significance import Bootstrap, Difference, bootstrap, bootstrap_means, williams
 from whitelab.whitening import Whitener
@@ -226,11 +227,11 @@ class _Scored:
         return found
 
     def points(self, made: Sequence[_Made], base: Float[Tensor, "p"]) -> Iterator[CodedScore]:
-        space, at_once = self.space, self.aggregate == "all" or self.space.n_subsets == 1
+        space = self.space
         rows = torch.stack([base, *(one.values for one in made)])
         drawn = bootstrap(rows, space.gold, space.subset, space.n_subsets, self.aggregate, RESAMPLES)
         for place, one in enumerate(made, start=1):
-            test = williams(one.values, base, space.gold) if at_once else None
+            test = williams(one.values, base, space.gold) if at_once(space.n_subsets, self.aggregate) else None
             yield _point(one, drawn, place, base, Protocol(one.setting, space.origin), test)
 
 

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from whitelab import whitening
 from whitelab.base.checks import check_int
-from whitelab.datasets import SentencePairs
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Protocol
+from whitelab.statistics.correlation import Judged, at_once
 from whitelab.statistics.significance import Bootstrap, Difference, WilliamsTest, bootstrap, williams
 
 LEVEL = 0.05  # p below it, in every test there is, makes a difference real
@@ -27,20 +27,6 @@ VERDICTS = {
     "same": "The same",
     "undefined": "Undefined",
 }
-
-
-@dataclass(frozen=True, eq=False)
-class Judged:
-    """What scores of a task are held against: the gold scores of its pairs, and the subset of each."""
-
-    gold: Float[Tensor, "p"]
-    subset: Int[Tensor, "p"]
-    n_subsets: int
-
-    @classmethod
-    def of(cls, pairs: SentencePairs) -> "Judged":
-        """Those of `pairs`."""
-        return cls(torch.tensor(pairs.gold), torch.tensor(pairs.subset), len(pairs.subset_names))
 
 
 @dataclass(frozen=True)
@@ -106,8 +92,7 @@ def paired(
     rows = tuple(places.setdefault(_law(one.protocol, one.dim), len(places)) for one in scores)
     cosines = torch.stack([scores[rows.index(row)].cosines for row in range(len(places))])
     drawn = bootstrap(cosines, space.gold, space.subset, space.n_subsets, how, resamples, seed)
-    ranked_at_once = how == "all" or space.n_subsets == 1
-    return Paired(tuple(scores), rows, drawn, cosines, space.gold, ranked_at_once)
+    return Paired(tuple(scores), rows, drawn, cosines, space.gold, at_once(space.n_subsets, how))
 
 
 def judged(difference: Difference, test: WilliamsTest | None) -> str:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -133,9 +134,27 @@ def aggregate(
     WhiteningBERT `mean`). With one subset they agree. NaN if any subset's own score is undefined.
     """
     check_choice(how, "aggregate", AGGREGATES)
-    if how == "all" or n_subsets == 1:
+    if at_once(n_subsets, how):
         return spearman(x, gold)
     return (spearman_by_subset(x, gold, subset, n_subsets) * weights(subset, n_subsets, how)).sum(-1)
+
+
+def at_once(n_subsets: int, how: str) -> bool:
+    """Whether all pairs are ranked together, so that the score is one correlation."""
+    return how == "all" or n_subsets == 1
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What scores of a task are held against: the gold scores of its pairs, and the subset of each."""
+
+    gold: Float[Tensor, "p"]
+    subset: Int[Tensor, "p"]
+    n_subsets: int
+
+    def spearman(self, x: Float[Tensor, "... p"], how: str = "all") -> Float[Tensor, "..."]:
+        """`aggregate` of `x` against these."""
+        return aggregate(x, self.gold, self.subset, self.n_subsets, how)
 
 
 def half_width(rho: float, pairs: int | Sequence[int], how: str = "mean") -> float:

@@ -12,7 +12,6 @@ from whitelab.base.progress import Progress, silent
 from whitelab.base.records import without_nan
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.setting import Setting
-from whitelab.statistics import correlation
 from whitelab.sweeps.dimensions import cumulative_cosines, k_curve, scores_by_k
 
 CONTROLS = {
@@ -71,7 +70,7 @@ def k_controls(
 def _curve(space: LayerEmbeddings, setting: Setting, z: Float[Tensor, "n d"]) -> Float[Tensor, "d"]:
     cosines = cumulative_cosines(z, space.first, space.second)
     how = setting.aggregate
-    scores = scores_by_k(cosines, lambda x: correlation.aggregate(x, space.gold, space.subset, space.n_subsets, how))
+    scores = scores_by_k(cosines, lambda x: space.judged.spearman(x, how))
     return 100 * torch.tensor(scores, dtype=torch.float64)
 
 

@@ -146,7 +146,7 @@ def _curve(
     bases = [whitening.directions(setting.whitening, part) for part in moments]
     cosines = cosines_by_k(space, setting, scope, moments, bases)
     how = setting.aggregate
-    curve = scores_by_k(cosines, lambda x: correlation.aggregate(x, space.gold, space.subset, space.n_subsets, how))
+    curve = scores_by_k(cosines, lambda x: space.judged.spearman(x, how))
     subsets = {}
     if by_subset and space.n_subsets > 1:
         for number, name in enumerate(space.subset_names):

@@ -14,7 +14,6 @@ from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
 from whitelab.scoring.fit_scopes import Fitted, Fold, folds, isotropy_between, unseen_by
 from whitelab.scoring.score import Score, percent, score
 from whitelab.scoring.setting import Setting
-from whitelab.statistics import correlation
 
 # Sizes of a curve, in sentences per dimension: close where a covariance becomes whole, then wider.
 PER_DIMENSION = (0.25, 0.5, 0.75, 0.9, 1, 1.1, 1.25, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
@@ -150,6 +149,6 @@ def _fit_size(space: LayerEmbeddings, setting: Setting, sample: _Sample, size: i
         isotropy = without_nan(isotropy_between(sample.drawn, sample.unseen, setting))
     if sample.halves:
         cosines = Fitted(space, setting, sample.halves).cosines()
-        value = correlation.aggregate(cosines, space.gold, space.subset, space.n_subsets, setting.aggregate)
+        value = space.judged.spearman(cosines, setting.aggregate)
         crossed = percent(float(value))
     return FitSize(setting, size, now.spearman, crossed, isotropy, now.rank)

@@ -15,7 +15,7 @@ from whitelab.base.threads import side_by_side
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows
 from whitelab.scoring.fit_scopes import Fold, along, folds, map_of, weighs_directions
 from whitelab.scoring.setting import Setting
-from whitelab.statistics import correlation, geometry, linalg
+from whitelab.statistics import geometry, linalg
 from whitelab.statistics.linalg import exact
 from whitelab.statistics.moments import Moments
 
@@ -71,7 +71,7 @@ def layer_pairs(space: LayerEmbeddings, setting: Setting, progress: Progress = s
     pairs, how = every_pair(space.n_layers), setting.aggregate
     if setting.whitening == "none":
         cosines, ranks = _raw_cosines(space, pairs), [space.dim] * len(pairs)
-        scores = correlation.aggregate(cosines, space.gold, space.subset, space.n_subsets, how).tolist()
+        scores = space.judged.spearman(cosines, how).tolist()
         progress(len(pairs), len(pairs))
     else:
         scope = folds(space, setting.fit)
@@ -84,7 +84,7 @@ def layer_pairs(space: LayerEmbeddings, setting: Setting, progress: Progress = s
                 here = setting.with_(layers=tuple(sorted(set(layers))))
                 row[fold.pairs], rank = _cell_cosines(space, fold, number, origins, here)
                 ranks.append(rank)
-            return float(correlation.aggregate(row, space.gold, space.subset, space.n_subsets, how)), min(ranks)
+            return float(space.judged.spearman(row, how)), min(ranks)
 
         scored = []
         for result in side_by_side(cell, pairs, threads_on(space.values.device)):

@@ -14,7 +14,7 @@ from whitelab.base.records import without_nan
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.setting import Setting
-from whitelab.statistics import correlation, geometry, linalg
+from whitelab.statistics import geometry, linalg
 from whitelab.statistics.moments import Moments
 from whitelab.statistics.projection import project
 
@@ -107,7 +107,7 @@ def losses(space: LayerEmbeddings, setting: Setting, positives: str = "gt4") -> 
         k=setting.k,
         alignment=nan if empty else geometry.alignment(z[first[chosen]], z[second[chosen]]),
         uniformity=nan if empty else geometry.uniformity(z, space.counts),
-        spearman=100 * float(correlation.aggregate(cosines, space.gold, space.subset, space.n_subsets, how)),
+        spearman=100 * float(space.judged.spearman(cosines, how)),
         positives=len(chosen),
     )
 

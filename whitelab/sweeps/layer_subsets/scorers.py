@@ -14,7 +14,7 @@ from whitelab.base.threads import side_by_side
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import Fold, folds
 from whitelab.scoring.setting import Setting
-from whitelab.statistics import correlation, geometry, linalg
+from whitelab.statistics import geometry, linalg
 from whitelab.statistics.moments import Moments
 from whitelab.sweeps.layer_pairs import LayerMoments, layer_means, pair_grams, whitened_cosines
 from whitelab.sweeps.layer_subsets.plan import as_layers
@@ -187,4 +187,4 @@ def check_device(device: str | None) -> str | None:
 
 
 def _percent(cosines: Float[Tensor, "c p"], space: LayerEmbeddings, how: str) -> Float[Tensor, "c"]:
-    return 100 * correlation.aggregate(cosines, space.gold, space.subset, space.n_subsets, how).cpu()
+    return 100 * space.judged.spearman(cosines, how).cpu()
