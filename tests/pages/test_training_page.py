@@ -177,6 +177,23 @@ def test_a_run_is_drawn_with_its_own_numbers_made_again_by_its_code_and_its_mode
     assert first != live(until(look(at))) == wanted()
 
 
+def test_where_the_bar_has_a_layer_that_trained_models_lack_their_last_is_scored_and_the_words_say_so(
+    visit, small, config
+):
+    start = f"{small['model']}:2"
+    for _ in create(replace(config, model=start, steps=1), SENTENCES).follow():
+        pass
+    at = visit(model=small["model"], data=small["data"], layers="3")
+    assert said(at, "layer 2 (their last: they have no layer 3), raw and under PCA whitening.")
+    until(click(at, "score-both"), lambda at: at.error or table(at, "Raw") is not None)
+    assert not at.error
+    pairs = whitelab.load(small["data"])
+    for model, row in zip((start, "trained:simcse-1"), table(at, "Raw").to_dict("records"), strict=True):
+        there, _ = whitelab.embed_pairs(whitelab.load_encoder(model), pairs)
+        assert (f"{row['Raw']:.2f}", f"{row['PCA whitening']:.2f}") == (scored(there, "L2"), scored(there, "L2:pca"))
+    assert said(choose(at, drawn, layers=[1]), "layer 1 as in the bar")
+
+
 def test_a_run_goes_on_without_its_visitor_another_waits_for_its_turn_and_others_see_stop_and_resume_it(visit):
     click(visit(steps=FOREVER, every="0"))
     other = until_state(visit(steps=FOREVER, every="0"), RUNNING)

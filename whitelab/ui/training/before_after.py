@@ -7,7 +7,7 @@ import streamlit as st
 from whitelab.base.progress import Progress, part_of
 from whitelab.base.wording import layers_in_words, plain
 from whitelab.datasets import DataError, SentencePairs
-from whitelab.encoding.checkpoints import ModelError, version
+from whitelab.encoding.checkpoints import ModelError, find_model, version
 from whitelab.encoding.embeddings import embed_pairs
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import OWN_SENTENCES, Setting
@@ -16,6 +16,7 @@ from whitelab.ui.results.jobs import jobs, wait
 from whitelab.ui.sidebar import workspace
 from whitelab.ui.sidebar.model import shared_encoder
 from whitelab.ui.sidebar.opening import chosen_pairs, task_name
+from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.training.background import Entry
 from whitelab.ui.widgets.variants import LABELS
 
@@ -28,17 +29,12 @@ def draw(known: Sequence[Entry]) -> None:
     if here is None or here.given or not runs:
         return
     st.subheader("And under the bar's setting?")
-    setting = here.compared if here.compared.fit in OWN_SENTENCES else here.compared.with_(fit="task")
-    st.markdown(
-        "The curves above score raw vectors. Here a run's start and its result are scored on "
-        f"{plain(here.data.task)}, {layers_in_words(setting.layers)} as in the bar, raw and under "
-        f"{LABELS.inline(setting.whitening)}."
-    )
+    words = st.empty()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         run = runs[st.selectbox("Run", list(runs), key="before-after-run")]
         models = (run.config.model, run.model)
         try:
-            pairs = chosen_pairs(here)
+            pairs, (setting, where) = chosen_pairs(here), _setting(here, run.model)
             # `task_name` tells one content of a task from another, and one visitor's own from anybody else's.
             parts = (task_name(here, here.data.task, pairs), str(setting), *(f"{m}@{version(m)}" for m in models))
         except (DataError, ModelError) as error:
@@ -47,6 +43,10 @@ def draw(known: Sequence[Entry]) -> None:
         name = "before-after/" + "/".join(parts)
         ask = {"on_click": st.session_state.update, "args": ({ASKED: name},)}
         st.button("Score both", key="score-both", icon=":material/play_arrow:", **ask)
+    words.markdown(
+        "The curves above score raw vectors. Here a run's start and its result are scored on "
+        f"{plain(here.data.task)}, {where}, raw and under {LABELS.inline(setting.whitening)}."
+    )
     if st.session_state.get(ASKED) != name:
         return
     work = jobs().submit(
@@ -64,6 +64,17 @@ def draw(known: Sequence[Entry]) -> None:
             hide_index=True,
             column_config=dict.fromkeys(titles, numbers),
         )
+
+
+def _setting(here: Workspace, model: str) -> tuple[Setting, str]:
+    """The bar's setting, cut to what a trained model and its start have, and its layers in words. Raises ModelError."""
+    files = find_model(model)  # its start has as many layers
+    setting = here.compared if here.compared.fit in OWN_SENTENCES else here.compared.with_(fit="task")
+    setting = setting.with_(k=setting.k and min(setting.k, files.dim))
+    if missing := [layer for layer in setting.layers if layer > files.layers]:
+        setting = setting.with_(layers=(files.layers,))
+        return setting, f"layer {files.layers} (their last: they have no {layers_in_words(missing)})"
+    return setting, f"{layers_in_words(setting.layers)} as in the bar"
 
 
 def _scores(
