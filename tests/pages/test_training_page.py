@@ -246,6 +246,31 @@ def test_a_run_is_removed_only_after_it_was_asked_twice(visit, config):
     assert states(at) == {}
 
 
+@pytest.mark.parametrize(
+    ("start", "then"),
+    [
+        ("", ""),  # the tiny model
+        ("bundled:3", "bundled:3"),
+        ("random:bundled:3", "bundled"),  # not in the bar's list
+        ("trained:nobody-1", "bundled"),  # gone
+    ],
+)
+def test_the_bar_turns_to_the_start_of_a_run_whose_model_is_removed_and_this_is_said_before(
+    visit, small, config, start, then
+):
+    for _ in create(replace(config, steps=1), SENTENCES).follow():
+        pass
+    settings = find_run("simcse-1").folder / "config.json"
+    settings.write_text(settings.read_text().replace(small["model"], start or small["model"]))
+    for model in (small["model"], "trained:simcse-1"):
+        at = click(visit(model=model), "remove-simcse-1")
+        assert said(at, "The bar shows this model and turns to") == ("trained" in model)
+    until(click(at, "really-simcse-1"), drawn)
+    assert at.sidebar.selectbox(key="model").value == (then or small["model"])
+    assert not at.error
+    assert at.sidebar.get_by_key("layers").value
+
+
 # Several runs
 
 

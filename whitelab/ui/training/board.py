@@ -7,13 +7,13 @@ import streamlit as st
 
 from whitelab import figures
 from whitelab.base.wording import duration, plain
-from whitelab.encoding.checkpoints import ModelError, find_model
+from whitelab.encoding.checkpoints import BUNDLED, ModelError, ModelName, check_model, find_model
 from whitelab.figures import heights
 from whitelab.statistics.geometry import POSITIVES
 from whitelab.training import COLLAPSED, DIVERGED, StepRecord
 from whitelab.training.runs import CANCELLED, DIED, FAILED, FINISHED, RUNNING, WAITING, Run, RunError
 from whitelab.ui.results.jobs import REDRAW, STREAM_SECONDS, redraw
-from whitelab.ui.sidebar import workspace
+from whitelab.ui.sidebar import model, workspace
 from whitelab.ui.training import background
 from whitelab.ui.training.background import NOT_STARTED, Entry
 from whitelab.ui.widgets.chart import chart, csv_button
@@ -255,7 +255,8 @@ def _ended(one: Entry) -> None:
     reached = f" after step {found.step} of {found.config.steps}{kept}" if found.state != WAITING else ""
     st.markdown(f"{icon} **{one.name}** {one.state}{reached}")
     if st.session_state.get(_ASKED) == one.name:
-        st.markdown("Remove the run, its checkpoint and its model?")
+        then = f" The bar shows this model and turns to {plain(model.label(_instead(one)))}." if _in_bar(one) else ""
+        st.markdown(f"Remove the run, its checkpoint and its model?{then}")
         st.button(
             "Remove for good",
             key=f"really-{one.name}",
@@ -303,9 +304,32 @@ def _remove(one: Entry) -> None:
     except (RunError, OSError) as error:
         st.session_state["training-problem"] = str(error)
     else:
+        if _in_bar(one):
+            st.session_state["model"] = _instead(one)
         background.queue().forget(str(one.run.folder))
         st.session_state[SHOWN] = [name for name in st.session_state.get(SHOWN) or [] if name != one.name] or None
     redraw()  # the bar lists models
+
+
+def _in_bar(one: Entry) -> bool:
+    """Whether the bar's model is the run's, or is made of it."""
+    try:
+        return ModelName.parse(st.session_state.get("model")).base == one.summary.model
+    except ModelError:
+        return False
+
+
+def _instead(one: Entry) -> str:
+    """What the bar turns to when the run's model is removed: its start, the bundled model where that cannot be shown.
+
+    A typed name that the bar would show as another, such as `bundled:2`, is lost on the way through the browser.
+    """
+    start = one.summary.config.model
+    try:
+        check_model(start)
+    except ModelError:
+        return BUNDLED
+    return start if start in model.options() or model.label(start) == start else BUNDLED
 
 
 def _resume(one: Entry) -> None:
@@ -313,15 +337,15 @@ def _resume(one: Entry) -> None:
     redraw()
 
 
-def _use(model: str) -> None:
+def _use(name: str) -> None:
     """Turn the workspace to a model: its last layer, which is what was trained."""
     state = st.session_state
     try:
-        workspace.take([find_model(model).layers])
+        workspace.take([find_model(name).layers])
     except ModelError as error:  # another visitor removed it
         state["training-problem"] = str(error)
     else:
-        state["model"] = model
+        state["model"] = name
     redraw()
 
 
