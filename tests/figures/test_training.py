@@ -117,8 +117,20 @@ def test_a_run_that_stopped_early_ends_in_a_cross_with_the_reason(kind):
     cross = next(trace for trace in figure.data if trace.marker.symbol == "x")
     path = named(figure, "simcse-1")
     assert (cross.x[0], cross.y[0]) == (path.x[-1], path.y[-1])
-    assert any(note.text == "collapsed" for note in figure.layout.annotations)
+    assert any(note.text == "collapsed<br>at step 4" for note in figure.layout.annotations)
     assert not any(trace.marker.symbol == "x" for trace in KINDS[kind]([run()]).data)
+
+
+@pytest.mark.parametrize("kind", ["spearman", "loss", "plane"])
+def test_the_cross_names_the_step_at_which_the_run_ended_also_where_that_was_measured_last_before_it(kind):
+    stopped = run(stop="cancelled")
+    stopped["records"].append({"step": 5, "loss": 0.2})
+    figure = KINDS[kind]([stopped])
+    cross = next(trace for trace in figure.data if trace.marker.symbol == "x")
+    assert "cancelled at step 5" in cross.hovertemplate
+    assert any(note.text == "cancelled<br>at step 5" for note in figure.layout.annotations)
+    assert cross.x[0] == {"spearman": 4, "loss": 5, "plane": pytest.approx(-2.4)}[kind]
+    assert kind == "plane" or "cancelled at step 5" in figure.layout.meta["alt"]
 
 
 def test_a_path_in_the_plane_ends_in_an_arrow():

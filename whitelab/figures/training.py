@@ -175,13 +175,19 @@ def _in_words(run: Mapping, field: str) -> str:
     if not points:
         return f"{run['name']} has no value yet"
     (first, before), (last, after) = points[0], points[-1]
-    ended = f", then {run['stop']}" if run["stop"] else ""
+    ended = f", then {_stopped(run)}" if run["stop"] else ""
     return f"{run['name']} from {before:.3g} at step {first} to {after:.3g} at step {last}{ended}"
 
 
 def _end(figure: Drawing, point: tuple[float | int, float], run: Mapping) -> None:
-    """Where a run stopped early, and why."""
-    reason = html.escape(run["stop"])
+    """A cross at the last point that a run has, with why and at which step it stopped early: often later than there."""
+    reason = html.escape(_stopped(run))
     add_marks(figure, [point], "x", f"{html.escape(_name(run))}: {reason}", 12)
     where = {"x": point[0], "y": point[1], "xanchor": "left", "yanchor": "bottom", "xshift": 6, "yshift": 6}
-    figure.add_annotation(text=reason, showarrow=False, font={"color": MARK}, **where)
+    where |= {"align": "left", "text": reason.replace(" at step ", "<br>at step ")}  # short, as it may be at the edge
+    figure.add_annotation(showarrow=False, font={"color": MARK}, **where)
+
+
+def _stopped(run: Mapping) -> str:
+    """Why a run stopped early, and after which step."""
+    return f"{run['stop']} at step {run['records'][-1]['step']}"
