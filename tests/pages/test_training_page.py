@@ -11,6 +11,7 @@ from tiny import SENTENCES, untimed
 
 import whitelab
 from whitelab.training import StepRecord, TrainConfig
+from whitelab.training.objectives import OBJECTIVES
 from whitelab.training.objectives.registry import TRIED, Objective, objective
 from whitelab.training.runs import CANCELLED, FINISHED, RUNNING, WAITING, Run, create, find_run, runs
 from whitelab.ui.training import background, board
@@ -403,7 +404,7 @@ def test_scored_sentences_can_be_left_out(visit, small):
 
 def test_objectives_beside_each_other_are_runs_that_differ_in_nothing_else(visit, capsys, monkeypatch):
     monkeypatch.setattr(background, "submit_all", lambda waiting: None)
-    at = choose(visit(), drawn, beside=["w-mse", "mse", "simcse"])
+    at = choose(visit(), drawn, beside=["w-mse", "mse"])
     assert at.number_input(key="batch").value == 128  # which all of them take
     assert at.button(key="start-run").label == "Start these 3 runs"
     assert said(at, "for 3 runs, one after another")
@@ -416,6 +417,18 @@ def test_objectives_beside_each_other_are_runs_that_differ_in_nothing_else(visit
         again = find_run(run.name.replace("1", "2"))
         assert replace(again.config, corpus=run.config.corpus, evaluation=run.config.evaluation) == run.config
         assert again.data()[0] == run.data()[0]
+
+
+def test_the_objective_of_the_form_is_not_offered_beside_itself(visit):
+    at = visit()
+    beside = at.multiselect(key="beside")
+    assert len(beside.options) == len(OBJECTIVES) - 1
+    assert OBJECTIVES["simcse"].label not in beside.options
+    choose(at, drawn, beside=["w-mse", "mse"])
+    choose(at, drawn, objective="w-mse")
+    assert at.multiselect(key="beside").value == ["mse"]
+    assert OBJECTIVES["simcse"].label in at.multiselect(key="beside").options
+    assert at.button(key="start-run").label == "Start these 2 runs"
 
 
 def test_what_cannot_be_read_or_trained_is_explained(visit, tmp_path, monkeypatch):

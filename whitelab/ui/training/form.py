@@ -272,7 +272,7 @@ def _beside(objective: str) -> list[str]:
     """Specs of more objectives to train on equal terms, with their usual parameters."""
     found = st.multiselect(
         "Also, on equal terms",
-        list(OBJECTIVES),
+        [name for name in OBJECTIVES if name != objective],
         key="beside",
         bind="query-params",
         format_func=lambda name: OBJECTIVES[name].label,
@@ -280,7 +280,7 @@ def _beside(objective: str) -> list[str]:
         help="Each is a run of its own with the objective's usual parameters; start, sentences, steps, batch, rate and "
         "seed are those of this form.",
     )
-    return [objectives.canonical(name) for name in found if name != objective]
+    return [objectives.canonical(name) for name in found]
 
 
 def _numbers(specs: Sequence[str], size: Size) -> dict:
