@@ -6,7 +6,7 @@ import pytest
 
 from whitelab.encoding.catalogue import Size
 from whitelab.training import StepRecord, TrainConfig
-from whitelab.training.costs import cost
+from whitelab.training.costs import cost, paced_cost
 
 SIZE = Size(3, 384, 1536, 30_522 * 384 + 3 * (4 * 384**2 + 2 * 384 * 1536))
 CONFIG = TrainConfig()
@@ -64,6 +64,18 @@ def test_a_measured_pace_replaces_the_guess_and_is_named():
     assert found.evaluation == pytest.approx(3 * of().evaluation)
     assert found.measured == "simcse-1"
     assert found.memory == of(replace(CONFIG, batch=128)).memory
+
+
+def test_the_pace_is_that_of_the_same_objective_where_such_a_run_shows_one():
+    records = [StepRecord(i, loss=1.0, seconds=1.0) for i in range(1, 6)]
+    other, same = replace(CONFIG, objective="w-mse"), replace(CONFIG, objective="simcse:temperature=0.1", batch=128)
+    for past, measured in (
+        ((("w-mse-1", other, records), ("simcse-2", same, records), ("simcse-1", same, records)), "simcse-2"),
+        ((("w-mse-1", other, records), ("simcse-1", same, [])), "w-mse-1"),
+        ((("simcse-1", replace(same, model="bundled"), records),), ""),
+    ):
+        runs = ((name, config, lambda steps=steps: steps) for name, config, steps in past)
+        assert paced_cost(CONFIG, SIZE, 14.0, 36_000, 1000, runs).measured == measured
 
 
 def test_evaluations_and_the_start_are_no_measure_of_a_step():

@@ -85,9 +85,12 @@ def cost(
 def paced_cost(
     config: TrainConfig, size: Size, tokens: float, scored: int, sentences: int, past: Iterable[Past]
 ) -> Cost:
-    """`cost`, corrected by the pace of the first of the `past` runs from the same start that shows one."""
-    found = cost(config, size, tokens, scored, sentences=sentences)
-    for name, before, records in past:
+    """`cost`, corrected by the pace of the first of the `past` runs from the same start that shows one.
+
+    Those of the same objective, whatever its parameters, come before the others.
+    """
+    found, kind = cost(config, size, tokens, scored, sentences=sentences), config.objective.partition(":")[0]
+    for name, before, records in sorted(past, key=lambda one: one[1].objective.partition(":")[0] != kind):
         if before.model != config.model:
             continue
         with suppress(ValueError):  # settings that were refused, or of a start that has changed since
