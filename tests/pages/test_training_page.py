@@ -393,6 +393,11 @@ def test_an_objective_brings_its_parameters_its_formula_and_the_batches_it_can_t
     assert at.button(key="start-run").disabled
 
 
+def test_every_number_of_the_form_says_what_it_does(visit):
+    numbers = {one.key: one.help for one in visit().number_input}
+    assert all(numbers[key] for key in ("steps", "batch", "rate", "seed", "every"))
+
+
 def test_scored_sentences_can_be_left_out(visit, small):
     at = visit()
     both = len(set(whitelab.load(small["data"]).sentences) & set(SENTENCES))

@@ -299,7 +299,16 @@ def _numbers(specs: Sequence[str], size: Size) -> dict:
         st.caption(f"The batch was raised from {state['batch']} to {raised}, the next that {names} {takes}.")
         state["batch"] = raised
     with places[0]:
-        steps = st.number_input("Steps", 1, 1_000_000, TrainConfig.steps, 10, key="steps", bind="query-params")
+        steps = st.number_input(
+            "Steps",
+            1,
+            1_000_000,
+            TrainConfig.steps,
+            10,
+            key="steps",
+            bind="query-params",
+            help="Each takes one batch and changes the weights once.",
+        )
     with places[1]:
         batch = st.number_input(
             "Batch, sentences",
@@ -314,7 +323,16 @@ def _numbers(specs: Sequence[str], size: Size) -> dict:
         )
     with places[2]:
         rate = st.number_input(
-            "Learning rate", 0.0, 1.0, TrainConfig.lr, 1e-5, format="%.1e", key="rate", bind="query-params"
+            "Learning rate",
+            0.0,
+            1.0,
+            TrainConfig.lr,
+            1e-5,
+            format="%.1e",
+            key="rate",
+            bind="query-params",
+            help=f"How far a step moves the weights: it climbs to this over the first {TrainConfig.warmup} steps, then "
+            "falls towards 0 at the end.",
         )
     with places[3]:
         seed = st.number_input(
