@@ -198,7 +198,7 @@ def test_a_deep_link_may_be_the_first_request_of_a_server(launch, visit, scored)
 
 def test_a_reload_keeps_the_workspace(app, visit, scored):
     shown = visit(app)
-    page = shown.open("layers?layers=4&k=200")
+    page = shown.open("layers?layers=4&k=200&model=bundled:4")  # which stands on no list, and has the same layers
     shown.await_live(scored(layers=(4,), k=200))
     page.reload()
     shown.complete()

@@ -113,12 +113,18 @@ def label(model: str) -> str:
 
 def choose() -> str:
     """Draw the select box and return the model's name."""
+    names = options()
+
+    def shown(name: str) -> str:
+        """A label for what is on the list; what is typed stays, for the browser would take its label for a name."""
+        return label(name) if name in names else name
+
     found = st.selectbox(
         "Model",
-        options(),
-        **bound("model", BUNDLED, label),
+        names,
+        **bound("model", BUNDLED, shown),
         accept_new_options=True,
-        format_func=label,
+        format_func=shown,
         help="Type a Hugging Face name or the path of a folder. NAME:3 takes its first 3 blocks, random:NAME its "
         "architecture with random weights, static:NAME and sif:NAME its word embeddings alone, output:NAME what its "
         "own sentence-transformers modules (dense layers, length 1) make of the last layer.",
