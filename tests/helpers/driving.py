@@ -364,10 +364,14 @@ def faint(page: Page) -> list[str]:
 
 
 def cut_off(page: Page) -> list[str]:
-    """Headline numbers, their labels and changes that end in dots because they lack room."""
+    """Headline numbers, their labels and changes that end in dots because they lack room, and lines over pictures."""
     return page.evaluate(
-        """() => [...document.querySelectorAll('[data-testid=stMetric] p, [data-testid=stMetricDelta] *')]
-            .filter(e => e.clientWidth && e.scrollWidth > e.clientWidth + 1).map(e => e.innerText.slice(0, 80))"""
+        """() => [
+            ...[...document.querySelectorAll('[data-testid=stMetric] p, [data-testid=stMetricDelta] *')]
+                .filter(e => e.clientWidth && e.scrollWidth > e.clientWidth + 1),
+            ...[...document.querySelectorAll('[class*=st-key-line-]')]
+                .filter(e => e.scrollHeight > e.clientHeight + 16),  // the margin below words counts as theirs
+        ].map(e => e.innerText.slice(0, 80))"""
     )
 
 

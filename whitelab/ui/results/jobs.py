@@ -45,7 +45,7 @@ FIRST_SECONDS = 1.0  # the same for what a page shows nothing without: a panel w
 POLL_SECONDS = 0.4  # how often an open panel looks at its job
 STREAM_SECONDS = 0.8  # how often a picture that grows is drawn again
 UNHURRIED = 5  # times as long at most, where many jobs wait
-STRIP = 50  # pixels of the line over such a picture
+STRIP = 50  # pixels of the line over such a picture; it grows with its words, see widgets/look.py
 AGREED = "agreed"  # session_state: keys of costly jobs this visitor said yes to
 REDRAW = "redraw"  # session_state: what was clicked concerns the whole page
 
@@ -198,9 +198,9 @@ def follow(
     The picture of another job stays until there is a new one only where both are `of` the same, which names the data
     and the model as well.
 
-    Over the picture stands a line of fixed height: `note(result)`, or how far the job is with Cancel, or why it
-    ended. While the job is open, line and picture draw themselves again at a `pace`. `room` pixels are
-    kept free where there is nothing to draw yet. Where a click inside `draw` concerns the rest of the page, its
+    Over the picture stands a line, higher only where its words need it: `note(result)`, or how far the job is with
+    Cancel, or why it ended. While the job is open, line and picture draw themselves again at a `pace`. `room` pixels
+    are kept free where there is nothing to draw yet. Where a click inside `draw` concerns the rest of the page, its
     callback calls `redraw`.
     """
     who, of = visitor(), of or job.key
@@ -232,7 +232,7 @@ def picture(job: Job, draw, key: str, of: str, note, room: int, who: str = "") -
         say, text, again = ending(job, key)
         notice(job, key, None, say, text, again)
     else:
-        with st.container(height=STRIP, border=False, key=f"{key}-line"):
+        with st.container(height=STRIP, border=False, key=f"line-{key}"):
             if job.state == "done":
                 st.caption(note(job.result))
             else:

@@ -6,12 +6,17 @@ import streamlit as st
 
 # Words of headline numbers wrap and are never cut, and four of them stand two by two in a narrow window, as do a new
 # run's choices, whose names are long. The live score stays in sight while the bar scrolls to the knob that moves it.
+# The line over a picture (ui/results/jobs.py) is higher only where its words would be cut.
 # What a layer put in or taken out would change stands under its pill (ui/live/ahead.js); its room is always there.
 # Captions, buttons, chosen names and what charts have in grey have WCAG AA's contrast. Colours are those of the theme,
 # in light and dark.
 # The names of the pages stand so near each other that all fit in a window of 1,440 pixels.
 STYLE = """<style>
 [data-testid=stTopNavLink] { padding-inline: 0.3rem; }
+[data-testid=stLayoutWrapper]:has(> [class*=st-key-line-]),
+[data-testid=stVerticalBlock][class*=st-key-line-] {
+    min-height: 50px; height: auto; flex: none; overflow: visible;
+}
 [data-testid=stCaptionContainer] { opacity: 1; color: light-dark(#566070, #A9B1BC); }
 .js-plotly-plot text[style*="fill: rgb(128, 132, 149)"] { fill: #566070 !important; }
 [data-testid^=stBaseButton-primary]:enabled, [data-testid^=stBaseButton-primary]:enabled p,
