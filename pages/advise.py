@@ -13,14 +13,7 @@ chosen, opened = open_page(
 )
 with st.container(key="controls"):
     question = advising.ask(chosen, opened)
-if question is not None:
-    follow(
-        question.job,
-        advising.draw,
-        key="advice",
-        note=advising.note,
-        room=420,
-    )
+advice = question and follow(question.job, advising.draw, key="advice", note=advising.note, room=420)
 
 close_page(
     chosen,
@@ -37,4 +30,5 @@ close_page(
     "the data that had no say in the choice. To store, the shortest vectors are taken that lose less than a point against "
     "the best and against the model as it comes, at the lower end of the interval; below 20 items nothing is decided. Scores are x 100, a point is one of these.",
     question.code + advising.PRINTED if question else "",
+    "\n".join(advice.sentences) if advice else "",
 )

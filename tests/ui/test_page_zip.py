@@ -29,7 +29,7 @@ def test_the_zip_has_the_score_its_protocol_the_figures_and_their_data(tmp_path,
         "map": Shown(go.Figure(), None),
     }
     monkeypatch.setattr("whitelab.ui.widgets.page_zip.svgs", lambda given: dict.fromkeys(given, b"<svg/>"))
-    with ZipFile(io.BytesIO(page_zip(score, figures, "print(1)\n"))) as packed:
+    with ZipFile(io.BytesIO(page_zip(score, figures, "print(1)\n", "Keep them raw."))) as packed:
         texts = {name: packed.read(name).decode() for name in packed.namelist()}
     record = json.loads(texts["score.json"])
     assert record["spearman"] == score.spearman
@@ -40,6 +40,7 @@ def test_the_zip_has_the_score_its_protocol_the_figures_and_their_data(tmp_path,
         {"k": "1", "score": "0.5"},
         {"k": "2", "score": "0.75"},
     ]
+    assert texts["answer.txt"] == "Keep them raw."
     assert (texts["code.py"], "data/map.csv" in texts) == ("print(1)\n", False)
     for key in figures:
         assert texts[f"figures/{key}.svg"] == "<svg/>"

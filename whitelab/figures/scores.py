@@ -85,11 +85,11 @@ def option_dots(rows: Sequence[Mapping], measure: str, baseline: float) -> go.Fi
     figure.add_vline(x=baseline, line=rule(variant_colour("none"), "dash"))
     for place, row in enumerate(rows):
         score, low, high = row["score"], row["low"], row["high"]
-        value = f"<b>{score:.1f}</b>" if row["best"] else f"{score:.1f}"
+        value = f"<b>{score:.2f}</b>" if row["best"] else f"{score:.2f}"
         look = variant_symbol(row["whitening"]), variant_colour(row["whitening"])
         hover = f"<b>{html.escape(row['label'])}</b><br>{score:.2f}<br>95 %: {low:.2f} to {high:.2f}"
         add_dot(figure, place, Interval(score, low, high, row["settled"]), look, value, hover, False)
-        parts.append(f"{row['label']} {score:.1f} ({low:.1f} to {high:.1f})")
+        parts.append(f"{row['label']} {score:.2f} ({low:.2f} to {high:.2f})")
     ends = [row[name] for row in rows for name in ("low", "high") if is_number(row[name])]
     room = 0.15 * max(max(ends) - min(ends), 1.0) if ends else 1.0
     if ends:

@@ -282,7 +282,7 @@ def _cells(option: Option) -> dict:
     return {
         "option": capitalised(kept_as(option)),
         "score": round(option.score, 2),
-        "95 %": f"{option.low:.1f} to {option.high:.1f}",
+        "95 %": f"{option.low:.2f} to {option.high:.2f}",
         "against raw": f"{found.estimate:+.2f} ({found.low:+.2f} to {found.high:+.2f})" if tested else None,
         "p, corrected": round(option.p_holm, 3) if tested else None,
         "bytes a vector": option.size,

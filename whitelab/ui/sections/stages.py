@@ -9,7 +9,7 @@ import streamlit as st
 
 from whitelab import figures
 from whitelab.base.wording import spaced
-from whitelab.figures import wrapped
+from whitelab.figures import heights, wrapped
 from whitelab.scoring.score import Score
 from whitelab.statistics.correlation import is_constant
 from whitelab.statistics.significance import Move
@@ -148,7 +148,7 @@ def _sentences(stages: Stages, drawn: np.ndarray) -> list[str]:
 
 
 def _ranks(move: Move | None) -> str:
-    return f"rank {move.before:.0f} → {move.after:.0f}, gold rank {move.gold:.0f}" if move else "rank unchanged"
+    return f"rank {move.before:.7g} → {move.after:.7g}, gold rank {move.gold:.7g}" if move else "rank unchanged"
 
 
 def moved_pairs(stages: Stages) -> None:
@@ -192,6 +192,8 @@ def _records(stages: Stages, moves: Sequence[Move]) -> list[dict]:
 
 
 def _table(records: list[dict]) -> None:
+    """Equal cosines share a rank, which may then be a half."""
+    digits = int(any(one[name] % 1 for one in records for name in ("rank_before", "rank_after", "rank_gold")))
     numbers, text = st.column_config.NumberColumn, st.column_config.TextColumn
     st.dataframe(
         {
@@ -199,22 +201,22 @@ def _table(records: list[dict]) -> None:
             "Second sentence": [one["second"] for one in records],
             "Gold": [one["gold"] for one in records],
             "Cosine": [f"{one['cosine_before']:.3f} → {one['cosine_after']:.3f}" for one in records],
-            "Rank": [f"{one['rank_before']:.0f} → {one['rank_after']:.0f}" for one in records],
+            "Rank": [f"{one['rank_before']:.{digits}f} → {one['rank_after']:.{digits}f}" for one in records],
             "Gold rank": [one["rank_gold"] for one in records],
             "Moved": [one["change"] for one in records],
             "Direction": [one["direction"] for one in records],
         },
         hide_index=True,
         row_height=72,  # above 64 text wraps
-        height=540,
+        height=min(540, heights.table(0) + 72 * len(records)),
         column_config={
             "First sentence": text(width=215),
             "Second sentence": text(width=215),
             "Gold": numbers(format="%.2f", width=55),
             "Cosine": text(width=110),
             "Rank": text(width=95),
-            "Gold rank": numbers(format="%.0f", width=75),
-            "Moved": numbers(format="%+.0f", width=65),
+            "Gold rank": numbers(format=f"%.{digits}f", width=75),
+            "Moved": numbers(format=f"%+.{digits}f", width=65),
             "Direction": text(width=110),
         },
         alt="The pairs whose rank moved most, with both sentences, gold, cosines and ranks",

@@ -167,9 +167,17 @@ def fitted_on(score: Score) -> str:
 
 
 def close_page(
-    chosen: Workspace, opened: Opened, formulas: Sequence[tuple[str, str]], words: str, body: str = ""
+    chosen: Workspace,
+    opened: Opened,
+    formulas: Sequence[tuple[str, str]],
+    words: str,
+    body: str = "",
+    answer: str = "",
 ) -> None:
-    """What am I looking at, show the code, the live score's protocol line. `body` is the page's part of the code."""
+    """What am I looking at, show the code, the live score's protocol line.
+
+    `body` is the page's part of the code, `answer` what it says in words that its results should keep.
+    """
     with st.expander("What am I looking at?", icon=":material/help:"):
         st.markdown(words)
         st.markdown(TERMS)
@@ -184,7 +192,7 @@ def close_page(
     if figures:
         st.download_button(
             "This page's results (.zip)",
-            lambda: page_zip(score, figures, code),
+            lambda: page_zip(score, figures, code, answer),
             file_name="whitelab-results.zip",
             mime="application/zip",
             key="page-zip",

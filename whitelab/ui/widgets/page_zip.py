@@ -15,21 +15,24 @@ from whitelab.ui.widgets.svg import svgs
 
 README = """What stands on a page of whitelab
 
-score.json     the live score with its protocol, and the setting as one line
+score.json     the live score of the bar with its protocol, and the setting as one line
 figures/*.html each figure, to open in a browser without a connection; the camera in its corner saves it as SVG
 figures/*.svg  the same as a picture, where the machine that made this has kaleido and a Chrome or Chromium
 data/*.csv     the numbers in a figure
 code.py        makes the page's numbers where whitelab is installed
+answer.txt     what the page answers in words, where it does
 """
 
 
-def page_zip(score: Score, figures: Mapping[str, Shown], code: str) -> bytes:
+def page_zip(score: Score, figures: Mapping[str, Shown], code: str, answer: str = "") -> bytes:
     """The .zip, made when it is asked for. Paths of this machine are left out of the score."""
     data = io.BytesIO()
     with ZipFile(data, "w", ZIP_DEFLATED) as packed:
         packed.writestr("README.txt", README)
         packed.writestr("score.json", json.dumps(_record(score), indent=2, ensure_ascii=False))
         packed.writestr("code.py", code)
+        if answer:
+            packed.writestr("answer.txt", answer)
         if figures:
             packed.writestr("figures/plotly.min.js", get_plotlyjs())
         for key, drawn in svgs({key: one.figure for key, one in figures.items()}).items():
