@@ -252,7 +252,7 @@ def test_a_run_is_removed_only_after_it_was_asked_twice(visit, config):
     [
         ("", ""),  # the tiny model
         ("bundled:3", "bundled:3"),
-        ("random:bundled:3", "bundled"),  # not in the bar's list
+        ("random:bundled:3", "random:bundled:3"),  # on no list
         ("trained:nobody-1", "bundled"),  # gone
     ],
 )

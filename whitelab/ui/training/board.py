@@ -320,16 +320,11 @@ def _in_bar(one: Entry) -> bool:
 
 
 def _instead(one: Entry) -> str:
-    """What the bar turns to when the run's model is removed: its start, the bundled model where that cannot be shown.
-
-    A typed name that the bar would show as another, such as `bundled:2`, is lost on the way through the browser.
-    """
-    start = one.summary.config.model
+    """What the bar turns to when the run's model is removed: its start, the bundled model where that is gone."""
     try:
-        check_model(start)
+        return check_model(one.summary.config.model)
     except ModelError:
         return BUNDLED
-    return start if start in model.options() or model.label(start) == start else BUNDLED
 
 
 def _resume(one: Entry) -> None:
