@@ -146,6 +146,11 @@ def test_other_columns_than_the_recognised_ones_can_be_chosen(at):
     assert metrics(press(at, "use-file"))["Gold scores"] == "0 to 3"
 
 
+def test_texts_with_a_label_are_sent_to_the_pages_that_read_them(at):
+    upload(at, b"text,label\nHow far is it?,question\nClose the door.,order\nIt rains.,statement\n")
+    assert said(at, "this table has 2 in all", "are read by the pages Probe and Advise")
+
+
 def test_whether_the_first_line_holds_names_can_be_set(at):
     upload(at, csv(names=None))
     header = lambda: next(one for one in at.checkbox if one.key.startswith("header-"))  # noqa: E731

@@ -36,7 +36,7 @@ def section() -> None:
 def _file() -> None:
     st.markdown(
         "A table with two columns of sentences and one of scores, higher for more similar: CSV, TSV, TXT, JSON, JSON "
-        "lines or Parquet, in UTF-8."
+        "lines or Parquet, in UTF-8. Of an Excel file, save the sheet as CSV."
     )
     st.caption(f"{upload_limits.of_table()} {STAYS}")
     file = st.file_uploader(
@@ -68,7 +68,13 @@ def _choose(sheet: Sheet, place: str, name: str) -> None:
     """Choose the columns of a table, look at its first rows and at the rejected ones, use it."""
     if not sheet.named_by_format:
         st.checkbox("The first line holds the names of the columns", value=sheet.header, key=f"header-{name}")
-    if sheet.unclear:
+    if len(sheet.names) < 3:
+        st.info(
+            f"Pairs have two columns of sentences and one of scores, and this table has {len(sheet.names)} in all. "
+            "Texts that have a label each are read by the pages Probe and Advise.",
+            icon=":material/help:",
+        )
+    elif sheet.unclear:
         st.info("Which column is which is not clear from names and content. Choose them.", icon=":material/help:")
     chosen = {}
     for column, (role, title) in zip(st.columns(4), TITLES.items(), strict=True):
