@@ -166,7 +166,8 @@ def _groups(colour: Sequence, title: str, numeric: bool) -> list[tuple[str, list
     """The name, rows and marker of each trace: one on the gold scale, or one a category."""
     if numeric:
         ends = {"cmin": float(np.min(colour)), "cmax": float(np.max(colour))}
-        marker = {"color": list(colour), "colorscale": GOLD_SCALE, "colorbar": bar_below(-0.09, title)} | ends
+        bar = {"title": {"text": title}, "thickness": 12}
+        marker = {"color": list(colour), "colorscale": GOLD_SCALE, "colorbar": bar} | ends
         return [(title, list(range(len(colour))), marker)]
     return [
         (
