@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from zlib import crc32
 
 from whitelab.base.progress import Progress, silent
 from whitelab.compare.grid import AVERAGE, Cell, Row
@@ -92,8 +91,8 @@ class Resampled:
 def resampled(cells: Sequence[Cell], resamples: int = RESAMPLES, progress: Progress = silent) -> Iterator[Resampled]:
     """Resample every row task by task, and what is there so far after each task.
 
-    All rows of a task meet the same resamples, so their differences are paired; a task's name decides its seed,
-    so that an average over tasks averages independent samples. Cells without a score are left out.
+    All rows of a task meet the same resamples, so their differences are paired; its gold scores decide them, so that
+    an average over tasks averages independent samples. Cells without a score are left out.
     """
     by_task: dict[str, list[Cell]] = {}
     for cell in cells:
@@ -101,7 +100,7 @@ def resampled(cells: Sequence[Cell], resamples: int = RESAMPLES, progress: Progr
             by_task.setdefault(cell.task, []).append(cell)
     tasks: dict[str, tuple[Paired, tuple[Row, ...]]] = {}
     for done, (name, held) in enumerate(by_task.items(), 1):
-        found = paired(held[0].judged, [cell.score for cell in held], resamples, crc32(name.encode()))
+        found = paired(held[0].judged, [cell.score for cell in held], resamples)
         tasks = tasks | {name: (found, tuple(cell.row for cell in held))}
         yield Resampled(tasks)
         progress(done, len(by_task))

@@ -77,9 +77,7 @@ class Paired:
         return Standing(self.scores[i], low, high, difference, test, verdict)
 
 
-def paired(
-    space: LayerEmbeddings | Judged, scores: Sequence[Score], resamples: int = RESAMPLES, seed: int = 0
-) -> Paired:
+def paired(space: LayerEmbeddings | Judged, scores: Sequence[Score], resamples: int = RESAMPLES) -> Paired:
     """Resample `scores`, all of the pairs of `space`, together: one bootstrap, so every difference is a paired one.
 
     Scores that must be equal (`whitening.cosine_class`) share a row of it: their difference is 0, not its rounding.
@@ -91,7 +89,7 @@ def paired(
     places: dict[tuple, int] = {}
     rows = tuple(places.setdefault(_law(one.protocol, one.dim), len(places)) for one in scores)
     cosines = torch.stack([scores[rows.index(row)].cosines for row in range(len(places))])
-    drawn = bootstrap(cosines, space.gold, space.subset, space.n_subsets, how, resamples, seed)
+    drawn = bootstrap(cosines, space.gold, space.subset, space.n_subsets, how, resamples)
     return Paired(tuple(scores), rows, drawn, cosines, space.gold, at_once(space.n_subsets, how))
 
 

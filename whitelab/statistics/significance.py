@@ -7,6 +7,7 @@ their difference varies much less than either. Both tests here are of that paire
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from zlib import crc32
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -78,7 +79,7 @@ def average_bootstrap(parts: Sequence[Bootstrap]) -> Bootstrap:
     """The plain mean of several tasks' scores, row by row, from pairs drawn within each task.
 
     Sample b of the mean is the mean of the parts' samples b, so differences between rows stay paired. The parts
-    must have been drawn from different seeds, or their samples would rise and fall together.
+    must be of different pairs or drawn from different seeds, or their samples would rise and fall together.
     Raises ValueError for parts that differ in rows, resamples or level, and for none.
     """
     shapes = {(tuple(one.samples.shape), one.level) for one in parts}
@@ -96,24 +97,26 @@ def bootstrap(
     n_subsets: int,
     how: str = "all",
     resamples: int = 1000,
-    seed: int = 0,
+    seed: int | None = None,
     level: float = 0.95,
 ) -> Bootstrap:
     """Percentile intervals of the score of every row, from pairs drawn with replacement.
 
     Efron and Tibshirani 1993, section 13.3. Pairs are drawn within their own subset for `mean` and `wmean`
     and from all of them for `all`. Equal to `correlation.aggregate` on the pairs drawn; resamples in which a
-    row has no score are left out of its interval. The same `seed` gives the same resamples.
+    row has no score are left out of its interval. The same `seed` gives the same resamples; None is one that the
+    gold scores decide, so that a score has one interval wherever it is asked for, and other pairs other resamples.
     Raises ValueError for lengths that differ, an unknown `how` and resamples, seed or level out of range.
     """
     check_choice(how, "how", correlation.AGGREGATES)
     check_int(n_subsets, "n_subsets", 1)
-    _check_draws(resamples, seed, level)
     _check_lengths(cosines.shape[-1], "cosines", gold=gold, subset=subset)
     if subset.numel() and not 0 <= int(subset.min()) <= int(subset.max()) < n_subsets:
         raise ValueError(f"subset must hold numbers from 0 to {n_subsets - 1}, got {subset.unique().tolist()}")
     # Resamples rank some thousand pairs many times over: on the CPU, wherever the cosines were made.
     cosines, gold, subset = exact(cosines).cpu(), exact(gold).cpu(), subset.cpu()
+    seed = crc32(gold.numpy().tobytes()) if seed is None else seed
+    _check_draws(resamples, seed, level)
     if how == "all":
         subset, n_subsets = torch.zeros_like(subset), 1
     score = 100 * correlation.aggregate(cosines, gold, subset, n_subsets, how)
