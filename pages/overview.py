@@ -46,7 +46,7 @@ if now.reason:
     st.warning(plain(now.reason))
 layer_gains.draw(space, compared, chosen.setting.layers)
 explanation.draw(space, compared)
-st.caption("Whether a difference is more than chance gives is tested on the whitening page.")
+st.caption("The whitening page tests whether a difference is more than chance gives.")
 left, right = st.columns([3, 2])
 known = {spec: score for spec, score in scores.items() if score.spearman is not None}
 with left:

@@ -19,10 +19,10 @@ pytestmark = pytest.mark.model
 def test_every_layer_has_its_best_k_and_knee_on_the_dimensions_page(small, space):
     at = until(start("dimensions", **small))
     curves = whitelab.k_curves(space, Setting.parse("L0:pca"), by_subset=False)
-    rows = table(at, "best k")
-    assert list(rows["layer"]) == list(range(4))
-    assert list(rows["best k"]) == [one.best_k for one in curves]
-    assert list(rows["knee"]) == [one.knee for one in curves]
+    rows = table(at, "Best k")
+    assert list(rows["Layer"]) == list(range(4))
+    assert list(rows["Best k"]) == [one.best_k for one in curves]
+    assert list(rows["Knee"]) == [one.knee for one in curves]
     alt = next(alt for alt in alts(at) if "every layer by kept dimensions" in alt)
     assert f"layer 3 k = {curves[3].best_k}" in alt
     assert said(at, "PCA whitening, 4 layers at 32 values of k each: 128 settings.")

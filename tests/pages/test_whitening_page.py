@@ -109,6 +109,8 @@ def test_the_pairs_that_moved_most_are_listed_with_their_text(small, space):
         table = tables(at)[1]
         assert list(table["First sentence"]) == [pairs.first[one.pair] for one in wanted]
         assert list(table["Moved"]) == [one.change for one in wanted]
+        assert not table["Rank"].str.contains(r"\.0(?: |$)").any()  # whole ranks are whole, shared ones end in .5
+        assert [tuple(map(float, row.split(" → "))) for row in table["Rank"]] == [(m.before, m.after) for m in wanted]
         assert set(table["Direction"]) == ({which} if which != "all" else {"towards gold", "away from gold"})
 
 

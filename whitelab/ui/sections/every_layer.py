@@ -66,12 +66,12 @@ def _picture(space: LayerEmbeddings, setting: Setting, curves: Sequence[KCurve])
     st.dataframe(
         [
             {
-                "layer": layer,
-                "best k": curve.best_k,
+                "Layer": layer,
+                "Best k": curve.best_k,
                 "Spearman at best k": curve.spearman[curve.best_k - 1] if curve.best_k else None,
-                "knee": curve.knee,
+                "Knee": curve.knee,
                 whole: curve.spearman[-1],
-                "rank": curve.rank,
+                "Rank": curve.rank,
             }
             for layer, curve in enumerate(curves)
         ],

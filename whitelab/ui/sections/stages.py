@@ -193,7 +193,6 @@ def _records(stages: Stages, moves: Sequence[Move]) -> list[dict]:
 
 def _table(records: list[dict]) -> None:
     """Equal cosines share a rank, which may then be a half."""
-    digits = int(any(one[name] % 1 for one in records for name in ("rank_before", "rank_after", "rank_gold")))
     numbers, text = st.column_config.NumberColumn, st.column_config.TextColumn
     st.dataframe(
         {
@@ -201,7 +200,7 @@ def _table(records: list[dict]) -> None:
             "Second sentence": [one["second"] for one in records],
             "Gold": [one["gold"] for one in records],
             "Cosine": [f"{one['cosine_before']:.3f} → {one['cosine_after']:.3f}" for one in records],
-            "Rank": [f"{one['rank_before']:.{digits}f} → {one['rank_after']:.{digits}f}" for one in records],
+            "Rank": [f"{one['rank_before']:.16g} → {one['rank_after']:.16g}" for one in records],
             "Gold rank": [one["rank_gold"] for one in records],
             "Moved": [one["change"] for one in records],
             "Direction": [one["direction"] for one in records],
@@ -215,8 +214,8 @@ def _table(records: list[dict]) -> None:
             "Gold": numbers(format="%.2f", width=55),
             "Cosine": text(width=110),
             "Rank": text(width=95),
-            "Gold rank": numbers(format=f"%.{digits}f", width=75),
-            "Moved": numbers(format=f"%+.{digits}f", width=65),
+            "Gold rank": numbers(format="%g", width=75),
+            "Moved": numbers(format="%+g", width=65),
             "Direction": text(width=110),
         },
         alt="The pairs whose rank moved most, with both sentences, gold, cosines and ranks",
