@@ -5,6 +5,7 @@ after it, and the modules of one station import each other without a circle.
 """
 
 import ast
+import re
 from graphlib import CycleError, TopologicalSorter
 
 import pytest
@@ -219,3 +220,9 @@ print(*(name for name in ("transformers", "sentence_transformers", "faiss", "onn
 def test_the_core_runs_where_streamlit_is_not_installed_and_loads_model_libraries_only_when_they_are_used():
     run = run_python(CORE)
     assert run.stdout.split() == ["end"], run.stderr
+
+
+def test_the_readme_lists_the_stations_from_the_ground_up():
+    tree = (ROOT / "README.md").read_text("utf-8").partition("```\nwhitelab/\n")[2].partition("```")[0]
+    folders = [name for name in STATIONS if (ROOT / "whitelab" / name).is_dir()]
+    assert re.findall(r"^  (\w+)/", tree, re.MULTILINE) == folders

@@ -1,11 +1,15 @@
 """Light and honest help: nothing heavy is imported for it, and what it offers are the registries."""
 
+import re
+import shlex
+from types import SimpleNamespace
+
 import pytest
 from commandline import ANALYSES
 from processes import ROOT, fresh_process
 
 import whitelab
-from whitelab.cli import COMMANDS
+from whitelab.cli import COMMANDS, main
 from whitelab.encoding.encoders import BATCH_BYTES, DTYPES
 from whitelab.encoding.pooling import POOLING_LABELS, UNIT
 from whitelab.scoring.setting import FIT_SCOPES
@@ -13,6 +17,7 @@ from whitelab.statistics.correlation import AGGREGATES
 from whitelab.statistics.geometry import POSITIVES
 from whitelab.whitening import WHITENERS
 
+COMMANDS_PAGE = ROOT / "docs" / "commands.md"
 HEAVY = ["torch", "numpy", "streamlit", "transformers", "pandas", "plotly", "huggingface_hub", "safetensors"]
 
 
@@ -89,6 +94,29 @@ def test_each_registry_is_offered_somewhere(run):
         ("pooling", [name for name in POOLING_LABELS if not name.startswith(UNIT)]),
     ],
 )
-def test_the_readme_names_every_choice(option, names):
-    told = (ROOT / "README.md").read_text("utf-8").partition(f"`--{option}` ")[2].partition("\n\n")[0]
+def test_the_page_of_commands_names_every_choice(option, names):
+    told = COMMANDS_PAGE.read_text("utf-8").partition(f"`--{option}` ")[2].partition("\n\n")[0]
     assert [name for name in names if f"`{name}`" not in told] == []
+
+
+COMMAND_LINE = re.compile(r"^(?:    whitelab|python -m whitelab) ([^>&\n]+)", re.MULTILINE)  # prose may begin alike
+
+
+def printed_commands():
+    """The words after `whitelab` of every command line that the README and docs print."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    return [shlex.split(line) for page in pages for line in COMMAND_LINE.findall(page.read_text("utf-8"))]
+
+
+@pytest.mark.parametrize("words", printed_commands(), ids=" ".join)
+def test_every_command_line_that_is_printed_is_understood(monkeypatch, words):
+    summary, module = COMMANDS[words[0]]
+    read = []
+    told = SimpleNamespace(add_options=module.add_options, run=lambda args: (read.append(args), (None, []))[1])
+    monkeypatch.setitem(COMMANDS, words[0], (summary, told))
+    assert main(words) == 0
+    assert len(read) == 1
+
+
+def test_every_command_has_a_line_that_shows_it():
+    assert {words[0] for words in printed_commands()} == set(COMMANDS)
