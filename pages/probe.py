@@ -27,7 +27,7 @@ with st.container(key="controls"):
     data = labelled_texts.choose()
     if data is None:
         st.stop()
-    asked = probing.choose(data, opened)
+    plan = probing.choose(data, opened)
 for note in data.notes:
     st.caption(f"Note: {plain(note)}")
 texts = probing.open_texts(chosen, data)
@@ -37,8 +37,8 @@ if texts is None:
 here = (compared.raw, compared)
 layers = layers_in_words(compared.layers)
 by_layer = [one.with_(layers=(layer,)) for layer in range(texts.space.n_layers) for one in here]
-now, wide = probing.probed(texts, here, asked, "probe-here"), probing.probed(texts, by_layer, asked, "probe-layers")
-of = f"{named(texts)} {asked.how}"
+now, wide = probing.probed(texts, here, plan, "probe-here"), probing.probed(texts, by_layer, plan, "probe-layers")
+of = f"{named(texts)} {plan.how}"
 shown = follow(
     now,
     lambda scores: probing.accuracies(scores, layers),
@@ -60,7 +60,7 @@ follow(
 )
 if shown:
     probing.mistakes(shown, data, layers)
-probing.more(texts, compared.pooling, asked, of)
+probing.more(texts, compared.pooling, plan, of)
 if shown and shown[-1].protocol:
     st.caption(f"{plain(shown[-1].protocol)} · {plain(data.source)} · {spaced(shown[-1].rows)} rows scored")
 if data.layout == DEMO:
@@ -91,8 +91,8 @@ close_page(
     "from whitelab.probe import How, embed_texts, probe\n\n"
     f"data = {labelled_texts.code(data)}\n"
     f"texts = embed_texts(encoder, data{pooling(chosen)}, store=whitelab.Store())\n"
-    f"rows = {'whitelab.LayerRows(space.values, space.counts)' if asked.rows else None}\n"
+    f"rows = {'whitelab.LayerRows(space.values, space.counts)' if plan.rows else None}\n"
     f"for text in {tuple(map(str, here))!r}:\n"
-    f"    one = probe(texts, data, whitelab.Setting.parse(text), {asked.code}, corpus=rows)\n"
+    f"    one = probe(texts, data, whitelab.Setting.parse(text), {plan.code}, corpus=rows)\n"
     "    print(text, one.accuracy, one.low, one.high, one.protocol)\n",
 )

@@ -27,22 +27,22 @@ with st.container(key="controls"):
     data = retrieval_sets.choose()
     if data is None:
         st.stop()
-    asked = rankings.choose(data, opened)
+    comparison = rankings.choose(data, opened)
 for note in data.notes:
     st.caption(f"Note: {plain(note)}")
-space = rankings.open_set(chosen, opened, data, asked)
+space = rankings.open_set(chosen, opened, data, comparison)
 if space is None:
     st.stop()
 
-compared = asked.of(chosen.compared)
+compared = comparison.of(chosen.compared)
 here = (compared.raw, compared)
 curved = (compared if variant(compared.whitening).takes_k else compared.with_(whitening="pca")).with_(k=None)
 layers = layers_in_words(compared.layers)
 sizes = f"{spaced(len(data.documents))} documents, {spaced(len(data.queries))} queries"
-of = f"{named(space)} {asked}"
+of = f"{named(space)} {comparison}"
 results = follow(
     rankings.ranked(space, here, "ranked-here"),
-    lambda found: rankings.standings(found, asked),
+    lambda found: rankings.standings(found, comparison),
     key="ranked-here",
     of=of,
     note=lambda found: f"{data.source}, {sizes}, {layers}.",
@@ -54,7 +54,7 @@ with left:
     every = [one.with_(layers=(layer,)) for layer in range(space.space.n_layers) for one in here]
     follow(
         rankings.ranked(space, every, "ranked-layers"),
-        lambda found: rankings.by_layer(found, asked, space.space.n_layers),
+        lambda found: rankings.by_layer(found, comparison, space.space.n_layers),
         key="ranked-layers",
         of=of,
         note=lambda found: "Every layer alone; whiskers are 95 % intervals from resampled queries.",
@@ -62,22 +62,22 @@ with left:
     )
 with right:
     st.subheader("At which k?")
-    raw = results[0].means[asked.metric] if results else None
+    raw = results[0].means[comparison.metric] if results else None
     curve = follow(
         study_job(retrieval_curve, space, curved, title="Ranking at every k", unit="queries", place="ranked-k"),
-        lambda found: rankings.by_k(found, asked, compared.k, raw),
+        lambda found: rankings.by_k(found, comparison, compared.k, raw),
         key="ranked-k",
         of=f"{of} {curved}",
         note=lambda found: (
-            f"Best k {found.best_k(asked.metric)}, within 0.005 of it from {found.knee(asked.metric)} on."
+            f"Best k {found.best_k(comparison.metric)}, within 0.005 of it from {found.knee(comparison.metric)} on."
         ),
         room=heights.room(heights.CURVES),
     )
-bits.draw(space, compared, asked.metric)
+bits.draw(space, compared, comparison.metric)
 meaning = search_meaning.draw(space, compared)
 st.subheader("For which queries?")
 if results:
-    rankings.by_query(space, results, asked)
+    rankings.by_query(space, results, comparison)
     st.caption(plain(results[-1].line()))
 if data.source == "demo-search":
     st.caption(rankings.EXAMPLE)
@@ -85,7 +85,7 @@ if data.source == "demo-search":
 close_page(
     chosen,
     opened,
-    [(METRICS[asked.metric].formula, f"{asked.label}. {METRICS[asked.metric].source}")]
+    [(METRICS[comparison.metric].formula, f"{comparison.label}. {METRICS[comparison.metric].source}")]
     + [(variant(compared.whitening).formula, variant(compared.whitening).source)],
     "Every document is ranked for every query by the cosine of their embeddings, and the ranking is held against "
     "judgements: a document is relevant where its grade is above 0, and not relevant where nobody judged it. Scores are "
@@ -93,7 +93,7 @@ close_page(
     f"queries drawn with replacement, the same for both settings (Smucker et al. 2007). Documents are cut at "
     f"{space.space.origin.max_length} tokens: {spaced(space.truncated)} of {spaced(len(data.documents))} are longer. The "
     "prompts typed above stand before queries and documents. A best k found here was chosen on the queries it is scored on.",
-    rankings.code(data, here, asked, curved if curve else None, pooling(chosen))
-    + bits.code(compared, "searched", asked.metric)
+    rankings.code(data, here, comparison, curved if curve else None, pooling(chosen))
+    + bits.code(compared, "searched", comparison.metric)
     + meaning,
 )

@@ -19,11 +19,11 @@ open_aside(
 )
 
 
-def start(asked: request.Asked) -> None:
+def start(plan: request.TrainingPlan) -> None:
     """Make the runs and let them wait for their turns; those for which there is no room wait for a click."""
-    for config in asked.configs:
+    for config in plan.configs:
         try:
-            run = runs.create(config, asked.corpus.sentences, asked.scored.pairs)
+            run = runs.create(config, plan.corpus.sentences, plan.scored.pairs)
         except OSError as error:
             st.session_state["training-problem"] = f"The run could not be written: {error}"
             return
@@ -37,30 +37,30 @@ except ModelError as error:  # the operator's folder for runs
     st.error(plain(str(error)))
     st.stop()
 with st.container(border=True, key="new-run"):
-    asked = form.draw(known)
+    plan = form.draw(known)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
-            f"Start these {len(asked.configs)} runs" if asked and len(asked.configs) > 1 else "Start this run",
+            f"Start these {len(plan.configs)} runs" if plan and len(plan.configs) > 1 else "Start this run",
             type="primary",
             key="start-run",
             on_click=start,
-            args=(asked,),
-            disabled=asked is None or not background.allowed() or background.full(),
+            args=(plan,),
+            disabled=plan is None or not background.allowed() or background.full(),
             icon=":material/play_arrow:",
         )
         if not background.allowed():
             st.markdown("Training is turned off here. Install whitelab on your own machine to train.")
         elif background.full():
             st.markdown(f"{background.LONGEST} runs wait already. Start another when one has ended.")
-        elif asked is not None:
-            st.markdown(request.cost_words(asked.costs))
+        elif plan is not None:
+            st.markdown(request.cost_words(plan.costs))
 if problem := st.session_state.pop("training-problem", None):
     st.error(plain(problem))
 board.draw(known)
 before_after.draw(known)
 
 with st.expander("What am I looking at?", icon=":material/help:"):
-    chosen = OBJECTIVES[objectives.parse(asked.config.objective).name] if asked else next(iter(OBJECTIVES.values()))
+    chosen = OBJECTIVES[objectives.parse(plan.config.objective).name] if plan else next(iter(OBJECTIVES.values()))
     st.markdown(
         f"**{chosen.label}.** {chosen.summary} Each step takes a batch of sentences, encodes each of them several "
         "times with other dropout masks, and changes the weights so that the loss falls. No label is read; the gold "
@@ -74,10 +74,10 @@ with st.expander("What am I looking at?", icon=":material/help:"):
         r"r_{\text{eff}}=e^{-\sum_i p_i\log p_i},\; p_i=\sqrt{\lambda_i}/\textstyle\sum_j\sqrt{\lambda_j}"
     )
     st.caption("WhitenedCSE Eq. 9 and 10, Figure 3; effective rank: Roy and Vetterli 2007")
-if asked is not None:
+if plan is not None:
     with st.expander("Show the code", icon=":material/code:"):
         here = workspace.current()
-        st.code(recipe(here, asked.code) if here else f"import whitelab\n\n{asked.code}", language="python")
-    st.caption(plain(request.protocol_line(asked)))
-    if asked.scored.arguments[0] in BUNDLED_SETS:
+        st.code(recipe(here, plan.code) if here else f"import whitelab\n\n{plan.code}", language="python")
+    st.caption(plain(request.protocol_line(plan)))
+    if plan.scored.arguments[0] in BUNDLED_SETS:
         st.caption(DEMO_NOTE)

@@ -44,7 +44,7 @@ class Texts:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ProbePlan:
     """How texts are probed, and the text of the bar's task where the maps are fitted on that."""
 
     how: How
@@ -57,7 +57,7 @@ class Asked:
         return f"How({self.how.classifier!r}, fit={self.how.fit!r}{metric})"
 
 
-def choose(data: LabelledTexts, opened: Opened) -> Asked:
+def choose(data: LabelledTexts, opened: Opened) -> ProbePlan:
     """Choose the classifier, what the whitening is fitted on, and a distance."""
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     with left:
@@ -99,7 +99,7 @@ def choose(data: LabelledTexts, opened: Opened) -> Asked:
     own = fit == WORKSPACE
     scope = f"the sentences of {opened.pairs.task}" if own else fit or "train"
     how = How(classifier, fit=scope, metric=metric)
-    return Asked(how, opened.rows if own else None)
+    return ProbePlan(how, opened.rows if own else None)
 
 
 def open_texts(chosen: Workspace, data: LabelledTexts) -> Texts | None:
@@ -117,9 +117,9 @@ def open_texts(chosen: Workspace, data: LabelledTexts) -> Texts | None:
     return shelved(name, title, work, "texts", key="texts")
 
 
-def probed(texts: Texts, settings: Sequence[Setting], asked: Asked, place: str) -> Job:
+def probed(texts: Texts, settings: Sequence[Setting], plan: ProbePlan, place: str) -> Job:
     """The score of each setting as a job that grows score by score; each is shared with every other place."""
-    return study_each(_scored, texts, settings, asked.how, asked.rows, title="Probing", place=place)
+    return study_each(_scored, texts, settings, plan.how, plan.rows, title="Probing", place=place)
 
 
 def _scored(texts: Texts, setting: Setting, how: How, rows: LayerRows | None, progress: Progress) -> ProbeScore:
@@ -219,7 +219,7 @@ def mistakes(scores: Sequence[ProbeScore], data: LabelledTexts, layers: str) -> 
             )
 
 
-def more(texts: Texts, pooling: str, asked: Asked, of: str) -> None:
+def more(texts: Texts, pooling: str, plan: ProbePlan, of: str) -> None:
     """More settings side by side, as a visitor types them; `of` says what is probed."""
     with st.expander("More settings side by side", icon=":material/table_rows:"):
         st.text_area(
@@ -231,7 +231,7 @@ def more(texts: Texts, pooling: str, asked: Asked, of: str) -> None:
         )
         if wanted := _typed(pooling):
             follow(
-                probed(texts, wanted, asked, "probe-more"),
+                probed(texts, wanted, plan, "probe-more"),
                 table,
                 key="probe-more",
                 of=of,

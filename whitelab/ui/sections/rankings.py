@@ -37,7 +37,7 @@ SHOWN, SHORTENED = 5, 240  # documents of a query that are shown, and letters of
 
 
 @dataclass(frozen=True)
-class Asked:
+class Comparison:
     """By which metric settings are compared, what their maps are fitted on, and whether that is the bar's task."""
 
     metric: str
@@ -54,7 +54,7 @@ class Asked:
         return setting.with_(aggregate="all", fit=self.fit, k=setting.k)
 
 
-def choose(data: RetrievalSet, opened: Opened) -> Asked:
+def choose(data: RetrievalSet, opened: Opened) -> Comparison:
     """Choose the metric and what the whitening is fitted on."""
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     with left:
@@ -79,16 +79,16 @@ def choose(data: RetrievalSet, opened: Opened) -> Asked:
             "text: the sentences of the bar's task.",
         )
     own = fit == WORKSPACE
-    return Asked(metric or "ndcg@10", f"the sentences of {opened.pairs.task}" if own else fit or "corpus", own)
+    return Comparison(metric or "ndcg@10", f"the sentences of {opened.pairs.task}" if own else fit or "corpus", own)
 
 
-def open_set(chosen: Workspace, opened: Opened, data: RetrievalSet, asked: Asked) -> RetrievalSpace | None:
+def open_set(chosen: Workspace, opened: Opened, data: RetrievalSet, comparison: Comparison) -> RetrievalSpace | None:
     """`embedded`, carrying the sentences of the bar's task where maps are fitted on those."""
     space = embedded(chosen, data)
-    if space is None or not asked.own:
+    if space is None or not comparison.own:
         return space
-    name = f"{shelf().name(space)}+{shelf().name(opened.space)}/{asked.fit}"
-    return shelf().call(space.with_text(asked.fit, opened.rows), name)
+    name = f"{shelf().name(space)}+{shelf().name(opened.space)}/{comparison.fit}"
+    return shelf().call(space.with_text(comparison.fit, opened.rows), name)
 
 
 def embedded(chosen: Workspace, data: RetrievalSet) -> RetrievalSpace | None:
@@ -113,50 +113,50 @@ def ranked(space: RetrievalSpace, settings: Sequence[Setting], place: str) -> Jo
 # ---------------------------------------------------------------------------------------------------- pictures
 
 
-def standings(results: Sequence[Retrieval], asked: Asked) -> None:
+def standings(results: Sequence[Retrieval], comparison: Comparison) -> None:
     """Before and after, whether the difference is real, and how many queries rose and fell."""
     if len(results) < 2:
         return
-    raw, white = against(results, metric=asked.metric)
-    second = "recall@100" if asked.metric != "recall@100" else "ndcg@10"
+    raw, white = against(results, metric=comparison.metric)
+    second = "recall@100" if comparison.metric != "recall@100" else "ndcg@10"
     before, after = (one.means[second] for one in results)
     moved = white.difference
     name = LABELS.at(results[-1].setting)
     headlines(
         Metric(
-            f"{asked.label}, {LABELS.inline(results[-1].setting.whitening)}",
+            f"{comparison.label}, {LABELS.inline(results[-1].setting.whitening)}",
             f"{white.mean:.4f}",
             f"{moved.estimate:+.4f} against raw",
             "up",
-            f"{name}. {METRICS[asked.metric].hint}",
+            f"{name}. {METRICS[comparison.metric].hint}",
             f"95 %: {verdict.interval(white.low, white.high, digits=4)}",
         ),
         Metric(
-            f"{asked.label}, raw",
+            f"{comparison.label}, raw",
             f"{raw.mean:.4f}",
             f"95 %: {verdict.interval(raw.low, raw.high, digits=4)}",
         ),
         Metric("Queries gained", str(white.gained), f"{white.lost} lost, of {len(results[0].per_query[0])}"),
         Metric(METRICS[second].label, f"{after:.4f}", f"{after - before:+.4f} against raw", "up"),
     )
-    st.markdown(f"{verdict.ICONS[white.verdict]} {_sentence(white, asked, name)}")
+    st.markdown(f"{verdict.ICONS[white.verdict]} {_sentence(white, comparison, name)}")
     made = results[-1].protocol
     if starved(made.setting.whitening, made.fitted, made.rank):
         st.warning(too_few(made.fitted, made.rank, made.dim), icon=":material/warning:")
 
 
-def _sentence(white: RetrievalStanding, asked: Asked, name: str) -> str:
+def _sentence(white: RetrievalStanding, comparison: Comparison, name: str) -> str:
     found = white.difference
     p = verdict.p_value(found.p_value, 2 / (RESAMPLES + 1))
     return (
-        f"**{VERDICTS[white.verdict]}.** {name} moves {asked.label} by {found.estimate:+.4f}, 95 % interval "
+        f"**{VERDICTS[white.verdict]}.** {name} moves {comparison.label} by {found.estimate:+.4f}, 95 % interval "
         f"{verdict.interval(found.low, found.high, '+', 4)} ({p}), from {spaced(RESAMPLES)} resamples of the queries."
     )
 
 
-def by_layer(results: Sequence[Retrieval], asked: Asked, n_layers: int) -> None:
+def by_layer(results: Sequence[Retrieval], comparison: Comparison, n_layers: int) -> None:
     """The metric by layer, as far as it is known."""
-    standing = against(results, metric=asked.metric)
+    standing = against(results, metric=comparison.metric)
     specs = dict.fromkeys(one.setting.whitening for one in results)
     curves = {
         spec: {
@@ -167,19 +167,19 @@ def by_layer(results: Sequence[Retrieval], asked: Asked, n_layers: int) -> None:
         for spec in specs
     }
     chart(
-        figures.metric_by_layer(curves, LABELS, n_layers, asked.label),
+        figures.metric_by_layer(curves, LABELS, n_layers, comparison.label),
         "retrieval-layers",
         lambda: [{"layer": one.setting.layers[0], "whitening": one.setting.whitening} | one.means for one in results],
     )
 
 
-def by_k(curve: RetrievalCurve, asked: Asked, k: int | None, raw: float | None) -> None:
+def by_k(curve: RetrievalCurve, comparison: Comparison, k: int | None, raw: float | None) -> None:
     """The metric at every k, beside that of raw vectors where it is known."""
-    means, spec = curve.means(asked.metric), curve.protocol.setting.whitening
-    marks = {"best": curve.best_k(asked.metric), "chosen": min(k or curve.protocol.dim, curve.protocol.dim)}
+    means, spec = curve.means(comparison.metric), curve.protocol.setting.whitening
+    marks = {"best": curve.best_k(comparison.metric), "chosen": min(k or curve.protocol.dim, curve.protocol.dim)}
     variant = spec, LABELS.unscaled(spec)
     chart(
-        figures.metric_by_k(means, curve.protocol.rank, variant, marks, raw, asked.label),
+        figures.metric_by_k(means, curve.protocol.rank, variant, marks, raw, comparison.label),
         "retrieval-k",
         lambda: [
             {"k": j} | {name: values[j - 1] for name, values in columns.items()}
@@ -189,20 +189,20 @@ def by_k(curve: RetrievalCurve, asked: Asked, k: int | None, raw: float | None) 
     )
 
 
-def by_query(space: RetrievalSpace, results: Sequence[Retrieval], asked: Asked) -> None:
+def by_query(space: RetrievalSpace, results: Sequence[Retrieval], comparison: Comparison) -> None:
     """Which queries gained and which lost, and what one of them finds under either setting."""
     data = space.data
-    before, after = (one.of(asked.metric).tolist() for one in results)
+    before, after = (one.of(comparison.metric).tolist() for one in results)
     changes = [b - a for a, b in zip(before, after, strict=True)]
     hover = [
-        f"{wrapped(text)}<br>{html.escape(asked.label)}: {a:.4f} to {b:.4f}"
+        f"{wrapped(text)}<br>{html.escape(comparison.label)}: {a:.4f} to {b:.4f}"
         for text, a, b in zip(data.queries, before, after, strict=True)
     ]
     rows = [
         {"query": name, "text": text, "raw": a, "whitened": b, "change": b - a}
         for name, text, a, b in zip(data.query_ids, data.queries, before, after, strict=True)
     ]
-    chart(figures.query_differences(changes, hover, asked.label), "retrieval-queries", lambda: rows)
+    chart(figures.query_differences(changes, hover, comparison.label), "retrieval-queries", lambda: rows)
     order = sorted(range(len(changes)), key=lambda i: -abs(changes[i]))
     query = st.selectbox(
         "A query, those that moved most first",
@@ -213,7 +213,9 @@ def by_query(space: RetrievalSpace, results: Sequence[Retrieval], asked: Asked) 
     query = order[0] if query is None else query
     for column, one in zip(st.columns(2), results, strict=True):
         with column:
-            st.markdown(f"**{LABELS.at(one.setting)}**, {asked.label} {float(one.of(asked.metric)[query]):.4f}")
+            st.markdown(
+                f"**{LABELS.at(one.setting)}**, {comparison.label} {float(one.of(comparison.metric)[query]):.4f}"
+            )
             _hits(space, one.setting, query)
 
 
@@ -228,19 +230,21 @@ def _hits(space: RetrievalSpace, setting: Setting, query: int) -> None:
     st.markdown("\n".join(lines))
 
 
-def code(data: RetrievalSet, settings: Sequence[Setting], asked: Asked, curve: Setting | None, pooling: str) -> str:
+def code(
+    data: RetrievalSet, settings: Sequence[Setting], comparison: Comparison, curve: Setting | None, pooling: str
+) -> str:
     """The lines that give the page's numbers in Python; `pooling` is one more argument where it is not the usual.
 
     Without `curve` those of every k are left out: there are none where all texts have one vector.
     """
     carried = (
-        f"searched = searched.with_text({asked.fit!r}, whitelab.LayerRows(space.values, space.counts))\n"
-        if asked.own
+        f"searched = searched.with_text({comparison.fit!r}, whitelab.LayerRows(space.values, space.counts))\n"
+        if comparison.own
         else ""
     )
     every_k = (
         f"curve = whitelab.retrieval_curve(searched, whitelab.Setting.parse({str(curve)!r}))\n"
-        f"print(curve.best_k({asked.metric!r}), max(curve.means({asked.metric!r})))\n"
+        f"print(curve.best_k({comparison.metric!r}), max(curve.means({comparison.metric!r})))\n"
     )
     return (
         "from whitelab.retrieval.relevance import against\n\n"
@@ -250,7 +254,7 @@ def code(data: RetrievalSet, settings: Sequence[Setting], asked: Asked, curve: S
         f"{carried}"
         f"settings = [whitelab.Setting.parse(text) for text in {tuple(map(str, settings))!r}]\n"
         "results = [whitelab.retrieve(searched, one) for one in settings]\n"
-        f"for one in against(results, metric={asked.metric!r}):\n"
+        f"for one in against(results, metric={comparison.metric!r}):\n"
         "    print(one.mean, (one.low, one.high), one.difference, one.gained, one.lost)\n"
         "    print(one.retrieval.means, one.retrieval.line())\n"
         f"{every_k if curve else ''}"

@@ -26,7 +26,7 @@ from whitelab.ui.sidebar.data import TITLES
 from whitelab.ui.sidebar.opening import pairs_of
 from whitelab.ui.sidebar.workspace import UPLOADED
 from whitelab.ui.training.background import Entry
-from whitelab.ui.training.request import Asked, Corpus, Scored, Text
+from whitelab.ui.training.request import Corpus, Scored, Text, TrainingPlan
 
 EVERY = "All tasks"
 
@@ -34,7 +34,7 @@ _FETCHED = "training-start"  # session_state: the start this visitor asked to do
 _DATA_NAMES = TITLES | {UPLOADED: "Uploaded text file"}
 
 
-def draw(known: Sequence[Entry]) -> Asked | None:
+def draw(known: Sequence[Entry]) -> TrainingPlan | None:
     """The controls; None after saying what is missing. `known` are the runs there are, for the pace of steps."""
     first = st.columns(4)
     with first[0]:
@@ -85,7 +85,7 @@ def draw(known: Sequence[Entry]) -> Asked | None:
     past = [(entry.name, entry.summary.config, lambda entry=entry: entry.records) for entry in known]
     text = corpus.text
     found = (costs.paced_cost(one, size, text.tokens, scored.tokens, text.unique, past) for one in configs)
-    return Asked(configs, corpus, scored, tuple(found))
+    return TrainingPlan(configs, corpus, scored, tuple(found))
 
 
 # ------------------------------------------------------------------------------------------------ the controls

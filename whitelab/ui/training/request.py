@@ -63,7 +63,7 @@ class Scored:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class TrainingPlan:
     """What the form asks for: a run, or several that differ in their objective alone, with what each will take."""
 
     configs: tuple[TrainConfig, ...]
@@ -140,13 +140,13 @@ def cost_words(found: Sequence[Cost]) -> str:
     )
 
 
-def protocol_line(asked: Asked) -> str:
+def protocol_line(plan: TrainingPlan) -> str:
     """How the run's scores are made, in a line."""
-    config, names = asked.config, " | ".join(objectives.label(one.objective) for one in asked.configs)
+    config, names = plan.config, " | ".join(objectives.label(one.objective) for one in plan.configs)
     return (
         f"{model.label(config.model)}, last layer, {config.pooling} pooling · scored on {config.evaluation}, "
         "aggregate all, no whitening · "
         f"{names}, {config.steps} steps of {config.batch * config.accumulation} of "
-        f"{spaced(len(asked.corpus.sentences))} sentences ({config.corpus}), AdamW, rate {config.lr:g}, "
+        f"{spaced(len(plan.corpus.sentences))} sentences ({config.corpus}), AdamW, rate {config.lr:g}, "
         f"seed {config.seed}"
     )
