@@ -115,8 +115,7 @@ def difference_dots(rows: Sequence[Mapping], labels: Mapping[str, str], baseline
         _add_variant(figure, place, row["whitening"], labels, interval, signed(difference), hover, difference < 0)
         chance = "" if row["settled"] else ", could be chance"
         parts.append(f"{labels[row['whitening']]} {difference:+.2f} ({low:+.2f} to {high:+.2f}{chance})")
-    ends = [row[f"difference_{end}"] for row in known.values() for end in ("low", "high")]
-    span = 1.6 * reach(end for end in ends if is_number(end))
+    span = 1.6 * reach(row[f"difference_{end}"] for row in known.values() for end in ("low", "high"))
     figure.update_xaxes(title=f"Difference from {html.escape(baseline)} (points)", range=[-span, span])
     title = f"Differences from {baseline}" + (" with 95 % intervals" if known else "")
     return finish_dots(figure, _names(rows, labels), in_words(title, parts, "no score is defined"))
