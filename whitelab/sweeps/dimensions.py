@@ -1,6 +1,6 @@
 """How many dimensions are worth keeping: the score for every k at once."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -76,23 +76,6 @@ def k_curve(space: LayerEmbeddings, setting: Setting, by_subset: bool = True) ->
     setting = setting.with_(k=None).on(space)
     scope = folds(space, setting.fit)
     return _curve(space, setting, scope, [fold.rows.moments(setting.layers) for fold in scope], by_subset)
-
-
-def layer_curves(
-    space: LayerEmbeddings,
-    setting: Setting,
-    progress: Progress = silent,
-    curve_of: Callable[..., KCurve] = k_curve,
-) -> Iterator[tuple[KCurve, ...]]:
-    """One `k_curve` for each layer alone, one layer more each time.
-
-    Who keeps curves says where they come from: `curve_of(space, setting, by_subset=False)`.
-    """
-    curves: tuple[KCurve, ...] = ()
-    for layer in range(space.n_layers):
-        curves += (curve_of(space, setting.with_(layers=(layer,)), by_subset=False),)
-        yield curves
-        progress(len(curves), space.n_layers)
 
 
 def k_curves(

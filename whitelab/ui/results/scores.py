@@ -14,7 +14,7 @@ from whitelab.scoring.paired import Paired, Standing, paired
 from whitelab.scoring.score import Score, isotropy_of, score
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.significance import Move, moved
-from whitelab.sweeps import cone, dimensions, layer_profiles
+from whitelab.sweeps import cone, layer_profiles
 from whitelab.sweeps import layer_gains as gains
 from whitelab.sweeps.dimensions import KCurve, k_curve
 from whitelab.sweeps.layer_gains import LayerGain
@@ -85,8 +85,12 @@ def layer_gains(space: LayerEmbeddings, setting: Setting, progress: Progress) ->
 
 
 def layer_curves(space: LayerEmbeddings, setting: Setting, progress: Progress) -> Iterator[tuple[KCurve, ...]]:
-    """`dimensions.layer_curves`."""
-    return dimensions.layer_curves(space, setting, progress, curve_of)
+    """`dimensions.k_curves` without subsets, one layer more each time."""
+    curves: tuple[KCurve, ...] = ()
+    for layer in range(space.n_layers):
+        curves += (curve_of(space, setting.with_(layers=(layer,))),)
+        yield curves
+        progress(len(curves), space.n_layers)
 
 
 def paired_scores(space: LayerEmbeddings, settings: tuple[Setting, ...]) -> Paired:
