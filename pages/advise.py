@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from whitelab.scoring.paired import LEVEL
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.sections import advising
 from whitelab.ui.widgets.page import close_page, open_page
@@ -20,7 +21,7 @@ close_page(
     opened,
     [
         (
-            r"p_{(i)} \cdot (m - i + 1) < 0.05",
+            rf"p_{{(i)}} \cdot (m - i + 1) < {LEVEL:g}",
             "Holm 1979: m options are tested against the model as it comes, the i-th smallest p-value is multiplied so",
         )
     ],

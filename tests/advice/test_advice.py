@@ -33,6 +33,7 @@ from whitelab.probe import How, probe
 from whitelab.probe.rows import occurrences
 from whitelab.retrieval.embedded import with_judgements
 from whitelab.retrieval.relevance import retrieve
+from whitelab.scoring.paired import LEVEL, judged
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.significance import Difference, bootstrap_means
@@ -260,6 +261,15 @@ def test_a_purpose_that_the_data_does_not_serve_is_refused():
         advise_pairs(pairs_of(*ROUND, pairs=30), Setting(), "cluster")
     with pytest.raises(ValueError, match=r"layers=\[9\] must lie between 0 and 2 for this model"):
         advise_pairs(pairs_of(*ROUND, pairs=30), Setting((9,)))
+
+
+def test_an_option_is_judged_as_every_score_is_with_the_p_value_that_knows_of_the_others():
+    gap = Difference(2.0, 1.0, 3.0, LEVEL / 50)
+    option = Option(Setting(), D, 4 * D, "float32", 50.0, 49.0, 51.0, gap, 0.9 * LEVEL, gap)
+    assert option.verdict == judged(gap, None) == "gain"
+    assert replace(option, p_holm=LEVEL).verdict == "chance"
+    itself = Difference(0.0, 0.0, 0.0, 1.0)
+    assert replace(option, difference=itself, p_holm=math.nan).verdict == "same"
 
 
 def test_an_option_with_nothing_to_tell_of_its_lead_is_still_a_record_of_json():

@@ -70,13 +70,13 @@ def kept_as(option: Option) -> str:
 
 def _best(evidence: Evidence, purpose: str) -> Advice:
     raw, others = evidence.baseline, evidence.options[1:]
-    gains = [one for one in others if one.p_holm < LEVEL and one.difference.low > 0]
+    gains = [one for one in others if one.verdict == "gain"]
     if gains:
         best = max(gains, key=lambda option: option.score)
         return Advice(purpose, best.setting, _gain(evidence, best), None, evidence)
     reach = max(others, key=lambda option: option.difference.high)
     if reach.difference.high < STEP:
-        losses = sum(one.p_holm < LEVEL and one.difference.high < 0 for one in others)
+        losses = sum(one.verdict == "loss" for one in others)
         high = reach.difference.high
         most = f"more than {math.ceil(10 * high) / 10:.1f} points" if high > 0 else "anything"
         sentences = (

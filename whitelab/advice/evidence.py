@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from whitelab.base.records import without_nan
+from whitelab.scoring.paired import judged
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.significance import Bootstrap, Difference, holm
 
@@ -35,6 +36,11 @@ class Option:
     difference: Difference
     p_holm: float
     behind: Difference
+
+    @property
+    def verdict(self) -> str:
+        """Whether `difference` is real among all tests: a key of `paired.VERDICTS`, `same` for the baseline."""
+        return judged(replace(self.difference, p_value=self.p_holm), None)
 
     def as_dict(self) -> dict:
         """A JSON-ready record."""

@@ -47,7 +47,7 @@ class Standing:
     @property
     def settled(self) -> bool:
         """Whether the score differs from the baseline's beyond doubt, or cannot differ at all."""
-        return self.verdict in ("gain", "loss", "same")
+        return settled(self.verdict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +108,11 @@ def judged(difference: Difference, test: WilliamsTest | None) -> str:
     if all(votes):
         return "gain" if difference.estimate > 0 else "loss"
     return "unclear" if any(votes) else "chance"
+
+
+def settled(verdict: str) -> bool:
+    """Whether what a verdict (`judged`) is of is there beyond doubt, or cannot be there at all."""
+    return verdict in ("gain", "loss", "same")
 
 
 def _law(protocol: Protocol, dim: int) -> tuple:

@@ -25,6 +25,7 @@ from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
 from whitelab.encoding.encoders import embed
 from whitelab.figures import heights
 from whitelab.scoring.calibration import gold_middle
+from whitelab.scoring.paired import settled
 from whitelab.scoring.setting import Setting
 from whitelab.ui.results.shelf import shelved
 from whitelab.ui.results.study import study_job
@@ -252,14 +253,13 @@ def _use(advice: Advice) -> None:
 
 
 def _row(option: Option, advice: Advice) -> dict:
-    is_raw = option is advice.evidence.baseline
     return {
         "label": _short(option),
         "whitening": option.setting.whitening,
         "score": option.score,
         "low": option.low,
         "high": option.high,
-        "settled": is_raw or option.p_holm < 0.05,
+        "settled": settled(option.verdict),
         "best": _is_advised(option, advice),
     }
 

@@ -15,7 +15,7 @@ from whitelab.datasets import BUNDLED_SETS
 from whitelab.encoding.catalogue import entry
 from whitelab.encoding.checkpoints import BUNDLED, ModelError, check_model, on_disk
 from whitelab.figures import heights
-from whitelab.scoring.paired import RESAMPLES, VERDICTS
+from whitelab.scoring.paired import RESAMPLES, VERDICTS, settled
 from whitelab.store.embedding_store import Store
 from whitelab.ui.results.jobs import claim, follow, forget_finished, jobs
 from whitelab.ui.results.study import name_of, remembered, study_job
@@ -347,8 +347,8 @@ def row_against_row(drawn: Resampled, cells: Sequence[Cell]) -> None:
     st.markdown(plain(comparing.outcome(duels, *names)))
     records = [one.as_dict() for one in duels]
     drawing = [
-        record | {"label": _title(record["task"]), "settled": record["verdict"] in ("gain", "loss", "same")}
-        for record in records
+        record | {"label": _title(one.task), "settled": settled(one.verdict)}
+        for record, one in zip(records, duels, strict=True)
     ]
     chart(figures.row_differences(drawing, *names), "row-against-row", lambda: records)
     st.dataframe(

@@ -14,6 +14,7 @@ from whitelab.encoding.embeddings import LayerRows
 from whitelab.figures import heights
 from whitelab.probe import CLASSIFIERS, DEFAULT, FITS, How, ProbeScore, usual
 from whitelab.probe.classifiers import METRICS, mcnemar
+from whitelab.scoring.paired import LEVEL
 from whitelab.scoring.setting import Setting, parse_settings
 from whitelab.store.embedding_store import Store
 from whitelab.ui.results.jobs import follow
@@ -167,9 +168,9 @@ def accuracies(scores: Sequence[ProbeScore], layers: str) -> None:
 
 
 def verdict(name: str, gap: float, p: float, gained: int, lost: int) -> str:
-    """What the gap of `name` from raw says, in one sentence, by McNemar's test at 5 %."""
+    """What the gap of `name` from raw says, in one sentence, by McNemar's test at `LEVEL`."""
     rows = f"{gained} rows gained and {lost} lost, p = {p:.2g}"
-    if p >= 0.05:
+    if p >= LEVEL:
         return f"**No proof of a gap.** {gap:+.2f} points with {name} against raw may be chance: {rows}."
     word = "helps" if gap > 0 else "hurts"
     return f"**It {word} this classifier.** {gap:+.2f} points with {name} against raw, more than chance gives: {rows}."

@@ -10,7 +10,7 @@ from whitelab import figures
 from whitelab.base.lazy import cached_property
 from whitelab.base.wording import spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
-from whitelab.scoring.paired import RESAMPLES, VERDICTS, Standing
+from whitelab.scoring.paired import LEVEL, RESAMPLES, VERDICTS, Standing
 from whitelab.scoring.setting import FIT_SCOPES, OWN_SENTENCES, Setting
 from whitelab.ui.results.scores import scored, standing
 from whitelab.ui.results.study import study
@@ -175,7 +175,7 @@ def table(rows: Sequence[dict], title: str, names: Sequence[str]) -> None:
             "95 %": text(width=104, help="Percentile interval of the bootstrap."),
             "Difference": number(format="%+.2f", width=78),
             "95 % of it": text(width=112, help="Interval of the paired difference."),
-            "Verdict": text(width=114, help="Real where both tests say so at p < 0.05."),
+            "Verdict": text(width=114, help=f"Real where both tests say so at p < {LEVEL:g}."),
             "p": text(width=106, help="Bootstrap, then Williams."),
             "Rank": number(width=46, help="Directions kept, of d."),
             "Sentences": text(
