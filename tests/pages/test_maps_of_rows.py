@@ -19,7 +19,7 @@ def test_every_page_has_a_flow_and_its_score_is_the_packages(small, space):
         assert not at.error, page
         assert live(at) == scored(space, "L1:flow")
     go_to(at, "uniformity")  # whose every point is a map of its own
-    assert said(at, "Flow is fitted to the sentences themselves, anew for every layer or size shown:")
+    assert said(at, "Flow is fitted to the sentences themselves, anew for every layer:")
     choose(until(go_to(at, "overview")), whitening="clusters")
     assert live(at) == scored(space, "L1:clusters")
 

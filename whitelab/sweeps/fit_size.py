@@ -14,6 +14,7 @@ from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
 from whitelab.scoring.fit_scopes import Fitted, Fold, folds, isotropy_between, unseen_by
 from whitelab.scoring.score import Score, percent, score
 from whitelab.scoring.setting import Setting
+from whitelab.sweeps.fitted_maps import fits_anew_for
 
 # Sizes of a curve, in sentences per dimension: close where a covariance becomes whole, then wider.
 PER_DIMENSION = (0.25, 0.5, 0.75, 0.9, 1, 1.1, 1.25, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
@@ -74,6 +75,7 @@ def usual_sizes(space: LayerEmbeddings, fit: str = "task") -> tuple[int, ...]:
     return tuple(sorted({round(f * space.dim) for f in PER_DIMENSION if 2 <= f * space.dim < whole} | {whole}))
 
 
+@fits_anew_for("every size")
 def fit_sizes(
     space: LayerEmbeddings,
     settings: Sequence[Setting],

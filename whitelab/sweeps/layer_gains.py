@@ -8,6 +8,7 @@ from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.score import Score, score
 from whitelab.scoring.setting import Setting
 from whitelab.statistics import geometry
+from whitelab.sweeps.fitted_maps import EVERY_LAYER, fits_anew_for
 from whitelab.whitening import variant
 
 CUT = 3  # BERT-whitening keeps a third: 256 of 768 dimensions (Su et al. 2021)
@@ -43,6 +44,7 @@ def cone(space: LayerEmbeddings, layer: int) -> float:
     return float(geometry.mean_cosine(space.combine((layer,)), space.counts))
 
 
+@fits_anew_for(EVERY_LAYER)
 def layer_gains(
     space: LayerEmbeddings,
     setting: Setting,

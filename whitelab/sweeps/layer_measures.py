@@ -17,6 +17,7 @@ from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.setting import Setting
 from whitelab.statistics import correlation, geometry, linalg
 from whitelab.statistics.moments import Moments
+from whitelab.sweeps.fitted_maps import EVERY_LAYER, fits_anew_for
 
 _SIDE_BY_SIDE = 10_000  # sentences up to which layers are measured side by side
 
@@ -133,6 +134,7 @@ def norm_correlations(
     return without_nan(dict(zip(names, found, strict=True)))
 
 
+@fits_anew_for(EVERY_LAYER)
 def layer_measures(
     space: LayerEmbeddings, settings: Sequence[Setting], progress: Progress = silent
 ) -> tuple[Measures, ...]:
@@ -213,6 +215,7 @@ def hub_remedies(space: LayerEmbeddings, setting: Setting, progress: Progress = 
     return found
 
 
+@fits_anew_for(EVERY_LAYER)
 def layer_similarity(
     space: LayerEmbeddings,
     setting: Setting,

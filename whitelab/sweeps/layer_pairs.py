@@ -18,6 +18,7 @@ from whitelab.scoring.setting import Setting
 from whitelab.statistics import geometry, linalg
 from whitelab.statistics.linalg import exact
 from whitelab.statistics.moments import Moments
+from whitelab.sweeps.fitted_maps import fits_anew_for
 
 # Pairs multiplied at once. At 13 layers of 768 dimensions a chunk is 20 MB, which the allocator reuses; larger
 # ones cost more in fresh pages than in arithmetic (2048 took three times as long).
@@ -59,6 +60,7 @@ def every_pair(n_layers: int) -> list[tuple[int, int]]:
     return [(i, j) for i in range(n_layers) for j in range(i, n_layers)]
 
 
+@fits_anew_for(lambda space: f"{len(every_pair(space.n_layers))} pairs of layers")
 def layer_pairs(space: LayerEmbeddings, setting: Setting, progress: Progress = silent) -> LayerPairs:
     """Score every unordered pair of layers (WhiteningBERT Figure 1) under a setting, whose own layers do not count.
 

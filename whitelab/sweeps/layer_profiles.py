@@ -17,6 +17,7 @@ from whitelab.scoring.setting import Setting
 from whitelab.statistics import geometry, linalg
 from whitelab.statistics.moments import Moments
 from whitelab.statistics.projection import project
+from whitelab.sweeps.fitted_maps import EVERY_LAYER, fits_anew_for
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,7 @@ def losses(space: LayerEmbeddings, setting: Setting, positives: str = "gt4") -> 
     )
 
 
+@fits_anew_for(EVERY_LAYER)
 def layer_shapes(
     space: LayerEmbeddings,
     settings: Sequence[Setting],
@@ -125,6 +127,7 @@ def layer_shapes(
     return _every_layer(shape_of, space, settings, progress)
 
 
+@fits_anew_for(EVERY_LAYER)
 def layer_losses(
     space: LayerEmbeddings,
     settings: Sequence[Setting],

@@ -17,6 +17,7 @@ from whitelab.statistics.significance import Move, moved
 from whitelab.sweeps import cone, layer_profiles
 from whitelab.sweeps import layer_gains as gains
 from whitelab.sweeps.dimensions import KCurve, k_curve
+from whitelab.sweeps.fitted_maps import EVERY_LAYER, fits_anew_for
 from whitelab.sweeps.layer_gains import LayerGain
 from whitelab.sweeps.layer_profiles import Losses, Shape, losses, shape
 from whitelab.ui.results.study import study
@@ -62,6 +63,7 @@ def losses_of(space: LayerEmbeddings, setting: Setting, positives: str) -> Losse
     return replace(found, whitening=setting.whitening)
 
 
+@fits_anew_for(EVERY_LAYER)
 def layer_shapes(space: LayerEmbeddings, settings: tuple[Setting, ...], progress: Progress) -> tuple[Shape, ...]:
     """`layer_profiles.layer_shapes`. For `study_job`, as all sweeps here."""
     return layer_profiles.layer_shapes(space, settings, progress, shape_of)
@@ -72,6 +74,7 @@ def cones(space: LayerEmbeddings, settings: tuple[Setting, ...]) -> tuple[cone.C
     return cone.cones(space, settings, lambda *of: study(cone.plane, *of))
 
 
+@fits_anew_for(EVERY_LAYER)
 def layer_losses(
     space: LayerEmbeddings, settings: tuple[Setting, ...], positives: str, progress: Progress
 ) -> tuple[Losses, ...]:
@@ -79,6 +82,7 @@ def layer_losses(
     return layer_profiles.layer_losses(space, settings, positives, progress, losses_of)
 
 
+@fits_anew_for(EVERY_LAYER)
 def layer_gains(space: LayerEmbeddings, setting: Setting, progress: Progress) -> Iterator[tuple[LayerGain, ...]]:
     """`layer_gains.layer_gains`."""
     return gains.layer_gains(space, setting, progress, number_of, lambda *of: study(gains.cone, *of))

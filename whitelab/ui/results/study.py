@@ -20,6 +20,7 @@ from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.retrieval.embedded import RetrievalSpace
 from whitelab.scoring.fit_scopes import at_hand, fit_ahead
 from whitelab.scoring.setting import Setting
+from whitelab.sweeps.fitted_maps import fitted_anew_for
 from whitelab.ui.results.jobs import AGREED, claim, jobs, wait
 from whitelab.ui.results.memory import memory
 from whitelab.ui.results.shelf import shelf
@@ -121,15 +122,12 @@ def _fitted(space: LayerEmbeddings, setting: Setting, progress: Progress) -> boo
 
 def _cost(f: Callable, values: Iterable) -> str:
     """What a sweep costs whose every map is fitted to rows, in words; empty for anything else."""
-    (space, settings), *_ = of_rows_in(values) or [(None, ())]
-    sweep = f.__name__.startswith(("layer_", "fit_sizes"))
-    if space is None or not (sweep or len(settings) > 2):
-        return ""
-    known = [one.cost["seconds"] for one in space.kept("maps", dict).values() if "seconds" in one.cost]
-    each = f"about {known[-1]:.1f} s each" if known else "some seconds each"
-    cells = {"layer_pairs": space.n_layers * (space.n_layers + 1) // 2}.get(f.__name__)
-    many = f"{cells} pairs of layers" if cells else "every layer or size shown"
-    return f"{label(settings[0].whitening)} is fitted to the sentences themselves, anew for {many}: {each}."
+    for space, settings in of_rows_in(values):
+        if many := fitted_anew_for(f, space) or "every setting shown" * (len(settings) > 2):
+            known = [one.cost["seconds"] for one in space.kept("maps", dict).values() if "seconds" in one.cost]
+            each = f"about {known[-1]:.1f} s each" if known else "some seconds each"
+            return f"{label(settings[0].whitening)} is fitted to the sentences themselves, anew for {many}: {each}."
+    return ""
 
 
 def _unasked(cost: str, progress: Progress) -> None:
