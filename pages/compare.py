@@ -72,14 +72,14 @@ try:
 except ValueError as error:
     st.error(plain(str(error)))
     st.stop()
-figure = paper_figures.Figure(grid, chosen.model.name)
+figure = paper_figures.Figure.on(grid, chosen.model.name)
 sections = {
     "Grid": lambda: compare_grid.section(grid),
     "Two presets": lambda: preset_walk.side_by_side(grid, chosen.model.name),
     "WhiteningBERT, Figure 1": lambda: paper_figures.pair_heatmaps(figure),
     "WhiteningBERT, Figure 2": lambda: paper_figures.size_curve(figure),
     "BERT-whitening, Figure 1": lambda: paper_figures.k_curves(figure),
-    "WhitenedCSE, Figures 1 and 3": lambda: paper_figures.losses(figure, tuple(models)),
+    "WhitenedCSE, Figures 1 and 3": lambda: paper_figures.losses(grid),
 }
 tabs(sections, "part")
 

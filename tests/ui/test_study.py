@@ -1,5 +1,7 @@
 """What results are called: alike for equal requests, however they are spelled, and not for any two that differ."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,7 +29,7 @@ chosen = st.builds(
     aggregate=st.sampled_from(("all", "mean", "wmean")),
 ) | st.builds(Setting, whitening=st.sampled_from(("pca", "zca")), k=st.integers(1, 9))
 plans = st.builds(SearchPlan, ks=st.just(()), corpus=st.integers(1, 3), top=st.integers(1, 3))
-plain = st.none() | st.booleans() | st.integers(-2, 12) | st.floats(allow_nan=False) | texts
+plain = st.none() | st.booleans() | st.integers(-2, 12) | st.floats(allow_nan=False) | texts | texts.map(Path)
 values = st.recursive(
     plain | chosen | plans,
     lambda inner: st.lists(inner, max_size=3).map(tuple) | st.dictionaries(texts, inner, max_size=2),

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import partial, wraps
 from inspect import isfunction, signature
+from pathlib import PurePath
 from typing import Any
 
 import streamlit as st
@@ -149,7 +150,7 @@ def named(value: Any) -> str:
     """A text that differs for every two arguments that differ."""
     if isinstance(value, Setting):
         return f"Setting({str(value)!r})"
-    if value is None or isinstance(value, str | int | float | bool):
+    if value is None or isinstance(value, str | int | float | bool | PurePath):
         return repr(value)
     if isfunction(value):
         return f"{value.__module__}.{value.__qualname__}"

@@ -1,22 +1,28 @@
 """The papers' figures on the loaded models and data, each a job that grows, beside what was printed."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import streamlit as st
 
 from whitelab import figures
+from whitelab.base.progress import Progress
 from whitelab.base.wording import layer_names, plain, spaced
 from whitelab.compare import PRESETS, SEVEN, Bench, Grid, tried
 from whitelab.compare import papers as drawn
-from whitelab.encoding.checkpoints import shown_name, version
+from whitelab.encoding.checkpoints import shown_name
+from whitelab.encoding.encoders import Encoder
 from whitelab.figures import heights
 from whitelab.scoring.setting import Setting, parse_settings
 from whitelab.statistics import geometry
 from whitelab.store.embedding_store import Store
 from whitelab.sweeps import layer_subsets
-from whitelab.ui.results.jobs import claim, follow, jobs
+from whitelab.sweeps.dimensions import KCurve
+from whitelab.sweeps.layer_pairs import LayerPairs
+from whitelab.sweeps.layer_subsets import SubsetSearch
+from whitelab.ui.results.jobs import follow
+from whitelab.ui.results.study import study_job
 from whitelab.ui.sidebar.model import shared_encoder
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.choice import choice
@@ -28,10 +34,19 @@ SPREAD_NAMES = frozenset(map(str, parse_settings(";".join(SPREAD))))
 
 @dataclass(frozen=True)
 class Figure:
-    """What a figure is of: one of the paper's, on a model and the tasks of a grid."""
+    """What a figure is of: one of the paper's, on the one model of a `grid` and its tasks."""
 
     grid: Grid
-    model: str
+
+    @classmethod
+    def on(cls, grid: Grid, model: str) -> "Figure":
+        """On `model` and what else a grid has: settings and preset are the paper's."""
+        return cls(replace(grid, models=(model,), versions=(), settings=(), preset="whiteningbert", corpus=None))
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return self.grid.models[0]
 
     @property
     def name(self) -> str:
@@ -44,20 +59,9 @@ class Figure:
         tasks = self.grid.tasks
         return tasks[0] if len(tasks) == 1 else f"the mean of {len(tasks)} tasks"
 
-    def job(self, kind: str, title: str, work: Callable, unit: str, *more):
-        """The job of this figure, in a place of its own."""
-        parts = (
-            self.model,
-            version(self.model),
-            self.grid.dtype,
-            self.grid.data,
-            self.grid.stamp,
-            self.grid.tasks,
-            self.grid.keep_going,
-            *more,
-        )
-        claim(f"paper-{kind}", f"paper-{kind}/{parts}")
-        return jobs().submit(f"paper-{kind}/{parts}", title, work, unit)
+    def read(self) -> tuple[Encoder, str, tuple[str, ...]]:
+        """The loaded model, the data, and the tasks."""
+        return shared_encoder(self.model, self.grid.dtype), self.grid.data, self.grid.tasks
 
     def options(self) -> dict:
         """What reading and embedding take."""
@@ -72,12 +76,6 @@ def pair_heatmaps(figure: Figure) -> None:
     st.markdown("**Which pairs of layers?** Average over the tasks of every pair of layers, without whitening.")
     panels = drawn.panels()
     own = drawn.printed_pairs(figure.name)
-
-    def work(progress):
-        encoder, tasks = shared_encoder(figure.model, figure.grid.dtype), figure.grid.tasks
-        for maps in drawn.pair_maps(drawn.spaces(encoder, figure.grid.data, tasks, **figure.options())):
-            yield maps
-            progress(len(maps), len(tasks))
 
     beside = st.selectbox(
         "Printed panel",
@@ -110,7 +108,8 @@ def pair_heatmaps(figure: Figure) -> None:
             why = "is not among the four printed models" if not own else "has not been scored on all seven tasks"
             st.caption(f"No difference is shown: {figure.name} {why}.")
 
-    job = figure.job("pairs", "Scoring every pair of layers of every task", work, "tasks")
+    title = "Scoring every pair of layers of every task"
+    job = study_job(_pair_maps, figure, title=title, unit="tasks", place="paper-pairs")
     follow(
         job,
         draw,
@@ -121,6 +120,12 @@ def pair_heatmaps(figure: Figure) -> None:
     st.caption(
         "Huang et al. 2021 (WhiteningBERT), Figure 1: mean over subsets, mean over tasks. Both maps share one scale."
     )
+
+
+def _pair_maps(figure: Figure, progress: Progress) -> Iterator[dict[str, LayerPairs]]:
+    for maps in drawn.pair_maps(drawn.spaces(*figure.read(), **figure.options())):
+        yield maps
+        progress(len(maps), len(figure.grid.tasks))
 
 
 def _cells(ours: dict, printed: dict) -> list[dict]:
@@ -143,15 +148,6 @@ def size_curve(figure: Figure) -> None:
         "**How many layers?** The best average over the tasks of any subset of so many layers, without whitening."
     )
 
-    def work(progress):
-        encoder, grid = shared_encoder(figure.model, figure.grid.dtype), figure.grid
-        spaces = {}
-        for task, space in drawn.spaces(encoder, grid.data, grid.tasks, **figure.options()):
-            spaces[task] = space
-            progress(len(spaces), len(grid.tasks))
-        setting = PRESETS["whiteningbert"].applied(Setting())
-        yield from layer_subsets.stream(spaces, setting, progress=progress, every=0.5)
-
     printed = drawn.printed_sizes(figure.name)
 
     def draw(found) -> None:
@@ -164,7 +160,7 @@ def size_curve(figure: Figure) -> None:
         sizes = figures.size_curves({"none": best}, {"none": figure.name}, found.n_layers, printed)
         chart(sizes, "paper-sizes", lambda: rows)
 
-    job = figure.job("sizes", "Scoring every subset of layers", work, "steps")
+    job = study_job(_subsets, figure, title="Scoring every subset of layers", unit="steps", place="paper-sizes")
     note = lambda found: (  # noqa: E731
         f"{spaced(found.scored)} subsets; the best is {layer_names(found.best.layers)} with "
         f"{found.best.spearman:.2f}, {figure.over}."
@@ -179,6 +175,15 @@ def size_curve(figure: Figure) -> None:
     )
 
 
+def _subsets(figure: Figure, progress: Progress) -> Iterator[SubsetSearch]:
+    spaces = {}
+    for task, space in drawn.spaces(*figure.read(), **figure.options()):
+        spaces[task] = space
+        progress(len(spaces), len(figure.grid.tasks))
+    setting = PRESETS["whiteningbert"].applied(Setting())
+    yield from layer_subsets.stream(spaces, setting, progress=progress, every=0.5)
+
+
 # ------------------------------------------------------------------------------------ BERT-whitening, Figure 1
 
 
@@ -187,11 +192,6 @@ def k_curves(figure: Figure) -> None:
     st.markdown(
         "**How many dimensions?** First and last layer, whitened: every task at every k, the optimum of each starred."
     )
-
-    def work(progress):
-        encoder, setting = shared_encoder(figure.model, figure.grid.dtype), Setting.parse("L1+L-1:pca")
-        grid = figure.grid
-        yield from drawn.task_curves(encoder, grid.data, grid.tasks, setting, progress=progress, **figure.options())
 
     def draw(curves) -> None:
         dim = next(iter(curves.values())).dim
@@ -213,7 +213,7 @@ def k_curves(figure: Figure) -> None:
             f"most tasks."
         )
 
-    job = figure.job("ks", "Scoring every k of every task", work, "tasks")
+    job = study_job(_task_curves, figure, title="Scoring every k of every task", unit="tasks", place="paper-ks")
     follow(
         job,
         draw,
@@ -228,12 +228,16 @@ def k_curves(figure: Figure) -> None:
     )
 
 
+def _task_curves(figure: Figure, progress: Progress) -> Iterator[dict[str, KCurve]]:
+    setting = Setting.parse("L1+L-1:pca")
+    yield from drawn.task_curves(*figure.read(), setting, progress=progress, **figure.options())
+
+
 # ------------------------------------------------------------------------------------ WhitenedCSE, Figures 1 and 3
 
 
-def losses(figure: Figure, models: tuple[str, ...]) -> None:
+def losses(grid: Grid) -> None:
     """Alignment and uniformity of every setting of every model, and how random cosines spread."""
-    grid = figure.grid
     st.markdown(
         "**Closer together, or further apart?** Both losses of every setting of every model; lower left is better."
     )
@@ -243,34 +247,8 @@ def losses(figure: Figure, models: tuple[str, ...]) -> None:
         positives = choice(
             "Positive pairs", geometry.POSITIVES, key="losses-positives", format_func=geometry.POSITIVES.get
         )
-    shown = parse_settings(";".join(SPREAD))
-    settings = tuple(dict.fromkeys((*grid.settings, *shown)))
-    preset = PRESETS[grid.preset].fitted_on(grid.corpus)
-
-    def work(progress):
-        found, done = Losses(), 0
-        for model in models:
-            encoder = tried(lambda model=model: shared_encoder(model, grid.dtype))
-            if isinstance(encoder, str):
-                found = found.without(f"{model}: {encoder}")
-                done += len(settings)
-                progress(done, len(models) * len(settings))
-                yield found
-                continue
-            bench = Bench(encoder, grid.data, task, Store(), grid.keep_going)
-            for one in settings:
-                spot = tried(lambda one=one, bench=bench: drawn.spot(bench, one, preset, positives))
-                if isinstance(spot, str):
-                    found = found.without(f"{encoder.name}, {one}: {spot}")
-                else:
-                    cosines = drawn.cosine_spread(bench, one, preset) if one in shown else None
-                    found = found.plus(spot, cosines)
-                done += 1
-                progress(done, len(models) * len(settings))
-                yield found
-
-    asked = (models, tuple(map(version, models)), settings, task, positives, preset)
-    job = figure.job("losses", "Measuring alignment and uniformity", work, "settings", *asked)
+    title = "Measuring alignment and uniformity"
+    job = study_job(_losses, grid, task, positives, title=title, unit="settings", place="paper-losses")
     note = lambda found: f"{len(found.spots)} settings on {task}."  # noqa: E731
     follow(job, _plane, key="paper-losses-part", note=note, room=heights.room(heights.PLANE))
     st.caption(
@@ -278,6 +256,30 @@ def losses(figure: Figure, models: tuple[str, ...]) -> None:
         "every 125 steps on the STS-B development set, and prints no number of them. Drawn here are models as they "
         "are, with its shuffled group whitening applied afterwards; what its training adds is not."
     )
+
+
+def _losses(grid: Grid, task: str, positives: str, progress: Progress) -> Iterator["Losses"]:
+    shown, found, done = parse_settings(";".join(SPREAD)), Losses(), 0
+    settings = tuple(dict.fromkeys((*grid.settings, *shown)))
+    for model in grid.models:
+        encoder = tried(lambda model=model: shared_encoder(model, grid.dtype))
+        if isinstance(encoder, str):
+            found = found.without(f"{model}: {encoder}")
+            done += len(settings)
+            progress(done, len(grid.models) * len(settings))
+            yield found
+            continue
+        bench = Bench(encoder, grid.data, task, Store(), grid.keep_going)
+        for one in settings:
+            spot = tried(lambda one=one, bench=bench: drawn.spot(bench, one, grid.rules, positives))
+            if isinstance(spot, str):
+                found = found.without(f"{encoder.name}, {one}: {spot}")
+            else:
+                cosines = drawn.cosine_spread(bench, one, grid.rules) if one in shown else None
+                found = found.plus(spot, cosines)
+            done += 1
+            progress(done, len(grid.models) * len(settings))
+            yield found
 
 
 @dataclass(frozen=True, eq=False)

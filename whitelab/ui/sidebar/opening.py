@@ -1,5 +1,6 @@
 """From what the bar says to a space on the shelf: the task's pairs, embedded, carrying the text a map is fitted on."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from whitelab import datasets
@@ -11,12 +12,11 @@ from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRow
 from whitelab.encoding.encoders import EmbedReport
 from whitelab.encoding.pooling import UNIT
 from whitelab.scoring.fit_scopes import scope_text
-from whitelab.scoring.setting import OWN_SENTENCES, TOKENS
+from whitelab.scoring.setting import OWN_SENTENCES, TOKENS, Setting
 from whitelab.store.embedding_store import Store
 from whitelab.ui.results.files import file_stamp
-from whitelab.ui.results.jobs import jobs
 from whitelab.ui.results.shelf import shelf, shelved
-from whitelab.ui.results.study import remembered
+from whitelab.ui.results.study import remembered, study_job
 from whitelab.ui.results.worker import Job
 from whitelab.ui.sidebar import own_data
 from whitelab.ui.sidebar.model import Picked
@@ -137,27 +137,28 @@ def every_task(workspace: Workspace, fitted: LayerEmbeddings) -> Job:
     Tasks have the workspace's split where they have it, else test, else their first. Those on the shelf already are
     shared with their own pages. Each carries the text that `fitted`, the workspace's own space, carries.
     """
-    source, lenient = workspace.data.source, workspace.data.lenient
-    tasks = [
-        (info.name, info.split_like(workspace.data.split), file_stamp(info.files)) for info in datasets.discover(source)
-    ]
+    infos, split = datasets.discover(workspace.data.source), workspace.data.split
+    tasks = [(info.name, info.split_like(split), file_stamp(info.files)) for info in infos]
+    plain = replace(workspace, setting=Setting(pooling=workspace.setting.pooling), fit_key="task")
+    return study_job(_every_task, plain, tasks, fitted, title=f"Embedding {len(tasks)} tasks", unit="sentences")
 
-    def work(progress: Progress) -> dict[str, LayerEmbeddings]:
-        loaded = {name: pairs_of(source, name, split, lenient, stamp) for name, split, stamp in tasks}
-        total, done, spaces = sum(len(pairs.sentences) for pairs in loaded.values()), 0, {}
-        for task, pairs in loaded.items():
-            name, own = task_name(workspace, task, pairs), len(pairs.sentences)
-            opened = shelf().get(name)
-            if opened is None:
-                counted = part_of(progress, done, own, total)
-                opened = shelf().put(name, _embed(workspace, pairs, name, counted))
-            space = opened.space
-            for text, rows in fitted.texts.items():
-                space = _carrying(space, text, rows)
-            spaces[task] = space
-            done += own
-            progress(done, total)
-        return spaces
 
-    name = "/".join(("tasks", source, *workspace.embeds_by, str(lenient), shelf().name(fitted), str(tasks)))
-    return jobs().submit(name, f"Embedding {len(tasks)} tasks", work, "sentences")
+def _every_task(
+    workspace: Workspace, tasks: Sequence[tuple[str, str, float]], fitted: LayerEmbeddings, progress: Progress
+) -> dict[str, LayerEmbeddings]:
+    data = workspace.data
+    loaded = {name: pairs_of(data.source, name, split, data.lenient, stamp) for name, split, stamp in tasks}
+    total, done, spaces = sum(len(pairs.sentences) for pairs in loaded.values()), 0, {}
+    for task, pairs in loaded.items():
+        name, own = task_name(workspace, task, pairs), len(pairs.sentences)
+        opened = shelf().get(name)
+        if opened is None:
+            counted = part_of(progress, done, own, total)
+            opened = shelf().put(name, _embed(workspace, pairs, name, counted))
+        space = opened.space
+        for text, rows in fitted.texts.items():
+            space = _carrying(space, text, rows)
+        spaces[task] = space
+        done += own
+        progress(done, total)
+    return spaces
