@@ -14,12 +14,13 @@ from whitelab.encoding.embeddings import LayerEmbeddings, embed_pairs
 from whitelab.encoding.encoders import load_encoder
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
+from whitelab.statistics.geometry import METRICS
 from whitelab.store.embedding_store import Store
 from whitelab.sweeps.layer_measures import as_record, layer_measures
 from whitelab.sweeps.layer_profiles import layer_shapes
 
 MODELS = ("bundled", "random:bundled")
-SHAPES = ("mean_cosine", "participation_ratio", "effective_rank", "top_share")
+SHAPES = [name for name, metric in METRICS.items() if not metric.unique]
 SCORE = "spearman"
 
 Row = dict[str, float | None]

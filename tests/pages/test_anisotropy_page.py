@@ -37,7 +37,7 @@ def test_every_measure_is_drawn_by_layer_raw_against_the_variant_and_says_what_i
         if metric.unique:
             assert any(alt.startswith(f"{metric.label} by layer") for alt in pictures), name
             assert said(at, metric.blind), name
-    raw = whitelab.measures(space, by_hand("L0")).hub_skewness, whitelab.measures(space, by_hand("L3")).hub_skewness
+    raw = [whitelab.measures(space, by_hand(text)).values["hub_skewness"] for text in ("L0", "L3")]
     assert any(f"Hub skewness by layer: Raw from {raw[0]:.3g} at layer 0 to {raw[1]:.3g}" in alt for alt in pictures)
     sentences = whitelab.load(small["data"]).sentences
     length, frequency = norm_correlations(space, by_hand("L1"), sentences).values()

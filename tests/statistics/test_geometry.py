@@ -209,9 +209,9 @@ def test_a_measure_over_occurrences_counts_a_weight_as_repetitions(name):
     x, weights = rows(8), torch.tensor([1, 3, 2, 1, 1, 1, 4, 1])
     repeated = x.repeat_interleave(weights, dim=0)
     of = geometry.METRICS[name].of
-    weighted = of(x, weights, Moments.of(x, weights).covariance)
-    assert weighted == pytest.approx(of(repeated, None, covariance(repeated)))
-    assert weighted != pytest.approx(of(x, None, covariance(x)))
+    weighted = of(geometry.Rows(x, weights))
+    assert weighted == pytest.approx(of(geometry.Rows(repeated)))
+    assert weighted != pytest.approx(of(geometry.Rows(x)))
 
 
 def test_the_sample_has_the_mean_of_all_pairs_and_repeats_for_a_seed():
@@ -245,7 +245,7 @@ def test_arguments_are_left_alone():
     given_ = (x, weights, cov, dot, one, two)
     before = [t.clone() for t in given_]
     for metric in geometry.METRICS.values():
-        metric.of(x, weights, cov)
+        metric.of(geometry.Rows(x, weights, known=eigenvalues(cov)))
     geometry.uniformity(x, weights), geometry.alignment(x, x), geometry.pair_cosines(x, x)
     geometry.cosine_sample(x, weights), geometry.normalize(x), geometry.cosines_from(dot, one, two)
     assert all(torch.equal(a, b) for a, b in zip(given_, before, strict=True))

@@ -242,6 +242,49 @@ def test_rows_that_form_no_clusters_have_no_numbers(x):
 # The registry
 
 
+def test_every_entry_of_the_registry_is_the_function_of_its_name():
+    x = cloud(80)
+    cov, flat, hubs = covariance(x), geometry.standardized(x), geometry.hubness(geometry.nearest(x))
+    distances, groups = geometry.nearest_rows(x, {"euclidean": 20})["euclidean"].values, geometry.clusters(x)
+    expected = {
+        "mean_cosine": geometry.mean_cosine(x),
+        "participation_ratio": geometry.participation_ratio(cov),
+        "effective_rank": geometry.effective_rank(eigenvalues(cov)),
+        "top_share": geometry.top_share(eigenvalues(cov)),
+        "iso_score": geometry.iso_score(cov),
+        "partition_isotropy": geometry.partition_isotropy(x),
+        "partition_isotropy_centred": geometry.partition_isotropy(x, centred=True),
+        "rogue_share_1": geometry.rogue_share(x),
+        "rogue_share_3": geometry.rogue_share(x, 3),
+        "rogue_share_1_standardized": geometry.rogue_share(flat),
+        "rogue_share_3_standardized": geometry.rogue_share(flat, 3),
+        "hub_skewness": hubs.skewness,
+        "largest_hub": hubs.largest,
+        "never_neighbour": hubs.never,
+        "stable_rank": geometry.stable_rank(eigenvalues(cov)),
+        "two_nn": geometry.two_nn(distances),
+        "mle_dimension": geometry.mle_dimension(distances),
+        "norm_mean": geometry.norms(x).mean(),
+        "norm_spread": geometry.norms(x).std(correction=0),
+        "silhouette": groups.silhouette,
+        "between_clusters": groups.between,
+        "iso_score_within": groups.iso_score_within,
+    }
+    found = geometry.measured(geometry.Rows(x), unique=False) | geometry.measured(geometry.Rows(x))
+    assert list(found) == list(geometry.METRICS) == list(expected)
+    assert found == pytest.approx({name: float(value) for name, value in expected.items()}, abs=1e-12)
+
+
+def test_what_is_known_of_the_variances_is_not_computed_and_says_the_same():
+    x = cloud(80)
+    known = geometry.Rows(x, known=eigenvalues(covariance(x)))
+    assert geometry.measured(known) == pytest.approx(geometry.measured(geometry.Rows(x)), abs=1e-9)
+    assert geometry.measured(known, unique=False) == pytest.approx(geometry.measured(geometry.Rows(x), unique=False))
+    none = geometry.measured(geometry.Rows(x[:, :0]))
+    assert list(none) == [name for name, metric in geometry.METRICS.items() if metric.unique]
+    assert all(map(math.isnan, none.values()))
+
+
 def test_every_measure_says_what_it_is_and_what_it_cannot_see():
     for name, metric in geometry.METRICS.items():
         for words in (
@@ -252,6 +295,7 @@ def test_every_measure_says_what_it_is_and_what_it_cannot_see():
             metric.range,
             metric.source,
             metric.blind,
+            metric.group,
         ):
             assert words, name
     assert "isotropic" not in geometry.METRICS["mean_cosine"].hint

@@ -1,7 +1,7 @@
 """Every measure over the unique sentences of a task, layer by layer, and how alike the layers are."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from threading import Lock
 
 import numpy as np
@@ -15,8 +15,7 @@ from whitelab.base.threads import side_by_side
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.setting import Setting
-from whitelab.statistics import correlation, geometry, linalg
-from whitelab.statistics.moments import Moments
+from whitelab.statistics import geometry
 from whitelab.sweeps.fitted_maps import EVERY_LAYER, fits_anew_for
 
 _SIDE_BY_SIDE = 10_000  # sentences up to which layers are measured side by side
@@ -24,7 +23,7 @@ _SIDE_BY_SIDE = 10_000  # sentences up to which layers are measured side by side
 
 @dataclass(frozen=True)
 class Measures:
-    """What `geometry.METRICS` says of the unique sentences under one setting; NaN where a measure is not defined.
+    """What `geometry.METRICS` says of the unique sentences under one setting: `values` by name, NaN where not defined.
 
     The map is fitted as the setting says, on every occurrence; each sentence then counts once. IsoScore counts the
     directions that the map keeps. Only rogue shares see more than the space up to a rotation.
@@ -33,86 +32,21 @@ class Measures:
     layers: tuple[int, ...]
     whitening: str
     k: int | None
-    iso_score: float
-    stable_rank: float
-    partition_isotropy: float
-    partition_isotropy_centred: float
-    rogue_share_1: float
-    rogue_share_3: float
-    rogue_share_1_standardized: float
-    rogue_share_3_standardized: float
-    hub_skewness: float
-    largest_hub: float
-    never_neighbour: float
-    two_nn: float
-    mle_dimension: float
-    norm_mean: float
-    norm_spread: float
-    silhouette: float
-    between_clusters: float
-    iso_score_within: float
+    values: dict[str, float]
 
 
 def as_record(measured: Measures) -> dict[str, float | None]:
     """The measures by name, JSON-ready: None where one is not defined."""
-    values = asdict(measured)
-    for name in ("layers", "whitening", "k"):
-        del values[name]
-    return without_nan(values)
+    return without_nan(measured.values)
 
 
 def measures(space: LayerEmbeddings, setting: Setting, progress: Progress = silent) -> Measures:
     """Measure the average of the setting's layers under its map. Raises ValueError as `fit_scopes.fit_scope` does."""
     fitted = fit_scope(space, setting)
-    kept = space.counts > 0
+    kept, here = space.counts > 0, fitted.setting
     z, axes = (rows if kept.all() else rows[kept] for rows in (fitted.turned(), fitted.transform()))
-    here = fitted.setting
-    values = dict.fromkeys(Measures.__dataclass_fields__, float("nan"))
-    values |= {"layers": here.layers, "whitening": here.whitening, "k": here.k}
-    if z.shape[1] == 0:
-        return Measures(**values)
-    covariance, lengths = Moments.of(z).covariance, geometry.norms(z)
-    apart = geometry.clusters(z, dim=fitted.rank)
-    values |= {
-        "iso_score": geometry.iso_score(covariance, fitted.rank),
-        "stable_rank": geometry.stable_rank(linalg.eigenvalues(covariance)),
-        "partition_isotropy": geometry.partition_isotropy(z),
-        "partition_isotropy_centred": geometry.partition_isotropy(z, centred=True),
-        **_rogue_shares(axes),
-        **_neighbourhoods(z, progress),
-        "norm_mean": float(lengths.mean()),
-        "norm_spread": float(lengths.std(correction=0)),
-        "silhouette": apart.silhouette,
-        "between_clusters": apart.between,
-        "iso_score_within": apart.iso_score_within,
-    }
-    return Measures(**values)
-
-
-def _rogue_shares(x: Float[Tensor, "n m"]) -> dict[str, float]:
-    found = {}
-    for name, rows in (("", x), ("_standardized", geometry.standardized(x))):
-        parts = geometry.cosine_contributions(rows)
-        found |= {f"rogue_share_{top}{name}": geometry.largest_share(parts, min(top, len(parts))) for top in (1, 3)}
-    return found
-
-
-def _neighbourhoods(z: Float[Tensor, "n m"], progress: Progress) -> dict[str, float]:
-    """Hubs and intrinsic dimensions, as far as there are sentences enough for their neighbours, and these are nearer
-    than others: after whitening every direction of n <= d sentences none is."""
-    others = len(z) - 1
-    tops = {"cosine": geometry.TOP} if others >= geometry.TOP else {}
-    tops |= {"euclidean": min(geometry.NEIGHBOURS, others)} if others >= 2 else {}
-    near, found = geometry.nearest_rows(z, tops, progress) if tops else {}, {}
-    if "cosine" in near and not bool(correlation.is_constant(near["cosine"].values.flatten())):
-        hubs = geometry.hubness(near["cosine"].rows)
-        found |= {"hub_skewness": hubs.skewness, "largest_hub": float(hubs.largest), "never_neighbour": hubs.never}
-    if "euclidean" in near:
-        distances = near["euclidean"].values
-        found["two_nn"] = geometry.two_nn(distances)
-        if others >= geometry.NEIGHBOURS:
-            found["mle_dimension"] = geometry.mle_dimension(distances)
-    return found
+    rows = geometry.Rows(z, axes=axes, rank=fitted.rank, progress=progress)
+    return Measures(here.layers, here.whitening, here.k, geometry.measured(rows))
 
 
 def norm_correlations(

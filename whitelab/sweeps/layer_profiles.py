@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -15,7 +14,6 @@ from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.setting import Setting
 from whitelab.statistics import geometry, linalg
-from whitelab.statistics.moments import Moments
 from whitelab.statistics.projection import project
 from whitelab.sweeps.fitted_maps import EVERY_LAYER, fits_anew_for
 
@@ -66,31 +64,21 @@ def transformed(space: LayerEmbeddings, setting: Setting) -> Float[Tensor, "n m"
 
 def covariance(space: LayerEmbeddings, setting: Setting) -> Float[Tensor, "m m"]:
     """Covariance of the task's sentences, as often as they occur, under the setting's map: I where it whitens."""
-    return _covariance(space, transformed(space, setting))
-
-
-def _covariance(space: LayerEmbeddings, z: Float[Tensor, "n m"]) -> Float[Tensor, "m m"]:
-    return Moments.of(z, space.counts).covariance if z.shape[1] else torch.zeros(0, 0, dtype=torch.float64)
+    return geometry.Rows(transformed(space, setting), space.counts).covariance
 
 
 def shape(space: LayerEmbeddings, setting: Setting) -> Shape:
     """Measure the average of the setting's layers under its map. Raises ValueError as `fit_scopes.fit_scope` does."""
     fitted = fit_scope(space, setting)
-    z, values = fitted.turned(), fitted.variances()
-    if values is None:
-        values = linalg.eigenvalues(_covariance(space, z))
-    squares, nan = float(values.square().sum()), float("nan")
-    empty = z.shape[1] == 0
+    rows = geometry.Rows(fitted.turned(), space.counts, known=fitted.variances())
+    eigenvalues = rows.variances.tolist()
     return Shape(
         layers=fitted.setting.layers,
         whitening=fitted.setting.whitening,
         k=fitted.setting.k,
         rank=fitted.rank,
-        mean_cosine=nan if empty else geometry.mean_cosine(z, space.counts),
-        participation_ratio=float(values.sum()) ** 2 / squares if squares > 0 else nan,
-        effective_rank=nan if empty else geometry.effective_rank(values),
-        top_share=nan if empty else geometry.top_share(values),
-        eigenvalues=tuple(values.tolist()) + (0.0,) * (space.dim - len(values)),
+        eigenvalues=(*eigenvalues, *[0.0] * (space.dim - len(eigenvalues))),
+        **geometry.measured(rows, unique=False),
     )
 
 

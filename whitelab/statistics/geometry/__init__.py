@@ -31,7 +31,7 @@ from whitelab.statistics.geometry.isotropy import (
     top_share,
 )
 from whitelab.statistics.geometry.losses import POSITIVES, alignment, positives, uniformity, uniformity_floor
-from whitelab.statistics.geometry.measures import METRICS, Metric
+from whitelab.statistics.geometry.measures import METRICS, Metric, Rows, measured
 from whitelab.statistics.geometry.neighbours import Nearest, nearest, nearest_rows
 from whitelab.statistics.geometry.norms import norm_correlation, norms, word_counts, word_frequencies
 from whitelab.statistics.geometry.similarity import cross_square, linear_cka
@@ -47,6 +47,7 @@ __all__ = [
     "Nearest",
     "POSITIVES",
     "REMEDIES",
+    "Rows",
     "TOP",
     "alignment",
     "block_means",
@@ -61,6 +62,7 @@ __all__ = [
     "largest_share",
     "linear_cka",
     "mean_cosine",
+    "measured",
     "mle_dimension",
     "nearest",
     "nearest_rows",

@@ -18,14 +18,7 @@ from whitelab.ui.widgets.chart import chart, csv_button
 from whitelab.ui.widgets.metric import number
 from whitelab.ui.widgets.variants import LABELS
 
-GROUPS = {
-    "How round": ("iso_score", "partition_isotropy", "partition_isotropy_centred"),
-    "Rogue coordinates": ("rogue_share_1", "rogue_share_3", "rogue_share_1_standardized"),
-    "Hubs": ("hub_skewness", "largest_hub", "never_neighbour"),
-    "How many dimensions": ("stable_rank", "two_nn", "mle_dimension"),
-    "Lengths": ("norm_mean", "norm_spread"),
-    "Clusters": ("silhouette", "between_clusters", "iso_score_within"),
-}
+UNIQUE = {name: metric for name, metric in METRICS.items() if metric.unique}
 _COLUMNS = 3
 
 
@@ -38,11 +31,14 @@ def draw(opened: Opened, compared: Setting) -> None:
     if found is None:
         return
     titles = {setting.whitening: LABELS.at(setting) for setting in settings}
-    for group, names in GROUPS.items():
+    for group in dict.fromkeys(metric.group for metric in UNIQUE.values()):
         st.markdown(f"**{group}**")
-        for column, name in zip(st.columns(_COLUMNS), names, strict=False):
-            with column:
-                curves = {spec: [getattr(one, name) for one in found if one.whitening == spec] for spec in titles}
+        names = [name for name, metric in UNIQUE.items() if metric.group == group]
+        for place, name in enumerate(names):
+            if place % _COLUMNS == 0:
+                columns = st.columns(_COLUMNS)
+            with columns[place % _COLUMNS]:
+                curves = {spec: [one.values[name] for one in found if one.whitening == spec] for spec in titles}
                 chart(figures.by_layer(curves, titles, METRICS[name].label, height=heights.SMALL), f"measure-{name}")
         if group == "Lengths":
             _lengths(opened, settings)
@@ -52,13 +48,11 @@ def draw(opened: Opened, compared: Setting) -> None:
         "is near 1 by construction: the held-out one stands below every score."
     )
     with st.expander("What each measure is, and what it cannot see"):
-        for names in GROUPS.values():
-            for name in names:
-                metric = METRICS[name]
-                st.markdown(
-                    f"**{metric.label}**, {metric.range}. {metric.hint} ${metric.formula}$ ({metric.source}). "
-                    f"*It cannot see:* {metric.blind}"
-                )
+        for metric in UNIQUE.values():
+            st.markdown(
+                f"**{metric.label}**, {metric.range}. {metric.hint} ${metric.formula}$ ({metric.source}). "
+                f"*It cannot see:* {metric.blind}"
+            )
 
 
 def _lengths(opened: Opened, settings: Sequence[Setting]) -> None:
@@ -77,6 +71,4 @@ def _lengths(opened: Opened, settings: Sequence[Setting]) -> None:
 
 
 def _row(one: Measures) -> dict:
-    return {"layer": one.layers[0], "variant": one.whitening, "k": one.k} | {
-        name: getattr(one, name) for names in GROUPS.values() for name in names
-    }
+    return {"layer": one.layers[0], "variant": one.whitening, "k": one.k} | one.values
