@@ -176,9 +176,9 @@ def processor(threads: int) -> str:
     return f"{_processor_name()}, {in_use} of {os.cpu_count() or 1} cores"
 
 
-def _processor_name(path: Path = Path("/proc/cpuinfo")) -> str:
+def _processor_name() -> str:
     try:
-        for line in path.read_text("utf-8").splitlines():
+        for line in Path("/proc/cpuinfo").read_text("utf-8").splitlines():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     except OSError:

@@ -67,14 +67,14 @@ def read_mteb(path: str | Path) -> tuple[MtebScore, ...]:
     return tuple(sorted(found, key=lambda one: (one.model, one.revision, one.task, one.split, one.subset)))
 
 
-def mteb_rows(scores: Iterable[MtebScore], tasks: Sequence[str], split: str = "test") -> list[tuple[str, str, dict]]:
+def mteb_rows(scores: Iterable[MtebScore], tasks: Sequence[str]) -> list[tuple[str, str, dict]]:
     """A row (model, `MTEB REVISION`, {task: score}) for each model, with its `avg` where every other task is there.
 
-    Of a task in several languages it is the mean over its subsets, as MTEB has it.
+    Of the test split. Of a task in several languages it is the mean over its subsets, as MTEB has it.
     """
     held: dict[tuple[str, str], dict[str, list[float]]] = {}
     for one in scores:
-        if one.split == split and one.task in tasks:
+        if one.split == "test" and one.task in tasks:
             by_task = held.setdefault((one.model, f"MTEB {one.revision[:24]}".strip()), {})
             by_task.setdefault(one.task, []).append(one.spearman)
     rows = []

@@ -40,13 +40,12 @@ def spaces(
         yield task, Bench(encoder, data, task, store, keep_going, progress).space("mean", preset)
 
 
-def pair_maps(
-    named: Iterator[tuple[str, LayerEmbeddings]], how: str = WHITENINGBERT.aggregate
-) -> Iterator[dict[str, LayerPairs]]:
+def pair_maps(named: Iterator[tuple[str, LayerEmbeddings]]) -> Iterator[dict[str, LayerPairs]]:
     """WhiteningBERT Figure 1: every pair of layers of each task, one task more each time."""
     maps: dict[str, LayerPairs] = {}
     for task, space in named:
-        maps = maps | {task: layer_pairs(space, Setting(pooling=space.origin.pooling, aggregate=how))}
+        setting = Setting(pooling=space.origin.pooling, aggregate=WHITENINGBERT.aggregate)
+        maps = maps | {task: layer_pairs(space, setting)}
         yield maps
 
 

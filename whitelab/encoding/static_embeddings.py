@@ -13,7 +13,7 @@ from torch import Tensor
 SIF_A = 1e-3  # the paper's a
 
 
-def sif_weights(ids: Sequence[Sequence[int]], rows: int, a: float = SIF_A) -> Float[Tensor, "v"]:
+def sif_weights(ids: Sequence[Sequence[int]], rows: int) -> Float[Tensor, "v"]:
     """The weight a / (a + p(w)) of every token id below `rows`, p(w) its share of all tokens of `ids`.
 
     Arora et al. 2017, Algorithm 1, line 2. A token that does not occur has p = 0 and weight 1. The paper takes p
@@ -21,7 +21,7 @@ def sif_weights(ids: Sequence[Sequence[int]], rows: int, a: float = SIF_A) -> Fl
     """
     tokens = torch.tensor([i for row in ids for i in row], dtype=torch.int64)
     counts = torch.bincount(tokens, minlength=rows).to(torch.float64)
-    return a / (a + counts / max(len(tokens), 1))
+    return SIF_A / (SIF_A + counts / max(len(tokens), 1))
 
 
 def word_rows(

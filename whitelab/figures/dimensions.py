@@ -12,6 +12,7 @@ from whitelab.figures.marks import NAMED, add_line, add_marks, level, outline, r
 from whitelab.figures.panels import Scale, finish, in_words, layer_heatmap, legend
 from whitelab.figures.style import KEPT, MARK, SCORE, SUBSET_COLOURS, variant_colour, variant_symbol
 
+_COLUMNS = 64  # of a surface, at most, beside those that are named or chosen
 _MARKS = {"knee": "diamond", "best": None, "chosen": "circle-open"}  # from the lowest to the uppermost
 
 
@@ -59,11 +60,11 @@ def k_curves(
     return finish(figure, alt, heights.TALL, right=right, legend2=short, legend3=below)
 
 
-def k_columns(dim: int, extra: Iterable[int] = (), most: int = 64) -> list[int]:
+def k_columns(dim: int, extra: Iterable[int] = ()) -> list[int]:
     """Values of k for the columns of a surface: all of them while they are few, else close at first, then wider."""
-    if dim <= most:
+    if dim <= _COLUMNS:
         return list(range(1, dim + 1))
-    wider = np.unique(np.geomspace(1, dim, most).round().astype(int)).tolist()
+    wider = np.unique(np.geomspace(1, dim, _COLUMNS).round().astype(int)).tolist()
     return sorted({*wider, *_named_ks(dim), *extra})
 
 

@@ -30,7 +30,6 @@ def by_layer(
     curves: Mapping[str, Sequence[float]],
     labels: Mapping[str, str],
     title: str,
-    log: bool = False,
     height: int = heights.CURVES,
 ) -> go.Figure:
     """A measure against the layer number, one line a variant."""
@@ -41,7 +40,7 @@ def by_layer(
         add_line(figure, range(len(values)), values, labels[spec], line, "layer %{x}: %{y:.4g}", **more)
     first = next(iter(curves.values()), [])
     figure.update_xaxes(title=LAYER, dtick=layer_step(len(first)))
-    figure.update_yaxes(title=title, type="log" if log else "linear", rangemode=None if log else "tozero")
+    figure.update_yaxes(title=title, rangemode="tozero")
     parts = [
         f"{labels[spec]} from {values[0]:.3g} at layer 0 to {values[-1]:.3g} at layer {len(values) - 1}"
         for spec, values in curves.items()

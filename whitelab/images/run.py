@@ -61,9 +61,9 @@ class Accuracies:
 class ConvEncoder(nn.Sequential):
     """Three 3 x 3 convolutions with batch norm and ReLU, the last two halving the sides, and the mean over places."""
 
-    def __init__(self, channels: int, widths: tuple[int, ...] = WIDTHS):
+    def __init__(self, channels: int):
         layers = []
-        for number, (before, after) in enumerate(zip((channels, *widths), widths, strict=False)):
+        for number, (before, after) in enumerate(zip((channels, *WIDTHS), WIDTHS, strict=False)):
             stride = 2 if number else 1
             layers += [nn.Conv2d(before, after, 3, stride, 1, bias=False), nn.BatchNorm2d(after), nn.ReLU(inplace=True)]
         super().__init__(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())

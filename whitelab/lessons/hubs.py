@@ -16,6 +16,7 @@ from whitelab.sweeps.layer_profiles import transformed
 _SETTING = "L1:pca"
 _MOST = 4000  # sentences whose neighbours are looked for; among more of them it would take more than a second
 _LISTED = 5
+_ALIKE = 4.0  # the gold score from which on the sentences of a pair are partners
 
 _ENDS = {
     ("falls", "rises"): "It shrinks, and the score rises",
@@ -48,14 +49,14 @@ class Neighbours:
         """The first rows of the space on whose lists a hub is."""
         return tuple(self.rows[(self.lists == hub).any(1)][: geometry.TOP].tolist())
 
-    def partners(self, space: LayerEmbeddings, least: float = 4.0) -> float:
-        """The share, in percent, of pairs with gold of at least `least` whose second is on the first's list."""
+    def partners(self, space: LayerEmbeddings) -> float:
+        """The share, in percent, of pairs with gold of 4 or more whose second is on the first's list."""
         place = torch.full((space.n_sentences,), -1)
         place[self.rows] = torch.arange(len(self.rows))
         first, second = place[space.first], place[space.second]
-        alike = (space.gold >= least) & (first >= 0) & (second >= 0) & (first != second)
+        alike = (space.gold >= _ALIKE) & (first >= 0) & (second >= 0) & (first != second)
         if not alike.any():
-            raise NoAnswer("no pair here has a gold score of 4 or more, so there are no partners to look for")
+            raise NoAnswer(f"no pair here has a gold score of {_ALIKE:g} or more, so there are no partners to look for")
         hits = (self.lists[first[alike]] == second[alike][:, None]).any(1)
         return 100 * float(hits.double().mean())
 

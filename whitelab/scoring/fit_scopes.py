@@ -280,11 +280,11 @@ def fit_ahead(
     return tuple(found)
 
 
-def at_hand(space: LayerEmbeddings, settings: Sequence[Setting], isotropy: bool = True) -> bool:
+def at_hand(space: LayerEmbeddings, settings: Sequence[Setting]) -> bool:
     """Whether every map of `fit_ahead` is already there. Raises ValueError as `fit_scope`."""
     return all(
         (setting.layers, setting.whitening) in rows.kept("maps", dict)
-        for rows, setting in _maps_of_rows(space, settings, isotropy)
+        for rows, setting in _maps_of_rows(space, settings, isotropy=True)
     )
 
 

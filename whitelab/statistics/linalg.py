@@ -159,6 +159,7 @@ def _floor(inverses: Float[Tensor, "*b d d"]) -> Float[Tensor, "*b"]:
 
 # Null directions `factor` looks for: one of LayerNorm's hyperplane, the others of dead gains.
 _NULL_SOUGHT = 8
+_NULL_STEPS = 3  # of inverse iteration
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,7 +212,7 @@ def _certain_inverse(matrix: Float[Tensor, "d d"]) -> Float[Tensor, "d d"] | Non
     return inverse if float(_floor(inverse)) >= least else None
 
 
-def _null_directions(matrix: Float[Tensor, "d d"], steps: int = 3) -> Float[Tensor, "d r"] | None:
+def _null_directions(matrix: Float[Tensor, "d d"]) -> Float[Tensor, "d r"] | None:
     """An orthonormal basis of what the policy drops, or None when nothing or too much of it is found."""
     dim, trace = len(matrix), float(matrix.diagonal().sum())
     # Far below the threshold, far above rounding: one step takes what is above 1e-7 down by seven digits.
@@ -221,7 +222,7 @@ def _null_directions(matrix: Float[Tensor, "d d"], steps: int = 3) -> Float[Tens
         return None
     basis = torch.randn(dim, _NULL_SOUGHT, dtype=matrix.dtype, generator=torch.Generator().manual_seed(0))
     basis = basis.to(matrix.device)
-    for _ in range(steps):
+    for _ in range(_NULL_STEPS):
         basis = torch.linalg.qr(torch.cholesky_solve(basis, lower)).Q
     values, turn = torch.linalg.eigh(basis.T @ (matrix @ basis))
     count = int((values < RANK_TOLERANCE * matrix.diagonal().max()).sum())  # the largest entry is below lambda_max

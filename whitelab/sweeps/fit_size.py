@@ -50,11 +50,7 @@ def _drawn(among: Int[Tensor, "m"], n: int, sentences: int, seed: int) -> Float[
 
 
 def sentence_scores(
-    space: LayerEmbeddings,
-    settings: Sequence[Setting],
-    sizes: Sequence[int],
-    seed: int = 0,
-    progress: Progress = silent,
+    space: LayerEmbeddings, settings: Sequence[Setting], sizes: Sequence[int]
 ) -> tuple[tuple[Score, ...], ...]:
     """The scores of each setting, on all pairs, with its map fitted on a random sample of each size.
 
@@ -63,9 +59,8 @@ def sentence_scores(
     columns = []
     for size in sizes:
         name = f"{size} sentences"
-        sampled = space.with_text(name, LayerRows(space.values, sample_counts(space, size, seed)))
+        sampled = space.with_text(name, LayerRows(space.values, sample_counts(space, size)))
         columns.append([score(sampled, setting.with_(fit=name), isotropy=False) for setting in settings])
-        progress(len(columns), len(sizes))
     return tuple(zip(*columns, strict=True))
 
 

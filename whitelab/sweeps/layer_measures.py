@@ -121,9 +121,9 @@ def neighbourhood(space: LayerEmbeddings, setting: Setting, progress: Progress =
 
 
 def nearest_to(
-    space: LayerEmbeddings, setting: Setting, new: Float[Tensor, "l d"], top: int = geometry.TOP
+    space: LayerEmbeddings, setting: Setting, new: Float[Tensor, "l d"]
 ) -> tuple[Int[np.ndarray, "t"], Float[np.ndarray, "t"]]:
-    """The sentences nearest to a new one by cosine, nearest first, and their cosines, under the setting's map.
+    """The ten sentences nearest to a new one by cosine, nearest first, and their cosines, under the setting's map.
 
     `new` is that sentence in every layer. Of two cross-fitted maps each compares it with the sentences it scores.
     Raises ValueError as `fit_scope`.
@@ -134,7 +134,7 @@ def nearest_to(
     for fold, whitener in zip(fitted.folds, fitted.whiteners, strict=True):
         mapped, one = (geometry.normalize(whitener(rows)) for rows in (x[fold.sentences], own))
         cosines[fold.sentences] = mapped @ one[0]
-    values, rows = cosines.topk(min(top, len(x)))
+    values, rows = cosines.topk(min(geometry.TOP, len(x)))
     return rows.numpy(), values.numpy()
 
 

@@ -131,9 +131,7 @@ def whiten(
     return torch.cat(white, dim=1)[:, order.argsort()].to(x.device, x.dtype)
 
 
-def whiten_slices(
-    x: Float[Tensor, "s n d"], method: str = "cholesky", *, eps: float = 0.0, ddof: int = 1
-) -> Float[Tensor, "s n d"]:
+def whiten_slices(x: Float[Tensor, "s n d"], method: str = "cholesky", *, eps: float = 0.0) -> Float[Tensor, "s n d"]:
     """`whiten` of every slice x[i] by itself, all at once: methods `pca`, `zca`, `cholesky` and `standardize`."""
     check_choice(method, "method", ("pca", "zca", "cholesky", "standardize"))
     slices, n, dim = x.shape
@@ -142,7 +140,7 @@ def whiten_slices(
         wide = wide.permute(0, 2, 1).reshape(slices * dim, n, 1)
     check_rank(n - 1, wide.shape[2], n, eps)
     centred = wide - wide.mean(dim=1, keepdim=True)
-    (maps,) = inverse_roots([centred.mT @ centred / (n - ddof)], _kind(method, 1, dim)[0], eps)
+    (maps,) = inverse_roots([centred.mT @ centred / (n - 1)], _kind(method, 1, dim)[0], eps)
     white = centred @ maps.mT
     if method == "standardize":
         white = white.reshape(slices, dim, n).permute(0, 2, 1)

@@ -13,6 +13,7 @@ from whitelab.ui.results.jobs import FIRST_SECONDS, jobs, wait
 from whitelab.ui.results.memory import Memory, memory
 
 KIND = "embeddings"
+HEIGHT = 170  # pixels of a panel that stands for embeddings
 
 
 class Shelf:
@@ -60,9 +61,7 @@ def shelf() -> Shelf:
     return Shelf(memory())
 
 
-def shelved(
-    name: str, title: str, work: Callable[[Progress], Any], unit: str, *, key: str, height: int = 170
-) -> Any | None:
+def shelved(name: str, title: str, work: Callable[[Progress], Any], unit: str, *, key: str) -> Any | None:
     """The value `name` from the shelf, else by the job that makes it; None after drawing how far that job is.
 
     Raises DataError where the work was refused for it at once: pages say it in their own words, and the next run tries
@@ -75,7 +74,7 @@ def shelved(
     if job.join(FIRST_SECONDS - job.age) and isinstance(job.error, DataError):
         jobs().forget(job.key)
         raise job.error
-    value = wait(job, key=key, height=height, quick=FIRST_SECONDS)
+    value = wait(job, key=key, height=HEIGHT, quick=FIRST_SECONDS)
     if value is not None:
         jobs().forget(job.key)  # the shelf has it now, and lets go of it when it must
     return value

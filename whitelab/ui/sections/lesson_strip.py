@@ -326,7 +326,7 @@ def _ways(here: Place, ready: bool) -> None:
     last = here.step == len(here.lesson.steps)
     with st.container(horizontal=True, key="lesson-ways"):
         if here.step > 1:
-            st.button("Back", key="lesson-back", icon=":material/arrow_back:", on_click=_go, args=(here, here.step - 1))
+            st.button("Back", key="lesson-back", icon=":material/arrow_back:", on_click=_go, args=(here.step - 1,))
         if ready:
             st.button("Predict again", key="lesson-again", icon=":material/replay:", on_click=_again, args=(here,))
         if ready and not last:
@@ -336,7 +336,7 @@ def _ways(here: Place, ready: bool) -> None:
                 type="primary",
                 icon=":material/arrow_forward:",
                 on_click=_go,
-                args=(here, here.step + 1),
+                args=(here.step + 1,),
             )
         if ready and last and here.lesson.number + 1 in LESSONS:
             following = LESSONS[here.lesson.number + 1]
@@ -346,12 +346,12 @@ def _ways(here: Place, ready: bool) -> None:
                 type="primary",
                 icon=":material/arrow_forward:",
                 on_click=_follow,
-                args=(here, following),
+                args=(following,),
             )
         st.button("Leave the lesson", key="lesson-leave", icon=":material/close:", on_click=_leave, type="tertiary")
 
 
-def _go(here: Place, step: int) -> None:
+def _go(step: int) -> None:
     st.query_params["step"] = str(step)
 
 
@@ -360,7 +360,7 @@ def _again(here: Place) -> None:
     st.session_state[_AGAIN] = here.again + 1
 
 
-def _follow(here: Place, following: Lesson) -> None:
+def _follow(following: Lesson) -> None:
     _forget()
     st.query_params["lesson"], st.query_params["step"] = str(following.number), "1"
 

@@ -67,9 +67,9 @@ def change(now: float | None, before: float | None, words: str = "", digits: int
     return f"{now - before:+z.{digits}f} {words}".rstrip()
 
 
-def score_metric(label: str, score: Score, raw: Score | None = None, help: str | None = None) -> Metric:
+def score_metric(label: str, score: Score, raw: Score | None = None) -> Metric:
     """A Spearman score with its interval, and its change against raw."""
     width = None if score.half_width is None else f"± {score.half_width:.2f}"
     delta = change(score.spearman, raw.spearman, "against raw") if raw else None
     good, description = ("up", width) if delta else ("", None)
-    return Metric(label, number(score.spearman), delta or width, good, help, description)
+    return Metric(label, number(score.spearman), delta or width, good, description=description)
