@@ -41,7 +41,7 @@ def step(spec, seed=0):
     generator = seeded(seed)
     z = head(h, generator)
     target = z.detach() if one.needs_target() else None
-    loss = one.loss(spec, predictor(z, generator) if predictor else z, generator, target=target, step=3)
+    loss = one.loss(spec, predictor(z, generator) if predictor else z, generator, target=target)
     loss.backward()
     return loss, h.grad, head
 

@@ -78,7 +78,7 @@ def separable(monkeypatch):
 
 def gradients(config, **changes):
     trainer = Trainer(replace(config, **changes), SENTENCES, device="cpu")
-    with seeded("cpu", 0) as generator:
+    with seeded(0) as generator:
         loss, _ = trainer._backward(1, generator)
     found = {name: one.grad for name, one in trainer.encoder.model.named_parameters() if one.grad is not None}
     return loss, found
@@ -97,7 +97,7 @@ def test_accumulation_averages_whole_batches_and_is_no_larger_batch_for_a_contra
     large, (loss, grads) = gradients(config, batch=32), gradients(config, batch=16, accumulation=2)
     assert abs(large[0] - loss) > 0.1
     trainer = Trainer(config, SENTENCES, device="cpu")
-    with seeded("cpu", 0) as generator:
+    with seeded(0) as generator:
         losses = [
             trainer._loss(trainer.views(trainer.encoder.model, rows), rows, generator)[0]
             for rows in (trainer.batches.rows(0), trainer.batches.rows(1))

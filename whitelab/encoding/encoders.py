@@ -403,7 +403,7 @@ def embed(
     spaces, notes = _open_spaces(encoder, store, pooling)
     todo = _missing(spaces, sentences)
     fresh, truncated = _encode(encoder, [sentences[i] for i in todo], pooling, spaces, notes, progress)
-    values = _collect(spaces, sentences, todo, fresh, pooling)
+    values = _collect(spaces, sentences, fresh, pooling)
     notes += _modules_left_out(encoder)
     for space in spaces.values():
         notes += [f"a damaged file of the store was set aside and made anew: {name}" for name in space.damaged]
@@ -510,9 +510,7 @@ def _forward(encoder: Encoder, ids: list[list[int]], pooling: str) -> dict[str, 
     return pooled
 
 
-def _collect(
-    spaces: dict, sentences: Sequence[str], todo: list[int], fresh: dict[str, dict[str, Tensor]], pooling: str
-) -> Tensor:
+def _collect(spaces: dict, sentences: Sequence[str], fresh: dict[str, dict[str, Tensor]], pooling: str) -> Tensor:
     """`[l, n, d]` from the store, and from memory what the store could not take."""
     rows = fresh[pooling]
     if not rows:

@@ -187,7 +187,7 @@ class ImageRun:
             z = self.top["predictor"](z, self.generator)
             with torch.no_grad():
                 target = self.target["head"](self._encoded(self.target["encoder"], x), self.generator)
-        loss = self.objective.loss(spec, z, self.generator, target, step - 1)
+        loss = self.objective.loss(spec, z, self.generator, target)
         if not loss.isfinite():
             return loss.item(), h.detach()
         self.optimiser.zero_grad(set_to_none=True)

@@ -27,7 +27,7 @@ from whitelab.training.health import Shape
 
 def start(config: TrainConfig, device: str | None = None) -> Encoder:
     """The encoder a run starts from. Raises ModelError where there is no transformer to train."""
-    with seeded("cpu", config.seed, "start"):  # transformers draws what a checkpoint lacks, such as a pooler
+    with seeded(config.seed, "start"):  # transformers draws what a checkpoint lacks, such as a pooler
         encoder = load_encoder(config.model, device=device)
     if encoder.files.kind in ONE_LAYER:
         raise ModelError(f"model={config.model!r} cannot be trained: it is {ONE_LAYER[encoder.files.kind]}")
@@ -36,14 +36,14 @@ def start(config: TrainConfig, device: str | None = None) -> Encoder:
 
 
 @contextmanager
-def seeded(device: str, *keys: int | str) -> Iterator[torch.Generator]:
+def seeded(*keys: int | str) -> Iterator[torch.Generator]:
     """Torch's own generators and a new one (on the CPU), all seeded by `keys`; the former are restored afterwards.
 
     Dropout can only draw from torch's own. Seeding it anew in every step makes what a step draws depend on the seed and
     the step alone: not on evaluations, not on what was drawn before a checkpoint. Torch has one such generator a
     process, so another thread that draws from it during a step would change what the step draws.
     """
-    # `manual_seed` seeds every GPU, whichever `device` is.
+    # `manual_seed` seeds every GPU.
     with torch.random.fork_rng(range(torch.cuda.device_count()) if torch.cuda.is_initialized() else []):
         torch.manual_seed(derived(*keys))
         yield torch.Generator().manual_seed(derived(*keys, "objective"))
@@ -86,7 +86,7 @@ class Trainer:
     def _build(self) -> None:
         """Head, predictor and slow copy, drawn from the seed, and the optimiser of all but the copy."""
         config, dim = self.config, self.encoder.dim
-        with seeded("cpu", config.seed, "head"):
+        with seeded(config.seed, "head"):
             top = {"head": self.objective.head(config.objective, dim)}
             predictor = self.objective.predictor(config.objective, dim)
         if predictor is not None:
@@ -109,7 +109,7 @@ class Trainer:
     def _try(self) -> None:
         """The objective on noise, so that a batch it cannot take is refused before anything else happens."""
         config, dim = self.config, self.encoder.dim
-        with seeded("cpu", config.seed, "try") as generator:
+        with seeded(config.seed, "try") as generator:
             head = deepcopy(self.top["head"])
             self.objective.try_on_noise(config.objective, head, config.batch, dim, generator, self.device)
 
@@ -125,7 +125,7 @@ class Trainer:
         rows, network = self.batches.rows(0)[:2], self.encoder.model
         self._train_mode(True)
         try:
-            with seeded(self.device, config.seed, "views") as generator, torch.no_grad():
+            with seeded(config.seed, "views") as generator, torch.no_grad():
                 if not torch.equal(self.views(network, rows), self.views(network, rows)):
                     return
                 noise = torch.randn(1, config.batch, self.encoder.dim, generator=generator).expand(views, -1, -1)
@@ -153,7 +153,7 @@ class Trainer:
         self.optimiser.zero_grad(set_to_none=True)
         self._train_mode(True)
         try:
-            with seeded(self.device, self.config.seed, "step", number) as generator:
+            with seeded(self.config.seed, "step", number) as generator:
                 loss, shapes = self._backward(number, generator)
         except (objectives.SingularBatch, torch.linalg.LinAlgError) as error:
             return self._stopped(number, began, DIVERGED, health.failed(error))
@@ -216,7 +216,7 @@ class Trainer:
         if self.target is not None:
             with torch.no_grad():
                 target = self.target["head"](self.views(self.target["encoder"], rows), generator)
-        return self.objective.loss(spec, z, generator, target, self.step), z
+        return self.objective.loss(spec, z, generator, target), z
 
     def views(self, network: nn.Module, rows: Sequence[int]) -> Float[Tensor, "v b d"]:
         """The pooled last layer of the sentences `rows`, once for each view, float32.

@@ -93,7 +93,6 @@ class Objective:
         z: Float[Tensor, "v b m"],
         generator: torch.Generator,
         target: Float[Tensor, "v b m"] | None = None,
-        step: int = 0,
     ) -> Float[Tensor, ""]:
         """The loss of a batch, `z` from the head (and the predictor where there is one), differentiable in `z`.
 
@@ -119,7 +118,7 @@ class Objective:
         """Raise ValueError where `head` (on `device`) and loss cannot take `batch` sentences of `dim` dimensions."""
         noise = torch.randn(self.positives(spec), batch, dim, generator=generator).to(device)
         z = head(noise, generator)
-        self.loss(spec, z, generator, z.detach() if self.needs_target() else None, 0)
+        self.loss(spec, z, generator, z.detach() if self.needs_target() else None)
 
     def check_batch(self, spec: str | Spec, batch: int, dim: int) -> None:
         """Raise ValueError where the objective cannot take such batches, as `try_on_noise` does, in little time.
