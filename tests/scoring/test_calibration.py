@@ -108,6 +108,13 @@ def test_a_calibration_is_made_of_the_cosines_of_its_setting(space, text):
     assert found.as_dict()["protocol"] == found.protocol.as_dict()
 
 
+def test_another_seed_draws_other_resamples_and_halves(space):
+    setting = Setting.parse("L1:pca")
+    found, other = (calibrate(space, setting, seed=seed) for seed in (0, 1))
+    assert (other.threshold.low, other.threshold.high) != (found.threshold.low, found.threshold.high)
+    assert other.gold.low == gold_scale(space, other.cosines, seed=1).low != found.gold.low
+
+
 def test_without_gold_there_is_a_scale_and_nothing_else(space):
     found = calibrate(replace(space, gold=torch.ones_like(space.gold)), Setting.parse("L1:pca"))
     assert (found.threshold, found.gold, found.ceiling) == (None, None, None)

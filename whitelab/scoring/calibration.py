@@ -136,7 +136,7 @@ def calibrate(
     if bool((gold != gold[0]).any()):
         known = threshold(cosines, gold, gold_middle(gold) if cut is None else cut, rate, seed=seed)
         ceiling = float(cosines[gold >= gold.quantile(MOST_ALIKE)].quantile(0.5))
-        scale = gold_scale(space, cosines)
+        scale = gold_scale(space, cosines, seed)
     protocol = Protocol(fitted.setting, space.origin)
     return Calibration(
         protocol, fitted.count, fitted.rank, random_cosines(space, fitted, seed), ceiling, known, scale, cosines
