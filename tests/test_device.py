@@ -57,7 +57,7 @@ CORE = {
     "partition": (lambda s: geometry.partition_isotropy(_rows(s)), 12),
     "uniformity": (lambda s: geometry.uniformity(_rows(s), s.counts), 16),
     "blocks": (lambda s: geometry.block_means(s.moments((1,)).covariance, 5)[0], 12),
-    "rogue share": (lambda s: geometry.rogue_share(_rows(s)), 12),
+    "rogue share": (lambda s: geometry.rogue_share(geometry.cosine_contributions(_rows(s))), 12),
     "nearest": (lambda s: geometry.nearest(_rows(s), 3), 60),
     "hubs": (lambda s: geometry.hubness(geometry.nearest(_rows(s), 3)).skewness, 60),
     "alignment": (lambda s: geometry.alignment(_rows(s)[s.first], _rows(s)[s.second]), 12),

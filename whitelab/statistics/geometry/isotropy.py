@@ -101,21 +101,16 @@ def cosine_contributions(x) -> Float[Tensor, "d"]:
     return (u.sum(0).square() - u.square().sum(0)) / (n * (n - 1))
 
 
-def rogue_share(x, top: int = 1) -> float:
-    """The `top` coordinates' share of the mean cosine: the largest of `cosine_contributions` over their sum.
+def rogue_share(contributions: Float[Tensor, "d"], top: int = 1) -> float:
+    """The `top` coordinates' share of the mean cosine: the largest of its `cosine_contributions` over their sum.
 
     Timkey and van Schijndel 2021. Near 1: a few "rogue" coordinates make the cone. Where the mean cosine
     is near 0 (after centring, say) the share is one of next to nothing and may lie far outside 0..1; NaN where
-    it is 0. Raises ValueError for a `top` that is not within 1..d.
+    it is 0 or NaN. Raises ValueError for a `top` that is not within 1..d.
     """
-    return largest_share(cosine_contributions(x), top)
-
-
-def largest_share(parts: Float[Tensor, "d"], top: int) -> float:
-    """The `top` largest of the `parts` / sum(parts), added up; NaN where the sum is 0 or NaN."""
-    check_int(top, "top", 1, len(parts), "d")
-    total = float(parts.sum())
-    return float((parts / total).topk(top).values.sum()) if total and total == total else float("nan")
+    check_int(top, "top", 1, len(contributions), "d")
+    total = float(contributions.sum())
+    return float((contributions / total).topk(top).values.sum()) if total and total == total else float("nan")
 
 
 def standardized(x) -> Float[Tensor, "n d"]:

@@ -20,9 +20,9 @@ from whitelab.statistics.geometry.isotropy import (
     cosine_contributions,
     effective_rank,
     iso_score,
-    largest_share,
     participation_ratio,
     partition_isotropy,
+    rogue_share,
     stable_rank,
     standardized,
     top_share,
@@ -71,7 +71,7 @@ class Rows:
     def rogue_share(self, top: int, standardised: bool = False) -> float:
         """Of the `top` axes, or of all where there are fewer."""
         parts = self.contributions[standardised]
-        return largest_share(parts, min(top, len(parts)))
+        return rogue_share(parts, min(top, len(parts)))
 
     @cached_property
     def near(self) -> dict[str, Nearest]:
