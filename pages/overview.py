@@ -38,7 +38,7 @@ headlines(
     Metric(
         "Rank kept",
         f"{now.rank} of {now.dim}",
-        f"fitted on {spaced(now.sentences)} sentences{isotropy}",
+        f"fitted on {spaced(now.fitted)} sentences{isotropy}",
         help="Directions the rank policy kept. A single layer after LayerNorm is never of full rank.",
     ),
 )

@@ -53,7 +53,7 @@ headlines(
     ),
     Metric(
         "Sentences per dimension",
-        f"{now.score.sentences / now.score.dim:.1f}",
+        f"{now.score.fitted / now.score.dim:.1f}",
         f"rank {now.score.rank}, isotropy {number(now.score.isotropy)}",
         help="Fewer than about 10 and the weak directions of the covariance are mostly noise, which whitening "
         "amplifies. The held-out isotropy (0 to 1) says how round the space is for sentences that were not fitted on.",

@@ -147,7 +147,7 @@ def on_demo(document, encoded):
 
 def test_the_command_line_finds_every_sentence_that_the_package_has_encoded(on_demo):
     found = on_demo("embed")
-    assert (found["layers"], found["dim"], found["model"]) == (7, 384, "all-MiniLM-L6-v2")
+    assert (found["n_layers"], found["dim"], found["model"]) == (7, 384, "all-MiniLM-L6-v2")
     assert found["sentences"] >= 1600
     assert (found["encoded"], found["reused"]) == (0, found["sentences"])
     assert found["truncated"] == 0

@@ -31,6 +31,7 @@ from whitelab.datasets import LabelledTexts, load_labelled, load_retrieval
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
 from whitelab.probe import How, probe
 from whitelab.probe.rows import occurrences
+from whitelab.retrieval.compression import Code
 from whitelab.retrieval.embedded import with_judgements
 from whitelab.retrieval.relevance import retrieve
 from whitelab.scoring.paired import LEVEL, judged
@@ -136,11 +137,11 @@ def test_what_would_decide_is_more_than_there_is_and_is_about_an_option_that_is_
 
 def test_the_shortest_vectors_that_hold_the_meaning_are_stored():
     advice = advise_pairs(pairs_of(*SMALL), Setting((2,)), "store")
-    said = (advice.setting, advice.stored)
-    (own,) = [one for one in advice.evidence.options if (one.setting, one.stored) == said]
+    said = (advice.setting, advice.code)
+    (own,) = [one for one in advice.evidence.options if (one.setting, one.code) == said]
     assert kept_as(own) in advice.sentences[0]
     assert min(own.behind.low, own.difference.low) > -1
-    assert own.dimensions == 4
+    assert own.dim == 4
     assert own.size < 16
     near = [option for option in advice.evidence.options if min(option.behind.low, option.difference.low) > -1]
     assert min(option.size for option in near) == own.size
@@ -168,7 +169,7 @@ def test_what_is_surely_as_good_as_raw_is_stored_although_the_best_may_be_better
     best = replace(raw, setting=Setting((1,)), score=99.0, difference=Difference(0.5, -2.0, 3.0, 0.7))
     best = replace(best, behind=Difference(0.0, 0.0, 0.0, 1.0))
     advice = answer(replace(evidence, options=(raw, safe, best)), "store")
-    assert (advice.setting, advice.stored, advice.decided) == (safe.setting, safe.stored, True)
+    assert (advice.setting, advice.code, advice.decided) == (safe.setting, safe.code, True)
     assert advice.sentences[0] == f"Use {kept_as(safe)}: {safe.size} bytes a vector in place of {raw.size}."
     assert "it is -0.50 (-3.00 to +2.00), so more than a point may be left there" in advice.sentences[2]
 
@@ -179,7 +180,7 @@ def test_without_faiss_vectors_are_shortened_only(monkeypatch):
 
     monkeypatch.setattr(advising, "need", missing)
     advice = advise_pairs(pairs_of(*SMALL, pairs=100), Setting((2,)), "store")
-    assert {option.stored for option in advice.evidence.options} == {"float32"}
+    assert {option.code for option in advice.evidence.options} == {Code()}
 
 
 def test_every_score_is_the_scorers_and_the_first_option_is_the_model_as_it_comes():
@@ -274,7 +275,7 @@ def test_an_option_is_judged_as_every_score_is_with_the_p_value_that_knows_of_th
 
 def test_an_option_with_nothing_to_tell_of_its_lead_is_still_a_record_of_json():
     nothing = Difference(*[math.nan] * 4)
-    option = Option(Setting(), D, 4 * D, "float32", 50.0, math.nan, math.nan, nothing, math.nan, nothing)
+    option = Option(Setting(), D, 4 * D, Code(), 50.0, math.nan, math.nan, nothing, math.nan, nothing, 0)
     record = json.loads(json.dumps(option.as_dict(), allow_nan=False))
-    assert record["interval"] == record["difference_interval"] == [None, None]
-    assert record["p"] is record["p_holm"] is None
+    assert {record[name] for name in ("low", "high", "difference_low", "difference_high", "p_value")} == {None}
+    assert record["p_holm"] is None

@@ -70,7 +70,7 @@ def test_the_npz_and_the_model_of_the_whitening_page_give_the_vectors_of_the_pac
     wanted = fitted(demo, "L1:pca@64")
     x = demo.combine((1,))[:5]
     assert np.allclose(whitener(x), wanted(x))
-    assert (protocol["whitening"], protocol["k"], protocol["sentences"]) == ("pca", 64, 2880)
+    assert (protocol["whitening"], protocol["k"], protocol["fitted"]) == ("pca", 64, 2880)
 
     page.get_by_text("sentence-transformers", exact=True).click()
     page.get_by_role("button", name="Make the model folder").click()

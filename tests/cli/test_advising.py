@@ -19,7 +19,7 @@ def test_the_document_is_the_librarys_advice_from_pairs_and_from_searches(docume
         assert record["sentences"] == list(found.sentences)
         assert record["decided"] == (record["setting"] is not None) == found.decided
         for option, own in zip(record["options"], found.evidence.options, strict=True):
-            assert (option["setting"], option["stored"], option["bytes"]) == (str(own.setting), own.stored, own.size)
+            assert (option["setting"], option["code"], option["bytes"]) == (str(own.setting), str(own.code), own.size)
             assert option["score"] == pytest.approx(own.score)
     search = embed_retrieval(for_documents(encoder), load_retrieval(place / "search"))[0]
     record = document("advise", *model, "--data", place / "search")
@@ -28,9 +28,9 @@ def test_the_document_is_the_librarys_advice_from_pairs_and_from_searches(docume
 
 
 def test_labels_and_bare_sentences_are_data_too(document, model, place, tmp_path):
-    for purpose, measure in (("classify", "Accuracy x 100"), ("cluster", "V-measure x 100")):
+    for purpose, metric in (("classify", "Accuracy x 100"), ("cluster", "V-measure x 100")):
         record = document("advise", *model, "--data", place / "labels.tsv", "--for", purpose)
-        assert record["measure"] == measure
+        assert record["metric"] == metric
         assert record["count"] == len(SENTENCES[::9])
     renamed = (place / "labels.tsv").read_text("utf-8").replace("text\tlabel", "words\tkind", 1)
     (tmp_path / "odd.tsv").write_text(renamed)

@@ -22,7 +22,7 @@ def wanted(space, texts):
 
 
 def scores(points):
-    return {(one["whitening"], one["quantizer"], one["rotation"]): one["score"] for one in points}
+    return {(one["setting"].partition(" ")[0], one["code"]): one["score"] for one in points}
 
 
 def test_bits_of_pairs_are_the_librarys(document, options, space):

@@ -14,10 +14,10 @@ from whitelab.sweeps.layer_profiles import transformed
 
 def test_kcurve_of_each_layer_is_one_curve_a_layer(document, run, options):
     record = document("kcurve", *options, "--layers", "each")
-    assert [one["layers"] for one in record["curves"]] == [[0], [1], [2], [3]]
+    assert [one["layer"] for one in record["curves"]] == [0, 1, 2, 3]
     for one in record["curves"]:
-        alone = document("kcurve", *options, "--layers", one["layers"][0])
-        assert one == {"layers": one["layers"]} | {name: alone[name] for name in one if name != "layers"}
+        alone = document("kcurve", *options, "--layers", one["layer"])
+        assert one == {"layer": one["layer"]} | {name: alone[name] for name in one if name != "layer"}
     assert (record["protocol"]["layers"], record["protocol"]["k"]) == ("each", "every k")
     status, out, _ = run("kcurve", *options, "--layers", "each")
     assert status == 0
@@ -37,13 +37,17 @@ def test_kcurve_has_a_score_for_every_k(document, options):
 
 def test_fitsize_has_the_scores_of_the_setting_and_of_a_shrunk_and_a_soft_map(document, options, space):
     record = document("fitsize", *options, "--layers", "2", "--whitening", "zca", "--seed", "3")
-    assert [curve["whitening"].partition(":")[0] for curve in record["curves"]] == ["zca", "shrunk", "soft"]
+    assert [curve["setting"].partition(":")[2].partition(":")[0] for curve in record["curves"]] == [
+        "zca",
+        "shrunk",
+        "soft",
+    ]
     assert record["raw"] == pytest.approx(whitelab.score(space[2], Setting((2,))).spearman)
     for curve in record["curves"]:
-        *_, points = fit_sizes(space[2], [Setting((2,), curve["whitening"])], seed=3)
+        *_, points = fit_sizes(space[2], [Setting.parse(curve["setting"])], seed=3)
         for key, name in (("spearman", "score"), ("cross_fitted", "cross_fitted"), ("held_out_isotropy", "isotropy")):
             assert curve[key] == pytest.approx([getattr(point, name) for point in points])
-        assert curve["sentences"][-1] == space[2].n_sentences
+        assert curve["fitted"][-1] == space[2].n_sentences
 
 
 def test_kcurve_has_controls_where_they_are_asked_for(document, run, options):
@@ -53,7 +57,7 @@ def test_kcurve_has_controls_where_they_are_asked_for(document, run, options):
     assert list(controls) == ["first", "random", "projection", "center"]
     centred = document("kcurve", *options, "--layers", "2", "--whitening", "center")
     assert controls["center"]["spearman"] == centred["spearman"]
-    assert {len(one["low"]) for one in controls.values()} == {len(record["k"])}
+    assert {len(one["least"]) for one in controls.values()} == {len(record["k"])}
     status, out, _ = run("kcurve", *options, "--layers", "2", "--controls")
     assert (status, "controls: The first k coordinates" in out) == (0, True)
     status, _, err = run("kcurve", *options, "--layers", "each", "--controls")
@@ -68,8 +72,8 @@ def test_kcurve_has_a_curve_for_each_subset(document, options, place):
 def test_geometry_has_every_layer_raw_and_whitened(document, options):
     record = document("geometry", *options, "--positives", "ge4")
     assert record["protocol"]["positives"] == "ge4"
-    assert [one["layer"] for one in record["layers"]] == [0, 1, 2, 3]
-    for one in record["layers"]:
+    assert [one["layer"] for one in record["rows"]] == [0, 1, 2, 3]
+    for one in record["rows"]:
         for measures in (one, one["whitened"]):
             assert set(measures) >= {"mean_cosine", "participation_ratio", "alignment", "uniformity"}
             assert all(isinstance(measures[name], float) for name in ("mean_cosine", "participation_ratio"))
@@ -82,7 +86,7 @@ def test_geometry_has_every_layer_raw_and_whitened(document, options):
 
 def test_geometry_measures_each_sentence_once(document, options, space):
     _, pairs, embedded = space
-    for one in document("geometry", *options)["layers"]:
+    for one in document("geometry", *options)["rows"]:
         for measures, variant in ((one, "none"), (one["whitened"], "pca")):
             z = transformed(embedded, Setting((one["layer"],), variant)).numpy()
             lists = reference.lists(reference.unit(z) @ reference.unit(z).T, 10)

@@ -9,7 +9,7 @@ from tiny import DIM
 def test_embed_reports_what_was_encoded_and_the_second_run_encodes_nothing(document, place, tmp_path):
     argv = ["embed", "--model", place / "model", "--data", place / "pairs.csv", "--cache", tmp_path / "store"]
     first, second = document(*argv), document(*argv)
-    assert (first["layers"], first["dim"]) == (4, DIM)
+    assert (first["n_layers"], first["dim"]) == (4, DIM)
     assert (first["encoded"], first["reused"]) == (first["sentences"], 0)
     assert (second["encoded"], second["reused"]) == (0, first["sentences"])
 
@@ -18,7 +18,7 @@ def test_embed_writes_every_layer_and_the_sentences_to_a_file(document, options,
     out = tmp_path / "embeddings.npz"
     record = document("embed", *options, "--out", out)
     with np.load(out, allow_pickle=False) as file:
-        assert file["values"].shape == (record["layers"], record["sentences"], record["dim"])
+        assert file["values"].shape == (record["n_layers"], record["sentences"], record["dim"])
         assert tuple(file["sentences"]) == space[1].sentences
         np.testing.assert_allclose(file["values"], space[2].values.numpy(), atol=1e-5)
 

@@ -28,8 +28,8 @@ def test_the_scope_changes_the_score_and_what_is_said_about_it(document, options
     fits = ("task", "cross", other_text)
     found = {fit: document("score", *options, "--whitening", "pca", "--k", "4", "--fit", fit) for fit in fits}
     assert len({one["spearman"] for one in found.values()}) == 3
-    assert found[other_text]["sentences"] == 90
-    assert found["cross"]["sentences"] < found["task"]["sentences"]
+    assert found[other_text]["fitted"] == 90
+    assert found["cross"]["fitted"] < found["task"]["fitted"]
     assert all(0 < one["held_out_isotropy"] < 1 for one in found.values())
 
 

@@ -65,14 +65,14 @@ def test_subset_files_give_subset_scores_and_aggregates(document, options, place
 def test_an_undefined_score_is_null_with_a_reason(document, options, place, file):
     record = document("score", *options, "--data", place / file)
     assert record["spearman"] is None
-    assert record["undefined"].startswith("Spearman is not defined")
+    assert record["reason"].startswith("Spearman is not defined")
 
 
 def test_whitening_too_few_sentences_is_null_with_a_reason_and_fewer_dimensions_are_scored(document, options, place):
     argv = [*options, "--data", place / "few.csv", "--layers", "2"]
     record = document("score", *argv, "--whitening", "pca")
     assert record["spearman"] is None
-    assert record["undefined"] == "Spearman is not defined: all cosines are -0.2"
+    assert record["reason"] == "Spearman is not defined: all cosines are -0.2"
     assert {cell["spearman"] for cell in document("layers", *argv[:-2], "--whitening", "pca")["cells"]} == {None}
     curve = document("kcurve", *argv)["spearman"]
     assert set(curve[4:]) == {None}

@@ -16,7 +16,9 @@ def test_probe_rows_are_the_librarys(document, place, model):
     data = load_labelled(place / "labels.tsv")
     expected = list(probes([str(place / "model")], [data], settings, How("knn", neighbours=3)))
     assert record["rows"] == json.loads(json.dumps([one.as_dict() for one in expected]))
-    assert {"model", "setting", "task", "classifier", "accuracy", "low", "high", "protocol"} <= set(record["rows"][0])
+    assert {"model", "setting", "task", "classifier", "accuracy", "low", "high", "protocol_line"} <= set(
+        record["rows"][0]
+    )
 
 
 def test_probe_takes_named_columns_of_texts_and_pairs(document, model, tmp_path):
@@ -29,10 +31,10 @@ def test_probe_takes_named_columns_of_texts_and_pairs(document, model, tmp_path)
     options = ("--data", path, *model, "--settings", "L1")
     pairs = ("--first", "ours", "--second", "theirs", "--label", "verdict", "--split-column", "half")
     (one,) = document("probe", *options, *pairs, "--threshold", "0.9")["rows"]
-    assert (one["classifier"], one["rows"], one["train"], one["threshold"]) == ("threshold", 40, 20, 0.9)
+    assert (one["classifier"], one["scored"], one["train"], one["threshold"]) == ("threshold", 40, 20, 0.9)
     assert {"best_accuracy", "best_threshold", "average_precision", "best_f1", "chosen_on"} <= set(one)
     (one,) = document("probe", *options, "--text", "ours", "--label", "verdict", "--split-column", "half")["rows"]
-    assert (one["classifier"], one["rows"], one["train"]) == ("linear", 40, 20)
+    assert (one["classifier"], one["scored"], one["train"]) == ("linear", 40, 20)
 
 
 def test_probe_runs_sentevals_tasks_and_their_average(document, model, tmp_path):
@@ -44,7 +46,7 @@ def test_probe_runs_sentevals_tasks_and_their_average(document, model, tmp_path)
     rows = document("probe", "--data", tmp_path, *options)["rows"]
     assert [row["task"] for row in rows] == ["MR", "CR", "avg"]
     assert rows[2]["accuracy"] == pytest.approx((rows[0]["accuracy"] + rows[1]["accuracy"]) / 2)
-    assert "best in 2 inner folds" in rows[0]["protocol"]
+    assert "best in 2 inner folds" in rows[0]["protocol_line"]
     (one,) = document("probe", "--data", tmp_path, "--task", "mr", *options, "--classifier", "linear")["rows"]
     assert one["accuracy"] == rows[0]["accuracy"]  # linear is SentEval's regression there
 

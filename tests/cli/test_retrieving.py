@@ -47,7 +47,7 @@ def test_every_query_is_listed_beside_raw(document, words, space):
 def test_every_layer_and_every_k_are_the_librarys(document, words, space):
     record = document(*words, "--layers", "each", "--whitening", "pca", "--k", "5")
     wanted = [retrieve(space, Setting((layer,), "pca", 5)).means["ndcg@10"] for layer in range(4)]
-    assert [one["ndcg@10"] for one in record["layers"]] == pytest.approx(wanted)
+    assert [one["ndcg@10"] for one in record["rows"]] == pytest.approx(wanted)
     curve = document(*words, "--layers", "2", "--whitening", "pca", "--every-k")
     assert curve["map@100"] == pytest.approx(retrieval_curve(space, Setting.parse("L2:pca")).means("map@100"))
     assert curve["k"] == list(range(1, 33))

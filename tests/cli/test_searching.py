@@ -46,7 +46,7 @@ def test_sizes_are_a_number_a_range_or_a_list(document, options, size, sizes, sc
     record = document("layers", *options, "--size", size, "--whitening", "pca", "--k", "5")
     assert [int(one) for one in record["best_by_size"]] == sizes
     assert record["scored"] == scored
-    assert (record["whitening"], record["k"], record["protocol"]["k"]) == ("pca", 5, 5)
+    assert (record["protocol"]["whitening"], record["protocol"]["k"]) == ("pca", 5)
 
 
 def test_top_bounds_the_list_and_not_the_search(document, options):

@@ -48,7 +48,7 @@ def test_a_setting_may_name_other_text_with_blanks(document, options, tmp_path):
     path.write_text("".join(f"Sentence {i} about thing {i % 7}.\n" for i in range(40)))
     setting = f"L1:pca@4 fit={path}".replace("%", "%25").replace(";", "%3B")
     record = document("score", *options, "--setting", setting)
-    assert (record["protocol"]["fit"], record["sentences"]) == (str(path), 40)
+    assert (record["protocol"]["fit"], record["fitted"]) == (str(path), 40)
 
 
 def test_vectors_take_a_setting_that_leaves_pooling_alone(document, run, options, tmp_path):

@@ -85,7 +85,7 @@ def test_a_sentence_finds_itself_first_in_shards_and_in_either_index(corpus, tmp
     listed = build_index(tmp_path / "applied", tmp_path / "lists", "ivfpq", lists=4, code_bytes=8, probes=4)
     assert flat["recall@10"] > 0.97  # twins tie
     assert 0.3 < listed["recall@10"] < flat["recall@10"]
-    assert (listed["lists"], listed["bytes"], listed["rows"]) == (4, 8, len(SENTENCES) + 20)
+    assert (listed["lists"], listed["bytes"], listed["sentences"]) == (4, 8, len(SENTENCES) + 20)
     asked = [SENTENCES[30], SENTENCES[77]]
     for name in ("applied", "flat", "lists"):
         hits = search_corpus(tmp_path / name, asked, TOP)
@@ -93,7 +93,7 @@ def test_a_sentence_finds_itself_first_in_shards_and_in_either_index(corpus, tmp
         assert [line[0].id for line in hits] == ["text.txt:31", "text.txt:78"]
         assert all(len(line) == TOP for line in hits)
     exact, found = (search_corpus(tmp_path / name, asked, TOP) for name in ("applied", "flat"))
-    scores = [[[hit.score for hit in line] for line in lines] for lines in (exact, found)]
+    scores = [[[hit.cosine for hit in line] for line in lines] for lines in (exact, found)]
     np.testing.assert_allclose(*scores, atol=1e-6)  # which of two equal ones comes first is left to the last bit
 
 

@@ -136,7 +136,7 @@ def accuracies() -> dict[int, dict]:
 
 def duel(label: str, difference: float) -> dict:
     """A row of a chart of differences."""
-    ends = {"low": difference - 0.5, "high": difference + 0.7}
+    ends = {"difference_low": difference - 0.5, "difference_high": difference + 0.7}
     return {"label": label, "difference": difference, "settled": True} | ends
 
 

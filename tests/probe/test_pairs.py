@@ -34,7 +34,7 @@ def test_pair_measures_are_those_of_the_plain_cosines(setting):
 def test_a_threshold_is_chosen_on_training_pairs_where_there_are_some():
     data, space = matched(60, ["train"] * 40 + ["test"] * 20)
     found = probe(space, data, WHITE, How("threshold"))
-    assert (found.rows, found.train, found.fitted) == (20, 40, 80)
+    assert (found.scored, found.train, found.fitted) == (20, 40, 80)
     assert found.pairs.chosen_on == "the training pairs"
     flipped = with_y(data, [*data.y[:40], *(1 - data.y[40:])])  # the labels of the test rows decide nothing
     assert probe(space, flipped, WHITE, How("threshold")).pairs.best_threshold == found.pairs.best_threshold

@@ -27,7 +27,7 @@ def test_labels_that_mean_nothing_give_chance(classifier, split):
         space = make_rows(make_texts(90, 2, split, seed=99), d=30, seed=seed)  # vectors of other labels
         found = probe(space, data, Setting.parse("L2"), How(classifier, folds=3))
         rights += int(found.hits.sum())
-        total += found.rows
+        total += found.scored
     low, high = binom.interval(0.9999, total, 0.5)
     assert low <= rights <= high
     data = make_texts(90, 2, split)  # and labels that mean something do not
@@ -86,7 +86,7 @@ def test_a_score_is_the_plain_one(setting):
     assert found.accuracy == pytest.approx(100 * np.mean(expected == data.y[test]))
     assert (found.hits == (expected == data.y[test])).all()
     assert (found.low, found.high) == pytest.approx([100 * p for p in wilson(int(found.hits.sum()), 30)])
-    assert np.array(found.confusion).sum() == found.rows == 30
+    assert np.array(found.confusion).sum() == found.scored == 30
     assert np.trace(found.confusion) == found.hits.sum()
     assert found.train == 60
 
@@ -130,7 +130,7 @@ def test_a_map_that_no_fold_decides_is_fitted_once_and_none_reads_no_covariance(
     counted(Moments, "of")
     found = probe(space, data, Setting.parse(spec), How("knn", fit, folds=5), corpus=other)
     assert (counts["fit"], counts["of"]) == (maps, products)
-    assert (found.rank, found.rows) == (space.dim, 50)
+    assert (found.rank, found.scored) == (space.dim, 50)
     assert found.fitted == (0 if spec == "L1" else {"train": 40, "all": 50, "other": 40}[fit])
 
 

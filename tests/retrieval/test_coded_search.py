@@ -19,7 +19,7 @@ def test_floats_come_first_find_their_own_neighbours_and_lose_none_to_a_rotation
     found = searched(space, ("float32+random", "int8"), corpus=400)
     assert [str(row.code) for row in found.rows] == ["float32", "float32+random", "int8"]
     assert [row.recall for row in found.rows[:2]] == [1.0, 1.0]
-    assert [row.bytes for row in found.rows] == [400 * found.columns * size for size in (4, 4, 1)]
+    assert [row.bytes for row in found.rows] == [400 * found.dim * size for size in (4, 4, 1)]
     assert found.rows[0].time_ratio == 1.0
 
 

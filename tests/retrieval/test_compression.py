@@ -123,7 +123,7 @@ def test_float32_points_are_the_scores_of_the_settings(searched, text):
     setting = Setting.parse(text)
     found = points(searched, [text], [Code()])[0][setting.whitening, "float32"]
     assert found.score == pytest.approx(retrieve(searched, setting).means["ndcg@10"], abs=1e-12)
-    assert found.bytes == 4 * found.columns
+    assert found.bytes == 4 * found.dim
 
 
 @pytest.mark.parametrize("text", ["L0", "L0:pca", "L0:soft@6 fit=cross", "L0:zca fit=cross"])

@@ -88,7 +88,7 @@ def test_all_dimensions_find_all_their_own_neighbours_and_fewer_do_not(any_space
 def test_a_k_above_the_rank_loses_nothing(thin):
     found = measured(thin, ks=(3, 7, 9), layers=(1,), top=2)
     assert found.rank == 7
-    assert by_k(found, "columns") == {3: 3, 7: 7, 9: 7, 12: 7}
+    assert by_k(found, "dim") == {3: 3, 7: 7, 9: 7, 12: 7}
     assert found.rows[1].recall == found.rows[2].recall == 1.0
 
 
@@ -275,7 +275,7 @@ def test_the_nearest_measured_k_is_found(space):
 def test_a_record_is_json_with_flat_rows(space):
     record = json.loads(json.dumps(measured(space).as_dict()))
     assert record["machine"].endswith(faiss.__version__)
-    assert (record["layers"], record["whitening"]) == ([0, 3], "pca")
+    assert record["setting"] == "mean/L0+L3:pca"
     assert {"k", "bytes", "memory_ratio", "milliseconds", "milliseconds_q1", "time_ratio_q3", "recall"} <= set(
         record["rows"][0]
     )

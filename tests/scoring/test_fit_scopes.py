@@ -307,7 +307,7 @@ def test_a_score_says_what_it_was_fitted_on(sparse):
         f"fitted on the task's 180 sentence occurrences (rank 12, held-out isotropy {task.isotropy:.2f})" in task.line()
     )
     cross = score(sparse, Setting((1,), "pca", fit="cross"))
-    assert f"cross-fitted on halves of {cross.sentences} sentence occurrences" in cross.line()
+    assert f"cross-fitted on halves of {cross.fitted} sentence occurrences" in cross.line()
     other = score(sparse, Setting((1,), "pca", fit="other text"))
     assert "fitted on the 150 sentences of other text" in other.line()
     splits = score(sparse, Setting((1,), "pca", fit="splits"))

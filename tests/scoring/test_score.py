@@ -50,7 +50,7 @@ def test_settings_do_change_the_score(space):
 def test_a_score_carries_its_circumstances(space):
     origin = Origin("a model", "some data", "a task", "test")
     found = score(replace(space, origin=origin), setting((-1, 0), "pca", 5))
-    assert (found.pairs, found.sentences, found.rank, found.dim) == (80, 160, 5, 12)
+    assert (found.pairs, found.fitted, found.rank, found.dim) == (80, 160, 5, 12)
     assert found.protocol == Protocol(setting((0, 3), "pca", 5), origin)
     assert found.setting is found.protocol.setting
     assert found.cosines.shape == (80,)
@@ -108,7 +108,7 @@ def test_constant_gold_is_said(space):
     found = score(flat, setting())
     assert (found.spearman, found.half_width) == (None, None)
     assert found.reason == "Spearman is not defined: all gold scores are 3"
-    assert written(found)["undefined"] == found.reason
+    assert written(found)["reason"] == found.reason
 
 
 def test_one_pair_is_said(space):
@@ -163,7 +163,7 @@ def test_cosines_that_are_constant_but_for_rounding_are_said(distinct, variant, 
     assert (found.spearman, found.half_width, found.rank) == (None, None, 35)
     assert found.reason == f"Spearman is not defined{where}: all cosines are -0.0285714"
     assert {one.spearman for one in found.subsets.values()} == {None}
-    assert written(found)["undefined"] == found.reason
+    assert written(found)["reason"] == found.reason
 
 
 @pytest.mark.parametrize(("noise", "said"), [(0.0, True), (1e-12, True), (1e-6, False)])

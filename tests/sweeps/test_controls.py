@@ -25,7 +25,7 @@ def test_the_first_coordinates_are_those_as_they_come(space):
     z = space.combine((1, 2)).numpy()
     for k in range(2, space.dim + 1):
         assert found.spearman[k - 1] == pytest.approx(plain(space, z, k), abs=1e-9)
-    assert found.low == found.high == found.spearman
+    assert found.least == found.most == found.spearman
 
 
 def test_every_coordinate_is_all_of_them_in_any_order_and_a_projection_is_not(space):
@@ -34,7 +34,7 @@ def test_every_coordinate_is_all_of_them_in_any_order_and_a_projection_is_not(sp
     whole = plain(space, space.combine((1, 2)).numpy(), space.dim)
     for name in ("first", "random"):
         assert found[name].spearman[-1] == pytest.approx(whole, abs=1e-9)
-    assert found["random"].low[3] < found["random"].spearman[3] < found["random"].high[3]
+    assert found["random"].least[3] < found["random"].spearman[3] < found["random"].most[3]
     assert found["projection"].spearman[-1] != pytest.approx(whole, abs=1e-3)
 
 

@@ -102,7 +102,7 @@ def _coded(space: Space, settings: tuple[Setting, ...], progress: Progress) -> l
 
 def _as_stored(points: list[CodedScore]) -> list[Tried]:
     named = [one.setting.raw if one.setting.whitening == "none" else one.setting for one in points]
-    return [Tried(setting, one.columns, one.bytes, one.code.label) for setting, one in _both(named, points)]
+    return [Tried(setting, one.dim, one.bytes, one.code) for setting, one in _both(named, points)]
 
 
 def _both(settings: Sequence[Setting], found: list) -> Iterator[tuple]:
@@ -188,7 +188,7 @@ def _grouped(
     drawn = bootstrap_counts(len(labels), agreement, RESAMPLES, unbiased=True)
     protocol = {"task": data.task, "model": model, "clusters": len(labels.unique()), "fit": "all texts"} | _VARIED
     line = f"{model} · {data.source} · k-means with as many clusters as classes, rows of unit length"
-    tried = [Tried.whole(setting, dimensions) for setting, (_, dimensions) in _both(settings, found)]
+    tried = [Tried.whole(setting, dim) for setting, (_, dim) in _both(settings, found)]
     return weigh(tried, drawn, agreement, ("V-measure x 100", "texts", len(labels)), (protocol, line))
 
 

@@ -6,6 +6,7 @@ from statistics import NormalDist
 
 from whitelab.advice.evidence import Evidence, Option
 from whitelab.base.wording import capitalised, inside, layers_in_words, spaced
+from whitelab.retrieval.compression import Code
 from whitelab.scoring.paired import LEVEL
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.significance import FEW, Difference
@@ -20,7 +21,7 @@ class Advice:
     """What to do, in three `sentences`; `setting` is None where the data cannot decide.
 
     `needed` is how many items would decide where these cannot, if the difference stays what it is; None also where they
-    are too few to say. `stored` is how the vectors are kept.
+    are too few to say. `code` says how the vectors are kept.
     """
 
     purpose: str
@@ -28,7 +29,7 @@ class Advice:
     sentences: tuple[str, str, str]
     needed: int | None
     evidence: Evidence | None
-    stored: str = "float32"
+    code: Code = Code()
 
     @property
     def decided(self) -> bool:
@@ -39,7 +40,7 @@ class Advice:
         """The JSON document of `python -m whitelab advise`."""
         chosen = None if self.setting is None else str(self.setting)
         record = {"purpose": self.purpose, "decided": self.decided, "setting": chosen, "needed": self.needed}
-        record["stored"] = self.stored
+        record["code"] = str(self.code)
         return record | {"sentences": list(self.sentences)} | (self.evidence.as_dict() if self.evidence else {})
 
 
@@ -65,7 +66,7 @@ def named(setting: Setting) -> str:
 
 def kept_as(option: Option) -> str:
     """`named`, and how it is stored where that is not float32: `raw vectors of layer 6 as int8`."""
-    return named(option.setting) + ("" if option.stored == "float32" else f", kept as {option.stored}")
+    return named(option.setting) + ("" if option.code == Code() else f", kept as {option.code.label}")
 
 
 def _best(evidence: Evidence, purpose: str) -> Advice:
@@ -92,7 +93,7 @@ def _best(evidence: Evidence, purpose: str) -> Advice:
     sentences = (
         f"These {spaced(evidence.count)} {evidence.unit} cannot decide; until more are there, keep the "
         f"{named(raw.setting)}.",
-        f"In {evidence.measure} {named(best.setting)} score {best.score:.2f} against {raw.score:.2f} "
+        f"In {evidence.metric} {named(best.setting)} score {best.score:.2f} against {raw.score:.2f} "
         f"({_interval(best)}), which could be chance after {len(others)} comparisons.",
         (f"About {spaced(needed)}" if needed > 1.1 * evidence.count else "It is close: a few more")
         + f" {evidence.unit} would decide between them, if the difference stays what it is.",
@@ -116,13 +117,13 @@ def _gain(evidence: Evidence, best: Option) -> tuple[str, str, str]:
     why = _scored(evidence, best) + f" The {named(raw.setting)} score {raw.score:.2f}: {_interval(best)}"
     if not math.isnan(evidence.honest_gain):
         why += f", and {evidence.honest_gain:+.2f} where the choice and the score are made on different halves"
-    shorter = [one for one in evidence.options if one.dimensions < best.dimensions and one.behind.high >= 0]
+    shorter = [one for one in evidence.options if one.dim < best.dim and one.behind.high >= 0]
     same = [one for one in evidence.options if one.setting != best.setting and one.behind.high >= 0]
     if shorter:
-        small = min(shorter, key=lambda option: (option.dimensions, -option.score))
+        small = min(shorter, key=lambda option: (option.dim, -option.score))
         beside = (
             f"{capitalised(named(small.setting))} score {small.score:.2f}, which these {evidence.unit} do not tell "
-            f"from it, with {small.dimensions} numbers a vector in place of {best.dimensions}."
+            f"from it, with {small.dim} numbers a vector in place of {best.dim}."
         )
     elif same:
         near = max(same, key=lambda option: option.score)
@@ -149,7 +150,7 @@ def _shortest(evidence: Evidence) -> Advice:
         (f"Against the {named(against)} it is " if against else "Against the best it loses less than a point: ")
         + f"{lead.estimate:+.2f} ({lead.low:+.2f} to {lead.high:+.2f}).",
     )
-    return Advice("store", found.setting, sentences, None, evidence, found.stored)
+    return Advice("store", found.setting, sentences, None, evidence, found.code)
 
 
 def _shorter(evidence: Evidence, found: Option) -> str:
@@ -166,7 +167,7 @@ def _as_near_as_raw(evidence: Evidence, found: Option) -> Advice:
         f"Against the best, {kept_as(best)}, with {best.score:.2f}, it is {lag.estimate:+.2f} ({lag.low:+.2f} to "
         f"{lag.high:+.2f}), so more than a point may be left there.",
     )
-    return Advice("store", found.setting, sentences, None, evidence, found.stored)
+    return Advice("store", found.setting, sentences, None, evidence, found.code)
 
 
 def _none_shorter(evidence: Evidence) -> Advice:
@@ -205,7 +206,7 @@ def _stricter(tests: int) -> float:
 
 def _scored(evidence: Evidence, option: Option) -> str:
     interval = f"{option.low:.2f} to {option.high:.2f}"
-    return f"{evidence.measure} is {option.score:.2f} ({interval}) on {spaced(evidence.count)} {evidence.unit}."
+    return f"{evidence.metric} is {option.score:.2f} ({interval}) on {spaced(evidence.count)} {evidence.unit}."
 
 
 def _interval(option: Option) -> str:

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whitelab.base.records import without_nan
+from whitelab.retrieval.compression import Code
 from whitelab.scoring.paired import judged
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.significance import Bootstrap, Difference, holm
@@ -22,20 +23,21 @@ RESAMPLES = 2000
 class Option:
     """A setting, its score x 100 with a 95 % interval, its difference from the baseline's, and from the best's.
 
-    `dimensions` counts the numbers a vector has, `size` its bytes and `stored` how they are kept; `p_holm` is the
-    p-value of `difference` among all options' tests.
+    `dim` counts the numbers a vector has, `size` its bytes and `code` says how they are kept; `p_holm` is the p-value
+    of `difference` among all options' tests, whose intervals come from so many `resamples`.
     """
 
     setting: Setting
-    dimensions: int
+    dim: int
     size: int
-    stored: str
+    code: Code
     score: float
     low: float
     high: float
     difference: Difference
     p_holm: float
     behind: Difference
+    resamples: int
 
     @property
     def verdict(self) -> str:
@@ -44,24 +46,21 @@ class Option:
 
     def as_dict(self) -> dict:
         """A JSON-ready record."""
-        record = {"setting": str(self.setting), "dimensions": self.dimensions}
-        record |= {"bytes": self.size, "stored": self.stored}
-        record |= {"score": self.score, "interval": [self.low, self.high]}
-        for name in ("difference", "behind"):
-            found = getattr(self, name)
-            record |= {name: found.estimate, f"{name}_interval": [found.low, found.high]}
-        return without_nan(record | {"p": self.difference.p_value, "p_holm": self.p_holm})
+        record = {"setting": str(self.setting), "code": str(self.code), "bytes": self.size, "dim": self.dim}
+        record |= {"score": self.score, "low": self.low, "high": self.high} | self.difference.as_dict()
+        record |= {"p_value": self.difference.p_value, "p_holm": self.p_holm} | self.behind.as_dict("behind")
+        return without_nan(record | {"resamples": self.resamples})
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """`options`, the baseline first, measured by `measure` on `count` items (`unit`: pairs, queries, texts).
+    """`options`, the baseline first, measured by `metric` on `count` items (`unit`: pairs, queries, texts).
 
     `honest_gain` is what the option that is best on a random half of the items gains over the baseline on the other
     half, on average: what is left of the best one's lead after it was chosen by it.
     """
 
-    measure: str
+    metric: str
     unit: str
     count: int
     options: tuple[Option, ...]
@@ -81,7 +80,7 @@ class Evidence:
 
     def as_dict(self) -> dict:
         """A JSON-ready record."""
-        record = {"measure": self.measure, "unit": self.unit, "count": self.count}
+        record = {"metric": self.metric, "unit": self.unit, "count": self.count}
         record["honest_gain"] = without_nan(self.honest_gain)
         return record | {"options": [option.as_dict() for option in self.options], "protocol": self.protocol}
 
@@ -91,14 +90,14 @@ class Tried:
     """An option before it is weighed: a setting, the numbers its vectors have, and how they are kept."""
 
     setting: Setting
-    dimensions: int
+    dim: int
     size: int
-    stored: str = "float32"
+    code: Code = Code()
 
     @classmethod
-    def whole(cls, setting: Setting, dimensions: int) -> "Tried":
+    def whole(cls, setting: Setting, dim: int) -> "Tried":
         """Vectors kept in float32."""
-        return cls(setting, dimensions, 4 * dimensions)
+        return cls(setting, dim, 4 * dim)
 
 
 def weigh(
@@ -111,7 +110,7 @@ def weigh(
     """Put the scores of what was `tried` beside each other; those that have none are left out.
 
     `drawn` holds their resamples, row by row, and `scores` gives each row's score where item i of q is there
-    `counts[i]` times. `measured` is measure, unit and count, `protocol` a record and a line. Raises ValueError where
+    `counts[i]` times. `measured` is metric, unit and count, `protocol` a record and a line. Raises ValueError where
     the first has no score.
     """
     known = [i for i, value in enumerate(drawn.score.tolist()) if not math.isnan(value)]
@@ -123,11 +122,12 @@ def weigh(
     adjusted = [math.nan, *holm([one.p_value for one in from_raw[1:]])]
     options = tuple(
         Option(
-            *(getattr(tried[i], name) for name in ("setting", "dimensions", "size", "stored")),
+            *(getattr(tried[i], name) for name in ("setting", "dim", "size", "code")),
             *(float(part[i]) for part in (drawn.score, drawn.low, drawn.high)),
             difference,
             p_holm,
             drawn.difference(i, best),
+            drawn.resamples,
         )
         for i, difference, p_holm in zip(known, from_raw, adjusted, strict=True)
     )

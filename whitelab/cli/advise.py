@@ -65,14 +65,14 @@ def run(args):
     advice = {"pairs": _pairs, "search": _search, "texts": _texts, "sentences": _sentences}[kind](args)
     lines = [*advice.sentences]
     if advice.evidence:
-        lines += ["", _HEAD.format(advice.evidence.measure), *(_line(option) for option in advice.evidence.options)]
+        lines += ["", _HEAD.format(advice.evidence.metric), *(_line(option) for option in advice.evidence.options)]
         lines += ["", advice.evidence.line]
     return advice.as_dict(), lines
 
 
 def _line(option) -> str:
     found = option.difference
-    stored = "" if option.stored == "float32" else f", {option.stored}"
+    stored = "" if str(option.code) == "float32" else f", {option.code.label}"
     return (
         f"{option.score:6.2f} ({option.low:6.2f} to {option.high:6.2f})  {found.estimate:+6.2f} ({found.low:+.2f} to "
         f"{found.high:+.2f})  {option.size:5} bytes  {option.setting}{stored}"

@@ -76,7 +76,10 @@ def run(args):
     if all(cell.spearman is None for cell in cells):
         raise ValueError(f"nothing could be scored: {cells[0].reason}")
     drawn = resample(cells) if args.intervals else None
-    rows = [cell.as_dict(drawn and drawn.interval(cell.row, cell.task)) for cell in cells]
+    rows = [
+        cell.as_dict(drawn.interval(cell.row, cell.task), drawn.resamples) if drawn else cell.as_dict()
+        for cell in cells
+    ]
     record, given = {"rows": rows}, mteb_rows(published, pivot(cells)[0])
     if args.mteb:
         record["mteb"] = [{"model": model, "row": row, "spearman": scores} for model, row, scores in given]

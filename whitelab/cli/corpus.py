@@ -176,7 +176,7 @@ def _apply(args):
         fitted, record = fit_corpus(args.folder, args.whitening, args.k, args.layers)
     found = apply_map(args.folder, args.out, fitted, record, args.vectors, progress("mapping", "chunks"))
     return found, [
-        f"{found['sentences']} vectors of {found['width']} in {found['vectors']}, {found['written']} new chunks"
+        f"{found['sentences']} vectors of {found['dim']} in {found['vectors']}, {found['written']} new chunks"
     ]
 
 
@@ -194,5 +194,5 @@ def _search(args):
     found = search_corpus(args.folder, args.query, args.top, args.workers)
     lines = []
     for query, hits in zip(args.query, found, strict=True):
-        lines += [query, *(f"  {hit.score:.4f}  {hit.id}  {hit.text}" for hit in hits)]
+        lines += [query, *(f"  {hit.cosine:.4f}  {hit.id}  {hit.text}" for hit in hits)]
     return {"queries": args.query, "hits": [[hit._asdict() for hit in hits] for hits in found]}, lines

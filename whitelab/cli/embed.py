@@ -30,7 +30,7 @@ def run(args):
         "pooling": args.pooling,
         "device": encoder.device,
         "dtype": encoder.dtype,
-        "layers": space.n_layers,
+        "n_layers": space.n_layers,
         "sentences": space.n_sentences,
         "dim": space.dim,
         "encoded": report.encoded,

@@ -27,13 +27,14 @@ def run(args):
     settings = tuple(dict.fromkeys((setting, *(setting.with_(whitening=name) for name in BESIDE))))
     space, *_ = open_space(args, setting)
     *_, points = fit_sizes(space, settings, seed=args.seed, progress=progress("fitting", "sizes"))
-    curves = []
+    curves, names = [], []
     for one in settings:
         own = [point for point in points if point.setting.whitening == one.on(space).whitening]
+        names.append(own[0].setting.whitening)
         curves.append(
             {
-                "whitening": own[0].setting.whitening,
-                "sentences": [point.sentences for point in own],
+                "setting": str(own[0].setting),
+                "fitted": [point.sentences for point in own],
                 "spearman": [point.score for point in own],
                 "cross_fitted": [point.cross_fitted for point in own],
                 "held_out_isotropy": [point.isotropy for point in own],
@@ -41,9 +42,9 @@ def run(args):
             }
         )
     raw = score(space, setting.raw, isotropy=False).spearman
-    result = {"d": space.dim, "raw": raw, "seed": args.seed, "curves": curves}
-    lines = ["sentences  n / d  " + "  ".join(f"{curve['whitening'][:25]:>25}" for curve in curves)]
-    for row, size in enumerate(curves[0]["sentences"]):
+    result = {"dim": space.dim, "raw": raw, "seed": args.seed, "curves": curves}
+    lines = ["sentences  n / d  " + "  ".join(f"{name[:25]:>25}" for name in names)]
+    for row, size in enumerate(curves[0]["fitted"]):
         cells = (f"{number(curve['spearman'][row]):>13} ({number(curve['cross_fitted'][row]):>9})" for curve in curves)
         lines.append(f"{size:9}  {size / space.dim:5.2f}  {'  '.join(cells)}")
     lines.append(

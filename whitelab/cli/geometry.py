@@ -43,7 +43,7 @@ def run(args):
         unique.append(_line(layer, before, after, "iso_score", "partition_isotropy", "hub_skewness", "two_nn"))
         records.append({"layer": layer} | before | {"whitened": after})
     protocol = protocol_over(space, setting, "each") | {"positives": args.positives}
-    return {"layers": records, "protocol": protocol}, lines + unique
+    return {"rows": records, "protocol": protocol}, lines + unique
 
 
 def _line(layer: int, before: dict, after: dict, *names: str) -> str:

@@ -55,7 +55,7 @@ def run(args):
         "batch": one.batch,
         "seed": args.seed,
         "seconds": record.seconds,
-    } | ({"stopped": record.message} if record.message else {})
+    } | ({"message": record.message} if record.message else {})
     lines = [f"{len(test)} of {len(train) + len(test)} images of {data.name} held out, {one.spec}"]
     lines += [
         f"{name:10}  linear {each.linear_accuracy:6.2f}  5-nn {each.knn_accuracy:6.2f}"

@@ -70,7 +70,7 @@ def _each_curve(args, setting):
 
     space, *_ = open_space(args, setting)
     curves = k_curves(space, setting, by_subset=False)
-    records = [{"layers": list(curve.setting.layers)} | _record(curve) for curve in curves]
+    records = [{"layer": curve.setting.layers[0]} | _record(curve) for curve in curves]
     lines = ["layer  best k  score at best k  knee  score at d  rank"]
     for one in curves:
         if one.best_k:

@@ -10,8 +10,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args):
-    from dataclasses import asdict
-
     from whitelab.compare.published import alias
     from whitelab.encoding.catalogue import entries
     from whitelab.encoding.checkpoints import BUNDLED, ModelError, allowed, cached_models, find_model, trained_models
@@ -21,13 +19,13 @@ def run(args):
         bundled = {
             "name": BUNDLED,
             "model": files.name,
-            "layers": files.layers,
+            "blocks": files.layers,
             "dim": files.dim,
             "ready": True,
         }
     except ModelError as error:
         bundled = {"name": BUNDLED, "ready": False, "reason": str(error)}
-    listed = {one.name: asdict(one) | {"published_as": alias(one.name)} for one in entries()}
+    listed = {one.name: one.as_dict() | {"published_as": alias(one.name)} for one in entries()}
     cached = [{"name": name, "ready": True} | listed.pop(name, {}) for name in cached_models()]
     others = [one | {"ready": False} for one in listed.values()]
     trained = [{"name": name, "ready": True} for name in trained_models()]
@@ -39,5 +37,5 @@ def run(args):
 def _model_line(one: dict) -> str:
     if "parameters" not in one:
         return one["name"]
-    details = f"{one['layers']} layers, d {one['dim']}, {one['parameters']:g} M"
+    details = f"{one['blocks']} layers, d {one['dim']}, {one['parameters']:g} M"
     return f"{one['name']:48} {one['title']:32} {details}{', pickled' if one['weights'] == 'bin' else ''}"

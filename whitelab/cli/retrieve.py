@@ -63,7 +63,8 @@ def _one(space, results, per_query: bool) -> tuple[dict, list[str]]:
     result = results[-1]
     standings = {name: against(results, metric=name)[-1] for name in METRICS}
     record = result.as_dict()
-    record |= {"intervals": {name: [one.low, one.high] for name, one in standings.items()}}
+    for one in standings.values():
+        record |= one.interval()
     if len(results) > 1:
         record |= {"raw": results[0].means, "against_raw": {name: one.as_dict() for name, one in standings.items()}}
     lines = [_line(METRICS[name].label, one, len(results) > 1) for name, one in standings.items()]
@@ -110,8 +111,8 @@ def _each(space, setting) -> tuple[dict, list[str]]:
         here = setting.with_(layers=(layer,))
         results = [retrieve(space, one) for one in dict.fromkeys((here.raw, here))]
         standing, raw = against(results)[-1], results[0].means
-        record = {"layer": layer} | results[-1].means | {"interval": [standing.low, standing.high], "raw": raw}
-        records.append(record | {"against_raw": standing.as_dict()})
+        record = {"layer": layer} | results[-1].means | standing.interval()
+        records.append(record | {"raw": raw, "against_raw": standing.as_dict()})
         moved = standing.difference
         lines.append(
             f"{layer:5}  {raw['ndcg@10']:11.4f}  {standing.mean:17.4f}  {moved.estimate:+.4f} "
@@ -119,7 +120,7 @@ def _each(space, setting) -> tuple[dict, list[str]]:
         )
     protocol = results[-1].protocol.as_dict() | {"layers": "each", "rank": "each"}
     counts = {"queries": len(space.queries), "documents": len(space.documents), "truncated": space.truncated}
-    return {"layers": records} | counts | {"protocol": protocol}, lines
+    return {"rows": records} | counts | {"protocol": protocol}, lines
 
 
 def _every_k(curve) -> tuple[dict, list[str]]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from whitelab.base.progress import Progress, silent
+from whitelab.base.records import without_nan
 from whitelab.compare.grid import AVERAGE, Cell, Row
 from whitelab.scoring.paired import RESAMPLES, Paired, judged, paired
 from whitelab.statistics.significance import Bootstrap, Difference, average_bootstrap
@@ -20,21 +21,14 @@ class Duel:
     a: float
     b: float
     difference: Difference
+    resamples: int
     verdict: str
 
     def as_dict(self) -> dict:
         """A flat record for a table."""
-        found = self.difference
-        return {
-            "task": self.task,
-            "a": self.a,
-            "b": self.b,
-            "difference": found.estimate,
-            "low": found.low,
-            "high": found.high,
-            "p_value": found.p_value,
-            "verdict": self.verdict,
-        }
+        record = {"task": self.task, "a": self.a, "b": self.b} | self.difference.as_dict()
+        record |= {"p_value": self.difference.p_value, "resamples": self.resamples}
+        return without_nan(record | {"verdict": self.verdict})
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +41,11 @@ class Resampled:
     def rows(self) -> tuple[Row, ...]:
         """Every row with a score on some task."""
         return tuple(dict.fromkeys(row for _, rows in self.tasks.values() for row in rows))
+
+    @property
+    def resamples(self) -> int:
+        """How many samples the intervals come from."""
+        return next((found.drawn.resamples for found, _ in self.tasks.values()), 0)
 
     def interval(self, row: Row, task: str) -> tuple[float, float] | None:
         """The 95 % interval of a cell; None where it has none. `avg` stands for the mean over all tasks."""
@@ -75,7 +74,7 @@ class Resampled:
         drawn = average_bootstrap([self._drawn(name, a, b) for name in shared])
         difference = drawn.difference(0, 1)
         scores = drawn.score.tolist()
-        return (*duels, Duel(AVERAGE, *scores, difference, judged(difference, None)))
+        return (*duels, Duel(AVERAGE, *scores, difference, drawn.resamples, judged(difference, None)))
 
     def _drawn(self, task: str, *rows: Row) -> Bootstrap:
         found, held = self.tasks[task]
@@ -85,7 +84,7 @@ class Resampled:
         found, rows = self.tasks[task]
         standing = found.standing(rows.index(a), rows.index(b))
         scores = found.drawn.score[[found.rows[rows.index(row)] for row in (a, b)]].tolist()
-        return Duel(task, *scores, standing.difference, standing.verdict)
+        return Duel(task, *scores, standing.difference, found.drawn.resamples, standing.verdict)
 
 
 def resampled(cells: Sequence[Cell], resamples: int = RESAMPLES, progress: Progress = silent) -> Iterator[Resampled]:

@@ -50,8 +50,8 @@ class Cell:
         """The row of the table it stands in."""
         return self.model, str(self.setting)
 
-    def as_dict(self, interval: tuple[float, float] | None = None) -> dict:
-        """A JSON-ready record, with the ends of an `interval` where there is one."""
+    def as_dict(self, interval: tuple[float, float] | None = None, resamples: int = 0) -> dict:
+        """A JSON-ready record, with the ends of an `interval` from so many `resamples` where there is one."""
         record = {
             "model": self.model,
             "setting": str(self.setting),
@@ -62,7 +62,7 @@ class Cell:
             "published_in": self.published and self.published.place,
             "protocol": self.protocol and self.protocol.as_dict(),
         }
-        record |= dict(zip(("low", "high"), interval, strict=True)) if interval else {}
+        record |= dict(zip(("low", "high"), interval, strict=True)) | {"resamples": resamples} if interval else {}
         return record | ({"reason": self.reason} if self.reason else {})
 
 

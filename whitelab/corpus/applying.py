@@ -49,7 +49,7 @@ def apply_map(
     to_npz(out / MAP, fitted, dict(record))
     recipe = f"{_digest(fitted)} {vectors} {layers}"
     names = [blake2b(f"{one} {recipe}".encode(), digest_size=16).hexdigest() for one in manifest.chunks]
-    written, width = 0, min(fitted.rank, record.get("k") or fitted.rank)
+    written, dim = 0, min(fitted.rank, record.get("k") or fitted.rank)
     for done, (chunk, name) in enumerate(zip(manifest.chunks, names, strict=True)):
         if not (out / f"{name}.parquet").exists():
             table = read_vectors(folder, chunk)
@@ -61,7 +61,7 @@ def apply_map(
         "corpus": str(folder.resolve()), "model": manifest.model, "loaded": manifest.loaded,
         "pooling": manifest.recipe.pooling,
         "layers": list(layers), "max_length": manifest.max_length, "compute": manifest.compute,
-        "whitening": fitted.name, "k": record.get("k"), "width": width, "vectors": vectors,
+        "whitening": fitted.name, "k": record.get("k"), "dim": dim, "vectors": vectors,
         "sentences": manifest.sentences, "chunks": names, "of": list(manifest.chunks), "texts": list(manifest.texts),
         "written": written,
     }  # fmt: skip
@@ -106,7 +106,7 @@ def _coded(mapped: Tensor, vectors: str) -> np.ndarray:
 def decoded(values: np.ndarray, manifest: Mapping) -> np.ndarray:
     """Stored vectors as float32 `[n, m]` of length 1, bits as plus and minus 1."""
     if manifest["vectors"] == "bits":
-        values = np.unpackbits(values, axis=1, count=manifest["width"]).astype(np.float32) * 2 - 1
+        values = np.unpackbits(values, axis=1, count=manifest["dim"]).astype(np.float32) * 2 - 1
     found = values.astype(np.float32)
     if manifest["vectors"] in ("bits", "int8"):
         found /= np.maximum(np.linalg.norm(found, axis=1, keepdims=True), np.float32(1e-30))
@@ -118,7 +118,9 @@ def read_applied(folder: Path) -> dict:
     try:
         found = json.loads((folder / MANIFEST).read_bytes())
         names = [] if "index" in found else found["chunks"]
-        found["width"], found["vectors"], found["corpus"], found["texts"]
+        if "width" in found:  # as it was called before
+            found["dim"] = found.pop("width")
+        found["dim"], found["vectors"], found["corpus"], found["texts"]
     except (OSError, ValueError, KeyError, TypeError):
         raise DataError(
             f"{folder}: must be what `corpus apply` or `corpus index` wrote, with its {MANIFEST}; what `corpus embed` "

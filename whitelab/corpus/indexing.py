@@ -44,22 +44,22 @@ def build_index(
 
     folder, out = existing_path(folder), place_for(out, "index", frozenset({INDEX, MAP, IDS, MANIFEST}))
     manifest = read_applied(folder)
-    width, rows = manifest["width"], manifest["sentences"]
+    dim, rows = manifest["dim"], manifest["sentences"]
     if kind == "flat":
-        index = faiss.IndexFlatIP(width)
+        index = faiss.IndexFlatIP(dim)
     else:
         lists = check_int(lists or max(1, min(int(4 * rows**0.5), rows // 40)), "lists", 1)
-        code_bytes = check_int(code_bytes or _code_bytes(width), "bytes", 1)
-        if width % code_bytes:
-            raise ValueError(f"bytes={code_bytes} must divide the {width} dimensions of the vectors")
-        index = faiss.IndexIVFPQ(faiss.IndexFlatIP(width), width, lists, code_bytes, 8, faiss.METRIC_INNER_PRODUCT)
+        code_bytes = check_int(code_bytes or _code_bytes(dim), "bytes", 1)
+        if dim % code_bytes:
+            raise ValueError(f"bytes={code_bytes} must divide the {dim} dimensions of the vectors")
+        index = faiss.IndexIVFPQ(faiss.IndexFlatIP(dim), dim, lists, code_bytes, 8, faiss.METRIC_INNER_PRODUCT)
         index.cp.min_points_per_centroid = index.pq.cp.min_points_per_centroid = 1
         index.train(_sample(folder, manifest, max(_TRAINED * lists, 65_536)))
         index.nprobe = min(probes, lists)
     for name in manifest["chunks"]:
         index.add(_stored(folder, name, manifest))
     recall = _recall(index, folder, manifest) if rows > _TOP else None
-    found = {"kind": kind, "rows": index.ntotal, "width": width, "recall@10": recall}
+    found = {"kind": kind, "sentences": index.ntotal, "dim": dim, "recall@10": recall}
     if kind == "ivfpq":
         found |= {"lists": lists, "bytes": code_bytes, "probes": index.nprobe}
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -86,9 +86,9 @@ def _stored(folder: Path, name: str, manifest: dict) -> Float[np.ndarray, "n m"]
     return decoded(vectors_in(read_vectors(folder, name, ("vector",))["vector"]), manifest)
 
 
-def _code_bytes(width: int) -> int:
-    """The divisor of the width that is nearest to an eighth of it."""
-    return min((n for n in range(1, width + 1) if width % n == 0), key=lambda n: abs(n - width / 8))
+def _code_bytes(dim: int) -> int:
+    """The divisor of the dimensions that is nearest to an eighth of them."""
+    return min((n for n in range(1, dim + 1) if dim % n == 0), key=lambda n: abs(n - dim / 8))
 
 
 def _sample(folder: Path, manifest: dict, rows: int) -> Float[np.ndarray, "t m"]:

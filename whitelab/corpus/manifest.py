@@ -14,7 +14,7 @@ from whitelab.store.shards import write_aside
 
 MANIFEST = "manifest.json"
 _PAUSE, _PAUSE_OF_GAPS = 20.0, 10  # seconds, and medians of the time between chunks: what is longer was no work
-_WRITERS = {"index": "index", "embed": "recipe", "apply": "width"}  # steps, and what only their manifests have
+_WRITERS = {"index": "index", "embed": "recipe", "apply": "corpus"}  # steps, and what only their manifests have
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ class Hit(NamedTuple):
 
     id: str
     text: str
-    score: float
+    cosine: float
     row: int
 
 

@@ -5,7 +5,7 @@ The list is `data/models/models.csv`; its README names the sources. What is not 
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -46,6 +46,11 @@ class Entry:
     licence: str
     weights: str
     note: str
+
+    def as_dict(self) -> dict:
+        """A JSON-ready record; its layers are `blocks` there, which leave the embedding layer out."""
+        record = asdict(self)
+        return record | {"blocks": record.pop("layers")}
 
     def line(self) -> str:
         """Size and licence in one line."""

@@ -71,26 +71,27 @@ def walk_steps(start: tuple[str, float], end: tuple[str, float], steps: Sequence
 
 def _with_ends(row: Mapping) -> str:
     text = f"{row['difference']:+.2f}"
-    if is_number(row["low"]) and is_number(row["high"]):
-        text += f" ({row['low']:+.2f} to {row['high']:+.2f})"
+    low, high = row["difference_low"], row["difference_high"]
+    if is_number(low) and is_number(high):
+        text += f" ({low:+.2f} to {high:+.2f})"
     return text
 
 
 def row_differences(rows: Sequence[Mapping], a: str, b: str) -> go.Figure:
     """Row a less row b on every task and on average, with 95 % intervals; a dot is open where it could be chance.
 
-    `rows` have label, difference, low, high and settled.
+    `rows` have label, difference, difference_low, difference_high and settled.
     """
     known = {place: row for place, row in enumerate(rows) if is_number(row["difference"])}
+    ends = ("difference", "difference_low", "difference_high")
     figure = Drawing()
     figure.add_vline(x=0, line=rule())
     for place, row in known.items():
         left = row["difference"] < 0
-        dot = Interval(row["difference"], row["low"], row["high"], row["settled"])
+        dot = Interval(*(row[name] for name in ends), row["settled"])
         hover = f"<b>{html.escape(row['label'])}</b><br>{_with_ends(row)}"
         add_dot(figure, place, dot, ("circle", _BELOW if left else _ABOVE), signed(row["difference"]), hover, left)
-    ends = [row[name] for row in known.values() for name in ("difference", "low", "high") if is_number(row[name])]
-    span = 1.35 * reach(ends)
+    span = 1.35 * reach([row[name] for row in known.values() for name in ends if is_number(row[name])])
     figure.update_xaxes(title=f"{html.escape(a)} less {html.escape(b)} (points)", range=[-span, span])
     parts = [
         f"{row['label']} {_with_ends(row)}{'' if row['settled'] else ', could be chance'}" for row in known.values()

@@ -24,8 +24,8 @@ def layer_dumbbells(
     """Spearman of each layer raw and whitened, joined by a line, with 95 % intervals; the `selected` are framed.
 
     `rows` have layer, and spearman and half width of `raw`, `whitened` and `cut` (to a third of the directions, where
-    that is another setting), as `raw`, `raw_half_width` and so on. `names` are those of the three. A click on a layer
-    carries it in `customdata`.
+    that is another setting), as `raw`, `raw_half_width_95` and so on. `names` are those of the three. A click on a
+    layer carries it in `customdata`.
     """
     figure, parts = Drawing(), []
     for row in rows:
@@ -47,7 +47,7 @@ def layer_dumbbells(
         if not known:
             continue
         look = variant or whitening
-        values, half = [row[end] for row in known], [row[f"{end}_half_width"] or 0.0 for row in known]
+        values, half = [row[end] for row in known], [row[f"{end}_half_width_95"] or 0.0 for row in known]
         colour = variant_colour(look)
         figure.add_scatter(
             x=[row["layer"] for row in known],

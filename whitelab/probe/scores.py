@@ -22,8 +22,8 @@ class PairMeasures:
     threshold: float
     best_threshold: float
     best_accuracy: float
-    best_low: float
-    best_high: float
+    best_accuracy_low: float
+    best_accuracy_high: float
     chosen_on: str
     average_precision: float
     best_f1: float
@@ -34,7 +34,7 @@ class PairMeasures:
 class ProbeScore:
     """Accuracy x 100 of one setting on one task with its 95 % Wilson interval; None with a `reason` otherwise.
 
-    `baseline` is the accuracy of always saying the most frequent class of the training rows. `rows` were scored,
+    `baseline` is the accuracy of always saying the most frequent class of the training rows. `scored` rows were scored,
     `train` learnt from (the fewest of any fold), the map was fitted on `fitted` texts and keeps `rank` of `dim`
     directions. `f1` (x 100) is that of the class that says yes, where there is one. `confusion[i][j]` counts rows
     of class i that were taken for class j. `hits` says for every row scored whether it was right, in file order.
@@ -48,7 +48,7 @@ class ProbeScore:
     low: float | None = None
     high: float | None = None
     baseline: float | None = None
-    rows: int = 0
+    scored: int = 0
     train: int = 0
     fitted: int = 0
     rank: int = 0
@@ -72,9 +72,10 @@ class ProbeScore:
 
     def as_dict(self) -> dict:
         """A JSON-ready record."""
-        names = ("task", "classifier", "accuracy", "low", "high", "baseline", "f1", "rows", "train", "fitted")
+        names = ("task", "classifier", "accuracy", "low", "high", "baseline", "f1", "scored", "train", "fitted")
         record = {"model": self.model, "setting": str(self.setting)} | {name: getattr(self, name) for name in names}
-        record |= {"rank": self.rank, "dim": self.dim, "protocol": self.protocol}
+        record |= {"rank": self.rank, "dim": self.dim, "protocol_line": self.protocol}
+        record["resamples"] = 0  # Wilson's interval is a formula
         if self.pairs is not None:
             record |= vars(self.pairs)
         if self.published is not None:

@@ -59,10 +59,8 @@ class SearchCalibration:
 
     def as_dict(self) -> dict:
         """A JSON-ready record."""
-        random = self.random
-        record = {"pairs": random.pairs, "percentile_error": random.error}
-        record |= {"floor": random.floor, "median": random.middle, "top": random.top, "relevant": self.relevant}
-        return record | {"threshold": without_nan(asdict(self.threshold)), "protocol": self.protocol.as_dict()}
+        found = {"relevant": self.relevant, "threshold": asdict(self.threshold)}
+        return self.random.as_dict() | without_nan(found) | {"protocol": self.protocol.as_dict()}
 
 
 def calibrate_search(
@@ -135,7 +133,8 @@ def _threshold(
     (low, high), (recall_low, recall_high) = (interval(torch.cat(found, 1)[row]) for row in (0, 2))
     cosine, false_positives, recall, precision = whole[:, 0].tolist()
     sizes = int(alike.sum(dtype=torch.float64)), int(unlike.sum(dtype=torch.float64))
-    return Threshold(*wanted, cosine, low, high, false_positives, recall, recall_low, recall_high, precision, *sizes)
+    ends = (cosine, low, high, false_positives, recall, recall_low, recall_high)
+    return Threshold(*wanted, *ends, precision, *sizes, resamples)
 
 
 def _errors(

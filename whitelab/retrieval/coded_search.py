@@ -35,7 +35,9 @@ class CodedSearch:
 
     def as_dict(self) -> dict:
         """A JSON-ready record."""
-        return asdict(self) | {"code": str(self.code)}
+        record = asdict(self) | {"code": str(self.code)}
+        record["milliseconds_q1"], record["milliseconds_q3"] = record.pop("milliseconds_quartiles")
+        return record
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class CodedSearches:
     setting: Setting
     corpus: int
     sentences: int
-    columns: int
+    dim: int
     top: int
     machine: str
 

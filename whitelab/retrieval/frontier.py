@@ -34,7 +34,7 @@ Space = LayerEmbeddings | RetrievalSpace
 
 @dataclass(frozen=True, eq=False)
 class CodedScore:
-    """A setting stored by a code: `bytes` a vector of `columns`, its score with 95 % interval, and its difference.
+    """A setting stored by a code: `bytes` a vector of `dim` numbers, its score with 95 % interval, and its difference.
 
     The score is Spearman x 100 of pairs, or a metric of 0 to 1 of a retrieval set. `difference` is paired, from
     float32 raw vectors; `verdict` a key of `scoring.paired.VERDICTS`. `values` are cosines of pairs, or the metric of
@@ -44,11 +44,12 @@ class CodedScore:
     setting: Setting
     code: Code
     bytes: int
-    columns: int
+    dim: int
     score: float
     low: float
     high: float
     difference: Difference
+    resamples: int
     verdict: str
     protocol: Protocol | RetrievalProtocol
     fitted: int
@@ -66,11 +67,10 @@ class CodedScore:
 
     def as_dict(self) -> dict:
         """A JSON-ready record."""
-        record = {"whitening": self.setting.whitening, "k": self.setting.k, "quantizer": self.code.quantizer}
-        record |= {"rotation": self.code.rotation, "bytes": self.bytes, "columns": self.columns}
-        found = {"score": self.score, "interval": [self.low, self.high], "difference": self.difference.estimate}
-        found |= {"difference_interval": [self.difference.low, self.difference.high], "p": self.difference.p_value}
-        return record | without_nan(found) | {"verdict": self.verdict}
+        record = {"setting": str(self.setting), "code": str(self.code), "bytes": self.bytes, "dim": self.dim}
+        record |= {"score": self.score, "low": self.low, "high": self.high} | self.difference.as_dict()
+        record |= {"p_value": self.difference.p_value, "resamples": self.resamples, "verdict": self.verdict}
+        return without_nan(record)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +145,7 @@ class _Made:
     setting: Setting
     code: Code
     bytes: int
-    columns: int
+    dim: int
     rank: int
     fitted: int
     values: Float[Tensor, "v"]
@@ -295,8 +295,8 @@ def _point(made: _Made, drawn: Bootstrap, place: int, base: Float[Tensor, "v"], 
     difference = drawn.difference(place, 0)
     verdict = "same" if torch.equal(base, made.values) else judged(difference, test)
     score, low, high = (float(part[place]) for part in (drawn.score, drawn.low, drawn.high))
-    what = (made.setting, made.code, made.bytes, made.columns, score, low, high, difference, verdict, protocol)
-    return CodedScore(*what, made.fitted, made.rank, made.values)
+    what = (made.setting, made.code, made.bytes, made.dim, score, low, high, difference, drawn.resamples, verdict)
+    return CodedScore(*what, protocol, made.fitted, made.rank, made.values)
 
 
 def _low(score: float) -> float:

@@ -211,19 +211,20 @@ class RetrievalStanding:
     low: float
     high: float
     difference: Difference
+    resamples: int
     verdict: str
     gained: int
     lost: int
 
-    def as_dict(self) -> dict:
-        """A JSON-ready record."""
-        record = {"mean": self.mean, "interval": [self.low, self.high], "difference": self.difference.estimate}
-        record |= {"difference_interval": [self.difference.low, self.difference.high]}
-        return record | {"p": self.difference.p_value, "verdict": self.verdict} | self._moved
+    def interval(self) -> dict:
+        """The ends of the metric's interval, to stand beside it."""
+        return {f"{self.metric}_low": self.low, f"{self.metric}_high": self.high, "resamples": self.resamples}
 
-    @property
-    def _moved(self) -> dict[str, int]:
-        return {"queries_gained": self.gained, "queries_lost": self.lost}
+    def as_dict(self) -> dict:
+        """A JSON-ready record of the difference."""
+        record = self.difference.as_dict() | {"p_value": self.difference.p_value, "resamples": self.resamples}
+        moved = {"queries_gained": self.gained, "queries_lost": self.lost}
+        return record | {"verdict": self.verdict} | moved
 
 
 def against(
@@ -253,4 +254,4 @@ def _standing(
     low, high, mean = (float(part[i]) for part in (drawn.low, drawn.high, drawn.score))
     gained, lost = int((moved > 0).sum()), int((moved < 0).sum())
     verdict = "same" if i == baseline else judged(difference, None)
-    return RetrievalStanding(result, metric, mean, low, high, difference, verdict, gained, lost)
+    return RetrievalStanding(result, metric, mean, low, high, difference, drawn.resamples, verdict, gained, lost)

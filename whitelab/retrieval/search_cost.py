@@ -71,7 +71,7 @@ class SearchPlan:
 
 @dataclass(frozen=True)
 class SearchCost:
-    """One k: `columns` = min(k, rank) of them are stored, in `bytes` of float32.
+    """One k: vectors of `dim` = min(k, rank) numbers are stored, in `bytes` of float32.
 
     `milliseconds` of one query alone (median, with its quartiles); `time_ratio` is the median, with
     quartiles, of its ratio to d in the same round; `queries_per_second` of queries in batches. `recall` is the
@@ -79,7 +79,7 @@ class SearchCost:
     """
 
     k: int
-    columns: int
+    dim: int
     bytes: int
     milliseconds: float
     milliseconds_quartiles: tuple[float, float]
@@ -115,8 +115,7 @@ class SearchCosts:
     def as_dict(self) -> dict:
         """A JSON-ready record."""
         record = asdict(self) | {"rows": [self.record(row) for row in self.rows]}
-        setting = record.pop("setting")
-        return record | {"layers": list(setting["layers"]), "whitening": setting["whitening"]}
+        return record | {"setting": str(self.setting)}
 
     def record(self, row: SearchCost) -> dict:
         """One row as flat columns, for a table or a figure."""
@@ -214,7 +213,7 @@ def _tabulated(plan: SearchPlan, measured: _Measured) -> tuple[SearchCost, ...]:
     return tuple(
         SearchCost(
             k=k,
-            columns=measured.widths[i],
+            dim=measured.widths[i],
             bytes=plan.corpus * measured.widths[i] * FLOAT_BYTES,
             milliseconds=float(np.median(times[:, i])),
             milliseconds_quartiles=quartiles(times[:, i]),

@@ -26,8 +26,9 @@ class Threshold:
     """Pairs of gold `cut` or more are alike; a pair is called alike where its cosine is above `cosine`.
 
     That is the least cosine at which no more than `rate` of the pairs that are not alike are called so. `low` to `high`
-    is its 95 % interval, `false_positives` the share there is, `recall` the share of alike pairs that are found, with
-    its interval, `precision` the share of those called alike that are. NaN where there are no pairs of a kind.
+    is its 95 % interval, from so many `resamples`, `false_positives` the share there is, `recall` the share of alike
+    pairs that are found, with its interval, `precision` the share of those called alike that are. NaN where there are
+    no pairs of a kind.
     """
 
     cut: float
@@ -42,6 +43,7 @@ class Threshold:
     precision: float
     alike: int
     unlike: int
+    resamples: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +62,7 @@ class GoldScale:
     high: float
     error_of_mean: float
     reason: str = ""
+    resamples: int = RESAMPLES
 
     def __call__(self, cosine):
         """The gold score of a cosine, a number or an array of them."""
@@ -77,7 +80,7 @@ class Calibration:
     """
 
     protocol: Protocol
-    sentences: int
+    fitted: int
     rank: int
     random: RandomCosines
     ceiling: float | None
@@ -93,7 +96,7 @@ class Calibration:
     def line(self) -> str:
         """How it was made, in one line."""
         how = "all" if self.random.exact else "drawn"
-        return f"{self.protocol.line(self.sentences, self.rank)} · {self.random.pairs} random pairs ({how})"
+        return f"{self.protocol.line(self.fitted, self.rank)} · {self.random.pairs} random pairs ({how})"
 
     def arrays(self) -> dict[str, Float[np.ndarray, "m"]]:
         """What an export carries: `cosine` and `percentile`, and where there is gold `gold_cosine` and `gold`."""
@@ -103,19 +106,11 @@ class Calibration:
 
     def as_dict(self) -> dict:
         """The JSON document of `python -m whitelab calibrate`."""
-        record = {
-            "random_pairs": self.random.pairs,
-            "all_pairs": self.random.exact,
-            "percentile_error": self.random.error,
-            "floor": self.random.floor,
-            "median": self.random.middle,
-            "top": self.random.top,
-            "ceiling": self.ceiling,
-            "threshold": without_nan(asdict(self.threshold)) if self.threshold else None,
-        }
+        record = self.random.as_dict() | {"ceiling": self.ceiling}
+        record["threshold"] = without_nan(asdict(self.threshold)) if self.threshold else None
         gold = None
         if self.gold:
-            names = ("error", "low", "high", "error_of_mean", "reason")
+            names = ("error", "low", "high", "resamples", "error_of_mean", "reason")
             gold = without_nan({name: getattr(self.gold, name) for name in names})
             gold |= {"cosine": self.gold.cosine.tolist(), "gold": self.gold.gold.tolist()}
         return record | {"gold": gold, "protocol": self.protocol.as_dict()}
@@ -178,7 +173,8 @@ def threshold(
     (low, high), (recall_low, recall_high) = (interval(torch.cat(found, 1)[row]) for row in (0, 2))
     cosine, false_positives, recall, precision = whole[:, 0].tolist()
     sizes = int(alike.sum()), int((~alike).sum())
-    return Threshold(cut, rate, cosine, low, high, false_positives, recall, recall_low, recall_high, precision, *sizes)
+    ends = (cosine, low, high, false_positives, recall, recall_low, recall_high)
+    return Threshold(cut, rate, *ends, precision, *sizes, resamples)
 
 
 def check_rate(rate: float, cut: float) -> None:

@@ -27,7 +27,7 @@ class Score:
     """Spearman x 100 under `protocol`; None with a `reason` where it is not defined.
 
     `half_width` is half the 95 % interval on the same scale, `rank` the directions the map keeps out of
-    `dim`, `sentences` the occurrences it was fitted on, `isotropy` the IsoScore of sentences it was not fitted
+    `dim`, `fitted` the occurrences it was fitted on, `isotropy` the IsoScore of sentences it was not fitted
     on (`fit_scopes.held_out_isotropy`; None for `none` and where it is not defined), `gamma` the exponent that
     `soft:gamma=auto` came to, None for every other map.
     """
@@ -37,7 +37,7 @@ class Score:
     subsets: dict[str, SubsetScore]
     rank: int
     dim: int
-    sentences: int
+    fitted: int
     half_width: float | None
     protocol: Protocol
     isotropy: float | None = None
@@ -52,7 +52,7 @@ class Score:
 
     def line(self) -> str:
         """How the score was made, in one line."""
-        return self.protocol.line(self.sentences, self.rank, self.isotropy, self.gamma)
+        return self.protocol.line(self.fitted, self.rank, self.isotropy, self.gamma)
 
     def as_dict(self) -> dict:
         """The JSON document of `python -m whitelab score`."""
@@ -63,12 +63,12 @@ class Score:
             "subsets": {name: asdict(subset) for name, subset in self.subsets.items()},
             "rank": self.rank,
             "dim": self.dim,
-            "sentences": self.sentences,
+            "fitted": 0 if self.setting.whitening == "none" else self.fitted,
             "held_out_isotropy": self.isotropy,
             "protocol": self.protocol.as_dict(),
         }
         record |= {} if self.gamma is None else {"gamma": self.gamma}
-        return record | ({"undefined": self.reason} if self.reason else {})
+        return record | ({"reason": self.reason} if self.reason else {})
 
 
 def score(space: LayerEmbeddings, setting: Setting, isotropy: bool = True) -> Score:
@@ -97,7 +97,7 @@ def score(space: LayerEmbeddings, setting: Setting, isotropy: bool = True) -> Sc
         },
         rank=fitted.rank,
         dim=space.dim,
-        sentences=fitted.count,
+        fitted=fitted.count,
         half_width=percent(width),
         protocol=Protocol(setting, space.origin),
         isotropy=isotropy_of(space, setting) if isotropy else None,

@@ -64,6 +64,11 @@ class RandomCosines:
         """Pairs counted."""
         return round(self.counts.sum())
 
+    def as_dict(self) -> dict:
+        """A JSON-ready record without the counts."""
+        record = {"random_pairs": self.pairs, "all_pairs": self.exact, "percentile_error": self.error}
+        return record | {"floor": self.floor, "median": self.middle, "top": self.top}
+
     @property
     def error(self) -> float:
         """How far a percentile may be off, in points.

@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from whitelab.base.checks import check_choice, check_int
+from whitelab.base.records import without_nan
 from whitelab.statistics import correlation
 from whitelab.statistics.linalg import exact
 
@@ -30,6 +31,10 @@ class Difference:
     low: float
     high: float
     p_value: float
+
+    def as_dict(self, name: str = "difference") -> dict:
+        """A flat JSON-ready record: the estimate under its `name`, and the ends of its interval."""
+        return without_nan({name: self.estimate, f"{name}_low": self.low, f"{name}_high": self.high})
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +57,11 @@ class Bootstrap:
         intervals = [interval(row, level) for row in samples]
         low, high = torch.tensor(intervals, dtype=torch.float64).reshape(-1, 2).T
         return cls(score, low, high, samples, level)
+
+    @property
+    def resamples(self) -> int:
+        """How many samples the intervals come from."""
+        return self.samples.shape[1]
 
     def take(self, rows: Sequence[int]) -> "Bootstrap":
         """The rows of these numbers, one of them as often as it is named."""

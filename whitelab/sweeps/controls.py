@@ -24,11 +24,11 @@ CONTROLS = {
 
 @dataclass(frozen=True)
 class Control:
-    """Spearman x 100 for k = 1..d: the mean of `draws`, and the least and the most of any of them (`low`, `high`)."""
+    """Spearman x 100 for k = 1..d: the mean of `draws`, and the `least` and the `most` of any of them."""
 
     spearman: tuple[float | None, ...]
-    low: tuple[float | None, ...]
-    high: tuple[float | None, ...]
+    least: tuple[float | None, ...]
+    most: tuple[float | None, ...]
     draws: int
 
 

@@ -24,6 +24,7 @@ from whitelab.base.wording import capitalised, layers_in_words, plain, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
 from whitelab.encoding.encoders import embed
 from whitelab.figures import heights
+from whitelab.retrieval.compression import Code
 from whitelab.scoring.calibration import gold_middle
 from whitelab.scoring.paired import settled
 from whitelab.scoring.setting import Setting
@@ -51,7 +52,7 @@ JUDGED_BY = {
 SHOWN = 10  # options of the picture; the table has all
 PRINTED = """print(advice.setting, *advice.sentences, sep='\\n')
 for one in advice.evidence.options if advice.evidence else ():
-    print(one.setting, one.stored, one.score, (one.low, one.high), one.difference)
+    print(one.setting, one.code, one.score, (one.low, one.high), one.difference)
 if advice.evidence:
     print(advice.evidence.line)
 """
@@ -214,7 +215,7 @@ def draw(advice: Advice) -> None:
     moved = advised.difference
     headlines(
         Metric(
-            f"{evidence.measure}, {'advised' if advice.decided else 'the best of them'}",
+            f"{evidence.metric}, {'advised' if advice.decided else 'the best of them'}",
             number(advised.score),
             None if advised is evidence.baseline else f"{moved.estimate:+.2f} against the model",
             help="Below it its difference from the model as it comes.",
@@ -228,7 +229,7 @@ def draw(advice: Advice) -> None:
     kept += [one for one in ranked if one not in kept][: SHOWN - len(kept)]
     rows = [_row(one, advice) for one in sorted(kept, key=lambda option: -option.score)]
     chart(
-        figures.option_dots(rows, evidence.measure, evidence.baseline.score),
+        figures.option_dots(rows, evidence.metric, evidence.baseline.score),
         "options",
         lambda: [one.as_dict() for one in evidence.options],
     )
@@ -248,7 +249,7 @@ def _use(advice: Advice) -> None:
     there = (now.layers, now.whitening, now.k) == (here.layers, canonical(here.whitening), here.k)
     words = "The bar has it" if there else "Use it in the bar"
     st.button(words, key="use-advice", disabled=there, on_click=workspace.put, args=(here,))
-    if advice.stored != "float32":
+    if advice.code != Code():
         st.caption("The bar computes with float32: what bits cost stands on the page Whitening, *Store in fewer bits*.")
 
 
@@ -269,12 +270,12 @@ def _short(option: Option) -> str:
     setting = option.setting
     parts = [LABELS[setting.whitening], layers_in_words(setting.layers)]
     parts += [f"k = {setting.k}"] if setting.k else []
-    parts += [option.stored] if option.stored != "float32" else []
+    parts += [option.code.label] if option.code != Code() else []
     return ", ".join(parts)
 
 
 def _is_advised(option: Option, advice: Advice) -> bool:
-    return (option.setting, option.stored) == (advice.setting, advice.stored)
+    return (option.setting, option.code) == (advice.setting, advice.code)
 
 
 def _cells(option: Option) -> dict:

@@ -87,7 +87,7 @@ def _picture(found: Frontier, of: str) -> None:
     digits = found.digits
     records = [one.as_dict() | {"on_frontier": one in best} for one in points]
     rows = [
-        record | {"code": one.code.label, "low": one.low, "high": one.high}
+        record | {"whitening": one.setting.whitening, "rotation": one.code.rotation, "code": one.code.label}
         for record, one in zip(records, points, strict=True)
     ]
 
@@ -99,7 +99,7 @@ def _picture(found: Frontier, of: str) -> None:
     shown = points[chosen]
     _headlines(shown, points[0], digits)
     figure = figures.bits_frontier(rows, LABELS, found.metric, chosen, digits)
-    chart(figure, "bits-frontier", lambda: [_flat(record) for record in records], on_select=choose)
+    chart(figure, "bits-frontier", lambda: records, on_select=choose)
     st.caption(
         f"Marks: circle {ROTATIONS['none']}, diamond random rotation, square ITQ. Intervals from "
         f"{spaced(RESAMPLES)} resamples. One side is stored, the other asks in float32 (Hamming cuts both). Rotations "
@@ -137,12 +137,6 @@ def _usual(found: Frontier) -> int:
     """The best point of a bit a dimension or less, else the last."""
     few = [i for i, one in enumerate(found.points) if one.bytes <= found.points[0].bytes / 32]
     return max(few, key=lambda i: found.points[i].score, default=len(found.points) - 1)
-
-
-def _flat(record: dict) -> dict:
-    (low, high), (less, more) = record["interval"], record["difference_interval"]
-    flat = {key: value for key, value in record.items() if not key.endswith("interval")}
-    return flat | {"low": low, "high": high, "difference_low": less, "difference_high": more}
 
 
 def _table(found: Frontier) -> None:

@@ -54,7 +54,7 @@ def measured(space: LayerEmbeddings, setting: Setting) -> Measured | None:
         now.spearman - raw.spearman,
         now.rank,
         space.n_sentences,
-        now.sentences / now.dim,
+        now.fitted / now.dim,
         shape_of(space, setting.raw).mean_cosine,
         "" if whitens(setting.whitening) else variant(setting.whitening).hint,
     )

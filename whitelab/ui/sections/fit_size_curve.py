@@ -69,7 +69,7 @@ def _picture(points: Sequence[FitSize], dim: int, raw: float | None) -> None:
         lambda: [
             {
                 "whitening": point.setting.whitening,
-                "sentences": point.sentences,
+                "fitted": point.sentences,
                 "spearman": point.score,
                 "cross_fitted": point.cross_fitted,
                 "held_out_isotropy": point.isotropy,

@@ -113,7 +113,7 @@ def rows(gains: Sequence[LayerGain]) -> list[dict]:
     return [
         {"layer": gain.layer, "mean_cosine": gain.cone}
         | {name: score and score.spearman for name, score in ends.items()}
-        | {f"{name}_half_width": score and score.half_width for name, score in ends.items()}
+        | {f"{name}_half_width_95": score and score.half_width for name, score in ends.items()}
         for gain, ends in zip(gains, scores, strict=True)
     ]
 

@@ -66,17 +66,16 @@ def record(standing: Standing) -> dict:
         "spearman": score.spearman,
         "low": standing.low,
         "high": standing.high,
-        "difference": difference.estimate,
-        "difference_low": difference.low,
-        "difference_high": difference.high,
-        "p_bootstrap": difference.p_value,
+        **difference.as_dict(),
+        "p_value": difference.p_value,
         "p_williams": test.p_value if test else None,
-        "p": verdict.short_p(standing, RESAMPLES),
+        "p_words": verdict.short_p(standing, RESAMPLES),
+        "resamples": RESAMPLES,
         "verdict": VERDICTS[standing.verdict],
         "settled": standing.settled,
         "rank": score.rank,
         "dim": score.dim,
-        "sentences": score.sentences,
+        "fitted": score.fitted,
         "held_out_isotropy": score.isotropy,
     }
 
@@ -148,20 +147,20 @@ def table(rows: Sequence[dict], title: str, names: Sequence[str]) -> None:
     def fitted(row: dict) -> str | None:
         if row["whitening"] == "none":
             return None
-        return f"{spaced(row['sentences'])} = {row['sentences'] / row['dim']:.1f} d"
+        return f"{spaced(row['fitted'])} = {row['fitted'] / row['dim']:.1f} d"
 
     def within(row: dict) -> str | None:
-        return verdict.interval(row["difference_low"], row["difference_high"], "+") if row["p"] else None
+        return verdict.interval(row["difference_low"], row["difference_high"], "+") if row["p_words"] else None
 
     st.dataframe(
         {
             title: names,
             "Spearman": [row["spearman"] for row in rows],
             "95 %": [verdict.interval(row["low"], row["high"]) for row in rows],
-            "Difference": [row["difference"] if row["p"] else None for row in rows],
+            "Difference": [row["difference"] if row["p_words"] else None for row in rows],
             "95 % of it": [within(row) for row in rows],
             "Verdict": [row["verdict"] for row in rows],
-            "p": [row["p"] for row in rows],
+            "p": [row["p_words"] for row in rows],
             "Rank": [row["rank"] for row in rows],
             "Sentences": [fitted(row) for row in rows],
             "Isotropy": [row["held_out_isotropy"] for row in rows],

@@ -69,7 +69,7 @@ class Parcel:
         """How the map was made, with no path of this machine in it."""
         fit = self.setting.fit
         plain = {"fit": fit if fit in FIT_SCOPES else Path(fit).name}
-        return self.score.protocol.as_dict() | plain | {"sentences": self.score.sentences, "rank": self.score.rank}
+        return self.score.protocol.as_dict() | plain | {"fitted": self.score.fitted, "rank": self.score.rank}
 
     def whitener(self) -> Map:
         """The map."""

@@ -163,7 +163,7 @@ def fitted_on(score: Score) -> str:
     if score.setting.whitening == "none":
         return f"d {score.dim}, nothing fitted"
     return (
-        f"fitted on {spaced(score.sentences)} sentences, d {score.dim}, rank {score.rank}, "
+        f"fitted on {spaced(score.fitted)} sentences, d {score.dim}, rank {score.rank}, "
         f"held-out isotropy {number(score.isotropy)}"
     )
 
