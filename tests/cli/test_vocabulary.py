@@ -169,6 +169,16 @@ def test_a_key_holds_one_kind_of_thing(all_records):
     assert not wrong
 
 
+def test_how_far_one_text_is_from_another_is_null_where_it_is_not_defined(place, tmp_path):
+    for name in ("one", "other"):
+        (tmp_path / f"{name}.txt").write_text(f"{name} text\n")
+        text = ["--model", place / "model", "--text", tmp_path / f"{name}.txt"]
+        printed("corpus", "embed", *text, "--out", tmp_path / name)
+    (found,) = printed("corpus", "drift", tmp_path / "one", tmp_path / "other")
+    assert found["sentences"] == [1, 1]
+    assert found["mean"] is found["variance"] is found["isotropy"] is None
+
+
 @pytest.mark.parametrize("file", ["constant.csv", "one.csv"])
 def test_what_is_not_defined_is_null(file, place, model):
     """Where it cannot be a document at all, the error is not that of the writer of JSON."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 from whitelab import whitening
+from whitelab.base.records import without_nan
 from whitelab.corpus.chunks import merged_moments, read_vectors
 from whitelab.corpus.manifest import Manifest, finished
 from whitelab.datasets.layouts import existing_path
@@ -97,8 +98,8 @@ class Drift:
     own: float
 
     def as_dict(self) -> dict:
-        """A JSON-ready record."""
-        return asdict(self)
+        """A JSON-ready record; None where a measure is not defined."""
+        return without_nan(asdict(self))
 
 
 def corpus_drift(
