@@ -40,7 +40,7 @@ def test_vectors_that_embed_has_written_give_what_the_model_gives(document, opti
         protocol = record.pop("protocol")
         record.pop("seconds", None)
     assert json.loads(json.dumps(without), parse_float=lambda x: round(float(x), 6)) == json.loads(
-        json.dumps(with_model), parse_float=lambda x: round(float(x), 6)
+        json.dumps(with_model).replace('"mean/', '"given/'), parse_float=lambda x: round(float(x), 6)
     )
     assert (protocol["model"], protocol["pooling"]) == ("vectors of embedded.npz", "given")
     assert protocol["max_length"] is None
