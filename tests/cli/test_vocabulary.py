@@ -159,10 +159,12 @@ def test_a_key_holds_one_kind_of_thing(all_records):
         wrong += [where(name, one[name]) for name in TEXT & set(one) if not isinstance(one[name], str | None)]
         wrong += [where("protocol", one["protocol"]) for _ in "1" if not isinstance(one.get("protocol", {}), dict)]
         for name in ("rows", "points", "curves", "cells", "options"):
-            if not all(isinstance(row, dict) for row in one.get(name, [])):
-                wrong.append(where(name, one[name]))
+            rows = one.get(name, [])
+            if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+                wrong.append(where(name, rows))
         layers = one.get("layers", []) if not place.endswith("differences") else []  # of presets, in words
-        if not isinstance(layers, str) and not all(isinstance(layer, int) for layer in layers):
+        words = isinstance(layers, str)  # of a protocol that goes through many
+        if not words and not (isinstance(layers, list) and all(isinstance(layer, int) for layer in layers)):
             wrong.append(where("layers", layers))
         if isinstance(one.get("setting"), str):
             Setting.parse(one["setting"])

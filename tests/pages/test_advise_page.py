@@ -20,7 +20,7 @@ def test_each_purpose_has_the_librarys_answer_from_the_data_it_is_judged_by(smal
     def shows(advice):
         assert all(said(at, sentence) for sentence in advice.sentences)
         if advice.evidence:
-            assert any(alt.startswith(f"{advice.evidence.measure} of the options") for alt in alts(at))
+            assert any(alt.startswith(f"{advice.evidence.metric} of the options") for alt in alts(at))
 
     for purpose in ("rank", "threshold", "store"):
         until(choose(at, purpose=purpose))
