@@ -67,7 +67,7 @@ if profiles := wait(job, key="profiles", height=heights.room(heights.CURVES)):
             {
                 "layer": one.layers[0],
                 **{name: getattr(one, name) for name in BY_OCCURRENCE},
-                "variant": one.whitening,
+                "whitening": one.whitening,
                 "k": one.k,
             }
             for one in profiles

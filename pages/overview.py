@@ -61,7 +61,7 @@ with left:
             ),
             "scores",
             lambda: [
-                {"variant": spec, "k": s.setting.k, "spearman": s.spearman, "half_width_95": s.half_width}
+                {"whitening": spec, "k": s.setting.k, "spearman": s.spearman, "half_width_95": s.half_width}
                 for spec, s in known.items()
             ],
         )

@@ -28,7 +28,7 @@ def test_every_score_is_that_of_a_map_fitted_on_the_sample(space):
     white = whitelab.fit("pca", whitelab.Moments.of(x[sample_counts(space, 20) > 0]))(x)
     rho = whitelab.spearman(whitelab.pair_cosines(white[space.first], white[space.second]), space.gold)
     assert few.spearman == pytest.approx(100 * float(rho))
-    assert (few.sentences, many.sentences) == (20, 40)
+    assert (few.fitted, many.fitted) == (20, 40)
     assert shrunk.spearman != few.spearman
 
 

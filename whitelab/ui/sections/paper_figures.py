@@ -325,7 +325,7 @@ def _plane(found: Losses) -> None:
 
 
 def _sample_rows(samples: dict[str, np.ndarray]) -> list[dict]:
-    return [{"variant": spec, "cosine": float(value)} for spec, values in samples.items() for value in values]
+    return [{"whitening": spec, "cosine": float(value)} for spec, values in samples.items() for value in values]
 
 
 def _short(spot: drawn.Spot) -> str:

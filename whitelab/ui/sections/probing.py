@@ -184,14 +184,15 @@ def by_layer(scores: Sequence[ProbeScore], n_layers: int) -> None:
         for spec in specs
     }
     baseline = next((score.baseline for score in scores if score.baseline is not None), None)
-    names = ("accuracy", "low", "high", "rows")
+    names = ("accuracy", "low", "high", "resamples", "scored")
     chart(
         figures.accuracy_by_layer(curves, LABELS, n_layers, baseline),
         "accuracy",
         lambda: [
             {"layer": score.setting.layers[0], "whitening": score.setting.whitening}
-            | {name: getattr(score, name) for name in names}
+            | {name: record[name] for name in names}
             for score in scores
+            for record in (score.as_dict(),)
         ],
     )
 

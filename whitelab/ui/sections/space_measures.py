@@ -71,4 +71,4 @@ def _lengths(opened: Opened, settings: Sequence[Setting]) -> None:
 
 
 def _row(one: Measures) -> dict:
-    return {"layer": one.layers[0], "variant": one.whitening, "k": one.k} | one.values
+    return {"layer": one.layers[0], "whitening": one.whitening, "k": one.k} | one.values

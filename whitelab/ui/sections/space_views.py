@@ -38,7 +38,7 @@ def spectrum(found: Mapping[str, Sequence[float]], titles: Mapping[str, str], ke
         figures.spectrum(found, titles),
         key,
         lambda: [
-            {"variant": spec, "direction": i, "eigenvalue": value}
+            {"whitening": spec, "direction": i, "eigenvalue": value}
             for spec, values in found.items()
             for i, value in enumerate(values, 1)
         ],
