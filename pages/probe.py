@@ -62,7 +62,7 @@ if shown:
     probing.mistakes(shown, data, layers)
 probing.more(texts, compared.pooling, plan, of)
 if shown and shown[-1].protocol:
-    st.caption(f"{plain(shown[-1].protocol)} · {plain(data.source)} · {spaced(shown[-1].rows)} rows scored")
+    st.caption(f"{plain(shown[-1].protocol)} · {plain(data.source)} · {spaced(shown[-1].scored)} rows scored")
 if data.layout == DEMO:
     st.caption(probing.EXAMPLE)
 

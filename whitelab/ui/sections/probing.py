@@ -152,7 +152,7 @@ def accuracies(scores: Sequence[ProbeScore], layers: str) -> None:
         Metric(
             "Most frequent class",
             number(raw.baseline),
-            f"{spaced(raw.rows)} rows scored",
+            f"{spaced(raw.scored)} rows scored",
             help="The accuracy of always saying the class that is most frequent among the training rows.",
         ),
         Metric(
