@@ -266,7 +266,7 @@ def test_a_purpose_that_the_data_does_not_serve_is_refused():
 
 def test_an_option_is_judged_as_every_score_is_with_the_p_value_that_knows_of_the_others():
     gap = Difference(2.0, 1.0, 3.0, LEVEL / 50)
-    option = Option(Setting(), D, 4 * D, "float32", 50.0, 49.0, 51.0, gap, 0.9 * LEVEL, gap)
+    option = Option(Setting(), D, 4 * D, Code(), 50.0, 49.0, 51.0, gap, 0.9 * LEVEL, gap, 1000)
     assert option.verdict == judged(gap, None) == "gain"
     assert replace(option, p_holm=LEVEL).verdict == "chance"
     itself = Difference(0.0, 0.0, 0.0, 1.0)
