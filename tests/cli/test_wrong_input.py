@@ -5,6 +5,7 @@ import torch
 from commandline import ANALYSES
 
 from whitelab.cli import COMMANDS, main, models
+from whitelab.encoding import architectures, encoders
 
 WRONG = {
     "no command": ([], "the following arguments are required: COMMAND"),
@@ -88,6 +89,64 @@ def test_wrong_input_exits_2_with_one_clear_line(run, options, place, kind):
     assert err.count("\n") == 1
     assert message in err
     assert err.startswith("python -m whitelab")
+
+
+BY_OPTIONS = {  # by these and the data alone
+    "rate": ("calibrate --rate 2", "rate=2.0 must lie between 0 and 1"),
+    "rate of a search": ("calibrate --search --rate 0", "rate=0.0 must lie between 0 and 1"),
+    "cut that is no number": ("calibrate --cut nan", "cut=nan must be a number"),
+    "cut above all gold": ("calibrate --cut 99", "--cut 99 must divide the gold scores: 0 reach it, 60 do not"),
+    "cut above all grades": ("calibrate --search --cut 99", "--cut 99 must divide the grades: 0 reach it, 250 do not"),
+    "variant beside": ("bits --beside bleach", "whitening='bleach' must be one of"),
+    "seed": ("bits --seed -1", "seed=-1 must be a whole number"),
+    "corpus": ("bits --corpus 9", "corpus=9 must be at least n="),
+    "two maps in an index": ("bits --corpus 900 --fit cross", "fit='cross' fits 2 maps"),
+    "curve of no k": ("kcurve --whitening none", "k has no meaning for whitening='none'"),
+    "curve of a search": ("retrieve --every-k", "k has no meaning for whitening='none'"),
+    "curve of new weights": ("retrieve --every-k --whitening soft:gamma=auto", "weighs its directions anew at each k"),
+    "another model": ("similarity --against /no/such", "model='/no/such' must be a folder"),
+    "workers": ("corpus embed --out {place}/none --text {place}/text.txt --workers 0", "workers=0 must be"),
+    "gpus": (
+        "corpus embed --out {place}/none --text {place}/text.txt --gpus 1",
+        "address and gpus go with engine='ray'",
+    ),
+    "text": ("corpus embed --out {place}/none --text {place}/nothing", "found none"),
+}
+BY_THE_MODEL = {
+    "layer": ("score --layers 9", "layers=[9] must lie between 0 and 3"),
+    "k": ("score --whitening pca --k 900", "k=900 must lie between 1 and d=32"),
+    "layer to calibrate": ("calibrate --layers 9", "layers=[9] must lie between 0 and 3"),
+    "k to calibrate a search": ("calibrate --search --whitening pca --k 900", "k=900 must lie between 1 and d=32"),
+    "layer to search": ("retrieve --layers 9", "layers=[9] must lie between 0 and 3"),
+    "k to search": ("retrieve --whitening pca --k 900", "k=900 must lie between 1 and d=32"),
+    "groups to search": ("retrieve --whitening group:groups=33", "groups=33 must lie between 1 and d=32"),
+    "layer of codes": ("bits --layers 9", "layers=[9] must lie between 0 and 3"),
+    "groups beside": ("bits --beside group:groups=33", "groups=33 must lie between 1 and d=32"),
+    "k of subsets": ("layers --size 1 --whitening pca --k 33", "k=33 must lie between 1 and d=32"),
+    "layer of advice": ("advise --layers 9", "layers=[9] must lie between 0 and 3"),
+    "layer of classes": ("advise --for classify --data {place}/labels.tsv --layers 9", "must lie between 0 and 3"),
+    "layer of a probe": ("probe --data {place}/labels.tsv --settings L9", "layers=[9] must lie between 0 and 3"),
+    "layer compared": ("compare --settings L9", "layers=[9] must lie between 0 and 3"),
+}
+
+
+@pytest.mark.parametrize(("words", "message"), [*BY_OPTIONS.values(), *BY_THE_MODEL.values()])
+def test_no_text_is_embedded_and_no_model_loaded_that_is_not_needed_to_refuse(
+    run, options, model, compared, place, monkeypatch, words, message
+):
+    def needless(*_, **__):
+        raise AssertionError(f"{words}: refused too late")
+
+    monkeypatch.setattr(encoders, "_open_spaces", needless)
+    if (words, message) in BY_OPTIONS.values():
+        monkeypatch.setattr(architectures, "load", needless)
+    name, *words = words.format(place=place).split()
+    searched = name == "retrieve" or "--search" in words
+    usual = {"compare": compared, "probe": model, "corpus": ()}.get(name, options)
+    usual = [*model, "--data", str(place / "search")] if searched else usual
+    status, out, err = run(name, *(words + [*usual] if name == "corpus" else [*usual, *words]))
+    assert (status, out) == (2, "")
+    assert message in err.splitlines()[-1]
 
 
 @pytest.mark.parametrize("device", ["cuda", "mps"])

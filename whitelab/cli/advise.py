@@ -129,10 +129,11 @@ def _texts(args):
     left_out(data.problems)
     for text in data.notes:
         note(text)
-    encoder = load_model(args)
+    chosen = _setting(args)
+    encoder = load_model(args, chosen)
     space = embed_texts(encoder, data, args.pooling, store=open_store(args), progress=progress())
     told = progress("measuring", "settings")
-    return advise_texts(space, data, _setting(args), args.purpose, model=encoder.name, progress=told)
+    return advise_texts(space, data, chosen, args.purpose, model=encoder.name, progress=told)
 
 
 def _sentences(args):
@@ -143,8 +144,9 @@ def _sentences(args):
     from whitelab.encoding.embeddings import LayerRows
     from whitelab.encoding.encoders import embed
 
-    sentences = list(dict.fromkeys(load_text(args.data)))
-    values, report = embed(load_model(args), sentences, args.pooling, store=open_store(args), progress=progress())
+    sentences, chosen = list(dict.fromkeys(load_text(args.data))), _setting(args)
+    encoder = load_model(args, chosen)
+    values, report = embed(encoder, sentences, args.pooling, store=open_store(args), progress=progress())
     for text in report.notes:
         note(text)
-    return advise_sentences(LayerRows(values, torch.ones(len(sentences))), _setting(args), args.purpose)
+    return advise_sentences(LayerRows(values, torch.ones(len(sentences))), chosen, args.purpose)

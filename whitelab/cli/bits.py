@@ -12,7 +12,7 @@ from whitelab.cli.options import (
     vectors_options,
     whitening_options,
 )
-from whitelab.cli.spaces import opened
+from whitelab.cli.spaces import open_either, setting_of_either
 from whitelab.cli.writing import note, number, progress
 
 
@@ -35,16 +35,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args):
+    from whitelab.base.checks import check_int
     from whitelab.retrieval.compression import CODES, Code
     from whitelab.retrieval.frontier import frontier
 
     codes = CODES if args.codes == "all" else tuple(map(Code.parse, names(args.codes)))
     if args.search and args.corpus is not None:
         raise ValueError("--corpus goes with pairs, whose sentences are searched among, not with --search")
-    setting, space = opened(args)
-    timed = _timed(space, setting, codes, args) if args.corpus is not None else None
+    check_int(args.seed, "seed", 0)
+    setting = setting_of_either(args)
     raw = setting.with_(whitening="none", k=None)
     beside = [setting.with_(whitening=name) for name in names(args.beside) if name]
+    searches = None if args.corpus is None else _Searches(args, setting, codes)
+    space = open_either(args, setting, beside, searches and searches.check)
+    timed = searches and searches.timed(space)
     *_, found = frontier(space, (raw, setting, *beside), codes, seed=args.seed, progress=progress("coding", "blocks"))
     for text in found.left_out:
         note(f"left out: {text}")
@@ -68,14 +72,27 @@ def run(args):
     return record, lines
 
 
-def _timed(space, setting, codes, args):
+class _Searches:
     """Searches among `--corpus` vectors under the setting, by the codes that faiss has an index for."""
-    from whitelab.retrieval.coded_search import coded_searches
-    from whitelab.retrieval.search_cost import SearchPlan
 
-    codes = [code for code in codes if code.quantizer != "binary"]
-    plan = SearchPlan(corpus=args.corpus, seed=args.seed)
-    return coded_searches(space, setting, codes, plan, progress("searching", "steps"))
+    def __init__(self, args, setting, codes) -> None:
+        """Raises ValueError for what faiss cannot search."""
+        from whitelab.retrieval.coded_search import check_searched
+        from whitelab.retrieval.search_cost import SearchPlan
+
+        self.setting, self.codes = setting, [code for code in codes if code.quantizer != "binary"]
+        self.plan = SearchPlan(corpus=args.corpus, seed=args.seed)
+        check_searched(setting, self.codes)
+
+    def check(self, pairs) -> None:
+        """Raise ValueError for a corpus that does not go with the pairs."""
+        self.plan.check(len(pairs.sentences))
+
+    def timed(self, space):
+        """What they take."""
+        from whitelab.retrieval.coded_search import coded_searches
+
+        return coded_searches(space, self.setting, self.codes, self.plan, progress("searching", "steps"))
 
 
 def _searches(timed) -> list[str]:

@@ -1,6 +1,7 @@
 """`calibrate`: what a cosine means under a setting, beside what the same cosine means raw."""
 
 import argparse
+from functools import partial
 
 from whitelab.cli.options import (
     SEARCHED_FIT,
@@ -10,7 +11,7 @@ from whitelab.cli.options import (
     vectors_options,
     whitening_options,
 )
-from whitelab.cli.spaces import opened
+from whitelab.cli.spaces import open_either, setting_of_either
 from whitelab.cli.writing import number, progress
 
 
@@ -30,16 +31,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args):
-    from whitelab.scoring.calibration import calibrate
+    from whitelab.scoring.calibration import calibrate, check_rate
 
+    check_rate(args.rate, 0.0 if args.cut is None else args.cut)
     if any(not -1 <= one <= 1 for one in args.cosine):
         raise ValueError(f"--cosine {' '.join(map(str, args.cosine))} must lie between -1 and 1")
-    setting, space = opened(args)
+    setting = setting_of_either(args)
+    space = open_either(args, setting, check=partial(_check_grades if args.search else _check_gold, args.cut))
     if args.search:
         return _searched(args, space, setting)
     raw, found = (calibrate(space, one, args.cut, args.rate) for one in (setting.raw, setting))
-    if found.threshold is not None:
-        _check_cut(args.cut, found.threshold, "gold scores")
     means = [_meant(one, found, raw, gold=found.gold and found.gold(one)) for one in args.cosine]
     lines = [f"random pairs  {_spread(found.random)}"]
     if found.ceiling is not None:
@@ -70,7 +71,6 @@ def _searched(args, space, setting) -> tuple[dict, list[str]]:
     raw, found = (
         calibrate_search(space, one, *given, progress=progress("ranking", "queries")) for one in (setting.raw, setting)
     )
-    _check_cut(args.cut, found.threshold, "grades")
     means = [_meant(one, found, raw) for one in args.cosine]
     cut, before = found.threshold, raw.threshold
     lines = [
@@ -96,9 +96,20 @@ def _spread(random) -> str:
     )
 
 
-def _check_cut(given: float | None, threshold, of: str) -> None:
-    if given is not None and not (threshold.alike and threshold.unlike):
-        raise ValueError(f"--cut {given:g} must divide the {of}: {threshold.alike} reach it, {threshold.unlike} do not")
+def _check_gold(cut: float | None, pairs) -> None:
+    if pairs.gold.min() < pairs.gold.max():  # equal scores have no threshold
+        _check_cut(cut, int((pairs.gold >= (cut or 0.0)).sum()), pairs.n_pairs, "gold scores")
+
+
+def _check_grades(cut: float | None, data) -> None:
+    relevant = data.grade[data.grade > 0]
+    _check_cut(cut, int((relevant >= (cut or 0.0)).sum()), len(data.queries) * len(data.documents), "grades")
+
+
+def _check_cut(cut: float | None, reach: int, of: int, name: str) -> None:
+    """Raise ValueError for a cut with pairs on one side alone."""
+    if cut is not None and not 0 < reach < of:
+        raise ValueError(f"--cut {cut:g} must divide the {name}: {reach} reach it, {of - reach} do not")
 
 
 def _meant(cosine: float, found, raw, **gold) -> dict:

@@ -25,7 +25,7 @@ def run(args):
 
     setting = setting_of(args)
     settings = tuple(dict.fromkeys((setting, *(setting.with_(whitening=name) for name in BESIDE))))
-    space, *_ = open_space(args, setting)
+    space, *_ = open_space(args, setting, settings)
     *_, points = fit_sizes(space, settings, seed=args.seed, progress=progress("fitting", "sizes"))
     curves, names = [], []
     for one in settings:

@@ -29,8 +29,10 @@ def run(args):
     from whitelab.scoring.setting import Protocol
     from whitelab.sweeps.controls import k_controls
     from whitelab.sweeps.dimensions import k_curve
+    from whitelab.whitening import check_takes_k
 
     setting = setting_of(args)
+    check_takes_k(setting.whitening)
     if args.layers == "each":
         if args.controls:
             raise ValueError("--controls does not go with --layers each; name the layers of one curve")

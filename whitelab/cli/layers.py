@@ -82,7 +82,7 @@ def _layer_subsets(args):
         tasks = [read_pairs(args, task) for task in _tasks(args)]
         if len(tasks) > 1 and setting.fit == "splits":
             raise ValueError(f"fit='splits' must go with one task, got {', '.join(one.task for one in tasks)}")
-        encoder = load_model(args)
+        encoder = load_model(args, setting)
         check_sizes(args.size, encoder.n_layers)
         spaces = {pairs.task: embed_task(args, encoder, pairs, setting)[0] for pairs in tasks}
         spaces = {task: with_fit_text(args, encoder, space, setting) for task, space in spaces.items()}

@@ -3,7 +3,7 @@
 import argparse
 
 from whitelab.cli.options import layer_numbers, malformed_option, model_options, prompt_options, whitening_options
-from whitelab.cli.spaces import open_search, setting_of
+from whitelab.cli.spaces import open_search, setting_of_search
 from whitelab.cli.writing import progress
 
 FIT = (
@@ -38,12 +38,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args):
-    from whitelab.retrieval.embedded import FITS, check_setting
     from whitelab.retrieval.relevance import retrieval_curve, retrieve
+    from whitelab.whitening import check_same_weights
 
-    setting = check_setting(setting_of(args, (*FITS, "splits")))
+    setting = setting_of_search(args)
     if args.every_k and (args.layers == "each" or args.per_query or setting.k is not None):
         raise ValueError("--every-k goes with one set of layers, and with neither --k nor --per-query")
+    if args.every_k:
+        check_same_weights(setting.whitening)
     if args.layers == "each" and args.per_query:
         raise ValueError("--per-query goes with one set of layers, not with --layers each")
     space = open_search(args, setting)

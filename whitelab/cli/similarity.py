@@ -21,11 +21,11 @@ def run(args):
     setting = setting_of(args)
     if args.against and args.vectors:
         raise ValueError(f"--against {args.against} does not go with --vectors, which stand for the data and the model")
+    named = argparse.Namespace(**vars(args) | {"model": args.against, "num_layers": None})
+    encoder = load_model(named, setting) if args.against else None  # before minutes of embedding
     space, pairs, *_ = open_space(args, setting)
     other = None
     if args.against:
-        named = argparse.Namespace(**vars(args) | {"model": args.against, "num_layers": None})
-        encoder = load_model(named)
         other = with_fit_text(named, encoder, embed_task(named, encoder, pairs, setting)[0], setting)
     found = layer_similarity(space, setting, other, progress("comparing", "pairs of layers"))
     cka = without_nan(found.tolist())

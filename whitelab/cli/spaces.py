@@ -85,17 +85,22 @@ def statistics_device(args) -> str:
     return for_statistics(getattr(args, "device", None) or choose_device())
 
 
-def open_space(args, setting):
+def open_space(args, setting, beside=(), check=None):
     """The task's embeddings, carrying what the setting fits on; the pairs, the encoder and the report beside them.
 
-    Vectors that were given are their own encoder, without a report.
+    What the settings `beside` it ask of a model is checked with it. `check(pairs)` raises ValueError for what does not
+    go with the data, before a model is loaded. Vectors that were given are their own encoder, without a report.
     """
     if getattr(args, "vectors", None):
         vectors = read_given(args)
+        if check:
+            check(vectors.pairs)
         _say_if_starved(vectors.space, setting)
         return vectors.space, vectors.pairs, vectors, None
     pairs = read_pairs(args, args.task)
-    encoder = load_model(args)
+    if check:
+        check(pairs)
+    encoder = load_model(args, setting, *beside)
     space, report = embed_task(args, encoder, pairs, setting)
     _say_if_starved(space, setting)
     return with_fit_text(args, encoder, space, setting), pairs, encoder, report
@@ -128,10 +133,11 @@ def read_pairs(args, task: str | None):
     return pairs
 
 
-def load_model(args):
+def load_model(args, *settings):
+    """The encoder. Raises ValueError for `settings` that it cannot have, before a text is embedded."""
     from whitelab.encoding.encoders import load_encoder
 
-    return load_encoder(
+    encoder = load_encoder(
         args.model,
         num_layers=args.num_layers,
         device=args.device,
@@ -139,6 +145,9 @@ def load_model(args):
         max_length=args.max_length,
         allow_bin=args.allow_bin,
     )
+    for setting in settings:
+        setting.sized(encoder.n_layers, encoder.dim)
+    return encoder
 
 
 def embed_task(args, encoder, pairs, setting):
@@ -203,8 +212,11 @@ def _prompts(args, encoder) -> tuple[str, str]:
     return own
 
 
-def open_search(args, setting):
-    """The retrieval set, embedded, carrying the text a setting is fitted on; what to know of it goes to stderr."""
+def open_search(args, setting, beside=(), check=None):
+    """The retrieval set, embedded, carrying the text a setting is fitted on; what to know of it goes to stderr.
+
+    `beside` and `check` are as those of `open_space`.
+    """
     from whitelab.datasets import load_retrieval
     from whitelab.encoding.encoders import embed
     from whitelab.retrieval.embedded import embed_retrieval, for_documents
@@ -212,7 +224,9 @@ def open_search(args, setting):
 
     data = load_retrieval(args.data, args.split, keep_going=args.skip_malformed)
     left_out(data.problems)
-    encoder = load_model(args)
+    if check:
+        check(data)
+    encoder = load_model(args, setting, *beside)
     data = data.prompted(*_prompts(args, encoder))
     encoder = encoder if args.max_length else for_documents(encoder)
     space, report = embed_retrieval(encoder, data, setting.pooling, store=open_store(args), progress=progress())
@@ -229,17 +243,25 @@ def open_search(args, setting):
     return space.with_text(setting.fit, fit_rows(setting.fit, embedded, keep_going=args.skip_malformed))
 
 
-def opened(args):
-    """The setting, and the embeddings of the pairs or of the retrieval set."""
-    if not args.search:
-        setting = setting_of(args)
-        return setting, open_space(args, setting)[0]
+def setting_of_search(args):
+    """`setting_of` where a retrieval set takes the place of pairs."""
     from whitelab.retrieval.embedded import FITS, check_setting
 
-    if args.vectors or args.task:
+    if getattr(args, "vectors", None) or getattr(args, "task", None):
         raise ValueError("--search goes with neither --vectors nor --task: documents and queries are embedded")
-    setting = check_setting(setting_of(args, (*FITS, "splits")))
-    return setting, open_search(args, setting)
+    return check_setting(setting_of(args, (*FITS, "splits")))
+
+
+def setting_of_either(args):
+    """The Setting of a command that takes pairs or, with `--search`, a retrieval set."""
+    return setting_of_search(args) if args.search else setting_of(args)
+
+
+def open_either(args, setting, beside=(), check=None):
+    """The embeddings of the pairs or of the retrieval set, as `open_space` and `open_search`."""
+    if args.search:
+        return open_search(args, setting, beside, check)
+    return open_space(args, setting, beside, check)[0]
 
 
 def protocol_over(space, setting, layers: str) -> dict:

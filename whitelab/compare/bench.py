@@ -68,6 +68,7 @@ class Bench:
     def scored(self, setting: Setting, preset: Preset) -> tuple[LayerEmbeddings, Setting]:
         """The space, carrying what the preset fits on, and the setting as the preset has it."""
         setting = preset.applied(setting)
+        setting.sized(self.encoder.n_layers, self.encoder.dim)  # refused before the task is embedded
         space = self.space(setting.pooling, preset)
         if setting.fits_other_text:
             space = self._once(

@@ -7,9 +7,9 @@ from pathlib import Path
 from whitelab.base.checks import check_int
 from whitelab.base.progress import Progress, silent
 from whitelab.corpus.chunks import CHUNK_TEXTS, TEXTS, Recipe, chunks_of, write_texts
-from whitelab.corpus.engines import Work, engine_named
+from whitelab.corpus.engines import Work, check_engine, engine_named
 from whitelab.corpus.manifest import Manifest, place_for
-from whitelab.corpus.texts import read_texts
+from whitelab.corpus.texts import read_texts, text_files
 from whitelab.datasets.pairs import DataError
 from whitelab.encoding.encoders import load_encoder
 
@@ -47,6 +47,8 @@ def embed_corpus(
     text, OSError where the disk refuses; what was done by then is done, and is not done again.
     """
     check_int(chunk_texts, "chunk_texts", 1)
+    check_engine(engine, workers, address, gpus)
+    text_files(source)  # looked for before a model is loaded
     folder = place_for(folder, "embed")
     loading = {"model": model, "device": device, "dtype": dtype, "max_length": max_length}
     encoder = load_encoder(**loading)

@@ -225,13 +225,22 @@ class _Actor:
 ENGINES = ("serial", "processes", "ray")
 
 
-def engine_named(name: str, workers: int, encoder=None, address: str | None = None, gpus: float = 0.0) -> Engine:
-    """An engine by its name. Raises ValueError for another name, no worker, or what this engine has no use for."""
+def check_engine(name: str, workers: int, address: str | None = None, gpus: float = 0.0) -> None:
+    """Raise ValueError for an engine that is none, no worker, or what this engine has no use for.
+
+    Raises MissingLibraryError where Ray is asked for and not installed.
+    """
     check_choice(name, "engine", ENGINES)
     check_int(workers, "workers", 1)
     if name == "ray":
         need("ray")
-        return partial(with_ray, workers=workers, address=address, gpus=gpus)
-    if address or gpus:
+    elif address or gpus:
         raise ValueError(f"address and gpus go with engine='ray', got engine={name!r}")
+
+
+def engine_named(name: str, workers: int, encoder=None, address: str | None = None, gpus: float = 0.0) -> Engine:
+    """An engine by its name. Raises as `check_engine`."""
+    check_engine(name, workers, address, gpus)
+    if name == "ray":
+        return partial(with_ray, workers=workers, address=address, gpus=gpus)
     return partial(processes, workers=workers) if name == "processes" else partial(serial, encoder=encoder)

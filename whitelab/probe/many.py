@@ -91,6 +91,10 @@ def _task(encoder: Encoder, data: LabelledTexts, settings, how: How, store: Stor
     corpora: dict[str, LayerRows | str | None] = {}
     for setting in settings:
         pooling = setting.pooling
+        sized = tried(partial(setting.sized, encoder.n_layers, encoder.dim))  # before its texts are embedded
+        if isinstance(sized, str):
+            yield ProbeScore(encoder.name, setting, data.task, how.classifier, None, reason=sized)
+            continue
         if pooling not in spaces:
             spaces[pooling] = tried(lambda p=pooling: embed_texts(encoder, data, p, store=store))
         needs = how.fit not in FITS and setting.whitening != "none"

@@ -57,6 +57,14 @@ class CodedSearches:
         return asdict(self) | {"rows": [row.as_dict() for row in self.rows], "setting": str(self.setting)}
 
 
+def check_searched(setting: Setting, codes: Sequence[Code]) -> None:
+    """Raise ValueError for the fit scope `cross`, and for a code that no index of faiss searches."""
+    if setting.fit == "cross":
+        raise ValueError("fit='cross' fits 2 maps, and an index holds the vectors of one")
+    if any(code.quantizer == "binary" for code in codes):
+        raise ValueError("codes must not hold binary: faiss has no index that compares numbers with signs; use hamming")
+
+
 def coded_searches(
     space: LayerEmbeddings,
     setting: Setting,
@@ -68,16 +76,13 @@ def coded_searches(
 
     The corpus is the task's sentences under the setting's map, filled up with rows of their Gaussian; it streams, and
     only the indices are held. Codes are trained on the sentences. Queries stay in float32. `plan.ks` does not count.
-    Raises ValueError as `SearchPlan.on`, for the fit scope `cross`, for a code that no index of faiss searches, and for
-    indices of more than `MAX_BYTES` together. `progress(done, total)` may raise to cancel.
+    Raises ValueError as `SearchPlan.on` and `check_searched`, and for indices of more than `MAX_BYTES` together.
+    `progress(done, total)` may raise to cancel.
     """
     need("faiss")
     import faiss
 
-    if setting.fit == "cross":
-        raise ValueError("fit='cross' fits 2 maps, and an index holds the vectors of one")
-    if any(code.quantizer == "binary" for code in codes):
-        raise ValueError("codes must not hold binary: faiss has no index that compares numbers with signs; use hamming")
+    check_searched(setting, codes)
     plan = replace(plan or SearchPlan(), ks=(1,)).on(space)
     fitted = fit_scope(space, setting)
     (whitener,) = fitted.whiteners

@@ -84,13 +84,10 @@ def directions(space: RetrievalSpace, setting: Setting) -> tuple[Directions, Flo
 
     Raises ValueError where k has no meaning, and where the directions' weights change with k.
     """
+    whitening.check_same_weights(setting.whitening)
     (fold,) = folds(space.space, setting.fit)
     moments = fold.rows.moments(setting.layers)
     basis = whitening.directions(setting.whitening, moments)
-    if basis.factors is not None:
-        raise ValueError(
-            f"whitening={setting.whitening!r} weighs its directions anew at each k; give its exponent as a number"
-        )
     return basis, basis.along(space.space.combine(setting.layers), moments.mean)
 
 

@@ -49,24 +49,27 @@ class SearchPlan:
     def on(self, space: LayerEmbeddings) -> "SearchPlan":
         """The plan with its `ks`, ascending, d among them.
 
-        Raises ValueError for a k that does not exist, for a corpus that is smaller than the task or needs more than
-        MAX_BYTES, and for `top` beyond the corpus.
+        Raises ValueError as `check`, for a k that does not exist, and for a corpus that needs more than MAX_BYTES.
         """
+        self.check(space.n_sentences)
         ks = default_ks(space.dim) if self.ks is None else self.ks
         ks = tuple(sorted({check_int(k, "k", 1, space.dim, "d") for k in ks} | {space.dim}))
-        check_int(self.corpus, "corpus", 1)
-        if self.corpus < space.n_sentences:
-            raise ValueError(f"corpus={self.corpus} must be at least n={space.n_sentences}, the task's sentences")
         needed = bytes_needed(space.dim, self.corpus, ks)
         if needed > MAX_BYTES:
             raise ValueError(
                 f"corpus={self.corpus} needs {needed / 2**30:.1f} GiB for d={space.dim} and {len(ks)} values of k, "
                 f"more than {MAX_BYTES / 2**30:g} GiB"
             )
+        return replace(self, ks=ks)
+
+    def check(self, sentences: int) -> None:
+        """Raise ValueError for a corpus of fewer than the task's `sentences`, and for counts out of their range."""
+        check_int(self.corpus, "corpus", 1)
+        if self.corpus < sentences:
+            raise ValueError(f"corpus={self.corpus} must be at least n={sentences}, the task's sentences")
         check_int(self.top, "top", 1, self.corpus - 1, "corpus - 1")
         for name in ("queries", "rounds", "threads"):
             check_int(getattr(self, name), name, 1)
-        return replace(self, ks=ks)
 
 
 @dataclass(frozen=True)
@@ -154,7 +157,7 @@ def search_costs(
     MissingLibraryError where faiss is not installed. `progress(done, total)` may raise to cancel.
     """
     setting, plan = setting.with_(k=None).on(space), (plan or SearchPlan()).on(space)
-    whitening.check_takes_k(setting.whitening)
+    whitening.check_same_weights(setting.whitening)
     fold, *others = folds(space, setting.fit)
     if others:
         raise ValueError(f"fit={setting.fit!r} fits {1 + len(others)} maps, and an index holds the vectors of one")
@@ -240,8 +243,6 @@ def _parts(count: int, size: int) -> int:
 def _nested(variant: str, moments: Moments) -> whitening.Whitener:
     """The map whose first k columns are the variant at k; inner products see no rotation."""
     found = whitening.directions(variant, moments)
-    if found.factors is not None:
-        raise ValueError(f"whitening={variant!r} weighs its directions anew at each k; give its exponent as a number")
     mean = moments.mean if found.centred else moments.mean.new_zeros(moments.dim)
     return whitening.Whitener(variant, mean, found.matrix, found.rank, None, moments.count)
 

@@ -122,19 +122,25 @@ class Setting:
         return tuple(dict.fromkeys(layer + n_layers if layer < 0 else layer for layer in self.layers))
 
     def on(self, space: LayerEmbeddings) -> "Setting":
-        """The setting as it is on `space`: layers by their numbers, ascending, every parameter checked against d.
+        """The setting as it is on `space`: `sized`.
 
-        Raises ValueError for layers or a `k` the space does not have, and for another pooling than it was made with.
+        Raises ValueError as `sized`, and for another pooling than the space was made with.
         """
         if self.pooling != space.origin.pooling:
             raise ValueError(f"pooling={self.pooling!r} must be {space.origin.pooling!r}, that of the embeddings")
-        spec = str(whitening.parse(self.whitening, space.dim))
-        whitening.check_k(self.k, spec, space.dim)
-        if any(not -space.n_layers <= layer < space.n_layers for layer in self.layers):
-            last = space.n_layers - 1
-            raise ValueError(f"layers={list(self.layers)} must lie between 0 and {last} for this model")
-        layers = check_layers(self.numbers(space.n_layers), space.n_layers)
-        return replace(self, layers=layers, whitening=spec)
+        return self.sized(space.n_layers, space.dim)
+
+    def sized(self, n_layers: int, dim: int) -> "Setting":
+        """The setting as it is for `n_layers` of `dim`: layers by their numbers, ascending, parameters held against d.
+
+        All that a model decides of it, so that it can be refused before a text is embedded. Raises ValueError for
+        layers, a `k` or a parameter that do not exist there.
+        """
+        spec = str(whitening.parse(self.whitening, dim))
+        whitening.check_k(self.k, spec, dim)
+        if any(not -n_layers <= layer < n_layers for layer in self.layers):
+            raise ValueError(f"layers={list(self.layers)} must lie between 0 and {n_layers - 1} for this model")
+        return replace(self, layers=check_layers(self.numbers(n_layers), n_layers), whitening=spec)
 
 
 def made_by(pooling: str) -> str:

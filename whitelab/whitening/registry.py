@@ -385,6 +385,13 @@ def check_takes_k(spec: str, asked: str = "k") -> None:
         raise ValueError(f"{asked} has no meaning for whitening={spec!r}; k is taken by {takers}")
 
 
+def check_same_weights(spec: str) -> None:
+    """Raise ValueError where `spec` takes no k, or one direction weighs differently at each k: one map has no curve."""
+    check_takes_k(spec)
+    if dict(parse(spec).values).get("gamma") == spectral.AUTO:
+        raise ValueError(f"whitening={spec!r} weighs its directions anew at each k; give its exponent as a number")
+
+
 def check_k(k: int | None, spec: str, dim: int | None) -> int | None:
     """Return `k` if `spec` can keep that many of `dim` directions; None where these are not known yet."""
     if k is None:
