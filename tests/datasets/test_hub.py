@@ -4,6 +4,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import threading
 import time
@@ -329,7 +330,7 @@ def test_a_refusal_is_told_at_once_with_what_to_do(hub, monkeypatch, status, hea
     [
         pytest.param(
             f"http://127.0.0.1:{free_port()}",
-            "%s cannot be reached .*: connect to the internet, set HF_ENDPOINT",
+            r"%s was not reached \((?!.*Errno).*\): connect to the internet, set HF_ENDPOINT",
             id="nobody there",
         ),
         ("nonsense", "HF_ENDPOINT=%s is no address of a hub"),
@@ -339,6 +340,20 @@ def test_a_refusal_is_told_at_once_with_what_to_do(hub, monkeypatch, status, hea
 def test_an_address_without_a_hub_is_named(hub, monkeypatch, endpoint, says):
     fake_hub.point_to(monkeypatch, endpoint)
     refused(says % endpoint)
+
+
+def test_what_is_brought_by_hand_as_a_refusal_says_is_read(hub, monkeypatch, tmp_path):
+    fake_hub.point_to(monkeypatch, f"http://127.0.0.1:{free_port()}")
+    folder = tmp_path / "mine"
+    refused(f"bring the files by hand into {folder}", "pair", folder=folder)
+    with pytest.raises(DownloadError) as caught:
+        got("pair", folder=folder)
+    assert not list(tmp_path.glob(".mine*"))
+    for names, repo, inside in re.findall(r"([\w., -]+) of (\S+) at c0ffee0 into ([\w-]+)", str(caught.value)):
+        (folder / inside).mkdir(parents=True)
+        for name in names.strip().split(", "):
+            (folder / inside / name).write_bytes(FILES[repo, name])
+    assert {info.name: info.splits for info in discover(folder)} == {"sts12": ("train", "test"), "sts16": ("test",)}
 
 
 def test_offline_mode_is_named(hub, monkeypatch):

@@ -92,7 +92,12 @@ def _is_here(source: Source, folder: Path) -> bool:
 def _fetch(source: Source, folder: Path, progress: Progress) -> None:
     parts = folder.with_name(f".{folder.name}.parts")  # beside the folder, so that moving it is one rename
     parts.mkdir(parents=True, exist_ok=True)
-    files = [_announced(source, remote, file) for remote in source.remotes for file in remote.files]
+    try:
+        files = [_announced(source, remote, file) for remote in source.remotes for file in remote.files]
+    except BaseException:
+        with suppress(OSError):  # where it holds what an earlier call brought
+            parts.rmdir()
+        raise
     total = sum(file.size for file in files)
     needed, free = 2 * total, shutil.disk_usage(parts).free  # an archive and its content
     if needed - sum(path.stat().st_size for path in parts.iterdir() if path.is_file()) > free:
@@ -167,9 +172,24 @@ def _place(source: Source, file: Announced, path: Path, whole: Path, tick: Calla
         wanted = set(source.wanted)
         unpack(path, whole, wanted=lambda name: not wanted or bool(wanted & set(name.split("/")[:-1])), tick=tick)
     else:
-        target = whole / file.remote.repo.rpartition("/")[2] / file.file
+        target = whole / _inside(file.remote) / file.file
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, target)
+
+
+def _inside(remote: Remote) -> str:
+    """The folder, in that of the source, where files that are no archives lie."""
+    return remote.repo.rpartition("/")[2]
+
+
+def _by_hand(source: Source, folder: Path) -> str:
+    """What to bring without this machine's network, and where it goes, in words."""
+    brought = [
+        f"{', '.join(remote.files)} of {remote.repo} at {remote.revision[:7]} "
+        + ("unpacked" if remote.files[0].endswith(ARCHIVES) else f"into {_inside(remote)}")
+        for remote in source.remotes
+    ]
+    return f"bring the files by hand into {folder} ({'; '.join(brought)}) and name that folder as the data"
 
 
 def _check_tasks(source: Source, whole: Path) -> None:
@@ -194,14 +214,14 @@ def _failures_in_one_line(source: Source, folder: Path) -> Iterator[None]:
         yield
         return
     except OfflineModeIsEnabled:
-        reason = "HF_HUB_OFFLINE is set, so nothing is fetched: unset it, or name a folder you have"
+        reason = f"HF_HUB_OFFLINE is set, so nothing is fetched: unset it, or {_by_hand(source, folder)}"
     except HfHubHTTPError as error:
         reason = f"{hub} answered {error.response.status_code}{_refusal(source, error.response)}"
     except (httpx2.InvalidURL, httpx2.UnsupportedProtocol):
         reason = f"HF_ENDPOINT={hub} is no address of a hub"
     except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError) as error:
-        advice = "connect to the internet, set HF_ENDPOINT to a mirror, or name a folder you have"
-        reason = f"{hub} cannot be reached ({_line(error)}): {advice}"
+        advice = f"connect to the internet, set HF_ENDPOINT to a mirror, or {_by_hand(source, folder)}"
+        reason = f"{hub} was not reached ({_line(error)}): {advice}"
     except httpx2.HTTPError as error:
         reason = f"the connection was cut ({_line(error)}): try again"
     except Timeout:
@@ -234,4 +254,4 @@ def _refusal(source: Source, response) -> str:
 
 
 def _line(error: BaseException) -> str:
-    return first_line(error)[:200]
+    return re.sub(r"\[Errno -?\d+\] ", "", first_line(error))[:200]
