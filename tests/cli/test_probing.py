@@ -51,6 +51,21 @@ def test_probe_runs_sentevals_tasks_and_their_average(document, model, tmp_path)
     assert one["accuracy"] == rows[0]["accuracy"]  # linear is SentEval's regression there
 
 
+def test_why_a_model_cannot_be_loaded_is_said_once(run, place, model, compared):
+    words = "model='/no/such' must be a folder"
+    status, out, err = run("probe", "--data", place / "labels.tsv", "--model", "/no/such")
+    assert (status, out, err.count("\n"), err.count(words)) == (2, "", 1, 1)
+    both = f"/no/such,{model[1]}"
+    status, out, err = run("probe", "--data", place / "labels.tsv", *model, "--model", both, "--settings", "L1;L2")
+    assert (status, out.count(words), err.count(words)) == (0, 1, 1)
+    assert f"/no/such · mean/L1, mean/L2 · labels: {words}" in out
+    assert err.index(words) < err.index("accuracy")
+    status, out, err = run("compare", *compared, "--models", both, "--settings", "L1;L2")
+    assert (status, err.count(words)) == (0, 1)
+    status, out, err = run("compare", *compared, "--models", "/no/such", "--settings", "L1;L2")
+    assert (status, out, err.count("\n"), err.count(words)) == (2, "", 1, 1)
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [
@@ -60,6 +75,7 @@ def test_probe_runs_sentevals_tasks_and_their_average(document, model, tmp_path)
         (("--classifier", "threshold"), "needs pairs of texts"),
         (("--label", "lable"), "no column named 'lable'"),
         (("--folds", "1"), "folds=1"),
+        (("--k", "0"), "error: k=0 must be a whole number of at least 1"),
         (("--fit", "/nothing.txt"), "no such file"),
         (("--positive", "maybe"), "positive='maybe' must be one of the classes other, pet"),
     ],

@@ -38,6 +38,7 @@ WRONG = {
     "size above the layers": (["layers", "--size", "1-5"], "size=5 must lie between 1 and l=4"),
     "size zero": (["layers", "--size", "0"], "size=0 must lie between 1 and l=4"),
     "top of nothing": (["layers", "--size", "all", "--top", "0"], "top=0 must be"),
+    "a top that is none, of the pairs": (["layers", "--top", "-1"], "top=-1 must be a whole number of at least 1"),
     "top of the pairs": (["layers", "--top", "3"], "--top 3 needs --size, such as --size all"),
     "several tasks without size": (["layers", "--data", "{place}/tasks", "--task", "all"], "no task 'all'"),
     "a task that is not there": (

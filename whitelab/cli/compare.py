@@ -5,7 +5,7 @@ from pathlib import Path
 
 from whitelab.cli.options import bin_option, dtype_option, model_names, names, source_option, store_options, task_names
 from whitelab.cli.spaces import open_store
-from whitelab.cli.writing import note, number, say
+from whitelab.cli.writing import RowLog, note, number, say
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -68,13 +68,13 @@ def run(args):
     _say_what_lacks([args.preset], args.data, tasks)
     published = read_mteb(args.mteb) if args.mteb else ()  # before minutes of embedding
     shared = args.preset, args.dtype, args.skip_malformed, args.corpus
-    grid, cells = Grid(models, args.data, tasks, settings, *shared), []
+    grid = Grid(models, args.data, tasks, settings, *shared)
+    log = RowLog(lambda cell: f"{cell.model} · {cell.setting} · {cell.task}: {cell.reason or number(cell.spearman)}")
     load = lambda name, dtype: load_encoder(name, dtype=dtype, allow_bin=args.allow_bin)  # noqa: E731
     for cell in compare(grid, store=open_store(args), load=load):
-        cells.append(cell)
-        say(f"{cell.model} · {cell.setting} · {cell.task}: {cell.reason or number(cell.spearman)}")
-    if all(cell.spearman is None for cell in cells):
-        raise ValueError(f"nothing could be scored: {cells[0].reason}")
+        log.take(cell)
+    log.check("nothing could be scored: ")
+    cells = log.rows
     drawn = resample(cells) if args.intervals else None
     rows = [
         cell.as_dict(drawn.interval(cell.row, cell.task), drawn.resamples) if drawn else cell.as_dict()

@@ -46,9 +46,12 @@ def _sizes(text: str) -> str | tuple[int, ...]:
 
 
 def run(args):
+    from whitelab.base.checks import check_int
     from whitelab.sweeps.layer_pairs import layer_pairs
     from whitelab.whitening import of_rows
 
+    if args.top is not None:
+        check_int(args.top, "top", 1)
     if args.size is not None:
         return _layer_subsets(args)
     if args.top is not None:
@@ -69,11 +72,10 @@ def run(args):
 
 def _layer_subsets(args):
     """Every subset of `--size` layers, or a declared search, on one task or on the average of several."""
-    from whitelab.base.checks import check_int
     from whitelab.sweeps.layer_subsets import check_sizes, search_subsets
 
     setting = setting_of(args)
-    top = check_int(10 if args.top is None else args.top, "top", 1)
+    top = 10 if args.top is None else args.top
     if args.vectors:
         encoder = read_given(args)
         check_sizes(args.size, encoder.n_layers)

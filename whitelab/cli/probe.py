@@ -14,7 +14,7 @@ from whitelab.cli.options import (
     task_names,
 )
 from whitelab.cli.spaces import open_store
-from whitelab.cli.writing import left_out, note, say
+from whitelab.cli.writing import RowLog, left_out, note
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -64,10 +64,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args):
     """Classification beyond STS, raw against whitened."""
+    from whitelab.base.checks import check_int
     from whitelab.probe import FITS, How, probes, usual
     from whitelab.scoring.fit_scopes import scope_text
     from whitelab.whitening import too_few
 
+    check_int(args.k, "k", 1)
     tasks = _labelled(args)
     given = ("fit", "metric", "folds", "standardize", "threshold")
     how = {name: getattr(args, name) for name in given} | {"neighbours": args.k}
@@ -75,15 +77,13 @@ def run(args):
     if args.fit not in FITS:
         scope_text(args.fit, "", None)  # refused before a model is loaded
     options = {name: getattr(args, name) for name in ("dtype", "max_length", "num_layers", "allow_bin")}
-    rows = []
+    log = RowLog(_probe_line)
     for row in probes(model_names(args.model), tasks, args.settings, hows, store=open_store(args), **options):
-        rows.append(row)
-        say(_probe_line(row))
+        log.take(row)
         if row.starved:
             note(too_few(row.fitted, row.rank, row.dim))
-    if all(row.accuracy is None for row in rows):
-        raise ValueError(rows[0].reason)
-    return {"rows": [row.as_dict() for row in rows]}, [_probe_line(row) for row in rows]
+    log.check()
+    return {"rows": [row.as_dict() for row in log.rows]}, log.lines()
 
 
 def _labelled(args) -> list:

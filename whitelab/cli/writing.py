@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from whitelab.base.progress import Progress, silent
 
@@ -32,6 +32,55 @@ def note(text: str) -> None:
 def left_out(problems: Iterable) -> None:
     for problem in problems:
         say(f"left out: {problem}")
+
+
+class RowLog:
+    """Rows of scores, each said on stderr by its `line` as it is made; a reason for none once for all it is true of.
+
+    Reasons wait for the first score: where there comes none, they are the error.
+    """
+
+    def __init__(self, line: Callable[..., str]) -> None:
+        self.line, self.rows = line, []
+        self._said: set[tuple[str, str]] = set()
+
+    def take(self, row) -> None:
+        """Take a row and say what there is to say."""
+        self.rows.append(row)
+        if any(not one.reason for one in self.rows):
+            for (model, reason), rows in self._reasons().items():
+                if (model, reason) not in self._said:
+                    self._said.add((model, reason))
+                    say(self.line(rows[0]))
+        if not row.reason:
+            say(self.line(row))
+
+    def check(self, lead: str = "") -> None:
+        """Raise ValueError with every reason, once, where there is no score."""
+        if all(row.reason for row in self.rows):
+            raise ValueError(lead + "; ".join(dict.fromkeys(reason for _, reason in self._reasons())))
+
+    def lines(self) -> list[str]:
+        """The rows with a score, and below them each reason with what it is true of."""
+        lines = [self.line(row) for row in self.rows if not row.reason]
+        for (model, reason), rows in self._reasons().items():
+            settings, tasks = (dict.fromkeys(map(str, part)) for part in zip(*map(_place, rows), strict=True))
+            lines.append(f"{model} · {', '.join(settings)} · {', '.join(tasks)}: {reason}")
+        return lines
+
+    def _reasons(self) -> dict[tuple[str, str], list]:
+        """The rows that each model has no score in for a reason, without the averages over tasks that follow."""
+        from whitelab.compare import AVERAGE
+
+        found: dict[tuple[str, str], list] = {}
+        for row in self.rows:
+            if row.reason and row.task != AVERAGE:
+                found.setdefault((row.model, row.reason), []).append(row)
+        return found
+
+
+def _place(row) -> tuple:
+    return row.setting, row.task
 
 
 def progress(doing: str = "encoding", unit: str = "tokens") -> Progress:
