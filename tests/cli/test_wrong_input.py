@@ -54,6 +54,14 @@ WRONG = {
         "pooling='wk' must be one of",
     ),
     "a cut above all gold": (["calibrate", "--cut", "99"], "--cut 99 must divide the gold scores: 0 reach it"),
+    "an objective that is none, before the corpus is missed": (
+        ["train", "--objective", "nonsense"],
+        "objective='nonsense' must be one of simcse",
+    ),
+    "no steps, before any file is read": (
+        ["train", "--steps", "0", "--corpus", "/no/such", "--eval", "/no/such"],
+        "steps=0 must be",
+    ),
     "no such data": (["score", "--data", "/no/such/folder"], "/no/such/folder"),
     "no such task": (["score", "--data", "{place}/tasks", "--task", "sts99"], "no task 'sts99'"),
     "no such split": (["score", "--data", "{place}/tasks", "--split", "dev"], "no split 'dev'"),
@@ -148,6 +156,14 @@ def test_no_text_is_embedded_and_no_model_loaded_that_is_not_needed_to_refuse(
     status, out, err = run(name, *(words + [*usual] if name == "corpus" else [*usual, *words]))
     assert (status, out) == (2, "")
     assert message in err.splitlines()[-1]
+
+
+def test_a_split_that_was_named_and_is_not_there_is_said_to_be_all(run, options, model, place):
+    named = "has no splits: --split test is all of it"
+    assert f"note: pairs.csv {named}" in run("score", *options, "--split", "test")[2]
+    for words in (options, (*options, "--split", "all"), (*model, "--data", place / "tasks", "--split", "test")):
+        status, _, err = run("score", *words)
+        assert (status, named in err) == (0, False)
 
 
 @pytest.mark.parametrize("device", ["cuda", "mps"])

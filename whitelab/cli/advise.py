@@ -10,6 +10,7 @@ from whitelab.cli.options import (
     malformed_option,
     model_options,
     prompt_options,
+    split_option,
 )
 from whitelab.cli.spaces import load_model, open_store
 from whitelab.cli.writing import left_out, note, progress
@@ -37,7 +38,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--gold-from", type=float, help="to threshold: from which gold score on two texts are the same")
     parser.add_argument("--task", help="which task of the data, if there are several")
-    parser.add_argument("--split", default="test", help="train, dev, test or all, where the data has splits")
+    split_option(parser)
     column_options(parser)
     malformed_option(parser)
     model_options(parser, MAX_LENGTH)

@@ -14,8 +14,12 @@ def source_option(parser: argparse.ArgumentParser) -> None:
 def data_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", default="demo", help="folder, file, 'demo' (bundled) or a downloaded source")
     parser.add_argument("--task", help="which task of the data, such as stsb, sickr, sts12 (if there are several)")
-    parser.add_argument("--split", default="test", help="train, dev, test or all, where the data has splits")
+    split_option(parser)
     malformed_option(parser)
+
+
+def split_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--split", help="train, dev, test or all, where the data has splits (default: test)")
 
 
 def malformed_option(parser: argparse.ArgumentParser) -> None:

@@ -22,7 +22,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="a folder, or its .zip, with corpus.jsonl, queries.jsonl and qrels/test.tsv (BEIR) or TREC qrels, or "
         "'demo' (bundled)",
     )
-    parser.add_argument("--split", default="test", help="whose judgements count, as their file is named")
+    parser.add_argument("--split", help="whose judgements count, as their file is named (default: test)")
     malformed_option(parser)
     model_options(parser, DOCUMENT_TOKENS)
     prompt_options(parser)

@@ -1,5 +1,7 @@
 """What several commands make of their options: the setting, the pairs, the encoder, the embeddings."""
 
+from functools import partial
+
 from whitelab.cli.writing import left_out, note, progress
 
 # Options that `--setting` says all at once: name -> what it is where nothing is said. Not every command has each.
@@ -64,8 +66,8 @@ def _check_vectors(args, setting) -> None:
     from whitelab.encoding.pooling import GIVEN
     from whitelab.scoring.setting import OWN_SENTENCES
 
-    usual = {"data": "demo", "split": "test", "model": "bundled", "pooling": "mean", "dtype": "float32"}
-    usual |= dict.fromkeys(("num_layers", "max_length", "device"))
+    usual = {"data": "demo", "model": "bundled", "pooling": "mean", "dtype": "float32"}
+    usual |= dict.fromkeys(("split", "num_layers", "max_length", "device"))
     for name, value in usual.items():
         if getattr(args, name) != value:
             option = f"--{name.replace('_', '-')} {getattr(args, name)}"
@@ -125,10 +127,18 @@ def read_given(args):
     return vectors
 
 
+def of_split(split: str | None, load):
+    """What `load(split=...)` gives of the named split, or of test where none is; a note where there is none such."""
+    data = load(split=split or "test")
+    if split and data.split != split:
+        note(f"{data.source} has no splits: --split {split} is all of it")
+    return data
+
+
 def read_pairs(args, task: str | None):
     from whitelab.datasets import load
 
-    pairs = load(args.data, task, args.split, keep_going=args.skip_malformed)
+    pairs = of_split(args.split, partial(load, args.data, task, keep_going=args.skip_malformed))
     left_out(pairs.problems)
     return pairs
 
@@ -222,7 +232,7 @@ def open_search(args, setting, beside=(), check=None):
     from whitelab.retrieval.embedded import embed_retrieval, for_documents
     from whitelab.scoring.fit_scopes import fit_rows
 
-    data = load_retrieval(args.data, args.split, keep_going=args.skip_malformed)
+    data = of_split(args.split, partial(load_retrieval, args.data, keep_going=args.skip_malformed))
     left_out(data.problems)
     if check:
         check(data)

@@ -2,8 +2,10 @@
 
 import argparse
 import contextlib
+from dataclasses import replace
+from functools import partial
 
-from whitelab.cli.options import device_option, json_option
+from whitelab.cli.options import device_option, json_option, split_option
 from whitelab.cli.writing import short
 
 # Options of `train` that are fields of TrainConfig, and what they are.
@@ -53,7 +55,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--eval", metavar="PATH", help="folder, file or 'demo' to score on (default: nothing is scored)"
     )
     parser.add_argument("--task", help="which task of --eval")
-    parser.add_argument("--split", help="train, dev, test or all (default: test)")
+    split_option(parser)
     parser.add_argument("--out", metavar="DIR", help="folder of the run (default: a new one, listed by `models`)")
     parser.add_argument("--resume", action="store_true", help="go on with the run in --out from its last checkpoint")
     device_option(parser)
@@ -112,16 +114,18 @@ def _check_resumed(args, config) -> None:
 
 
 def _new_run(args):
+    from whitelab.cli.spaces import of_split
     from whitelab.datasets import load
     from whitelab.scoring.fit_scopes import scope_text
     from whitelab.training import TrainConfig
     from whitelab.training.runs import create
 
+    config = TrainConfig(**_given(args))  # refused before a file is looked at
     if args.corpus is None:
         raise ValueError("--corpus must name a text file, one sentence a line")
-    pairs = None if args.eval is None else load(args.eval, args.task, args.split or "test")
+    pairs = None if args.eval is None else of_split(args.split, partial(load, args.eval, args.task))
     scored = "" if pairs is None else f"{pairs.source}, {pairs.split} ({pairs.n_pairs} pairs)"
-    config = TrainConfig(corpus=args.corpus, evaluation=scored, **_given(args))
+    config = replace(config, corpus=args.corpus, evaluation=scored)
     return create(config, tuple(scope_text(args.corpus, args.corpus, None)), pairs, args.out)
 
 
