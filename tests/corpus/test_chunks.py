@@ -3,6 +3,7 @@
 import errno
 import gzip
 import json
+import os
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -11,8 +12,10 @@ import torch
 from corpora import embed, small_text, vectors
 
 from whitelab.corpus import chunks
-from whitelab.corpus.chunks import merged_moments, read_moments
+from whitelab.corpus.applying import apply_map
+from whitelab.corpus.chunks import TEXTS, merged_moments, read_moments
 from whitelab.corpus.embedding import embed_corpus
+from whitelab.corpus.fitting import fit_corpus
 from whitelab.corpus.manifest import Manifest, status
 from whitelab.corpus.texts import read_texts, text_files
 from whitelab.datasets.pairs import DataError
@@ -68,6 +71,25 @@ def test_nothing_done_is_done_again_but_what_is_not_whole_and_what_another_recip
     assert other.encoded == 40
     assert not set(other.chunks) & set(first.chunks)
     assert set(other.texts) == set(first.texts)
+
+
+def test_what_a_killed_run_was_writing_goes_with_a_later_run_and_nothing_else(tmp_path, model, text):
+    folder, applied = tmp_path / "out", tmp_path / "applied"
+    embed(text, folder, model)
+    fitted, record = fit_corpus(folder, "pca", 4)
+    apply_map(folder, applied, fitted, record)
+    places = (folder, folder / TEXTS, applied)
+    abandoned, written, own = (
+        [place / name for place in places] for name in (f"{'a' * 32}.tmp", f"{'b' * 32}.tmp", "my.tmp")
+    )
+    for path in (*abandoned, *written, *own):
+        path.write_bytes(b"half")
+    for path in (*abandoned, *own):
+        os.utime(path, (0, 0))
+    assert embed(text, folder, model).encoded == 0
+    assert apply_map(folder, applied, fitted, record)["written"] == 0
+    assert not any(path.exists() for path in abandoned)
+    assert all(path.exists() for path in (*written, *own))
 
 
 def test_a_corpus_of_sentences_that_repeat_encodes_each_once_in_a_chunk_and_counts_all(tmp_path, model):

@@ -348,7 +348,7 @@ def test_a_writer_that_is_killed_after_its_write_has_lost_nothing(store, space):
 
 
 def test_leftovers_of_crashed_writers_are_swept_once_they_are_old(store, space):
-    orphan, temporary = space.folder / f"{'0' * 32}.safetensors", space.folder / "half.tmp"
+    orphan, temporary = space.folder / f"{'0' * 32}.safetensors", space.folder / f"{'a' * 32}.tmp"
     registered = shard_files(space)
     for path in (orphan, temporary):
         path.write_bytes(b"half")

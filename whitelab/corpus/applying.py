@@ -16,7 +16,7 @@ from whitelab.base.threads import one_thread
 from whitelab.corpus.chunks import read_vectors, vectors_in, write_vectors
 from whitelab.corpus.manifest import MANIFEST, Manifest, finished, place_for
 from whitelab.datasets.pairs import DataError
-from whitelab.store.shards import write_aside
+from whitelab.store.shards import remove_abandoned, write_aside
 from whitelab.whitening.export import to_npz
 
 # What a chunk can hold, all of vectors of length 1. int8 has 127 where a vector is largest, bits are signs, eight to a
@@ -46,6 +46,7 @@ def apply_map(
     if fitted.dim != manifest.dim:
         raise ValueError(f"map must be one of d={manifest.dim} dimensions, got {fitted.dim}")
     out.mkdir(parents=True, exist_ok=True)
+    remove_abandoned(out)
     to_npz(out / MAP, fitted, dict(record))
     recipe = f"{_digest(fitted)} {vectors} {layers}"
     names = [blake2b(f"{one} {recipe}".encode(), digest_size=16).hexdigest() for one in manifest.chunks]

@@ -12,6 +12,7 @@ from whitelab.corpus.manifest import Manifest, place_for
 from whitelab.corpus.texts import read_texts, text_files
 from whitelab.datasets.pairs import DataError
 from whitelab.encoding.encoders import load_encoder
+from whitelab.store.shards import remove_abandoned
 
 _REFUSED_KEPT = 1000
 
@@ -55,6 +56,8 @@ def embed_corpus(
     run = engine_named(engine, workers, encoder, address, gpus)
     recipe = Recipe.of(encoder, layers, pooling, apart, vectors)
     (folder / TEXTS).mkdir(parents=True, exist_ok=True)
+    for place in (folder, folder / TEXTS):
+        remove_abandoned(place)
     refused, lines, planned = 0, [], []
 
     def refuse(line: str) -> None:

@@ -26,6 +26,7 @@ from safetensors.numpy import save
 
 INDEX = "index.sqlite"
 FORMAT = 1  # part of every key and index: a new layout starts anew and never misreads an old one
+TEMPORARY_NAME = re.compile(r"[0-9a-f]{32}\.tmp")  # of `write_aside`
 SHARD_NAME = re.compile(r"[0-9a-f]{32}\.safetensors")
 STALE_SECONDS = 3600.0  # a temporary or unregistered file this old belongs to no living writer
 BUSY_SECONDS = 30.0  # how long one process waits for another's index transaction
@@ -93,12 +94,7 @@ class ShardFolder:
 
         def sweep(index: sqlite3.Connection) -> None:
             registered = {checksum.hex() for (checksum,) in index.execute("SELECT checksum FROM shards")}
-            for path in self.folder.iterdir():
-                orphan = SHARD_NAME.fullmatch(path.name) and path.stem not in registered
-                with suppress(FileNotFoundError):  # swept by a neighbour
-                    stale = time.time() - path.stat().st_mtime > STALE_SECONDS
-                    if stale and (orphan or path.suffix == ".tmp"):
-                        path.unlink()
+            remove_abandoned(self.folder, lambda path: SHARD_NAME.fullmatch(path.name) and path.stem not in registered)
 
         self._with_index(sweep)
 
@@ -199,6 +195,18 @@ def write_aside(path: Path, data: bytes) -> None:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def remove_abandoned(folder: Path, also: Callable[[Path], object] = lambda path: False) -> None:
+    """Remove what killed writers of `write_aside` left in `folder`, and files that are `also` to go.
+
+    Only what is too old to be a living writer's.
+    """
+    for path in folder.iterdir():
+        if TEMPORARY_NAME.fullmatch(path.name) or also(path):
+            with suppress(FileNotFoundError):  # swept by a neighbour
+                if time.time() - path.stat().st_mtime > STALE_SECONDS:
+                    path.unlink()
 
 
 @contextmanager
