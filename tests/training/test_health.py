@@ -180,7 +180,7 @@ def test_what_was_learned_before_a_stop_is_the_model(
     assert same(kept_model(tmp_path), expected)
     card = (tmp_path / "model" / "README.md").read_text("utf-8")
     assert "for 6 of 10 steps" in card
-    assert ("this model | 6 | 6.000" in card) == scored
+    assert ("trained encoder | 6 | 6.000" in card) == scored
 
 
 def test_scores_after_a_stop_are_those_of_what_was_kept(config, pairs, tmp_path, monkeypatch, growing):

@@ -8,12 +8,16 @@ import torch
 from tiny import SENTENCES
 from transformers import AutoTokenizer
 
+import whitelab
+from whitelab import whitening
+from whitelab.encoding.checkpoints import origin_note
 from whitelab.encoding.embeddings import embed_pairs
 from whitelab.encoding.encoders import load_encoder
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_profiles import losses, shape
 from whitelab.training import COLLAPSED, DIVERGED, StepRecord, Trainer
 from whitelab.training.result import Scores
+from whitelab.whitening.export import to_sentence_transformers
 
 from .doing import same, weights, whole
 
@@ -27,7 +31,7 @@ def test_the_best_model_is_kept(config, tmp_path, monkeypatch, pairs):
     kept.advance()
     whole(config, pairs, tmp_path)
     assert same(weights(load_encoder(str(tmp_path / "model"), device="cpu").model), weights(kept.encoder.model))
-    assert "this model | 2 | 60.000" in (tmp_path / "model" / "README.md").read_text("utf-8")
+    assert "trained encoder | 2 | 60.000" in (tmp_path / "model" / "README.md").read_text("utf-8")
 
 
 def test_scores_remember_start_best_and_last():
@@ -72,6 +76,26 @@ def test_the_card_runs_with_plain_transformers(config, tmp_path):
     assert "It was not scored." in text
     assert "look it up before you share" in text
     assert AutoTokenizer.from_pretrained(tmp_path / "model").model_max_length == encoder.tokenizer.model_max_length
+
+
+def test_the_cards_of_a_run_and_of_its_exports_say_how_it_was_trained(config, pairs, tmp_path):
+    config = replace(config, steps=2, eval_every=1, lr=3e-4, seed=5, corpus="tiny sentences", evaluation="tiny pairs")
+    records = whole(config, pairs, tmp_path)[0]
+    encoder = load_encoder(str(tmp_path / "model"), device="cpu")
+    best = max(records, key=lambda one: one.spearman)
+    fitted = whitening.identity(torch.zeros(encoder.dim), 1.0)
+    to_sentence_transformers(tmp_path / "exported", encoder, (encoder.n_layers - 1,), "mean", fitted)
+    for folder in ("model", "exported"):
+        card = (tmp_path / folder / "README.md").read_text("utf-8")
+        assert f"trained by whitelab {whitelab.__version__} without labels, for {best.step} of 2 steps" in card
+        assert f"of {config.batch} sentences, at a\nlearning rate of 0.0003, with seed 5" in card
+        assert f"`{config.objective}`" in card
+        assert "384 unique sentences, labels unused: tiny sentences" in card
+        assert f"untrained start | 0 | {records[0].spearman:.3f}" in card
+        assert f"trained encoder | {best.step} | {best.spearman:.3f}" in card
+        assert card.count("## Licence") == 1
+    drawn = load_encoder(f"random:{tmp_path / 'model'}", device="cpu")
+    assert "trained" not in origin_note(drawn.name, drawn.files)
 
 
 def test_sentences_that_are_also_scored_are_counted(config, pairs):

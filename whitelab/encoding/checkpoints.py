@@ -46,6 +46,7 @@ _TOKENIZER_FILES = (
 
 
 PROMPTS_FILE = "config_sentence_transformers.json"  # of sentence-transformers: what stands before a text
+TRAINING_FILE = "whitelab_training.md"  # beside weights that were trained here: how they came about
 MODULES_FILE = "modules.json"  # of sentence-transformers: what follows the transformer
 _QUERY, _DOCUMENT = ("query",), ("document", "passage", "corpus")  # what prompts are called there
 
@@ -307,6 +308,17 @@ def licence_note(start: str, name: str, weights: str) -> str:
     if weights == BUNDLED_SHA256:
         return f"{start} {BUNDLED_NAME} (sentence-transformers, Apache 2.0)."
     return f"{start} {name}, whose licence whitelab does not know: look it up before you share this folder."
+
+
+def origin_note(name: str, files: ModelFiles) -> str:
+    """The last sections of an export's card: the licence of its weights, and how they were trained where that was here.
+
+    `name` is what the export calls the model.
+    """
+    with suppress(OSError):
+        if files.kind != "random":  # whose weights are drawn anew
+            return (files.folder / TRAINING_FILE).read_text("utf-8")
+    return f"## Licence\n\n{licence_note('The weights are those of', name, files.weights)}\n"
 
 
 def file_sha256(path: Path) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import whitelab
-from whitelab.encoding.checkpoints import licence_note
+from whitelab.encoding.checkpoints import TRAINING_FILE, licence_note
 from whitelab.encoding.pooling import POOLING_LABELS
 from whitelab.store.shards import folder_aside, let_read
 from whitelab.training import objectives
@@ -19,8 +19,7 @@ tags: [feature-extraction, sentence-similarity, whitelab]
 
 # {start}, trained with {label}
 
-A sentence encoder trained by whitelab {version} without labels, for {step} of {steps} steps. A sentence is {pooled}
-of the last layer; compare sentences by their cosine.
+A sentence encoder. A sentence is {pooled} of the last layer; compare sentences by their cosine.
 
 ```python
 from transformers import AutoModel, AutoTokenizer
@@ -31,20 +30,27 @@ hidden = model(**batch).last_hidden_state
 {pool}
 ```
 
-## Objective
+{training}"""
+
+TRAINING = """## Training
+
+{start} was trained by whitelab {version} without labels, for {step} of {steps} steps of {batch} sentences, at a
+learning rate of {lr:g}, with seed {seed}.
+
+### Objective
 
 {summary} `{objective}` ({source})
 
-## Data
+### Data
 
 {sentences} unique sentences, labels unused: {corpus} (fingerprint {fingerprint}). {truncated} were cut to
-{max_length} tokens, {seen} are among the scored sentences. Seed {seed}.
+{max_length} tokens, {seen} are among the scored sentences.
 
-## Scores
+### Scores
 
 {scores}
 
-## Settings
+### Settings
 
 {settings}
 
@@ -93,24 +99,41 @@ class Scores:
 
 
 def write_model(folder: Path, trainer: Trainer, scores: Scores) -> None:
-    """Write the encoder as it is: safetensors, config, tokenizer and card, aside first and then renamed."""
+    """Write the encoder as it is: safetensors, config, tokenizer and card, aside first and then renamed.
+
+    What the card says of the training lies beside it too, for the cards of later exports (`checkpoints.origin_note`).
+    """
+    training = _training(trainer, scores)
     with folder_aside(folder) as aside:
         trainer.encoder.save(aside)
         let_read(aside)
-        (aside / "README.md").write_text(card(trainer, scores), "utf-8")
+        (aside / TRAINING_FILE).write_text(training, "utf-8")
+        (aside / "README.md").write_text(_card(trainer, training), "utf-8")
 
 
-def card(trainer: Trainer, scores: Scores) -> str:
+def _card(trainer: Trainer, training: str) -> str:
     """The README.md of the model."""
-    config, found = trainer.config, objectives.objective(trainer.config.objective)
+    config = trainer.config
     return CARD.format(
         start=trainer.encoder.name,
         label=objectives.label(config.objective),
+        pooled=f"the {POOLING_LABELS[config.pooling]}",
+        pool=_POOL[config.pooling],
+        training=training,
+    )
+
+
+def _training(trainer: Trainer, scores: Scores) -> str:
+    """How the weights came about, and their licence, as sections of a card."""
+    config, found = trainer.config, objectives.objective(trainer.config.objective)
+    batch = config.batch if config.accumulation == 1 else f"{config.accumulation} x {config.batch}"
+    return TRAINING.format(
+        start=trainer.encoder.name,
         version=whitelab.__version__,
         step=trainer.step,
         steps=config.steps,
-        pooled=f"the {POOLING_LABELS[config.pooling]}",
-        pool=_POOL[config.pooling],
+        batch=batch,
+        lr=config.lr,
         summary=found.summary,
         objective=config.objective,
         source=found.source,
@@ -122,7 +145,7 @@ def card(trainer: Trainer, scores: Scores) -> str:
         max_length=config.max_length,
         seed=config.seed,
         scores=_scores(config, scores),
-        settings="\n".join(f"- {name}: {value}" for name, value in config.as_dict().items()),
+        settings="\n".join(f"- {name}: {value}" for name, value in config.as_dict().items() if value is not None),
         licence=licence_note("The start was", trainer.encoder.name, trainer.encoder.files.weights),
     )
 
@@ -130,7 +153,7 @@ def card(trainer: Trainer, scores: Scores) -> str:
 def _scores(config: TrainConfig, scores: Scores) -> str:
     if scores.best is None:
         return "It was not scored."
-    rows = [("untrained start", scores.start), ("this model", scores.best)]
+    rows = [("untrained start", scores.start), ("trained encoder", scores.best)]
     lines = ["| | step | Spearman x 100 | alignment | uniformity |", "| --- | --- | --- | --- | --- |"]
     for name, one in rows:
         if one is not None:
@@ -143,7 +166,7 @@ def _scores(config: TrainConfig, scores: Scores) -> str:
             *lines,
             "",
             f"On {pairs}, {config.pooling} pooling of the last layer, no whitening, aggregate all, alignment over "
-            f"pairs with {config.positives}. The model is the one that scored best there, so its score is "
+            f"pairs with {config.positives}. The encoder is the one that scored best there, so its score is "
             "optimistic there; score it on other pairs.",
         ]
     )

@@ -26,7 +26,7 @@ from whitelab.base.checks import check_layers
 from whitelab.base.installation import need
 from whitelab.base.user_folders import expanded
 from whitelab.base.wording import first_line, layers_in_words
-from whitelab.encoding.checkpoints import licence_note
+from whitelab.encoding.checkpoints import origin_note
 from whitelab.encoding.encoders import Encoder, embed
 from whitelab.encoding.pooling import POOLING_LABELS, UNIT, WK
 from whitelab.store.shards import folder_aside, let_read, write_aside
@@ -78,10 +78,7 @@ White space at the ends of a sentence, which whitelab strips from its data, is l
 
 {protocol}
 
-## Licence
-
-{licence}
-"""
+{origin}"""
 
 
 class ExportError(ValueError):
@@ -441,7 +438,7 @@ def _card(record: dict, encoder: Encoder, scale: Scale | None) -> str:
         max_length=record["max_length"],
         scale=f"\n## What a cosine means\n\n```python\nimport numpy as np\n\n{lines}```\n" if scale else "",
         protocol="\n".join(f"- {name}: {value}" for name, value in record.items() if value is not None),
-        licence=licence_note("The weights are those of", record["model"], encoder.files.weights),
+        origin=origin_note(record["model"], encoder.files),
     )
 
 

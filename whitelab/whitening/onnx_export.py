@@ -22,7 +22,7 @@ from whitelab.base.installation import MissingLibraryError, install_line, need
 from whitelab.base.own_process import in_own_process
 from whitelab.base.wording import first_line
 from whitelab.encoding import architectures
-from whitelab.encoding.checkpoints import ONE_LAYER, ModelFiles, licence_note
+from whitelab.encoding.checkpoints import ONE_LAYER, ModelFiles, origin_note
 from whitelab.encoding.encoders import Encoder, embed
 from whitelab.encoding.pooling import POOLINGS, padded
 from whitelab.whitening import Whitener
@@ -75,10 +75,7 @@ language. Pad on the right.
 
 {protocol}
 
-## Licence
-
-{licence}
-"""
+{origin}"""
 
 
 class Graph(torch.nn.Module):
@@ -246,7 +243,7 @@ def _card(name: str, record: Mapping, encoder: Encoder) -> str:
         whitening=record["whitening"],
         lines=onnx_lines("path/to/this/folder", encoder, record["dim"]),
         protocol="\n".join(f"- {key}: {value}" for key, value in record.items() if value is not None),
-        licence=licence_note("The weights are those of", record["model"], encoder.files.weights),
+        origin=origin_note(record["model"], encoder.files),
     )
 
 
