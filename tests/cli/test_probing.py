@@ -37,7 +37,7 @@ def test_probe_takes_named_columns_of_texts_and_pairs(document, model, tmp_path)
     assert (one["classifier"], one["scored"], one["train"]) == ("linear", 40, 20)
 
 
-def test_probe_runs_sentevals_tasks_and_their_average(document, model, tmp_path):
+def test_probe_runs_sentevals_tasks_and_their_average(run, document, model, tmp_path):
     for folder, name in (("MR", "rt-polarity"), ("CR", "custrev")):
         (tmp_path / "downstream" / folder).mkdir(parents=True)
         for end, rows in (("pos", SENTENCES[:20]), ("neg", SENTENCES[100:120])):
@@ -47,6 +47,9 @@ def test_probe_runs_sentevals_tasks_and_their_average(document, model, tmp_path)
     assert [row["task"] for row in rows] == ["MR", "CR", "avg"]
     assert rows[2]["accuracy"] == pytest.approx((rows[0]["accuracy"] + rows[1]["accuracy"]) / 2)
     assert "best in 2 inner folds" in rows[0]["protocol_line"]
+    assert [len(row.get("c", ())) for row in rows] == [2, 2, 0]
+    chosen = " or ".join(f"{c:g}" for c in sorted(set(rows[0]["c"])))
+    assert f", C {chosen} · SentEval" in run("probe", "--data", tmp_path, "--task", "MR", *options)[1]
     (one,) = document("probe", "--data", tmp_path, "--task", "mr", *options, "--classifier", "linear")["rows"]
     assert one["accuracy"] == rows[0]["accuracy"]  # linear is SentEval's regression there
 

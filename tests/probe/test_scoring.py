@@ -149,6 +149,15 @@ def test_pairs_are_classified_on_difference_and_product():
     assert found.f1 is not None
 
 
+def test_the_chosen_c_of_every_fold_is_in_the_record(monkeypatch):
+    chosen = iter([0.25, 2.0, 0.5])
+    monkeypatch.setattr(scoring, "best_c", lambda *given: next(chosen))
+    data = make_texts()
+    found = probe(make_rows(data), data, RAW, How("senteval", folds=3))
+    assert found.as_dict()["c"] == list(found.c) == [0.25, 2.0, 0.5]
+    assert "c" not in probe(make_rows(data), data, RAW, How("linear", folds=3)).as_dict()
+
+
 def test_senteval_on_splits_chooses_with_dev_rows_where_there_are_some(monkeypatch):
     seen = []
     monkeypatch.setattr(scoring, "best_c", lambda x, y, splits, grid, device: seen.append((len(splits), grid)) or 1.0)

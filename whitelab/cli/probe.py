@@ -106,7 +106,7 @@ def _probe_line(row) -> str:
     if row.accuracy is None:
         return head + row.reason
     interval = "" if row.low is None else f" ({row.low:.2f} to {row.high:.2f}, baseline {row.baseline:.2f})"
-    best = ""
+    best = f", C {' or '.join(f'{c:g}' for c in sorted(set(row.c)))}" if row.c else ""
     if row.pairs is not None:
         best = (
             f", best {row.pairs.best_accuracy:.2f} at {row.pairs.best_threshold:.3f}, "

@@ -37,7 +37,9 @@ class ProbeScore:
     `baseline` is the accuracy of always saying the most frequent class of the training rows. `scored` rows were scored,
     `train` learnt from (the fewest of any fold), the map was fitted on `fitted` texts and keeps `rank` of `dim`
     directions. `f1` (x 100) is that of the class that says yes, where there is one. `confusion[i][j]` counts rows
-    of class i that were taken for class j. `hits` says for every row scored whether it was right, in file order.
+    of class i that were taken for class j.
+    `c` holds the C that SentEval's protocol chose for each fold, or the one split. `hits` says for every row scored
+    whether it was right, in file order.
     """
 
     model: str
@@ -57,6 +59,7 @@ class ProbeScore:
     pairs: PairMeasures | None = None
     classes: tuple[str, ...] = ()
     confusion: tuple[tuple[int, ...], ...] = ()
+    c: tuple[float, ...] = ()
     protocol: str = ""
     reason: str = ""
     published: Published | None = None
@@ -78,6 +81,8 @@ class ProbeScore:
         record["resamples"] = 0  # Wilson's interval is a formula
         if self.pairs is not None:
             record |= vars(self.pairs)
+        if self.c:
+            record["c"] = list(self.c)
         if self.published is not None:
             record |= {"published": self.published.value, "published_in": self.published.place}
         if self.confusion:

@@ -57,13 +57,14 @@ def probe(
 
 def _by_classifier(x, data, setting, how: How, model: str, corpus, progress) -> ProbeScore:
     found = turns(data, how.folds, how.seed)
-    predicted, fold, ranks, fitted = np.full(data.n_rows, -1), [], [], []
+    predicted, fold, ranks, fitted, chosen = np.full(data.n_rows, -1), [], [], [], []
     own = how.fit == "train" and setting.whitening != "none"  # a map for each fold
     for done, turn in enumerate(found, 1):
         if own or not ranks:
             whitener = fit_map(x, data, turn.train, setting, how, corpus)
             seen = features(whitener(x), data)
-        predicted[turn.test] = _predict(seen, data, turn, how, x.device)
+        predicted[turn.test], c = _predict(seen, data, turn, how, x.device)
+        chosen += [] if c is None else [c]
         fold.append(np.mean(predicted[turn.test] == data.y[turn.test]))
         ranks.append(whitener.rank)
         fitted.append(round(whitener.count))
@@ -82,18 +83,22 @@ def _by_classifier(x, data, setting, how: How, model: str, corpus, progress) -> 
         rank=min(ranks),
         dim=x.shape[1],
         protocol=line(data, setting, how, found),
+        c=tuple(chosen),
     )
 
 
-def _predict(seen: np.ndarray, data: LabelledTexts, turn: Turn, how: How, device: torch.device) -> np.ndarray:
+def _predict(
+    seen: np.ndarray, data: LabelledTexts, turn: Turn, how: How, device: torch.device
+) -> tuple[np.ndarray, float | None]:
+    """The classes of the rows of `turn.test`, and the C that SentEval's protocol chose for them."""
     y = data.y
     if how.standardize:
         seen = StandardScaler().fit(seen[turn.train]).transform(seen)
     x, test = seen[turn.train], seen[turn.test]
     if how.classifier == "knn":
-        return knn(x, y[turn.train], test, how.neighbours, how.metric)
+        return knn(x, y[turn.train], test, how.neighbours, how.metric), None
     if how.on(data) == "linear":
-        return linear(x, y[turn.train], test, device=device)
+        return linear(x, y[turn.train], test, device=device), None
     if len(turn.dev):
         both = np.concatenate([turn.train, turn.dev])
         splits = [(np.arange(len(turn.train)), np.arange(len(turn.train), len(both)))]
@@ -101,7 +106,7 @@ def _predict(seen: np.ndarray, data: LabelledTexts, turn: Turn, how: How, device
     else:
         inner = stratified(y[turn.train], how.folds, how.seed)
         c = best_c(x, y[turn.train], inner, TEST_GRID if scored_split(data) else GRID, device)
-    return linear(x, y[turn.train], test, c, device)
+    return linear(x, y[turn.train], test, c, device), c
 
 
 def _by_threshold(x, data, setting, how: How, model: str, corpus, progress) -> ProbeScore:
