@@ -37,9 +37,8 @@ class ProbeScore:
     `baseline` is the accuracy of always saying the most frequent class of the training rows. `scored` rows were scored,
     `train` learnt from (the fewest of any fold), the map was fitted on `fitted` texts and keeps `rank` of `dim`
     directions. `f1` (x 100) is that of the class that says yes, where there is one. `confusion[i][j]` counts rows
-    of class i that were taken for class j.
-    `c` holds the C that SentEval's protocol chose for each fold, or the one split. `hits` says for every row scored
-    whether it was right, in file order.
+    of class i that were taken for class j. `c` is what SentEval's protocol chose for each fold, or for the one split.
+    `hits` says for every row scored whether it was right, in file order.
     """
 
     model: str
