@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 import whitelab
 from whitelab.ui.results.jobs import jobs
+from whitelab.ui.widgets.chart import SHOWN, as_csv
 
 PATIENCE = 300  # seconds; other work may share the machine
 DEMONSTRATION = "Demonstration set written for this project, not a published benchmark."
@@ -29,7 +30,10 @@ def complete(at: AppTest) -> bool:
 
 
 def until(at: AppTest, ready=complete) -> AppTest:
-    """Run the page again, as its polling does in a browser, whenever a job has ended, until it is `ready`."""
+    """Run the page again, as its polling does in a browser, whenever a job has ended, until it is `ready`.
+
+    What it shows can be taken away as data.
+    """
     end = time.monotonic() + PATIENCE
     while not ready(at):
         assert not at.exception, at.exception[0].value
@@ -40,7 +44,14 @@ def until(at: AppTest, ready=complete) -> AppTest:
         await_a_job()
         at.run()
     assert not at.exception
+    data(at)
     return at
+
+
+def data(at: AppTest) -> dict[str, str]:
+    """What a click on every "Data (CSV)" would save, by the chart or table it stands below."""
+    shown = at.session_state.filtered_state.get(SHOWN, {})
+    return {key: as_csv(one.rows()) for key, one in shown.items() if one.rows is not None}
 
 
 def await_a_job() -> None:

@@ -27,6 +27,7 @@ def test_the_zip_has_the_score_its_protocol_the_figures_and_their_data(tmp_path,
     figures = {
         "curve": Shown(go.Figure(go.Scatter(x=[1, 2], y=[0.5, 0.75])), lambda: rows),
         "map": Shown(go.Figure(), None),
+        "table": Shown(None, lambda: [{"pair": 7}]),
     }
     monkeypatch.setattr("whitelab.ui.widgets.page_zip.svgs", lambda given: dict.fromkeys(given, b"<svg/>"))
     with ZipFile(io.BytesIO(page_zip(score, figures, "print(1)\n", "Keep them raw."))) as packed:
@@ -41,8 +42,10 @@ def test_the_zip_has_the_score_its_protocol_the_figures_and_their_data(tmp_path,
         {"k": "2", "score": "0.75"},
     ]
     assert texts["answer.txt"] == "Keep them raw."
+    assert texts["data/table.csv"].split() == ["pair", "7"]
     assert (texts["code.py"], "data/map.csv" in texts) == ("print(1)\n", False)
-    for key in figures:
+    assert "figures/table.html" not in texts
+    for key in ("curve", "map"):
         assert texts[f"figures/{key}.svg"] == "<svg/>"
         assert 'src="plotly.min.js"' in texts[f"figures/{key}.html"]
         assert '"format": "svg"' in texts[f"figures/{key}.html"]

@@ -68,7 +68,7 @@ def run(args):
     record = found.as_dict() | {"seed": args.seed, "protocol": asked.protocol.as_dict()}
     if timed:
         record["search"] = timed.as_dict()
-        lines += ["", *_searches(timed)]
+        lines += ["", *_search_lines(timed)]
     return record, lines
 
 
@@ -95,7 +95,7 @@ class _Searches:
         return coded_searches(space, self.setting, self.codes, self.plan, progress("searching", "steps"))
 
 
-def _searches(timed) -> list[str]:
+def _search_lines(timed) -> list[str]:
     lines = [f"{timed.corpus} vectors: ms a query (x float32), queries a second in batches, neighbours found"]
     for row in timed.rows:
         lines.append(

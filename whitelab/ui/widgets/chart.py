@@ -13,14 +13,14 @@ import streamlit as st
 BEST = "font-weight: bold; background-color: rgba(46, 134, 209, 0.22)"
 
 
-SHOWN = "page-figures"  # session_state: what `chart` drew in this run of the page
+SHOWN = "page-figures"  # session_state: what `chart` and `csv_button` drew in this run of the page
 
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """A figure on the page, and how to have its data as rows."""
+    """A figure on the page, None for a table, and how to have its data as rows."""
 
-    figure: go.Figure
+    figure: go.Figure | None
     rows: Callable[[], Sequence[dict]] | None
 
 
@@ -30,7 +30,7 @@ def begin_figures() -> None:
 
 
 def shown() -> dict[str, Shown]:
-    """The figures of the page this visitor looks at, by key, in the order in which they were drawn."""
+    """The figures and tables of the page this visitor looks at, by key, in the order in which they were drawn."""
     return st.session_state.setdefault(SHOWN, {})
 
 
@@ -53,7 +53,7 @@ def chart(
         config={"displaylogo": False, "displayModeBar": False if on_select else "hover"},
     )
     if rows is not None:
-        csv_button(rows, key)
+        _download(rows, key)
 
 
 def clicked(key: str) -> Any | None:
@@ -63,7 +63,13 @@ def clicked(key: str) -> Any | None:
 
 
 def csv_button(rows: Callable[[], Sequence[dict]], key: str) -> None:
-    """Rows to download as CSV, written when they are asked for."""
+    """The rows of a table to download as CSV."""
+    shown()[key] = Shown(None, rows)
+    _download(rows, key)
+
+
+def _download(rows: Callable[[], Sequence[dict]], key: str) -> None:
+    """Rows as CSV, written when they are asked for."""
     st.download_button(
         "Data (CSV)",
         lambda: as_csv(rows()),

@@ -190,11 +190,11 @@ def close_page(
         st.code(recipe(chosen, body), language="python")
         st.caption("It runs where whitelab is installed, or in its folder, and ends with the live score.")
     score = scored(opened.space, chosen.setting)
-    figures, code = shown(), recipe(chosen, body)  # the file is made when no page runs, so it cannot ask for them
-    if figures:
+    results, code = shown(), recipe(chosen, body)  # the file is made when no page runs, so it cannot ask for them
+    if results:
         st.download_button(
             "This page's results (.zip)",
-            lambda: page_zip(score, figures, code, answer),
+            lambda: page_zip(score, results, code, answer),
             file_name="whitelab-results.zip",
             mime="application/zip",
             key="page-zip",

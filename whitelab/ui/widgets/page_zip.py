@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
+import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
 from whitelab.scoring.score import Score
@@ -18,13 +19,13 @@ README = """What stands on a page of whitelab
 score.json     the live score of the bar with its protocol, and the setting as one line
 figures/*.html each figure, to open in a browser without a connection; the camera in its corner saves it as SVG
 figures/*.svg  the same as a picture, where the machine that made this has kaleido and a Chrome or Chromium
-data/*.csv     the numbers in a figure
+data/*.csv     the numbers in a figure or a table
 code.py        makes the page's numbers where whitelab is installed
 answer.txt     what the page answers in words, where it does
 """
 
 
-def page_zip(score: Score, figures: Mapping[str, Shown], code: str, answer: str = "") -> bytes:
+def page_zip(score: Score, shown: Mapping[str, Shown], code: str, answer: str = "") -> bytes:
     """The .zip, made when it is asked for. Paths of this machine are left out of the score."""
     data = io.BytesIO()
     with ZipFile(data, "w", ZIP_DEFLATED) as packed:
@@ -33,12 +34,14 @@ def page_zip(score: Score, figures: Mapping[str, Shown], code: str, answer: str 
         packed.writestr("code.py", code)
         if answer:
             packed.writestr("answer.txt", answer)
-        if figures:
+        drawn = {key: one.figure for key, one in shown.items() if one.figure is not None}
+        if drawn:
             packed.writestr("figures/plotly.min.js", get_plotlyjs())
-        for key, drawn in svgs({key: one.figure for key, one in figures.items()}).items():
-            packed.writestr(f"figures/{key}.svg", drawn)
-        for key, one in figures.items():
-            packed.writestr(f"figures/{key}.html", _html(key, one))
+        for key, picture in svgs(drawn).items():
+            packed.writestr(f"figures/{key}.svg", picture)
+        for key, figure in drawn.items():
+            packed.writestr(f"figures/{key}.html", _html(key, figure))
+        for key, one in shown.items():
             rows = one.rows() if one.rows is not None else ()
             if rows:
                 packed.writestr(f"data/{key}.csv", as_csv(rows))
@@ -52,9 +55,9 @@ def _record(score: Score) -> dict:
     return record | {"setting": str(plain), "protocol": record["protocol"] | {"fit": plain.fit}}
 
 
-def _html(key: str, one: Shown) -> str:
+def _html(key: str, figure: go.Figure) -> str:
     """A page with the figure, whose camera saves SVG; plotly's own code lies once beside all of them."""
-    return one.figure.to_html(
+    return figure.to_html(
         include_plotlyjs="directory",
         config={"displaylogo": False, "toImageButtonOptions": {"format": "svg", "filename": f"whitelab-{key}"}},
     )
