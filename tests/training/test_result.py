@@ -79,7 +79,8 @@ def test_the_card_runs_with_plain_transformers(config, tmp_path):
 
 
 def test_the_cards_of_a_run_and_of_its_exports_say_how_it_was_trained(config, pairs, tmp_path):
-    config = replace(config, steps=2, eval_every=1, lr=3e-4, seed=5, corpus="tiny sentences", evaluation="tiny pairs")
+    config = replace(config, steps=2, eval_every=1, lr=3e-4, seed=5, evaluation="tiny pairs")
+    config = replace(config, corpus=str(tmp_path / "tiny sentences"))
     records = whole(config, pairs, tmp_path)[0]
     encoder = load_encoder(str(tmp_path / "model"), device="cpu")
     best = max(records, key=lambda one: one.spearman)
@@ -94,6 +95,7 @@ def test_the_cards_of_a_run_and_of_its_exports_say_how_it_was_trained(config, pa
         assert f"untrained start | 0 | {records[0].spearman:.3f}" in card
         assert f"trained encoder | {best.step} | {best.spearman:.3f}" in card
         assert card.count("## Licence") == 1
+        assert str(tmp_path) not in card  # which is somebody's machine
     drawn = load_encoder(f"random:{tmp_path / 'model'}", device="cpu")
     assert "trained" not in origin_note(drawn.name, drawn.files)
 
