@@ -52,7 +52,7 @@ def test_records_are_json_ready(model, animals):
     (score,) = probes([model], [animals], "L1:pca", How("linear", folds=3))
     record = json.loads(json.dumps(score.as_dict(), allow_nan=False))
     assert record["setting"] == "mean/L1:pca"
-    assert {"model", "task", "classifier", "accuracy", "low", "high", "protocol", "confusion"} <= set(record)
+    assert {"model", "task", "classifier", "accuracy", "low", "high", "protocol_line", "confusion"} <= set(record)
     assert record["low"] < record["accuracy"] <= record["high"]
 
 
