@@ -23,6 +23,7 @@ from whitelab.cli import main
 from whitelab.datasets import load
 from whitelab.encoding.checkpoints import ModelError, find_model, trained_models
 from whitelab.encoding.encoders import load_encoder
+from whitelab.store import held_folder
 from whitelab.training import TrainConfig, Trainer, runs
 from whitelab.training.runs import RunError, create, find_run
 
@@ -276,7 +277,7 @@ def test_a_run_that_cannot_go_on_keeps_the_records_it_has(run, monkeypatch):
 
 
 def test_only_one_trains_a_run(run, monkeypatch):
-    monkeypatch.setattr(runs, "_LOCK_SECONDS", 0.05)
+    monkeypatch.setattr(held_folder, "_LOCK_SECONDS", 0.05)
     steps = run.follow()
     next(steps)
     with pytest.raises(RunError, match=rf"run='simcse-1' is being trained by process {os.getpid()} on .+ since 20"):
@@ -313,7 +314,7 @@ def test_two_who_list_at_the_same_moment_see_no_run_running_that_nobody_trains(r
     glance = FileLock(run.folder / "lock", thread_local=False)
     with glance:
         assert run.state() == "waiting"
-    monkeypatch.setattr(runs, "_GLANCE_SECONDS", 30.0)  # as long as it takes: the test has no clock
+    monkeypatch.setattr(held_folder, "_GLANCE_SECONDS", 30.0)  # as long as it takes: the test has no clock
     (run.folder / "records.jsonl").write_text("")
     (run.folder / "owner.json").write_text(json.dumps({"process": 1, "host": "gone", "since": "2020"}))
     glance.acquire()

@@ -4,7 +4,7 @@
                   data.json         the sentences and the scored pairs, so that a run can be resumed from here alone
                   records.jsonl     a line a step, written when the step is done
                   result.json       how it ended; absent while it waits or runs, and after a kill
-                  lock, owner.json  held by the process that trains it, and who that is
+                  lock, owner.json  held by the process that trains it, and who that is (`held_folder`)
                   checkpoints/      as long as it can be resumed
                   model/            the best so far
 
@@ -13,22 +13,20 @@ A run of name NAME in the usual root is the model `trained:NAME` everywhere else
 
 import json
 import math
-import os
 import re
 import shutil
-import socket
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
-from filelock import FileLock, Timeout
 
 from whitelab.base.user_folders import expanded
 from whitelab.datasets import SentencePairs
 from whitelab.encoding.checkpoints import TRAINED, runs_root
+from whitelab.store import held_folder
+from whitelab.store.held_folder import now
 from whitelab.store.shards import write_aside
 from whitelab.training import StepRecord, TrainConfig, objectives, train
 from whitelab.training.checkpoints import checkpoints, step_of
@@ -39,19 +37,7 @@ WAITING, RUNNING, FINISHED, CANCELLED, FAILED, DIED = "waiting", "running", "fin
 
 _RESUMABLE = (CANCELLED, FAILED, DIED)
 
-# Whoever lists runs takes a lock for a moment to see whether it is free; a run that begins just then waits for it, and
-# so, for as long as such a glance takes, does another who lists runs.
-_LOCK_SECONDS = 2.0
-_GLANCE_SECONDS = 0.02  # a page waits this long for every run that goes on; a glance takes far less
-
-_CONFIG, _DATA, _RECORDS, _RESULT, _LOCK, _OWNER = (
-    "config.json",
-    "data.json",
-    "records.jsonl",
-    "result.json",
-    "lock",
-    "owner.json",
-)
+_CONFIG, _DATA, _RECORDS, _RESULT = "config.json", "data.json", "records.jsonl", "result.json"
 
 
 class RunError(ValueError):
@@ -125,7 +111,7 @@ class Run:
 
         A run whose result is written has ended, even while its process clears up.
         """
-        return RUNNING if not (self.folder / _RESULT).is_file() and self._owned() else self._left()
+        return RUNNING if not (self.folder / _RESULT).is_file() and held_folder.is_held(self.folder) else self._left()
 
     def _left(self) -> str:
         """The state of a run that nobody trains."""
@@ -187,7 +173,7 @@ class Run:
                 state, message = FAILED, " ".join(str(error).split()) or type(error).__name__
                 raise
             finally:
-                result = {"state": state, "message": message, "ended": _now()}
+                result = {"state": state, "message": message, "ended": now()}
                 write_aside(self.folder / _RESULT, json.dumps(result).encode())
             if state not in _RESUMABLE:  # three times the size of the model, and of no more use
                 shutil.rmtree(self.folder / CHECKPOINTS, ignore_errors=True)
@@ -207,46 +193,19 @@ class Run:
 
     @contextmanager
     def _held(self) -> Iterator[None]:
-        """The run's lock, which the system gives back when its holder is killed."""
-        lock = FileLock(self.folder / _LOCK, timeout=_LOCK_SECONDS, thread_local=False)
         try:
-            lock.acquire()
-        except Timeout:
-            raise RunError(f"run={self.name!r} is being trained by {self.owner()}") from None
-        try:
-            who = {"process": os.getpid(), "host": socket.gethostname(), "since": _now()}
-            write_aside(self.folder / _OWNER, json.dumps(who).encode())
-            yield
-        finally:
-            (self.folder / _OWNER).unlink(missing_ok=True)
-            lock.release()
+            with held_folder.held(self.folder):
+                yield
+        except held_folder.HeldElsewhere as who:
+            raise RunError(f"run={self.name!r} is being trained by {who}") from None
 
     def owner(self) -> str:
-        """Who trains it, in words; what a killed process left is no owner."""
-        try:
-            who = _read(self.folder / _OWNER)
-            return f"process {who['process']} on {who['host']} since {who['since']}"
-        except (RunError, KeyError):
-            return "another process"
-
-    def _owned(self) -> bool:
-        """Whether somebody trains it: the lock is taken, and its holder has said who it is."""
-        return (self.folder / _OWNER).is_file() and not self._is_free()
-
-    def _is_free(self) -> bool:
-        lock = FileLock(self.folder / _LOCK, timeout=_GLANCE_SECONDS, thread_local=False)
-        try:
-            lock.acquire(poll_interval=_GLANCE_SECONDS / 10)
-        except Timeout:
-            return False
-        except OSError:  # somebody else's folder, which we may only read
-            return True
-        lock.release()
-        return True
+        """Who trains it, in words."""
+        return held_folder.owner(self.folder)
 
     def remove(self) -> None:
         """Delete the run, its checkpoints and its model. Raises RunError while it is being trained."""
-        if not self._is_free():
+        if not held_folder.is_free(self.folder):
             raise RunError(f"run={self.name!r} is being trained by {self.owner()}: cancel it first")
         shutil.rmtree(self.folder)
 
@@ -302,7 +261,7 @@ def create(
     data = {"sentences": list(sentences), "pairs": None if evaluation is None else _as_dict(evaluation)}
     write_aside(path / _DATA, json.dumps(data).encode())
     # Last, because a folder with a config is a run.
-    write_aside(path / _CONFIG, json.dumps({"config": config.as_dict(), "created": _now()}, indent=2).encode())
+    write_aside(path / _CONFIG, json.dumps({"config": config.as_dict(), "created": now()}, indent=2).encode())
     return Run(path)
 
 
@@ -368,7 +327,3 @@ def _read(path: Path) -> dict:
         return json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise RunError(f"run={path.parent.name!r} has no {path.name} that can be read: {error}") from None
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
