@@ -142,6 +142,8 @@ def _status(args):
     found = status(args.folder)
     lines = [f"{found.done} of {found.chunks} chunks, {found.sentences_done} of {found.sentences} texts"]
     lines += [f"{found.rate:.0f} texts a second, {found.seconds_left or 0:.0f} s left"] if found.rate else []
+    waits = "under way" if found.running else "no process works on it: embed again goes on from here"
+    lines += [waits] if found.done < found.chunks else []
     lines += [f"{found.refused} lines were left out"] if found.refused else []
     return found.as_dict(), [*lines, *(f"failed: {name}: {why}" for name, why in found.failed.items())]
 

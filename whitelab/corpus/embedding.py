@@ -1,6 +1,7 @@
 """Files of text -> a folder of chunks and its manifest, at any engine."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from whitelab.corpus.manifest import Manifest, place_for
 from whitelab.corpus.texts import read_texts, text_files
 from whitelab.datasets.pairs import DataError
 from whitelab.encoding.encoders import load_encoder
+from whitelab.store import held_folder
 from whitelab.store.shards import remove_abandoned
 
 _REFUSED_KEPT = 1000
@@ -44,20 +46,49 @@ def embed_corpus(
     fitted; for l layers of d dimensions the fit then holds twice 8 (l d)^2 bytes (13 of 768: 0.8 GB each). `vectors` is
     the type that is written, `dtype` the one that is computed in. Returns the manifest: `encoded` counts what this
     call encoded, `failed` says which chunks are missing and why. `progress(done, total)` counts texts and may raise to
-    cancel. Raises ValueError for an argument out of range, ModelError for a model that cannot be had, DataError for no
-    text, OSError where the disk refuses; what was done by then is done, and is not done again.
+    cancel. Raises ValueError for an argument out of range and for a folder that another process embeds into, ModelError
+    for a model that cannot be had, DataError for no text, OSError where the disk refuses; what was done by then is
+    done, and is not done again.
     """
     check_int(chunk_texts, "chunk_texts", 1)
     check_engine(engine, workers, address, gpus)
     text_files(source)  # looked for before a model is loaded
     folder = place_for(folder, "embed")
+    if held_folder.is_held(folder):
+        raise _written_by(folder, held_folder.owner(folder))
     loading = {"model": model, "device": device, "dtype": dtype, "max_length": max_length}
     encoder = load_encoder(**loading)
     run = engine_named(engine, workers, encoder, address, gpus)
     recipe = Recipe.of(encoder, layers, pooling, apart, vectors)
     (folder / TEXTS).mkdir(parents=True, exist_ok=True)
-    for place in (folder, folder / TEXTS):
-        remove_abandoned(place)
+    with _alone(folder):
+        for place in (folder, folder / TEXTS):
+            remove_abandoned(place)
+        columns = {"text_column": text_column, "id_column": id_column}
+        planned = _planned(source, folder, recipe, chunk_texts, columns)
+        whole = str(Path(source).expanduser().absolute())
+        manifest = Manifest(
+            encoder.name, model, encoder.n_layers, encoder.dim, encoder.max_length, dtype, recipe, *planned,
+            reading={"source": whole, "chunk_texts": chunk_texts, **columns},
+        ).write(folder)  # fmt: skip
+        return _encoded(manifest, folder, run, Work(str(folder), recipe, loading), progress)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    try:
+        with held_folder.held(folder):
+            yield
+    except held_folder.HeldElsewhere as who:
+        raise _written_by(folder, who) from None
+
+
+def _written_by(folder: Path, who) -> ValueError:
+    return ValueError(f"out={str(folder)!r} is being written by {who}: wait for it, or choose another folder")
+
+
+def _planned(source: str | Path, folder: Path, recipe: Recipe, chunk_texts: int, columns: dict[str, str]) -> tuple:
+    """Write the texts in chunks. Returns what a manifest has of them: `chunks` to `refused_lines`."""
     refused, lines, planned = 0, [], []
 
     def refuse(line: str) -> None:
@@ -65,18 +96,13 @@ def embed_corpus(
         refused += 1
         lines.extend([line] if refused <= _REFUSED_KEPT else [])
 
-    for chunk in chunks_of(read_texts(source, refuse, text_column, id_column), chunk_texts):
+    for chunk in chunks_of(read_texts(source, refuse, **columns), chunk_texts):
         texts = write_texts(folder, chunk)
         planned.append((recipe.name(texts), texts, len(chunk.texts)))
     if not planned:
         first = f" ({refused} left out, the first: {lines[0]})" if lines else ""
         raise DataError(f"text={str(source)!r} must hold a text, found none{first}")
-    chunks, texts, sizes = zip(*sorted(planned), strict=True)
-    manifest = Manifest(
-        encoder.name, model, encoder.n_layers, encoder.dim, encoder.max_length, dtype, recipe, chunks, texts, sizes,
-        refused, tuple(lines),
-    ).write(folder)  # fmt: skip
-    return _encoded(manifest, folder, run, Work(str(folder), recipe, loading), progress)
+    return *zip(*sorted(planned), strict=True), refused, tuple(lines)
 
 
 def _encoded(manifest: Manifest, folder: Path, run, work: Work, progress: Progress) -> Manifest:

@@ -10,6 +10,7 @@ from whitelab.base.user_folders import expanded
 from whitelab.corpus.chunks import Recipe, is_done
 from whitelab.datasets.layouts import existing_path
 from whitelab.datasets.pairs import DataError
+from whitelab.store.held_folder import is_held
 from whitelab.store.shards import write_aside
 
 MANIFEST = "manifest.json"
@@ -21,7 +22,8 @@ _WRITERS = {"index": "index", "embed": "recipe", "apply": "corpus"}  # steps, an
 class Manifest:
     """`chunks` names the vectors, `texts` the texts they are of, `sizes` how many those are, each chunk in one place.
 
-    `model` was loaded as `loaded` and has `n_layers` of `dim` dimensions. `encoded` counts the texts that the last call
+    `model` was loaded as `loaded` and has `n_layers` of `dim` dimensions; `reading` are the arguments with which
+    `embed_corpus` read the texts (empty where an older one wrote this). `encoded` counts the texts that the last call
     encoded, `failed` says why a chunk could not be, `refused` counts lines that were left out, `refused_lines` has the
     first of them.
     """
@@ -41,6 +43,20 @@ class Manifest:
     encoded: int = 0
     failed: dict[str, str] = field(default_factory=dict)
     finished: bool = False
+    reading: dict = field(default_factory=dict)
+
+    @property
+    def asked(self) -> dict:
+        """The arguments of `embed_corpus` that make the same chunks, but for folder and engine."""
+        recipe = {"layers": list(self.recipe.layers), "pooling": self.recipe.pooling, "apart": self.recipe.apart}
+        recipe |= {"vectors": self.recipe.dtype, "device": self.recipe.device}
+        return {
+            "model": self.loaded,
+            "dtype": self.compute,
+            "max_length": self.max_length,
+            **recipe,
+            **self.reading,
+        }
 
     @property
     def sentences(self) -> int:
@@ -67,10 +83,10 @@ class Manifest:
         path = existing_path(folder)
         try:
             found = json.loads((path / MANIFEST).read_bytes())
-            known = {one.name: found[one.name] for one in fields(cls)}
+            known = {one.name: found[one.name] for one in fields(cls) if one.name != "reading"}
             listed = {name: tuple(known[name]) for name in ("chunks", "texts", "sizes", "refused_lines")}
             recipe = Recipe(**known["recipe"] | {"layers": tuple(known["recipe"]["layers"])})
-            return cls(**known | listed | {"recipe": recipe})
+            return cls(**known | listed | {"recipe": recipe, "reading": dict(found.get("reading", {}))})
         except (OSError, ValueError, KeyError, TypeError):
             raise DataError(f"corpus={str(folder)!r} must hold a {MANIFEST}, which embed writes") from None
 
@@ -110,7 +126,7 @@ def finished(folder: str | Path) -> tuple[Path, Manifest]:
 class Status:
     """How far a folder is: chunks and sentences done of all, sentences a second lately, seconds left (None: unknown).
 
-    `mtime` is when its last chunk came, in seconds since 1970.
+    `running` says whether a process embeds into it now, `mtime` when its last chunk came, in seconds since 1970.
     """
 
     chunks: int
@@ -122,6 +138,7 @@ class Status:
     failed: dict[str, str]
     refused: int
     finished: bool
+    running: bool
     mtime: float | None
 
     def as_dict(self) -> dict:
@@ -149,5 +166,5 @@ def status(folder: str | Path, lately: int = 32) -> Status:
     left = (total - done) / rate if rate and total > done else (0.0 if times and total == done else None)
     return Status(
         len(sizes), len(times), total, done, rate, left, manifest.failed, manifest.refused, manifest.finished,
-        times[-1][0] if times else None,
+        is_held(folder), times[-1][0] if times else None,
     )  # fmt: skip

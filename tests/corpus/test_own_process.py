@@ -1,0 +1,62 @@
+"""Laws of a corpus embedded in a process of its own: one at a time, stopped when asked to, and taken up again."""
+
+import os
+import time
+
+import pytest
+from corpora import embed
+
+from whitelab.base.own_process import ProcessFailed
+from whitelab.corpus.embedding import embed_corpus
+from whitelab.corpus.manifest import Manifest, status
+from whitelab.corpus.own_process import embedded_apart
+from whitelab.datasets import DataError
+from whitelab.store import held_folder
+
+PATIENCE = 120
+
+
+def done(folder) -> int:
+    try:
+        return status(folder).done
+    except DataError:  # the texts are being read
+        return 0
+
+
+def test_leaving_stops_it_and_the_same_arguments_do_what_is_missing(tmp_path, model):
+    (tmp_path / "text.txt").write_text("".join(f"sentence {i}\n" for i in range(5000)))
+    folder, end = tmp_path / "out", time.monotonic() + PATIENCE
+    with embedded_apart(str(tmp_path / "text.txt"), folder, model=model, layers=[1], chunk_texts=1) as process:
+        while done(folder) < 3:
+            assert process.poll() is None
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        assert status(folder).running
+    found = status(folder)
+    assert 3 <= found.done < found.chunks == 5000
+    assert (process.returncode, found.running, found.finished) == (0, False, False)
+
+
+def test_a_manifest_says_how_it_was_made(tmp_path, model, text):
+    first = embed(text, tmp_path / "out", model, layers=(1, 2), apart=True, pooling="unit_cls", vectors="float16")
+    again = embed_corpus(folder=tmp_path / "out", **Manifest.read(tmp_path / "out").asked)
+    assert (again.encoded, again.chunks, again.asked) == (0, first.chunks, first.asked)
+
+
+def test_a_process_that_cannot_begin_says_why(tmp_path, model):
+    asked = embedded_apart(str(tmp_path / "none.txt"), tmp_path / "out", model=model)
+    with pytest.raises(ProcessFailed, match=r"text='.*none.txt' must name .txt, .jsonl or .parquet"), asked as process:
+        process.wait(PATIENCE)
+
+
+def test_two_do_not_embed_into_one_folder(tmp_path, model, text, monkeypatch):
+    monkeypatch.setattr(held_folder, "_LOCK_SECONDS", 0.05)
+    embed(text, tmp_path / "out", model)
+    with held_folder.held(tmp_path / "out"):
+        assert status(tmp_path / "out").running
+        with pytest.raises(ValueError, match=rf"is being written by process {os.getpid()} on .*: wait for it"):
+            embed(text, tmp_path / "out", model, layers=(0,))
+        monkeypatch.setattr(held_folder, "is_held", lambda folder: False)  # the other began a moment later
+        with pytest.raises(ValueError, match="is being written by process"):
+            embed(text, tmp_path / "out", model, layers=(0,))
+    assert not status(tmp_path / "out").running
