@@ -12,10 +12,26 @@ chosen, opened = open_page(
 )
 with st.container(key="controls"):
     folder = corpora.choose()
-if folder:
+watched = bool(folder) and corpora.is_one(folder)
+asked = {}
+if watched:
     corpora.watch(folder)
 else:
-    corpora.begin()
+    asked = corpora.begin(chosen, folder)
+
+if watched:
+    code = (
+        "from whitelab.corpus.manifest import status\nfrom whitelab.corpus.settling import settling\n\n"
+        f"print(status({folder!r}))\nprint(settling({folder!r}).isotropy)\n"
+    )
+elif asked:
+    given = "".join(f"    {name}={value!r},\n" for name, value in asked.items())
+    code = (
+        "from whitelab.corpus.embedding import embed_corpus\n\n"
+        f"made = embed_corpus(\n    folder={folder!r},\n{given})\nprint(made.sentences, len(made.chunks))\n"
+    )
+else:
+    code = ""
 
 close_page(
     chosen,
@@ -28,10 +44,8 @@ close_page(
     ],
     "Text is cut into chunks of some thousand sentences, named by what is in them. Each chunk that is done is a file of "
     "vectors and a file of moments: count, mean and scatter. A map needs nothing else, so a corpus of any size is fitted "
-    "by adding up moments, with the same bits whatever machine did which chunk. This page reads those files and nothing "
-    "more: closing it stops nothing, and a run that was stopped goes on where it was when the same command is typed again.",
-    "from whitelab.corpus.manifest import status\nfrom whitelab.corpus.settling import settling\n\n"
-    f"print(status({folder!r}))\nprint(settling({folder!r}).isotropy)\n"
-    if folder
-    else "",
+    "by adding up moments, with the same bits whatever machine did which chunk. A corpus is embedded by a process of its "
+    "own, begun here or in a terminal, whose files this page reads: closing the page stops nothing. What is begun here "
+    "ends with the app; what was stopped goes on where it was.",
+    code,
 )

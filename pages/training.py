@@ -7,6 +7,7 @@ from whitelab.datasets import BUNDLED_SETS
 from whitelab.encoding.checkpoints import ModelError
 from whitelab.training import objectives, runs
 from whitelab.training.objectives import OBJECTIVES
+from whitelab.ui.results import long_runs
 from whitelab.ui.sidebar import workspace
 from whitelab.ui.training import background, before_after, board, form, request
 from whitelab.ui.widgets.page import DEMO_NOTE, open_aside
@@ -45,13 +46,13 @@ with st.container(border=True, key="new-run"):
             key="start-run",
             on_click=start,
             args=(plan,),
-            disabled=plan is None or not background.allowed() or background.full(),
+            disabled=plan is None or not long_runs.allowed() or long_runs.full(),
             icon=":material/play_arrow:",
         )
-        if not background.allowed():
+        if not long_runs.allowed():
             st.markdown("Training is turned off here. Install whitelab on your own machine to train.")
-        elif background.full():
-            st.markdown(f"{background.LONGEST} runs wait already. Start another when one has ended.")
+        elif long_runs.full():
+            st.markdown(f"{long_runs.LONGEST} runs wait already. Start another when one has ended.")
         elif plan is not None:
             st.markdown(request.cost_words(plan.costs))
 if problem := st.session_state.pop("training-problem", None):

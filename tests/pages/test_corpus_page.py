@@ -1,14 +1,32 @@
 """The corpus page: what a folder holds, whether a map of it has settled, and that map under the live score."""
 
+import shlex
+from inspect import signature
+from pathlib import Path
+
 import pytest
 from corpora import embed, small_text
 
 import whitelab
+from whitelab.cli import main
+from whitelab.corpus import embedding
+from whitelab.corpus.chunks import CHUNK_TEXTS
+from whitelab.corpus.embedding import embed_corpus
+from whitelab.corpus.manifest import Manifest
 from whitelab.corpus.settling import settling
 
-from .visiting import alts, choose, code, failed, live, metrics, protocol, said, scored, start, until
+from .visiting import alts, choose, code, failed, live, metrics, press, protocol, said, scored, start, until
 
 pytestmark = pytest.mark.model
+
+
+def shell(at) -> str:
+    """The lines to type, as the page shows them."""
+    return "\n".join(one.value for one in at.code if one.language == "bash")
+
+
+def waits(at) -> bool:
+    return said(at, "Once it is whole")
 
 
 @pytest.fixture(scope="module")
@@ -29,11 +47,69 @@ def test_a_folder_is_shown_as_it_is_and_its_code_prints_the_same(small, folder, 
     assert str(found.isotropy) in capsys.readouterr().out
 
 
-def test_a_folder_that_is_none_says_so_and_none_says_what_to_type(small, tmp_path):
+def test_a_folder_that_is_none_says_so_and_texts_that_are_none(small, tmp_path):
     at = until(start("corpus", **small))
-    assert said(at, "There is no folder to look at yet")
-    choose(at, lambda at: failed(at, "must hold a manifest.json"), embedded=str(tmp_path))
-    assert not said(at, "**Fitted on**")  # and not to fit on what is not there
+    assert at.button(key="begin-corpus").disabled
+    assert said(at, "Name a folder above")
+    choose(at, lambda at: failed(at, "must name .txt, .jsonl or .parquet"), texts=str(tmp_path / "none.txt"))
+    choose(at, lambda at: said(at, f"There is no corpus in {tmp_path} yet"), embedded=str(tmp_path))
+    assert at.button(key="begin-corpus").disabled
+    (tmp_path / "text.jsonl").write_text('{"words": "a man plays"}\n')
+    choose(at, texts=str(tmp_path / "text.jsonl"), embedded=str(tmp_path / "new"))
+    choose(at, lambda at: "--text-column words" in shell(at), text_column="words")
+    assert not at.button(key="begin-corpus").disabled
+
+
+def test_what_is_begun_is_what_its_code_and_its_command_line_ask_for(small, tmp_path, monkeypatch):
+    text, folder = small_text(tmp_path / "text.txt"), tmp_path / "new folder"
+    at = until(start("corpus", **small, layers="1", texts=str(text), embedded=str(folder)))
+    by_hand = embed(text, tmp_path / "by hand", small["model"], layers=(1,), chunk_texts=CHUNK_TEXTS)
+    asked = []
+
+    def record(*words, **options):
+        given = signature(embed_corpus).bind(*words, **options).arguments
+        asked.append(given | {"layers": list(given["layers"])})
+        return by_hand
+
+    line = next(one for one in shell(at).splitlines() if " embed " in one)
+    with monkeypatch.context() as patch:
+        patch.setattr(embedding, "embed_corpus", record)
+        assert main(shlex.split(line)[3:]) == 0
+        exec(compile(code(at), "corpus", "exec"), {})
+    typed, ran = asked
+    assert ran.items() <= typed.items()
+    press(at, "begin-corpus", lambda at: said(at, "Finished"))
+    made = Manifest.read(folder)
+    assert (made.chunks, made.texts) == (by_hand.chunks, by_hand.texts)
+    press(at, "fit-on-corpus")
+    assert f"fitted on the 40 sentences of corpus:{folder}" in protocol(at)
+
+
+def test_what_was_stopped_goes_on_as_it_was_begun_whatever_the_bar_says(small, tmp_path):
+    made = embed(small_text(tmp_path / "text.txt"), tmp_path / "out", small["model"], layers=(1,))
+    (tmp_path / "out" / f"{made.chunks[1]}.parquet").unlink()
+    at = until(start("corpus", **small, layers="2", embedded=str(tmp_path / "out")), waits)
+    press(at, "go-on-corpus", lambda at: said(at, "Finished"))
+    assert Manifest.read(tmp_path / "out").chunks == made.chunks
+    press(at, "fit-on-corpus")
+    assert at.session_state["layers"] == [1]
+
+
+def test_what_cannot_be_begun_says_why(small, tmp_path):
+    (tmp_path / "text.txt").write_text("\n\n")
+    asked = {"texts": str(tmp_path / "text.txt"), "embedded": str(tmp_path / "out")}
+    at = until(start("corpus", **small, **asked))
+    press(at, "begin-corpus", lambda at: failed(at, "The corpus could not be embedded: text="))
+    assert not at.button(key="begin-corpus").disabled
+
+
+@pytest.mark.parametrize(("setting", "value"), [("WHITELAB_TRAINING", "off"), ("WHITELAB_DATA", "demo,{place}")])
+def test_a_visitor_of_a_server_that_limits_them_begins_none(small, tmp_path, monkeypatch, setting, value):
+    monkeypatch.setenv(setting, value.format(place=Path(small["data"]).parent))
+    at = until(start("corpus", **small, texts=str(small_text(tmp_path / "text.txt")), embedded=str(tmp_path / "out")))
+    assert failed(at, "no such file or folder") or failed(at, "not among the data that this server offers")
+    assert "begin-corpus" not in {one.key for one in at.button}
+    assert "corpus embed" in shell(at)
 
 
 def test_the_score_under_a_map_of_a_corpus_is_the_packages(small, folder):

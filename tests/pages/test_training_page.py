@@ -14,6 +14,7 @@ from whitelab.training import StepRecord, TrainConfig
 from whitelab.training.objectives import OBJECTIVES
 from whitelab.training.objectives.registry import TRIED, Objective, objective
 from whitelab.training.runs import CANCELLED, FINISHED, RUNNING, WAITING, Run, create, find_run, runs
+from whitelab.ui.results import long_runs
 from whitelab.ui.training import background, board
 
 from .visiting import (
@@ -48,7 +49,7 @@ def own(tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")  # as here: the last bit of a sum depends on how many share it
     forget_everything()
     yield
-    open_jobs = background.queue().active()
+    open_jobs = long_runs.queue().active()
     for job in open_jobs:
         job.cancel()
     for job in open_jobs:
@@ -225,14 +226,14 @@ def test_all_runs_that_wait_for_nobody_start_at_one_click_the_oldest_first(visit
         yield SimpleNamespace(poll=lambda: None, wait=time.sleep)
 
     monkeypatch.setattr(background, "trained_apart", trained_apart)
-    monkeypatch.setattr(background, "LONGEST", 3)
+    monkeypatch.setattr(long_runs, "LONGEST", 3)
     for _ in range(4):  # as they are left when the app is stopped
         create(replace(config, steps=int(FOREVER), eval_every=0), SENTENCES)
     at = visit()
     assert set(states(at).values()) == {"not started"}
     assert at.button(key="start-waiting").label == "Start the 4 waiting runs"
     look(click(at, "start-waiting"))
-    assert [job.title for job in background.queue().active()] == ["simcse-1", "simcse-2", "simcse-3"]
+    assert [job.title for job in long_runs.queue().active()] == ["simcse-1", "simcse-2", "simcse-3"]
     assert states(at)["simcse-4"] == "not started"  # there was no room for it
     assert at.button(key="start-waiting").label == "Start the waiting run"
     assert at.button(key="start-waiting").disabled

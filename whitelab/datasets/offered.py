@@ -20,6 +20,11 @@ def is_offered(data: str | Path) -> bool:
     return not offered or (str(data) in SOURCES and str(data) in offered) or _lies_in(data, offered)
 
 
+def is_limited() -> bool:
+    """Whether there is anything that visitors may not read."""
+    return bool(_offered())
+
+
 def check_offered(data: str | Path) -> None:
     """Raise DataError for what `is_offered` denies."""
     if not is_offered(data):

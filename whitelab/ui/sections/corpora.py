@@ -1,22 +1,26 @@
 """A corpus that is being embedded, as its folder shows it: how far it is, how its geometry settles, what came of it."""
 
-import time
-
 import streamlit as st
 
 from whitelab import figures
-from whitelab.base.installation import program
 from whitelab.base.wording import layers_in_words, plain, spaced
+from whitelab.corpus.fitting import CORPUS
 from whitelab.corpus.manifest import Manifest, Status, status
-from whitelab.corpus.settling import settling
+from whitelab.corpus.settling import Settling, settling
 from whitelab.datasets import DataError
 from whitelab.encoding.checkpoints import shown_name
+from whitelab.encoding.pooling import UNIT
+from whitelab.ui.results import long_runs
+from whitelab.ui.results.jobs import REDRAW, redraw
+from whitelab.ui.results.worker import Job
+from whitelab.ui.sections import corpus_begin
+from whitelab.ui.sidebar import workspace
 from whitelab.ui.sidebar.address import bound
+from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.metric import Metric, headlines
 
 EVERY = 3.0  # seconds between two looks at a folder
-SILENCE = 120.0  # seconds without a new chunk, after which a run is taken to have ended
 _FAILED_SHOWN = 20
 
 
@@ -26,38 +30,68 @@ def choose() -> str:
         "Folder of a corpus",
         **bound("embedded", ""),
         placeholder="/data/sentences-embedded",
-        help="What --out named in `corpus embed`, on the machine this app runs on.",
+        help="Where its vectors lie, or are to lie, on the machine this app runs on: what --out named in "
+        "`corpus embed`.",
     ).strip()
 
 
-def begin() -> None:
-    """What to type where there is no corpus yet."""
+def is_one(folder: str) -> bool:
+    """Whether there is something to watch: a corpus, or one that is being begun here."""
+    job = corpus_begin.job_of(folder)
+    return (job is not None and not job.finished) or _status(folder) is not None
+
+
+def begin(chosen: Workspace, folder: str) -> dict:
+    """Say why there is nothing to watch, and how one is begun; what the form asks for, where there is one."""
+    job = corpus_begin.job_of(folder) if folder else None
+    if job is not None and job.state == "failed":
+        st.error(f"The corpus could not be embedded: {plain(job.message)}")
+    if corpus_begin.may():
+        if folder and job is None:
+            st.info(f"There is no corpus in {plain(folder)} yet.")
+        return corpus_begin.form(chosen, folder)
+    if folder:
+        try:
+            status(folder)
+        except DataError as error:
+            st.error(plain(str(error)))
     st.markdown(
         "There is no folder to look at yet. A corpus is embedded outside this app, so closing the page stops nothing:"
     )
-    st.code(
-        f"{program()} corpus embed --text 'sentences/*.txt' --layers -1 --engine processes --workers 2 --out embedded\n"
-        f"{program()} corpus fit embedded --whitening pca --k 128 --out map.npz\n"
-        f"{program()} score --whitening pca --k 128 --fit corpus:embedded",
-        language="bash",
-    )
+    corpus_begin.commands("", {"source": "", "layers": [-1], "device": "cpu"})
+    return {}
+
+
+def _status(folder: str) -> Status | None:
+    try:
+        return status(folder)
+    except DataError:
+        return None
 
 
 @st.fragment(run_every=EVERY)
 def watch(folder: str) -> None:
     """Draw the folder's state, again every few seconds: that asks the folder and nothing else."""
-    try:
-        found = status(folder)
-        settled = settling(folder)
-    except DataError as error:
-        st.error(plain(str(error)))
-        begin()
+    job, found = corpus_begin.job_of(folder), _status(folder)
+    under_way = job is not None and not job.finished
+    if st.session_state.pop(REDRAW, False) or not (found or under_way):
+        st.rerun()
+    if found is None:
+        st.progress(0.0, text=_turn(job) or "The model is being loaded, and the texts are read.")
+        _stop(job)
         return
     headlines(*_numbers(found))
+    held = Manifest.read(folder)
     if found.done < found.chunks:
-        st.progress(found.sentences_done / max(found.sentences, 1), text=_state(found))
+        st.progress(found.sentences_done / max(found.sentences, 1), text=_state(found, job))
+        if under_way:
+            _stop(job)
+        elif not found.running:
+            _go_on(folder, held)
     else:
         st.caption("Finished: every chunk is there.")
+    if job is not None and job.state == "failed":
+        st.error(f"It could not go on: {plain(job.message)}")
     for name, why in list(found.failed.items())[:_FAILED_SHOWN]:
         st.warning(f"Chunk {name[:12]} is missing: {plain(why)}", icon=":material/error:")
     if found.refused:
@@ -65,37 +99,96 @@ def watch(folder: str) -> None:
             f"{spaced(found.refused)} lines were left out: too long, not UTF-8 or not a record. "
             "The manifest has the first thousand of them."
         )
-    held = Manifest.read(folder)
+    _use(folder, held, found)
+    try:
+        _settled(settling(folder))
+    except DataError as error:
+        st.error(plain(str(error)))
+
+
+def _use(folder: str, held: Manifest, found: Status) -> None:
+    """How pairs are scored with a map fitted on it, and a button that does so once it is whole."""
     layers, kept = layers_in_words(held.recipe.layers), " or any average of them" * held.recipe.apart
+    words = f"It holds {plain(shown_name(held.loaded))}, {layers}{kept}, {held.recipe.pooling} pooling."
+    if found.done < found.chunks:
+        st.markdown(f"{words} Once it is whole, the live score can be fitted on it.")
+        return
     st.markdown(
-        f"To score pairs with a map fitted on it, choose {plain(shown_name(held.loaded))}, {layers}{kept}, "
-        f"{held.recipe.pooling} pooling in the bar, then **Fitted on**, and type `corpus:{folder}`."
+        f"{words} In the bar that is **Fitted on** `{CORPUS}{folder}`, with the same model, layers and pooling."
     )
-    if not settled.seen:
+    st.button(
+        "Fit the live score on it",
+        key="fit-on-corpus",
+        on_click=_fit_on,
+        args=(folder, held),
+        disabled=st.session_state.get("fit") == f"{CORPUS}{folder}",
+        icon=":material/tune:",
+    )
+
+
+def _fit_on(folder: str, held: Manifest) -> None:
+    """Turn the bar to the corpus and to what it was embedded with."""
+    state, recipe = st.session_state, held.recipe
+    workspace.take(recipe.layers)
+    state["model"], state["dtype"], state["fit"] = held.loaded, held.compute, f"{CORPUS}{folder}"
+    state["pooling"], state["unit"] = recipe.pooling.removeprefix(UNIT), recipe.pooling.startswith(UNIT)
+    if state.get("whitening") == "none":
+        state["whitening"] = "pca"
+    redraw()
+
+
+def _settled(found: Settling) -> None:
+    """The two charts of how far its geometry has settled."""
+    if not found.seen:
         return
     left, right = st.columns(2)
     with left:
         st.subheader("Is it enough to fit on?")
-        if settled.sentences:
+        if found.sentences:
             points = [
-                {"sentences": n, "isotropy": value}
-                for n, value in zip(settled.sentences, settled.isotropy, strict=True)
+                {"sentences": n, "isotropy": value} for n, value in zip(found.sentences, found.isotropy, strict=True)
             ]
-            figure = figures.settling_curve(settled.sentences, settled.isotropy, "zca", "Full whitening")
+            figure = figures.settling_curve(found.sentences, found.isotropy, "zca", "Full whitening")
             chart(figure, "corpus-settling", lambda: points)
             st.caption(
                 "Full whitening fitted on the first chunks, measured on as many after them, in the order they came. "
                 "New text that comes out round has 1. More text helps as long as the line rises; with few sentences "
-                f"for each of {len(settled.spectrum)} dimensions it is low, and may be flat there too."
+                f"for each of {len(found.spectrum)} dimensions it is low, and may be flat there too. Where it falls, "
+                "the chunks after are of another kind of text."
             )
         else:
             st.markdown("Two chunks are needed, one to fit on and one to measure.")
     with right:
         st.subheader("How is variance spread?")
-        label = f"Raw, {spaced(settled.seen)} sentences"
-        rows = [{"direction": i + 1, "variance": value} for i, value in enumerate(settled.spectrum)]
-        chart(figures.spectrum({"none": settled.spectrum}, {"none": label}), "corpus-spectrum", lambda: rows)
-        st.caption(f"Of the first {spaced(settled.seen)} sentences that came.")
+        label = f"Raw, {spaced(found.seen)} sentences"
+        rows = [{"direction": i + 1, "variance": value} for i, value in enumerate(found.spectrum)]
+        chart(figures.spectrum({"none": found.spectrum}, {"none": label}), "corpus-spectrum", lambda: rows)
+        st.caption(f"Of the first {spaced(found.seen)} sentences that came.")
+
+
+def _stop(job: Job) -> None:
+    st.button(
+        "Stop",
+        key="stop-corpus",
+        on_click=job.cancel,
+        disabled=job.cancelling,
+        help="What is done is kept, and it can go on from there.",
+    )
+
+
+def _go_on(folder: str, held: Manifest) -> None:
+    """Take it up where it was, in the model and layers that it holds, whatever the bar says."""
+    if corpus_begin.may() and held.reading:
+        st.button(
+            "Go on",
+            key="go-on-corpus",
+            on_click=corpus_begin.submit,
+            args=(folder, held.asked),
+            disabled=long_runs.full(),
+            icon=":material/play_arrow:",
+        )
+    else:
+        st.caption("The command that began it does what is missing.")
 
 
 def _numbers(found: Status) -> list[Metric]:
@@ -113,12 +206,25 @@ def _numbers(found: Status) -> list[Metric]:
     ]
 
 
-def _state(found: Status) -> str:
+def _state(found: Status, job: Job | None) -> str:
+    if job is not None and (turn := _turn(job)):
+        return turn
+    if found.running:
+        return "Under way."
+    if job is not None and not job.finished:
+        return "The model is being loaded."
     if found.failed:
-        return f"Ended with {len(found.failed)} chunks missing. The same command again does those alone."
-    if found.mtime is not None and time.time() - found.mtime > SILENCE:
-        return "No chunk came for two minutes: it may have been stopped. The same command again goes on from here."
-    return "Under way."
+        return f"Ended with {len(found.failed)} chunks missing."
+    return "No process works on it: it was stopped, or ended."
+
+
+def _turn(job: Job) -> str:
+    """What a job is doing in the queue; empty where it is at work, or has ended."""
+    if job.cancelling:
+        return "Stopping."
+    if job.state == "queued":
+        return f"Waits for its turn, after {', '.join(map(plain, long_runs.before(job)))}."
+    return ""
 
 
 def _span(seconds: float) -> str:

@@ -1,76 +1,36 @@
-"""The queue of training runs: one at a time, each in a process of its own, for all visitors and apart from other jobs.
+"""Training runs and their turns in the queue of long work: what lies on disk, and the job that waits for it."""
 
-What a run has learned lies on disk; the queue only knows whose turn it is. It is empty after the app is started
-anew, and what ran then can be resumed.
-"""
-
-import os
-import subprocess
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import streamlit as st
-
 from whitelab.base.lazy import cached_property
 from whitelab.training import StepRecord
 from whitelab.training.own_process import trained_apart
 from whitelab.training.runs import RUNNING, WAITING, Run, RunError, Summary, runs
+from whitelab.ui.results import long_runs
 from whitelab.ui.results.study import remembered
-from whitelab.ui.results.worker import Job, Jobs
+from whitelab.ui.results.worker import Job
 
-SWITCH = "WHITELAB_TRAINING"  # environment: "off" keeps visitors from starting runs
-LONGEST = 8  # runs that may wait or run at a time
 NOT_STARTED = "not started"  # the state of a run that waits on disk and for no turn
-_LOOK_SECONDS = 0.3
-
-
-@st.cache_resource(show_spinner=False)
-def queue() -> Jobs:
-    """The queue of this process, whose worker waits for one run after another."""
-    return Jobs(workers=1)  # each run has the whole machine for its turn
-
-
-def allowed() -> bool:
-    """Whether the operator lets visitors train, and remove what was trained."""
-    return os.environ.get(SWITCH, "on").strip().lower() not in ("off", "no", "false", "0")
-
-
-def full() -> bool:
-    """Whether no further run may be started for now."""
-    return len(queue().active()) >= LONGEST
 
 
 def job_of(run: Run) -> Job | None:
     """The job that trains, or has trained, this run since the app was started."""
-    return queue().get(str(run.folder))
+    return long_runs.queue().get(str(run.folder))
 
 
 def submit(run: Run) -> None:
-    """Let a run wait for its turn; one that is open already keeps its place. Nothing where training is turned off."""
-    if not allowed():
-        return
-    key, job, steps = str(run.folder), job_of(run), run.config.steps
-    if job is not None and job.finished:
-        queue().forget(key)
-
-    def work(progress) -> str:
-        progress(run.steps_done, steps)
-        with trained_apart(run) as process:
-            while process.poll() is None:
-                progress(run.steps_done, steps)  # raises once a visitor has cancelled
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(_LOOK_SECONDS)
-        return run.name
-
-    queue().submit(key, run.name, work, "steps")
+    """Let a run wait for its turn; one that is open already keeps its place."""
+    steps = run.config.steps
+    long_runs.take_turn(str(run.folder), run.name, lambda: trained_apart(run), lambda: (run.steps_done, steps), "steps")
 
 
 def submit_all(waiting: Iterable[Run]) -> None:
     """Let runs wait for their turns in this order, as many as there is room for."""
     for run in waiting:
-        if not full():
+        if not long_runs.full():
             submit(run)
 
 

@@ -12,6 +12,7 @@ from whitelab.figures import heights
 from whitelab.statistics.geometry import POSITIVES
 from whitelab.training import COLLAPSED, DIVERGED, StepRecord
 from whitelab.training.runs import CANCELLED, DIED, FAILED, FINISHED, RUNNING, WAITING, Run, RunError
+from whitelab.ui.results import long_runs
 from whitelab.ui.results.jobs import REDRAW, STREAM_SECONDS, redraw
 from whitelab.ui.sidebar import model, workspace
 from whitelab.ui.training import background
@@ -150,9 +151,9 @@ def _start_all(waiting: Sequence[Entry]) -> None:
         key="start-waiting",
         on_click=_submit_all,
         args=([one.run for one in reversed(waiting)],),  # the newest stands first
-        disabled=not background.allowed() or background.full(),
+        disabled=not long_runs.allowed() or long_runs.full(),
         icon=":material/play_arrow:",
-        help=f"One after another, the oldest first; {background.LONGEST} at most wait at a time.",
+        help=f"One after another, the oldest first; {long_runs.LONGEST} at most wait at a time.",
     )
 
 
@@ -231,7 +232,7 @@ def _progress(one: Entry) -> None:
         left = f", {one.job.message.partition(', ')[2]}" if one.job is not None and one.job.seconds_left else ""
         words = f"{one.name}: step {one.summary.step} of {steps}{left}"
     elif one.state == "waiting":
-        before = [job.title for job in background.queue().active() if job.number < one.job.number]
+        before = long_runs.before(one.job)
         words += f" for {', '.join(before)}" if before else ""
     st.progress(min(one.summary.step / steps, 1.0), words)
     if one.job is None or one.job.finished:
@@ -262,7 +263,7 @@ def _ended(one: Entry) -> None:
             key=f"really-{one.name}",
             on_click=_remove,
             args=(one,),
-            disabled=not background.allowed(),
+            disabled=not long_runs.allowed(),
             type="primary",
         )
         st.button("Keep it", key=f"keep-{one.name}", on_click=lambda: st.session_state.pop(_ASKED, None))
@@ -282,7 +283,7 @@ def _ended(one: Entry) -> None:
             key=f"resume-{one.name}",
             on_click=_resume,
             args=(one,),
-            disabled=not background.allowed() or background.full(),
+            disabled=not long_runs.allowed() or long_runs.full(),
             icon=":material/resume:",
         )
     st.button(
@@ -290,14 +291,14 @@ def _ended(one: Entry) -> None:
         key=f"remove-{one.name}",
         on_click=st.session_state.update,
         args=({_ASKED: one.name},),
-        disabled=not background.allowed(),
+        disabled=not long_runs.allowed(),
         icon=":material/delete:",
     )
 
 
 def _remove(one: Entry) -> None:
     st.session_state.pop(_ASKED, None)
-    if not background.allowed():
+    if not long_runs.allowed():
         return
     try:
         one.run.remove()
@@ -306,7 +307,7 @@ def _remove(one: Entry) -> None:
     else:
         if _in_bar(one):
             st.session_state["model"] = _instead(one)
-        background.queue().forget(str(one.run.folder))
+        long_runs.queue().forget(str(one.run.folder))
         st.session_state[SHOWN] = [name for name in st.session_state.get(SHOWN) or [] if name != one.name] or None
     redraw()  # the bar lists models
 

@@ -1,0 +1,149 @@
+"""Beginning a corpus on its page: what the form asks for, the same as a command line and in Python, and its turn."""
+
+import os
+import shlex
+
+import streamlit as st
+import torch
+
+from whitelab.base.installation import program
+from whitelab.base.wording import amount, layers_in_words, plain, spaced
+from whitelab.corpus.fitting import CORPUS
+from whitelab.corpus.own_process import embedded_apart
+from whitelab.corpus.texts import text_files
+from whitelab.datasets import DataError
+from whitelab.datasets.offered import is_limited
+from whitelab.encoding.checkpoints import shown_name
+from whitelab.encoding.encoders import choose_device
+from whitelab.ui.results import long_runs
+from whitelab.ui.results.jobs import redraw
+from whitelab.ui.results.worker import Job
+from whitelab.ui.sidebar.address import bound
+from whitelab.ui.sidebar.workspace import Workspace
+
+# Arguments of `embed_corpus` whose option has another name, and those that are usual and not said.
+_OPTIONS = {"source": "text", "chunk_texts": "chunk"}
+_USUAL = {"model": "bundled", "pooling": "mean", "apart": False, "dtype": "float32", "device": "cpu"}
+_USUAL |= {"text_column": "text", "id_column": "id"}
+
+
+def may() -> bool:
+    """Whether visitors may begin one: it reads and writes where they say."""
+    return long_runs.allowed() and not is_limited()
+
+
+def job_of(folder: str) -> Job | None:
+    """The job that embeds, or has embedded, into this folder since the app was started."""
+    return long_runs.queue().get(_key(folder))
+
+
+def submit(folder: str, asked: dict) -> None:
+    """Let a corpus wait for its turn. For callbacks."""
+    long_runs.take_turn(_key(folder), "a corpus", lambda: embedded_apart(folder=folder, **asked | _engine(asked)))
+    redraw()
+
+
+def form(chosen: Workspace, folder: str) -> dict:
+    """Ask for what is to be embedded into `folder`; the arguments of `embed_corpus`, empty while some are missing."""
+    st.subheader("Embed a corpus")
+    if chosen.given:
+        st.info("Vectors stand for the model. Choose other data first, and with it a model.", icon=":material/info:")
+        return {}
+    setting = chosen.setting
+    asked = {"model": chosen.model.name, "layers": list(setting.layers), "pooling": setting.pooling}
+    asked |= {"dtype": chosen.dtype, "device": choose_device()}
+    source = st.text_input(
+        "Texts",
+        **bound("texts", ""),
+        placeholder="sentences/*.txt",
+        help="A file, a folder or a pattern: .txt with one sentence a line, .jsonl or .parquet with a text a record, "
+        "also as .gz, .bz2 or .xz.",
+    ).strip()
+    ready = _texts(source, asked) and bool(folder)
+    several = len(setting.layers) > 1
+    if several and st.toggle(
+        "Keep the layers apart",
+        **bound("apart", False),
+        help="For maps of any average of these layers: their moments grow with the square of their number.",
+    ):
+        asked["apart"] = True
+    st.caption(
+        f"{plain(shown_name(chosen.model.name))}, {layers_in_words(setting.layers)}{', averaged' * several}, "
+        f"{plain(setting.pooling)} pooling, {chosen.dtype}, as the bar says."
+    )
+    st.button(
+        "Begin",
+        type="primary",
+        key="begin-corpus",
+        on_click=submit,
+        args=(folder, asked),
+        disabled=not ready or long_runs.full(),
+        icon=":material/play_arrow:",
+    )
+    if not folder:
+        st.caption("Name a folder above for its vectors: a new one, or one that a corpus lies in already.")
+    st.markdown("The same without this page, and what can be done with it then:")
+    commands(folder, {"source": source} | asked)
+    return asked if ready else {}
+
+
+def commands(folder: str, asked: dict) -> None:
+    """The lines to type that embed a corpus, fit a map on it and score with it; an example where nothing is named."""
+    folder = folder or "embedded"
+    asked = asked | {"source": asked["source"] or "sentences/*.txt"} | _engine(asked) | {"out": folder}
+    same = {name: asked[name] for name in ("model", "layers", "pooling", "dtype") if name in asked}
+    cut = {"whitening": "pca", "k": 128}
+    st.code(
+        "\n".join(
+            (
+                _line("corpus embed", asked),
+                _line(f"corpus fit {shlex.quote(folder)}", cut | {"out": "map.npz"}),
+                _line("score", same | cut | {"fit": f"{CORPUS}{folder}"}),
+            )
+        ),
+        language="bash",
+        wrap_lines=True,
+    )
+
+
+def _line(step: str, asked: dict) -> str:
+    """A command line; what is usual is not said."""
+    words = [program(), step]
+    for name, value in asked.items():
+        if name in _USUAL and value == _USUAL[name]:
+            continue
+        shown = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+        words += [f"--{_OPTIONS.get(name, name).replace('_', '-')}", *([] if value is True else [shlex.quote(shown)])]
+    return " ".join(words)
+
+
+def _texts(source: str, asked: dict) -> bool:
+    """Look for the texts, say what there is, and put into `asked` how to read them; whether there are any."""
+    if not source:
+        return False
+    try:
+        files = text_files(source)
+    except DataError as error:
+        st.error(plain(str(error)))
+        return False
+    size = sum(file.stat().st_size for file in files)
+    st.caption(f"{spaced(len(files))} file{'s' if len(files) > 1 else ''}, {amount(size)}.")
+    asked["source"] = source
+    if any(".txt" not in file.suffixes for file in files):
+        left, right = st.columns(2)
+        with left:
+            text = st.text_input("Field with the text", **bound("text-column", "text")).strip()
+        with right:
+            name = st.text_input("Field with an id, if any", **bound("id-column", "id")).strip()
+        asked |= {"text_column": text or "text", "id_column": name or "id"}
+    return True
+
+
+def _engine(asked: dict) -> dict:
+    """A process for every core, each of which encodes with one thread; a GPU is one worker's."""
+    cores = torch.get_num_threads()
+    return {"engine": "processes", "workers": cores} if asked["device"] == "cpu" and cores > 1 else {}
+
+
+def _key(folder: str) -> str:
+    return f"corpus:{os.path.abspath(os.path.expanduser(folder))}"
