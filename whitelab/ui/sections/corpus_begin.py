@@ -67,8 +67,9 @@ def form(chosen: Workspace, folder: str) -> dict:
         help="For maps of any average of these layers: their moments grow with the square of their number.",
     ):
         asked["apart"] = True
+    how = ", kept apart" if "apart" in asked else ", averaged" if several else ""
     st.caption(
-        f"{plain(shown_name(chosen.model.name))}, {layers_in_words(setting.layers)}{', averaged' * several}, "
+        f"{plain(shown_name(chosen.model.name))}, {layers_in_words(setting.layers)}{how}, "
         f"{plain(setting.pooling)} pooling, {chosen.dtype}, as the bar says."
     )
     st.button(
