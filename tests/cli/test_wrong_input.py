@@ -108,6 +108,7 @@ BY_OPTIONS = {  # by these and the data alone
     "cut above all grades": ("calibrate --search --cut 99", "--cut 99 must divide the grades: 0 reach it, 250 do not"),
     "variant beside": ("bits --beside bleach", "whitening='bleach' must be one of"),
     "seed": ("bits --seed -1", "seed=-1 must be a whole number"),
+    "seed of fitsize": ("fitsize --seed -1", "seed=-1 must be a whole number"),
     "corpus": ("bits --corpus 9", "corpus=9 must be at least n="),
     "two maps in an index": ("bits --corpus 900 --fit cross", "fit='cross' fits 2 maps"),
     "curve of no k": ("kcurve --whitening none", "k has no meaning for whitening='none'"),

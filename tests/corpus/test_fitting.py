@@ -5,6 +5,7 @@ import pytest
 import torch
 from corpora import embed, small_text, vectors
 
+from whitelab.corpus import fitting
 from whitelab.corpus.fitting import corpus_drift, corpus_rows, drift, fit_corpus
 from whitelab.corpus.manifest import Manifest
 from whitelab.datasets import load
@@ -114,3 +115,11 @@ def test_drift_is_none_between_a_corpus_and_itself_and_what_a_known_change_makes
     with pytest.raises(ValueError, match="both corpora must be of one model and pooling"):
         corpus_drift(apart, tmp_path / "cls")
     assert Manifest.read(apart).recipe.apart
+
+
+def test_a_map_that_cannot_be_is_refused_before_a_chunk_is_read(apart, monkeypatch):
+    monkeypatch.setattr(fitting, "corpus_rows", lambda folder: pytest.fail("read too early"))
+    with pytest.raises(ValueError, match="k=900 must lie between 1 and d="):
+        fit_corpus(apart, "pca", 900)
+    with pytest.raises(ValueError, match="groups=900 must lie between 1 and d="):
+        fit_corpus(apart, "group:groups=900")

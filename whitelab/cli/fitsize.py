@@ -2,6 +2,7 @@
 
 import argparse
 
+from whitelab.base.checks import check_int
 from whitelab.cli.options import aggregate_option, layers_option, space_options, vectors_options, whitening_options
 from whitelab.cli.spaces import open_space, setting_of
 from whitelab.cli.writing import number, progress
@@ -23,6 +24,7 @@ def run(args):
     from whitelab.scoring.setting import Protocol
     from whitelab.sweeps.fit_size import fit_sizes
 
+    check_int(args.seed, "seed", 0)
     setting = setting_of(args)
     settings = tuple(dict.fromkeys((setting, *(setting.with_(whitening=name) for name in BESIDE))))
     space, *_ = open_space(args, setting, settings)

@@ -50,8 +50,9 @@ def fit_corpus(
     for a folder without manifest and for chunks that are missing, ValueError as `whitening.fit` and for layers that
     are not there.
     """
-    rows = corpus_rows(folder)
-    folder, manifest = existing_path(folder), Manifest.read(folder)
+    manifest = Manifest.read(folder)
+    whitening.check_k(k, str(whitening.parse(spec, manifest.dim)), manifest.dim)  # before every chunk is read
+    rows, folder = corpus_rows(folder), existing_path(folder)
     numbers = _numbers(rows, layers)
     fitted = whitening.fit(spec, rows.moments(numbers), k)
     distinct = set()
