@@ -3,7 +3,6 @@
 import streamlit as st
 
 from whitelab.base.wording import plain
-from whitelab.datasets import BUNDLED_SETS
 from whitelab.encoding.checkpoints import ModelError
 from whitelab.training import objectives, runs
 from whitelab.training.objectives import OBJECTIVES
@@ -80,5 +79,5 @@ if plan is not None:
         here = workspace.current()
         st.code(recipe(here, plan.code) if here else f"import whitelab\n\n{plan.code}", language="python")
     st.caption(plain(request.protocol_line(plan)))
-    if plan.scored.arguments[0] in BUNDLED_SETS:
+    if plan.scored.demo:
         st.caption(DEMO_NOTE)

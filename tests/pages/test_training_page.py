@@ -15,7 +15,9 @@ from whitelab.training.objectives import OBJECTIVES
 from whitelab.training.objectives.registry import TRIED, Objective, objective
 from whitelab.training.runs import CANCELLED, FINISHED, RUNNING, WAITING, Run, create, find_run, runs
 from whitelab.ui.results import long_runs
+from whitelab.ui.sidebar.own_data import LABEL
 from whitelab.ui.training import background, board
+from whitelab.ui.training.form import OWN
 
 from .visiting import (
     PATIENCE,
@@ -29,11 +31,13 @@ from .visiting import (
     keys,
     live,
     metrics,
+    press,
     said,
     scored,
     start,
     table,
     until,
+    upload,
 )
 
 pytestmark = pytest.mark.model
@@ -427,6 +431,32 @@ def test_objectives_beside_each_other_are_runs_that_differ_in_nothing_else(visit
         again = find_run(run.name.replace("1", "2"))
         assert replace(again.config, corpus=run.config.corpus, evaluation=run.config.evaluation) == run.config
         assert again.data()[0] == run.data()[0]
+
+
+def test_a_visitors_own_pairs_are_trained_and_scored_on_and_their_file_is_named_to_nobody(
+    visit, small, place, tmp_path, monkeypatch
+):
+
+    def same(pairs):
+        return pairs.first, pairs.second, pairs.gold.tolist()
+
+    monkeypatch.setattr(background, "submit_all", lambda waiting: None)
+    (tmp_path / "secret name.csv").write_bytes((place / "pairs.csv").read_bytes())
+    at = until(start("data", **small))
+    press(upload(at, (tmp_path / "secret name.csv").read_bytes(), "secret name.csv"), "use-file")
+    choose(until(go_to(at, "training"), drawn), drawn, start=small["model"], corpus=OWN, scored=OWN, steps=4, batch=16)
+    click(at)
+    made, pairs = find_run("simcse-1"), whitelab.load(small["data"])
+    sentences, scored = made.data()
+    assert (sentences, same(scored)) == (pairs.sentences, same(pairs))
+    assert (made.config.corpus, made.config.evaluation) == ("an upload", f"an upload ({pairs.n_pairs} pairs)")
+    assert not [file for file in made.folder.iterdir() if b"secret" in file.read_bytes()]
+    monkeypatch.chdir(tmp_path)
+    found = {}
+    exec(compile(code(at).partition("run = create")[0], "training", "exec"), found)
+    assert (found["sentences"], same(found["scored"])) == (pairs.sentences, same(pairs))
+    at = visit(lambda at: said(at, "no upload of sentences in this session"), corpus=LABEL)
+    assert at.button(key="start-run").disabled
 
 
 def test_the_objective_of_the_form_is_not_offered_beside_itself(visit):

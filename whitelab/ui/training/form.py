@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import cycle
 
 import streamlit as st
@@ -10,7 +11,7 @@ import streamlit as st
 from whitelab import datasets
 from whitelab.base import upload_limits
 from whitelab.base.wording import plain, spaced
-from whitelab.datasets import BUNDLED_SETS, DEMO, DataError, TaskInfo, Upload
+from whitelab.datasets import BUNDLED_SETS, DEMO, DataError, SentencePairs, TaskInfo, Upload
 from whitelab.datasets.layouts import file_at
 from whitelab.encoding.catalogue import Size, guess_tokens
 from whitelab.encoding.checkpoints import BUNDLED, ONE_LAYER, ModelError, ModelFiles, ModelName, allowed, on_disk
@@ -21,9 +22,10 @@ from whitelab.training.objectives import OBJECTIVES
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.results.kept import kept
 from whitelab.ui.results.study import remembered
-from whitelab.ui.sidebar import knobs, model
+from whitelab.ui.sidebar import knobs, model, own_data
 from whitelab.ui.sidebar.data import TITLES
 from whitelab.ui.sidebar.opening import pairs_of
+from whitelab.ui.sidebar.own_data import OwnData
 from whitelab.ui.sidebar.workspace import UPLOADED
 from whitelab.ui.training.background import Entry
 from whitelab.ui.training.request import Corpus, Scored, Text, TrainingPlan
@@ -31,7 +33,8 @@ from whitelab.ui.training.request import Corpus, Scored, Text, TrainingPlan
 EVERY = "All tasks"
 
 _FETCHED = "training-start"  # session_state: the start this visitor asked to download
-_DATA_NAMES = TITLES | {UPLOADED: "Uploaded text file"}
+OWN = "own"  # the visitor's upload, as sentences or as pairs to score on
+_DATA_NAMES = TITLES | {UPLOADED: "Uploaded text file", OWN: own_data.LABEL}
 
 
 def draw(known: Sequence[Entry]) -> TrainingPlan | None:
@@ -69,7 +72,7 @@ def draw(known: Sequence[Entry]) -> TrainingPlan | None:
         settings |= {
             "model": model,
             "corpus": corpus.name,
-            "evaluation": f"{scored.pairs.source}, {scored.pairs.split} ({scored.pairs.n_pairs} pairs)",
+            "evaluation": f"{scored.name} ({scored.pairs.n_pairs} pairs)",
         }
         configs = tuple(TrainConfig(objective=one, **settings) for one in specs)
         if corpus.text.unique < settings["batch"]:
@@ -160,7 +163,14 @@ def _corpus() -> Corpus | None:
         "What is trained on; labels are never used. Type a path: a .txt with one sentence a line, or a file or folder "
         "of pairs."
     )
-    data = _data("Sentences", [*BUNDLED_SETS, UPLOADED], "corpus", words)
+    data = _data("Sentences", [*BUNDLED_SETS, *_own_name(), UPLOADED], "corpus", words)
+    if data in (OWN, own_data.LABEL):
+        own = _own()
+        if own is None:
+            return None
+        text = kept("training-own", own.key, lambda: Text(own.pairs.sentences))
+        st.caption("The run keeps a copy to be resumed from; the name of your file stays with you.")
+        return Corpus("an upload", text, f"{own.code}\nsentences = pairs.sentences\n")
     if data in (UPLOADED, _DATA_NAMES[UPLOADED]):
         return _uploaded()
     try:
@@ -215,7 +225,13 @@ def _scored() -> Scored | None:
         "Pairs with gold similarity that say how good the space is, and which step is kept as the model. Type the path "
         "of a folder or file."
     )
-    data = _data("Scored on", list(BUNDLED_SETS), "scored", words)
+    data = _data("Scored on", [*BUNDLED_SETS, *_own_name()], "scored", words)
+    if data in (OWN, own_data.LABEL):
+        own = _own()
+        if own is None:
+            return None
+        tokens = kept("tokens-own", own.key, lambda: guess_tokens(own.pairs.sentences))
+        return Scored(_unnamed(own.pairs), "an upload", f"{own.code}\nscored = pairs\n", (), tokens)
     try:
         tasks = {one.name: one for one in datasets.discover(data)}
         name = next(iter(tasks))
@@ -230,7 +246,29 @@ def _scored() -> Scored | None:
         return None
     if pairs.problems:
         st.caption(f"{len(pairs.problems)} malformed rows are left out.")
-    return Scored(pairs, (data, name, split), _tokens(*asked))
+    return Scored.of(data, name, split, pairs, _tokens(*asked))
+
+
+def _unnamed(pairs: SentencePairs) -> SentencePairs:
+    """The same where no file is named: what a run keeps lies where all visitors' runs do."""
+    subsets = pairs.subset_names if len(pairs.subset_names) > 1 else ("upload",)
+    return replace(pairs, task="upload", source="an upload", subset_names=subsets)
+
+
+def _own_name() -> tuple[str, ...]:
+    """The visitor's upload among what can be chosen, where there is one with sentences."""
+    own = own_data.current()
+    return (OWN,) if own is not None and own.vectors is None else ()
+
+
+def _own() -> OwnData | None:
+    """The visitor's upload; None after saying that there is none."""
+    if not _own_name():
+        st.info(
+            "There is no upload of sentences in this session. Bring it on the Data page.", icon=":material/link_off:"
+        )
+        return None
+    return own_data.current()
 
 
 @st.cache_data(max_entries=16, show_spinner=False)

@@ -55,11 +55,37 @@ class Corpus:
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """Pairs to score on, how to load them, and about how many tokens their sentences have."""
+    """Pairs to score on, and about how many tokens their sentences have.
+
+    `name` is for all visitors, `code` makes `scored` in Python, `words` are a command line's; empty where it has none.
+    """
 
     pairs: SentencePairs
-    arguments: tuple[str, str, str]  # data, task, split
+    name: str
+    code: str
+    words: tuple[str, ...]
     tokens: int
+    demo: bool = False
+
+    @classmethod
+    def of(cls, data: str, task: str, split: str, pairs: SentencePairs, tokens: int) -> "Scored":
+        """Pairs that are loaded by their name or path."""
+        lenient = ", keep_going=True" if pairs.problems else ""
+        bundled = data in BUNDLED_SETS
+        words = [
+            "--eval",
+            data,
+            *([] if bundled else ["--task", task]),
+            *(["--split", split] if split != "test" else []),
+        ]
+        return cls(
+            pairs,
+            f"{pairs.source}, {split}",
+            f"scored = whitelab.load({data!r}, {task!r}, {split!r}{lenient})\n",
+            () if pairs.problems else tuple(words),
+            tokens,
+            bundled,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,13 +105,7 @@ class TrainingPlan:
     @property
     def code(self) -> str:
         """The lines of Python that make the same runs, and the command lines where they can say so."""
-        data, task, split = self.scored.arguments
-        lenient = ", keep_going=True" if self.scored.pairs.problems else ""
-        head = (
-            "from whitelab.training.runs import create\n\n"
-            f"scored = whitelab.load({data!r}, {task!r}, {split!r}{lenient})\n"
-            f"{self.corpus.code}"
-        )
+        head = f"from whitelab.training.runs import create\n\n{self.scored.code}{self.corpus.code}"
         run = (
             "run = create(config, sentences, scored)\n"
             "for record in run.follow():\n"
@@ -106,16 +126,13 @@ class TrainingPlan:
         return f"whitelab.TrainConfig({', '.join(changed)})"
 
     def _commands(self) -> str:
-        if not self.corpus.path or self.scored.pairs.problems:
+        if not self.corpus.path or not self.scored.words:
             return ""
         lines = "".join(f"# {self._command(one)}\n" for one in self.configs)
         return f"\n# the same without Python:\n{lines}"
 
     def _command(self, config: TrainConfig) -> str:
-        data, task, split = self.scored.arguments
-        words = ["python", "-m", "whitelab", "train", "--corpus", self.corpus.path, "--eval", data]
-        words += ["--task", task] if data not in BUNDLED_SETS else []
-        words += ["--split", split] if split != "test" else []
+        words = ["python", "-m", "whitelab", "train", "--corpus", self.corpus.path, *self.scored.words]
         for name in ("objective", "model", "steps", "batch", "lr", "seed", "eval_every"):
             if (value := getattr(config, name)) != getattr(TrainConfig, name):
                 words += [f"--{name.replace('_', '-')}", str(value)]
