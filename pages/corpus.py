@@ -12,26 +12,7 @@ chosen, opened = open_page(
 )
 with st.container(key="controls"):
     folder = corpora.choose()
-watched = bool(folder) and corpora.is_one(folder)
-asked = {}
-if watched:
-    corpora.watch(folder)
-else:
-    asked = corpora.begin(chosen, folder)
-
-if watched:
-    code = (
-        "from whitelab.corpus.manifest import status\nfrom whitelab.corpus.settling import settling\n\n"
-        f"print(status({folder!r}))\nprint(settling({folder!r}).isotropy)\n"
-    )
-elif asked:
-    given = "".join(f"    {name}={value!r},\n" for name, value in asked.items())
-    code = (
-        "from whitelab.corpus.embedding import embed_corpus\n\n"
-        f"made = embed_corpus(\n    folder={folder!r},\n{given})\nprint(made.sentences, len(made.chunks))\n"
-    )
-else:
-    code = ""
+code = corpora.draw(chosen, folder)
 
 close_page(
     chosen,

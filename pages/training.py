@@ -51,7 +51,7 @@ with st.container(border=True, key="new-run"):
         if not long_runs.allowed():
             st.markdown("Training is turned off here. Install whitelab on your own machine to train.")
         elif long_runs.full():
-            st.markdown(f"{long_runs.LONGEST} runs wait already. Start another when one has ended.")
+            st.markdown(long_runs.FULL)
         elif plan is not None:
             st.markdown(request.cost_words(plan.costs))
 if problem := st.session_state.pop("training-problem", None):

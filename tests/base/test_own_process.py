@@ -1,11 +1,15 @@
-"""Laws of work in a process of its own: it is kept, it comes after others, and its end is its own."""
+"""Laws of work in a process of its own: it is kept, it comes after others, and its end is its own or at a word."""
 
 import os
 import signal
+import subprocess
+import sys
+import time
 
 import pytest
+from processes import ROOT
 
-from whitelab.base.own_process import in_own_process
+from whitelab.base.own_process import ProcessFailed, begun_apart, in_own_process
 
 
 @pytest.fixture
@@ -33,3 +37,58 @@ def test_a_process_that_ends_is_said_in_one_line_replaced_and_no_other_ends_with
         in_own_process("one kind", os.getpid)
     assert in_own_process("another", os.getpid) == other != worker
     assert in_own_process("one kind", os.getpid) != worker
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """A module by its name, of these lines after those that every one of them begins with."""
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    begin = "import os, sys, time\nfrom pathlib import Path\nfrom whitelab.base.own_process import asked_to_stop\n"
+    begin += "stop, word = asked_to_stop(), Path(sys.argv[1])\nword.write_text(str(os.getpid()))\n"
+
+    def written(name, *lines):
+        (tmp_path / f"{name}.py").write_text(begin + "\n".join(lines))
+        return name
+
+    return written
+
+
+def until_there(path):
+    end = time.monotonic() + 60
+    while not path.exists() or not path.read_text():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    return int(path.read_text())
+
+
+def test_who_is_asked_to_stop_may_finish_and_who_does_not_is_killed(module, tmp_path):
+    with begun_apart(module("listens", "stop.wait()", "word.write_text('finished')"), str(tmp_path / "one")) as process:
+        until_there(tmp_path / "one")
+    assert process.returncode == 0
+    assert (tmp_path / "one").read_text() == "finished"
+    with begun_apart(module("deaf", "time.sleep(1000)"), str(tmp_path / "two"), grace=0.05) as process:
+        until_there(tmp_path / "two")
+    assert process.returncode != 0
+
+
+def test_the_last_complaint_of_a_process_that_failed_is_the_error(module, tmp_path):
+    fails = module("fails", "print('a warning', file=sys.stderr)", "sys.exit('no such thing\\n')")
+    with pytest.raises(ProcessFailed, match=r"^no such thing$"), begun_apart(fails, str(tmp_path / "it")) as process:
+        process.wait(60)
+    with pytest.raises(ProcessFailed, match="No module named"), begun_apart("whitelab.nowhere", "") as process:
+        process.wait(60)
+
+
+def test_it_ends_with_whoever_began_it(module, tmp_path):
+    script = "import sys, time\nfrom whitelab.base.own_process import begun_apart\n"
+    script += "with begun_apart(*sys.argv[1:]):\n    time.sleep(1000)\n"
+    listens = module("listens", "stop.wait()", "word.write_text('finished')")
+    with subprocess.Popen([sys.executable, "-c", script, listens, str(tmp_path / "it")], cwd=ROOT) as beginner:
+        try:
+            until_there(tmp_path / "it")
+        finally:
+            beginner.kill()
+    end = time.monotonic() + 60
+    while (tmp_path / "it").read_text() != "finished":
+        assert time.monotonic() < end
+        time.sleep(0.01)

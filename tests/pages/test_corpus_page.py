@@ -14,6 +14,9 @@ from whitelab.corpus.chunks import CHUNK_TEXTS
 from whitelab.corpus.embedding import embed_corpus
 from whitelab.corpus.manifest import Manifest
 from whitelab.corpus.settling import settling
+from whitelab.corpus.texts import text_files
+from whitelab.datasets import DataError
+from whitelab.ui.sections import corpus_begin
 
 from .visiting import alts, choose, code, failed, live, metrics, press, protocol, said, scored, start, until
 
@@ -50,7 +53,7 @@ def test_a_folder_is_shown_as_it_is_and_its_code_prints_the_same(small, folder, 
 def test_a_folder_that_is_none_says_so_and_texts_that_are_none(small, tmp_path):
     at = until(start("corpus", **small))
     assert at.button(key="begin-corpus").disabled
-    assert said(at, "Name a folder above")
+    assert said(at, "Name a new folder above")
     choose(at, lambda at: failed(at, "must name .txt, .jsonl or .parquet"), texts=str(tmp_path / "none.txt"))
     choose(at, lambda at: said(at, f"There is no corpus in {tmp_path} yet"), embedded=str(tmp_path))
     assert at.button(key="begin-corpus").disabled
@@ -103,13 +106,33 @@ def test_what_cannot_be_begun_says_why(small, tmp_path):
     assert not at.button(key="begin-corpus").disabled
 
 
-@pytest.mark.parametrize(("setting", "value"), [("WHITELAB_TRAINING", "off"), ("WHITELAB_DATA", "demo,{place}")])
+def test_what_is_begun_can_be_stopped_at_once(small, tmp_path):
+    asked = {"texts": str(small_text(tmp_path / "text.txt")), "embedded": str(tmp_path / "out")}
+    at = until(start("corpus", **small, **asked))
+    at.button(key="begin-corpus").click().run()
+    at.button(key="stop-corpus").click().run()
+    until(at)
+    assert not at.button(key="begin-corpus").disabled
+    assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+@pytest.mark.parametrize(("setting", "value"), [("WHITELAB_TRAINING", "off"), ("WHITELAB_DATA", "demo,{place},{own}")])
 def test_a_visitor_of_a_server_that_limits_them_begins_none(small, tmp_path, monkeypatch, setting, value):
-    monkeypatch.setenv(setting, value.format(place=Path(small["data"]).parent))
-    at = until(start("corpus", **small, texts=str(small_text(tmp_path / "text.txt")), embedded=str(tmp_path / "out")))
+    place, own = Path(small["data"]).parent, tmp_path / "own"
+    text = small_text(tmp_path / "text.txt")
+    made = embed(text, own, small["model"])
+    (own / f"{made.chunks[1]}.parquet").unlink()
+    monkeypatch.setenv(setting, value.format(place=place, own=own))
+    at = until(start("corpus", **small, texts=str(text), embedded=str(tmp_path / "out")))
     assert failed(at, "no such file or folder") or failed(at, "not among the data that this server offers")
-    assert "begin-corpus" not in {one.key for one in at.button}
     assert "corpus embed" in shell(at)
+    choose(at, lambda at: said(at, "The command that began it does what is missing"), embedded=str(own))
+    assert not {"begin-corpus", "go-on-corpus"} & {one.key for one in at.button}
+    corpus_begin.submit(str(tmp_path / "out"), made.arguments)
+    assert corpus_begin.job_of(str(tmp_path / "out")) is None
+    if setting == "WHITELAB_DATA":
+        with pytest.raises(DataError, match="found none"):
+            text_files(text)
 
 
 def test_the_score_under_a_map_of_a_corpus_is_the_packages(small, folder):

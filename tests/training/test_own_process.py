@@ -1,14 +1,12 @@
 """Laws of a run in a process of its own: it ends on request, and what it learned stays.
 
-That one ends by itself with the records of a run here is held by the page (pages/test_training_page.py).
+That one ends by itself with the records of a run here is held by the page (pages/test_training_page.py), that it ends
+with whoever began it by base/test_own_process.py.
 """
 
-import subprocess
-import sys
 import time
 
 import pytest
-from processes import ROOT
 from tiny import SENTENCES, build_place
 
 from whitelab.datasets import load
@@ -59,22 +57,6 @@ def test_leaving_stops_the_run_with_a_checkpoint_from_which_it_goes_on_and_kille
     steps = [record.step for record in run.records()]
     assert steps == list(range(len(steps)))
     assert other.state() == WAITING  # nothing else was trained
-
-
-def test_the_run_stops_when_the_process_that_waits_is_gone(make):
-    run = make(100_000)
-    script = (
-        "import sys, time\nfrom pathlib import Path\nfrom whitelab.training.own_process import trained_apart\n"
-        "from whitelab.training.runs import Run\nwith trained_apart(Run(Path(sys.argv[1]))):\n    time.sleep(1000)\n"
-    )
-    waiting = subprocess.Popen([sys.executable, "-c", script, str(run.folder)], cwd=ROOT)
-    try:
-        until(lambda: len(run.records()) > 2)
-    finally:
-        waiting.kill()
-        waiting.wait()
-    until(lambda: run.state() != RUNNING)
-    assert run.state() == CANCELLED
 
 
 def test_a_run_that_fails_says_so_on_disk(make, tmp_path):

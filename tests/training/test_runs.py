@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import replace
 from functools import partial
@@ -15,7 +14,6 @@ from functools import partial
 import pytest
 import torch
 from commandline import called
-from filelock import FileLock
 from processes import ROOT
 from tiny import SENTENCES, build_place, untimed
 
@@ -288,38 +286,6 @@ def test_only_one_trains_a_run(run, monkeypatch):
     steps.close()
     run.remove()
     assert runs.runs() == ()
-
-
-def test_listing_does_not_keep_a_run_from_beginning(config):
-    """Whoever lists takes the lock for a moment."""
-    run = create(replace(config, steps=2), SENTENCES)
-    ended = threading.Event()
-
-    def list_all():
-        while not ended.is_set():
-            for one in runs.runs():
-                one.state()
-
-    watcher = threading.Thread(target=list_all)
-    watcher.start()
-    try:
-        assert len(list(run.follow())) == 3
-    finally:
-        ended.set()
-        watcher.join()
-
-
-def test_two_who_list_at_the_same_moment_see_no_run_running_that_nobody_trains(run, monkeypatch):
-    """The other's glance is a lock for a moment; a run that died has its last owner's name still there."""
-    glance = FileLock(run.folder / "lock", thread_local=False)
-    with glance:
-        assert run.state() == "waiting"
-    monkeypatch.setattr(held_folder, "_GLANCE_SECONDS", 30.0)  # as long as it takes: the test has no clock
-    (run.folder / "records.jsonl").write_text("")
-    (run.folder / "owner.json").write_text(json.dumps({"process": 1, "host": "gone", "since": "2020"}))
-    glance.acquire()
-    threading.Timer(0.05, glance.release).start()
-    assert run.state() == "died"
 
 
 def test_a_finished_run_is_neither_resumed_nor_begun_again(run):

@@ -82,6 +82,11 @@ class _Shares:
 _here, _shares = _Here(), _Shares()
 
 
+def whole() -> int:
+    """How many threads torch has where it does not share them."""
+    return _shares.whole
+
+
 @contextmanager
 def share() -> Iterator[None]:
     """Work that may meet other such work in other threads: torch has its threads for one, one each for several.

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from whitelab.cli.options import device_option, dtype_option, json_option, layers_option, variant_options
+from whitelab.cli.options import bin_option, device_option, dtype_option, json_option, layers_option, variant_options
 from whitelab.cli.writing import progress
 
 STEPS = {
@@ -39,6 +39,7 @@ def _embed_options(step) -> None:
     layers_option(step)
     step.add_argument("--apart", action="store_true", help="keep the layers apart, to fit on any average of them")
     step.add_argument("--max-length", type=int, help="in tokens (default: as everywhere)")
+    bin_option(step)
     step.add_argument("--vectors", default="float32", choices=STORED, help="what chunks hold (default: float32)")
     step.add_argument("--chunk", type=int, default=CHUNK_TEXTS, help=f"texts a chunk (default: {CHUNK_TEXTS})")
     step.add_argument("--engine", default="serial", choices=ENGINES)
@@ -117,7 +118,19 @@ def run(args):
 def _embed(args):
     from whitelab.corpus.embedding import embed_corpus
 
-    same = ("model", "pooling", "apart", "vectors", "dtype", "max_length", "engine", "workers", "address", "gpus")
+    same = (
+        "model",
+        "pooling",
+        "apart",
+        "vectors",
+        "dtype",
+        "max_length",
+        "allow_bin",
+        "engine",
+        "workers",
+        "address",
+        "gpus",
+    )
     made = embed_corpus(
         args.text,
         args.out,
@@ -136,14 +149,20 @@ def _embed(args):
     return made.as_dict(), [*lines, *(f"failed: {name}: {why}" for name, why in made.failed.items())]
 
 
+_RUNNING = {
+    True: "under way",
+    False: "no process works on it: embed again goes on from here",
+    None: "whether a process works on it cannot be told by this user",
+}
+
+
 def _status(args):
     from whitelab.corpus.manifest import status
 
     found = status(args.folder)
     lines = [f"{found.done} of {found.chunks} chunks, {found.sentences_done} of {found.sentences} texts"]
     lines += [f"{found.rate:.0f} texts a second, {found.seconds_left or 0:.0f} s left"] if found.rate else []
-    waits = "under way" if found.running else "no process works on it: embed again goes on from here"
-    lines += [waits] if found.done < found.chunks else []
+    lines += [_RUNNING[found.running]] if found.done < found.chunks else []
     lines += [f"{found.refused} lines were left out"] if found.refused else []
     return found.as_dict(), [*lines, *(f"failed: {name}: {why}" for name, why in found.failed.items())]
 

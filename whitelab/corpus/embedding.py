@@ -11,6 +11,7 @@ from whitelab.corpus.chunks import CHUNK_TEXTS, TEXTS, Recipe, chunks_of, write_
 from whitelab.corpus.engines import Work, check_engine, engine_named
 from whitelab.corpus.manifest import Manifest, place_for
 from whitelab.corpus.texts import read_texts, text_files
+from whitelab.datasets.layouts import data_path
 from whitelab.datasets.pairs import DataError
 from whitelab.encoding.encoders import load_encoder
 from whitelab.store import held_folder
@@ -31,6 +32,7 @@ def embed_corpus(
     dtype: str = "float32",
     device: str = "cpu",
     max_length: int | None = None,
+    allow_bin: bool = False,
     engine: str = "serial",
     workers: int = 2,
     address: str | None = None,
@@ -56,7 +58,7 @@ def embed_corpus(
     folder = place_for(folder, "embed")
     if held_folder.is_held(folder):
         raise _written_by(folder, held_folder.owner(folder))
-    loading = {"model": model, "device": device, "dtype": dtype, "max_length": max_length}
+    loading = {"model": model, "device": device, "dtype": dtype, "max_length": max_length, "allow_bin": allow_bin}
     encoder = load_encoder(**loading)
     run = engine_named(engine, workers, encoder, address, gpus)
     recipe = Recipe.of(encoder, layers, pooling, apart, vectors)
@@ -66,10 +68,10 @@ def embed_corpus(
             remove_abandoned(place)
         columns = {"text_column": text_column, "id_column": id_column}
         planned = _planned(source, folder, recipe, chunk_texts, columns)
-        whole = str(Path(source).expanduser().absolute())
+        whole = str(data_path(source).absolute())
         manifest = Manifest(
             encoder.name, model, encoder.n_layers, encoder.dim, encoder.max_length, dtype, recipe, *planned,
-            reading={"source": whole, "chunk_texts": chunk_texts, **columns},
+            reading={"source": whole, "chunk_texts": chunk_texts, "allow_bin": allow_bin, **columns},
         ).write(folder)  # fmt: skip
         return _encoded(manifest, folder, run, Work(str(folder), recipe, loading), progress)
 

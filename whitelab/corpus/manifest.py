@@ -46,7 +46,7 @@ class Manifest:
     reading: dict = field(default_factory=dict)
 
     @property
-    def asked(self) -> dict:
+    def arguments(self) -> dict:
         """The arguments of `embed_corpus` that make the same chunks, but for folder and engine."""
         recipe = {"layers": list(self.recipe.layers), "pooling": self.recipe.pooling, "apart": self.recipe.apart}
         recipe |= {"vectors": self.recipe.dtype, "device": self.recipe.device}
@@ -126,7 +126,8 @@ def finished(folder: str | Path) -> tuple[Path, Manifest]:
 class Status:
     """How far a folder is: chunks and sentences done of all, sentences a second lately, seconds left (None: unknown).
 
-    `running` says whether a process embeds into it now, `mtime` when its last chunk came, in seconds since 1970.
+    `running` says whether a process embeds into it now (None: that cannot be told from here), `mtime` when its last
+    chunk came, in seconds since 1970.
     """
 
     chunks: int
@@ -138,7 +139,7 @@ class Status:
     failed: dict[str, str]
     refused: int
     finished: bool
-    running: bool
+    running: bool | None
     mtime: float | None
 
     def as_dict(self) -> dict:

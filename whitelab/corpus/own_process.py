@@ -10,7 +10,7 @@ from whitelab.base.own_process import asked_to_stop, begun_apart
 from whitelab.base.wording import first_line
 from whitelab.corpus.embedding import embed_corpus
 
-GRACE_SECONDS = 5.0  # a kill loses no more than the chunk in hand
+GRACE_SECONDS = 5.0  # a kill loses no more than the chunks in hand
 
 
 def embedded_apart(source: str, folder: str | Path, **asked) -> AbstractContextManager[Popen]:

@@ -9,6 +9,8 @@ import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from whitelab.datasets.layouts import data_path
+from whitelab.datasets.offered import is_offered
 from whitelab.datasets.pairs import DataError
 
 LINE_BYTES = 2**20  # a longer line is no sentence
@@ -23,12 +25,15 @@ def text_files(source: str | Path) -> list[Path]:
 
     Raises DataError where there is none to read.
     """
-    path = Path(source).expanduser()
-    if path.is_file():
-        found = [path]
-    else:
-        found = map(Path, path.rglob("*") if path.is_dir() else glob.glob(str(path), recursive=True))
-    files = sorted(file for file in found if file.is_file() and _kind(file) in KINDS)
+    path = data_path(source)
+    try:
+        if path.is_file():
+            found = [path]
+        else:
+            found = map(Path, path.rglob("*") if path.is_dir() else glob.glob(str(path), recursive=True))
+        files = sorted(file for file in found if file.is_file() and kind_of(file) in KINDS and is_offered(file))
+    except (OSError, ValueError) as error:  # a name too long, a folder closed to us
+        raise DataError(f"text={str(source)!r}: cannot be opened ({error})") from None
     if not files:
         raise DataError(f"text={str(source)!r} must name .txt, .jsonl or .parquet files (.gz, .bz2, .xz), found none")
     return files
@@ -44,16 +49,16 @@ def read_texts(
     `refuse(line)` is told of every line that is left out (too long, not UTF-8, NUL, not a record with a text), and of
     a file that cannot be read on. Raises DataError as `text_files`.
     """
-    folder = Path(source).expanduser()
+    folder = data_path(source)
     for path in text_files(source):
         shown = path.relative_to(folder).as_posix() if folder.is_dir() else path.name
         try:
-            records = _table(path, text_column, id_column) if _kind(path) == ".parquet" else _lines(path)
+            records = _table(path, text_column, id_column) if kind_of(path) == ".parquet" else _lines(path)
             for number, record in records:
                 where = f"{shown}:{number}"
                 try:
                     if isinstance(record, bytes):
-                        record = _parsed(record, _kind(path), text_column, id_column)
+                        record = _parsed(record, kind_of(path), text_column, id_column)
                     name, text = record
                     if not isinstance(text, str) or "\0" in text:
                         raise ValueError("the text must be a string without NUL")
@@ -69,7 +74,8 @@ def read_texts(
             refuse(f"{shown}: cannot be read on: {problem}")
 
 
-def _kind(path: Path) -> str:
+def kind_of(path: Path) -> str:
+    """`.txt`, `.jsonl` or `.parquet`, whatever it is compressed with."""
     return (path.with_suffix("") if path.suffix in _OPENERS else path).suffix
 
 

@@ -43,13 +43,19 @@ def held(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-def is_held(folder: Path) -> bool:
-    """Whether somebody works there: the lock is taken, and its holder has said who it is."""
-    return (folder / _OWNER).is_file() and not is_free(folder)
+def is_held(folder: Path) -> bool | None:
+    """Whether somebody works there: the lock is taken, and its holder has said who it is.
+
+    None where that cannot be told: the holder has left a name, in a folder in which we may only read.
+    """
+    if not (folder / _OWNER).is_file():
+        return False
+    free = is_free(folder)
+    return None if free is None else not free
 
 
-def is_free(folder: Path) -> bool:
-    """Whether the lock could be had; also where a folder is somebody else's, which we may only read."""
+def is_free(folder: Path) -> bool | None:
+    """Whether the lock could be had; None in a folder in which we may only read."""
     if not (folder / _LOCK).exists():
         return True
     lock = FileLock(folder / _LOCK, timeout=_GLANCE_SECONDS, thread_local=False)
@@ -58,7 +64,7 @@ def is_free(folder: Path) -> bool:
     except Timeout:
         return False
     except OSError:
-        return True
+        return None
     lock.release()
     return True
 

@@ -205,7 +205,7 @@ class Run:
 
     def remove(self) -> None:
         """Delete the run, its checkpoints and its model. Raises RunError while it is being trained."""
-        if not held_folder.is_free(self.folder):
+        if held_folder.is_free(self.folder) is False:
             raise RunError(f"run={self.name!r} is being trained by {self.owner()}: cancel it first")
         shutil.rmtree(self.folder)
 

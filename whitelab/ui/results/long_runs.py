@@ -16,6 +16,7 @@ from whitelab.ui.results.worker import Job, Jobs
 
 SWITCH = "WHITELAB_TRAINING"  # environment: "off" keeps visitors from beginning any
 LONGEST = 8  # that may wait or run at a time
+FULL = f"{LONGEST} runs and corpora wait already. Begin another when one has ended."
 _LOOK_SECONDS = 0.3
 
 
@@ -38,32 +39,40 @@ def full() -> bool:
 def take_turn(
     key: str,
     title: str,
-    begun: Callable[[], AbstractContextManager[subprocess.Popen]],
-    far: Callable[[], tuple[int, int]] = lambda: (0, 0),
+    process: Callable[[], AbstractContextManager[subprocess.Popen]],
+    done: Callable[[], tuple[int, int]] = lambda: (0, 0),
     unit: str = "",
 ) -> None:
     """Let a process wait for its turn; one of this key that is open already keeps its place.
 
-    `begun` makes it, and stops it when a visitor has cancelled; `far` says how much is done, of how much. Nothing where
-    the operator has turned such work off.
+    `process` makes it, and stops it when a visitor has cancelled; `done` says how much is done, of how much. Nothing
+    where the operator has turned such work off, and where too many wait.
     """
-    if not allowed():
+    if not allowed() or full():
         return
     if (job := queue().get(key)) is not None and job.finished:
         queue().forget(key)
 
     def work(progress) -> str:
-        progress(*far())
-        with begun() as process:
-            while process.poll() is None:
-                progress(*far())  # raises once a visitor has cancelled
+        progress(*done())
+        with process() as running:
+            while running.poll() is None:
+                progress(*done())  # raises once a visitor has cancelled
                 with suppress(subprocess.TimeoutExpired):
-                    process.wait(_LOOK_SECONDS)
+                    running.wait(_LOOK_SECONDS)
         return title
 
     queue().submit(key, title, work, unit)
 
 
-def before(job: Job) -> list[str]:
-    """Titles of what has its turn before this."""
-    return [one.title for one in queue().active() if one.number < job.number]
+def turn(job: Job | None) -> str:
+    """What work does in the queue, `waiting` or `stopping`; empty where it is under way, or has ended."""
+    if job is None or job.finished:
+        return ""
+    return "stopping" if job.cancelling else "waiting" if job.state == "queued" else ""
+
+
+def waits_for(job: Job) -> str:
+    """` for simcse-1, a corpus`: whose turn comes before; empty where it is the next."""
+    before = [one.title for one in queue().active() if one.number < job.number]
+    return f" for {', '.join(before)}" if before else ""

@@ -1,9 +1,11 @@
 """A corpus that is being embedded, as its folder shows it: how far it is, how its geometry settles, what came of it."""
 
+import time
+
 import streamlit as st
 
 from whitelab import figures
-from whitelab.base.wording import layers_in_words, plain, spaced
+from whitelab.base.wording import capitalised, duration, layers_in_words, plain, spaced
 from whitelab.corpus.fitting import CORPUS
 from whitelab.corpus.manifest import Manifest, Status, status
 from whitelab.corpus.settling import Settling, settling
@@ -35,18 +37,30 @@ def choose() -> str:
     ).strip()
 
 
-def is_one(folder: str) -> bool:
-    """Whether there is something to watch: a corpus, or one that is being begun here."""
-    job = corpus_begin.job_of(folder)
-    return (job is not None and not job.finished) or _status(folder) is not None
-
-
-def begin(chosen: Workspace, folder: str) -> dict:
-    """Say why there is nothing to watch, and how one is begun; what the form asks for, where there is one."""
+def draw(chosen: Workspace, folder: str) -> str:
+    """The corpus in a folder, or how one is begun there; the lines that do the same in Python."""
     job = corpus_begin.job_of(folder) if folder else None
+    if folder and (_is_open(job) or _status(folder)):
+        _watch(folder, chosen.given)
+        return (
+            "from whitelab.corpus.manifest import status\nfrom whitelab.corpus.settling import settling\n\n"
+            f"print(status({folder!r}))\nprint(settling({folder!r}).isotropy)\n"
+        )
+    arguments = _begin(chosen, folder, job)
+    given = "".join(f"    {name}={value!r},\n" for name, value in arguments.items())
+    return (
+        "from whitelab.corpus.embedding import embed_corpus\n\n"
+        f"made = embed_corpus(\n    folder={folder!r},\n{given})\nprint(made.sentences, len(made.chunks))\n"
+        if given
+        else ""
+    )
+
+
+def _begin(chosen: Workspace, folder: str, job: Job | None) -> dict:
+    """Say why there is nothing to watch, and how one is begun; what the form asks for, where there is one."""
     if job is not None and job.state == "failed":
         st.error(f"The corpus could not be embedded: {plain(job.message)}")
-    if corpus_begin.may():
+    if corpus_begin.may_begin():
         if folder and job is None:
             st.info(f"There is no corpus in {plain(folder)} yet.")
         return corpus_begin.form(chosen, folder)
@@ -62,6 +76,10 @@ def begin(chosen: Workspace, folder: str) -> dict:
     return {}
 
 
+def _is_open(job: Job | None) -> bool:
+    return job is not None and not job.finished
+
+
 def _status(folder: str) -> Status | None:
     try:
         return status(folder)
@@ -70,10 +88,13 @@ def _status(folder: str) -> Status | None:
 
 
 @st.fragment(run_every=EVERY)
-def watch(folder: str) -> None:
-    """Draw the folder's state, again every few seconds: that asks the folder and nothing else."""
+def _watch(folder: str, given: bool) -> None:
+    """Draw the folder's state, again every few seconds: that asks the folder and nothing else.
+
+    `given` says that vectors stand for a model, which no map of a corpus goes with.
+    """
     job, found = corpus_begin.job_of(folder), _status(folder)
-    under_way = job is not None and not job.finished
+    under_way = _is_open(job)
     if st.session_state.pop(REDRAW, False) or not (found or under_way):
         st.rerun()
     if found is None:
@@ -81,17 +102,17 @@ def watch(folder: str) -> None:
         _stop(job)
         return
     headlines(*_numbers(found))
-    held = Manifest.read(folder)
+    manifest = Manifest.read(folder)
     if found.done < found.chunks:
         st.progress(found.sentences_done / max(found.sentences, 1), text=_state(found, job))
         if under_way:
             _stop(job)
         elif not found.running:
-            _go_on(folder, held)
+            _go_on(folder, manifest)
+        if job is not None and job.state == "failed":
+            st.error(f"It could not go on: {plain(job.message)}")
     else:
         st.caption("Finished: every chunk is there.")
-    if job is not None and job.state == "failed":
-        st.error(f"It could not go on: {plain(job.message)}")
     for name, why in list(found.failed.items())[:_FAILED_SHOWN]:
         st.warning(f"Chunk {name[:12]} is missing: {plain(why)}", icon=":material/error:")
     if found.refused:
@@ -99,17 +120,17 @@ def watch(folder: str) -> None:
             f"{spaced(found.refused)} lines were left out: too long, not UTF-8 or not a record. "
             "The manifest has the first thousand of them."
         )
-    _use(folder, held, found)
+    _use(folder, manifest, found, given)
     try:
         _settled(settling(folder))
     except DataError as error:
         st.error(plain(str(error)))
 
 
-def _use(folder: str, held: Manifest, found: Status) -> None:
+def _use(folder: str, manifest: Manifest, found: Status, given: bool) -> None:
     """How pairs are scored with a map fitted on it, and a button that does so once it is whole."""
-    layers, kept = layers_in_words(held.recipe.layers), " or any average of them" * held.recipe.apart
-    words = f"It holds {plain(shown_name(held.loaded))}, {layers}{kept}, {held.recipe.pooling} pooling."
+    layers, kept = layers_in_words(manifest.recipe.layers), " or any average of them" * manifest.recipe.apart
+    words = f"It holds {plain(shown_name(manifest.loaded))}, {layers}{kept}, {manifest.recipe.pooling} pooling."
     if found.done < found.chunks:
         st.markdown(f"{words} Once it is whole, the live score can be fitted on it.")
         return
@@ -120,17 +141,17 @@ def _use(folder: str, held: Manifest, found: Status) -> None:
         "Fit the live score on it",
         key="fit-on-corpus",
         on_click=_fit_on,
-        args=(folder, held),
-        disabled=st.session_state.get("fit") == f"{CORPUS}{folder}",
+        args=(folder, manifest),
+        disabled=given or st.session_state.get("fit") == f"{CORPUS}{folder}",
         icon=":material/tune:",
     )
 
 
-def _fit_on(folder: str, held: Manifest) -> None:
+def _fit_on(folder: str, manifest: Manifest) -> None:
     """Turn the bar to the corpus and to what it was embedded with."""
-    state, recipe = st.session_state, held.recipe
+    state, recipe = st.session_state, manifest.recipe
     workspace.take(recipe.layers)
-    state["model"], state["dtype"], state["fit"] = held.loaded, held.compute, f"{CORPUS}{folder}"
+    state["model"], state["dtype"], state["fit"] = manifest.loaded, manifest.compute, f"{CORPUS}{folder}"
     state["pooling"], state["unit"] = recipe.pooling.removeprefix(UNIT), recipe.pooling.startswith(UNIT)
     if state.get("whitening") == "none":
         state["whitening"] = "pca"
@@ -176,14 +197,14 @@ def _stop(job: Job) -> None:
     )
 
 
-def _go_on(folder: str, held: Manifest) -> None:
+def _go_on(folder: str, manifest: Manifest) -> None:
     """Take it up where it was, in the model and layers that it holds, whatever the bar says."""
-    if corpus_begin.may() and held.reading:
+    if corpus_begin.may_begin() and manifest.reading:
         st.button(
             "Go on",
             key="go-on-corpus",
             on_click=corpus_begin.submit,
-            args=(folder, held.asked),
+            args=(folder, manifest.arguments),
             disabled=long_runs.full(),
             icon=":material/play_arrow:",
         )
@@ -192,7 +213,7 @@ def _go_on(folder: str, held: Manifest) -> None:
 
 
 def _numbers(found: Status) -> list[Metric]:
-    left = "unknown" if found.seconds_left is None else _span(found.seconds_left)
+    left = "unknown" if found.seconds_left is None else duration(found.seconds_left) if found.seconds_left else "0 s"
     done = f"{100 * found.sentences_done / max(found.sentences, 1):.0f} %"
     return [
         Metric("Chunks done", f"{spaced(found.done)} of {spaced(found.chunks)}", done),
@@ -207,27 +228,20 @@ def _numbers(found: Status) -> list[Metric]:
 
 
 def _state(found: Status, job: Job | None) -> str:
-    if job is not None and (turn := _turn(job)):
+    if turn := _turn(job):
         return turn
     if found.running:
         return "Under way."
-    if job is not None and not job.finished:
+    if _is_open(job):
         return "The model is being loaded."
     if found.failed:
         return f"Ended with {len(found.failed)} chunks missing."
+    if found.running is None:
+        last = f", and its last chunk came {duration(time.time() - found.mtime)} ago" if found.mtime else ""
+        return f"Whether a process works on it cannot be told by the user who runs this app{last}."
     return "No process works on it: it was stopped, or ended."
 
 
-def _turn(job: Job) -> str:
-    """What a job is doing in the queue; empty where it is at work, or has ended."""
-    if job.cancelling:
-        return "Stopping."
-    if job.state == "queued":
-        return f"Waits for its turn, after {', '.join(map(plain, long_runs.before(job)))}."
-    return ""
-
-
-def _span(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
+def _turn(job: Job | None) -> str:
+    turn = long_runs.turn(job)
+    return f"{capitalised(turn)}{plain(long_runs.waits_for(job)) if turn == 'waiting' else ''}." if turn else ""

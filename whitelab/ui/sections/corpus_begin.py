@@ -4,19 +4,20 @@ import os
 import shlex
 
 import streamlit as st
-import torch
 
+from whitelab.base import threads
 from whitelab.base.installation import program
 from whitelab.base.wording import amount, layers_in_words, plain, spaced
 from whitelab.corpus.fitting import CORPUS
 from whitelab.corpus.own_process import embedded_apart
-from whitelab.corpus.texts import text_files
+from whitelab.corpus.texts import kind_of, text_files
 from whitelab.datasets import DataError
 from whitelab.datasets.offered import is_limited
 from whitelab.encoding.checkpoints import shown_name
 from whitelab.encoding.encoders import choose_device
 from whitelab.ui.results import long_runs
 from whitelab.ui.results.jobs import redraw
+from whitelab.ui.results.kept import kept
 from whitelab.ui.results.worker import Job
 from whitelab.ui.sidebar.address import bound
 from whitelab.ui.sidebar.workspace import Workspace
@@ -27,7 +28,7 @@ _USUAL = {"model": "bundled", "pooling": "mean", "apart": False, "dtype": "float
 _USUAL |= {"text_column": "text", "id_column": "id"}
 
 
-def may() -> bool:
+def may_begin() -> bool:
     """Whether visitors may begin one: it reads and writes where they say."""
     return long_runs.allowed() and not is_limited()
 
@@ -37,9 +38,11 @@ def job_of(folder: str) -> Job | None:
     return long_runs.queue().get(_key(folder))
 
 
-def submit(folder: str, asked: dict) -> None:
+def submit(folder: str, arguments: dict) -> None:
     """Let a corpus wait for its turn. For callbacks."""
-    long_runs.take_turn(_key(folder), "a corpus", lambda: embedded_apart(folder=folder, **asked | _engine(asked)))
+    if may_begin():
+        arguments = arguments | _engine(arguments)
+        long_runs.take_turn(_key(folder), "a corpus", lambda: embedded_apart(folder=folder, **arguments))
     redraw()
 
 
@@ -50,8 +53,9 @@ def form(chosen: Workspace, folder: str) -> dict:
         st.info("Vectors stand for the model. Choose other data first, and with it a model.", icon=":material/info:")
         return {}
     setting = chosen.setting
-    asked = {"model": chosen.model.name, "layers": list(setting.layers), "pooling": setting.pooling}
-    asked |= {"dtype": chosen.dtype, "device": choose_device()}
+    arguments = {"model": chosen.model.name, "layers": list(setting.layers), "pooling": setting.pooling}
+    arguments |= {"dtype": chosen.dtype, "device": choose_device()}
+    arguments |= {"allow_bin": True} if chosen.model.allow_bin else {}
     source = st.text_input(
         "Texts",
         **bound("texts", ""),
@@ -59,15 +63,15 @@ def form(chosen: Workspace, folder: str) -> dict:
         help="A file, a folder or a pattern: .txt with one sentence a line, .jsonl or .parquet with a text a record, "
         "also as .gz, .bz2 or .xz.",
     ).strip()
-    ready = _texts(source, asked) and bool(folder)
+    ready = _texts(source, arguments) and bool(folder)
     several = len(setting.layers) > 1
     if several and st.toggle(
         "Keep the layers apart",
-        **bound("apart", False),
+        **bound("layers-apart", False),
         help="For maps of any average of these layers: their moments grow with the square of their number.",
     ):
-        asked["apart"] = True
-    how = ", kept apart" if "apart" in asked else ", averaged" if several else ""
+        arguments["apart"] = True
+    how = ", kept apart" if "apart" in arguments else ", averaged" if several else ""
     st.caption(
         f"{plain(shown_name(chosen.model.name))}, {layers_in_words(setting.layers)}{how}, "
         f"{plain(setting.pooling)} pooling, {chosen.dtype}, as the bar says."
@@ -77,27 +81,35 @@ def form(chosen: Workspace, folder: str) -> dict:
         type="primary",
         key="begin-corpus",
         on_click=submit,
-        args=(folder, asked),
+        args=(folder, arguments),
         disabled=not ready or long_runs.full(),
         icon=":material/play_arrow:",
     )
-    if not folder:
-        st.caption("Name a folder above for its vectors: a new one, or one that a corpus lies in already.")
+    if long_runs.full():
+        st.caption(long_runs.FULL)
+    elif not folder:
+        st.caption("Name a new folder above for its vectors.")
     st.markdown("The same without this page, and what can be done with it then:")
-    commands(folder, {"source": source} | asked)
-    return asked if ready else {}
+    commands(folder, {"source": source} | arguments)
+    return arguments if ready else {}
 
 
-def commands(folder: str, asked: dict) -> None:
+def _found(source: str) -> tuple[list[str], int]:
+    """The kinds of the files there are, and their bytes; looked for once, for a folder may be large."""
+    files = text_files(source)
+    return [kind_of(file) for file in files], sum(file.stat().st_size for file in files)
+
+
+def commands(folder: str, arguments: dict) -> None:
     """The lines to type that embed a corpus, fit a map on it and score with it; an example where nothing is named."""
     folder = folder or "embedded"
-    asked = asked | {"source": asked["source"] or "sentences/*.txt"} | _engine(asked) | {"out": folder}
-    same = {name: asked[name] for name in ("model", "layers", "pooling", "dtype") if name in asked}
+    arguments = arguments | {"source": arguments["source"] or "sentences/*.txt"} | _engine(arguments) | {"out": folder}
+    same = {name: arguments[name] for name in ("model", "layers", "pooling", "dtype") if name in arguments}
     cut = {"whitening": "pca", "k": 128}
     st.code(
         "\n".join(
             (
-                _line("corpus embed", asked),
+                _line("corpus embed", arguments),
                 _line(f"corpus fit {shlex.quote(folder)}", cut | {"out": "map.npz"}),
                 _line("score", same | cut | {"fit": f"{CORPUS}{folder}"}),
             )
@@ -107,10 +119,10 @@ def commands(folder: str, asked: dict) -> None:
     )
 
 
-def _line(step: str, asked: dict) -> str:
+def _line(step: str, arguments: dict) -> str:
     """A command line; what is usual is not said."""
     words = [program(), step]
-    for name, value in asked.items():
+    for name, value in arguments.items():
         if name in _USUAL and value == _USUAL[name]:
             continue
         shown = ",".join(map(str, value)) if isinstance(value, list) else str(value)
@@ -118,32 +130,31 @@ def _line(step: str, asked: dict) -> str:
     return " ".join(words)
 
 
-def _texts(source: str, asked: dict) -> bool:
-    """Look for the texts, say what there is, and put into `asked` how to read them; whether there are any."""
+def _texts(source: str, arguments: dict) -> bool:
+    """Look for the texts, say what there is, and put into `arguments` how to read them; whether there are any."""
     if not source:
         return False
     try:
-        files = text_files(source)
-    except DataError as error:
+        kinds, size = kept("corpus-texts", source, lambda: _found(source))
+    except (DataError, OSError) as error:
         st.error(plain(str(error)))
         return False
-    size = sum(file.stat().st_size for file in files)
-    st.caption(f"{spaced(len(files))} file{'s' if len(files) > 1 else ''}, {amount(size)}.")
-    asked["source"] = source
-    if any(".txt" not in file.suffixes for file in files):
+    st.caption(f"{spaced(len(kinds))} file{'s' if len(kinds) > 1 else ''}, {amount(size)}.")
+    arguments["source"] = source
+    if set(kinds) != {".txt"}:
         left, right = st.columns(2)
         with left:
             text = st.text_input("Field with the text", **bound("text-column", "text")).strip()
         with right:
             name = st.text_input("Field with an id, if any", **bound("id-column", "id")).strip()
-        asked |= {"text_column": text or "text", "id_column": name or "id"}
+        arguments |= {"text_column": text or "text", "id_column": name or "id"}
     return True
 
 
-def _engine(asked: dict) -> dict:
+def _engine(arguments: dict) -> dict:
     """A process for every core, each of which encodes with one thread; a GPU is one worker's."""
-    cores = torch.get_num_threads()
-    return {"engine": "processes", "workers": cores} if asked["device"] == "cpu" and cores > 1 else {}
+    cores = threads.whole()
+    return {"engine": "processes", "workers": cores} if arguments["device"] == "cpu" and cores > 1 else {}
 
 
 def _key(folder: str) -> str:

@@ -30,8 +30,7 @@ def submit(run: Run) -> None:
 def submit_all(waiting: Iterable[Run]) -> None:
     """Let runs wait for their turns in this order, as many as there is room for."""
     for run in waiting:
-        if not long_runs.full():
-            submit(run)
+        submit(run)
 
 
 def cancel(run: Run) -> None:
@@ -77,11 +76,8 @@ class Entry:
         """The run's state, as far as its turn in the queue does not say more."""
         if self.job is None or self.job.finished:
             return NOT_STARTED if self.summary.state == WAITING else self.summary.state
-        if self.job.cancelling:
-            return "stopping"
-        if self.job.state == "queued":
-            return "waiting"
-        return RUNNING if self.summary.state == RUNNING and self.begun else "starting"
+        under_way = RUNNING if self.summary.state == RUNNING and self.begun else "starting"
+        return long_runs.turn(self.job) or under_way
 
     @property
     def message(self) -> str:

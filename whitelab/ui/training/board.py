@@ -232,8 +232,7 @@ def _progress(one: Entry) -> None:
         left = f", {one.job.message.partition(', ')[2]}" if one.job is not None and one.job.seconds_left else ""
         words = f"{one.name}: step {one.summary.step} of {steps}{left}"
     elif one.state == "waiting":
-        before = long_runs.before(one.job)
-        words += f" for {', '.join(before)}" if before else ""
+        words += long_runs.waits_for(one.job)
     st.progress(min(one.summary.step / steps, 1.0), words)
     if one.job is None or one.job.finished:
         st.caption(f"Trained by {one.run.owner()}.")
