@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 import pytest
 from driving import ARTEFACTS, chart_of, coloured, cut_off, drawn, faint, traces, unnamed, whole_page, widest
-from questions import QUESTIONS
+from questions import ON_DEMAND, QUESTIONS
 
 import whitelab
 from whitelab.scoring.setting import Setting
@@ -22,7 +22,6 @@ WALKS = {
     "compare?models=bundled": ["compare"],  # a second model would be embedded first
     "training": ["training"],  # whose link the row at the top has no room for
 }
-ON_DEMAND = ("compare", "training", "corpus")  # nothing to draw before something is asked for
 PAPER = {"light": "rgb(255, 255, 255)", "dark": "rgb(17, 22, 29)"}
 
 

@@ -15,3 +15,5 @@ QUESTIONS = {
     "training": "What does training do to the space?",
     "corpus": "How far is my corpus, and is it enough to fit on?",
 }
+
+ON_DEMAND = ("compare", "training", "corpus")  # which draw nothing before something is asked for

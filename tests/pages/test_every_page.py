@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 from processes import ROOT
-from questions import QUESTIONS
+from questions import ON_DEMAND, QUESTIONS
 
 import whitelab
 from whitelab.encoding.checkpoints import BUNDLED_NAME
@@ -33,9 +33,6 @@ from .visiting import (
 )
 
 pytestmark = pytest.mark.model
-
-
-ON_DEMAND = ("compare", "training", "corpus")  # which draw nothing before something is asked for
 
 
 def no_nan(at) -> bool:

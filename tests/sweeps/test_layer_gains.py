@@ -16,7 +16,7 @@ def test_gains_are_those_of_each_layers_own_scores(space, text):
         alone = setting.with_(layers=(gain.layer,))
         assert gain.whitened.spearman == score(space, alone).spearman
         assert gain.gain(gain.whitened) == score(space, alone).spearman - score(space, alone.raw).spearman
-        assert gain.cone == geometry.mean_cosine(space.values[gain.layer], space.counts)
+        assert gain.mean_cosine == geometry.mean_cosine(space.values[gain.layer], space.counts)
 
 
 def test_what_keeps_every_direction_is_also_cut_to_a_third(space):

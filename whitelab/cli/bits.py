@@ -44,7 +44,7 @@ def run(args):
         raise ValueError("--corpus goes with pairs, whose sentences are searched among, not with --search")
     check_int(args.seed, "seed", 0)
     setting = setting_of_either(args)
-    raw = setting.with_(whitening="none", k=None)
+    raw = setting.with_(whitening="none")
     beside = [setting.with_(whitening=name) for name in names(args.beside) if name]
     searches = None if args.corpus is None else _Searches(args, setting, codes)
     space = open_either(args, setting, beside, searches and searches.check)

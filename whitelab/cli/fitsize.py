@@ -7,8 +7,6 @@ from whitelab.cli.options import aggregate_option, layers_option, space_options,
 from whitelab.cli.spaces import open_space, setting_of
 from whitelab.cli.writing import number, progress
 
-BESIDE = ("shrunk", "soft")  # what fills the dip of full whitening
-
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     space_options(parser)
@@ -22,11 +20,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args):
     from whitelab.scoring.score import score
     from whitelab.scoring.setting import Protocol
-    from whitelab.sweeps.fit_size import fit_sizes
+    from whitelab.sweeps.fit_size import fit_sizes, with_shrunk
 
     check_int(args.seed, "seed", 0)
     setting = setting_of(args)
-    settings = tuple(dict.fromkeys((setting, *(setting.with_(whitening=name) for name in BESIDE))))
+    settings = with_shrunk(setting)
     space, *_ = open_space(args, setting, settings)
     *_, points = fit_sizes(space, settings, seed=args.seed, progress=progress("fitting", "sizes"))
     curves, names = [], []

@@ -238,9 +238,8 @@ def check_engine(name: str, workers: int, address: str | None = None, gpus: floa
         raise ValueError(f"address and gpus go with engine='ray', got engine={name!r}")
 
 
-def engine_named(name: str, workers: int, encoder=None, address: str | None = None, gpus: float = 0.0) -> Engine:
-    """An engine by its name. Raises as `check_engine`."""
-    check_engine(name, workers, address, gpus)
+def engine_named(name: str, workers: int, encoder, address: str | None, gpus: float) -> Engine:
+    """An engine by its name, which `check_engine` has passed."""
     if name == "ray":
         return partial(with_ray, workers=workers, address=address, gpus=gpus)
     return partial(processes, workers=workers) if name == "processes" else partial(serial, encoder=encoder)

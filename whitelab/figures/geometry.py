@@ -182,15 +182,16 @@ def _shown(value: float | str) -> str:
     return html.escape(value) if isinstance(value, str) else f"{value:.2f}"
 
 
-def cone(
-    points: np.ndarray, mean: tuple[float, float], sentences: Sequence[str], spec: str, label: str, rays: int = 40
-) -> go.Figure:
+_RAYS = 40  # of a cone, so that its points are seen
+
+
+def cone(points: np.ndarray, mean: tuple[float, float], sentences: Sequence[str], spec: str, label: str) -> go.Figure:
     """Sentences in a plane through the origin, with lines from there to some of them, and the mean vector as an arrow.
 
     The origin is in the picture and both axes have one scale, so that angles are what they look like in the plane.
     """
     points, figure = np.asarray(points), Drawing()
-    few = points[np.linspace(0, len(points) - 1, min(rays, len(points))).astype(int)]
+    few = points[np.linspace(0, len(points) - 1, min(_RAYS, len(points))).astype(int)]
     x, y = (np.stack([np.zeros(len(few)), few[:, axis], np.full(len(few), np.nan)], axis=1).ravel() for axis in (0, 1))
     line = {"color": variant_colour(spec), "width": 1}
     figure.add_scatter(x=x, y=y, mode="lines", line=line, opacity=0.35, hoverinfo="skip")

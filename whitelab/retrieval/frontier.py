@@ -122,7 +122,7 @@ def frontier(
     """
     check_int(seed, "seed", 0)
     settings = tuple(dict.fromkeys(settings))
-    raw = settings[0].with_(whitening="none", k=None)
+    raw = settings[0].with_(whitening="none")
     if len({(one.fit, one.aggregate) for one in settings}) > 1:
         raise ValueError("settings must share one fit scope and one aggregate")
     plain = Code()

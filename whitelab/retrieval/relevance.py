@@ -231,8 +231,6 @@ def against(
     results: Sequence[Retrieval],
     baseline: int = 0,
     metric: str = "ndcg@10",
-    resamples: int = RESAMPLES,
-    seed: int = 0,
 ) -> tuple[RetrievalStanding, ...]:
     """Every result against `results[baseline]` on the same queries, which are resampled for all of them together.
 
@@ -243,7 +241,7 @@ def against(
     if len(sizes) > 1:
         raise ValueError(f"results must be of the same queries, got {', '.join(map(str, sorted(sizes)))} of them")
     values = torch.stack([one.of(metric) for one in results])
-    drawn = bootstrap_means(values, resamples, seed)
+    drawn = bootstrap_means(values, RESAMPLES)
     return tuple(_standing(one, metric, values, drawn, i, baseline) for i, one in enumerate(results))
 
 

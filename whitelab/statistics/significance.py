@@ -137,15 +137,13 @@ def bootstrap(
     return Bootstrap.of(score, samples, level)
 
 
-def bootstrap_means(
-    values: Float[Tensor, "v q"], resamples: int = 1000, seed: int = 0, level: float = 0.95
-) -> Bootstrap:
+def bootstrap_means(values: Float[Tensor, "v q"], resamples: int = 1000, seed: int = 0) -> Bootstrap:
     """Percentile intervals of the mean of every row, from columns (queries, say) drawn with replacement.
 
     As Smucker et al. 2007 compare two searches. Raises ValueError as `bootstrap_counts`.
     """
     values, count = exact(values), values.shape[1]
-    return bootstrap_counts(count, lambda counts: values @ counts / count, resamples, seed, level)
+    return bootstrap_counts(count, lambda counts: values @ counts / count, resamples, seed)
 
 
 def bootstrap_counts(

@@ -70,6 +70,11 @@ def usual_sizes(space: LayerEmbeddings, fit: str = "task") -> tuple[int, ...]:
     return tuple(sorted({round(f * space.dim) for f in PER_DIMENSION if 2 <= f * space.dim < whole} | {whole}))
 
 
+def with_shrunk(setting: Setting) -> tuple[Setting, ...]:
+    """A setting beside the two that fill the dip of full whitening: a shrunk and a soft map."""
+    return tuple(dict.fromkeys((setting, *(setting.with_(whitening=name) for name in ("shrunk", "soft")))))
+
+
 @fits_anew_for("every size")
 def fit_sizes(
     space: LayerEmbeddings,

@@ -18,14 +18,14 @@ CUT = 3  # BERT-whitening keeps a third: 256 of 768 dimensions (Su et al. 2021)
 class LayerGain:
     """One layer raw and under a setting, and where that keeps every direction also `cut` to a third of them.
 
-    `cone` is the mean cosine of random raw sentences.
+    `mean_cosine` is that of random raw sentences.
     """
 
     layer: int
     raw: Score
     whitened: Score
     cut: Score | None
-    cone: float
+    mean_cosine: float
 
     def gain(self, now: Score | None) -> float | None:
         """Points over raw; None where a score is not defined."""
@@ -34,12 +34,12 @@ class LayerGain:
         return now.spearman - self.raw.spearman
 
 
-def number(space: LayerEmbeddings, setting: Setting) -> Score:
+def plain_score(space: LayerEmbeddings, setting: Setting) -> Score:
     """The score of a setting without its held-out isotropy."""
     return score(space, setting, isotropy=False)
 
 
-def cone(space: LayerEmbeddings, layer: int) -> float:
+def mean_cosine(space: LayerEmbeddings, layer: int) -> float:
     """Mean cosine of two random sentences in a raw layer."""
     return float(geometry.mean_cosine(space.combine((layer,)), space.counts))
 
@@ -49,12 +49,12 @@ def layer_gains(
     space: LayerEmbeddings,
     setting: Setting,
     progress: Progress = silent,
-    number_of: Callable[[LayerEmbeddings, Setting], Score] = number,
-    cone_of: Callable[[LayerEmbeddings, int], float] = cone,
+    number_of: Callable[[LayerEmbeddings, Setting], Score] = plain_score,
+    mean_cosine_of: Callable[[LayerEmbeddings, int], float] = mean_cosine,
 ) -> Iterator[tuple[LayerGain, ...]]:
     """The gain of each layer alone under a setting, whose own layers do not count; one layer more each time.
 
-    Who keeps scores and cones says where they come from: `number_of(space, setting)`, `cone_of(space, layer)`.
+    Who keeps scores and cosines says where they come from: `number_of(space, setting)`, `mean_cosine_of(space, layer)`.
     """
     gains: tuple[LayerGain, ...] = ()
     cuttable = setting.k is None and variant(setting.whitening).takes_k and space.dim >= CUT
@@ -62,6 +62,6 @@ def layer_gains(
         alone = setting.with_(layers=(layer,))
         settings = (alone.raw, alone, *([alone.with_(k=space.dim // CUT)] if cuttable else []))
         raw, whitened, *cut = (number_of(space, each) for each in settings)
-        gains += (LayerGain(layer, raw, whitened, cut[0] if cut else None, cone_of(space, layer)),)
+        gains += (LayerGain(layer, raw, whitened, cut[0] if cut else None, mean_cosine_of(space, layer)),)
         yield gains
         progress(len(gains), space.n_layers)

@@ -274,9 +274,9 @@ def find_run(name: str | Path) -> Run:
     raise RunError(f"run={str(name)!r} must be a run in {runs_root()}, or the folder of one; there is none")
 
 
-def runs(root: str | Path | None = None) -> tuple[Run, ...]:
-    """The runs in `root` (None: the usual place) whose config can be read, the newest first."""
-    root, found = runs_root() if root is None else Path(root), {}
+def runs() -> tuple[Run, ...]:
+    """The runs in the usual place whose config can be read, the newest first."""
+    root, found = runs_root(), {}
     for path in root.glob(f"*/{_CONFIG}") if root.is_dir() else ():
         with suppress(RunError, ValueError, TypeError, KeyError):
             run, asked = Run(path.parent), _read(path)

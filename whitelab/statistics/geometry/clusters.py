@@ -29,11 +29,11 @@ class Clusters:
     iso_score_within: float
 
 
-def clusters(x: Float[Tensor, "n d"], count: int = CLUSTERS, dim: int | None = None, seed: int = 0) -> Clusters:
+def clusters(x: Float[Tensor, "n d"], count: int = CLUSTERS, directions: int | None = None, seed: int = 0) -> Clusters:
     """Find `count` clusters by k-means (Lloyd, started once by k-means++) and measure them.
 
-    `dim` is what IsoScore counts as all directions (default: d). NaN where there are no more than `count` rows or all
-    are equal. Raises ValueError for fewer than 2 clusters.
+    `directions` is how many IsoScore counts as all of them (default: d). NaN where there are no more than `count` rows
+    or all are equal. Raises ValueError for fewer than 2 clusters.
     """
     check_int(count, "count", 2)
     x = exact(check_matrix(x)).cpu()
@@ -50,5 +50,5 @@ def clusters(x: Float[Tensor, "n d"], count: int = CLUSTERS, dim: int | None = N
     return Clusters(
         float(silhouette_score(x.numpy(), found.labels_)),
         1 - float(inside.square().sum()) / total,
-        iso_score(gram(inside), dim),
+        iso_score(gram(inside), directions),
     )

@@ -62,15 +62,15 @@ def stable_rank(values: Float[Tensor, "d"]) -> float:
     return float(values.sum() / values[0]) if values.sum() > 0 else float("nan")
 
 
-def iso_score(matrix: Float[Tensor, "d d"], dim: int | None = None) -> float:
+def iso_score(matrix: Float[Tensor, "d d"], directions: int | None = None) -> float:
     """IsoScore of rows with this covariance: 0 for a line, 1 for a round one (Rudman et al. 2022, Algorithm 1).
 
     Its steps (the variances along the principal axes, brought to the length sqrt(d); their distance from (1, ..., 1)
-    as the isotropy defect; its rescaling) come to (PR - 1) / (d - 1) with PR the `participation_ratio`. `dim` stands
-    for d where null directions are counted out. NaN where d < 2 or the matrix is zero.
+    as the isotropy defect; its rescaling) come to (PR - 1) / (d - 1) with PR the `participation_ratio`. `directions`
+    stands for d where null directions are counted out. NaN where d < 2 or the matrix is zero.
     """
-    dim = matrix.shape[0] if dim is None else dim
-    return (participation_ratio(matrix) - 1) / (dim - 1) if dim > 1 else float("nan")
+    count = matrix.shape[0] if directions is None else directions
+    return (participation_ratio(matrix) - 1) / (count - 1) if count > 1 else float("nan")
 
 
 def partition_isotropy(x, centred: bool = False) -> float:

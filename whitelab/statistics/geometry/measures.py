@@ -100,7 +100,7 @@ class Rows:
     @cached_property
     def clusters(self) -> Clusters:
         """Ten of them."""
-        return clusters(self.x, dim=self.rank)
+        return clusters(self.x, directions=self.rank)
 
 
 @dataclass(frozen=True)

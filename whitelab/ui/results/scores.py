@@ -85,7 +85,7 @@ def layer_losses(
 @fits_anew_for(EVERY_LAYER)
 def layer_gains(space: LayerEmbeddings, setting: Setting, progress: Progress) -> Iterator[tuple[LayerGain, ...]]:
     """`layer_gains.layer_gains`."""
-    return gains.layer_gains(space, setting, progress, number_of, lambda *of: study(gains.cone, *of))
+    return gains.layer_gains(space, setting, progress, number_of, lambda *of: study(gains.mean_cosine, *of))
 
 
 def layer_curves(space: LayerEmbeddings, setting: Setting, progress: Progress) -> Iterator[tuple[KCurve, ...]]:

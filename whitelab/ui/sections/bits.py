@@ -72,7 +72,7 @@ def code(setting: Setting, space: str, metric: str | None = None) -> str:
 
 
 def _compared(setting: Setting) -> tuple[Setting, ...]:
-    return tuple(dict.fromkeys((setting.with_(whitening="none", k=None), setting)))
+    return tuple(dict.fromkeys((setting.with_(whitening="none"), setting)))
 
 
 def _turned(setting: Setting) -> tuple[Setting, ...]:

@@ -9,14 +9,13 @@ from whitelab.base.wording import spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.figures import heights
 from whitelab.scoring.setting import Setting
-from whitelab.sweeps.fit_size import FitSize, fit_sizes
+from whitelab.sweeps.fit_size import FitSize, fit_sizes, with_shrunk
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.scores import number_of
 from whitelab.ui.results.study import study_job
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.variants import LABELS
 
-BESIDE = ("shrunk", "soft")  # what fills the dip of full whitening
 ASKED = "fit-size-asked"  # session_state: this visitor wants the curve
 
 
@@ -31,7 +30,7 @@ def draw(space: LayerEmbeddings, setting: Setting) -> None:
         ask = {"on_click": st.session_state.update, "args": ({ASKED: True},)}
         st.button("Fit on fewer sentences", key="fit-size", icon=":material/play_arrow:", **ask)
         return
-    settings = tuple(dict.fromkeys((setting, *(setting.with_(whitening=name) for name in BESIDE))))
+    settings = with_shrunk(setting)
     raw = number_of(space, setting.raw).spearman
     follow(
         study_job(fit_sizes, space, settings, title="Fitting on fewer sentences", unit="sizes", place="fit-size"),

@@ -50,24 +50,24 @@ def finding(gains: Sequence[LayerGain], setting: Setting) -> str:
                 f"In {_layers(rescued)} the cut turns the loss into a gain, so there the weakest directions hold more "
                 "noise than meaning."
             )
-    cones = [gain.cone for gain in gains]
-    widest, narrowest = min(gains, key=lambda gain: gain.cone), max(gains, key=lambda gain: gain.cone)
+    cones = [gain.mean_cosine for gain in gains]
+    widest, narrowest = min(gains, key=lambda gain: gain.mean_cosine), max(gains, key=lambda gain: gain.mean_cosine)
     if len(gains) > 1 and max(cones) == max(cones):
-        cone = ", a narrow cone," if narrowest.cone >= CONE else ""
+        cone = ", a narrow cone," if narrowest.mean_cosine >= CONE else ""
         words.append(
-            f"Two random sentences have a mean cosine of {narrowest.cone:.2f} in layer {narrowest.layer}{cone} "
-            f"and of {widest.cone:.2f} in layer {widest.layer}."
+            f"Two random sentences have a mean cosine of {narrowest.mean_cosine:.2f} in layer {narrowest.layer}{cone} "
+            f"and of {widest.mean_cosine:.2f} in layer {widest.layer}."
         )
-        narrow = [gain for gain in gains if gain.cone >= CONE]
+        narrow = [gain for gain in gains if gain.mean_cosine >= CONE]
         pairs = [
             (up, down) for up in narrow for down in narrow if _gains(up, up.whitened) and _loses(down, down.whitened)
         ]
         if pairs:
-            up, down = min(pairs, key=lambda pair: abs(pair[0].cone - pair[1].cone))
+            up, down = min(pairs, key=lambda pair: abs(pair[0].mean_cosine - pair[1].mean_cosine))
             words.append(
-                f"A cone alone does not decide it: layers {up.layer} and {down.layer} have {up.cone:.2f} and "
-                f"{down.cone:.2f}, and layer {up.layer} gains where layer {down.layer} loses. It counts as well how "
-                "noisy the weak directions are that whitening makes as strong as the others."
+                f"A cone alone does not decide it: layers {up.layer} and {down.layer} have {up.mean_cosine:.2f} and "
+                f"{down.mean_cosine:.2f}, and layer {up.layer} gains where layer {down.layer} loses. It counts as well "
+                "how noisy the weak directions are that whitening makes as strong as the others."
             )
     return " ".join(words)
 
@@ -111,7 +111,7 @@ def rows(gains: Sequence[LayerGain]) -> list[dict]:
     """A record for each layer."""
     scores = ({"raw": gain.raw, "whitened": gain.whitened, "cut": gain.cut} for gain in gains)
     return [
-        {"layer": gain.layer, "mean_cosine": gain.cone}
+        {"layer": gain.layer, "mean_cosine": gain.mean_cosine}
         | {name: score and score.spearman for name, score in ends.items()}
         | {f"{name}_half_width_95": score and score.half_width for name, score in ends.items()}
         for gain, ends in zip(gains, scores, strict=True)
