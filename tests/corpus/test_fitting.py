@@ -55,7 +55,7 @@ def test_layers_kept_apart_give_the_map_of_any_of_their_averages(layers, apart, 
     one, two = corpus_rows(apart).moments(layers), corpus_rows(tmp_path).moments(layers)
     np.testing.assert_allclose(one.mean, two.mean, rtol=0, atol=1e-6)  # float32 averages on one side
     np.testing.assert_allclose(one.scatter, two.scatter, rtol=0, atol=1e-5)
-    with pytest.raises(ValueError, match="holds the moments of"):
+    with pytest.raises(ValueError, match="and no map of layer 2: choose"):
         corpus_rows(tmp_path).moments((2,))
 
 

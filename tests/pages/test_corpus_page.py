@@ -16,9 +16,10 @@ from whitelab.corpus.manifest import Manifest
 from whitelab.corpus.settling import settling
 from whitelab.corpus.texts import text_files
 from whitelab.datasets import DataError
+from whitelab.store.held_folder import is_held
 from whitelab.ui.sections import corpus_begin
 
-from .visiting import alts, choose, code, failed, live, metrics, press, protocol, said, scored, start, until
+from .visiting import alts, choose, code, failed, keys, live, metrics, press, protocol, said, scored, start, until
 
 pytestmark = pytest.mark.model
 
@@ -111,9 +112,8 @@ def test_what_is_begun_can_be_stopped_at_once(small, tmp_path):
     at = until(start("corpus", **small, **asked))
     at.button(key="begin-corpus").click().run()
     at.button(key="stop-corpus").click().run()
-    until(at)
-    assert not at.button(key="begin-corpus").disabled
-    assert not (tmp_path / "out" / "manifest.json").exists()
+    until(at, lambda at: {"begin-corpus", "go-on-corpus"} & keys(at))  # before or after the texts are read
+    assert not is_held(tmp_path / "out")
 
 
 @pytest.mark.parametrize(("setting", "value"), [("WHITELAB_TRAINING", "off"), ("WHITELAB_DATA", "demo,{place},{own}")])
@@ -149,6 +149,24 @@ def test_the_score_under_a_map_of_a_corpus_is_the_packages(small, folder):
 def test_a_corpus_of_another_layer_than_the_bars_says_which_it_holds(small, folder):
     at = until(start("corpus", **small, embedded=str(folder)))
     assert said(at, "layer 1, mean pooling")
-    wrong, words = {"fit": f"corpus:{folder}", "layers": "2", "embedded": str(folder)}, "layers 1, not of 2"
+    wrong = {"fit": f"corpus:{folder}", "layers": "2", "embedded": str(folder)}
     for page in ("whitening", "corpus"):
-        until(start(page, **small | wrong), lambda at: failed(at, words) or said(at, words))
+        at = until(start(page, **small | wrong))
+        assert failed(at, "The corpus holds layer 1, mean pooling. Until that is chosen")
+        assert "the task's 120 sentence occurrences" in protocol(at)
+
+
+def test_what_would_need_other_layers_than_a_corpus_holds_says_so_and_one_click_away_is_the_task(small, folder):
+    at = until(start(**small, fit=f"corpus:{folder}", layers="1"))
+    assert said(at, "would need other layers than those of the corpus")
+    assert not at.error
+    (key, *_) = [one.key for one in at.button if one.label == "Fit on the task's sentences"]
+    press(at, key)
+    assert at.session_state["fit"] == "task"
+    assert len(alts(at)) > 1
+
+
+def test_advice_on_a_corpus_tries_what_the_corpus_holds(small, folder):
+    at = until(start("advise", **small, fit=f"corpus:{folder}", layers="1"))
+    assert not said(at, "cannot decide. fit=")
+    assert said(at, "Tried on layer 3", "layer 1")

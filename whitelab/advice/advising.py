@@ -16,7 +16,7 @@ from whitelab.base.installation import MissingLibraryError, need
 from whitelab.base.progress import Progress, part_of, silent
 from whitelab.base.wording import spaced
 from whitelab.datasets import LabelledTexts
-from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
+from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows
 from whitelab.probe import How, probe
 from whitelab.probe.rows import occurrences
 from whitelab.retrieval.compression import Code
@@ -64,11 +64,11 @@ def advise_pairs(
     fit = chosen.fit if other_text else "cross"
     how, rank = chosen.aggregate, min(fold.rows.span for fold in folds(space, fit))
     if purpose == "store":
-        coded = _coded(space, to_store(chosen, space.n_layers, space.dim, fit, rank), progress)
+        coded = _coded(space, _fittable(space, to_store(chosen, space.n_layers, space.dim, fit, rank)), progress)
         cosines, tried, found = torch.stack([one.values for one in coded]), _as_stored(coded), coded
         drawn = bootstrap(cosines, space.gold, space.subset, space.n_subsets, how, RESAMPLES)
     else:
-        settings = candidates(chosen, space.n_layers, space.dim, fit, rank)
+        settings = _fittable(space, candidates(chosen, space.n_layers, space.dim, fit, rank))
         found = _each(settings, lambda setting: score(space, setting, isotropy=False), progress)
         tried = [Tried.whole(one, _kept(each.setting, each.rank, space.dim)) for one, each in _both(settings, found)]
         if purpose == "threshold":
@@ -83,6 +83,16 @@ def advise_pairs(
 
     measured = "Spearman x 100", "pairs", space.n_pairs
     return answer(weigh(tried, drawn, spearman, measured, _protocol(found)), purpose)
+
+
+def _fittable(space: LayerEmbeddings, settings: tuple[Setting, ...]) -> tuple[Setting, ...]:
+    """Those whose map can be fitted: a corpus may hold some layers only."""
+
+    def can(setting: Setting) -> bool:
+        text = space.texts.get(setting.fit)
+        return setting.whitening == "none" or not isinstance(text, MeasuredRows) or text.holds(setting.layers)
+
+    return tuple(setting for setting in settings if can(setting))
 
 
 def _coded(space: Space, settings: tuple[Setting, ...], progress: Progress) -> list[CodedScore]:

@@ -14,6 +14,7 @@ from torch import Tensor
 from whitelab.base.checks import check_layers
 from whitelab.base.lazy import cached_property
 from whitelab.base.progress import Progress, silent
+from whitelab.base.wording import layers_in_words
 from whitelab.datasets import RetrievalSet, SentencePairs
 from whitelab.encoding.encoders import EmbedReport, Encoder, StaticEncoder, embed
 from whitelab.encoding.pooling import GIVEN, UNIT, check_pooling
@@ -180,6 +181,20 @@ class LayerRows(_Layers):
         return LayerRows(self.values.to(device), self.counts.to(device))
 
 
+class NotMeasuredError(ValueError):
+    """A map is asked for that the moments at hand are not of."""
+
+
+def layers_held(layers: Sequence[int], measured: Sequence[int], apart: bool) -> bool:
+    """Whether moments of the average of `measured`, or of each where they were kept `apart`, are those of `layers`."""
+    return set(layers) <= set(measured) if apart else tuple(layers) == tuple(measured)
+
+
+def held_in_words(measured: Sequence[int], apart: bool) -> str:
+    """`layer 1`, `layers 1 + 6`, or `any average of layers 1 + 6`."""
+    return "any average of " * (apart and len(measured) > 1) + layers_in_words(measured)
+
+
 @dataclass(frozen=True, eq=False)
 class MeasuredRows:
     """Sentences of which moments alone are at hand, such as a corpus: enough for every map that is fitted from them.
@@ -213,19 +228,22 @@ class MeasuredRows:
         return self.known.dim > self.dim
 
     def moments(self, layers: Sequence[int]) -> Moments:
-        """As those of rows. Raises ValueError for layers that were not measured."""
+        """As those of rows. Raises NotMeasuredError for layers of which there are none."""
         layers = check_layers(layers, self.n_layers)
         if layers == self.layers and not self.apart:
             return self.known
-        if not self.apart or not set(layers) <= set(self.layers):
-            measured = "any average of " if self.apart else ""
-            raise ValueError(
-                f"fit={self.name!r} holds the moments of {measured}layers {'+'.join(map(str, self.layers))}, "
-                f"not of {'+'.join(map(str, layers))}; choose what it holds, or embed it anew with these layers"
+        if not self.holds(layers):
+            raise NotMeasuredError(
+                f"fit={self.name!r} holds {held_in_words(self.layers, self.apart)} and no map of "
+                f"{layers_in_words(layers)}: choose what it holds, or embed it anew with these layers"
             )
         if layers not in self._averages:
             self._averages[layers] = self._average([self.layers.index(layer) for layer in layers])
         return self._averages[layers]
+
+    def holds(self, layers: Sequence[int]) -> bool:
+        """Whether there are moments of the average of these layers."""
+        return layers_held(layers, self.layers, self.apart)
 
     def _average(self, places: list[int]) -> Moments:
         shape, count = (len(self.layers), self.dim), self.known.count

@@ -23,6 +23,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from whitelab.base.wording import plain
+from whitelab.encoding.embeddings import NotMeasuredError
 from whitelab.ui.results.memory import memory
 from whitelab.ui.results.worker import Job, JobCancelled, Jobs, Unasked
 
@@ -105,6 +106,9 @@ def ending(job: Job, key: str) -> tuple[Callable[[str], Any], str, str]:
         return st.info, f"{job.title} goes on for another visitor. You stopped waiting for it.", "Wait again"
     job.shown = True
     st.session_state[f"{key}-seen"] = job.number
+    if isinstance(job.error, NotMeasuredError):
+        words = f"{job.title} would need other layers than those of the corpus that maps are fitted on."
+        return st.info, words, "Fit on the task's sentences"
     if job.state == "failed":
         return st.error, f"{job.title} failed: {job.message}", "Try again"
     if isinstance(job.error, Unasked):
@@ -154,6 +158,8 @@ def ask_again(job: Job, key: str) -> None:
     st.session_state.pop(f"{key}-left", None)
     if isinstance(job.error, Unasked):
         st.session_state.setdefault(AGREED, set()).add(job.key)
+    if isinstance(job.error, NotMeasuredError):
+        st.session_state["fit"] = "task"
     # Another visitor may have asked first; their new job is not ours to drop.
     if job.state in ("failed", "cancelled") and jobs().get(job.key) is job:
         jobs().forget(job.key)

@@ -5,12 +5,13 @@ import time
 import streamlit as st
 
 from whitelab import figures
-from whitelab.base.wording import capitalised, duration, layers_in_words, plain, spaced
+from whitelab.base.wording import capitalised, duration, plain, spaced
 from whitelab.corpus.fitting import CORPUS
 from whitelab.corpus.manifest import Manifest, Status, status
 from whitelab.corpus.settling import Settling, settling
 from whitelab.datasets import DataError
 from whitelab.encoding.checkpoints import shown_name
+from whitelab.encoding.embeddings import held_in_words
 from whitelab.encoding.pooling import UNIT
 from whitelab.ui.results import long_runs
 from whitelab.ui.results.jobs import REDRAW, redraw
@@ -129,8 +130,8 @@ def _watch(folder: str, given: bool) -> None:
 
 def _use(folder: str, manifest: Manifest, found: Status, given: bool) -> None:
     """How pairs are scored with a map fitted on it, and a button that does so once it is whole."""
-    layers, kept = layers_in_words(manifest.recipe.layers), " or any average of them" * manifest.recipe.apart
-    words = f"It holds {plain(shown_name(manifest.loaded))}, {layers}{kept}, {manifest.recipe.pooling} pooling."
+    layers = held_in_words(manifest.recipe.layers, manifest.recipe.apart)
+    words = f"It holds {plain(shown_name(manifest.loaded))}, {layers}, {manifest.recipe.pooling} pooling."
     if found.done < found.chunks:
         st.markdown(f"{words} Once it is whole, the live score can be fitted on it.")
         return

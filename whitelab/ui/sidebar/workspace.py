@@ -16,6 +16,7 @@ from whitelab.corpus.manifest import MANIFEST, finished
 from whitelab.datasets import DataError, Upload
 from whitelab.datasets.layouts import MEMORY, file_at
 from whitelab.encoding.checkpoints import WORD_TABLES, ModelName
+from whitelab.encoding.embeddings import held_in_words, layers_held
 from whitelab.encoding.encoders import Encoder, choose_device, device_name, dtypes_for
 from whitelab.encoding.pooling import GIVEN, POOLING_LABELS, UNIT
 from whitelab.scoring.setting import FIT_SCOPES, OWN_SENTENCES, TOKENS, Setting
@@ -161,7 +162,7 @@ def _workspace(picked: Picked, chosen: Chosen, own: OwnData | None) -> Workspace
     layers = _layers(picked, given)
     pooling = GIVEN if given else _pooling(picked)
     whitening = _whitening(picked.dim)
-    fit, fit_key = _fit(picked, chosen, own, disabled=whitening == "none")
+    fit, fit_key = _fit(picked, chosen, own, layers, pooling, disabled=whitening == "none")
     k = live.choose_k(whitening, picked.dim)
     setting = Setting(layers, whitening, k, pooling, fit, _aggregate())
     dtype = own.vectors.dtype if given else _dtype()
@@ -270,7 +271,9 @@ def _dtype() -> str:
 # --------------------------------------------------------------------------------------------------- fit scope
 
 
-def _fit(picked: Picked, chosen: Chosen, own: OwnData | None, disabled: bool) -> tuple[str, str]:
+def _fit(
+    picked: Picked, chosen: Chosen, own: OwnData | None, layers: tuple[int, ...], pooling: str, disabled: bool
+) -> tuple[str, str]:
     """What the map is fitted on: the name for the setting, and a key that changes with the content."""
     given = own is not None and own.vectors is not None
     if given and st.session_state.get("fit") not in (None, *OWN_SENTENCES):
@@ -307,7 +310,14 @@ def _fit(picked: Picked, chosen: Chosen, own: OwnData | None, disabled: bool) ->
         if fit == "splits":
             return fit, _splits_key(chosen, own)
         if fit.startswith(CORPUS):
-            folder, _ = finished(fit.removeprefix(CORPUS))
+            folder, manifest = finished(fit.removeprefix(CORPUS))
+            recipe = manifest.recipe
+            if not layers_held(layers, recipe.layers, recipe.apart) or pooling != recipe.pooling:
+                st.error(
+                    f"The corpus holds {held_in_words(recipe.layers, recipe.apart)}, {recipe.pooling} pooling. Until "
+                    "that is chosen, the map is fitted on the task's sentences."
+                )
+                return "task", "task"
             return fit, f"{fit}/{file_stamp([folder / MANIFEST])}"
         path = file_at(fit)
         files = [file for info in datasets.discover(fit) for file in info.files] if path is None else [path]
