@@ -120,6 +120,15 @@ BY_OPTIONS = {  # by these and the data alone
         "corpus embed --out {place}/none --text {place}/text.txt --gpus 1",
         "address and gpus go with engine='ray'",
     ),
+    "map and k": ("corpus apply {place}/none --out {place}/none2 --map m.npz --k 3", "--k does not go with --map"),
+    "map and variant": (
+        "corpus apply {place}/none --out {place}/none2 --map m.npz --whitening zca",
+        "--whitening does not go with --map",
+    ),
+    "aggregate of a comparison": (
+        "compare --settings L1;aggregate=all",
+        "must leave fit and aggregate to the preset whiteningbert",
+    ),
     "text": ("corpus embed --out {place}/none --text {place}/nothing", "found none"),
 }
 BY_THE_MODEL = {

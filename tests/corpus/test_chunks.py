@@ -166,6 +166,22 @@ def test_a_chunk_that_cannot_be_encoded_is_named_and_the_rest_goes_on(tmp_path, 
     assert embed(text, tmp_path / "out", model).finished
 
 
+def test_chunks_that_lie_among_the_texts_are_not_read_as_texts(tmp_path, model, text):
+    made = [embed(tmp_path, tmp_path / name, model) for name in ("", "inside", "inside", "")]
+    assert {(one.sentences, one.chunks) for one in made} == {(40, made[0].chunks)}
+    (tmp_path / "manifest.json").unlink()  # killed before it was written
+    assert embed(tmp_path, tmp_path, model).sentences == 40
+
+
+def test_a_field_of_ids_that_is_named_must_be_there(tmp_path, model):
+    path = tmp_path / "text.jsonl"
+    path.write_text('{"text": "a man plays", "key": "one"}\n{"text": "water"}\n')
+    assert list(read_texts(path, pytest.fail)) == [("text.jsonl:1", "a man plays"), ("text.jsonl:2", "water")]
+    refused = []
+    assert list(read_texts(path, refused.append, id_column="key")) == [("one", "a man plays")]
+    assert refused == ["text.jsonl:2: no 'key' in it"]
+
+
 def test_what_cannot_be_is_refused_at_the_door(tmp_path, model, text):
     for asked, line in (
         ({"layers": (9,)}, r"layers=\[9\] must lie between 0 and"),

@@ -1,6 +1,7 @@
 """`compare`: models, settings and tasks side by side, or the walk from one preset to another."""
 
 import argparse
+import re
 from pathlib import Path
 
 from whitelab.cli.options import bin_option, dtype_option, model_names, names, source_option, store_options, task_names
@@ -63,6 +64,8 @@ def run(args):
     _check_corpus(args, [args.preset])
     if args.mteb_out and any(path.is_file() for path in (Path(args.mteb_out), *Path(args.mteb_out).parents)):
         raise ValueError(f"--mteb-out {args.mteb_out} must be a folder, and a file is there")
+    if re.search(r"\b(fit|aggregate)=", args.settings or ""):  # also where they are named as they are usually
+        raise ValueError(f"setting={args.settings!r} must leave fit and aggregate to the preset {args.preset}")
     settings = parse_settings(args.settings or PRESETS[args.preset].settings)
     tasks, models = _compared(args)
     _say_what_lacks([args.preset], args.data, tasks)

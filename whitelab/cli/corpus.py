@@ -142,7 +142,7 @@ def _embed(args):
         progress=progress("encoding", "texts"),
         **{name: getattr(args, name) for name in same},
     )
-    lines = [f"{made.sentences} texts in {len(made.chunks)} chunks, {made.encoded} of them encoded now"]
+    lines = [f"{made.sentences} texts in {len(made.chunks)} chunks, {made.encoded} different ones encoded now"]
     others = len({path.stem for path in Path(args.out).glob("*.parquet")} - set(made.chunks))
     lines += [f"{others} chunks of another model, layer or text stay beside them, unlisted"] if others else []
     lines += [f"left out: {one}" for one in made.refused_lines]
@@ -175,14 +175,26 @@ def _fit(args):
         from whitelab.whitening.export import to_npz
 
         to_npz(args.out, fitted, record)
-    return record, [f"{name}: {value}" for name, value in record.items()]
+    written = [f"written: {args.out}"] if args.out else []
+    return record, [*_told(record), *written]
+
+
+def _told(record: dict) -> list[str]:
+    """A record in lines, without Python's brackets and digits that nobody reads."""
+
+    def said(value) -> str:
+        if isinstance(value, list | tuple):
+            return ", ".join(map(said, value))
+        return "all" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+
+    return [f"{name}: {said(value)}" for name, value in record.items()]
 
 
 def _drift(args):
     from whitelab.corpus.fitting import corpus_drift
 
     found = corpus_drift(args.folder, args.other, args.whitening, args.k, args.layers).as_dict()
-    return found, [f"{name}: {value}" for name, value in found.items()]
+    return found, _told(found)
 
 
 def _apply(args):
@@ -191,6 +203,10 @@ def _apply(args):
 
     if args.map:
         from whitelab.whitening.export import from_npz
+
+        given = [name for name in ("k", "layers") if getattr(args, name) is not None]
+        if given or args.whitening != "pca":
+            raise ValueError(f"--{(given or ['whitening'])[0]} does not go with --map, which says it")
 
         fitted, record = from_npz(args.map)
     else:

@@ -2,7 +2,6 @@
 
 import argparse
 
-from whitelab.base.checks import check_int
 from whitelab.cli.options import aggregate_option, layers_option, space_options, vectors_options, whitening_options
 from whitelab.cli.spaces import open_space, setting_of
 from whitelab.cli.writing import number, progress
@@ -18,6 +17,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args):
+    from whitelab.base.checks import check_int
     from whitelab.scoring.score import score
     from whitelab.scoring.setting import Protocol
     from whitelab.sweeps.fit_size import fit_sizes, with_shrunk

@@ -51,10 +51,13 @@ class Cell:
         return self.model, str(self.setting)
 
     def as_dict(self, interval: tuple[float, float] | None = None, resamples: int = 0) -> dict:
-        """A JSON-ready record, with the ends of an `interval` from so many `resamples` where there is one."""
+        """A JSON-ready record, with the ends of an `interval` from so many `resamples` where there is one.
+
+        `setting` says the preset's fit scope and aggregate too where there is a score: it gives the same number alone.
+        """
         record = {
             "model": self.model,
-            "setting": str(self.setting),
+            "setting": str(self.protocol.setting if self.protocol else self.setting),
             "task": self.task,
             "spearman": self.spearman,
             "half_width_95": self.half_width,

@@ -5,24 +5,30 @@ import glob
 import gzip
 import json
 import lzma
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from whitelab.corpus.manifest import MANIFEST
 from whitelab.datasets.layouts import data_path
 from whitelab.datasets.offered import is_offered
 from whitelab.datasets.pairs import DataError
+from whitelab.store.held_folder import is_written
 
 LINE_BYTES = 2**20  # a longer line is no sentence
 _OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_CHUNK = re.compile(r"[0-9a-f]{32}\.parquet")
 KINDS = (".txt", ".jsonl", ".parquet")
 
+ID = "id"  # the usual field of ids, which may be missing
 Refuse = Callable[[str], None]
 
 
 def text_files(source: str | Path) -> list[Path]:
     """The files of a folder, a glob (`**` for folders of any depth) or a name, sorted; `~` is the home folder.
 
+    Chunks of a corpus that lies among them are none.
     Raises DataError where there is none to read.
     """
     path = data_path(source)
@@ -31,7 +37,8 @@ def text_files(source: str | Path) -> list[Path]:
             found = [path]
         else:
             found = map(Path, path.rglob("*") if path.is_dir() else glob.glob(str(path), recursive=True))
-        files = sorted(file for file in found if file.is_file() and kind_of(file) in KINDS and is_offered(file))
+        files = sorted(file for file in found if file.is_file() and kind_of(file) in KINDS)
+        files = [file for file in files if is_offered(file) and not _is_ours(file)]
     except (OSError, ValueError) as error:  # a name too long, a folder closed to us
         raise DataError(f"text={str(source)!r}: cannot be opened ({error})") from None
     if not files:
@@ -40,9 +47,11 @@ def text_files(source: str | Path) -> list[Path]:
 
 
 def read_texts(
-    source: str | Path, refuse: Refuse, text_column: str = "text", id_column: str = "id"
+    source: str | Path, refuse: Refuse, text_column: str = "text", id_column: str = ID
 ) -> Iterator[tuple[str, str]]:
     """(id, text) of every sentence; one without an id gets `file:line`, blank lines are passed over.
+
+    An `id_column` that is not the usual one must be in every record.
 
     Files are named by their path below `source` where that is a folder.
 
@@ -74,6 +83,12 @@ def read_texts(
             refuse(f"{shown}: cannot be read on: {problem}")
 
 
+def _is_ours(path: Path) -> bool:
+    """Whether it is a chunk that an embed has written among texts: those were read already."""
+    folders = path.parent, path.parent.parent
+    return bool(_CHUNK.fullmatch(path.name)) and any((one / MANIFEST).exists() or is_written(one) for one in folders)
+
+
 def kind_of(path: Path) -> str:
     """`.txt`, `.jsonl` or `.parquet`, whatever it is compressed with."""
     return (path.with_suffix("") if path.suffix in _OPENERS else path).suffix
@@ -103,6 +118,8 @@ def _parsed(line: bytes, kind: str, text_column: str, id_column: str) -> tuple[o
         raise ValueError("not JSON") from None
     if not isinstance(record, dict) or text_column not in record:
         raise ValueError(f"no {text_column!r} in it")
+    if id_column not in (ID, *record):
+        raise ValueError(f"no {id_column!r} in it")
     return record.get(id_column), record[text_column]
 
 
@@ -113,6 +130,8 @@ def _table(path: Path, text_column: str, id_column: str) -> Iterator[tuple[int, 
         names = [name for name in (id_column, text_column) if name in file.schema_arrow.names]
         if text_column not in names:
             raise ValueError(f"no column {text_column!r}")
+        if id_column not in (ID, *names):
+            raise ValueError(f"no column {id_column!r}")
         number = 0
         for batch in file.iter_batches(batch_size=1024, columns=names):
             for record in batch.to_pylist():
