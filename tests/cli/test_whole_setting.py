@@ -103,4 +103,4 @@ def test_a_preset_goes_by_its_old_name_too(document, compared, option):
 def test_a_comparison_leaves_fit_and_aggregate_to_its_preset(run, compared):
     status, out, err = run("compare", *compared, "--settings", "L1:pca fit=cross")
     assert (status, out, err.count("\n")) == (2, "", 1)
-    assert "setting='mean/L1:pca fit=cross' must leave fit and aggregate to the preset whiteningbert" in err
+    assert "setting='L1:pca fit=cross' must leave fit and aggregate to the preset whiteningbert" in err
