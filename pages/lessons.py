@@ -10,9 +10,10 @@ from whitelab.lessons import LESSONS, Cloud, NoAnswer, answered, asked
 from whitelab.ui.results.shelf import shelf
 from whitelab.ui.results.study import study
 from whitelab.ui.sections.lesson_strip import link
-from whitelab.ui.sidebar import workspace
+from whitelab.ui.sidebar import own_data, workspace
 from whitelab.ui.sidebar.opening import Opened, chosen_pairs, open_space, task_name
 from whitelab.ui.widgets.page import open_aside
+from whitelab.whitening import starved, too_few
 
 open_aside(
     "What is there to learn, and how long does it take?",
@@ -42,6 +43,12 @@ def address(page: str, query: dict) -> str:
     parts = urlsplit(st.context.url or "")
     home = f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
     return f"{home}/{'' if page == 'overview' else page}?{urlencode(query)}"
+
+
+def carried() -> dict[str, str]:
+    """What a link says of the bar's model and data: the answers depend on them."""
+    names = ("model",) if own_data.current() else ("model", "data", "task", "split")
+    return {name: st.query_params[name] for name in names if name in st.query_params}
 
 
 with learn:
@@ -74,19 +81,26 @@ with teach:
             "fixed": "yes" if st.toggle("Fix the setting", key="teach-fixed") else "",
             "present": "yes" if st.toggle("For a projector", key="teach-present") else "",
         }
-    query = link(number, step, **{name: wish for name, wish in wishes.items() if wish})
+    wishes = {name: wish for name, wish in wishes.items() if wish} | carried()
+    query = link(number, step, **wishes)
     st.code(address(LESSONS[number].page, query), language=None)
     st.caption(
         "Hidden answers: predictions are taken, and neither the answer nor the page is shown. A fixed setting: the knobs "
         "of layers, variant, k and fit go back to the lesson's. For a projector: larger type, and no bar."
     )
+    if own_data.current() is not None:
+        st.info(
+            "An upload cannot be shared: whoever opens the link sees the demonstration set.", icon=":material/info:"
+        )
     st.subheader("Answers on the present data")
     st.caption("They are computed when you ask, with the model and the data of the bar.")
     opened = embedded()
+    if opened and starved("pca", opened.space.n_sentences, opened.space.span):
+        st.warning(too_few(opened.space.n_sentences, opened.space.span, opened.space.dim), icon=":material/warning:")
     for lesson in LESSONS.values():
         with st.expander(f"{lesson.number}. {lesson.title} · {lesson.minutes} minutes"):
             st.markdown(f"**What learners expect.** {lesson.misconception}")
-            st.code(address(lesson.page, link(lesson.number)), language=None)
+            st.code(address(lesson.page, link(lesson.number, **wishes)), language=None)
             if not st.toggle("Show the answers", key=f"answers-{lesson.number}"):
                 continue
             if opened is None:

@@ -6,17 +6,24 @@ from whitelab import figures
 from whitelab.base.wording import plain, spaced
 from whitelab.ui.results.scores import number_of, scored, shape_of
 from whitelab.ui.sections import explanation, layer_gains, space_views
+from whitelab.ui.sidebar import workspace
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.metric import Metric, headlines, number, score_metric
 from whitelab.ui.widgets.page import close_page, open_page
 from whitelab.ui.widgets.variants import LABELS, under
-from whitelab.whitening import variant
+from whitelab.whitening import variant, whitens
 
+here = workspace.current()
+compared_spec = here.compared.whitening if here else "pca"
+after_words = (
+    "after whitening, which centres them and makes all directions equally strong"
+    if whitens(compared_spec)
+    else f"the same, {LABELS.inline(compared_spec)}"
+)
 chosen, opened = open_page(
     "What does this space look like, and what would whitening change?",
     "Each number says how well the model ranks pairs of sentences the way people do: 100 is the same order, 0 no relation. "
-    "Grey dot: a layer's vectors as they are. Filled mark: after whitening, which centres them and makes all directions "
-    "equally strong.",
+    f"Grey dot: a layer's vectors as they are. Filled mark: {after_words}.",
 )
 space, compared = opened.space, chosen.compared
 names = dict.fromkeys(("none", "center", "standardize", "pca", "zca", "cholesky", compared.whitening))

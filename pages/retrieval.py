@@ -69,7 +69,7 @@ with right:
         key="ranked-k",
         of=f"{of} {curved}",
         note=lambda found: (
-            f"Best k {found.best_k(comparison.metric)}, within 0.005 of it from {found.knee(comparison.metric)} on."
+            f"Best k {found.best_k(comparison.metric)}; the smallest within 0.005 of it is {found.knee(comparison.metric)}."
         ),
         room=heights.room(heights.CURVES),
     )

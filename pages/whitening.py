@@ -62,7 +62,8 @@ headlines(
 if now.score.reason:
     st.warning(plain(now.score.reason))
 words = verdict.sentence(now, name, against, spaced(space.n_pairs), RESAMPLES)
-st.markdown(f"{verdict.ICONS[now.verdict]} {words}")
+held_out = verdict.held_out(now, cross) if baseline == compared.raw and compared.fit == "task" else ""
+st.markdown(f"{verdict.ICONS[now.verdict]} {words}{held_out}")
 st.caption(plain(fitted_on(now.score).capitalize()) + ".")
 explanation.draw(space, compared)
 standings.draw(found)

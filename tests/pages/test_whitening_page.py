@@ -133,7 +133,13 @@ def test_the_map_is_offered_in_every_format_with_lines_from_sentences_on(small, 
         wanted = wanted if kind == "npz" else wanted / np.linalg.norm(wanted, axis=1, keepdims=True)
         np.testing.assert_allclose(names["z"], wanted, atol=1e-4)
     choose(at, format="scikit-learn")
-    assert any("WhiteningTransformer('pca', k=10)" in one.value for one in at.code)
+    names = {}
+    exec(next(one.value for one in at.code if "WhiteningTransformer('pca', k=10)" in one.value), names)
+    fitted = names["pipeline"].steps[0][1]
+    for transformer in (fitted, names["whitening"]):  # whole, and in batches
+        np.testing.assert_allclose(
+            transformer.transform(space.combine((1,)).numpy()), whitener(space.values[1]), atol=1e-4
+        )
     choose(at, format="sentence-transformers")
     assert not any(label.startswith("Download .zip") for label in downloads(at))
     press(at, "make-model", lambda at: any(label.startswith("Download .zip") for label in downloads(at)))

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from tests.conftest import with_only
+from whitelab.encoding.embeddings import LayerRows
 from whitelab.scoring.paired import VERDICTS, judged, paired
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
@@ -97,3 +98,12 @@ def test_what_cannot_be_compared_is_refused(space):
         paired(space, given).against(2)
     with pytest.raises(ValueError, match="scores must share one aggregate, got all, mean"):
         paired(space, [given[0], scores(space, "pca", aggregate="mean")[0]])
+
+
+def test_a_map_of_as_many_directions_as_texts_gets_no_verdict_unless_it_is_fitted_on_more(thin, space):
+    raw, white = scores(thin, "none", "pca")
+    (cut,) = scores(thin, "pca", k=3)
+    assert [one.verdict == "starved" for one in paired(thin, [raw, white, cut]).against()] == [False, True, False]
+    assert paired(thin, [white, raw]).against()[1].verdict == "starved"  # on either side
+    more = thin.with_text("more", LayerRows(space.values, space.counts))
+    assert paired(more, [raw, *scores(more, "pca", fit="more")]).against()[1].verdict != "starved"

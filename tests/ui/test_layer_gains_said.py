@@ -45,8 +45,8 @@ def test_it_never_says_gain_where_nothing_gains(gains):
 
 def test_it_says_how_narrow_the_cone_is_where_it_is_narrowest_and_widest(gains):
     cones = (0.1, 0.72, 0.31, 0.02)
-    made = [replace(gain, cone=cone) for gain, cone in zip(gains, cones, strict=True)]
+    made = [replace(gain, mean_cosine=cone) for gain, cone in zip(gains, cones, strict=True)]
     words = finding(made, Setting.parse("L0:pca@3"))
     assert "0.72 in layer 1, a narrow cone, and of 0.02 in layer 3" in words
     assert "with k = 3" in words
-    assert "cone" not in finding([replace(gain, cone=0.1) for gain in gains], Setting.parse("L0:pca"))
+    assert "cone" not in finding([replace(gain, mean_cosine=0.1) for gain in gains], Setting.parse("L0:pca"))

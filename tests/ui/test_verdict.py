@@ -78,9 +78,25 @@ def test_where_nothing_is_gained_fitting_is_worth_points_and_no_share():
     assert "the gain of" not in text
 
 
-@pytest.mark.parametrize(("kind", "estimate", "words"), [("chance", 0.2, "no proof"), ("loss", -0.4, "no sign")])
+@pytest.mark.parametrize(
+    ("kind", "estimate", "words"),
+    [
+        ("chance", 0.2, "no proof"),
+        ("chance", -0.2, "no sign"),
+        ("loss", -0.4, "costs 0.40 points here"),
+        ("starved", -9.0, "keep fewer dimensions before this is read"),
+    ],
+)
 def test_a_difference_that_shows_no_fitting_is_not_called_one(kind, estimate, words):
     assert words in fitting(standing(), standing(), standing(kind, estimate, -1.0, 1.0))
+
+
+def test_a_gain_that_cross_fitting_does_not_show_is_said_to_be_in_doubt():
+    doubt = verdict.held_out(standing("gain"), standing("chance", 0.5, -1.0, 2.0))
+    assert "+0.50, 95 % interval -1.00 to +2.00: not beyond doubt" in doubt
+    for now, cross in (("gain", "gain"), ("chance", "gain"), ("gain", "undefined"), ("starved", "chance")):
+        assert verdict.held_out(standing(now), standing(cross)) == ""
+    assert verdict.held_out(standing("gain"), None) == ""
 
 
 def test_scopes_without_a_score_are_not_compared():

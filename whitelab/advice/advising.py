@@ -221,12 +221,12 @@ def advise_sentences(space: LayerRows, chosen: Setting, purpose: str = "rank") -
         raise ValueError(f"sentences must be four that differ, or more, got {space.n_sentences}")
     raw = Setting(chosen.numbers(space.n_layers))
     seen, unseen = space.parted
-    full, soft = (isotropy_between(seen, unseen, raw.with_(whitening=name)) for name in ("pca", "shrunk"))
+    full = isotropy_between(seen, unseen, raw.with_(whitening="pca"))
     ratio = space.n_sentences / space.dim
     sentences = (
         f"Sentences alone do not say what serves to {purpose}: keep the {named(raw)} until some are judged.",
         f"A full whitening fitted on half of these {spaced(space.n_sentences)} sentences leaves the others with an "
-        f"isotropy of {full:.2f} (1 would be round), a shrunk one with {soft:.2f}.",
+        f"isotropy of {full:.2f}; 1 would be round.",
         f"There are {ratio:.1f} sentences a dimension; "
         + (
             "below about ten a full whitening fits noise, and a shrunk or shorter one is safer."

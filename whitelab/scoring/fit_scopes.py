@@ -69,6 +69,28 @@ def folds(space: LayerEmbeddings, fit: str = "task") -> tuple[Fold, ...]:
     return (Fold(rows, torch.arange(space.n_pairs, device=here), torch.arange(space.n_sentences, device=here)),)
 
 
+def fitted_texts(space: LayerEmbeddings, fit: str = "task") -> int:
+    """How many different texts a map of a scope is fitted on, the fewest of its folds; of a corpus all occurrences.
+
+    Raises ValueError as `folds`.
+    """
+
+    def different(rows: LayerEmbeddings | LayerRows | MeasuredRows) -> int:
+        return round(rows.count) if isinstance(rows, MeasuredRows) else int((rows.counts > 0).sum())
+
+    return min(different(fold.rows) for fold in folds(space, fit))
+
+
+def is_starved(space: LayerEmbeddings, setting: Setting, rank: int) -> bool:
+    """Whether a map that keeps `rank` directions sets all texts it is fitted on equally far apart.
+
+    Raises ValueError as `folds`.
+    """
+    return whitening.whitens(setting.whitening) and whitening.starved(
+        setting.whitening, fitted_texts(space, setting.fit), rank
+    )
+
+
 def _words(space: LayerEmbeddings) -> LayerRows:
     if space.words is None:
         raise ValueError(

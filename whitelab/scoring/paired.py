@@ -11,6 +11,7 @@ from torch import Tensor
 from whitelab import whitening
 from whitelab.base.checks import check_int
 from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.scoring.fit_scopes import is_starved
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Protocol
 from whitelab.statistics.correlation import Judged, at_once
@@ -25,6 +26,7 @@ VERDICTS = {
     "chance": "Could be chance",
     "unclear": "The tests disagree",
     "same": "The same",
+    "starved": "No verdict",
     "undefined": "Undefined",
 }
 
@@ -34,7 +36,8 @@ class Standing:
     """A score, its 95 % bootstrap interval `low` to `high`, and its `difference` from the baseline's.
 
     `williams` is None where the score averages subsets, of which that test knows nothing. `verdict` is a key
-    of `VERDICTS`. NaN where a score is not defined.
+    of `VERDICTS`, `starved` where one of the maps keeps as many directions as there are texts, so that its score says
+    nothing about meaning. NaN where a score is not defined.
     """
 
     score: Score
@@ -60,6 +63,7 @@ class Paired:
     cosines: Float[Tensor, "v p"]
     gold: Float[Tensor, "p"]
     ranked_at_once: bool
+    starved: tuple[bool, ...]
 
     def against(self, baseline: int = 0) -> tuple[Standing, ...]:
         """Every score against `scores[baseline]`. Raises ValueError for a `baseline` that is not there."""
@@ -73,6 +77,8 @@ class Paired:
         difference = self.drawn.difference(row, base)
         test = williams(self.cosines[row], self.cosines[base], self.gold) if self.ranked_at_once else None
         verdict = "same" if row == base else judged(difference, test)
+        if verdict not in ("same", "undefined") and (self.starved[i] or self.starved[baseline]):
+            verdict = "starved"
         low, high = float(self.drawn.low[row]), float(self.drawn.high[row])
         return Standing(self.scores[i], low, high, difference, test, verdict)
 
@@ -90,7 +96,8 @@ def paired(space: LayerEmbeddings | Judged, scores: Sequence[Score], resamples: 
     rows = tuple(places.setdefault(_law(one.protocol, one.dim), len(places)) for one in scores)
     cosines = torch.stack([scores[rows.index(row)].cosines for row in range(len(places))])
     drawn = bootstrap(cosines, space.gold, space.subset, space.n_subsets, how, resamples)
-    return Paired(tuple(scores), rows, drawn, cosines, space.gold, at_once(space.n_subsets, how))
+    few = [isinstance(space, LayerEmbeddings) and is_starved(space, one.setting, one.rank) for one in scores]
+    return Paired(tuple(scores), rows, drawn, cosines, space.gold, at_once(space.n_subsets, how), tuple(few))
 
 
 def judged(difference: Difference, test: WilliamsTest | None) -> str:

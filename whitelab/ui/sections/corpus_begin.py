@@ -9,6 +9,7 @@ from whitelab.base import threads
 from whitelab.base.installation import program
 from whitelab.base.wording import amount, layers_in_words, plain, spaced
 from whitelab.corpus.fitting import CORPUS
+from whitelab.corpus.manifest import place_for
 from whitelab.corpus.own_process import embedded_apart
 from whitelab.corpus.texts import kind_of, text_files
 from whitelab.datasets import DataError
@@ -63,7 +64,7 @@ def form(chosen: Workspace, folder: str) -> dict:
         help="A file, a folder or a pattern: .txt with one sentence a line, .jsonl or .parquet with a text a record, "
         "also as .gz, .bz2 or .xz.",
     ).strip()
-    ready = _texts(source, arguments) and bool(folder)
+    ready = _texts(source, arguments) & _takes(folder)
     several = len(setting.layers) > 1
     if several and st.toggle(
         "Keep the layers apart",
@@ -92,6 +93,21 @@ def form(chosen: Workspace, folder: str) -> dict:
     st.markdown("The same without this page, and what can be done with it then:")
     commands(folder, {"source": source} | arguments)
     return arguments if ready else {}
+
+
+def _takes(folder: str) -> bool:
+    """Whether a corpus may be written there; says why not."""
+    if not folder:
+        return False
+    try:
+        place = place_for(folder, "embed")
+    except ValueError as error:
+        st.error(plain(str(error)))
+        return False
+    if place.exists() and not place.is_dir():
+        st.error(f"{plain(folder)} is a file: a corpus needs a folder.")
+        return False
+    return True
 
 
 def _found(source: str) -> tuple[list[str], int]:

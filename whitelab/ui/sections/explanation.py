@@ -62,7 +62,7 @@ def measured(space: LayerEmbeddings, setting: Setting) -> Measured | None:
         if measures.hint:
             return measures
         centred = number_of(space, setting.raw.with_(whitening="center", fit=setting.fit)).spearman
-        return replace(measures, centred=None if centred is None else centred - raw.spearman)
+        return replace(measures, k=setting.k, centred=None if centred is None else centred - raw.spearman)
     if not variant(setting.whitening).takes_k:
         return measures
     curve = curve_of(space, setting)
@@ -93,7 +93,9 @@ def explained(measures: Measured) -> tuple[str, int | None]:
             "Giving every kept direction the same variance takes weight from the few strong ones that most sentences "
             "share and lets the others count."
         )
-        part = "" if measures.centred is None else f" Centring alone changes the score by {measures.centred:+.2f}."
+        every = "" if measures.k is None else ", without the cut,"
+        centred = measures.centred
+        part = "" if centred is None else f" Centring alone{every} changes the score by {centred:+.2f}."
         return f"**{title} gains {gain:.2f} points here.** {cone}.{part} {measures.hint or why}", None
     better = measures.best_gain is not None and measures.best_gain > max(gain, 0) + SMALL
     offered = measures.best_k if better else None

@@ -8,17 +8,19 @@ from whitelab import figures
 from whitelab.base.wording import capitalised
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.figures import heights
+from whitelab.scoring.fit_scopes import is_starved
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_gains import LayerGain
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.kept import kept
-from whitelab.ui.results.scores import layer_gains
+from whitelab.ui.results.scores import layer_gains, number_of
 from whitelab.ui.results.study import study_job
 from whitelab.ui.sections.explanation import CONE, SMALL
 from whitelab.ui.sidebar.workspace import take
 from whitelab.ui.widgets.chart import chart, clicked
 from whitelab.ui.widgets.variants import LABELS
+from whitelab.whitening import whitens
 
 
 def draw(space: LayerEmbeddings, setting: Setting, chosen: Sequence[int]) -> None:
@@ -34,14 +36,14 @@ def draw(space: LayerEmbeddings, setting: Setting, chosen: Sequence[int]) -> Non
     )
 
 
-def finding(gains: Sequence[LayerGain], setting: Setting) -> str:
-    """Which layers gain and which lose, in a sentence made of the numbers."""
+def finding(gains: Sequence[LayerGain], setting: Setting, starved: bool = False) -> str:
+    """Which layers gain and which lose, in a sentence made of the numbers; why, unless the map is `starved`."""
     name = LABELS.inline(setting.whitening)
     name = capitalised(name)
     at = f" with k = {setting.k}" if setting.k else ""
     words = [f"**{name}{at} {_split(gains, [gain.whitened for gain in gains])}.**"]
     cut = [gain.cut for gain in gains]
-    if gains[0].cut is not None:
+    if gains[0].cut is not None and any(gain.cut.rank < gain.whitened.rank for gain in gains):
         k = gains[0].cut.setting.k
         words.append(f"Cut to k = {k}, a third of the dimensions as BERT-whitening cuts them, it {_split(gains, cut)}.")
         rescued = [gain.layer for gain in gains if _loses(gain, gain.whitened) and _gains(gain, gain.cut)]
@@ -62,7 +64,7 @@ def finding(gains: Sequence[LayerGain], setting: Setting) -> str:
         pairs = [
             (up, down) for up in narrow for down in narrow if _gains(up, up.whitened) and _loses(down, down.whitened)
         ]
-        if pairs:
+        if pairs and whitens(setting.whitening) and not starved:
             up, down = min(pairs, key=lambda pair: abs(pair[0].mean_cosine - pair[1].mean_cosine))
             words.append(
                 f"A cone alone does not decide it: layers {up.layer} and {down.layer} have {up.mean_cosine:.2f} and "
@@ -128,4 +130,4 @@ def _picture(space: LayerEmbeddings, setting: Setting, gains: Sequence[LayerGain
         lambda: figures.layer_dumbbells(rows(gains), names, setting.whitening, space.n_layers, selected),
     )
     chart(figure, "layer-gains", lambda: rows(gains), on_select=lambda: take(clicked("layer-gains")))
-    st.markdown(finding(gains, setting))
+    st.markdown(finding(gains, setting, is_starved(space, setting, number_of(space, setting).rank)))

@@ -114,7 +114,8 @@ def draw() -> bool:
     if not shown:
         with st.session_state[workspace.LIVE]:
             st.caption("The live score is hidden until you have predicted.")
-        st.caption("The page itself comes below once you have predicted.")
+        if not here.hidden:
+            st.caption("The page itself comes below once you have predicted.")
     return shown
 
 

@@ -25,7 +25,7 @@ from whitelab.ui.results.study import study
 from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.choice import choice
-from whitelab.ui.widgets.recipe import pooling
+from whitelab.ui.widgets.recipe import opening, pooling
 from whitelab.ui.widgets.variants import LABELS
 from whitelab.whitening import Map, RowMap, affine, export, of_rows
 from whitelab.whitening.onnx_export import onnx_lines, to_onnx
@@ -61,7 +61,8 @@ class Parcel:
         """A file name that says what is inside."""
         k = f"-k{self.setting.k}" if self.setting.k else ""
         layers = "-".join(map(str, self.setting.layers))
-        text = f"{Path(self.score.protocol.origin.model).name}-layers-{layers}-{self.setting.whitening}{k}"
+        fit = "" if self.setting.fit == "task" else f"-on-{Path(self.setting.fit).stem}"
+        text = f"{Path(self.score.protocol.origin.model).name}-layers-{layers}-{self.setting.whitening}{k}{fit}"
         return re.sub(r"[^A-Za-z0-9.=_-]+", "-", text)
 
     @property
@@ -161,7 +162,8 @@ def _safetensors(parcel: Parcel) -> None:
 
 def _scikit(parcel: Parcel) -> None:
     st.markdown(
-        "The same map as a transformer for pipelines. It is fitted on your own embeddings, whole or in batches."
+        "The map as a transformer for pipelines, fitted on embeddings of your own, whole or in batches. The code fits "
+        "it on the task's sentences, each as often as it occurs."
     )
 
 
@@ -293,18 +295,25 @@ def lines(kind: str, parcel: Parcel) -> str:
             f"# unzip first; needs no whitelab\n{usage}\n\n"
             'vectors = encode(["A man plays a guitar.", "Someone makes music."])\n'
         )
+    made = f"WhiteningTransformer({parcel.setting.whitening!r}{f', k={k}' if k else ''})"
     whole = (
+        "import numpy as np\n"
+        "import whitelab\n"
         "from sklearn.pipeline import make_pipeline\n"
         "from sklearn.preprocessing import Normalizer\n"
         "from whitelab import WhiteningTransformer\n\n"
-        f"{making_x(parcel)}"
-        f"whitening = WhiteningTransformer({parcel.setting.whitening!r}{f', k={k}' if k else ''})\n"
-        "pipeline = make_pipeline(whitening, Normalizer()).fit(x)\n"
+        f"{opening(parcel.workspace)}"
+        f"x = space.combine({parcel.setting.layers!r})  # [n, {parcel.score.dim}], or your own\n"
+        "x = x.repeat_interleave(space.counts.long(), dim=0).numpy()\n"
+        f"pipeline = make_pipeline({made}, Normalizer()).fit(x)\n"
         "z = pipeline.transform(x)\n"
     )
     if of_rows(parcel.setting.whitening):
         return whole
-    return f"{whole}\n# or in batches, with the same result\nfor batch in batches:\n    whitening.partial_fit(batch)\n"
+    return (
+        f"{whole}\n# or in batches, with the same result\nwhitening = {made}\n"
+        "for batch in np.array_split(x, 4):\n    whitening.partial_fit(batch)\n"
+    )
 
 
 def _meaning(parcel: Parcel) -> str:

@@ -7,6 +7,7 @@ from streamlit.runtime.pages_manager import PagesManager
 
 from whitelab.base.wording import plain, spaced
 from whitelab.datasets import BUNDLED_SETS, DEMO, DataError, MalformedRows
+from whitelab.scoring.fit_scopes import fitted_texts, is_starved
 from whitelab.scoring.score import Score
 from whitelab.statistics.significance import FEW
 from whitelab.ui import live
@@ -19,7 +20,7 @@ from whitelab.ui.widgets.chart import begin_figures, shown
 from whitelab.ui.widgets.metric import number
 from whitelab.ui.widgets.page_zip import page_zip
 from whitelab.ui.widgets.recipe import recipe
-from whitelab.whitening import starved, too_few
+from whitelab.whitening import too_few
 
 DEMO_NOTE = "Demonstration set written for this project, not a published benchmark."
 
@@ -154,8 +155,9 @@ def _live(chosen: Workspace, opened: Opened | None, unreadable: bool) -> None:
     if space.n_pairs < FEW:
         few = f"so few pairs ({space.n_pairs}) tell settings apart by chance alone"
         st.caption(f"Note: {few}; no interval here is to be trusted.")
-    if starved(setting.whitening, space.n_sentences, now.rank):
-        st.warning(too_few(space.n_sentences, now.rank, now.dim), icon=":material/warning:")
+    if is_starved(space, setting, now.rank):
+        texts = fitted_texts(space, setting.fit)
+        st.warning(too_few(texts, now.rank, now.dim), icon=":material/warning:")
 
 
 def fitted_on(score: Score) -> str:

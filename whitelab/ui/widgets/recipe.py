@@ -10,11 +10,12 @@ LIVE = "score = whitelab.score(space, setting)\nprint(score.spearman)\nprint(sco
 
 def recipe(chosen: Workspace, body: str = "") -> str:
     """The lines that open the workspace's space and name its setting, a page's `body`, and the live score."""
-    parts = ["import whitelab\n", _opening(chosen) + _fit_text(chosen) + _setting(chosen)]
+    parts = ["import whitelab\n", opening(chosen) + _fit_text(chosen) + _setting(chosen)]
     return "\n".join([*parts, *([body] if body else []), LIVE])
 
 
-def _opening(chosen: Workspace) -> str:
+def opening(chosen: Workspace) -> str:
+    """The lines that make the workspace's `pairs` and `space`."""
     if chosen.given:
         return f"{chosen.own.code}\n"
     options = "" if chosen.dtype == "float32" else f", dtype={chosen.dtype!r}"

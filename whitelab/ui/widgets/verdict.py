@@ -9,6 +9,7 @@ ICONS = {
     "chance": ":material/casino:",
     "unclear": ":material/balance:",
     "same": ":material/equal:",
+    "starved": ":material/pause_circle:",
     "undefined": ":material/block:",
 }
 
@@ -35,7 +36,7 @@ def tests(standing: Standing, resamples: int) -> str:
 
 def short_p(standing: Standing, resamples: int) -> str | None:
     """Both p-values for a cell of a table: `< 0.002, 0.031`."""
-    if standing.verdict in ("same", "undefined"):
+    if standing.verdict in ("same", "starved", "undefined"):
         return None
     found = [bootstrap_p(standing, resamples)]
     if standing.williams is not None:
@@ -68,8 +69,22 @@ def sentence(standing: Standing, label: str, baseline: str, pairs: str, resample
         "loss": "Other pairs of this kind would show a loss too.",
         "chance": "Other pairs of this kind might show no difference, or the opposite one.",
         "unclear": "One test calls it real and the other does not: take it as undecided.",
+        "starved": "But a map that keeps as many directions as there are sentences sets all of them equally far apart, "
+        "so the score says nothing about meaning, whichever way it went.",
     }
     return f"{lead} {numbers} {meaning[verdict]}"
+
+
+def held_out(now: Standing, cross: Standing | None) -> str:
+    """What cross-fitting says against a gain or loss that looks real; empty where it agrees or there is none."""
+    if cross is None or now.verdict not in ("gain", "loss") or cross.verdict in (now.verdict, "undefined"):
+        return ""
+    found = cross.difference
+    return (
+        f" Cross-fitted, on sentences it is not scored on, the difference is {found.estimate:+.2f}, 95 % interval "
+        f"{interval(found.low, found.high, '+')}: not beyond doubt, so part of it may come from fitting to these very "
+        "sentences."
+    )
 
 
 def fitting(task: Standing, cross: Standing, apart: Standing, label: str, raw: Standing) -> str:
@@ -88,6 +103,13 @@ def fitting(task: Standing, cross: Standing, apart: Standing, label: str, raw: S
     size = f"{part:+.2f} points {within}"
     if apart.verdict == "same":
         return f"{scores} Nothing is gained by fitting to the test sentences."
+    if apart.verdict == "starved":
+        return (
+            f"{scores} With as many directions as sentences a map sets all of them equally far apart: keep fewer "
+            "dimensions before this is read."
+        )
+    if apart.verdict == "loss":
+        return f"{scores} Fitting to the test sentences costs {-part:.2f} points here {within}."
     if apart.verdict != "gain":
         proof = "no sign" if part <= 0 else "no proof"
         changes = f"Fitting to the test sentences changes the score by {size}"
