@@ -25,6 +25,7 @@ from whitelab.ui.widgets.metric import Metric, headlines
 
 EVERY = 3.0  # seconds between two looks at a folder
 _FAILED_SHOWN = 20
+_ROUND, _FALLS = 0.9, 0.1  # isotropy from which on more text changes little; by how much less says that text differs
 
 
 def choose() -> str:
@@ -123,7 +124,8 @@ def _watch(folder: str, given: bool) -> None:
         )
     _use(folder, manifest, found, given)
     try:
-        _settled(settling(folder))
+        settled = settling(folder)
+        _settled(settled, settled.seen < found.sentences)
     except DataError as error:
         st.error(plain(str(error)))
 
@@ -138,14 +140,20 @@ def _use(folder: str, manifest: Manifest, found: Status, given: bool) -> None:
     st.markdown(
         f"{words} In the bar that is **Fitted on** `{CORPUS}{folder}`, with the same model, layers and pooling."
     )
-    st.button(
-        "Fit the live score on it",
-        key="fit-on-corpus",
-        on_click=_fit_on,
-        args=(folder, manifest),
-        disabled=given or st.session_state.get("fit") == f"{CORPUS}{folder}",
-        icon=":material/tune:",
-    )
+    fitted = st.session_state.get("fit") == f"{CORPUS}{folder}"
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button(
+            "Fit the live score on it",
+            key="fit-on-corpus",
+            on_click=_fit_on,
+            args=(folder, manifest),
+            disabled=given or fitted,
+            icon=":material/tune:",
+        )
+        if fitted:
+            st.page_link("pages/whitening.py", label="Take the map away", icon=":material/arrow_forward:")
+    with st.expander("In a terminal", icon=":material/terminal:"):
+        corpus_begin.what_next(folder, manifest.arguments)
 
 
 def _fit_on(folder: str, manifest: Manifest) -> None:
@@ -159,14 +167,15 @@ def _fit_on(folder: str, manifest: Manifest) -> None:
     redraw()
 
 
-def _settled(found: Settling) -> None:
-    """The two charts of how far its geometry has settled."""
+def _settled(found: Settling, more: bool) -> None:
+    """The two charts of how far its geometry has settled; `more` says that it has sentences they are not of."""
     if not found.seen:
         return
     left, right = st.columns(2)
     with left:
         st.subheader("Is it enough to fit on?")
         if found.sentences:
+            st.markdown(_enough(found))
             points = [
                 {"sentences": n, "isotropy": value} for n, value in zip(found.sentences, found.isotropy, strict=True)
             ]
@@ -185,7 +194,24 @@ def _settled(found: Settling) -> None:
         label = f"Raw, {spaced(found.seen)} sentences"
         rows = [{"direction": i + 1, "variance": value} for i, value in enumerate(found.spectrum)]
         chart(figures.spectrum({"none": found.spectrum}, {"none": label}), "corpus-spectrum", lambda: rows)
-        st.caption(f"Of the first {spaced(found.seen)} sentences that came.")
+        st.caption(f"Of the {spaced(found.seen)} sentences that came first." if more else "Of all its sentences.")
+
+
+def _enough(found: Settling) -> str:
+    """What the last point of the curve says."""
+    isotropy, sentences = found.isotropy[-1], found.sentences[-1]
+    per = sentences / max(len(found.spectrum), 1)
+    words = (
+        f"A map fitted on {spaced(sentences)} sentences, {per:.0f} a dimension, leaves the chunks after them with an "
+        f"isotropy of **{isotropy:.2f}**; 1 would be round."
+    )
+    if isotropy < max(found.isotropy) - _FALLS:
+        return f"{words} It was higher before: the chunks differ in kind. Mix the lines of your files and embed again."
+    return (
+        f"{words} More text will change little."
+        if isotropy >= _ROUND
+        else f"{words} More text, or a smaller k, would help."
+    )
 
 
 def _stop(job: Job) -> None:

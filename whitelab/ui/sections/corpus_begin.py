@@ -117,21 +117,25 @@ def _found(source: str) -> tuple[list[str], int]:
 
 
 def commands(folder: str, arguments: dict) -> None:
-    """The lines to type that embed a corpus, fit a map on it and score with it; an example where nothing is named."""
+    """The lines to type that embed a corpus, and what can be done with it; an example where nothing is named."""
     folder = folder or "embedded"
-    arguments = arguments | {"source": arguments["source"] or "sentences/*.txt"} | _engine(arguments) | {"out": folder}
+    arguments = arguments | {"source": arguments["source"] or "sentences/*.txt"}
+    embed = _line("corpus embed", arguments | _engine(arguments) | {"out": folder})
+    st.code("\n".join((embed, *_after(folder, arguments))), language="bash", wrap_lines=True)
+
+
+def what_next(folder: str, arguments: dict) -> None:
+    """The lines to type that make something of a corpus."""
+    st.code("\n".join(_after(folder, arguments)), language="bash", wrap_lines=True)
+
+
+def _after(folder: str, arguments: dict) -> tuple[str, ...]:
     same = {name: arguments[name] for name in ("model", "layers", "pooling", "dtype") if name in arguments}
-    cut = {"whitening": "pca", "k": 128}
-    st.code(
-        "\n".join(
-            (
-                _line("corpus embed", arguments),
-                _line(f"corpus fit {shlex.quote(folder)}", cut | {"out": "map.npz"}),
-                _line("score", same | cut | {"fit": f"{CORPUS}{folder}"}),
-            )
-        ),
-        language="bash",
-        wrap_lines=True,
+    cut, here = {"whitening": "pca", "k": 128}, shlex.quote(folder)
+    return (
+        _line(f"corpus fit {here}", cut | {"out": "map.npz"}),
+        _line("score", same | cut | {"fit": f"{CORPUS}{folder}"}),
+        _line(f"corpus apply {here}", cut | {"vectors": "int8", "out": "applied"}),
     )
 
 

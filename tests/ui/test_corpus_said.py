@@ -1,0 +1,21 @@
+"""What the corpus page says of a curve that settles, rises, or falls because the text differs."""
+
+import pytest
+
+from whitelab.corpus.settling import Settling
+from whitelab.ui.sections.corpora import _enough
+
+
+@pytest.mark.parametrize(
+    ("isotropy", "words"),
+    [
+        ((0.75, 0.95), "More text will change little."),
+        ((0.3, 0.6), "More text, or a smaller k, would help."),
+        ((0.91, 0.13), "the chunks differ in kind. Mix the lines"),
+    ],
+)
+def test_the_last_point_is_read_aloud(isotropy, words):
+    said = _enough(Settling((4096, 8192), isotropy, (1.0,) * 64, 12_288))
+    assert f"**{isotropy[-1]:.2f}**" in said
+    assert "8\u202f192 sentences, 128 a dimension" in said
+    assert words in said
