@@ -100,11 +100,11 @@ def largest_hub(space: LayerEmbeddings) -> Answer:
     largest, none = raw.largest, int((raw.counts == 0).sum())
     words = (
         f"The largest **hub** is on {written(largest)} lists, while {written(none)} sentences are on none at all. "
-        "Vectors that lie near the middle of the cloud are near to everything, whatever they say. Below are the "
-        "largest hubs: ask yourself whether they deserve so many friends."
+        "Vectors that lie near the middle of the cloud are near to everything, whatever they say. Read the "
+        "largest hubs, and ask yourself whether they deserve so many friends."
     )
     numbers = {"largest hub": largest, "on no list": none}
-    return Answer(float(largest), words, numbers, sentences={"raw": raw.hubs()})
+    return Answer(largest, words, numbers, sentences={"raw": raw.hubs()})
 
 
 def whitened_hub(space: LayerEmbeddings) -> Answer:

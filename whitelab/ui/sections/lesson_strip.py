@@ -90,11 +90,9 @@ def open_lesson(page: str) -> None:
 
 
 def _put(setting: Setting, keep_address: bool) -> None:
-    """Move the bar's knobs to a setting; a link's own may stay."""
-    asked = st.query_params if keep_address else ()
-    workspace.put(setting, asked)
-    if "fit" not in asked:
-        st.session_state["fit"] = setting.fit
+    """Move the bar's knobs to a setting; a link's own may stay, but for the fit, which the answers do not heed."""
+    workspace.put(setting, st.query_params if keep_address else ())
+    st.session_state["fit"] = setting.fit
 
 
 # --------------------------------------------------------------------------------------------------- the strip
