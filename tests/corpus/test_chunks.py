@@ -198,6 +198,7 @@ def test_what_cannot_be_is_refused_at_the_door(tmp_path, model, text):
     (tmp_path / "blank.jsonl").write_text('\n{"title": "no text"}\n')
     with pytest.raises(DataError, match=r"found none \(1 left out, the first: blank.jsonl:2: no 'text' in it\)"):
         embed(tmp_path / "blank.jsonl", tmp_path / "out", model)
+    assert not (tmp_path / "out").exists()
     with pytest.raises(DataError, match=r"must hold a manifest.json"):
         status(tmp_path)
 

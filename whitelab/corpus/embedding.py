@@ -1,5 +1,6 @@
 """Files of text -> a folder of chunks and its manifest, at any engine."""
 
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -62,8 +63,9 @@ def embed_corpus(
     encoder = load_encoder(**loading)
     run = engine_named(engine, workers, encoder, address, gpus)
     recipe = Recipe.of(encoder, layers, pooling, apart, vectors)
+    new = not folder.exists()
     (folder / TEXTS).mkdir(parents=True, exist_ok=True)
-    with _alone(folder):
+    with _alone(folder), _gone_without_text(folder if new else None):
         for place in (folder, folder / TEXTS):
             remove_abandoned(place)
         columns = {"text_column": text_column, "id_column": id_column}
@@ -83,6 +85,17 @@ def _alone(folder: Path) -> Iterator[None]:
             yield
     except held_folder.HeldElsewhere as who:
         raise _written_by(folder, who) from None
+
+
+@contextmanager
+def _gone_without_text(folder: Path | None) -> Iterator[None]:
+    """Leave no folder behind that was made for texts of which there are none."""
+    try:
+        yield
+    except DataError:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def _written_by(folder: Path, who) -> ValueError:
