@@ -16,6 +16,7 @@ from whitelab.corpus.applying import apply_map
 from whitelab.corpus.chunks import TEXTS, merged_moments, read_moments
 from whitelab.corpus.embedding import embed_corpus
 from whitelab.corpus.fitting import fit_corpus
+from whitelab.corpus.indexing import build_index
 from whitelab.corpus.manifest import Manifest, status
 from whitelab.corpus.texts import read_texts, text_files
 from whitelab.datasets.pairs import DataError
@@ -169,8 +170,13 @@ def test_a_chunk_that_cannot_be_encoded_is_named_and_the_rest_goes_on(tmp_path, 
 def test_chunks_that_lie_among_the_texts_are_not_read_as_texts(tmp_path, model, text):
     made = [embed(tmp_path, tmp_path / name, model) for name in ("", "inside", "inside", "")]
     assert {(one.sentences, one.chunks) for one in made} == {(40, made[0].chunks)}
+    fitted, record = fit_corpus(tmp_path, "pca", 4)
+    apply_map(tmp_path, tmp_path / "applied", fitted, record)
+    build_index(tmp_path / "applied", tmp_path / "index")
     (tmp_path / "manifest.json").unlink()  # killed before it was written
     assert embed(tmp_path, tmp_path, model).sentences == 40
+    assert text_files(tmp_path / "inside" / "texts")  # where they are asked for
+    assert text_files(tmp_path / "inside" / "texts" / "*.parquet")
 
 
 def test_a_field_of_ids_that_is_named_must_be_there(tmp_path, model):

@@ -108,11 +108,13 @@ def test_what_cannot_be_begun_says_why(small, tmp_path):
 
 
 def test_what_is_begun_can_be_stopped_at_once(small, tmp_path):
-    asked = {"texts": str(small_text(tmp_path / "text.txt")), "embedded": str(tmp_path / "out")}
+    (tmp_path / "text.txt").write_text("".join(f"sentence {i}\n" for i in range(20_000)))
+    asked = {"texts": str(tmp_path / "text.txt"), "embedded": str(tmp_path / "out")}
     at = until(start("corpus", **small, **asked))
     at.button(key="begin-corpus").click().run()
     at.button(key="stop-corpus").click().run()
-    until(at, lambda at: {"begin-corpus", "go-on-corpus"} & keys(at))  # before or after the texts are read
+    # Before or after the texts are read; or too late.
+    until(at, lambda at: {"begin-corpus", "go-on-corpus"} & keys(at) or said(at, "Finished"))
     assert not is_held(tmp_path / "out")
 
 
@@ -152,7 +154,7 @@ def test_a_corpus_of_another_layer_than_the_bars_says_which_it_holds(small, fold
     wrong = {"fit": f"corpus:{folder}", "layers": "2", "embedded": str(folder)}
     for page in ("whitening", "corpus"):
         at = until(start(page, **small | wrong))
-        assert failed(at, "The corpus holds layer 1, mean pooling. Until that is chosen")
+        assert failed(at, "The corpus holds model, layer 1, mean pooling, float32. Until that is chosen")
         assert "the task's 120 sentence occurrences" in protocol(at)
 
 

@@ -74,7 +74,7 @@ def test_a_loss_that_the_cut_alone_has_is_laid_to_the_cut():
 def test_a_map_of_too_few_sentences_is_given_no_verdict_but_a_k_it_can_bear():
     words, offered = explained(replace(GAIN, rank=23, distinct=24, best_k=None, best_gain=None))
     assert words.startswith("**No verdict yet.**")
-    assert "24 different sentences span only 23 directions" in words
+    assert "24 different texts span only 23 directions" in words
     assert offered == 2
     assert explained(replace(GAIN, rank=23, distinct=24, best_k=1))[1] == 1
 

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -94,8 +95,10 @@ def test_a_difference_that_shows_no_fitting_is_not_called_one(kind, estimate, wo
 def test_a_gain_that_cross_fitting_does_not_show_is_said_to_be_in_doubt():
     doubt = verdict.held_out(standing("gain"), standing("chance", 0.5, -1.0, 2.0))
     assert "+0.50, 95 % interval -1.00 to +2.00: not beyond doubt" in doubt
-    for now, cross in (("gain", "gain"), ("chance", "gain"), ("gain", "undefined"), ("starved", "chance")):
-        assert verdict.held_out(standing(now), standing(cross)) == ""
+    assert "the other way round, beyond chance" in verdict.held_out(standing("gain"), standing("loss"))
+    for now, cross in product(VERDICTS, VERDICTS):
+        said = verdict.held_out(standing(now), standing(cross))
+        assert bool(said) == (now in ("gain", "loss") and cross in {"gain", "loss", "chance", "unclear"} - {now})
     assert verdict.held_out(standing("gain"), None) == ""
 
 

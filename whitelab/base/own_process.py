@@ -53,7 +53,7 @@ def _executor(name: str):
     from joblib.externals.loky import ProcessPoolExecutor
 
     # Without a process until it is given work, so that one of two made at once may be dropped.
-    made = ProcessPoolExecutor(max_workers=1, timeout=_IDLE_SECONDS, initializer=os.nice, initargs=(_PRIORITY,))
+    made = ProcessPoolExecutor(max_workers=1, timeout=_IDLE_SECONDS, initializer=_yield_to_others)
     return _executors.setdefault(name, made)
 
 
@@ -90,8 +90,7 @@ def begun_apart(module: str, asked: str, grace: float = GRACE_SECONDS) -> Iterat
 
 def asked_to_stop() -> threading.Event:
     """In a process that `begun_apart` made: set once whoever began it has asked it to stop, or is gone."""
-    if os.name == "posix":
-        os.nice(_PRIORITY)
+    _yield_to_others()
     stop = threading.Event()
 
     def listen() -> None:
@@ -100,6 +99,11 @@ def asked_to_stop() -> threading.Event:
 
     threading.Thread(target=listen, daemon=True).start()
     return stop
+
+
+def _yield_to_others() -> None:
+    if os.name == "posix":
+        os.nice(_PRIORITY)
 
 
 def _path() -> str:

@@ -185,9 +185,10 @@ def _told(record: dict) -> list[str]:
     def said(value) -> str:
         if isinstance(value, list | tuple):
             return ", ".join(map(said, value))
-        return "all" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+        return "undefined" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
-    return [f"{name}: {said(value)}" for name, value in record.items()]
+    whole = {"k": "all"} if record.get("k", 0) is None else {}
+    return [f"{name}: {said(value)}" for name, value in (record | whole).items()]
 
 
 def _drift(args):

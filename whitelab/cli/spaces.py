@@ -104,17 +104,20 @@ def open_space(args, setting, beside=(), check=None):
         check(pairs)
     encoder = load_model(args, setting, *beside)
     space, report = embed_task(args, encoder, pairs, setting)
+    space = with_fit_text(args, encoder, space, setting)
     _say_if_starved(space, setting)
-    return with_fit_text(args, encoder, space, setting), pairs, encoder, report
+    return space, pairs, encoder, report
 
 
 def _say_if_starved(space, setting) -> None:
-    """Say that a map fitted on the sentences themselves sets them equally far apart, where they are so few."""
+    """Say that a map sets the texts it is fitted on equally far apart, where they are so few."""
+    from whitelab.scoring.fit_scopes import fitted_texts
     from whitelab.whitening import starved, too_few
 
-    rank = min(space.span, setting.k or space.dim)
-    if setting.fit == "task" and starved(setting.whitening, space.n_sentences, rank):
-        note(too_few(space.n_sentences, rank, space.dim))
+    texts = fitted_texts(space, setting.fit)
+    rank = min(texts - 1, setting.k or space.dim)
+    if setting.whitening != "none" and starved(setting.whitening, texts, rank):
+        note(too_few(texts, rank, space.dim))
 
 
 def read_given(args):

@@ -119,6 +119,7 @@ _WORDS = {
     "chance": "That could be chance",
     "unclear": "The tests disagree about it",
     "same": "They score every pair alike",
+    "starved": "One of the maps sets all sentences equally far apart, so it says nothing about meaning",
     "undefined": "It is not defined",
 }
 

@@ -51,13 +51,10 @@ class Cell:
         return self.model, str(self.setting)
 
     def as_dict(self, interval: tuple[float, float] | None = None, resamples: int = 0) -> dict:
-        """A JSON-ready record, with the ends of an `interval` from so many `resamples` where there is one.
-
-        `setting` says the preset's fit scope and aggregate too where there is a score: it gives the same number alone.
-        """
+        """A JSON-ready record, with the ends of an `interval` from so many `resamples` where there is one."""
         record = {
             "model": self.model,
-            "setting": str(self.protocol.setting if self.protocol else self.setting),
+            "setting": str(self.setting),
             "task": self.task,
             "spearman": self.spearman,
             "half_width_95": self.half_width,

@@ -8,17 +8,18 @@ import lzma
 import re
 import zlib
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from pathlib import Path
 
+from whitelab.corpus.chunks import TEXTS
 from whitelab.corpus.manifest import MANIFEST
 from whitelab.datasets.layouts import data_path
 from whitelab.datasets.offered import is_offered
 from whitelab.datasets.pairs import DataError
-from whitelab.store.held_folder import is_written
 
 LINE_BYTES = 2**20  # a longer line is no sentence
 _OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-_CHUNK = re.compile(r"[0-9a-f]{32}\.parquet")
+_CHUNK = re.compile(r"([0-9a-f]{32}|ids)\.parquet")  # of an embed and of what came of it, and of an index
 KINDS = (".txt", ".jsonl", ".parquet")
 
 ID = "id"  # the usual field of ids, which may be missing
@@ -28,17 +29,18 @@ Refuse = Callable[[str], None]
 def text_files(source: str | Path) -> list[Path]:
     """The files of a folder, a glob (`**` for folders of any depth) or a name, sorted; `~` is the home folder.
 
-    Chunks of a corpus that lies among them are none.
-    Raises DataError where there is none to read.
+    What `corpus` has written among them is none, unless its own folder of texts is named. Raises DataError where there
+    is none to read.
     """
     path = data_path(source)
     try:
+        asked = _above_pattern(path)
         if path.is_file():
             found = [path]
         else:
             found = map(Path, path.rglob("*") if path.is_dir() else glob.glob(str(path), recursive=True))
         files = sorted(file for file in found if file.is_file() and kind_of(file) in KINDS)
-        files = [file for file in files if is_offered(file) and not _is_ours(file)]
+        files = [file for file in files if is_offered(file) and not _is_ours(file, asked)]
     except (OSError, ValueError) as error:  # a name too long, a folder closed to us
         raise DataError(f"text={str(source)!r}: cannot be opened ({error})") from None
     if not files:
@@ -83,10 +85,19 @@ def read_texts(
             refuse(f"{shown}: cannot be read on: {problem}")
 
 
-def _is_ours(path: Path) -> bool:
-    """Whether it is a chunk that an embed has written among texts: those were read already."""
-    folders = path.parent, path.parent.parent
-    return bool(_CHUNK.fullmatch(path.name)) and any((one / MANIFEST).exists() or is_written(one) for one in folders)
+def _is_ours(path: Path, asked: Path) -> bool:
+    """Whether it is what `corpus` has written, in a folder that `asked` is not inside: its texts were read already."""
+    if not _CHUNK.fullmatch(path.name):
+        return False
+    home = path.parent.parent if path.parent.name == TEXTS else path.parent
+    if path.parent.name != TEXTS and not (home / MANIFEST).exists():
+        return False
+    return asked == home or not asked.is_relative_to(home)
+
+
+def _above_pattern(path: Path) -> Path:
+    """The folder in which a pattern begins."""
+    return Path(*takewhile(lambda part: not glob.has_magic(part), path.parts))
 
 
 def kind_of(path: Path) -> str:

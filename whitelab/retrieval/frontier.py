@@ -18,7 +18,7 @@ from whitelab.retrieval.metrics import METRICS, measured
 from whitelab.retrieval.relevance import RetrievalProtocol, protocol_of
 from whitelab.retrieval.search_cost import Steps, unit_rows
 from whitelab.scoring.fit_scopes import Fitted, Fold, folds
-from whitelab.scoring.paired import RESAMPLES, judged
+from whitelab.scoring.paired import RESAMPLES, judged, unless_starved
 from whitelab.scoring.setting import Protocol, Setting
 from whitelab.statistics.correlation import at_once
 from whitelab.statistics.linalg import exact
@@ -149,6 +149,7 @@ class _Made:
     rank: int
     fitted: int
     values: Float[Tensor, "v"]
+    starved: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,8 +196,9 @@ def _coded(
         step()
     values = task.values(maps, coders, step)
     rank, count = (task.space.dim, 0) if raw else (fitted.rank, fitted.count)
+    few = not raw and fitted.starved
     return [
-        _Made(setting, one[0].code, one[0].bytes, one[0].code.columns(rows[0][0].shape[1]), rank, count, found)
+        _Made(setting, one[0].code, one[0].bytes, one[0].code.columns(rows[0][0].shape[1]), rank, count, found, few)
         for one, found in zip(coders, values, strict=True)
     ]
 
@@ -294,6 +296,7 @@ def _point(made: _Made, drawn: Bootstrap, place: int, base: Float[Tensor, "v"], 
     """Row `place` of `drawn` against its first, whose values are `base`."""
     difference = drawn.difference(place, 0)
     verdict = "same" if torch.equal(base, made.values) else judged(difference, test)
+    verdict = unless_starved(verdict, made.starved)
     score, low, high = (float(part[place]) for part in (drawn.score, drawn.low, drawn.high))
     what = (made.setting, made.code, made.bytes, made.dim, score, low, high, difference, drawn.resamples, verdict)
     return CodedScore(*what, protocol, made.fitted, made.rank, made.values)

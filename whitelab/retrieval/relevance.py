@@ -14,9 +14,10 @@ from whitelab.retrieval import ranking
 from whitelab.retrieval.embedded import FITS, RetrievalSpace
 from whitelab.retrieval.metrics import METRICS, measured
 from whitelab.scoring.fit_scopes import fit_scope
-from whitelab.scoring.paired import RESAMPLES, judged
+from whitelab.scoring.paired import RESAMPLES, judged, unless_starved
 from whitelab.scoring.setting import Protocol, Setting, made_by
 from whitelab.statistics.significance import Bootstrap, Difference, bootstrap_means
+from whitelab.whitening import starved
 
 KNEE = 0.005  # below the best that a knee may be
 
@@ -251,5 +252,7 @@ def _standing(
     difference, moved = drawn.difference(i, baseline), values[i] - values[baseline]
     low, high, mean = (float(part[i]) for part in (drawn.low, drawn.high, drawn.score))
     gained, lost = int((moved > 0).sum()), int((moved < 0).sum())
-    verdict = "same" if i == baseline else judged(difference, None)
+    made = result.protocol
+    few = made.fitted > 0 and starved(result.setting.whitening, made.fitted, made.rank)
+    verdict = "same" if i == baseline else unless_starved(judged(difference, None), few)
     return RetrievalStanding(result, metric, mean, low, high, difference, drawn.resamples, verdict, gained, lost)

@@ -74,11 +74,12 @@ def fitted_texts(space: LayerEmbeddings, fit: str = "task") -> int:
 
     Raises ValueError as `folds`.
     """
+    return _texts(folds(space, fit))
 
-    def different(rows: LayerEmbeddings | LayerRows | MeasuredRows) -> int:
-        return round(rows.count) if isinstance(rows, MeasuredRows) else int((rows.counts > 0).sum())
 
-    return min(different(fold.rows) for fold in folds(space, fit))
+def _texts(parts: Sequence[Fold]) -> int:
+    rows = (fold.rows for fold in parts)
+    return min(round(one.count) if isinstance(one, MeasuredRows) else int((one.counts > 0).sum()) for one in rows)
 
 
 def is_starved(space: LayerEmbeddings, setting: Setting, rank: int) -> bool:
@@ -169,6 +170,11 @@ class Fitted:
         if self.bases is not None:
             return min(min(basis.rank, self.setting.k or basis.rank) for basis in self.bases)
         return min(whitener.rank for whitener in self.whiteners)
+
+    @property
+    def starved(self) -> bool:
+        """Whether the maps set all texts they are fitted on equally far apart."""
+        return whitening.starved(self.setting.whitening, _texts(self.folds), self.rank)
 
     @property
     def exponent(self) -> float | None:

@@ -77,8 +77,7 @@ class Paired:
         difference = self.drawn.difference(row, base)
         test = williams(self.cosines[row], self.cosines[base], self.gold) if self.ranked_at_once else None
         verdict = "same" if row == base else judged(difference, test)
-        if verdict not in ("same", "undefined") and (self.starved[i] or self.starved[baseline]):
-            verdict = "starved"
+        verdict = unless_starved(verdict, self.starved[i] or self.starved[baseline])
         low, high = float(self.drawn.low[row]), float(self.drawn.high[row])
         return Standing(self.scores[i], low, high, difference, test, verdict)
 
@@ -115,6 +114,11 @@ def judged(difference: Difference, test: WilliamsTest | None) -> str:
     if all(votes):
         return "gain" if difference.estimate > 0 else "loss"
     return "unclear" if any(votes) else "chance"
+
+
+def unless_starved(verdict: str, starved: bool) -> str:
+    """The verdict, where one of the maps compared is `starved` none of a difference."""
+    return "starved" if starved and verdict not in ("same", "undefined") else verdict
 
 
 def settled(verdict: str) -> bool:

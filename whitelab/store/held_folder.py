@@ -69,11 +69,6 @@ def is_free(folder: Path) -> bool | None:
     return True
 
 
-def is_written(folder: Path) -> bool:
-    """Whether anybody has ever held it."""
-    return (folder / _LOCK).is_file()
-
-
 def owner(folder: Path) -> str:
     """Who holds it, in words; what a killed process left is no owner, which `is_held` tells."""
     try:

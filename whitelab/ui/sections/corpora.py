@@ -43,7 +43,7 @@ def draw(chosen: Workspace, folder: str) -> str:
     """The corpus in a folder, or how one is begun there; the lines that do the same in Python."""
     job = corpus_begin.job_of(folder) if folder else None
     if folder and (_is_open(job) or _status(folder)):
-        _watch(folder, chosen.given)
+        _watch(folder, chosen.setting.fit if not chosen.given else None)
         return (
             "from whitelab.corpus.manifest import status\nfrom whitelab.corpus.settling import settling\n\n"
             f"print(status({folder!r}))\nprint(settling({folder!r}).isotropy)\n"
@@ -90,10 +90,10 @@ def _status(folder: str) -> Status | None:
 
 
 @st.fragment(run_every=EVERY)
-def _watch(folder: str, given: bool) -> None:
+def _watch(folder: str, fit: str | None) -> None:
     """Draw the folder's state, again every few seconds: that asks the folder and nothing else.
 
-    `given` says that vectors stand for a model, which no map of a corpus goes with.
+    `fit` is what the bar's maps are fitted on, None where vectors stand for a model: no map of a corpus goes with them.
     """
     job, found = corpus_begin.job_of(folder), _status(folder)
     under_way = _is_open(job)
@@ -111,7 +111,7 @@ def _watch(folder: str, given: bool) -> None:
             _stop(job)
         elif not found.running:
             _go_on(folder, manifest)
-        if job is not None and job.state == "failed":
+        if job is not None and job.state == "failed" and not found.running:
             st.error(f"It could not go on: {plain(job.message)}")
     else:
         st.caption("Finished: every chunk is there.")
@@ -122,7 +122,7 @@ def _watch(folder: str, given: bool) -> None:
             f"{spaced(found.refused)} lines were left out: too long, not UTF-8 or not a record. "
             "The manifest has the first thousand of them."
         )
-    _use(folder, manifest, found, given)
+    _use(folder, manifest, found, fit)
     try:
         settled = settling(folder)
         _settled(settled, settled.seen < found.sentences)
@@ -130,7 +130,7 @@ def _watch(folder: str, given: bool) -> None:
         st.error(plain(str(error)))
 
 
-def _use(folder: str, manifest: Manifest, found: Status, given: bool) -> None:
+def _use(folder: str, manifest: Manifest, found: Status, fit: str | None) -> None:
     """How pairs are scored with a map fitted on it, and a button that does so once it is whole."""
     layers = held_in_words(manifest.recipe.layers, manifest.recipe.apart)
     words = f"It holds {plain(shown_name(manifest.loaded))}, {layers}, {manifest.recipe.pooling} pooling."
@@ -140,14 +140,14 @@ def _use(folder: str, manifest: Manifest, found: Status, given: bool) -> None:
     st.markdown(
         f"{words} In the bar that is **Fitted on** `{CORPUS}{folder}`, with the same model, layers and pooling."
     )
-    fitted = st.session_state.get("fit") == f"{CORPUS}{folder}"
+    fitted = fit == f"{CORPUS}{folder}"
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
             "Fit the live score on it",
             key="fit-on-corpus",
             on_click=_fit_on,
             args=(folder, manifest),
-            disabled=given or fitted,
+            disabled=fit is None or fitted,
             icon=":material/tune:",
         )
         if fitted:

@@ -1,12 +1,13 @@
 """Beginning a corpus on its page: what the form asks for, the same as a command line and in Python, and its turn."""
 
-import os
 import shlex
+from contextlib import suppress
 
 import streamlit as st
 
 from whitelab.base import threads
 from whitelab.base.installation import program
+from whitelab.base.user_folders import expanded
 from whitelab.base.wording import amount, layers_in_words, plain, spaced
 from whitelab.corpus.fitting import CORPUS
 from whitelab.corpus.manifest import place_for
@@ -178,4 +179,6 @@ def _engine(arguments: dict) -> dict:
 
 
 def _key(folder: str) -> str:
-    return f"corpus:{os.path.abspath(os.path.expanduser(folder))}"
+    with suppress(ValueError):  # a name that is none, which is said where it is opened
+        folder = str(expanded(folder).absolute())
+    return f"corpus:{folder}"

@@ -6,6 +6,7 @@ import streamlit as st
 
 from whitelab.base.wording import capitalised
 from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.scoring.fit_scopes import fitted_texts
 from whitelab.scoring.setting import Setting
 from whitelab.ui.results.scores import curve_of, number_of, shape_of
 from whitelab.ui.sidebar.workspace import take
@@ -53,7 +54,7 @@ def measured(space: LayerEmbeddings, setting: Setting) -> Measured | None:
         LABELS.inline(setting.whitening),
         now.spearman - raw.spearman,
         now.rank,
-        space.n_sentences,
+        fitted_texts(space, setting.fit),
         now.fitted / now.dim,
         shape_of(space, setting.raw).mean_cosine,
         "" if whitens(setting.whitening) else variant(setting.whitening).hint,
@@ -81,7 +82,7 @@ def explained(measures: Measured) -> tuple[str, int | None]:
     if measures.starved:
         bearable = max(1, measures.distinct // 10)
         return (
-            f"**No verdict yet.** {measures.distinct} different sentences span only {measures.rank} directions, so "
+            f"**No verdict yet.** {measures.distinct} different texts span only {measures.rank} directions, so "
             f"{name} sets all of them equally far apart: the score says nothing about meaning, whichever way it went. "
             "Keep fewer dimensions, or fit on more text."
         ), min(measures.best_k or bearable, bearable)

@@ -100,8 +100,8 @@ def draw(standings: Standings) -> None:
     st.caption(
         f"Whiskers are 95 % intervals from {spaced(RESAMPLES)} resamples of the {spaced(standings.space.n_pairs)} "
         "pairs, the same resamples for every variant, so differences are paired and narrower than the scores' own "
-        "intervals. An open mark could be chance. The dashed line is raw. Each difference is tested alone: of twenty "
-        "variants without any effect, one would look real."
+        "intervals. An open mark could be chance, or has no verdict. The dashed line is raw. Each difference is tested "
+        "alone: of twenty variants without any effect, one would look real."
     )
     _agreements(standings)
     table(rows, "Variant", list(titles.values()))

@@ -13,6 +13,7 @@ import streamlit as st
 from whitelab.base.installation import MissingLibraryError, need
 from whitelab.base.progress import Progress
 from whitelab.base.wording import layers_in_words, plain
+from whitelab.corpus.fitting import CORPUS
 from whitelab.encoding.encoders import Encoder
 from whitelab.scoring.calibration import Calibration, calibrate
 from whitelab.scoring.fit_scopes import fit_scope
@@ -43,6 +44,10 @@ OF_ROWS = ("safetensors", "scikit-learn")  # the formats of a map that is no mea
 ASKED = "asked-model"  # session_state: the key of the model folder this visitor asked for
 
 
+def _fit_for_a_file(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.=_-]+", "-", text)
+
+
 @dataclass(frozen=True)
 class Parcel:
     """One map to take away, and the score it was made for, whose protocol has only one map (not `cross`)."""
@@ -61,9 +66,11 @@ class Parcel:
         """A file name that says what is inside."""
         k = f"-k{self.setting.k}" if self.setting.k else ""
         layers = "-".join(map(str, self.setting.layers))
-        fit = "" if self.setting.fit == "task" else f"-on-{Path(self.setting.fit).stem}"
-        text = f"{Path(self.score.protocol.origin.model).name}-layers-{layers}-{self.setting.whitening}{k}{fit}"
-        return re.sub(r"[^A-Za-z0-9.=_-]+", "-", text)
+        fit = self.setting.fit
+        place = Path(fit.removeprefix(CORPUS))
+        name = _fit_for_a_file(place.name if fit.startswith(CORPUS) else place.stem)[:40].strip("-") or "text"
+        text = f"{Path(self.score.protocol.origin.model).name}-layers-{layers}-{self.setting.whitening}{k}"
+        return _fit_for_a_file(text) + ("" if fit == "task" else f"-on-{name}")
 
     @property
     def record(self) -> dict:

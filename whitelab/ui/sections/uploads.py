@@ -15,7 +15,10 @@ from whitelab.encoding.precomputed import Vectors, read_vectors
 from whitelab.ui.results.kept import kept
 from whitelab.ui.sidebar import malformed, own_data
 
-STAYS = "It stays in this session, nobody else sees it, and a reload of the page lets go of it."
+STAYS = (
+    "It stays in this session, nobody else sees it, and a reload of the page lets go of it; only a training run that "
+    "you begin on it keeps a copy."
+)
 TITLES = {"first": "First sentence", "second": "Second sentence", "score": "Score", "subset": "Subset, if any"}
 
 

@@ -15,7 +15,7 @@ from whitelab.corpus.fitting import CORPUS
 from whitelab.corpus.manifest import MANIFEST, finished
 from whitelab.datasets import DataError, Upload
 from whitelab.datasets.layouts import MEMORY, file_at
-from whitelab.encoding.checkpoints import WORD_TABLES, ModelName
+from whitelab.encoding.checkpoints import WORD_TABLES, ModelName, shown_name
 from whitelab.encoding.embeddings import held_in_words, layers_held
 from whitelab.encoding.encoders import Encoder, choose_device, device_name, dtypes_for
 from whitelab.encoding.pooling import GIVEN, POOLING_LABELS, UNIT
@@ -311,11 +311,13 @@ def _fit(
             return fit, _splits_key(chosen, own)
         if fit.startswith(CORPUS):
             folder, manifest = finished(fit.removeprefix(CORPUS))
-            recipe = manifest.recipe
-            if not layers_held(layers, recipe.layers, recipe.apart) or pooling != recipe.pooling:
+            recipe, dtype = manifest.recipe, st.session_state.get("dtype") or "float32"
+            same = picked.name in (manifest.loaded, manifest.model) and dtype == manifest.compute
+            if not same or pooling != recipe.pooling or not layers_held(layers, recipe.layers, recipe.apart):
                 st.error(
-                    f"The corpus holds {held_in_words(recipe.layers, recipe.apart)}, {recipe.pooling} pooling. Until "
-                    "that is chosen, the map is fitted on the task's sentences."
+                    f"The corpus holds {plain(shown_name(manifest.loaded))}, "
+                    f"{held_in_words(recipe.layers, recipe.apart)}, {recipe.pooling} pooling, {manifest.compute}. "
+                    "Until that is chosen, the map is fitted on the task's sentences."
                 )
                 return "task", "task"
             return fit, f"{fit}/{file_stamp([folder / MANIFEST])}"

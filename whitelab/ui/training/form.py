@@ -31,6 +31,7 @@ from whitelab.ui.training.background import Entry
 from whitelab.ui.training.request import Corpus, Scored, Text, TrainingPlan
 
 EVERY = "All tasks"
+KEPT = "The run keeps a copy on this machine to be resumed from; the name of your file stays with you."
 
 _FETCHED = "training-start"  # session_state: the start this visitor asked to download
 OWN = "own"  # the visitor's upload, as sentences or as pairs to score on
@@ -169,7 +170,7 @@ def _corpus() -> Corpus | None:
         if own is None:
             return None
         text = kept("training-own", own.key, lambda: Text(own.pairs.sentences))
-        st.caption("The run keeps a copy to be resumed from; the name of your file stays with you.")
+        st.caption(KEPT)
         return Corpus("an upload", text, f"{own.code}\nsentences = pairs.sentences\n")
     if data in (UPLOADED, _DATA_NAMES[UPLOADED]):
         return _uploaded()
@@ -230,6 +231,7 @@ def _scored() -> Scored | None:
         own = _own()
         if own is None:
             return None
+        st.caption(KEPT)
         tokens = kept("tokens-own", own.key, lambda: guess_tokens(own.pairs.sentences))
         return Scored(_unnamed(own.pairs), "an upload", f"{own.code}\nscored = pairs\n", (), tokens)
     try:

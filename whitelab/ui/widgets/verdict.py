@@ -77,13 +77,18 @@ def sentence(standing: Standing, label: str, baseline: str, pairs: str, resample
 
 def held_out(now: Standing, cross: Standing | None) -> str:
     """What cross-fitting says against a gain or loss that looks real; empty where it agrees or there is none."""
-    if cross is None or now.verdict not in ("gain", "loss") or cross.verdict in (now.verdict, "undefined"):
+    against = {
+        "chance": "not beyond doubt, so part of it may come from fitting to these very sentences",
+        "unclear": "not beyond doubt, so part of it may come from fitting to these very sentences",
+        "gain": "the other way round, beyond chance",
+        "loss": "the other way round, beyond chance",
+    }
+    if cross is None or now.verdict not in ("gain", "loss") or cross.verdict not in against.keys() - {now.verdict}:
         return ""
     found = cross.difference
     return (
         f" Cross-fitted, on sentences it is not scored on, the difference is {found.estimate:+.2f}, 95 % interval "
-        f"{interval(found.low, found.high, '+')}: not beyond doubt, so part of it may come from fitting to these very "
-        "sentences."
+        f"{interval(found.low, found.high, '+')}: {against[cross.verdict]}."
     )
 
 
