@@ -6,6 +6,7 @@ after it, and the modules of one station import each other without a circle.
 
 import ast
 import re
+from collections import Counter
 from graphlib import CycleError, TopologicalSorter
 
 import pytest
@@ -220,6 +221,18 @@ print(*(name for name in ("transformers", "sentence_transformers", "faiss", "onn
 def test_the_core_runs_where_streamlit_is_not_installed_and_loads_model_libraries_only_when_they_are_used():
     run = run_python(CORE)
     assert run.stdout.split() == ["end"], run.stderr
+
+
+# A widget that lives in the address: `bound("name", ...)`, or `key="name"` in a call with `bind="query-params"`.
+KNOBS = re.compile(r'bound\("([\w-]+)"|key="([\w-]+)",\s+bind="query-params"')
+
+
+def test_no_two_knobs_in_the_address_have_one_name():
+    """All pages share one session and one address: turning either would turn the other."""
+    files = [*(ROOT / "whitelab" / "ui").rglob("*.py"), *(ROOT / "pages").glob("*.py")]
+    names = Counter(one or other for file in files for one, other in KNOBS.findall(file.read_text("utf-8")))
+    assert len(names) > 40
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_the_readme_lists_the_stations_from_the_ground_up():

@@ -121,5 +121,7 @@ def test_a_map_that_cannot_be_is_refused_before_a_chunk_is_read(apart, monkeypat
     monkeypatch.setattr(fitting, "corpus_rows", lambda folder: pytest.fail("read too early"))
     with pytest.raises(ValueError, match="k=900 must lie between 1 and d="):
         fit_corpus(apart, "pca", 900)
+    with pytest.raises(ValueError, match=r"layers=\[2\] must be what the corpus holds: any average of layers 0"):
+        fit_corpus(apart, "pca", 4, (2,))
     with pytest.raises(ValueError, match="groups=900 must lie between 1 and d="):
         fit_corpus(apart, "group:groups=900")

@@ -13,7 +13,7 @@ from whitelab.base.records import without_nan
 from whitelab.corpus.chunks import merged_moments, read_vectors
 from whitelab.corpus.manifest import Manifest, finished
 from whitelab.datasets.layouts import existing_path
-from whitelab.encoding.embeddings import MeasuredRows, Origin
+from whitelab.encoding.embeddings import MeasuredRows, NotMeasuredError, Origin, held_in_words, layers_held
 from whitelab.statistics import geometry
 from whitelab.statistics.moments import Moments
 
@@ -47,13 +47,18 @@ def fit_corpus(
 
     `layers` choose among those that were kept apart (None: all of them, averaged). `digest` is that of the mean's and
     the matrix's bytes, `distinct` counts different texts (their hashes are held: some 100 bytes each). Raises DataError
-    for a folder without manifest and for chunks that are missing, ValueError as `whitening.fit` and for layers that
-    are not there.
+    for a folder without manifest and for chunks that are missing, ValueError as `whitening.fit`, NotMeasuredError for
+    layers that it does not hold.
     """
     manifest = Manifest.read(folder)
-    whitening.check_k(k, str(whitening.parse(spec, manifest.dim)), manifest.dim)  # before every chunk is read
+    # Before every chunk is read.
+    whitening.check_k(k, str(whitening.parse(spec, manifest.dim)), manifest.dim)
+    numbers, recipe = _numbers(manifest, layers), manifest.recipe
+    if not layers_held(numbers, recipe.layers, recipe.apart):
+        raise NotMeasuredError(
+            f"layers={list(numbers)} must be what the corpus holds: {held_in_words(recipe.layers, recipe.apart)}"
+        )
     rows, folder = corpus_rows(folder), existing_path(folder)
-    numbers = _numbers(rows, layers)
     fitted = whitening.fit(spec, rows.moments(numbers), k)
     distinct = set()
     for name in manifest.chunks:
@@ -73,10 +78,10 @@ def fit_corpus(
     }
 
 
-def _numbers(rows: MeasuredRows, layers: Sequence[int] | None) -> tuple[int, ...]:
+def _numbers(manifest: Manifest, layers: Sequence[int] | None) -> tuple[int, ...]:
     if layers is None:
-        return rows.layers
-    return tuple(sorted({layer + rows.n_layers if layer < 0 else layer for layer in layers}))
+        return manifest.recipe.layers
+    return tuple(sorted({layer + manifest.n_layers if layer < 0 else layer for layer in layers}))
 
 
 @dataclass(frozen=True)
@@ -114,7 +119,7 @@ def corpus_drift(
             f"({two.recipe.pooling})"
         )
     first, second = corpus_rows(folder), corpus_rows(other)
-    numbers = _numbers(first, layers)
+    numbers = _numbers(one, layers)
     return drift(first.moments(numbers), second.moments(numbers), spec, k)
 
 
