@@ -518,3 +518,12 @@ def test_of_a_long_run_few_steps_are_drawn_and_every_evaluation():
     assert (found[0], found[-1]) == (records[0], records[-1])
     assert board.thinned(records[:700]) == records[:700]
     assert board.thinned([]) == []
+
+
+def test_what_is_to_be_said_of_the_bars_data_is_not_said_of_runs(visit, tmp_path):
+    (tmp_path / "few.csv").write_text("sentence1,sentence2,score\na man plays,a dog runs,1\nwater,a cat sleeps,3\n")
+    words = "no interval here is to be trusted"
+    at = visit(data=str(tmp_path / "few.csv"))
+    assert has_knobs(at)
+    assert not said(at, words)
+    assert said(until(go_to(at, "whitening")), words)

@@ -7,8 +7,10 @@ from streamlit.runtime.pages_manager import PagesManager
 
 from whitelab.base.wording import plain, spaced
 from whitelab.datasets import BUNDLED_SETS, DEMO, DataError, MalformedRows
+from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import fitted_texts, is_starved
 from whitelab.scoring.score import Score
+from whitelab.scoring.setting import Setting
 from whitelab.statistics.significance import FEW
 from whitelab.ui import live
 from whitelab.ui.results.scores import number_of, scored
@@ -97,6 +99,7 @@ def open_chosen(chosen: Workspace) -> Opened:
     _live(chosen, opened, unreadable)
     if opened is None:
         st.stop()
+    _doubts(opened.space, chosen.setting)
     return opened
 
 
@@ -152,12 +155,17 @@ def _live(chosen: Workspace, opened: Opened | None, unreadable: bool) -> None:
         st.caption(plain(fitted_on(scored(space, setting))))
         if is_demo(opened):
             st.caption(DEMO_NOTE)
+
+
+def _doubts(space: LayerEmbeddings, setting: Setting) -> None:
+    """Say why the scores of this page are not to be trusted, where the pairs or the texts are too few."""
     if space.n_pairs < FEW:
         few = f"so few pairs ({space.n_pairs}) tell settings apart by chance alone"
         st.caption(f"Note: {few}; no interval here is to be trusted.")
-    if is_starved(space, setting, now.rank):
+    rank = number_of(space, setting).rank
+    if is_starved(space, setting, rank):
         texts = fitted_texts(space, setting.fit)
-        st.warning(too_few(texts, now.rank, now.dim), icon=":material/warning:")
+        st.warning(too_few(texts, rank, space.dim), icon=":material/warning:")
 
 
 def fitted_on(score: Score) -> str:
