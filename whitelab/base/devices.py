@@ -11,6 +11,7 @@ import torch
 from whitelab.base.machine import available_memory, product_rate
 
 PART_BYTES = 2**30  # of a part on a GPU, where a quarter of what is free is not less
+IN_ONE_LAUNCH = 10**10  # products of float64 that a GPU is given at once
 
 
 def at_once(device: torch.device, on_cpu: int, bytes_each: int) -> int:
@@ -20,6 +21,14 @@ def at_once(device: torch.device, on_cpu: int, bytes_each: int) -> int:
     free = available_memory(str(device))
     most = PART_BYTES if free is None else min(PART_BYTES, free // 4)
     return max(on_cpu, most // max(1, bytes_each))
+
+
+def in_one_launch(device: torch.device, products: int) -> bool:
+    """Whether so many multiplications and additions take a GPU less time than it takes to launch the parts of them.
+
+    A launch takes it as long as some hundred million of them (10 us at 50 TFLOP/s), and parts are a dozen launches.
+    """
+    return device.type != "cpu" and products <= IN_ONE_LAUNCH
 
 
 def threads_on(device: torch.device) -> int | None:

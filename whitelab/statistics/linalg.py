@@ -12,6 +12,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from whitelab.base.devices import in_one_launch
+
 # A direction counts as present when its eigenvalue is at least this part of the largest one. Rounding
 # in float64 moments of float32 data leaves null directions near 1e-15 and real ones of pretrained
 # encoders above 1e-7 (measured on all-MiniLM-L6-v2); 1e-10 stands clear of both.
@@ -49,14 +51,20 @@ def exact(x: Tensor, copy: bool = False) -> Tensor:
 
 
 # Products with a triangular result or factor are halved down to this many columns: below, a block that is half zeros
-# or half known takes less time than the parts of it.
+# or half known takes less time than the parts of it. A GPU does more at once, because launching the parts costs.
 LEAF = 128
+
+
+def _is_leaf(rows: int, columns: Float[Tensor, "n d"]) -> bool:
+    """Whether `rows` rows are multiplied with a table [d, d] of such columns at once."""
+    dim = columns.shape[1]
+    return dim <= LEAF or in_one_launch(columns.device, rows * dim**2)
 
 
 def gram(x: Float[Tensor, "n d"]) -> Float[Tensor, "d d"]:
     """x^T x, exactly symmetric: what lies below the diagonal is mirrored, which saves up to half of the product."""
     dim = x.shape[1]
-    if dim <= LEAF:
+    if _is_leaf(len(x), x):
         square = x.T @ x  # which not every processor multiplies out symmetrically
         return square.triu() + square.triu(1).T
     half, found = dim // 2, x.new_empty(dim, dim)
@@ -69,7 +77,7 @@ def gram(x: Float[Tensor, "n d"]) -> Float[Tensor, "d d"]:
 def inverse_lower(lower: Float[Tensor, "d d"]) -> Float[Tensor, "d d"]:
     """L^-1 of a lower triangular matrix."""
     dim = len(lower)
-    if dim <= LEAF:
+    if _is_leaf(dim, lower):
         return torch.linalg.solve_triangular(lower, torch.eye(dim).to(lower), upper=False)
     half, found = dim // 2, torch.zeros_like(lower)
     found[:half, :half], found[half:, half:] = inverse_lower(lower[:half, :half]), inverse_lower(lower[half:, half:])
@@ -82,7 +90,7 @@ def times_lower(
 ) -> Float[Tensor, "n d"]:
     """x W^T with a lower triangular W, without the products with its zeros; written to `out`, which is not `x`."""
     dim, out = len(lower), torch.empty_like(x) if out is None else out
-    if dim <= LEAF:
+    if _is_leaf(len(x), lower):
         return torch.mm(x, lower.T, out=out)
     half = dim // 2
     times_lower(x[:, :half], lower[:half, :half], out[:, :half])
@@ -200,6 +208,18 @@ def factor(matrix: Float[Tensor, "d d"]) -> Factor | None:
             return None
         inverse = _certain_inverse(torch.addmm(matrix, null, null.T, alpha=float(matrix.diagonal().mean())))
     return None if inverse is None else Factor(inverse, null)
+
+
+def factors(matrices: Float[Tensor, "b d d"]) -> list[Factor | None]:
+    """`factor` of every matrix: on a GPU together, as far as they are certain as they are."""
+    if matrices.device.type == "cpu":
+        return [factor(one) for one in matrices]
+    _, inverses, certain = trusted_choleskys(exact(matrices))
+    none = matrices.new_zeros(matrices.shape[-1], 0)
+    return [
+        Factor(inverse, none) if is_certain else factor(one)
+        for one, inverse, is_certain in zip(matrices, inverses, certain.tolist(), strict=True)
+    ]
 
 
 def _certain_inverse(matrix: Float[Tensor, "d d"]) -> Float[Tensor, "d d"] | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import repeat
 
 import torch
 from jaxtyping import Bool, Float
@@ -92,7 +93,7 @@ class FittedScorer:
                 "searched under variants that moments suffice for"
             )
         scope = folds(space, setting.fit)
-        rows = at_once(space.values.device, max(1, MATRICES_BYTES // (8 * space.dim**2)), 16 * space.dim**2)
+        rows = at_once(space.values.device, max(1, MATRICES_BYTES // (8 * space.dim**2)), 40 * space.dim**2)
         return cls(scope, tuple(LayerMoments.of(fold.rows) for fold in scope), space, setting, rows)
 
     def __call__(self, masks: Bool[Tensor, "c l"]) -> Float[Tensor, "c"]:
@@ -100,8 +101,9 @@ class FittedScorer:
         subsets, device = [as_layers(mask) for mask in masks], self.space.values.device
         cosines = torch.zeros(len(subsets), self.space.n_pairs, dtype=torch.float64, device=device)
         for fold, block in zip(self.folds, self.blocks, strict=True):
-            work = zip(subsets, self.moments(fold, block, subsets), strict=True)
-            found = side_by_side(lambda one, fold=fold: self.cosines(*one, fold), work, threads_on(device))
+            moments = self.moments(fold, block, subsets)
+            work = zip(subsets, moments, repeat(fold), self.factors(moments))
+            found = side_by_side(lambda one: self.cosines(*one), work, threads_on(device))
             for row, part in zip(cosines, found, strict=True):
                 row[fold.pairs.to(device)] = part
         return _percent(cosines, self.space, self.setting.aggregate)
@@ -112,10 +114,18 @@ class FittedScorer:
             return [fold.rows.moments(layers) for layers in subsets]
         return block.averages(subsets)
 
-    def cosines(self, layers: tuple[int, ...], moments: Moments, fold: Fold) -> Float[Tensor, "q"]:
+    def factors(self, moments: list[Moments]) -> list[linalg.Factor | None]:
+        """Those that a GPU makes together; on a CPU each is made with its cosines, side by side."""
+        if self.space.values.device.type == "cpu" or cost_of(self.setting, self.space.dim) != "factor":
+            return [None] * len(moments)
+        return linalg.factors(torch.stack([one.scatter for one in moments]))
+
+    def cosines(
+        self, layers: tuple[int, ...], moments: Moments, fold: Fold, found: linalg.Factor | None = None
+    ) -> Float[Tensor, "q"]:
         """Of every pair the fold scores: from a factor where all directions are kept and it is certain, else mapped."""
         if cost_of(self.setting, self.space.dim) == "factor":
-            found = linalg.factor(moments.scatter)
+            found = found or linalg.factor(moments.scatter)
             if found is not None:
                 return whitened_cosines(self.space, fold, found, layers, len(layers) * moments.mean)
         fitted = whitening.fit(self.setting.whitening, moments, self.setting.k)
