@@ -7,7 +7,9 @@ of the model's plain poolings, or in SBERT-WK, and goes to the store. On a CPU e
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,6 +18,7 @@ import torch
 from torch import Tensor
 
 from whitelab.base.checks import check_choice, check_int
+from whitelab.base.devices import to_host
 from whitelab.base.machine import within_memory
 from whitelab.base.progress import Progress, silent
 from whitelab.base.threads import side_by_side
@@ -161,11 +164,15 @@ class Encoder:
 
     @torch.inference_mode()
     def forward(self, ids: Sequence[Sequence[int]], pooling: str = "mean") -> dict[str, Tensor]:
-        """`{name: [b, l, d]}` float32 on the CPU of equally long rows, for all names that come with `pooling`."""
+        """`{name: [b, l, d]}` float32, where the model is, of equally long rows: all names that come with `pooling`."""
+        hidden = self.hidden_states(ids)
+        return {name: pool(name, hidden) for name in self.given_with(pooling)}
+
+    def hidden_states(self, ids: Sequence[Sequence[int]]) -> tuple[Tensor, ...]:
+        """`[b, t, d]` of every layer, where the model is, of equally long rows."""
         batch = torch.tensor(ids, device=self.device)
         with nullcontext() if self.device == "cpu" else self._lock:
-            hidden = self.model(input_ids=batch, output_hidden_states=True).hidden_states
-        return {name: pool(name, hidden).cpu() for name in self.given_with(pooling)}
+            return self.model(input_ids=batch, output_hidden_states=True).hidden_states
 
     def batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
         """Positions in batches of one token count each, longest first."""
@@ -222,11 +229,8 @@ class OutputEncoder(Encoder):
 
     @torch.inference_mode()
     def forward(self, ids: Sequence[Sequence[int]], pooling: str = "mean") -> dict[str, Tensor]:
-        """`{pooling: [b, 1, d]}` float32 on the CPU of equally long rows."""
-        batch = torch.tensor(ids, device=self.device)
-        with nullcontext() if self.device == "cpu" else self._lock:
-            hidden = self.model(input_ids=batch, output_hidden_states=True).hidden_states
-        return {self.modules.pooling: self.modules(hidden)[:, None]}
+        """`{pooling: [b, 1, d]}` float32 of equally long rows."""
+        return {self.modules.pooling: self.modules(self.hidden_states(ids))[:, None]}
 
     def save(self, folder: str | Path) -> None:
         """Raises ModelError: the transformer alone, which this would write, is another model."""
@@ -401,17 +405,31 @@ def embed(
         values, truncated = encoder.vectors(sentences)
         return values, EmbedReport(len(set(sentences)), 0, truncated, time.perf_counter() - start)
     spaces, notes = _open_spaces(encoder, store, pooling)
-    todo = _missing(spaces, sentences)
-    fresh, truncated = _encode(encoder, [sentences[i] for i in todo], pooling, spaces, notes, progress)
-    values = _collect(spaces, sentences, fresh, pooling)
+    places = _places(sentences)
+    absent = {name: space.missing(sentences) for name, space in spaces.items()}
+    todo = sorted(set().union(*absent.values())) if spaces else [at[0] for at in places.values()]
+    fresh = set(absent[pooling] if spaces else todo)
+    values = torch.empty(encoder.n_layers, len(sentences), encoder.dim)
+
+    def put(positions: list[int], rows: Tensor) -> None:
+        """Where every sentence that was not stored belongs, as often as it was asked for."""
+        wanted = [(i, at) for i, first in enumerate(positions) if first in fresh for at in places[sentences[first]]]
+        if wanted:
+            taken, where = map(list, zip(*wanted, strict=True))
+            rows = rows if taken == list(range(len(positions))) else rows[taken]
+            values.index_copy_(1, torch.tensor(where), rows.transpose(0, 1))
+
+    truncated = _encode(encoder, sentences, todo, pooling, _Shards(spaces, notes), put, progress)
+    stored = [i for text, at in places.items() if at[0] not in fresh for i in at]
+    if stored:
+        values[:, stored] = _from_store(spaces[pooling], [sentences[i] for i in stored])
     notes += _modules_left_out(encoder)
     for space in spaces.values():
         notes += [f"a damaged file of the store was set aside and made anew: {name}" for name in space.damaged]
     if todo and spaces:
         store.evict(keep=list(spaces.values()))
     seconds = time.perf_counter() - start
-    unique = len(set(sentences))
-    return values, EmbedReport(len(todo), unique - len(todo), truncated, seconds, tuple(dict.fromkeys(notes)))
+    return values, EmbedReport(len(todo), len(places) - len(todo), truncated, seconds, tuple(dict.fromkeys(notes)))
 
 
 def _modules_left_out(encoder: Encoder) -> list[str]:
@@ -429,97 +447,135 @@ def _open_spaces(encoder: Encoder, store: Store | None, pooling: str) -> tuple[d
         return {}, [f"embeddings are not kept on disk: {error}"]
 
 
-def _missing(spaces: dict, sentences: Sequence[str]) -> list[int]:
-    """First positions of the unique sentences that some pooling lacks."""
-    if not spaces:
-        return list({text: i for i, text in reversed(list(enumerate(sentences)))}.values())[::-1]
-    return sorted(set().union(*(space.missing(sentences) for space in spaces.values())))
+def _places(sentences: Sequence[str]) -> dict[str, list[int]]:
+    """Where every unique sentence stands, in the order in which they first come."""
+    places: dict[str, list[int]] = {}
+    for i, text in enumerate(sentences):
+        places.setdefault(text, []).append(i)
+    return places
+
+
+class _Shards:
+    """What was encoded on its way to the store, a shard at a time, written beside the encoder.
+
+    Each pooling has a thread that writes, and at most one shard waits for it. What the store cannot take costs a note
+    in `notes`. Leaving writes what has come until then.
+    """
+
+    def __init__(self, spaces: dict[str, Space], notes: list[str]):
+        self.spaces, self.notes = spaces, notes
+        self.texts: list[str] = []
+        self.parts: dict[str, list[Tensor]] = {name: [] for name in spaces}
+        self.threads = {name: ThreadPoolExecutor(1) for name in spaces}
+        self.under_way: dict[str, deque[Future]] = {name: deque() for name in spaces}
+        self.began = time.perf_counter()
+
+    def add(self, texts: list[str], pooled: dict[str, Tensor]) -> None:
+        """The next batch: unique `texts`, and `[b, l, d]` of every pooling."""
+        if not self.spaces:
+            return
+        self.texts += texts
+        for name, parts in self.parts.items():
+            parts.append(pooled[name])
+        if len(self.texts) >= SHARD_SENTENCES or time.perf_counter() - self.began > SHARD_SECONDS:
+            self.hand_over(waiting=1)
+
+    def hand_over(self, waiting: int) -> None:
+        """Let the threads write what has come, once at most `waiting` shards are left to each."""
+        texts, parts = self.texts, self.parts
+        self.texts, self.parts, self.began = [], {name: [] for name in self.spaces}, time.perf_counter()
+        for name, under_way in self.under_way.items():
+            if texts:
+                under_way.append(self.threads[name].submit(self.write, name, texts, parts[name]))
+            while len(under_way) > waiting:
+                under_way.popleft().result()
+
+    def write(self, name: str, texts: list[str], parts: list[Tensor]) -> None:
+        """One shard of one pooling, layer by layer."""
+        rows = torch.empty(parts[0].shape[1], len(texts), parts[0].shape[2])
+        torch.cat([part.transpose(0, 1) for part in parts], dim=1, out=rows)
+        parts.clear()
+        try:
+            self.spaces[name].write(texts, rows.transpose(0, 1).numpy())
+        except StoreError as error:
+            self.notes.append(f"embeddings are not kept on disk: {error}")
+
+    def __enter__(self) -> "_Shards":
+        return self
+
+    def __exit__(self, *_) -> None:
+        try:
+            self.hand_over(waiting=0)
+        finally:
+            for thread in self.threads.values():
+                thread.shutdown()
 
 
 def _encode(
-    encoder: Encoder, texts: list[str], pooling: str, spaces: dict, notes: list[str], progress: Progress
-) -> tuple[dict[str, dict[str, Tensor]], int]:
-    """Encode unique `texts`; vectors are written to `spaces`, and returned only where there are none."""
-    names = encoder.given_with(pooling)
-    kept: dict[str, dict[str, Tensor]] = {name: {} for name in names}
-    if not texts:
-        return kept, 0
+    encoder: Encoder,
+    sentences: Sequence[str],
+    todo: list[int],
+    pooling: str,
+    shards: _Shards,
+    put: Callable[[list[int], Tensor], None],
+    progress: Progress,
+) -> int:
+    """Encode `sentences[todo]`, all different: to `put` in the pooling asked for, to `shards` in all; how many are cut.
+
+    `put` gets positions among `sentences` and `[b, l, d]`.
+    """
+    if not todo:
+        return 0
+    texts = [sentences[i] for i in todo]
     ids, truncated = encoder.tokenize(texts)
     lengths = [len(row) for row in ids]
     if 0 in lengths:
         raise ValueError(f"sentences must hold text, got {texts[lengths.index(0)]!r}, which has no token")
     check_ids([max(row) for row in ids], encoder.rows, encoder.name)
     total, done = sum(lengths), 0
-    pending: dict[str, dict[str, Tensor]] = {name: {} for name in names}
-    flushed = time.perf_counter()
-
-    def flush() -> None:
-        for name, rows in pending.items():
-            if not rows:
-                continue
-            if spaces:
-                try:
-                    spaces[name].write(list(rows), torch.stack(list(rows.values())).numpy())
-                except StoreError as error:
-                    notes.append(f"embeddings are not kept on disk: {error}")
-                    kept[name].update(rows)
-            else:
-                kept[name].update(rows)
-            pending[name] = {}
-
-    try:
-        progress(0, total)
-        with closing(passes(encoder, ids, pooling)) as batches:
-            for positions, pooled in batches:
-                for name, rows in pooled.items():
-                    pending[name].update({texts[i]: row for i, row in zip(positions, rows, strict=True)})
-                done += sum(lengths[i] for i in positions)
-                if len(pending[pooling]) >= SHARD_SENTENCES or time.perf_counter() - flushed > SHARD_SECONDS:
-                    flush()
-                    flushed = time.perf_counter()
-                progress(done, total)
-    finally:
-        flush()
-    return kept, truncated
+    progress(0, total)
+    with shards, closing(passes(encoder, ids, pooling)) as batches:
+        for positions, pooled in batches:
+            put([todo[i] for i in positions], pooled[pooling])
+            shards.add([texts[i] for i in positions], pooled)
+            done += sum(lengths[i] for i in positions)
+            progress(done, total)
+    return truncated
 
 
 def passes(
     encoder: Encoder, ids: list[list[int]], pooling: str = "mean"
 ) -> Iterator[tuple[list[int], dict[str, Tensor]]]:
-    """Every batch's positions and what `forward` gives for them, in order; on a CPU a batch a thread."""
+    """Every batch's positions and what `forward` gives for them, on the CPU, in order.
+
+    On a CPU a batch a thread; on a GPU the next batch is computed while this one comes to the CPU and is used.
+    """
 
     def one(positions: list[int]) -> tuple[list[int], dict[str, Tensor]]:
         return positions, _forward(encoder, [ids[i] for i in positions], pooling)
 
     batches = encoder.batches([len(row) for row in ids])
-    return side_by_side(one, batches, None if encoder.device == "cpu" else 1)
+    return side_by_side(one, batches, {"cpu": None, "cuda": 2}.get(encoder.device, 1))
 
 
 def _forward(encoder: Encoder, ids: list[list[int]], pooling: str) -> dict[str, Tensor]:
-    """`encoder.forward`, in halves when the device has not enough memory for the whole batch."""
-    pooled = within_memory(lambda: encoder.forward(ids, pooling))
+    """`encoder.forward` on the CPU, in halves when the device has not enough memory for the whole batch."""
+    pooled = within_memory(lambda: _finite(encoder, encoder.forward(ids, pooling)))
     if pooled is None:
         if len(ids) == 1:
             raise out_of_memory(encoder.name)
         half = len(ids) // 2
         parts = _forward(encoder, ids[:half], pooling), _forward(encoder, ids[half:], pooling)
         return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
-    if not all(torch.isfinite(torch.stack(rows.aminmax())).all() for rows in pooled.values()):
-        advice = "its weights are damaged" if encoder.dtype == "float32" else "choose dtype='float32'"
-        raise NotFinite(f"model={encoder.name!r} gave NaN or infinity in {encoder.dtype}: {advice}")
     return pooled
 
 
-def _collect(spaces: dict, sentences: Sequence[str], fresh: dict[str, dict[str, Tensor]], pooling: str) -> Tensor:
-    """`[l, n, d]` from the store, and from memory what the store could not take."""
-    rows = fresh[pooling]
-    if not rows:
-        return _from_store(spaces[pooling], sentences)
-    stored = list(dict.fromkeys(text for text in sentences if text not in rows))
-    if stored:
-        values = _from_store(spaces[pooling], stored)
-        rows = rows | {text: values[:, i] for i, text in enumerate(stored)}
-    return torch.stack([rows[text] for text in sentences], dim=1).contiguous()
+def _finite(encoder: Encoder, pooled: dict[str, Tensor]) -> dict[str, Tensor]:
+    """`pooled` on the CPU. Raises NotFinite where something in it is no number."""
+    if not all(torch.isfinite(torch.stack(rows.aminmax())).all() for rows in pooled.values()):
+        advice = "its weights are damaged" if encoder.dtype == "float32" else "choose dtype='float32'"
+        raise NotFinite(f"model={encoder.name!r} gave NaN or infinity in {encoder.dtype}: {advice}")
+    return {name: to_host(rows) for name, rows in pooled.items()}
 
 
 def _from_store(space: Space, sentences: Sequence[str]) -> Tensor:
