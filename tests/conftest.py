@@ -1,5 +1,6 @@
 """Small made-up embeddings with everything that is awkward in real ones, and tiny models on request."""
 
+import contextlib
 import gc
 import os
 import shutil
@@ -9,6 +10,7 @@ gc.disable()
 
 # ruff: noqa: E402
 import checked_shapes  # noqa: F401  (before whitelab)
+import needs
 import numpy as np
 import pytest
 import torch
@@ -31,6 +33,9 @@ AT_ONE_DIMENSION = {
 
 # Variants whose default parameters need more than a handful of dimensions.
 SMALL = {"group": "group:groups=2", "shuffled_group": "shuffled_group:groups=2"}
+
+# A test names its device: what is not marked `cuda` computes on the CPU, bit for bit, whatever this machine has.
+torch.cuda.is_available = lambda: False
 
 # Processes that tests start share the processors with those of the other worker. Two threads that meet inside an
 # operation would wait for each other there, up to eight times as long as one takes.
@@ -72,6 +77,33 @@ def pytest_collection_finish():
     gc.collect()
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(autouse=True)
+def device(request, monkeypatch):
+    """A GPU is there for whoever asks for it by the mark `cuda`, and for nobody else, nor processes that they start."""
+    if request.node.get_closest_marker("cuda"):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: needs.CUDA)
+    else:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+
+
+@pytest.fixture
+def memory_of_gpu():
+    """`memory_of_gpu(mebibytes)`: so much of the GPU's memory, and no more, while the context lasts."""
+    whole = torch.cuda.mem_get_info()[1] / 2**20
+
+    @contextlib.contextmanager
+    def limited(mebibytes: float):
+        torch.cuda.empty_cache()
+        torch.cuda.set_per_process_memory_fraction(min(1.0, mebibytes / whole))
+        try:
+            yield
+        finally:
+            torch.cuda.set_per_process_memory_fraction(1.0)
+            torch.cuda.empty_cache()
+
+    return limited
 
 
 @pytest.fixture(autouse=True)

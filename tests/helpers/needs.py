@@ -8,14 +8,10 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import torch
 
 PUBLISHED = Path(__file__).resolve().parents[3] / "shared" / "sts"
-
-
-def _cuda() -> bool:
-    import torch
-
-    return torch.cuda.is_available()
+CUDA = torch.cuda.is_available()  # before `conftest` hides it
 
 
 def _netns() -> bool:
@@ -30,7 +26,7 @@ def _netns() -> bool:
 # mark -> (whether it is here, what is said where it is not)
 NEEDS = {
     "published": (PUBLISHED.is_dir, "the published STS files are not beside the repository"),
-    "cuda": (_cuda, "this machine has no CUDA device"),
+    "cuda": (lambda: CUDA, "this machine has no CUDA device"),
     "nginx": (lambda: shutil.which("nginx") is not None, "nginx is not installed"),
     "netns": (cache(_netns), "network namespaces cannot be made here"),
     "linux": (lambda: sys.platform == "linux", "only Linux counts what memory a process has taken"),

@@ -11,7 +11,7 @@ from tiny import SENTENCES
 from whitelab.encoding.checkpoints import ModelError
 from whitelab.encoding.encoders import load_encoder
 from whitelab.training import COLLAPSED, DIVERGED, Trainer, objectives, train
-from whitelab.training.health import Shape, collapse
+from whitelab.training.health import RANK_LEFT, Shape, collapse
 from whitelab.training.objectives import OBJECTIVES, Objective
 from whitelab.training.trainer import shares
 
@@ -235,6 +235,18 @@ def test_the_shape_is_that_of_the_covariance(shape):
     found = Shape.of(x)
     assert found.rank == pytest.approx(float((-p * p.log()).sum().exp()), rel=1e-6)
     assert found.spread == pytest.approx(1 - float((u @ u.T).sum() - n) / (n * (n - 1)))
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-4, 1e-2, 0.1, 1.0])
+def test_a_rank_without_eigenvalues_is_at_most_the_rank_and_tells_a_collapse_as_well(noise):
+    draw = torch.Generator().manual_seed(1)
+    line = torch.randn(64, 1, generator=draw) * torch.randn(1, 48, generator=draw)
+    x = line + noise * torch.randn(64, 48, generator=draw)
+    exact, rough = Shape.of(x), Shape.of(x, at_least=True)
+    assert rough.spread == exact.spread
+    assert rough.rank <= exact.rank
+    assert (rough.rank < RANK_LEFT) == (exact.rank < RANK_LEFT)
+    assert rough.rank == exact.rank or rough.rank >= RANK_LEFT
 
 
 def test_shares_of_the_spectrum():

@@ -215,3 +215,17 @@ def test_training_cuts_sentences_and_scoring_does_not(place, config):
     assert found.truncated > 0
     assert batches(place).truncated == 0
     assert Trainer(replace(config, max_length=5), SENTENCES, device="cpu").encoder.max_length > 5
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("objective", ["simcse", "whitenedcse:groups=4", "w-mse:embedding=8", "byol:embedding=8"])
+def test_the_first_steps_on_a_gpu_are_those_of_the_cpu(place, config, objective, precision):
+    """Without dropout, which draws other numbers there."""
+    config = replace(config, model=str(place / "still"), objective=objective, batch=32, steps=3, precision="float32")
+    here = Trainer(config, SENTENCES, device="cpu")
+    there = Trainer(replace(config, precision=precision), SENTENCES, device="cuda")
+    for _ in range(3):
+        wanted, found = here.advance(), there.advance()
+        assert not found.stop
+        assert found.loss == pytest.approx(wanted.loss, rel=1e-3 if precision == "float32" else 0.1, abs=1e-3)

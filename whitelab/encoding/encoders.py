@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -170,9 +170,11 @@ class Encoder:
 
     def hidden_states(self, ids: Sequence[Sequence[int]]) -> tuple[Tensor, ...]:
         """`[b, t, d]` of every layer, where the model is, of equally long rows."""
-        batch = torch.tensor(ids, device=self.device)
-        with nullcontext() if self.device == "cpu" else self._lock:
-            return self.model(input_ids=batch, output_hidden_states=True).hidden_states
+        return self.model(input_ids=torch.tensor(ids, device=self.device), output_hidden_states=True).hidden_states
+
+    def alone(self) -> AbstractContextManager:
+        """One thread at a time on a GPU, whose memory is for one batch; on a CPU as many as come."""
+        return nullcontext() if self.device == "cpu" else self._lock
 
     def batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
         """Positions in batches of one token count each, longest first."""
@@ -560,7 +562,8 @@ def passes(
 
 def _forward(encoder: Encoder, ids: list[list[int]], pooling: str) -> dict[str, Tensor]:
     """`encoder.forward` on the CPU, in halves when the device has not enough memory for the whole batch."""
-    pooled = within_memory(lambda: _finite(encoder, encoder.forward(ids, pooling)))
+    with encoder.alone():
+        pooled = within_memory(lambda: _finite(encoder, encoder.forward(ids, pooling)))
     if pooled is None:
         if len(ids) == 1:
             raise out_of_memory(encoder.name)

@@ -36,12 +36,19 @@ class Shape:
     rank: float
 
     @classmethod
-    def of(cls, h: Float[Tensor, "b d"]) -> "Shape":
-        """In float64; the spectrum is that of the smaller of x^T x and x x^T, which differ by zeros alone."""
+    def of(cls, h: Float[Tensor, "b d"], at_least: bool = False) -> "Shape":
+        """In float64; the spectrum is that of the smaller of x^T x and x x^T, which differ by zeros alone.
+
+        With `at_least` a rank that is above `RANK_LEFT` beyond doubt may be any lower one above it: the participation
+        ratio of the variances, at most the effective rank, needs no eigenvalues.
+        """
         x = linalg.exact(h.detach())
         centred = x - x.mean(dim=0)
         gram = centred.T @ centred if x.shape[0] > x.shape[1] else centred @ centred.T
-        return cls(1 - geometry.mean_cosine(x), geometry.effective_rank(linalg.eigenvalues(gram)))
+        rank = geometry.participation_ratio(gram) if at_least else 0.0
+        if not rank >= RANK_LEFT:
+            rank = geometry.effective_rank(linalg.eigenvalues(gram))
+        return cls(1 - geometry.mean_cosine(x), rank)
 
 
 def collapse(first: Mapping[str, Shape], now: Mapping[str, Shape], rows: int) -> str:

@@ -201,9 +201,10 @@ class Trainer:
             loss, z = self._loss(h, rows, generator)
             self.scaler.scale(loss / count).backward()
             total += loss.item() / count
-        return total, {health.EMBEDDINGS: Shape.of(h[0]), health.OUTPUTS: Shape.of(z[0])} if math.isfinite(
-            total
-        ) else {}
+        if not math.isfinite(total):
+            return total, {}
+        watched = {health.EMBEDDINGS: h[0], health.OUTPUTS: z[0]}
+        return total, {name: Shape.of(one, at_least=bool(self.first_shapes)) for name, one in watched.items()}
 
     def _loss(
         self, h: Float[Tensor, "v b d"], rows: Sequence[int], generator: torch.Generator
