@@ -27,19 +27,29 @@ BENCHMARKS = {
     "slicing": ("images", "W-MSE's batch slicing on and off, on scikit-learn's digits"),
     "probing": ("probing", "regressions of a transfer task against scikit-learn's"),
     "corpora": ("corpora", "a corpus at every engine, and memory while it grows"),
+    "gpu_encoding": ("gpu", "on a GPU: sentences to every layer of a BERT-base"),
+    "gpu_sweeps": ("gpu", "on a GPU: sweeps beside the products they take"),
+    "gpu_limits": ("gpu", "on a GPU: every operation at 25 layers of 1,024 dimensions and 100,000 pairs"),
+    "gpu_training": ("gpu", "on a GPU: steps of training the shape of BERT-base"),
     "encoding": ("encoding", "encoding against sentence-transformers and ONNX Runtime"),
 }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run what was asked for; returns the exit status."""
+    import torch
+
     from benchmarks import harness
 
     args = parser().parse_args(argv)
-    names = args.only.split(",") if args.only else list(BENCHMARKS)
+    gpu = torch.cuda.is_available()
+    names = args.only.split(",") if args.only else [name for name in BENCHMARKS if gpu or not on_gpu(name)]
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:
         print(f"--only={','.join(unknown)} must be among {', '.join(BENCHMARKS)}", file=sys.stderr)
+        return 2
+    if not gpu and any(map(on_gpu, names)):
+        print(f"--only={args.only} must name no benchmark of a GPU on a machine without one", file=sys.stderr)
         return 2
     options = harness.Options(args.data, args.repeats or (1 if args.quick else 5), args.quick)
     readme = args.readme or (None if args.quick else harness.README)
@@ -52,6 +62,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         if readme:
             harness.publish(name, tables, note, readme)
     return 0
+
+
+def on_gpu(name: str) -> bool:
+    """Whether a benchmark needs a GPU."""
+    return name.startswith("gpu_")
 
 
 def parser() -> argparse.ArgumentParser:

@@ -69,10 +69,10 @@ def corpora(options: Options) -> list[Table]:
 def write(path: Path, data: str, count: int) -> None:
     """`count` different sentences of the pairs in `data`: repeated with a number where they do not suffice."""
     with path.open("w", encoding="utf-8") as file:
-        file.writelines(f"{line}\n" for line in islice(_sentences(data), count))
+        file.writelines(f"{line}\n" for line in islice(sentences(data), count))
 
 
-def _sentences(data: str) -> Iterator[str]:
+def sentences(data: str) -> Iterator[str]:
     texts = dict.fromkeys(
         " ".join(text.split())
         for info in discover(data)

@@ -24,10 +24,8 @@ CONFIG = TrainConfig(steps=1_000_000, lr=0.0, eval_every=0)
 
 
 def pace(options: Options) -> list[Table]:
-    """Every objective at every batch on a GPU; on a CPU the two smallest batches, a step at a time."""
-    gpu = torch.cuda.is_available()
-    batches, steps = (BATCHES, options.pick(2, 20)) if gpu else (BATCHES[:2], 1)
-    return [paces(CONFIG, asked(tasks(options.data)), batches, steps, options.repeats)]
+    """Every objective at the two smallest batches, on the CPU, a step at a time."""
+    return [paces(CONFIG, asked(tasks(options.data)), BATCHES[:2], 1, options.repeats)]
 
 
 def paces(
@@ -37,15 +35,15 @@ def paces(
     steps: int,
     repeats: int,
     paced: Mapping[str, str | None] = PACED,
+    device: str = "cpu",
 ) -> Table:
     """A row for every objective and batch; a round is `steps` steps of each, with and without whitening in turns."""
-    rows, gpu = [], False
+    rows, gpu = [], device == "cuda"
     for batch in batches:
         trainers, peaks = {}, {}
         for spec in filter(None, (*paced, *paced.values())):
-            made = partial(Trainer, replace(config, objective=spec, batch=batch), sentences)
-            trainers[spec], peaks[spec] = started(made)
-        gpu = trainers[next(iter(paced))].device == "cuda"
+            made = partial(Trainer, replace(config, objective=spec, batch=batch), sentences, device=device)
+            trainers[spec], peaks[spec] = started(made, device)
         timings = side_by_side({spec: partial(advance, one, steps) for spec, one in trainers.items()}, repeats)
         for spec, control in paced.items():
             memory = (megabytes(peaks[spec]),) if gpu else ()
@@ -64,15 +62,13 @@ def paces(
     )
 
 
-def started(make) -> tuple[Trainer, int | None]:
-    """A trainer that `make` makes, after two steps, and on a GPU the most bytes that it has held until then."""
-    gpu = torch.cuda.is_available()
-    before = torch.cuda.memory_allocated() if gpu else 0
-    if gpu:
-        torch.cuda.reset_peak_memory_stats()
+def started(make, device: str) -> tuple[Trainer, int | None]:
+    """A trainer that `make` makes, on a GPU after two steps, with the most bytes that it has held there until then."""
+    if device == "cpu":
+        return make(), None
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
     trainer = make()
-    if not gpu:
-        return trainer, None
     advance(trainer, 2)  # the second has the optimiser's moments beside its gradients
     return trainer, torch.cuda.max_memory_allocated() - before
 

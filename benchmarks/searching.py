@@ -28,7 +28,7 @@ FIRST = Setting((1,), "pca")
 
 
 def goals(options: Options) -> list[Table]:
-    """Absolute times and memory at the size of BERT-base on STS-B; on a GPU too where there is one."""
+    """Absolute times and memory at the size of BERT-base on STS-B."""
     space = made_up(*options.pick(SMALL, BERT_ON_STSB))
     cells = space.n_layers * (space.n_layers + 1) // 2
     whitened = f"all {cells} pairs of layers, whitened"
@@ -41,10 +41,6 @@ def goals(options: Options) -> list[Table]:
         f"all {space.dim} k of one layer": lambda: whitelab.k_curve(afresh(space), PCA),
         f"all {space.dim} k of one layer, seen before": lambda: whitelab.k_curve(space, PCA),
     }
-    if torch.cuda.is_available():
-        on_gpu = {"device": "cuda"}
-        runs["all subsets of layers, on the GPU"] = lambda: search_subsets(afresh(space), RAW, **on_gpu)
-        runs["all pairs of layers, whitened, on the GPU"] = lambda: search_subsets(afresh(space), PCA, 2, **on_gpu)
     rows_of_a_layer = space.values[0].double()
     product = f"{cells} products of a layer with itself, two at a time"  # what the machine can do in these minutes
     runs[product] = lambda: list(threads.side_by_side(lambda _: rows_of_a_layer.T @ rows_of_a_layer, range(cells)))

@@ -20,21 +20,24 @@ def asked(pairs: list[SentencePairs]) -> list[str]:
     return [text for one in pairs for text in (*one.first, *one.second)]
 
 
-def made_up(layers: int, dim: int, pairs: int, sentences: int | None = None, seed: int = 0) -> LayerEmbeddings:
+def made_up(
+    layers: int, dim: int, pairs: int, sentences: int | None = None, seed: int = 0, device: str = "cpu"
+) -> LayerEmbeddings:
     """Embeddings with the shapes of a task: related layers off the origin, each in a hyperplane as LayerNorm's.
 
     No speed measured here depends on the values beyond that: a single layer has rank d - 1, which takes an
     eigendecomposition where averages of layers take a Cholesky factor.
     """
-    n, draw = sentences or 2 * pairs, torch.Generator().manual_seed(seed)
-    x, values = torch.randn(n, dim, generator=draw), []
-    for _ in range(layers):
-        x = 0.8 * x + 0.6 * torch.randn(n, dim, generator=draw)
-        gain, bias = torch.rand(dim, generator=draw) + 0.4, torch.randn(dim, generator=draw)
-        values.append((x - x.mean(dim=1, keepdim=True)) * gain + bias)
-    first = torch.arange(pairs)
-    gold = torch.rand(pairs, generator=draw, dtype=torch.float64).mul(25).round() / 5
-    return LayerEmbeddings(torch.stack(values), first, (n - 1 - first), gold, torch.zeros_like(first), ("",))
+    n, draw = sentences or 2 * pairs, torch.Generator(device).manual_seed(seed)
+    on = {"generator": draw, "device": device}
+    x, values = torch.randn(n, dim, **on), torch.empty(layers, n, dim, device=device)
+    for layer in values:
+        x = 0.8 * x + 0.6 * torch.randn(n, dim, **on)
+        gain, bias = torch.rand(dim, **on) + 0.4, torch.randn(dim, **on)
+        torch.addcmul(bias, x - x.mean(dim=1, keepdim=True), gain, out=layer)
+    first = torch.arange(pairs, device=device)
+    gold = torch.rand(pairs, dtype=torch.float64, **on).mul(25).round() / 5
+    return LayerEmbeddings(values, first, (n - 1 - first), gold, torch.zeros_like(first), ("",))
 
 
 def afresh(space: LayerEmbeddings) -> LayerEmbeddings:

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from tiny import SENTENCES, TEXTS
+from tiny import SENTENCES, TEXTS, build_model
 
 from whitelab.base.machine import available_memory
 from whitelab.encoding import encoders
@@ -38,16 +38,20 @@ def test_short_types_are_close_to_float32(models, dtype):
     assert not torch.equal(exact, rough)
 
 
-def test_a_batch_that_does_not_fit_is_encoded_in_smaller_parts(models, monkeypatch, memory_of_gpu):
-    encoder, sizes, forward = load_encoder(models(), device="cuda"), [], encoders.Encoder.forward
+def test_a_batch_that_does_not_fit_is_encoded_in_smaller_parts(tmp_path, monkeypatch, memory_of_gpu):
+    encoder = load_encoder(str(build_model(tmp_path / "deep", layers=12)), device="cuda")
+    sizes, forward = [], encoders.Encoder.forward
+    embed(encoder, MANY[:100])
+    torch.cuda.reset_peak_memory_stats()
     wanted, _ = embed(encoder, MANY)
+    least, most = torch.cuda.memory_allocated(), torch.cuda.max_memory_allocated()
 
     def counted(self, ids, pooling="mean"):
         sizes.append(len(ids))
         return forward(self, ids, pooling)
 
     monkeypatch.setattr(encoders.Encoder, "forward", counted)
-    with memory_of_gpu(48):
+    with memory_of_gpu((least + most) / 2**21):
         found, _ = embed(encoder, MANY)
     assert sum(sizes) > len(MANY)
     torch.testing.assert_close(found, wanted, atol=1e-5, rtol=1e-4)

@@ -17,6 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whitelab.base.checks import check_matrix, check_weights
+from whitelab.base.devices import at_once
 from whitelab.base.lazy import cached_property
 from whitelab.statistics import linalg
 from whitelab.statistics.linalg import Eigen, exact
@@ -24,6 +25,7 @@ from whitelab.statistics.linalg import Eigen, exact
 # Rows taken to float64 at once: 12 MB at 768 dimensions, which the allocator reuses. Larger tables cost more in
 # fresh pages, smaller ones in merging.
 BATCH_ROWS = 2048
+_TABLES = 3  # of a batch in float64 alive at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,13 +45,14 @@ class Moments:
     unit: Float[Tensor, "d"] | None = None
 
     @classmethod
-    def of(cls, x, weights=None, batch_rows: int = BATCH_ROWS) -> "Moments":
+    def of(cls, x, weights=None, batch_rows: int | None = None) -> "Moments":
         """Moments of the rows of `x [n, d]`; a row of weight w counts as w equal rows.
 
-        Works through `batch_rows` rows at a time, so beside `x` it needs d^2 plus one batch. Raises
-        ValueError for NaN, infinity, a wrong shape or negative weights.
+        Works through `batch_rows` rows at a time, as many as suit the device, so beside `x` it needs d^2 plus one
+        batch. Raises ValueError for NaN, infinity, a wrong shape or negative weights.
         """
         x = check_matrix(x)
+        batch_rows = batch_rows or at_once(x.device, BATCH_ROWS, _TABLES * 8 * x.shape[1])
         weights = None if weights is None else check_weights(weights, x.shape[0]).to(x.device)
         parts = (
             _of_batch(x[i : i + batch_rows], None if weights is None else weights[i : i + batch_rows])
