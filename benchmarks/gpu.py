@@ -16,7 +16,7 @@ from transformers import BertConfig, BertModel
 import whitelab
 from benchmarks import corpora, limits, pace
 from benchmarks.encoding import flops_a_token
-from benchmarks.harness import Options, Table, figures, side_by_side
+from benchmarks.harness import Options, Spread, Table, figures
 from benchmarks.searching import BERT_ON_STSB, PCA, RAW, SMALL, megabytes
 from benchmarks.spaces import afresh, made_up
 from whitelab.encoding.encoders import embed, load_encoder, passes
@@ -26,6 +26,7 @@ from whitelab.sweeps.layer_profiles import shape
 from whitelab.sweeps.layer_subsets import search_subsets
 
 DEVICE = "cuda"
+MOST_SECONDS = 10.0
 PRODUCTS = (
     "`its products alone`: the float64 operations of the matrix products at {:.0f} TFLOP/s, the rate of two matrices "
     "of 8,192 x 8,192 here."
@@ -49,14 +50,17 @@ def product_rate(dtype: torch.dtype, size: int = 8192) -> float:
 
 def best(run: Callable[[], object], repeats: int = 3) -> float:
     """The shortest time of a run that the device has finished, after one that does not count."""
-    found = []
-    for _ in range(repeats + 1):
-        torch.cuda.synchronize()
-        start = perf_counter()
-        run()
-        torch.cuda.synchronize()
-        found.append(perf_counter() - start)
-    return min(found[1:])
+    run()
+    return min(finished(run) for _ in range(repeats))
+
+
+def finished(run: Callable[[], object]) -> float:
+    """Seconds until the device has finished a run."""
+    torch.cuda.synchronize()
+    start = perf_counter()
+    run()
+    torch.cuda.synchronize()
+    return perf_counter() - start
 
 
 def peak(run: Callable[[], object]) -> int:
@@ -66,6 +70,14 @@ def peak(run: Callable[[], object]) -> int:
     before = torch.cuda.memory_allocated()
     run()
     return torch.cuda.max_memory_allocated() - before
+
+
+def measured(run: Callable[[], object], repeats: int) -> tuple[Spread, str]:
+    """Seconds of a run, and its memory: `repeats` times after one that does not count, or as often as 10 s allow."""
+    memory, seconds = megabytes(peak(run)), []
+    while len(seconds) < repeats and sum(seconds) < MOST_SECONDS:
+        seconds.append(finished(run))
+    return Spread.of(seconds), memory
 
 
 # --------------------------------------------------------------------------------------------------- encoding
@@ -152,12 +164,9 @@ def gpu_sweeps(options: Options) -> list[Table]:
     }
     found = []
     for name, (work, flops) in works.items():
-        memory = megabytes(peak(lambda work=work: work(afresh(space))))
-        timings = side_by_side(
-            {name: lambda work=work: best(lambda: work(afresh(space)), 1)}, options.repeats, warm=False
-        )
+        seconds, memory = measured(lambda work=work: work(afresh(space)), options.repeats)
         floor = "" if flops is None else f"{figures(flops / rate)} s"
-        found.append((name, timings.of(name).text(" s"), floor, memory))
+        found.append((name, seconds.text(" s"), floor, memory))
     kept = lambda: linalg.eigen_all(space.moments(PCA.on(space).layers).covariance)  # noqa: E731
     found.insert(4, ("the eigenvectors of one covariance", f"{figures(best(kept))} s", "", ""))
     title = f"Sweeps of {space.n_layers} layers of {d} dimensions, {space.n_pairs:,} pairs, {n:,} sentences"
@@ -177,8 +186,8 @@ def gpu_limits(options: Options) -> list[Table]:
             spaces.clear()  # one at a time
             spaces[work.layers] = made_up(work.layers, dim, pairs, device=DEVICE)
         space = spaces[work.layers]
-        seconds = best(lambda work=work, space=space: work.run(afresh(space)), 1)
-        memory = megabytes(peak(lambda work=work, space=space: work.run(afresh(space))))
+        spread, memory = measured(lambda work=work, space=space: work.run(afresh(space)), options.repeats)
+        seconds = spread.median
         whole = work.whole(seconds, 1)
         floor = "" if work.flops is None else limits.spent(work.flops / rate)
         part = work.part((work.layers, pairs), pairs)
