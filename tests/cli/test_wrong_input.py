@@ -125,6 +125,7 @@ BY_OPTIONS = {  # by these and the data alone
         "corpus apply {place}/none --out {place}/none2 --map m.npz --whitening zca",
         "--whitening does not go with --map",
     ),
+    "rows of a corpus": ("corpus fit {place}/none --whitening clusters", "'clusters' is fitted to rows: of a corpus"),
     "aggregate of a comparison": (
         "compare --settings L1;aggregate=all",
         "must leave fit and aggregate to the preset whiteningbert",

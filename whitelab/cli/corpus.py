@@ -52,7 +52,7 @@ def _embed_options(step) -> None:
 
 def _fit_options(step) -> None:
     step.add_argument("folder", help="the --out of a finished embed")
-    variant_options(step, "pca")
+    variant_options(step, "pca", of_moments=True)
     layers_option(step)
     step.add_argument("--out", metavar="FILE", help="write the map as .npz")
 
@@ -64,7 +64,7 @@ def _status_options(step) -> None:
 def _drift_options(step) -> None:
     step.add_argument("folder", help="the corpus a map was fitted on")
     step.add_argument("other", help="the one to hold against it")
-    variant_options(step, "pca")
+    variant_options(step, "pca", of_moments=True)
     layers_option(step)
 
 
@@ -73,7 +73,7 @@ def _apply_options(step) -> None:
 
     step.add_argument("folder", help="the --out of a finished embed")
     step.add_argument("--out", required=True, metavar="FOLDER", help="where the mapped chunks go")
-    variant_options(step, "pca")
+    variant_options(step, "pca", of_moments=True)
     layers_option(step)
     step.add_argument(
         "--map", metavar="FILE", help="an .npz that fit or whiten wrote, in place of a fit on this corpus"

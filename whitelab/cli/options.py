@@ -134,16 +134,19 @@ def whitening_options(
     parser.set_defaults(usual_whitening=default)
 
 
-def variant_options(parser: argparse.ArgumentParser, default: str, with_k: bool = True) -> None:
-    """The variant and its k."""
+def variant_options(
+    parser: argparse.ArgumentParser, default: str, with_k: bool = True, of_moments: bool = False
+) -> None:
+    """The variant and its k; `of_moments` leaves out variants that are fitted to rows."""
     from whitelab.whitening import WHITENERS
 
+    names = [name for name, one in WHITENERS.items() if not (of_moments and one.of_rows)]
     parser.add_argument(
         "--whitening",
         default=default,
-        type=_spec,
+        type=_spec_of_moments if of_moments else _spec,
         metavar="NAME[:param=value,...]",
-        help=f"{', '.join(WHITENERS)}; such as soft:gamma=0.5 or group:groups=8 (default: {default})",
+        help=f"{', '.join(names)}; such as soft:gamma=0.5 or group:groups=8 (default: {default})",
     )
     if with_k:
         parser.add_argument("--k", type=int, help="keep the top-k eigen-directions")
@@ -156,6 +159,14 @@ def _spec(text: str) -> str:
         return canonical(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error).removeprefix("whitening=")) from None
+
+
+def _spec_of_moments(text: str) -> str:
+    from whitelab.whitening import of_rows
+
+    if of_rows(spec := _spec(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} is fitted to rows: of a corpus moments are kept")
+    return spec
 
 
 def layers_option(parser: argparse.ArgumentParser) -> None:
