@@ -57,7 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{name}: {BENCHMARKS[name][1]}", file=sys.stderr, flush=True)
         module = importlib.import_module(f"benchmarks.{BENCHMARKS[name][0]}")
         tables = getattr(module, name)(options)
-        note = harness.machine() + (", quick run" if args.quick else f", {options.repeats} rounds")
+        rounds = "" if name == "gpu_encoding" else f", {options.repeats} rounds"
+        note = harness.machine() + (", quick run" if args.quick else rounds)
         print("\n\n".join([*(table.markdown() for table in tables), note]), end="\n\n", flush=True)
         if readme:
             harness.publish(name, tables, note, readme)

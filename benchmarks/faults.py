@@ -119,7 +119,9 @@ def embedding(few: bool) -> Work:
 
     def there(folder: Path) -> list[str]:
         spaces = [Store(folder / "store").space(encoder.key(pooling)) for pooling in encoder.poolings]
-        missing = set().union(*(space.missing(texts) for space in spaces))  # one pass gives both, written in turn
+        missing = set().union(
+            *(space.missing(texts) for space in spaces)
+        )  # one pass gives both, each written by a thread of its own
         return [text for i, text in enumerate(texts) if i not in missing]
 
     def do(folder: Path) -> None:

@@ -80,7 +80,7 @@ def pytest_collection_finish():
 
 
 @pytest.fixture(autouse=True)
-def device(request, monkeypatch):
+def gpu_where_marked(request, monkeypatch):
     """A GPU is there for whoever asks for it by the mark `cuda`, and for nobody else, nor processes that they start."""
     if request.node.get_closest_marker("cuda"):
         monkeypatch.setattr(torch.cuda, "is_available", lambda: needs.CUDA)

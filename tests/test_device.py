@@ -45,37 +45,37 @@ def _spectrum(space):
 
 # name -> (what is computed from a space, how often the host may wait for a value or fetch one)
 CORE = {
-    "moments": (lambda s: Moments.of(_rows(s), s.counts).covariance, 12),
-    "eigen": (_spectrum, 16),
-    "cholesky": (lambda s: linalg.trusted_cholesky(s.moments((1, 2)).covariance), 20),
+    "moments": (lambda s: Moments.of(_rows(s), s.counts).covariance, 9),
+    "eigen": (_spectrum, 13),
+    "cholesky": (lambda s: linalg.trusted_cholesky(s.moments((1, 2)).covariance), 13),
     "ranks": (lambda s: correlation.average_ranks(s.gold), 0),
-    "spearman": (lambda s: correlation.spearman(s.gold.flip(0), s.gold), 8),
-    "by subset": (lambda s: correlation.spearman_by_subset(s.gold.flip(0), s.gold, s.subset, s.n_subsets), 30),
-    "bootstrap": (lambda s: significance.bootstrap(s.gold.flip(0)[None], s.gold, s.subset, 3, resamples=9).low, 60),
+    "spearman": (lambda s: correlation.spearman(s.gold.flip(0), s.gold), 5),
+    "by subset": (lambda s: correlation.spearman_by_subset(s.gold.flip(0), s.gold, s.subset, s.n_subsets), 19),
+    "bootstrap": (lambda s: significance.bootstrap(s.gold.flip(0)[None], s.gold, s.subset, 3, resamples=9).low, 7),
     "cosines": (lambda s: geometry.row_cosines(_rows(s), s.first, s.second), 0),
-    "mean cosine": (lambda s: geometry.mean_cosine(_rows(s), s.counts), 12),
-    "partition": (lambda s: geometry.partition_isotropy(_rows(s)), 12),
-    "uniformity": (lambda s: geometry.uniformity(_rows(s), s.counts), 16),
-    "blocks": (lambda s: geometry.block_means(s.moments((1,)).covariance, 5)[0], 12),
-    "rogue share": (lambda s: geometry.rogue_share(geometry.cosine_contributions(_rows(s))), 12),
-    "nearest": (lambda s: geometry.nearest(_rows(s), 3), 60),
-    "hubs": (lambda s: geometry.hubness(geometry.nearest(_rows(s), 3)).skewness, 60),
-    "alignment": (lambda s: geometry.alignment(_rows(s)[s.first], _rows(s)[s.second]), 12),
-    "similarity": (lambda s: geometry.linear_cka(s.values[1], s.values[2]), 16),
-    "score": (lambda s: score(s, Setting((1, 2), "pca", 5)).spearman, 120),
-    "score, cross": (lambda s: score(s, CROSS).spearman, 160),
-    "k-curve": (lambda s: dimensions.k_curve(s, Setting((1, 2), "pca")).spearman, 120),
-    "k-curve, soft": (lambda s: dimensions.k_curve(s, Setting((1,), "soft:gamma=auto")).spearman, 160),
-    "k-curve, cross": (lambda s: dimensions.k_curve(s, CROSS).spearman, 160),
-    "heatmap": (lambda s: [one.spearman for one in layer_pairs(s, Setting()).cells], 120),
-    "heatmap, whitened": (lambda s: [one.spearman for one in layer_pairs(s, Setting(whitening="pca")).cells], 700),
-    "profile": (lambda s: layer_profiles.shape(s, Setting((1,), "zca", 6)), 120),
-    "profile, cross": (lambda s: layer_profiles.shape(s, CROSS), 200),
-    "losses": (lambda s: layer_profiles.losses(s, Setting((1,))), 120),
-    "measures": (lambda s: layer_measures.as_record(layer_measures.measures(s, Setting((1,)))), 300),
-    "subsets": (_searched("none"), 120),
-    "subsets, whitened": (_searched("pca"), 700),
-    "subsets, partial": (_searched("soft", 5), 700),
+    "mean cosine": (lambda s: geometry.mean_cosine(_rows(s), s.counts), 8),
+    "partition": (lambda s: geometry.partition_isotropy(_rows(s)), 3),
+    "uniformity": (lambda s: geometry.uniformity(_rows(s), s.counts), 8),
+    "blocks": (lambda s: geometry.block_means(s.moments((1,)).covariance, 5)[0], 10),
+    "rogue share": (lambda s: geometry.rogue_share(geometry.cosine_contributions(_rows(s))), 4),
+    "nearest": (lambda s: geometry.nearest(_rows(s), 2), 60),
+    "hubs": (lambda s: geometry.hubness(geometry.nearest(_rows(s), 3)).skewness, 8),
+    "alignment": (lambda s: geometry.alignment(_rows(s)[s.first], _rows(s)[s.second]), 4),
+    "similarity": (lambda s: geometry.linear_cka(s.values[1], s.values[2]), 7),
+    "score": (lambda s: score(s, Setting((1, 2), "pca", 5)).spearman, 80),
+    "score, cross": (lambda s: score(s, CROSS).spearman, 80),
+    "k-curve": (lambda s: dimensions.k_curve(s, Setting((1, 2), "pca")).spearman, 45),
+    "k-curve, soft": (lambda s: dimensions.k_curve(s, Setting((1,), "soft:gamma=auto")).spearman, 45),
+    "k-curve, cross": (lambda s: dimensions.k_curve(s, CROSS).spearman, 72),
+    "heatmap": (lambda s: [one.spearman for one in layer_pairs(s, Setting()).cells], 12),
+    "heatmap, whitened": (lambda s: [one.spearman for one in layer_pairs(s, Setting(whitening="pca")).cells], 120),
+    "profile": (lambda s: layer_profiles.shape(s, Setting((1,), "zca", 6)), 35),
+    "profile, cross": (lambda s: layer_profiles.shape(s, CROSS), 72),
+    "losses": (lambda s: layer_profiles.losses(s, Setting((1,))), 22),
+    "measures": (lambda s: layer_measures.as_record(layer_measures.measures(s, Setting((1,)))), 58),
+    "subsets": (_searched("none"), 25),
+    "subsets, whitened": (_searched("pca"), 34),
+    "subsets, partial": (_searched("soft", 5), 95),
 }
 
 
@@ -131,6 +131,34 @@ def test_the_core_gives_the_numbers_of_the_cpu_and_keeps_its_budget(kind, name):
 
 
 @pytest.mark.parametrize("kind", DEVICES)
+def test_a_whitened_search_keeps_its_budget_where_no_factor_is_certain(kind):
+    """Fewer sentences than dimensions: every subset is mapped."""
+    compute, _ = CORE["subsets, whitened"]
+    wanted = plain(compute(make_space(n=14, d=30, sizes=(9,))))
+    with entered(kind) as (device, traffic):
+        space = make_space(n=14, d=30, sizes=(9,)).to(device)
+        found, spent = plain(compute(space)), 0 if traffic is None else traffic.waits + traffic.down
+    assert same(found, wanted, 1e-6)
+    assert spent <= 150
+
+
+@pytest.mark.parametrize("kind", DEVICES)
+def test_factors_made_together_are_those_made_alone(kind):
+    """Of averages of layers, of a layer in a hyperplane, and of too few sentences for any."""
+    flat, thin = make_space(hyperplane=True), make_space(n=4, sizes=(4,))
+    scatters = [space.moments(layers).scatter for space in (flat, thin) for layers in ((0,), (1,), (0, 1), (1, 2, 3))]
+    alone = [linalg.factor(one) for one in scatters]
+    assert [None if one is None else one.rank for one in alone] == [11, 11, 12, 12, None, None, None, None]
+    with entered(kind) as (device, _):
+        together = linalg.factors(torch.stack(scatters).to(device))
+        for one, other in zip(together, alone, strict=True):
+            assert (one is None) == (other is None)
+            if one is not None:
+                assert one.rank == other.rank
+                assert torch.allclose(one.inverse.cpu(), other.inverse, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", DEVICES)
 def test_every_map_of_moments_is_fitted_and_applied_where_the_rows_are(kind):
     space = make_space()
     moments = space.moments((1,))
@@ -176,6 +204,12 @@ def test_parts_grow_with_the_memory_of_a_gpu_and_stay_small_on_a_cpu(monkeypatch
     for free, rows in ((2**40, devices.PART_BYTES // 2**20), (2**26, 64), (2**29, 128)):
         monkeypatch.setattr(devices, "available_memory", lambda device, free=free: free)
         assert devices.at_once(gpu, 64, 2**20) == rows
+
+
+def test_a_gpu_multiplies_out_at_once_what_a_cpu_halves():
+    assert not devices.in_one_launch(torch.device("cpu"), 1)
+    limit = devices.IN_ONE_LAUNCH
+    assert [devices.in_one_launch(torch.device("cuda:0"), one) for one in (1, limit, limit + 1)] == [True, True, False]
 
 
 def test_statistics_go_where_float64_is_faster_by_measure(monkeypatch):

@@ -1,7 +1,10 @@
 """Laws of the encoder: every layer equals a plain transformers loop, and nothing is encoded twice."""
 
 import threading
+from contextlib import closing
+from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from processes import ROOT, run_python
@@ -296,6 +299,54 @@ def test_both_poolings_come_from_one_pass(encoder, store, monkeypatch, first, se
     assert rows == []
     assert report.encoded == 0
     assert torch.equal(values, embed(encoder, TEXTS, second)[0])
+
+
+def test_a_stored_vector_is_returned_even_where_the_other_pooling_is_encoded(encoder, store, monkeypatch):
+    rows = count_rows(encoder, monkeypatch)
+    marks = np.random.default_rng(0).standard_normal((3, encoder.n_layers, encoder.dim)).astype(np.float32)
+    store.space(encoder.key("mean")).write(TEXTS[:3], marks)
+    asked = [TEXTS[4], *TEXTS[:3], TEXTS[0]]
+    values, report = embed(encoder, asked, "mean", store=store)
+    assert sum(rows) == report.encoded == 4  # for the sake of cls
+    assert torch.equal(values[:, [1, 2, 3, 4]], torch.from_numpy(marks)[[0, 1, 2, 0]].transpose(0, 1))
+    torch.testing.assert_close(values[:, :1], embed(encoder, TEXTS[4:5])[0])
+
+
+def test_vectors_are_float32_whatever_a_process_makes_by_default(encoder, store):
+    wanted, _ = embed(encoder, TEXTS)
+    torch.set_default_dtype(torch.float64)
+    try:
+        found = [embed(encoder, TEXTS)[0], embed(encoder, TEXTS, store=store)[0], embed(encoder, TEXTS, store=store)[0]]
+    finally:
+        torch.set_default_dtype(torch.float32)
+    for one in found:
+        assert one.dtype == torch.float32
+        torch.testing.assert_close(one, wanted, atol=1e-5, rtol=0)
+
+
+def test_a_gpu_computes_one_batch_at_a_time_and_the_next_while_one_is_used(encoder, monkeypatch):
+    """With the CPU in its place."""
+    (ids, _), inside, alone = encoder.tokenize(TEXTS), threading.Semaphore(1), []
+    begun = threading.Event()
+
+    def counted(rows, pooling="mean"):
+        alone.append(inside.acquire(blocking=False))
+        if len(alone) > 1:
+            begun.set()
+        try:
+            with torch.inference_mode():
+                return type(encoder).forward(replace(encoder, device="cpu"), rows, pooling)
+        finally:
+            inside.release()
+
+    monkeypatch.setattr(encoder, "device", "cuda")
+    monkeypatch.setitem(BATCH_BYTES, "cuda", 28 * BYTES_A_TOKEN)
+    monkeypatch.setattr(encoder, "forward", counted)
+    with closing(encoders.passes(encoder, ids)) as batches:
+        next(batches)
+        assert begun.wait(60)  # though nobody has asked for it
+        assert sum(1 for _ in batches) > 3
+    assert all(alone)
 
 
 def test_only_new_sentences_are_encoded(encoder, store, monkeypatch):

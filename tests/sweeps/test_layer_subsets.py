@@ -13,7 +13,6 @@ from torch.testing import assert_close
 from tests.conftest import OF_MOMENTS, make_space
 from whitelab import whitening
 from whitelab.scoring.setting import Setting
-from whitelab.statistics import linalg
 from whitelab.statistics.correlation import AGGREGATES
 from whitelab.sweeps.layer_pairs import layer_means
 from whitelab.sweeps.layer_subsets import (
@@ -178,14 +177,14 @@ def test_the_byte_budget_bounds_a_chunk(space, monkeypatch):
     assert steps == [0, 4, 6]
 
 
-def test_a_factor_gives_the_cosines_of_the_fitted_map(any_space, monkeypatch):
+def test_a_factor_gives_the_cosines_of_the_fitted_map(any_space):
     """In `layernorm` single layers are singular and averages are not."""
     scorer = FittedScorer.of(any_space, Setting(whitening="cholesky"))
     (fold,), (blocks,) = scorer.folds, scorer.blocks
-    every = list(zip(ALL, blocks.averages(ALL), strict=True))
-    found = torch.stack([scorer.cosines(*one, fold) for one in every])
-    monkeypatch.setattr(linalg, "factor", lambda matrix: None)
-    by_map = torch.stack([scorer.cosines(*one, fold) for one in every])
+    moments = blocks.averages(ALL)
+    every = list(zip(ALL, moments, scorer.factors(moments), strict=True))
+    found = torch.stack([scorer.cosines(fold, one) for one in every])
+    by_map = torch.stack([scorer.cosines(fold, (*one[:2], lambda: None)) for one in every])
     assert_close(found, by_map, atol=1e-9, rtol=0)
 
 

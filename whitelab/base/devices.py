@@ -12,7 +12,7 @@ from torch import Tensor
 from whitelab.base.machine import available_memory, product_rate
 
 PART_BYTES = 2**30  # of a part on a GPU, where a quarter of what is free is not less
-IN_ONE_LAUNCH = 10**10  # products of float64 that a GPU is given at once
+IN_ONE_LAUNCH = 3 * 10**9  # multiplications of float64 that a GPU is given at once
 
 
 def at_once(device: torch.device, on_cpu: int, bytes_each: int) -> int:
@@ -25,9 +25,10 @@ def at_once(device: torch.device, on_cpu: int, bytes_each: int) -> int:
 
 
 def in_one_launch(device: torch.device, products: int) -> bool:
-    """Whether so many multiplications and additions take a GPU less time than it takes to launch the parts of them.
+    """Whether so many multiplications (and additions) take a GPU no longer than launching them in parts.
 
-    A launch takes it as long as some hundred million of them (10 us at 50 TFLOP/s), and parts are a dozen launches.
+    To halve a product is a dozen launches of 10 us, in which 50 TFLOP/s are three billion of them, and saves a quarter
+    of them at best.
     """
     return device.type != "cpu" and products <= IN_ONE_LAUNCH
 
@@ -51,7 +52,8 @@ def for_statistics(device: str) -> str:
 def to_host(x: Tensor) -> Tensor:
     """`x` on the CPU: from a CUDA device into pages that stay where they are, which torch keeps for the next.
 
-    On an H100 it writes 54 GB/s there, and 1.3 into fresh pages that may move.
+    An H100 wrote 54 GB/s into a table of such pages that was there, and 1.3 into fresh pages of another kind, with the
+    processors busy.
     """
     if x.device.type != "cuda":
         return x.cpu()

@@ -7,14 +7,13 @@ of the model's plain poolings, or in SBERT-WK, and goes to the store. On a CPU e
 
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from whitelab.base.checks import check_choice, check_int
@@ -29,12 +28,13 @@ from whitelab.encoding.pooling import UNIT, WK, check_pooling, pool
 from whitelab.encoding.sentence_modules import SentenceModules, changed_after, sentence_modules
 from whitelab.encoding.static_embeddings import sif_weights, weighted_means, word_rows
 from whitelab.store.embedding_store import Space, Store, StoreError, StoreKey
+from whitelab.store.shard_writer import ShardWriter
 
 MAX_LENGTH = 128
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 # A shard of the store holds this many sentences, or as many as were encoded in this time.
-SHARD_SENTENCES = 2048
+SHARD_SENTENCES = 1024
 SHARD_SECONDS = 30.0
 
 # Hidden states of a batch, all layers together, stay below this: large enough to keep a core busy, small
@@ -165,11 +165,10 @@ class Encoder:
     @torch.inference_mode()
     def forward(self, ids: Sequence[Sequence[int]], pooling: str = "mean") -> dict[str, Tensor]:
         """`{name: [b, l, d]}` float32, where the model is, of equally long rows: all names that come with `pooling`."""
-        hidden = self.hidden_states(ids)
+        hidden = self._hidden_states(ids)
         return {name: pool(name, hidden) for name in self.given_with(pooling)}
 
-    def hidden_states(self, ids: Sequence[Sequence[int]]) -> tuple[Tensor, ...]:
-        """`[b, t, d]` of every layer, where the model is, of equally long rows."""
+    def _hidden_states(self, ids: Sequence[Sequence[int]]) -> tuple[Tensor, ...]:
         return self.model(input_ids=torch.tensor(ids, device=self.device), output_hidden_states=True).hidden_states
 
     def alone(self) -> AbstractContextManager:
@@ -232,7 +231,7 @@ class OutputEncoder(Encoder):
     @torch.inference_mode()
     def forward(self, ids: Sequence[Sequence[int]], pooling: str = "mean") -> dict[str, Tensor]:
         """`{pooling: [b, 1, d]}` float32 of equally long rows."""
-        return {self.modules.pooling: self.modules(self.hidden_states(ids))[:, None]}
+        return {self.modules.pooling: self.modules(self._hidden_states(ids))[:, None]}
 
     def save(self, folder: str | Path) -> None:
         """Raises ModelError: the transformer alone, which this would write, is another model."""
@@ -390,7 +389,8 @@ def embed(
     """Embeddings `[l, n, d]` (float32, CPU) of `sentences` in every layer, and a report.
 
     With a `store`, what it holds is not encoded again and what is encoded is kept, in all of `poolings` or in `wk`, a
-    shard at a time: after a kill or a cancel (`progress` raising) at most the shard in flight is lost.
+    shard at a time: a cancel (`progress` raising) loses nothing that is done, a kill the shard that is written and the
+    one that is gathered. What another process has stored meanwhile comes from here all the same.
     `progress(done, total)` counts tokens, which is what time goes by. A store that cannot be written to
     costs a note, not the result. Vectors of `static:` and `sif:` models are never kept: they are made faster than
     they are read, and those of `sif:` depend on all of `sentences`, each of which counts as often as it is there.
@@ -407,31 +407,66 @@ def embed(
         values, truncated = encoder.vectors(sentences)
         return values, EmbedReport(len(set(sentences)), 0, truncated, time.perf_counter() - start)
     spaces, notes = _open_spaces(encoder, store, pooling)
-    places = _places(sentences)
     absent = {name: space.missing(sentences) for name, space in spaces.items()}
-    todo = sorted(set().union(*absent.values())) if spaces else [at[0] for at in places.values()]
-    fresh = set(absent[pooling] if spaces else todo)
-    values = torch.empty(encoder.n_layers, len(sentences), encoder.dim)
-
-    def put(positions: list[int], rows: Tensor) -> None:
-        """Where every sentence that was not stored belongs, as often as it was asked for."""
-        wanted = [(i, at) for i, first in enumerate(positions) if first in fresh for at in places[sentences[first]]]
-        if wanted:
-            taken, where = map(list, zip(*wanted, strict=True))
-            rows = rows if taken == list(range(len(positions))) else rows[taken]
-            values.index_copy_(1, torch.tensor(where), rows.transpose(0, 1))
-
-    truncated = _encode(encoder, sentences, todo, pooling, _Shards(spaces, notes), put, progress)
-    stored = [i for text, at in places.items() if at[0] not in fresh for i in at]
-    if stored:
-        values[:, stored] = _from_store(spaces[pooling], [sentences[i] for i in stored])
+    asked = _Asked.of(sentences, absent.get(pooling))
+    todo = sorted(set().union(*absent.values())) if spaces else sorted(asked.fresh)
+    if asked.fresh:
+        asked.values = torch.empty(encoder.n_layers, len(sentences), encoder.dim, dtype=torch.float32, device="cpu")
+    writer = ShardWriter(spaces, SHARD_SENTENCES, SHARD_SECONDS)
+    truncated = _encode(encoder, asked, todo, pooling, writer, progress)
+    asked.read(spaces.get(pooling))
+    notes += [f"embeddings are not kept on disk: {reason}" for reason in writer.refused]
     notes += _modules_left_out(encoder)
     for space in spaces.values():
         notes += [f"a damaged file of the store was set aside and made anew: {name}" for name in space.damaged]
     if todo and spaces:
         store.evict(keep=list(spaces.values()))
-    seconds = time.perf_counter() - start
-    return values, EmbedReport(len(todo), len(places) - len(todo), truncated, seconds, tuple(dict.fromkeys(notes)))
+    reused, seconds = len(asked.places) - len(todo), time.perf_counter() - start
+    return asked.values, EmbedReport(len(todo), reused, truncated, seconds, tuple(dict.fromkeys(notes)))
+
+
+@dataclass(eq=False)
+class _Asked:
+    """The sentences of a call: the `places` of each, first positions of those that are `fresh`, not in the store.
+
+    `values` `[l, n, d]` are what the call returns.
+    """
+
+    sentences: Sequence[str]
+    places: dict[str, list[int]]
+    fresh: set[int]
+    values: Tensor | None = None
+
+    @classmethod
+    def of(cls, sentences: Sequence[str], absent: Sequence[int] | None) -> "_Asked":
+        """Where `absent` is None all of them are fresh."""
+        places: dict[str, list[int]] = {}
+        for i, text in enumerate(sentences):
+            places.setdefault(text, []).append(i)
+        return cls(sentences, places, {at[0] for at in places.values()} if absent is None else set(absent))
+
+    def put(self, positions: Sequence[int], rows: Float[Tensor, "b l d"]) -> None:
+        """What was encoded of the sentences at `positions`, wherever it is fresh, as often as it was asked for."""
+        pairs = [
+            (row, place)
+            for row, first in enumerate(positions)
+            if first in self.fresh
+            for place in self.places[self.sentences[first]]
+        ]
+        if pairs:
+            chosen, places = map(list, zip(*pairs, strict=True))
+            rows = rows if chosen == list(range(len(positions))) else rows[chosen]
+            self.values.index_copy_(1, torch.tensor(places, device="cpu"), rows.transpose(0, 1))
+
+    def read(self, space: Space | None) -> None:
+        """What is not fresh, from the store: all of it as it comes, else some at a time."""
+        if not self.fresh:
+            self.values = _from_store(space, self.sentences)
+            return
+        stored = [i for at in self.places.values() if at[0] not in self.fresh for i in at]
+        for start in range(0, len(stored), SHARD_SENTENCES):
+            part = stored[start : start + SHARD_SENTENCES]
+            self.values[:, part] = _from_store(space, [self.sentences[i] for i in part])
 
 
 def _modules_left_out(encoder: Encoder) -> list[str]:
@@ -449,86 +484,16 @@ def _open_spaces(encoder: Encoder, store: Store | None, pooling: str) -> tuple[d
         return {}, [f"embeddings are not kept on disk: {error}"]
 
 
-def _places(sentences: Sequence[str]) -> dict[str, list[int]]:
-    """Where every unique sentence stands, in the order in which they first come."""
-    places: dict[str, list[int]] = {}
-    for i, text in enumerate(sentences):
-        places.setdefault(text, []).append(i)
-    return places
-
-
-class _Shards:
-    """What was encoded on its way to the store, a shard at a time, written beside the encoder.
-
-    Each pooling has a thread that writes, and at most one shard waits for it. What the store cannot take costs a note
-    in `notes`. Leaving writes what has come until then.
-    """
-
-    def __init__(self, spaces: dict[str, Space], notes: list[str]):
-        self.spaces, self.notes = spaces, notes
-        self.texts: list[str] = []
-        self.parts: dict[str, list[Tensor]] = {name: [] for name in spaces}
-        self.threads = {name: ThreadPoolExecutor(1) for name in spaces}
-        self.under_way: dict[str, deque[Future]] = {name: deque() for name in spaces}
-        self.began = time.perf_counter()
-
-    def add(self, texts: list[str], pooled: dict[str, Tensor]) -> None:
-        """The next batch: unique `texts`, and `[b, l, d]` of every pooling."""
-        if not self.spaces:
-            return
-        self.texts += texts
-        for name, parts in self.parts.items():
-            parts.append(pooled[name])
-        if len(self.texts) >= SHARD_SENTENCES or time.perf_counter() - self.began > SHARD_SECONDS:
-            self.hand_over(waiting=1)
-
-    def hand_over(self, waiting: int) -> None:
-        """Let the threads write what has come, once at most `waiting` shards are left to each."""
-        texts, parts = self.texts, self.parts
-        self.texts, self.parts, self.began = [], {name: [] for name in self.spaces}, time.perf_counter()
-        for name, under_way in self.under_way.items():
-            if texts:
-                under_way.append(self.threads[name].submit(self.write, name, texts, parts[name]))
-            while len(under_way) > waiting:
-                under_way.popleft().result()
-
-    def write(self, name: str, texts: list[str], parts: list[Tensor]) -> None:
-        """One shard of one pooling, layer by layer."""
-        rows = torch.empty(parts[0].shape[1], len(texts), parts[0].shape[2])
-        torch.cat([part.transpose(0, 1) for part in parts], dim=1, out=rows)
-        parts.clear()
-        try:
-            self.spaces[name].write(texts, rows.transpose(0, 1).numpy())
-        except StoreError as error:
-            self.notes.append(f"embeddings are not kept on disk: {error}")
-
-    def __enter__(self) -> "_Shards":
-        return self
-
-    def __exit__(self, *_) -> None:
-        try:
-            self.hand_over(waiting=0)
-        finally:
-            for thread in self.threads.values():
-                thread.shutdown()
-
-
 def _encode(
-    encoder: Encoder,
-    sentences: Sequence[str],
-    todo: list[int],
-    pooling: str,
-    shards: _Shards,
-    put: Callable[[list[int], Tensor], None],
-    progress: Progress,
+    encoder: Encoder, asked: _Asked, todo: list[int], pooling: str, writer: ShardWriter, progress: Progress
 ) -> int:
-    """Encode `sentences[todo]`, all different: to `put` in the pooling asked for, to `shards` in all; how many are cut.
+    """Encode the sentences at `todo`, all different: for `asked` in the pooling asked for, for `writer` in all.
 
-    `put` gets positions among `sentences` and `[b, l, d]`.
+    Returns how many were cut.
     """
     if not todo:
         return 0
-    texts = [sentences[i] for i in todo]
+    texts = [asked.sentences[i] for i in todo]
     ids, truncated = encoder.tokenize(texts)
     lengths = [len(row) for row in ids]
     if 0 in lengths:
@@ -536,10 +501,10 @@ def _encode(
     check_ids([max(row) for row in ids], encoder.rows, encoder.name)
     total, done = sum(lengths), 0
     progress(0, total)
-    with shards, closing(passes(encoder, ids, pooling)) as batches:
+    with writer, closing(passes(encoder, ids, pooling)) as batches:
         for positions, pooled in batches:
-            put([todo[i] for i in positions], pooled[pooling])
-            shards.add([texts[i] for i in positions], pooled)
+            asked.put([todo[i] for i in positions], pooled[pooling])
+            writer.add([texts[i] for i in positions], {name: rows.numpy() for name, rows in pooled.items()})
             done += sum(lengths[i] for i in positions)
             progress(done, total)
     return truncated
@@ -550,7 +515,7 @@ def passes(
 ) -> Iterator[tuple[list[int], dict[str, Tensor]]]:
     """Every batch's positions and what `forward` gives for them, on the CPU, in order.
 
-    On a CPU a batch a thread; on a GPU the next batch is computed while this one comes to the CPU and is used.
+    On a CPU a batch a thread; on a GPU the next batch is computed while this one is used.
     """
 
     def one(positions: list[int]) -> tuple[list[int], dict[str, Tensor]]:
@@ -561,9 +526,9 @@ def passes(
 
 
 def _forward(encoder: Encoder, ids: list[list[int]], pooling: str) -> dict[str, Tensor]:
-    """`encoder.forward` on the CPU, in halves when the device has not enough memory for the whole batch."""
+    """`_computed`, in halves when the device has not enough memory for the whole batch."""
     with encoder.alone():
-        pooled = within_memory(lambda: _finite(encoder, encoder.forward(ids, pooling)))
+        pooled = within_memory(lambda: _computed(encoder, ids, pooling))
     if pooled is None:
         if len(ids) == 1:
             raise out_of_memory(encoder.name)
@@ -573,8 +538,9 @@ def _forward(encoder: Encoder, ids: list[list[int]], pooling: str) -> dict[str, 
     return pooled
 
 
-def _finite(encoder: Encoder, pooled: dict[str, Tensor]) -> dict[str, Tensor]:
-    """`pooled` on the CPU. Raises NotFinite where something in it is no number."""
+def _computed(encoder: Encoder, ids: list[list[int]], pooling: str) -> dict[str, Tensor]:
+    """What `encoder.forward` gives, on the CPU. Raises NotFinite where something in it is no number."""
+    pooled = encoder.forward(ids, pooling)
     if not all(torch.isfinite(torch.stack(rows.aminmax())).all() for rows in pooled.values()):
         advice = "its weights are damaged" if encoder.dtype == "float32" else "choose dtype='float32'"
         raise NotFinite(f"model={encoder.name!r} gave NaN or infinity in {encoder.dtype}: {advice}")

@@ -201,12 +201,16 @@ def factor(matrix: Float[Tensor, "d d"]) -> Factor | None:
     other d - r are above it because the lifted matrix is (Courant and Fischer).
     """
     matrix = exact(matrix)
-    inverse, null = _certain_inverse(matrix), matrix.new_zeros(len(matrix), 0)
-    if inverse is None:
-        null = _null_directions(matrix)
-        if null is None:
-            return None
-        inverse = _certain_inverse(torch.addmm(matrix, null, null.T, alpha=float(matrix.diagonal().mean())))
+    inverse = _certain_inverse(matrix)
+    return _lifted_factor(matrix) if inverse is None else Factor(inverse, matrix.new_zeros(len(matrix), 0))
+
+
+def _lifted_factor(matrix: Float[Tensor, "d d"]) -> Factor | None:
+    """`factor` of a matrix that has no certain one itself."""
+    null = _null_directions(matrix)
+    if null is None:
+        return None
+    inverse = _certain_inverse(torch.addmm(matrix, null, null.T, alpha=float(matrix.diagonal().mean())))
     return None if inverse is None else Factor(inverse, null)
 
 
@@ -214,10 +218,11 @@ def factors(matrices: Float[Tensor, "b d d"]) -> list[Factor | None]:
     """`factor` of every matrix: on a GPU together, as far as they are certain as they are."""
     if matrices.device.type == "cpu":
         return [factor(one) for one in matrices]
-    _, inverses, certain = trusted_choleskys(exact(matrices))
+    matrices = exact(matrices)
+    _, inverses, certain = trusted_choleskys(matrices)
     none = matrices.new_zeros(matrices.shape[-1], 0)
     return [
-        Factor(inverse, none) if is_certain else factor(one)
+        Factor(inverse, none) if is_certain else _lifted_factor(one)
         for one, inverse, is_certain in zip(matrices, inverses, certain.tolist(), strict=True)
     ]
 

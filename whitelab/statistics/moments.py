@@ -25,7 +25,7 @@ from whitelab.statistics.linalg import Eigen, exact
 # Rows taken to float64 at once: 12 MB at 768 dimensions, which the allocator reuses. Larger tables cost more in
 # fresh pages, smaller ones in merging.
 BATCH_ROWS = 2048
-_TABLES = 3  # of a batch in float64 alive at once
+_TABLES = 2  # of a batch in float64 alive at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,8 @@ class Moments:
         batch. Raises ValueError for NaN, infinity, a wrong shape or negative weights.
         """
         x = check_matrix(x)
-        batch_rows = batch_rows or at_once(x.device, BATCH_ROWS, _TABLES * 8 * x.shape[1])
+        if batch_rows is None:
+            batch_rows = at_once(x.device, BATCH_ROWS, _TABLES * 8 * x.shape[1])
         weights = None if weights is None else check_weights(weights, x.shape[0]).to(x.device)
         parts = (
             _of_batch(x[i : i + batch_rows], None if weights is None else weights[i : i + batch_rows])

@@ -194,8 +194,8 @@ class Space:
             raise ValueError(f"values must be finite: nan or inf in layer {layer} of {sentences[row][:80]!r}")
         fresh = self.missing(sentences)
         if fresh:
-            rows = values if len(fresh) == len(values) else values[fresh]
-            layers = [np.ascontiguousarray(rows[:, layer]) for layer in range(self.key.num_layers)]
+            rows = slice(None) if len(fresh) == len(values) else fresh
+            layers = [np.ascontiguousarray(values[rows, layer]) for layer in range(self.key.num_layers)]
             with self._used():
                 self._files.add([hashes[i] for i in fresh], layers)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import repeat
+from functools import partial
 
 import torch
 from jaxtyping import Bool, Float
@@ -102,8 +102,8 @@ class FittedScorer:
         cosines = torch.zeros(len(subsets), self.space.n_pairs, dtype=torch.float64, device=device)
         for fold, block in zip(self.folds, self.blocks, strict=True):
             moments = self.moments(fold, block, subsets)
-            work = zip(subsets, moments, repeat(fold), self.factors(moments))
-            found = side_by_side(lambda one: self.cosines(*one), work, threads_on(device))
+            score = partial(self.cosines, fold)
+            found = side_by_side(score, zip(subsets, moments, self.factors(moments), strict=True), threads_on(device))
             for row, part in zip(cosines, found, strict=True):
                 row[fold.pairs.to(device)] = part
         return _percent(cosines, self.space, self.setting.aggregate)
@@ -114,20 +114,25 @@ class FittedScorer:
             return [fold.rows.moments(layers) for layers in subsets]
         return block.averages(subsets)
 
-    def factors(self, moments: list[Moments]) -> list[linalg.Factor | None]:
-        """Those that a GPU makes together; on a CPU each is made with its cosines, side by side."""
-        if self.space.values.device.type == "cpu" or cost_of(self.setting, self.space.dim) != "factor":
-            return [None] * len(moments)
-        return linalg.factors(torch.stack([one.scatter for one in moments]))
+    def factors(self, moments: list[Moments]) -> list[Callable[[], linalg.Factor | None]]:
+        """How each comes by a factor where all directions are kept: on a GPU together, else where it is asked for.
+
+        None where it is not certain, and where directions are left out.
+        """
+        if cost_of(self.setting, self.space.dim) != "factor":
+            return [lambda: None] * len(moments)
+        scatters = [one.scatter for one in moments]
+        if self.space.values.device.type == "cpu":
+            return [partial(linalg.factor, one) for one in scatters]
+        return [lambda made=made: made for made in linalg.factors(torch.stack(scatters))]
 
     def cosines(
-        self, layers: tuple[int, ...], moments: Moments, fold: Fold, found: linalg.Factor | None = None
+        self, fold: Fold, subset: tuple[tuple[int, ...], Moments, Callable[[], linalg.Factor | None]]
     ) -> Float[Tensor, "q"]:
-        """Of every pair the fold scores: from a factor where all directions are kept and it is certain, else mapped."""
-        if cost_of(self.setting, self.space.dim) == "factor":
-            found = found or linalg.factor(moments.scatter)
-            if found is not None:
-                return whitened_cosines(self.space, fold, found, layers, len(layers) * moments.mean)
+        """Of every pair the fold scores, from a subset's layers, their moments, and the factor where there is one."""
+        layers, moments, factor = subset
+        if (known := factor()) is not None:
+            return whitened_cosines(self.space, fold, known, layers, len(layers) * moments.mean)
         fitted = whitening.fit(self.setting.whitening, moments, self.setting.k)
         z = fitted(self.space.combine(layers))
         return geometry.row_cosines(z, self.space.first[fold.pairs], self.space.second[fold.pairs])
