@@ -65,7 +65,7 @@ words = verdict.sentence(now, name, against, spaced(space.n_pairs), RESAMPLES)
 held_out = verdict.held_out(now, cross) if baseline == compared.raw and compared.fit == "task" else ""
 st.markdown(f"{verdict.ICONS[now.verdict]} {words}{held_out}")
 st.caption(plain(fitted_on(now.score).capitalize()) + ".")
-explanation.draw(space, compared)
+explanation.draw(space, compared, found.standing(compared, compared.raw).verdict)
 standings.draw(found)
 st.subheader(f"From {against} to {name}")
 stages.draw(stages.Stages(opened, found.standing(baseline).score, now.score))

@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import make_space
+from whitelab.scoring.paired import LEVEL
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
+from whitelab.statistics.significance import williams
 from whitelab.sweeps.dimensions import k_curve
 from whitelab.ui.results.shelf import shelf
 from whitelab.ui.sections.explanation import CONE, SMALL, Measured, explained, measured
@@ -64,7 +66,7 @@ def test_a_loss_in_a_cone_is_laid_to_weak_directions_and_one_in_a_spread_space_i
 
 def test_a_loss_that_the_cut_alone_has_is_laid_to_the_cut():
     loss = replace(GAIN, gain=-15.0, best_gain=None, k=10)
-    words = [explained(replace(loss, cut=cut))[0] for cut in (-22.0, -15.1, -9.0, None)]
+    words = [explained(replace(loss, centred=cut))[0] for cut in (-22.0, -15.1, -9.0, None)]
     assert "The cut to k = 10 is what costs: centring and the same cut alone lose 22.00" in words[0]
     assert "whitening what is kept wins 7.00 back" in words[0]
     assert "the same cut alone lose 15.10." in words[1]
@@ -81,16 +83,39 @@ def test_a_map_of_too_few_sentences_is_given_no_verdict_but_a_k_it_can_bear():
 
 def test_the_measures_are_the_packages_and_undefined_scores_are_not_explained():
     space, setting = shelf().call(make_space(), "explained"), Setting((1,), "pca", 6)
-    found, (now, raw) = measured(space, setting), (score(space, one) for one in (setting, setting.raw))
+    found, (now, raw) = measured(space, setting, "gain"), (score(space, one) for one in (setting, setting.raw))
     curve = k_curve(space, setting.with_(k=None))
     assert found.gain == pytest.approx(now.spearman - raw.spearman)
-    assert (found.rank, found.distinct, found.hint) == (now.rank, 60, "")
+    assert (found.rank, found.distinct, found.hint, found.k) == (now.rank, 60, "", 6)
+    centred = score(space, Setting((1,), "center", 6))
+    assert found.centred == pytest.approx(centred.spearman - raw.spearman)
     if found.gain > SMALL:  # a gain offers no other k, so none is looked for
         assert (found.best_k, found.best_gain) == (None, None)
     else:
         assert found.best_k == curve.best_k
         assert found.best_gain == pytest.approx(curve.spearman[curve.best_k - 1] - raw.spearman)
-        cut = score(space, Setting((1,), "center", 6))
-        assert found.cut == pytest.approx(cut.spearman - raw.spearman)
     flat = replace(space, gold=space.gold * 0)
     assert measured(shelf().call(flat, "constant gold"), setting) is None
+
+
+@pytest.mark.parametrize("gain", [17.14, -3.0])
+def test_what_may_be_chance_is_neither_gain_nor_loss_and_has_no_reason(gain):
+    words, offered = explained(replace(GAIN, gain=gain, doubt="which these 80 pairs cannot tell from none"))
+    assert f"scores {abs(gain):.2f} points {'above' if gain > 0 else 'below'} raw here, which these 80 pairs" in words
+    assert not any(claim in words for claim in ("gains", "loses", "variance", "weakest", "it would"))
+    assert offered is None
+    assert " gains " in explained(replace(GAIN, gain=5.0))[0]
+
+
+def test_the_doubt_is_that_of_the_tests():
+    space, setting = shelf().call(make_space(), "doubted"), Setting((1,), "pca", 6)
+    now, raw = (score(space, one) for one in (setting, setting.raw))
+    test = williams(now.cosines, raw.cosines, space.gold).p_value
+    assert bool(measured(space, setting).doubt) is (test >= LEVEL)
+    sure = replace(space, gold=now.cosines)  # what people say is what the map says
+    assert measured(shelf().call(sure, "sure"), setting).doubt == ""
+    averaged = setting.with_(aggregate="mean")
+    assert measured(space, averaged).doubt == ""  # of which that test knows nothing
+    for verdict, words in {"chance": "cannot tell from none", "unclear": "one test sure and the other not"}.items():
+        assert words in measured(space, averaged, verdict).doubt
+    assert measured(space, setting, "gain").doubt == measured(space, setting, "loss").doubt == ""

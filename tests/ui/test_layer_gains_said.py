@@ -15,18 +15,18 @@ def gains(space):
     return gains
 
 
-def said(gains, changes, cuts=(0, 0, 0, 0)) -> str:
+def said(gains, changes, cuts=(0, 0, 0, 0), half_width=1.0, starved=lambda score: False) -> str:
     """The finding where whitening and the cut change the layers' raw score of 50 by so much."""
     made = [
         replace(
             gain,
-            raw=replace(gain.raw, spearman=50.0),
+            raw=replace(gain.raw, spearman=50.0, half_width=half_width),
             whitened=replace(gain.whitened, spearman=50.0 + change),
             cut=replace(gain.cut, spearman=50.0 + cut),
         )
         for gain, change, cut in zip(gains, changes, cuts, strict=True)
     ]
-    return finding(made, Setting.parse("L0:pca"))
+    return finding(made, Setting.parse("L0:pca"), starved)
 
 
 def test_it_names_the_layers_that_gain_and_lose_and_by_how_much(gains):
@@ -50,3 +50,18 @@ def test_it_says_how_narrow_the_cone_is_where_it_is_narrowest_and_widest(gains):
     assert "0.72 in layer 1, a narrow cone, and of 0.02 in layer 3" in words
     assert "with k = 3" in words
     assert "cone" not in finding([replace(gain, mean_cosine=0.1) for gain in gains], Setting.parse("L0:pca"))
+
+
+def test_a_layer_whose_sentences_are_equally_far_apart_neither_gains_nor_loses(gains):
+    some = said(gains, (8, 3, -29, -20), starved=lambda score: score.spearman in (58.0, 30.0))
+    assert "gains in layer 1 (by 3.0 points), loses in layer 2 (by 29.0 points) and sets all sentences" in some
+    assert "equally far apart in layers 0 and 3, where its score says nothing.**" in some
+    every = said(gains, (8, 3, -29, -20), (4, 0, 0, 0), starved=lambda score: score.rank > 4)
+    assert every.startswith("**PCA whitening sets all sentences equally far apart in layers 0 to 3, where")
+    assert "Cut to k = 4, a third of the dimensions as BERT-whitening cuts them, it gains in layer 0" in every
+    assert "turns the loss" not in every
+
+
+@pytest.mark.parametrize(("half_width", "few"), [(22.0, True), (3.9, False)])
+def test_a_change_within_what_so_few_pairs_leave_open_is_said_to_be(gains, half_width, few):
+    assert ("So few pairs know a score to ± 22 points only" in said(gains, (4, 2, 1, 3), half_width=half_width)) is few

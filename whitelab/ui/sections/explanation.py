@@ -4,17 +4,23 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
-from whitelab.base.wording import capitalised
+from whitelab.base.wording import capitalised, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import fitted_texts
+from whitelab.scoring.paired import LEVEL
 from whitelab.scoring.setting import Setting
+from whitelab.statistics.correlation import at_once
+from whitelab.statistics.significance import williams
 from whitelab.ui.results.scores import curve_of, number_of, shape_of
+from whitelab.ui.results.study import study
 from whitelab.ui.sidebar.workspace import take
 from whitelab.ui.widgets.metric import number
 from whitelab.ui.widgets.variants import LABELS
+from whitelab.ui.widgets.verdict import p_value
 from whitelab.whitening import variant, whitens
 
 SMALL = 0.5  # points below which a change of score is not explained
+MOST = 0.8  # of a loss is laid to what loses so much of it alone
 CONE = 0.2  # mean cosine of random pairs from which on a space is called a cone here
 
 
@@ -23,7 +29,8 @@ class Measured:
     """What an explanation is chosen from, of one setting that whitens against raw.
 
     `hint` says what the variant does where it does not whiten. `best_gain` is that over raw at `best_k`; both None
-    where the variant has no k. `centred` is what centring alone gains, `cut` what centring and the same cut to `k` do.
+    where the variant has no k. `centred` is what centring alone gains, with the same cut to `k` where there is one.
+    `doubt` is what a test says against the change; empty where it calls it real, and where there is none.
     """
 
     name: str
@@ -37,16 +44,24 @@ class Measured:
     best_gain: float | None = None
     centred: float | None = None
     k: int | None = None
-    cut: float | None = None
+    doubt: str = ""
 
     @property
     def starved(self) -> bool:
         """Whether the map keeps so many directions that it sets all sentences equally far apart."""
         return not self.hint and self.rank >= self.distinct - 1
 
+    @property
+    def unsure(self) -> bool:
+        """Whether there is a change to speak of, and a test that does not call it real."""
+        return bool(self.doubt) and abs(self.gain) > SMALL
 
-def measured(space: LayerEmbeddings, setting: Setting) -> Measured | None:
-    """The measures of a setting; None where a score is not defined. The best k is looked for where it may matter."""
+
+def measured(space: LayerEmbeddings, setting: Setting, verdict: str = "") -> Measured | None:
+    """The measures of a setting; None where a score is not defined. The best k is looked for where it may matter.
+
+    `verdict` is a key of `VERDICTS` where the difference from raw was judged; else Williams' test alone is asked.
+    """
     now, raw = number_of(space, setting), number_of(space, setting.raw)
     if now.spearman is None or raw.spearman is None:
         return None
@@ -58,21 +73,41 @@ def measured(space: LayerEmbeddings, setting: Setting) -> Measured | None:
         now.fitted / now.dim,
         shape_of(space, setting.raw).mean_cosine,
         "" if whitens(setting.whitening) else variant(setting.whitening).hint,
+        k=setting.k,
     )
+    if not measures.starved:
+        measures = replace(measures, doubt=_doubt(space, setting, verdict))
+    if measures.unsure:
+        return measures
     if measures.gain > SMALL and not measures.starved:
-        if measures.hint:
-            return measures
-        centred = number_of(space, setting.raw.with_(whitening="center", fit=setting.fit)).spearman
-        return replace(measures, k=setting.k, centred=None if centred is None else centred - raw.spearman)
+        return measures if measures.hint else replace(measures, centred=_centred(space, setting))
     if not variant(setting.whitening).takes_k:
         return measures
     curve = curve_of(space, setting)
     gain = curve.spearman[curve.best_k - 1] - raw.spearman if curve.best_k else None
     measures = replace(measures, best_k=curve.best_k, best_gain=gain)
-    if setting.k is None:
-        return measures
-    cut = number_of(space, setting.raw.with_(whitening="center", k=setting.k, fit=setting.fit)).spearman
-    return replace(measures, k=setting.k, cut=None if cut is None else cut - raw.spearman)
+    return measures if setting.k is None else replace(measures, centred=_centred(space, setting))
+
+
+def _centred(space: LayerEmbeddings, setting: Setting) -> float | None:
+    centred = number_of(space, setting.raw.with_(whitening="center", k=setting.k, fit=setting.fit)).spearman
+    return None if centred is None else centred - number_of(space, setting.raw).spearman
+
+
+def _doubt(space: LayerEmbeddings, setting: Setting, verdict: str) -> str:
+    pairs = f"these {spaced(space.n_pairs)} pairs"
+    if verdict == "unclear":
+        return f"of which {pairs} leave one test sure and the other not"
+    if not verdict and at_once(space.n_subsets, setting.aggregate):
+        test = study(_williams, space, setting)
+        return f"which {pairs} cannot tell from none (Williams {p_value(test)})" if test >= LEVEL else ""
+    return f"which {pairs} cannot tell from none" if verdict == "chance" else ""
+
+
+def _williams(space: LayerEmbeddings, setting: Setting) -> float:
+    """The p-value of a setting's difference from raw."""
+    now, raw = number_of(space, setting), number_of(space, setting.raw)
+    return williams(now.cosines, raw.cosines, space.gold).p_value
 
 
 def explained(measures: Measured) -> tuple[str, int | None]:
@@ -89,14 +124,22 @@ def explained(measures: Measured) -> tuple[str, int | None]:
     in_a_cone = measures.mean_cosine >= CONE
     lie = "lie in a cone" if in_a_cone else "are spread around already"
     cone = f"Two random sentences have a mean cosine of {cosine} here, so the raw vectors {lie}"
+    if measures.unsure:
+        side, change = ("above", "gain") if gain > 0 else ("below", "loss")
+        return (
+            f"**{title} scores {abs(gain):.2f} points {side} raw here, {measures.doubt}.** {cone}. So there is no "
+            f"{change} to explain yet."
+        ), None
     if gain > SMALL:
         why = (
             "Giving every kept direction the same variance takes weight from the few strong ones that most sentences "
             "share and lets the others count."
+            if in_a_cone
+            else "Giving every kept direction the same variance lets the weak ones count as much as the strong ones."
         )
-        every = "" if measures.k is None else ", without the cut,"
+        cut = "" if measures.k is None else " and the same cut"
         centred = measures.centred
-        part = "" if centred is None else f" Centring alone{every} changes the score by {centred:+.2f}."
+        part = "" if centred is None else f" Centring{cut} alone changes the score by {centred:+.2f}."
         return f"**{title} gains {gain:.2f} points here.** {cone}.{part} {measures.hint or why}", None
     better = measures.best_gain is not None and measures.best_gain > max(gain, 0) + SMALL
     offered = measures.best_k if better else None
@@ -105,11 +148,12 @@ def explained(measures: Measured) -> tuple[str, int | None]:
         return f"**{title} changes the score by {gain:+.2f} points here.** {cone}.{words}", offered
     if measures.hint:
         return f"**{title} loses {-gain:.2f} points here.** {cone}. {measures.hint}{words}", offered
-    if measures.cut is not None and measures.cut < -SMALL and measures.cut <= gain + SMALL:
-        back = f"; whitening what is kept wins {gain - measures.cut:.2f} back" if gain > measures.cut + SMALL else ""
+    cut = measures.centred if measures.k is not None else None
+    if cut is not None and cut < -SMALL and cut <= MOST * gain:
+        back = f"; whitening what is kept wins {gain - cut:.2f} back" if gain > cut + SMALL else ""
         return (
             f"**{title} loses {-gain:.2f} points here.** The cut to k = {measures.k} is what costs: centring and the "
-            f"same cut alone lose {-measures.cut:.2f}{back}.{words}"
+            f"same cut alone lose {-cut:.2f}{back}.{words}"
         ), offered
     why = (
         f", but the weakest of the {measures.rank} directions kept count as much as the strongest now, and "
@@ -124,9 +168,12 @@ def explained(measures: Measured) -> tuple[str, int | None]:
     return f"**{title} loses {-gain:.2f} points here.** {cone}{why}{remedy}", offered
 
 
-def draw(space: LayerEmbeddings, setting: Setting) -> None:
-    """Why the setting gains or loses against raw, with one click to a k that the data can bear."""
-    measures = measured(space, setting)
+def draw(space: LayerEmbeddings, setting: Setting, verdict: str = "") -> None:
+    """Why the setting gains or loses against raw, with one click to a k that the data can bear.
+
+    `verdict` as in `measured`.
+    """
+    measures = measured(space, setting, verdict)
     if measures is None:
         return
     words, offered = explained(measures)

@@ -1,6 +1,6 @@
 """The finding, layer by layer: every layer raw and whitened, and a sentence that says which gain."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import streamlit as st
 
@@ -14,7 +14,7 @@ from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_gains import LayerGain
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.kept import kept
-from whitelab.ui.results.scores import layer_gains, number_of
+from whitelab.ui.results.scores import layer_gains
 from whitelab.ui.results.study import study_job
 from whitelab.ui.sections.explanation import CONE, SMALL
 from whitelab.ui.sidebar.workspace import take
@@ -36,17 +36,32 @@ def draw(space: LayerEmbeddings, setting: Setting, chosen: Sequence[int]) -> Non
     )
 
 
-def finding(gains: Sequence[LayerGain], setting: Setting, starved: bool = False) -> str:
-    """Which layers gain and which lose, in a sentence made of the numbers; why, unless the map is `starved`."""
+def finding(
+    gains: Sequence[LayerGain], setting: Setting, starved: Callable[[Score], bool] = lambda score: False
+) -> str:
+    """Which layers gain and which lose, in a sentence made of the numbers, and why.
+
+    Scores of `starved` maps neither gain nor lose.
+    """
     name = LABELS.inline(setting.whitening)
     name = capitalised(name)
     at = f" with k = {setting.k}" if setting.k else ""
-    words = [f"**{name}{at} {_split(gains, [gain.whitened for gain in gains])}.**"]
+    words = [f"**{name}{at} {_split(gains, [gain.whitened for gain in gains], starved)}.**"]
+    widest = max((gain.raw.half_width or 0.0 for gain in gains), default=0.0)
+    changes = [abs(gain.gain(gain.whitened) or 0.0) for gain in gains if not starved(gain.whitened)]
+    if SMALL < max(changes, default=0.0) < widest:
+        words.append(f"So few pairs know a score to ± {widest:.0f} points only: another set may have it otherwise.")
     cut = [gain.cut for gain in gains]
     if gains[0].cut is not None and any(gain.cut.rank < gain.whitened.rank for gain in gains):
         k = gains[0].cut.setting.k
-        words.append(f"Cut to k = {k}, a third of the dimensions as BERT-whitening cuts them, it {_split(gains, cut)}.")
-        rescued = [gain.layer for gain in gains if _loses(gain, gain.whitened) and _gains(gain, gain.cut)]
+        words.append(
+            f"Cut to k = {k}, a third of the dimensions as BERT-whitening cuts them, it {_split(gains, cut, starved)}."
+        )
+        rescued = [
+            gain.layer
+            for gain in gains
+            if _loses(gain, gain.whitened) and _gains(gain, gain.cut) and not starved(gain.whitened)
+        ]
         if rescued:
             words.append(
                 f"In {_layers(rescued)} the cut turns the loss into a gain, so there the weakest directions hold more "
@@ -64,7 +79,7 @@ def finding(gains: Sequence[LayerGain], setting: Setting, starved: bool = False)
         pairs = [
             (up, down) for up in narrow for down in narrow if _gains(up, up.whitened) and _loses(down, down.whitened)
         ]
-        if pairs and whitens(setting.whitening) and not starved:
+        if pairs and whitens(setting.whitening) and not any(starved(gain.whitened) for gain in gains):
             up, down = min(pairs, key=lambda pair: abs(pair[0].mean_cosine - pair[1].mean_cosine))
             words.append(
                 f"A cone alone does not decide it: layers {up.layer} and {down.layer} have {up.mean_cosine:.2f} and "
@@ -84,9 +99,9 @@ def _loses(gain: LayerGain, score: Score | None) -> bool:
     return change is not None and change < -SMALL
 
 
-def _split(gains: Sequence[LayerGain], scores: Sequence) -> str:
-    changes = {gain.layer: gain.gain(now) for gain, now in zip(gains, scores, strict=True)}
-    known = {layer: change for layer, change in changes.items() if change is not None}
+def _split(gains: Sequence[LayerGain], scores: Sequence[Score], starved: Callable[[Score], bool]) -> str:
+    said = {gain.layer: gain.gain(now) for gain, now in zip(gains, scores, strict=True) if not starved(now)}
+    known = {layer: change for layer, change in said.items() if change is not None}
     up = {layer: change for layer, change in known.items() if change > SMALL}
     down = {layer: change for layer, change in known.items() if change < -SMALL}
     parts = [
@@ -94,9 +109,11 @@ def _split(gains: Sequence[LayerGain], scores: Sequence) -> str:
         for word, part in (("gains", up), ("loses", down))
         if part
     ]
-    level = [layer for layer in known if layer not in up and layer not in down]
-    if level or not parts:
-        parts.append(f"changes little in {_layers(level)}" if level else "has no score that is defined")
+    if level := [layer for layer in known if layer not in up and layer not in down]:
+        parts.append(f"changes little in {_layers(level)}")
+    if silent := [gain.layer for gain in gains if gain.layer not in said]:
+        parts.append(f"sets all sentences equally far apart in {_layers(silent)}, where its score says nothing")
+    parts = parts or ["has no score that is defined"]
     return ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + parts[-1]
 
 
@@ -130,4 +147,4 @@ def _picture(space: LayerEmbeddings, setting: Setting, gains: Sequence[LayerGain
         lambda: figures.layer_dumbbells(rows(gains), names, setting.whitening, space.n_layers, selected),
     )
     chart(figure, "layer-gains", lambda: rows(gains), on_select=lambda: take(clicked("layer-gains")))
-    st.markdown(finding(gains, setting, is_starved(space, setting, number_of(space, setting).rank)))
+    st.markdown(finding(gains, setting, lambda score: is_starved(space, score.setting, score.rank)))
