@@ -30,7 +30,7 @@ others = [(other.whitening, LABELS.unscaled(other.whitening), "dot", rival.spear
 held_out = cross_fitted(space, setting)
 if held_out is not None:
     others.append((spec, f"{LABELS[spec]}, cross-fitted", "dash", held_out.spearman))
-size = 4 * space.n_sentences / 2**20
+size, kept = 4 * space.n_sentences / 2**20, min(k, now.rank)
 headlines(
     score_metric(f"Spearman at k = {k}", now, raw),
     Metric(
@@ -41,8 +41,8 @@ headlines(
     Metric("Knee", str(curve.knee or "undefined"), f"within {KNEE:g} points of the best"),
     Metric(
         "Memory saved",
-        f"{100 * (1 - k / space.dim):.0f} %",
-        f"{size * k:.1f} of {size * space.dim:.1f} MiB",
+        f"{100 * (1 - kept / space.dim):.0f} %",
+        f"{size * kept:.1f} of {size * space.dim:.1f} MiB",
         help=f"float32 vectors of this task's {spaced(space.n_sentences)} sentences. An exact search reads the same "
         "share of bytes.",
     ),

@@ -3,7 +3,8 @@
 import streamlit as st
 
 from whitelab.base.wording import layer_names
-from whitelab.ui.results.scores import scored
+from whitelab.scoring.fit_scopes import is_starved
+from whitelab.ui.results.scores import number_of, scored
 from whitelab.ui.sections import layer_maps, subset_search
 from whitelab.ui.widgets.metric import Metric, score_metric
 from whitelab.ui.widgets.page import close_page, open_page
@@ -21,23 +22,26 @@ raw_pairs, pairs = layer_maps.draw(space, compared)
 searched = subset_search.draw(chosen, opened)
 
 
-def best(label: str, result, words: str = "") -> Metric:
-    """The best of a map or search; dots while there is none."""
+def best(label: str, result, words: str = "", starved: bool = False) -> Metric:
+    """The best of a map or search; dots while there is none, and none of `starved` maps."""
     if not result:
         return Metric(label, "…", "being scored")
     if not result.best:
         return Metric(label, "undefined")
+    if starved:
+        return Metric(label, "none", "every sentence equally far from every other")
     names = layer_names(result.best.layers) + " alone" * (len(set(result.best.layers)) == 1)
     return Metric(label, names, f"Spearman {result.best.spearman:.2f}{words}")
 
 
 metrics = (
     best(f"Best pair, {LABELS['none']}", raw_pairs),
-    best(f"Best pair, {LABELS.at(compared)}", pairs),
+    best(f"Best pair, {LABELS.at(compared)}", pairs, starved=bool(pairs) and layer_maps.says_nothing(space, pairs)),
     best(
         f"Best subset, {LABELS.at(searched.setting)}",
         searched.result,
         f", mean of {searched.over}" if searched.average else "",
+        is_starved(space, searched.setting, number_of(space, searched.setting).rank),
     ),
     score_metric(
         f"Chosen: {layer_names(chosen.setting.layers)}, {LABELS.at(chosen.setting)}",

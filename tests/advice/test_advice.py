@@ -132,6 +132,8 @@ def test_what_would_decide_is_more_than_there_is_and_is_about_an_option_that_is_
         advice = answer(replace(evidence, options=(raw, sure, open_)), "rank")
         assert advice.needed > evidence.count
         assert named(open_.setting)[1:] in advice.sentences[1]
+        assert ("decide between them" in advice.sentences[2]) is (estimate > 0)
+        assert ("that nothing is better by 1 point" in advice.sentences[2]) is (estimate <= 0)
     assert advice.needed == math.ceil(evidence.count * 81)  # an interval of 9 to either side, where 1 would do
 
 

@@ -152,10 +152,13 @@ def test_the_last_layer_taken_out_stays(small, space):
     assert at.get_by_key("layers").value == [2]
 
 
-def test_an_explanation_offers_a_k_that_one_click_takes(small):
-    at = until(start(**small))
+def test_an_explanation_offers_a_k_that_one_click_takes(small, tmp_path):
+    few = write_scored(tmp_path / "few.tsv", [0, 1, 2, 3, 4, 2, 3])
+    with open(few, "a", encoding="utf-8") as file:
+        file.write("The very same.\tThe very same.\t5\n")  # the only cosine that is unlike the others
+    at = until(start(**small | {"data": few}))
     offered = next((one for one in at.button if one.key == "offered-k"), None)
-    assert offered, "these pairs should have a better k"
+    assert offered, "so few sentences should bear fewer directions"
     k = int(offered.label.removeprefix("Use k = "))
     offered.click()
     assert knob(until(at.run()))["k"] == k

@@ -100,7 +100,7 @@ def test_the_measures_are_the_packages_and_undefined_scores_are_not_explained():
 
 @pytest.mark.parametrize("gain", [17.14, -3.0])
 def test_what_may_be_chance_is_neither_gain_nor_loss_and_has_no_reason(gain):
-    words, offered = explained(replace(GAIN, gain=gain, doubt="which these 80 pairs cannot tell from none"))
+    words, offered = explained(replace(GAIN, gain=gain, doubt="which these 80 pairs cannot tell from no change"))
     assert f"scores {abs(gain):.2f} points {'above' if gain > 0 else 'below'} raw here, which these 80 pairs" in words
     assert not any(claim in words for claim in ("gains", "loses", "variance", "weakest", "it would"))
     assert offered is None
@@ -116,6 +116,9 @@ def test_the_doubt_is_that_of_the_tests():
     assert measured(shelf().call(sure, "sure"), setting).doubt == ""
     averaged = setting.with_(aggregate="mean")
     assert measured(space, averaged).doubt == ""  # of which that test knows nothing
-    for verdict, words in {"chance": "cannot tell from none", "unclear": "one test sure and the other not"}.items():
+    for verdict, words in {
+        "chance": "cannot tell from no change",
+        "unclear": "one test sure and the other not",
+    }.items():
         assert words in measured(space, averaged, verdict).doubt
     assert measured(space, setting, "gain").doubt == measured(space, setting, "loss").doubt == ""

@@ -79,6 +79,12 @@ def test_where_nothing_is_gained_fitting_is_worth_points_and_no_share():
     assert "the gain of" not in text
 
 
+def test_an_interval_wider_than_the_gain_is_no_clean_bill():
+    words = fitting(standing(estimate=17.1), standing(), standing("chance", -1.8, -17.6, 12.2))
+    assert "too few pairs to say whether any of +17.10 over raw comes from there" in words
+    assert "no sign" not in words
+
+
 @pytest.mark.parametrize(
     ("kind", "estimate", "words"),
     [

@@ -90,13 +90,16 @@ def _best(evidence: Evidence, purpose: str) -> Advice:
     best = max((one for one in others if one.difference.high >= STEP), key=lambda option: option.score)
     found = best.difference.estimate
     needed = _enough(evidence, best.difference, max(STEP - found, found / _stricter(len(others))))
+    more = f"About {spaced(needed)}" if needed > 1.1 * evidence.count else "It is close: a few more"
+    show = (
+        "decide between them" if found > 0 else f"show that nothing is better by {STEP:g} point, the least that counts"
+    )
     sentences = (
         f"These {spaced(evidence.count)} {evidence.unit} cannot decide; until more are there, keep the "
         f"{named(raw.setting)}.",
         f"In {evidence.metric} {named(best.setting)} score {best.score:.2f} against {raw.score:.2f} "
-        f"({_interval(best)}), which could be chance after {len(others)} comparisons.",
-        (f"About {spaced(needed)}" if needed > 1.1 * evidence.count else "It is close: a few more")
-        + f" {evidence.unit} would decide between them, if the difference stays what it is.",
+        f"({_interval(best)} by itself), which could be chance after {len(others)} comparisons.",
+        f"{more} {evidence.unit} would {show}, if the difference stays what it is.",
     )
     return Advice(purpose, None, sentences, needed, evidence)
 

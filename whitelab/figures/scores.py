@@ -148,7 +148,10 @@ def _names(rows: Sequence[Mapping], labels: Mapping[str, str]) -> list[str]:
     """What stands beside each row: its label, and whether it is best."""
     mark = "best, tied" if sum(bool(row.get("best")) for row in rows) > 1 else "best"
     names = [_in_lines(labels[row["whitening"]]) for row in rows]
-    return [f"<b>{n}</b><br>{mark}" if row.get("best") else n for n, row in zip(names, rows, strict=True)]
+    # A row has room for two lines.
+    beside = [" · " if "<br>" in name else "<br>" for name in names]
+    ends = [f"{by}{mark}" if row.get("best") else "" for by, row in zip(beside, rows, strict=True)]
+    return [f"<b>{name}</b>{end}" if end else name for name, end in zip(names, ends, strict=True)]
 
 
 def gold_scatter(

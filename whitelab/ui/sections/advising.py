@@ -212,17 +212,17 @@ def draw(advice: Advice) -> None:
     if advice.decided and advice.setting.pooling != "given":
         _use(advice)
     advised = next((one for one in evidence.options if _is_advised(one, advice)), evidence.best)
-    moved = advised.difference
+    moved, which = advised.difference, "advised" if advice.decided else "the best of them"
     headlines(
         Metric(
-            f"{evidence.metric}, {'advised' if advice.decided else 'the best of them'}",
+            f"{evidence.metric}, {which}",
             number(advised.score),
             None if advised is evidence.baseline else f"{moved.estimate:+.2f} against the model",
             help="Below it its difference from the model as it comes.",
             description=None if advised is evidence.baseline else f"95 %: {interval(moved.low, moved.high, '+')}",
         ),
         Metric("The model as it comes", number(evidence.baseline.score)),
-        Metric("Bytes a vector", spaced(advised.size), f"of {spaced(evidence.baseline.size)}"),
+        Metric(f"Bytes a vector, {which}", spaced(advised.size), f"of {spaced(evidence.baseline.size)}"),
     )
     ranked = sorted(evidence.options, key=lambda option: -option.score)
     kept = [one for one in evidence.options if _is_advised(one, advice) or one is evidence.baseline]

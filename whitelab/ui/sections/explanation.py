@@ -100,8 +100,8 @@ def _doubt(space: LayerEmbeddings, setting: Setting, verdict: str) -> str:
         return f"of which {pairs} leave one test sure and the other not"
     if not verdict and at_once(space.n_subsets, setting.aggregate):
         test = study(_williams, space, setting)
-        return f"which {pairs} cannot tell from none (Williams {p_value(test)})" if test >= LEVEL else ""
-    return f"which {pairs} cannot tell from none" if verdict == "chance" else ""
+        return f"which {pairs} cannot tell from no change (Williams {p_value(test)})" if test >= LEVEL else ""
+    return f"which {pairs} cannot tell from no change" if verdict == "chance" else ""
 
 
 def _williams(space: LayerEmbeddings, setting: Setting) -> float:
@@ -127,8 +127,8 @@ def explained(measures: Measured) -> tuple[str, int | None]:
     if measures.unsure:
         side, change = ("above", "gain") if gain > 0 else ("below", "loss")
         return (
-            f"**{title} scores {abs(gain):.2f} points {side} raw here, {measures.doubt}.** {cone}. So there is no "
-            f"{change} to explain yet."
+            f"**{title} scores {abs(gain):.2f} points {side} raw here, {measures.doubt}.** So there is no {change} to "
+            "explain yet."
         ), None
     if gain > SMALL:
         why = (

@@ -5,6 +5,7 @@ import streamlit as st
 from whitelab import figures
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.figures import heights
+from whitelab.scoring.fit_scopes import is_starved
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.dimensions import pair_curves, pairs_at
 from whitelab.sweeps.layer_pairs import LayerPairs, layer_pairs
@@ -42,7 +43,7 @@ def draw(space: LayerEmbeddings, setting: Setting) -> list[LayerPairs | None]:
         if raw is not None and place == "whitened-pairs":
             _gain(raw, pairs, setting.layers, place)
         else:
-            _map(pairs, setting.layers, scale, place)
+            _map(space, pairs, setting.layers, scale, place)
 
     shown = []
     for column, (place, one) in zip(st.columns(2), settings.items(), strict=True):
@@ -81,12 +82,24 @@ def _at(result: LayerPairs | dict | None, k: int | None) -> LayerPairs | None:
     return pairs_at(result, k) if isinstance(result, dict) else result
 
 
-def _map(pairs: LayerPairs, layers: tuple[int, ...], scale: tuple[float, float] | None, place: str) -> None:
+def says_nothing(space: LayerEmbeddings, pairs: LayerPairs) -> bool:
+    """Whether the best cell's map sets all sentences equally far apart, so that no cell is best."""
+    return pairs.best is not None and is_starved(space, pairs.setting, pairs.best.rank)
+
+
+def _map(
+    space: LayerEmbeddings,
+    pairs: LayerPairs,
+    layers: tuple[int, ...],
+    scale: tuple[float, float] | None,
+    place: str,
+) -> None:
     """The map, and its numbers to download."""
     scores = {cell.layers: cell.spearman for cell in pairs.cells}
     n_layers = 1 + max(cell.layers[1] for cell in pairs.cells)
+    best = pairs.best.layers if pairs.best and not says_nothing(space, pairs) else None
     chart(
-        figures.pair_heatmap(scores, n_layers, pairs.best.layers if pairs.best else None, layers, scale),
+        figures.pair_heatmap(scores, n_layers, best, layers, scale),
         place,
         lambda: [
             {"layer_i": cell.layers[0], "layer_j": cell.layers[1], "spearman": cell.spearman, "rank": cell.rank}

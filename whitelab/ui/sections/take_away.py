@@ -16,7 +16,7 @@ from whitelab.base.wording import layers_in_words, plain
 from whitelab.corpus.fitting import CORPUS
 from whitelab.encoding.encoders import Encoder
 from whitelab.scoring.calibration import Calibration, calibrate
-from whitelab.scoring.fit_scopes import fit_scope
+from whitelab.scoring.fit_scopes import fit_scope, is_starved
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import FIT_SCOPES, Setting
 from whitelab.ui.results.jobs import claim, jobs, wait
@@ -85,9 +85,14 @@ class Parcel:
         return whitener
 
     def calibration(self) -> Calibration | None:
-        """What cosines under the map mean; None where there is only one sentence."""
+        """What cosines under the map mean; None where there is only one sentence, or all have the same."""
+        return study(calibrate, self.opened.space, self.setting) if self.calibrates else None
+
+    @property
+    def calibrates(self) -> bool:
+        """Whether its cosines tell the sentences it was fitted on apart."""
         space = self.opened.space
-        return study(calibrate, space, self.setting) if space.n_sentences > 1 else None
+        return space.n_sentences > 1 and not is_starved(space, self.setting, self.score.rank)
 
     def scale(self) -> export.Scale | None:
         """That as an export carries it."""
@@ -110,6 +115,12 @@ def section(chosen: Workspace, opened: Opened, now: Score) -> None:
         f"{fitted} The protocol goes with it."
     )
     if score.rank:
+        if is_starved(opened.space, setting, score.rank):
+            st.warning(
+                "This map sets the very sentences it was fitted on equally far apart, and was fitted on too few to say "
+                "anything of others: keep fewer dimensions, or fit on more text, before you ship it.",
+                icon=":material/warning:",
+            )
         draw(Parcel(chosen, opened, score))
     else:
         st.warning(
@@ -134,11 +145,22 @@ def draw(parcel: Parcel) -> None:
 
 
 def _npz(parcel: Parcel) -> None:
+    meaning = " What a cosine means goes with them." if parcel.calibrates else ""
     st.markdown(
-        "Mean and matrix in float64 with the protocol, for NumPy alone. One sentence or a million: the same lines. "
-        "What a cosine means goes with them."
+        f"Mean and matrix in float64 with the protocol, for NumPy alone. One sentence or a million: the same lines."
+        f"{meaning}"
     )
+    _takes(parcel)
     _download(parcel, "npz", "application/octet-stream", lambda: _npz_bytes(parcel))
+
+
+def _takes(parcel: Parcel) -> None:
+    """Which vectors a bare map takes: others of the same width would pass without a word."""
+    if not parcel.workspace.given:
+        st.caption(
+            f"It takes the vectors of {layers_in_words(parcel.setting.layers)} as the code makes them. What a model "
+            "encodes by itself, its last layer brought to length 1 perhaps, is as wide and does not fit."
+        )
 
 
 def _npz_bytes(parcel: Parcel) -> bytes:
@@ -149,6 +171,7 @@ def _faiss(parcel: Parcel) -> None:
     st.markdown(
         "A `LinearTransform` in float32 that stands before any FAISS index. The protocol follows as a line of JSON."
     )
+    _takes(parcel)
     try:
         need("faiss")
     except MissingLibraryError as error:
@@ -159,6 +182,7 @@ def _faiss(parcel: Parcel) -> None:
 
 def _safetensors(parcel: Parcel) -> None:
     st.markdown("The whole map in one file without pickles. whitelab loads it, whatever kind of map it is.")
+    _takes(parcel)
     whitener = parcel.whitener()
     if isinstance(whitener, RowMap):
         cost = {name: f"{value:,.0f}" if name != "seconds" else f"{value:.1f}" for name, value in whitener.cost.items()}
@@ -325,9 +349,9 @@ def lines(kind: str, parcel: Parcel) -> str:
 
 def _meaning(parcel: Parcel) -> str:
     """The lines that say what a cosine of the map's vectors means."""
-    space = parcel.opened.space
-    if space.n_sentences < 2:
+    if not parcel.calibrates:
         return ""
+    space = parcel.opened.space
     gold = bool((space.gold != space.gold[0]).any())
     return f"\n# what a cosine of them means\n{export.scale_lines(f'{parcel.stem}.npz', gold)}"
 

@@ -116,8 +116,10 @@ def fitting(task: Standing, cross: Standing, apart: Standing, label: str, raw: S
     if apart.verdict == "loss":
         return f"{scores} Fitting to the test sentences costs {-part:.2f} points here {within}."
     if apart.verdict != "gain":
-        proof = "no sign" if part <= 0 else "no proof"
         changes = f"Fitting to the test sentences changes the score by {size}"
+        if max(-apart.difference.low, apart.difference.high) > abs(gain):
+            return f"{scores} {changes}: too few pairs to say whether any of {gain:+.2f} over raw comes from there."
+        proof = "no sign" if part <= 0 else "no proof"
         return f"{scores} {changes}: {proof} that any of it comes from there."
     if gain > 0 and part < gain:
         return (
