@@ -37,6 +37,8 @@ headlines(
         "Best k",
         str(curve.best_k or "undefined"),
         f"Spearman {curve.spearman[curve.best_k - 1]:.2f}" if curve.best_k else None,
+        help="The highest of all k on these very pairs. The fewer they are, the more of its lead is chance: other pairs "
+        "may have another best, and Advise tests what they would keep.",
     ),
     Metric("Knee", str(curve.knee or "undefined"), f"within {KNEE:g} points of the best"),
     Metric(

@@ -97,6 +97,7 @@ with st.container(horizontal=True):
         ("dimensions", "How many dimensions are worth keeping?"),
         ("uniformity", "Are similar sentences close, and all spread out?"),
         ("compare", "Which model, and does it match what was published?"),
+        ("advise", "What should I do with these vectors?"),
     ):
         st.page_link(f"pages/{page}.py", label=label, icon=":material/arrow_forward:")
 

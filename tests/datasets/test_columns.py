@@ -69,9 +69,11 @@ def test_a_column_named_twice_is_refused(tmp_path):
         load(write(tmp_path / "a.tsv", "sentence1\tsentence2\tscore\tscore\na\tb\t1\t2\n"))
 
 
-def test_tabs_under_the_extension_csv_are_pointed_out(tmp_path):
+def test_tabs_under_the_extension_csv_are_read_and_pointed_out_where_they_make_no_table(tmp_path):
+    pairs = load(write(tmp_path / "a.csv", HEADER + "one, two, and three\tb, too, here\t1\nc\td\t2\n"))
+    assert (pairs.first, pairs.second) == (("one, two, and three", "c"), ("b, too, here", "d"))
     with pytest.raises(DataError, match="give it the extension .tsv"):
-        load(write(tmp_path / "a.csv", HEADER + "a\tb\t1\n"))
+        load(write(tmp_path / "b.csv", "a\tb\nc\td\n"))
 
 
 @pytest.mark.parametrize("name", ["subset", "Genre", "dataset"])

@@ -167,11 +167,11 @@ def delimiter_of(suffix: str, lines: list[str]) -> str | None:
     """What parts the columns of text with this extension; None where neither extension nor content says so.
 
     A .csv has commas unless only another makes a table of it, such as the semicolons that spreadsheets write where the
-    comma stands in numbers; what its first line has most of is tried first.
+    comma stands in numbers, or the tabs of a file that was renamed; what its first line has most of is tried first.
     """
     usual = DELIMITERS.get(suffix)
     if usual == "," and lines:
-        return sniff(lines[:50], sorted(",;|", key=lines[0].count, reverse=True)) or usual
+        return sniff(lines[:50], sorted(",\t;|", key=lines[0].count, reverse=True)) or usual
     return usual or sniff(lines[:50])
 
 

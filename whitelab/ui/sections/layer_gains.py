@@ -31,7 +31,9 @@ def draw(space: LayerEmbeddings, setting: Setting, chosen: Sequence[int]) -> Non
         study_job(layer_gains, space, alone, title="Scoring every layer", unit="layers", place="layer-gains"),
         lambda gains: _picture(space, setting, gains, chosen),
         key="layer-gains-part",
-        note=lambda gains: "Each layer alone, with 95 % intervals. A click on a layer shows it on every page.",
+        note=lambda gains: (
+            "Each layer alone, raw and whitened with 95 % intervals. A click on a layer shows it on every page."
+        ),
         room=heights.room(heights.TALL),
     )
 
