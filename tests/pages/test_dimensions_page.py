@@ -11,7 +11,7 @@ from whitelab.base.machine import processor
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.controls import CONTROLS, k_controls
 
-from .visiting import alts, choose, code, knob, press, said, start, table, until
+from .visiting import alts, choose, code, knob, metrics, press, said, start, table, until, write_few
 
 pytestmark = pytest.mark.model
 
@@ -30,6 +30,12 @@ def test_every_layer_has_its_best_k_and_knee_on_the_dimensions_page(small, space
     fitted = whitelab.k_curve(space, Setting.parse("L1:pca"))
     k, top = fitted.best_k, max(fitted.spearman)
     assert said(at, f"k = {k} scores {unseen.spearman[k - 1]:.2f} instead of {top:.2f}")
+
+
+def test_memory_is_saved_down_to_the_rank(small, tmp_path):
+    at = until(start("dimensions", **small | {"data": write_few(tmp_path / "few.tsv")}))
+    assert metrics(at)["Memory saved"] == f"{100 * (1 - 14 / 32):.0f} %"  # fifteen sentences
+    assert metrics(until(choose(at, k=8)))["Memory saved"] == "75 %"
 
 
 def test_the_curve_is_held_against_columns_that_no_covariance_chose(small, space):

@@ -29,6 +29,7 @@ from .visiting import (
     start,
     tour,
     until,
+    write_few,
     write_scored,
 )
 
@@ -153,10 +154,7 @@ def test_the_last_layer_taken_out_stays(small, space):
 
 
 def test_an_explanation_offers_a_k_that_one_click_takes(small, tmp_path):
-    few = write_scored(tmp_path / "few.tsv", [0, 1, 2, 3, 4, 2, 3])
-    with open(few, "a", encoding="utf-8") as file:
-        file.write("The very same.\tThe very same.\t5\n")  # the only cosine that is unlike the others
-    at = until(start(**small | {"data": few}))
+    at = until(start(**small | {"data": write_few(tmp_path / "few.tsv")}))
     offered = next((one for one in at.button if one.key == "offered-k"), None)
     assert offered, "so few sentences should bear fewer directions"
     k = int(offered.label.removeprefix("Use k = "))

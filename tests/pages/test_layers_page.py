@@ -6,7 +6,7 @@ from tiny import write_pairs
 import whitelab
 from whitelab.scoring.setting import Setting
 
-from .visiting import alts, choose, deltas, live, press, said, scored, start, table, until
+from .visiting import alts, choose, deltas, live, metrics, press, said, scored, start, table, until, write_few
 
 pytestmark = pytest.mark.model
 
@@ -18,6 +18,18 @@ def tasks(tmp_path_factory):
     for i, name in enumerate(("one", "two")):
         write_pairs(root / f"{name}.csv", start=60 * i)
     return root
+
+
+def test_no_pair_is_best_where_all_sentences_are_equally_far_apart(small, tmp_path):
+    at = until(start("layers", **small | {"data": write_few(tmp_path / "few.tsv")}))
+    assert metrics(at)["Best pair, PCA whitening"] == "none"
+    assert metrics(at)["Best pair, Raw"] != "none"
+    raw, whitened = (alt for alt in alts(at) if "pair" in alt and "layer" in alt)
+    assert "best" in raw
+    assert "best" not in whitened
+    assert not any("best" in alt for alt in alts(until(choose(at, **{"right-map": "Gain over raw"}))) if "Gain" in alt)
+    at = until(choose(at, k=2))
+    assert metrics(at)["Best pair, PCA whitening, k = 2"] != "none"
 
 
 def test_the_maps_keep_the_workspaces_k_and_name_the_best_pair(small, space):

@@ -14,7 +14,21 @@ from whitelab.sweeps.fit_size import fit_sizes
 from whitelab.ui.sections import take_away
 from whitelab.whitening import export
 
-from .visiting import alts, choose, code, downloads, live, metrics, press, said, scored, start, until, write_scored
+from .visiting import (
+    alts,
+    choose,
+    code,
+    downloads,
+    live,
+    metrics,
+    press,
+    said,
+    scored,
+    start,
+    until,
+    write_few,
+    write_scored,
+)
 
 pytestmark = pytest.mark.model
 MOVED = "Pairs that moved most"
@@ -64,6 +78,16 @@ def test_the_verdict_is_the_packages_and_only_a_gain_is_explained_as_one(small, 
         assert said(at, f"**{VERDICTS[now.verdict]}.**")
         assert said(at, f"PCA whitening gains {now.difference.estimate:.2f} points") is (now.verdict == "gain")
         assert said(at, "which these 60 pairs cannot tell from no change") is (now.verdict == "chance")
+
+
+def test_a_map_that_sets_its_sentences_equally_far_apart_is_not_handed_out_without_a_word(small, space, tmp_path):
+    shown = [
+        until(start("whitening", **small | changes)) for changes in ({"data": write_few(tmp_path / "few.tsv")}, {})
+    ]
+    for at, starved in zip(shown, (True, False), strict=True):
+        assert said(at, "This map sets the very sentences it was fitted on equally far apart") is starved
+        assert said(at, "What a cosine means goes with them.") is not starved
+        assert any("percentile" in one.value for one in at.code) is not starved
 
 
 def test_the_fit_scopes_are_side_by_side_and_cross_fitting_can_be_the_workspaces(small, space):

@@ -171,6 +171,14 @@ def scored(space, text: str = "L1:pca") -> str:
     return "undefined" if found is None else f"{found:.2f}"
 
 
+def write_few(path: Path) -> str:
+    """Eight pairs, one of them the same sentence twice: whitened in full every other cosine is one number."""
+    write_scored(path, [0, 1, 2, 3, 4, 2, 3])
+    with path.open("a", encoding="utf-8") as file:
+        file.write("The very same.\tThe very same.\t5\n")
+    return str(path)
+
+
 def write_scored(path: Path, golds, first=None) -> str:
     lines = ["sentence1\tsentence2\tscore"]
     for i, gold in enumerate(golds):

@@ -41,7 +41,7 @@ def draw(space: LayerEmbeddings, setting: Setting) -> list[LayerPairs | None]:
     def picture(result, one: Setting, place: str) -> None:
         pairs = _at(result, one.k)
         if raw is not None and place == "whitened-pairs":
-            _gain(raw, pairs, setting.layers, place)
+            _gain(space, raw, pairs, setting.layers, place)
         else:
             _map(space, pairs, setting.layers, scale, place)
 
@@ -109,7 +109,7 @@ def _map(
     )
 
 
-def _gain(raw: LayerPairs, pairs: LayerPairs, layers: tuple[int, ...], place: str) -> None:
+def _gain(space: LayerEmbeddings, raw: LayerPairs, pairs: LayerPairs, layers: tuple[int, ...], place: str) -> None:
     """The map of what whitening adds to each pair."""
     before = {cell.layers: cell.spearman for cell in raw.cells}
     gains = {
@@ -117,7 +117,7 @@ def _gain(raw: LayerPairs, pairs: LayerPairs, layers: tuple[int, ...], place: st
         for cell in pairs.cells
     }
     known = {pair: gain for pair, gain in gains.items() if gain is not None}
-    best = max(known, key=known.get) if known else None
+    best = max(known, key=known.get) if known and not says_nothing(space, pairs) else None
     chart(
         figures.pair_heatmap(gains, 1 + max(j for _, j in gains), best, layers, gain=True),
         place,
