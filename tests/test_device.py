@@ -7,36 +7,61 @@ import contextlib
 import math
 from dataclasses import fields, is_dataclass
 
+import numpy as np
 import pretended_device
 import pytest
 import torch
 
 from tests.conftest import OF_MOMENTS, make_space
 from whitelab import whitening
+from whitelab.advice import advise_pairs
 from whitelab.base import devices
-from whitelab.scoring.score import score
+from whitelab.encoding.embeddings import MeasuredRows
+from whitelab.scoring import calibration
+from whitelab.scoring.paired import paired
+from whitelab.scoring.score import isotropy_of, score
 from whitelab.scoring.setting import Setting
 from whitelab.statistics import correlation, geometry, linalg, significance
 from whitelab.statistics.moments import Moments
-from whitelab.sweeps import dimensions, layer_measures, layer_profiles
+from whitelab.sweeps import cone, controls, dimensions, fit_size, layer_gains, layer_measures, layer_profiles
 from whitelab.sweeps.layer_pairs import layer_pairs
 from whitelab.sweeps.layer_subsets import search_subsets
 
 DEVICES = ["pretended", pytest.param("cuda", marks=pytest.mark.cuda)]
-CROSS = Setting((1, 2), "pca", fit="cross")
+CROSS, CUT = Setting((1, 2), "pca", fit="cross"), Setting((1, 2), "pca", 5)
+WORDS = ["a word " * (row % 7) for row in range(60)]
 
 
 def _rows(space):
     return space.values[1]
 
 
-def _searched(variant, k=None):
+def _measured(space):
+    """A space that carries the moments of a corpus: of an average of layers, and of all layers apart."""
+    other = make_space(seed=5)
+    apart = torch.cat(list(other.values), dim=1)
+    known = {"c": ((1, 2), Moments.of(other.combine((1, 2)))), "d": ((0, 1, 2, 3), Moments.of(apart))}
+    for name, (layers, moments) in known.items():
+        rows = MeasuredRows(name, space.origin, space.n_layers, space.dim, layers, moments)
+        space = space.with_text(name, rows.to(space.values.device))
+    return space
+
+
+def _searched(variant, k=None, fit="task"):
     def run(space):
-        setting = Setting(whitening=variant, k=k)
+        setting = Setting(whitening=variant, k=k, fit=fit)
         found = search_subsets(space, setting, range(1, 4))
         return {one.layers: one.spearman for one in found.ranking.top}
 
     return run
+
+
+def _against_raw(space):
+    return paired(space, [score(space, CUT.raw), score(space, CUT)])
+
+
+def _cosines(space):
+    return score(space, CUT.raw).cosines, score(space, CUT).cosines
 
 
 def _spectrum(space):
@@ -73,6 +98,31 @@ CORE = {
     "profile, cross": (lambda s: layer_profiles.shape(s, CROSS), 72),
     "losses": (lambda s: layer_profiles.losses(s, Setting((1,))), 22),
     "measures": (lambda s: layer_measures.as_record(layer_measures.measures(s, Setting((1,)))), 58),
+    "paired": (lambda s: _against_raw(s).standing(1), 110),
+    "moved": (lambda s: significance.moved(*_cosines(s), s.judged.cpu().gold), 110),
+    "isotropy": (lambda s: isotropy_of(s, CUT), 35),
+    "calibration": (lambda s: calibration.calibrate(s, CUT).as_dict(), 30),
+    "calibration, cross": (lambda s: calibration.calibrate(s, CROSS).as_dict(), 55),
+    "gains": (lambda s: list(layer_gains.layer_gains(s, CUT))[-1], 320),
+    "cones": (lambda s: cone.cones(s, (CUT.raw, CUT)), 32),
+    "controls": (lambda s: controls.k_controls(s, CUT.with_(k=None)), 85),
+    "sizes": (lambda s: list(fit_size.fit_sizes(s, (CUT,), (10, 30)))[-1], 220),
+    "samples": (lambda s: fit_size.sentence_scores(s, (CUT,), (20,)), 45),
+    "all measures": (lambda s: list(layer_measures.layer_measures(s, (CUT.raw, CUT)))[-1], 430),
+    "neighbourhood": (lambda s: layer_measures.neighbourhood(s, CUT), 40),
+    "nearest to": (lambda s: layer_measures.nearest_to(s, CUT, make_space().values[:, 3]), 18),
+    "lengths": (lambda s: layer_measures.norm_correlations(s, CUT, WORDS), 20),
+    "remedies": (lambda s: layer_measures.hub_remedies(s, CUT), 40),
+    "similar layers": (lambda s: layer_measures.layer_similarity(s, CUT), 85),
+    "k of all pairs": (lambda s: dimensions.pair_curves(s, CUT.with_(k=None)), 190),
+    "heatmap, soft": (lambda s: [one.spearman for one in layer_pairs(s, Setting(whitening="soft", k=5)).cells], 190),
+    "image": (lambda s: layer_profiles.covariance_image(s, CUT), 25),
+    "sample": (lambda s: layer_profiles.cosine_sample(s, CUT), 20),
+    "projection": (lambda s: layer_profiles.projected(s, CUT, "pca", 2), 24),
+    "advice": (lambda s: str(advise_pairs(s, CUT)), 1300),
+    "corpus": (lambda s: score(_measured(s), Setting((1, 2), "pca", 5, fit="c")).spearman, 80),
+    "corpus, apart": (lambda s: _searched("pca", fit="d")(_measured(s)), 60),
+    "corpus, isotropy": (lambda s: isotropy_of(_measured(s), Setting((1, 2), "soft", 5, fit="c")), 60),
     "subsets": (_searched("none"), 25),
     "subsets, whitened": (_searched("pca"), 34),
     "subsets, partial": (_searched("soft", 5), 95),
@@ -93,6 +143,8 @@ def plain(found):
     """Numbers alone, wherever they were."""
     if isinstance(found, torch.Tensor):
         return plain(found.cpu().tolist())
+    if isinstance(found, np.ndarray):
+        return plain(found.tolist())
     if is_dataclass(found):
         return {one.name: plain(getattr(found, one.name)) for one in fields(found)}
     if isinstance(found, dict):

@@ -7,6 +7,7 @@ gain nothing there.
 """
 
 import contextlib
+import threading
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -172,3 +173,20 @@ def pretended_device():
     traffic = Traffic()
     with _Device(traffic):
         yield traffic
+
+
+@contextlib.contextmanager
+def in_every_thread():
+    """The same machine for threads that begin meanwhile: pages and jobs have threads of their own."""
+    run = threading.Thread.run
+    with pretended_device() as traffic:
+
+        def entered(thread):
+            with _Device(traffic):
+                run(thread)
+
+        threading.Thread.run = entered
+        try:
+            yield traffic
+        finally:
+            threading.Thread.run = run

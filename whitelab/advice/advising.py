@@ -62,11 +62,11 @@ def advise_pairs(
     check_choice(purpose, "purpose", ON_PAIRS)
     other_text = chosen.fit not in OWN_SENTENCES and chosen.whitening != "none"
     fit = chosen.fit if other_text else "cross"
-    how, rank = chosen.aggregate, min(fold.rows.span for fold in folds(space, fit))
+    how, rank, against = chosen.aggregate, min(fold.rows.span for fold in folds(space, fit)), space.judged.cpu()
     if purpose == "store":
         coded = _coded(space, _fittable(space, to_store(chosen, space.n_layers, space.dim, fit, rank)), progress)
         cosines, tried, found = torch.stack([one.values for one in coded]), _as_stored(coded), coded
-        drawn = bootstrap(cosines, space.gold, space.subset, space.n_subsets, how, RESAMPLES)
+        drawn = bootstrap(cosines, against.gold, against.subset, against.n_subsets, how, RESAMPLES)
     else:
         settings = _fittable(space, candidates(chosen, space.n_layers, space.dim, fit, rank))
         found = _each(settings, lambda setting: score(space, setting, isotropy=False), progress)
@@ -78,7 +78,7 @@ def advise_pairs(
 
     def spearman(counts: Float[Tensor, "p b"]) -> Float[Tensor, "v b"]:
         halves = [column.bool() for column in counts.T]
-        parts = [(cosines[:, rows], space.gold[rows], space.subset[rows]) for rows in halves]
+        parts = [(cosines[:, rows], against.gold[rows], against.subset[rows]) for rows in halves]
         return 100 * torch.stack([correlation.aggregate(*part, space.n_subsets, how) for part in parts], dim=1)
 
     measured = "Spearman x 100", "pairs", space.n_pairs
@@ -120,10 +120,11 @@ def _both(settings: Sequence[Setting], found: list) -> Iterator[tuple]:
 
 
 def _matching(space: LayerEmbeddings, tried: list[Tried], scores: list[Score], gold_from: float | None) -> Evidence:
-    cut = gold_middle(space.gold) if gold_from is None else gold_from
-    positive = space.gold >= cut
+    gold = space.gold.cpu()
+    cut = gold_middle(gold) if gold_from is None else gold_from
+    positive = gold >= cut
     if positive.all() or not positive.any():
-        low, high = float(space.gold.min()), float(space.gold.max())
+        low, high = float(gold.min()), float(gold.max())
         raise ValueError(f"gold_from={cut:g} must divide the gold scores, which run from {low:g} to {high:g}")
 
     def precision(counts: Float[Tensor, "p b"]) -> Float[Tensor, "v b"]:

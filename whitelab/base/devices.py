@@ -4,6 +4,12 @@ A space knows its device, that of its `values`. Maps, cosines, scores and sweeps
 what they make is allocated there; a score, a curve and a figure leave it as plain numbers. On a CPU parts are as small
 as its caches ask for. On a GPU every launch costs, so parts are as large as its free memory allows, and one thread
 launches them.
+
+Embeddings come home from the encoder, and are asked for on the GPU where there is enough to do: sweeps of commands
+(`cli.spaces.for_sweeps`), scores and sweeps of pages (`ui.results.placed`). What memory does not hold there is computed
+on the CPU, in smaller parts before where a sweep has parts. What is small stays on the CPU: resampling the pairs of a
+score that is known, single scores of commands, lessons, verdicts. So do searches, probes, codes, tables of many models
+and maps that are fitted to rows.
 """
 
 import torch

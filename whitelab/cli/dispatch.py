@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 import whitelab
 from whitelab.base.installation import MissingLibraryError, program
 from whitelab.cli.commands import COMMANDS
+from whitelab.cli.writing import note
 
 
 class _Parser(argparse.ArgumentParser):
@@ -50,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _results(args) -> Iterator[tuple[dict | None, list[str]]]:
     """What a command returns, or one after another what it yields; while it works, stdout is closed to it."""
     with contextlib.redirect_stdout(sys.stderr):
-        found = COMMANDS[args.command][1].run(args)
+        found = _run(args)
     if not isinstance(found, Iterator):
         yield found
         return
@@ -61,6 +62,22 @@ def _results(args) -> Iterator[tuple[dict | None, list[str]]]:
             if one is None:
                 return
             yield one
+
+
+def _run(args):
+    """Run the command; where a GPU's memory does not hold its statistics, once more with these on the CPU."""
+    run, args.on_cpu = COMMANDS[args.command][1].run, False
+    try:
+        return run(args)
+    except RuntimeError as error:
+        from whitelab.base.machine import is_out_of_memory
+        from whitelab.cli.spaces import statistics_device
+
+        if not is_out_of_memory(error) or statistics_device(args) == "cpu":
+            raise
+    note("the GPU has too little memory for it: once more, with statistics on the CPU")
+    args.on_cpu = True
+    return run(args)
 
 
 def _kept(args) -> str:
@@ -87,6 +104,8 @@ def _worded(error: Exception) -> str:
 
 
 def _is_for_the_user(error: Exception) -> bool:
+    from whitelab.base.machine import is_out_of_memory
     from whitelab.store.embedding_store import StoreError
 
-    return isinstance(error, (ValueError, OSError, MemoryError, StoreError, MissingLibraryError))
+    known = isinstance(error, (ValueError, OSError, MemoryError, StoreError, MissingLibraryError))
+    return known or is_out_of_memory(error)

@@ -3,7 +3,7 @@
 import argparse
 
 from whitelab.cli.options import aggregate_option, layers_option, space_options, vectors_options, whitening_options
-from whitelab.cli.spaces import open_space, setting_of
+from whitelab.cli.spaces import for_sweeps, open_space, setting_of
 from whitelab.cli.writing import number, progress
 
 
@@ -26,6 +26,7 @@ def run(args):
     setting = setting_of(args)
     settings = with_shrunk(setting)
     space, *_ = open_space(args, setting, settings)
+    space = for_sweeps(args, space, *settings)
     *_, points = fit_sizes(space, settings, seed=args.seed, progress=progress("fitting", "sizes"))
     curves, names = [], []
     for one in settings:

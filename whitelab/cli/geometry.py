@@ -3,7 +3,7 @@
 import argparse
 
 from whitelab.cli.options import aggregate_option, space_options, vectors_options, whitening_options
-from whitelab.cli.spaces import open_space, protocol_over, setting_of
+from whitelab.cli.spaces import for_sweeps, open_space, protocol_over, setting_of
 from whitelab.cli.writing import progress, short
 
 
@@ -23,6 +23,7 @@ def run(args):
 
     setting = setting_of(args)
     space, pairs, source, _ = open_space(args, setting)
+    space = for_sweeps(args, space, setting)
     sentences = pairs.sentences if getattr(source, "has_text", True) else None
     show = progress("measuring", "spaces")
 

@@ -4,7 +4,7 @@ import argparse
 from dataclasses import asdict
 
 from whitelab.cli.options import aggregate_option, layer_numbers, space_options, vectors_options, whitening_options
-from whitelab.cli.spaces import open_space, protocol_over, setting_of
+from whitelab.cli.spaces import for_sweeps, open_space, protocol_over, setting_of
 from whitelab.cli.writing import short
 
 
@@ -38,6 +38,7 @@ def run(args):
             raise ValueError("--controls does not go with --layers each; name the layers of one curve")
         return _each_curve(args, setting)
     space, *_ = open_space(args, setting)
+    space = for_sweeps(args, space, setting)
     curve = k_curve(space, setting)
     result = _record(curve) | {
         "subsets": {name: list(values) for name, values in curve.subsets.items()},
@@ -71,6 +72,7 @@ def _each_curve(args, setting):
     from whitelab.sweeps.dimensions import k_curves
 
     space, *_ = open_space(args, setting)
+    space = for_sweeps(args, space, setting)
     curves = k_curves(space, setting, by_subset=False)
     records = [{"layer": curve.setting.layers[0]} | _record(curve) for curve in curves]
     lines = ["layer  best k  score at best k  knee  score at d  rank"]

@@ -6,13 +6,13 @@ from whitelab.base.progress import silent
 from whitelab.cli.options import aggregate_option, space_options, task_names, vectors_options, whitening_options
 from whitelab.cli.spaces import (
     embed_task,
+    for_sweeps,
     load_model,
     open_space,
     protocol_over,
     read_given,
     read_pairs,
     setting_of,
-    statistics_device,
     with_fit_text,
 )
 from whitelab.cli.writing import joined, progress
@@ -58,7 +58,7 @@ def run(args):
         raise ValueError(f"--top {args.top} needs --size, such as --size all")
     setting = setting_of(args)
     space, *_ = open_space(args, setting)
-    space = space.to(statistics_device(args))
+    space = for_sweeps(args, space, setting)
     pairs = layer_pairs(
         space, setting, progress("scoring", "pairs of layers") if of_rows(setting.whitening) else silent
     )
@@ -88,8 +88,8 @@ def _layer_subsets(args):
         check_sizes(args.size, encoder.n_layers)
         spaces = {pairs.task: embed_task(args, encoder, pairs, setting)[0] for pairs in tasks}
         spaces = {task: with_fit_text(args, encoder, space, setting) for task, space in spaces.items()}
-    told = progress("scoring", "subsets of layers")
-    found = search_subsets(spaces, setting, args.size, top=top, device=statistics_device(args), progress=told)
+    spaces = {task: for_sweeps(args, space, setting) for task, space in spaces.items()}
+    found = search_subsets(spaces, setting, args.size, top=top, progress=progress("scoring", "subsets of layers"))
     result = found.as_dict()
     protocol = protocol_over(spaces[tasks[0].task], setting, found.strategy)
     if len(tasks) == 1:

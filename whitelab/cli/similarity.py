@@ -4,7 +4,7 @@ import argparse
 
 from whitelab.base.records import without_nan
 from whitelab.cli.options import space_options, vectors_options, whitening_options
-from whitelab.cli.spaces import embed_task, load_model, open_space, protocol_over, setting_of, with_fit_text
+from whitelab.cli.spaces import embed_task, for_sweeps, load_model, open_space, protocol_over, setting_of, with_fit_text
 from whitelab.cli.writing import number, progress
 
 
@@ -27,6 +27,7 @@ def run(args):
     other = None
     if args.against:
         other = with_fit_text(named, encoder, embed_task(named, encoder, pairs, setting)[0], setting)
+    space, other = (one and for_sweeps(args, one, setting) for one in (space, other))
     found = layer_similarity(space, setting, other, progress("comparing", "pairs of layers"))
     cka = without_nan(found.tolist())
     result = {"layers": list(range(space.n_layers)), "cka": cka}

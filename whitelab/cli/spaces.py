@@ -84,7 +84,14 @@ def statistics_device(args) -> str:
     from whitelab.base.devices import for_statistics
     from whitelab.encoding.encoders import choose_device
 
-    return for_statistics(getattr(args, "device", None) or choose_device())
+    return for_statistics("cpu" if args.on_cpu else getattr(args, "device", None) or choose_device())
+
+
+def for_sweeps(args, space, *settings):
+    """The space where a sweep over it is computed; maps that are fitted to rows are fitted on the CPU."""
+    from whitelab.whitening import of_rows
+
+    return space if any(of_rows(one.whitening) for one in settings) else space.to(statistics_device(args))
 
 
 def open_space(args, setting, beside=(), check=None):

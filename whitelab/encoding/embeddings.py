@@ -284,8 +284,9 @@ class MeasuredRows:
         return make()
 
     def to(self, device: str | torch.device) -> "MeasuredRows":
-        """The same: moments of a corpus stay on the processor."""
-        return self
+        """The same moments on `device`."""
+        known = self.known.to(device)
+        return self if known is self.known else replace(self, known=known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -354,7 +355,9 @@ class LayerEmbeddings(_Layers):
         return carrying
 
     def to(self, device: str | torch.device) -> "LayerEmbeddings":
-        """The same embeddings, and the text they carry, on `device`."""
+        """The same embeddings, and the text they carry, on `device`; these, with what is kept, where they are there."""
+        if self.values.device == torch.device(device):
+            return self
         moved = (x.to(device) for x in (self.values, self.first, self.second, self.gold, self.subset))
         texts = {name: rows.to(device) for name, rows in self.texts.items()}
         words = self.words and self.words.to(device)

@@ -128,7 +128,8 @@ def frontier(
     plain = Code()
     work = [(one, tuple(codes)) for one in settings if one != raw]
     work.insert(0, (raw, tuple(dict.fromkeys((plain, *(codes if raw in settings else ()))))))
-    task = _Ranked(space, metric) if isinstance(space, RetrievalSpace) else _Scored(space, raw.aggregate)
+    # Codes are made by faiss and NumPy.
+    task = _Ranked(space, metric) if isinstance(space, RetrievalSpace) else _Scored(space.to("cpu"), raw.aggregate)
     step = Steps(progress, sum(task.blocks + len(own) for _, own in work))
     points: tuple[CodedScore, ...] = ()
     left_out: list[str] = []

@@ -126,7 +126,7 @@ def calibrate(
     of the other. Raises ValueError as `fit_scope`, for a rate outside 0 to 1, and for a task of one sentence.
     """
     fitted = fit_scope(space, setting)
-    cosines, gold, known = fitted.cosines(), space.gold, None
+    cosines, gold, known = fitted.cosines().cpu(), space.gold.cpu(), None
     ceiling = scale = None
     if bool((gold != gold[0]).any()):
         known = threshold(cosines, gold, gold_middle(gold) if cut is None else cut, rate, seed=seed)
@@ -202,11 +202,11 @@ def _errors(
 
 def gold_scale(space: LayerEmbeddings, cosines: Float[Tensor, "p"], seed: int = 0) -> GoldScale:
     """Isotonic regression of gold on the cosine (scikit-learn), its error from halves without a common sentence."""
-    x, y = cosines.numpy(), space.gold.numpy().astype(np.float64)
+    x, y = cosines.numpy(), space.gold.cpu().numpy().astype(np.float64)
     whole = _isotonic(x, y)
     knots = whole.X_thresholds_.copy(), whole.y_thresholds_.copy()
     try:
-        late = halves(space, seed).numpy()
+        late = halves(space, seed).cpu().numpy()
     except ValueError as error:
         return GoldScale(*knots, *[math.nan] * 4, str(error))
     errors = np.empty((2, len(x)))

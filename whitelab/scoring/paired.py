@@ -94,9 +94,10 @@ def paired(space: LayerEmbeddings | Judged, scores: Sequence[Score], resamples: 
     places: dict[tuple, int] = {}
     rows = tuple(places.setdefault(_law(one.protocol, one.dim), len(places)) for one in scores)
     cosines = torch.stack([scores[rows.index(row)].cosines for row in range(len(places))])
-    drawn = bootstrap(cosines, space.gold, space.subset, space.n_subsets, how, resamples)
+    against = (space.judged if isinstance(space, LayerEmbeddings) else space).cpu()
+    drawn = bootstrap(cosines, against.gold, against.subset, against.n_subsets, how, resamples)
     few = [isinstance(space, LayerEmbeddings) and is_starved(space, one.setting, one.rank) for one in scores]
-    return Paired(tuple(scores), rows, drawn, cosines, space.gold, at_once(space.n_subsets, how), tuple(few))
+    return Paired(tuple(scores), rows, drawn, cosines, against.gold, at_once(space.n_subsets, how), tuple(few))
 
 
 def judged(difference: Difference, test: WilliamsTest | None) -> str:

@@ -156,6 +156,10 @@ class Judged:
         """`aggregate` of `x` against these."""
         return aggregate(x, self.gold, self.subset, self.n_subsets, how)
 
+    def cpu(self) -> "Judged":
+        """The same on the CPU, where resampling a few thousand pairs is quicker than launching it."""
+        return Judged(self.gold.cpu(), self.subset.cpu(), self.n_subsets)
+
 
 def half_width(rho: float, pairs: int | Sequence[int], how: str = "mean") -> float:
     """Half the width of the 95 % interval of a Spearman correlation, or of a mean of several.

@@ -10,7 +10,7 @@ Eq. 13; forgets).
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
@@ -60,6 +60,13 @@ class Moments:
             for i in range(0, x.shape[0], batch_rows)
         )
         return cls.merged(parts)
+
+    def to(self, device: str | torch.device) -> "Moments":
+        """The same on `device`; these, with their decomposition, where they are there."""
+        if self.mean.device == torch.device(device):
+            return self
+        sums = {name: getattr(self, name) for name in ("mean", "scatter", "cubic", "unit")}
+        return replace(self, **{name: one.to(device) for name, one in sums.items() if one is not None})
 
     @classmethod
     def merged(cls, parts: Iterable["Moments"]) -> "Moments":

@@ -55,8 +55,8 @@ class RandomCosines:
         for unit, size in zip(units, sizes, strict=True):
             parts = _all(unit) if exact else _drawn(unit, round(sampled * size / total), generator)
             for part in parts:
-                place = ((part.numpy() + 1) * (BINS / 2)).astype(np.int64).clip(0, BINS - 1)
-                counts += np.bincount(place, minlength=BINS)
+                place = ((part + 1) * (BINS / 2)).long().clamp_(0, BINS - 1)
+                counts += torch.bincount(place, minlength=BINS).cpu().numpy()
         return cls(counts, exact)
 
     @property
@@ -135,7 +135,7 @@ def _all(unit: Float[Tensor, "n d"]) -> Iterable[Float[Tensor, "m"]]:
     parts = unit.split(_ROWS)
     for number, one in enumerate(parts):
         square = one @ one.T
-        yield square[tuple(torch.triu_indices(*square.shape, offset=1))]
+        yield square[tuple(torch.triu_indices(*square.shape, offset=1, device=unit.device))]
         for other in parts[number + 1 :]:
             yield (one @ other.T).flatten()
 

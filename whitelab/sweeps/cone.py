@@ -35,7 +35,7 @@ def plane(space: LayerEmbeddings, layers: tuple[int, ...]) -> Float[Tensor, "d 2
     first = first / first.norm()
     beside = torch.eye(len(first), dtype=first.dtype, device=first.device) - torch.outer(first, first)
     second = linalg.eigen_all(beside @ moments.covariance @ beside).vectors[:, 0]
-    return torch.stack([first, second], dim=1)
+    return torch.stack([first, second], dim=1).cpu()
 
 
 def cones(
@@ -52,7 +52,8 @@ def cones(
     affine.
     """
     layers = settings[0].numbers(space.n_layers)
-    x, mean, axes = space.combine(layers), space.moments(layers).mean, plane_of(space, layers)
+    x, mean = space.combine(layers), space.moments(layers).mean
+    axes = plane_of(space, layers).to(x.device)
     return tuple(_cone(x, mean, axes, *_map(space, setting)) for setting in settings)
 
 
@@ -79,4 +80,4 @@ def _cone(x: Tensor, mean: Tensor, plane: Tensor, away: Tensor, root: Tensor) ->
         if reach > 1e-6 * float(lengths.max()):
             cosines = (z @ centre) / (lengths * reach)
             angle = math.degrees(math.acos(min(max(float(cosines.nanmedian()), -1.0), 1.0)))
-    return Cone((x @ (root @ plane)).numpy(), tuple((centre @ plane).tolist()), angle)
+    return Cone((x @ (root @ plane)).cpu().numpy(), tuple((centre @ plane).tolist()), angle)

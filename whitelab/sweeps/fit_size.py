@@ -38,13 +38,14 @@ class FitSize:
 
 def sample_counts(rows: LayerEmbeddings | LayerRows, sentences: int, seed: int = 0) -> Float[Tensor, "n"]:
     """1 for each of `sentences` unique sentences drawn at random, 0 for the others; a larger sample holds a smaller."""
-    return _drawn(torch.arange(rows.n_sentences), rows.n_sentences, sentences, seed)
+    here = rows.counts.device
+    return _drawn(torch.arange(rows.n_sentences, device=here), rows.n_sentences, sentences, seed)
 
 
 def _drawn(among: Int[Tensor, "m"], n: int, sentences: int, seed: int) -> Float[Tensor, "n"]:
     check_int(sentences, "sentences", 1, len(among), "n")
-    order = torch.randperm(len(among), generator=torch.Generator().manual_seed(seed))
-    counts = torch.zeros(n, dtype=torch.float64)
+    order = torch.randperm(len(among), generator=torch.Generator().manual_seed(seed)).to(among.device)
+    counts = torch.zeros(n, dtype=torch.float64, device=among.device)
     counts[among[order[:sentences]]] = 1.0
     return counts
 

@@ -117,7 +117,7 @@ def neighbourhood(space: LayerEmbeddings, setting: Setting, progress: Progress =
     near = geometry.nearest_rows(z, {"cosine": top}, progress)["cosine"]
     counts = geometry.hubness(near.rows).counts
     limit = top + 2 * float(counts.double().std(correction=0))
-    return Neighbourhood(near.rows.numpy(), near.values.numpy(), counts.numpy(), limit)
+    return Neighbourhood(*(one.cpu().numpy() for one in (near.rows, near.values, counts)), limit)
 
 
 def nearest_to(
@@ -129,13 +129,14 @@ def nearest_to(
     Raises ValueError as `fit_scope`.
     """
     fitted = fit_scope(space, setting)
-    x, own = space.combine(fitted.setting.layers), LayerRows(new[:, None], torch.ones(1)).combine(fitted.setting.layers)
+    x, layers = space.combine(fitted.setting.layers), fitted.setting.layers
+    own = LayerRows(new[:, None].to(x.device), torch.ones(1)).combine(layers)
     cosines = x.new_zeros(len(x))
     for fold, whitener in zip(fitted.folds, fitted.whiteners, strict=True):
         mapped, one = (geometry.normalize(whitener(rows)) for rows in (x[fold.sentences], own))
         cosines[fold.sentences] = mapped @ one[0]
     values, rows = cosines.topk(min(geometry.TOP, len(x)))
-    return rows.numpy(), values.numpy()
+    return rows.cpu().numpy(), values.cpu().numpy()
 
 
 def hub_remedies(space: LayerEmbeddings, setting: Setting, progress: Progress = silent) -> dict[str, dict[str, float]]:

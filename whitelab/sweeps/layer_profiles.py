@@ -166,18 +166,18 @@ def covariance_image(space: LayerEmbeddings, setting: Setting) -> CovarianceImag
     """The covariance of the task's sentences under the setting's map, small enough to look at."""
     matrix = covariance(space, setting)
     reduced, block = geometry.block_means(matrix, IMAGE_SIZE)
-    pixels = reduced.numpy().astype(np.float32)
+    pixels = reduced.cpu().numpy().astype(np.float32)
     limit = max(np.percentile(np.abs(pixels), 99), np.median(pixels.diagonal())) if pixels.size else 1.0
     return CovarianceImage(pixels, block, float(limit) or 1.0, tuple(linalg.eigenvalues(matrix).tolist()))
 
 
 def cosine_sample(space: LayerEmbeddings, setting: Setting) -> Float[np.ndarray, "m"]:
     """Cosines of random pairs of different sentences under the setting's map."""
-    return geometry.cosine_sample(fit_scope(space, setting).turned(), space.counts).numpy()
+    return geometry.cosine_sample(fit_scope(space, setting).turned(), space.counts).cpu().numpy()
 
 
 def projected(
     space: LayerEmbeddings, setting: Setting, method: str, dims: int, progress: Progress = silent
 ) -> Float[np.ndarray, "n c"]:
     """The task's sentences under the setting's map in 2 or 3 coordinates (`projection.METHODS`), UMAP's made apart."""
-    return project(fit_scope(space, setting).turned(), method, dims, progress=progress, apart=True).numpy()
+    return project(fit_scope(space, setting).turned(), method, dims, progress=progress, apart=True).cpu().numpy()

@@ -38,4 +38,4 @@ def word_frequencies(sentences: Sequence[str]) -> Float[Tensor, "n"]:
 
 def norm_correlation(x: Float[Tensor, "n d"], values: Float[Tensor, "n"]) -> float:
     """Spearman's rho of the rows' lengths with `values`; NaN where one of the two is constant."""
-    return float(spearman(norms(x), values))
+    return float(spearman(norms(x).cpu(), values))

@@ -24,6 +24,7 @@ from whitelab.scoring.setting import Setting
 from whitelab.sweeps.fitted_maps import fitted_anew_for
 from whitelab.ui.results.jobs import AGREED, claim, jobs, wait
 from whitelab.ui.results.memory import memory
+from whitelab.ui.results.placed import placed
 from whitelab.ui.results.shelf import shelf
 from whitelab.ui.results.worker import Job, Unasked
 from whitelab.whitening import label
@@ -38,7 +39,8 @@ def study(f: Callable, *args, **options) -> Any:
         fitted(*one) for one in of_rows_in((*args, *options.values()))
     ):
         st.stop()
-    return memory().made(("result", name_of(f, *args, **options)), partial(f, *args, **options))
+    work = partial(_computed, f, args, options)
+    return memory().made(("result", name_of(f, *args, **options)), work)
 
 
 def remembered(kind: str = "data", grows: bool = False) -> Callable[[Callable], Callable]:
@@ -69,7 +71,12 @@ def study_job(f: Callable, *args, title: str, unit: str, place: str = "", **opti
         name, f, args, options = f"ask/{name}", _unasked, (cost,), {}
     if place:
         claim(place, name)
-    return jobs().submit(name, title, lambda progress: f(*args, progress=progress, **options), unit)
+    return jobs().submit(name, title, lambda progress: _computed(f, args, options | {"progress": progress}), unit)
+
+
+def _computed(f: Callable, args: tuple, options: Mapping[str, Any]) -> Any:
+    """`f(*args, **options)` where it is to be computed; maps that are fitted to rows are fitted here, and kept here."""
+    return f(*args, **options) if of_rows_in((*args, *options.values())) else placed(f, args, options)
 
 
 def study_each(f: Callable, space: Any, settings: Iterable[Setting], *args, title: str, place: str) -> Job:

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from whitelab import datasets, figures
-from whitelab.base.devices import for_statistics
 from whitelab.base.wording import capitalised, layer_names, spaced
-from whitelab.encoding.encoders import choose_device
 from whitelab.figures import heights
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_subsets import LayerSubset, SubsetSearch, stream
@@ -101,11 +99,10 @@ def code(chosen: Workspace, searched: Searched) -> str:
 
 
 def _search(spaces: dict, setting: Setting, raw: Setting, layers: tuple[int, ...]) -> SubsetSearch | None:
-    jobs, device = {}, for_statistics(choose_device())
-    on = {} if device == "cpu" else {"device": device}
+    jobs = {}
     for place, one in (("raw-subsets", raw), ("subsets", setting)):
         every, title = one.with_(layers=(0,)), "Scoring subsets of layers"
-        jobs[place] = study_job(stream, spaces, every, every=0.5, **on, title=title, unit="subsets", place=place)
+        jobs[place] = study_job(stream, spaces, every, every=0.5, title=title, unit="subsets", place=place)
     of = named(spaces)
     beside = known(jobs["raw-subsets"], "raw-subsets", of) if setting != raw else None
     return follow(
