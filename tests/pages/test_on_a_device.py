@@ -1,4 +1,4 @@
-"""Pages whose scores and sweeps are computed on a (pretended) GPU: the numbers of the CPU, and a word where it is small."""
+"""Pages whose scores and sweeps are computed on a (pretended) GPU: the CPU's numbers, and a word where it is small."""
 
 import pretended_device
 import pytest
