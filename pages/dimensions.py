@@ -5,7 +5,7 @@ import streamlit as st
 from whitelab import figures
 from whitelab.base.wording import spaced
 from whitelab.sweeps.dimensions import KNEE
-from whitelab.ui.results.scores import curve_of, scored
+from whitelab.ui.results.scores import curve_of, doubt_of, scored
 from whitelab.ui.sections import controls_of_k, every_layer, search_cost
 from whitelab.ui.sections.held_out_curve import cross_fitted, held_out_words
 from whitelab.ui.sidebar.workspace import take
@@ -32,7 +32,7 @@ if held_out is not None:
     others.append((spec, f"{LABELS[spec]}, cross-fitted", "dash", held_out.spearman))
 size, kept = 4 * space.n_sentences / 2**20, min(k, now.rank)
 headlines(
-    score_metric(f"Spearman at k = {k}", now, raw),
+    score_metric(f"Spearman at k = {k}", now, raw, doubt_of(space, setting)),
     Metric(
         "Best k",
         str(curve.best_k or "undefined"),

@@ -4,7 +4,7 @@ import streamlit as st
 
 from whitelab.base.wording import layer_names
 from whitelab.scoring.fit_scopes import is_starved
-from whitelab.ui.results.scores import number_of, scored
+from whitelab.ui.results.scores import doubt_of, number_of, scored
 from whitelab.ui.sections import layer_maps, subset_search
 from whitelab.ui.widgets.metric import Metric, score_metric
 from whitelab.ui.widgets.page import close_page, open_page
@@ -47,6 +47,7 @@ metrics = (
         f"Chosen: {layer_names(chosen.setting.layers)}, {LABELS.at(chosen.setting)}",
         scored(space, chosen.setting),
         scored(space, chosen.setting.raw),
+        doubt_of(space, chosen.setting),
     ),
 )
 for column, metric in zip(headline, metrics, strict=True):

@@ -4,7 +4,7 @@ import streamlit as st
 
 from whitelab import figures
 from whitelab.base.wording import plain, spaced
-from whitelab.ui.results.scores import number_of, scored, shape_of
+from whitelab.ui.results.scores import doubt_of, number_of, scored, shape_of
 from whitelab.ui.sections import explanation, layer_gains, space_views
 from whitelab.ui.sidebar import workspace
 from whitelab.ui.widgets.chart import chart
@@ -35,7 +35,7 @@ before, after = (shape_of(space, one) for one in (compared.raw, compared))
 isotropy = f", held-out isotropy {now.isotropy:.2f}" if now.isotropy is not None else ""
 headlines(
     score_metric("Spearman, raw", raw),
-    score_metric(f"Spearman, {LABELS.at(compared)}", now, raw),
+    score_metric(f"Spearman, {LABELS.at(compared)}", now, raw, doubt_of(space, compared)),
     Metric(
         "Mean cosine of random pairs",
         number(after.mean_cosine, 3),

@@ -1,6 +1,7 @@
 """The live score follows the hand in the browser itself, and stays in sight."""
 
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 from driving import LIVE, SIDEBAR, K
@@ -8,6 +9,7 @@ from playwright.sync_api import TimeoutError
 
 import whitelab
 from whitelab import Setting
+from whitelab.scoring.paired import doubt
 
 STRIP = ".wl-strip"
 
@@ -52,6 +54,38 @@ def test_the_number_follows_the_thumb_without_the_server(app, visit, demo):
     assert [live for _, live in seen] == [wanted[k - 1] for k, _ in seen]
     slider.press("ArrowLeft")
     assert shown.live() == wanted[shown.k() - 1]
+
+
+def test_a_change_that_may_be_chance_has_no_colour_and_says_so(app, visit, tmp_path):
+    """Where the server has spoken as the test has it; while k is moved, by the bounds of the k tested last."""
+    pairs, few = whitelab.load("demo"), tmp_path / "few.tsv"
+    rows = zip(pairs.first_index[:60], pairs.second_index[:60], pairs.gold[:60], strict=True)
+    few.write_text("".join(f"{pairs.sentences[a]}\t{pairs.sentences[b]}\t{gold:g}\n" for a, b, gold in rows))
+    space, _ = whitelab.embed_pairs(whitelab.load_encoder("bundled"), whitelab.load(few))
+    raw = whitelab.score(space, Setting.parse("L1"), isotropy=False)
+    found = {k: whitelab.score(space, Setting.parse(f"L1:pca@{k}"), isotropy=False) for k in range(2, 60)}
+    doubts = {k: doubt(space, one, raw) for k, one in found.items()}
+    unsure = {k: doubts[k].covers(one.spearman) for k, one in found.items()}
+    assert set(unsure.values()) == {True, False}
+    shown = visit(app)
+
+    def said(k, of):
+        change, known = found[k].spearman - raw.spearman, doubts[of].covers(found[k].spearman)
+        words = "(could be chance)" if known else "against raw"
+        return f"{change:+.2f} {words}", "0" if known else str(int(change > 0) - int(change < 0))
+
+    def live():
+        part = shown.page.locator(f"{SIDEBAR} .wl-change")
+        return part.inner_text(), part.get_attribute("data-sign")
+
+    for sure in (False, True):
+        k = next(k for k, one in unsure.items() if one is not sure)
+        shown.open(f"whitening?{urlencode({'data': few, 'k': k})}")
+        assert live() == said(k, k)
+    offline(shown)
+    for at in range(k + 1, k + 9):
+        shown.page.locator(K).press("ArrowRight")
+        assert live() == said(at, k)
 
 
 def test_a_layer_or_variant_paints_its_number_before_the_server_has_heard_of_it(app, visit, scored):

@@ -8,7 +8,7 @@ import torch
 
 from tests.conftest import with_only
 from whitelab.encoding.embeddings import LayerRows
-from whitelab.scoring.paired import VERDICTS, judged, paired
+from whitelab.scoring.paired import LEVEL, VERDICTS, doubt, judged, paired
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.significance import Difference, WilliamsTest, bootstrap, williams
@@ -76,6 +76,36 @@ def test_one_variant_with_another_k_or_scope_is_not_the_same(space):
 def test_a_difference_is_real_where_every_defined_test_says_so(found, williams_p, verdict):
     assert judged(found, None if williams_p is None else williams_with(williams_p)) == verdict
     assert verdict in VERDICTS
+
+
+def test_doubt_covers_a_score_exactly_where_williams_test_leaves_one(space):
+    kinds, pairs = set(), [space, with_only(space, 0), with_only(space, 2)]
+    for one in pairs:
+        raw, *others = scores(one, "none", "center", "pca", "soft")
+        for other in (*others, *scores(one, "pca", k=5), *scores(one, "pca", k=2), *scores(one, "zca", fit="cross")):
+            found = doubt(one, other, raw)
+            if found.verdict == "starved":  # of the next law
+                continue
+            assert found.low < raw.spearman < found.high
+            real = williams(other.cosines, raw.cosines, one.gold).p_value < LEVEL
+            assert found.covers(other.spearman) is not real
+            kinds.add(real)
+    assert kinds == {True, False}
+
+
+def test_doubt_covers_every_score_of_a_starved_map_and_says_so(thin):
+    raw, white = scores(thin, "none", "pca")
+    found = doubt(thin, white, raw)
+    assert found.verdict == "starved"
+    assert found.covers(100.0)
+
+
+def test_there_is_no_doubt_where_nothing_is_tested(space):
+    raw, white = scores(space, "none", "pca")
+    assert doubt(space, raw, raw) is None  # nothing changes
+    assert doubt(space, *scores(space, "pca", "none", aggregate="mean")) is None
+    flat = replace(space, gold=torch.ones_like(space.gold))
+    assert doubt(flat, *scores(flat, "pca", "none")) is None
 
 
 def test_williams_is_left_out_where_subsets_are_averaged(space):

@@ -19,6 +19,7 @@ from whitelab.statistics.significance import (
     drawn_counts,
     moved,
     williams,
+    williams_bounds,
     williams_t,
 )
 
@@ -284,6 +285,27 @@ def test_rows_that_leave_no_variance_are_told_apart_for_certain():
     assert williams_t(0.5, -0.5, 0.5, 10) == math.inf
     assert williams_t(0.3, -0.3, 1 - 2 * 0.3 * 0.3, 10) == math.inf  # rounding makes this determinant -6e-17
     assert williams_t(-0.5, 0.5, 0.5, 10) == -math.inf
+
+
+@pytest.mark.parametrize(
+    ("r_b", "r_ab", "p"), [(0.3, 0.9, 1379), (0.75, 0.5, 80), (-0.2, 0.0, 30), (0.9, 0.97, 10_000)]
+)
+def test_at_its_bounds_the_test_gives_just_the_level_and_between_them_more(r_b, r_ab, p):
+    def p_value(r_a):
+        return 2 * stats.t.sf(abs(williams_t(r_a, r_b, r_ab, p)), p - 3)
+
+    low, high = williams_bounds(r_b, r_ab, p)
+    assert low < r_b < high
+    assert [p_value(low), p_value(high)] == pytest.approx([0.05, 0.05], abs=1e-9)
+    assert all(p_value(low + share * (high - low)) > 0.05 for share in (0.01, 0.3, 0.7, 0.99))
+    assert all(p_value(beyond) < 0.05 for beyond in (low - 1e-6, high + 1e-6))
+    wide = williams_bounds(r_b, r_ab, p, 0.01)
+    assert wide[0] < low < high < wide[1]
+
+
+def test_too_few_pairs_have_no_bounds():
+    assert williams_bounds(0.3, 0.9, 3) == (-1, 1)
+    assert williams_bounds(0.9, 0.1, 6)[1] == 1  # not even the highest differs enough
 
 
 UP = [1.0, 2.0, 3.0, 4.0, 5.0]

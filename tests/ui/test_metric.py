@@ -6,6 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.conftest import make_space
+from whitelab.scoring.paired import Doubt
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
 from whitelab.ui.widgets.metric import change, number, score_metric
@@ -39,6 +40,12 @@ def test_a_score_stands_with_its_interval_and_its_change_against_raw():
     assert (alone.value, alone.delta, alone.good) == (number(raw.spearman), f"± {raw.half_width:.2f}", "")
     assert both.delta == change(now.spearman, raw.spearman, "against raw")
     assert (both.good, both.description) == ("up", f"± {now.half_width:.2f}")
+    sure, unsure = (Doubt(raw.spearman - width, raw.spearman + width, "chance") for width in (1e-9, 100.0))
+    assert score_metric("Spearman", now, raw, sure) == both
+    found = score_metric("Spearman", now, raw, unsure)
+    assert (found.good, found.delta) == ("either", change(now.spearman, raw.spearman, "(could be chance)"))
+    starved = score_metric("Spearman", now, raw, replace(unsure, verdict="starved"))
+    assert starved.delta.endswith(" (no verdict)")
     nothing = score_metric("Spearman", replace(now, spearman=None, half_width=None), raw)
     assert (nothing.value, nothing.delta, nothing.description) == ("undefined", None, None)
 

@@ -14,8 +14,15 @@ from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import is_starved
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Protocol
-from whitelab.statistics.correlation import Judged, at_once
-from whitelab.statistics.significance import Bootstrap, Difference, WilliamsTest, bootstrap, williams
+from whitelab.statistics.correlation import Judged, at_once, spearman
+from whitelab.statistics.significance import (
+    Bootstrap,
+    Difference,
+    WilliamsTest,
+    bootstrap,
+    williams,
+    williams_bounds,
+)
 
 LEVEL = 0.05  # p below it, in every test there is, makes a difference real
 RESAMPLES = 1000
@@ -98,6 +105,39 @@ def paired(space: LayerEmbeddings | Judged, scores: Sequence[Score], resamples: 
     drawn = bootstrap(cosines, against.gold, against.subset, against.n_subsets, how, resamples)
     few = [isinstance(space, LayerEmbeddings) and is_starved(space, one.setting, one.rank) for one in scores]
     return Paired(tuple(scores), rows, drawn, cosines, against.gold, at_once(space.n_subsets, how), tuple(few))
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """Scores x 100 between `low` and `high`, both excluded, whose difference from a baseline's is not known to be real.
+
+    `verdict` is a key of `VERDICTS`: `chance`, or `starved` where no score of such a map says anything.
+    """
+
+    low: float
+    high: float
+    verdict: str
+
+    def covers(self, spearman: float | None) -> bool:
+        """Whether it is about this score."""
+        return spearman is not None and self.low < spearman < self.high
+
+
+def doubt(space: LayerEmbeddings, score: Score, baseline: Score) -> Doubt | None:
+    """Up to which scores Williams' test cannot tell one from the baseline's, if both rank the pairs as alike as these.
+
+    So it covers `score` itself where that test gives p >= `LEVEL`, and about tells of scores nearby. None where subsets
+    are averaged, of which the test knows nothing, where a score is not defined, and where both rank all pairs alike.
+    """
+    if score.spearman is None or baseline.spearman is None or not at_once(space.n_subsets, score.setting.aggregate):
+        return None
+    if is_starved(space, score.setting, score.rank):
+        return Doubt(-math.inf, math.inf, "starved")
+    alike = float(spearman(score.cosines, baseline.cosines))
+    if alike == 1:
+        return None
+    low, high = williams_bounds(baseline.spearman / 100, alike, space.n_pairs, LEVEL)
+    return Doubt(-math.inf if low == -1 else 100 * low, math.inf if high == 1 else 100 * high, "chance")
 
 
 def judged(difference: Difference, test: WilliamsTest | None) -> str:

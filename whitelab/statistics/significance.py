@@ -357,9 +357,9 @@ def williams(cosines_a: Float[Tensor, "p"], cosines_b: Float[Tensor, "p"], gold:
         undefined = f"Williams' test is not defined: {reason}"
         return WilliamsTest(math.nan, p - 3, math.nan, r_a, r_b, r_ab, undefined)
     t = williams_t(r_a, r_b, r_ab, p)
-    from scipy import stats  # slow to import, and nothing else here needs it
+    from scipy.special import stdtr  # Student's t; scipy.stats has the same and takes a second to import
 
-    return WilliamsTest(t, p - 3, float(2 * stats.t.sf(abs(t), p - 3)), r_a, r_b, r_ab)
+    return WilliamsTest(t, p - 3, float(2 * stdtr(p - 3, -abs(t))), r_a, r_b, r_ab)
 
 
 def williams_t(r_a: float, r_b: float, r_ab: float, p: int) -> float:
@@ -374,6 +374,29 @@ def williams_t(r_a: float, r_b: float, r_ab: float, p: int) -> float:
     if variance == 0:
         return math.copysign(math.inf, r_a - r_b)
     return (r_a - r_b) * math.sqrt((p - 1) * (1 + r_ab) / variance)
+
+
+def williams_bounds(r_b: float, r_ab: float, p: int, level: float = 0.05) -> tuple[float, float]:
+    """The r_a below and above r_b up to which Williams' test cannot tell them apart at `level`, given r_ab.
+
+    -1 or 1 where no r_a on that side differs enough; both for fewer than 4 pairs.
+    """
+    if p < 4:
+        return -1.0, 1.0
+    from scipy.special import stdtrit
+
+    wanted = float(stdtrit(p - 3, 1 - level / 2))
+
+    def bound(end: float) -> float:
+        near, far = r_b, end
+        if abs(williams_t(end, r_b, r_ab, p)) <= wanted:
+            return end
+        for _ in range(50):  # halves, to the last bit of a float between -1 and 1
+            middle = (near + far) / 2
+            near, far = (near, middle) if abs(williams_t(middle, r_b, r_ab, p)) > wanted else (middle, far)
+        return near
+
+    return bound(-1.0), bound(1.0)
 
 
 def _not_testable(a: Float[Tensor, "p"], b: Float[Tensor, "p"], gold: Float[Tensor, "p"]) -> str:

@@ -12,6 +12,7 @@ from weakref import ref
 import streamlit as st
 
 from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.scoring.paired import Doubt
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Setting
 from whitelab.ui.live import ahead
@@ -19,6 +20,7 @@ from whitelab.ui.results.scores import curve_of
 from whitelab.ui.results.shelf import shelf
 from whitelab.ui.sidebar import address
 from whitelab.ui.widgets.component import component
+from whitelab.ui.widgets.metric import in_doubt
 from whitelab.whitening import variant
 
 K = "k"  # session_state
@@ -44,10 +46,18 @@ def choose_k(whitening: str, dim: int) -> int | None:
 
 
 def draw(
-    bar, page, setting: Setting, dim: int, space: LayerEmbeddings | None = None, *scores: Score, never: bool = False
+    bar,
+    page,
+    setting: Setting,
+    dim: int,
+    space: LayerEmbeddings | None = None,
+    *scores: Score,
+    doubt: Doubt | None = None,
+    never: bool = False,
 ) -> None:
     """Draw the knob k with the live score above it; `scores` are those of the setting and of raw, once known.
 
+    `doubt` says which scores about it may be raw's but for chance: the browser asks it while k is moved.
     `never` says that there will be none, for want of data that can be read.
 
     The card stands in the container `bar`; the strip, in `page`, shows only while the bar is closed.
@@ -63,6 +73,7 @@ def draw(
         "of": _of(space, setting) if space is not None else "",
         "words": "undefined" if scores else "no score" if never else "...",
         "help": scores[0].line() if scores else "",
+        "doubt": doubt and [max(doubt.low, -101), min(doubt.high, 101), in_doubt(doubt)],
     }
     for place, mount, key, take in zip((bar, page), (_card, _strip), PLACES, (_from_bar, _from_strip), strict=True):
         with place:

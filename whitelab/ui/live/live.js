@@ -26,7 +26,7 @@ class View {
     }
   }
 
-  // What the server says: {k, dim, fixed, score, raw, of, words, help}.
+  // What the server says: {k, dim, fixed, score, raw, of, words, help, doubt: [low, high, words]}.
   take(data) {
     this.data = data
     this.ahead = null
@@ -70,8 +70,9 @@ class View {
     const change = score === undefined || score === null || raw === null ? null : score - raw
     this.root.classList.toggle("wl-waits", score === undefined)
     if (score !== undefined) this.write(".wl-value", score === null ? words : score.toFixed(2))
-    this.write(".wl-change", change === null ? "" : `${signed(change)} against raw`)
-    this.root.querySelector(".wl-change").dataset.sign = change === null ? 0 : Math.sign(Math.round(100 * change))
+    const doubt = change === null ? "" : this.doubt(score)
+    this.write(".wl-change", change === null ? "" : `${signed(change)} ${doubt || "against raw"}`)
+    this.root.querySelector(".wl-change").dataset.sign = change === null || doubt ? 0 : Math.sign(Math.round(100 * change))
     this.write(".wl-at", fixed ? "" : `k = ${k}`)
     for (const input of this.inputs)
       if (input.type === "range" || input !== document.activeElement || this.moved === null) input.value = k
@@ -82,6 +83,12 @@ class View {
   // Undefined where nobody knows yet.
   known(k, curve) {
     return { raw: this.data.raw, score: k === this.data.k ? this.data.score : curve ? curve[k - 1] : undefined }
+  }
+
+  // What is to be said of a change that may be chance: known where the server has spoken, about so while k is moved.
+  doubt(score) {
+    const [low, high, words] = this.data.doubt ?? [0, 0, ""]
+    return !this.ahead && low < score && score < high ? words : ""
   }
 
   draw(picture, curve, k, raw) {

@@ -10,7 +10,7 @@ from typing import Any
 
 from whitelab.base.progress import Progress
 from whitelab.encoding.embeddings import LayerEmbeddings
-from whitelab.scoring.paired import Paired, Standing, paired
+from whitelab.scoring.paired import Doubt, Paired, Standing, doubt, paired
 from whitelab.scoring.score import Score, isotropy_of, score
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.significance import Move, moved
@@ -43,6 +43,15 @@ def number_of(space: LayerEmbeddings, setting: Setting) -> Score:
 def scored(space: LayerEmbeddings, setting: Setting) -> Score:
     """The score of a setting, whole."""
     return replace(number_of(space, setting), isotropy=_study(isotropy_of, space, setting)[0])
+
+
+def doubt_of(space: LayerEmbeddings, setting: Setting) -> Doubt | None:
+    """Which scores about that of a setting are not known to differ from raw's."""
+    return _study(_doubt, space, setting)[0]
+
+
+def _doubt(space: LayerEmbeddings, setting: Setting) -> Doubt | None:
+    return doubt(space, number_of(space, setting), number_of(space, setting.raw))
 
 
 def curve_of(space: LayerEmbeddings, setting: Setting, by_subset: bool = False) -> KCurve:

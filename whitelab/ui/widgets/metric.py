@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from whitelab.scoring.paired import VERDICTS, Doubt
 from whitelab.scoring.score import Score
 
 # What a delta is -> its colour and its arrow, as Streamlit calls them.
@@ -67,9 +68,15 @@ def change(now: float | None, before: float | None, words: str = "", digits: int
     return f"{now - before:+z.{digits}f} {words}".rstrip()
 
 
-def score_metric(label: str, score: Score, raw: Score | None = None) -> Metric:
-    """A Spearman score with its interval, and its change against raw."""
+def in_doubt(doubt: Doubt) -> str:
+    """What to say of a change, after its number."""
+    return f"({VERDICTS[doubt.verdict].lower()})"
+
+
+def score_metric(label: str, score: Score, raw: Score | None = None, doubt: Doubt | None = None) -> Metric:
+    """A Spearman score with its interval, and its change against raw, without a colour where there is `doubt`."""
     width = None if score.half_width is None else f"± {score.half_width:.2f}"
-    delta = change(score.spearman, raw.spearman, "against raw") if raw else None
-    good, description = ("up", width) if delta else ("", None)
+    words = in_doubt(doubt) if doubt and doubt.covers(score.spearman) else ""
+    delta = change(score.spearman, raw.spearman, words or "against raw") if raw else None
+    good, description = ("either" if words else "up", width) if delta else ("", None)
     return Metric(label, number(score.spearman), delta or width, good, description=description)

@@ -14,7 +14,7 @@ from whitelab.scoring.setting import Setting
 from whitelab.statistics.significance import FEW
 from whitelab.ui import live
 from whitelab.ui.results.placed import LEFT, has_left
-from whitelab.ui.results.scores import number_of, scored
+from whitelab.ui.results.scores import doubt_of, number_of, scored
 from whitelab.ui.results.study import fitted
 from whitelab.ui.sidebar import malformed, own_data, workspace
 from whitelab.ui.sidebar.opening import Opened, open_space
@@ -41,6 +41,8 @@ TERMS = """
   low means that it was fitted on too few.
 - **Participation ratio** counts directions by how much variance each really has: d where all have the same, 1 where one
   has all.
+- **Could be chance** stands by a change from raw where Williams' test of the two rankings leaves p at 0.05 or more;
+  while k is moved the browser says so from the k that was tested last.
 - Differences are taken before rounding, so their last digit may not follow from two numbers as they are shown.
 """
 
@@ -151,7 +153,7 @@ def _live(chosen: Workspace, opened: Opened | None, unreadable: bool) -> None:
         live.draw(*places, setting, space.dim)
         st.stop()
     now, raw = number_of(space, setting), number_of(space, setting.raw)
-    live.draw(*places, setting, space.dim, space, now, raw)
+    live.draw(*places, setting, space.dim, space, now, raw, doubt=doubt_of(space, setting))
     with st.session_state[workspace.BELOW]:
         st.caption(plain(fitted_on(scored(space, setting))))
         if is_demo(opened):
