@@ -57,6 +57,8 @@ def missed(at) -> list[str]:
         {"k": "1000000"},
         {"layers": "99"},
         {"layers": ["1", "99"]},
+        {"layers": "1,99"},
+        {"layers": "one"},
         {"whitening": "foo"},
         {"pooling": "max"},
         {"unit": "perhaps"},
@@ -72,6 +74,15 @@ def test_what_an_address_asks_for_and_cannot_have_is_said_until_the_knob_is_move
     assert f"{key}={', '.join(asked) if isinstance(asked, list) else asked}" in said.replace("\\", "")
     if key == "layers":
         assert not missed(choose(at, layers=[0]))
+
+
+@pytest.mark.parametrize("typed", ["1,3", "L1+L3", "1 3", "L1,-1", ["1", "-1"], "3, 1"])
+def test_layers_can_be_typed_into_an_address_as_they_are_written_elsewhere(typed, small):
+    at = until(start(**small, layers=typed))
+    assert at.get_by_key("layers").value == [1, 3]
+    assert not missed(at)
+    choose(at, layers=[2])
+    assert at.get_by_key("layers").value == [2]
 
 
 @pytest.mark.parametrize("pooling", ["mean", "Mean", "[CLS]"])

@@ -3,6 +3,7 @@
 Drawn by app.py before the page, so that its widgets live on every page. Choices come from the registries.
 """
 
+import re
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
@@ -173,6 +174,8 @@ def _layers(picked: Picked, given: bool) -> tuple[int, ...]:
     count, state = picked.n_layers, st.session_state
     lower = [min(1, count - 1)]  # where the cone is narrow; the last layer may have been trained to fill the space
     _exchange("vectors" if given else "model", layers=lower, k=picked.dim)
+    if "layers" not in state and (typed := _typed_layers(count)):
+        state.setdefault(LAYERS, typed)
     if LAYERS in state:
         state.layers = sorted({layer + count if layer < 0 else layer for layer in state.pop(LAYERS)})
     if "layers" in state:
@@ -191,6 +194,17 @@ def _layers(picked: Picked, given: bool) -> tuple[int, ...]:
     )
     state[KEPT] = layers or lower
     return tuple(sorted(state[KEPT]))
+
+
+def _typed_layers(count: int) -> tuple[int, ...]:
+    """Layers that somebody wrote into the address by hand, as `1,6`, `L1+L6` or `-1`; none where they are no such."""
+    given = st.query_params.get_all("layers")
+    if all(map(str.isdecimal, given)):  # as the app itself writes them
+        return ()
+    parts = re.split(r"[,+\s]+", " ".join(given).strip())
+    layers = [int(part.lstrip("Ll")) for part in parts if re.fullmatch(r"[Ll]?-?\d{1,3}", part)]
+    whole = len(layers) == len(parts) and all(-count <= layer < count for layer in layers)
+    return tuple(layers) if whole else ()
 
 
 def _exchange(kind: str, **start) -> None:
