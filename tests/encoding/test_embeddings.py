@@ -4,6 +4,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+import pretended_device
 import pytest
 
 from tests.conftest import make_space
@@ -41,7 +42,10 @@ def test_what_is_kept_of_a_space_goes_with_it_and_comes_back(space):
 def test_embeddings_that_are_others_keep_their_own(space):
     moments = space.moments((1,))
     assert replace(space, values=2 * space.values).moments((1,)) is not moments
-    assert space.to("cpu").moments((1,)) is not moments
+    with pretended_device.pretended_device():
+        there = space.to(pretended_device.DEVICE).moments((1,))
+        assert (there.mean.device.type, there.mean.tolist()) == ("pretended", pytest.approx(moments.mean.tolist()))
+    assert space.to("cpu").moments((1,)) is moments
 
 
 @pytest.mark.parametrize("shape", [{"d": 11}, {"layers": 3}])

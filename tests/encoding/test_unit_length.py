@@ -31,9 +31,9 @@ def setting(text):
 def test_every_vector_has_length_1_and_nothing_is_encoded_or_kept_again(made, tmp_path):
     encoder, store = made[0], Store(tmp_path)
     plain, _ = embed(encoder, ["a man", "the dog runs"], "cls", store=store)
-    kept = [info.folder for info in store.spaces()]
+    kept = {info.folder for info in store.spaces()}
     values, report = embed(encoder, ["a man", "the dog runs"], "unit_cls", store=store)
-    assert (report.encoded, [info.folder for info in store.spaces()]) == (0, kept)
+    assert (report.encoded, {info.folder for info in store.spaces()}) == (0, kept)
     assert np.allclose(values, plain / np.linalg.norm(plain, axis=-1, keepdims=True), atol=1e-7)
 
 

@@ -11,6 +11,7 @@ from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_gains import layer_gains
 from whitelab.sweeps.layer_pairs import layer_pairs
 from whitelab.ui.results import placed
+from whitelab.ui.results.jobs import jobs
 from whitelab.ui.results.memory import memory
 from whitelab.ui.results.placed import KIND, has_left
 from whitelab.ui.results.shelf import shelf
@@ -23,8 +24,10 @@ PCA = Setting((1, 2), "pca", 5)
 def there(monkeypatch):
     """A machine whose statistics are computed on the pretended device."""
     monkeypatch.setattr(placed, "statistics_device", lambda: str(pretended_device.DEVICE))
+    jobs.clear()  # threads of a queue that is there already are not on this machine
     with pretended_device.in_every_thread() as traffic:
         yield traffic
+    jobs.clear()
 
 
 @pytest.fixture
