@@ -86,5 +86,6 @@ close_page(
     "scores = [whitelab.score(space, one) for one in settings]\n"
     f"for one in whitelab.paired(space, scores).against({settings.index(baseline)}):\n"
     "    print(one.score.setting, one.score.spearman, (one.low, one.high), one.difference, one.verdict)\n"
+    + fit_size_curve.code(compared)
     + bits.code(compared, "space"),
 )

@@ -107,7 +107,7 @@ def test_pairs_that_cannot_be_halved_say_why(small, tmp_path):
     assert said(at, "Cross-fitting is not possible here")
 
 
-def test_the_score_by_the_sentences_fitted_on_is_drawn_on_demand(small, space):
+def test_the_score_by_the_sentences_fitted_on_is_drawn_on_demand_and_its_code_gives_it(small, space, capsys):
     at = until(start("whitening", **small))
     assert not any(alt.startswith("Spearman by sentences") for alt in alts(at))
     press(at, "fit-size", lambda at: said(at, f"to {space.n_sentences} sentences."))
@@ -115,6 +115,11 @@ def test_the_score_by_the_sentences_fitted_on_is_drawn_on_demand(small, space):
     known = [point.score for point in points if point.score is not None]
     (alt,) = (alt for alt in alts(at) if alt.startswith("Spearman by sentences fitted on"))
     assert f"PCA whitening from {min(known):.2f} to {max(known):.2f}" in alt
+    _, given, lines = code(at).partition("from whitelab.sweeps.fit_size")
+    exec(given + lines.partition("score = ")[0], {"whitelab": whitelab, "space": space})
+    assert {f"{point.setting} {point.sentences} {point.score} {point.cross_fitted}" for point in points} <= set(
+        capsys.readouterr().out.splitlines()
+    )
 
 
 def test_only_the_open_tab_is_drawn(small):

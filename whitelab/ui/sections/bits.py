@@ -13,12 +13,13 @@ from whitelab.scoring.paired import RESAMPLES, VERDICTS
 from whitelab.scoring.setting import Setting
 from whitelab.ui.results.jobs import follow, redraw
 from whitelab.ui.results.study import study_job
-from whitelab.ui.widgets import verdict
+from whitelab.ui.widgets import asking, verdict
 from whitelab.ui.widgets.chart import chart, clicked
 from whitelab.ui.widgets.metric import Metric, headlines
 from whitelab.ui.widgets.variants import LABELS
 
-ASKED, CHOSEN = "bits-asked", "bits-chosen"  # session_state: whether this visitor wants them, and the point clicked
+OF = "bits"  # what is asked for
+CHOSEN = "bits-chosen"  # session_state: the point clicked
 SHOWN_CODES = tuple(code for code in CODES if code.rotation != "opq")  # which takes longer than all others together
 TURNED = ("pca", "zca", "cholesky")  # one class of cosines, three coordinate systems
 TURNED_CODES = tuple(map(Code, ("float32", "float16", "int8", "binary", "hamming")))
@@ -31,9 +32,7 @@ def draw(space: LayerEmbeddings | RetrievalSpace, setting: Setting, metric: str 
         "A quantiser stores a vector in fewer bytes. Look at how far left the score holds, and which vectors hold it: "
         "raw or whitened, as they are or turned."
     )
-    if not st.session_state.get(ASKED):
-        ask = {"on_click": st.session_state.update, "args": ({ASKED: True},)}
-        st.button("Store in fewer bits", key="bits", icon=":material/play_arrow:", **ask)
+    if not asking.once("Store in fewer bits", OF):
         return
     stored = study_job(
         frontier, space, _compared(setting), SHOWN_CODES, metric, title="Coding", unit="blocks", place="bits"
@@ -59,7 +58,7 @@ def draw(space: LayerEmbeddings | RetrievalSpace, setting: Setting, metric: str 
 
 def code(setting: Setting, space: str, metric: str | None = None) -> str:
     """The lines that give these numbers in Python, of the embeddings called `space`; none where nobody asked."""
-    if not st.session_state.get(ASKED):
+    if not asking.asked(OF):
         return ""
     named = tuple(map(str, _compared(setting)))
     return (

@@ -13,10 +13,11 @@ from whitelab.sweeps.fit_size import FitSize, fit_sizes, with_shrunk
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.scores import number_of
 from whitelab.ui.results.study import study_job
+from whitelab.ui.widgets import asking
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.variants import LABELS
 
-ASKED = "fit-size-asked"  # session_state: this visitor wants the curve
+OF = "fit-size"  # what is asked for
 
 
 def draw(space: LayerEmbeddings, setting: Setting) -> None:
@@ -26,9 +27,7 @@ def draw(space: LayerEmbeddings, setting: Setting) -> None:
         "A covariance in d dimensions wants far more than d sentences. Look at what happens to full whitening near one "
         "sentence a dimension, and at what shrinking does there."
     )
-    if not st.session_state.get(ASKED):
-        ask = {"on_click": st.session_state.update, "args": ({ASKED: True},)}
-        st.button("Fit on fewer sentences", key="fit-size", icon=":material/play_arrow:", **ask)
+    if not asking.once("Fit on fewer sentences", OF):
         return
     settings = with_shrunk(setting)
     raw = number_of(space, setting.raw).spearman
@@ -42,6 +41,18 @@ def draw(space: LayerEmbeddings, setting: Setting) -> None:
     st.caption(
         "All pairs are scored; dotted lines are cross-fitted, with maps that saw no sentence they score. Each sentence "
         "counts once, and a larger sample holds a smaller."
+    )
+
+
+def code(setting: Setting) -> str:
+    """The lines that give these numbers in Python; none where nobody asked."""
+    if not asking.asked(OF):
+        return ""
+    return (
+        "from whitelab.sweeps.fit_size import fit_sizes, with_shrunk\n\n"
+        f"*_, points = fit_sizes(space, with_shrunk(whitelab.Setting.parse({str(setting)!r})))\n"
+        "for one in points:\n"
+        "    print(one.setting, one.sentences, one.score, one.cross_fitted)\n"
     )
 
 

@@ -18,9 +18,10 @@ from whitelab.ui.sidebar.model import shared_encoder
 from whitelab.ui.sidebar.opening import chosen_pairs, task_name
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.training.background import Entry
+from whitelab.ui.widgets import asking
 from whitelab.ui.widgets.variants import LABELS
 
-ASKED = "before-after"  # session_state: what this visitor asked for
+OF = "score-both"  # what is asked for
 
 
 def draw(known: Sequence[Entry]) -> None:
@@ -41,13 +42,12 @@ def draw(known: Sequence[Entry]) -> None:
             st.error(plain(str(error)))
             return
         name = "before-after/" + "/".join(parts)
-        ask = {"on_click": st.session_state.update, "args": ({ASKED: name},)}
-        st.button("Score both", key="score-both", icon=":material/play_arrow:", **ask)
+        asking.button("Score both", OF, name)
     words.markdown(
         "The curves above score raw vectors. Here a run's start and its result are scored on "
         f"{plain(here.data.task)}, {where}, raw and under {LABELS.inline(setting.whitening)}."
     )
-    if st.session_state.get(ASKED) != name:
+    if not asking.asked(OF, name):
         return
     work = jobs().submit(
         name, "Scoring both models", lambda progress: _scores(models, pairs, setting, here.dtype, progress), "sentences"

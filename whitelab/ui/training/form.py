@@ -29,11 +29,12 @@ from whitelab.ui.sidebar.own_data import OwnData
 from whitelab.ui.sidebar.workspace import UPLOADED
 from whitelab.ui.training.background import Entry
 from whitelab.ui.training.request import Corpus, Scored, Text, TrainingPlan
+from whitelab.ui.widgets import asking
 
 EVERY = "All tasks"
 KEPT = "The run keeps a copy on this machine to be resumed from; the name of your file stays with you."
 
-_FETCHED = "training-start"  # session_state: the start this visitor asked to download
+_START = "start-download"  # what is asked for: a start that is not here yet
 OWN = "own"  # the visitor's upload, as sentences or as pairs to score on
 _DATA_NAMES = TITLES | {UPLOADED: "Uploaded text file", OWN: own_data.LABEL}
 
@@ -137,10 +138,9 @@ def _start() -> tuple[Size | None, str]:
 
 def _files(name: str) -> ModelFiles | None:
     """The files of a start, downloaded only on request; None while they are not there. Raises ModelError."""
-    if not on_disk(name) and st.session_state.get(_FETCHED) != name:
+    if not on_disk(name) and not asking.asked(_START, name):
         st.caption("This model is not on this machine yet.")
-        ask = {"on_click": st.session_state.update, "args": ({_FETCHED: name},)}
-        st.button("Download it", key="start-download", icon=":material/download:", **ask)
+        asking.button("Download it", _START, name, "download")
         return None
     return model.find(name, "find-start")
 
