@@ -48,18 +48,18 @@ def test_dots_stand_for_the_scores_and_asymmetric_whiskers_for_the_intervals():
     assert "PCA whitening 51.00 (49.50 to 52.00)" in figure.layout.meta["alt"]
 
 
-def test_the_axis_of_scores_starts_at_zero_or_below_and_raw_is_ruled_in():
-    rows = standings(["none", "pca"])
+def test_the_axis_of_scores_is_theirs_with_room_for_values_and_raw_is_ruled_in():
+    rows = standings(["none", "pca"])  # 48.5 to 52
     figure = figures.score_dots(rows, LABELS, 50.0)
-    assert figure.layout.xaxis.range[0] == 0
+    assert list(figure.layout.xaxis.range) == pytest.approx([48.5 - 1.4, 52 + 1.4])
     assert [shape.x0 for shape in figure.layout.shapes] == [50]
-    rows[0] |= {"spearman": -3.0, "low": -8.0, "high": 1.0}
-    assert figures.score_dots(rows, LABELS, -3.0).layout.xaxis.range[0] < -8
+    assert figures.score_dots(rows, LABELS, -3.0).layout.xaxis.range[0] < -3
+    assert figures.score_dots([rows[0] | {"low": math.nan, "high": math.nan}], LABELS, 50.0).layout.xaxis.range[1] < 51
 
 
-def test_a_value_stands_left_of_raw_where_there_is_room_before_the_names():
+def test_a_value_stands_on_the_side_of_raw_that_its_score_is_on():
     rows = standings(["none", "pca"])
-    for score, side in ((40.0, "right"), (8.0, "left")):  # of the value, that is at the interval's end
+    for score, side in ((40.0, "right"), (60.0, "left")):  # of the value, that is at the interval's end
         rows[1] |= {"spearman": score, "low": score - 5, "high": score + 5}
         assert figures.score_dots(rows, LABELS, 50.0).layout.annotations[1].xanchor == side
 

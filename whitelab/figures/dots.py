@@ -1,6 +1,6 @@
 """Rows of dots on their intervals: one row a thing compared, its value beside it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import plotly.graph_objects as go
@@ -43,6 +43,19 @@ def add_dot(
     end = (low if left else high) if is_number(low) and is_number(high) else middle
     side = {"xanchor": "right", "xshift": -10} if left else {"xanchor": "left", "xshift": 10}
     figure.add_annotation(x=end, y=place, text=value, showarrow=False, font={"size": 13}, **side)
+
+
+def axis_around(ends: Iterable[float | None], left: float, right: float | None = None) -> list[float] | None:
+    """The range of an axis from the first of `ends` to the last, with these shares of it beside them for values.
+
+    None where no end is a number.
+    """
+    known = [float(end) for end in ends if is_number(end)]
+    if not known:
+        return None
+    low, high = min(known), max(known)
+    span = max(high - low, 1.0)
+    return [low - left * span, high + (left if right is None else right) * span]
 
 
 def finish_dots(figure: Drawing, rows: Sequence[str], alt: str, row: int = 46, around: int = 70) -> go.Figure:

@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from whitelab.figures import heights
-from whitelab.figures.dots import Interval, add_dot, finish_dots
+from whitelab.figures.dots import Interval, add_dot, axis_around, finish_dots
 from whitelab.figures.drawing import Drawing
 from whitelab.figures.marks import half_whiskers, rule
 from whitelab.figures.panels import bar_below, finish, in_words, reach
@@ -51,7 +51,7 @@ def score_bars(
 
 
 def score_dots(rows: Sequence[Mapping], labels: Mapping[str, str], raw: float | None) -> go.Figure:
-    """Spearman of each variant as a dot on its 95 % interval, from 0 (or below); the raw score as a dashed line.
+    """Spearman of each variant as a dot on its 95 % interval; the raw score as a dashed line.
 
     `rows` have whitening, spearman, low and high, and `best` where the score is (or ties with) the highest.
     """
@@ -59,19 +59,17 @@ def score_dots(rows: Sequence[Mapping], labels: Mapping[str, str], raw: float | 
     figure, parts = Drawing(), []
     if is_number(raw):
         figure.add_vline(x=raw, line=rule(variant_colour("none"), "dash"))
-    ends, starts = ([_end(row, name) for row in known.values()] for name in ("high", "low"))
-    start, end = 1.05 * min([0.0, *starts]), 1.2 * max([1.0, *ends])  # room on the right for the longest value
     for place, row in known.items():
         score, low, high = row["spearman"], row["low"], row["high"]
         value = f"<b>{score:.2f}</b>" if row.get("best") else f"{score:.2f}"
         hover = f"{SCORE}: {score:.2f}<br>95 %: {low:.2f} to {high:.2f}"
-        room = _end(row, "low") - start > 0.25 * (end - start)  # left of it, before the names begin
-        left = is_number(raw) and score < raw and room
+        left = is_number(raw) and score < raw
         interval = Interval(score, low, high, row.get("settled", True))
         _add_variant(figure, place, row["whitening"], labels, interval, value, hover, left)
         around = f" ({low:.2f} to {high:.2f})" if is_number(low) else ""
         parts.append(f"{labels[row['whitening']]} {score:.2f}{around}")
-    figure.update_xaxes(title=SCORE, range=[start, end])
+    ends = [row[name] for row in known.values() for name in ("spearman", "low", "high")]
+    figure.update_xaxes(title=SCORE, range=axis_around([*ends, raw], 0.4))
     title = "Spearman by variant with 95 % intervals" if known else "Spearman by variant"
     return finish_dots(figure, _names(rows, labels), in_words(title, parts, "no score is defined"))
 
@@ -90,11 +88,8 @@ def option_dots(rows: Sequence[Mapping], measure: str, baseline: float) -> go.Fi
         hover = f"<b>{html.escape(row['label'])}</b><br>{score:.2f}<br>95 %: {low:.2f} to {high:.2f}"
         add_dot(figure, place, Interval(score, low, high, row["settled"]), look, value, hover, False)
         parts.append(f"{row['label']} {score:.2f} ({low:.2f} to {high:.2f})")
-    ends = [row[name] for row in rows for name in ("low", "high") if is_number(row[name])]
-    room = 0.15 * max(max(ends) - min(ends), 1.0) if ends else 1.0
-    if ends:
-        figure.update_xaxes(range=[min(ends) - room, max(ends) + 2 * room])
-    figure.update_xaxes(title=measure)
+    ends = [row[name] for row in rows for name in ("low", "high")]
+    figure.update_xaxes(title=measure, range=axis_around(ends, 0.15, 0.3))
     names = [wrapped(_unbroken(row["label"]), 26, None) for row in rows]
     return finish_dots(figure, names, in_words(f"{measure} of the options", parts, "no option has a score"))
 
@@ -119,10 +114,6 @@ def difference_dots(rows: Sequence[Mapping], labels: Mapping[str, str], baseline
     figure.update_xaxes(title=f"Difference from {html.escape(baseline)} (points)", range=[-span, span])
     title = f"Differences from {baseline}" + (" with 95 % intervals" if known else "")
     return finish_dots(figure, _names(rows, labels), in_words(title, parts, "no score is defined"))
-
-
-def _end(row: Mapping, name: str) -> float:
-    return row[name] if is_number(row[name]) else row["spearman"]
 
 
 def _add_variant(
