@@ -8,6 +8,7 @@ import torch
 
 from tests.conftest import with_only
 from whitelab.encoding.embeddings import LayerRows
+from whitelab.scoring.fit_scopes import is_starved
 from whitelab.scoring.paired import LEVEL, VERDICTS, doubt, judged, paired
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
@@ -84,27 +85,34 @@ def test_doubt_covers_a_score_exactly_where_williams_test_leaves_one(space):
         raw, *others = scores(one, "none", "center", "pca", "soft")
         for other in (*others, *scores(one, "pca", k=5), *scores(one, "pca", k=2), *scores(one, "zca", fit="cross")):
             found = doubt(one, other, raw)
-            if found.verdict == "starved":  # of the next law
-                continue
             assert found.low < raw.spearman < found.high
             real = williams(other.cosines, raw.cosines, one.gold).p_value < LEVEL
-            assert found.covers(other.spearman) is not real
+            assert found.verdict(other.spearman, 0) == ("" if real else "chance")
             kinds.add(real)
     assert kinds == {True, False}
 
 
-def test_doubt_covers_every_score_of_a_starved_map_and_says_so(thin):
-    raw, white = scores(thin, "none", "pca")
+@pytest.mark.parametrize("aggregate", ["all", "mean"])
+@pytest.mark.parametrize("k", [2, None])  # of a map that is not starved, and of one that is
+def test_a_map_that_keeps_as_many_directions_as_there_are_texts_says_nothing_whatever_its_score(thin, aggregate, k):
+    raw, white = scores(thin, "none", "pca", k=k, aggregate=aggregate)
     found = doubt(thin, white, raw)
-    assert found.verdict == "starved"
-    assert found.covers(100.0)
+    assert {found.verdict(score, thin.n_sentences - 1) for score in (-100.0, white.spearman, 100.0)} == {"starved"}
+    assert {found.verdict(score, thin.n_sentences - 2) for score in (-100.0, white.spearman, 100.0)} <= {"", "chance"}
+    assert (found.verdict(white.spearman, white.rank) == "starved") is is_starved(thin, white.setting, white.rank)
+    assert paired(thin, [raw, white]).against()[1].verdict == "starved" or k
 
 
 def test_there_is_no_doubt_where_nothing_is_tested(space):
     raw, white = scores(space, "none", "pca")
-    assert doubt(space, raw, raw) is None  # nothing changes
-    assert doubt(space, *scores(space, "pca", "none", aggregate="mean")) is None
+    few = replace(space, **{name: getattr(space, name)[:3] for name in ("first", "second", "gold", "subset")})
     flat = replace(space, gold=torch.ones_like(space.gold))
+    for of, *two in (
+        (space, raw, raw),  # nothing changes
+        (space, *scores(space, "pca", "none", aggregate="mean")),
+        (few, *scores(few, "center", "none")),
+    ):
+        assert {doubt(of, *two).verdict(score, 1) for score in (-100.0, raw.spearman, 100.0)} == {""}
     assert doubt(flat, *scores(flat, "pca", "none")) is None
 
 

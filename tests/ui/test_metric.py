@@ -40,11 +40,11 @@ def test_a_score_stands_with_its_interval_and_its_change_against_raw():
     assert (alone.value, alone.delta, alone.good) == (number(raw.spearman), f"± {raw.half_width:.2f}", "")
     assert both.delta == change(now.spearman, raw.spearman, "against raw")
     assert (both.good, both.description) == ("up", f"± {now.half_width:.2f}")
-    sure, unsure = (Doubt(raw.spearman - width, raw.spearman + width, "chance") for width in (1e-9, 100.0))
+    sure, unsure = (Doubt(raw.spearman - width, raw.spearman + width, now.rank + 1) for width in (1e-9, 100.0))
     assert score_metric("Spearman", now, raw, sure) == both
     found = score_metric("Spearman", now, raw, unsure)
     assert (found.good, found.delta) == ("either", change(now.spearman, raw.spearman, "(could be chance)"))
-    starved = score_metric("Spearman", now, raw, replace(unsure, verdict="starved"))
+    starved = score_metric("Spearman", now, raw, replace(unsure, starving=now.rank))
     assert starved.delta.endswith(" (no verdict)")
     nothing = score_metric("Spearman", replace(now, spearman=None, half_width=None), raw)
     assert (nothing.value, nothing.delta, nothing.description) == ("undefined", None, None)

@@ -11,7 +11,7 @@ from torch import Tensor
 from whitelab import whitening
 from whitelab.base.checks import check_int
 from whitelab.encoding.embeddings import LayerEmbeddings
-from whitelab.scoring.fit_scopes import is_starved
+from whitelab.scoring.fit_scopes import fitted_texts, is_starved
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Protocol
 from whitelab.statistics.correlation import Judged, at_once, spearman
@@ -109,35 +109,42 @@ def paired(space: LayerEmbeddings | Judged, scores: Sequence[Score], resamples: 
 
 @dataclass(frozen=True)
 class Doubt:
-    """Scores x 100 between `low` and `high`, both excluded, whose difference from a baseline's is not known to be real.
+    """What stands against the difference of a score x 100 from a baseline's, for scores about the one it was made of.
 
-    `verdict` is a key of `VERDICTS`: `chance`, or `starved` where no score of such a map says anything.
+    Those between `low` and `high`, both excluded, may differ by chance. The map says nothing where it keeps `starving`
+    directions or more; None where it never does so.
     """
 
     low: float
     high: float
-    verdict: str
+    starving: int | None
 
-    def covers(self, spearman: float | None) -> bool:
-        """Whether it is about this score."""
-        return spearman is not None and self.low < spearman < self.high
+    def verdict(self, spearman: float | None, directions: int) -> str:
+        """`starved` or `chance`, keys of `VERDICTS`, for a score whose map keeps so many; empty where neither holds."""
+        if spearman is None:
+            return ""
+        if self.starving is not None and directions >= self.starving:
+            return "starved"
+        return "chance" if self.low < spearman < self.high else ""
 
 
 def doubt(space: LayerEmbeddings, score: Score, baseline: Score) -> Doubt | None:
     """Up to which scores Williams' test cannot tell one from the baseline's, if both rank the pairs as alike as these.
 
-    So it covers `score` itself where that test gives p >= `LEVEL`, and about tells of scores nearby. None where subsets
-    are averaged, of which the test knows nothing, where a score is not defined, and where both rank all pairs alike.
+    So `score` itself may differ by chance where that test gives p >= `LEVEL`, and about tells of scores nearby. It
+    tells of none where subsets are averaged, where there are fewer than 4 pairs, and where both rank all pairs alike.
+    None where a score is not defined.
     """
-    if score.spearman is None or baseline.spearman is None or not at_once(space.n_subsets, score.setting.aggregate):
+    if score.spearman is None or baseline.spearman is None:
         return None
-    if is_starved(space, score.setting, score.rank):
-        return Doubt(-math.inf, math.inf, "starved")
+    few = whitening.starving(score.setting.whitening, fitted_texts(space, score.setting.fit))
+    if space.n_pairs < 4 or not at_once(space.n_subsets, score.setting.aggregate):
+        return Doubt(0.0, 0.0, few)
     alike = float(spearman(score.cosines, baseline.cosines))
     if alike == 1:
-        return None
+        return Doubt(0.0, 0.0, few)
     low, high = williams_bounds(baseline.spearman / 100, alike, space.n_pairs, LEVEL)
-    return Doubt(-math.inf if low == -1 else 100 * low, math.inf if high == 1 else 100 * high, "chance")
+    return Doubt(-math.inf if low == -1 else 100 * low, math.inf if high == 1 else 100 * high, few)
 
 
 def judged(difference: Difference, test: WilliamsTest | None) -> str:

@@ -353,7 +353,13 @@ def whitens(spec: str) -> bool:
 
 def starved(spec: str, texts: int, rank: int) -> bool:
     """Whether a map fitted on so many texts whitens so many directions that it sets them all equally far apart."""
-    return whitens(spec) and rank >= texts - 1
+    least = starving(spec, texts)
+    return least is not None and rank >= least
+
+
+def starving(spec: str, texts: int) -> int | None:
+    """How many directions a map fitted on so many texts keeps where it is `starved`, or more; None of no whitening."""
+    return texts - 1 if whitens(spec) else None
 
 
 def too_few(texts: int, rank: int, dim: int) -> str:

@@ -57,7 +57,8 @@ def draw(
 ) -> None:
     """Draw the knob k with the live score above it; `scores` are those of the setting and of raw, once known.
 
-    `doubt` says which scores about it may be raw's but for chance: the browser asks it while k is moved.
+    `doubt` says which scores about it may be raw's but for chance, and which k say nothing: the browser asks it while
+    k is moved.
     `never` says that there will be none, for want of data that can be read.
 
     The card stands in the container `bar`; the strip, in `page`, shows only while the bar is closed.
@@ -73,11 +74,18 @@ def draw(
         "of": _of(space, setting) if space is not None else "",
         "words": "undefined" if scores else "no score" if never else "...",
         "help": scores[0].line() if scores else "",
-        "doubt": doubt and [max(doubt.low, -101), min(doubt.high, 101), in_doubt(doubt)],
+        "doubt": doubt and _doubt(doubt, scores[0], takes_k),
     }
     for place, mount, key, take in zip((bar, page), (_card, _strip), PLACES, (_from_bar, _from_strip), strict=True):
         with place:
             mount(key=key, data=data, on_k_change=take)
+
+
+def _doubt(doubt: Doubt, score: Score, takes_k: bool) -> list:
+    """For JSON: from where to where, from which k on (for a variant without one: any or none), and the words."""
+    starved = doubt.verdict(score.spearman, score.rank) == "starved"
+    starving = doubt.starving if takes_k else int(starved) or None
+    return [max(doubt.low, -101), min(doubt.high, 101), starving, in_doubt("chance"), in_doubt("starved")]
 
 
 def hand_over(space: LayerEmbeddings, setting: Setting) -> None:

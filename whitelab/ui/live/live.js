@@ -26,7 +26,7 @@ class View {
     }
   }
 
-  // What the server says: {k, dim, fixed, score, raw, of, words, help, doubt: [low, high, words]}.
+  // What the server says: {k, dim, fixed, score, raw, of, words, help, doubt: [low, high, starving, chance, starved]}.
   take(data) {
     this.data = data
     this.ahead = null
@@ -70,7 +70,7 @@ class View {
     const change = score === undefined || score === null || raw === null ? null : score - raw
     this.root.classList.toggle("wl-waits", score === undefined)
     if (score !== undefined) this.write(".wl-value", score === null ? words : score.toFixed(2))
-    const doubt = change === null ? "" : this.doubt(score)
+    const doubt = change === null ? "" : this.doubt(score, k)
     this.write(".wl-change", change === null ? "" : `${signed(change)} ${doubt || "against raw"}`)
     this.root.querySelector(".wl-change").dataset.sign = change === null || doubt ? 0 : Math.sign(Math.round(100 * change))
     this.write(".wl-at", fixed ? "" : `k = ${k}`)
@@ -86,9 +86,11 @@ class View {
   }
 
   // What is to be said of a change that may be chance: known where the server has spoken, about so while k is moved.
-  doubt(score) {
-    const [low, high, words] = this.data.doubt ?? [0, 0, ""]
-    return !this.ahead && low < score && score < high ? words : ""
+  // From the k that is `starving` on a map says nothing.
+  doubt(score, k) {
+    const [low, high, starving, chance, starved] = (!this.ahead && this.data.doubt) || []
+    if (starving && k >= starving) return starved
+    return low < score && score < high ? chance : ""
   }
 
   draw(picture, curve, k, raw) {

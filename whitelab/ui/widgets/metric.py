@@ -68,15 +68,15 @@ def change(now: float | None, before: float | None, words: str = "", digits: int
     return f"{now - before:+z.{digits}f} {words}".rstrip()
 
 
-def in_doubt(doubt: Doubt) -> str:
-    """What to say of a change, after its number."""
-    return f"({VERDICTS[doubt.verdict].lower()})"
+def in_doubt(verdict: str) -> str:
+    """What to say of a change, after its number; empty where nothing is against it."""
+    return f"({VERDICTS[verdict].lower()})" if verdict else ""
 
 
 def score_metric(label: str, score: Score, raw: Score | None = None, doubt: Doubt | None = None) -> Metric:
     """A Spearman score with its interval, and its change against raw, without a colour where there is `doubt`."""
     width = None if score.half_width is None else f"± {score.half_width:.2f}"
-    words = in_doubt(doubt) if doubt and doubt.covers(score.spearman) else ""
+    words = in_doubt(doubt.verdict(score.spearman, score.rank)) if doubt else ""
     delta = change(score.spearman, raw.spearman, words or "against raw") if raw else None
     good, description = ("either" if words else "up", width) if delta else ("", None)
     return Metric(label, number(score.spearman), delta or width, good, description=description)

@@ -42,7 +42,8 @@ TERMS = """
 - **Participation ratio** counts directions by how much variance each really has: d where all have the same, 1 where one
   has all.
 - **Could be chance** stands by a change from raw where Williams' test of the two rankings leaves p at 0.05 or more;
-  while k is moved the browser says so from the k that was tested last.
+  while k is moved the browser says so from the k that was tested last. **No verdict** stands there where the map sets
+  all sentences equally far apart.
 - Differences are taken before rounding, so their last digit may not follow from two numbers as they are shown.
 """
 
