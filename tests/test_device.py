@@ -264,6 +264,30 @@ def test_a_gpu_multiplies_out_at_once_what_a_cpu_halves():
     assert [devices.in_one_launch(torch.device("cuda:0"), one) for one in (1, limit, limit + 1)] == [True, True, False]
 
 
+def test_a_gpu_that_is_too_full_to_be_measured_is_measured_when_there_is_room(monkeypatch):
+    def measured(device, dtype):
+        if full and device != "cpu":
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 10.00 MiB")
+        return 3.0 if device != "cpu" else 2.0
+
+    monkeypatch.setattr(devices, "product_rate", measured)
+    for full, where in ((True, "cpu"), (False, "cuda:0"), (True, "cpu")):
+        assert devices.for_statistics("cuda:0") == where
+
+
+@pytest.mark.parametrize("kind", DEVICES)
+def test_a_device_without_a_number_is_any_of_its_kind(kind):
+    with entered(kind) as (device, _):
+        there, name = torch.zeros(2, device=device), torch.device(device).type
+        assert [devices.is_on(there, one) for one in (name, f"{name}:0", f"{name}:1", "cpu")] == [
+            True,
+            True,
+            False,
+            False,
+        ]
+    assert devices.is_on(torch.zeros(2), "cpu")
+
+
 def test_statistics_go_where_float64_is_faster_by_measure(monkeypatch):
     rates = {"cpu": 2.0, "cuda:0": 3.0, "cuda:1": 1.0}
     monkeypatch.setattr(devices, "product_rate", lambda device, dtype: rates[device])

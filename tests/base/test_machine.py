@@ -5,7 +5,7 @@ import torch
 from processes import run_python
 
 from whitelab.base import machine
-from whitelab.base.machine import available_memory, is_out_of_memory, product_rate
+from whitelab.base.machine import available_memory, is_device_full, is_out_of_memory, product_rate
 
 
 def test_memory_is_between_nothing_and_what_is_built_in():
@@ -116,8 +116,9 @@ def test_the_rate_is_measured_once_and_leaves_the_threads_alone(monkeypatch):
         OSError(12, "Cannot allocate memory"),
     ],
 )
-def test_every_way_of_saying_that_memory_ran_out_is_known(error):
+def test_every_way_of_saying_that_memory_ran_out_is_known_and_whose(error):
     assert is_out_of_memory(error)
+    assert is_device_full(error) is ("CU" in str(error))
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import torch
 
 from tests.test_device import DEVICES, entered, plain, same
 from whitelab.cli import spaces
+from whitelab.scoring import score as scoring
 from whitelab.sweeps import layer_pairs
 
 SWEEPS = {
@@ -58,12 +59,21 @@ def test_a_sweep_that_a_gpu_does_not_hold_is_computed_on_the_cpu_and_says_so(run
     assert "note: the GPU has too little memory for it: once more, with statistics on the CPU" in said
 
 
-def test_memory_that_runs_out_on_the_cpu_is_said_in_a_line(run, options, monkeypatch):
-    def full(*_):
+def test_memory_that_runs_out_elsewhere_is_said_in_a_line(run, options, monkeypatch):
+    """Of the system beside a GPU, and of a GPU in a command that computes no statistics there."""
+
+    def full(*_, **__):
         raise RuntimeError("[enforce fail at alloc_cpu.cpp:1] . DefaultCPUAllocator: can't allocate memory")
 
+    def full_there(*_, **__):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+
+    monkeypatch.setattr(spaces, "statistics_device", lambda args: "cpu" if args.on_cpu else pretended_device.DEVICE)
     monkeypatch.setattr(layer_pairs, "layer_pairs", full)
-    status, found, said = run("layers", *options)
-    assert (status, found) == (2, "")
-    assert "can't allocate memory" in said
-    assert "once more" not in said
+    monkeypatch.setattr(scoring, "score", full_there)
+    for command, words in (("layers", "can't allocate memory"), ("score", "CUDA out of memory")):
+        with pretended_device.pretended_device():
+            status, found, said = run(command, *options)
+        assert (status, found) == (2, ""), said
+        assert words in said
+        assert "once more" not in said

@@ -15,7 +15,7 @@ and maps that are fitted to rows.
 import torch
 from torch import Tensor
 
-from whitelab.base.machine import available_memory, product_rate
+from whitelab.base.machine import available_memory, is_device_full, product_rate, within_memory
 
 PART_BYTES = 2**30  # of a part on a GPU, where a quarter of what is free is not less
 IN_ONE_LAUNCH = 3 * 10**9  # multiplications of float64 that a GPU is given at once
@@ -47,12 +47,19 @@ def threads_on(device: torch.device) -> int | None:
 def for_statistics(device: str) -> str:
     """`device` where it multiplies float64 faster than the CPU (measured once a process), else `cpu`.
 
-    Consumer GPUs do so at 1/64 of their float32 rate; MPS has no float64.
+    Consumer GPUs do so at 1/64 of their float32 rate; MPS has no float64. One that is too full to be measured may be
+    asked again.
     """
     if not device.startswith("cuda"):
         return "cpu"
-    faster = product_rate(device, torch.float64) > product_rate("cpu", torch.float64)
-    return device if faster else "cpu"
+    rate = within_memory(lambda: product_rate(device, torch.float64), is_device_full)
+    return device if rate and rate > product_rate("cpu", torch.float64) else "cpu"
+
+
+def is_on(x: Tensor, device: str | torch.device) -> bool:
+    """Whether a tensor is on `device`; one without a number is any of its kind."""
+    wanted = torch.device(device)
+    return x.device == wanted or wanted.index is None and x.device.type == wanted.type
 
 
 def to_host(x: Tensor) -> Tensor:

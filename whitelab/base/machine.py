@@ -31,18 +31,29 @@ def is_out_of_memory(error: BaseException) -> bool:
     For the system's memory torch has no class of its own: "can't allocate memory", on Windows "not enough memory".
     An illegal memory access is another fault.
     """
-    if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
+    if isinstance(error, MemoryError) or is_device_full(error):
         return True
-    said = "" if isinstance(error, ValueError) else str(error).lower()  # of a wrong value, not of the machine
-    return any(words in said for words in ("allocate memory", "not enough memory", "out of memory", "alloc_failed"))
+    return _says(error, "allocate memory", "not enough memory")
 
 
-def within_memory(work: Callable[[], Result]) -> Result | None:
-    """`work()`, or None where memory ran out: by then the error is gone, whose traceback held what was taken."""
+def is_device_full(error: BaseException) -> bool:
+    """Whether an error says that the memory of a device ran out, not the system's."""
+    return isinstance(error, torch.OutOfMemoryError) or _says(error, "out of memory", "alloc_failed")
+
+
+def _says(error: BaseException, *words: str) -> bool:
+    said = "" if isinstance(error, MemoryError | ValueError) else str(error).lower()  # a wrong value is no machine's
+    return any(one in said for one in words)
+
+
+def within_memory(
+    work: Callable[[], Result], ran_out: Callable[[BaseException], bool] = is_out_of_memory
+) -> Result | None:
+    """`work()`, or None where memory `ran_out`: by then the error is gone, whose traceback held what was taken."""
     try:
         return work()
     except (MemoryError, RuntimeError) as error:
-        if not is_out_of_memory(error):
+        if not ran_out(error):
             raise
     return None
 

@@ -66,14 +66,13 @@ def _results(args) -> Iterator[tuple[dict | None, list[str]]]:
 
 def _run(args):
     """Run the command; where a GPU's memory does not hold its statistics, once more with these on the CPU."""
-    run, args.on_cpu = COMMANDS[args.command][1].run, False
+    run, args.on_cpu, args.on_gpu = COMMANDS[args.command][1].run, False, False
     try:
         return run(args)
     except RuntimeError as error:
-        from whitelab.base.machine import is_out_of_memory
-        from whitelab.cli.spaces import statistics_device
+        from whitelab.base.machine import is_device_full
 
-        if not is_out_of_memory(error) or statistics_device(args) == "cpu":
+        if not (args.on_gpu and is_device_full(error)):
             raise
     note("the GPU has too little memory for it: once more, with statistics on the CPU")
     args.on_cpu = True

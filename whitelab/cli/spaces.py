@@ -88,10 +88,12 @@ def statistics_device(args) -> str:
 
 
 def for_sweeps(args, space, *settings):
-    """The space where a sweep over it is computed; maps that are fitted to rows are fitted on the CPU."""
+    """The space where a sweep over it is computed; `args.on_gpu` where that is a GPU. Maps of rows are on the CPU."""
     from whitelab.whitening import of_rows
 
-    return space if any(of_rows(one.whitening) for one in settings) else space.to(statistics_device(args))
+    device = "cpu" if any(of_rows(one.whitening) for one in settings) else statistics_device(args)
+    args.on_gpu |= device != "cpu"
+    return space.to(device)
 
 
 def open_space(args, setting, beside=(), check=None):

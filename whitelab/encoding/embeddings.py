@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from whitelab.base.checks import check_layers
+from whitelab.base.devices import is_on
 from whitelab.base.lazy import cached_property
 from whitelab.base.progress import Progress, silent
 from whitelab.base.wording import layers_in_words
@@ -132,7 +133,7 @@ class _Layers:
     def kept(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """`make()`, kept under `key` as long as these embeddings are: for what is derived from all of them."""
         if key not in self._derived:
-            self._derived[key] = make()
+            return self._derived.setdefault(key, make())
         return self._derived[key]
 
     def kept_lately(self, key: Hashable, of: Any, make: Callable[[], Any]) -> Any:
@@ -343,7 +344,15 @@ class LayerEmbeddings(_Layers):
             )
         if isinstance(rows, MeasuredRows):
             rows.check_made_as(self.origin)
-        carrying = replace(self, texts=dict(self.texts) | {name: rows})
+        return self._carrying(dict(self.texts) | {name: rows})
+
+    @property
+    def plain(self) -> "LayerEmbeddings":
+        """The same embeddings, with all that is kept of them, carrying no text."""
+        return self._carrying({}) if self.texts else self
+
+    def _carrying(self, texts: dict[str, LayerRows | MeasuredRows]) -> "LayerEmbeddings":
+        carrying = replace(self, texts=texts)
         shared = {
             "_moments": self._moments,
             "_derived": self._derived,
@@ -356,7 +365,7 @@ class LayerEmbeddings(_Layers):
 
     def to(self, device: str | torch.device) -> "LayerEmbeddings":
         """The same embeddings, and the text they carry, on `device`; these, with what is kept, where they are there."""
-        if self.values.device == torch.device(device):
+        if is_on(self.values, device):
             return self
         moved = (x.to(device) for x in (self.values, self.first, self.second, self.gold, self.subset))
         texts = {name: rows.to(device) for name, rows in self.texts.items()}

@@ -17,7 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whitelab.base.checks import check_matrix, check_weights
-from whitelab.base.devices import at_once
+from whitelab.base.devices import at_once, is_on
 from whitelab.base.lazy import cached_property
 from whitelab.statistics import linalg
 from whitelab.statistics.linalg import Eigen, exact
@@ -63,7 +63,7 @@ class Moments:
 
     def to(self, device: str | torch.device) -> "Moments":
         """The same on `device`; these, with their decomposition, where they are there."""
-        if self.mean.device == torch.device(device):
+        if is_on(self.mean, device):
             return self
         sums = {name: getattr(self, name) for name in ("mean", "scatter", "cubic", "unit")}
         return replace(self, **{name: one.to(device) for name, one in sums.items() if one is not None})

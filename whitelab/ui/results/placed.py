@@ -6,65 +6,86 @@ verdicts on scores that are known, searches and probes. So do maps that are fitt
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
-from inspect import isgeneratorfunction
 from typing import Any
-from weakref import WeakSet
 
+import streamlit as st
+
+from whitelab.base.budget import total_memory
 from whitelab.base.devices import for_statistics
-from whitelab.base.machine import is_out_of_memory, within_memory
-from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.base.machine import available_memory, is_device_full, within_memory
+from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows
 from whitelab.encoding.encoders import choose_device
-from whitelab.ui.results.memory import memory
+from whitelab.ui.results.memory import Memory
 from whitelab.ui.results.shelf import shelf
 
 KIND = "on the device"
 MOVED = ("whitelab.scoring.", "whitelab.sweeps.")  # whose functions are asked of the copy
-LEFT = "the GPU has too little memory for these embeddings: they are computed with on the CPU"
-
-_left: WeakSet[LayerEmbeddings] = WeakSet()  # embeddings that the device had too little memory for
+LEFT = "the GPU has too little memory for some of what is asked of these embeddings here: the CPU computes that"
 
 
-@lru_cache
 def statistics_device() -> str:
-    """Where this process computes statistics: measured once, see `base.devices`."""
+    """Where this process computes statistics, see `base.devices`."""
     return for_statistics(choose_device())
 
 
-def has_left(space: Any) -> bool:
-    """Whether the device had too little memory for these embeddings, which are computed with on the CPU since."""
-    return isinstance(space, LayerEmbeddings) and space in _left
+@st.cache_resource(show_spinner=False)
+def copies() -> Memory:
+    """Copies on the device, of half of what is free there when the first is made; the least recently used go first."""
+    return Memory((available_memory(statistics_device()) or total_memory()) // 2)
+
+
+@st.cache_resource(show_spinner=False)
+def _left() -> set[tuple[str, frozenset[str]]]:
+    """What was asked of which embeddings that the device had too little memory for."""
+    return set()
+
+
+def has_left(space: LayerEmbeddings) -> bool:
+    """Whether the device had too little memory for anything asked of these embeddings."""
+    return any(shelf().name(space) in names for _, names in _left())
 
 
 def placed(f: Callable, args: tuple, options: Mapping[str, Any]) -> Any:
     """`f(*args, **options)` of embeddings where they are computed with, on the CPU where memory runs out there.
 
-    Results are numbers and arrays wherever they come from. What a generator yielded before memory ran out comes again.
+    Results are numbers and arrays wherever they come from. What an iterator yielded before memory ran out comes again.
     """
     if not f.__module__.startswith(MOVED) or statistics_device() == "cpu":
         return f(*args, **options)
-    return (_each if isgeneratorfunction(f) else _whole)(f, args, options)
+    return _first_that_fits(_ways(f, args, options))
 
 
-def _whole(f: Callable, args: tuple, options: Mapping[str, Any]) -> Any:
-    if _fits(args, options):
-        found = within_memory(lambda: (f(*_there(args), **_there(options)),))
+def _ways(f: Callable, args: tuple, options: Mapping[str, Any]) -> Iterator[Callable[[], Any]]:
+    """How to compute it: with copies on the device, with no others beside them there, and at last on the CPU for good.
+
+    One is asked for where those before found the device full.
+    """
+    asked = f"{f.__module__}.{f.__qualname__}", frozenset(map(shelf().name, _spaces((args, options))))
+    if asked not in _left():
+        yield lambda: f(*_there(args), **_there(options))
+        copies.clear()
+        yield lambda: f(*_there(args), **_there(options))
+        _left().add(asked)
+    yield lambda: f(*args, **options)
+
+
+def _first_that_fits(ways: Iterator[Callable[[], Any]]) -> Any:
+    for way in ways:
+        found = within_memory(lambda way=way: (way(),), is_device_full)
         if found is not None:
-            return found[0]
-        _leave(args, options)
-    return f(*args, **options)
+            return _each(found[0], ways) if isinstance(found[0], Iterator) else found[0]
+    raise MemoryError
 
 
-def _each(f: Callable, args: tuple, options: Mapping[str, Any]) -> Iterator[Any]:
-    if _fits(args, options):
-        try:
-            yield from f(*_there(args), **_there(options))
-            return
-        except (MemoryError, RuntimeError) as error:
-            if not is_out_of_memory(error):
-                raise
-        _leave(args, options)  # not before the error is gone, whose traceback held what was taken
-    yield from f(*args, **options)
+def _each(values: Iterator, ways: Iterator[Callable[[], Any]]) -> Iterator:
+    """The values; where the device is full before their end, those of the next of the ways."""
+    try:
+        yield from values
+        return
+    except RuntimeError as error:
+        if not is_device_full(error):
+            raise
+    yield from _first_that_fits(ways)  # not before the error is gone, whose traceback held what was taken
 
 
 def _spaces(value: Any) -> Iterator[LayerEmbeddings]:
@@ -76,21 +97,17 @@ def _spaces(value: Any) -> Iterator[LayerEmbeddings]:
             yield from _spaces(one)
 
 
-def _fits(*given: Any) -> bool:
-    return not any(space in _left for space in _spaces(given))
-
-
-def _leave(*given: Any) -> None:
-    for space in _spaces(given):
-        _left.add(space)
-        memory().remove((KIND, shelf().name(space)))
-
-
 def _there(value: Any) -> Any:
     """Arguments with a copy on the device in the place of all embeddings, known by the same name."""
     if isinstance(value, LayerEmbeddings):
-        name = shelf().name(value)
-        return shelf().call(memory().made((KIND, name), lambda: value.to(statistics_device()), grows=True), name)
+        copy = _copy(value.plain, value.kept(KIND, object))  # one of all that carry text beside the same embeddings
+        for name, rows in value.texts.items():
+            copy = copy.with_text(name, _copy(rows, shelf().name(rows) if shelf().named(rows) else rows))
+        return shelf().call(copy, shelf().name(value))
     if isinstance(value, Mapping):
         return {key: _there(one) for key, one in value.items()}
     return type(value)(map(_there, value)) if type(value) in (list, tuple) else value
+
+
+def _copy(of: LayerEmbeddings | LayerRows | MeasuredRows, key: Any) -> Any:
+    return copies().made((KIND, key), lambda: of.to(statistics_device()), grows=True)
