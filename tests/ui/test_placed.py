@@ -15,7 +15,7 @@ from whitelab.sweeps.layer_pairs import layer_pairs
 from whitelab.sweeps.layer_subsets import stream
 from whitelab.sweeps.layer_subsets.scorers import FittedScorer, LinearScorer
 from whitelab.ui.results import placed
-from whitelab.ui.results.placed import KIND, copies, has_left
+from whitelab.ui.results.placed import KIND, copies, too_large
 from whitelab.ui.results.shelf import shelf
 from whitelab.ui.results.study import study, study_job
 
@@ -102,11 +102,11 @@ def on_the_device(space):
 
 def test_what_does_not_fit_goes_on_on_the_cpu_for_good_and_is_known_to(there, space):
     f, seen = full(on_the_device)
-    assert not has_left(space)
+    assert not too_large(space)
     assert study(f, space, PCA) == study(f, space, PCA) == score(make_space(), PCA)
     study(f, space, PCA.with_(k=3))
     assert seen == ["pretended", "pretended", "cpu", "cpu"]  # once more after all other copies are gone
-    assert has_left(space)
+    assert too_large(space)
 
 
 def test_embeddings_that_carry_a_text_leave_for_good_whenever_they_are_made(there, space):
@@ -115,7 +115,7 @@ def test_embeddings_that_carry_a_text_leave_for_good_whenever_they_are_made(ther
     for k in (3, 4):
         carrying = shelf().call(space.with_text("text", rows), f"{shelf().name(space)}+text")
         study(f, carrying, PCA.with_(k=k, fit="text"))
-        assert has_left(carrying)
+        assert too_large(carrying)
     assert seen == ["pretended", "pretended", "cpu", "cpu"]
     study(f, space, PCA)
     assert seen[4:] == ["pretended", "pretended", "cpu"]  # without the text it might have fitted
@@ -126,7 +126,7 @@ def test_copies_that_nobody_uses_make_way_before_anything_leaves(there, space):
     study(score, idle, PCA)
     f, seen = full(lambda one: copies().get((KIND, idle.kept(KIND, object))) is not None)
     assert study(f, space, PCA).spearman == pytest.approx(score(make_space(), PCA).spearman)
-    assert (seen, has_left(space)) == (["pretended", "pretended"], False)
+    assert (seen, too_large(space)) == (["pretended", "pretended"], False)
 
 
 def test_a_sweep_over_several_tasks_that_does_not_fit_keeps_none_of_them_away(there, space):
@@ -188,7 +188,7 @@ def test_a_sweep_that_runs_out_of_memory_on_its_way_begins_anew_on_the_cpu(there
     halves.__module__ = layer_pairs.__module__
     found = list(placed.placed(halves, (space,), {"progress": silent}))
     assert found == ["pretended", "pretended", "cpu", "whole"]
-    assert has_left(space)
+    assert too_large(space)
 
 
 @pytest.mark.parametrize("said", ["an illegal memory access", "DefaultCPUAllocator: can't allocate memory"])
@@ -199,7 +199,7 @@ def test_another_fault_is_no_lack_of_memory_of_the_device(there, space, said):
     wrong.__module__ = score.__module__
     with pytest.raises(RuntimeError, match=said):
         study(wrong, space)
-    assert not has_left(space)
+    assert not too_large(space)
 
 
 def test_nothing_is_moved_where_the_cpu_computes(space, monkeypatch):

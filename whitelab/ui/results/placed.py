@@ -40,8 +40,8 @@ def _left() -> set[tuple[str, frozenset[str]]]:
     return set()
 
 
-def has_left(space: LayerEmbeddings) -> bool:
-    """Whether the device had too little memory for anything asked of these embeddings."""
+def too_large(space: LayerEmbeddings) -> bool:
+    """Whether anything asked of these embeddings was too large for the device."""
     return any(shelf().name(space) in names for _, names in _left())
 
 

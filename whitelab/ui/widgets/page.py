@@ -13,7 +13,7 @@ from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.significance import FEW
 from whitelab.ui import live
-from whitelab.ui.results.placed import LEFT, has_left
+from whitelab.ui.results.placed import LEFT, too_large
 from whitelab.ui.results.scores import doubt_of, number_of, scored
 from whitelab.ui.results.study import fitted
 from whitelab.ui.sidebar import malformed, own_data, workspace
@@ -54,7 +54,7 @@ def open_page(question: str, look_for: str) -> tuple[Workspace, Opened]:
     if chosen is None:
         st.stop()
     opened = open_chosen(chosen)
-    for note in (*opened.pairs.notes, *opened.report.notes, *[LEFT] * has_left(opened.space)):
+    for note in (*opened.pairs.notes, *opened.report.notes, *[LEFT] * too_large(opened.space)):
         st.caption(f"Note: {plain(note)}")
     if opened.pairs.problems:
         with st.expander(f"{len(opened.pairs.problems)} malformed rows were left out"):
