@@ -243,7 +243,6 @@ def test_a_lesson_is_walked_to_its_end(app, visit, demo, number):
             hand.press("Next")
     hand.press("Leave the lesson")
     strip.wait_for(state="detached")
-    # Each of them leaves the address in a message of its own.
     page.wait_for_function("() => !/[?&](lesson|step|guess1)=/.test(location.search)")
 
 
@@ -270,6 +269,36 @@ def test_leaving_by_the_links_at_the_top_keeps_a_knob_that_was_moved_by_hand(app
     shown.complete()
     assert shown.query() == {"layers": ["1", "3"]}
     assert page.locator(".st-key-lesson").count() == 0
+
+
+def test_each_move_between_lessons_is_one_step_back_whatever_knobs_were_moved(app, visit):
+    shown = visit(app)
+    page, strip = shown.open("lessons", ready=False), shown.page.locator(".st-key-lesson")
+
+    def at(words):
+        strip.get_by_text(words).wait_for()
+        shown.settle()
+
+    page.get_by_role("link", name="Start lesson 4").click()
+    at("Lesson 4 of 8 · step 1 of 3")
+    page.goto(f"{app}/?lesson=4&step=3&guess3=0")
+    at("Lesson 4 of 8 · step 3 of 3")
+    page.locator(f'{SIDEBAR} [aria-label="Layers, averaged"] button').nth(3).click()
+    page.wait_for_function("() => /layers=3/.test(location.search)")
+    shown.settle()
+    page.get_by_role("button", name="Next lesson").click()
+    at("Lesson 5 of 8 · step 1 of")  # at another layer, on another page
+    page.go_back()
+    at("Lesson 4 of 8 · step 3 of 3")
+    strip.get_by_role("button", name="Leave the lesson").click()
+    strip.wait_for(state="detached")
+    page.wait_for_function("() => !/lesson|step|guess/.test(location.search)")
+    page.go_back()
+    at("Lesson 4 of 8 · step 3 of 3")
+    page.go_back()
+    at("Lesson 4 of 8 · step 1 of 3")
+    page.go_back()
+    page.get_by_role("link", name="Start lesson 4").wait_for()
 
 
 def test_a_projector_has_no_bar_and_a_cloud_follows_a_finger_there(app, chromium):

@@ -178,6 +178,23 @@ def test_a_copied_link_reopens_the_same_view(app, visit, scored):
     assert shown[0] != scored(layers=(2, 3), k=60)  # mean pooling would show another number
 
 
+def test_going_back_with_a_k_of_ones_own_goes_to_the_page_before(app, visit):
+    shown = visit(app)
+    page = shown.open("whitening?k=70")
+    for name in ("Dimensions", "Layers"):
+        page.get_by_role("link", name=name, exact=True).first.click()
+        page.get_by_role("heading", name=QUESTIONS[name.lower()]).wait_for()
+        shown.complete()
+        assert (shown.k(), shown.query()["k"]) == (70, ["70"])
+    page.locator(K).press("ArrowRight")
+    page.wait_for_function("() => /k=71/.test(location.search)")
+    for name in ("dimensions", "whitening"):
+        page.go_back()
+        page.get_by_role("heading", name=QUESTIONS[name]).wait_for()
+        shown.complete()
+        assert (shown.k(), shown.query()["k"]) == (71, ["71"])
+
+
 def test_a_deep_link_may_be_the_first_request_of_a_server(launch, visit, scored):
     server, link = launch(), "data?layers=3&k=50&whitening=ZCA+whitening"
     shown = [visit(server), visit(server)]

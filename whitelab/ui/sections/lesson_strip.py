@@ -25,6 +25,7 @@ from whitelab.ui.sidebar.opening import Opened, open_space
 from whitelab.ui.widgets.chart import chart
 
 _AT = "lesson-at"  # session_state: the lesson and step whose setting the bar was put to
+_WORDS = ("lesson", "step", "answers", "fixed", "present")  # of the address, beside the predictions
 _AGAIN = "lesson-times-again"  # session_state: how often this visitor has asked to predict again
 # What stands for a curve of a lesson in the colours of all pages.
 _VARIANTS = {
@@ -80,13 +81,20 @@ def open_lesson(page: str) -> None:
         st.session_state.pop(_AT, None)
         return
     if page != here.lesson.page:
-        st.switch_page(f"pages/{here.lesson.page}.py", query_params=dict(st.query_params))
+        st.switch_page(f"pages/{here.lesson.page}.py", query_params=_carried())
     before, now = st.session_state.get(_AT), (here.lesson.number, here.step)
     if before != now or here.fixed:
         _put(here.lesson.setting_at(here.step), keep_address=before is None and not here.fixed)
         st.session_state[_AT] = now
     if here.presented:
         st.html(PRESENTED)
+
+
+def _carried() -> dict[str, list[str]]:
+    """What the address of another page is to say: of a link all; else of the lesson, and knobs say the rest."""
+    linked = workspace.SLOT not in st.session_state
+    names = [name for name in st.query_params if linked or name in _WORDS or name.startswith("guess")]
+    return {name: st.query_params.get_all(name) for name in names}
 
 
 def _put(setting: Setting, keep_address: bool) -> None:
@@ -371,5 +379,5 @@ def _forget() -> None:
 
 def _leave() -> None:
     _forget()
-    for name in ("lesson", "step", "answers", "fixed", "present"):
+    for name in _WORDS:
         st.query_params.pop(name, None)

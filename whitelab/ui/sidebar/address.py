@@ -1,26 +1,42 @@
 """Widgets that live in the address of the page, so that a copied link shows the same."""
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeVar
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 T = TypeVar("T")
+
+_REWRITE = """changes => {
+  const here = new URL(location.href)
+  for (const [key, value] of Object.entries(changes))
+    if (value === null) here.searchParams.delete(key)
+    else here.searchParams.set(key, value)
+  if (here.href !== location.href) history.replaceState(history.state, "", here)
+}"""
 
 _PAGE, _OPENS = "address-page", "address-opens"  # session_state: the page drawn last; whether this run opens another
 _READ = "address-read"  # session_state: of every knob first drawn by this run, what stood in the address
 _MISREAD = "address-misread"  # session_state: what stood there and cannot be had, beside what the knob was put to
+_CHANGES, _TURN = "address-changes", "address-turn"  # session_state: what to rewrite, and how often that was done
 _LENGTH = 60  # characters of it that are shown
 
 
 @contextmanager
-def of(page: str) -> Iterator[None]:
-    """Draw the bar of `page` inside, so that `bound` knows when the page is being opened."""
+def of(page: str, place: DeltaGenerator) -> Iterator[None]:
+    """Draw the bar of `page` inside, so that `bound` knows when the page is being opened.
+
+    What is to be rewritten goes from `place`, which takes no room.
+    """
     state = st.session_state
     state[_OPENS] = state.get(_PAGE) != page
     state[_READ] = {}
     yield
+    with place:
+        _write()
     state[_PAGE], state[_OPENS] = page, False
     missed = {key: (asked, state.get(key)) for key, asked in state.pop(_READ).items() if not _holds(key, *asked)}
     state[_MISREAD] = state.get(_MISREAD, {}) | {key: (asked[0], value) for key, (asked, value) in missed.items()}
@@ -72,6 +88,30 @@ def bound(key: str, default, shown: Callable[[T], str] = str) -> dict:
     return {"key": key, "bind": "query-params", "persist_state": "session"}
 
 
+def keep(key: str, value, default) -> None:
+    """Put a value into the session and, unless it is the default, into the address."""
+    st.session_state[key] = value
+    wanted = None if value == default else str(value)
+    if st.query_params.get(key) != wanted:
+        rewrite({key: wanted})
+
+
+def rewrite(changes: Mapping[str, str | None]) -> None:
+    """Let the browser put these into the address, or (None) take them out, once the bar is drawn.
+
+    It is no step in its history, for what the session keeps whatever step one goes back to.
+    """
+    st.session_state[_CHANGES] = st.session_state.get(_CHANGES, {}) | changes
+
+
+def _write() -> None:
+    """Draw what does so: always one element, and another text each time, or the browser would not run it again."""
+    state = st.session_state
+    state[_TURN] = state.get(_TURN, 0) + bool(changes := state.pop(_CHANGES, {}))
+    asked = json.dumps(changes).replace("<", r"\u003c")
+    st.html(f"<script>/* {state[_TURN]} */ ({_REWRITE})({asked})</script>", unsafe_allow_javascript=True)
+
+
 def kept(key: str, default: T, read: Callable[[str], T]) -> T:
     """A value of the session that is no widget of Streamlit's; at first what the address says, where it can be read."""
     if key not in st.session_state:
@@ -81,12 +121,3 @@ def kept(key: str, default: T, read: Callable[[str], T]) -> T:
         except (KeyError, ValueError):
             return default
     return st.session_state[key]
-
-
-def keep(key: str, value, default) -> None:
-    """Put a value into the session and, unless it is the default, into the address."""
-    st.session_state[key] = value
-    if value == default:
-        st.query_params.pop(key, None)
-    elif st.query_params.get(key) != str(value):
-        st.query_params[key] = str(value)

@@ -91,11 +91,13 @@ def draw(page: str) -> None:
     """Draw the bar of `page` and put the Workspace (or None, with the reason on screen) into the session."""
     st.session_state[SLOT], st.session_state[STRIP] = None, st.container(key="strip")
     st.session_state[data.REFUSED] = ""
-    with st.sidebar, address.of(page):
+    with st.sidebar:
         st.session_state[LIVE], st.session_state[BELOW] = st.container(key="live"), st.container()
         st.session_state[AHEAD] = st.container(key="ahead")
         with st.session_state[AHEAD]:
-            look.touch()
+            look.mend()
+            unseen = st.container()
+    with st.sidebar, address.of(page, unseen):
         place, chosen = st.container(), data.choose()
         own = own_data.current() if chosen is not None and chosen.info.layout == MEMORY else None
         with place:

@@ -50,15 +50,15 @@ STYLE = """<style>
 .st-key-layers button[data-gain^="-"]::after { color: light-dark(#A3302A, #F2968F); }
 </style>"""
 
-FINGERS = Path(__file__).with_name("fingers.js").read_text("utf-8")
+MENDS = "".join(Path(__file__).with_name(name).read_text("utf-8") for name in ("fingers.js", "steps.js"))
 
 
-def touch() -> None:
-    """Let fingers scroll over charts and close the bar by choosing a page, drawn where it takes no room.
+def mend() -> None:
+    """Let fingers scroll over charts and close the bar by choosing a page, and let one go back, where it takes no room.
 
     Not a component: those load their script after the page is there to be tapped.
     """
-    st.html(f"<script>{FINGERS}</script>", unsafe_allow_javascript=True)
+    st.html(f"<script>{MENDS}</script>", unsafe_allow_javascript=True)
 
 
 def dress() -> None:
