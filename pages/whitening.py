@@ -4,6 +4,7 @@ import streamlit as st
 
 from whitelab.base.wording import plain, spaced
 from whitelab.scoring.paired import RESAMPLES, VERDICTS
+from whitelab.ui.results.scores import curve_of
 from whitelab.ui.sections import bits, explanation, fit_size_curve, stages, standings, take_away
 from whitelab.ui.widgets import verdict
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
@@ -29,6 +30,7 @@ found = standings.Standings(space, settings, baseline, compared)
 now, task, cross = found.standing(compared), found.scope("task"), found.scope("cross")
 name, against = LABELS.inline(compared.whitening), LABELS.inline(baseline.whitening)
 difference = now.difference
+held_out = verdict.held_out(now, cross) if baseline == compared.raw and compared.fit == "task" else ""
 headlines(
     Metric(
         f"Spearman, {LABELS.at(compared)}",
@@ -39,8 +41,8 @@ headlines(
     Metric(
         f"Difference from {against}",
         f"{difference.estimate:+.2f}" if difference.estimate == difference.estimate else "undefined",
-        VERDICTS[now.verdict],
-        now.verdict if now.verdict in ("gain", "loss") else "",
+        "In doubt, see below" if held_out else VERDICTS[now.verdict],
+        now.verdict if now.verdict in ("gain", "loss") and not held_out else "",
         f"Bootstrap of the paired difference, 95 %: {verdict.interval(difference.low, difference.high, '+')}; "
         f"{verdict.tests(now, RESAMPLES)}.",
         verdict.bootstrap_p(now, RESAMPLES) if difference.estimate == difference.estimate else None,
@@ -61,11 +63,12 @@ headlines(
 )
 if now.score.reason:
     st.warning(plain(now.score.reason))
-words = verdict.sentence(now, name, against, spaced(space.n_pairs), RESAMPLES)
-held_out = verdict.held_out(now, cross) if baseline == compared.raw and compared.fit == "task" else ""
-st.markdown(f"{verdict.ICONS[now.verdict]} {words}{held_out}")
+words = verdict.sentence(now, name, against, spaced(space.n_pairs), RESAMPLES, held_out)
+if now.verdict == "gain" and compared.k and curve_of(space, compared).best_k == compared.k:
+    words += f" And k = {compared.k} is the best on these very pairs, which flatters it; Dimensions says by how much."
+st.markdown(f"{verdict.ICONS['unclear' if held_out else now.verdict]} {words}")
 st.caption(plain(fitted_on(now.score).capitalize()) + ".")
-explanation.draw(space, compared, found.standing(compared, compared.raw).verdict)
+explanation.draw(space, compared, explanation.HELD_OUT if held_out else found.standing(compared, compared.raw).verdict)
 standings.draw(found)
 st.subheader(f"From {against} to {name}")
 stages.draw(stages.Stages(opened, found.standing(baseline).score, now.score))

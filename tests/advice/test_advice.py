@@ -131,9 +131,10 @@ def test_what_would_decide_is_more_than_there_is_and_is_about_an_option_that_is_
         open_ = replace(others[1], score=50.0, difference=Difference(estimate, low, high, 0.2), p_holm=1.0)
         advice = answer(replace(evidence, options=(raw, sure, open_)), "rank")
         assert advice.needed > evidence.count
-        assert named(open_.setting)[1:] in advice.sentences[1]
+        assert named(open_.setting) in advice.sentences[1]
         assert ("decide between them" in advice.sentences[2]) is (estimate > 0)
-        assert ("that nothing is better by 1 point" in advice.sentences[2]) is (estimate <= 0)
+        assert ("nothing that was tried scores higher" in advice.sentences[0]) is (estimate <= 0)
+        assert ("would rule it out" in advice.sentences[2]) is (estimate <= 0)
     assert advice.needed == math.ceil(evidence.count * 81)  # an interval of 9 to either side, where 1 would do
 
 

@@ -191,3 +191,18 @@ def test_the_map_is_offered_in_every_format_with_lines_from_sentences_on(small, 
     np.testing.assert_allclose(linear(x), whitener(x))
     assert any("onnxruntime.InferenceSession(" in one.value and "encode([" in one.value for one in at.code)
     assert "Setting.parse" in code(at)
+
+
+@pytest.mark.parametrize("layer", range(4))
+def test_whoever_takes_a_map_away_is_told_where_the_model_as_it_comes_scores_higher(small, space, layer):
+    untouched, now = (one.spearman for one in scores(space, "L3", f"L{layer}:pca@9"))
+    at = until(start("whitening", **small | {"layers": str(layer), "k": "9"}))
+    told = [box.value for box in at.info if "the model as it comes, score" in box.value]
+    assert bool(told) is (untouched - now > 1)
+    assert all(f"score {untouched:.2f} on these pairs, and this map {now:.2f}." in one for one in told)
+
+
+def test_raw_vectors_in_the_bar_are_said_to_stand_against_pca_whitening(small, space):
+    for whitening, said_so in (("Raw", True), ("ZCA whitening", False)):
+        at = until(start("whitening", **small | {"whitening": whitening, "layers": "1"}))
+        assert said(at, "raw vectors are chosen in the bar") is said_so

@@ -13,7 +13,7 @@ from whitelab.scoring.setting import Setting
 from whitelab.statistics.significance import williams
 from whitelab.sweeps.dimensions import k_curve
 from whitelab.ui.results.shelf import shelf
-from whitelab.ui.sections.explanation import CONE, SMALL, Measured, explained, measured
+from whitelab.ui.sections.explanation import CONE, HELD_OUT, SMALL, Measured, explained, measured
 
 GAIN = Measured("PCA whitening", 5.0, 300, 3000, 7.8, 0.6, "", 200, 5.2)
 
@@ -121,4 +121,5 @@ def test_the_doubt_is_that_of_the_tests():
         "unclear": "one test sure and the other not",
     }.items():
         assert words in measured(space, averaged, verdict).doubt
+    assert "sentences the map was not fitted on" in measured(space, setting, HELD_OUT).doubt
     assert measured(space, setting, "gain").doubt == measured(space, setting, "loss").doubt == ""

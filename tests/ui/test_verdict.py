@@ -106,6 +106,10 @@ def test_a_gain_that_cross_fitting_does_not_show_is_said_to_be_in_doubt():
         said = verdict.held_out(standing(now), standing(cross))
         assert bool(said) == (now in ("gain", "loss") and cross in {"gain", "loss", "chance", "unclear"} - {now})
     assert verdict.held_out(standing("gain"), None) == ""
+    words = verdict.sentence(standing("gain"), "PCA whitening", "raw", "60", 1000, doubt)
+    assert words.startswith("**The gain is real on the sentences it was fitted on.**")
+    assert words.endswith(doubt)
+    assert "Other pairs" not in words
 
 
 def test_scopes_without_a_score_are_not_compared():

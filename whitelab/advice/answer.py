@@ -91,16 +91,22 @@ def _best(evidence: Evidence, purpose: str) -> Advice:
     found = best.difference.estimate
     needed = _enough(evidence, best.difference, max(STEP - found, found / _stricter(len(others))))
     more = f"About {spaced(needed)}" if needed > 1.1 * evidence.count else "It is close: a few more"
-    show = (
-        "decide between them" if found > 0 else f"show that nothing is better by {STEP:g} point, the least that counts"
-    )
-    sentences = (
-        f"These {spaced(evidence.count)} {evidence.unit} cannot decide; until more are there, keep the "
-        f"{named(raw.setting)}.",
-        f"In {evidence.metric} {named(best.setting)} score {best.score:.2f} against {raw.score:.2f} "
-        f"({_interval(best)} by itself), which could be chance after {len(others)} comparisons.",
-        f"{more} {evidence.unit} would {show}, if the difference stays what it is.",
-    )
+    if found > 0:
+        sentences = (
+            f"These {spaced(evidence.count)} {evidence.unit} cannot decide; until more are there, keep the "
+            f"{named(raw.setting)}.",
+            f"In {evidence.metric} {named(best.setting)} score {best.score:.2f} against {raw.score:.2f} "
+            f"({_interval(best)} by itself), which could be chance after {len(others)} comparisons.",
+            f"{more} {evidence.unit} would decide between them, if the difference stays what it is.",
+        )
+    else:
+        sentences = (
+            f"Keep the {named(raw.setting)}: nothing that was tried scores higher, but these {spaced(evidence.count)} "
+            f"{evidence.unit} are too few to rule out that something is better by {STEP:g} point.",
+            f"{_scored(evidence, raw)} Of {len(others)} others the best that might be, {named(best.setting)}, score "
+            f"{best.score:.2f} ({_interval(best)}).",
+            f"{more} {evidence.unit} would rule it out, if the difference stays what it is.",
+        )
     return Advice(purpose, None, sentences, needed, evidence)
 
 

@@ -60,11 +60,17 @@ def layer_dumbbells(
             hovertemplate=f"{html.escape(names[end])}, layer %{{x}}<br>{SCORE}: %{{y:.2f}}<extra></extra>",
             **STEADY,
         )
-    everything = [row[end] for row in rows for end in ENDS if is_number(row[end])]
+    everything = [
+        row[end] + side * (0.0 if end == "cut" else row[f"{end}_half_width_95"] or 0.0)
+        for row in rows
+        for end in ENDS
+        for side in (-1, 1)
+        if is_number(row[end])
+    ]
     if everything:
         low, high = min(everything), max(everything)
-        room = max(high - low, 5) * 0.12
-        figure.update_yaxes(range=[low - 2 * room, high + 2 * room])
+        room = max(high - low, 5) * 0.08
+        figure.update_yaxes(range=[low - room, high + room])
     for layer in selected:
         figure.add_vrect(x0=layer - 0.42, x1=layer + 0.42, line={"color": MARK, "width": 2})
     figure.update_xaxes(title=LAYER, range=[-0.6, n_layers - 0.4], dtick=1, zeroline=False)

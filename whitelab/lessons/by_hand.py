@@ -98,11 +98,11 @@ def one_bit(space: LayerEmbeddings) -> Answer:
         else f"They differ by {written(spread)} points only: this data does not tell them apart even now."
     )
     words = (
-        f"One bit a dimension: {', '.join(f'{label} {written(value)}' for label, value in scores.items())}; with whole "
-        f"numbers PCA has {written(whole)}. {tie} One bit takes a thirty-second of the memory."
+        f"One bit a dimension: {', '.join(f'{label} {written(value)}' for label, value in scores.items())}; with "
+        f"all of a float's bits PCA has {written(whole)}. {tie} One bit takes a thirty-second of the memory."
     )
     numbers = {f"{label}, one bit": value for label, value in scores.items()}
-    return Answer(_APART if spread > _TIE else _STILL, words, numbers | {"PCA, whole numbers": whole, "spread": spread})
+    return Answer(_APART if spread > _TIE else _STILL, words, numbers | {"PCA, all bits": whole, "spread": spread})
 
 
 def ghost_points() -> dict[str, list[list[float]]]:

@@ -21,6 +21,7 @@ from whitelab.whitening import variant, whitens
 
 SMALL = 0.5  # points below which a change of score is not explained
 MOST = 0.8  # of a loss is laid to what loses so much of it alone
+HELD_OUT = "held out"  # a verdict: real on the sentences the map was fitted on, in doubt on others
 CONE = 0.2  # mean cosine of random pairs from which on a space is called a cone here
 
 
@@ -60,7 +61,8 @@ class Measured:
 def measured(space: LayerEmbeddings, setting: Setting, verdict: str = "") -> Measured | None:
     """The measures of a setting; None where a score is not defined. The best k is looked for where it may matter.
 
-    `verdict` is a key of `VERDICTS` where the difference from raw was judged; else Williams' test alone is asked.
+    `verdict` is a key of `VERDICTS` where the difference from raw was judged, or `HELD_OUT` where cross-fitting speaks
+    against it; else Williams' test alone is asked.
     """
     now, raw = number_of(space, setting), number_of(space, setting.raw)
     if now.spearman is None or raw.spearman is None:
@@ -96,6 +98,8 @@ def _centred(space: LayerEmbeddings, setting: Setting) -> float | None:
 
 def _doubt(space: LayerEmbeddings, setting: Setting, verdict: str) -> str:
     pairs = f"these {spaced(space.n_pairs)} pairs"
+    if verdict == HELD_OUT:
+        return "which is not beyond doubt on sentences the map was not fitted on"
     if verdict == "unclear":
         return f"of which {pairs} leave one test sure and the other not"
     if not verdict and at_once(space.n_subsets, setting.aggregate):

@@ -14,7 +14,7 @@ from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_gains import LayerGain
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.kept import kept
-from whitelab.ui.results.scores import layer_gains
+from whitelab.ui.results.scores import doubt_of, layer_gains
 from whitelab.ui.results.study import study_job
 from whitelab.ui.sections.explanation import CONE, SMALL
 from whitelab.ui.sidebar.workspace import take
@@ -38,32 +38,35 @@ def draw(space: LayerEmbeddings, setting: Setting, chosen: Sequence[int]) -> Non
     )
 
 
-def finding(
-    gains: Sequence[LayerGain], setting: Setting, starved: Callable[[Score], bool] = lambda score: False
-) -> str:
+def finding(gains: Sequence[LayerGain], setting: Setting, against: Callable[[Score], str] = lambda score: "") -> str:
     """Which layers gain and which lose, in a sentence made of the numbers, and why.
 
-    Scores of `starved` maps neither gain nor lose.
+    `against` says what stands against a score's change from raw (`Doubt.verdict`): none such is a gain or a loss.
     """
+
+    def gained(gain: LayerGain, score: Score | None) -> bool:
+        change = gain.gain(score)
+        return change is not None and change > SMALL and not against(score)
+
+    def lost(gain: LayerGain, score: Score | None) -> bool:
+        change = gain.gain(score)
+        return change is not None and change < -SMALL and not against(score)
+
     name = LABELS.inline(setting.whitening)
     name = capitalised(name)
     at = f" with k = {setting.k}" if setting.k else ""
-    words = [f"**{name}{at} {_split(gains, [gain.whitened for gain in gains], starved)}.**"]
+    words = [f"**{name}{at} {_split(gains, [gain.whitened for gain in gains], against)}.**"]
     widest = max((gain.raw.half_width or 0.0 for gain in gains), default=0.0)
-    changes = [abs(gain.gain(gain.whitened) or 0.0) for gain in gains if not starved(gain.whitened)]
+    changes = [abs(gain.gain(gain.whitened) or 0.0) for gain in gains if against(gain.whitened) != "starved"]
     if SMALL < max(changes, default=0.0) < widest:
         words.append(f"So few pairs know a score to ± {widest:.0f} points only: another set may have it otherwise.")
     cut = [gain.cut for gain in gains]
     if gains[0].cut is not None and any(gain.cut.rank < gain.whitened.rank for gain in gains):
         k = gains[0].cut.setting.k
         words.append(
-            f"Cut to k = {k}, a third of the dimensions as BERT-whitening cuts them, it {_split(gains, cut, starved)}."
+            f"Cut to k = {k}, a third of the dimensions as BERT-whitening cuts them, it {_split(gains, cut, against)}."
         )
-        rescued = [
-            gain.layer
-            for gain in gains
-            if _loses(gain, gain.whitened) and _gains(gain, gain.cut) and not starved(gain.whitened)
-        ]
+        rescued = [gain.layer for gain in gains if lost(gain, gain.whitened) and gained(gain, gain.cut)]
         if rescued:
             words.append(
                 f"In {_layers(rescued)} the cut turns the loss into a gain, so there the weakest directions hold more "
@@ -79,9 +82,9 @@ def finding(
         )
         narrow = [gain for gain in gains if gain.mean_cosine >= CONE]
         pairs = [
-            (up, down) for up in narrow for down in narrow if _gains(up, up.whitened) and _loses(down, down.whitened)
+            (up, down) for up in narrow for down in narrow if gained(up, up.whitened) and lost(down, down.whitened)
         ]
-        if pairs and whitens(setting.whitening) and not any(starved(gain.whitened) for gain in gains):
+        if pairs and whitens(setting.whitening) and not any(against(gain.whitened) == "starved" for gain in gains):
             up, down = min(pairs, key=lambda pair: abs(pair[0].mean_cosine - pair[1].mean_cosine))
             words.append(
                 f"A cone alone does not decide it: layers {up.layer} and {down.layer} have {up.mean_cosine:.2f} and "
@@ -91,29 +94,25 @@ def finding(
     return " ".join(words)
 
 
-def _gains(gain: LayerGain, score: Score | None) -> bool:
-    change = gain.gain(score)
-    return change is not None and change > SMALL
-
-
-def _loses(gain: LayerGain, score: Score | None) -> bool:
-    change = gain.gain(score)
-    return change is not None and change < -SMALL
-
-
-def _split(gains: Sequence[LayerGain], scores: Sequence[Score], starved: Callable[[Score], bool]) -> str:
-    said = {gain.layer: gain.gain(now) for gain, now in zip(gains, scores, strict=True) if not starved(now)}
-    known = {layer: change for layer, change in said.items() if change is not None}
-    up = {layer: change for layer, change in known.items() if change > SMALL}
-    down = {layer: change for layer, change in known.items() if change < -SMALL}
+def _split(gains: Sequence[LayerGain], scores: Sequence[Score], against: Callable[[Score], str]) -> str:
+    known = {gain.layer: (gain.gain(now), against(now)) for gain, now in zip(gains, scores, strict=True)}
+    known = {layer: one for layer, one in known.items() if one[0] is not None or one[1] == "starved"}
+    silent = [layer for layer, (_, doubt) in known.items() if doubt == "starved"]
+    changes = {layer: change for layer, (change, _) in known.items() if layer not in silent}
+    level = [layer for layer, change in changes.items() if abs(change) <= SMALL]
+    chance = [layer for layer in changes if known[layer][1] == "chance" and layer not in level]
+    real = {layer: change for layer, change in changes.items() if layer not in level and layer not in chance}
+    up, down = ({layer: change for layer, change in real.items() if sign * change > 0} for sign in (1, -1))
     parts = [
         f"{word} in {_layers(list(part))} (by {'up to ' * (len(part) > 1)}{max(map(abs, part.values())):.1f} points)"
         for word, part in (("gains", up), ("loses", down))
         if part
     ]
-    if level := [layer for layer in known if layer not in up and layer not in down]:
+    if level:
         parts.append(f"changes little in {_layers(level)}")
-    if silent := [gain.layer for gain in gains if gain.layer not in said]:
+    if chance:
+        parts.append(f"may change the score by chance alone in {_layers(chance)}")
+    if silent:
         parts.append(f"sets all sentences equally far apart in {_layers(silent)}, where its score says nothing")
     parts = parts or ["has no score that is defined"]
     return ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + parts[-1]
@@ -149,4 +148,11 @@ def _picture(space: LayerEmbeddings, setting: Setting, gains: Sequence[LayerGain
         lambda: figures.layer_dumbbells(rows(gains), names, setting.whitening, space.n_layers, selected),
     )
     chart(figure, "layer-gains", lambda: rows(gains), on_select=lambda: take(clicked("layer-gains")))
-    st.markdown(finding(gains, setting, lambda score: is_starved(space, score.setting, score.rank)))
+    st.markdown(finding(gains, setting, lambda score: _against(space, score)))
+
+
+def _against(space: LayerEmbeddings, score: Score) -> str:
+    if score.spearman is None:
+        return "starved" if is_starved(space, score.setting, score.rank) else ""
+    found = doubt_of(space, score.setting)
+    return found.verdict(score.spearman, score.rank) if found else ""

@@ -14,13 +14,14 @@ from whitelab.base.installation import MissingLibraryError, need
 from whitelab.base.progress import Progress
 from whitelab.base.wording import layers_in_words, plain
 from whitelab.corpus.fitting import CORPUS
+from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.encoding.encoders import Encoder
 from whitelab.scoring.calibration import Calibration, calibrate
 from whitelab.scoring.fit_scopes import fit_scope, is_starved
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import FIT_SCOPES, Setting
 from whitelab.ui.results.jobs import claim, jobs, wait
-from whitelab.ui.results.scores import scored
+from whitelab.ui.results.scores import number_of, scored
 from whitelab.ui.results.shelf import shelf
 from whitelab.ui.results.study import study
 from whitelab.ui.sidebar.opening import Opened
@@ -121,10 +122,23 @@ def section(chosen: Workspace, opened: Opened, now: Score) -> None:
                 "anything of others: keep fewer dimensions, or fit on more text, before you ship it.",
                 icon=":material/warning:",
             )
+        _say_if_worse(opened.space, score)
         draw(Parcel(chosen, opened, score))
     else:
         st.warning(
             "The sentences it was fitted on do not vary, so the map keeps no direction and there is nothing to export."
+        )
+
+
+def _say_if_worse(space: LayerEmbeddings, score: Score) -> None:
+    """Say that the model as it comes scores higher: what is shipped stands against that, not against its own layer."""
+    last = (space.n_layers - 1,)
+    untouched = number_of(space, score.setting.raw.with_(layers=last))
+    if None not in (score.spearman, untouched.spearman) and untouched.spearman - score.spearman > 1:
+        st.info(
+            f"The raw vectors of {layers_in_words(last)}, the model as it comes, score {untouched.spearman:.2f} on "
+            f"these pairs, and this map {score.spearman:.2f}. Advise looks for what serves best.",
+            icon=":material/info:",
         )
 
 

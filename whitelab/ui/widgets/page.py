@@ -25,6 +25,7 @@ from whitelab.ui.widgets.page_zip import page_zip
 from whitelab.ui.widgets.recipe import recipe
 from whitelab.whitening import too_few
 
+RAW = "raw vectors are chosen in the bar: where this page holds a whitening against them, it is PCA whitening."
 DEMO_NOTE = "Demonstration set written for this project, not a published benchmark."
 
 # What stands beside every score, for someone who meets it for the first time.
@@ -54,7 +55,8 @@ def open_page(question: str, look_for: str) -> tuple[Workspace, Opened]:
     if chosen is None:
         st.stop()
     opened = open_chosen(chosen)
-    for note in (*opened.pairs.notes, *opened.report.notes, *[LEFT] * too_large(opened.space)):
+    said = [LEFT] * too_large(opened.space) + [RAW] * (chosen.setting.whitening == "none")
+    for note in (*opened.pairs.notes, *opened.report.notes, *said):
         st.caption(f"Note: {plain(note)}")
     if opened.pairs.problems:
         with st.expander(f"{len(opened.pairs.problems)} malformed rows were left out"):

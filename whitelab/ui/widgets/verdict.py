@@ -49,10 +49,10 @@ def interval(low: float, high: float, sign: str = "", digits: int = 2) -> str:
     return "undefined" if low != low else f"{low:{sign}.{digits}f} to {high:{sign}.{digits}f}"
 
 
-def sentence(standing: Standing, label: str, baseline: str, pairs: str, resamples: int) -> str:
-    """Whether the difference is real, as a teacher would say it."""
+def sentence(standing: Standing, label: str, baseline: str, pairs: str, resamples: int, held_out: str = "") -> str:
+    """Whether the difference is real, as a teacher would say it; `held_out` is what speaks against it of others."""
     found, verdict = standing.difference, standing.verdict
-    lead = f"**{VERDICTS[verdict]}.**"
+    lead = f"**{VERDICTS[verdict]}{' on the sentences it was fitted on' if held_out else ''}.**"
     if verdict == "undefined":
         return f"{lead} {standing.score.reason or 'There is no score to compare.'}"
     if label == baseline:
@@ -72,7 +72,7 @@ def sentence(standing: Standing, label: str, baseline: str, pairs: str, resample
         "starved": "But a map that keeps as many directions as there are sentences sets all of them equally far apart, "
         "so the score says nothing about meaning, whichever way it went.",
     }
-    return f"{lead} {numbers} {meaning[verdict]}"
+    return f"{lead} {numbers} {held_out or meaning[verdict]}"
 
 
 def held_out(now: Standing, cross: Standing | None) -> str:
@@ -87,7 +87,7 @@ def held_out(now: Standing, cross: Standing | None) -> str:
         return ""
     found = cross.difference
     return (
-        f" Cross-fitted, on sentences it is not scored on, the difference is {found.estimate:+.2f}, 95 % interval "
+        f"Cross-fitted, on sentences it is not scored on, the difference is {found.estimate:+.2f}, 95 % interval "
         f"{interval(found.low, found.high, '+')}: {against[cross.verdict]}."
     )
 
