@@ -138,8 +138,8 @@ def test_the_shared_variance_is_the_participation_ratio_of_the_centred_layer(spa
 
 
 def test_the_three_bars_are_the_scores_of_the_three_whitenings_and_signs_are_taken_of_their_vectors(space):
-    assert answered(3, 2, space).value == tuple(score(space, f"L1:{name}") for name in ("pca", "zca", "cholesky"))
-    bits = torch.sign(transformed(space, Setting.parse("L1:zca")))
+    assert answered(3, 2, space).value == tuple(score(space, f"L2:{name}") for name in ("pca", "zca", "cholesky"))
+    bits = torch.sign(transformed(space, Setting.parse("L2:zca")))
     rho = whitelab.spearman(geometry.row_cosines(bits, space.first, space.second), space.gold)
     assert answered(3, 3, space).numbers["ZCA, one bit"] == pytest.approx(100 * float(rho))
 

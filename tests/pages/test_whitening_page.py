@@ -49,7 +49,7 @@ def test_the_variants_side_by_side_have_the_scores_and_tests_of_the_package(smal
     found = whitelab.paired(space, wanted).against(0)
     table = tables(at)[0]
     assert list(table["Spearman"]) == pytest.approx([one.spearman for one in wanted])
-    assert list(table["95 %"]) == [f"{one.low:.2f} to {one.high:.2f}" for one in found]
+    assert list(table["Score, 95 %"]) == [f"{one.low:.2f} to {one.high:.2f}" for one in found]
     assert list(table["Rank"]) == [one.rank for one in wanted]
     assert list(table["Isotropy"])[1:] == pytest.approx([one.isotropy for one in wanted[1:]])
     assert list(table["Verdict"]) == ["Baseline", *(VERDICTS[one.verdict] for one in found[1:])]

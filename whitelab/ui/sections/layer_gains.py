@@ -61,7 +61,7 @@ def finding(gains: Sequence[LayerGain], setting: Setting, against: Callable[[Sco
     if SMALL < max(changes, default=0.0) < widest:
         words.append(f"So few pairs know a score to ± {widest:.0f} points only: another set may have it otherwise.")
     cut = [gain.cut for gain in gains]
-    if gains[0].cut is not None and any(gain.cut.rank < gain.whitened.rank for gain in gains):
+    if _cuts(gains):
         k = gains[0].cut.setting.k
         words.append(
             f"Cut to k = {k}, a third of the dimensions as BERT-whitening cuts them, it {_split(gains, cut, against)}."
@@ -92,6 +92,11 @@ def finding(gains: Sequence[LayerGain], setting: Setting, against: Callable[[Sco
                 "how noisy the weak directions are that whitening makes as strong as the others."
             )
     return " ".join(words)
+
+
+def _cuts(gains: Sequence[LayerGain]) -> bool:
+    """Whether there is a cut, and it leaves out directions anywhere."""
+    return any(gain.cut is not None and gain.cut.rank < gain.whitened.rank for gain in gains)
 
 
 def _split(gains: Sequence[LayerGain], scores: Sequence[Score], against: Callable[[Score], str]) -> str:
@@ -128,8 +133,9 @@ def _layers(layers: Sequence[int]) -> str:
 
 
 def rows(gains: Sequence[LayerGain]) -> list[dict]:
-    """A record for each layer."""
-    scores = ({"raw": gain.raw, "whitened": gain.whitened, "cut": gain.cut} for gain in gains)
+    """A record for each layer; without a cut that leaves nothing out, whose mark would lie under another."""
+    cuts = _cuts(gains)
+    scores = ({"raw": gain.raw, "whitened": gain.whitened, "cut": gain.cut if cuts else None} for gain in gains)
     return [
         {"layer": gain.layer, "mean_cosine": gain.mean_cosine}
         | {name: score and score.spearman for name, score in ends.items()}
@@ -139,7 +145,7 @@ def rows(gains: Sequence[LayerGain]) -> list[dict]:
 
 
 def _picture(space: LayerEmbeddings, setting: Setting, gains: Sequence[LayerGain], chosen: Sequence[int]) -> None:
-    cut = gains[0].cut
+    cut = gains[0].cut if _cuts(gains) else None
     names = {"raw": "Raw", "whitened": LABELS.at(setting), "cut": f"cut to k = {cut.setting.k}" if cut else ""}
     selected = tuple(chosen) if len(chosen) == 1 else ()
     figure = kept(
