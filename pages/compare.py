@@ -6,6 +6,7 @@ from whitelab import datasets
 from whitelab.base.wording import plain
 from whitelab.compare import PRESETS, Grid, lacking_splits
 from whitelab.scoring.setting import parse_settings
+from whitelab.statistics.correlation import AGGREGATE_LABELS
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.sections import compare_grid, paper_figures, preset_walk
 from whitelab.ui.sidebar import model
@@ -61,7 +62,11 @@ models, picked = (
     compare_grid.taken(models) or [chosen.model.name],
     [name for name in tasks if name in (picked or tasks)],
 )
-st.caption(f"{PRESETS[preset].source}. {PRESETS[preset].note}")
+note = f"{PRESETS[preset].source}. {PRESETS[preset].note}"
+if PRESETS[preset].aggregate != (bar := chosen.setting.aggregate):
+    ways = tuple(AGGREGATE_LABELS[way].partition(": ")[2] for way in (PRESETS[preset].aggregate, bar))
+    note += f" So a score here ({ways[0]}) is not the bar's ({ways[1]}), of the same vectors."
+st.caption(note)
 if lacking := lacking_splits([preset], chosen.data.source, picked):
     st.caption(plain(f"{lacking}."))
 stamp = file_stamp([file for info in infos for file in info.files])

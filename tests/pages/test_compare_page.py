@@ -7,7 +7,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import whitelab
-from whitelab.compare import FIELDS, Bench, Grid, compare, differences, resample, walk
+from whitelab.compare import FIELDS, PRESETS, Bench, Grid, compare, differences, resample, walk
 from whitelab.encoding.checkpoints import shown_name
 from whitelab.scoring.setting import parse_settings
 
@@ -152,3 +152,10 @@ def test_a_setting_that_cannot_be_read_is_said_and_nothing_is_lost(small):
     at.text_area[0].set_value("L6\nsix")
     assert failed(until(at.run(), lambda at: at.error), "setting='six' must look like")
     assert at.text_area[0].value == "L6\nsix"
+
+
+def test_where_a_preset_counts_otherwise_than_the_bar_that_is_said(small):
+    cases = ("whiteningbert", "all", True), ("whiteningbert", "mean", False), ("mteb", "all", False)
+    for preset, aggregate, other in cases:
+        at = until(start("compare", **small | {"preset": PRESETS[preset].label, "aggregate": aggregate}))
+        assert said(at, "average of the subsets' Spearman) is not the bar's (one Spearman over every pair)") is other
