@@ -145,3 +145,15 @@ def test_a_ranking_keeps_its_height_while_it_fills():
     assert short.height == full.height
     assert short.yaxis.range == full.yaxis.range
     assert "no score defined" in figures.subset_ranking([], 4).layout.meta["alt"]
+
+
+def test_whiskers_of_layers_are_drawn_whole_and_a_cut_has_none():
+    rows = [
+        {"layer": i, "raw": 60.0 + i, "whitened": 62.0, "cut": 61.0}
+        | {"raw_half_width_95": 20.0 + i, "whitened_half_width_95": 9.0, "cut_half_width_95": 90.0}
+        for i in range(3)
+    ]
+    names = {"raw": "Raw", "whitened": "PCA whitening", "cut": "cut to k = 4"}
+    low, high = figures.layer_dumbbells(rows, names, "pca", 3).layout.yaxis.range
+    assert 30 < low < 40
+    assert 84 < high < 95
