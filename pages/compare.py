@@ -65,7 +65,7 @@ models, picked = (
 note = f"{PRESETS[preset].source}. {PRESETS[preset].note}"
 if PRESETS[preset].aggregate != (bar := chosen.setting.aggregate):
     ways = tuple(AGGREGATE_LABELS[way].partition(": ")[2] for way in (PRESETS[preset].aggregate, bar))
-    note += f" So a score here ({ways[0]}) is not the bar's ({ways[1]}), of the same vectors."
+    note += f" Of a task with subsets a score here ({ways[0]}) is not the bar's ({ways[1]}), of the same vectors."
 st.caption(note)
 if lacking := lacking_splits([preset], chosen.data.source, picked):
     st.caption(plain(f"{lacking}."))

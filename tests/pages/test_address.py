@@ -2,6 +2,7 @@
 
 import pytest
 from streamlit.proto.WidgetStates_pb2 import WidgetStates
+from streamlit.testing.v1 import AppTest
 
 from whitelab.whitening import WHITENERS
 
@@ -91,3 +92,40 @@ def test_nothing_is_said_of_an_address_that_can_be_had_be_it_the_defaults(whiten
     at = until(start(**small, layers="1", k="8", whitening=whitening, pooling=pooling, fit="task", unit="false"))
     assert not missed(at)
     assert knob(at)["k"] == 8
+
+
+def test_all_directions_of_one_model_are_all_of_the_next_and_fewer_stay_as_many():
+    def page(dims, k):
+        import streamlit as st
+
+        from whitelab.ui import live
+
+        if k:
+            st.session_state["k"] = k
+        for dim in dims:
+            live.choose_k("pca", dim)
+            st.write(st.session_state["k"])
+
+    for dims, k, found in (((768, 384, 768), None, [768, 384, 768]), ((768, 384, 768), 100, [100, 100, 100])):
+        at = AppTest.from_function(page, args=(dims, k)).run()
+        assert [int(one.value.strip("`")) for one in at.markdown] == found
+
+
+def test_what_a_page_puts_into_the_address_leaves_k_there():
+    """Streamlit sends the whole address as the server knows it, in which k, that a script writes, may be missing."""
+
+    def page():
+        import streamlit as st
+
+        from whitelab.ui.sidebar import address
+
+        with address.of("training", st.container()):
+            address.keep("k", 5, 10)
+        address.put("runs", "a")
+
+    at = AppTest.from_function(page).run()
+    assert at.query_params["runs"] in ("a", ["a"])
+    first, last = (box.proto.body for box in at.get("html"))
+    assert '({"k": "5"})' in first
+    assert '({"k": "5"})' in last
+    assert first != last

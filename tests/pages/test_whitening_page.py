@@ -194,10 +194,10 @@ def test_the_map_is_offered_in_every_format_with_lines_from_sentences_on(small, 
 
 
 @pytest.mark.parametrize("layer", range(4))
-def test_whoever_takes_a_map_away_is_told_where_the_model_as_it_comes_scores_higher(small, space, layer):
+def test_whoever_takes_a_map_away_is_told_where_the_last_layer_scores_higher_raw(small, space, layer):
     untouched, now = (one.spearman for one in scores(space, "L3", f"L{layer}:pca@9"))
     at = until(start("whitening", **small | {"layers": str(layer), "k": "9"}))
-    told = [box.value for box in at.info if "the model as it comes, score" in box.value]
+    told = [box.value for box in at.info if ", the last, score" in box.value]
     assert bool(told) is (untouched - now > 1)
     assert all(f"score {untouched:.2f} on these pairs, and this map {now:.2f}." in one for one in told)
 

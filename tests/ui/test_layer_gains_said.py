@@ -15,7 +15,7 @@ def gains(space):
     return gains
 
 
-def said(gains, changes, cuts=(0, 0, 0, 0), half_width=1.0, against=lambda score: "") -> str:
+def said(gains, changes, cuts=(0, 0, 0, 0), half_width=1.0, against=lambda gain, score: "") -> str:
     """The finding where whitening and the cut change the layers' raw score of 50 by so much."""
     made = [
         replace(
@@ -53,10 +53,10 @@ def test_it_says_how_narrow_the_cone_is_where_it_is_narrowest_and_widest(gains):
 
 
 def test_a_layer_whose_sentences_are_equally_far_apart_neither_gains_nor_loses(gains):
-    some = said(gains, (8, 3, -29, -20), against=lambda score: "starved" * (score.spearman in (58.0, 30.0)))
+    some = said(gains, (8, 3, -29, -20), against=lambda gain, score: "starved" * (score.spearman in (58.0, 30.0)))
     assert "gains in layer 1 (by 3.0 points), loses in layer 2 (by 29.0 points) and sets all sentences" in some
     assert "equally far apart in layers 0 and 3, where its score says nothing.**" in some
-    every = said(gains, (8, 3, -29, -20), (4, 0, 0, 0), against=lambda score: "starved" * (score.rank > 4))
+    every = said(gains, (8, 3, -29, -20), (4, 0, 0, 0), against=lambda gain, score: "starved" * (score.rank > 4))
     assert every.startswith("**PCA whitening sets all sentences equally far apart in layers 0 to 3, where")
     assert "Cut to k = 4, a third of the dimensions as BERT-whitening cuts them, it gains in layer 0" in every
     assert "turns the loss" not in every
@@ -65,7 +65,7 @@ def test_a_layer_whose_sentences_are_equally_far_apart_neither_gains_nor_loses(g
 def test_a_change_that_may_be_chance_is_neither_a_gain_nor_a_loss_nor_a_cause_of_anything(gains):
     narrow = [replace(gain, mean_cosine=0.5) for gain in gains]
 
-    def against(score):
+    def against(gain, score):
         return "chance" * (score.spearman in (53.0, 46.0, 51.5))
 
     words = said(narrow, (3, 0.2, -4, 5), (1.5, -4, -4, 8), against=against)

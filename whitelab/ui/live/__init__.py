@@ -5,6 +5,7 @@ scores of every k. So the first number never waits for the curve, and from then 
 does the same for one layer more or less and for another variant.
 """
 
+import math
 from functools import partial
 from pathlib import Path
 from weakref import ref
@@ -23,7 +24,7 @@ from whitelab.ui.widgets.component import component
 from whitelab.ui.widgets.metric import in_doubt
 from whitelab.whitening import variant
 
-K = "k"  # session_state
+K, OF = "k", "k-of"  # session_state: how many directions are kept, and of how many
 PLACES = ("live-bar", "live-strip")  # keys of the two components
 
 # Pairs times dimensions up to which the whole curve is computed ahead of the hand: about a second.
@@ -40,7 +41,11 @@ _curve = st.components.v2.component(
 
 def choose_k(whitening: str, dim: int) -> int | None:
     """How many eigen-directions are kept; None where all are, or where the variant has no k."""
-    k = min(address.kept(K, dim, lambda text: max(1, int(text))), dim)
+    state = st.session_state
+    k = address.kept(K, dim, lambda text: max(1, int(text)))
+    every = K in state and k >= state.get(OF, math.inf)  # all directions of another model are all of this one's
+    k = dim if every else min(k, dim)
+    state[OF] = dim
     address.keep(K, k, dim)
     return k if variant(whitening).takes_k and k < dim else None
 
@@ -85,6 +90,8 @@ def _doubt(doubt: Doubt, score: Score, takes_k: bool) -> list:
     """For JSON: from where to where, from which k on (for a variant without one: any or none), and the words."""
     starved = doubt.verdict(score.spearman, score.rank) == "starved"
     starving = doubt.starving if takes_k else int(starved) or None
+    if takes_k and starving and score.rank < starving <= (score.setting.k or score.dim):
+        starving = None  # texts that share a vector: no k keeps so many directions
     return [max(doubt.low, -101), min(doubt.high, 101), starving, in_doubt("chance"), in_doubt("starved")]
 
 

@@ -1,6 +1,7 @@
 """The finding, layer by layer: every layer raw and whitened, and a sentence that says which gain."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import streamlit as st
 
@@ -9,12 +10,13 @@ from whitelab.base.wording import capitalised
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.figures import heights
 from whitelab.scoring.fit_scopes import is_starved
+from whitelab.scoring.paired import doubt
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_gains import LayerGain
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.kept import kept
-from whitelab.ui.results.scores import doubt_of, layer_gains
+from whitelab.ui.results.scores import layer_gains
 from whitelab.ui.results.study import study_job
 from whitelab.ui.sections.explanation import CONE, SMALL
 from whitelab.ui.sidebar.workspace import take
@@ -38,33 +40,40 @@ def draw(space: LayerEmbeddings, setting: Setting, chosen: Sequence[int]) -> Non
     )
 
 
-def finding(gains: Sequence[LayerGain], setting: Setting, against: Callable[[Score], str] = lambda score: "") -> str:
+def finding(
+    gains: Sequence[LayerGain], setting: Setting, against: Callable[[LayerGain, Score], str] = lambda gain, score: ""
+) -> str:
     """Which layers gain and which lose, in a sentence made of the numbers, and why.
 
     `against` says what stands against a score's change from raw (`Doubt.verdict`): none such is a gain or a loss.
     """
 
+    said = {id(score): against(gain, score) for gain in gains for score in (gain.whitened, gain.cut) if score}
+
+    def doubt_of(score: Score) -> str:
+        return said[id(score)]
+
     def gained(gain: LayerGain, score: Score | None) -> bool:
         change = gain.gain(score)
-        return change is not None and change > SMALL and not against(score)
+        return change is not None and change > SMALL and not doubt_of(score)
 
     def lost(gain: LayerGain, score: Score | None) -> bool:
         change = gain.gain(score)
-        return change is not None and change < -SMALL and not against(score)
+        return change is not None and change < -SMALL and not doubt_of(score)
 
     name = LABELS.inline(setting.whitening)
     name = capitalised(name)
     at = f" with k = {setting.k}" if setting.k else ""
-    words = [f"**{name}{at} {_split(gains, [gain.whitened for gain in gains], against)}.**"]
+    words = [f"**{name}{at} {_split(gains, [gain.whitened for gain in gains], doubt_of)}.**"]
     widest = max((gain.raw.half_width or 0.0 for gain in gains), default=0.0)
-    changes = [abs(gain.gain(gain.whitened) or 0.0) for gain in gains if against(gain.whitened) != "starved"]
+    changes = [abs(gain.gain(gain.whitened) or 0.0) for gain in gains if doubt_of(gain.whitened) != "starved"]
     if SMALL < max(changes, default=0.0) < widest:
         words.append(f"So few pairs know a score to ± {widest:.0f} points only: another set may have it otherwise.")
     cut = [gain.cut for gain in gains]
     if _cuts(gains):
         k = gains[0].cut.setting.k
         words.append(
-            f"Cut to k = {k}, a third of the dimensions as BERT-whitening cuts them, it {_split(gains, cut, against)}."
+            f"Cut to k = {k}, a third of the dimensions as BERT-whitening cuts them, it {_split(gains, cut, doubt_of)}."
         )
         rescued = [gain.layer for gain in gains if lost(gain, gain.whitened) and gained(gain, gain.cut)]
         if rescued:
@@ -84,7 +93,7 @@ def finding(gains: Sequence[LayerGain], setting: Setting, against: Callable[[Sco
         pairs = [
             (up, down) for up in narrow for down in narrow if gained(up, up.whitened) and lost(down, down.whitened)
         ]
-        if pairs and whitens(setting.whitening) and not any(against(gain.whitened) == "starved" for gain in gains):
+        if pairs and whitens(setting.whitening) and not any(doubt_of(gain.whitened) == "starved" for gain in gains):
             up, down = min(pairs, key=lambda pair: abs(pair[0].mean_cosine - pair[1].mean_cosine))
             words.append(
                 f"A cone alone does not decide it: layers {up.layer} and {down.layer} have {up.mean_cosine:.2f} and "
@@ -99,8 +108,8 @@ def _cuts(gains: Sequence[LayerGain]) -> bool:
     return any(gain.cut is not None and gain.cut.rank < gain.whitened.rank for gain in gains)
 
 
-def _split(gains: Sequence[LayerGain], scores: Sequence[Score], against: Callable[[Score], str]) -> str:
-    known = {gain.layer: (gain.gain(now), against(now)) for gain, now in zip(gains, scores, strict=True)}
+def _split(gains: Sequence[LayerGain], scores: Sequence[Score], doubt_of: Callable[[Score], str]) -> str:
+    known = {gain.layer: (gain.gain(now), doubt_of(now)) for gain, now in zip(gains, scores, strict=True)}
     known = {layer: one for layer, one in known.items() if one[0] is not None or one[1] == "starved"}
     silent = [layer for layer, (_, doubt) in known.items() if doubt == "starved"]
     changes = {layer: change for layer, (change, _) in known.items() if layer not in silent}
@@ -154,11 +163,13 @@ def _picture(space: LayerEmbeddings, setting: Setting, gains: Sequence[LayerGain
         lambda: figures.layer_dumbbells(rows(gains), names, setting.whitening, space.n_layers, selected),
     )
     chart(figure, "layer-gains", lambda: rows(gains), on_select=lambda: take(clicked("layer-gains")))
-    st.markdown(finding(gains, setting, lambda score: _against(space, score)))
+    against = partial(_against, space)
+    st.markdown(kept("layer-gains-said", (tuple(gains), setting), lambda: finding(gains, setting, against)))
 
 
-def _against(space: LayerEmbeddings, score: Score) -> str:
+def _against(space: LayerEmbeddings, gain: LayerGain, score: Score) -> str:
+    """Of scores at hand: what is asked for anew would have maps fitted to rows fitted for their isotropy."""
     if score.spearman is None:
         return "starved" if is_starved(space, score.setting, score.rank) else ""
-    found = doubt_of(space, score.setting)
+    found = doubt(space, score, gain.raw)
     return found.verdict(score.spearman, score.rank) if found else ""

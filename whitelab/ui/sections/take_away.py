@@ -131,13 +131,13 @@ def section(chosen: Workspace, opened: Opened, now: Score) -> None:
 
 
 def _say_if_worse(space: LayerEmbeddings, score: Score) -> None:
-    """Say that the model as it comes scores higher: what is shipped stands against that, not against its own layer."""
+    """Say that the last layer scores higher raw: what is shipped stands against that, not against its own layer."""
     last = (space.n_layers - 1,)
     untouched = number_of(space, score.setting.raw.with_(layers=last))
     if None not in (score.spearman, untouched.spearman) and untouched.spearman - score.spearman > 1:
         st.info(
-            f"The raw vectors of {layers_in_words(last)}, the model as it comes, score {untouched.spearman:.2f} on "
-            f"these pairs, and this map {score.spearman:.2f}. Advise looks for what serves best.",
+            f"The raw vectors of {layers_in_words(last)}, the last, score {untouched.spearman:.2f} on these pairs, and "
+            f"this map {score.spearman:.2f}. Advise looks for what serves best.",
             icon=":material/info:",
         )
 

@@ -22,6 +22,7 @@ _PAGE, _OPENS = "address-page", "address-opens"  # session_state: the page drawn
 _READ = "address-read"  # session_state: of every knob first drawn by this run, what stood in the address
 _MISREAD = "address-misread"  # session_state: what stood there and cannot be had, beside what the knob was put to
 _CHANGES, _TURN = "address-changes", "address-turn"  # session_state: what to rewrite, and how often that was done
+_KEPT, _PLACE = "address-kept", "address-place"  # session_state: what `keep` was told last; where that is drawn
 _LENGTH = 60  # characters of it that are shown
 
 
@@ -33,7 +34,8 @@ def of(page: str, place: DeltaGenerator) -> Iterator[None]:
     """
     state = st.session_state
     state[_OPENS] = state.get(_PAGE) != page
-    state[_READ] = {}
+    state[_READ], state[_CHANGES] = {}, {}
+    state[_PLACE] = place
     yield
     with place:
         _write()
@@ -92,6 +94,7 @@ def keep(key: str, value, default) -> None:
     """Put a value into the session and, unless it is the default, into the address."""
     st.session_state[key] = value
     wanted = None if value == default else str(value)
+    st.session_state[_KEPT] = st.session_state.get(_KEPT, {}) | {key: wanted}
     if st.query_params.get(key) != wanted:
         rewrite({key: wanted})
 
@@ -102,6 +105,17 @@ def rewrite(changes: Mapping[str, str | None]) -> None:
     It is no step in its history, for what the session keeps whatever step one goes back to.
     """
     st.session_state[_CHANGES] = st.session_state.get(_CHANGES, {}) | changes
+
+
+def put(key: str, value: str) -> None:
+    """Put a value into the address once the bar is drawn, a step of its history.
+
+    Streamlit sends the whole address as it knows it, without what `keep` keeps.
+    """
+    st.query_params[key] = value
+    rewrite(st.session_state.get(_KEPT, {}))
+    with st.session_state[_PLACE]:
+        _write()
 
 
 def _write() -> None:

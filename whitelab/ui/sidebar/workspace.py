@@ -219,6 +219,7 @@ def _exchange(kind: str, **start) -> None:
         for name, value in start.items():
             state[f"{name}-{before}"] = state.get(name)
             state[name] = state.get(f"{name}-{kind}") or value
+        state.pop(live.OF, None)
     state["knobs-of"] = kind
 
 

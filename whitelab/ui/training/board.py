@@ -14,7 +14,7 @@ from whitelab.training import COLLAPSED, DIVERGED, StepRecord
 from whitelab.training.runs import CANCELLED, DIED, FAILED, FINISHED, RUNNING, WAITING, Run, RunError
 from whitelab.ui.results import long_runs
 from whitelab.ui.results.jobs import REDRAW, STREAM_SECONDS, redraw
-from whitelab.ui.sidebar import model, workspace
+from whitelab.ui.sidebar import address, model, workspace
 from whitelab.ui.training import background
 from whitelab.ui.training.background import NOT_STARTED, Entry
 from whitelab.ui.widgets.chart import chart, csv_button
@@ -140,7 +140,7 @@ def _remember(chosen: list[str]) -> None:
         st.session_state[_UNKNOWN] = []  # it was the last choice that had them
     st.session_state[SHOWN] = chosen
     if st.query_params.get(ADDRESS) != ",".join(chosen):
-        st.query_params[ADDRESS] = ",".join(chosen)
+        address.put(ADDRESS, ",".join(chosen))
 
 
 def _start_all(waiting: Sequence[Entry]) -> None:
