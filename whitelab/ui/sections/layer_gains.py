@@ -1,6 +1,6 @@
 """The finding, layer by layer: every layer raw and whitened, and a sentence that says which gain."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import streamlit as st
@@ -23,6 +23,9 @@ from whitelab.ui.sidebar.workspace import take
 from whitelab.ui.widgets.chart import chart, clicked
 from whitelab.ui.widgets.variants import LABELS
 from whitelab.whitening import whitens
+
+# What the change of a layer's score is; the last two as in `scoring.paired.VERDICTS`.
+GAIN, LOSS, LEVEL, CHANCE, STARVED = "gain", "loss", "level", "chance", "starved"
 
 
 def draw(space: LayerEmbeddings, setting: Setting, chosen: Sequence[int]) -> None:
@@ -47,60 +50,58 @@ def finding(
 
     `against` says what stands against a score's change from raw (`Doubt.verdict`): none such is a gain or a loss.
     """
-
-    said = {id(score): against(gain, score) for gain in gains for score in (gain.whitened, gain.cut) if score}
-
-    def doubt_of(score: Score) -> str:
-        return said[id(score)]
-
-    def gained(gain: LayerGain, score: Score | None) -> bool:
-        change = gain.gain(score)
-        return change is not None and change > SMALL and not doubt_of(score)
-
-    def lost(gain: LayerGain, score: Score | None) -> bool:
-        change = gain.gain(score)
-        return change is not None and change < -SMALL and not doubt_of(score)
-
-    name = LABELS.inline(setting.whitening)
-    name = capitalised(name)
+    white = [_kind(gain, gain.whitened, against) for gain in gains]
+    name = capitalised(LABELS.inline(setting.whitening))
     at = f" with k = {setting.k}" if setting.k else ""
-    words = [f"**{name}{at} {_split(gains, [gain.whitened for gain in gains], doubt_of)}.**"]
+    words = [f"**{name}{at} {_split(gains, [gain.whitened for gain in gains], white)}.**"]
     widest = max((gain.raw.half_width or 0.0 for gain in gains), default=0.0)
-    changes = [abs(gain.gain(gain.whitened) or 0.0) for gain in gains if doubt_of(gain.whitened) != "starved"]
+    changes = [abs(gain.gain(gain.whitened) or 0.0) for gain, kind in zip(gains, white, strict=True) if kind != STARVED]
     if SMALL < max(changes, default=0.0) < widest:
         words.append(f"So few pairs know a score to ± {widest:.0f} points only: another set may have it otherwise.")
-    cut = [gain.cut for gain in gains]
     if _cuts(gains):
-        k = gains[0].cut.setting.k
+        k, cut = gains[0].cut.setting.k, [_kind(gain, gain.cut, against) for gain in gains]
         words.append(
-            f"Cut to k = {k}, a third of the dimensions as BERT-whitening cuts them, it {_split(gains, cut, doubt_of)}."
+            f"Cut to k = {k}, a third of the dimensions as BERT-whitening cuts them, it "
+            f"{_split(gains, [gain.cut for gain in gains], cut)}."
         )
-        rescued = [gain.layer for gain in gains if lost(gain, gain.whitened) and gained(gain, gain.cut)]
-        if rescued:
+        both = zip(gains, white, cut, strict=True)
+        if rescued := [gain.layer for gain, *kinds in both if kinds == [LOSS, GAIN]]:
             words.append(
                 f"In {_layers(rescued)} the cut turns the loss into a gain, so there the weakest directions hold more "
                 "noise than meaning."
             )
-    cones = [gain.mean_cosine for gain in gains]
+    return " ".join([*words, *_cones(gains, white, whitens(setting.whitening))])
+
+
+def _kind(gain: LayerGain, score: Score | None, against: Callable[[LayerGain, Score], str]) -> str:
+    """What a score's change from raw is; empty where one of the two is not defined."""
+    change, stands = gain.gain(score), against(gain, score) if score else ""
+    if stands == STARVED:
+        return STARVED
+    if change is None:
+        return ""
+    return LEVEL if abs(change) <= SMALL else stands or (GAIN if change > 0 else LOSS)
+
+
+def _cones(gains: Sequence[LayerGain], kinds: Sequence[str], whitened: bool) -> Iterator[str]:
+    """How narrow the cones are, and that they alone do not decide it, where two layers show that."""
     widest, narrowest = min(gains, key=lambda gain: gain.mean_cosine), max(gains, key=lambda gain: gain.mean_cosine)
-    if len(gains) > 1 and max(cones) == max(cones):
-        cone = ", a narrow cone," if narrowest.mean_cosine >= CONE else ""
-        words.append(
-            f"Two random sentences have a mean cosine of {narrowest.mean_cosine:.2f} in layer {narrowest.layer}{cone} "
-            f"and of {widest.mean_cosine:.2f} in layer {widest.layer}."
+    if len(gains) < 2 or any(gain.mean_cosine != gain.mean_cosine for gain in gains):
+        return
+    cone = ", a narrow cone," if narrowest.mean_cosine >= CONE else ""
+    yield (
+        f"Two random sentences have a mean cosine of {narrowest.mean_cosine:.2f} in layer {narrowest.layer}{cone} "
+        f"and of {widest.mean_cosine:.2f} in layer {widest.layer}."
+    )
+    narrow = [(gain, kind) for gain, kind in zip(gains, kinds, strict=True) if gain.mean_cosine >= CONE]
+    pairs = [(up, down) for up, rises in narrow for down, falls in narrow if (rises, falls) == (GAIN, LOSS)]
+    if pairs and whitened and STARVED not in kinds:
+        up, down = min(pairs, key=lambda pair: abs(pair[0].mean_cosine - pair[1].mean_cosine))
+        yield (
+            f"A cone alone does not decide it: layers {up.layer} and {down.layer} have {up.mean_cosine:.2f} and "
+            f"{down.mean_cosine:.2f}, and layer {up.layer} gains where layer {down.layer} loses. It counts as well "
+            "how noisy the weak directions are that whitening makes as strong as the others."
         )
-        narrow = [gain for gain in gains if gain.mean_cosine >= CONE]
-        pairs = [
-            (up, down) for up in narrow for down in narrow if gained(up, up.whitened) and lost(down, down.whitened)
-        ]
-        if pairs and whitens(setting.whitening) and not any(doubt_of(gain.whitened) == "starved" for gain in gains):
-            up, down = min(pairs, key=lambda pair: abs(pair[0].mean_cosine - pair[1].mean_cosine))
-            words.append(
-                f"A cone alone does not decide it: layers {up.layer} and {down.layer} have {up.mean_cosine:.2f} and "
-                f"{down.mean_cosine:.2f}, and layer {up.layer} gains where layer {down.layer} loses. It counts as well "
-                "how noisy the weak directions are that whitening makes as strong as the others."
-            )
-    return " ".join(words)
 
 
 def _cuts(gains: Sequence[LayerGain]) -> bool:
@@ -108,26 +109,23 @@ def _cuts(gains: Sequence[LayerGain]) -> bool:
     return any(gain.cut is not None and gain.cut.rank < gain.whitened.rank for gain in gains)
 
 
-def _split(gains: Sequence[LayerGain], scores: Sequence[Score], doubt_of: Callable[[Score], str]) -> str:
-    known = {gain.layer: (gain.gain(now), doubt_of(now)) for gain, now in zip(gains, scores, strict=True)}
-    known = {layer: one for layer, one in known.items() if one[0] is not None or one[1] == "starved"}
-    silent = [layer for layer, (_, doubt) in known.items() if doubt == "starved"]
-    changes = {layer: change for layer, (change, _) in known.items() if layer not in silent}
-    level = [layer for layer, change in changes.items() if abs(change) <= SMALL]
-    chance = [layer for layer in changes if known[layer][1] == "chance" and layer not in level]
-    real = {layer: change for layer, change in changes.items() if layer not in level and layer not in chance}
-    up, down = ({layer: change for layer, change in real.items() if sign * change > 0} for sign in (1, -1))
-    parts = [
-        f"{word} in {_layers(list(part))} (by {'up to ' * (len(part) > 1)}{max(map(abs, part.values())):.1f} points)"
-        for word, part in (("gains", up), ("loses", down))
-        if part
-    ]
-    if level:
-        parts.append(f"changes little in {_layers(level)}")
-    if chance:
-        parts.append(f"may change the score by chance alone in {_layers(chance)}")
-    if silent:
-        parts.append(f"sets all sentences equally far apart in {_layers(silent)}, where its score says nothing")
+def _split(gains: Sequence[LayerGain], scores: Sequence[Score], kinds: Sequence[str]) -> str:
+    every = list(zip(gains, scores, kinds, strict=True))
+
+    def layers(kind: str) -> list[int]:
+        return [gain.layer for gain, _, one in every if one == kind]
+
+    parts = []
+    for word, kind in (("gains", GAIN), ("loses", LOSS)):
+        if there := layers(kind):
+            most = max(abs(gain.gain(score)) for gain, score, one in every if one == kind)
+            parts.append(f"{word} in {_layers(there)} (by {'up to ' * (len(there) > 1)}{most:.1f} points)")
+    if there := layers(LEVEL):
+        parts.append(f"changes little in {_layers(there)}")
+    if there := layers(CHANCE):
+        parts.append(f"may change the score by chance alone in {_layers(there)}")
+    if there := layers(STARVED):
+        parts.append(f"sets all sentences equally far apart in {_layers(there)}, where its score says nothing")
     parts = parts or ["has no score that is defined"]
     return ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + parts[-1]
 
