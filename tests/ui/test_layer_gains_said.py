@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from whitelab import Setting
+from whitelab.scoring.paired import doubt
 from whitelab.sweeps.layer_gains import layer_gains
-from whitelab.ui.sections.layer_gains import finding
+from whitelab.ui.sections.layer_gains import _against, finding
 
 
 @pytest.fixture
@@ -79,6 +80,13 @@ def test_a_change_that_may_be_chance_is_neither_a_gain_nor_a_loss_nor_a_cause_of
     for changes in ((3, 0.2, -6, 0.1), (6, 0.2, -4, 0.1)):  # one of the two that differ is chance
         assert "A cone alone" not in said(narrow, changes, against=against)
     assert "A cone alone" in said(narrow, (6, 0.2, -6, 0.1))
+
+
+def test_what_stands_against_a_change_is_told_from_the_scores_at_hand(gains, space):
+    """Embeddings that no shelf knows can be asked for nothing anew, such as an isotropy whose maps are fitted first."""
+    for gain in gains:
+        for score in (gain.whitened, gain.cut):
+            assert _against(space, gain, score) == doubt(space, score, gain.raw).verdict(score.spearman, score.rank)
 
 
 @pytest.mark.parametrize(("half_width", "few"), [(22.0, True), (3.9, False)])
