@@ -26,6 +26,17 @@ def test_an_exported_npz_is_the_map_of_the_score(document, options, space, tmp_p
     np.testing.assert_allclose(whitener(x[:1]), whitener(x)[:1], rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize(("k", "means"), [((), False), (("--k", "2"), True)])
+def test_what_a_cosine_means_goes_with_a_map_whose_cosines_tell_sentences_apart(
+    document, model, place, tmp_path, k, means
+):
+    """Every direction of so few sentences sets them equally far apart."""
+    words = (*model, "--data", str(place / "few.csv"), "--export", "npz", "--out", str(tmp_path / "map.npz"), *k)
+    document("whiten", *words)
+    with np.load(tmp_path / "map.npz") as file:
+        assert ("percentile" in file) is means
+
+
 @pytest.mark.parametrize("whitening", ["clusters:m=2,directions=1", "flow:epochs=2"])
 def test_an_exported_map_of_rows_is_loaded_back(document, options, space, tmp_path, whitening):
     out, setting = tmp_path / "map.safetensors", Setting((1, 3), whitening)

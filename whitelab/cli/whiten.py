@@ -6,12 +6,10 @@ from whitelab.cli.options import layers_option, space_options, vectors_options, 
 from whitelab.cli.spaces import fit_ahead, open_space, setting_of
 from whitelab.cli.writing import note
 
-EXPORTS = ("sentence-transformers", "onnx", "faiss", "npz", "safetensors")
-WITH_MODEL = ("sentence-transformers", "onnx")
-SCALED = ("sentence-transformers", "npz")  # with them goes what a cosine means
-
 
 def add_options(parser: argparse.ArgumentParser) -> None:
+    from whitelab.whitening.export import FORMATS
+
     space_options(parser)
     vectors_options(parser)
     layers_option(parser)
@@ -19,7 +17,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--export",
         required=True,
-        choices=EXPORTS,
+        choices=tuple(FORMATS),
         help="a model folder for sentence-transformers, one ONNX graph with its tokenizer, a faiss.LinearTransform, "
         "mean and matrix for NumPy, or safetensors for whitelab: the only form for clusters and flow",
     )
@@ -29,22 +27,22 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args):
     """Fit a map and write it, alone or with its encoder, for another tool."""
     from whitelab.base.installation import EXTRAS, need
-    from whitelab.scoring.calibration import calibrate
+    from whitelab.scoring.calibration import calibrate, tells_apart
     from whitelab.scoring.fit_scopes import fit_scope
     from whitelab.scoring.setting import Protocol
     from whitelab.whitening import export, of_rows
     from whitelab.whitening.onnx_export import check_graph_pooling, to_onnx
 
-    setting = setting_of(args)
+    setting, form = setting_of(args), export.FORMATS[args.export]
     # What can be known before minutes of embedding.
     export.check_place(args.out)
-    if args.vectors and args.export in WITH_MODEL:
+    if args.vectors and form.whole:
         raise ValueError(f"export={args.export!r} holds a model, which --vectors are without: use npz or faiss")
     if args.export in EXTRAS:
         need(args.export)
     if args.export == "onnx":
         check_graph_pooling(setting.pooling)
-    if args.export != "safetensors" and of_rows(setting.whitening):
+    if of_rows(setting.whitening) and not form.any_map:
         raise ValueError(f"export={args.export!r} holds a matrix, which {setting.whitening!r} is not: use safetensors")
     if setting.fit == "cross":
         raise ValueError("fit='cross' fits two maps, and an export holds one: use task, splits or a path")
@@ -56,7 +54,7 @@ def run(args):
     protocol, (whitener,) = Protocol(fitted.setting, space.origin), fitted.whiteners
     record = protocol.as_dict()
     scale = None
-    if args.export in SCALED and fitted.rank and space.n_sentences > 1:
+    if form.scaled and tells_apart(space, setting, fitted.rank):
         scale = calibrate(space, setting).arrays()
     if args.export == "npz":
         export.to_npz(args.out, whitener, record, scale)

@@ -11,7 +11,7 @@ from torch import Tensor
 from whitelab.base.checks import check_int
 from whitelab.base.records import without_nan
 from whitelab.encoding.embeddings import LayerEmbeddings
-from whitelab.scoring.fit_scopes import Fitted, fit_scope, halves
+from whitelab.scoring.fit_scopes import Fitted, fit_scope, halves, is_starved
 from whitelab.scoring.paired import RESAMPLES
 from whitelab.scoring.setting import Protocol, Setting
 from whitelab.statistics.random_cosines import RandomCosines
@@ -136,6 +136,14 @@ def calibrate(
     return Calibration(
         protocol, fitted.count, fitted.rank, random_cosines(space, fitted, seed), ceiling, known, scale, cosines
     )
+
+
+def tells_apart(space: LayerEmbeddings, setting: Setting, rank: int) -> bool:
+    """Whether cosines under a map of `rank` directions tell sentences apart, so that a calibration of them is worth it.
+
+    They do not under one that keeps no direction, nor where it is starved (`is_starved`).
+    """
+    return rank > 0 and space.n_sentences > 1 and not is_starved(space, setting, rank)
 
 
 def gold_middle(gold: Float[Tensor, "p"]) -> float:

@@ -11,6 +11,7 @@ import shutil
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 
@@ -38,6 +39,28 @@ from whitelab.whitening.flow import FlowMap
 NOT_AN_NPZ = (OSError, ValueError, EOFError, AttributeError, TypeError, KeyError, BadZipFile, zlib.error)
 
 ROW_MAPS = {one.kind: one for one in (ClusterMap, FlowMap)}
+
+
+@dataclass(frozen=True)
+class Format:
+    """A form in which a map leaves: `whole` holds the encoder too, and with a `scaled` one goes what a cosine means.
+
+    `any_map` holds maps that are no mean and matrix as well.
+    """
+
+    label: str
+    whole: bool = False
+    scaled: bool = False
+    any_map: bool = False
+
+
+FORMATS = {
+    "npz": Format("NumPy", scaled=True),
+    "faiss": Format("FAISS"),
+    "sentence-transformers": Format("sentence-transformers", whole=True, scaled=True),
+    "onnx": Format("ONNX", whole=True),
+    "safetensors": Format("safetensors", any_map=True),
+}
 
 MARK = b"whitelab"  # the last bytes of a faiss file of ours, which faiss does not read
 NOTE = "whitelab.json"  # lists the files of a model folder of ours

@@ -16,7 +16,7 @@ from whitelab.base.wording import layers_in_words, plain
 from whitelab.corpus.fitting import CORPUS
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.encoding.encoders import Encoder
-from whitelab.scoring.calibration import Calibration, calibrate
+from whitelab.scoring.calibration import Calibration, calibrate, tells_apart
 from whitelab.scoring.fit_scopes import fit_scope, is_starved
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import FIT_SCOPES, Setting
@@ -32,16 +32,7 @@ from whitelab.ui.widgets.variants import LABELS
 from whitelab.whitening import Map, RowMap, affine, export, of_rows
 from whitelab.whitening.onnx_export import onnx_lines, to_onnx
 
-FORMATS = {
-    "npz": "NumPy",
-    "faiss": "FAISS",
-    "sentence-transformers": "sentence-transformers",
-    "onnx": "ONNX",
-    "safetensors": "safetensors",
-    "scikit-learn": "scikit-learn",
-}
-WHOLE = ("sentence-transformers", "onnx")  # the formats that hold the encoder too
-OF_ROWS = ("safetensors", "scikit-learn")  # the formats of a map that is no mean and matrix
+SCIKIT = "scikit-learn"  # no file, but the lines that make the same map
 ASKED = "asked-model"  # session_state: the key of the model folder this visitor asked for
 
 
@@ -91,9 +82,8 @@ class Parcel:
 
     @property
     def calibrates(self) -> bool:
-        """Whether its cosines tell the sentences it was fitted on apart."""
-        space = self.opened.space
-        return space.n_sentences > 1 and not is_starved(space, self.setting, self.score.rank)
+        """Whether its cosines mean something."""
+        return tells_apart(self.opened.space, self.setting, self.score.rank)
 
     def scale(self) -> export.Scale | None:
         """That as an export carries it."""
@@ -144,12 +134,13 @@ def _say_if_worse(space: LayerEmbeddings, score: Score) -> None:
 
 def draw(parcel: Parcel) -> None:
     """Choose a format, download it, and read how to use it."""
-    formats = [name for name in FORMATS if name not in WHOLE or not parcel.workspace.given]
+    labels = {name: one.label for name, one in export.FORMATS.items() if not (one.whole and parcel.workspace.given)}
     if of_rows(parcel.setting.whitening):
-        formats = list(OF_ROWS)
-        if st.session_state.get("format") not in (None, *formats):
-            st.session_state["format"] = formats[0]
-    kind = choice("Format", formats, key="format", bind="query-params", format_func=FORMATS.get)
+        labels = {name: label for name, label in labels.items() if export.FORMATS[name].any_map}
+    labels |= {SCIKIT: SCIKIT}
+    if st.session_state.get("format") not in (None, *labels):
+        st.session_state["format"] = next(iter(labels))
+    kind = choice("Format", tuple(labels), key="format", bind="query-params", format_func=labels.get)
     forms = {"npz": _npz, "faiss": _faiss, "sentence-transformers": _model, "onnx": _onnx, "safetensors": _safetensors}
     left, right = st.columns([3, 7])
     with left:
@@ -242,7 +233,7 @@ def _graph(folder: Path, encoder: Encoder, layers: Sequence[int], made_by: str, 
 def _folder(parcel: Parcel, kind: str, write: Callable) -> None:
     """The button that makes a folder with the encoder in it, how far that is, and the download."""
     if parcel.workspace.dtype != "float32":
-        st.info(f"{FORMATS[kind]} computes in float32: choose it as the compute type in the bar.")
+        st.info(f"{export.FORMATS[kind].label} computes in float32: choose it as the compute type in the bar.")
         return
     name = f"export/{kind}/{shelf().name(parcel.opened.space)}/{parcel.setting}"
     if st.session_state.get(ASKED) != name:
