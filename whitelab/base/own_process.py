@@ -15,6 +15,8 @@ from concurrent.futures import BrokenExecutor, wait
 from pathlib import Path
 from typing import TypeVar
 
+from whitelab.base.wording import first_line
+
 Result = TypeVar("Result")
 
 GRACE_SECONDS = 60.0  # what a process that was asked to stop has to finish the step in hand and to keep it
@@ -99,6 +101,15 @@ def asked_to_stop() -> threading.Event:
 
     threading.Thread(target=listen, daemon=True).start()
     return stop
+
+
+def serve_apart(work: Callable[[str, threading.Event], None]) -> None:
+    """In a module that `begun_apart` runs: `work(asked, stop)`, and one line of complaint where that fails."""
+    stop = asked_to_stop()
+    try:
+        work(sys.argv[1], stop)
+    except Exception as error:
+        sys.exit(first_line(error))
 
 
 def _yield_to_others() -> None:

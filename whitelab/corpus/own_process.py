@@ -1,13 +1,13 @@
 """A corpus embedded in a process of its own, which stops when whoever began it is gone; what is done stays done."""
 
+import contextlib
 import json
-import sys
+import threading
 from contextlib import AbstractContextManager
 from pathlib import Path
 from subprocess import Popen
 
-from whitelab.base.own_process import asked_to_stop, begun_apart
-from whitelab.base.wording import first_line
+from whitelab.base.own_process import begun_apart, serve_apart
 from whitelab.corpus.embedding import embed_corpus
 
 GRACE_SECONDS = 5.0  # a kill loses no more than the chunks in hand
@@ -26,23 +26,16 @@ class _Stopped(Exception):
     pass
 
 
-def main(asked: str) -> int:
-    """Embed until the end or until asked to stop; 1 where it failed."""
-    stop = asked_to_stop()
+def _embedded(asked: str, stop: threading.Event) -> None:
+    """Embed until the end or until asked to stop."""
 
     def progress(done: int, total: int) -> None:
         if stop.is_set():
             raise _Stopped
 
-    try:
+    with contextlib.suppress(_Stopped):
         embed_corpus(**json.loads(asked), progress=progress)
-    except _Stopped:
-        return 0
-    except Exception as error:
-        print(first_line(error), file=sys.stderr)
-        return 1
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    serve_apart(_embedded)

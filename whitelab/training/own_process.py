@@ -11,12 +11,11 @@ where the processor is short.
 
 import contextlib
 import subprocess
-import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from whitelab.base.own_process import GRACE_SECONDS, ProcessFailed, asked_to_stop, begun_apart
-from whitelab.base.wording import first_line
+from whitelab.base.own_process import GRACE_SECONDS, ProcessFailed, begun_apart, serve_apart
 from whitelab.training.runs import Run, RunError
 
 
@@ -36,19 +35,14 @@ def trained_apart(run: Run, grace: float = GRACE_SECONDS) -> Iterator[subprocess
             raise RunError(f"run={run.name!r} could not be trained: {error}") from None
 
 
-def main(folder: str) -> int:
-    """Train the run in `folder` until its end or until asked to stop; 1 where it failed."""
-    run, stop = Run(Path(folder)), asked_to_stop()
-    try:
-        with contextlib.closing(run.follow(resume=True)) as steps:
-            for record in steps:
-                if stop.is_set() and not record.stop and record.step < run.config.steps:
-                    break
-    except Exception as error:
-        print(first_line(error), file=sys.stderr)
-        return 1
-    return 0
+def _trained(folder: str, stop: threading.Event) -> None:
+    """Train the run in `folder` until its end or until asked to stop."""
+    run = Run(Path(folder))
+    with contextlib.closing(run.follow(resume=True)) as steps:
+        for record in steps:
+            if stop.is_set() and not record.stop and record.step < run.config.steps:
+                break
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    serve_apart(_trained)
