@@ -119,15 +119,45 @@ def test_poisoned_lines_are_refused_by_number_and_the_rest_goes_on(tmp_path, mod
     folder = tmp_path / "in"
     (folder / "deep").mkdir(parents=True)
     (folder / "a.txt").write_bytes(b"one man\n" + b"x" * 20_000_000 + b"\n\xff\xfe\na\0b\n\ntwo men\n")
+    half = {"text": "half \ud83d"}, {"id": "\ud83d", "text": "whole"}
+    records = [{"id": 7, "text": "three"}, {"other": 1}, *half]
     with gzip.open(folder / "deep" / "b.jsonl.gz", "wt") as file:
-        file.write(json.dumps({"id": 7, "text": "three"}) + "\n{broken\n" + json.dumps({"other": 1}) + "\n")
+        file.write("\n".join(map(json.dumps, records)) + "\n{broken\n")
     made = embed_corpus(folder, tmp_path / "out", model)
-    assert (made.sentences, made.refused) == (3, 5)
+    assert (made.sentences, made.refused) == (3, 7)
     assert [line.split(": ")[0] for line in made.refused_lines] == [
-        "a.txt:2", "a.txt:3", "a.txt:4", "deep/b.jsonl.gz:2", "deep/b.jsonl.gz:3"
+        *(f"a.txt:{line}" for line in (2, 3, 4)), *(f"deep/b.jsonl.gz:{line}" for line in (2, 3, 4, 5))
     ]  # fmt: skip
     (name,) = made.chunks
     assert pq.read_table(tmp_path / "out" / f"{name}.parquet")["id"].to_pylist() == ["a.txt:1", "a.txt:6", "7"]
+
+
+def test_a_mark_of_the_byte_order_is_no_text(tmp_path):
+    (tmp_path / "a.txt").write_text("one man\ntwo men\n", encoding="utf-8-sig")
+    (tmp_path / "b.jsonl").write_text('{"id": 3, "text": "three"}\n', encoding="utf-8-sig")
+    assert [text for _, text in read_texts(tmp_path, pytest.fail)] == ["one man", "two men", "three"]
+
+
+def test_texts_of_files_that_share_a_name_have_ids_of_their_own(tmp_path):
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.txt").write_text(f"{name} man\n")
+    expected = [("a/x.txt:1", "a man"), ("b/x.txt:1", "b man")]
+    assert (
+        list(read_texts(tmp_path, pytest.fail)) == list(read_texts(tmp_path / "*" / "x.txt", pytest.fail)) == expected
+    )
+
+
+def test_a_chunk_that_occurs_twice_counts_twice(tmp_path, model):
+    """Files may be equal down to their ids."""
+    for name in "ab":
+        lines = (json.dumps({"id": i, "text": f"a man number {i}"}) for i in range(4))
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
+    steps = []
+    made = embed(tmp_path / "*.jsonl", tmp_path / "out", model, chunk_texts=4, progress=lambda *at: steps.append(at))
+    assert (steps[0], steps[-1]) == ((0, 8), (8, 8))
+    found = status(tmp_path / "out")
+    assert (made.sentences, found.sentences, found.sentences_done, found.chunks) == (8, 8, 8, 1)
 
 
 def test_a_full_disk_is_one_line_that_says_what_is_missing_and_is_made_up_for(tmp_path, model, text, monkeypatch):

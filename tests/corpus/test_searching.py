@@ -5,7 +5,8 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from corpora import embed, vectors
-from tiny import SENTENCES
+from safetensors.torch import load_file
+from tiny import SENTENCES, build_model
 
 from whitelab.corpus.applying import apply_map, decoded, read_applied
 from whitelab.corpus.chunks import vectors_in
@@ -13,6 +14,7 @@ from whitelab.corpus.fitting import fit_corpus
 from whitelab.corpus.indexing import build_index
 from whitelab.corpus.searching import merged, nearest, search_corpus
 from whitelab.datasets.pairs import DataError
+from whitelab.encoding.checkpoints import PickledWeights
 
 TOP = 5
 
@@ -38,19 +40,22 @@ def plain(corpus, fitted):
     return (z / z.norm(dim=1, keepdim=True)).numpy()
 
 
+@pytest.mark.parametrize("spec", ["pca", "zca"])  # of k columns, and of d
 @pytest.mark.parametrize(("code", "near"), [("float32", 1e-6), ("float16", 1e-3), ("int8", 1e-2)])
-def test_applied_vectors_are_the_maps_with_length_one(code, near, corpus, tmp_path):
-    fitted, record = fit_corpus(corpus[0], "pca", 6)
+def test_applied_vectors_are_the_maps_with_length_one(code, near, spec, corpus, tmp_path):
+    fitted, record = fit_corpus(corpus[0], spec, 6)
     made = apply_map(corpus[0], tmp_path, fitted, record, code)
     assert made["written"] == len(corpus[1].chunks)
-    np.testing.assert_allclose(stored(tmp_path)[1], plain(corpus, fitted), rtol=0, atol=near)
+    np.testing.assert_allclose(stored(tmp_path)[1], z := plain(corpus, fitted), rtol=0, atol=near)
+    assert made["dim"] == z.shape[1]
     assert apply_map(corpus[0], tmp_path, fitted, record, code)["written"] == 0
     other, record = fit_corpus(corpus[0], "pca", 5)
     assert apply_map(corpus[0], tmp_path, other, record, code)["written"] == made["written"]
 
 
-def test_bits_are_the_signs_and_read_as_faiss_and_numpy_pack_them(corpus, tmp_path):
-    fitted, record = fit_corpus(corpus[0], "pca", 6)
+@pytest.mark.parametrize("spec", ["pca", "zca"])
+def test_bits_are_the_signs_and_read_as_faiss_and_numpy_pack_them(spec, corpus, tmp_path):
+    fitted, record = fit_corpus(corpus[0], spec, 6)
     apply_map(corpus[0], tmp_path, fitted, record, "bits")
     z = plain(corpus, fitted)
     sure = np.abs(z) > 1e-6
@@ -68,8 +73,39 @@ def test_shards_give_the_neighbours_of_all_rows_at_once_ties_by_row(code, corpus
     expected = [np.lexsort((np.arange(len(x)), -line))[:TOP] for line in table]
     # Products of one shard and of all rows may differ in the last bit.
     np.testing.assert_allclose(scores, np.take_along_axis(table, np.array(expected), 1), atol=1e-6)
-    if code == "bits":
-        assert (np.diff(rows, axis=1)[np.diff(scores, axis=1) == 0] > 0).all()
+    assert (np.diff(rows, axis=1)[np.diff(scores.round(6), axis=1) == 0] > 0).all()
+
+
+def test_until_another_map_has_been_applied_to_all_of_it_a_corpus_is_found_as_before(corpus, tmp_path):
+    def found():
+        return [[hit[:3] for hit in line] for line in search_corpus(tmp_path, [SENTENCES[30], "water"], TOP)]
+
+    def stopped(done, total):
+        if done == 1:
+            raise KeyboardInterrupt
+
+    maps = [fit_corpus(corpus[0], "pca", 5), fit_corpus(corpus[0], "center")]
+    apply_map(corpus[0], tmp_path, *maps[0], "float32")
+    before = found()
+    with pytest.raises(KeyboardInterrupt):
+        apply_map(corpus[0], tmp_path, *maps[1], "float32", stopped)
+    assert found() == before
+    apply_map(corpus[0], tmp_path, *maps[1], "float32")
+    assert found() != before
+
+
+def test_a_corpus_is_found_from_any_folder_and_pickled_weights_need_a_yes_each_time(tmp_path, monkeypatch):
+    weights = build_model(tmp_path / "m") / "model.safetensors"
+    torch.save(load_file(weights), weights.with_name("pytorch_model.bin"))
+    weights.unlink()
+    (tmp_path / "in.txt").write_text("\n".join(SENTENCES[:30]))
+    monkeypatch.chdir(tmp_path)
+    embed("in.txt", "out", "./m:2", allow_bin=True)
+    apply_map("out", "applied", *fit_corpus("out", "pca", 4))
+    monkeypatch.chdir("/")
+    with pytest.raises(PickledWeights):
+        search_corpus(tmp_path / "applied", SENTENCES[3:4])
+    assert search_corpus(tmp_path / "applied", SENTENCES[3:4], allow_bin=True)[0][0].text == SENTENCES[3]
 
 
 def test_merging_keeps_the_best_and_of_equals_the_lower_row():
@@ -103,6 +139,9 @@ def test_what_cannot_be_searched_or_applied_is_one_line(corpus, tmp_path):
         search_corpus(corpus[0], ["a"])
     with pytest.raises(ValueError, match=r"map is of layers \[1\]"):
         apply_map(corpus[0], tmp_path, fitted, record | {"layers": [1]})
+    for other in ({"model": "another"}, {"pooling": "cls"}):
+        with pytest.raises(ValueError, match=f"map must be of the corpus's {next(iter(other))} "):
+            apply_map(corpus[0], tmp_path, fitted, record | other)
     with pytest.raises(ValueError, match="vectors='int3' must be one of"):
         apply_map(corpus[0], tmp_path, fitted, record, "int3")
     apply_map(corpus[0], tmp_path, fitted, record)

@@ -97,6 +97,7 @@ def _search_options(step) -> None:
     step.add_argument("--query", action="append", required=True, metavar="TEXT", help="a sentence; may be repeated")
     step.add_argument("--top", type=int, default=10)
     step.add_argument("--workers", type=int, default=1, help="shards that are searched side by side, without an index")
+    bin_option(step)
 
 
 _OPTIONS = {
@@ -229,7 +230,7 @@ def _index(args):
 def _search(args):
     from whitelab.corpus.searching import search_corpus
 
-    found = search_corpus(args.folder, args.query, args.top, args.workers)
+    found = search_corpus(args.folder, args.query, args.top, args.workers, args.allow_bin)
     lines = []
     for query, hits in zip(args.query, found, strict=True):
         lines += [query, *(f"  {hit.cosine:.4f}  {hit.id}  {hit.text}" for hit in hits)]

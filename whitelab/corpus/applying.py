@@ -22,7 +22,7 @@ from whitelab.whitening.export import to_npz
 # What a chunk can hold, all of vectors of length 1. int8 has 127 where a vector is largest, bits are signs, eight to a
 # byte, the first dimension in the highest bit (numpy.packbits): over its length each stands for the vector.
 CODES = ("float16", "float32", "int8", "bits")
-MAP, IDS = "map.npz", "ids.parquet"
+MAP, IDS = "map.npz", "ids.parquet"  # of an index; an applied folder names its map in the manifest
 
 
 def apply_map(
@@ -35,8 +35,10 @@ def apply_map(
 ) -> dict:
     """Write ids and mapped vectors of a finished folder to `out`, and the map itself; what is there is not done again.
 
-    `record` is the map's protocol (`layers` say which of those kept apart it is of). Returns the manifest. Raises
-    DataError for a corpus that is not whole, ValueError for a map of another d, OSError where the disk refuses.
+    Map and chunks are named by what is in them and the manifest comes last, so that until all is there `out` stays
+    what an earlier call made it. `record` is the map's protocol (`layers` say which of those kept apart it is of).
+    Returns the manifest. Raises DataError for a corpus that is not whole, ValueError for a map of another d, model or
+    pooling, OSError where the disk refuses.
     """
     check_choice(vectors, "vectors", CODES)
     out = place_for(out, "apply")
@@ -45,12 +47,16 @@ def apply_map(
     places = _places(manifest, layers)
     if fitted.dim != manifest.dim:
         raise ValueError(f"map must be one of d={manifest.dim} dimensions, got {fitted.dim}")
+    for name, own in (("model", manifest.model), ("pooling", manifest.recipe.pooling)):
+        if record.get(name, own) != own:
+            raise ValueError(f"map must be of the corpus's {name} {own!r}, got one of {record[name]!r}")
     out.mkdir(parents=True, exist_ok=True)
     remove_abandoned(out)
-    to_npz(out / MAP, fitted, dict(record))
-    recipe = f"{_digest(fitted)} {vectors} {layers}"
+    digest = _digest(fitted)
+    to_npz(out / f"{digest}.npz", fitted, dict(record))
+    recipe = f"{digest} {vectors} {layers}"
     names = [blake2b(f"{one} {recipe}".encode(), digest_size=16).hexdigest() for one in manifest.chunks]
-    written, dim = 0, min(fitted.rank, record.get("k") or fitted.rank)
+    written = 0
     for done, (chunk, name) in enumerate(zip(manifest.chunks, names, strict=True)):
         if not (out / f"{name}.parquet").exists():
             table = read_vectors(folder, chunk)
@@ -62,9 +68,9 @@ def apply_map(
         "corpus": str(folder.resolve()), "model": manifest.model, "loaded": manifest.loaded,
         "pooling": manifest.recipe.pooling,
         "layers": list(layers), "max_length": manifest.max_length, "compute": manifest.compute,
-        "whitening": fitted.name, "k": record.get("k"), "dim": dim, "vectors": vectors,
+        "whitening": fitted.name, "k": record.get("k"), "dim": fitted.dense.shape[1], "vectors": vectors,
         "sentences": manifest.sentences, "chunks": names, "of": list(manifest.chunks), "texts": list(manifest.texts),
-        "written": written,
+        "map": f"{digest}.npz", "written": written,
     }  # fmt: skip
     write_aside(out / MANIFEST, json.dumps(found, indent=1).encode())
     return found
@@ -112,6 +118,11 @@ def decoded(values: np.ndarray, manifest: Mapping) -> np.ndarray:
     if manifest["vectors"] in ("bits", "int8"):
         found /= np.maximum(np.linalg.norm(found, axis=1, keepdims=True), np.float32(1e-30))
     return found
+
+
+def map_of(folder: Path, manifest: Mapping) -> Path:
+    """Where the map lies whose vectors are in an applied folder, or in an index of one."""
+    return folder / manifest.get("map", MAP)  # without one in those written before
 
 
 def read_applied(folder: Path) -> dict:

@@ -1,6 +1,7 @@
 """Files of text -> a folder of chunks and its manifest, at any engine."""
 
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,6 +15,7 @@ from whitelab.corpus.manifest import Manifest, place_for
 from whitelab.corpus.texts import read_texts, text_files
 from whitelab.datasets.layouts import data_path
 from whitelab.datasets.pairs import DataError
+from whitelab.encoding.checkpoints import ModelName
 from whitelab.encoding.encoders import load_encoder
 from whitelab.store import held_folder
 from whitelab.store.shards import remove_abandoned
@@ -59,6 +61,7 @@ def embed_corpus(
     folder = place_for(folder, "embed")
     if held_folder.is_held(folder):
         raise _written_by(folder, held_folder.owner(folder))
+    model = ModelName.parse(model).anywhere
     loading = {"model": model, "device": device, "dtype": dtype, "max_length": max_length, "allow_bin": allow_bin}
     encoder = load_encoder(**loading)
     run = engine_named(engine, workers, encoder, address, gpus)
@@ -122,7 +125,10 @@ def _planned(source: str | Path, folder: Path, recipe: Recipe, chunk_texts: int,
 
 def _encoded(manifest: Manifest, folder: Path, run, work: Work, progress: Progress) -> Manifest:
     """Run the engine over what is missing; the manifest says what came of it, also where the disk refused."""
-    missing = {manifest.texts[place]: manifest.sizes[place] for place in manifest.missing(folder)}
+    absent = {manifest.chunks[place] for place in manifest.missing(folder)}
+    missing: Counter[str] = Counter()  # texts of a chunk, as often as it occurs
+    for name, texts, size in zip(manifest.chunks, manifest.texts, manifest.sizes, strict=True):
+        missing.update({texts: size} if name in absent else {})
     names = dict(zip(manifest.texts, manifest.chunks, strict=True))
     encoded, failed, full = 0, {}, ""
     total = manifest.sentences

@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from whitelab.base.checks import check_choice, check_int
 from whitelab.base.installation import need
-from whitelab.corpus.applying import IDS, MAP, decoded, read_applied
+from whitelab.corpus.applying import IDS, MAP, decoded, map_of, read_applied
 from whitelab.corpus.chunks import read_vectors, vectors_in
 from whitelab.corpus.manifest import MANIFEST, place_for
 from whitelab.corpus.searching import INDEX, named, nearest
@@ -71,9 +71,9 @@ def build_index(
     out.parent.mkdir(parents=True, exist_ok=True)
     with folder_aside(out) as aside:
         faiss.write_index(index, str(aside / INDEX))
-        (aside / MAP).write_bytes((folder / MAP).read_bytes())
+        (aside / MAP).write_bytes(map_of(folder, manifest).read_bytes())
         _write_ids(aside / IDS, folder, manifest)
-        write_aside(aside / MANIFEST, json.dumps(manifest | {"index": found}, indent=1).encode())
+        write_aside(aside / MANIFEST, json.dumps(manifest | {"map": MAP, "index": found}, indent=1).encode())
     return found
 
 

@@ -1,6 +1,7 @@
 """What a folder of chunks is to hold: written before the first vector, so that what is missing can be counted."""
 
 import json
+from collections import Counter
 from dataclasses import asdict, dataclass, field, fields
 from itertools import pairwise
 from pathlib import Path
@@ -154,7 +155,9 @@ def status(folder: str | Path, lately: int = 32) -> Status:
     Raises DataError without manifest.
     """
     manifest, folder = Manifest.read(folder), existing_path(folder)
-    sizes = dict(zip(manifest.chunks, manifest.sizes, strict=True))
+    sizes: Counter[str] = Counter()  # a chunk that occurs twice is one file
+    for name, size in zip(manifest.chunks, manifest.sizes, strict=True):
+        sizes[name] += size
     times = sorted((path.stat().st_mtime, sizes[path.stem]) for path in folder.glob("*.parquet") if path.stem in sizes)
     done, total = sum(size for _, size in times), sum(sizes.values())
     last = times[-lately:]

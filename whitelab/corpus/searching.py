@@ -12,13 +12,14 @@ from jaxtyping import Float, Int
 
 from whitelab.base.checks import check_int
 from whitelab.base.installation import need
-from whitelab.corpus.applying import IDS, MAP, decoded, read_applied
+from whitelab.corpus.applying import IDS, decoded, map_of, read_applied
 from whitelab.corpus.chunks import TEXTS, read_vectors, vectors_in
 from whitelab.datasets.layouts import existing_path
 from whitelab.encoding.encoders import embed, load_encoder
 from whitelab.whitening.export import from_npz
 
 INDEX = "index.faiss"
+_DECIMALS = 6  # of a cosine: equal vectors at other places of a float32 product differ by some 1e-7
 
 
 class Hit(NamedTuple):
@@ -30,17 +31,20 @@ class Hit(NamedTuple):
     row: int
 
 
-def search_corpus(folder: str | Path, queries: Sequence[str], top: int = 10, workers: int = 1) -> list[list[Hit]]:
+def search_corpus(
+    folder: str | Path, queries: Sequence[str], top: int = 10, workers: int = 1, allow_bin: bool = False
+) -> list[list[Hit]]:
     """The `top` texts nearest to each query, in an applied folder exactly, in an index as that finds them.
 
-    Queries are embedded as the corpus was, by the model its manifest names, and go through the same map. Raises
-    DataError for a folder that is neither, ModelError for a model that cannot be had, ValueError for `top` below 1.
+    Queries are embedded as the corpus was, by the model its manifest names (`allow_bin` as of `load_encoder`), and go
+    through the same map. Raises DataError for a folder that is neither, ModelError for a model that cannot be had,
+    ValueError for `top` below 1.
     """
     check_int(top, "top", 1)
     check_int(workers, "workers", 1)
     folder = existing_path(folder)
     manifest = read_applied(folder)
-    asked = embedded(queries, folder, manifest)
+    asked = embedded(queries, folder, manifest, allow_bin)
     if "index" in manifest:
         scores, rows = search_index(folder, asked, top)
     else:
@@ -52,15 +56,14 @@ def search_corpus(folder: str | Path, queries: Sequence[str], top: int = 10, wor
     ]
 
 
-def embedded(queries: Sequence[str], folder: Path, manifest: dict) -> Float[np.ndarray, "q m"]:
+def embedded(queries: Sequence[str], folder: Path, manifest: dict, allow_bin: bool = False) -> Float[np.ndarray, "q m"]:
     """Queries as the corpus's vectors are, in float32."""
     if not all(query.strip() for query in queries):
         raise ValueError("query must hold text, got an empty one")
-    encoder = load_encoder(
-        manifest["loaded"], device="cpu", dtype=manifest["compute"], max_length=manifest["max_length"]
-    )
+    loading = {"device": "cpu", "dtype": manifest["compute"], "max_length": manifest["max_length"]}
+    encoder = load_encoder(manifest["loaded"], allow_bin=allow_bin, **loading)
     values, _ = embed(encoder, [query.strip() for query in queries], manifest["pooling"])
-    fitted, _ = from_npz(folder / MAP)
+    fitted, _ = from_npz(map_of(folder, manifest))
     x = values[manifest["layers"]].double().mean(0)
     return torch.nn.functional.normalize(fitted(x)).float().numpy()
 
@@ -97,16 +100,17 @@ def _in_shard(folder: Path, manifest: dict, asked: np.ndarray, top: int, name: s
 
 
 def merged(one: tuple, two: tuple, top: int) -> tuple[Float[np.ndarray, "q t"], Int[np.ndarray, "q t"]]:
-    """The best of two lists of scores and rows."""
+    """The best of two lists of scores and rows; of scores that differ by rounding the lower row comes first."""
     return _best(np.hstack([one[0], two[0]]), np.hstack([one[1], two[1]]), top)
 
 
 def _best(scores: np.ndarray, rows: np.ndarray, top: int) -> tuple[np.ndarray, np.ndarray]:
+    told = scores.round(_DECIMALS)
     if scores.shape[1] > 4 * top:  # everything that ties with the last of the best stays in question
-        least = -np.partition(-scores, top - 1, axis=1)[:, top - 1 : top]
-        keep = (scores >= least).any(0)
-        scores, rows = scores[:, keep], rows[:, keep]
-    order = np.lexsort((rows, -scores), axis=1)[:, :top]
+        least = -np.partition(-told, top - 1, axis=1)[:, top - 1 : top]
+        keep = (told >= least).any(0)
+        scores, rows, told = scores[:, keep], rows[:, keep], told[:, keep]
+    order = np.lexsort((rows, -told), axis=1)[:, :top]
     return np.take_along_axis(scores, order, 1), np.take_along_axis(rows, order, 1)
 
 

@@ -7,6 +7,7 @@ import json
 import lzma
 import re
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from itertools import takewhile
 from pathlib import Path
@@ -55,14 +56,16 @@ def read_texts(
 
     An `id_column` that is not the usual one must be in every record.
 
-    Files are named by their path below `source` where that is a folder.
+    Files are named by their path below `source` where that is a folder, or below the folder in which a glob begins.
 
     `refuse(line)` is told of every line that is left out (too long, not UTF-8, NUL, not a record with a text), and of
     a file that cannot be read on. Raises DataError as `text_files`.
     """
     folder = data_path(source)
+    if not folder.is_dir():
+        folder = folder.parent if folder.is_file() else _above_pattern(folder)
     for path in text_files(source):
-        shown = path.relative_to(folder).as_posix() if folder.is_dir() else path.name
+        shown = path.relative_to(folder).as_posix()
         try:
             records = _table(path, text_column, id_column) if kind_of(path) == ".parquet" else _lines(path)
             for number, record in records:
@@ -73,16 +76,22 @@ def read_texts(
                     name, text = record
                     if not isinstance(text, str) or "\0" in text:
                         raise ValueError("the text must be a string without NUL")
-                    if len(text.encode("utf-8", "surrogatepass")) > LINE_BYTES:
+                    name = where if name is None else str(name)
+                    if max(len(name.encode()), len(text.encode())) > LINE_BYTES:
                         raise ValueError(f"longer than {LINE_BYTES} bytes")
                 except ValueError as problem:
-                    why = "not UTF-8" if isinstance(problem, UnicodeDecodeError) else str(problem)
-                    refuse(f"{where}: {why}")
+                    refuse(f"{where}: {_in_words(problem)}")
                     continue
                 if text.strip():
-                    yield (where if name is None else str(name)), text.strip()
+                    yield name, text.strip()
         except (OSError, EOFError, zlib.error, lzma.LZMAError, ValueError, KeyError) as problem:
             refuse(f"{shown}: cannot be read on: {problem}")
+
+
+def _in_words(problem: ValueError) -> str:
+    if isinstance(problem, UnicodeEncodeError):
+        return "half a surrogate pair"
+    return "not UTF-8" if isinstance(problem, UnicodeDecodeError) else str(problem)
 
 
 def _is_ours(path: Path, asked: Path) -> bool:
@@ -111,6 +120,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
         number = 0
         while line := file.readline(LINE_BYTES + 1):
             number += 1
+            line = line.removeprefix(BOM_UTF8) if number == 1 else line
             end = line
             while not end.endswith(b"\n") and (end := file.readline(LINE_BYTES + 1)):
                 pass

@@ -120,6 +120,13 @@ class ModelName:
         base = BUNDLED_NAME if self.base == BUNDLED else self.base
         return self.of(base) + ("" if self.blocks is None else f"[:{self.blocks}]")
 
+    @property
+    def anywhere(self) -> str:
+        """The name under which it is found from any working directory."""
+        folder = _folder(self.base)
+        base = self.base if folder is None else str(folder.absolute())
+        return self.of(base) + ("" if self.blocks is None else f":{self.blocks}")
+
     def of(self, base: str) -> str:
         """`base` with this name's kind before it."""
         seed = f"@{self.seed}" if self.kind == "random" else ""
