@@ -177,13 +177,18 @@ class Coder:
         return self.index.sa_encode(np.ascontiguousarray(self.asking(rows)))
 
     def stored(self, rows: Float[np.ndarray, "c m"]) -> Float[np.ndarray, "c w"]:
-        """What the codes of the rows stand for; signs have length 1 as rows have."""
+        """What the codes of the rows stand for; signs have length 1 as rows have.
+
+        float32 is left as the rows are: rounding their lengths would rank pairs and documents that are equal.
+        """
+        if self.code == Code():
+            return rows
         found = self.index.sa_decode(self.codes(rows))
         return found / np.float32(np.sqrt(self._columns)) if self._binary else found
 
     def query(self, rows: Float[np.ndarray, "c m"]) -> Float[np.ndarray, "c w"]:
         """The side that asks: as it is, or cut too."""
-        return self.stored(rows) if self.code.of.both else self.asking(rows)
+        return self.stored(rows) if self.code.of.both or self.code == Code() else self.asking(rows)
 
     @cached_property
     def _binary(self) -> bool:

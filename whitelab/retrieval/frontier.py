@@ -26,8 +26,9 @@ from whitelab.statistics.significance import Bootstrap, Difference, bootstrap, b
 from whitelab.whitening import Whitener
 
 BLOCK = 8192  # rows that are mapped, coded and compared at once
-# Products of float32 rows are summed in float64 and rounded here, so that equal documents stay tied.
-_DECIMALS = 9
+# Products are summed in float64 and rounded here, so that equal pairs and documents stay tied: products of the rows as
+# they are, and of what was turned or cut in float32.
+_DECIMALS, _DECIMALS_OF_FLOAT32 = 9, 6
 
 Space = LayerEmbeddings | RetrievalSpace
 
@@ -163,18 +164,18 @@ class _Map:
     seed: int
 
     def rows(self, values: Float[Tensor, "l n d"], at: Int[Tensor, "c"]) -> Float[np.ndarray, "c m"]:
-        """Rows `at` under the map, of length 1."""
+        """Rows `at` under the map, of length 1, in float64."""
         x = exact(values[self.layers[0]][at], copy=True)
         for layer in self.layers[1:]:
             x += exact(values[layer][at])
-        return unit_rows(self.whitener(x.div_(len(self.layers))).numpy()).astype(np.float32)
+        return unit_rows(self.whitener(x.div_(len(self.layers))).numpy())
 
     def training(self) -> Float[np.ndarray, "t m"]:
         """Different rows of the fit scope under the map, at most `TRAINED`."""
         scope: LayerEmbeddings | LayerRows = self.fold.rows
         used = (scope.counts > 0).nonzero()[:, 0]
         order = torch.randperm(len(used), generator=torch.Generator().manual_seed(self.seed))[:TRAINED]
-        return np.concatenate([self.rows(scope.values, part) for part in used[order].split(BLOCK)])
+        return np.concatenate([self.rows(scope.values, part) for part in used[order].split(BLOCK)], dtype=np.float32)
 
 
 def _coded(
@@ -225,7 +226,7 @@ class _Scored:
                 for place, own in enumerate(coders):
                     coder = own[number]
                     products = np.einsum("cw,cw->c", coder.query(first), coder.stored(second), dtype=np.float64)
-                    found[place, part] = torch.from_numpy(products).round_(decimals=_DECIMALS)
+                    found[place, part] = _rounded(torch.from_numpy(products), coder)
                 step()
         return found
 
@@ -257,14 +258,16 @@ class _Ranked:
         coders = [own for (own,) in coders]
         queries = [torch.from_numpy(coder.query(asked)).double() for coder in coders]
         own = [
-            _rounded((query[searched.relevant.query] * torch.from_numpy(coder.stored(judged_rows)).double()).sum(1))
+            _rounded(
+                (query[searched.relevant.query] * torch.from_numpy(coder.stored(judged_rows)).double()).sum(1), coder
+            )
             for coder, query in zip(coders, queries, strict=True)
         ]
         ranks = torch.ones(len(coders), len(searched.document), dtype=torch.int64)
         for part in torch.arange(len(searched.documents)).split(BLOCK):
             rows = one.rows(values, searched.documents[part])
             for place, (coder, query) in enumerate(zip(coders, queries, strict=True)):
-                scores = _rounded(query @ torch.from_numpy(coder.stored(rows)).double().T)
+                scores = _rounded(query @ torch.from_numpy(coder.stored(rows)).double().T, coder)
                 ranks[place] += self._before(scores, own[place], part)
             step()
         return measured(ranks.T.contiguous(), searched.relevant)[self.place].T
@@ -289,8 +292,8 @@ class _Ranked:
             yield _point(one, drawn, place, base, protocol, None)
 
 
-def _rounded(products: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-    return products.round_(decimals=_DECIMALS)
+def _rounded(products: Float[Tensor, "..."], coder: Coder) -> Float[Tensor, "..."]:
+    return products.round_(decimals=_DECIMALS if coder.code == Code() else _DECIMALS_OF_FLOAT32)
 
 
 def _point(made: _Made, drawn: Bootstrap, place: int, base: Float[Tensor, "v"], protocol, test) -> CodedScore:
