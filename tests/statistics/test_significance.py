@@ -288,7 +288,8 @@ def test_rows_that_leave_no_variance_are_told_apart_for_certain():
 
 
 @pytest.mark.parametrize(
-    ("r_b", "r_ab", "p"), [(0.3, 0.9, 1379), (0.75, 0.5, 80), (-0.2, 0.0, 30), (0.9, 0.97, 10_000)]
+    ("r_b", "r_ab", "p"),
+    [(0.3, 0.9, 1379), (0.75, 0.5, 80), (-0.2, 0.0, 30), (0.9, 0.97, 10_000)],
 )
 def test_at_its_bounds_the_test_gives_just_the_level_and_between_them_more(r_b, r_ab, p):
     def p_value(r_a):
@@ -301,6 +302,18 @@ def test_at_its_bounds_the_test_gives_just_the_level_and_between_them_more(r_b, 
     assert all(p_value(beyond) < 0.05 for beyond in (low - 1e-6, high + 1e-6))
     wide = williams_bounds(r_b, r_ab, p, 0.01)
     assert wide[0] < low < high < wide[1]
+
+
+def test_the_bounds_divide_the_correlations_that_there_can_be():
+    rng = np.random.default_rng(1)
+    for r_b, r_ab in rng.uniform(-0.98, 0.98, (150, 2)):
+        p = int(rng.choice([10, 50, 1000]))
+        low, high = williams_bounds(r_b, r_ab, p)
+        reach = math.sqrt((1 - r_b**2) * (1 - r_ab**2))
+        wanted = stats.t.ppf(0.975, p - 3)
+        for r_a in np.linspace(r_b * r_ab - reach, r_b * r_ab + reach, 52)[1:-1]:
+            if min(abs(r_a - low), abs(r_a - high)) > 1e-6:
+                assert (abs(williams_t(r_a, r_b, r_ab, p)) < wanted) == (low < r_a < high)
 
 
 def test_too_few_pairs_have_no_bounds():

@@ -144,9 +144,12 @@ class Coder:
     def __init__(self, code: Code, rows: Float[np.ndarray, "t m"], rotations: dict | None = None, seed: int = 0):
         """Train on `rows`; `rotations` holds those trained on the same rows before, and takes this one.
 
-        Raises ValueError for too few rows for a product quantiser, and MissingLibraryError without faiss.
+        Raises ValueError for rows without a column and too few for a product quantiser, and MissingLibraryError without
+        faiss.
         """
         need("faiss")
+        if not rows.shape[1]:
+            raise ValueError(f"{code} must be trained on a map that keeps a direction, got one of none")
         self.code, self._columns = code, code.columns(rows.shape[1])
         least = CENTROIDS if code.of.group > 1 else 1
         # faiss 1.15 writes beyond its own memory where OPQ has fewer rows than columns.

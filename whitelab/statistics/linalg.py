@@ -50,6 +50,12 @@ def exact(x: Tensor, copy: bool = False) -> Tensor:
     return x.to(torch.float64, copy=copy)
 
 
+def from_mean(x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+    """Rows less their mean, in float64: exactly zero where all are equal, whose mean is one of them up to rounding."""
+    x = exact(x) - exact(x[:1])
+    return x.sub_(x.mean(0))
+
+
 # Products with a triangular result or factor are halved down to this many columns: below, a block that is half zeros
 # or half known takes less time than the parts of it. A GPU does more at once, because launching the parts costs.
 LEAF = 128

@@ -379,24 +379,26 @@ def williams_t(r_a: float, r_b: float, r_ab: float, p: int) -> float:
 def williams_bounds(r_b: float, r_ab: float, p: int, level: float = 0.05) -> tuple[float, float]:
     """The r_a below and above r_b up to which Williams' test cannot tell them apart at `level`, given r_ab.
 
-    -1 or 1 where no r_a on that side differs enough; both for fewer than 4 pairs.
+    Looked for among the r_a that there can be beside r_b and r_ab, whose determinant (`williams_t`) is not negative. -1
+    or 1 where none of them on that side differs enough; both for fewer than 4 pairs.
     """
     if p < 4:
         return -1.0, 1.0
     from scipy.special import stdtrit
 
     wanted = float(stdtrit(p - 3, 1 - level / 2))
+    reach = math.sqrt((1 - r_b**2) * (1 - r_ab**2))
 
-    def bound(end: float) -> float:
-        near, far = r_b, end
-        if abs(williams_t(end, r_b, r_ab, p)) <= wanted:
-            return end
+    def bound(side: int) -> float:
+        near, far = r_b, r_b * r_ab + side * reach
+        if (far - near) * side <= 0 or abs(williams_t(far, r_b, r_ab, p)) <= wanted:
+            return float(side)
         for _ in range(50):  # halves, to the last bit of a float between -1 and 1
             middle = (near + far) / 2
             near, far = (near, middle) if abs(williams_t(middle, r_b, r_ab, p)) > wanted else (middle, far)
         return near
 
-    return bound(-1.0), bound(1.0)
+    return bound(-1), bound(1)
 
 
 def _not_testable(a: Float[Tensor, "p"], b: Float[Tensor, "p"], gold: Float[Tensor, "p"]) -> str:

@@ -26,9 +26,13 @@ def linear_cka(x, y) -> float:
 
 def cross_square(x: Float[Tensor, "n d"], y: Float[Tensor, "n e"]) -> float:
     """||Y^T X||_F^2 of the centred columns, float64."""
-    means = (exact(x.mean(0, dtype=torch.float64)), exact(y.mean(0, dtype=torch.float64)))
     total = torch.zeros(x.shape[1], y.shape[1], dtype=torch.float64, device=x.device)
+    sums = [torch.zeros(side.shape[1], dtype=torch.float64, device=x.device) for side in (x, y)]
     for start in range(0, len(x), _ROWS_PER_PART):
-        part = slice(start, start + _ROWS_PER_PART)
-        total.addmm_((exact(x[part]) - means[0]).T, exact(y[part]) - means[1])
+        # Measured from the first row, so that columns which do not vary are exactly zero.
+        parts = [exact(side[start : start + _ROWS_PER_PART]) - exact(side[0]) for side in (x, y)]
+        total.addmm_(parts[0].T, parts[1])
+        for one, part in zip(sums, parts, strict=True):
+            one += part.sum(0)
+    total.addr_(*sums, alpha=-1 / len(x))
     return float(total.square().sum())
