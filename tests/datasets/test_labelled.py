@@ -170,6 +170,19 @@ def test_numbers_are_one_class_however_they_are_written_and_sort_as_numbers(tmp_
     assert found.y.tolist() == [2, 1, 1, 2, 2, 0, 0]
 
 
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        (("10000000000000000", "9999999999999999"), ("9999999999999999", "10000000000000000")),  # one as floats
+        (("2", "nan", "10"), ("10", "2", "nan")),  # what is not finite has no place among numbers
+    ],
+)
+def test_whole_numbers_are_classes_of_their_own_in_one_order(labels, classes, tmp_path):
+    found = load_labelled(write(tmp_path / "a.tsv", table((f"t {i}", label) for i, label in enumerate(labels * 2))))
+    assert found.classes == classes
+    assert [found.classes[i] for i in found.y] == list(labels * 2)
+
+
 def test_malformed_rows_are_told_by_line_and_can_be_left_out(tmp_path):
     text = "text\tlabel\tsplit\none\ta\ttrain\n\ta\ttrain\ntwo\t\ttrain\nthree\tb\n\nfour\tb\tlater\nfive\tb\ttest\n"
     path = write(tmp_path / "a.tsv", text)

@@ -50,6 +50,7 @@ CUT = 2.0  # from this gold score on, two demo sentences share more than their t
 
 _ALIASES = {"sst": "sst2"}  # what people say, and the name here
 
+_WHOLE = re.compile(r"[+-]?\d+")
 _SPLIT_FILE = re.compile(
     r"(?:(?P<stem>.+?)[-_.])?(?P<split>train|training|dev|valid|validation|val|test)(?:-\d+-of-\d+)?", re.IGNORECASE
 )
@@ -198,8 +199,8 @@ def _assemble(
 
 
 def _ordered(labels: Iterable[str]) -> tuple[str, ...]:
-    """Classes by number where all are numbers, else by name."""
-    numbers = {label: as_number(label) for label in labels}
+    """Classes by number where all are finite numbers, else by name."""
+    numbers = {label: _finite(label) for label in labels}
     if all(value is not None for value in numbers.values()):
         return tuple(sorted(numbers, key=lambda label: (numbers[label], label)))
     return tuple(sorted(numbers))
@@ -272,12 +273,21 @@ def _label(cell: object) -> str:
     """A label as text; whole numbers lose their decimals, so that 1, 1.0 and "1" are one class."""
     if isinstance(cell, bool):
         return str(cell).lower()
-    number = as_number(cell)
     if isinstance(cell, float) and math.isnan(cell):
         raise ValueError("label is missing")
-    if number is not None and math.isfinite(number) and number == int(number):
-        return str(int(number))
-    return text_cell(cell, "label", any_type=True)
+    number = _finite(cell)
+    return str(number) if isinstance(number, int) else text_cell(cell, "label", any_type=True)
+
+
+def _finite(cell: object) -> int | float | None:
+    """A cell as a number, an int where it is whole; None when it is none or not finite."""
+    number = as_number(cell)
+    if number is None or not math.isfinite(number):
+        return None
+    text = str(cell).strip()
+    if _WHOLE.fullmatch(text):  # a float would make one of neighbours above 2^53
+        return int(text)
+    return int(number) if number.is_integer() else number
 
 
 def _split(cells: tuple, roles: dict[str, int]) -> str:
