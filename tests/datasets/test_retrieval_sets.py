@@ -37,6 +37,15 @@ def test_trec_qrels_say_the_same_wherever_they_lie(folder, name):
     assert retrieval_splits(folder) == (found.split,)
 
 
+def test_a_query_may_be_called_what_its_column_is(folder):
+    grades = (("query", "d2", 1), ("topic", "d1", 2))
+    write_retrieval(folder, queries={"query": "who plays", "topic": "what is eaten"}, grades=grades)
+    qrels = folder / "qrels" / "test.tsv"
+    for text in (qrels.read_text(), qrels.read_text().partition("\n")[2]):  # with the names of the columns, and without
+        qrels.write_text(text)
+        assert judgements(load_retrieval(folder)) == set(grades)
+
+
 @pytest.mark.parametrize("name", ["test.tsv", "anything.txt"])
 def test_an_upload_is_read_as_its_folder_is(folder, name):
     files = [folder / "corpus.jsonl", folder / "queries.jsonl", folder / "qrels" / "test.tsv"]

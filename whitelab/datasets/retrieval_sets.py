@@ -320,7 +320,8 @@ def _judgements(path: File) -> tuple[list[_Judgement], list[Problem]]:
     for line, text in enumerate(read_lines(path), start=1):
         cells = [cell.strip() for cell in text.split("\t")]
         cells = cells if len(cells) in _WIDTHS else text.split()
-        if line == 1 and cells and plain_name(cells[0]) in _HEADER:
+        # A query may be called "query", but no column of grades is called a number.
+        if line == 1 and cells and plain_name(cells[0]) in _HEADER and as_number(cells[-1]) is None:
             continue
         try:
             rows.append(_judgement(line, cells))
