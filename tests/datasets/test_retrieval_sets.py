@@ -46,6 +46,23 @@ def test_a_query_may_be_called_what_its_column_is(folder):
         assert judgements(load_retrieval(folder)) == set(grades)
 
 
+def test_two_files_of_judgements_for_one_split_are_refused_wherever_they_lie(folder, tmp_path):
+    (folder / "qrels" / "test.txt").write_text("q1 0 d1 1\n")
+    files = [folder / "corpus.jsonl", folder / "queries.jsonl", *(folder / "qrels").iterdir()]
+    uploads = [Upload(file.name, file.read_bytes()) for file in files]
+    loose = write_retrieval(tmp_path / "loose")
+    (loose / "qrels" / "test.tsv").rename(loose / "qrels.tsv")
+    (loose / "mine.qrels").write_text("q1 0 d1 1\n")
+    for data, split, first, second in (
+        (folder, "test", "test.tsv", "test.txt"),
+        (packed(folder, tmp_path / "mine.zip"), "test", "mine.zip/qrels/test.tsv", "mine.zip/qrels/test.txt"),
+        (uploads, "all", *(file.name for file in files[2:])),
+        (loose, "all", "mine.qrels", "qrels.tsv"),
+    ):
+        with pytest.raises(DataError, match=f"more than one file of judgements for '{split}', {first} and {second};"):
+            load_retrieval(data)
+
+
 @pytest.mark.parametrize("name", ["test.tsv", "anything.txt"])
 def test_an_upload_is_read_as_its_folder_is(folder, name):
     files = [folder / "corpus.jsonl", folder / "queries.jsonl", folder / "qrels" / "test.tsv"]

@@ -247,15 +247,22 @@ def _sorted_out(data: str, task: str, root: Sequence[File], below: Sequence[File
             problem = "no" if not named else "more than one"
             raise DataError(f"{data}: {problem} {kind}.jsonl; a retrieval set is {LOOKED_FOR}")
         found[kind] = named[0]
-    qrels = {stem_of(file): file for file in below if suffix_of(file) in QRELS}
-    if not qrels:
+    judged = [(stem_of(file), file) for file in below if suffix_of(file) in QRELS]
+    if not judged:
         for file in root:
             named = _ROOT_QRELS.fullmatch(stem_of(file)) or suffix_of(file) in (".qrels", ".trec")
             if suffix_of(file) in QRELS and (named or loose):
                 split = named["split"] or named["stem"] if isinstance(named, re.Match) else None
-                qrels[split or "all"] = file
-    if not qrels:
+                judged.append((split or "all", file))
+    if not judged:
         raise DataError(f"{data}: no judgements; a retrieval set is {LOOKED_FOR}")
+    qrels = {}
+    for split, file in judged:
+        if (other := qrels.setdefault(split, file)) is not file:
+            raise DataError(
+                f"{data}: more than one file of judgements for {split!r}, {other.name} and {file.name}; "
+                "keep one, or name the split of each, as in qrels/test.tsv"
+            )
     return _Files(task, task, found["corpus"], found["queries"], qrels)
 
 
