@@ -128,6 +128,23 @@ def test_a_split_column_and_split_files_say_the_same(tmp_path):
     assert sorted(zip(several.first, several.split, strict=True)) == sorted(zip(one.first, one.split, strict=True))
 
 
+def test_a_split_in_two_formats_is_two_tasks_and_in_two_shards_one(tmp_path):
+    for name in ("own.tsv", "pets-train.tsv", "pets-test.tsv", "cars-train-00000-of-00002.tsv", "cars-test.tsv"):
+        write(tmp_path / name, table(ROWS))
+    rows = "".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in ROWS)
+    for name in ("own.jsonl", "pets-train.jsonl", "cars-dev.jsonl"):
+        write(tmp_path / name, rows)
+    write(tmp_path / "cars-train-00001-of-00002.tsv", table(ROWS))
+    found = {task.name: load_labelled(tmp_path, task.name) for task in discover_labelled(tmp_path)}
+    assert {name: {split: one.split.count(split) for split in one.split} for name, one in found.items()} == {
+        "cars": {"train": 8, "dev": 4, "test": 4},
+        "own.jsonl": {"": 4},
+        "own.tsv": {"": 4},
+        "pets.jsonl": {"train": 4},
+        "pets.tsv": {"train": 4, "test": 4},
+    }
+
+
 def test_a_second_table_is_the_test_split(tmp_path):
     train, test = write(tmp_path / "a.tsv", table(ROWS)), write(tmp_path / "b.csv", table(ROWS[:2], delimiter=","))
     found = load_labelled(train, test=test)

@@ -73,8 +73,9 @@ class ColumnNames:
 def discover_labelled(data: str | Path | Upload) -> tuple[LabelledInfo, ...]:
     """The tasks in a table, an upload, a folder of tables, a folder in SentEval's layout, or the bundled "demo".
 
-    Files of a folder whose names differ in train, dev and test only are one task. DataError when the path is
-    missing or holds nothing readable.
+    Files of a folder whose names differ in train, dev and test only are one task; where a split of it lies there in
+    two formats, which may be the same rows twice, each format is a task that its extension names. DataError when the
+    path is missing or holds nothing readable.
     """
     if data == DEMO and isinstance(data, str):
         return _demo_tasks()
@@ -104,7 +105,13 @@ def _tables(folder: Path) -> tuple[LabelledInfo, ...]:
             (match["stem"] or folder.name, SPLIT_WORDS[match["split"].lower()]) if match else (stem_of(file), "")
         )
         groups.setdefault(name, []).append((file, split))
-    return tuple(LabelledInfo(name, name, "table", tuple(parts)) for name, parts in sorted(groups.items()))
+    tasks: dict[str, list[tuple[Path, str]]] = {}
+    for name, parts in groups.items():
+        forms = {(split, suffix_of(file)) for file, split in parts}
+        twice = len(forms) > len({split for split, _ in forms})
+        for file, split in parts:
+            tasks.setdefault(name + suffix_of(file) if twice else name, []).append((file, split))
+    return tuple(LabelledInfo(name, name, "table", tuple(parts)) for name, parts in sorted(tasks.items()))
 
 
 def load_labelled(
