@@ -218,6 +218,15 @@ def test_files_of_one_stem_bear_their_full_names(tmp_path):
     assert load(tmp_path, "a.csv").first == ("c",)
 
 
+@pytest.mark.parametrize(("name", "row"), [("stsb-en-test.csv", "{},c,{}\n")])
+def test_a_benchmark_in_two_folders_is_a_task_in_each_by_the_path_of_its_first_file(name, row, tmp_path):
+    for folder in ("", "STS"):
+        write(tmp_path / folder / name, "".join(row.format(f"{folder} {i}", i) for i in range(3)))
+    assert [(info.name, info.published) for info in discover(tmp_path)] == [(f"STS/{name}", True), (name, True)]
+    assert load(tmp_path, name).first == ("0", "1", "2")
+    assert load(tmp_path, f"STS/{name}").first == ("STS 0", "STS 1", "STS 2")
+
+
 def test_discovering_does_not_judge_rows(tmp_path):
     write(tmp_path / "a.tsv", b"\xff\xfe\xff broken")
     assert [info.name for info in discover(tmp_path)] == ["a"]

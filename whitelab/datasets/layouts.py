@@ -132,8 +132,8 @@ def discover(data: str | Path) -> tuple[TaskInfo, ...]:
 
     Only first lines are read. A name that `hold` gave is that of one task.
 
-    When two sets of files would bear one name, each bears the name of its first file instead. DataError when
-    the path is missing or holds nothing readable.
+    When two sets of files would bear one name, each bears the path of its first file in the folder instead.
+    DataError when the path is missing or holds nothing readable.
     """
     if isinstance(data, str) and data in BUNDLED_SETS:
         return (_bundled(data),)
@@ -143,7 +143,7 @@ def discover(data: str | Path) -> tuple[TaskInfo, ...]:
     if path.is_file():
         if suffix_of(path) not in SUFFIXES:
             raise DataError(f"{path}: files of this kind are not read; use {', '.join(SUFFIXES)}")
-        return tuple(_recognise([path], [path]))
+        return tuple(_recognise(path.parent, [path], [path]))
     if not path.is_dir():
         raise DataError(f"{path}: neither a file nor a folder")
     if path.name in BUNDLED_SETS and path.resolve() == shipped(f"data/{path.name}"):
@@ -152,7 +152,7 @@ def discover(data: str | Path) -> tuple[TaskInfo, ...]:
     if (path / "qrels").is_dir() and any(file.name.startswith("corpus.json") for file in files):
         readers = f"`{program()} retrieve` and the page Retrieval"
         raise DataError(f"{path}: a retrieval set, not sentence pairs; {readers} read it")
-    tasks = _recognise([*files, *_below(path)], [file for file in files if _could_be_table(file)])
+    tasks = _recognise(path, [*files, *_below(path)], [file for file in files if _could_be_table(file)])
     if not tasks:
         inside = [folder.name for folder in folders if any(map(_could_be_table, _entries(folder)[0]))]
         hint = f"; its folders may hold some: {', '.join(inside[:8])}" if inside else ""
@@ -226,8 +226,8 @@ def data_path(data: str | Path) -> Path:
         raise DataError(str(error)) from None
 
 
-def _recognise(files: Iterable[Path], tables: Iterable[Path]) -> list[TaskInfo]:
-    """Tasks of the given files, sorted by name as they come; each file belongs to exactly one.
+def _recognise(folder: Path, files: Iterable[Path], tables: Iterable[Path]) -> list[TaskInfo]:
+    """Tasks of the given files of a folder, sorted by name as they come; each file belongs to exactly one.
 
     What no benchmark claims is a table, if it is among `tables`.
     """
@@ -241,7 +241,10 @@ def _recognise(files: Iterable[Path], tables: Iterable[Path]) -> list[TaskInfo]:
     rest = [file for file in tables if file in left]
     tasks += [TaskInfo(stem_of(file), file.name, "table", (Part(file, "all"),), False) for file in rest]
     held = Counter(task.name for task in tasks)
-    tasks = [replace(task, name=task.files[0].name) if held[task.name] > 1 else task for task in tasks]
+    tasks = [
+        replace(task, name=task.files[0].relative_to(folder).as_posix()) if held[task.name] > 1 else task
+        for task in tasks
+    ]
     return sorted(tasks, key=lambda task: task.name)
 
 
