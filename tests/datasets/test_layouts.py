@@ -218,7 +218,9 @@ def test_files_of_one_stem_bear_their_full_names(tmp_path):
     assert load(tmp_path, "a.csv").first == ("c",)
 
 
-@pytest.mark.parametrize(("name", "row"), [("stsb-en-test.csv", "{},c,{}\n")])
+@pytest.mark.parametrize(
+    ("name", "row"), [("stsb-en-test.csv", "{},c,{}\n"), ("sts13-test.csv", "PAD\tPAD\tPAD\tPAD\t{1}\t{0}\tc\n")]
+)
 def test_a_benchmark_in_two_folders_is_a_task_in_each_by_the_path_of_its_first_file(name, row, tmp_path):
     for folder in ("", "STS"):
         write(tmp_path / folder / name, "".join(row.format(f"{folder} {i}", i) for i in range(3)))

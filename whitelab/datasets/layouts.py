@@ -287,13 +287,13 @@ def _stsbenchmark(files: list[Path]) -> list[TaskInfo]:
 
 
 def _whiteningbert(files: list[Path]) -> list[TaskInfo]:
-    groups: dict[str, list[Part]] = {}
+    groups: dict[tuple[Path, str], list[Part]] = {}
     for file in files:
         match = WHITENINGBERT_NAME.fullmatch(file.name)
         if match:
-            groups.setdefault(match["task"], []).append(Part(file, match["split"], match["subset"]))
+            groups.setdefault((file.parent, match["task"]), []).append(Part(file, match["split"], match["subset"]))
     tasks = []
-    for name, parts in sorted(groups.items()):
+    for (_, name), parts in groups.items():
         # One look-alike is enough: an empty or damaged subset file must not drop out of its task unnoticed.
         if any(_has_seven_columns(part.path) for part in parts):
             name = WHITENINGBERT_TASKS.get(name, name)
