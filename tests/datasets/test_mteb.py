@@ -61,6 +61,22 @@ def test_shards_of_a_split_are_read_in_order(tmp_path):
     assert load(tmp_path).first == ("a 0", "c", "a 1", "c")
 
 
+def test_a_split_that_lies_there_in_two_forms_is_read_once_as_parquet_and_said(tmp_path):
+    home = tmp_path / "sts14-sts"
+    mteb_file(home / "train.jsonl", "old")  # in one form only
+    for shape in ("gz", "converted", "data"):
+        mteb_file(home / SHAPES[shape].format(split="test"), shape)
+    (info,) = discover(home)
+    assert info.splits == ("train", "test")
+    assert load(home, split="train").first == ("old", "c")
+    pairs = load(home)
+    assert pairs.first == ("data", "c")
+    assert [note for note in pairs.notes if "left out" in note] == [
+        "test.jsonl.gz left out: its split is read in another form",
+        "default/test/0000.parquet left out: its split is read in another form",
+    ]
+
+
 def test_the_test_split_of_mtebs_sick_is_all_of_sick_and_said(tmp_path):
     lines = "".join(json.dumps({"sentence1": f"a {i}", "sentence2": "b", "score": i % 5}) + "\n" for i in range(9927))
     write(tmp_path / "sickr-sts" / "test.jsonl", lines)

@@ -95,7 +95,7 @@ class Part:
 class TaskInfo:
     """A task that can be loaded; layout: whiteningbert, stsb, sick, senteval, stsbenchmark, mteb, table or demo.
 
-    notes: what a reader of its scores should know of how it was found.
+    notes: what a reader of its scores should know of how it was found. left_out: files that are its own but not read.
     """
 
     name: str
@@ -104,6 +104,7 @@ class TaskInfo:
     parts: tuple[Part, ...]
     published: bool
     notes: tuple[str, ...] = ()
+    left_out: tuple[Path, ...] = ()
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -236,7 +237,7 @@ def _recognise(folder: Path, files: Iterable[Path], tables: Iterable[Path]) -> l
     for find in (_senteval, _stsbenchmark, _whiteningbert, _stsb, _sick, _mteb):
         found = find(left)
         tasks += found
-        claimed = {file for task in found for file in task.files}
+        claimed = {file for task in found for file in (*task.files, *task.left_out)}
         left = [file for file in left if file not in claimed]
     rest = [file for file in tables if file in left]
     tasks += [TaskInfo(stem_of(file), file.name, "table", (Part(file, "all"),), False) for file in rest]
@@ -336,11 +337,27 @@ def _mteb(files: list[Path]) -> list[TaskInfo]:
     tasks = []
     for home, parts in groups.items():
         folder = home.resolve().name
-        name = MTEB_TASKS.get(folder, folder)
-        if folder in MTEB_TASKS or len({part.split for part in parts}) > 1:
-            ordered = tuple(sorted(parts, key=lambda part: SPLITS.index(part.split)))
-            tasks.append(TaskInfo(name, TITLES.get(name, name), "mteb", ordered, folder in MTEB_TASKS))
+        name, published = MTEB_TASKS.get(folder, folder), folder in MTEB_TASKS
+        if published or len({part.split for part in parts}) > 1:
+            read = _in_one_form(parts)
+            older = tuple(part.path for part in parts if part not in read)
+            notes = tuple(f"{file.relative_to(home)} left out: its split is read in another form" for file in older)
+            tasks.append(TaskInfo(name, TITLES.get(name, name), "mteb", read, published, notes, older))
     return tasks
+
+
+def _in_one_form(parts: list[Part]) -> tuple[Part, ...]:
+    """Each split from one folder in one format: a repository that came to hold Parquet may keep what it held before."""
+    newest: dict[str, tuple[bool, Path, str]] = {}
+    for part in parts:
+        newest[part.split] = min(_form(part), newest.get(part.split, _form(part)))
+    return tuple(part for split in SPLITS for part in parts if part.split == split and _form(part) == newest[split])
+
+
+def _form(part: Part) -> tuple[bool, Path, str]:
+    """What the files of a split have in common, Parquet first."""
+    suffix = suffix_of(part.path)
+    return suffix != ".parquet", part.path.parent, suffix
 
 
 def _split_task(name: str, layout: str, parts: list[Part]) -> list[TaskInfo]:
