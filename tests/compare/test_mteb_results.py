@@ -1,6 +1,7 @@
 """Scores in MTEB's layout: mteb reads what is written, and what it writes or once wrote is read."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from tiny import build_model, write_task
@@ -92,6 +93,21 @@ def test_older_and_multilingual_results_are_read(tmp_path):
     ((model, row, scores),) = mteb_rows(read_mteb(tmp_path), ["sts13", "STS22", "STS17", AVERAGE])
     assert (model, row) == ("org/name", "MTEB abc")
     assert scores == pytest.approx({"sts13": 61.0, "STS22": 30.0, "STS17": 75.0, AVERAGE: (61 + 30 + 75) / 3})
+
+
+def test_settings_that_begin_alike_and_tasks_in_any_letters_keep_scores_of_their_own(cells, tmp_path):
+    tasks, settings = ("новости", "отзывы", "sts12"), parse_settings("L-1;L1+L-1:soft:gamma=0.25;L1+L-1:soft:gamma=0.5")
+    scored = [
+        replace(cells[0], task=task, setting=setting, spearman=float(10 * i + j))
+        for i, task in enumerate(tasks, 1)
+        for j, setting in enumerate(settings)
+    ]
+    assert len({*write_mteb(scored, tmp_path)}) == len(scored)
+    rows = mteb_rows(read_mteb(tmp_path), tasks)
+    assert sorted(tuple(scores[task] for task in tasks) for _, _, scores in rows) == [
+        (10, 20, 30), (11, 21, 31), (12, 22, 32)
+    ]  # fmt: skip
+    assert len({revision for _, revision, _ in rows}) == len(settings)
 
 
 @pytest.mark.parametrize(

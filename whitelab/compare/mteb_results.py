@@ -9,8 +9,10 @@ cos_sim.spearman for every split. Muennighoff et al. 2023; the layout is that of
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 
 import whitelab
@@ -25,6 +27,7 @@ NAMES = {"stsb": "STSBenchmark", "sickr": "SICK-R"} | {f"sts{year}": f"STS{year}
 TASKS = {name: task for task, name in NAMES.items()}
 META, METRIC = "model_meta.json", "cosine_spearman"
 LANGUAGES = ["eng-Latn"]  # of the seven tasks; what language other data is in is not known
+_SHORT = 24  # characters of a revision, which may be a hash of 40
 NOT_A_RESULT = "must be a result of MTEB: a JSON object with task_name and scores, or mteb_dataset_name"
 
 
@@ -68,22 +71,24 @@ def read_mteb(path: str | Path) -> tuple[MtebScore, ...]:
 
 
 def mteb_rows(scores: Iterable[MtebScore], tasks: Sequence[str]) -> list[tuple[str, str, dict]]:
-    """A row (model, `MTEB REVISION`, {task: score}) for each model, with its `avg` where every other task is there.
+    """A row (model, `MTEB REVISION`, {task: score}) for each revision, with its `avg` where every other task is there.
 
-    Of the test split. Of a task in several languages it is the mean over its subsets, as MTEB has it.
+    Of the test split. Of a task in several languages it is the mean over its subsets, as MTEB has it. A revision is
+    shortened where that tells it from the model's others.
     """
     held: dict[tuple[str, str], dict[str, list[float]]] = {}
     for one in scores:
         if one.split == "test" and one.task in tasks:
-            by_task = held.setdefault((one.model, f"MTEB {one.revision[:24]}".strip()), {})
+            by_task = held.setdefault((one.model, one.revision), {})
             by_task.setdefault(one.task, []).append(one.spearman)
-    rows = []
+    rows, short = [], Counter((model, revision[:_SHORT]) for model, revision in held)
     for (model, revision), by_task in held.items():
         means: dict[str, float | None] = {task: math.fsum(values) / len(values) for task, values in by_task.items()}
         wanted = [task for task in tasks if task != AVERAGE]
         if AVERAGE in tasks and all(task in means for task in wanted):
             means[AVERAGE] = math.fsum(means[task] for task in wanted) / len(wanted)
-        rows.append((model, revision, means))
+        shown = revision[:_SHORT] if short[model, revision[:_SHORT]] == 1 else revision
+        rows.append((model, f"MTEB {shown}".strip(), means))
     return rows
 
 
@@ -128,8 +133,9 @@ def _record(cell: Cell, name: str) -> dict:
 
 
 def _plain(name: str) -> str:
-    """A name for a file or folder, in the letters that every system takes."""
-    return re.sub(r"[^A-Za-z0-9.=_@+-]+", "_", name).strip(".") or "_"
+    """A name for a file or folder, in the letters that every system takes; of one in others a digest goes with it."""
+    own = "" if name.isascii() else f"-{blake2b(name.encode(), digest_size=4).hexdigest()}"
+    return (re.sub(r"[^A-Za-z0-9.=_@+-]+", "_", name).strip(".") or "_") + own
 
 
 def _json(record: Mapping) -> bytes:
