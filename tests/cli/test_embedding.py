@@ -31,6 +31,17 @@ def test_a_file_that_could_not_be_read_back_is_refused_before_anything_is_embedd
     assert list(tmp_path.iterdir()) == []
 
 
+def test_only_what_embed_wrote_is_written_over(run, document, options, tmp_path):
+    out = tmp_path / "mine.npz"
+    np.savez(out, values=np.ones((1, 2, 3)), first=[0], second=[1], gold=[1.0])
+    before = out.read_bytes()
+    status, _, err = run("embed", *options, "--out", str(out))
+    assert (status, out.read_bytes()) == (2, before)
+    assert "exists and is not an earlier export of this kind" in err
+    for _ in range(2):
+        document("embed", *options, "--out", str(tmp_path / "new.npz"))
+
+
 def test_no_store_keeps_nothing(document, place, tmp_path, monkeypatch):
     monkeypatch.setenv("WHITELAB_CACHE", str(tmp_path / "store"))
     argv = ["embed", "--model", place / "model", "--data", place / "pairs.csv", "--no-store"]

@@ -89,6 +89,16 @@ def test_scores_on_another_scale_are_kept_with_a_note(tmp_path):
 # --- plain text --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("again", "told"), [(1, False), (2, True)])
+def test_pairs_that_are_there_again_are_noted_either_way_round_where_they_are_many(tmp_path, again, told):
+    pairs = [(f"a {i}", f"b {i}") for i in range(12)]
+    rows = [*pairs, *(pair[::-1] for pair in pairs[:again])]
+    (tmp_path / "a.tsv").write_text("".join(f"{a}\t{b}\t{i % 5}\n" for i, (a, b) in enumerate(rows)))
+    found = load(tmp_path / "a.tsv")
+    assert found.n_pairs == 12 + again
+    assert any("2 of 14 pairs repeat another" in note for note in found.notes) is told
+
+
 def test_a_plain_corpus_is_one_sentence_a_line(tmp_path):
     path = write(tmp_path / "c.txt", '\ufeffone "\r\n\r\n  two\u2028three \n\none "\n')
     assert load_text(path) == ('one "', "two\u2028three", 'one "')

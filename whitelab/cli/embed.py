@@ -15,14 +15,13 @@ def run(args):
     from whitelab.scoring.setting import Setting
 
     if args.out:
-        from whitelab.whitening.export import check_place
+        from whitelab.encoding.precomputed import is_written, write_npz
+        from whitelab.whitening.export import target
 
-        if check_place(args.out).suffix != ".npz":
+        if target(args.out, is_written).suffix != ".npz":
             raise ValueError(f"out={args.out!r} must be the name of an .npz file")
     space, pairs, encoder, report = open_space(args, Setting(pooling=args.pooling))
     if args.out:
-        from whitelab.encoding.precomputed import write_npz
-
         write_npz(args.out, pairs, space)
     result = {
         "model": encoder.name,

@@ -21,7 +21,7 @@ from whitelab.datasets.layouts import (
     discover,
     existing_path,
 )
-from whitelab.datasets.pairs import DataError, MalformedRows, Problem, SentencePairs, gold_notes
+from whitelab.datasets.pairs import DataError, MalformedRows, Problem, SentencePairs, gold_notes, repeat_note
 from whitelab.datasets.tables import read_lines, read_scored, read_table
 from whitelab.datasets.uploads import Upload
 
@@ -177,13 +177,13 @@ def assemble(
     source: str = "",
     published: bool = False,
 ) -> SentencePairs:
-    """Rows as the pairs of one task, their subsets by first appearance, with a note on the gold scores."""
+    """Rows as the pairs of one task, their subsets by first appearance, with notes on gold scores and repetitions."""
     labels = [task if row.subset is None else row.subset for row in rows]
     names = tuple(dict.fromkeys(labels))
     position = {name: index for index, name in enumerate(names)}
     gold = np.array([row.gold for row in rows], np.float64)
     subset = np.array([position[label] for label in labels], np.int64)
-    notes = (*notes, *gold_notes(gold, subset, names))
+    notes = (*notes, *gold_notes(gold, subset, names), repeat_note((row.first, row.second) for row in rows))
     return SentencePairs(
         task=task,
         first=tuple(row.first for row in rows),

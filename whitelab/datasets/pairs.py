@@ -10,6 +10,7 @@ import numpy as np
 
 from whitelab.base.lazy import cached_property
 
+REPEATS = 0.1  # share of pairs that repeat another, above which a reader is told; in STS12 it is 0.07
 SCALE = (0.0, 5.0)  # the STS scale; other ranges are accepted and noted, since Spearman reads order only
 
 
@@ -187,6 +188,18 @@ def gold_notes(gold: np.ndarray, subset: np.ndarray, subset_names: tuple[str, ..
             f"outside the STS scale of {SCALE[0]:g} to {SCALE[1]:g}"
         )
     return tuple(notes)
+
+
+def repeat_note(pairs: Iterable[tuple[str, str]]) -> str:
+    """What a reader of an interval should know of pairs that are there again, either way round; empty for a few."""
+    kept = [frozenset(pair) for pair in pairs]
+    again = len(kept) - len(set(kept))
+    if again <= len(kept) * REPEATS:
+        return ""
+    return (
+        f"{again} of {len(kept)} pairs repeat another, either way round: each counts, so intervals and tests promise "
+        f"more than {len(kept) - again} different pairs can keep"
+    )
 
 
 def _frozen(values, dtype) -> np.ndarray:

@@ -16,10 +16,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from io import BufferedIOBase
 from pathlib import Path
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 import torch
 
+import whitelab
 from whitelab.base import upload_limits
 from whitelab.base.lazy import cached_property
 from whitelab.datasets import DataError, SentencePairs, Upload
@@ -355,9 +357,11 @@ def _apart(labels: Sequence[str]) -> list[str]:
 
 def write_npz(file: str | Path | BufferedIOBase, pairs: SentencePairs, space: LayerEmbeddings) -> None:
     """All layers with their pairs in one .npz, which `read_vectors` reads back: values [l, n, d] and sentences [n],
-    row numbers first and second, gold and subset [p], subset_names; text as `arrays.text_arrays` has it."""
+    row numbers first and second, gold and subset [p], subset_names; text as `arrays.text_arrays` has it. `whitelab`,
+    the version, says whose file it is."""
     np.savez(
         file,
+        whitelab=np.array(whitelab.__version__),
         values=space.values.cpu().numpy(),
         first=pairs.first_index,
         second=pairs.second_index,
@@ -366,6 +370,15 @@ def write_npz(file: str | Path | BufferedIOBase, pairs: SentencePairs, space: La
         **text_arrays("sentences", pairs.sentences),
         **text_arrays("subset_names", pairs.subset_names),
     )
+
+
+def is_written(path: Path) -> bool:
+    """Whether a file is what `write_npz` wrote."""
+    try:
+        with ZipFile(path) as file:
+            return {"values.npy", "gold.npy", "whitelab.npy"} <= set(file.namelist())
+    except (OSError, BadZipFile):
+        return False
 
 
 def npz_bytes(pairs: SentencePairs, space: LayerEmbeddings) -> bytes:

@@ -120,7 +120,7 @@ def to_npz(path: str | Path, whitener: Map, protocol: Mapping, scale: Scale | No
     version). No pickles: `numpy.load(path)` reads all of it. Raises ExportError where it cannot be written, for a map
     that keeps no direction, and for one that is no mean and matrix, as `to_faiss` and `to_sentence_transformers` do.
     """
-    path = _target(path, _is_npz)
+    path = target(path, _is_npz)
     with _writing(path):
         write_aside(path, npz_bytes(whitener, protocol, scale))
 
@@ -198,7 +198,7 @@ def to_safetensors(path: str | Path, fitted: Map, protocol: Mapping) -> None:
     The only form for maps that are no mean and matrix; whitelab itself has to apply it. Raises ExportError where it
     cannot be written, and for a map that keeps no direction.
     """
-    path = _target(path, lambda there: _safetensors(there) is not None)
+    path = target(path, lambda there: _safetensors(there) is not None)
     with _writing(path):
         write_aside(path, safetensors_bytes(fitted, protocol))
 
@@ -250,7 +250,7 @@ def to_faiss(path: str | Path, whitener: Map, protocol: Mapping | None = None) -
     has no place for a `protocol`: it follows the bytes that faiss reads, as JSON on a line of its own, the
     last but one. Raises ExportError where the file cannot be written.
     """
-    path = _target(path, _is_faiss)
+    path = target(path, _is_faiss)
     with _writing(path):
         write_aside(path, faiss_bytes(whitener, protocol))
 
@@ -331,7 +331,7 @@ def model_folder(folder: str | Path, record: Mapping) -> Iterator[Path]:
 
     Raises ExportError where it cannot be written, or what lies there is not an earlier export.
     """
-    folder = _target(folder, _is_model_folder)
+    folder = target(folder, _is_model_folder)
     with _writing(folder), folder_aside(folder) as aside:
         yield aside
         files = sorted(path.relative_to(aside).as_posix() for path in aside.rglob("*") if path.is_file())
@@ -530,7 +530,7 @@ def check_place(path: str | Path) -> Path:
     return path
 
 
-def _target(path: str | Path, ours: Callable[[Path], bool]) -> Path:
+def target(path: str | Path, ours: Callable[[Path], bool]) -> Path:
     """`check_place`, where there is nothing, or something that is `ours` to replace."""
     path = check_place(path)
     if path.exists() and not ours(path):
