@@ -33,6 +33,28 @@ def test_the_scope_changes_the_score_and_what_is_said_about_it(document, options
     assert all(0 < one["held_out_isotropy"] < 1 for one in found.values())
 
 
+@pytest.mark.parametrize("k", [2, None])
+def test_whatever_fits_a_map_says_where_so_few_texts_are_no_ground_for_it(run, model, place, tmp_path, k):
+    pairs, kept = (*model, "--data", place / "few.csv"), () if k is None else ("--k", str(k))
+    search = (*model, "--search", "--data", place / "search", "--fit", "queries")
+    (tmp_path / "few.txt").write_text("a man\na dog\nwater\nthe cat\n")
+    folder, setting = tmp_path / "few", "L1:pca" if k is None else f"L1:pca@{k}"
+    assert run("corpus", "embed", "--text", tmp_path / "few.txt", "--out", folder, *model[:2])[0] == 0
+    for command in (
+        ("score", *pairs, "--whitening", "pca", *kept),
+        ("whiten", *pairs, *kept, "--export", "npz", "--out", tmp_path / "map.npz"),
+        ("compare", "--models", model[1], *pairs[2:], "--settings", f"L1;{setting}"),
+        ("retrieve", *(one for one in search if one != "--search"), "--whitening", "pca", *kept),
+        ("calibrate", *search, "--whitening", "pca", *kept),
+        ("bits", *search, "--codes", "float32", *kept),
+        ("corpus", "fit", folder, *kept),
+        ("corpus", "apply", folder, "--out", tmp_path / f"applied {k}", *kept),
+    ):
+        status, _, err = run(*command)
+        assert ("equally far apart" in err) is (k is None), (status, command, err)
+        assert status == 0 or "Spearman is not defined" in err, (command, err)
+
+
 def test_a_fit_text_that_is_not_there_is_refused_before_encoding(run, options):
     status, out, err = run("score", *options, "--whitening", "pca", "--fit", "nowhere.txt")
     assert (status, out) == (2, "")

@@ -9,7 +9,7 @@ import torch
 from scipy import stats
 from tiny import build_model, write_task
 
-from whitelab.compare import AVERAGE, Grid, compare, outcome, resample, resampled
+from whitelab.compare import AVERAGE, Grid, compare, outcome, resample, resampled, starved_note
 from whitelab.scoring.paired import VERDICTS, paired
 from whitelab.scoring.setting import parse_settings
 from whitelab.statistics.significance import Difference, average_bootstrap, bootstrap, drawn_counts
@@ -123,6 +123,19 @@ def test_a_row_against_itself_and_against_a_rotation_of_itself_is_the_same(drawn
 def test_an_interval_does_not_depend_on_what_stands_beside_it(cells, drawn):
     alone = resample([cell for cell in cells if cell.row == ROWS[0] and cell.task == "sts13"], RESAMPLES)
     assert alone.interval(ROWS[0], "sts13") == pytest.approx(drawn.interval(ROWS[0], "sts13"))
+
+
+def test_where_one_map_of_a_row_is_starved_no_verdict_is_given_there_nor_on_the_average(cells):
+    row, other = ROWS[1], ROWS[0]
+    with_one = [
+        replace(cell, score=replace(cell.score, starved=True)) if (cell.row, cell.task) == (row, "sts13") else cell
+        for cell in cells
+    ]
+    duels = {one.task: one.verdict for one in resample(with_one, RESAMPLES).against(row, other)}
+    assert (duels["sts13"], duels["avg"]) == ("starved", "starved")
+    assert duels["sts12"] != "starved"
+    assert "L1+L3:pca" in starved_note(with_one)
+    assert not starved_note(cells)
 
 
 def test_rows_without_a_score_have_no_interval_and_no_duel(cells, drawn):

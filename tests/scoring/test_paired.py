@@ -99,8 +99,10 @@ def test_a_map_that_keeps_as_many_directions_as_there_are_texts_says_nothing_wha
     found = doubt(thin, white, raw)
     assert {found.verdict(score, thin.n_sentences - 1) for score in (-100.0, white.spearman, 100.0)} == {"starved"}
     assert {found.verdict(score, thin.n_sentences - 2) for score in (-100.0, white.spearman, 100.0)} <= {"", "chance"}
-    assert (found.verdict(white.spearman, white.rank) == "starved") is is_starved(thin, white.setting, white.rank)
-    assert paired(thin, [raw, white]).against()[1].verdict == "starved" or k
+    assert (found.verdict(white.spearman, white.rank) == "starved") is white.starved
+    assert white.starved is is_starved(thin, white.setting, white.rank) is (k is None)
+    for of in (thin, thin.judged):
+        assert (paired(of, [raw, white]).against()[1].verdict == "starved") is white.starved
 
 
 def test_there_is_no_doubt_where_nothing_is_tested(space):

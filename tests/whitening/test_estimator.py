@@ -1,6 +1,7 @@
 """Laws of the scikit-learn transformer: it is the fitted map, in batches too, and comes back by its inverse."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -210,6 +211,17 @@ def test_rows_of_another_width_are_refused():
         found.inverse_transform(rows())
     with pytest.raises(ValueError, match="expecting 6 features"):
         found.partial_fit(rows(d=5))
+
+
+def test_rows_that_the_map_sets_equally_far_apart_are_warned_of():
+    x = np.random.default_rng(0).standard_normal((9, 12))
+    with pytest.warns(UserWarning, match="9 different texts span only 8 of 12 dimensions"):
+        WhiteningTransformer("pca").fit(x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        WhiteningTransformer("pca", 7).fit(x)
+        WhiteningTransformer("center").fit(x)
+        WhiteningTransformer("pca").fit(x.T).partial_fit(x.T[:2])
 
 
 @pytest.mark.parametrize("name", ["whitener_", "mean_", "matrix_", "rank_"])

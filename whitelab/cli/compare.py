@@ -50,7 +50,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args):
-    from whitelab.compare import PRESETS, Grid, compare, mteb_rows, pivot, read_mteb, resample, write_mteb, written
+    from whitelab.compare import (
+        PRESETS,
+        Grid,
+        compare,
+        mteb_rows,
+        pivot,
+        read_mteb,
+        resample,
+        starved_note,
+        write_mteb,
+        written,
+    )
     from whitelab.encoding.encoders import load_encoder
     from whitelab.scoring.setting import parse_settings
 
@@ -91,6 +102,8 @@ def run(args):
         record["mteb"] = [{"model": model, "row": row, "spearman": scores} for model, row, scores in given]
         if not given:
             say(f"--mteb {args.mteb} has no test score of {', '.join(tasks)}")
+    if starved := starved_note(cells):
+        note(starved)
     if args.mteb_out:
         record["written"] = [str(path) for path in write_mteb(cells, args.mteb_out)]
         say(f"{len(record['written'])} results written below {args.mteb_out}")

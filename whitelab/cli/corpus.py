@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from whitelab.cli.options import bin_option, device_option, dtype_option, json_option, layers_option, variant_options
-from whitelab.cli.writing import progress
+from whitelab.cli.writing import note, progress
 
 STEPS = {
     "embed": "encode every chunk that is not there yet",
@@ -168,10 +168,19 @@ def _status(args):
     return found.as_dict(), [*lines, *(f"failed: {name}: {why}" for name, why in found.failed.items())]
 
 
-def _fit(args):
+def _fitted(args):
+    """The map of the options with its record; a note where so few texts are no ground for it."""
     from whitelab.corpus.fitting import fit_corpus
+    from whitelab.whitening import starved, too_few
 
     fitted, record = fit_corpus(args.folder, args.whitening, args.k, args.layers)
+    if starved(args.whitening, record["distinct"], record["rank"]):
+        note(too_few(record["distinct"], record["rank"], fitted.dim))
+    return fitted, record
+
+
+def _fit(args):
+    fitted, record = _fitted(args)
     if args.out:
         from whitelab.whitening.export import to_npz
 
@@ -201,7 +210,6 @@ def _drift(args):
 
 def _apply(args):
     from whitelab.corpus.applying import apply_map
-    from whitelab.corpus.fitting import fit_corpus
 
     if args.map:
         from whitelab.whitening.export import from_npz
@@ -212,7 +220,7 @@ def _apply(args):
 
         fitted, record = from_npz(args.map)
     else:
-        fitted, record = fit_corpus(args.folder, args.whitening, args.k, args.layers)
+        fitted, record = _fitted(args)
     found = apply_map(args.folder, args.out, fitted, record, args.vectors, progress("mapping", "chunks"))
     return found, [
         f"{found['sentences']} vectors of {found['dim']} in {found['vectors']}, {found['written']} new chunks"

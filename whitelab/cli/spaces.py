@@ -256,13 +256,14 @@ def open_search(args, setting, beside=(), check=None):
         note(text)
     if space.truncated:
         note(f"{space.truncated} of {len(data.documents)} documents were cut to {encoder.max_length} tokens")
-    if space.carries(setting):
-        return space
 
     def embedded(texts):
         return embed(encoder, texts, setting.pooling, store=open_store(args), progress=progress())[0]
 
-    return space.with_text(setting.fit, fit_rows(setting.fit, embedded, keep_going=args.skip_malformed))
+    if not space.carries(setting):
+        space = space.with_text(setting.fit, fit_rows(setting.fit, embedded, keep_going=args.skip_malformed))
+    _say_if_starved(space.space, setting.with_(fit="corpus") if setting.fit == "task" else setting)
+    return space
 
 
 def setting_of_search(args):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from whitelab.base.progress import Progress, silent
 from whitelab.base.records import without_nan
 from whitelab.compare.grid import AVERAGE, Cell, Row
-from whitelab.scoring.paired import RESAMPLES, Paired, judged, paired
+from whitelab.scoring.paired import RESAMPLES, Paired, judged, paired, unless_starved
 from whitelab.statistics.significance import Bootstrap, Difference, average_bootstrap
 
 
@@ -74,7 +74,9 @@ class Resampled:
         drawn = average_bootstrap([self._drawn(name, a, b) for name in shared])
         difference = drawn.difference(0, 1)
         scores = drawn.score.tolist()
-        return (*duels, Duel(AVERAGE, *scores, difference, drawn.resamples, judged(difference, None)))
+        starved = any(one.verdict == "starved" for one in duels)
+        verdict = unless_starved(judged(difference, None), starved)
+        return (*duels, Duel(AVERAGE, *scores, difference, drawn.resamples, verdict))
 
     def _drawn(self, task: str, *rows: Row) -> Bootstrap:
         found, held = self.tasks[task]

@@ -29,6 +29,17 @@ def best_scores(rows: Sequence[tuple[str, str, dict[str, float | None]]], task: 
     return max(found, default=None)
 
 
+def starved_note(cells: Iterable[Cell]) -> str:
+    """Which rows have scores that say nothing about meaning, because their maps are starved; empty for none."""
+    settings = dict.fromkeys(str(cell.setting) for cell in cells if cell.score is not None and cell.score.starved)
+    if not settings:
+        return ""
+    return (
+        f"{', '.join(settings)}: fitted on so few texts that the map sets them all equally far apart, whatever they "
+        "say. Keep fewer dimensions (k), or fit on more text."
+    )
+
+
 def arranged(
     cells: Sequence[Cell],
     models: Collection[str] = (),

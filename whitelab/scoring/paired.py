@@ -11,7 +11,7 @@ from torch import Tensor
 from whitelab import whitening
 from whitelab.base.checks import check_int
 from whitelab.encoding.embeddings import LayerEmbeddings
-from whitelab.scoring.fit_scopes import fitted_texts, is_starved
+from whitelab.scoring.fit_scopes import fitted_texts
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Protocol
 from whitelab.statistics.correlation import Judged, at_once, spearman
@@ -70,7 +70,6 @@ class Paired:
     cosines: Float[Tensor, "v p"]
     gold: Float[Tensor, "p"]
     ranked_at_once: bool
-    starved: tuple[bool, ...]
 
     def against(self, baseline: int = 0) -> tuple[Standing, ...]:
         """Every score against `scores[baseline]`. Raises ValueError for a `baseline` that is not there."""
@@ -84,7 +83,7 @@ class Paired:
         difference = self.drawn.difference(row, base)
         test = williams(self.cosines[row], self.cosines[base], self.gold) if self.ranked_at_once else None
         verdict = "same" if row == base else judged(difference, test)
-        verdict = unless_starved(verdict, self.starved[i] or self.starved[baseline])
+        verdict = unless_starved(verdict, self.scores[i].starved or self.scores[baseline].starved)
         low, high = float(self.drawn.low[row]), float(self.drawn.high[row])
         return Standing(self.scores[i], low, high, difference, test, verdict)
 
@@ -103,8 +102,7 @@ def paired(space: LayerEmbeddings | Judged, scores: Sequence[Score], resamples: 
     cosines = torch.stack([scores[rows.index(row)].cosines for row in range(len(places))])
     against = (space.judged if isinstance(space, LayerEmbeddings) else space).cpu()
     drawn = bootstrap(cosines, against.gold, against.subset, against.n_subsets, how, resamples)
-    few = [isinstance(space, LayerEmbeddings) and is_starved(space, one.setting, one.rank) for one in scores]
-    return Paired(tuple(scores), rows, drawn, cosines, against.gold, at_once(space.n_subsets, how), tuple(few))
+    return Paired(tuple(scores), rows, drawn, cosines, against.gold, at_once(space.n_subsets, how))
 
 
 @dataclass(frozen=True)

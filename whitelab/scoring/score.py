@@ -29,7 +29,8 @@ class Score:
     `half_width` is half the 95 % interval on the same scale, `rank` the directions the map keeps out of
     `dim`, `fitted` the occurrences it was fitted on, `isotropy` the IsoScore of sentences it was not fitted
     on (`fit_scopes.held_out_isotropy`; None for `none` and where it is not defined), `gamma` the exponent that
-    `soft:gamma=auto` came to, None for every other map.
+    `soft:gamma=auto` came to, None for every other map. Where its map is `starved` (`whitening.starved`) the score says
+    nothing about meaning.
     """
 
     spearman: float | None
@@ -44,6 +45,7 @@ class Score:
     reason: str = ""
     cosines: Float[Tensor, "p"] | None = field(default=None, repr=False, compare=False)
     gamma: float | None = None
+    starved: bool = False
 
     @property
     def setting(self) -> Setting:
@@ -65,6 +67,7 @@ class Score:
             "dim": self.dim,
             "fitted": 0 if self.setting.whitening == "none" else self.fitted,
             "held_out_isotropy": self.isotropy,
+            "starved": self.starved,
             "protocol": self.protocol.as_dict(),
         }
         record |= {} if self.gamma is None else {"gamma": self.gamma}
@@ -104,6 +107,7 @@ def score(space: LayerEmbeddings, setting: Setting, isotropy: bool = True) -> Sc
         reason="" if not math.isnan(total) else undefined_reason(space, values, setting.aggregate),
         cosines=values.cpu(),
         gamma=fitted.exponent,
+        starved=fitted.starved,
     )
 
 

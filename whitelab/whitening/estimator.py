@@ -1,5 +1,7 @@
 """The whitening family as a scikit-learn transformer, for pipelines and for rows that come in batches."""
 
+import warnings
+
 import numpy as np
 import torch
 from jaxtyping import Float
@@ -39,8 +41,15 @@ class WhiteningTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self.k = k
 
     def fit(self, X, y=None) -> "WhiteningTransformer":
-        """Fit to the rows of `X [n, d]` and forget all others. `y` is ignored."""
-        return self._absorb(X, None)
+        """Fit to the rows of `X [n, d]` and forget all others. `y` is ignored.
+
+        Warns where they are so few that the map sets them equally far apart (`whitening.starved`).
+        """
+        self._absorb(X, None)
+        rows, rank = self.n_samples_seen_, self.rank_
+        if rank > 0 and whitening.starved(str(self.variant), rows, rank):
+            warnings.warn(whitening.too_few(rows, rank, self.n_features_in_), stacklevel=2)
+        return self
 
     @available_if(lambda self: _of_moments(self.variant))
     def partial_fit(self, X, y=None) -> "WhiteningTransformer":

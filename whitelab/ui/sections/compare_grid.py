@@ -257,6 +257,8 @@ def _value(cell: Cell | None, shows: str, drawn: Resampled | None) -> float | st
 
 
 def _beside(cells: Sequence[Cell]) -> None:
+    if starved := comparing.starved_note(cells):
+        st.warning(plain(starved), icon=":material/warning:")
     known = [cell for cell in cells if cell.published is not None and cell.spearman is not None]
     if not known:
         st.caption("The papers print no number for these models under this preset.")

@@ -9,7 +9,6 @@ from whitelab import figures
 from whitelab.base.wording import capitalised
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.figures import heights
-from whitelab.scoring.fit_scopes import is_starved
 from whitelab.scoring.paired import doubt
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Setting
@@ -168,6 +167,6 @@ def _picture(space: LayerEmbeddings, setting: Setting, gains: Sequence[LayerGain
 def _against(space: LayerEmbeddings, gain: LayerGain, score: Score) -> str:
     """Of scores at hand: what is asked for anew would have maps fitted to rows fitted for their isotropy."""
     if score.spearman is None:
-        return "starved" if is_starved(space, score.setting, score.rank) else ""
+        return "starved" if score.starved else ""
     found = doubt(space, score, gain.raw)
     return found.verdict(score.spearman, score.rank) if found else ""

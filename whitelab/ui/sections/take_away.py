@@ -17,7 +17,7 @@ from whitelab.corpus.fitting import CORPUS
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.encoding.encoders import Encoder
 from whitelab.scoring.calibration import Calibration, calibrate, tells_apart
-from whitelab.scoring.fit_scopes import fit_scope, is_starved
+from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import FIT_SCOPES, Setting
 from whitelab.ui.results.jobs import claim, jobs, wait
@@ -106,7 +106,7 @@ def section(chosen: Workspace, opened: Opened, now: Score) -> None:
         f"{fitted} The protocol goes with it."
     )
     if score.rank:
-        if is_starved(opened.space, setting, score.rank):
+        if score.starved:
             st.warning(
                 "This map sets the very sentences it was fitted on equally far apart, and was fitted on too few to say "
                 "anything of others: keep fewer dimensions, or fit on more text, before you ship it.",
