@@ -5,6 +5,10 @@ import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
 
+from whitelab.datasets import load_retrieval
+from whitelab.encoding.encoders import load_encoder
+from whitelab.retrieval.calibration import calibrate_search
+from whitelab.retrieval.embedded import embed_retrieval, for_documents
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.setting import Setting
 from whitelab.whitening.export import from_npz, from_safetensors
@@ -24,6 +28,33 @@ def test_an_exported_npz_is_the_map_of_the_score(document, options, space, tmp_p
     x = embeddings.combine((1, 3))
     np.testing.assert_allclose(whitener(x), expected.whiteners[0](x), rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(whitener(x[:1]), whitener(x)[:1], rtol=1e-12, atol=1e-12)
+
+
+def test_a_cross_fitted_setting_leaves_as_the_map_of_the_whole_task_which_is_said(run, options, space, tmp_path):
+    words = ("--setting", "mean/L1:pca@5 fit=cross", "--export", "npz", "--out", str(tmp_path / "map.npz"))
+    status, _, err = run("whiten", *options, *words)
+    assert status == 0
+    assert "fit='cross' fits two maps, and an export holds one" in err
+    whitener, protocol = from_npz(tmp_path / "map.npz")
+    (expected,) = fit_scope(space[2], Setting((1,), "pca", 5)).whiteners
+    assert protocol["fit"] == "task"
+    np.testing.assert_allclose(whitener.dense, expected.dense)
+
+
+@pytest.mark.parametrize(("fit", "k"), [((), 6), (("--fit", "queries"), 2)])
+def test_the_map_that_a_search_was_measured_under_leaves_with_its_cosines(document, model, place, tmp_path, fit, k):
+    words = (*model, "--data", str(place / "search"), "--whitening", "pca", "--layers", "1", "--k", str(k), *fit)
+    document("whiten", "--search", *words, "--export", "npz", "--out", str(tmp_path / "map.npz"))
+    whitener, protocol = from_npz(tmp_path / "map.npz")
+    encoder, data = load_encoder(model[1]), load_retrieval(place / "search")
+    searched, _ = embed_retrieval(for_documents(encoder), data)
+    setting = searched.on(Setting((1,), "pca", k, fit=fit[1] if fit else "task"))
+    (expected,) = fit_scope(searched.space, setting).whiteners
+    np.testing.assert_allclose(whitener.dense, expected.dense, rtol=1e-6, atol=1e-9)
+    assert protocol["fit"] == document("retrieve", *words)["protocol"]["fit"]
+    with np.load(tmp_path / "map.npz") as file:
+        random = calibrate_search(searched, setting).random
+        np.testing.assert_allclose(np.interp(0.3, file["cosine"], file["percentile"]), random.percentile(0.3), atol=0.1)
 
 
 @pytest.mark.parametrize(("k", "means"), [((), False), (("--k", "2"), True)])
@@ -75,7 +106,6 @@ def test_an_exported_model_is_loaded_by_sentence_transformers(document, options,
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (("--fit", "cross", "--export", "npz", "--out", "x.npz"), "fit='cross' fits two maps, and an export holds one"),
         (("--export", "mlmodel", "--out", "x"), "invalid choice: 'mlmodel'"),
         (("--whitening", "flow", "--export", "npz", "--out", "x.npz"), "export='npz' holds a matrix, which 'flow"),
         (("--export", "npz"), "the following arguments are required: --out"),

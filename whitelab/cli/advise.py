@@ -116,7 +116,8 @@ def _search(args):
 
     args.data = "demo" if args.data == SEARCH_DEMO else args.data
     chosen = _setting(args)
-    return advise_search(open_search(args, chosen.raw), chosen, args.purpose, progress("measuring", "settings"))
+    space, _ = open_search(args, chosen.raw)
+    return advise_search(space, chosen, args.purpose, progress("measuring", "settings"))
 
 
 def _texts(args):

@@ -48,7 +48,7 @@ def run(args):
         check_same_weights(setting.whitening)
     if args.layers == "each" and args.per_query:
         raise ValueError("--per-query goes with one set of layers, not with --layers each")
-    space = open_search(args, setting)
+    space, _ = open_search(args, setting)
     if args.layers == "each":
         return _each(space, setting)
     if args.every_k:

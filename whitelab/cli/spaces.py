@@ -235,7 +235,9 @@ def _prompts(args, encoder) -> tuple[str, str]:
 
 
 def open_search(args, setting, beside=(), check=None):
-    """The retrieval set, embedded, carrying the text a setting is fitted on; what to know of it goes to stderr.
+    """The retrieval set, embedded, carrying the text a setting is fitted on, and the encoder.
+
+    What to know of it goes to stderr.
 
     `beside` and `check` are as those of `open_space`.
     """
@@ -263,7 +265,7 @@ def open_search(args, setting, beside=(), check=None):
     if not space.carries(setting):
         space = space.with_text(setting.fit, fit_rows(setting.fit, embedded, keep_going=args.skip_malformed))
     _say_if_starved(space.space, setting.with_(fit="corpus") if setting.fit == "task" else setting)
-    return space
+    return space, encoder
 
 
 def setting_of_search(args):
@@ -283,7 +285,7 @@ def setting_of_either(args):
 def open_either(args, setting, beside=(), check=None):
     """The embeddings of the pairs or of the retrieval set, as `open_space` and `open_search`."""
     if args.search:
-        return open_search(args, setting, beside, check)
+        return open_search(args, setting, beside, check)[0]
     return open_space(args, setting, beside, check)[0]
 
 

@@ -2,8 +2,15 @@
 
 import argparse
 
-from whitelab.cli.options import layers_option, space_options, vectors_options, whitening_options
-from whitelab.cli.spaces import fit_ahead, open_space, setting_of
+from whitelab.cli.options import (
+    SEARCHED_FIT,
+    layers_option,
+    search_options,
+    space_options,
+    vectors_options,
+    whitening_options,
+)
+from whitelab.cli.spaces import fit_ahead, open_search, open_space, setting_of_either
 from whitelab.cli.writing import note
 
 
@@ -13,7 +20,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     space_options(parser)
     vectors_options(parser)
     layers_option(parser)
-    whitening_options(parser, "pca")
+    whitening_options(parser, "pca", fit=SEARCHED_FIT)
+    search_options(parser, "the map is fitted on its corpus, titles and all, as retrieve and advise measure it")
     parser.add_argument(
         "--export",
         required=True,
@@ -27,13 +35,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args):
     """Fit a map and write it, alone or with its encoder, for another tool."""
     from whitelab.base.installation import EXTRAS, need
+    from whitelab.retrieval.calibration import calibrate_search
     from whitelab.scoring.calibration import calibrate, tells_apart
     from whitelab.scoring.fit_scopes import fit_scope
     from whitelab.scoring.setting import Protocol
     from whitelab.whitening import export, of_rows
     from whitelab.whitening.onnx_export import check_graph_pooling, to_onnx
 
-    setting, form = setting_of(args), export.FORMATS[args.export]
+    setting, form = setting_of_either(args), export.FORMATS[args.export]
     # What can be known before minutes of embedding.
     export.check_place(args.out)
     if args.vectors and form.whole:
@@ -45,8 +54,13 @@ def run(args):
     if of_rows(setting.whitening) and not form.any_map:
         raise ValueError(f"export={args.export!r} holds a matrix, which {setting.whitening!r} is not: use safetensors")
     if setting.fit == "cross":
-        raise ValueError("fit='cross' fits two maps, and an export holds one: use task, splits or a path")
-    space, _, encoder, _ = open_space(args, setting)
+        note("fit='cross' fits two maps, and an export holds one: that of all the task's sentences (fit='task')")
+        setting = setting.with_(fit="task")
+    if args.search:
+        searched, encoder = open_search(args, setting)
+        space, setting = searched.space, searched.on(setting)
+    else:
+        space, _, encoder, _ = open_space(args, setting)
     cost = fit_ahead(space, [setting], isotropy=False)
     fitted = fit_scope(space, setting)
     if setting.k and fitted.rank < setting.k:
@@ -55,7 +69,7 @@ def run(args):
     record = protocol.as_dict()
     scale = None
     if form.scaled and tells_apart(space, setting, fitted.rank):
-        scale = calibrate(space, setting).arrays()
+        scale = calibrate_search(searched, setting).arrays() if args.search else calibrate(space, setting).arrays()
     if args.export == "npz":
         export.to_npz(args.out, whitener, record, scale)
     elif args.export == "safetensors":
