@@ -56,7 +56,7 @@ with learn:
         with st.container(border=True, key=f"list-{lesson.number}"):
             st.markdown(f"**{lesson.number}. {lesson.title}** · {lesson.minutes} minutes · {len(lesson.steps)} steps")
             st.markdown(lesson.question)
-            st.caption(f"You touch {lesson.touches}, and see {lesson.sees}.")
+            st.caption(f"You {lesson.does}, and see {lesson.sees}.")
             st.page_link(
                 f"pages/{lesson.page}.py",
                 label=f"Start lesson {lesson.number}",

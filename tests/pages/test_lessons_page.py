@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.model, pytest.mark.usefixtures("demo")]
 
 def waits(at) -> bool:
     """Whether a step asks for its prediction."""
-    return said(at, "The page itself comes below once you have predicted.") and not at.get("progress")
+    return any(button.label in ("Predict", "Hand it in") for button in at.button) and not at.get("progress")
 
 
 def strip(page, **query):
@@ -35,10 +35,17 @@ def titles(at) -> list[str]:
     return [title.value for title in at.title]
 
 
-def test_the_list_names_every_lesson_its_time_and_what_one_touches_and_sees():
+def predict(at, guess, step):
+    """Hand a number in, and wait for the lesson's answer."""
+    at.number_input(key=f"lesson-4-{step}-field").set_value(guess)
+    next(button for button in at.button if button.label == "Predict").click()
+    return until(at.run(), lambda at: "lesson-again" in keys(at))
+
+
+def test_the_list_names_every_lesson_its_time_and_what_one_does_and_sees():
     at = until(start("lessons"), lambda at: said(at, *(lesson.question for lesson in LESSONS.values())))
     for lesson in LESSONS.values():
-        assert said(at, f"**{lesson.number}. {lesson.title}** · {lesson.minutes} minutes", lesson.touches, lesson.sees)
+        assert said(at, f"**{lesson.number}. {lesson.title}** · {lesson.minutes} minutes", lesson.does, lesson.sees)
     assert [len(at.tabs), at.tabs[1].label] == [2, "For teachers"]
 
 
@@ -58,31 +65,32 @@ def test_a_teacher_makes_a_link_and_sees_answers_misconception_and_time(demo):
     assert said(at, written(answer.value))
 
 
-def test_a_step_hides_page_and_score_until_the_prediction_is_given_and_then_shows_both(demo):
+def test_page_and_score_are_hidden_until_the_last_prediction_is_given(demo):
+    """Either answers steps to come as well as the one at hand."""
     at = strip("overview", lesson="4")
     assert titles(at) == []
     assert live(at) is None
     answer = answered(4, 1, demo)
     assert said(at, "The live score is hidden", written(answer.numbers["raw"]))
     assert not said(at, written(answer.value))
-    at.number_input(key="lesson-4-1-field").set_value(answer.value)
+    at = predict(at, answer.value, 1)
+    assert any(answer.words in box.value and "Right." in box.value for box in at.success)
+    assert (titles(at), live(at)) == ([], None)
+    at = press(at, "lesson-next", waits)
+    assert said(at, "step 2 of 3")
+    at = predict(at, 99.0, 2)
+    assert any("Not as measured." in box.value for box in at.info)
+    assert (titles(at), live(at)) == ([], None)
+    at = press(at, "lesson-next", waits)
+    at.radio(key="lesson-4-3-field").set_value(at.radio(key="lesson-4-3-field").options[0])
     next(button for button in at.button if button.label == "Predict").click()
     at = until(at.run())
     assert titles(at) == [QUESTIONS["overview"]]
-    assert any(answer.words in box.value and "Right." in box.value for box in at.success)
-    assert live(at) == scored(demo, "L1:pca")  # the lesson's setting, not the first visitor's
-    at = press(at, "lesson-next", waits)
-    assert said(at, "step 2 of 3")
-    assert live(at) is None
-    at.number_input(key="lesson-4-2-field").set_value(99.0)
-    next(button for button in at.button if button.label == "Predict").click()
-    at = until(at.run())
-    assert any("Not as measured." in box.value for box in at.info)
-    assert live(at) == scored(demo, "L6:pca")
+    assert live(at) == scored(demo, "L0:pca")  # the lesson's setting, not the first visitor's
     at = press(at, "lesson-leave")
     assert titles(at) == [QUESTIONS["overview"]]
     assert "lesson" not in at.query_params
-    assert not said(at, "step 2 of 3")
+    assert not said(at, "step 3 of 3")
 
 
 def test_a_lesson_that_there_is_not_is_said_above_the_page():
@@ -119,19 +127,22 @@ def test_hidden_answers_stay_with_whoever_made_the_link(demo):
     assert titles(at) == []
     assert not said(at, answered(4, 1, demo).words)
     assert {"lesson-next", "lesson-again"} <= keys(at)
+    at = strip("anisotropy", lesson="1", step="2", answers="hidden", guess2="0.7,0")
+    assert said(at, "The numbers stay hidden.")
+    assert not said(at, "mean cosine |")
 
 
 def test_a_fixed_setting_comes_back_and_one_that_is_not_is_the_visitors():
-    for fixed, layers in (("yes", [1]), ("no", [2])):
-        at = until(start(lesson="4", guess1="12", fixed=fixed))
-        assert at.session_state["layers"] == [1]
+    for fixed, layers in (("yes", [0]), ("no", [2])):
+        at = until(start(lesson="4", step="3", guess3="0", fixed=fixed))
+        assert at.session_state["layers"] == [0]
         at.get_by_key("layers").set_value([2])
         at = until(at.run())
         assert at.session_state["layers"] == layers
 
 
 def test_a_projector_has_no_bar():
-    at = until(start(lesson="4", guess1="12", present="yes"))
+    at = until(start(lesson="4", step="3", guess3="0", present="yes"))
     assert any("stSidebar] [data-testid" not in one.proto.body and "display: none" in one.proto.body for one in at.html)
 
 

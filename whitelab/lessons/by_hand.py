@@ -18,6 +18,7 @@ def whitened_by_hand(state: clouds.State) -> Answer:
     here = clouds.measured("turn", state)
     across, upwards, shared = here.covariance
     apart = max(float((a - b).abs().max()) for a, b in _ghost_cosines())
+    alike = f"differs by {written(apart)} at most" if apart >= 0.005 else f"is the same in all ({written(apart)} apart)"
     done = (
         "That is the identity, near enough: you have whitened it."
         if here.from_identity <= 0.15
@@ -26,8 +27,8 @@ def whitened_by_hand(state: clouds.State) -> Answer:
     words = (
         f"Your covariance has {written(across)} across, {written(upwards)} upwards and {written(shared)} between the "
         f"two. {done} The coloured points are what PCA, ZCA and Cholesky whitening make of the same cloud: three "
-        f"clouds, turned or mirrored against each other. No cosine of two points differs by more than {written(apart)} "
-        "between them."
+        "clouds, turned or mirrored against each other (yours covers one of them where it is turned as that is). The "
+        f"cosine of any two points {alike}."
     )
     numbers = {
         "variance across": across,
@@ -48,8 +49,8 @@ def _ask_bars(space: LayerEmbeddings) -> str:
     layer, raw = setting.layers[0], spearman(space, setting.raw)
     return (
         "The same with real sentences. The **score** says how well cosines rank pairs of sentences the way people do: "
-        f"100 is perfect, 0 is chance. Layer {layer} scores {written(raw)} raw. **What do PCA, ZCA and Cholesky "
-        "whitening make of it?** Each is another way to get the identity."
+        f"100 is perfect, 0 is chance. Layer {layer} scores {written(raw)} raw. PCA, ZCA and Cholesky whitening are "
+        "three ways to get the identity there. **Which of the three scores most, and by how much? Draw them.**"
     )
 
 
@@ -94,7 +95,7 @@ def one_bit(space: LayerEmbeddings) -> Answer:
     whole = spearman(space, setting)
     tie = (
         f"They differ by up to {written(spread)} points: signs are read along the axes, and the three clouds are "
-        "turned differently against the axes. What only a turn told apart is no longer the same."
+        "turned differently against the axes. A turn changes no angle, but it changes signs."
         if spread > _TIE
         else f"They differ by {written(spread)} points only: this data does not tell them apart even now."
     )
@@ -118,7 +119,7 @@ LESSON = Lesson(
     "whitening",
     _SETTING,
     8,
-    "the turn and the stretch of a leaning cloud",
+    "turn and stretch a leaning cloud until it is white",
     "three different clouds with one and the same matrix of cosines",
     "PCA, ZCA and Cholesky whitening are three methods, so one of them must score best.",
     (

@@ -2,7 +2,7 @@
 
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.lessons import clouds
-from whitelab.lessons.lesson import Answer, Choice, Cloud, Lesson, Number, Step, setting_on, written
+from whitelab.lessons.lesson import Answer, Choice, Cloud, Lesson, Number, Step, listed, setting_on, written
 from whitelab.sweeps.layer_profiles import layer_shapes
 
 _AWAY = (2.0, 0.0)
@@ -27,8 +27,8 @@ def half(state: clouds.State) -> Answer:
     side = "about right" if abs(here - 0.5) <= 0.05 else "too far away" if here > 0.5 else "too near to the origin"
     words = (
         f"Your mean lies {written(away)} spreads from the origin and two random points have a mean cosine of "
-        f"{written(here)}: {side} for 0.50. In which direction the cloud was moved does not matter, only how far, "
-        "measured by its own spread."
+        f"{written(here)}: {side} for 0.50. In which direction the cloud was moved matters little, how far matters "
+        "much, measured by its own spread."
     )
     return Answer(abs(here - 0.5), words, {"distance": away, "mean cosine": here})
 
@@ -50,12 +50,13 @@ def narrowest(space: LayerEmbeddings) -> Answer:
         if last < 0.2
         else " The last layer is a cone too."
     )
-    words = (
-        f"Mean cosine of two random sentences: {every}. {name} is the narrowest. A cosine of {written(cosines[name])} "
-        f"between two sentences there says little about their meaning: any two have about that.{spread} The page below "
-        "shows all layers."
-    )
     as_narrow = tuple(one for one, cosine in cosines.items() if written(cosine) == written(cosines[name]))
+    narrowest_are = f"{listed(as_narrow)} {'are' if len(as_narrow) > 1 else 'is'} the narrowest"
+    words = (
+        f"Mean cosine of two random sentences: {every}. {narrowest_are}. A cosine of {written(cosines[name])} looks "
+        "like a likeness, and there it is what any two sentences have: only how far above it a pair lies says that the "
+        f"two are alike.{spread} The page below shows all layers."
+    )
     return Answer(name, words, cosines, accepted=as_narrow)
 
 
@@ -66,15 +67,16 @@ LESSON = Lesson(
     "anisotropy",
     "L1:pca",
     5,
-    "the mean of a two-dimensional cloud",
+    "drag the middle of a two-dimensional cloud",
     "the histogram of cosines slide to the right",
     "A high cosine means that two sentences are similar.",
     (
         Step(
             "A sentence is an arrow from the origin to a point, and a **cosine** says how nearly two arrows point the "
             "same way: 1 the same, 0 at a right angle, -1 opposite. Below lie 40 points around the origin, and two "
-            "random ones have a mean cosine of about 0. Now the whole cloud moves to the right, by twice its own "
-            "spread. **What is the mean cosine of two random points then?**",
+            "random ones have a mean cosine of about 0. Now the whole cloud moves to the right, by two **spreads**: a "
+            "spread is how far a point typically lies from the middle to either side, and the ellipse around the cloud "
+            "reaches two of them. **What is the mean cosine of two random points then?**",
             Number("Mean cosine", -1.0, 1.0, 0.01, 0.1),
             two_spreads_away,
             needs="",

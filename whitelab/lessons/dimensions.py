@@ -12,8 +12,8 @@ from whitelab.sweeps.dimensions import KCurve, k_curve
 _SETTING = "L-1:pca"
 _DRAWS = 5  # of random coordinates, averaged
 _GAMMAS = (0.0, 0.25, 0.5, 0.75, 1.0)
-_NEAR = 1.0  # points that half the memory may cost
-_TIE = 0.1  # points between scores that count as one
+_NEAR = 1.0  # points that a quarter of the memory may cost
+_TIE = 0.5  # points between scores that count as one: of some thousand pairs they could be chance
 
 _KEPT = {
     "prefix": "The first half of the coordinates, as they come",
@@ -21,6 +21,7 @@ _KEPT = {
     "pca": "The strongest half of the directions, whitened",
     "soft": "The strongest half of the directions, softly whitened",
 }
+_NO_LEAD = "None of them leads"
 
 
 def coordinates_score(space: LayerEmbeddings, layers: tuple[int, ...], columns: Tensor) -> float:
@@ -61,12 +62,13 @@ def which_half(space: LayerEmbeddings) -> Answer:
     scores, raw = halves_of(space), spearman(space, setting_on(space, _SETTING).raw)
     best = max(scores, key=scores.get)
     controls, made = max(scores["prefix"], scores["random"]), max(scores["pca"], scores["soft"])
+    tied = scores[best] - min(scores.values()) <= _TIE
     why = (
         "No coordinate of this model means much by itself: its information is spread over all of them, so any half of "
         "them knows nearly everything. What a map adds must be compared with that, not with nothing."
-        if controls >= made
-        else f"The two controls show what half of the memory gives for free: {written(controls)}. Choosing directions "
-        f"adds {written(made - controls)} points to that."
+        if tied or controls >= made
+        else f"The two controls show what half of the memory gives for free: {written(controls)} at best. The better "
+        f"of the two maps has {written(made)}."
     )
     words = (
         f"All {space.dim} raw: {written(raw)}. Half of them: first coordinates {written(scores['prefix'])}, random "
@@ -75,7 +77,7 @@ def which_half(space: LayerEmbeddings) -> Answer:
     )
     close = tuple(_KEPT[name] for name, value in scores.items() if value >= scores[best] - _TIE)
     numbers = {"raw": raw} | {_KEPT[name]: value for name, value in scores.items()}
-    return Answer(_KEPT[best], words, numbers, accepted=close)
+    return Answer(_NO_LEAD if tied else _KEPT[best], words, numbers, accepted=(_NO_LEAD,) if tied else close)
 
 
 def _ks(space: LayerEmbeddings) -> dict[str, int]:
@@ -116,12 +118,15 @@ def over_k(space: LayerEmbeddings) -> Answer:
         if curve.best_k < space.dim and top - end > 0.5
         else f"The curve is highest at k = {curve.best_k}, {written(top - end)} points above its end"
     )
+    least, free, few = next(iter(ks)).partition(" (")[0], curves["random coordinates"][0], curves["whitened"][0]
     every = ", ".join(f"{name} {written(value)}" for name, value in zip(ks, curves["whitened"], strict=True))
     words = (
         f"Whitened: {every}. Its best is {written(top)} at k = {curve.best_k}. {shape}. Whitening gives the last "
-        "direction the same weight as the first, however little it holds."
+        f"direction the same weight as the first, however little it holds. The controls choose nothing: with {least} "
+        f"random coordinates of the raw vectors have {written(free)}, the strongest directions whitened {written(few)}."
     )
     numbers = dict(zip(ks, curves["whitened"], strict=True)) | {"best": top, "best above the end": top - end}
+    numbers |= {f"random, {least}": free}
     return Answer(curves["whitened"], words, numbers, curves=curves)
 
 
@@ -135,12 +140,21 @@ def best_gamma(space: LayerEmbeddings) -> Answer:
     }
     best, best_few, eighth = max(scores, key=scores.get), max(few, key=few.get), max(1, space.dim // 8)
     every = ", ".join(f"γ = {gamma:g} {written(value)}" for gamma, value in scores.items())
-    with_fewer = f"With only k = {eighth} kept it is {written(best_few)}"
-    if best_few > best:
-        with_fewer += ": the weaker the directions that are kept, the more it costs to blow them up"
-    words = f"At k = {k}: {every}. The best exponent is {written(best)}. {with_fewer}."
-    numbers = {f"γ = {gamma:g}": value for gamma, value in scores.items()}
+    raw = spearman(space, setting.raw)
     close = tuple(gamma for gamma, value in scores.items() if value >= scores[best] - _TIE)
+    if best == 0:
+        lead = f"Highest is γ = {written(best)}: no direction is worth blowing up"
+    else:
+        lead = f"Highest is γ = {written(best)}, " + (
+            "by no more than could be chance over no scaling at all (γ = 0)"
+            if 0.0 in close
+            else f"{written(scores[best] - scores[0.0])} points above no scaling at all (γ = 0)"
+        )
+    with_fewer = f"With only k = {eighth} kept it is γ = {written(best_few)}" + (
+        ": the weaker the directions that are kept, the more it costs to blow them up" if best_few > best else ""
+    )
+    words = f"At k = {k}: {every}; all {space.dim} raw {written(raw)}. {lead}. {with_fewer}."
+    numbers = {f"γ = {gamma:g}": value for gamma, value in scores.items()} | {"raw": raw}
     return Answer(best, words, numbers | {"best γ": best, "best γ of an eighth": best_few}, accepted=close)
 
 
@@ -148,28 +162,28 @@ def _ask_k(space: LayerEmbeddings) -> Number:
     return Number("Your k", 1, space.dim, 1, 0, words="Every k that keeps both promises counts as right.")
 
 
-def _ask_half(space: LayerEmbeddings) -> str:
-    end = spearman(space, setting_on(space, _SETTING))
+def _ask_quarter(space: LayerEmbeddings) -> str:
+    curve = k_curve(space, setting_on(space, _SETTING), by_subset=False)
     return (
-        f"Whitened with all {space.dim} directions the last layer scores {written(end)}. **Name a k that takes at most "
-        f"half the memory and costs at most {_NEAR:g} point.**"
+        f"Whitened, the last layer scores {written(_at(curve, curve.best_k or space.dim))} at its best k. **Name a k "
+        f"that takes at most a quarter of the memory of all {space.dim} and costs at most {_NEAR:g} point of that.**"
     )
 
 
-def half_the_memory(space: LayerEmbeddings) -> Answer:
-    """Every k of at most d / 2 whose score is at most a point below that of all directions."""
+def quarter_of_the_memory(space: LayerEmbeddings) -> Answer:
+    """Every k of at most d / 4 whose score is at most a point below that of the best k."""
     curve = k_curve(space, setting_on(space, _SETTING), by_subset=False)
-    end, half = _at(curve, space.dim), max(1, space.dim // 2)
-    good = tuple(k for k in range(1, half + 1) if _at(curve, k) >= end - _NEAR)
+    top, quarter = _at(curve, curve.best_k or space.dim), max(1, space.dim // 4)
+    good = tuple(k for k in range(1, quarter + 1) if _at(curve, k) >= top - _NEAR)
     if not good:
-        words = f"No k up to {half} stays within {_NEAR:g} point of {written(end)} here."
-        return Answer(half, words, {"all directions": end}, accepted=())
+        raise NoAnswer(f"no k up to {quarter} stays within {_NEAR:g} point of {written(top)}, the best")
     best = max(good, key=lambda k: _at(curve, k))
     words = (
-        f"{len(good)} of the {half} values up to half the memory will do, from k = {good[0]} to k = {good[-1]}. Of "
-        f"them k = {best} scores highest: {written(_at(curve, best))}, against {written(end)} with all {space.dim}."
+        f"{len(good)} of the {quarter} values up to a quarter of the memory will do, the least of them k = {good[0]}. "
+        f"Of them k = {best} scores highest: {written(_at(curve, best))}, against {written(top)} at k = {curve.best_k} "
+        f"and {written(_at(curve, space.dim))} with all {space.dim}."
     )
-    return Answer(best, words, {"all directions": end, "best of at most half": _at(curve, best)}, accepted=good)
+    return Answer(best, words, {"best": top, "best of at most a quarter": _at(curve, best)}, accepted=good)
 
 
 LESSON = Lesson(
@@ -179,14 +193,14 @@ LESSON = Lesson(
     "dimensions",
     _SETTING,
     8,
-    "k and the soft exponent",
+    "draw a score over k, and choose an exponent",
     "four curves: whitened, softly whitened, first and random coordinates",
     "The first coordinates matter most, and every dimension that is dropped costs something.",
     (
         Step(
             "Memory and search time grow with the number of dimensions. Keep half of them, of the last layer. "
             "**Which half scores highest?**",
-            Choice(tuple(_KEPT.values()), rule=f"Scores within {_TIE:g} points of the highest count as right too."),
+            Choice((*_KEPT.values(), _NO_LEAD), rule=f"None leads where all four are within {_TIE:g} points."),
             which_half,
         ),
         Step(
@@ -205,6 +219,6 @@ LESSON = Lesson(
             ),
             best_gamma,
         ),
-        Step(_ask_half, _ask_k, half_the_memory),
+        Step(_ask_quarter, _ask_k, quarter_of_the_memory),
     ),
 )

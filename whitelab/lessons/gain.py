@@ -15,7 +15,8 @@ from whitelab.statistics.moments import Moments
 from whitelab.statistics.significance import Difference, bootstrap
 from whitelab.sweeps.layer_profiles import shape
 
-_LOWER, _LAST = "L1:pca", "L-1:pca"
+_LOWER, _LAST = "L0:pca", "L-1:pca"  # a layer that the first page does not open on
+_DRAWN = 0.3  # points by which another draw of the bootstrap may move the end of an interval (measured)
 
 
 def _raw(space: LayerEmbeddings, text: str) -> float:
@@ -25,7 +26,7 @@ def _raw(space: LayerEmbeddings, text: str) -> float:
 def _ask_lower(space: LayerEmbeddings) -> str:
     return (
         "The **score** says how well cosines rank pairs of sentences the way people do: 100 is perfect, 0 is chance. "
-        f"Layer 1 of this model, the first after the embedding layer 0, scores {written(_raw(space, _LOWER))} raw. "
+        f"Layer 0 of this model, its plain word vectors averaged, scores {written(_raw(space, _LOWER))} raw. "
         "**What does it score once it is whitened**: moved so that the mean is the origin, and stretched so that every "
         "direction counts alike?"
     )
@@ -77,8 +78,8 @@ def _compared(space: LayerEmbeddings, text: str, name: str) -> Answer:
 
 
 def lower(space: LayerEmbeddings) -> Answer:
-    """The whitened score of the first layer."""
-    return _compared(space, _LOWER, "Layer 1")
+    """The whitened score of the word vectors."""
+    return _compared(space, _LOWER, "Layer 0")
 
 
 def last(space: LayerEmbeddings) -> Answer:
@@ -131,8 +132,8 @@ def _ask_unseen(space: LayerEmbeddings) -> str:
     apart = unseen(space)
     return (
         f"Take the {len(apart.pairs)} pairs of **{apart.name}**, and fit the map on all others: it has not seen these. "
-        "**Choose a setting whose gain over its own raw layers is hardly luck**: the 95 % interval of the difference "
-        "must lie above 0. Softly whitened means that strong directions are turned down only half as far."
+        "**Is there a setting whose gain over its own raw layers is hardly luck?** Then the 95 % interval of the "
+        "difference lies above 0. Softly whitened means that strong directions are turned down only half as far."
     )
 
 
@@ -142,6 +143,7 @@ def beats_raw(space: LayerEmbeddings) -> Answer:
     if any(gain.estimate != gain.estimate for gain in gains.values()):
         raise NoAnswer("a score is not defined on the pairs that were set apart")
     sure = tuple(name for name, gain in gains.items() if gain.low > 0)
+    close = tuple(name for name, gain in gains.items() if abs(gain.low) <= _DRAWN)
     best = max(sure, key=lambda name: gains[name].estimate, default=_NONE)
     every = "".join(
         f"\n- {name}: {gain.estimate:+.2f} ({written(gain.low)} to {written(gain.high)})"
@@ -154,14 +156,20 @@ def beats_raw(space: LayerEmbeddings) -> Answer:
         else "No interval lies above 0: none of these is a certain gain on this genre, and to say so is the right "
         "answer to whoever asks."
     )
+    if close:
+        verdict += (
+            f" {' and '.join(close)}: that interval ends so near to 0 that other resamples may put its end on the "
+            "other side, so either answer counts."
+        )
     closing = (
         "(The page below uses all pairs and a map fitted on all of them, so its numbers differ.)\n\n"
-        "Whitening helps where a few directions that all sentences share drown the rest. It hurts where the strong "
+        "Where whitening helps, a few directions that all sentences share drown the rest. Where it hurts, the strong "
         "directions carry the meaning, or the weak ones are noise."
     )
     words = f"Against the same layers raw, with 95 % intervals:\n{every}\n\n{verdict} {closing}"
     numbers = {f"{name}, {part}": getattr(gain, part) for name, gain in gains.items() for part in ("low", "high")}
-    return Answer(best, words, numbers, accepted=sure or (_NONE,))
+    certain = tuple(name for name in sure if name not in close)
+    return Answer(best, words, numbers, accepted=(*sure, *close, *(() if certain else (_NONE,))))
 
 
 _NONE = "None of these"
@@ -173,11 +181,11 @@ LESSON = Lesson(
     "overview",
     _LOWER,
     7,
-    "the layer and the variant in the bar",
+    "predict the scores of two layers, and look for a gain that is hardly luck",
     "what whitening gains or loses in a low layer and in the last",
     "Whitening either always helps or always hurts.",
     (
-        Step(_ask_lower, Number("Score of layer 1, whitened", 0.0, 100.0, 0.5, 1.0), lower),
+        Step(_ask_lower, Number("Score of layer 0, whitened", 0.0, 100.0, 0.5, 1.0), lower),
         Step(_ask_last, Number("Score of the last layer, whitened", 0.0, 100.0, 0.5, 1.0), last, setting=_LAST),
         Step(
             _ask_unseen,

@@ -136,7 +136,7 @@ def partners(space: LayerEmbeddings) -> Answer:
     before, after = spearman(space, setting.raw), spearman(space, setting)
     way = moved(raw, white, 1.0)
     agree = (
-        "The lists hardly change here, whatever the score does, so it depends on the task which of them to look at."
+        "The lists hardly change here, whatever the score does: the hubs cost no partner among so few sentences."
         if way == "stays"
         else "Search and score agree here."
         if (white - raw) * (after - before) > 0
@@ -144,9 +144,8 @@ def partners(space: LayerEmbeddings) -> Answer:
     )
     words = (
         f"The partner is on the list for {written(raw)} % of the similar pairs raw, for {written(white)} % whitened; "
-        f"the score goes from {written(before)} to {written(after)}. {agree} To search among many sentences, for a "
-        "duplicate say, look at lists and hubs. To rank pairs that are given, such as graded answers, look at the "
-        "score."
+        f"the score goes from {written(before)} to {written(after)}. {agree} The score is for pairs that are given, "
+        "such as graded answers; for a search measure a search, as the page Retrieval does on queries that were judged."
     )
     numbers = {"on the list, raw": raw, "on the list, whitened": white, "score, raw": before, "score, whitened": after}
     return Answer(_MORE[way], words, numbers)
@@ -159,7 +158,7 @@ LESSON = Lesson(
     "uniformity",
     _SETTING,
     6,
-    "hubs, and whitening on and off",
+    "predict on how many lists the largest hub is, raw and whitened",
     "the largest hub change, whether or not the score follows",
     "If the score rises, search gets better, and the other way round.",
     (

@@ -1,6 +1,6 @@
 """What a lesson is: steps that ask for a prediction, and answers that the core computes when they are asked for."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from whitelab.base.wording import spaced
@@ -226,7 +226,7 @@ class Lesson:
     page: str
     setting: str
     minutes: int
-    touches: str
+    does: str
     sees: str
     misconception: str
     steps: tuple[Step, ...]
@@ -256,6 +256,14 @@ def spearman(space: LayerEmbeddings, setting: Setting | str) -> Real:
 def written(value: Real) -> str:
     """A measured number as every text of a lesson writes it."""
     return spaced(value) if isinstance(value, int) else f"{value:z.2f}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """`Layer 1`, `Layers 1 and 2`, `Layers 1, 2 and 3`, of names that differ in their last word."""
+    head, ends = names[0].rpartition(" ")[0], [name.rpartition(" ")[2] for name in names]
+    if len(ends) == 1:
+        return names[0]
+    return f"{head}s {', '.join(ends[:-1])} and {ends[-1]}"
 
 
 def moved(before: Real, after: Real, near: Real = 0.0) -> str:

@@ -5,7 +5,7 @@ from whitelab.lessons import clouds
 from whitelab.lessons.lesson import Answer, Choice, Cloud, Lesson, Number, Step, moved, setting_on, written
 from whitelab.sweeps.layer_profiles import shape
 
-_FLAT = (3.0, 0.6)
+_FLAT = (2.0, 0.5)
 _NEAR = 0.1  # a change of the mean cosine below which it stays
 
 _WAYS = {
@@ -16,14 +16,15 @@ _WAYS = {
 
 
 def stretched(space: None = None) -> Answer:
-    """What five times the width does to the mean cosine of a centred cloud."""
+    """What four times the width for its height does to the mean cosine of a centred cloud."""
     before, after = clouds.measured("axes", (1.0, 1.0)), clouds.measured("axes", _FLAT)
     way = moved(before.mean_cosine, after.mean_cosine, _NEAR)
     words = (
-        f"Mean cosine {written(before.mean_cosine)} before and {written(after.mean_cosine)} after: it "
-        f"{way}. Every point has a counterpart on the other side of the origin, so for each cosine near 1 there is one "
-        f"near -1. What did change is the **participation ratio**, the number of directions that share the variance: "
-        f"{written(before.participation_ratio)} of 2 before, {written(after.participation_ratio)} after."
+        f"Mean cosine {written(before.mean_cosine)} before and {written(after.mean_cosine)} after: it {way}. Every "
+        "point has a counterpart on the other side of the origin, so for each cosine near 1 there is one near -1; that "
+        "counterpart, at -1 exactly, is why it lies a little below 0. What did change is the **participation ratio**, "
+        f"the number of directions that share the variance: {written(before.participation_ratio)} of 2 before, "
+        f"{written(after.participation_ratio)} after."
     )
     numbers = {
         "mean cosine before": before.mean_cosine,
@@ -57,8 +58,8 @@ def _directions(space: LayerEmbeddings) -> Number:
 def _ask_ratio(space: LayerEmbeddings) -> str:
     return (
         f"Back to the sentences. The model's first layer after the word vectors has {space.dim} dimensions. Centre it, "
-        "so that the mean cosine is 0. **In how many of its directions does the variance lie?** All "
-        f"{space.dim} would be perfectly round."
+        "so that the mean cosine is 0. **How many directions share the variance, by the participation ratio?** It "
+        f"would be 1 if one direction held everything, and {space.dim} if all held the same."
     )
 
 
@@ -69,7 +70,8 @@ def shared_variance(space: LayerEmbeddings) -> Answer:
     words = (
         f"Centred, the mean cosine is {written(centred.mean_cosine)} and the participation ratio {written(ratio)} of "
         f"{space.dim}: the sentences fill a flat ellipsoid. Whitening stretches every kept direction to the same "
-        f"length: mean cosine {written(white.mean_cosine)}, participation ratio {written(white.participation_ratio)}. "
+        f"length: mean cosine {written(white.mean_cosine)}, participation ratio {written(white.participation_ratio)}, "
+        "as many as the sentences span. "
         "So the two measures answer two questions, and a space needs both to be round."
     )
     numbers = {
@@ -88,13 +90,13 @@ LESSON = Lesson(
     "anisotropy",
     "L1:center",
     5,
-    "the axes of an ellipse around the origin",
-    "the mean cosine stay at 0 while the participation ratio falls",
+    "drag the axes of an ellipse around the origin",
+    "the mean cosine stay at about 0 while the participation ratio falls",
     "A mean cosine of 0 means that the space is isotropic.",
     (
         Step(
-            "The cloud lies around the origin: it is **centred**. Now it is pulled to three times its width and "
-            "pressed to 0.6 of its height. **What happens to the mean cosine of two random points?**",
+            "The cloud lies around the origin: it is **centred**. Now it is pulled to twice its width and pressed to "
+            "half its height. **What happens to the mean cosine of two random points?**",
             Choice(tuple(_WAYS.values()), rule="A change of less than 0.1 counts as staying."),
             stretched,
             needs="",

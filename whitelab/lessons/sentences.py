@@ -124,12 +124,17 @@ def remedies(space: LayerEmbeddings) -> Answer:
     good = tuple(name for name, gain in gains.items() if gain > _ENOUGH)
     if len(good) < 2:
         raise NoAnswer(f"fewer than two of the five are worth {_ENOUGH:g} points here, so there are no two to choose")
+    raw, mended = spearman(space, plain.raw), few[0] + max(gains.values())
+    against_raw = f"The best of them comes to {written(mended)}, and the raw layer has {written(raw)}: " + (
+        "a mended map is worth having here." if mended > raw else "not to whiten is a remedy too, and the best here."
+    )
     every = "; ".join(f"{name[0].lower()}{name[1:]} {written(gain)}" for name, gain in gains.items())
     words = (
         f"Points gained over plain PCA whitening on {size} sentences: {every}. ZCA and Cholesky only turn what PCA "
-        f"gives, so they mend nothing. {len(good)} of the five are worth more than {_ENOUGH:g} points here."
+        f"gives, so they mend nothing. {len(good)} of the five are worth more than {_ENOUGH:g} points here. "
+        + against_raw
     )
-    return Answer(good, words, gains, accepted=good)
+    return Answer(good, words, gains | {"raw": raw, "mended": mended}, accepted=good)
 
 
 LESSON = Lesson(
@@ -139,14 +144,15 @@ LESSON = Lesson(
     "whitening",
     _SETTING,
     8,
-    "a curve over the number of sentences, drawn before it is run",
+    "draw a score over the number of sentences before it is run",
     "the dip where n = d, and shrinkage filling it",
-    "More sentences always help, a little each, so a few hundred are nearly as good as thousands.",
+    "More sentences always help, a little each.",
     (
         Step(_ask_curve, _names, by_sentences, slow="Fitting on more and more sentences"),
         Step(_ask_shrunk, Number("Score of the shrunk map", 0.0, 100.0, 0.5, 3.0), shrunk, slow="Fitting shrunk maps"),
         Step(
-            "You have as many sentences as dimensions, and no time for a better model. **Name two remedies.**",
+            "A map was fitted on as many sentences as there are dimensions, and there is no time for a better model. "
+            "**Name two remedies.**",
             Choice(REMEDIES, several=2, rule=f"Right are two that gain more than {_ENOUGH:g} points each."),
             remedies,
         ),

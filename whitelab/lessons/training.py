@@ -158,11 +158,18 @@ def against_whitening(space: LayerEmbeddings) -> Answer:
     white = spearman(space, setting.with_(k=_width(space)))
     after = path[-1].spearman
     side = "ahead of" if after > white else "behind"
+    fallen = [name for name, point in ends.items() if point.mean_cosine >= _COLLAPSED and point.spearman > 20]
+    slip = (
+        f" That {' and '.join(fallen)} still ranks pairs is no slip: ranks see differences however small, and all its "
+        f"cosines lie within a few hundredths of 1. Nothing that reads the cosines themselves could use it."
+        if fallen
+        else ""
+    )
     words = (
         f"SimCSE's map goes from {written(path[0].spearman)} to {written(after)}; W-MSE's ends at "
         f"{written(ends['W-MSE'].spearman)}, plain MSE's at {written(ends['Plain MSE'].spearman)}. The raw layer "
         f"scores {written(raw)}, and PCA whitening to as many directions, which takes one formula and no step, "
-        f"{written(white)}: after these steps training is {side} it. Training the model itself, on the page "
+        f"{written(white)}: after these steps training is {side} it.{slip} Training the model itself, on the page "
         "below, can change what the directions mean, and a linear map cannot."
     )
     numbers = {"start": path[0].spearman, "raw": raw, "PCA whitening": white} | {n: p.spearman for n, p in ends.items()}
@@ -176,7 +183,7 @@ LESSON = Lesson(
     "training",
     _SETTING,
     7,
-    "three objectives side by side",
+    "predict what three objectives do side by side",
     "paths in the plane of alignment and uniformity, and a collapse",
     "Pulling the two views of a sentence together is enough to learn from.",
     (

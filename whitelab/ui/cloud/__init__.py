@@ -14,13 +14,24 @@ from whitelab.ui.widgets.component import component
 _cloud, _sketch = (component(Path(__file__).parent, name) for name in ("cloud", "sketch"))
 
 
-def cloud(key: str, kind: str, state: State, ghosts: Mapping | None = None, still: bool = False) -> State:
-    """Draw a cloud of `clouds.KINDS`, at first in `state`, and return the state it was dragged to; not if `still`."""
+def cloud(
+    key: str,
+    kind: str,
+    state: State,
+    ghosts: Mapping | None = None,
+    inks: Mapping[str, str] | None = None,
+    still: bool = False,
+) -> State:
+    """Draw a cloud of `clouds.KINDS`, at first in `state`, and return the state it was dragged to; not if `still`.
+
+    Behind it stand `ghosts`, points by name, in the colours `inks` has for them.
+    """
     what = KINDS[kind]
     state = state if still else state_of(key, "state", state)
     points = [[round(float(part), 4) for part in point] for point in what.points.tolist()]
     data = {"kind": kind, "points": points, "state": list(state), "names": list(what.names)}
     data |= {"limits": [list(pair) for pair in what.limits], "ghosts": dict(ghosts or {}), "still": still}
+    data |= {"inks": dict(inks or {})}
     _cloud(key=key, data=data, on_state_change=_nothing)
     return state
 

@@ -1,5 +1,5 @@
 // A cloud of points in the plane. While a hand drags, the picture is drawn here; on release the server hears the state
-// and measures it. `data`: {kind, points, state, names, limits, ghosts, still}. Kinds do what `lessons/clouds.py` says.
+// and measures it. `data`: {kind, points, state, names, limits, ghosts, inks, still}. Kinds do what `lessons/clouds.py` says.
 
 const VIEWS = new WeakMap()
 
@@ -17,7 +17,6 @@ export default function ({ parentElement, data, setStateValue }) {
 const SVG = "http://www.w3.org/2000/svg"
 const PAUSE = 200 // milliseconds after the last key until the server hears of it
 const RING = 4.2 // where the handle that turns runs
-const GHOSTS = { PCA: "#2E86D1", ZCA: "#E0702A", Cholesky: "#12A078" }
 const BINS = 20
 
 const PLACE = {
@@ -61,7 +60,7 @@ class Cloud {
   }
 
   take(data) {
-    const first = !this.data || this.data.kind !== data.kind
+    const first = !this.data || this.data.kind !== data.kind || this.data.still !== data.still
     this.data = data
     // What comes back of an earlier state must not undo what the hand has done since.
     if (this.sent === JSON.stringify(data.state)) this.sent = undefined
@@ -151,7 +150,7 @@ class Cloud {
     if (kind === "turn" || kind === "axes") parts.push(["circle", { class: "wl-goal", r: 2 }])
     if (kind === "mean") put.forEach(([x, y]) => parts.push(["path", { class: "wl-arrow", d: `M0 0L${x} ${y}` }]))
     for (const [name, ghost] of Object.entries(ghosts ?? {}))
-      ghost.forEach(([cx, cy]) => parts.push(["circle", { class: "wl-ghost", cx, cy, r: 0.075, fill: GHOSTS[name] }]))
+      ghost.forEach(([cx, cy]) => parts.push(["circle", { class: "wl-ghost", cx, cy, r: 0.075, fill: this.data.inks[name] }]))
     parts.push(["ellipse", {
       class: "wl-shape", cx: mean[0], cy: mean[1], rx: 2 * ellipse[0], ry: 2 * ellipse[1],
       transform: `rotate(${ellipse[2]} ${mean[0]} ${mean[1]})`,

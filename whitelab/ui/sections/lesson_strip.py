@@ -13,11 +13,11 @@ from whitelab import figures
 from whitelab.base.wording import plain
 from whitelab.datasets import DataError
 from whitelab.lessons import LESSONS, Answer, Ask, Choice, Cloud, Curve, Lesson, NoAnswer, Number, Step, answered, asked
-from whitelab.lessons.by_hand import ghost_points
+from whitelab.lessons.by_hand import FORMS, ghost_points
 from whitelab.lessons.clouds import KINDS, measured
 from whitelab.lessons.lesson import written
+from whitelab.lessons.training import OBJECTIVES
 from whitelab.scoring.setting import Setting
-from whitelab.training.objectives import OBJECTIVES
 from whitelab.ui.cloud import cloud, sketch
 from whitelab.ui.results.study import study
 from whitelab.ui.sidebar import workspace
@@ -107,7 +107,10 @@ def _put(setting: Setting, keep_address: bool) -> None:
 
 
 def draw() -> bool:
-    """Draw the strip where the address has a lesson; whether the page below may be drawn."""
+    """Draw the strip where the address has a lesson; whether the page below may be drawn.
+
+    It may after the last step: a page answers steps to come as well as the one at hand.
+    """
     here = place()
     if here is None:
         if "lesson" in st.query_params:
@@ -119,9 +122,9 @@ def draw() -> bool:
         shown = _step(here)
     if not shown:
         with st.session_state[workspace.LIVE]:
-            st.caption("The live score is hidden until you have predicted.")
+            st.caption(f"The live score is hidden{'' if here.hidden else ' until the last step'}.")
         if not here.hidden:
-            st.caption("The page itself comes below once you have predicted.")
+            st.caption("The page itself comes below after the last step.")
     return shown
 
 
@@ -152,9 +155,9 @@ def _step(here: Place) -> bool:
     except NoAnswer as error:
         st.warning(f"This data has no answer to it: {plain(str(error))}.", icon=":material/block:")
         _ways(here, ready=True)
-        return True
+        return here.step == len(lesson.steps)
     _ways(here, ready=guess is not None)
-    return answer is not None
+    return answer is not None and f"guess{len(lesson.steps)}" in st.query_params
 
 
 def _beside(here: Place, step: Step, guess) -> AbstractContextManager:
@@ -246,10 +249,14 @@ def _cloud(here: Place, ask: Cloud, guess):
     left, right = st.columns([3, 2])
     with left:
         ghosts = ghost_points() if ask.kind == "turn" and guess is not None and not here.hidden else None
-        state = cloud(f"{here.key}-cloud", ask.kind, guess or KINDS[ask.kind].start, ghosts)
+        inks = {label: figures.variant_colour(form) for form, label in FORMS.items()}
+        start = guess or KINDS[ask.kind].start
+        state = cloud(f"{here.key}-cloud", ask.kind, start, ghosts, inks, still=guess is not None)
+        if ghosts:
+            st.markdown(" · ".join(f':color[●]{{foreground="{inks[label]}"}} {label}' for label in ghosts))
     with right:
-        if ask.blind and guess is None:
-            st.caption("The numbers stay hidden until you hand it in.")
+        if ask.blind and (guess is None or here.hidden):
+            st.caption("The numbers stay hidden." if here.hidden else "The numbers stay hidden until you hand it in.")
         else:
             _numbers(ask.kind, state)
         st.caption(ask.rule)
@@ -296,28 +303,27 @@ def _result(here: Place, ask: Ask, guess, answer: Answer, opened: Opened | None)
 
 
 def _hubs(here: Place, answer: Answer, opened: Opened) -> None:
-    """The largest hubs, side by side; a click on one shows sentences on whose lists it is."""
+    """The largest hubs, which are to be read; a click on one shows sentences on whose lists it is."""
     texts = opened.pairs.sentences
-    for column, (name, rows) in zip(st.columns(len(answer.sentences)), answer.sentences.items(), strict=True):
-        with column:
-            st.caption(f"The largest hubs, {name}. Choose one to see on whose lists it is.")
-            picked = st.dataframe(
-                [{"lists": count, "sentence": texts[row]} for row, count, _ in rows],
-                hide_index=True,
-                key=f"{here.key}-hubs-{name}",
-                on_select="rerun",
-                selection_mode="single-row",
-                column_config={"lists": st.column_config.NumberColumn(width=60)},
-            )
-            for place in picked.selection.rows:
-                st.markdown("On the lists of\n" + "".join(f"\n- {plain(texts[row])}" for row in rows[place][2]))
+    for name, rows in answer.sentences.items():
+        st.caption(f"The largest hubs, {name}. Choose one to see on whose lists it is.")
+        picked = st.dataframe(
+            [{"lists": count, "sentence": texts[row]} for row, count, _ in rows],
+            hide_index=True,
+            key=f"{here.key}-hubs-{name}",
+            on_select="rerun",
+            selection_mode="single-row",
+            column_config={"lists": st.column_config.NumberColumn(width=60)},
+        )
+        for place in picked.selection.rows:
+            st.markdown("On the lists of\n" + "".join(f"\n- {plain(texts[row])}" for row in rows[place][2]))
 
 
 def _runs(answer: Answer) -> list[dict]:
     """The paths of an answer as the training page's figure takes runs."""
     return [
         {
-            "name": OBJECTIVES[name].label,
+            "name": OBJECTIVES[name],
             "objective": name,
             "seed": 0,
             "records": list(path),
@@ -355,6 +361,8 @@ def _ways(here: Place, ready: bool) -> None:
                 on_click=_follow,
                 args=(following,),
             )
+        if ready and last:
+            st.page_link("pages/lessons.py", label="All lessons", icon=":material/school:")
         st.button("Leave the lesson", key="lesson-leave", icon=":material/close:", on_click=_leave, type="tertiary")
 
 
