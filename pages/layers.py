@@ -35,8 +35,10 @@ def best(label: str, result, words: str = "", starved: bool = False) -> Metric:
 
 
 metrics = (
-    best(f"Best pair, {LABELS['none']}", raw_pairs),
-    best(f"Best pair, {LABELS.at(compared)}", pairs, starved=bool(pairs) and layer_maps.says_nothing(space, pairs)),
+    best(f"Best one or two, {LABELS['none']}", raw_pairs),
+    best(
+        f"Best one or two, {LABELS.at(compared)}", pairs, starved=bool(pairs) and layer_maps.says_nothing(space, pairs)
+    ),
     best(
         f"Best subset, {LABELS.at(searched.setting)}",
         searched.result,

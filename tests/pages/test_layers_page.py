@@ -22,22 +22,22 @@ def tasks(tmp_path_factory):
 
 def test_no_pair_is_best_where_all_sentences_are_equally_far_apart(small, tmp_path):
     at = until(start("layers", **small | {"data": write_few(tmp_path / "few.tsv")}))
-    assert metrics(at)["Best pair, PCA whitening"] == "none"
-    assert metrics(at)["Best pair, Raw"] != "none"
+    assert metrics(at)["Best one or two, PCA whitening"] == "none"
+    assert metrics(at)["Best one or two, Raw"] != "none"
     raw, whitened = (alt for alt in alts(at) if "pair" in alt and "layer" in alt)
     assert "best" in raw
     assert "best" not in whitened
     assert not any("best" in alt for alt in alts(until(choose(at, **{"right-map": "Gain over raw"}))) if "Gain" in alt)
     at = until(choose(at, k=2))
-    assert metrics(at)["Best pair, PCA whitening, k = 2"] != "none"
+    assert metrics(at)["Best one or two, PCA whitening, k = 2"] != "none"
 
 
 def test_the_maps_keep_the_workspaces_k_and_name_the_best_pair(small, space):
     at = until(start("layers", **small, k="10"))
     for k in (10, 20):
         raw, best = (whitelab.layer_pairs(space, Setting.parse(text)).best.spearman for text in ("L0", f"L0:pca@{k}"))
-        assert deltas(at)["Best pair, Raw"] == f"Spearman {raw:.2f}"
-        assert deltas(at)[f"Best pair, PCA whitening, k = {k}"] == f"Spearman {best:.2f}"
+        assert deltas(at)["Best one or two, Raw"] == f"Spearman {raw:.2f}"
+        assert deltas(at)[f"Best one or two, PCA whitening, k = {k}"] == f"Spearman {best:.2f}"
         assert said(at, f"Every pair of layers, the top {k} dimensions.")
         choose(at, k=20)
     raw, whitened = (whitelab.layer_pairs(space, Setting.parse(text)).cells for text in ("L0", "L0:pca@20"))

@@ -52,5 +52,5 @@ def test_a_page_says_that_a_gpu_is_too_small(there, small, space, monkeypatch):
     monkeypatch.setattr("whitelab.ui.sections.layer_maps.layer_pairs", full)
     at = until(start("layers", **small))
     best = layer_pairs(space, Setting((0,), "pca")).best.spearman
-    assert deltas(at)["Best pair, PCA whitening"] == f"Spearman {best:.2f}"
+    assert deltas(at)["Best one or two, PCA whitening"] == f"Spearman {best:.2f}"
     assert said(at.run(), f"Note: {LEFT}")

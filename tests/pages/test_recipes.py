@@ -44,7 +44,7 @@ HEADLINES = {
     "data": ("Pairs", "Different sentences"),
     "anisotropy": ("Mean cosine", "Participation ratio"),  # of the averaged layers, where that is a layer alone
     "whitening": ("Spearman, ", "Difference"),
-    "layers": ("Best pair", "Best subset"),
+    "layers": ("Best one or two", "Best subset"),
     "dimensions": ("Best k", "Knee"),
     "uniformity": ("Alignment", "Uniformity"),  # as in anisotropy
     "probe": ("Accuracy, ",),

@@ -318,6 +318,13 @@ def test_time_left_is_unknown_before_a_rate_is_known():
     assert job.message == "1\u202f000 of 2\u202f000 sentences"
 
 
+def test_what_is_counted_in_parts_that_nobody_knows_is_said_in_percent():
+    job = Job("key", "Title", lambda progress: None, "%", Clock())
+    job.state = "running"
+    job.progress(400, 1400)
+    assert job.message == "28 %"
+
+
 def test_a_steady_rate_gives_the_exact_time_left():
     job, clock = ticking_job()
     for done in range(0, 1250, 50):

@@ -49,6 +49,11 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
+def counted(done: int, total: int, unit: str) -> str:
+    """`1 200 of 2 551 sentences`, and `47 %` where that is the unit."""
+    return f"{100 * done // total} %" if unit == "%" else f"{spaced(done)} of {spaced(total)} {unit}".rstrip()
+
+
 def layer_names(layers: Iterable[int]) -> str:
     """`1 + 6`, or `6` for a layer alone, also where it is named twice."""
     return " + ".join(map(str, dict.fromkeys(layers)))

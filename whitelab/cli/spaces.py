@@ -208,7 +208,7 @@ def fit_ahead(space, settings, isotropy: bool = True) -> dict:
     from whitelab.scoring import fit_scopes
 
     start = time.perf_counter()
-    maps = fit_scopes.fit_ahead(space, settings, isotropy, progress("fitting", "hundredths of a map"))
+    maps = fit_scopes.fit_ahead(space, settings, isotropy, progress("fitting", "%"))
     if not maps:
         return {}
     cost = {"maps": len(maps), "seconds": time.perf_counter() - start}

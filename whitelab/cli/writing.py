@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from whitelab.base.progress import Progress, silent
+from whitelab.base.wording import counted
 
 
 def number(value: float | None, form: str = "z.2f") -> str:
@@ -92,7 +93,7 @@ def progress(doing: str = "encoding", unit: str = "tokens") -> Progress:
     def show(done: int, total: int) -> None:
         left = (time.monotonic() - start) * (total - done) / done if done else 0
         end = "\n" if done == total else ""
-        text = f"\r{doing} {done:,} of {total:,} {unit}, {left:.0f} s left "
+        text = f"\r{doing} {counted(done, total, unit)}, {left:.0f} s left "
         print(text, end=end, file=sys.stderr, flush=True)
 
     return show

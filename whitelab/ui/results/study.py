@@ -113,9 +113,7 @@ def fitted(space: LayerEmbeddings, settings: Sequence[Setting], key: str = "fit-
     for setting in settings:
         try:
             while not at_hand(space, (setting,)):
-                job = study_job(
-                    _fitted, space, setting, title=f"Fitting {label(setting.whitening)}", unit="hundredths of a map"
-                )
+                job = study_job(_fitted, space, setting, title=f"Fitting {label(setting.whitening)}", unit="%")
                 if wait(job, key=key) is None:
                     return False
                 jobs().forget(job.key)  # the space has the map, and lets go of it when it must

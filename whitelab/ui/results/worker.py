@@ -14,7 +14,7 @@ from typing import Any
 
 from whitelab.base.machine import give_back_memory
 from whitelab.base.progress import Progress
-from whitelab.base.wording import duration, first_line, spaced
+from whitelab.base.wording import counted, duration, first_line
 from whitelab.ui.results.memory import Memory
 from whitelab.ui.results.sizes import size_of
 
@@ -97,8 +97,8 @@ class Job:
             return "cancelling, after the step in hand"
         if not self.total:
             return "starting"
-        counted = f"{spaced(self.done)} of {spaced(self.total)} {self.unit}".rstrip()
-        return counted if self.seconds_left is None else f"{counted}, {time_left(self.seconds_left)}"
+        so_far = counted(self.done, self.total, self.unit)
+        return so_far if self.seconds_left is None else f"{so_far}, {time_left(self.seconds_left)}"
 
     def join(self, seconds: float) -> bool:
         """Wait at most so long for the end; whether it has come."""

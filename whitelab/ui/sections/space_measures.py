@@ -26,7 +26,7 @@ def draw(opened: Opened, compared: Setting) -> None:
     """A row of pictures for each group, what each measure is, and whether lengths follow the text."""
     settings = (compared.raw,) if compared.raw == compared else (compared.raw, compared)
     title = "Measuring every layer, each sentence once"
-    job = study_job(layer_measures, opened.space, settings, title=title, unit="hundredths", place="measures")
+    job = study_job(layer_measures, opened.space, settings, title=title, unit="%", place="measures")
     found = wait(job, key="measures", height=heights.room(heights.SMALL))
     if found is None:
         return

@@ -135,8 +135,8 @@ def fit_scopes(standings: Standings) -> None:
     table(rows, "Fitted on", [FIT_SCOPES.get(fit, Path(fit).name) for fit in fits])
     st.caption(
         f"{LABELS.at(standings.compared)} against raw under each scope. A cross-fitted map sees only half of the "
-        "sentences, so its score bounds the part of fitting to the test sentences from above. Fit on all splits or on "
-        "other text with *Fitted on* in the bar."
+        "sentences: what it scores less may come of that, as well as of not having seen those it is scored on. Fit on "
+        "all splits or on other text with *Fitted on* in the bar."
     )
 
 

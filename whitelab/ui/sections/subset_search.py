@@ -37,8 +37,8 @@ def draw(chosen: Workspace, opened: Opened) -> Searched:
     """Choose what is searched, and watch it grow."""
     st.subheader("Would more layers do better?")
     st.markdown(
-        "Every subset of the layers, averaged and scored: WhiteningBERT's Figure 2 in full. Look at where the curve "
-        "stops rising."
+        "Every subset of the layers, averaged and scored: WhiteningBERT's Figure 2 in full. Look at whether the "
+        "curve rises, and where it stops."
     )
     tasks, compared = datasets.discover(chosen.data.source), chosen.compared
     with st.container(horizontal=True, vertical_alignment="bottom"):

@@ -65,8 +65,8 @@ def sentence(standing: Standing, label: str, baseline: str, pairs: str, resample
         f"95 % interval {interval(found.low, found.high, '+')} ({tests(standing, resamples)})."
     )
     meaning = {
-        "gain": "Other pairs of this kind would show a gain too.",
-        "loss": "Other pairs of this kind would show a loss too.",
+        "gain": "Most other draws of such pairs would show a gain too.",
+        "loss": "Most other draws of such pairs would show a loss too.",
         "chance": "Other pairs of this kind might show no difference, or the opposite one.",
         "unclear": "One test calls it real and the other does not: take it as undecided.",
         "starved": "But a map that keeps as many directions as there are sentences sets all of them equally far apart, "
