@@ -136,7 +136,8 @@ def _gain(evidence: Evidence, best: Option) -> tuple[str, str, str]:
         )
     elif same:
         near = max(same, key=lambda option: option.score)
-        beside = f"{capitalised(named(near.setting))} ({near.score:.2f}) and {len(same) - 1} more are not told from it."
+        more = f" and {len(same) - 1} more" if len(same) > 1 else ""
+        beside = f"{capitalised(named(near.setting))} ({near.score:.2f}){more} are not told from it."
     else:
         beside = "Every other option that was tried is behind it, by its whole 95 % interval."
     return f"Use {named(best.setting)}.", f"{why}.", beside

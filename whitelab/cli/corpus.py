@@ -231,14 +231,16 @@ def _index(args):
     from whitelab.corpus.indexing import build_index
 
     found = build_index(args.folder, args.out, args.kind, args.lists, args.bytes, args.probes)
-    few = "too few rows to measure it"
-    return found, [f"{name}: {few if value is None else value}" for name, value in found.items()]
+    few = {name: "too few rows to measure it" for name, value in found.items() if value is None}
+    return found, _told(found | few)
 
 
 def _search(args):
     from whitelab.corpus.searching import search_corpus
 
     found = search_corpus(args.folder, args.query, args.top, args.workers, args.allow_bin)
+    if all(not hit.text for hits in found for hit in hits):
+        note("no texts: the folder that `corpus embed` wrote is no longer where it was; an index keeps them")
     lines = []
     for query, hits in zip(args.query, found, strict=True):
         lines += [query, *(f"  {hit.cosine:.4f}  {hit.id}  {hit.text}" for hit in hits)]

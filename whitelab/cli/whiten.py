@@ -46,7 +46,8 @@ def run(args):
     # What can be known before minutes of embedding.
     export.check_place(args.out)
     if args.vectors and form.whole:
-        raise ValueError(f"export={args.export!r} holds a model, which --vectors are without: use npz or faiss")
+        alone = ", ".join(name for name, one in export.FORMATS.items() if not one.whole)
+        raise ValueError(f"export={args.export!r} holds a model, which --vectors are without: use one of {alone}")
     if args.export in EXTRAS:
         need(args.export)
     if args.export == "onnx":

@@ -115,7 +115,10 @@ def halves(space: LayerEmbeddings, seed: int = 0) -> Bool[Tensor, "p"]:
     group = connected_components(graph, directed=False)[1][first]
     names, sizes = np.unique(group, return_counts=True)
     if len(names) < 2:
-        raise ValueError("fit='cross' needs pairs that fall into two halves without a common sentence")
+        raise ValueError(
+            "fit='cross' needs pairs that fall into two halves without a common sentence; a map fitted on other text "
+            "needs none"
+        )
     dealt, filled = {}, [0, 0]
     for i in np.random.default_rng(seed).permutation(len(names)):
         side = int(filled[1] < filled[0])
