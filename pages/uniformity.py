@@ -67,8 +67,10 @@ reached = [row["uniformity"] for row in rows if row["uniformity"] is not None an
 least = min(reached, default=floor)
 below = "; sentences that a map was fitted on can lie a little below it, more even than chance" if least < floor else ""
 st.caption(
-    "Every point is one layer (its number beside it where there is room) under one variant, cut to the workspace's k where it takes one"
-    + f", and {layer_names(compared.layers)} the average of these layers" * bool(average)
+    "Every point is one layer (its number beside it where there is room) under one variant, cut to the workspace's k "
+    "where it takes one"
+    + f", and {layer_names(compared.layers)} the average of these layers"
+    * bool(average)
     + f"; colour is Spearman x 100. {before.positives} positive pairs ({geometry.POSITIVES[positives]}); uniformity over "
     f"all {spaced(2 * space.n_pairs)} sentence occurrences. The floor for {kept} dimensions is {floor:.3f}, the value "
     f"of a uniform distribution on their sphere{below}."
