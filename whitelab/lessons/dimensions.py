@@ -131,31 +131,30 @@ def over_k(space: LayerEmbeddings) -> Answer:
 
 
 def best_gamma(space: LayerEmbeddings) -> Answer:
-    """The exponent with the highest score where half of the dimensions are kept."""
-    setting, k = setting_on(space, _SETTING), max(1, space.dim // 2)
-    scores = {gamma: spearman(space, setting.with_(whitening=f"soft:gamma={gamma:g}", k=k)) for gamma in _GAMMAS}
-    few = {
-        gamma: spearman(space, setting.with_(whitening=f"soft:gamma={gamma:g}", k=max(1, space.dim // 8)))
-        for gamma in _GAMMAS
-    }
-    best, best_few, eighth = max(scores, key=scores.get), max(few, key=few.get), max(1, space.dim // 8)
-    every = ", ".join(f"γ = {gamma:g} {written(value)}" for gamma, value in scores.items())
-    raw = spearman(space, setting.raw)
-    close = tuple(gamma for gamma, value in scores.items() if value >= scores[best] - _TIE)
-    if best == 0:
-        lead = f"Highest is γ = {written(best)}: no direction is worth blowing up"
-    else:
-        lead = f"Highest is γ = {written(best)}, " + (
-            "by no more than could be chance over no scaling at all (γ = 0)"
-            if 0.0 in close
-            else f"{written(scores[best] - scores[0.0])} points above no scaling at all (γ = 0)"
-        )
-    with_fewer = f"With only k = {eighth} kept it is γ = {written(best_few)}" + (
-        ": the weaker the directions that are kept, the more it costs to blow them up" if best_few > best else ""
+    """The exponent with the highest score where all directions are kept, and how much it matters at a quarter."""
+    setting, quarter = setting_on(space, _SETTING), max(1, space.dim // 4)
+    scores, few = (
+        {gamma: spearman(space, setting.with_(whitening=f"soft:gamma={gamma:g}", k=k)) for gamma in _GAMMAS}
+        for k in (None, quarter)
     )
-    words = f"At k = {k}: {every}; all {space.dim} raw {written(raw)}. {lead}. {with_fewer}."
-    numbers = {f"γ = {gamma:g}": value for gamma, value in scores.items()} | {"raw": raw}
-    return Answer(best, words, numbers | {"best γ": best, "best γ of an eighth": best_few}, accepted=close)
+    best, raw = max(scores, key=scores.get), spearman(space, setting.raw)
+    close = tuple(gamma for gamma, value in scores.items() if value >= scores[best] - _TIE)
+    spread, spread_few = (max(one.values()) - min(one.values()) for one in (scores, few))
+    lead = f"Highest is γ = {written(best)}"
+    if best == 0:
+        lead += ": no direction is worth blowing up"
+    elif 0.0 in close:
+        lead += ", by no more than could be chance over no scaling at all (γ = 0)"
+    at_quarter = f"With only k = {quarter} kept they lie within {written(spread_few)} points of each other" + (
+        f", and here within {written(spread)}: what scaling spoils are the weak directions, and they are gone by then"
+        if spread_few < spread / 2
+        else ""
+    )
+    every = ", ".join(f"γ = {gamma:g} {written(value)}" for gamma, value in scores.items())
+    words = f"All {space.dim} directions: {every}; raw {written(raw)}. {lead}. {at_quarter}."
+    numbers = {f"γ = {gamma:g}": value for gamma, value in scores.items()}
+    numbers |= {"raw": raw, "best γ": best, "spread at a quarter": spread_few}
+    return Answer(best, words, numbers, accepted=close)
 
 
 def _ask_k(space: LayerEmbeddings) -> Number:
@@ -210,9 +209,9 @@ LESSON = Lesson(
             over_k,
         ),
         Step(
-            "Between leaving the kept directions as they are (γ = 0) and whitening them fully (γ = 1) lies everything "
-            "in between: each direction is divided by its spread to the power γ. **Which γ scores highest at half the "
-            "dimensions?** Measured are 0, 0.25, 0.5, 0.75 and 1.",
+            "Between leaving the directions as they are (γ = 0) and whitening them fully (γ = 1) lies everything in "
+            "between: each direction is divided by its spread to the power γ. **Which γ scores highest with all "
+            "directions kept?** Measured are 0, 0.25, 0.5, 0.75 and 1.",
             Number(
                 *("γ, exponent", 0.0, 1.0, 0.05, 0.125),
                 words=f"Within 0.125 of a γ that scores within {_TIE:g} points of the highest counts as right.",

@@ -45,7 +45,7 @@ def _compared(space: LayerEmbeddings, text: str, name: str) -> Answer:
     centred = spearman(space, setting.with_(whitening="center"))
     cosine = shape(space, setting.raw).mean_cosine
     gain, middle = white - raw, centred - raw
-    lie = "in a narrow cone" if cosine >= 0.2 else "spread around already, not in a cone"
+    lie = "in a cone" if cosine >= 0.2 else "spread around already, not in a cone"
     if gain > 0:
         why = (
             "Raw cosines mostly see what all sentences share. Taking that away by centring alone changes the score by "

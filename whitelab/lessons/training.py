@@ -102,7 +102,8 @@ def collapse(space: LayerEmbeddings) -> Answer:
     ends, start = _last(space), paths(space)["mse"][0]
     worst = max(ends, key=lambda name: ends[name].mean_cosine)
     fallen = tuple(name for name, point in ends.items() if point.mean_cosine >= _COLLAPSED)
-    every = ", ".join(f"{name} {written(point.mean_cosine)}" for name, point in ends.items())
+    shown = fallen or (worst,)  # of the others the next step asks
+    every = ", ".join(f"{name} {written(ends[name].mean_cosine)}" for name in shown)
     if fallen:
         why = (
             f"{' and '.join(fallen)} ended where any two sentences point the same way. An objective that only pulls "
@@ -114,7 +115,7 @@ def collapse(space: LayerEmbeddings) -> Answer:
         f"Mean cosine of two random sentences: {written(start.mean_cosine)} before the first step. After "
         f"{written(_STEPS)} steps: {every}. {why}"
     )
-    numbers = {"before": start.mean_cosine, "steps": _STEPS} | {n: p.mean_cosine for n, p in ends.items()}
+    numbers = {"before": start.mean_cosine, "steps": _STEPS} | {name: ends[name].mean_cosine for name in shown}
     records = {name: tuple(map(asdict, path)) for name, path in paths(space).items()}
     return Answer(worst if fallen else _NOBODY, words, numbers, accepted=fallen or (_NOBODY,), paths=records)
 
@@ -160,8 +161,8 @@ def against_whitening(space: LayerEmbeddings) -> Answer:
     side = "ahead of" if after > white else "behind"
     fallen = [name for name, point in ends.items() if point.mean_cosine >= _COLLAPSED and point.spearman > 20]
     slip = (
-        f" That {' and '.join(fallen)} still ranks pairs is no slip: ranks see differences however small, and all its "
-        f"cosines lie within a few hundredths of 1. Nothing that reads the cosines themselves could use it."
+        f" That {' and '.join(fallen)} still ranks pairs is no slip: ranks see differences however small, and its "
+        "cosines all lie near 1. Nothing that reads the cosines themselves could use them."
         if fallen
         else ""
     )
