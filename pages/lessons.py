@@ -17,8 +17,8 @@ from whitelab.whitening import starved, too_few
 
 open_aside(
     "What is there to learn, and how long does it take?",
-    "Each lesson runs above a real page: it asks what you expect, and then shows what is measured beside it. Nothing is "
-    "graded and nothing leaves this page.",
+    "A lesson asks what you expect and shows what is measured beside it, step by step; after the last it hands you the "
+    "real page. Nothing is graded and nothing leaves this page.",
 )
 chosen = workspace.current()
 learn, teach = st.tabs(

@@ -337,7 +337,7 @@ def _runs(answer: Answer) -> list[dict]:
 def _ways(here: Place, ready: bool) -> None:
     """Back, again, next and leave."""
     last = here.step == len(here.lesson.steps)
-    with st.container(horizontal=True, key="lesson-ways"):
+    with st.container(horizontal=True, vertical_alignment="center", key="lesson-ways"):
         if here.step > 1:
             st.button("Back", key="lesson-back", icon=":material/arrow_back:", on_click=_go, args=(here.step - 1,))
         if ready:
