@@ -18,7 +18,7 @@ from whitelab.corpus.embedding import embed_corpus
 from whitelab.corpus.fitting import fit_corpus
 from whitelab.corpus.indexing import build_index
 from whitelab.corpus.manifest import Manifest, status
-from whitelab.corpus.texts import read_texts, text_files
+from whitelab.corpus.texts import LINE_BYTES, read_texts, text_files
 from whitelab.datasets.pairs import DataError
 
 FIELDS = ("mean", "scatter", "cubic", "unit")
@@ -136,6 +136,10 @@ def test_a_mark_of_the_byte_order_is_no_text(tmp_path):
     (tmp_path / "a.txt").write_text("one man\ntwo men\n", encoding="utf-8-sig")
     (tmp_path / "b.jsonl").write_text('{"id": 3, "text": "three"}\n', encoding="utf-8-sig")
     assert [text for _, text in read_texts(tmp_path, pytest.fail)] == ["one man", "two men", "three"]
+    (tmp_path / "c.txt").write_text("x" * (LINE_BYTES + 1) + "\nfour\n", encoding="utf-8-sig")
+    refused = []
+    assert [text for _, text in read_texts(tmp_path / "c.txt", refused.append)] == ["four"]
+    assert [line.partition(":")[2] for line in refused] == [f"1: longer than {LINE_BYTES} bytes"]
 
 
 def test_texts_of_files_that_share_a_name_have_ids_of_their_own(tmp_path):

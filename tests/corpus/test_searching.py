@@ -1,5 +1,8 @@
 """Applied vectors are the map's, in any code; shards give the exact neighbours, an index what it promises."""
 
+import json
+import shutil
+
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -94,6 +97,17 @@ def test_until_another_map_has_been_applied_to_all_of_it_a_corpus_is_found_as_be
     assert found() != before
 
 
+def test_what_was_applied_before_maps_had_names_of_their_own_is_found_and_indexed(corpus, tmp_path):
+    made = apply_map(corpus[0], tmp_path / "now", *fit_corpus(corpus[0], "pca", 5), "float32")
+    shutil.copytree(tmp_path / "now", old := tmp_path / "old")
+    (old / made["map"]).rename(old / "map.npz")
+    (old / "manifest.json").write_text(json.dumps({name: made[name] for name in made if name != "map"}))
+    build_index(old, tmp_path / "index")
+    now, before, listed = (search_corpus(tmp_path / name, SENTENCES[30:31], TOP) for name in ("now", "old", "index"))
+    assert now == before
+    assert listed[0][0].text == SENTENCES[30]
+
+
 def test_a_corpus_is_found_from_any_folder_and_pickled_weights_need_a_yes_each_time(tmp_path, monkeypatch):
     weights = build_model(tmp_path / "m") / "model.safetensors"
     torch.save(load_file(weights), weights.with_name("pytorch_model.bin"))
@@ -139,9 +153,8 @@ def test_what_cannot_be_searched_or_applied_is_one_line(corpus, tmp_path):
         search_corpus(corpus[0], ["a"])
     with pytest.raises(ValueError, match=r"map is of layers \[1\]"):
         apply_map(corpus[0], tmp_path, fitted, record | {"layers": [1]})
-    for other in ({"model": "another"}, {"pooling": "cls"}):
-        with pytest.raises(ValueError, match=f"map must be of the corpus's {next(iter(other))} "):
-            apply_map(corpus[0], tmp_path, fitted, record | other)
+    with pytest.raises(ValueError, match="map must be of the corpus's pooling 'mean', got one of 'cls'"):
+        apply_map(corpus[0], tmp_path, fitted, record | {"pooling": "cls"})
     with pytest.raises(ValueError, match="vectors='int3' must be one of"):
         apply_map(corpus[0], tmp_path, fitted, record, "int3")
     apply_map(corpus[0], tmp_path, fitted, record)
@@ -156,6 +169,13 @@ def test_what_cannot_be_searched_or_applied_is_one_line(corpus, tmp_path):
             build_index(tmp_path, tmp_path / "x", "ivfpq", **asked)
     with pytest.raises(ValueError, match="query must hold text"):
         search_corpus(tmp_path, [" "])
+    said = tmp_path / "manifest.json"
+    whole = said.read_text()
+    said.write_text(whole.replace('"dim": 6', '"dim": 5'))
+    for step in (lambda: search_corpus(tmp_path, ["a"]), lambda: build_index(tmp_path, tmp_path / "x")):
+        with pytest.raises(DataError, match="says 5 dimensions, and the chunks hold others; run apply again"):
+            step()
+    said.write_text(whole)
     next(tmp_path.glob("[0-9a-f]*.parquet")).unlink()
     with pytest.raises(DataError, match="chunks are missing; run apply again"):
         search_corpus(tmp_path, ["a"])

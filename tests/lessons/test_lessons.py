@@ -168,26 +168,41 @@ def test_the_map_of_an_unseen_genre_has_not_seen_its_sentences(space):
     unseen = gain.gain_unseen(space, "L1:pca")
     assert unseen.estimate == pytest.approx(after - before)
     assert unseen.low <= unseen.estimate <= unseen.high
-    lows = {name: gain.gain_unseen(space, text).low for name, text in gain.CANDIDATES.items()}
-    assert {name for name, low in lows.items() if low > 0} <= set(answered(4, 3, space).accepted)
 
 
+@pytest.mark.parametrize("wide", [4.0, 0.4, 0.0])
 @pytest.mark.parametrize(
     ("lows", "accepted"),
     [
-        ((0.5, -1.0, -1.0, -1.0, -1.0), [0]),  # a certain gain
-        ((-0.5, -1.0, -1.0, -1.0, -1.0), [None]),  # none
-        ((0.1, -1.0, -1.0, -1.0, -1.0), [0, None]),  # another draw may find none
-        ((-0.1, -1.0, -1.0, -1.0, -1.0), [0, None]),  # another draw may find one
-        ((0.5, -0.1, -1.0, -1.0, -1.0), [0, 1]),
+        ((0.2, -0.3, -0.3, -0.3, -0.3), [0]),  # a certain gain
+        ((-0.2, -0.3, -0.3, -0.3, -0.3), [None]),  # none
+        ((0.02, -0.3, -0.3, -0.3, -0.3), [0, None]),  # another draw may find none
+        ((-0.02, -0.3, -0.3, -0.3, -0.3), [0, None]),  # another draw may find one
+        ((0.2, -0.02, -0.3, -0.3, -0.3), [0, 1]),
     ],
 )
-def test_a_gain_that_hangs_on_the_draw_counts_either_way(lows, accepted, space, monkeypatch):
+def test_a_gain_that_hangs_on_the_draw_counts_either_way(lows, accepted, wide, space, monkeypatch):
+    """Ends of intervals in widths of these; one without a width hangs on nothing."""
     names = list(gain.CANDIDATES)
-    found = dict(zip(gain.CANDIDATES.values(), lows, strict=True))
-    monkeypatch.setattr(gain, "gain_unseen", lambda space, text: Difference(1.0, found[text], 2.0, 0.1))
-    wanted = {"None of these" if place is None else names[place] for place in accepted}
+    ends = dict(zip(gain.CANDIDATES.values(), lows, strict=True))
+
+    def found(space, text) -> Difference:
+        low = ends[text] * (wide or 1.0)
+        return Difference(low + wide / 2, low, low + wide, 0.1)
+
+    monkeypatch.setattr(gain, "gain_unseen", found)
+    sure = [place for place, low in enumerate(lows) if low > 0]
+    wanted = {"None of these" if place is None else names[place] for place in (accepted if wide else sure or [None])}
     assert set(gain.beats_raw(space).accepted) == wanted
+
+
+def test_the_first_step_on_the_gain_asks_for_the_lowest_layer_that_has_a_score(space):
+    alike = LayerEmbeddings(
+        torch.cat([space.values[:1] * 0 + 1, space.values[1:]]), space.first, space.second, space.gold, space.subset,
+        space.subset_names,
+    )  # fmt: skip
+    assert asked(4, 1, alike)[0].count("Layer 1 of this model scores") == 1
+    assert answered(4, 1, alike).value == score(alike, "L1:pca")
 
 
 def test_the_curve_over_sentences_ends_where_the_score_of_all_sentences_is(space):

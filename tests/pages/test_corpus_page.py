@@ -148,6 +148,14 @@ def test_the_score_under_a_map_of_a_corpus_is_the_packages(small, folder):
     assert "whitelab.corpus_rows(" in code(at)
 
 
+def test_a_corpus_is_of_the_bars_model_however_its_path_was_typed(small, folder, monkeypatch):
+    model = Path(small["model"])
+    monkeypatch.chdir(model.parent)
+    at = until(start("whitening", **small | {"fit": f"corpus:{folder}", "model": f"./{model.name}"}, layers="1"))
+    assert not at.error
+    assert "fitted on the 40 sentences of corpus:" in protocol(at)
+
+
 def test_a_corpus_of_another_layer_than_the_bars_says_which_it_holds(small, folder):
     at = until(start("corpus", **small, embedded=str(folder)))
     assert said(at, "layer 1, mean pooling")

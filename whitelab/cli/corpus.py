@@ -212,6 +212,7 @@ def _apply(args):
     from whitelab.corpus.applying import apply_map
 
     if args.map:
+        from whitelab.corpus.manifest import Manifest
         from whitelab.whitening.export import from_npz
 
         given = [name for name in ("k", "layers") if getattr(args, name) is not None]
@@ -219,6 +220,11 @@ def _apply(args):
             raise ValueError(f"--{(given or ['whitening'])[0]} does not go with --map, which says it")
 
         fitted, record = from_npz(args.map)
+        own = Manifest.read(args.folder).model
+        if record.get("model", own) != own:
+            note(
+                f"the map is of vectors of {record['model']}, the corpus of {own}: they go together where these are one"
+            )
     else:
         fitted, record = _fitted(args)
     found = apply_map(args.folder, args.out, fitted, record, args.vectors, progress("mapping", "chunks"))
@@ -240,7 +246,7 @@ def _search(args):
 
     found = search_corpus(args.folder, args.query, args.top, args.workers, args.allow_bin)
     if all(not hit.text for hits in found for hit in hits):
-        note("no texts: the folder that `corpus embed` wrote is no longer where it was; an index keeps them")
+        note("no texts: the folder that `corpus embed` wrote is not where it was; an index made beside it keeps them")
     lines = []
     for query, hits in zip(args.query, found, strict=True):
         lines += [query, *(f"  {hit.cosine:.4f}  {hit.id}  {hit.text}" for hit in hits)]

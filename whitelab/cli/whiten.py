@@ -68,6 +68,9 @@ def run(args):
         note(f"k={setting.k} is more than the {fitted.rank} directions that the sentences span: the map has these")
     protocol, (whitener,) = Protocol(fitted.setting, space.origin), fitted.whiteners
     record = protocol.as_dict()
+    if args.search and any(prompts := (searched.data.query_prompt, searched.data.document_prompt)):
+        note(f"the map is of texts after {prompts[0]!r} and {prompts[1]!r}: put them there yourself, no export does")
+        record |= dict(zip(("query_prompt", "document_prompt"), prompts, strict=True))
     scale = None
     if form.scaled and tells_apart(space, setting, fitted.rank):
         scale = calibrate_search(searched, setting).arrays() if args.search else calibrate(space, setting).arrays()

@@ -105,7 +105,7 @@ def write_mteb(cells: Iterable[Cell], folder: str | Path) -> tuple[Path, ...]:
             continue
         name, revision = NAMES.get(cell.task, cell.task), _plain(str(cell.setting))
         home = expanded(folder) / _plain(cell.model.strip("/").replace("/", "__")) / revision
-        path = home / f"{_plain(name)}.json"
+        path = home / f"{_plain(name, told=True)}.json"
         try:
             home.mkdir(parents=True, exist_ok=True)
             write_aside(path, _json(_record(cell, name)))
@@ -132,10 +132,14 @@ def _record(cell: Cell, name: str) -> dict:
     }
 
 
-def _plain(name: str) -> str:
-    """A name for a file or folder, in the letters that every system takes; of one in others a digest goes with it."""
-    own = "" if name.isascii() else f"-{blake2b(name.encode(), digest_size=4).hexdigest()}"
-    return (re.sub(r"[^A-Za-z0-9.=_@+-]+", "_", name).strip(".") or "_") + own
+def _plain(name: str, told: bool = False) -> str:
+    """A name for a file or folder, in the letters that every system takes.
+
+    A digest of what it was goes with one that was in other letters, or where it is to be `told` from all others.
+    """
+    plain = re.sub(r"[^A-Za-z0-9.=_@+-]+", "_", name).strip(".") or "_"
+    keeps = name == plain if told else name.isascii()
+    return plain if keeps else f"{plain}-{blake2b(name.encode(), digest_size=4).hexdigest()}"
 
 
 def _json(record: Mapping) -> bytes:

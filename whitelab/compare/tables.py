@@ -31,11 +31,20 @@ def best_scores(rows: Sequence[tuple[str, str, dict[str, float | None]]], task: 
 
 def starved_note(cells: Iterable[Cell]) -> str:
     """Which rows have scores that say nothing about meaning, because their maps are starved; empty for none."""
-    settings = dict.fromkeys(str(cell.setting) for cell in cells if cell.score is not None and cell.score.starved)
-    if not settings:
+    tasks: dict[str, dict[str, bool]] = {}
+    for cell in cells:
+        if cell.score is not None:
+            of = tasks.setdefault(str(cell.setting), {})
+            of[cell.task] = of.get(cell.task, False) or cell.score.starved
+    where = [
+        setting if all(of.values()) else f"{setting} on {', '.join(task for task, few in of.items() if few)}"
+        for setting, of in tasks.items()
+        if any(of.values())
+    ]
+    if not where:
         return ""
     return (
-        f"{', '.join(settings)}: fitted on so few texts that the map sets them all equally far apart, whatever they "
+        f"{'; '.join(where)}: fitted on so few texts that the map sets them all equally far apart, whatever they "
         "say. Keep fewer dimensions (k), or fit on more text."
     )
 

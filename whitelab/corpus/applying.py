@@ -37,8 +37,8 @@ def apply_map(
 
     Map and chunks are named by what is in them and the manifest comes last, so that until all is there `out` stays
     what an earlier call made it. `record` is the map's protocol (`layers` say which of those kept apart it is of).
-    Returns the manifest. Raises DataError for a corpus that is not whole, ValueError for a map of another d, model or
-    pooling, OSError where the disk refuses.
+    Returns the manifest. Raises DataError for a corpus that is not whole, ValueError for a map of another d or pooling,
+    OSError where the disk refuses.
     """
     check_choice(vectors, "vectors", CODES)
     out = place_for(out, "apply")
@@ -47,9 +47,8 @@ def apply_map(
     places = _places(manifest, layers)
     if fitted.dim != manifest.dim:
         raise ValueError(f"map must be one of d={manifest.dim} dimensions, got {fitted.dim}")
-    for name, own in (("model", manifest.model), ("pooling", manifest.recipe.pooling)):
-        if record.get(name, own) != own:
-            raise ValueError(f"map must be of the corpus's {name} {own!r}, got one of {record[name]!r}")
+    if (other := record.get("pooling", manifest.recipe.pooling)) != manifest.recipe.pooling:
+        raise ValueError(f"map must be of the corpus's pooling {manifest.recipe.pooling!r}, got one of {other!r}")
     out.mkdir(parents=True, exist_ok=True)
     remove_abandoned(out)
     digest = _digest(fitted)
@@ -111,7 +110,13 @@ def _coded(mapped: Tensor, vectors: str) -> np.ndarray:
 
 
 def decoded(values: np.ndarray, manifest: Mapping) -> np.ndarray:
-    """Stored vectors as float32 `[n, m]` of length 1, bits as plus and minus 1."""
+    """Stored vectors as float32 `[n, m]` of length 1, bits as plus and minus 1.
+
+    Raises DataError where they are not as wide as the manifest says, which of some maps it once said wrong.
+    """
+    wide = -(-manifest["dim"] // 8) if manifest["vectors"] == "bits" else manifest["dim"]
+    if values.shape[1] != wide:
+        raise DataError(f"{MANIFEST} says {manifest['dim']} dimensions, and the chunks hold others; run apply again")
     if manifest["vectors"] == "bits":
         values = np.unpackbits(values, axis=1, count=manifest["dim"]).astype(np.float32) * 2 - 1
     found = values.astype(np.float32)

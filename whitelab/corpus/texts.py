@@ -120,7 +120,9 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
         number = 0
         while line := file.readline(LINE_BYTES + 1):
             number += 1
-            line = line.removeprefix(BOM_UTF8) if number == 1 else line
+            if number == 1 and line.startswith(BOM_UTF8):
+                line = line.removeprefix(BOM_UTF8)
+                line += b"" if line.endswith(b"\n") else file.readline(len(BOM_UTF8))
             end = line
             while not end.endswith(b"\n") and (end := file.readline(LINE_BYTES + 1)):
                 pass

@@ -200,13 +200,17 @@ def retrieval_files(data: str | Path | Sequence[Upload]) -> tuple[File, ...]:
 
 @dataclass(frozen=True)
 class _Files:
-    """The files of a set, its judgements by split; empty ones where they are packed in an `archive` and not read."""
+    """The files of a set, its judgements by split; empty ones where they are packed in an `archive` and not read.
+
+    A split in `rivals` has a second file of judgements, and cannot be read.
+    """
 
     task: str
     source: str
     corpus: File
     queries: File
     qrels: Mapping[str, File]
+    rivals: Mapping[str, File]
     archive: File | None = None
 
 
@@ -256,14 +260,11 @@ def _sorted_out(data: str, task: str, root: Sequence[File], below: Sequence[File
                 judged.append((split or "all", file))
     if not judged:
         raise DataError(f"{data}: no judgements; a retrieval set is {LOOKED_FOR}")
-    qrels = {}
+    qrels, rivals = {}, {}
     for split, file in judged:
-        if (other := qrels.setdefault(split, file)) is not file:
-            raise DataError(
-                f"{data}: more than one file of judgements for {split!r}, {other.name} and {file.name}; "
-                "keep one, or name the split of each, as in qrels/test.tsv"
-            )
-    return _Files(task, task, found["corpus"], found["queries"], qrels)
+        if qrels.setdefault(split, file) is not file:
+            rivals[split] = file
+    return _Files(task, task, found["corpus"], found["queries"], qrels, rivals)
 
 
 def _chosen(files: _Files, split: str) -> tuple[str, File]:
@@ -271,6 +272,12 @@ def _chosen(files: _Files, split: str) -> tuple[str, File]:
         split = "all"
     if split not in files.qrels:
         raise DataError(f"{files.source} has no split {split!r}; it has: {', '.join(files.qrels)}")
+    if split in files.rivals:
+        names = f"{files.qrels[split].name} and {files.rivals[split].name}"
+        raise DataError(
+            f"{files.source}: more than one file of judgements for {split!r}, {names}; keep one, or name the split of "
+            "each, as in qrels/test.tsv"
+        )
     return split, files.qrels[split]
 
 

@@ -52,11 +52,13 @@ def narrowest(space: LayerEmbeddings) -> Answer:
     )
     as_narrow = tuple(one for one, cosine in cosines.items() if written(cosine) == written(cosines[name]))
     narrowest_are = f"{listed(as_narrow)} {'are' if len(as_narrow) > 1 else 'is'} the narrowest"
-    words = (
-        f"Mean cosine of two random sentences: {every}. {narrowest_are}. A cosine of {written(cosines[name])} looks "
-        "like a likeness, and there it is what any two sentences have: only how far above it a pair lies says that the "
-        f"two are alike.{spread} The page below shows all layers."
+    meant = (
+        f"A cosine of {written(cosines[name])} looks like a likeness, and there it is what any two sentences have: "
+        f"only how far above it a pair lies says that the two are alike.{spread}"
+        if cosines[name] >= 0.2
+        else "No layer here is much of a cone."
     )
+    words = f"Mean cosine of two random sentences: {every}. {narrowest_are}. {meant} The page below shows all layers."
     return Answer(name, words, cosines, accepted=as_narrow)
 
 

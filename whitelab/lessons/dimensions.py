@@ -146,7 +146,8 @@ def best_gamma(space: LayerEmbeddings) -> Answer:
     elif 0.0 in close:
         lead += ", by no more than could be chance over no scaling at all (γ = 0)"
     at_quarter = f"With only k = {quarter} kept they lie within {written(spread_few)} points of each other" + (
-        f", and here within {written(spread)}: what scaling spoils are the weak directions, and they are gone by then"
+        f", and here within {written(spread)}: what scaling {'spoils' if scores[1.0] < scores[0.0] else 'lifts'} are "
+        "the weak directions, and they are gone by then"
         if spread_few < spread / 2
         else ""
     )
@@ -199,7 +200,10 @@ LESSON = Lesson(
         Step(
             "Memory and search time grow with the number of dimensions. Keep half of them, of the last layer. "
             "**Which half scores highest?**",
-            Choice((*_KEPT.values(), _NO_LEAD), rule=f"None leads where all four are within {_TIE:g} points."),
+            Choice(
+                (*_KEPT.values(), _NO_LEAD),
+                rule=f"What is within {_TIE:g} points of the highest counts; where all four are, none leads.",
+            ),
             which_half,
         ),
         Step(

@@ -10,23 +10,35 @@ from whitelab import whitening
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.lessons.lesson import Answer, Choice, Lesson, NoAnswer, Number, Step, setting_on, spearman, written
 from whitelab.scoring.fit_scopes import halves
+from whitelab.scoring.score import score
 from whitelab.statistics import geometry
 from whitelab.statistics.moments import Moments
 from whitelab.statistics.significance import Difference, bootstrap
 from whitelab.sweeps.layer_profiles import shape
 
-_LOWER, _LAST = "L0:pca", "L-1:pca"  # a layer that the first page does not open on
-_DRAWN = 0.3  # points by which another draw of the bootstrap may move the end of an interval (measured)
+_FIRST, _LAST = "L0:pca", "L-1:pca"  # not layer 1, on which the first page opens
+_DRAWN = 0.05  # of an interval's width, by which another draw of the bootstrap may move its end (measured)
 
 
 def _raw(space: LayerEmbeddings, text: str) -> float:
     return spearman(space, setting_on(space, text).raw)
 
 
+def _lowest(space: LayerEmbeddings) -> int:
+    """The lowest layer with a score: word vectors at [CLS] are the same for every sentence."""
+    setting = setting_on(space, _FIRST).raw
+    for layer in range(space.n_layers - 1):
+        if score(space, setting.with_(layers=(layer,)), isotropy=False).spearman is not None:
+            return layer
+    raise NoAnswer("no layer below the last has a score")
+
+
 def _ask_lower(space: LayerEmbeddings) -> str:
+    layer = _lowest(space)
+    words = ", its plain word vectors averaged," if layer == 0 and space.origin.pooling == "mean" else ""
     return (
         "The **score** says how well cosines rank pairs of sentences the way people do: 100 is perfect, 0 is chance. "
-        f"Layer 0 of this model, its plain word vectors averaged, scores {written(_raw(space, _LOWER))} raw. "
+        f"Layer {layer} of this model{words} scores {written(_raw(space, f'L{layer}'))} raw. "
         "**What does it score once it is whitened**: moved so that the mean is the origin, and stretched so that every "
         "direction counts alike?"
     )
@@ -78,8 +90,9 @@ def _compared(space: LayerEmbeddings, text: str, name: str) -> Answer:
 
 
 def lower(space: LayerEmbeddings) -> Answer:
-    """The whitened score of the word vectors."""
-    return _compared(space, _LOWER, "Layer 0")
+    """The whitened score of the lowest layer with one."""
+    layer = _lowest(space)
+    return _compared(space, f"L{layer}:pca", f"Layer {layer}")
 
 
 def last(space: LayerEmbeddings) -> Answer:
@@ -143,7 +156,7 @@ def beats_raw(space: LayerEmbeddings) -> Answer:
     if any(gain.estimate != gain.estimate for gain in gains.values()):
         raise NoAnswer("a score is not defined on the pairs that were set apart")
     sure = tuple(name for name, gain in gains.items() if gain.low > 0)
-    close = tuple(name for name, gain in gains.items() if abs(gain.low) <= _DRAWN)
+    close = tuple(name for name, gain in gains.items() if abs(gain.low) < _DRAWN * (gain.high - gain.low))
     best = max(sure, key=lambda name: gains[name].estimate, default=_NONE)
     every = "".join(
         f"\n- {name}: {gain.estimate:+.2f} ({written(gain.low)} to {written(gain.high)})"
@@ -158,8 +171,8 @@ def beats_raw(space: LayerEmbeddings) -> Answer:
     )
     if close:
         verdict += (
-            f" {' and '.join(close)}: that interval ends so near to 0 that other resamples may put its end on the "
-            "other side, so either answer counts."
+            f" {' and '.join(close)}: {'those intervals end' if len(close) > 1 else 'that interval ends'} so near to 0 "
+            "that other resamples may put the end on the other side, so either answer counts."
         )
     closing = (
         "(The page below uses all pairs and a map fitted on all of them, so its numbers differ.)\n\n"
@@ -179,17 +192,20 @@ LESSON = Lesson(
     "Does it help?",
     "When does whitening raise the score, and when does it hurt?",
     "overview",
-    _LOWER,
+    _FIRST,
     7,
     "predict the scores of two layers, and look for a gain that is hardly luck",
     "what whitening gains or loses in a low layer and in the last",
     "Whitening either always helps or always hurts.",
     (
-        Step(_ask_lower, Number("Score of layer 0, whitened", 0.0, 100.0, 0.5, 1.0), lower),
+        Step(_ask_lower, Number("Score once whitened", 0.0, 100.0, 0.5, 1.0), lower),
         Step(_ask_last, Number("Score of the last layer, whitened", 0.0, 100.0, 0.5, 1.0), last, setting=_LAST),
         Step(
             _ask_unseen,
-            Choice((*CANDIDATES, _NONE), rule="Right is a setting whose interval lies above 0."),
+            Choice(
+                (*CANDIDATES, _NONE),
+                rule="Right is a setting whose interval lies above 0; where it ends at 0 either counts.",
+            ),
             beats_raw,
         ),
     ),

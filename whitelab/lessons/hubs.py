@@ -136,7 +136,7 @@ def partners(space: LayerEmbeddings) -> Answer:
     before, after = spearman(space, setting.raw), spearman(space, setting)
     way = moved(raw, white, 1.0)
     agree = (
-        "The lists hardly change here, whatever the score does: the hubs cost no partner among so few sentences."
+        "The lists hardly change here, whatever the score does: the hubs cost hardly a partner here."
         if way == "stays"
         else "Search and score agree here."
         if (white - raw) * (after - before) > 0

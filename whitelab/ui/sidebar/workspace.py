@@ -329,7 +329,9 @@ def _fit(
         if fit.startswith(CORPUS):
             folder, manifest = finished(fit.removeprefix(CORPUS))
             recipe, dtype = manifest.recipe, st.session_state.get("dtype") or "float32"
-            same = picked.name in (manifest.loaded, manifest.model) and dtype == manifest.compute
+            known = {manifest.model, ModelName.parse(manifest.loaded).anywhere}
+            same = not known.isdisjoint({picked.name, ModelName.parse(picked.name).anywhere})
+            same = same and dtype == manifest.compute
             if not same or pooling != recipe.pooling or not layers_held(layers, recipe.layers, recipe.apart):
                 st.error(
                     f"The corpus holds {plain(shown_name(manifest.loaded))}, "
