@@ -163,7 +163,7 @@ def beats_raw(space: LayerEmbeddings) -> Answer:
         for name, gain in gains.items()
     )
     verdict = (
-        f"Above 0: {', '.join(one[0].lower() + one[1:] for one in sure)}. An interval that touches 0 may be luck, and "
+        f"Above 0: {'; '.join(one[0].lower() + one[1:] for one in sure)}. An interval that touches 0 may be luck, and "
         "the best of five that only just clears it is a hint, not a proof."
         if sure
         else "No interval lies above 0: none of these is a certain gain on this genre, and to say so is the right "
@@ -171,7 +171,7 @@ def beats_raw(space: LayerEmbeddings) -> Answer:
     )
     if close:
         verdict += (
-            f" {' and '.join(close)}: {'those intervals end' if len(close) > 1 else 'that interval ends'} so near to 0 "
+            f" {'; '.join(close)}: {'those intervals end' if len(close) > 1 else 'that interval ends'} so near to 0 "
             "that other resamples may put the end on the other side, so either answer counts."
         )
     closing = (
