@@ -126,6 +126,8 @@ def test_merging_keeps_the_best_and_of_equals_the_lower_row():
     one = np.array([[3.0, 1.0]], np.float32), np.array([[4, 9]])
     two = np.array([[3.0, 2.0]], np.float32), np.array([[2, 7]])
     assert merged(one, two, 3)[1].tolist() == merged(two, one, 3)[1].tolist() == [[2, 4, 7]]
+    near = np.array([[np.nextafter(np.float32(0.5), 1), 0.2]], np.float32), np.array([[6, 7]])
+    assert merged(near, (np.array([[0.5]], np.float32), np.array([[4]])), 2)[1].tolist() == [[4, 6]]  # but for rounding
 
 
 def test_a_sentence_finds_itself_first_in_shards_and_in_either_index(corpus, tmp_path):
