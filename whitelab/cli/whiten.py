@@ -34,32 +34,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args):
     """Fit a map and write it, alone or with its encoder, for another tool."""
-    from whitelab.base.installation import EXTRAS, need
     from whitelab.retrieval.calibration import calibrate_search
     from whitelab.scoring.calibration import calibrate, tells_apart
     from whitelab.scoring.fit_scopes import fit_scope
     from whitelab.scoring.setting import Protocol
-    from whitelab.whitening import export, of_rows
-    from whitelab.whitening.onnx_export import check_graph_pooling, to_onnx
+    from whitelab.whitening.export import FORMATS
 
-    setting, form = setting_of_either(args), export.FORMATS[args.export]
-    # What can be known before minutes of embedding.
-    export.check_place(args.out)
-    if args.vectors and form.whole:
-        alone = ", ".join(name for name, one in export.FORMATS.items() if not one.whole)
-        raise ValueError(f"export={args.export!r} holds a model, which --vectors are without: use one of {alone}")
-    if args.export in EXTRAS:
-        need(args.export)
-    if args.export == "onnx":
-        check_graph_pooling(setting.pooling)
-    if of_rows(setting.whitening) and not form.any_map:
-        raise ValueError(f"export={args.export!r} holds a matrix, which {setting.whitening!r} is not: use safetensors")
-    if setting.fit == "cross":
-        note("fit='cross' fits two maps, and an export holds one: that of all the task's sentences (fit='task')")
-        setting = setting.with_(fit="task")
+    setting, prompts = _setting(args), ("", "")
     if args.search:
         searched, encoder = open_search(args, setting)
         space, setting = searched.space, searched.on(setting)
+        prompts = searched.data.query_prompt, searched.data.document_prompt
     else:
         space, _, encoder, _ = open_space(args, setting)
     cost = fit_ahead(space, [setting], isotropy=False)
@@ -68,23 +53,13 @@ def run(args):
         note(f"k={setting.k} is more than the {fitted.rank} directions that the sentences span: the map has these")
     protocol, (whitener,) = Protocol(fitted.setting, space.origin), fitted.whiteners
     record = protocol.as_dict()
-    if args.search and any(prompts := (searched.data.query_prompt, searched.data.document_prompt)):
+    if any(prompts):
         note(f"the map is of texts after {prompts[0]!r} and {prompts[1]!r}: put them there yourself, no export does")
         record |= dict(zip(("query_prompt", "document_prompt"), prompts, strict=True))
     scale = None
-    if form.scaled and tells_apart(space, setting, fitted.rank):
+    if FORMATS[args.export].scaled and tells_apart(space, setting, fitted.rank):
         scale = calibrate_search(searched, setting).arrays() if args.search else calibrate(space, setting).arrays()
-    if args.export == "npz":
-        export.to_npz(args.out, whitener, record, scale)
-    elif args.export == "safetensors":
-        export.to_safetensors(args.out, whitener, record)
-    elif args.export == "faiss":
-        export.to_faiss(args.out, whitener, record)
-    elif args.export == "onnx":
-        to_onnx(args.out, encoder, fitted.setting.layers, setting.pooling, whitener, record)
-    else:
-        made = (fitted.setting.layers, setting.pooling, whitener, record, scale)
-        export.to_sentence_transformers(args.out, encoder, *made)
+    _write(args, encoder, fitted.setting, whitener, record, scale)
     result = {
         "out": args.out,
         "export": args.export,
@@ -95,3 +70,44 @@ def run(args):
     } | cost
     line = protocol.line(fitted.count, fitted.rank)
     return result, [f"{args.export} written to {args.out} ({result['dim']} dimensions)", line]
+
+
+def _setting(args):
+    """The setting whose one map leaves. Raises ValueError for what cannot, before minutes of embedding."""
+    from whitelab.base.installation import EXTRAS, need
+    from whitelab.whitening import of_rows
+    from whitelab.whitening.export import FORMATS, check_place
+    from whitelab.whitening.onnx_export import check_graph_pooling
+
+    setting, form = setting_of_either(args), FORMATS[args.export]
+    check_place(args.out)
+    if args.vectors and form.whole:
+        alone = ", ".join(name for name, one in FORMATS.items() if not one.whole)
+        raise ValueError(f"export={args.export!r} holds a model, which --vectors are without: use one of {alone}")
+    if args.export in EXTRAS:
+        need(args.export)
+    if args.export == "onnx":
+        check_graph_pooling(setting.pooling)
+    if of_rows(setting.whitening) and not form.any_map:
+        raise ValueError(f"export={args.export!r} holds a matrix, which {setting.whitening!r} is not: use safetensors")
+    if setting.fit != "cross":
+        return setting
+    note("fit='cross' fits two maps, and an export holds one: that of all the task's sentences (fit='task')")
+    return setting.with_(fit="task")
+
+
+def _write(args, encoder, setting, whitener, record, scale) -> None:
+    """Write the map in the form that was asked for."""
+    from whitelab.whitening import export
+    from whitelab.whitening.onnx_export import to_onnx
+
+    if args.export == "npz":
+        export.to_npz(args.out, whitener, record, scale)
+    elif args.export == "safetensors":
+        export.to_safetensors(args.out, whitener, record)
+    elif args.export == "faiss":
+        export.to_faiss(args.out, whitener, record)
+    elif args.export == "onnx":
+        to_onnx(args.out, encoder, setting.layers, setting.pooling, whitener, record)
+    else:
+        export.to_sentence_transformers(args.out, encoder, setting.layers, setting.pooling, whitener, record, scale)

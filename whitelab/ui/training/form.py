@@ -35,6 +35,7 @@ EVERY = "All tasks"
 KEPT = "The run keeps a copy on this machine to be resumed from; the name of your file stays with you."
 
 _START = "start-download"  # what is asked for: a start that is not here yet
+_MOST = 1_000_000  # that a number may be
 OWN = "own"  # the visitor's upload, as sentences or as pairs to score on
 _DATA_NAMES = TITLES | {UPLOADED: "Uploaded text file", OWN: own_data.LABEL}
 
@@ -324,72 +325,52 @@ def _beside(objective: str) -> list[str]:
 
 
 def _numbers(specs: Sequence[str], size: Size) -> dict:
-    """Steps, batch, rate, seed, how often it is scored; the batch is one that every objective takes."""
+    """Steps, batch, rate, seed, how often it is scored."""
+    steps, batch, rate, seed, every = st.columns(5)
+    warm = f"How far a step moves the weights: it climbs to this over the first {TrainConfig.warmup} steps, then falls"
+    often = "Steps from one evaluation to the next; 0 for the start and the end only."
+    bound, once = {"bind": "query-params"}, "Each takes one batch and changes the weights once."
+    return {
+        "steps": steps.number_input("Steps", 1, _MOST, TrainConfig.steps, 10, key="steps", help=once, **bound),
+        "batch": _batch(batch, specs, size),
+        "lr": rate.number_input(
+            *("Learning rate", 0.0, 1.0, TrainConfig.lr, 1e-5),
+            format="%.1e", key="rate", help=f"{warm} towards 0 at the end.", **bound,
+        ),
+        "seed": seed.number_input(
+            "Seed", 0, _MOST, 0, key="seed", help="Decides batches, dropout and heads.", **bound
+        ),
+        "eval_every": every.number_input(
+            "Scored every", 0, _MOST, TrainConfig.eval_every, 5, key="every", help=often, **bound
+        ),
+    }  # fmt: skip
+
+
+def _batch(place, specs: Sequence[str], size: Size) -> int:
+    """A batch that every objective takes: whitening wants whole sub-batches."""
     least = max(_least(one, size.dim) for one in specs)
     whole = math.lcm(*(objectives.objective(one).multiple(one) for one in specs))
     names = " and ".join(objectives.objective(one).label for one in specs)
-    state, places = st.session_state, st.columns(5)
+    takes = "takes" if len(specs) == 1 else "take"
 
     def taken(batch: int) -> int:
-        """The batch, raised to what the objective takes: whitening wants whole sub-batches."""
         return max(-(-batch // whole) * whole, least)
 
-    if isinstance(state.get("batch"), int) and (raised := taken(state["batch"])) != state["batch"]:
-        takes = "takes" if len(specs) == 1 else "take"
-        st.caption(f"The batch was raised from {state['batch']} to {raised}, the next that {names} {takes}.")
-        state["batch"] = raised
-    with places[0]:
-        steps = st.number_input(
-            "Steps",
-            1,
-            1_000_000,
-            TrainConfig.steps,
-            10,
-            key="steps",
-            bind="query-params",
-            help="Each takes one batch and changes the weights once.",
-        )
-    with places[1]:
-        batch = st.number_input(
-            "Batch, sentences",
-            least,
-            1_000_000 // whole * whole,
-            taken(BATCH),
-            whole if whole > 1 else 16,
-            key="batch",
-            bind="query-params",
-            help=f"{names} take{'s' if len(specs) == 1 else ''} "
-            f"{f'multiples of {whole}' if whole > 1 else f'{least} at least'}. Compare objectives at equal batches.",
-        )
-    with places[2]:
-        rate = st.number_input(
-            "Learning rate",
-            0.0,
-            1.0,
-            TrainConfig.lr,
-            1e-5,
-            format="%.1e",
-            key="rate",
-            bind="query-params",
-            help=f"How far a step moves the weights: it climbs to this over the first {TrainConfig.warmup} steps, then "
-            "falls towards 0 at the end.",
-        )
-    with places[3]:
-        seed = st.number_input(
-            "Seed", 0, 1_000_000, 0, key="seed", bind="query-params", help="Decides batches, dropout and heads."
-        )
-    with places[4]:
-        every = st.number_input(
-            "Scored every",
-            0,
-            1_000_000,
-            TrainConfig.eval_every,
-            5,
-            key="every",
-            bind="query-params",
-            help="Steps from one evaluation to the next; 0 for the start and the end only.",
-        )
-    return {"steps": steps, "batch": batch, "lr": rate, "seed": seed, "eval_every": every}
+    now = st.session_state.get("batch")
+    if isinstance(now, int) and (raised := taken(now)) != now:
+        st.caption(f"The batch was raised from {now} to {raised}, the next that {names} {takes}.")
+        st.session_state["batch"] = raised
+    return place.number_input(
+        "Batch, sentences",
+        least,
+        _MOST // whole * whole,
+        taken(BATCH),
+        whole if whole > 1 else 16,
+        key="batch",
+        bind="query-params",
+        help=f"{names} {takes} {f'multiples of {whole}' if whole > 1 else f'{least} at least'}. Compare objectives at "
+        "equal batches.",
+    )
 
 
 def _least(spec: str, dim: int) -> int:
