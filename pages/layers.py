@@ -3,7 +3,6 @@
 import streamlit as st
 
 from whitelab.base.wording import layer_names
-from whitelab.scoring.fit_scopes import is_starved
 from whitelab.ui.results.scores import doubt_of, number_of, scored
 from whitelab.ui.sections import layer_maps, subset_search
 from whitelab.ui.widgets.metric import Metric, score_metric
@@ -43,7 +42,7 @@ metrics = (
         f"Best subset, {LABELS.at(searched.setting)}",
         searched.result,
         f", mean of {searched.over}" if searched.average else "",
-        is_starved(space, searched.setting, number_of(space, searched.setting).rank),
+        number_of(space, searched.setting).starved,
     ),
     score_metric(
         f"Chosen: {layer_names(chosen.setting.layers)}, {LABELS.at(chosen.setting)}",

@@ -57,6 +57,15 @@ def test_the_map_that_a_search_was_measured_under_leaves_with_its_cosines(docume
         np.testing.assert_allclose(np.interp(0.3, file["cosine"], file["percentile"]), random.percentile(0.3), atol=0.1)
 
 
+def test_prompts_that_no_export_puts_before_texts_are_said_and_stand_in_the_record(run, model, place, tmp_path):
+    words = (*model, "--data", str(place / "search"), "--whitening", "pca", "--k", "6", "--query-prompt", "query: ")
+    status, _, err = run("whiten", "--search", *words, "--export", "npz", "--out", str(tmp_path / "map.npz"))
+    assert status == 0
+    assert "the map is of texts after 'query: ' and ''" in err
+    protocol = from_npz(tmp_path / "map.npz")[1]
+    assert (protocol["query_prompt"], protocol["document_prompt"]) == ("query: ", "")
+
+
 @pytest.mark.parametrize(("k", "means"), [((), False), (("--k", "2"), True)])
 def test_what_a_cosine_means_goes_with_a_map_whose_cosines_tell_sentences_apart(
     document, model, place, tmp_path, k, means

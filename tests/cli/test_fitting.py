@@ -2,6 +2,7 @@
 
 import pytest
 from commandline import ANALYSES
+from tiny import build_model
 
 
 @pytest.fixture
@@ -53,6 +54,23 @@ def test_whatever_fits_a_map_says_where_so_few_texts_are_no_ground_for_it(run, m
         status, _, err = run(*command)
         assert ("equally far apart" in err) is (k is None), (status, command, err)
         assert status == 0 or "Spearman is not defined" in err, (command, err)
+
+
+def test_a_map_of_another_model_and_texts_that_are_gone_are_said(run, model, place, tmp_path):
+    embedded, applied = tmp_path / "embedded", tmp_path / "applied"
+    build_model(tmp_path / "other", seed=1)
+    assert run("corpus", "embed", "--text", place / "text.txt", "--out", embedded, *model[:2])[0] == 0
+    for name, told in ((model[1], False), (tmp_path / "other", True)):
+        out = tmp_path / "map.npz"
+        words = ("--data", place / "pairs.csv", "--layers", "3", "--k", "4", "--export", "npz", "--out", out)
+        assert run("whiten", "--model", name, *model[2:], *words)[0] == 0
+        status, _, err = run("corpus", "apply", embedded, "--map", out, "--out", applied)
+        assert (status, "the map is of vectors of other" in err) == (0, told)
+    for moved in (False, True):
+        if moved:
+            embedded.rename(tmp_path / "elsewhere")
+        status, _, err = run("corpus", "search", applied, "--query", "a dog")
+        assert (status, "no texts: the folder" in err) == (0, moved)
 
 
 def test_a_fit_text_that_is_not_there_is_refused_before_encoding(run, options):

@@ -57,7 +57,7 @@ def run(args):
         note(f"the map is of texts after {prompts[0]!r} and {prompts[1]!r}: put them there yourself, no export does")
         record |= dict(zip(("query_prompt", "document_prompt"), prompts, strict=True))
     scale = None
-    if FORMATS[args.export].scaled and tells_apart(space, setting, fitted.rank):
+    if FORMATS[args.export].scaled and tells_apart(space, fitted):
         scale = calibrate_search(searched, setting).arrays() if args.search else calibrate(space, setting).arrays()
     _write(args, encoder, fitted.setting, whitener, record, scale)
     result = {

@@ -1,5 +1,6 @@
 """Lesson 4: whether whitening helps, layer by layer, and on a genre that was not seen."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import torch
@@ -10,7 +11,6 @@ from whitelab import whitening
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.lessons.lesson import Answer, Choice, Lesson, NoAnswer, Number, Step, setting_on, spearman, written
 from whitelab.scoring.fit_scopes import halves
-from whitelab.scoring.score import score
 from whitelab.statistics import geometry
 from whitelab.statistics.moments import Moments
 from whitelab.statistics.significance import Difference, bootstrap
@@ -26,9 +26,9 @@ def _raw(space: LayerEmbeddings, text: str) -> float:
 
 def _lowest(space: LayerEmbeddings) -> int:
     """The lowest layer with a score: word vectors at [CLS] are the same for every sentence."""
-    setting = setting_on(space, _FIRST).raw
     for layer in range(space.n_layers - 1):
-        if score(space, setting.with_(layers=(layer,)), isotropy=False).spearman is not None:
+        with suppress(NoAnswer):
+            _raw(space, f"L{layer}")
             return layer
     raise NoAnswer("no layer below the last has a score")
 
@@ -181,8 +181,8 @@ def beats_raw(space: LayerEmbeddings) -> Answer:
     )
     words = f"Against the same layers raw, with 95 % intervals:\n{every}\n\n{verdict} {closing}"
     numbers = {f"{name}, {part}": getattr(gain, part) for name, gain in gains.items() for part in ("low", "high")}
-    certain = tuple(name for name in sure if name not in close)
-    return Answer(best, words, numbers, accepted=(*sure, *close, *(() if certain else (_NONE,))))
+    none = () if set(sure) - set(close) else (_NONE,)
+    return Answer(best, words, numbers, accepted=tuple(dict.fromkeys((*sure, *close, *none))))
 
 
 _NONE = "None of these"

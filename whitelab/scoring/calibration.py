@@ -11,8 +11,9 @@ from torch import Tensor
 from whitelab.base.checks import check_int
 from whitelab.base.records import without_nan
 from whitelab.encoding.embeddings import LayerEmbeddings
-from whitelab.scoring.fit_scopes import Fitted, fit_scope, halves, is_starved
+from whitelab.scoring.fit_scopes import Fitted, fit_scope, halves
 from whitelab.scoring.paired import RESAMPLES
+from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Protocol, Setting
 from whitelab.statistics.random_cosines import RandomCosines
 from whitelab.statistics.significance import bootstrap_means, drawn_counts, interval
@@ -138,12 +139,12 @@ def calibrate(
     )
 
 
-def tells_apart(space: LayerEmbeddings, setting: Setting, rank: int) -> bool:
-    """Whether cosines under a map of `rank` directions tell sentences apart, so that a calibration of them is worth it.
+def tells_apart(space: LayerEmbeddings, made: Fitted | Score) -> bool:
+    """Whether cosines under a map tell sentences apart, so that a calibration of them is worth it.
 
-    They do not under one that keeps no direction, nor where it is starved (`is_starved`).
+    They do not under one that keeps no direction, nor under one that is starved.
     """
-    return rank > 0 and space.n_sentences > 1 and not is_starved(space, setting, rank)
+    return made.rank > 0 and space.n_sentences > 1 and not made.starved
 
 
 def gold_middle(gold: Float[Tensor, "p"]) -> float:

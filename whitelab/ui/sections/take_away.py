@@ -83,7 +83,7 @@ class Parcel:
     @property
     def calibrates(self) -> bool:
         """Whether its cosines mean something."""
-        return tells_apart(self.opened.space, self.setting, self.score.rank)
+        return tells_apart(self.opened.space, self.score)
 
     def scale(self) -> export.Scale | None:
         """That as an export carries it."""

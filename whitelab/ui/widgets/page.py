@@ -8,7 +8,7 @@ from streamlit.runtime.pages_manager import PagesManager
 from whitelab.base.wording import plain, spaced
 from whitelab.datasets import BUNDLED_SETS, DEMO, DataError, MalformedRows
 from whitelab.encoding.embeddings import LayerEmbeddings
-from whitelab.scoring.fit_scopes import fitted_texts, is_starved
+from whitelab.scoring.fit_scopes import fitted_texts
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.significance import FEW
@@ -168,10 +168,9 @@ def _doubts(space: LayerEmbeddings, setting: Setting) -> None:
     if space.n_pairs < FEW:
         few = f"so few pairs ({space.n_pairs}) tell settings apart by chance alone"
         st.caption(f"Note: {few}; no interval here is to be trusted.")
-    rank = number_of(space, setting).rank
-    if is_starved(space, setting, rank):
-        texts = fitted_texts(space, setting.fit)
-        st.warning(too_few(texts, rank, space.dim), icon=":material/warning:")
+    found = number_of(space, setting)
+    if found.starved:
+        st.warning(too_few(fitted_texts(space, setting.fit), found.rank, space.dim), icon=":material/warning:")
 
 
 def fitted_on(score: Score) -> str:
