@@ -8,7 +8,7 @@ from whitelab.retrieval.metrics import METRICS
 from whitelab.retrieval.relevance import retrieval_curve
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.study import named, study_job
-from whitelab.ui.sections import bits, rankings, retrieval_sets, search_meaning
+from whitelab.ui.sections import bits, rankings, retrieval_sets, search_meaning, take_away
 from whitelab.ui.widgets.page import close_page, need_a_model, open_page
 from whitelab.ui.widgets.recipe import pooling
 from whitelab.whitening import variant
@@ -81,6 +81,8 @@ if results:
     st.caption(plain(results[-1].line()))
 if data.source == "demo-search":
     st.caption(rankings.EXAMPLE)
+if results:
+    take_away.of_search(chosen, space, compared, rankings.searched_code(data, comparison, pooling(chosen)))
 
 close_page(
     chosen,

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from whitelab.base.wording import plain, spaced
+from whitelab.base.wording import capitalised, plain, spaced
 from whitelab.scoring.paired import RESAMPLES, VERDICTS
 from whitelab.ui.results.scores import curve_of
 from whitelab.ui.sections import bits, explanation, fit_size_curve, stages, standings, take_away
@@ -67,7 +67,7 @@ words = verdict.sentence(now, name, against, spaced(space.n_pairs), RESAMPLES, h
 if now.verdict == "gain" and compared.k and curve_of(space, compared).best_k == compared.k:
     words += f" And k = {compared.k} is the best on these very pairs, which flatters it."
 st.markdown(f"{verdict.ICONS['unclear' if held_out else now.verdict]} {words}")
-st.caption(plain(fitted_on(now.score).capitalize()) + ".")
+st.caption(plain(capitalised(fitted_on(now.score))) + ".")
 explanation.draw(space, compared, explanation.HELD_OUT if held_out else found.standing(compared, compared.raw).verdict)
 standings.draw(found)
 st.subheader(f"From {against} to {name}")

@@ -61,7 +61,7 @@ def test_prompts_that_no_export_puts_before_texts_are_said_and_stand_in_the_reco
     words = (*model, "--data", str(place / "search"), "--whitening", "pca", "--k", "6", "--query-prompt", "query: ")
     status, _, err = run("whiten", "--search", *words, "--export", "npz", "--out", str(tmp_path / "map.npz"))
     assert status == 0
-    assert "the map is of texts after 'query: ' and ''" in err
+    assert "the map is of queries after 'query: ' and documents after nothing: put them there yourself" in err
     protocol = from_npz(tmp_path / "map.npz")[1]
     assert (protocol["query_prompt"], protocol["document_prompt"]) == ("query: ", "")
 

@@ -5,6 +5,7 @@ import shutil
 import tempfile
 from zipfile import ZipFile
 
+import numpy as np
 import pytest
 from judged import write_retrieval
 from streamlit.testing.v1 import AppTest
@@ -16,8 +17,11 @@ from whitelab.retrieval.compression import CODES
 from whitelab.retrieval.embedded import embed_retrieval, for_documents
 from whitelab.retrieval.metrics import METRICS
 from whitelab.retrieval.relevance import against, retrieve
+from whitelab.scoring.fit_scopes import fit_scope
+from whitelab.ui.sections import take_away
+from whitelab.whitening.export import to_npz
 
-from .visiting import choose, code, failed, metrics, press, said, start, until
+from .visiting import choose, code, downloads, failed, metrics, press, said, start, until
 
 pytestmark = pytest.mark.model
 
@@ -140,3 +144,41 @@ def test_bits_are_shown_on_request_with_the_code_that_gives_them(small, searched
     names = {"whitelab": whitelab, "searched": searched}
     exec(part.partition("score = ")[0], names)
     assert names["stored"].points[0].score == pytest.approx(found.points[0].score)
+
+
+def test_the_map_of_a_search_is_offered_with_lines_that_make_its_vectors(small, searched, tmp_path, monkeypatch):
+    at = until(start("retrieval", **small | {"layers": "3", "k": "8", "query-prompt": "ASK: "}))
+    reader = for_documents(whitelab.load_encoder(small["model"]))
+    prompted = embed_retrieval(reader, whitelab.load_retrieval("demo").prompted("ASK: "))[0]
+    setting = prompted.on(whitelab.Setting.parse("L3:pca@8"))
+    (whitener,) = fit_scope(prompted.space, setting).whiteners
+    monkeypatch.chdir(tmp_path)
+    assert "Download .npz" in downloads(choose(at, format="npz"))
+    assert said(at, "The map is of queries after 'ASK: ' and documents after nothing: put them there yourself.")
+    scale = whitelab.calibrate_search(prompted, setting).arrays()
+    to_npz("model-layers-3-pca-k8-on-corpus.npz", whitener, {}, scale)
+    names: dict = {}
+    exec(next(one.value for one in at.code if "-on-corpus.npz" in one.value), names)
+    values, _ = whitelab.embed(reader, names["sentences"])
+    assert names["sentences"][0].startswith("ASK: ")
+    np.testing.assert_allclose(names["z"], whitener(values[3]), atol=1e-4)
+    assert np.isclose(names["percentile"], np.interp(0.7, scale["cosine"], scale["percentile"]))
+    choose(at, format="scikit-learn")
+    exec(next(one.value for one in at.code if "WhiteningTransformer('pca', k=8)" in one.value), names)
+    made = names["pipeline"].steps[0][1].transform(prompted.space.combine((3,)).numpy())
+    np.testing.assert_allclose(made, whitener(prompted.space.values[3]), atol=1e-4)
+    choose(at, format="sentence-transformers")
+    assert said(at, "encode_query and encode_document put them there")
+    written = []
+
+    def write(folder, *given):
+        written.append(given)
+        folder.mkdir()
+
+    monkeypatch.setattr(take_away.export, "to_sentence_transformers", write)
+    press(at, "make-model", lambda at: any(label.startswith("Download .zip") for label in downloads(at)))
+    encoder, layers, pooling, made, record, found = written.pop()
+    assert (encoder.max_length, layers, pooling) == (reader.max_length, (3,), "mean")
+    assert (record["fit"], record["query_prompt"], record["rank"]) == ("corpus", "ASK: ", 8)
+    np.testing.assert_array_equal(found["percentile"], scale["percentile"])
+    np.testing.assert_allclose(made(values[3]), whitener(values[3]), atol=1e-4)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import whitelab
+from whitelab.encoding.embeddings import embed_pairs
 from whitelab.scoring.calibration import calibrate
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.paired import VERDICTS
@@ -85,7 +86,7 @@ def test_a_map_that_sets_its_sentences_equally_far_apart_is_not_handed_out_witho
         until(start("whitening", **small | changes)) for changes in ({"data": write_few(tmp_path / "few.tsv")}, {})
     ]
     for at, starved in zip(shown, (True, False), strict=True):
-        assert said(at, "This map sets the very sentences it was fitted on equally far apart") is starved
+        assert said(at, "This map sets the very texts it was fitted on equally far apart") is starved
         assert said(at, "What a cosine means goes with them.") is not starved
         assert any("percentile" in one.value for one in at.code) is not starved
 
@@ -191,6 +192,18 @@ def test_the_map_is_offered_in_every_format_with_lines_from_sentences_on(small, 
     np.testing.assert_allclose(linear(x), whitener(x))
     assert any("onnxruntime.InferenceSession(" in one.value and "encode([" in one.value for one in at.code)
     assert "Setting.parse" in code(at)
+
+
+def test_the_lines_make_what_the_map_takes_in_its_own_compute_type(small, tmp_path, monkeypatch):
+    at = until(start("whitening", **small, k="10", dtype="bfloat16"))
+    encoder, pairs = whitelab.load_encoder(small["model"], dtype="bfloat16"), whitelab.load(small["data"])
+    (whitener,) = fit_scope(embed_pairs(encoder, pairs)[0], whitelab.Setting.parse("L1:pca@10")).whiteners
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model-layers-1-pca-k10.npz").write_bytes(export.npz_bytes(whitener, {}))
+    names: dict = {}
+    exec(next(one.value for one in at.code if "k10.npz" in one.value).partition("\n# what a cosine")[0], names)
+    values, _ = whitelab.embed(encoder, names["sentences"])
+    np.testing.assert_allclose(names["z"], whitener(values[1]), atol=1e-6)
 
 
 @pytest.mark.parametrize("layer", range(4))

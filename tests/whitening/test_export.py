@@ -330,6 +330,19 @@ def test_the_card_and_the_note_say_how_the_model_was_made(tmp_path, models):
     assert len({path.stat().st_mode for path in files}) == 1  # whoever may read the card may read the weights
 
 
+def test_the_words_before_queries_and_documents_are_put_there_by_the_model(tmp_path, models):
+    encoder = load_encoder(models(), device="cpu")
+    whitener = fitted("zca", None, combined(encoder, (1,)))
+    prompts = {"query_prompt": "a man {asks}: ", "document_prompt": ""}
+    to_sentence_transformers(tmp_path / "model", encoder, (1,), "mean", whitener, PROTOCOL | prompts)
+    model = SentenceTransformer(str(tmp_path / "model"), device="cpu")
+    for method, before in ((model.encode_query, "a man {asks}: "), (model.encode_document, ""), (model.encode, "")):
+        wanted = whitener(combined(encoder, (1,), texts=[f"{before}{text}" for text in TEXTS]))
+        assert apart(method(TEXTS), wanted) < 1e-5
+    card = (tmp_path / "model" / "README.md").read_text("utf-8")
+    assert "puts 'a man {asks}: ' before a query and nothing before a document" in card
+
+
 def test_the_encoder_goes_on_as_before(tmp_path, models):
     for architecture in ("bert", "t5"):
         encoder = load_encoder(models(architecture), device="cpu")
@@ -353,13 +366,13 @@ def test_a_folder_that_gives_other_vectors_is_never_left_behind(tmp_path, models
     whitener = fitted("pca", 8, combined(encoder, (1, 3)))
     plain = export._save_modules
 
-    def wrong_layer(aside, encoder, layers, pooling, heads):
-        plain(aside, encoder, (2, 3), pooling, heads)
+    def wrong_layer(aside, encoder, layers, *more):
+        plain(aside, encoder, (2, 3), *more)
 
     monkeypatch.setattr(export, "_save_modules", wrong_layer)
     with pytest.raises(ExportError, match="model='bert' cannot be exported to sentence-transformers: loaded back"):
         to_sentence_transformers(tmp_path / "model", encoder, (1, 3), "mean", whitener)
-    monkeypatch.setattr(export, "_save_modules", lambda *a: plain(*a[:-1], []))  # no map
+    monkeypatch.setattr(export, "_save_modules", lambda *a: plain(*a[:-2], [], {}))  # no map
     with pytest.raises(RuntimeError):
         to_sentence_transformers(tmp_path / "model", encoder, (1, 3), "mean", whitener)
     assert list(tmp_path.iterdir()) == []

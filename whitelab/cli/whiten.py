@@ -40,11 +40,11 @@ def run(args):
     from whitelab.scoring.setting import Protocol
     from whitelab.whitening.export import FORMATS
 
-    setting, prompts = _setting(args), ("", "")
+    setting, prompts = _setting(args), {}
     if args.search:
         searched, encoder = open_search(args, setting)
         space, setting = searched.space, searched.on(setting)
-        prompts = searched.data.query_prompt, searched.data.document_prompt
+        prompts = searched.data.prompts
     else:
         space, _, encoder, _ = open_space(args, setting)
     cost = fit_ahead(space, [setting], isotropy=False)
@@ -52,10 +52,9 @@ def run(args):
     if setting.k and fitted.rank < setting.k:
         note(f"k={setting.k} is more than the {fitted.rank} directions that the sentences span: the map has these")
     protocol, (whitener,) = Protocol(fitted.setting, space.origin), fitted.whiteners
-    record = protocol.as_dict()
-    if any(prompts):
-        note(f"the map is of texts after {prompts[0]!r} and {prompts[1]!r}: put them there yourself, no export does")
-        record |= dict(zip(("query_prompt", "document_prompt"), prompts, strict=True))
+    record = protocol.as_dict() | prompts
+    if prompts:
+        note(FORMATS[args.export].prompts_note(prompts))
     scale = None
     if FORMATS[args.export].scaled and tells_apart(space, fitted):
         scale = calibrate_search(searched, setting).arrays() if args.search else calibrate(space, setting).arrays()

@@ -85,6 +85,12 @@ class RetrievalSet:
         """The same set with these prompts."""
         return replace(self, query_prompt=query, document_prompt=document)
 
+    @property
+    def prompts(self) -> dict[str, str]:
+        """The prompts by their names, for a record; empty where nothing stands before a text."""
+        given = {"query_prompt": self.query_prompt, "document_prompt": self.document_prompt}
+        return given if any(given.values()) else {}
+
     @cached_property
     def embedded_documents(self) -> tuple[str, ...]:
         """The documents with their prompt before them."""

@@ -45,19 +45,26 @@ ROW_MAPS = {one.kind: one for one in (ClusterMap, FlowMap)}
 class Format:
     """A form in which a map leaves: `whole` holds the encoder too, and with a `scaled` one goes what a cosine means.
 
-    `any_map` holds maps that are no mean and matrix as well.
+    `any_map` holds maps that are no mean and matrix as well. `prompted` puts the words of a search before its texts.
     """
 
     label: str
     whole: bool = False
     scaled: bool = False
     any_map: bool = False
+    prompted: bool = False
+
+    def prompts_note(self, prompts: Mapping[str, str]) -> str:
+        """What to do about the words that stood before the texts of a map."""
+        who = "encode_query and encode_document put them there" if self.prompted else "put them there yourself"
+        query, document = _in_words(prompts)
+        return f"the map is of queries after {query} and documents after {document}: {who}"
 
 
 FORMATS = {
     "npz": Format("NumPy", scaled=True),
     "faiss": Format("FAISS"),
-    "sentence-transformers": Format("sentence-transformers", whole=True, scaled=True),
+    "sentence-transformers": Format("sentence-transformers", whole=True, scaled=True, prompted=True),
     "onnx": Format("ONNX", whole=True),
     "safetensors": Format("safetensors", any_map=True),
 }
@@ -89,8 +96,7 @@ normalised; compare them by their cosine.
 from sentence_transformers import SentenceTransformer
 
 model = SentenceTransformer("path/to/this/folder")
-vectors = model.encode(["A man plays a guitar.", "Someone makes music."])
-print(model.similarity(vectors, vectors))
+{encoding}
 ```
 
 It was written with sentence-transformers {library} and needs 5.4 or later of it, nothing else. Sentences are cut to
@@ -102,6 +108,17 @@ White space at the ends of a sentence, which whitelab strips from its data, is l
 {protocol}
 
 {origin}"""
+
+
+PROMPTED = ("query", "document")  # before whose texts words can stand, as sentence-transformers calls them
+
+# How vectors are made and compared, of sentences, and of a search whose texts have words before them.
+ENCODING = """vectors = model.encode(["A man plays a guitar.", "Someone makes music."])
+print(model.similarity(vectors, vectors))"""
+SEARCHING = """# puts {query} before a query and {document} before a document
+queries = model.encode_query(["Who plays the guitar?"])
+documents = model.encode_document(["A man plays a guitar.", "Someone makes music."])
+print(model.similarity(queries, documents))"""
 
 
 class ExportError(ValueError):
@@ -302,8 +319,9 @@ def to_sentence_transformers(
 
     `scale`, as in `to_npz`, goes beside it as `cosine_scale.npz`, with its two lines in the card. `protocol` (of a
     score, say) goes into the model card; what follows from the other arguments is there
-    in any case. Raises ExportError where the model cannot be written, or gives other vectors when loaded
-    back; ValueError for layers or a pooling that do not exist.
+    in any case. Its `query_prompt` and `document_prompt` are what `encode_query` and `encode_document` put
+    before a text; `encode` puts nothing. Raises ExportError where the model cannot be written, or gives other
+    vectors when loaded back; ValueError for layers or a pooling that do not exist.
     """
     whitener = _affine(whitener)
     layers, pooling = check_layers(layers, encoder.n_layers), encoder.check_pooling(pooling)
@@ -318,7 +336,7 @@ def to_sentence_transformers(
     record = dict(protocol or {}) | _record(encoder, layers, pooling, whitener)
     heads = _dense_modules(whitener)
     with model_folder(folder, record) as aside:
-        _save_modules(aside, encoder, layers, pooling, heads)
+        _save_modules(aside, encoder, layers, pooling, heads, _prompts(record))
         _compare(aside, encoder, layers, pooling, whitener)
         if scale:
             np.savez(aside / SCALE, **scale)
@@ -349,7 +367,26 @@ def zip_folder(folder: str | Path, path: str | Path) -> None:
             packed.write(file, Path(folder.name) / file.relative_to(folder), kind)
 
 
-def _save_modules(aside: Path, encoder: Encoder, layers: tuple[int, ...], pooling: str, heads: list) -> None:
+def _prompts(record: Mapping) -> dict[str, str]:
+    """What stands before each kind of text, by sentence-transformers' names; none where the record names no prompt."""
+    return {kind: record[f"{kind}_prompt"] for kind in PROMPTED if f"{kind}_prompt" in record}
+
+
+def encoding_lines(record: Mapping) -> str:
+    """The lines that encode and compare texts with a `model` of sentence-transformers, whose record this is."""
+    if not _prompts(record):
+        return ENCODING
+    query, document = _in_words(record)
+    return SEARCHING.format(query=query, document=document)
+
+
+def _in_words(prompts: Mapping) -> tuple[str, ...]:
+    return tuple(repr(prompts[f"{kind}_prompt"]) if prompts[f"{kind}_prompt"] else "nothing" for kind in PROMPTED)
+
+
+def _save_modules(
+    aside: Path, encoder: Encoder, layers: tuple[int, ...], pooling: str, heads: list, prompts: dict[str, str]
+) -> None:
     """Transformer, the mean of the layers, pooling and the map, as sentence-transformers saves its own."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer, WeightedLayerPooling
@@ -376,7 +413,7 @@ def _save_modules(aside: Path, encoder: Encoder, layers: tuple[int, ...], poolin
         weights[[layer - layers[0] for layer in layers]] = 1.0
         modules.append(WeightedLayerPooling(encoder.dim, last, layers[0], torch.nn.Parameter(weights)))
     modules += [Pooling(encoder.dim, {"last": "lasttoken"}.get(pooling, pooling)), *heads]
-    SentenceTransformer(modules=modules, device="cpu").save(str(aside), create_model_card=False)
+    SentenceTransformer(modules=modules, device="cpu", prompts=prompts).save(str(aside), create_model_card=False)
     shutil.rmtree(base)
 
 
@@ -453,6 +490,7 @@ def _card(record: dict, encoder: Encoder, scale: Scale | None) -> str:
     return CARD.format(
         title=f"{record['model']}, {layers}, {whitening}",
         version=whitelab.__version__,
+        encoding=encoding_lines(record),
         combined=f"its {layers}" if len(record["layers"]) == 1 else f"the mean of its {layers}",
         pooled=f"the {POOLING_LABELS[record['pooling']]}",
         whitening=whitening,

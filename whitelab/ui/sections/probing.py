@@ -8,7 +8,7 @@ import streamlit as st
 from whitelab import figures
 from whitelab import probe as probes
 from whitelab.base.progress import Progress
-from whitelab.base.wording import plain, spaced
+from whitelab.base.wording import capitalised, plain, spaced
 from whitelab.datasets import LabelledTexts
 from whitelab.encoding.embeddings import LayerRows
 from whitelab.figures import heights
@@ -143,7 +143,7 @@ def accuracies(scores: Sequence[ProbeScore], layers: str) -> None:
     gained, lost = int((white.hits & ~raw.hits).sum()), int((raw.hits & ~white.hits).sum())
     st.markdown(verdict(LABELS.inline(white.setting.whitening), white.accuracy - raw.accuracy, p, gained, lost))
     title = "Accuracy, {}".format
-    help = f"{layers.capitalize()}. {white.protocol}"
+    help = f"{capitalised(layers)}. {white.protocol}"
     delta = change(white.accuracy, raw.accuracy)
     below, within = (f"95 %: {interval(one.low, one.high, digits=1)}" for one in scores)
     headlines(

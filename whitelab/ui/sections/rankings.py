@@ -230,28 +230,35 @@ def _hits(space: RetrievalSpace, setting: Setting, query: int) -> None:
     st.markdown("\n".join(lines))
 
 
-def code(
-    data: RetrievalSet, settings: Sequence[Setting], comparison: Comparison, curve: Setting | None, pooling: str
-) -> str:
-    """The lines that give the page's numbers in Python; `pooling` is one more argument where it is not the usual.
-
-    Without `curve` those of every k are left out: there are none where all texts have one vector.
-    """
+def searched_code(data: RetrievalSet, comparison: Comparison, pooling: str) -> str:
+    """The lines that make the page's embeddings as `searched`; `pooling` is one more argument if not the usual."""
     carried = (
         f"searched = searched.with_text({comparison.fit!r}, whitelab.LayerRows(space.values, space.counts))\n"
         if comparison.own
         else ""
     )
+    return (
+        f"data = {retrieval_sets.code(data)}\n"
+        "reader = whitelab.for_documents(encoder)\n"
+        f"searched, _ = whitelab.embed_retrieval(reader, data{pooling}, store=whitelab.Store())\n"
+        f"{carried}"
+    )
+
+
+def code(
+    data: RetrievalSet, settings: Sequence[Setting], comparison: Comparison, curve: Setting | None, pooling: str
+) -> str:
+    """The lines that give the page's numbers in Python, `pooling` as in `searched_code`.
+
+    Without `curve` those of every k are left out: there are none where all texts have one vector.
+    """
     every_k = (
         f"curve = whitelab.retrieval_curve(searched, whitelab.Setting.parse({str(curve)!r}))\n"
         f"print(curve.best_k({comparison.metric!r}), max(curve.means({comparison.metric!r})))\n"
     )
     return (
         "from whitelab.retrieval.relevance import against\n\n"
-        f"data = {retrieval_sets.code(data)}\n"
-        "reader = whitelab.for_documents(encoder)\n"
-        f"searched, _ = whitelab.embed_retrieval(reader, data{pooling}, store=whitelab.Store())\n"
-        f"{carried}"
+        f"{searched_code(data, comparison, pooling)}"
         f"settings = [whitelab.Setting.parse(text) for text in {tuple(map(str, settings))!r}]\n"
         "results = [whitelab.retrieve(searched, one) for one in settings]\n"
         f"for one in against(results, metric={comparison.metric!r}):\n"

@@ -1,6 +1,5 @@
 """The fitted map as a download: a file, the lines that use it, and how it was made."""
 
-import re
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
@@ -12,112 +11,59 @@ import streamlit as st
 
 from whitelab.base.installation import MissingLibraryError, need
 from whitelab.base.progress import Progress
-from whitelab.base.wording import layers_in_words, plain
-from whitelab.corpus.fitting import CORPUS
+from whitelab.base.wording import capitalised, layers_in_words, plain
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.encoding.encoders import Encoder
-from whitelab.scoring.calibration import Calibration, calibrate, tells_apart
-from whitelab.scoring.fit_scopes import fit_scope
+from whitelab.retrieval.embedded import RetrievalSpace
 from whitelab.scoring.score import Score
-from whitelab.scoring.setting import FIT_SCOPES, Setting
+from whitelab.scoring.setting import Setting
 from whitelab.ui.results.jobs import claim, jobs, wait
 from whitelab.ui.results.scores import number_of, scored
-from whitelab.ui.results.shelf import shelf
-from whitelab.ui.results.study import study
+from whitelab.ui.sections.parcel import SCIKIT, Parcel, SearchParcel, lines
 from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.choice import choice
-from whitelab.ui.widgets.recipe import opening, pooling
 from whitelab.ui.widgets.variants import LABELS
 from whitelab.whitening import Map, RowMap, affine, export, of_rows
-from whitelab.whitening.onnx_export import onnx_lines, to_onnx
+from whitelab.whitening.onnx_export import to_onnx
 
-SCIKIT = "scikit-learn"  # no file, but the lines that make the same map
 ASKED = "asked-model"  # session_state: the key of the model folder this visitor asked for
-
-
-def _fit_for_a_file(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9.=_-]+", "-", text)
-
-
-@dataclass(frozen=True)
-class Parcel:
-    """One map to take away, and the score it was made for, whose protocol has only one map (not `cross`)."""
-
-    workspace: Workspace
-    opened: Opened
-    score: Score
-
-    @property
-    def setting(self) -> Setting:
-        """The setting of score and map."""
-        return self.score.setting
-
-    @property
-    def stem(self) -> str:
-        """A file name that says what is inside."""
-        k = f"-k{self.setting.k}" if self.setting.k else ""
-        layers = "-".join(map(str, self.setting.layers))
-        fit = self.setting.fit
-        place = Path(fit.removeprefix(CORPUS))
-        name = _fit_for_a_file(place.name if fit.startswith(CORPUS) else place.stem)[:40].strip("-") or "text"
-        text = f"{Path(self.score.protocol.origin.model).name}-layers-{layers}-{self.setting.whitening}{k}"
-        return _fit_for_a_file(text) + ("" if fit == "task" else f"-on-{name}")
-
-    @property
-    def record(self) -> dict:
-        """How the map was made, with no path of this machine in it."""
-        fit = self.setting.fit
-        plain = {"fit": fit if fit in FIT_SCOPES else Path(fit).name}
-        return self.score.protocol.as_dict() | plain | {"fitted": self.score.fitted, "rank": self.score.rank}
-
-    def whitener(self) -> Map:
-        """The map."""
-        (whitener,) = fit_scope(self.opened.space, self.setting).whiteners
-        return whitener
-
-    def calibration(self) -> Calibration | None:
-        """What cosines under the map mean; None where there is only one sentence, or all have the same."""
-        return study(calibrate, self.opened.space, self.setting) if self.calibrates else None
-
-    @property
-    def calibrates(self) -> bool:
-        """Whether its cosines mean something."""
-        return tells_apart(self.opened.space, self.score)
-
-    def scale(self) -> export.Scale | None:
-        """That as an export carries it."""
-        found = self.calibration()
-        return found and found.arrays()
 
 
 def section(chosen: Workspace, opened: Opened, now: Score) -> None:
     """Take the map of a score away: where it was cross-fitted, the one that is fitted on the whole task."""
-    st.subheader("Take it away")
-    setting = now.setting.with_(fit="task") if now.setting.fit == "cross" else now.setting
-    score = scored(opened.space, setting)
-    layers = layers_in_words(setting.layers)
-    scope = FIT_SCOPES.get(setting.fit)
-    fitted = f"fitted on {scope[0].lower()}{scope[1:]}." if scope else f"fitted on {Path(setting.fit).name}."
-    if now.setting.fit == "cross":
-        fitted = "fitted on the task's sentences: cross-fitting has two maps, and an export holds one."
-    st.markdown(
-        f"The map of **{LABELS.inline(setting.whitening)}**, {layers}, {score.rank} of {score.dim} directions, "
-        f"{fitted} The protocol goes with it."
-    )
-    if score.rank:
-        if score.starved:
-            st.warning(
-                "This map sets the very sentences it was fitted on equally far apart, and was fitted on too few to say "
-                "anything of others: keep fewer dimensions, or fit on more text, before you ship it.",
-                icon=":material/warning:",
-            )
+    crossed = now.setting.fit == "cross"
+    score = scored(opened.space, now.setting.with_(fit="task") if crossed else now.setting)
+    parcel = Parcel(chosen, opened.space, score.setting)
+    if _introduced(parcel, ": cross-fitting has two maps, and an export holds one" * crossed):
         _say_if_worse(opened.space, score)
-        draw(Parcel(chosen, opened, score))
-    else:
+        _draw(parcel)
+
+
+def of_search(chosen: Workspace, space: RetrievalSpace, setting: Setting, code: str) -> None:
+    """Take the map of a search away; `code` are the lines that make its embeddings as `searched`."""
+    parcel = SearchParcel(chosen, space.space, space.on(setting), space, code)
+    if _introduced(parcel):
+        _draw(parcel)
+
+
+def _introduced(parcel: Parcel, why: str = "") -> bool:
+    """Say what the map is and how much it is worth; False where it keeps nothing."""
+    st.subheader("Take it away")
+    setting, fitted = parcel.setting, parcel.fitted
+    st.markdown(
+        f"The map of **{LABELS.inline(setting.whitening)}**, {layers_in_words(setting.layers)}, {fitted.rank} of "
+        f"{parcel.space.dim} directions, fitted on {parcel.fitted_on}{why}. The protocol goes with it."
+    )
+    if not fitted.rank:
+        st.warning("What it was fitted on does not vary, so the map keeps no direction and there is nothing to export.")
+    elif fitted.starved:
         st.warning(
-            "The sentences it was fitted on do not vary, so the map keeps no direction and there is nothing to export."
+            "This map sets the very texts it was fitted on equally far apart, and was fitted on too few to say "
+            "anything of others: keep fewer dimensions, or fit on more text, before you ship it.",
+            icon=":material/warning:",
         )
+    return fitted.rank > 0
 
 
 def _say_if_worse(space: LayerEmbeddings, score: Score) -> None:
@@ -132,7 +78,7 @@ def _say_if_worse(space: LayerEmbeddings, score: Score) -> None:
         )
 
 
-def draw(parcel: Parcel) -> None:
+def _draw(parcel: Parcel) -> None:
     """Choose a format, download it, and read how to use it."""
     labels = {name: one.label for name, one in export.FORMATS.items() if not (one.whole and parcel.workspace.given)}
     if of_rows(parcel.setting.whitening):
@@ -145,6 +91,8 @@ def draw(parcel: Parcel) -> None:
     left, right = st.columns([3, 7])
     with left:
         forms.get(kind, _scikit)(parcel)
+        if parcel.prompts and kind in export.FORMATS:
+            st.caption(plain(capitalised(export.FORMATS[kind].prompts_note(parcel.prompts))) + ".")
     with right:
         st.code(lines(kind, parcel), language="python")
 
@@ -199,7 +147,7 @@ def _safetensors(parcel: Parcel) -> None:
 def _scikit(parcel: Parcel) -> None:
     st.markdown(
         "The map as a transformer for pipelines, fitted on embeddings of your own, whole or in batches. The code fits "
-        "it on the task's sentences, each as often as it occurs."
+        f"it on {parcel.rows_in_words}, each as often as it occurs."
     )
 
 
@@ -235,7 +183,7 @@ def _folder(parcel: Parcel, kind: str, write: Callable) -> None:
     if parcel.workspace.dtype != "float32":
         st.info(f"{export.FORMATS[kind].label} computes in float32: choose it as the compute type in the bar.")
         return
-    name = f"export/{kind}/{shelf().name(parcel.opened.space)}/{parcel.setting}"
+    name = f"export/{kind}/{parcel.name}"
     if st.session_state.get(ASKED) != name:
         st.button("Make the model folder", key="make-model", on_click=_ask, args=(name,), icon=":material/package_2:")
         return
@@ -266,7 +214,7 @@ def _packed(parcel: Parcel, write: Callable, progress: Progress) -> ModelZip:
     home = tempfile.TemporaryDirectory(prefix="whitelab-")
     folder, packed = Path(home.name) / parcel.stem, Path(home.name) / f"{parcel.stem}.zip"
     progress(0, 2)
-    setting, encoder = parcel.setting, parcel.workspace.encoder()
+    setting, encoder = parcel.setting, parcel.encoder()
     made = (parcel.whitener(), parcel.record, parcel.scale())
     write(folder, encoder, setting.layers, setting.pooling, *made)
     progress(1, 2)
@@ -291,86 +239,4 @@ def _download(parcel: Parcel, ending: str, mime: str, data, size: str = "") -> N
         on_click="ignore",
         type="primary",
         icon=":material/download:",
-    )
-
-
-def lines(kind: str, parcel: Parcel) -> str:
-    """How to use the download, from sentences on, or how to have the same in scikit-learn."""
-    stem, k = parcel.stem, parcel.setting.k
-    if kind == "npz":
-        return f"{export.numpy_lines(f'{stem}.npz')}\n\n{making_x(parcel)}z = whiten(x)\n{_meaning(parcel)}"
-    if kind == "faiss":
-        return (
-            "import faiss\nimport numpy as np\n\n"
-            f"{making_x(parcel)}"
-            f'transform = faiss.read_VectorTransform("{stem}.faiss")\n'
-            "z = transform.apply(np.ascontiguousarray(x, dtype=np.float32))  # of another width: an AssertionError\n\n"
-            "# cosine search: whitened vectors of length 1, compared by their inner product\n"
-            "faiss.normalize_L2(z)\n"
-            "index = faiss.IndexFlatIP(transform.d_out)\n"
-            "index.add(z)\n"
-        )
-    if kind == "safetensors":
-        return (
-            "from whitelab.whitening.export import from_safetensors\n\n"
-            f"{making_x(parcel).replace('.numpy()', '')}"
-            f'fitted, protocol = from_safetensors("{stem}.safetensors")\n'
-            "z = fitted(x)  # a tensor [n, d] to one in float64\n"
-        )
-    if kind == "sentence-transformers":
-        return (
-            "# unzip first; needs no whitelab\n"
-            "from sentence_transformers import SentenceTransformer\n\n"
-            f'model = SentenceTransformer("{stem}")\n'
-            'vectors = model.encode(["A man plays a guitar.", "Someone makes music."])\n'
-            "print(model.similarity(vectors, vectors))\n"
-        )
-    if kind == "onnx":
-        usage = onnx_lines(stem, parcel.workspace.encoder(), parcel.whitener().columns)
-        return (
-            f"# unzip first; needs no whitelab\n{usage}\n\n"
-            'vectors = encode(["A man plays a guitar.", "Someone makes music."])\n'
-        )
-    made = f"WhiteningTransformer({parcel.setting.whitening!r}{f', k={k}' if k else ''})"
-    whole = (
-        "import numpy as np\n"
-        "import whitelab\n"
-        "from sklearn.pipeline import make_pipeline\n"
-        "from sklearn.preprocessing import Normalizer\n"
-        "from whitelab import WhiteningTransformer\n\n"
-        f"{opening(parcel.workspace)}"
-        f"x = space.combine({parcel.setting.layers!r})  # [n, {parcel.score.dim}], or your own\n"
-        "x = x.repeat_interleave(space.counts.long(), dim=0).numpy()\n"
-        f"pipeline = make_pipeline({made}, Normalizer()).fit(x)\n"
-        "z = pipeline.transform(x)\n"
-    )
-    if of_rows(parcel.setting.whitening):
-        return whole
-    return (
-        f"{whole}\n# or in batches, with the same result\nwhitening = {made}\n"
-        "for batch in np.array_split(x, 4):\n    whitening.partial_fit(batch)\n"
-    )
-
-
-def _meaning(parcel: Parcel) -> str:
-    """The lines that say what a cosine of the map's vectors means."""
-    if not parcel.calibrates:
-        return ""
-    space = parcel.opened.space
-    gold = bool((space.gold != space.gold[0]).any())
-    return f"\n# what a cosine of them means\n{export.scale_lines(f'{parcel.stem}.npz', gold)}"
-
-
-def making_x(parcel: Parcel) -> str:
-    """The lines that make what the map takes: vectors of another layer or pooling it would take without a word."""
-    layers, chosen = list(parcel.setting.layers), parcel.workspace
-    what = ("the mean of " if len(layers) > 1 else "") + layers_in_words(layers)
-    if chosen.given:
-        return f"x = ...  # [n, {parcel.score.dim}], {what} of vectors made as those given: no others fit the map\n"
-    return (
-        "import whitelab\n\n"
-        f"encoder = whitelab.load_encoder({chosen.model.name!r})\n"
-        'sentences = ["A man plays a guitar.", "Someone makes music."]\n'
-        f"values, report = whitelab.embed(encoder, sentences{pooling(chosen)})\n"
-        f"x = values[{layers}].mean(0).numpy()  # [n, {parcel.score.dim}], {what}: no other vectors fit the map\n"
     )

@@ -18,13 +18,18 @@ def opening(chosen: Workspace) -> str:
     """The lines that make the workspace's `pairs` and `space`."""
     if chosen.given:
         return f"{chosen.own.code}\n"
-    options = "" if chosen.dtype == "float32" else f", dtype={chosen.dtype!r}"
-    options += ", allow_bin=True" if chosen.model.allow_bin else ""
     return (
         f"{_pairs(chosen)}\n"
-        f"encoder = whitelab.load_encoder({chosen.model.name!r}{options})\n"
+        f"encoder = {loading(chosen)}\n"
         f"space, report = whitelab.embed_pairs(encoder, pairs{pooling(chosen)}, store=whitelab.Store())\n"
     )
+
+
+def loading(chosen: Workspace) -> str:
+    """The expression that loads the workspace's encoder."""
+    options = "" if chosen.dtype == "float32" else f", dtype={chosen.dtype!r}"
+    options += ", allow_bin=True" if chosen.model.allow_bin else ""
+    return f"whitelab.load_encoder({chosen.model.name!r}{options})"
 
 
 def _pairs(chosen: Workspace) -> str:

@@ -1,0 +1,253 @@
+"""One map to take away, of a task or of a search: its record, its file name, and the lines that use it."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from whitelab.base.wording import layers_in_words
+from whitelab.corpus.fitting import CORPUS
+from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.encoding.encoders import Encoder
+from whitelab.retrieval.calibration import calibrate_search
+from whitelab.retrieval.embedded import FITS, RetrievalSpace, for_documents
+from whitelab.scoring.calibration import calibrate, tells_apart
+from whitelab.scoring.fit_scopes import Fitted, fit_scope
+from whitelab.scoring.setting import FIT_SCOPES, Protocol, Setting
+from whitelab.ui.results.shelf import shelf
+from whitelab.ui.results.study import study
+from whitelab.ui.sidebar.workspace import Workspace
+from whitelab.ui.widgets.recipe import loading, opening, pooling
+from whitelab.whitening import Map, export, of_rows
+from whitelab.whitening.onnx_export import onnx_lines
+
+SCIKIT = "scikit-learn"  # no file, but the lines that make the same map
+
+
+def _fit_for_a_file(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.=_-]+", "-", text)
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """The map of a setting on a task's embeddings, whose protocol has only one map (not `cross`)."""
+
+    workspace: Workspace
+    space: LayerEmbeddings
+    setting: Setting
+
+    @property
+    def fitted(self) -> Fitted:
+        """The map and what it was fitted on."""
+        return fit_scope(self.space, self.setting)
+
+    def whitener(self) -> Map:
+        """The map."""
+        (whitener,) = self.fitted.whiteners
+        return whitener
+
+    @property
+    def fitted_on(self) -> str:
+        """What it was fitted on, in words."""
+        scope = FIT_SCOPES.get(self.setting.fit)
+        return f"{scope[0].lower()}{scope[1:]}" if scope else Path(self.setting.fit).name
+
+    @property
+    def name(self) -> str:
+        """What tells it from every other map."""
+        return f"{shelf().name(self.space)}/{self.setting}"
+
+    @property
+    def stem(self) -> str:
+        """A file name that says what is inside."""
+        k = f"-k{self.setting.k}" if self.setting.k else ""
+        layers = "-".join(map(str, self.setting.layers))
+        fit = self.setting.fit
+        place = Path(fit.removeprefix(CORPUS))
+        on = _fit_for_a_file(place.name if fit.startswith(CORPUS) else place.stem)[:40].strip("-") or "text"
+        text = f"{Path(self.space.origin.model).name}-layers-{layers}-{self.setting.whitening}{k}"
+        return _fit_for_a_file(text) + ("" if fit == "task" else f"-on-{on}")
+
+    @property
+    def record(self) -> dict:
+        """How the map was made, with no path of this machine in it."""
+        fit, fitted = self.setting.fit, self.fitted
+        plain = {"fit": fit if fit in FIT_SCOPES else Path(fit).name}
+        counts = {"fitted": fitted.count, "rank": fitted.rank}
+        return Protocol(fitted.setting, self.space.origin).as_dict() | plain | counts
+
+    @property
+    def calibrates(self) -> bool:
+        """Whether its cosines mean something."""
+        return tells_apart(self.space, self.fitted)
+
+    @property
+    def stands_for_gold(self) -> bool:
+        """Whether a cosine stands for a gold score."""
+        return bool((self.space.gold != self.space.gold[0]).any())
+
+    def scale(self) -> export.Scale | None:
+        """What its cosines mean, as an export carries it; None where they mean nothing."""
+        return study(calibrate, self.space, self.setting).arrays() if self.calibrates else None
+
+    def encoder(self) -> Encoder:
+        """The encoder that makes what the map takes."""
+        return self.workspace.encoder()
+
+    @property
+    def encoder_code(self) -> str:
+        """The expression that loads it."""
+        return loading(self.workspace)
+
+    @property
+    def prompts(self) -> dict[str, str]:
+        """What stood before the texts of the map, as `RetrievalSet.prompts`."""
+        return {}
+
+    @property
+    def examples(self) -> str:
+        """Texts that are shown being encoded, in code."""
+        return '["A man plays a guitar.", "Someone makes music."]'
+
+    @property
+    def rows_in_words(self) -> str:
+        """What scikit-learn's map is fitted on."""
+        return "the task's sentences"
+
+    @property
+    def rows_code(self) -> str:
+        """The lines that make those as `rows`."""
+        return f"{opening(self.workspace)}rows = space\n"
+
+
+@dataclass(frozen=True)
+class SearchParcel(Parcel):
+    """The map of a setting on a retrieval set; `code` are the lines that make it as `searched`."""
+
+    searched: RetrievalSpace
+    code: str
+
+    @property
+    def fitted_on(self) -> str:
+        return FITS[self.setting.fit].lower() if self.setting.fit in FITS else self.setting.fit
+
+    @property
+    def name(self) -> str:
+        return f"{shelf().name(self.searched)}/{self.setting}"
+
+    @property
+    def record(self) -> dict:
+        return super().record | {"fit": self.setting.fit} | self.prompts
+
+    @property
+    def stands_for_gold(self) -> bool:
+        return False  # documents nobody judged have no grade
+
+    def scale(self) -> export.Scale | None:
+        return study(calibrate_search, self.searched, self.setting).arrays() if self.calibrates else None
+
+    def encoder(self) -> Encoder:
+        return for_documents(super().encoder())
+
+    @property
+    def encoder_code(self) -> str:
+        return f"whitelab.for_documents({super().encoder_code})"
+
+    @property
+    def prompts(self) -> dict[str, str]:
+        return self.searched.data.prompts
+
+    @property
+    def examples(self) -> str:
+        if not self.prompts:
+            return super().examples
+        query, document = self.prompts.values()
+        return str([f"{query}Who plays the guitar?", f"{document}A man plays a guitar."])
+
+    @property
+    def rows_in_words(self) -> str:
+        return self.fitted_on
+
+    @property
+    def rows_code(self) -> str:
+        return f"{opening(self.workspace)}{self.code}rows = searched.space.texts[{self.setting.fit!r}]\n"
+
+
+def lines(kind: str, parcel: Parcel) -> str:
+    """How to use the download, from sentences on, or how to have the same in scikit-learn."""
+    stem = parcel.stem
+    if kind == "npz":
+        return f"{export.numpy_lines(f'{stem}.npz')}\n\n{_making_x(parcel)}z = whiten(x)\n{_meaning(parcel)}"
+    if kind == "faiss":
+        return (
+            "import faiss\nimport numpy as np\n\n"
+            f"{_making_x(parcel)}"
+            f'transform = faiss.read_VectorTransform("{stem}.faiss")\n'
+            "z = transform.apply(np.ascontiguousarray(x, dtype=np.float32))  # of another width: an AssertionError\n\n"
+            "# cosine search: whitened vectors of length 1, compared by their inner product\n"
+            "faiss.normalize_L2(z)\n"
+            "index = faiss.IndexFlatIP(transform.d_out)\n"
+            "index.add(z)\n"
+        )
+    if kind == "safetensors":
+        return (
+            "from whitelab.whitening.export import from_safetensors\n\n"
+            f"{_making_x(parcel).replace('.numpy()', '')}"
+            f'fitted, protocol = from_safetensors("{stem}.safetensors")\n'
+            "z = fitted(x)  # a tensor [n, d] to one in float64\n"
+        )
+    if kind == "sentence-transformers":
+        return (
+            "# unzip first; needs no whitelab\n"
+            "from sentence_transformers import SentenceTransformer\n\n"
+            f'model = SentenceTransformer("{stem}")\n'
+            f"{export.encoding_lines(parcel.record)}\n"
+        )
+    if kind == "onnx":
+        usage = onnx_lines(stem, parcel.encoder(), parcel.whitener().columns)
+        return f"# unzip first; needs no whitelab\n{usage}\n\nvectors = encode({parcel.examples})\n"
+    return _scikit_lines(parcel)
+
+
+def _scikit_lines(parcel: Parcel) -> str:
+    setting = parcel.setting
+    made = f"WhiteningTransformer({setting.whitening!r}{f', k={setting.k}' if setting.k else ''})"
+    whole = (
+        "import numpy as np\n"
+        "import whitelab\n"
+        "from sklearn.pipeline import make_pipeline\n"
+        "from sklearn.preprocessing import Normalizer\n"
+        "from whitelab import WhiteningTransformer\n\n"
+        f"{parcel.rows_code}"
+        f"x = rows.combine({setting.layers!r})  # [n, {parcel.space.dim}], or your own\n"
+        "x = x.repeat_interleave(rows.counts.long(), dim=0).numpy()\n"
+        f"pipeline = make_pipeline({made}, Normalizer()).fit(x)\n"
+        "z = pipeline.transform(x)\n"
+    )
+    if of_rows(setting.whitening):
+        return whole
+    return (
+        f"{whole}\n# or in batches, with the same result\nwhitening = {made}\n"
+        "for batch in np.array_split(x, 4):\n    whitening.partial_fit(batch)\n"
+    )
+
+
+def _meaning(parcel: Parcel) -> str:
+    """The lines that say what a cosine of the map's vectors means."""
+    if not parcel.calibrates:
+        return ""
+    return f"\n# what a cosine of them means\n{export.scale_lines(f'{parcel.stem}.npz', parcel.stands_for_gold)}"
+
+
+def _making_x(parcel: Parcel) -> str:
+    """The lines that make what the map takes: vectors of another layer or pooling it would take without a word."""
+    layers, chosen = list(parcel.setting.layers), parcel.workspace
+    what = ("the mean of " if len(layers) > 1 else "") + layers_in_words(layers)
+    if chosen.given:
+        return f"x = ...  # [n, {parcel.space.dim}], {what} of vectors made as those given: no others fit the map\n"
+    return (
+        "import whitelab\n\n"
+        f"encoder = {parcel.encoder_code}\n"
+        f"sentences = {parcel.examples}\n"
+        f"values, report = whitelab.embed(encoder, sentences{pooling(chosen)})\n"
+        f"x = values[{layers}].mean(0).numpy()  # [n, {parcel.space.dim}], {what}: no other vectors fit the map\n"
+    )
