@@ -27,6 +27,7 @@ from whitelab.advice.answer import FEW
 from whitelab.advice.candidates import candidates
 from whitelab.advice.evidence import RESAMPLES, Option, Tried, weigh
 from whitelab.base.installation import MissingLibraryError
+from whitelab.base.wording import capitalised
 from whitelab.datasets import LabelledTexts, load_labelled, load_retrieval
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
 from whitelab.probe import How, probe
@@ -131,7 +132,8 @@ def test_what_would_decide_is_more_than_there_is_and_is_about_an_option_that_is_
         open_ = replace(others[1], score=50.0, difference=Difference(estimate, low, high, 0.2), p_holm=1.0)
         advice = answer(replace(evidence, options=(raw, sure, open_)), "rank")
         assert advice.needed > evidence.count
-        assert named(open_.setting) in advice.sentences[1]
+        which = named(open_.setting)
+        assert (capitalised(which) if estimate > 0 else which) in advice.sentences[1]
         assert ("decide between them" in advice.sentences[2]) is (estimate > 0)
         assert ("nothing that was tried scores higher" in advice.sentences[0]) is (estimate <= 0)
         assert ("would rule it out" in advice.sentences[2]) is (estimate <= 0)

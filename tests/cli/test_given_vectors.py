@@ -46,6 +46,25 @@ def test_vectors_that_embed_has_written_give_what_the_model_gives(document, opti
     assert protocol["max_length"] is None
 
 
+def test_vectors_are_advised_on_as_those_of_their_model(document, run, options, embedded, few_candidates):
+    for purpose in ("rank", "store"):
+        own = document("advise", *options, "--for", purpose, "--layers", "1")
+        given = document("advise", "--vectors", embedded, "--for", purpose, "--layers", "1")
+        assert given["sentences"] == own["sentences"]
+        for one, other in zip(given["options"], own["options"], strict=True):
+            assert (one["setting"], one["bytes"]) == (other["setting"].replace("mean/", "given/"), other["bytes"])
+            assert one["score"] == pytest.approx(other["score"], abs=1e-4)
+    for words, message in (
+        (("--vectors", embedded, "--for", "cluster"), "--for cluster cannot be told from pairs"),
+        (("--vectors", embedded, "--fit", "splits"), "fit='splits' needs a model"),
+        (("--vectors", embedded, "--query-prompt", "q: "), "--query-prompt goes with a search"),
+        (("--gold", embedded), "needs --vectors"),
+    ):
+        status, out, err = run("advise", *words)
+        assert (status, out) == (2, "")
+        assert message in err
+
+
 def test_a_map_of_vectors_is_exported_as_that_of_their_model(document, run, options, embedded, tmp_path):
     made = ["whiten", "--layers", "1,3", "--whitening", "pca", "--k", "5", "--export", "npz", "--out"]
     document(*made, tmp_path / "model.npz", *options)

@@ -106,6 +106,8 @@ BY_OPTIONS = {  # by these and the data alone
     "cut that is no number": ("calibrate --cut nan", "cut=nan must be a number"),
     "cut above all gold": ("calibrate --cut 99", "--cut 99 must divide the gold scores: 0 reach it, 60 do not"),
     "cut above all grades": ("calibrate --search --cut 99", "--cut 99 must divide the grades: 0 reach it, 250 do not"),
+    "words before no query": ("bits --document-prompt d:", "--document-prompt goes with a search"),
+    "a model's own words": ("whiten --prompts --export npz --out x.npz", "--prompts goes with a search"),
     "variant beside": ("bits --beside bleach", "whitening='bleach' must be one of"),
     "seed": ("bits --seed -1", "seed=-1 must be a whole number"),
     "seed of fitsize": ("fitsize --seed -1", "seed=-1 must be a whole number"),

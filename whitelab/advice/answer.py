@@ -95,7 +95,7 @@ def _best(evidence: Evidence, purpose: str) -> Advice:
         sentences = (
             f"These {spaced(evidence.count)} {evidence.unit} cannot decide; until more are there, keep the "
             f"{named(raw.setting)}.",
-            f"In {evidence.metric} {named(best.setting)} score {best.score:.2f} against {raw.score:.2f} "
+            f"{capitalised(named(best.setting))} score {best.score:.2f} in {evidence.metric} against {raw.score:.2f} "
             f"({_interval(best)} by itself), which could be chance after {len(others)} comparisons.",
             f"{more} {evidence.unit} would decide between them, if the difference stays what it is.",
         )

@@ -11,8 +11,9 @@ from whitelab.cli.options import (
     model_options,
     prompt_options,
     split_option,
+    vectors_options,
 )
-from whitelab.cli.spaces import load_model, open_store
+from whitelab.cli.spaces import check_no_prompts, load_model, open_store
 from whitelab.cli.writing import left_out, note, progress
 
 SEARCH_DEMO = "demo-search"
@@ -41,6 +42,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     split_option(parser)
     column_options(parser)
     malformed_option(parser)
+    vectors_options(parser)
     model_options(parser, MAX_LENGTH)
     prompt_options(parser)
     layers_option(parser)
@@ -53,7 +55,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args):
     from whitelab.advice import SERVED
 
-    kind = "texts" if args.purpose in SERVED["texts"] else _kind(args.data)
+    kind = _kind(args)
     if args.purpose not in SERVED[kind]:
         raise ValueError(f"--for {args.purpose} cannot be told from {kind}; --for {' or '.join(SERVED[kind])} can")
     if args.gold_from is not None and args.purpose != "threshold":
@@ -63,6 +65,8 @@ def run(args):
         raise ValueError(f"{named[0]} goes with labelled texts, not with {kind}")
     if args.fit != "task" and kind != "pairs":
         raise ValueError(f"--fit {args.fit} goes with pairs, not with {kind}")
+    if kind != "search":
+        check_no_prompts(args)
     advice = {"pairs": _pairs, "search": _search, "texts": _texts, "sentences": _sentences}[kind](args)
     lines = [*advice.sentences]
     if advice.evidence:
@@ -80,10 +84,16 @@ def _line(option) -> str:
     )
 
 
-def _kind(data: str) -> str:
-    """What lies there; pairs where it is none of the rest, because their reader says best what is wrong."""
+def _kind(args) -> str:
+    """What is given; pairs where it is none of the rest, because their reader says best what is wrong."""
+    from whitelab.advice import SERVED
     from whitelab.datasets import DEMO, DataError, all_published, retrieval_files
 
+    data = args.data
+    if args.vectors or args.gold:
+        return "pairs"
+    if args.purpose in SERVED["texts"]:
+        return "texts"
     if data in (DEMO, SEARCH_DEMO):
         return "pairs" if data == DEMO else "search"
     with contextlib.suppress(DataError):
@@ -100,12 +110,13 @@ def _setting(args):
 
 def _pairs(args):
     from whitelab.advice import advise_pairs
-    from whitelab.cli.spaces import open_space
+    from whitelab.cli.spaces import checked, open_space
+    from whitelab.scoring.setting import OWN_SENTENCES
 
     chosen = _setting(args)
-    if args.fit not in ("task", "cross"):
+    if args.fit not in OWN_SENTENCES:
         chosen = chosen.with_(whitening="pca", fit=args.fit)
-    args.vectors = args.gold = None
+    chosen = checked(args, chosen)
     space, *_ = open_space(args, chosen)
     return advise_pairs(space, chosen, args.purpose, args.gold_from, progress("measuring", "settings"))
 

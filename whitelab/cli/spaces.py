@@ -13,9 +13,7 @@ def setting_of(args, scopes=("splits",)):
 
     `scopes` are the names of fit scopes that are not those of other text.
     """
-    from whitelab.encoding.pooling import GIVEN
-    from whitelab.scoring.fit_scopes import check_text
-    from whitelab.scoring.setting import OWN_SENTENCES, TOKENS, Setting
+    from whitelab.scoring.setting import Setting
 
     if getattr(args, "setting", None):
         setting = _whole_setting(args)
@@ -23,6 +21,15 @@ def setting_of(args, scopes=("splits",)):
         given = {name: getattr(args, name, usual) for name, usual in _SETTING.items()} | {"whitening": args.whitening}
         given["layers"] = given["layers"] if isinstance(given["layers"], tuple) else (-1,)
         setting = Setting(**given)
+    return checked(args, setting, scopes)
+
+
+def checked(args, setting, scopes=("splits",)):
+    """The setting as it is on the data of the options, checked as `setting_of`."""
+    from whitelab.encoding.pooling import GIVEN
+    from whitelab.scoring.fit_scopes import check_text
+    from whitelab.scoring.setting import OWN_SENTENCES, TOKENS
+
     if getattr(args, "vectors", None):
         _check_vectors(args, setting)
         return setting.with_(pooling=GIVEN)
@@ -279,7 +286,17 @@ def setting_of_search(args):
 
 def setting_of_either(args):
     """The Setting of a command that takes pairs or, with `--search`, a retrieval set."""
-    return setting_of_search(args) if args.search else setting_of(args)
+    if args.search:
+        return setting_of_search(args)
+    check_no_prompts(args)
+    return setting_of(args)
+
+
+def check_no_prompts(args) -> None:
+    """Refuse words before queries and documents where there are none. Raises ValueError."""
+    for name in ("query_prompt", "document_prompt", "prompts"):
+        if getattr(args, name):
+            raise ValueError(f"--{name.replace('_', '-')} goes with a search, which has queries and documents")
 
 
 def open_either(args, setting, beside=(), check=None):
