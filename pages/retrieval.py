@@ -82,7 +82,8 @@ if results:
 if data.source == "demo-search":
     st.caption(rankings.EXAMPLE)
 if results:
-    take_away.of_search(chosen, space, compared, rankings.searched_code(data, comparison, pooling(chosen)))
+    code = rankings.searched_code(data, comparison, pooling(chosen))
+    take_away.of_search(chosen, space, compared, code, rankings.lost(results, comparison))
 
 close_page(
     chosen,

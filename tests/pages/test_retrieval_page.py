@@ -182,3 +182,13 @@ def test_the_map_of_a_search_is_offered_with_lines_that_make_its_vectors(small, 
     assert (record["fit"], record["query_prompt"], record["rank"]) == ("corpus", "ASK: ", 8)
     np.testing.assert_array_equal(found["percentile"], scale["percentile"])
     np.testing.assert_allclose(made(values[3]), whitener(values[3]), atol=1e-4)
+
+
+def test_whoever_takes_the_map_of_a_search_is_told_where_raw_vectors_rank_better(small, tmp_path):
+    texts = dict.fromkeys(SENTENCES[:60])  # each is the query that it alone is relevant to
+    judged = [(f"q{i}", f"d{i}", 1) for i in range(len(texts))]
+    documents = {f"d{i}": ("", text) for i, text in enumerate(texts)}
+    folder = write_retrieval(tmp_path / "mine", documents, {f"q{i}": text for i, text in enumerate(texts)}, judged)
+    at = until(start("retrieval", **small | {"searched-data": str(folder), "k": "32"}))
+    for k, worse in ((32, False), (1, True)):
+        assert said(choose(at, k=k), "rank these documents better, and not by chance") is worse

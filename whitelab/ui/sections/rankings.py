@@ -145,6 +145,11 @@ def standings(results: Sequence[Retrieval], comparison: Comparison) -> None:
         st.warning(too_few(made.fitted, made.rank, made.dim), icon=":material/warning:")
 
 
+def lost(results: Sequence[Retrieval], comparison: Comparison) -> bool:
+    """Whether the last of the results ranks worse than the first, and not by chance."""
+    return against(results, metric=comparison.metric)[-1].verdict == "loss"
+
+
 def _sentence(white: RetrievalStanding, comparison: Comparison, name: str) -> str:
     found = white.difference
     p = verdict.p_value(found.p_value, 2 / (RESAMPLES + 1))

@@ -40,10 +40,17 @@ def section(chosen: Workspace, opened: Opened, now: Score) -> None:
         _draw(parcel)
 
 
-def of_search(chosen: Workspace, space: RetrievalSpace, setting: Setting, code: str) -> None:
-    """Take the map of a search away; `code` are the lines that make its embeddings as `searched`."""
+def of_search(chosen: Workspace, space: RetrievalSpace, setting: Setting, code: str, lost: bool) -> None:
+    """Take the map of a search away; `code` are the lines that make its embeddings as `searched`, and `lost` says that
+    raw vectors rank better there."""
     parcel = SearchParcel(chosen, space.space, space.on(setting), space, code)
     if _introduced(parcel):
+        if lost:
+            st.info(
+                f"The raw vectors of {layers_in_words(parcel.setting.layers)} rank these documents better, and not by "
+                "chance. Advise looks for what serves best.",
+                icon=":material/info:",
+            )
         _draw(parcel)
 
 
