@@ -1,9 +1,13 @@
 """Maps of a corpus: those of its rows, of any average of layers kept apart, as a fit scope, and their drift."""
 
+import shutil
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 from corpora import embed, small_text, vectors
+from safetensors.torch import load_file, save_file
 
 from whitelab.corpus import fitting
 from whitelab.corpus.fitting import corpus_drift, corpus_rows, drift, fit_corpus
@@ -97,6 +101,12 @@ def test_what_a_corpus_cannot_answer_is_one_line(apart, text, space, model, tmp_
     embed(text, tmp_path / "cls", model, pooling="cls")
     with pytest.raises(ValueError, match="was embedded with pooling='cls', the task with 'mean'"):
         space.with_text("x", fit_rows(f"corpus:{tmp_path / 'cls'}", never))
+    twin = shutil.copytree(model, tmp_path / "twin" / Path(model).name)
+    weights = {name: 2 * values for name, values in load_file(twin / "model.safetensors").items()}
+    save_file(weights, twin / "model.safetensors", {"format": "pt"})
+    embed(text, tmp_path / "other", str(twin))
+    with pytest.raises(ValueError, match="was embedded with another model of the name"):
+        space.with_text("x", fit_rows(f"corpus:{tmp_path / 'other'}", never))
 
 
 def test_drift_is_none_between_a_corpus_and_itself_and_what_a_known_change_makes_of_it(apart, model, tmp_path):

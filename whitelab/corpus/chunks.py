@@ -65,7 +65,7 @@ class Recipe:
         if not numbers or not 0 <= numbers[0] <= numbers[-1] < encoder.n_layers:
             raise ValueError(f"layers={list(layers)} must lie between 0 and {encoder.n_layers - 1} for this model")
         check_choice(dtype, "dtype", STORED)
-        key = encoder.key(pooling.removeprefix("unit_")).digest
+        key = encoder.key(pooling).digest
         return cls(key, pooling, tuple(numbers), apart and len(numbers) > 1, dtype, encoder.device)
 
     @property

@@ -29,7 +29,11 @@ def corpus_rows(folder: str | Path) -> MeasuredRows:
     folder, manifest = finished(folder)
     known = _merged(folder, manifest.chunks)
     origin = Origin(
-        manifest.model, pooling=manifest.recipe.pooling, dtype=manifest.compute, max_length=manifest.max_length
+        manifest.model,
+        pooling=manifest.recipe.pooling,
+        dtype=manifest.compute,
+        max_length=manifest.max_length,
+        encoder=manifest.recipe.encoder,
     )
     return MeasuredRows(name, origin, manifest.n_layers, manifest.dim, manifest.recipe.layers, known)
 

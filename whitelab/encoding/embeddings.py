@@ -37,8 +37,9 @@ _KEEPING = threading.Lock()  # while something is looked up or put there, never 
 class Origin:
     """Where a task's embeddings come from: all that a protocol says beside its setting.
 
-    `text` is the normalisation applied before tokenising. Of vectors that were made elsewhere (`pooling` `given`)
-    nothing of `text` and `max_length` (None) is known.
+    `text` is the normalisation applied before tokenising, `encoder` the digest of all that decides a vector beside its
+    text (`StoreKey`), empty where that is not known: two models may have one name. Of vectors that were made elsewhere
+    (`pooling` `given`) nothing of `text` and `max_length` (None) is known.
     """
 
     model: str = ""
@@ -49,6 +50,7 @@ class Origin:
     dtype: str = "float32"
     max_length: int | None = 128
     text: str = "strip"
+    encoder: str = ""
 
     def __post_init__(self) -> None:
         if self.pooling == GIVEN:
@@ -268,6 +270,8 @@ class MeasuredRows:
             ours, theirs = getattr(self.origin, part), getattr(origin, part)
             if ours != theirs:
                 raise ValueError(f"fit={self.name!r} was embedded with {part}={ours!r}, the task with {theirs!r}")
+        if self.origin.encoder != origin.encoder:
+            raise ValueError(f"fit={self.name!r} was embedded with another model of the name {origin.model!r}")
 
     @property
     def values(self) -> Tensor:
@@ -391,8 +395,9 @@ def embed_pairs(
 
 def origin_of(encoder: Encoder, data: SentencePairs | RetrievalSet, pooling: str = "mean") -> Origin:
     """Where the embeddings of `data` by `encoder` come from."""
+    made = encoder.key(pooling).digest
     return Origin(
-        encoder.name, data.source, data.task, data.split, pooling, encoder.dtype, max_length=encoder.max_length
+        encoder.name, data.source, data.task, data.split, pooling, encoder.dtype, encoder.max_length, encoder=made
     )
 
 

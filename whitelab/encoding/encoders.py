@@ -136,11 +136,11 @@ class Encoder:
         return replace(self, max_length=check_int(max_length, "max_length", 3, self.limit, "the model's limit"))
 
     def key(self, pooling: str) -> StoreKey:
-        """Everything that decides a stored vector."""
+        """Everything that decides a stored vector; one of length 1 is stored as it is before."""
         return StoreKey(
             weights=self.files.weights,
             tokenizer=self.files.tokenizer,
-            pooling=pooling,
+            pooling=pooling.removeprefix(UNIT),
             max_length=self.max_length,
             dtype=self.dtype,
             num_layers=self.n_layers,
