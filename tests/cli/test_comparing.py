@@ -13,6 +13,16 @@ def test_a_comparison_is_the_scores_one_by_one(document, place, model, compared)
         assert row["spearman"] == pytest.approx(one["spearman"])
 
 
+def test_a_row_says_its_own_models_layers(document, place, compared):
+    models = (place / "model", f"{place / 'model'}:1")
+    words = [*compared[: compared.index("--models")], "--models", ",".join(map(str, models)), "--settings", "L-1"]
+    rows = document("compare", *words)["rows"]
+    assert {(row["model"], row["setting"].split()[0]) for row in rows} == {
+        ("model", "mean/L3"),
+        ("model[:1]", "mean/L1"),
+    }
+
+
 @pytest.mark.parametrize(
     ("form", "start"), [("--csv", "model,setting"), ("--latex", r"\begin{tabular}"), ("--markdown", "| model")]
 )

@@ -3,6 +3,7 @@
 import csv
 import io
 import os
+from dataclasses import replace
 
 import pytest
 from tiny import build_model, write_task
@@ -260,7 +261,28 @@ def test_intervals_stand_beside_their_scores_in_every_form(place, tasks):
     assert "low" not in found[0].as_dict()
 
 
+def test_models_of_one_folder_name_keep_rows_of_their_own(place, tasks, tmp_path):
+    other = build_model(tmp_path / "deep" / "model", seed=3)
+    models = [str(place / "model"), str(other), str(other) + ":1"]
+    settings = "mean/L1;mean/L1:pca"
+    found, alone = cells(place, tasks, settings, models=models), cells(place, tasks, settings, models=models[1:2])
+    names = list(dict.fromkeys(cell.model for cell in found))
+    assert names == [f"{place.name}/model", "deep/model", "model[:1]"]
+    assert {cell.model for cell in alone} == {"model"}
+    mine = [cell for cell in found if cell.model == "deep/model"]
+    assert [cell.spearman for cell in mine] == [cell.spearman for cell in alone]
+    assert len({line.rsplit(",", 1)[0] for line in written(found, "csv").splitlines()}) == 1 + 6
+    one, two = (next(cell for cell in found if cell.model == name) for name in names[:2])
+    pairs = load(place / "tasks", one.task)
+    space, _ = embed_pairs(load_encoder(models[0]), pairs)
+    drawn = resample(found)
+    assert drawn.interval(one.row, one.task) != drawn.interval(two.row, two.task)
+    assert drawn.interval(two.row, two.task) == resample(alone).interval(alone[0].row, two.task)
+
+
 def test_latex_escapes_names_and_is_a_whole_table():
+    odd = written([replace(TABLE[0], model=r"a^b~c\d")], "latex")
+    assert r"a\textasciicircum{}b\textasciitilde{}c\textbackslash{}d & mean" in odd
     latex = written(TABLE, "latex")
     assert r"a\_b & mean/L1 & \textbf{50.12} & \textbf{40.00} \\" in latex
     assert latex.startswith(r"\begin{tabular}{llrr}")

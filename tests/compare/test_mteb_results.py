@@ -90,9 +90,15 @@ def test_older_and_multilingual_results_are_read(tmp_path):
         ("STS17", "en", 70.0),
         ("STS17", "ko", 80.0),
     }
+    (home.parent / "copy").mkdir()
+    (home.parent / "copy" / "model_meta.json").write_text(json.dumps({"name": "org/name", "revision": "abc"}))
+    (home.parent / "copy" / "STS13.json").write_text(json.dumps(old))  # the same once more counts once
     ((model, row, scores),) = mteb_rows(read_mteb(tmp_path), ["sts13", "STS22", "STS17", AVERAGE])
     assert (model, row) == ("org/name", "MTEB abc")
     assert scores == pytest.approx({"sts13": 61.0, "STS22": 30.0, "STS17": 75.0, AVERAGE: (61 + 30 + 75) / 3})
+    (home.parent / "copy" / "STS13.json").write_text(json.dumps(old).replace("0.61", "0.41"))
+    with pytest.raises(DataError, match=r"different scores of sts13 .*: 61.0000 and 41.0000"):
+        read_mteb(tmp_path)
 
 
 def test_settings_that_begin_alike_and_tasks_in_any_letters_keep_scores_of_their_own(cells, tmp_path):

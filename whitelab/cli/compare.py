@@ -94,9 +94,9 @@ def run(args):
         cell.as_dict(drawn.interval(cell.row, cell.task), drawn.resamples) if drawn else cell.as_dict()
         for cell in cells
     ]
-    whole = {str(cell.setting): str(cell.protocol.setting) for cell in cells if cell.protocol}
-    for row in rows:  # with what the preset decides, so that `score` gives the same number
-        row["setting"] = whole.get(row["setting"], row["setting"])
+    whole = {cell.row: str(cell.protocol.setting) for cell in cells if cell.protocol}
+    for row, cell in zip(rows, cells, strict=True):  # with what the preset decides: `score` gives the same number
+        row["setting"] = whole.get(cell.row, row["setting"])
     record, given = {"rows": rows}, mteb_rows(published, pivot(cells)[0])
     if args.mteb:
         record["mteb"] = [{"model": model, "row": row, "spearman": scores} for model, row, scores in given]

@@ -1,8 +1,10 @@
 """Every cell of a comparison as it is done, or the reason why it has no score."""
 
+import contextlib
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from pathlib import PurePath
 
 from whitelab import whitening
 from whitelab.base.checks import check_choice
@@ -12,7 +14,7 @@ from whitelab.compare import published
 from whitelab.compare.bench import Bench, tried
 from whitelab.compare.presets import PRESETS, Preset
 from whitelab.compare.published import Published
-from whitelab.encoding.checkpoints import ONE_LAYER, WORD_TABLES, ModelError, ModelName, version
+from whitelab.encoding.checkpoints import BUNDLED, BUNDLED_NAME, ONE_LAYER, WORD_TABLES, ModelError, ModelName, version
 from whitelab.encoding.encoders import Encoder, load_encoder
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Protocol, Setting
@@ -125,6 +127,25 @@ def rows_of(model: str, settings: Sequence[Setting]) -> tuple[Setting, ...]:
     return tuple(dict.fromkeys(settings))
 
 
+def names_apart(models: Sequence[str]) -> dict[str, str]:
+    """The models whose names end alike, as `a/model` and `b/model` do, each with as much of its path as tells them
+    apart; a model that no other is taken for is not in it."""
+    known: dict[tuple, dict[str, tuple[ModelName, tuple[str, ...]]]] = {}
+    for model in models:
+        with contextlib.suppress(ModelError):  # said in its cells
+            name = ModelName.parse(model)
+            parts = PurePath(BUNDLED_NAME if name.base == BUNDLED else name.base).parts
+            known.setdefault((name.kind, name.seed, name.blocks, parts[-1]), {})[model] = name, parts
+    found = {}
+    for alike in known.values():
+        count = 1
+        while len({parts[-count:] for _, parts in alike.values()}) < len(alike):
+            count += 1
+        if count > 1:
+            found |= {model: replace(name, base="/".join(p[-count:])).shown for model, (name, p) in alike.items()}
+    return found
+
+
 def compare(
     grid: Grid,
     *,
@@ -141,9 +162,13 @@ def compare(
     loaded only where a cell needs it, by `load(name, dtype)`. `progress(done, total)` counts cells without averages.
     """
     known = {} if known is None else known
-    done, total = 0, grid.size
+    done, total, apart = 0, grid.size, names_apart(grid.models)
     for name, of_model in groupby(grid.cells(), lambda one: one.models[0]):
         loaded, cells = _Loaded(name, grid.dtype, load), []
+
+        def called(cell: Cell, model: str = apart.get(name, "")) -> Cell:
+            return replace(cell, model=model or cell.model)
+
         for task, of_task in groupby(of_model, lambda one: one.tasks[0]):
             bench = None
             for one in of_task:
@@ -156,11 +181,12 @@ def compare(
                         known[one] = cell
                 cells.append(cell)
                 done += 1
-                yield cell
+                yield called(cell)
                 progress(done, total)
         if len(grid.tasks) > 1:
             rows = dict.fromkeys(cell.setting for cell in cells)
-            yield from (average([cell for cell in cells if cell.setting == row], grid.rules) for row in rows)
+            for row in rows:
+                yield called(average([cell for cell in cells if cell.setting == row], grid.rules))
 
 
 @dataclass(eq=False)

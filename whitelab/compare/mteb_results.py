@@ -55,7 +55,8 @@ def read_mteb(path: str | Path) -> tuple[MtebScore, ...]:
     """The STS scores in a result file, or in all below a folder, by model, revision and task.
 
     Files that hold no `cosine_spearman`, of other kinds of tasks, are passed over, and so is what is no result in a
-    folder. Raises DataError where there is nothing, or the one file given is no result of MTEB.
+    folder. Raises DataError where there is nothing, where two files say different scores of the same, and where the one
+    file given is no result of MTEB.
     """
     place = expanded(path)
     if place.is_file():
@@ -67,7 +68,15 @@ def read_mteb(path: str | Path) -> tuple[MtebScore, ...]:
         raise DataError(f"{path}: no such file or folder of MTEB results")
     if not found:
         raise DataError(f"{path}: holds no {METRIC} of any task in MTEB's result layout")
-    return tuple(sorted(found, key=lambda one: (one.model, one.revision, one.task, one.split, one.subset)))
+    known: dict[tuple[str, ...], MtebScore] = {}
+    for one in found:
+        what = one.model, one.revision, one.task, one.split, one.subset
+        if abs(known.setdefault(what, one).spearman - one.spearman) > 1e-3:  # copies may be rounded
+            raise DataError(
+                f"{path}: two files of {one.model} at revision {one.revision!r} say different scores of {one.task} "
+                f"({one.subset}, {one.split}): {known[what].spearman:.4f} and {one.spearman:.4f}"
+            )
+    return tuple(known[what] for what in sorted(known))
 
 
 def mteb_rows(scores: Iterable[MtebScore], tasks: Sequence[str]) -> list[tuple[str, str, dict]]:

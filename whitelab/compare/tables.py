@@ -150,5 +150,10 @@ def _csv(tasks: Sequence[str], rows: Sequence[tuple[str, str, dict]], own: int, 
     return text.getvalue()
 
 
+_SPELLED = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+
+
 def _latex(cell: str) -> str:
-    return cell if cell.startswith("\\textbf") else re.sub(r"([&%$#_{}])", r"\\\1", cell)
+    if cell.startswith(r"\textbf{"):
+        return cell
+    return re.sub(r"[&%$#_{}\\~^]", lambda one: _SPELLED.get(one[0], "\\" + one[0]), cell)
