@@ -72,6 +72,15 @@ def test_every_layer_under_every_variant_equals_its_own_measures(any_space, ever
         assert_same(one, alone(any_space, Setting(one.layers, one.whitening, one.k)))
 
 
+@pytest.mark.parametrize("fit", ["task", "cross"])
+def test_what_a_sweep_shows_of_a_setting_does_not_depend_on_the_others(space, fit):
+    settings = [Setting(whitening=name, fit=fit) for name in ("pca", "pca_cor", "zca", "zca_cor", "cholesky")]
+    for order in (settings, settings[::-1]):
+        for sweep, measure in ((layer_shapes, shape), (layer_losses, losses)):
+            for found in sweep(space, order):
+                assert_same(found, measure(space, Setting(found.layers, found.whitening, found.k, fit=fit)))
+
+
 def test_measures_of_layers_and_of_variants_differ(space):
     measured = layer_losses(space, [Setting(whitening=variant) for variant in ("none", "center", "pca")])
     assert len({round(one.uniformity, 6) for one in measured}) == len(measured)

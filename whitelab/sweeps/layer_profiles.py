@@ -130,13 +130,17 @@ def layer_losses(
 def _every_layer(measure: Callable, space: LayerEmbeddings, settings: Sequence[Setting], progress) -> tuple:
     """Settings that give every pair the same cosine (`whitening.cosine_class`: one whitening and another) differ by a
     rotation only, which no measure here sees: one of them is computed, and the others are copies under their names.
+    Two maps are turned each by itself, so there only those of one `whitening.eigenform` are the same.
     """
     done, total, found = 0, space.n_layers * len(settings), []
     for layer in range(space.n_layers):
         measured: dict[tuple, Shape | Losses] = {}
         for setting in settings:
             here = setting.with_(layers=(layer,)).on(space)
-            law = whitening.cosine_class(here.whitening, here.k, space.dim), here.raw, here.fit
+            alike = whitening.eigenform(here.whitening), here.k
+            if here.fit != "cross":
+                alike = whitening.cosine_class(here.whitening, here.k, space.dim)
+            law = alike, here.raw, here.fit
             if law not in measured:
                 measured[law] = measure(space, here)
             found.append(replace(measured[law], whitening=here.whitening, k=here.k))
