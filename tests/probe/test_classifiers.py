@@ -38,6 +38,15 @@ def test_of_equally_far_rows_the_first_are_nearest_whatever_rounding_says(metric
     assert (knn(train[::-1], labels[::-1], rows, 5, metric) == 0).all()
 
 
+def test_neighbours_do_not_depend_on_where_the_rows_lie_or_on_a_row_that_is_far_from_all():
+    rng = np.random.default_rng(1)
+    train, test, labels = rng.standard_normal((300, 8)), rng.standard_normal((80, 8)), rng.integers(0, 4, 300)
+    wanted = knn(train, labels, test)
+    assert (knn(train + 1e6, labels, test + 1e6) == wanted).all()
+    far = np.concatenate([train, 1e8 * train[:1]])
+    assert (knn(far, np.append(labels, 3), test) == wanted).all()
+
+
 def test_the_metric_matters():
     train, labels = np.array([[1.0, 0.0], [10.0, 10.0]]), np.array([0, 1])
     test = np.array([[1.0, 1.0]])

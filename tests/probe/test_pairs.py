@@ -40,6 +40,15 @@ def test_a_threshold_is_chosen_on_training_pairs_where_there_are_some():
     assert probe(space, flipped, WHITE, How("threshold")).pairs.best_threshold == found.pairs.best_threshold
 
 
+def test_a_threshold_tells_one_of_three_classes_from_the_others():
+    data, space = matched()
+    y = np.where(data.y == 1, 2, np.arange(data.n_rows) % 2)
+    three = replace(data, y=y, classes=("maybe", "no", "yes"), positive=2)
+    one, found = (probe(space, each, RAW, How("threshold")) for each in (data, three))
+    assert (found.accuracy, found.pairs, found.f1) == (one.accuracy, one.pairs, one.f1)
+    assert (found.classes, found.confusion) == (("not yes", "yes"), one.confusion)
+
+
 def test_the_fixed_threshold_is_what_was_asked_for():
     data, space = matched()
     found = probe(space, data, RAW, How("threshold", threshold=0.9))

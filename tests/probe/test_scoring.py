@@ -213,6 +213,9 @@ def test_protocols_say_how_a_score_was_made():
     folded = probe(make_rows(make_texts()), make_texts(), WHITE, How("senteval", folds=3)).protocol
     assert "best in 3 inner folds of each training part · mean of 3 stratified folds" in folded
     assert folded.endswith("whitening fitted on each fold's training texts")
+    few = make_texts(62, 3)
+    few = with_y(few, np.where(np.arange(62) < 5, 2, few.y % 2))  # five rows of a class: four where one is left out
+    assert "best in 4 inner folds" in probe(make_rows(few), few, RAW, How("senteval", folds=10)).protocol
 
 
 def test_progress_ends_with_its_total_and_can_stop_the_work():

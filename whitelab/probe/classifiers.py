@@ -16,7 +16,7 @@ from whitelab.probe.regression import margins
 from whitelab.statistics.geometry import normalize
 
 _DISTANCES = 2**22  # from some rows to all others, held at once
-_DISTANCE_DECIMALS = 11  # of the largest square of a length: rounding ends below
+_DISTANCE_DECIMALS = 11  # of the squares of lengths that are near: rounding ends below
 METRICS = ("euclidean", "cosine")
 # SentEval's grids of C (senteval/tools/validation.py, the scikit-learn form): with a dev split or folds in folds,
 # and where folds of a training split choose for a test split.
@@ -35,19 +35,25 @@ def knn(
 
     W-MSE, section 4: k = 5, Euclidean, features not normalised; the rule for equal frequency is its code's. Of rows
     that are equally far but for rounding (a text that occurs twice, say) the first are nearest, however many threads
-    there are. `cosine` is the alternative. Raises ValueError for k beyond n.
+    there are: squares of distances are told apart by 1e-11 of the row's squared length and that of its k-th distance,
+    both from the training rows' median. `cosine` is the alternative. Raises ValueError for k beyond n.
     """
     k = check_int(k, "k", 1, len(train), "n")
     x, asked = (torch.from_numpy(np.array(rows, dtype=np.float64)) for rows in (train, test))
     if check_choice(metric, "metric", METRICS) == "cosine":
-        x, asked, offset = normalize(x), normalize(asked), 0.0
+        x, asked = normalize(x), normalize(asked)
     else:
-        offset = x.square().sum(1)
+        middle = x.median(0).values  # which no long row moves
+        x, asked = x - middle, asked - middle
+    squares = x.square().sum(1)
     classes, numbers = np.unique(labels, return_inverse=True)
     votes = torch.nn.functional.one_hot(torch.from_numpy(numbers), len(classes)).double()
-    scale, found = float(x.square().sum(1).max()) or 1.0, []
+    found = []
     for part in asked.split(max(1, _DISTANCES // len(x))):
-        far = (offset - 2 * part @ x.T).div_(scale).round_(decimals=_DISTANCE_DECIMALS)
+        length = part.square().sum(1, keepdim=True)
+        far = (squares - 2 * part @ x.T).add_(length)
+        scale = length + far.topk(k, dim=1, largest=False).values[:, -1:]  # near rows are no longer than this
+        far.div_(scale.clamp_min_(torch.finfo(scale.dtype).tiny)).round_(decimals=_DISTANCE_DECIMALS)
         last = far.topk(k, dim=1, largest=False).values[:, -1:]
         nearer, level = far < last, far == last
         level &= level.cumsum(1) <= k - nearer.sum(1, keepdim=True)
@@ -62,7 +68,8 @@ def linear(
     c: float = 1.0,
     device: torch.device | str = "cpu",
 ) -> Int[np.ndarray, "m"]:
-    """Predictions of a multinomial logistic regression, L2 penalty 1 / (2 c), solved to its minimum.
+    """Predictions of a multinomial logistic regression, L2 penalty 1 / (2 c), solved to its minimum: within 1e-5 of
+    the loss, in float32, where features are no larger than some thousands.
 
     W-MSE's lbfgs form (protocols D7; its other form trains the same model for 500 epochs of Adam). Raises
     ValueError for fewer than two classes.

@@ -1,6 +1,7 @@
 """One setting on one task."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -113,6 +114,7 @@ def _by_threshold(x, data, setting, how: How, model: str, corpus, progress) -> P
     """WhiteningBERT, appendix A.2: a pair matches where its cosine reaches a fixed threshold."""
     if not data.pairs:
         raise ValueError(f"classifier='threshold' needs pairs of texts, and {data.task} has single texts")
+    data = _two_classes(data)
     scored = scored_split(data)
     rows = data.rows(scored) if scored else np.arange(data.n_rows)
     train = data.rows("train") if scored else rows[:0]
@@ -163,6 +165,15 @@ def _by_threshold(x, data, setting, how: How, model: str, corpus, progress) -> P
         cosines=cosines[rows],
         matches=matches[rows],
     )
+
+
+def _two_classes(data: LabelledTexts) -> LabelledTexts:
+    """The pairs as those of their positive class and all others, which is all that a threshold tells apart."""
+    if len(data.classes) == 2:
+        return data
+    name = data.classes[data.positive]
+    y = (data.y == data.positive).astype(data.y.dtype)
+    return replace(data, y=y, classes=(f"not {name}", name), positive=1)
 
 
 def _score(data, setting, how, model, rows, predicted, found: Sequence[Turn], **more) -> ProbeScore:

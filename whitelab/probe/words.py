@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from whitelab.datasets import LabelledTexts
 from whitelab.probe.classifiers import GRID, TEST_GRID, powers
 from whitelab.probe.options import How
@@ -20,10 +22,10 @@ def line(data: LabelledTexts, setting: Setting, how: How, found: Sequence[Turn])
     elif len(found[0].dev):
         what = f"SentEval: logistic regression, C of {powers(GRID)} best on the dev split"
     elif folds:
-        inner = f"{how.folds} inner folds of each training part"
+        inner = f"{_inner(data, how, found)} inner folds of each training part"
         what = f"SentEval: logistic regression, C of {powers(GRID)} best in {inner}"
     else:
-        inner = f"{how.folds} folds of the training split"
+        inner = f"{_inner(data, how, found)} folds of the training split"
         what = f"SentEval: logistic regression, C of {powers(TEST_GRID)} best in {inner}"
     pairs = ", on |u - v| and u v" if data.pairs else ""
     scaled = "features standardised" if how.standardize else "features as they come"
@@ -32,6 +34,12 @@ def line(data: LabelledTexts, setting: Setting, how: How, found: Sequence[Turn])
     else:
         where = "test split" if scored_split(data) == "test" else "dev split, for want of a test split"
     return f"{what}{pairs} · {where} · {scaled}{_fit_words(setting, how, folds)}"
+
+
+def _inner(data: LabelledTexts, how: How, found: Sequence[Turn]) -> int:
+    """Folds among which C is chosen: no more than the smallest class has rows (`classifiers.stratified`)."""
+    smallest = min(np.unique(data.y[turn.train], return_counts=True)[1].min() for turn in found)
+    return min(how.folds, int(smallest))
 
 
 def _fit_words(setting: Setting, how: How, folds: bool) -> str:
