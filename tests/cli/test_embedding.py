@@ -1,9 +1,12 @@
 """What is read, embedded and kept, and what is said about it on stderr."""
 
+import errno
 import json
 
 import numpy as np
 from tiny import DIM
+
+from whitelab.encoding import precomputed
 
 
 def test_embed_reports_what_was_encoded_and_the_second_run_encodes_nothing(document, place, tmp_path):
@@ -29,6 +32,21 @@ def test_a_file_that_could_not_be_read_back_is_refused_before_anything_is_embedd
         assert (status, printed, err.count("\n")) == (2, "", 1)
         assert line in err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_cannot_be_written_whole_leaves_the_earlier_one(run, document, options, tmp_path, monkeypatch):
+    out = tmp_path / "mine.npz"
+    document("embed", *options, "--out", out)
+    before = out.read_bytes()
+
+    def full(file, **arrays):
+        file.write(b"a part")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(precomputed.np, "savez", full)
+    status, printed, err = run("embed", *options, "--out", str(out))
+    assert (status, printed, out.read_bytes(), list(tmp_path.iterdir())) == (2, "", before, [out])
+    assert f"{out}: No space left on device" in err
 
 
 def test_only_what_embed_wrote_is_written_over(run, document, options, tmp_path):

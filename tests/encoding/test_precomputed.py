@@ -118,6 +118,19 @@ def test_sides_that_repeat_a_vector_are_one_sentence_so_that_halves_share_none(t
         for f in folds(found.space, "cross")
     ]
     assert seen[0].isdisjoint(seen[1])
+    one, two = (parts(task)[side].astype("f4") for side in ("first", "second"))
+    mixed = read_vectors([npz(parts(task) | {"first": one, "second": two.astype("f8")})])
+    assert mixed.space.n_sentences == N
+
+
+def test_subsets_named_by_numbers_keep_every_digit_and_no_two_have_one_name(task):
+    numbers = np.repeat([20120101, 20120102, 0.5], [10, 15, 5])
+    found = read_vectors([npz(parts(task) | {"subset": numbers})])
+    assert found.pairs.subset_names == ("20120101", "20120102", "0.5")
+    assert np.bincount(found.pairs.subset).tolist() == [10, 15, 5]
+    twice = {"subset": np.arange(P) % 2, "subset_names": np.array(["x", "x"])}
+    with pytest.raises(DataError, match="must name every subset differently, 'x' stands twice"):
+        read_vectors([npz(parts(task) | twice)])
 
 
 def test_parquet_columns_of_lists_are_a_layer_with_text_and_subsets(task):

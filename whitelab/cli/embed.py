@@ -16,13 +16,16 @@ def run(args):
 
     if args.out:
         from whitelab.encoding.precomputed import is_written, write_npz
+        from whitelab.store.shards import file_aside
         from whitelab.whitening.export import target
 
-        if target(args.out, is_written).suffix != ".npz":
+        out = target(args.out, is_written)
+        if out.suffix != ".npz":
             raise ValueError(f"out={args.out!r} must be the name of an .npz file")
     space, pairs, encoder, report = open_space(args, Setting(pooling=args.pooling))
     if args.out:
-        write_npz(args.out, pairs, space)
+        with file_aside(out) as file:
+            write_npz(file, pairs, space)
     result = {
         "model": encoder.name,
         "task": pairs.task,

@@ -234,6 +234,7 @@ class _Task:
             raise DataError(f"{one}: must have one row for each of the {p} gold scores, got {list(a.shape)}")
         self._check_size(a, p)
         texts = [self._pairs_long(f"{side} text", p) for side in SIDES]
+        a, b = (one.astype(np.result_type(a, b), copy=False) for one in (a, b))
         rows: dict[tuple[str, bytes], int] = {}
         labels, taken, sides = [], [], ([], [])
         for i in range(p):
@@ -245,7 +246,7 @@ class _Task:
                     labels.append(said or f"{name} {i + 1}")
                     taken.append((side is sides[1], i))
                 side.append(rows[key])
-        values = np.empty((a.shape[0], len(rows), a.shape[2]), np.result_type(a, b))
+        values = np.empty((a.shape[0], len(rows), a.shape[2]), a.dtype)
         late = np.array([side for side, _ in taken])
         where = np.array([i for _, i in taken])
         values[:, ~late], values[:, late] = a[:, where[~late]], b[:, where[late]]
@@ -308,8 +309,11 @@ class _Task:
         given = self.parts.get("subset_names")
         if given is not None and not one.is_text:
             names = tuple(_clean(name) for name in given.values.ravel())
+            if len(set(names)) < len(names):
+                twice = next(name for name in names if names.count(name) > 1)
+                raise DataError(f"{given}: must name every subset differently, {twice!r} stands twice")
             return self._row_numbers(one, len(names), p), names
-        said = [_clean(value) if one.is_text else f"{value:g}" for value in one.values]
+        said = [_clean(value) if one.is_text else _number(value) for value in one.values]
         names = tuple(dict.fromkeys(said))
         return np.array([names.index(name) for name in said], np.int64), names
 
@@ -331,6 +335,11 @@ class _Task:
 
 def _clean(value: object) -> str:
     return str(value).strip()
+
+
+def _number(value: np.generic) -> str:
+    """A number as a name: every digit of it, `7` for 7.0."""
+    return str(int(value)) if float(value).is_integer() else str(value)
 
 
 def _first_word(values: np.ndarray) -> str:
@@ -355,7 +364,7 @@ def _apart(labels: Sequence[str]) -> list[str]:
 # ----------------------------------------------------------------------------------------------------- writing
 
 
-def write_npz(file: str | Path | BufferedIOBase, pairs: SentencePairs, space: LayerEmbeddings) -> None:
+def write_npz(file: BufferedIOBase, pairs: SentencePairs, space: LayerEmbeddings) -> None:
     """All layers with their pairs in one .npz, which `read_vectors` reads back: values [l, n, d] and sentences [n],
     row numbers first and second, gold and subset [p], subset_names; text as `arrays.text_arrays` has it. `whitelab`,
     the version, says whose file it is."""

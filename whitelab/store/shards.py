@@ -17,6 +17,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from hashlib import blake2b, file_digest
+from io import BufferedWriter
 from pathlib import Path
 from typing import TypeVar
 
@@ -184,17 +185,27 @@ def hashes_of(sentences: Sequence[str]) -> list[bytes]:
     return [blake2b(s.encode("utf-8", "surrogatepass"), digest_size=16).digest() for s in sentences]
 
 
-def write_aside(path: Path, data: bytes) -> None:
-    """Write a file so that under its own name it is whole or absent."""
+@contextmanager
+def file_aside(path: Path) -> Iterator[BufferedWriter]:
+    """A new file beside `path` that takes its place when all went well, and is gone otherwise. An OSError names it."""
     temporary = path.with_name(f"{uuid.uuid4().hex}.tmp")
     try:
         with temporary.open("xb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
+    except OSError as error:
+        error.filename, error.filename2 = str(path), None
+        raise
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_aside(path: Path, data: bytes) -> None:
+    """Write a file so that under its own name it is whole or absent."""
+    with file_aside(path) as file:
+        file.write(data)
 
 
 def remove_abandoned(folder: Path, also: Callable[[Path], object] = lambda path: False) -> None:
