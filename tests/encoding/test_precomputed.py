@@ -303,6 +303,11 @@ WRONG = {
         r"own\.npz: second: must hold finite numbers, row 0 of layer 0 has NaN or inf",
     ),
     "empty": (lambda a: a | {"first": a["first"][:, :0]}, r"own\.npz: first: must have the shape"),
+    "too large": (
+        lambda a: a | {"second": a["second"].astype(float) * 1e100},
+        r"own\.npz: second: must hold numbers between 1e-70 and 1e\+70 in size, .* of layer 0 is \d.*e\+100",
+    ),
+    "too small": (lambda a: a | {"first": a["first"].astype(float) * 1e-200}, r"own\.npz: first: .* is \d.*e-200"),
     "complex": (
         lambda a: a | {"first": a["first"].astype(complex)},
         r"own\.npz: first: must hold real numbers or text, got complex128",

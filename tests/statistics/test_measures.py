@@ -197,6 +197,18 @@ def test_cka_is_hsic_normalised():
     assert geometry.linear_cka(x, y) == pytest.approx(reference.linear_cka(x.numpy(), y.numpy()), abs=1e-12)
 
 
+def test_no_measure_but_length_depends_on_the_unit():
+    x = torch.randn(120, 9, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) @ torch.diag(
+        torch.linspace(0.2, 2, 9, dtype=torch.float64)
+    )
+    plain = geometry.measured(geometry.Rows(x), unique=True)
+    for unit in (1e-12, 1e30):
+        found = geometry.measured(geometry.Rows(unit * x), unique=True)
+        for name in plain:
+            wanted = unit * plain[name] if name in ("norm_mean", "norm_spread") else plain[name]
+            assert found[name] == pytest.approx(wanted, rel=1e-6), name
+
+
 def test_cka_is_1_under_rotation_scale_and_shift_and_not_under_whitening():
     x = cloud(200)
     assert geometry.linear_cka(x, 7 * x @ rotation(6) + 2) == pytest.approx(1, abs=1e-12)

@@ -44,6 +44,7 @@ ROLES = {
     "subset_names": ("subsetnames",),
     "sentences": ("sentences", "sentence", "texts", "text"),
 }
+LARGEST = 1e70  # of a vector's entries: measures take the fourth power of sums of them
 WORDS = ("embeddings", "embedding", "vectors", "vector", "index", "indices", "rows")
 NEEDED = (
     "arrays first and second [p, d] with gold [p], or values [n, d] with row numbers first and second [p] and gold [p]"
@@ -211,6 +212,12 @@ class _Task:
         values = values[None] if values.ndim == 2 else values
         values = values if values.dtype.kind == "f" else values.astype(np.float32)
         for number, layer in enumerate(values):
+            largest = float(np.abs(layer).max())
+            if np.isfinite(largest) and not 1 / LARGEST <= largest <= LARGEST and largest:
+                raise DataError(
+                    f"{one}: must hold numbers between {1 / LARGEST:g} and {LARGEST:g} in size, whose squares' squares "
+                    f"a computer can hold, the largest of layer {number} is {largest:g}"
+                )
             bad = ~np.isfinite(layer).all(axis=1)
             if bad.any():
                 where = f"row {np.flatnonzero(bad)[0]} of layer {number}"

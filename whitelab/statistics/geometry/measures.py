@@ -88,9 +88,12 @@ class Rows:
         return None if near is None or bool(is_constant(near.values.flatten())) else hubness(near.rows)
 
     def dimension(self, of: Callable[[Tensor], float], neighbours: int) -> float:
-        """What `of` makes of the distances; NaN where there are fewer `neighbours`."""
+        """What `of` makes of the distances, a usual row being 1 long; NaN where there are fewer `neighbours`."""
         near = self.near.get("euclidean")
-        return math.nan if near is None or near.values.shape[1] < neighbours else of(near.values)
+        if near is None or near.values.shape[1] < neighbours:
+            return math.nan
+        length = float(self.lengths.square().mean().sqrt())
+        return of(near.values / (length or 1.0))
 
     @cached_property
     def lengths(self) -> Float[Tensor, "n"]:
