@@ -90,7 +90,7 @@ close_page(
     "the space decides.",
     "from whitelab.probe import How, embed_texts, probe\n\n"
     f"data = {labelled_texts.code(data)}\n"
-    f"texts = embed_texts(encoder, data{pooling(chosen)}, store=whitelab.Store())\n"
+    f"texts, report = embed_texts(encoder, data{pooling(chosen)}, store=whitelab.Store())\n"
     f"rows = {'whitelab.LayerRows(space.values, space.counts)' if plan.rows else None}\n"
     f"for text in {tuple(map(str, here))!r}:\n"
     f"    one = probe(texts, data, whitelab.Setting.parse(text), {plan.code}, corpus=rows)\n"

@@ -21,6 +21,15 @@ def test_probe_rows_are_the_librarys(document, place, model):
     )
 
 
+def test_texts_that_are_longer_than_the_model_reads_are_told(run, place, model):
+    options = (*model, "--data", place / "labels.tsv", "--settings", "L1;L1:pca@4", "--classifier", "knn")
+    for command in (("probe", *options), ("advise", *options[:-4], "--for", "cluster")):
+        for length, told in ((5, True), (60, False)):
+            status, _, err = run(*command, "--max-length", length, "--no-store")
+            assert status == 0
+            assert err.count("texts were cut to 5 tokens") == told
+
+
 def test_probe_takes_named_columns_of_texts_and_pairs(document, model, tmp_path):
     path = tmp_path / "odd.csv"
     rows = [

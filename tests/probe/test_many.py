@@ -34,8 +34,12 @@ def test_a_run_gives_what_probe_gives(model, animals):
     found = list(probes([model], [animals], "L1;cls/L-1:pca@4", How("knn")))
     encoder = load_encoder(model)
     for score in found:
-        space = embed_texts(encoder, animals, score.setting.pooling)
-        assert score == probe(space, animals, score.setting, How("knn"), model=encoder.name)
+        space, report = embed_texts(encoder, animals, score.setting.pooling)
+        own = probe(space, animals, score.setting, How("knn"), model=encoder.name)
+        assert score == replace(own, truncated=report.truncated, max_length=encoder.max_length)
+    (short,) = probes([model], [animals], "L1", How("knn"), max_length=5)
+    assert (score.truncated, short.max_length) == (0, 5)
+    assert short.truncated == encoder.cut_to(5).tokenize(animals.sentences)[1] > 0
     assert [str(one.setting) for one in found] == ["mean/L1", "cls/L-1:pca@4"]
 
 

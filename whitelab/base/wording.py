@@ -54,6 +54,11 @@ def counted(done: int, total: int, unit: str) -> str:
     return f"{100 * done // total} %" if unit == "%" else f"{spaced(done)} of {spaced(total)} {unit}".rstrip()
 
 
+def cut_note(count: int, what: str, tokens: int) -> str:
+    """`12 sentences were cut to 128 tokens`; `what` is one of them."""
+    return f"{spaced(count)} {what}{'s were' if count > 1 else ' was'} cut to {tokens} tokens"
+
+
 def layer_names(layers: Iterable[int]) -> str:
     """`1 + 6`, or `6` for a layer alone, also where it is named twice."""
     return " + ".join(map(str, dict.fromkeys(layers)))

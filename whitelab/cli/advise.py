@@ -133,6 +133,7 @@ def _search(args):
 
 def _texts(args):
     from whitelab.advice import advise_texts
+    from whitelab.base.wording import cut_note
     from whitelab.datasets import ColumnNames, discover_labelled, load_labelled
     from whitelab.probe import embed_texts
 
@@ -144,7 +145,9 @@ def _texts(args):
         note(text)
     chosen = _setting(args)
     encoder = load_model(args, chosen)
-    space = embed_texts(encoder, data, args.pooling, store=open_store(args), progress=progress())
+    space, report = embed_texts(encoder, data, args.pooling, store=open_store(args), progress=progress())
+    if report.truncated:
+        note(cut_note(report.truncated, "text", encoder.max_length))
     told = progress("measuring", "settings")
     return advise_texts(space, data, chosen, args.purpose, model=encoder.name, progress=told)
 

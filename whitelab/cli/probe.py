@@ -65,6 +65,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args):
     """Classification beyond STS, raw against whitened."""
     from whitelab.base.checks import check_int
+    from whitelab.base.wording import cut_note
     from whitelab.probe import FITS, How, probes, usual
     from whitelab.scoring.fit_scopes import scope_text
     from whitelab.whitening import too_few
@@ -77,12 +78,16 @@ def run(args):
     if args.fit not in FITS:
         scope_text(args.fit, "", None)  # refused before a model is loaded
     options = {name: getattr(args, name) for name in ("dtype", "max_length", "num_layers", "allow_bin")}
-    log = RowLog(_probe_line)
+    log, cut = RowLog(_probe_line), {}
     for row in probes(model_names(args.model), tasks, args.settings, hows, store=open_store(args), **options):
         log.take(row)
         if row.starved:
             note(too_few(row.fitted, row.rank, row.dim))
+        if row.truncated:
+            cut[f"{row.model} · {row.task}: {cut_note(row.truncated, 'text', row.max_length)}"] = None
     log.check()
+    for text in cut:
+        note(text)
     return {"rows": [row.as_dict() for row in log.rows]}, log.lines()
 
 

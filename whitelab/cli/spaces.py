@@ -181,13 +181,14 @@ def load_model(args, *settings):
 
 def embed_task(args, encoder, pairs, setting):
     """The embeddings and the report; what a user should know of them goes to stderr."""
+    from whitelab.base.wording import cut_note
     from whitelab.encoding.embeddings import embed_pairs
 
     space, report = embed_pairs(encoder, pairs, setting.pooling, store=open_store(args), progress=progress())
     for text in (*pairs.notes, *report.notes):
         note(text)
     if report.truncated:
-        note(f"{report.truncated} sentences were cut to {encoder.max_length} tokens")
+        note(cut_note(report.truncated, "sentence", encoder.max_length))
     return space, report
 
 

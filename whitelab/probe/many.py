@@ -13,7 +13,7 @@ from whitelab.compare import AVERAGE, tried
 from whitelab.compare.published import ACCURACY, PrintedRow, lookup
 from whitelab.datasets import LabelledTexts
 from whitelab.encoding.embeddings import LayerRows
-from whitelab.encoding.encoders import Encoder, embed, load_encoder
+from whitelab.encoding.encoders import EmbedReport, Encoder, embed, load_encoder
 from whitelab.probe.options import FITS, How, usual
 from whitelab.probe.rows import occurrences
 from whitelab.probe.scores import ProbeScore
@@ -32,11 +32,11 @@ def embed_texts(
     *,
     store: Store | None = None,
     progress: Progress = silent,
-) -> LayerRows:
-    """Every unique text of `data` in all layers, counted as often as it occurs."""
-    values, _ = embed(encoder, data.sentences, pooling, store=store, progress=progress)
+) -> tuple[LayerRows, EmbedReport]:
+    """Every unique text of `data` in all layers, counted as often as it occurs. Raises as `embed`."""
+    values, report = embed(encoder, data.sentences, pooling, store=store, progress=progress)
     counts = torch.bincount(occurrences(data, np.arange(data.n_rows)), minlength=len(data.sentences))
-    return LayerRows(values, counts.to(torch.float64))
+    return LayerRows(values, counts.to(torch.float64)), report
 
 
 def probes(
@@ -87,7 +87,7 @@ def probes(
 
 
 def _task(encoder: Encoder, data: LabelledTexts, settings, how: How, store: Store | None) -> Iterator[ProbeScore]:
-    spaces: dict[str, LayerRows | str] = {}
+    embedded_in: dict[str, tuple[LayerRows, EmbedReport] | str] = {}
     corpora: dict[str, LayerRows | str | None] = {}
     for setting in settings:
         pooling = setting.pooling
@@ -95,18 +95,20 @@ def _task(encoder: Encoder, data: LabelledTexts, settings, how: How, store: Stor
         if isinstance(sized, str):
             yield ProbeScore(encoder.name, setting, data.task, how.classifier, None, reason=sized)
             continue
-        if pooling not in spaces:
-            spaces[pooling] = tried(lambda p=pooling: embed_texts(encoder, data, p, store=store))
+        if pooling not in embedded_in:
+            embedded_in[pooling] = tried(lambda p=pooling: embed_texts(encoder, data, p, store=store))
         needs = how.fit not in FITS and setting.whitening != "none"
         if needs and pooling not in corpora:
             embedded = partial(_embedded, encoder, pooling, store)
             corpora[pooling] = tried(partial(fit_rows, how.fit, embedded))
-        space, corpus = spaces[pooling], corpora.get(pooling) if needs else None
-        missing = next((one for one in (space, corpus) if isinstance(one, str)), None)
+        made, corpus = embedded_in[pooling], corpora.get(pooling) if needs else None
+        missing = next((one for one in (made, corpus) if isinstance(one, str)), None)
         if missing:
             yield ProbeScore(encoder.name, setting, data.task, how.classifier, None, reason=missing)
         else:
+            space, report = made
             found = tried_probe(space, data, setting, how, encoder.name, corpus)
+            found = replace(found, truncated=report.truncated, max_length=encoder.max_length)
             yield with_published(found, encoder.n_layers, data, how)
 
 

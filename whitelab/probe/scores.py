@@ -38,7 +38,8 @@ class ProbeScore:
     `train` learnt from (the fewest of any fold), the map was fitted on `fitted` texts and keeps `rank` of `dim`
     directions. `f1` (x 100) is that of the class that says yes, where there is one. `confusion[i][j]` counts rows
     of class i that were taken for class j. `c` is what SentEval's protocol chose for each fold, or for the one split.
-    `hits` says for every row scored whether it was right, in file order.
+    `hits` says for every row scored whether it was right, in file order. `truncated` texts of the task are longer than
+    the `max_length` tokens that the model reads of one.
     """
 
     model: str
@@ -62,6 +63,8 @@ class ProbeScore:
     protocol: str = ""
     reason: str = ""
     published: Published | None = None
+    truncated: int = 0
+    max_length: int | None = None
     hits: Bool[np.ndarray, "n"] | None = field(default=None, repr=False, compare=False)
     cosines: Float[np.ndarray, "n"] | None = field(default=None, repr=False, compare=False)
     matches: Bool[np.ndarray, "n"] | None = field(default=None, repr=False, compare=False)
@@ -77,6 +80,7 @@ class ProbeScore:
         names = ("task", "classifier", "accuracy", "low", "high", "baseline", "f1", "scored", "train", "fitted")
         record = {"model": self.model, "setting": str(self.setting)} | {name: getattr(self, name) for name in names}
         record |= {"rank": self.rank, "dim": self.dim, "protocol_line": self.protocol}
+        record |= {"truncated": self.truncated, "max_length": self.max_length}
         record["resamples"] = 0  # Wilson's interval is a formula
         if self.pairs is not None:
             record |= vars(self.pairs)

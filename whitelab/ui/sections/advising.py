@@ -141,7 +141,7 @@ def _texts(chosen: Workspace, purpose: str) -> Question | None:
     job = study_job(_advise_texts, texts, _asked(chosen.setting), purpose, **_TITLE)
     code = (
         f"from whitelab.probe import embed_texts\n\ndata = {labelled_texts.code(data)}\n"
-        f"texts = embed_texts(encoder, data{pooling(chosen)}, store=whitelab.Store())\n"
+        f"texts, report = embed_texts(encoder, data{pooling(chosen)}, store=whitelab.Store())\n"
         f"advice = whitelab.advise_texts(texts, data, setting, {purpose!r}, encoder.name)\n"
     )
     return Question(job, code)

@@ -8,7 +8,7 @@ import streamlit as st
 from whitelab import figures
 from whitelab import probe as probes
 from whitelab.base.progress import Progress
-from whitelab.base.wording import capitalised, plain, spaced
+from whitelab.base.wording import capitalised, cut_note, plain, spaced
 from whitelab.datasets import LabelledTexts
 from whitelab.encoding.embeddings import LayerRows
 from whitelab.figures import heights
@@ -37,11 +37,12 @@ WORKSPACE = "workspace"  # the choice of fitting on the sentences of the bar's t
 
 @dataclass(frozen=True, eq=False)
 class Texts:
-    """Labelled texts, embedded by `model`, on the shelf; `rows` are other text to fit on, where that is asked for."""
+    """Labelled texts, embedded by `model`, on the shelf, and a `note` on how, where there is one."""
 
     data: LabelledTexts
     space: LayerRows
     model: str
+    note: str
 
 
 @dataclass(frozen=True)
@@ -111,11 +112,15 @@ def open_texts(chosen: Workspace, data: LabelledTexts) -> Texts | None:
 
     def work(progress: Progress) -> Texts:
         encoder = chosen.encoder()
-        space = probes.embed_texts(encoder, data, chosen.setting.pooling, store=Store(), progress=progress)
-        return Texts(data, space, encoder.name)
+        space, report = probes.embed_texts(encoder, data, chosen.setting.pooling, store=Store(), progress=progress)
+        note = cut_note(report.truncated, "text", encoder.max_length) if report.truncated else ""
+        return Texts(data, space, encoder.name, note)
 
     title = f"Embedding {spaced(len(data.sentences))} texts of {'an upload' if own else data.task}"
-    return shelved(name, title, work, "texts", key="texts")
+    texts = shelved(name, title, work, "texts", key="texts")
+    if texts is not None and texts.note:
+        st.caption(f"Note: {texts.note}.")
+    return texts
 
 
 def probed(texts: Texts, settings: Sequence[Setting], plan: ProbePlan, place: str) -> Job:

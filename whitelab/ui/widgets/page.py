@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 
-from whitelab.base.wording import plain, spaced
+from whitelab.base.wording import cut_note, plain, spaced
 from whitelab.datasets import BUNDLED_SETS, DEMO, DataError, MalformedRows
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import fitted_texts
@@ -62,7 +62,7 @@ def open_page(question: str, look_for: str) -> tuple[Workspace, Opened]:
         with st.expander(f"{len(opened.pairs.problems)} malformed rows were left out"):
             malformed.table(opened.pairs.problems)
     if opened.report.truncated:
-        st.caption(f"Note: {opened.report.truncated} sentences were cut to {chosen.model.max_length} tokens.")
+        st.caption(f"Note: {cut_note(opened.report.truncated, 'sentence', chosen.model.max_length)}.")
     return chosen, opened
 
 
