@@ -1,7 +1,8 @@
 """Laws of the encoder: every layer equals a plain transformers loop, and nothing is encoded twice."""
 
 import threading
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from dataclasses import replace
 
 import numpy as np
@@ -177,6 +178,20 @@ def test_a_sentence_of_exactly_max_length_tokens_is_not_called_cut(models):
     assert [len(row) for row in encoder.tokenize(["a man plays a guitar"])[0]] == [7]
     assert encoder.tokenize(["a man plays a guitar"])[1] == 0
     assert encoder.tokenize(["a man plays a guitar again"])[1] == 1
+
+
+def test_two_threads_that_share_a_tokenizer_cut_each_at_its_own_length(encoder, monkeypatch):
+    both, set_length = threading.Barrier(2), encoder.tokenizer.set_truncation_and_padding
+
+    def met(**how):
+        set_length(**how)
+        with suppress(threading.BrokenBarrierError):  # in vain, where one waits until the other is done
+            both.wait(0.2)
+
+    monkeypatch.setattr(encoder.tokenizer, "set_truncation_and_padding", met)
+    with ThreadPoolExecutor(2) as threads:
+        rows = list(threads.map(lambda one: one.tokenize(["a " * 60])[0][0], (encoder, encoder.cut_to(5))))
+    assert [len(row) for row in rows] == [62, 5]
 
 
 @pytest.mark.parametrize("architecture", ["bert", "roberta"])

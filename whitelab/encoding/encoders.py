@@ -112,6 +112,8 @@ class Encoder:
     rows: int | None = None
     limit: int = MAX_LENGTH
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    # Where a tokenizer cuts is its state, and those of `cut_to` share one.
+    _cutting: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @property
     def name(self) -> str:
@@ -152,13 +154,14 @@ class Encoder:
         """Token ids of each sentence, cut to `max_length`, and how many sentences were cut."""
         # Lone surrogates cannot be written as UTF-8, which the tokenizer needs.
         texts = [text.encode("utf-8", "replace").decode("utf-8") for text in sentences]
-        encoded = self.tokenizer(
-            texts,
-            truncation=True,
-            max_length=self.max_length,
-            return_attention_mask=False,
-            return_token_type_ids=False,
-        )
+        with self._cutting:
+            encoded = self.tokenizer(
+                texts,
+                truncation=True,
+                max_length=self.max_length,
+                return_attention_mask=False,
+                return_token_type_ids=False,
+            )
         cut = sum(bool(one.overflowing) for one in encoded.encodings or [])
         return encoded["input_ids"], cut
 

@@ -52,6 +52,10 @@ class LaterEncoder(Encoder):
     def _lock(self):
         return self.loaded._lock
 
+    @property
+    def _cutting(self):
+        return self.loaded._cutting
+
     def cut_to(self, max_length: int) -> Encoder:
         """As `Encoder`'s."""
         facts = {name: getattr(self, name) for name in (*FACTS, "files", "device", "dtype")}
