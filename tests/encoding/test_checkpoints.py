@@ -244,14 +244,31 @@ def test_fingerprints_follow_the_files_and_not_the_name(folder, whole):
     assert find_model(str(folder)).tokenizer != before.tokenizer
 
 
-def test_the_version_of_a_model_follows_its_weights_and_is_empty_where_the_name_says_all(folder, tmp_path, monkeypatch):
-    before = version(str(folder))
-    assert before == version(f"random:{folder}") == version(f"{folder}:2") != ""
-    os.utime(folder / "model.safetensors", ns=(0, 1))
-    assert version(str(folder)) == "1"
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [({"hidden_act": "relu"}, False), ({"num_attention_heads": 2}, False), ({"transformers_version": "0"}, True)],
+)
+def test_a_folder_whose_config_changed_is_another_model(folder, change, same):
+    before, path = find_model(str(folder)), folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    after = find_model(str(folder))
+    assert after.weights == before.weights
+    assert (after.config == before.config) == (after.digest == before.digest) == same
+
+
+def test_the_version_of_a_model_follows_its_files_and_is_empty_where_the_name_says_all(folder, tmp_path, monkeypatch):
+    (folder / "modules.json").write_text("[]")
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text("{}")
+    seen = [version(str(folder))]
+    assert seen[0] == version(f"random:{folder}") == version(f"{folder}:2") != ""
+    for name in ("model.safetensors", "config.json", "tokenizer.json", "modules.json", "1_Pooling/config.json"):
+        os.utime(folder / name, ns=(0, 1))  # older than the others
+        seen.append(version(str(folder)))
+    assert len(set(seen)) == len(seen)
     monkeypatch.setenv("WHITELAB_RUNS", str(tmp_path / "runs"))
     shutil.copytree(folder, tmp_path / "runs" / "mine" / "model")
-    assert version("trained:mine:2") == "1"
+    assert version("trained:mine:2") == seen[-1]
     for name in ("bundled", "random:bundled", "some/name", "trained:nothing", "random@x:y", str(tmp_path)):
         assert version(name) == ""
 

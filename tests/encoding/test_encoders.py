@@ -388,6 +388,16 @@ def test_other_weights_under_the_same_name_never_reuse_a_vector(tmp_path, store)
         torch.testing.assert_close(values, embed(encoder, TEXTS[:5])[0])
 
 
+def test_another_config_under_the_same_weights_never_reuses_a_vector(folder, store):
+    embed(load_encoder(str(folder), device="cpu"), TEXTS[:5], store=store)
+    config = folder / "config.json"
+    config.write_text(config.read_text().replace('"gelu"', '"relu"'))
+    encoder = load_encoder(str(folder), device="cpu")
+    values, report = embed(encoder, TEXTS[:5], store=store)
+    assert report.reused == 0
+    torch.testing.assert_close(values, embed(encoder, TEXTS[:5])[0])
+
+
 class Stop(Exception):
     """A user's cancel."""
 

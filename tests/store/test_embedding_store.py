@@ -19,7 +19,7 @@ from processes import ROOT
 from whitelab.store import shards
 from whitelab.store.embedding_store import MissingEmbedding, Store, StoreError, StoreKey
 
-KEY = StoreKey("ab12", "cd34", "mean", 128, "float32", num_layers=3, dim=8, model="some/model")
+KEY = StoreKey("ab12", "ef56", "cd34", "mean", 128, "float32", num_layers=3, dim=8, model="some/model")
 FIRST = ["a cat", "a dog", "naïve café", "\ud800 half a pair", ""]
 SECOND = ["a tree", "a bird"]
 
@@ -163,6 +163,7 @@ def test_many_sentences_are_looked_up_in_chunks(store, monkeypatch):
 
 CHANGED = {
     "weights": "ab13",
+    "config": "ef57",
     "tokenizer": "cd35",
     "pooling": "cls",
     "max_length": 129,
@@ -189,7 +190,7 @@ def test_the_fields_above_are_all_of_them_but_the_model_name(store, space):
 
 
 def test_neighbouring_fields_cannot_run_into_each_other():
-    assert replace(KEY, weights="ab1", tokenizer="2cd34").folder != KEY.folder
+    assert replace(KEY, weights="ab1", config="2ef56").folder != KEY.folder
 
 
 @pytest.mark.parametrize(("name", "value"), [("pooling", "../up"), ("dtype", "int8"), ("dim", 0), ("max_length", -1)])

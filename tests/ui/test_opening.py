@@ -32,7 +32,7 @@ def place(tmp_path_factory):
 def bench(place):
     """The bar as it stands on the first of the tasks."""
     data = str(place / "tasks")
-    picked = Picked(str(place / "model"), False, 4, 32, ("mean", "cls"), "weights")
+    picked = Picked(str(place / "model"), False, 4, 32, ("mean", "cls"), "digest")
     return Workspace(picked, Chosen(data, datasets.discover(data)[0], "all", False, 0.0), whitelab.Setting(), "float32")
 
 
@@ -90,7 +90,7 @@ def test_another_pooling_type_or_model_is_another_job(bench, fitted):
         bench,
         replace(bench, setting=setting),
         replace(bench, dtype="bfloat16"),
-        replace(bench, model=replace(bench.model, weights="others")),
+        replace(bench, model=replace(bench.model, digest="others")),
     )
     jobs = [every_task(one, fitted[0]) for one in benches]
     assert len({job.key for job in jobs}) == 4

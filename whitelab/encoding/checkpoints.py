@@ -153,7 +153,7 @@ def _is_path(name: str) -> bool:
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """A folder ready to load: `name` for people, sha256 `weights` and `tokenizer` digests, `layers` = L.
+    """A folder ready to load: `name` for people, sha256 digests of `weights`, `config` and `tokenizer`, `layers` = L.
 
     `kind`, `seed` and `blocks` are those of the `ModelName`. Where `kind` is `random`, `weights` is a digest of what
     decides the random numbers and the folder need not hold any. `pickled`: the weights are not in safetensors.
@@ -162,6 +162,7 @@ class ModelFiles:
     name: str
     folder: Path
     weights: str
+    config: str
     tokenizer: str
     layers: int
     dim: int
@@ -169,6 +170,11 @@ class ModelFiles:
     seed: int = 0
     blocks: int | None = None
     pickled: bool = False
+
+    @property
+    def digest(self) -> str:
+        """One digest for all three, which changes with whatever in the folder decides a vector."""
+        return hashlib.sha256(f"{self.weights} {self.config} {self.tokenizer}".encode()).hexdigest()
 
 
 def find_model(model: str = BUNDLED, progress: Progress = silent, *, allow_bin: bool = False) -> ModelFiles:
@@ -283,16 +289,18 @@ def trained_folder(run: str) -> Path:
 
 
 def version(model: str) -> str:
-    """When the weights of a folder or a trained model were last written, which change under a name that stays.
+    """What tells one state of a folder or a trained model from another under a name that stays: its files as they are.
 
-    Empty for all others, and where there are none: their names stand for one state of the weights.
+    Empty for all others, and where there are no files of a model: their names stand for one state.
     """
     try:
         base = ModelName.parse(model).base
         folder = trained_folder(base.removeprefix(TRAINED)) if base.startswith(TRAINED) else _folder(base)
         if folder is None:
             return ""
-        return str(max((file.stat().st_mtime_ns for file in _weights(folder, *_SAFE, *_PICKLED)), default=""))
+        files = _weights(folder, *_SAFE, *_PICKLED, *_MODULES, *_TOKENIZER_FILES, "config.json", PROMPTS_FILE)
+        states = [(str(file.relative_to(folder)), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+        return _json_digest(states)[:16] if states else ""
     except (ModelError, OSError):
         return ""
 
@@ -355,6 +363,7 @@ def _describe(name: ModelName, shown: str, folder: Path, allow_bin: bool = False
         name.of(shown),
         folder,
         _digest(weights) if weights else _random_digest(config, name.seed),
+        _json_digest(_network(config)),
         _digest(tokenizer),
         layers,
         dim,
@@ -409,10 +418,17 @@ def _module_files(name: str, folder: Path) -> list[Path]:
 
 def _random_digest(config: dict, seed: int) -> str:
     """What decides the random weights: config, seed, and the libraries that draw them."""
-    parts = {key: value for key, value in config.items() if key not in _NO_PART}
     drawn_by = [importlib.metadata.version(name) for name in ("transformers", "torch")]
-    text = json.dumps(["random", parts, seed, drawn_by], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return _json_digest(["random", _network(config), seed, drawn_by])
+
+
+def _network(config: dict) -> dict:
+    """What a config says of the network."""
+    return {key: value for key, value in config.items() if key not in _NO_PART}
+
+
+def _json_digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def _read_config(name: str, folder: Path) -> dict:

@@ -141,6 +141,7 @@ class Encoder:
         """Everything that decides a stored vector; one of length 1 is stored as it is before."""
         return StoreKey(
             weights=self.files.weights,
+            config=self.files.config,
             tokenizer=self.files.tokenizer,
             pooling=pooling.removeprefix(UNIT),
             max_length=self.max_length,

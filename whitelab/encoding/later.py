@@ -94,14 +94,13 @@ def encoder_for_store(model: str, *, dtype: str = "float32", allow_bin: bool = F
 
 
 def _place(files: ModelFiles) -> Path | None:
-    """Where the facts of this model lie: named after its files, its config and who loads it."""
+    """Where the facts of this model lie: named after its files and who loads it."""
+    of = (files.digest, files.kind, files.seed, files.blocks)
+    by = (_FORMAT, version("transformers"), version("torch"))
+    name = hashlib.sha256(json.dumps([of, by]).encode()).hexdigest()
     try:
-        config = (files.folder / "config.json").read_bytes()
-        of = (files.weights, files.tokenizer, files.kind, files.seed, files.blocks)
-        by = (_FORMAT, version("transformers"), version("torch"))
-        name = hashlib.sha256(json.dumps([of, by]).encode() + config).hexdigest()
         return default_root() / FOLDER / f"{name}.json"
-    except (OSError, StoreError):
+    except StoreError:
         return None
 
 

@@ -51,11 +51,12 @@ class MissingEmbedding(StoreError, KeyError):
 class StoreKey:
     """Everything that decides a stored vector: equal keys share a folder, different keys never do.
 
-    `weights` and `tokenizer` are hex digests, `dtype` is that of the computation (stored vectors are always
+    `weights`, `config` and `tokenizer` are hex digests, `dtype` is that of the computation (stored vectors are always
     float32), `num_layers` counts layer 0. `model` is a readable name for listings and decides nothing.
     """
 
     weights: str
+    config: str
     tokenizer: str
     pooling: str
     max_length: int

@@ -47,7 +47,7 @@ PICKLED = "model-pickled"  # session_state: the model that was seen to have pick
 
 @dataclass(frozen=True)
 class Picked:
-    """A model that is loaded: layers with the embedding layer, d, the poolings that make sense, its weights' digest.
+    """A model that is loaded: layers with the embedding layer, d, the poolings that make sense, its files' digest.
 
     `max_length` is where it cuts sentences, in tokens; None for vectors, of which that is not known.
     """
@@ -57,13 +57,13 @@ class Picked:
     n_layers: int
     dim: int
     poolings: tuple[str, ...]
-    weights: str = ""
+    digest: str = ""
     max_length: int | None = None
 
     @property
     def key(self) -> str:
-        """What names the model and its weights in every result: a model that was trained on keeps its name."""
-        return f"{self.name}@{self.weights[:16]}"
+        """What names the model and its files in every result: a model that was trained on keeps its name."""
+        return f"{self.name}@{self.digest[:16]}"
 
 
 def shared_encoder(model: str, dtype: str, allow_bin: bool = False) -> Encoder:
@@ -144,10 +144,10 @@ def opened(model: str, chosen: Chosen | None) -> Picked | None:
     dtype = st.session_state.get("dtype") or "float32"
 
     def work(progress) -> Picked:
-        weights = find_model(model, progress, allow_bin=allow_bin).weights
+        digest = find_model(model, progress, allow_bin=allow_bin).digest
         encoder = shared_encoder(model, dtype, allow_bin)
         sizes = encoder.n_layers, encoder.dim, encoder.pooling_choices
-        return Picked(model, allow_bin, *sizes, weights, encoder.max_length)
+        return Picked(model, allow_bin, *sizes, digest, encoder.max_length)
 
     job = jobs().submit(key, f"Loading {label(model)}", work, "bytes")
     picked = wait(job, key="find", quick=FIRST_SECONDS)
