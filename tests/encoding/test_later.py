@@ -73,6 +73,19 @@ def test_other_weights_are_another_model(model, loads, tmp_path):
     assert len(loads) == 2
 
 
+@pytest.mark.parametrize("file", ["model.safetensors", "config.json", "vocab.txt"])
+def test_a_model_that_changed_on_disk_since_it_was_chosen_is_refused_and_keeps_no_vector(model, file, tmp_path):
+    encoder_for_store(model)
+    known, folder = encoder_for_store(model), tmp_path / "place" / "model"
+    tiny.build_model(tmp_path / "other", seed=1)
+    (tmp_path / "other" / "config.json").write_text((folder / "config.json").read_text().replace('"gelu"', '"relu"'))
+    (tmp_path / "other" / "vocab.txt").write_text((folder / "vocab.txt").read_text() + "more\n")
+    (tmp_path / "other" / file).replace(folder / file)
+    with pytest.raises(ModelError, match=r"has changed on disk since it was chosen\. Load it again"):
+        embed(known, SENTENCES, store=Store())
+    assert embed(load_encoder(model), SENTENCES, store=Store())[1].reused == 0
+
+
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"limit": 4}', "null"])
 def test_facts_that_cannot_be_read_are_found_anew(model, damage, loads, tmp_path):
     encoder_for_store(model)

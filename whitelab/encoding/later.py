@@ -80,6 +80,8 @@ def encoder_for_store(model: str, *, dtype: str = "float32", allow_bin: bool = F
 
     def load() -> Encoder:
         found = load_encoder(model, dtype=dtype, allow_bin=allow_bin)
+        if found.files.digest != files.digest:  # its vectors would be kept as those of the files that were there
+            raise ModelError(f"model={found.name!r} has changed on disk since it was chosen. Load it again")
         if path and _facts(found) != known:
             _write(path, found)
             if known:
