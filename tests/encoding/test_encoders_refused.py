@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tiny import TEXTS, WORDS, build_model
-from transformers import AutoModel
+from transformers import AutoModel, OPTConfig
 
 from whitelab.encoding import architectures
 from whitelab.encoding.checkpoints import ModelError, PickledWeights
@@ -113,6 +113,16 @@ def test_a_checkpoint_without_some_of_its_weights_is_refused_not_filled_with_ran
 
     rewrite(folder, drop)
     with pytest.raises(ModelError, match="partial"):
+        load_encoder(str(folder), device="cpu")
+
+
+def test_a_model_that_is_nothing_but_a_decoder_may_lack_no_part_of_it(tmp_path):
+    folder = build_model(tmp_path / "opt")
+    sizes = {"hidden_size": 32, "word_embed_proj_dim": 32, "num_attention_heads": 4, "ffn_dim": 48}
+    AutoModel.from_config(OPTConfig(vocab_size=300, num_hidden_layers=2, **sizes)).save_pretrained(folder)
+    assert load_encoder(str(folder), device="cpu").n_layers == 3
+    rewrite(folder, lambda weights: weights.pop("decoder.layers.1.fc1.weight"))
+    with pytest.raises(ModelError, match=r"lacks 1 of its weights, first decoder\.layers\.1\.fc1\.weight"):
         load_encoder(str(folder), device="cpu")
 
 

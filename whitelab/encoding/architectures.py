@@ -23,8 +23,6 @@ PROBE = "A man is playing a guitar by the river."
 UNKNOWN = "\ua66e"  # a letter that one manuscript has once
 PROBED_TOKENS = 8
 
-# Parts of a checkpoint that are never used here.
-UNUSED = ("pooler.", "decoder.")
 # Config fields that list one item a block.
 BY_BLOCK = ("layer_types", "attention_window")
 
@@ -63,7 +61,7 @@ def load(files: ModelFiles, num_layers: int | None = None, device: str = "cpu", 
             _cut(config, check_int(num_layers, "num_layers", 1, blocks, "the model's blocks"), files.name)
         check_memory(files.name, parameters(config), device, itemsize)
         module = _random(config, files, blocks) if files.kind == "random" else _pretrained(config, files)
-    if hasattr(module, "decoder") and hasattr(module, "encoder"):
+    if _has_both(module):
         module = module.get_encoder()  # also where the config was saved from an encoder alone (T5EncoderModel)
     module.eval()
     rows = len(_table(module, files.name))
@@ -126,13 +124,19 @@ def _pretrained(config, files: ModelFiles) -> torch.nn.Module:
         trust_remote_code=False,
     )
     # transformers fills what a checkpoint lacks with random numbers; only parts never used here may be missing.
-    absent = sorted(name for name in found["missing_keys"] if not name.startswith(UNUSED))
+    unused = ("pooler.", "decoder.") if _has_both(module) else ("pooler.",)
+    absent = sorted(name for name in found["missing_keys"] if not name.startswith(unused))
     if absent:
         raise ModelError(
             f"model={files.name!r} lacks {len(absent)} of its weights, first {absent[0]}: the files are incomplete "
             f"or belong to another architecture"
         )
     return module
+
+
+def _has_both(module: torch.nn.Module) -> bool:
+    """Whether it is an encoder and a decoder, of which the encoder is used; OPT is a decoder under that name."""
+    return hasattr(module, "encoder") and hasattr(module, "decoder")
 
 
 def _random(config, files: ModelFiles, blocks: int) -> torch.nn.Module:
