@@ -38,10 +38,15 @@ def written(root, pooling, *heads):
 
 
 HEADS = {
-    "cls": lambda: [modules.Dense(DIM, 12), modules.LayerNorm(12), modules.Normalize()],
+    "cls": lambda: [
+        modules.Dense(DIM, DIM, use_residual=True),
+        modules.Dense(DIM, 12),
+        modules.LayerNorm(12),
+        modules.Normalize(),
+    ],
     "mean": lambda: [modules.Dense(DIM, 48, bias=False, activation_function=torch.nn.Identity())],
     "weighted mean": lambda: [modules.Normalize()],
-    "lasttoken": lambda: [],
+    "lasttoken": lambda: [modules.Dense(DIM, 12, use_residual=True)],
 }
 
 
@@ -127,6 +132,20 @@ def test_what_cannot_be_had_is_refused_in_a_line(tmp_path):
     old = {"word_embedding_dimension": DIM, "pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}
     pooling.write_text(json.dumps(old))
     assert load_encoder(name, device="cpu").poolings == ("mean",)
+    dense, saved = folder / "2_Dense", json.loads((folder / "2_Dense" / "config.json").read_text())
+    for change, message in (
+        ({"module_input_name": "token_embeddings"}, "has a Dense with module_input_name='token_embeddings'; known is"),
+        ({"use_residual": True}, "has modules that cannot be read: .*Dense"),  # whose map is not among the tensors
+    ):
+        (dense / "config.json").write_text(json.dumps(saved | change))
+        with pytest.raises(ModelError, match=message):
+            load_encoder(name, device="cpu")
+    (dense / "config.json").write_text(json.dumps(saved))
+    prompted = json.loads((folder / PROMPTS_FILE).read_text())
+    (folder / PROMPTS_FILE).write_text(json.dumps(prompted | {"default_prompt_name": "query"}))
+    with pytest.raises(ModelError, match=f"puts '{PROMPT}' before every text, which whitelab does not"):
+        load_encoder(name, device="cpu")
+    (folder / PROMPTS_FILE).write_text(json.dumps(prompted))
     (folder / "modules.json").unlink()
     with pytest.raises(ModelError, match="has no modules.json, so there is no output of its own"):
         find_model(name)

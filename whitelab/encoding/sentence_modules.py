@@ -16,10 +16,11 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from whitelab.base.wording import first_line
-from whitelab.encoding.checkpoints import MODULES_FILE, ModelError, ModelFiles, module_folders
+from whitelab.encoding.checkpoints import MODULES_FILE, PROMPTS_FILE, ModelError, ModelFiles, module_folders
 from whitelab.encoding.pooling import POOLINGS
 
 _WEIGHTS = "model.safetensors"
+_SENTENCE = "sentence_embedding"  # where modules after the pooling find a vector and leave theirs
 _PLAIN = ("Transformer", "WeightedLayerPooling", "Pooling", "Normalize", "Dropout")
 # By the name of the class, whichever of sentence-transformers' homes it is said to live in.
 _ACTIVATIONS = {one.__name__: one for one in (torch.nn.Identity, torch.nn.Tanh, torch.nn.ReLU, torch.nn.GELU)}
@@ -39,6 +40,21 @@ class Normalize(torch.nn.Module):
     def forward(self, x: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
         """x / |x|, a zero row left as it is."""
         return torch.nn.functional.normalize(x, dim=-1)
+
+
+class Dense(torch.nn.Module):
+    """An affine map and its activation, then plus what came in (`use_residual`), mapped where its size is another."""
+
+    def __init__(self, d: int, m: int, bias: bool, activation: torch.nn.Module, use_residual: bool) -> None:
+        super().__init__()
+        self.linear, self.activation, self.residual = torch.nn.Linear(d, m, bias), activation, None
+        if use_residual:
+            self.residual = torch.nn.Identity() if d == m else torch.nn.Linear(d, m, bias=False)
+
+    def forward(self, x: Float[Tensor, "b d"]) -> Float[Tensor, "b m"]:
+        """f(x A + b), and with a residual x or x R added."""
+        mapped = self.activation(self.linear(x))
+        return mapped if self.residual is None else mapped + self.residual(x)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +85,8 @@ class SentenceModules:
 def sentence_modules(files: ModelFiles, dim: int) -> SentenceModules:
     """The modules of a folder whose transformer has d = `dim`.
 
-    Raises ModelError for a module, a pooling or an activation that is not known here, and for damaged files.
+    Raises ModelError for a module, a pooling or an activation that is not known here, for a prompt that stands before
+    every text, and for damaged files.
     """
     try:
         return _read(files, dim)
@@ -89,7 +106,11 @@ def changed_after(files: ModelFiles) -> tuple[str, ...]:
 
 
 def _read(files: ModelFiles, dim: int) -> SentenceModules:
-    about, network = (_config(files.folder / name) for name in ("sentence_bert_config.json", "config.json"))
+    about, network, prompted = (
+        _config(files.folder / name) for name in ("sentence_bert_config.json", "config.json", PROMPTS_FILE)
+    )
+    if before := (prompted.get("prompts") or {}).get(prompted.get("default_prompt_name")):
+        raise ModelError(f"model={files.name!r} puts {before!r} before every text, which whitelab does not")
     if about.get("do_lower_case"):
         raise ModelError(f"model={files.name!r} lowers its text before the tokenizer, which whitelab does not")
     pooling, start, weights, heads = None, 0, None, []
@@ -136,14 +157,18 @@ def _pooling(config: dict, name: str) -> str:
     return known[modes[0]]
 
 
-def _dense(config: dict, tensors: dict[str, Tensor], name: str) -> torch.nn.Module:
+def _dense(config: dict, tensors: dict[str, Tensor], name: str) -> Dense:
     activation = config["activation_function"].rpartition(".")[2]
     if activation not in _ACTIVATIONS:
         raise ModelError(f"model={name!r} has the activation {activation}; known are {', '.join(_ACTIVATIONS)}")
-    linear = torch.nn.Linear(config["in_features"], config["out_features"], config.get("bias", True))
-    linear.load_state_dict(_named(tensors, "linear."))
-    return torch.nn.Sequential(linear, _ACTIVATIONS[activation]())
+    for end in ("module_input_name", "module_output_name"):
+        if config.get(end) not in (None, _SENTENCE):
+            raise ModelError(f"model={name!r} has a Dense with {end}={config[end]!r}; known is {_SENTENCE}")
+    sizes = config["in_features"], config["out_features"], config.get("bias", True)
+    dense = Dense(*sizes, _ACTIVATIONS[activation](), config.get("use_residual", False))
+    dense.load_state_dict(_named(tensors))
+    return dense
 
 
-def _named(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+def _named(tensors: dict[str, Tensor], prefix: str = "") -> dict[str, Tensor]:
     return {key.removeprefix(prefix): value.float() for key, value in tensors.items() if key.startswith(prefix)}
