@@ -498,6 +498,41 @@ def test_a_disk_that_fills_up_costs_a_note_not_the_result(encoder, store, small_
     assert report.notes == ("embeddings are not kept on disk: No space left on device",)
 
 
+@pytest.mark.parametrize("stored", [10, len(TEXTS)])
+def test_a_store_that_is_emptied_meanwhile_costs_a_note_not_the_result(encoder, store, monkeypatch, stored):
+    read = Space.read
+
+    def emptied(self, sentences):
+        store.clear()
+        return read(self, sentences)
+
+    embed(encoder, TEXTS[:stored], store=store)
+    with monkeypatch.context() as patched:
+        patched.setattr(Space, "read", emptied)
+        values, report = embed(encoder, TEXTS, store=store)
+    torch.testing.assert_close(values, embed(encoder, TEXTS)[0], atol=1e-5, rtol=0)
+    assert not values.is_inference()
+    assert (report.encoded, report.reused) == (len(TEXTS), 0)
+    assert len(report.notes) == 1
+    assert "could not be read and were made anew" in report.notes[0]
+    assert embed(encoder, TEXTS[:stored], store=store)[1].reused == stored  # kept again
+
+
+@pytest.mark.parametrize(
+    ("where", "note"),
+    [("missing", "embeddings are not kept on disk: no"), ("evict", "could not be brought within its size: no")],
+)
+def test_a_store_that_fails_at_a_step_costs_a_note_not_the_result(encoder, store, monkeypatch, where, note):
+    def refused(*_, **__):
+        raise StoreError("no")
+
+    monkeypatch.setattr(Space if where == "missing" else Store, where, refused)
+    values, report = embed(encoder, TEXTS, store=store)
+    assert torch.equal(values, embed(encoder, TEXTS)[0])
+    assert len(report.notes) == 1
+    assert note in report.notes[0]
+
+
 def test_reading_from_the_store_warns_about_nothing(encoder, store, recwarn):
     embed(encoder, TEXTS, store=store)
     embed(encoder, TEXTS, store=store)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
@@ -466,6 +466,20 @@ def test_a_space_evicted_by_another_process_starts_anew(store, space):
     space.write(FIRST, vectors(FIRST))
     np.testing.assert_array_equal(space.read(FIRST), expected(FIRST))
     assert store.spaces()[0].model == "some/model"
+
+
+def test_shards_that_another_process_evicts_meanwhile_are_not_called_damaged(store, space, monkeypatch):
+    locate = shards.locate
+
+    def evicted(index, hashes):
+        places = locate(index, hashes)
+        store.clear()
+        return places
+
+    monkeypatch.setattr(shards, "locate", evicted)
+    with suppress(StoreError):
+        assert space.missing(FIRST) == [0, 1, 2, 3, 4]
+    assert space.damaged == []
 
 
 def test_clear_removes_the_store_and_nothing_else(store, space):

@@ -395,9 +395,10 @@ def embed(
     With a `store`, what it holds is not encoded again and what is encoded is kept, in all of `poolings` or in `wk`, a
     shard at a time: a cancel (`progress` raising) loses nothing that is done, a kill the shard that is written and the
     one that is gathered. What another process has stored meanwhile comes from here all the same.
-    `progress(done, total)` counts tokens, which is what time goes by. A store that cannot be written to
-    costs a note, not the result. Vectors of `static:` and `sif:` models are never kept: they are made faster than
-    they are read, and those of `sif:` depend on all of `sentences`, each of which counts as often as it is there.
+    `progress(done, total)` counts tokens, which is what time goes by. A store that cannot be written, or that another
+    process empties meanwhile, costs a note, not the result. Vectors of `static:` and `sif:` models are never kept: they
+    are made faster than they are read, and those of `sif:` depend on all of `sentences`, each of which counts as often
+    as it is there.
     With `unit_` before a pooling every vector has length 1, before layers are averaged and anything is fitted.
     """
     encoder.check_pooling(pooling)
@@ -410,21 +411,27 @@ def embed(
     if isinstance(encoder, StaticEncoder):
         values, truncated = encoder.vectors(sentences)
         return values, EmbedReport(len(set(sentences)), 0, truncated, time.perf_counter() - start)
-    spaces, notes = _open_spaces(encoder, store, pooling)
-    absent = {name: space.missing(sentences) for name, space in spaces.items()}
+    spaces, absent, notes = _open_spaces(encoder, store, pooling, sentences)
     asked = _Asked.of(sentences, absent.get(pooling))
     todo = sorted(set().union(*absent.values())) if spaces else sorted(asked.fresh)
-    if asked.fresh:
-        asked.values = torch.empty(encoder.n_layers, len(sentences), encoder.dim, dtype=torch.float32, device="cpu")
     writer = ShardWriter(spaces, SHARD_SENTENCES, SHARD_SECONDS)
     truncated = _encode(encoder, asked, todo, pooling, writer, progress)
-    asked.read(spaces.get(pooling))
+    try:
+        asked.read(spaces.get(pooling))
+    except StoreError as error:  # another process has evicted them meanwhile, say
+        notes.append(f"embeddings that were on disk could not be read and were made anew: {error}")
+        lost = asked.lose()
+        truncated += _encode(encoder, asked, lost, pooling, writer, progress)
+        todo = sorted({*todo, *lost})
     notes += [f"embeddings are not kept on disk: {reason}" for reason in writer.refused]
     notes += _modules_left_out(encoder)
     for space in spaces.values():
         notes += [f"a damaged file of the store was set aside and made anew: {name}" for name in space.damaged]
     if todo and spaces:
-        store.evict(keep=list(spaces.values()))
+        try:
+            store.evict(keep=list(spaces.values()))
+        except StoreError as error:
+            notes.append(f"the store could not be brought within its size: {error}")
     reused, seconds = len(asked.places) - len(todo), time.perf_counter() - start
     return asked.values, EmbedReport(len(todo), reused, truncated, seconds, tuple(dict.fromkeys(notes)))
 
@@ -458,9 +465,17 @@ class _Asked:
             for place in self.places[self.sentences[first]]
         ]
         if pairs:
+            if self.values is None:
+                self.values = rows.new_empty(rows.shape[1], len(self.sentences), rows.shape[2])
             chosen, places = map(list, zip(*pairs, strict=True))
             rows = rows if chosen == list(range(len(positions))) else rows[chosen]
             self.values.index_copy_(1, torch.tensor(places, device="cpu"), rows.transpose(0, 1))
+
+    def lose(self) -> list[int]:
+        """First positions of those that are not fresh, which from now on they are."""
+        lost = [at[0] for at in self.places.values() if at[0] not in self.fresh]
+        self.fresh.update(lost)
+        return lost
 
     def read(self, space: Space | None) -> None:
         """What is not fresh, from the store: all of it as it comes, else some at a time."""
@@ -479,13 +494,17 @@ def _modules_left_out(encoder: Encoder) -> list[str]:
     return [f"{encoder.name} has modules after its layers ({kinds}), left out here: see output:"] if left_out else []
 
 
-def _open_spaces(encoder: Encoder, store: Store | None, pooling: str) -> tuple[dict, list[str]]:
+def _open_spaces(
+    encoder: Encoder, store: Store | None, pooling: str, sentences: Sequence[str]
+) -> tuple[dict[str, Space], dict[str, list[int]], list[str]]:
+    """The spaces by pooling, in each the first positions of the sentences it lacks, and notes."""
     if store is None:
-        return {}, []
+        return {}, {}, []
     try:
-        return {name: store.space(encoder.key(name)) for name in encoder.given_with(pooling)}, []
+        spaces = {name: store.space(encoder.key(name)) for name in encoder.given_with(pooling)}
+        return spaces, {name: space.missing(sentences) for name, space in spaces.items()}, []
     except StoreError as error:
-        return {}, [f"embeddings are not kept on disk: {error}"]
+        return {}, {}, [f"embeddings are not kept on disk: {error}"]
 
 
 def _encode(

@@ -119,8 +119,11 @@ class ShardFolder:
             raise  # permissions, too many open files: not the shard's fault
 
     def _set_aside(self, path: Path) -> None:
-        with suppress(FileNotFoundError):
+        try:
             os.replace(path, path.with_name(f"{path.name}.damaged"))
+        except FileNotFoundError:
+            if not (self.folder / INDEX).exists():
+                return  # the folder is gone as a whole: another process has evicted it
         self.damaged.append(path.name)
 
     def _path(self, checksum: bytes) -> Path:
