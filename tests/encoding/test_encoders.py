@@ -10,7 +10,7 @@ import pytest
 import torch
 from processes import ROOT, run_python
 from tiny import ARCHITECTURES, DIM, SENTENCES, TEXTS, build_model
-from transformers import AutoModel, AutoTokenizer, T5EncoderModel
+from transformers import AutoModel, AutoTokenizer, ByT5Tokenizer, T5EncoderModel
 
 from whitelab.encoding import encoders
 from whitelab.encoding.encoders import BATCH_BYTES, dtypes_for, embed, load_encoder
@@ -178,6 +178,12 @@ def test_a_sentence_of_exactly_max_length_tokens_is_not_called_cut(models):
     assert [len(row) for row in encoder.tokenize(["a man plays a guitar"])[0]] == [7]
     assert encoder.tokenize(["a man plays a guitar"])[1] == 0
     assert encoder.tokenize(["a man plays a guitar again"])[1] == 1
+
+
+def test_a_tokenizer_that_does_not_say_what_it_cut_is_asked_again(encoder):
+    of_bytes = replace(encoder, tokenizer=ByT5Tokenizer(), max_length=8)
+    rows, cut = of_bytes.tokenize(["seven77", "eight888", "a good deal longer"])
+    assert ([len(row) for row in rows], cut) == ([8, 8, 8], 2)
 
 
 def test_two_threads_that_share_a_tokenizer_cut_each_at_its_own_length(encoder, monkeypatch):

@@ -82,7 +82,7 @@ class NotFinite(ModelError):
 
 @dataclass(frozen=True)
 class EmbedReport:
-    """What an `embed` call did: sentences `encoded` and `reused`, `truncated` ones, seconds, notes."""
+    """What an `embed` call did: sentences `encoded` and `reused`, `truncated` ones of the encoded, seconds, notes."""
 
     encoded: int
     reused: int
@@ -163,8 +163,12 @@ class Encoder:
                 return_attention_mask=False,
                 return_token_type_ids=False,
             )
-        cut = sum(bool(one.overflowing) for one in encoded.encodings or [])
-        return encoded["input_ids"], cut
+        rows = encoded["input_ids"]
+        if encoded.encodings is not None:
+            return rows, sum(bool(one.overflowing) for one in encoded.encodings)
+        # A tokenizer written in Python, such as ByT5's, does not say what it cut.
+        full = [text for text, row in zip(texts, rows, strict=True) if len(row) == self.max_length]
+        return rows, sum(len(self.tokenizer(text)["input_ids"]) > self.max_length for text in full)
 
     @torch.inference_mode()
     def forward(self, ids: Sequence[Sequence[int]], pooling: str = "mean") -> dict[str, Tensor]:
