@@ -152,12 +152,14 @@ def test_only_what_is_needed_is_downloaded_and_pickled_weights_never(hub, ask, f
     (folder / "pytorch_model.bin").write_bytes(b"pickle")
     (folder / "own.py").write_text("raise SystemExit")
     (folder / "model.onnx").write_bytes(b"onnx")
+    (folder / "spm.model").write_bytes(b"pieces")
     hub.offer("someone/everything", folder)
     assert ask(hub.url, "someone/everything").startswith("found")
     fetched = {path.rsplit("/", 1)[-1] for method, path in hub.asked if "resolve" in path}
     assert fetched == {
         "config.json",
         "model.safetensors",
+        "spm.model",
         "tokenizer.json",
         "tokenizer_config.json",
         "vocab.txt",

@@ -39,11 +39,10 @@ _TOKENIZER_FILES = (
     "merges.txt",
     "special_tokens_map.json",
     "added_tokens.json",
-    "spiece.model",
-    "sentencepiece.bpe.model",
-    "tokenizer.model",
+    "bpe.codes",
+    "*.model",  # of sentencepiece, by many names
+    "*.spm",
 )
-
 
 PROMPTS_FILE = "config_sentence_transformers.json"  # of sentence-transformers: what stands before a text
 TRAINING_FILE = "whitelab_training.md"  # beside weights that were trained here: how they came about
@@ -198,7 +197,7 @@ def find_model(model: str = BUNDLED, progress: Progress = silent, *, allow_bin: 
     if _is_path(name.base):
         raise ModelError(f"model={model!r} must be a folder with config.json and *.safetensors; there is none")
     folder = _download(name.base, progress, () if name.kind == "random" else _SAFE, name.kind == OUTPUT)
-    if allow_bin and name.kind != "random" and not _weights(folder, "*.safetensors"):
+    if allow_bin and name.kind != "random" and not _files(folder, "*.safetensors"):
         folder = _download(name.base, progress, (*_PICKLED, "*.bin.index.json"))
     return _describe(name, name.base, folder, allow_bin)
 
@@ -298,7 +297,7 @@ def version(model: str) -> str:
         folder = trained_folder(base.removeprefix(TRAINED)) if base.startswith(TRAINED) else _folder(base)
         if folder is None:
             return ""
-        files = _weights(folder, *_SAFE, *_PICKLED, *_MODULES, *_TOKENIZER_FILES, "config.json", PROMPTS_FILE)
+        files = _files(folder, *_SAFE, *_PICKLED, *_MODULES, *_TOKENIZER_FILES, "config.json", PROMPTS_FILE)
         states = [(str(file.relative_to(folder)), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
         return _json_digest(states)[:16] if states else ""
     except (ModelError, OSError):
@@ -350,7 +349,7 @@ def _sha256(path: str, size: int, mtime: int) -> str:
 
 def _describe(name: ModelName, shown: str, folder: Path, allow_bin: bool = False) -> ModelFiles:
     config = _read_config(shown, folder)
-    tokenizer = [folder / file for file in _TOKENIZER_FILES if (folder / file).is_file()]
+    tokenizer = _files(folder, *_TOKENIZER_FILES)
     if not tokenizer:
         raise ModelError(f"model={shown!r} has no tokenizer files ({', '.join(_TOKENIZER_FILES[:3])}, ...)")
     layers, dim = layers_and_dim(config)
@@ -376,20 +375,20 @@ def _describe(name: ModelName, shown: str, folder: Path, allow_bin: bool = False
 
 def _find_weights(name: str, folder: Path, allow_bin: bool) -> tuple[list[Path], bool]:
     """The files of the weights and whether they are pickled."""
-    if weights := _weights(folder, "*.safetensors"):
+    if weights := _files(folder, "*.safetensors"):
         return weights, False
     if not allow_bin:
         raise PickledWeights(
             f"model={name!r} has no *.safetensors weights. Others, pickled weights, can run code: they are read with "
             f"weights_only=True, and only after a yes (allow_bin=True, --allow-bin, or the box in the app)"
         )
-    if weights := _weights(folder, *_PICKLED):
+    if weights := _files(folder, *_PICKLED):
         return weights, True
     raise ModelError(f"model={name!r} has neither *.safetensors nor pytorch_model.bin weights")
 
 
-def _weights(folder: Path, *patterns: str) -> list[Path]:
-    return sorted(file for pattern in patterns for file in folder.glob(pattern))
+def _files(folder: Path, *patterns: str) -> list[Path]:
+    return sorted(file for pattern in patterns for file in folder.glob(pattern) if file.is_file())
 
 
 def module_folders(name: str, folder: Path) -> list[tuple[str, Path]]:
@@ -412,8 +411,8 @@ def module_folders(name: str, folder: Path) -> list[tuple[str, Path]]:
 
 def _module_files(name: str, folder: Path) -> list[Path]:
     """All that decides what the modules make of the last layer."""
-    parts = [file for _, place in module_folders(name, folder)[1:] for file in _weights(place, "*.json", *_SAFE[:1])]
-    return [folder / MODULES_FILE, *_weights(folder, "sentence_bert_config.json"), *parts]
+    parts = [file for _, place in module_folders(name, folder)[1:] for file in _files(place, "*.json", *_SAFE[:1])]
+    return [folder / MODULES_FILE, *_files(folder, "sentence_bert_config.json"), *parts]
 
 
 def _random_digest(config: dict, seed: int) -> str:
@@ -552,7 +551,7 @@ def on_disk(model: str) -> bool:
         return True
     if not isinstance(config, str):
         return False
-    return name.kind == "random" or bool(_weights(Path(config).parent, "*.safetensors", *_PICKLED))
+    return name.kind == "random" or bool(_files(Path(config).parent, "*.safetensors", *_PICKLED))
 
 
 def check_model(model: str) -> str:
