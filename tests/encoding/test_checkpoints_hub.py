@@ -112,6 +112,16 @@ for name in sys.argv[1:]:
 """
 
 
+NOTES = """
+import sys
+from whitelab.encoding.checkpoints import on_disk
+from whitelab.encoding.encoders import embed, load_encoder
+for name in sys.argv[1:]:
+    encoder = load_encoder(name, device="cpu")
+    print(*embed(encoder, ["a man plays a guitar"])[1].notes, on_disk(name), on_disk(f"output:{name}"))
+"""
+
+
 @pytest.fixture
 def ask(tmp_path):
     """Ask for names in a fresh process (the hub's address is read when its client is imported): a line for each."""
@@ -197,6 +207,14 @@ def test_a_random_control_downloads_no_weights(hub, ask, whole):
         "from whitelab.encoding.checkpoints import on_disk\n        print(on_disk(name), on_disk('someone/tiny-bert')",
     )
     assert ask(hub.url, "random@3:someone/tiny-bert", code=code).startswith("True False random@3:someone/tiny-bert 3")
+
+
+def test_a_downloaded_model_is_known_to_have_modules_which_are_not_fetched_unless_asked_for(hub, ask, folder):
+    listed = [("Transformer", ""), ("Pooling", "1_Pooling"), ("Dense", "2_Dense")]
+    (folder / "modules.json").write_text(json.dumps([{"type": f"x.{kind}", "path": path} for kind, path in listed]))
+    hub.offer("someone/projected", folder)
+    said = ask(hub.url, "someone/projected", code=NOTES)
+    assert said == "someone/projected has modules after its layers (Dense), left out here: see output: True False"
 
 
 REFUSALS = {

@@ -50,9 +50,13 @@ MODULES_FILE = "modules.json"  # of sentence-transformers: what follows the tran
 _QUERY, _DOCUMENT = ("query",), ("document", "passage", "corpus")  # what prompts are called there
 
 _SAFE = ("*.safetensors", "*.safetensors.index.json")
-_MODULES = (MODULES_FILE, "sentence_bert_config.json", "[0-9]*_*/config.json", "[0-9]*_*/model.safetensors")
+_MODULE_CONFIGS = "[0-9]*_*/config.json"
+_MODULES = ("sentence_bert_config.json", _MODULE_CONFIGS, "[0-9]*_*/model.safetensors")
 # Read by transformers: pytorch_model.bin, or its parts with an index.
 _PICKLED = ("pytorch_model.bin", "pytorch_model-*.bin")
+
+# What says how weights are used, small.
+_DESCRIBING = ("config.json", PROMPTS_FILE, MODULES_FILE, *_TOKENIZER_FILES)
 
 # What may stand before a name and a colon.
 KINDS = {
@@ -297,7 +301,7 @@ def version(model: str) -> str:
         folder = trained_folder(base.removeprefix(TRAINED)) if base.startswith(TRAINED) else _folder(base)
         if folder is None:
             return ""
-        files = _files(folder, *_SAFE, *_PICKLED, *_MODULES, *_TOKENIZER_FILES, "config.json", PROMPTS_FILE)
+        files = _files(folder, *_SAFE, *_PICKLED, *_DESCRIBING, *_MODULES)
         states = [(str(file.relative_to(folder)), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
         return _json_digest(states)[:16] if states else ""
     except (ModelError, OSError):
@@ -474,13 +478,7 @@ def _download(name: str, progress: Progress, weights: tuple[str, ...], modules: 
         return Path(
             snapshot_download(
                 name,
-                allow_patterns=[
-                    "config.json",
-                    PROMPTS_FILE,
-                    *weights,
-                    *_TOKENIZER_FILES,
-                    *(_MODULES if modules else ()),
-                ],
+                allow_patterns=[*_DESCRIBING, *weights, *(_MODULES if modules else ())],
                 ignore_patterns=["[!0-9]*/*" if modules else "*/*"],
                 tqdm_class=ticker(progress),
             )
@@ -546,10 +544,10 @@ def on_disk(model: str) -> bool:
             return True
         if _folder(name.base) is not None or _is_path(name.base):
             return True
-        config = try_to_load_from_cache(name.base, MODULES_FILE if name.kind == OUTPUT else "config.json")
+        config = try_to_load_from_cache(name.base, "config.json")
     except (HFValidationError, OSError, ValueError):
         return True
-    if not isinstance(config, str):
+    if not isinstance(config, str) or (name.kind == OUTPUT and not _files(Path(config).parent, _MODULE_CONFIGS)):
         return False
     return name.kind == "random" or bool(_files(Path(config).parent, "*.safetensors", *_PICKLED))
 
