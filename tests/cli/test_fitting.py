@@ -4,6 +4,9 @@ import pytest
 from commandline import ANALYSES
 from tiny import build_model
 
+from whitelab.cli import spaces
+from whitelab.datasets import BUNDLED_SETS
+
 
 @pytest.fixture
 def other_text(tmp_path):
@@ -73,8 +76,25 @@ def test_a_map_of_another_model_and_texts_that_are_gone_are_said(run, model, pla
         assert (status, "no texts: the folder" in err) == (0, moved)
 
 
-def test_a_fit_text_that_is_not_there_is_refused_before_encoding(run, options):
+def test_a_fit_text_that_is_not_there_is_refused_before_encoding(run, options, model, place):
     status, out, err = run("score", *options, "--whitening", "pca", "--fit", "nowhere.txt")
     assert (status, out) == (2, "")
-    assert "fit='nowhere.txt' must be task, splits, cross, tokens, corpus:FOLDER or the path of other text" in err
+    scopes = "task, splits, cross, tokens, corpus:FOLDER, demo, demo-hard"
+    assert f"fit='nowhere.txt' must be {scopes} or the path of other text" in err
     assert err.strip().endswith("nowhere.txt: no such file or folder")
+    judged = ("--data", place / "search", "--fit", "nowhere.txt")
+    for words in (("retrieve", *model, *judged), ("calibrate", *model, "--search", *judged)):
+        assert "must be corpus, queries, both, corpus:FOLDER, demo, demo-hard or" in run(*words)[2]
+
+
+@pytest.mark.parametrize("fit", BUNDLED_SETS)
+@pytest.mark.parametrize("command", ["score", "whiten --export npz --out map.npz", "retrieve", "bits --search"])
+def test_bundled_pairs_are_text_to_fit_on(run, model, place, monkeypatch, command, fit):
+    def reached(*_):
+        raise ValueError("nothing was refused before a model is loaded")
+
+    monkeypatch.setattr(spaces, "load_model", reached)
+    data = "search" if command.startswith(("retrieve", "bits")) else "pairs.csv"
+    argv = [*command.split(), *model, "--data", place / data]
+    for words in (["--whitening", "pca", "--fit", fit], ["--setting", f"L1:pca fit={fit}"]):
+        assert "nothing was refused" in run(*argv, *words)[2]

@@ -47,7 +47,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     prompt_options(parser)
     layers_option(parser)
     parser.add_argument(
-        "--fit", default="task", metavar="cross|PATH", help="of pairs: to fit maps on other text than their halves"
+        "--fit", default="task", metavar="cross|demo|PATH", help="of pairs: to fit maps on other text than their halves"
     )
     aggregate_option(parser)
 

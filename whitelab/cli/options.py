@@ -115,7 +115,8 @@ def aggregate_option(parser: argparse.ArgumentParser) -> None:
 FIT = (
     "task|splits|cross|tokens|PATH|corpus:FOLDER",
     "the task's sentences, all its splits, each half of the pairs for the other, its words by frequency (static: and "
-    "sif: models), a text file, file or folder of pairs, or corpus:FOLDER, what `corpus embed` made (default: task)",
+    "sif: models), 'demo' (bundled), a text file, file or folder of pairs, or corpus:FOLDER, what `corpus embed` made "
+    "(default: task)",
 )
 
 
@@ -203,7 +204,7 @@ def task_names(text: str, present: list[str]) -> list[str]:
 
 
 SEARCHED_FIT = (
-    "task|splits|cross|PATH",
+    "task|splits|cross|demo|PATH",
     "as for score; with --search corpus, queries, both or other text (default: task, or corpus)",
 )
 

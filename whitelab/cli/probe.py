@@ -46,8 +46,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fit",
         default="train",
-        metavar="train|all|PATH",
-        help="what the whitening is fitted on: the training texts, all texts, or other text (default: train)",
+        metavar="train|all|demo|PATH",
+        help="what the whitening is fitted on: the training texts, all texts, 'demo' (bundled) or other text "
+        "(default: train)",
     )
     parser.add_argument("--k", type=int, default=5, help="neighbours of knn (default: 5)")
     parser.add_argument("--metric", default="euclidean", choices=METRICS, help="distance of knn")

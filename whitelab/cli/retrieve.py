@@ -7,8 +7,8 @@ from whitelab.cli.spaces import open_search, setting_of_search
 from whitelab.cli.writing import progress
 
 FIT = (
-    "corpus|queries|both|PATH",
-    "the documents, the queries, both, or a text file, file of pairs or folder (default: corpus)",
+    "corpus|queries|both|demo|PATH",
+    "the documents, the queries, both, 'demo' (bundled), or a text file, file of pairs or folder (default: corpus)",
 )
 SHOWN_K = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 768, 1024)
 

@@ -8,10 +8,10 @@ from whitelab.cli.writing import left_out, note, progress
 _SETTING = {"layers": None, "k": None, "pooling": "mean", "fit": "task", "aggregate": "all"}
 
 
-def setting_of(args, scopes=("splits",)):
+def setting_of(args, scopes=()):
     """The Setting of the options, checked as far as that needs no model, before minutes are spent on encoding.
 
-    `scopes` are the names of fit scopes that are not those of other text.
+    `scopes` are what a search names its own texts by, in place of the fit scopes of pairs.
     """
     from whitelab.scoring.setting import Setting
 
@@ -24,11 +24,11 @@ def setting_of(args, scopes=("splits",)):
     return checked(args, setting, scopes)
 
 
-def checked(args, setting, scopes=("splits",)):
+def checked(args, setting, scopes=()):
     """The setting as it is on the data of the options, checked as `setting_of`."""
     from whitelab.encoding.pooling import GIVEN
     from whitelab.scoring.fit_scopes import check_text
-    from whitelab.scoring.setting import OWN_SENTENCES, TOKENS
+    from whitelab.scoring.setting import FIT_SCOPES
 
     if getattr(args, "vectors", None):
         _check_vectors(args, setting)
@@ -36,8 +36,8 @@ def checked(args, setting, scopes=("splits",)):
     if getattr(args, "gold", None):
         raise ValueError(f"--gold {args.gold} needs --vectors; the scores of sentence pairs stand beside them")
     _check_tokens(args, setting)
-    if setting.fit not in (*OWN_SENTENCES, TOKENS, *scopes):
-        check_text(setting.fit, args.data, getattr(args, "task", None), args.skip_malformed)
+    if setting.fit not in (*FIT_SCOPES, *scopes):
+        check_text(setting.fit, args.data, getattr(args, "task", None), args.skip_malformed, scopes or FIT_SCOPES)
     return setting
 
 
@@ -282,7 +282,7 @@ def setting_of_search(args):
 
     if getattr(args, "vectors", None) or getattr(args, "task", None):
         raise ValueError("--search goes with neither --vectors nor --task: documents and queries are embedded")
-    return check_setting(setting_of(args, (*FITS, "splits")))
+    return check_setting(setting_of(args, tuple(FITS)))
 
 
 def setting_of_either(args):

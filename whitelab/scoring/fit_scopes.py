@@ -6,7 +6,7 @@ the other's map. `tokens` are the word vectors whose means the sentences are, so
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from whitelab.base.progress import Progress, part_of, silent
 from whitelab.corpus.fitting import CORPUS, corpus_rows, isotropy
 from whitelab.corpus.manifest import finished
 from whitelab.datasets import DataError, all_published, discover, load, load_text
-from whitelab.datasets.layouts import existing_path
+from whitelab.datasets.layouts import BUNDLED_SETS, existing_path
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows
 from whitelab.scoring.setting import FIT_SCOPES, OWN_SENTENCES, TOKENS, Setting
 from whitelab.statistics import geometry
@@ -456,14 +456,18 @@ def with_fit_text(
     return space.with_text(setting.fit, fit_rows(setting.fit, embed, data, task, keep_going))
 
 
-def check_text(fit: str, data: str, task: str | None, keep_going: bool = False) -> None:
-    """Raises DataError as `fit_rows` would, before anything is embedded; where nothing is there, with what may be."""
-    if fit not in FIT_SCOPES:
+def check_text(
+    fit: str, data: str, task: str | None, keep_going: bool = False, scopes: Iterable[str] = FIT_SCOPES
+) -> None:
+    """Raises DataError as `fit_rows` would, before anything is embedded; where nothing is there, with what may be:
+    one of the `scopes`, or other text.
+    """
+    if fit not in (*FIT_SCOPES, *BUNDLED_SETS):
         try:
             existing_path(fit.removeprefix(CORPUS))
         except DataError as error:
-            known = ", ".join(FIT_SCOPES)
-            raise DataError(f"fit={fit!r} must be {known}, {CORPUS}FOLDER or the path of other text: {error}") from None
+            known = ", ".join((*scopes, f"{CORPUS}FOLDER", *BUNDLED_SETS))
+            raise DataError(f"fit={fit!r} must be {known} or the path of other text: {error}") from None
     if fit.startswith(CORPUS):
         finished(fit.removeprefix(CORPUS))
     else:
