@@ -1,0 +1,31 @@
+"""What documents say of files and of each other is so."""
+
+import json
+import re
+
+import pytest
+from processes import ROOT
+
+HOSTING = ROOT / "docs" / "hosting"
+
+
+def test_a_server_in_a_container_and_one_of_systemd_lie_where_nginx_looks_for_them():
+    (path,) = re.findall(r"location (/\w+) \{", (HOSTING / "nginx.conf").read_text("utf-8"))
+    container = (HOSTING / "Dockerfile").read_text("utf-8")
+    words = json.loads(container.partition("\nCMD ")[2])
+    assert words[words.index("--base-path") + 1] == path
+    assert f":8501{path}/_stcore/health" in container
+    assert f"--base-path {path}\n" in (HOSTING / "whitelab@.service").read_text("utf-8")
+    assert f"`GET {path}/_stcore/health`" in (ROOT / "docs" / "hosting.md").read_text("utf-8")
+
+
+def test_the_service_has_a_home_that_its_protection_leaves_open():
+    unit = (HOSTING / "whitelab@.service").read_text("utf-8")
+    (state,) = re.findall(r"^StateDirectory=(.+)$", unit, re.MULTILINE)
+    assert re.findall(r"\bHOME=(\S+)", unit) == [f"/var/lib/{state}"]
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/hosting/Dockerfile"])
+def test_the_torch_that_is_installed_beforehand_is_the_pinned_one(name):
+    (pinned,) = re.findall(r"^torch==(.+)$", (ROOT / "requirements.txt").read_text("utf-8"), re.MULTILINE)
+    assert re.findall(r"torch==(\S+)", (ROOT / name).read_text("utf-8")) == [pinned]
