@@ -20,6 +20,7 @@ from whitelab.scoring.fit_scopes import check_text, fit_rows, scope_text, with_f
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.moments import Moments
+from whitelab.sweeps.fit_size import fit_sizes
 from whitelab.sweeps.layer_pairs import layer_pairs
 
 
@@ -93,6 +94,9 @@ def test_what_a_corpus_cannot_answer_is_one_line(apart, text, space, model, tmp_
     fit = f"corpus:{apart}"
     with pytest.raises(ValueError, match="needs the sentences' own vectors"):
         score(with_fit_text(space, Setting(fit=fit), never), Setting(layers=(1,), whitening="flow", fit=fit))
+    for sizes in (None, [10]):
+        with pytest.raises(ValueError, match="needs the sentences' own vectors"):
+            list(fit_sizes(with_fit_text(space, Setting(fit=fit), never), [Setting((1,), "pca", fit=fit)], sizes))
     with pytest.raises(DataError, match="names no text"):
         scope_text(fit, "", None)
     with pytest.raises(DataError, match=r"must hold a manifest\.json"):

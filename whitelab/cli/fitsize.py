@@ -2,7 +2,14 @@
 
 import argparse
 
-from whitelab.cli.options import aggregate_option, layers_option, space_options, vectors_options, whitening_options
+from whitelab.cli.options import (
+    FIT_OF_ROWS,
+    aggregate_option,
+    layers_option,
+    space_options,
+    vectors_options,
+    whitening_options,
+)
 from whitelab.cli.spaces import for_sweeps, open_space, setting_of
 from whitelab.cli.writing import number, progress
 
@@ -11,7 +18,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     space_options(parser)
     vectors_options(parser)
     layers_option(parser)
-    whitening_options(parser, "pca")
+    whitening_options(parser, "pca", fit=FIT_OF_ROWS)
     aggregate_option(parser)
     parser.add_argument("--seed", type=int, default=0, help="draws the sentences (default: 0)")
 

@@ -112,12 +112,15 @@ def aggregate_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--aggregate", default="all", choices=AGGREGATES, help="how subsets become one score")
 
 
-FIT = (
-    "task|splits|cross|tokens|PATH|corpus:FOLDER",
+_SENTENCES = (
     "the task's sentences, all its splits, each half of the pairs for the other, its words by frequency (static: and "
-    "sif: models), 'demo' (bundled), a text file, file or folder of pairs, or corpus:FOLDER, what `corpus embed` made "
-    "(default: task)",
+    "sif: models), 'demo' (bundled), a text file, file or folder of pairs"
 )
+FIT = (
+    "task|splits|cross|tokens|demo|PATH|corpus:FOLDER",
+    f"{_SENTENCES}, or corpus:FOLDER, what `corpus embed` made (default: task)",
+)
+FIT_OF_ROWS = ("task|splits|cross|tokens|demo|PATH", f"{_SENTENCES} (default: task)")
 
 
 def whitening_options(

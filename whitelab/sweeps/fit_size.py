@@ -66,7 +66,10 @@ def sentence_scores(
 
 
 def usual_sizes(space: LayerEmbeddings, fit: str = "task") -> tuple[int, ...]:
-    """From d / 4 to all the sentences of a fit scope, on a scale that is close around n = d."""
+    """From d / 4 to all the sentences of a fit scope, on a scale that is close around n = d.
+
+    Raises ValueError for a corpus, whose moments alone are there.
+    """
     whole = _rows(space, fit).n_sentences
     return tuple(sorted({round(f * space.dim) for f in PER_DIMENSION if 2 <= f * space.dim < whole} | {whole}))
 
@@ -89,7 +92,7 @@ def fit_sizes(
     All settings see the same samples of the fit scope they share, in which each sentence counts once, and a larger
     sample holds a smaller. Near n = d the smallest variances are estimated far too small, and full whitening blows
     them up: the dip that shrinkage fills. `fit="cross"` is `task`: cross-fitted scores stand beside it. Raises
-    ValueError for sizes that the scope does not have, and for settings of several scopes.
+    ValueError for sizes that the scope does not have, for settings of several scopes, and for a corpus.
     """
     settings = [setting.with_(fit="task") if setting.fit == "cross" else setting for setting in settings]
     fit = settings[0].fit
@@ -107,7 +110,7 @@ def fit_sizes(
 
 def _rows(space: LayerEmbeddings, fit: str) -> LayerEmbeddings | LayerRows:
     (fold,) = folds(space, fit)
-    return fold.rows
+    return fold.rows if fold.has_rows else fold.rows.values  # raises: a sample is drawn from rows
 
 
 @dataclass(frozen=True, eq=False)
