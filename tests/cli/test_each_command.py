@@ -142,6 +142,17 @@ def test_a_hosted_app_allows_strangers_little_but_what_its_operator_has_said(str
     assert run("app", "--headless", "--hosted")[0] == 0
     assert {name: os.environ[name] for name in HOSTED} == HOSTED | {"WHITELAB_MODELS": "bundled,google-bert/*"}
     assert float(os.environ["WHITELAB_MEMORY_GIB"]) > 0
+    for name in HOSTED:
+        monkeypatch.setenv(name, " , ")
+    assert run("app", "--headless", "--hosted")[0] == 0
+    assert {name: os.environ[name] for name in HOSTED} == HOSTED  # nothing said is nothing allowed
+
+
+def test_a_switch_that_says_neither_on_nor_off_starts_no_server(streamlit, run, monkeypatch):
+    monkeypatch.setenv("WHITELAB_TRAINING", "disabled")
+    status, _, err = run("app", "--headless")
+    assert (status, streamlit) == (2, [])
+    assert "WHITELAB_TRAINING='disabled' must be on or off" in err
 
 
 def test_a_map_fitted_on_a_corpus_is_that_of_its_texts_and_leaves_as_a_file(place, document, run, tmp_path):

@@ -6,9 +6,10 @@ import sys
 
 from whitelab.base.budget import VARIABLE, budget
 from whitelab.base.installation import shipped
+from whitelab.base.switches import TRAINING, switched_on
 
 # What strangers may do: settings of the environment, each of which stays as the operator has set it.
-HOSTED = {"WHITELAB_TRAINING": "off", "WHITELAB_MODELS": "bundled", "WHITELAB_DATA": "demo"}
+HOSTED = {TRAINING: "off", "WHITELAB_MODELS": "bundled", "WHITELAB_DATA": "demo"}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +35,9 @@ def run(args):
     command += ["--server.baseUrlPath", path] if path else []
     memory = budget()
     for name, usual in (HOSTED | {VARIABLE: f"{memory / 2**30:.2f}"}).items() if args.hosted else ():
-        os.environ.setdefault(name, usual)
+        if not os.environ.get(name, "").strip(" ,"):
+            os.environ[name] = usual
+    switched_on(TRAINING)  # refused before the server is there
     print(f"whitelab: http://{args.address}:{args.port}/{path}", flush=True)
     # Streamlit finds the pages and .streamlit/config.toml beside app.py, which says more than one in this folder.
     if os.name == "posix":

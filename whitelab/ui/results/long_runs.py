@@ -5,16 +5,15 @@ What such work has done lies on disk; the queue only knows whose turn it is. It 
 anew, and what ran then can be taken up again.
 """
 
-import os
 import subprocess
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 
 import streamlit as st
 
+from whitelab.base.switches import TRAINING, switched_on
 from whitelab.ui.results.worker import Job, Jobs
 
-SWITCH = "WHITELAB_TRAINING"  # environment: "off" keeps visitors from beginning any
 LONGEST = 8  # that may wait or run at a time
 FULL = f"{LONGEST} runs and corpora wait already. Begin another when one has ended."
 _LOOK_SECONDS = 0.3
@@ -28,7 +27,7 @@ def queue() -> Jobs:
 
 def allowed() -> bool:
     """Whether the operator lets visitors begin such work, and remove what came of it."""
-    return os.environ.get(SWITCH, "on").strip().lower() not in ("off", "no", "false", "0")
+    return switched_on(TRAINING)
 
 
 def full() -> bool:
