@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from commandline import ANALYSES
-from processes import ROOT, run_python
+from processes import ROOT, free_port, run_python
 
 from whitelab.cli import COMMANDS
 from whitelab.cli.app import HOSTED
@@ -125,11 +125,12 @@ def streamlit(monkeypatch):
 @pytest.mark.parametrize(("system", "status"), [("posix", 0), ("nt", 3)])
 def test_app_starts_streamlit_on_this_machine_only_and_ends_as_it_ends(system, status, streamlit, run, monkeypatch):
     monkeypatch.setattr("whitelab.cli.app.os", SimpleNamespace(name=system, execv=os.execv))
-    assert run("app", "--port", "8765", "--headless")[0] == status
+    port = str(free_port())
+    assert run("app", "--port", port, "--headless")[0] == status
     (command,) = streamlit
     assert command[:5] == [sys.executable, "-P", "-m", "streamlit", "run"]
     assert Path(command[5]) == ROOT / "app.py"
-    assert " ".join(command[6:]) == "--server.port 8765 --server.address 127.0.0.1 --server.headless true"
+    assert " ".join(command[6:]) == f"--server.port {port} --server.address 127.0.0.1 --server.headless true"
 
 
 def test_a_hosted_app_allows_strangers_little_but_what_its_operator_has_said(streamlit, run, monkeypatch):
@@ -137,22 +138,36 @@ def test_a_hosted_app_allows_strangers_little_but_what_its_operator_has_said(str
         monkeypatch.setenv(name, "")  # so that it is as before afterwards
         monkeypatch.delenv(name)
     monkeypatch.setenv("WHITELAB_MODELS", "bundled,google-bert/*")
-    assert run("app", "--headless")[0] == 0
+    assert run("app", "--headless", "--port", free_port())[0] == 0
     assert "WHITELAB_TRAINING" not in os.environ
-    assert run("app", "--headless", "--hosted")[0] == 0
+    assert run("app", "--headless", "--hosted", "--port", free_port())[0] == 0
     assert {name: os.environ[name] for name in HOSTED} == HOSTED | {"WHITELAB_MODELS": "bundled,google-bert/*"}
     assert float(os.environ["WHITELAB_MEMORY_GIB"]) > 0
     for name in HOSTED:
         monkeypatch.setenv(name, " , ")
-    assert run("app", "--headless", "--hosted")[0] == 0
+    assert run("app", "--headless", "--hosted", "--port", free_port())[0] == 0
     assert {name: os.environ[name] for name in HOSTED} == HOSTED  # nothing said is nothing allowed
 
 
-def test_a_switch_that_says_neither_on_nor_off_starts_no_server(streamlit, run, monkeypatch):
-    monkeypatch.setenv("WHITELAB_TRAINING", "disabled")
-    status, _, err = run("app", "--headless")
-    assert (status, streamlit) == (2, [])
-    assert "WHITELAB_TRAINING='disabled' must be on or off" in err
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("WHITELAB_TRAINING", "disabled", "WHITELAB_TRAINING='disabled' must be on or off"),
+        ("WHITELAB_CACHE_GIB", "abc", "WHITELAB_CACHE_GIB='abc' must be a number of GiB"),
+        ("WHITELAB_MEMORY_GIB", "abc", "WHITELAB_MEMORY_GIB='abc' must be a number of GiB"),
+        ("--port", "99999", "port=99999 must lie between 1 and 65535"),
+        ("--port", "-5", "port=-5 must lie between 1 and 65535"),
+        ("--address", "nowhere.invalid", "nothing can listen at --address nowhere.invalid --port"),
+        ("--address", "192.0.2.1", "nothing can listen at --address 192.0.2.1 --port"),  # of documents, nobody's
+    ],
+)
+def test_what_no_server_can_start_with_is_one_line(streamlit, run, monkeypatch, name, value, message):
+    if name.startswith("WHITELAB"):
+        monkeypatch.setenv(name, value)
+    words = [name, value] if name.startswith("--") else []
+    status, out, err = run("app", "--headless", "--port", free_port(), *words)
+    assert (status, out, err.count("\n"), streamlit) == (2, "", 1, [])
+    assert message in err
 
 
 def test_a_map_fitted_on_a_corpus_is_that_of_its_texts_and_leaves_as_a_file(place, document, run, tmp_path):

@@ -2,9 +2,10 @@
 
 import argparse
 import os
+import socket
 import sys
 
-from whitelab.base.budget import VARIABLE, budget
+from whitelab.base.budget import VARIABLE, budget, gib_in
 from whitelab.base.installation import shipped
 from whitelab.base.switches import TRAINING, switched_on
 
@@ -13,8 +14,8 @@ HOSTED = {TRAINING: "off", "WHITELAB_MODELS": "bundled", "WHITELAB_DATA": "demo"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--port", type=int, default=8501)
-    parser.add_argument("--address", default="127.0.0.1", help="0.0.0.0 serves the whole network")
+    parser.add_argument("--port", type=int, default=8501, help="where it listens (default: 8501)")
+    parser.add_argument("--address", default="127.0.0.1", help="0.0.0.0 serves the whole network (default: 127.0.0.1)")
     parser.add_argument("--base-path", default="", help="where a proxy in front serves it, such as /whitelab")
     parser.add_argument(
         "--hosted",
@@ -34,10 +35,12 @@ def run(args):
     path = args.base_path.strip("/")
     command += ["--server.baseUrlPath", path] if path else []
     memory = budget()
+    gib_in("WHITELAB_CACHE_GIB")  # what would end every page ends here, as budget does
     for name, usual in (HOSTED | {VARIABLE: f"{memory / 2**30:.2f}"}).items() if args.hosted else ():
         if not os.environ.get(name, "").strip(" ,"):
             os.environ[name] = usual
-    switched_on(TRAINING)  # refused before the server is there
+    switched_on(TRAINING)
+    _check_place(args.address, args.port)
     print(f"whitelab: http://{args.address}:{args.port}/{path}", flush=True)
     # Streamlit finds the pages and .streamlit/config.toml beside app.py, which says more than one in this folder.
     if os.name == "posix":
@@ -45,3 +48,16 @@ def run(args):
     import subprocess
 
     raise SystemExit(subprocess.run(command, check=False).returncode)
+
+
+def _check_place(address: str, port: int) -> None:
+    """Raise ValueError for a place where nothing can listen, which Streamlit ends in a traceback."""
+    if not 1 <= port <= 65535:
+        raise ValueError(f"port={port} must lie between 1 and 65535")
+    try:
+        family, kind, *_, place = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as a server started anew
+            probe.bind(place)
+    except OSError as error:
+        raise ValueError(f"nothing can listen at --address {address} --port {port}: {error.strerror}") from None
