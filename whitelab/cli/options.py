@@ -133,7 +133,7 @@ def whitening_options(
         "--setting",
         metavar="TEXT",
         help="pooling, layers, whitening, k, aggregate and fit as one text in place of their options, such as "
-        "'mean/L1+L-1:pca@256 aggregate=mean fit=cross'",
+        "'mean/L-1:pca fit=demo', or with all of them 'mean/L1+L-1:pca@256 aggregate=mean fit=cross'",
     )
     parser.set_defaults(usual_whitening=default)
 

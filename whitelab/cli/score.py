@@ -29,4 +29,4 @@ def run(args):
         for name, subset in result.subsets.items():
             lines.append(f"  {name:24} {number(subset.spearman):>9}  {subset.pairs} pairs")
     lines.append(result.line())
-    return result.as_dict() | cost, lines
+    return {"setting": str(result.protocol.setting)} | result.as_dict() | cost, lines

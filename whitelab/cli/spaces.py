@@ -52,7 +52,9 @@ def _whole_setting(args):
             given = ",".join(map(str, given)) if isinstance(given, tuple) else given
             raise ValueError(f"--{name} {given} does not go with --setting, which says all of it")
     setting = Setting.parse(args.setting)
-    for name in ("layers", "k", "aggregate"):
+    if not hasattr(args, "aggregate"):  # it joins scores, and decides no map and no cosine
+        setting = setting.with_(aggregate="all")
+    for name in ("layers", "k"):
         if not hasattr(args, name) and getattr(setting, name) != getattr(Setting(), name):
             raise ValueError(f"--setting {args.setting!r} must not name {name}: this command goes through all of them")
     return setting
