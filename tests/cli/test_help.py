@@ -1,5 +1,6 @@
 """Light and honest help: nothing heavy is imported for it, and what it offers are the registries."""
 
+import argparse
 import re
 import shlex
 from types import SimpleNamespace
@@ -10,8 +11,9 @@ from processes import ROOT, fresh_process
 
 import whitelab
 from whitelab.cli import COMMANDS, main
-from whitelab.encoding.encoders import BATCH_BYTES, DTYPES
+from whitelab.encoding.encoders import BATCH_BYTES, DTYPES, MAX_LENGTH
 from whitelab.encoding.pooling import POOLING_LABELS, UNIT
+from whitelab.retrieval.embedded import DOCUMENT_TOKENS
 from whitelab.scoring.setting import FIT_SCOPES
 from whitelab.statistics.correlation import AGGREGATES
 from whitelab.statistics.geometry import POSITIVES
@@ -79,6 +81,34 @@ def test_the_choices_offered_are_the_registries(run, command):
         if option in out:
             offered = ", ".join(registry) if option == "--whitening" else f"{option} {{{','.join(registry)}}}"
             assert offered in " ".join(out.split())
+
+
+def options_of(parser):
+    """The options of a parser, and of those below it."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for one in action.choices.values():
+                yield from options_of(one)
+        elif action.option_strings:
+            yield action
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_an_option_is_where_nothing_is_said_stands_in_its_help(command):
+    COMMANDS[command][1].add_options(parser := argparse.ArgumentParser())
+    unsaid = (None, False, "", argparse.SUPPRESS)
+    given = [one for one in options_of(parser) if one.default not in unsaid]
+    silent = [one.option_strings for one in given if not {"default", str(one.default)} & set(words(one.help))]
+    assert silent == []
+
+
+@pytest.mark.parametrize("command", ["bits", "calibrate", "whiten", "advise"])
+def test_help_tells_how_much_is_read_of_pairs_and_of_a_search(run, command):
+    assert f"(default: {MAX_LENGTH}, of a search {DOCUMENT_TOKENS}," in " ".join(run(command, "--help")[1].split())
+
+
+def words(text: str | None) -> list[str]:
+    return re.findall(r"[\w.-]+", text or "")
 
 
 def test_each_registry_is_offered_somewhere(run):

@@ -11,6 +11,7 @@ from whitelab.cli.options import (
     model_options,
     prompt_options,
     split_option,
+    tokens_of_either,
     vectors_options,
 )
 from whitelab.cli.spaces import check_no_prompts, load_model, open_store
@@ -22,8 +23,6 @@ _HEAD = "{}, 95 % interval; difference from the first row, 95 % interval; bytes 
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    from whitelab.encoding.encoders import MAX_LENGTH
-
     parser.add_argument(
         "--data",
         default="demo",
@@ -43,11 +42,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     column_options(parser)
     malformed_option(parser)
     vectors_options(parser)
-    model_options(parser, MAX_LENGTH)
+    model_options(parser, tokens_of_either())
     prompt_options(parser)
     layers_option(parser)
     parser.add_argument(
-        "--fit", default="task", metavar="cross|demo|PATH", help="of pairs: to fit maps on other text than their halves"
+        "--fit",
+        default="task",
+        metavar="cross|demo|PATH",
+        help="of pairs: to fit maps on other text than their halves (default: cross)",
     )
     aggregate_option(parser)
 

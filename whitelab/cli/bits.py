@@ -17,7 +17,7 @@ from whitelab.cli.writing import note, number, progress
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    space_options(parser)
+    space_options(parser, searched=True)
     vectors_options(parser)
     layers_option(parser)
     whitening_options(parser, "pca", fit=SEARCHED_FIT)
@@ -28,7 +28,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--codes",
         default="all",
         metavar="CODES",
-        help="such as int8,binary+itq: float32, float16, int8, pq4, binary, hamming or pq8, +random, +itq or +opq",
+        help="such as int8,binary+itq: float32, float16, int8, pq4, binary, hamming or pq8, +random, +itq or +opq "
+        "(default: all)",
     )
     parser.add_argument("--corpus", type=int, metavar="N", help="also time searches among N vectors, of pairs")
     parser.add_argument("--seed", type=int, default=0, help="draws rotations and training rows (default: 0)")

@@ -18,7 +18,7 @@ from whitelab.cli.writing import number, progress
 def add_options(parser: argparse.ArgumentParser) -> None:
     from whitelab.scoring.calibration import RATE
 
-    space_options(parser)
+    space_options(parser, searched=True)
     vectors_options(parser)
     layers_option(parser)
     whitening_options(parser, "none", fit=SEARCHED_FIT)

@@ -12,7 +12,7 @@ from whitelab.cli.writing import RowLog, note, number, say
 def add_options(parser: argparse.ArgumentParser) -> None:
     from whitelab.compare import PRESETS
 
-    parser.add_argument("--models", default="bundled", help="names or folders, separated by commas")
+    parser.add_argument("--models", default="bundled", help="names or folders, separated by commas (default: bundled)")
     source_option(parser)
     parser.add_argument("--tasks", default="all", help="'all', or names separated by commas")
     parser.add_argument(

@@ -35,14 +35,16 @@ def _embed_options(step) -> None:
     step.add_argument("--id-column", default="id", help="of .jsonl and .parquet (default: id, or file and line)")
     step.add_argument("--out", required=True, metavar="FOLDER", help="where the chunks go, and are found again")
     step.add_argument("--model", default="bundled", help="as everywhere (default: bundled)")
-    step.add_argument("--pooling", default="mean", choices=tuple(POOLING_LABELS))
+    step.add_argument("--pooling", default="mean", choices=tuple(POOLING_LABELS), help="as everywhere (default: mean)")
     layers_option(step)
     step.add_argument("--apart", action="store_true", help="keep the layers apart, to fit on any average of them")
     step.add_argument("--max-length", type=int, help="in tokens (default: as everywhere)")
     bin_option(step)
     step.add_argument("--vectors", default="float32", choices=STORED, help="what chunks hold (default: float32)")
     step.add_argument("--chunk", type=int, default=CHUNK_TEXTS, help=f"texts a chunk (default: {CHUNK_TEXTS})")
-    step.add_argument("--engine", default="serial", choices=ENGINES)
+    step.add_argument(
+        "--engine", default="serial", choices=ENGINES, help="one process, several, or many machines (default: serial)"
+    )
     step.add_argument("--workers", type=int, default=2, help="processes or actors, each with an encoder (default: 2)")
     step.add_argument("--address", help="of a Ray cluster that is there; its nodes must see --out under the same path")
     step.add_argument("--gpus", type=float, default=0.0, help="of a GPU, for each actor of Ray")
@@ -53,7 +55,7 @@ def _embed_options(step) -> None:
 def _fit_options(step) -> None:
     step.add_argument("folder", help="the --out of a finished embed")
     variant_options(step, "pca", of_moments=True)
-    layers_option(step)
+    layers_option(step, "what the corpus holds")
     step.add_argument("--out", metavar="FILE", help="write the map as .npz")
 
 
@@ -65,7 +67,7 @@ def _drift_options(step) -> None:
     step.add_argument("folder", help="the corpus a map was fitted on")
     step.add_argument("other", help="the one to hold against it")
     variant_options(step, "pca", of_moments=True)
-    layers_option(step)
+    layers_option(step, "what the corpus holds")
 
 
 def _apply_options(step) -> None:
@@ -74,7 +76,7 @@ def _apply_options(step) -> None:
     step.add_argument("folder", help="the --out of a finished embed")
     step.add_argument("--out", required=True, metavar="FOLDER", help="where the mapped chunks go")
     variant_options(step, "pca", of_moments=True)
-    layers_option(step)
+    layers_option(step, "what the corpus holds")
     step.add_argument(
         "--map", metavar="FILE", help="an .npz that fit or whiten wrote, in place of a fit on this corpus"
     )
@@ -86,8 +88,12 @@ def _index_options(step) -> None:
 
     step.add_argument("folder", help="the --out of apply (--whitening none: vectors as they are)")
     step.add_argument("--out", required=True, metavar="FOLDER", help="where the index goes")
-    step.add_argument("--kind", default="flat", choices=KINDS)
-    step.add_argument("--lists", type=int, help="of ivfpq (default: four times the root of the rows)")
+    step.add_argument(
+        "--kind", default="flat", choices=KINDS, help="float32 vectors, or lists of short codes (default: flat)"
+    )
+    step.add_argument(
+        "--lists", type=int, help="of ivfpq (default: four times the root of the rows, at most one for 40)"
+    )
     step.add_argument("--bytes", type=int, help="of ivfpq, a vector (default: an eighth of its dimensions)")
     step.add_argument("--probes", type=int, default=16, help="lists that a search of ivfpq looks through (default: 16)")
 
@@ -95,8 +101,10 @@ def _index_options(step) -> None:
 def _search_options(step) -> None:
     step.add_argument("folder", help="the --out of apply, or of index")
     step.add_argument("--query", action="append", required=True, metavar="TEXT", help="a sentence; may be repeated")
-    step.add_argument("--top", type=int, default=10)
-    step.add_argument("--workers", type=int, default=1, help="shards that are searched side by side, without an index")
+    step.add_argument("--top", type=int, default=10, help="texts for each sentence (default: 10)")
+    step.add_argument(
+        "--workers", type=int, default=1, help="shards that are searched side by side, without an index (default: 1)"
+    )
     bin_option(step)
 
 

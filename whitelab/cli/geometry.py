@@ -14,7 +14,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     vectors_options(parser)
     whitening_options(parser, "pca")
     aggregate_option(parser)
-    parser.add_argument("--positives", default="gt4", choices=tuple(POSITIVES), help="pairs the alignment is over")
+    parser.add_argument(
+        "--positives", default="gt4", choices=tuple(POSITIVES), help="pairs the alignment is over (default: gt4)"
+    )
 
 
 def run(args):

@@ -37,15 +37,24 @@ def vectors_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gold", metavar="FILE", help="for --vectors: scores, and row numbers or sentences if need be")
 
 
-def space_options(parser: argparse.ArgumentParser) -> None:
+def space_options(parser: argparse.ArgumentParser, searched: bool = False) -> None:
+    """Pairs and a model; `searched` where a retrieval set may take the place of pairs."""
     from whitelab.encoding.encoders import MAX_LENGTH
 
     data_options(parser)
-    model_options(parser, MAX_LENGTH)
+    model_options(parser, tokens_of_either() if searched else str(MAX_LENGTH))
 
 
-def model_options(parser: argparse.ArgumentParser, max_length: int) -> None:
-    """The model, how it computes, where its embeddings are kept; it reads `max_length` tokens unless told otherwise."""
+def tokens_of_either() -> str:
+    """How many tokens are read where there are pairs or a retrieval set."""
+    from whitelab.encoding.encoders import MAX_LENGTH
+    from whitelab.retrieval.embedded import DOCUMENT_TOKENS
+
+    return f"{MAX_LENGTH}, of a search {DOCUMENT_TOKENS}"
+
+
+def model_options(parser: argparse.ArgumentParser, tokens: str) -> None:
+    """The model, how it computes, where its embeddings are kept; it reads so many `tokens` unless told otherwise."""
     from whitelab.encoding.pooling import POOLING_LABELS
 
     parser.add_argument(
@@ -62,10 +71,11 @@ def model_options(parser: argparse.ArgumentParser, max_length: int) -> None:
         default="mean",
         choices=tuple(POOLING_LABELS),
         help="cls in models that see both ways, last in decoders, wk for SBERT-WK (each layer with those before it); "
-        "unit_ before it brings each layer's vector to length 1 before layers are averaged and a map is fitted",
+        "unit_ before it brings each layer's vector to length 1 before layers are averaged and a map is fitted "
+        "(default: mean)",
     )
     parser.add_argument(
-        "--max-length", type=int, help=f"in tokens, special ones included (default: {max_length}, or the model's limit)"
+        "--max-length", type=int, help=f"in tokens, special ones included (default: {tokens}, or the model's limit)"
     )
     dtype_option(parser)
     device_option(parser)
@@ -92,7 +102,9 @@ def depth_option(parser: argparse.ArgumentParser) -> None:
 def dtype_option(parser: argparse.ArgumentParser) -> None:
     from whitelab.encoding.encoders import DTYPES
 
-    parser.add_argument("--dtype", default="float32", choices=tuple(DTYPES), help="type to compute in")
+    parser.add_argument(
+        "--dtype", default="float32", choices=tuple(DTYPES), help="type to compute in (default: float32)"
+    )
 
 
 def device_option(parser: argparse.ArgumentParser) -> None:
@@ -109,7 +121,9 @@ def store_options(parser: argparse.ArgumentParser) -> None:
 def aggregate_option(parser: argparse.ArgumentParser) -> None:
     from whitelab.statistics.correlation import AGGREGATES
 
-    parser.add_argument("--aggregate", default="all", choices=AGGREGATES, help="how subsets become one score")
+    parser.add_argument(
+        "--aggregate", default="all", choices=AGGREGATES, help="how subsets become one score (default: all)"
+    )
 
 
 _SENTENCES = (
@@ -173,8 +187,9 @@ def _spec_of_moments(text: str) -> str:
     return spec
 
 
-def layers_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--layers", type=layer_numbers, help="layers to average, such as 1,6; -1 is the last (default)")
+def layers_option(parser: argparse.ArgumentParser, usual: str = "the last") -> None:
+    help = f"layers to average, such as 1,6; -1 is the last (default: {usual})"
+    parser.add_argument("--layers", type=layer_numbers, help=help)
 
 
 def layer_numbers(text: str) -> tuple[int, ...]:

@@ -32,7 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--positive", metavar="CLASS", help="of pairs, the class that says that they match (RTE on the hub: 0)"
     )
     malformed_option(parser)
-    parser.add_argument("--model", default="bundled", help="names or folders, separated by commas")
+    parser.add_argument("--model", default="bundled", help="names or folders, separated by commas (default: bundled)")
     bin_option(parser)
     depth_option(parser)
     parser.add_argument(
@@ -51,7 +51,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "(default: train)",
     )
     parser.add_argument("--k", type=int, default=5, help="neighbours of knn (default: 5)")
-    parser.add_argument("--metric", default="euclidean", choices=METRICS, help="distance of knn")
+    parser.add_argument("--metric", default="euclidean", choices=METRICS, help="distance of knn (default: euclidean)")
     parser.add_argument("--folds", type=int, default=10, help="of cross-validation (default: 10)")
     parser.add_argument("--standardize", action="store_true", help="features to mean 0 and variance 1")
     parser.add_argument(

@@ -24,7 +24,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--split", help="whose judgements count, as their file is named (default: test)")
     malformed_option(parser)
-    model_options(parser, DOCUMENT_TOKENS)
+    model_options(parser, str(DOCUMENT_TOKENS))
     prompt_options(parser)
     parser.add_argument(
         "--layers",

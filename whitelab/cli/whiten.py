@@ -17,7 +17,7 @@ from whitelab.cli.writing import note
 def add_options(parser: argparse.ArgumentParser) -> None:
     from whitelab.whitening.export import FORMATS
 
-    space_options(parser)
+    space_options(parser, searched=True)
     vectors_options(parser)
     layers_option(parser)
     whitening_options(parser, "pca", fit=SEARCHED_FIT)

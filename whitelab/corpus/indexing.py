@@ -35,10 +35,11 @@ def build_index(
 ) -> dict:
     """Write `out`/index.faiss of an applied folder, its map and ids; the record tells its recall beside exact search.
 
-    `flat` keeps float32 vectors. `ivfpq` has `lists` (None: four times the root of the rows), codes of `code_bytes`
-    (None: an eighth of the dimensions) and looks through `probes` lists. Recall at 10 is that of 200 rows spread over
-    the corpus, each without itself. Raises DataError for a folder that was not applied, ValueError for a code that does
-    not divide the dimensions and for more lists than vectors, and one line where faiss is not installed.
+    `flat` keeps float32 vectors. `ivfpq` has `lists` (None: four times the root of the rows, at most one for 40 rows),
+    codes of `code_bytes` (None: an eighth of the dimensions) and looks through `probes` lists. Recall at 10 is that of
+    200 rows spread over the corpus, each without itself. Raises DataError for a folder that was not applied, ValueError
+    for a code that does not divide the dimensions and for more lists than vectors, and one line where faiss is not
+    installed.
     """
     check_choice(kind, "kind", KINDS)
     check_int(probes, "probes", 1)
