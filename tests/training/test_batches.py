@@ -35,8 +35,22 @@ def test_equal_and_empty_sentences_count_once_and_never(place):
     assert found.fingerprint == batches(place).fingerprint
 
 
+def test_sentences_that_the_model_reads_alike_count_once(place):
+    """Two of them in a batch would be each other's negatives, whatever the weights."""
+    loud, longer = [text.upper() for text in SENTENCES], [f"{text} {SENTENCES[0]}" for text in SENTENCES]
+    found = batches(place, sentences=[*SENTENCES, *loud])
+    assert (found.count, found.repeated) == (384, 384)
+    assert found.fingerprint == batches(place).fingerprint
+    cut = batches(place, max_length=5, sentences=[*SENTENCES, *longer])
+    assert len(set(map(tuple, cut.ids))) == cut.count == 768 - cut.repeated < 384
+    assert found.shared([SENTENCES[0].title(), "unheard of", SENTENCES[1], SENTENCES[1]]) == 2
+    with pytest.raises(ValueError, match="batch=10 must lie between 2 and the corpus's 9 unique sentences"):
+        batches(place, sentences=[*SENTENCES[:9], *loud[:9]])
+
+
 def test_a_corpus_is_tokenised_in_pieces_and_kept_in_four_bytes_a_token(place, monkeypatch):
-    expected, cut = load_encoder(str(place / "model"), device="cpu").cut_to(5).tokenize(SENTENCES)
+    rows, cut = load_encoder(str(place / "model"), device="cpu").cut_to(5).tokenize(SENTENCES)
+    expected = [list(row) for row in dict.fromkeys(map(tuple, rows))]
     sizes, real = [], Encoder.tokenize
     monkeypatch.setattr("whitelab.training.batches._AT_A_TIME", 100)
     monkeypatch.setattr(Encoder, "tokenize", lambda self, texts: (sizes.append(len(texts)), real(self, texts))[1])
@@ -45,8 +59,8 @@ def test_a_corpus_is_tokenised_in_pieces_and_kept_in_four_bytes_a_token(place, m
     assert list(found.ids) == expected
     assert found.truncated == cut > 0
     assert found.ids.nbytes == 4 * sum(map(len, expected)) + 8 * (len(expected) + 1)
-    with pytest.raises(IndexError, match="i=384 must lie between 0 and 383"):
-        found.ids[384]
+    with pytest.raises(IndexError, match=f"i={found.count} must lie between 0 and {found.count - 1}"):
+        found.ids[found.count]
 
 
 def test_a_corpus_smaller_than_a_batch_is_refused(place):

@@ -15,7 +15,7 @@ from whitelab.encoding.embeddings import embed_pairs
 from whitelab.encoding.encoders import load_encoder
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_profiles import losses, shape
-from whitelab.training import COLLAPSED, DIVERGED, StepRecord, Trainer
+from whitelab.training import COLLAPSED, DIVERGED, StepRecord, Trainer, train
 from whitelab.training.result import Scores
 from whitelab.whitening.export import to_sentence_transformers
 
@@ -63,7 +63,8 @@ def test_the_model_loads_by_its_path_and_scores_as_at_its_last_evaluation(config
 
 def test_the_card_runs_with_plain_transformers(config, tmp_path):
     """The code on the card is what a user will copy."""
-    whole(replace(config, steps=2, corpus="tiny sentences"), None, tmp_path)
+    config = replace(config, steps=2, corpus="tiny sentences")
+    list(train(config, [*SENTENCES, SENTENCES[0].upper()], None, tmp_path))
     text = (tmp_path / "model" / "README.md").read_text("utf-8")
     code = text.split("```python\n")[1].split("```")[0].replace("path/to/this/folder", str(tmp_path / "model"))
     names = {}
@@ -73,6 +74,7 @@ def test_the_card_runs_with_plain_transformers(config, tmp_path):
     expected = torch.cat([encoder.forward([one])["mean"][:, -1] for one in ids])
     torch.testing.assert_close(names["vectors"].detach(), expected, rtol=1e-4, atol=1e-5)
     assert "384 unique sentences, labels unused: tiny sentences" in text
+    assert "1 more were left out" in text
     assert "It was not scored." in text
     assert "look it up before you share" in text
     assert AutoTokenizer.from_pretrained(tmp_path / "model").model_max_length == encoder.tokenizer.model_max_length
@@ -102,4 +104,7 @@ def test_the_cards_of_a_run_and_of_its_exports_say_how_it_was_trained(config, pa
 
 def test_sentences_that_are_also_scored_are_counted(config, pairs):
     assert Trainer(config, SENTENCES, pairs, device="cpu").seen == len(set(pairs.sentences) & set(SENTENCES)) > 0
+    assert (
+        Trainer(config, [text.upper() for text in SENTENCES], pairs, device="cpu").seen > 0
+    )  # letter case is not read
     assert Trainer(config, SENTENCES, device="cpu").seen == 0

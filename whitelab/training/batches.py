@@ -1,7 +1,7 @@
 """Which sentences a step takes, as token ids: a seeded permutation an epoch, nothing sorted, nothing weighted."""
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import blake2b
 
@@ -27,16 +27,24 @@ def derived(*keys: int | str) -> int:
 
 
 class TokenRows(Sequence):
-    """Token ids of many sentences, end to end in four bytes each; a row is made a list when it is asked for."""
+    """Token ids of many sentences, end to end in four bytes each; a row is made a list when it is asked for.
+
+    No two rows are equal; `keys` are their digests.
+    """
 
     def __init__(self) -> None:
-        self._ids, self._ends = array("i"), array("q", [0])
+        self._ids, self._ends, self.keys = array("i"), array("q", [0]), set()
 
-    def extend(self, rows: Iterable[Sequence[int]]) -> None:
-        """Take rows after those there are."""
-        for row in rows:
-            self._ids.extend(row)
-            self._ends.append(len(self._ids))
+    def add(self, row: Sequence[int]) -> bool:
+        """Take a row after those there are, unless it is one of them; whether it was taken."""
+        ids = array("i", row)
+        key = blake2b(ids.tobytes(), digest_size=16).digest()
+        if key in self.keys:
+            return False
+        self.keys.add(key)
+        self._ids.extend(ids)
+        self._ends.append(len(self._ids))
+        return True
 
     def __len__(self) -> int:
         return len(self._ends) - 1
@@ -55,27 +63,35 @@ class TokenRows(Sequence):
 class Batches:
     """The batches of a run, numbered from 0; batch `number` depends on the seed and its number alone.
 
+    Sentences that give the same tokens, by letter case or in what is cut off, are one: as two they would be each
+    other's negatives. `repeated` counts those left out for it, `truncated` all that were cut.
+
     Every epoch is a permutation of the unique sentences; the last, which would be smaller, is left out, because losses
     that compare within a batch change with its size. So a run that is resumed needs no state to go on.
     """
 
     def __init__(self, encoder: Encoder, sentences: Sequence[str], size: int, seed: int, max_length: int):
+        self._encoder = encoder.cut_to(max_length)
         texts = [text for text in dict.fromkeys(sentence.strip() for sentence in sentences) if text]
-        if len(texts) < size:
-            raise ValueError(f"batch={size} must lie between 2 and the corpus's {len(texts)} unique sentences")
-        self.ids, self.truncated = _tokenized(encoder.cut_to(max_length), texts)
+        self.ids, first, self.truncated = _tokenized(self._encoder, texts)
+        if len(first) < size:
+            raise ValueError(f"batch={size} must lie between 2 and the corpus's {len(first)} unique sentences, as read")
+        self.repeated = len(texts) - len(first)
         self.pad = encoder.tokenizer.pad_token_id or 0
         self.part = PART[encoder.device]
         self.size, self.seed = size, seed
-        self.per_epoch = len(texts) // size
-        self.texts = frozenset(texts)
-        self.fingerprint = blake2b("\n".join(texts).encode("utf-8", "replace"), digest_size=16).hexdigest()
+        self.per_epoch = len(first) // size
+        self.fingerprint = blake2b("\n".join(first).encode("utf-8", "replace"), digest_size=16).hexdigest()
         self._order = lru_cache(maxsize=2)(self._permutation)
 
     @property
     def count(self) -> int:
         """Unique sentences."""
         return len(self.ids)
+
+    def shared(self, sentences: Sequence[str]) -> int:
+        """How many of its sentences are among `sentences`, as the encoder reads them here."""
+        return len(self.ids.keys & _tokenized(self._encoder, sentences)[0].keys)
 
     def rows(self, number: int) -> list[int]:
         """The sentences of a batch."""
@@ -97,14 +113,14 @@ class Batches:
         return [padded(part, self.pad) for part in lists], places
 
 
-def _tokenized(encoder: Encoder, texts: Sequence[str]) -> tuple[TokenRows, int]:
-    """The token ids of `texts`, and how many were cut. Raises ValueError for one without tokens."""
-    found, truncated = TokenRows(), 0
+def _tokenized(encoder: Encoder, texts: Sequence[str]) -> tuple[TokenRows, list[str], int]:
+    """The token ids of `texts`, the first text of each, and how many were cut. Raises ValueError for one without."""
+    found, first, truncated = TokenRows(), [], 0
     for start in range(0, len(texts), _AT_A_TIME):
         some = texts[start : start + _AT_A_TIME]
         rows, cut = encoder.tokenize(some)
         if [] in rows:
             raise ValueError(f"sentences must hold text, got {some[rows.index([])]!r}, which has no token")
-        found.extend(rows)
+        first += [text for text, row in zip(some, rows, strict=True) if found.add(row)]
         truncated += cut
-    return found, truncated
+    return found, first, truncated

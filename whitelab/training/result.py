@@ -43,8 +43,9 @@ learning rate of {lr:g}, with seed {seed}.
 
 ### Data
 
-{sentences} unique sentences, labels unused: {corpus} (fingerprint {fingerprint}). {truncated} were cut to
-{max_length} tokens, {seen} are among the scored sentences.
+{sentences} unique sentences, labels unused: {corpus} (fingerprint {fingerprint}). {repeated} more were left out,
+whose tokens are those of one of them. Of all, {truncated} were cut to {max_length} tokens. {seen} are among the scored
+sentences.
 
 ### Scores
 
@@ -140,6 +141,7 @@ def _training(trainer: Trainer, scores: Scores) -> str:
         sentences=f"{trainer.batches.count:,}",
         corpus=_named(config.corpus) or "not named",
         fingerprint=trainer.batches.fingerprint,
+        repeated=f"{trainer.batches.repeated:,}",
         truncated=f"{trainer.batches.truncated:,}",
         seen=f"{trainer.seen:,}",
         max_length=config.max_length,

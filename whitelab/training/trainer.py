@@ -75,7 +75,7 @@ class Trainer:
         check_choice(config.precision, "precision", dtypes_for(self.device))
         self.objective = objectives.objective(config.objective)
         self.batches = Batches(self.encoder, sentences, config.batch, config.seed, config.max_length)
-        self.seen = 0 if evaluation is None else len(self.batches.texts.intersection(evaluation.sentences))
+        self.seen = 0 if evaluation is None else self.batches.shared(evaluation.sentences)
         self._build()
         self._try()
         self._check_views()
