@@ -12,7 +12,7 @@ from transformers import AutoModel
 
 from whitelab.training import TrainConfig, Trainer, objectives
 from whitelab.training.objectives import OBJECTIVES, Objective
-from whitelab.training.trainer import seeded
+from whitelab.training.trainer import seeded, start
 
 from .doing import Identity, batches, same, weights
 
@@ -198,6 +198,29 @@ def test_a_dropout_that_is_set_is_the_networks_in_training_alone(place, config):
         Trainer(replace(config, model=str(place / "model"), dropout=p), SENTENCES, device="cpu") for p in (None, 0.9)
     )
     torch.testing.assert_close(still.encoder.forward([ids])["mean"], set_.encoder.forward([ids])["mean"])
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_a_dropout_that_is_set_is_that_of_every_layer(tmp_path, architecture, alike):
+    """Also where it is no module but a number that attention takes, as in T5."""
+    config = TrainConfig(model=str(build_model(tmp_path / architecture, architecture)), batch=16, dropout=0.0)
+    trainer = Trainer(config, SENTENCES, device="cpu")
+    network, rows = trainer.encoder.model, trainer.batches.rows(0)
+    with torch.no_grad():
+        expected, found = trainer.views(network, rows), trainer.views(network.train(), rows)
+    assert torch.equal(found, expected)
+
+
+def test_an_encoder_that_draws_all_the_same_is_refused_where_there_is_to_be_no_dropout(place, config, monkeypatch):
+    def noisy(*given):
+        encoder = start(*given)
+        encoder.model.embeddings.register_forward_hook(lambda module, _, out: out + torch.rand_like(out))
+        return encoder
+
+    monkeypatch.setattr("whitelab.training.trainer.start", noisy)
+    with pytest.raises(ValueError, match=r"dropout=0.0 cannot be had of model='model': in training it draws"):
+        Trainer(replace(config, dropout=0.0), SENTENCES, device="cpu")
+    assert not Trainer(replace(config, dropout=0.1), SENTENCES, device="cpu").advance().stop
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)

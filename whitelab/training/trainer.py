@@ -68,9 +68,7 @@ class Trainer:
         self.encoder = start(config, device)
         self.device = self.encoder.device
         if config.dropout is not None:
-            for module in self.encoder.model.modules():
-                if isinstance(module, nn.Dropout):
-                    module.p = config.dropout
+            _set_dropout(self.encoder.model, config.dropout)
         self.config = config = config.settled(self.encoder.dim)
         check_choice(config.precision, "precision", dtypes_for(self.device))
         self.objective = objectives.objective(config.objective)
@@ -117,16 +115,21 @@ class Trainer:
         """Raise ValueError where the views of a sentence are one and the same, from which nothing is learned.
 
         So they are where neither the encoder's dropout nor the head draws: W-MSE and MSE are 0 then whatever the
-        weights. The encoder is asked twice for the same, because equal rows of one batch may differ by rounding.
+        weights. The encoder is asked twice for the same, because equal rows of one batch may differ by rounding. Where
+        it answers differently although it is to have no dropout, ValueError says so.
         """
         config, views = self.config, self.objective.positives(self.config.objective)
-        if views == 1:
-            return
         rows, network = self.batches.rows(0)[:2], self.encoder.model
         self._train_mode(True)
         try:
             with seeded(config.seed, "views") as generator, torch.no_grad():
-                if not torch.equal(self.views(network, rows), self.views(network, rows)):
+                draws = not torch.equal(self.views(network, rows), self.views(network, rows))
+                if draws and config.dropout == 0:
+                    raise ValueError(
+                        f"dropout={config.dropout} cannot be had of model={self.encoder.name!r}: in training it draws "
+                        f"by other means, such as leaving out layers; leave dropout out or choose another model"
+                    )
+                if draws or views == 1:
                     return
                 noise = torch.randn(1, config.batch, self.encoder.dim, generator=generator).expand(views, -1, -1)
                 z = deepcopy(self.top["head"])(noise.to(self.device), generator)
@@ -300,6 +303,16 @@ class Trainer:
         self.scaler.load_state_dict(state["scaler"])
         self.skipped = state.get("skipped", 0)
         self.first_shapes = {name: Shape(*one) for name, one in state["first_shapes"].items()}
+
+
+def _set_dropout(network: nn.Module, p: float) -> None:
+    """Let every dropout of `network` drop with probability `p`: modules, and what a module hands to a function."""
+    for module in network.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = p
+        for name, value in vars(module).items():
+            if "dropout" in name and isinstance(value, (int, float)):
+                setattr(module, name, p)
 
 
 def shares(eigenvalues: Sequence[float]) -> tuple[float, ...] | None:
