@@ -177,6 +177,14 @@ def test_views_and_passes():
     assert objective(unshuffled).positives(unshuffled) == 3
 
 
+def test_one_encoding_in_pieces_of_the_batch_fits_no_batch():
+    """Of 64 sentences 62 would have three equal views; the paper shuffles every view, its code encodes each."""
+    with pytest.raises(ValueError, match="passes=once must not go with chunks=batch"):
+        objective("whitenedcse").batch("whitenedcse:passes=once,chunks=batch", 768)
+    for spec in ("whitenedcse:passes=once", "whitenedcse:chunks=batch"):
+        assert objective(spec).batch(spec, 768) == 7
+
+
 def test_only_byol_keeps_a_slow_copy_which_slows_down_to_a_halt():
     assert [name for name, one in OBJECTIVES.items() if one.needs_target()] == ["byol"]
     decay = [OBJECTIVES["byol"].target_decay("byol", progress) for progress in (0.0, 0.5, 1.0)]

@@ -186,6 +186,14 @@ def test_a_head_that_draws_tells_views_apart_without_dropout(place, config):
         Trainer(replace(config, objective="whitenedcse:whitening=zca"), SENTENCES, device="cpu")
 
 
+def test_a_head_that_tells_the_views_of_a_few_sentences_apart_does_not_do(place, config):
+    """Of 50 sentences in three pieces all but two have their views in one, under one permutation and one map."""
+    config = replace(config, model=str(place / "still"), batch=50, objective="whitenedcse:groups=16,chunks=batch")
+    with pytest.raises(ValueError, match="has no dropout"):
+        Trainer(config, SENTENCES, device="cpu")
+    assert not Trainer(replace(config, dropout=0.1), SENTENCES, device="cpu").advance().stop
+
+
 def test_a_dropout_that_is_set_is_the_networks_in_training_alone(place, config):
     own, none, given = (
         Trainer(replace(config, model=str(place / model), dropout=p, steps=1), SENTENCES, device="cpu")

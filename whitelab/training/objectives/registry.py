@@ -198,7 +198,12 @@ def _predictor(*, hidden, embedding, **parameters):
     return heads.Projection(embedding, hidden, embedding)
 
 
-def _rows_to_whiten(dim, *, whitening, groups, eps, momentum, **parameters):
+def _rows_to_whiten(dim, *, whitening, groups, eps, momentum, chunks, passes, **parameters):
+    if (chunks, passes) == ("batch", "once"):
+        raise ValueError(
+            "passes=once must not go with chunks=batch, which whitens the views of nearly every sentence alike: they "
+            "would be one and the same; take chunks=views (the paper) or passes=each (its code)"
+        )
     if whitening == "none" or eps or momentum:
         return 2
     return 1 + (-(-dim // groups) if whitening in _GROUPED else dim)
