@@ -56,6 +56,17 @@ def test_without_json_there_are_lines_for_people(run, folder):
     assert [line.split()[0] for line in out.splitlines()[-3:]] == ["trained", "untrained", "pixels"]
 
 
+def test_a_run_that_diverged_says_so_to_the_end(run, folder):
+    argv = ["--data", folder, "--objective", OBJECTIVES["w-mse"], "--steps", "5", "--lr", "1e30"]
+    status, out, _ = run("images", *argv)
+    assert status == 0
+    assert "the step was not taken" in out
+    assert "trained     its features hold NaN or infinity" in out
+    last = json.loads(run("images", *argv, "--json")[1].splitlines()[-1])
+    assert (last["linear_accuracy"], last["knn_accuracy"], last["steps"]) == (None, None, 1)
+    assert last["pixels"]["linear_accuracy"] > 0
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [

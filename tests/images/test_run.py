@@ -157,6 +157,13 @@ def test_a_loss_that_is_no_number_ends_the_run_and_leaves_the_encoder_as_it_was(
     assert all(torch.equal(*after[name]) for name, _ in run.encoder.named_parameters())
 
 
+@pytest.mark.parametrize("name", SMALL)
+def test_weights_that_overflow_end_the_run_and_are_not_judged(name):
+    run = ImageRun(made(), SMALL[name], steps=5, batch=32, rate=1e30)
+    assert "the loss is nan" in finished(run)[-1].message
+    assert run.accuracies() is None
+
+
 def test_a_batch_that_cannot_be_whitened_ends_the_run_in_a_sentence():
     data = made()
     same = ImageSet("same", np.full_like(data.images, 0.5), data.labels, data.classes)

@@ -30,6 +30,14 @@ def test_a_step_with_infinite_numbers_is_not_taken(config, pairs, tmp_path):
     assert same(weights(kept.model), weights(load_encoder(config.model, device="cpu").model))
 
 
+@pytest.mark.parametrize("spec", ["w-mse:embedding=4,size=16,hidden=16", "byol:embedding=8,hidden=16", "simcse"])
+def test_a_head_whose_outputs_overflow_is_a_divergence(config, spec):
+    """A whitening refuses them, which is no fault of an argument."""
+    records = whole(replace(config, objective=spec, head_lr=1e38, warmup=0))[0]
+    assert (records[-1].step, records[-1].stop) == (2, DIVERGED)
+    assert "the loss is nan" in records[-1].message
+
+
 def test_numbers_that_overflow_where_they_are_scored_are_a_divergence(config, pairs):
     config = replace(config, lr=1e30, warmup=0, clip=0.0, eval_every=1)
     records = whole(config, pairs)[0]

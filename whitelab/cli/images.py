@@ -44,10 +44,9 @@ def run(args):
     found, raw = one.accuracies(), judged(pixels(data), data)
     train, test = split(data)
     result = {
-        "linear_accuracy": found.linear_accuracy,
-        "knn_accuracy": found.knn_accuracy,
-        "untrained": {"linear_accuracy": untrained.linear_accuracy, "knn_accuracy": untrained.knn_accuracy},
-        "pixels": {"linear_accuracy": raw.linear_accuracy, "knn_accuracy": raw.knn_accuracy},
+        **_accuracies(found),
+        "untrained": _accuracies(untrained),
+        "pixels": _accuracies(raw),
         "objective": one.spec,
         "data": data.name,
         "images": {"trained": len(train), "held_out": len(test), "classes": len(data.classes)},
@@ -59,9 +58,16 @@ def run(args):
     lines = [f"{len(test)} of {len(train) + len(test)} images of {data.name} held out, {one.spec}"]
     lines += [
         f"{name:10}  linear {each.linear_accuracy:6.2f}  5-nn {each.knn_accuracy:6.2f}"
+        if each
+        else f"{name:10}  its features hold NaN or infinity"
         for name, each in (("trained", found), ("untrained", untrained), ("pixels", raw))
     ]
     yield result, lines
+
+
+def _accuracies(found) -> dict:
+    """Those of `found`, None where features could not be judged."""
+    return {name: getattr(found, name, None) for name in ("linear_accuracy", "knn_accuracy")}
 
 
 def _line(record) -> str:

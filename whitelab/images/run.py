@@ -178,13 +178,15 @@ class ImageRun:
                     yield self.rows[part]
 
     def _step(self, step: int, images: Float[Tensor, "b c h w"]) -> tuple[float, Float[Tensor, "v b d"]]:
-        """One step of Adam; a loss that is no number moves nothing."""
+        """One step of Adam; none where the loss is no number, though the batch norms have seen the images."""
         spec, target = self.spec, None
         x = views(images, self.objective.positives(spec), self.generator)
-        h = self._encoded(self.encoder, x)
-        z = self.top["head"](h, self.generator)
+        h = z = self._encoded(self.encoder, x)
+        for module in self.top.values():  # a whitening, in the head or in the loss, refuses what is not finite
+            z = module(z, self.generator) if z.isfinite().all() else z
+        if not z.isfinite().all():
+            return math.nan, h.detach()
         if self.target is not None:
-            z = self.top["predictor"](z, self.generator)
             with torch.no_grad():
                 target = self.target["head"](self._encoded(self.target["encoder"], x), self.generator)
         loss = self.objective.loss(spec, z, self.generator, target)
@@ -214,9 +216,10 @@ class ImageRun:
         self.encoder.train()
         return torch.cat(parts).double().numpy()
 
-    def accuracies(self) -> Accuracies:
-        """`judged` of the encoder as it is."""
-        return judged(self.features(), self.data)
+    def accuracies(self) -> Accuracies | None:
+        """`judged` of the encoder as it is; None where its features are not finite."""
+        features = self.features()
+        return judged(features, self.data) if np.isfinite(features).all() else None
 
 
 def pixels(data: ImageSet) -> Float[np.ndarray, "n p"]:

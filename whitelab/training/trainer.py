@@ -194,30 +194,29 @@ class Trainer:
     def _backward(self, number: int, generator: torch.Generator) -> tuple[float, dict[str, Shape]]:
         """Gradients of the step's batches, averaged; the mean loss, and the last batch's shapes.
 
-        NaN and no shapes as soon as the encoder's output is not finite.
+        The loss that is no number and no shapes as soon as there is one.
         """
         count, total = self.config.accumulation, 0.0
         for one in range(count):
             rows = self.batches.rows((number - 1) * count + one)
             h = self.views(self.encoder.model, rows)
-            if not torch.isfinite(h).all():
-                return float("nan"), {}
             loss, z = self._loss(h, rows, generator)
+            if not loss.isfinite():
+                return loss.item(), {}
             self.scaler.scale(loss / count).backward()
             total += loss.item() / count
-        if not math.isfinite(total):
-            return total, {}
         watched = {health.EMBEDDINGS: h[0], health.OUTPUTS: z[0]}
         return total, {name: Shape.of(one, at_least=bool(self.first_shapes)) for name, one in watched.items()}
 
     def _loss(
         self, h: Float[Tensor, "v b d"], rows: Sequence[int], generator: torch.Generator
     ) -> tuple[Float[Tensor, ""], Float[Tensor, "w b m"]]:
-        """The loss of a batch, and what it was computed from."""
-        spec, target = self.config.objective, None
-        z = self.top["head"](h, generator)
-        if "predictor" in self.top:
-            z = self.top["predictor"](z, generator)
+        """The loss of a batch, and what it was computed from; NaN where that or `h` is not finite."""
+        spec, z, target = self.config.objective, h, None
+        for module in self.top.values():  # a whitening, in the head or in the loss, refuses what is not finite
+            z = module(z, generator) if z.isfinite().all() else z
+        if not z.isfinite().all():
+            return z.new_tensor(math.nan), z
         if self.target is not None:
             with torch.no_grad():
                 target = self.target["head"](self.views(self.target["encoder"], rows), generator)
