@@ -1,11 +1,12 @@
 """A run from its first step to its last: seeds decide everything, a kill changes nothing."""
 
+import json
 import shutil
 from dataclasses import replace
 
 import pytest
 import torch
-from tiny import SENTENCES
+from tiny import SENTENCES, build_model
 
 from whitelab.training import Trainer, train
 from whitelab.training.checkpoints import CheckpointError, checkpoints
@@ -113,3 +114,32 @@ def test_a_checkpoint_belongs_to_its_config_and_its_sentences(config, tmp_path):
         next(train(replace(config, steps=2, lr=0.5), SENTENCES, None, tmp_path, resume=True))
     with pytest.raises(CheckpointError, match="sentences must be those with which the run was begun"):
         next(train(replace(config, steps=2), SENTENCES[1:], None, tmp_path, resume=True))
+
+
+def test_a_checkpoint_belongs_to_its_scored_pairs(config, pairs, tmp_path):
+    """The best of one set and the best of another are no two scores to choose from."""
+    config = replace(config, steps=2)
+    whole(config, pairs, tmp_path)
+    for other in (None, replace(pairs, gold=pairs.gold[::-1].copy())):
+        with pytest.raises(CheckpointError, match="evaluation must be the pairs with which the run was begun"):
+            train(config, SENTENCES, other, tmp_path, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [("config.json", "config.json"), ("vocab.txt", "tokenizer"), ("model.safetensors", "weights")],
+)
+def test_a_checkpoint_belongs_to_its_start(config, folder, tmp_path, file, words):
+    """An activation is in no weight: the run would go on as another network."""
+    config = replace(config, model=str(folder), steps=2)
+    whole(config, None, tmp_path / "run")
+    assert whole(config, None, tmp_path / "run", resume=True)[0] == []
+    if file == "config.json":
+        settings = json.loads((folder / file).read_text())
+        (folder / file).write_text(json.dumps(settings | {"hidden_act": "relu"}))
+    elif file == "vocab.txt":
+        (folder / file).write_text((folder / file).read_text() + "more\n", "utf-8")
+    else:
+        shutil.copy(build_model(tmp_path / "other", seed=1) / file, folder / file)
+    with pytest.raises(CheckpointError, match=f"model must have the {words} with which the run was begun"):
+        train(config, SENTENCES, None, tmp_path / "run", resume=True)

@@ -3,9 +3,11 @@
 A checkpoint is written aside and renamed, so under its own name it is whole, and only then the one before it goes.
 """
 
+import json
 import os
 import re
 import shutil
+from hashlib import blake2b
 from pathlib import Path
 
 import torch
@@ -17,6 +19,15 @@ from whitelab.training.trainer import Trainer
 
 WEIGHTS, STATE = "weights.safetensors", "state.pt"
 _NAME = re.compile(r"step-\d{6,}")
+
+# What a run is begun with beside its config, and how an error names it.
+_BEGUN_WITH = {
+    "sentences": "sentences must be those",
+    "evaluation": "evaluation must be the pairs",
+    "weights": "model must have the weights",
+    "tokenizer": "model must have the tokenizer",
+    "architecture": "model must have the config.json",
+}
 
 
 class CheckpointError(ValueError):
@@ -41,7 +52,7 @@ def save(folder: Path, trainer: Trainer, extra: dict) -> None:
     path = folder / f"step-{trainer.step:06d}"
     state = trainer.state() | {
         "config": trainer.config.as_dict(),
-        "corpus": trainer.batches.fingerprint,
+        "begun_with": _begun_with(trainer),
         "extra": extra,
     }
     with folder_aside(path) as aside:
@@ -58,19 +69,35 @@ def save(folder: Path, trainer: Trainer, extra: dict) -> None:
 def restore(path: Path, trainer: Trainer) -> dict:
     """Bring `trainer` where a checkpoint was written; returns its `extra`.
 
-    Raises CheckpointError where the config or the sentences are not those it was written with.
+    Raises CheckpointError where the config, the sentences, the scored pairs or the start are not those it was written
+    with.
     """
     state = torch.load(path / STATE, map_location=trainer.device, weights_only=True)
-    _check(state, trainer.config, trainer.batches.fingerprint)
+    _check(state, trainer)
     load_model(trainer.encoder.model, str(path / WEIGHTS), device=trainer.device)
     trainer.restore(state)
     return state["extra"]
 
 
-def _check(state: dict, config: TrainConfig, corpus: str) -> None:
+def _begun_with(trainer: Trainer) -> dict[str, str | None]:
+    """Digests of what the config of a run only names."""
+    files, network = trainer.encoder.files, trainer.encoder.model.config.to_dict()
+    network = {name: value for name, value in network.items() if name not in ("_name_or_path", "transformers_version")}
+    return {
+        "sentences": trainer.batches.fingerprint,
+        "evaluation": None if trainer.evaluation is None else trainer.evaluation.fingerprint,
+        "weights": files.weights,
+        "tokenizer": files.tokenizer,
+        "architecture": blake2b(json.dumps(network, sort_keys=True, default=str).encode(), digest_size=16).hexdigest(),
+    }
+
+
+def _check(state: dict, trainer: Trainer) -> None:
     was = TrainConfig.of(state["config"]).as_dict()
-    for name, value in config.as_dict().items():
+    for name, value in trainer.config.as_dict().items():
         if value != was[name]:
             raise CheckpointError(f"{name}={value!r} must be {was[name]!r}, with which the run was begun")
-    if corpus != state["corpus"]:
-        raise CheckpointError("sentences must be those with which the run was begun")
+    was = state.get("begun_with", {})
+    for name, value in _begun_with(trainer).items():
+        if value != was.get(name):
+            raise CheckpointError(f"{_BEGUN_WITH[name]} with which the run was begun")
