@@ -366,6 +366,38 @@ def test_an_interrupted_command_can_be_resumed(place, command, usual, monkeypatc
     assert [json.loads(line).get("step") for line in out.splitlines()] == [5, 6, None]
 
 
+def interrupting(monkeypatch, times):
+    """Ctrl-C, so many times, in the midst of the fourth step."""
+    advance = Trainer.advance
+
+    def interrupted(trainer):
+        for _ in range(times if trainer.step == 3 else 0):
+            signal.raise_signal(signal.SIGINT)
+        return advance(trainer)
+
+    monkeypatch.setattr(Trainer, "advance", interrupted)
+
+
+def test_one_interrupt_ends_a_command_after_its_step_with_a_checkpoint(place, command, monkeypatch):
+    interrupting(monkeypatch, 1)
+    status, out, err = command("train", *options(place, 9), "--json", "--save-every", 9)
+    assert (status, len(out.splitlines())) == (130, 6)  # the start, four steps, the summary
+    assert err.splitlines() == [
+        "it ends after this step, with a checkpoint; Ctrl-C again ends it at once",
+        "interrupted; the last checkpoint is kept: --resume",
+    ]
+    run = find_run("simcse-1")
+    assert (run.state(), run.checkpoint, len(run.records())) == ("cancelled", 4, 5)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_second_interrupt_ends_a_command_at_once(place, command, monkeypatch):
+    interrupting(monkeypatch, 2)
+    status, out, _ = command("train", *options(place, 9), "--json")
+    assert (status, len(out.splitlines())) == (130, 4)
+    assert find_run("simcse-1").state() == "cancelled"
+
+
 def test_a_command_that_cannot_begin_leaves_no_run(place, command, tmp_path):
     status, out, err = command("train", *options(place), "--batch", 999, "--out", tmp_path / "run", "--json")
     assert (status, out) == (2, "")

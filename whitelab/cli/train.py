@@ -2,11 +2,14 @@
 
 import argparse
 import contextlib
+import signal
+import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
 from whitelab.cli.options import device_option, json_option, split_option
-from whitelab.cli.writing import short
+from whitelab.cli.writing import say, short
 
 # Options of `train` that are fields of TrainConfig, and what they are.
 _TRAIN = {
@@ -74,9 +77,11 @@ def run(args):
     else:
         run = _new_run(args)
     try:
-        with contextlib.closing(run.follow(args.resume, args.device)) as steps:
+        with _asked_to_stop() as stop, contextlib.closing(run.follow(args.resume, args.device)) as steps:
             for record in steps:
                 yield record.as_dict(), [_step_line(record)]
+                if stop.is_set() and not record.stop and record.step < run.config.steps:
+                    break
     except Exception:
         if not args.resume and not run.records():  # what failed before its first step leaves nothing behind
             run.remove()
@@ -92,6 +97,26 @@ def run(args):
         )
     lines.append(f"model: {found.model or run.folder / 'model'}")
     yield {"summary": found.as_dict() | {"folder": str(run.folder)}}, lines
+    if stop.is_set():
+        raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def _asked_to_stop() -> Iterator[threading.Event]:
+    """An event that a first Ctrl-C sets, so that a step can be ended; a second interrupts as usual."""
+    stop, usual = threading.Event(), signal.getsignal(signal.SIGINT)
+
+    def first(*_) -> None:
+        signal.signal(signal.SIGINT, usual)
+        stop.set()
+        say("it ends after this step, with a checkpoint; Ctrl-C again ends it at once")
+
+    if usual is signal.default_int_handler:  # and not ignored, as in the background
+        signal.signal(signal.SIGINT, first)
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGINT, usual)
 
 
 def _given(args) -> dict:
