@@ -15,7 +15,7 @@ import pytest
 import torch
 from commandline import called
 from processes import ROOT
-from tiny import SENTENCES, build_place, untimed
+from tiny import SENTENCES, build_model, build_place, untimed
 
 from whitelab.cli import main
 from whitelab.datasets import load
@@ -119,7 +119,7 @@ def test_a_folder_without_a_config_that_can_be_read_is_no_run(usual, run):
         (usual / name).mkdir()
         (usual / name / "config.json").write_text(text)
     assert runs.runs() == (run,)
-    with pytest.raises(RunError, match="run='half' must be a run in"):
+    with pytest.raises(RunError, match="run='half' must be the folder of a run, or a run in"):
         find_run("half")
 
 
@@ -127,6 +127,16 @@ def test_a_run_is_found_by_name_and_by_folder(run):
     assert find_run("simcse-1") == find_run(run.folder) == run
     with pytest.raises(RunError, match="there is none"):
         find_run("../usual")
+
+
+def test_a_name_is_a_folder_first_when_a_run_is_found_as_when_it_is_made(config, run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    build_model(tmp_path / run.name)  # which has a config.json too
+    assert find_run(run.name) == run
+    shutil.rmtree(tmp_path / run.name)
+    made = create(config, SENTENCES, folder=run.name)
+    assert made != run
+    assert find_run(run.name) == made
 
 
 def test_a_taken_folder_is_refused(config, tmp_path):
@@ -423,7 +433,7 @@ def test_a_run_that_cannot_be_resumed_is_left_where_it_is(config, command):
     [
         ((), "--corpus must name a text file"),
         (("--resume",), "--resume needs --out"),
-        (("--resume", "--out", "nowhere"), "run='nowhere' must be a run in"),
+        (("--resume", "--out", "nowhere"), "run='nowhere' must be the folder of a run, or a run in"),
         (("--corpus", "nowhere.txt"), "nowhere.txt"),
         (("--corpus", "demo", "--objective", "triplet"), "objective='triplet' must be one of simcse"),
         (("--corpus", "demo", "--dropout", "1"), "dropout=1.0 must be below 1"),

@@ -60,7 +60,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--task", help="which task of --eval")
     split_option(parser)
     parser.add_argument("--out", metavar="DIR", help="folder of the run (default: a new one, listed by `models`)")
-    parser.add_argument("--resume", action="store_true", help="go on with the run in --out from its last checkpoint")
+    parser.add_argument(
+        "--resume", action="store_true", help="go on with the run in --out, or of that name, from its last checkpoint"
+    )
     device_option(parser)
     json_option(parser, "one JSON document a step, and one at the end")
 
@@ -71,7 +73,7 @@ def run(args):
 
     if args.resume:
         if args.out is None:
-            raise RunError("--resume needs --out, the folder of the run")
+            raise RunError("--resume needs --out, the folder or the name of the run")
         run = find_run(args.out)
         _check_resumed(args, run.config)
     else:

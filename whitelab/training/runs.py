@@ -266,12 +266,15 @@ def create(
 
 
 def find_run(name: str | Path) -> Run:
-    """The run of that name in the usual place, or in that folder. Raises RunError where there is none."""
+    """The run in that folder, as `create` means it, or of that name in the usual place.
+
+    Raises RunError where there is none.
+    """
     usual = [runs_root() / name] if re.fullmatch(r"[\w.-]+", str(name)) else []
-    for folder in (*usual, _path(name, "run")):
-        if (folder / _CONFIG).is_file():
+    for folder in (_path(name, "run"), *usual):
+        if all((folder / one).is_file() for one in (_CONFIG, _DATA)):  # a model has a config too
             return Run(folder)
-    raise RunError(f"run={str(name)!r} must be a run in {runs_root()}, or the folder of one; there is none")
+    raise RunError(f"run={str(name)!r} must be the folder of a run, or a run in {runs_root()}; there is none")
 
 
 def runs() -> tuple[Run, ...]:
