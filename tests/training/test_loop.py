@@ -1,6 +1,7 @@
 """A run from its first step to its last: seeds decide everything, a kill changes nothing."""
 
 import json
+import os
 import shutil
 from dataclasses import replace
 
@@ -106,6 +107,27 @@ def test_a_half_written_checkpoint_is_no_checkpoint(config, tmp_path):
     assert [one.name for one in checkpoints(tmp_path / "checkpoints")] == ["step-000002"]
     assert whole(replace(config, steps=2), None, tmp_path, resume=True)[0] == []
     assert len(records) == 3
+
+
+def test_a_kill_while_the_model_is_replaced_loses_no_model_and_leaves_nothing(config, tmp_path, monkeypatch):
+    config, replaced = replace(config, steps=4), os.replace
+
+    def copied(source, target):
+        replaced(source, target)
+        if str(target).endswith(".old"):
+            shutil.copytree(tmp_path / "whole", tmp_path / "left", dirs_exist_ok=True)
+
+    monkeypatch.setattr(os, "replace", copied)
+    monkeypatch.setattr(Trainer, "measure", lambda self: {"spearman": 9.0 - abs(self.step - 3)})
+    config = replace(config, eval_every=3, save_every=9)
+    whole(config, None, tmp_path / "whole")
+    (old,) = (tmp_path / "left").glob(".model.*.old")
+    before = (old / "model.safetensors").read_bytes()
+    (tmp_path / "left" / "checkpoints" / f".step-000009.{'a' * 32}.tmp").mkdir()
+    assert not (tmp_path / "left" / "model").exists()
+    train(config, SENTENCES, None, tmp_path / "left", resume=True)
+    assert (tmp_path / "left" / "model" / "model.safetensors").read_bytes() == before
+    assert sorted(one.name for one in (tmp_path / "left").rglob(".*")) == []
 
 
 def test_a_checkpoint_belongs_to_its_config_and_its_sentences(config, tmp_path):

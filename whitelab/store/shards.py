@@ -28,6 +28,7 @@ from safetensors.numpy import save
 INDEX = "index.sqlite"
 FORMAT = 1  # part of every key and index: a new layout starts anew and never misreads an old one
 TEMPORARY_NAME = re.compile(r"[0-9a-f]{32}\.tmp")  # of `write_aside`
+ASIDE_NAME = re.compile(r"\.(.+)\.[0-9a-f]{32}\.(tmp|old)")  # of `folder_aside`, with the folder's own
 SHARD_NAME = re.compile(r"[0-9a-f]{32}\.safetensors")
 STALE_SECONDS = 3600.0  # a temporary or unregistered file this old belongs to no living writer
 BUSY_SECONDS = 30.0  # how long one process waits for another's index transaction
@@ -226,7 +227,7 @@ def remove_abandoned(folder: Path, also: Callable[[Path], object] = lambda path:
 @contextmanager
 def folder_aside(folder: Path) -> Iterator[Path]:
     """A new folder beside `folder` that takes its place when all went well, and is gone otherwise."""
-    aside, old = (folder.with_name(f".{uuid.uuid4().hex}.{end}") for end in ("tmp", "old"))
+    aside, old = (folder.with_name(f".{folder.name}.{uuid.uuid4().hex}.{end}") for end in ("tmp", "old"))
     aside.mkdir()
     try:
         yield aside
@@ -241,6 +242,20 @@ def folder_aside(folder: Path) -> Iterator[Path]:
         shutil.rmtree(old, ignore_errors=True)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
+
+
+def recover_folders(parent: Path) -> None:
+    """Undo what a killed `folder_aside` left in `parent`, where nobody may write meanwhile.
+
+    A folder that was moved away for one that never came is put back; all else goes.
+    """
+    for path in list(parent.glob(".*")):
+        if parts := ASIDE_NAME.fullmatch(path.name):
+            folder = path.with_name(parts[1])
+            if parts[2] == "old" and not folder.exists():
+                os.replace(path, folder)
+            else:
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def let_read(folder: Path) -> None:

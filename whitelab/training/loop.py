@@ -6,6 +6,7 @@ from pathlib import Path
 
 from whitelab.datasets import SentencePairs
 from whitelab.encoding.encoders import NotFinite
+from whitelab.store.shards import recover_folders
 from whitelab.training import checkpoints
 from whitelab.training.config import COLLAPSED, StepRecord, TrainConfig
 from whitelab.training.result import Scores, write_model
@@ -32,8 +33,9 @@ def train(
     step after it; without one the run begins anew), and `model/`: the encoder where `evaluation` scored best so far,
     the start included, or without scores that of the last checkpoint. What is due after a step is written when the
     next record is asked for, so that a record can be kept before it. The first record is followed by a checkpoint;
-    closing the generator writes one; a kill loses the steps since the last one. None is of weights that overflow. The
-    step that ends in a long evaluation begins with one, so a kill during the evaluation loses that step alone.
+    closing the generator writes one; a kill loses the steps since the last one, and what it left half replaced is put
+    right by `resume`. None is of weights that overflow. The step that ends in a long evaluation begins with one, so a
+    kill during the evaluation loses that step alone.
 
     On a CPU a resumed run gives the records and weights of one that was never interrupted, bit for bit, as long as
     torch uses as many threads. A collapse or a number that is none ends the run early, with a record that says so.
@@ -44,8 +46,11 @@ def train(
 
     Raises ValueError, ModelError and CheckpointError at once, before a record is asked for.
     """
+    folder = None if folder is None else Path(folder)
+    for parent in (folder, folder / CHECKPOINTS) if folder and resume else ():
+        recover_folders(parent)
     trainer = Trainer(config, sentences, evaluation, device)
-    keeper = Keeper(trainer, None if folder is None else Path(folder))
+    keeper = Keeper(trainer, folder)
     if resume:
         keeper.restore()
     return _steps(trainer, keeper)
