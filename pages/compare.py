@@ -86,7 +86,7 @@ sections = {
     "BERT-whitening, Figure 1": lambda: paper_figures.k_curves(figure),
     "WhitenedCSE, Figures 1 and 3": lambda: paper_figures.losses(grid),
 }
-tabs(sections, "part")
+made = tabs(sections, "part") or ""
 
 close_page(
     chosen,
@@ -104,14 +104,12 @@ close_page(
     "Each cell is a Spearman score (x 100) of one model, one way of pooling and averaging layers, one task. A published number "
     "stands beside it only where a paper prints one for the same thing under the same aggregation. The same vectors score "
     "several points apart under two presets, so compare only what was made alike.",
-    "from whitelab.compare import Grid, compare, resample, walk, written\n"
+    "from whitelab.compare import Grid, compare, resample, written\n"
     "from whitelab.scoring.setting import parse_settings\n\n"
     f"rows = parse_settings({';'.join(map(str, wanted))!r})\n"
     f"options = {{'dtype': {chosen.dtype!r}, 'keep_going': {chosen.data.lenient}, 'corpus': {corpus!r}}}\n"
     f"data, tasks = {data_in_code(chosen)}, {picked!r}\n"
     f"grid = Grid({models!r}, data, tasks, rows, {preset!r}, **options)\n"
     "cells = list(compare(grid, store=whitelab.Store()))\n"
-    f"print(written(cells, 'markdown', {preset!r}, {corpus!r}, resample(cells)))\n"
-    "steps = walk(encoder, data, tasks[0], 'whiteningbert', 'mteb', store=whitelab.Store())\n"
-    "print(steps.difference, steps.steps)\n",
+    f"print(written(cells, 'markdown', {preset!r}, {corpus!r}, resample(cells)))\n" + made,
 )

@@ -1,6 +1,7 @@
 """The page of comparisons: grids of settings, two presets step by step, and the papers' figures."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from whitelab.compare import FIELDS, PRESETS, Bench, Grid, compare, differences,
 from whitelab.encoding.checkpoints import shown_name
 from whitelab.scoring.setting import parse_settings
 
-from .visiting import alts, choose, complete, downloads, failed, press, said, scored, start, table, until
+from .visiting import alts, choose, code, complete, downloads, failed, press, said, scored, start, table, until
 
 pytestmark = pytest.mark.model
 
@@ -124,6 +125,19 @@ def test_two_presets_show_what_differs_and_walk_from_one_to_the_other(small):
     assert alts(at)
     assert table(choose(at, dtype="bfloat16"), "Step") is None  # another walk, for which nobody has asked
     assert said(choose(at, to_preset="whiteningbert"), "Nothing differs between them")
+
+
+def test_the_code_makes_the_walk_that_was_asked_for_and_none_before(small, capsys):
+    at = until(start("compare", **small, part="Two presets"))
+    assert "walks(" not in code(at)
+    choose(at, from_preset="mteb", to_preset="bert-whitening", walk_setting="mean/L1+L3")
+    press(at, "walk", lambda at: table(at, "Step") is not None and complete(at))
+    tasks = re.search("^data, tasks = .*$", code(at), re.MULTILINE)[0]
+    names = {"whitelab": whitelab, "encoder": whitelab.load_encoder(small["model"])}
+    lines = code(at).partition("score = ")[0]
+    exec(f"{tasks}\n{lines[lines.index('from whitelab.compare import walks') :]}", names)
+    total = table(at, "Step")["pairs"].iloc[-1]
+    assert f" {total} [" in capsys.readouterr().out
 
 
 def test_a_preset_that_fits_on_other_text_asks_for_it(filled, small, place):

@@ -37,8 +37,11 @@ def corpus_picker(names: tuple[str, ...], key: str) -> str | None:
     )
 
 
-def side_by_side(grid: Grid, model: str) -> None:
-    """Choose two presets: a table of what differs, and the steps from one to the other on `model`."""
+def side_by_side(grid: Grid, model: str) -> str:
+    """Choose two presets: a table of what differs, and the steps from one to the other on `model`.
+
+    Returns the lines that make the walk in Python; none where nobody asked for it.
+    """
     first, second, third = st.columns(3)
     names = {"options": list(PRESETS), "bind": "query-params", "format_func": lambda name: PRESETS[name].label}
     with first:
@@ -61,15 +64,27 @@ def side_by_side(grid: Grid, model: str) -> None:
     _decisions(a, b, setting, found)
     if not found:
         st.info("Nothing differs between them, so the scores are the same.")
-        return
+        return ""
     read = {"dtype": grid.dtype, "keep_going": grid.keep_going, "corpus": corpus, "stamp": grid.stamp}
     own = Grid((model,), grid.data, grid.tasks, (), **read)
     if st.button("Walk from one to the other", key="walk", type="primary"):
         st.session_state["walked"] = own, a, b, setting
-    if st.session_state.get("walked") == (own, a, b, setting):
-        title = f"Walking from {PRESETS[a].label} to {PRESETS[b].label}"
-        job = study_job(_walked, own, a, b, setting, title=title, unit="scores", place="walk")
-        follow(job, _draw, key="walk-part", note=_note, room=heights.PROJECTION)
+    if st.session_state.get("walked") != (own, a, b, setting):
+        return ""
+    title = f"Walking from {PRESETS[a].label} to {PRESETS[b].label}"
+    job = study_job(_walked, own, a, b, setting, title=title, unit="scores", place="walk")
+    follow(job, _draw, key="walk-part", note=_note, room=heights.PROJECTION)
+    return _code(own, a, b, setting)
+
+
+def _code(grid: Grid, a: str, b: str, setting: Setting | None) -> str:
+    shared = f"whitelab.Setting.parse({str(setting)!r})" if setting else None
+    return (
+        "from whitelab.compare import walks\n\n"
+        f"options = {{'setting': {shared}, 'keep_going': {grid.keep_going}, 'corpus': {grid.corpus!r}}}\n"
+        f"for one in walks(encoder, data, tasks, {a!r}, {b!r}, store=whitelab.Store(), **options):\n"
+        "    print(one.task, one.difference, [(step.field, step.change) for step in one.steps])\n"
+    )
 
 
 def _decisions(a: str, b: str, setting: Setting | None, found: dict) -> None:
