@@ -136,7 +136,9 @@ def test_bits_are_shown_on_request_with_the_code_that_gives_them(small, searched
     best = max(few, key=lambda one: one.score)
     assert (shown["Bytes a vector"], shown["Score stored so"]) == (str(best.bytes), f"{best.score:.4f}")
     assert said(at, best.line())
+    assert said(at, "all dimensions, whatever k")
     table = at.dataframe[0].value
+    assert table["ZCA whitening"][0] == f"{retrieve(searched, whitelab.Setting.parse('L3:zca')).means['ndcg@10']:.4f}"
     assert table["Apart by"].iloc[0] == "0.0000"  # floats
     assert float(table["Apart by"].iloc[-1]) > 0  # signs
     lines = code(at)

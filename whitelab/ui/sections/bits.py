@@ -21,7 +21,7 @@ from whitelab.ui.widgets.variants import LABELS
 OF = "bits"  # what is asked for
 CHOSEN = "bits-chosen"  # session_state: the point clicked
 SHOWN_CODES = tuple(code for code in CODES if code.rotation != "opq")  # which takes longer than all others together
-TURNED = ("pca", "zca", "cholesky")  # one class of cosines, three coordinate systems
+TURNED = ("pca", "zca", "cholesky")  # one class of cosines, three systems of d coordinates each while all are kept
 TURNED_CODES = tuple(map(Code, ("float32", "float16", "int8", "binary", "hamming")))
 
 
@@ -44,7 +44,7 @@ def draw(space: LayerEmbeddings | RetrievalSpace, setting: Setting, metric: str 
         note=lambda found: f"{len(found.points)} codes; a click on a mark shows its setting.",
         room=heights.room(heights.TALL) + 130,
     )
-    st.markdown("**Rotations stop being free once bits are cut**")
+    st.markdown("**Rotations stop being free once bits are cut** (all dimensions, whatever k)")
     follow(
         study_job(
             frontier, space, _turned(setting), TURNED_CODES, metric, title="Turning", unit="blocks", place="bits-turned"
