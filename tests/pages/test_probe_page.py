@@ -45,6 +45,8 @@ def test_accuracies_follow_labels_classifier_fit_and_layers(small, space, probed
     assert accuracies(at) == probed("act", How("linear"), "L3;L3:pca")
     choose(choose(at, labelled_task="domain"), classifier_demo="knn")
     assert accuracies(at) == probed("domain", How("knn"), "L3;L3:pca")
+    assert accuracies(choose(at, k=5)) == probed("domain", How("knn"), "L3;L3:pca@5")
+    assert "Accuracy, PCA whitening, k = 5" in metrics(at)
 
 
 def test_pairs_show_their_cosines_at_the_fixed_and_the_best_threshold(small, probed):

@@ -48,7 +48,7 @@ def test_scores_follow_metric_fit_layer_and_k(small, space, searched):
         numbers = metrics(at)
         label = METRICS[metric].label
         assert numbers[f"{label}, raw"] == f"{raw.mean:.4f}"
-        assert numbers[f"{label}, PCA whitening"] == f"{white.mean:.4f}"
+        assert numbers[f"{label}, PCA whitening, k = {white.retrieval.setting.k}"] == f"{white.mean:.4f}"
         assert numbers["Queries gained"] == str(white.gained)
 
     shown("L3:pca@8")  # 300 passages are enough for 32 dimensions

@@ -8,7 +8,7 @@ import streamlit as st
 from whitelab import figures
 from whitelab import probe as probes
 from whitelab.base.progress import Progress
-from whitelab.base.wording import capitalised, cut_note, plain, spaced
+from whitelab.base.wording import capitalised, cut_note, inside, plain, spaced
 from whitelab.datasets import LabelledTexts
 from whitelab.encoding.embeddings import LayerRows
 from whitelab.figures import heights
@@ -153,7 +153,7 @@ def accuracies(scores: Sequence[ProbeScore], layers: str) -> None:
     below, within = (f"95 %: {interval(one.low, one.high, digits=1)}" for one in scores)
     headlines(
         Metric(title("raw"), number(raw.accuracy), below, help=help),
-        Metric(title(LABELS.inline(white.setting.whitening)), number(white.accuracy), delta, "up", help, within),
+        Metric(title(inside(LABELS.at(white.setting))), number(white.accuracy), delta, "up", help, within),
         Metric(
             "Most frequent class",
             number(raw.baseline),
@@ -190,8 +190,9 @@ def by_layer(scores: Sequence[ProbeScore], n_layers: int) -> None:
     }
     baseline = next((score.baseline for score in scores if score.baseline is not None), None)
     names = ("accuracy", "low", "high", "resamples", "scored")
+    titles = {score.setting.whitening: LABELS.at(score.setting) for score in scores}
     chart(
-        figures.accuracy_by_layer(curves, LABELS, n_layers, baseline),
+        figures.accuracy_by_layer(curves, titles, n_layers, baseline),
         "accuracy",
         lambda: [
             {"layer": score.setting.layers[0], "whitening": score.setting.whitening}
@@ -208,10 +209,10 @@ def mistakes(scores: Sequence[ProbeScore], data: LabelledTexts, layers: str) -> 
     for column, score in zip(st.columns(2), scores, strict=True):
         if score.accuracy is None:
             continue
-        spec, pairs = score.setting.whitening, score.pairs
-        words = f"{data.title}, {LABELS[spec]}, {layers}"
+        spec, name, pairs = score.setting.whitening, LABELS.at(score.setting), score.pairs
+        words = f"{data.title}, {name}, {layers}"
         with column:
-            st.markdown(f"**{LABELS[spec]}**")
+            st.markdown(f"**{name}**")
             if pairs is None:
                 chart(figures.confusion(score.confusion, score.classes, words), f"confusion-{spec}")
                 continue

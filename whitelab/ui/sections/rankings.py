@@ -9,7 +9,7 @@ import streamlit as st
 
 from whitelab import figures
 from whitelab.base.progress import Progress
-from whitelab.base.wording import plain, spaced
+from whitelab.base.wording import inside, plain, spaced
 from whitelab.datasets import RetrievalSet
 from whitelab.figures.style import wrapped
 from whitelab.retrieval.embedded import FITS, RetrievalSpace, embed_retrieval, for_documents
@@ -124,11 +124,11 @@ def standings(results: Sequence[Retrieval], comparison: Comparison) -> None:
     name = LABELS.at(results[-1].setting)
     headlines(
         Metric(
-            f"{comparison.label}, {LABELS.inline(results[-1].setting.whitening)}",
+            f"{comparison.label}, {inside(name)}",
             f"{white.mean:.4f}",
             f"{moved.estimate:+.4f} against raw",
             "up",
-            f"{name}. {METRICS[comparison.metric].hint}",
+            METRICS[comparison.metric].hint,
             f"95 %: {verdict.interval(white.low, white.high, digits=4)}",
         ),
         Metric(
@@ -171,8 +171,9 @@ def by_layer(results: Sequence[Retrieval], comparison: Comparison, n_layers: int
         }
         for spec in specs
     }
+    titles = {one.setting.whitening: LABELS.at(one.setting) for one in results}
     chart(
-        figures.metric_by_layer(curves, LABELS, n_layers, comparison.label),
+        figures.metric_by_layer(curves, titles, n_layers, comparison.label),
         "retrieval-layers",
         lambda: [{"layer": one.setting.layers[0], "whitening": one.setting.whitening} | one.means for one in results],
     )

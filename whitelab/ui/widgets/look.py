@@ -4,8 +4,9 @@ from pathlib import Path
 
 import streamlit as st
 
-# Words of headline numbers wrap and are never cut, and four of them stand two by two in a narrow window, as do a new
-# run's choices, whose names are long. The live score stays in sight while the bar scrolls to the knob that moves it.
+# Words of headline numbers wrap in lines of like length and are never cut, and four of them stand two by two in a
+# narrow window, as do a new run's choices, whose names are long. The live score stays in sight while the bar scrolls to
+# the knob that moves it.
 # The line over a picture (ui/results/jobs.py) is higher only where its words would be cut.
 # What a layer put in or taken out would change stands under its pill (ui/live/ahead.js); its room is always there.
 # Captions, buttons, chosen names and what charts have in grey have WCAG AA's contrast. Colours are those of the theme,
@@ -22,7 +23,7 @@ STYLE = """<style>
 [data-testid^=stBaseButton-primary]:enabled, [data-testid^=stBaseButton-primary]:enabled p,
 [data-tag], [data-tag] button { color: light-dark(#FFFFFF, #11161D); }
 [data-testid=stMetric] [data-testid=stMarkdownContainer],
-[data-testid=stMetric] [data-testid=stCaptionContainer] { overflow: visible; }
+[data-testid=stMetric] [data-testid=stCaptionContainer] { overflow: visible; text-wrap: balance; }
 [data-testid=stMetric] p { white-space: normal; overflow-wrap: anywhere; }
 [data-testid=stMetric] div:has(> [data-testid=stMetricDelta]) { flex-wrap: wrap; row-gap: 0.25rem; }
 [data-testid=stMetricDelta], [data-testid=stMetricDeltaDescription] { height: auto; max-width: 100%; }
