@@ -167,18 +167,21 @@ def test_the_links_at_the_top_keep_a_long_setting_and_no_headline_is_cut_where_t
             assert widest(shown) <= width, (name, width)
 
 
-def test_every_control_of_the_bar_is_reached_by_keyboard(app, visit):
+def test_every_control_of_the_bar_is_reached_by_keyboard_and_a_page_that_is_has_a_ring(app, visit):
     page = visit(app).open("")
-    reached = set()
+    reached, rings = set(), set()
     for _ in range(60):
         page.keyboard.press("Tab")
         name = page.evaluate(
             "(e => e.getAttribute('aria-label') || e.labels?.[0]?.innerText || e.innerText)(document.activeElement)"
         )
         reached |= {name.split(".")[0]} if name else set()
+        if page.evaluate("document.activeElement.dataset.testid") == "stTopNavLink":
+            rings |= {page.evaluate("getComputedStyle(document.activeElement).outlineStyle")}
     wanted = {"k, kept dimensions", "Anisotropy", "Mean", "0"}
     assert wanted <= reached, reached
     assert any("Variant" in name for name in reached), reached
+    assert rings == {"solid"}
 
 
 # What WebGL paints

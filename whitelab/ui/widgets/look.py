@@ -11,9 +11,13 @@ import streamlit as st
 # What a layer put in or taken out would change stands under its pill (ui/live/ahead.js); its room is always there.
 # Captions, buttons, chosen names and what charts have in grey have WCAG AA's contrast. Colours are those of the theme,
 # in light and dark.
-# The names of the pages stand so near each other that all fit in a window of 1,440 pixels.
+# The names of the pages stand so near each other that all fit in a window of 1,440 pixels. Keys show in them where they
+# are, as in every other control.
 STYLE = """<style>
 [data-testid=stTopNavLink] { padding-inline: 0.3rem; }
+[data-testid=stTopNavLink]:focus-visible, [data-testid=stSidebarNavLink]:focus-visible {
+    outline: 2px solid light-dark(#1B649F, #5AA9E6); outline-offset: -2px;
+}
 [data-testid=stLayoutWrapper]:has(> [class*=st-key-line-]),
 [data-testid=stVerticalBlock][class*=st-key-line-] {
     min-height: 50px; height: auto; flex: none; overflow: visible;
