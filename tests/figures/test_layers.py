@@ -1,6 +1,7 @@
 """Pairs and subsets of layers as data: maps that can be clicked, best sizes, rankings."""
 
 import numpy as np
+import plotly.graph_objects as go
 import pytest
 from drawings import LABELS, cells, contrast, named, ranking, sizes, squares, written
 from plotly.colors import sample_colorscale
@@ -147,13 +148,29 @@ def test_a_ranking_keeps_its_height_while_it_fills():
     assert "no score defined" in figures.subset_ranking([], 4).layout.meta["alt"]
 
 
-def test_whiskers_of_layers_are_drawn_whole_and_a_cut_has_none():
+def dumbbells():
     rows = [
         {"layer": i, "raw": 60.0 + i, "whitened": 62.0, "cut": 61.0}
         | {"raw_half_width_95": 20.0 + i, "whitened_half_width_95": 9.0, "cut_half_width_95": 90.0}
         for i in range(3)
     ]
     names = {"raw": "Raw", "whitened": "PCA whitening", "cut": "cut to k = 4"}
-    low, high = figures.layer_dumbbells(rows, names, "pca", 3).layout.yaxis.range
+    return figures.layer_dumbbells(rows, names, "pca", 3)
+
+
+def test_whiskers_of_layers_are_drawn_whole_and_a_cut_has_none():
+    low, high = dumbbells().layout.yaxis.range
     assert 30 < low < 40
     assert 84 < high < 95
+
+
+def test_the_changes_of_layers_stand_over_them_and_turn_where_they_have_no_room():
+    figure = dumbbells()
+    below, above = go.Figure(figure.to_dict()).layout.xaxis, figure.layout.xaxis2  # which is valid
+    assert (above.side, above.range) == ("top", below.range)
+    assert dict(zip(above.tickvals, above.ticktext, strict=True)) == {
+        0: "<b>+2.00</b>",
+        1: "<b>+1.00</b>",
+        2: "<b>0</b>",
+    }
+    assert above.autotickangles == (0, -90)

@@ -27,7 +27,7 @@ def layer_dumbbells(
     that is another setting), as `raw`, `raw_half_width_95` and so on. `names` are those of the three. A click on a
     layer carries it in `customdata`.
     """
-    figure, parts = Drawing(), []
+    figure, parts, changes = Drawing(), [], {}
     for row in rows:
         ends = [row[end] for end in ("raw", "whitened") if is_number(row[end])]
         if len(ends) == 2:
@@ -36,10 +36,7 @@ def layer_dumbbells(
                 x=[row["layer"]] * 2, y=ends, mode="lines", line={"color": colour, "width": 5}, opacity=0.55,
                 hoverinfo="skip", showlegend=False,
             )  # fmt: skip
-            figure.add_annotation(
-                x=row["layer"], y=1, yref="paper", text=f"<b>{signed(ends[1] - ends[0])}</b>", showarrow=False,
-                yanchor="bottom", font={"size": 13},
-            )  # fmt: skip
+            changes[row["layer"]] = f"<b>{signed(ends[1] - ends[0])}</b>"
             cut = f", {names['cut']} {row['cut']:.2f}" if is_number(row["cut"]) else ""
             parts.append(f"layer {row['layer']} {ends[0]:.2f} to {ends[1]:.2f}{cut}")
     for end, (variant, filled) in ENDS.items():
@@ -73,7 +70,13 @@ def layer_dumbbells(
         figure.update_yaxes(range=[low - room, high + room])
     for layer in selected:
         figure.add_vrect(x0=layer - 0.42, x1=layer + 0.42, line={"color": MARK, "width": 2})
-    figure.update_xaxes(title=LAYER, range=[-0.6, n_layers - 0.4], dtick=1, zeroline=False)
+    across = {"range": [-0.6, n_layers - 0.4], "zeroline": False}
+    figure.update_xaxes(title=LAYER, dtick=1, **across)
+    # The changes are the names of an axis, which turn upright where they would run into each other. It needs a trace.
+    figure.add_scatter(x=list(changes), y=[None] * len(changes), xaxis="x2", hoverinfo="skip", showlegend=False)
+    named = {"tickvals": list(changes), "ticktext": list(changes.values()), "tickfont": {"size": 13}}
+    upright = {"autotickangles": [0, -90], "side": "top", "overlaying": "x", "showgrid": False}
+    figure.update_xaxes("2", **across, **named, **upright)
     figure.update_yaxes(title=SCORE)
     alt = in_words(f"Spearman of every layer, raw and with {names['whitened']}", parts)
     return finish(figure, alt, heights.TALL, 78, **CLICKABLE)
