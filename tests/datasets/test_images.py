@@ -84,3 +84,14 @@ def test_what_cannot_be_classified_is_refused_in_a_line(tmp_path, folder):
     (tmp_path / "bad" / "a" / "x.png").write_text("no image")
     with pytest.raises(DataError, match=r"of one size; a/x\.png: cannot be read as an image"):
         load_images(str(tmp_path / "bad"))
+
+
+def test_grey_images_of_16_bits_are_those_of_8(tmp_path):
+    draw = np.random.default_rng(0)
+    for number in range(4):
+        pixels = draw.integers(0, 256, (8, 8), dtype=np.uint8)
+        for depth, values in (("8", pixels), ("16", pixels.astype(np.uint16) * 257)):
+            (tmp_path / depth / "ab"[number % 2]).mkdir(parents=True, exist_ok=True)
+            Image.fromarray(values).save(tmp_path / depth / "ab"[number % 2] / f"{number}.png")
+    wide, narrow = (load_images(str(tmp_path / depth)).images for depth in ("16", "8"))
+    np.testing.assert_array_equal(wide, narrow)

@@ -63,10 +63,17 @@ def _read(folder: Path) -> tuple[list[tuple[str, str, np.ndarray]], list[str]]:
                 if max(image.size) > LARGEST or min(image.size) < SMALLEST:
                     problems.append(f"{name}: {_size(*image.size)}, sides must lie between {SMALLEST} and {LARGEST}")
                 else:
-                    found.append((path.parent.name, name, np.asarray(image.convert("RGB"))))
+                    found.append((path.parent.name, name, np.asarray(_eight_bits(image).convert("RGB"))))
         except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
             problems.append(f"{name}: cannot be read as an image")
     return found, problems
+
+
+def _eight_bits(image):
+    """A grey image of 16 bits a pixel in 8, which Pillow would cut off at 255; any other as it is."""
+    if not image.mode.startswith("I"):
+        return image
+    return image.convert("I").point(lambda value: value * (1 / 257) + 0.5).convert("L")
 
 
 def _checked(folder: Path, found: list[tuple[str, str, np.ndarray]], problems: list[str]) -> ImageSet:
