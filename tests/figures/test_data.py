@@ -20,3 +20,11 @@ def test_every_sentence_is_in_one_bar_of_the_length_histogram(lengths):
     assert sum(bars.y) == len(lengths)
     assert len(bars.x) <= 61
     assert sum(bars.y[: len(bars.y) // 2 + 1]) >= 1
+
+
+def test_one_sentence_longer_than_all_others_does_not_crush_them_into_one_bar():
+    figure = figures.length_histogram(np.array([*range(1, 21)] * 5 + [3000]))
+    (bars,) = figure.data
+    assert sum(bars.y > 0) == 21
+    assert (bars.y[-1], bars.customdata[-1]) == (1, "40 words or more")
+    assert "also 1 with more than 40" in figure.layout.xaxis.title.text

@@ -27,12 +27,16 @@ def gold_histogram(gold: np.ndarray) -> go.Figure:
 
 
 def length_histogram(values: np.ndarray) -> go.Figure:
-    """How many sentences have so many words."""
-    step = max(1, int(np.ceil((values.max() + 1) / 60)))
-    counts, edges = np.histogram(values, bins=np.arange(0, values.max() + 1 + step, step) - 0.5)
+    """How many sentences have so many words; those beyond twice the 99th percentile are in the last bar."""
+    end = min(values.max(), 2 * np.percentile(values, 99, method="lower"))
+    step, beyond = max(1, int(np.ceil((end + 1) / 60))), int((values > end).sum())
+    counts, edges = np.histogram(np.minimum(values, end), bins=np.arange(0, end + 1 + step, step) - 0.5)
     low = (edges[:-1] + 0.5).astype(int)
     words = [f"{a} words" if step == 1 else f"{a} to {a + step - 1} words" for a in low]
     titles = "Words, as spaces part them", "Sentences"
+    if beyond:
+        words[-1] = f"{low[-1]} words or more"
+        titles = f"{titles[0]}<br>The last bar: also {beyond} with more than {end}", titles[1]
     spread = f"median {np.median(values):g} words, at most {values.max()}"
     alt = f"Histogram of the lengths of {len(values)} sentences: {spread}"
     marker = {"color": VARIANT_COLOURS["center"]}
