@@ -35,16 +35,17 @@ space, compared = opened.space, chosen.compared
 shown = variant_picker(chosen, "show", ("none", "center", compared.whitening))
 titles = {setting.whitening: LABELS.at(setting) for setting in shown}
 before, after = (shape_of(space, one) for one in (compared.raw, compared))
+ratio = "either" if compared.k else "up"  # of k directions there are k at most, which is no loss
 headlines(
     *(
         Metric(
             f"{METRICS[name].label}, {LABELS.at(setting)}",
-            number(getattr(measured, name), digits),
+            number(getattr(measured, name), digits) + f" of {setting.k}" * (setting.k is not None and good == "either"),
             None if measured is before else change(getattr(after, name), getattr(before, name), digits=digits),
             "" if measured is before else good,
             f"{METRICS[name].hint} {capitalised(layers_in_words(compared.layers))}.",
         )
-        for name, digits, good in (("mean_cosine", 3, "down"), ("participation_ratio", 1, "up"))
+        for name, digits, good in (("mean_cosine", 3, "down"), ("participation_ratio", 1, ratio))
         for setting, measured in ((compared.raw, before), (compared, after))
     )
 )

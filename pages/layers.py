@@ -13,7 +13,7 @@ from whitelab.whitening import variant
 chosen, opened = open_page(
     "Which layers should be averaged?",
     "Look for the star, the best pair of layers, and further down for whether more layers do better. "
-    "Click a cell, a point or a line to take its layers into the workspace.",
+    "Click a cell, a point or a line to take its layers into the bar.",
 )
 space, compared = opened.space, chosen.compared
 headline = st.columns(4)

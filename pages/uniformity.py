@@ -18,8 +18,8 @@ from whitelab.whitening import whitens
 
 chosen, opened = open_page(
     "Are similar sentences close, and all sentences spread out?",
-    "Look for points towards the lower left, and for the path a variant takes there: whitening buys uniformity and "
-    "pays with alignment.",
+    "Look at which way a variant moves each layer: to the left all sentences spread out, upwards similar ones move "
+    "apart. Whitening buys uniformity and pays with alignment.",
 )
 space, compared = opened.space, chosen.compared
 left, right = st.columns([1, 3])
@@ -67,7 +67,7 @@ reached = [row["uniformity"] for row in rows if row["uniformity"] is not None an
 least = min(reached, default=floor)
 below = "; sentences that a map was fitted on can lie a little below it, more even than chance" if least < floor else ""
 st.caption(
-    "Every point is one layer (its number beside it where there is room) under one variant, cut to the workspace's k "
+    "Every point is one layer (its number beside it where there is room) under one variant, cut to the bar's k "
     "where it takes one"
     + f", and {layer_names(compared.layers)} the average of these layers"
     * bool(average)

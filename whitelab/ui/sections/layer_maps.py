@@ -60,8 +60,8 @@ def draw(space: LayerEmbeddings, setting: Setting) -> list[LayerPairs | None]:
             shown.append(_at(result, one.k))
     both = "the right one what whitening adds to it" if raw else "both maps share one colour scale"
     st.caption(
-        f"Spearman x 100 of the average of two layers, on the diagonal of a layer alone; {both}, at the workspace's k. "
-        "The star marks the highest cell, the frame the workspace's layers."
+        f"Spearman x 100 of the average of two layers, on the diagonal of a layer alone; {both}, at the bar's k. "
+        "The star marks the highest cell, the frame the bar's layers."
     )
     return shown
 

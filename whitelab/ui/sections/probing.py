@@ -28,7 +28,7 @@ from whitelab.ui.widgets.chart import chart, marked_best
 from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
 from whitelab.ui.widgets.variants import LABELS
-from whitelab.ui.widgets.verdict import interval
+from whitelab.ui.widgets.verdict import bare, interval, p_value
 from whitelab.whitening import too_few
 
 EXAMPLE = "Example written for this project, not a published benchmark."
@@ -162,7 +162,7 @@ def accuracies(scores: Sequence[ProbeScore], layers: str) -> None:
         ),
         Metric(
             "p of the gap",
-            f"{p:.3f}" if p >= 0.001 else f"{p:.0e}",
+            bare(p_value(p)),
             f"{gained} rows gained, {lost} lost",
             help="Two-sided exact McNemar test: had whitening no effect, how often a gap at least this large would "
             "appear.",
@@ -174,7 +174,7 @@ def accuracies(scores: Sequence[ProbeScore], layers: str) -> None:
 
 def verdict(name: str, gap: float, p: float, gained: int, lost: int) -> str:
     """What the gap of `name` from raw says, in one sentence, by McNemar's test at `LEVEL`."""
-    rows = f"{gained} rows gained and {lost} lost, p = {p:.2g}"
+    rows = f"{gained} rows gained and {lost} lost, {p_value(p)}"
     if p >= LEVEL:
         return f"**No proof of a gap.** {gap:+.2f} points with {name} against raw may be chance: {rows}."
     word = "helps" if gap > 0 else "hurts"
@@ -235,7 +235,7 @@ def more(texts: Texts, pooling: str, plan: ProbePlan, of: str) -> None:
             DEFAULT.replace(";", "\n"),
             key="probe-settings",
             height=120,
-            help="L1+L-1[:variant[@k]]: layers to average (L-1 is the last), whitening, k. In the workspace's pooling.",
+            help="L1+L-1[:variant[@k]]: layers to average (L-1 is the last), whitening, k. In the bar's pooling.",
         )
         if wanted := _typed(pooling):
             follow(

@@ -48,7 +48,7 @@ def draw(chosen: Workspace, opened: Opened) -> Searched:
                 ["raw", "whitened"],
                 key="searched",
                 bind="query-params",
-                format_func={"raw": LABELS["none"], "whitened": "The workspace's variant"}.get,
+                format_func={"raw": LABELS["none"], "whitened": "The bar's variant"}.get,
                 help="Without whitening every subset costs one row of a matrix product. With it each needs "
                 "a factorisation of its own: all subsets of models with up to 13 layers (10 where only k directions "
                 "are kept); of deeper ones the larger subsets are searched with a beam.",
@@ -61,7 +61,7 @@ def draw(chosen: Workspace, opened: Opened) -> Searched:
             bind="query-params",
             disabled=compared.fit == "splits" and whitened,
             help="Embeds the other tasks first. A subset's score is then the plain mean of the tasks' Spearman, each "
-            "task with the workspace's aggregate over its own subsets. Not where a map is fitted on all splits of one "
+            "task with the bar's aggregate over its own subsets. Not where a map is fitted on all splits of one "
             "task.",
         )
     setting = compared if whitened else compared.raw

@@ -33,7 +33,8 @@ TERMS = """
 - **Spearman x 100** compares two orders of the pairs: by the cosine of their vectors, and by the gold score that people
   gave them. 100 is the same order, 0 no relation. Only the order counts, not the size of a cosine.
 - **±** and the whiskers of layers are half a 95 % interval, from the score and the number of pairs alone (Bonett and
-  Wright 2000). Where a page names resamples, the pairs were drawn again instead, and the two differ by a few tenths.
+  Wright 2000). Where a page names resamples, the pairs were drawn again instead: the two are alike, not the same, and
+  lie further apart for an average over subsets.
 - **Raw** vectors are as the model gives them. **Whitening** moves their mean to the origin and stretches the space
   until every kept direction has the same variance and none are correlated; **k** keeps those of most variance.
 - **Rank** is how many directions the sentences span, **d** how many there are. A map that keeps nearly as many

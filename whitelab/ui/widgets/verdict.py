@@ -26,6 +26,11 @@ def bootstrap_p(standing: Standing, resamples: int) -> str:
     return p_value(standing.difference.p_value, 2 / (resamples + 1))
 
 
+def bare(p: str) -> str:
+    """A p-value without its name, for a place that is headed by it: `0.031`, `< 0.001`."""
+    return p.removeprefix("p ").removeprefix("= ")
+
+
 def tests(standing: Standing, resamples: int) -> str:
     """The p-values of every test there is."""
     found = f"bootstrap {bootstrap_p(standing, resamples)}"
@@ -41,7 +46,7 @@ def short_p(standing: Standing, resamples: int) -> str | None:
     found = [bootstrap_p(standing, resamples)]
     if standing.williams is not None:
         found.append(p_value(standing.williams.p_value))
-    return ", ".join(text.removeprefix("p ").removeprefix("= ") for text in found)
+    return ", ".join(map(bare, found))
 
 
 def interval(low: float, high: float, sign: str = "", digits: int = 2) -> str:
