@@ -9,7 +9,7 @@ from whitelab.scoring.setting import parse_settings
 from whitelab.statistics.correlation import AGGREGATE_LABELS
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.sections import compare_grid, paper_figures, preset_walk
-from whitelab.ui.sidebar import model
+from whitelab.ui.sidebar import address, model
 from whitelab.ui.widgets.page import close_page, need_a_model, open_page
 from whitelab.ui.widgets.recipe import data_in_code
 from whitelab.ui.widgets.tabs import tabs
@@ -40,14 +40,15 @@ with left:
     )
     picked = st.multiselect("Tasks", tasks, default=tasks, key="tasks", bind="query-params")
 with right:
-    preset = st.selectbox(
-        "Preset",
-        list(PRESETS),
-        key="preset",
-        bind="query-params",
-        format_func=lambda name: PRESETS[name].label,
-        help="Decides aggregation, fit scope, text, longest sentence, and the settings compared at first.",
-    )
+    with address.spelt("preset", PRESETS, lambda name: PRESETS[name].label):
+        preset = st.selectbox(
+            "Preset",
+            list(PRESETS),
+            key="preset",
+            bind="query-params",
+            format_func=lambda name: PRESETS[name].label,
+            help="Decides aggregation, fit scope, text, longest sentence, and the settings compared at first.",
+        )
     preset = preset or "whiteningbert"
     corpus = preset_walk.corpus_picker((preset,), "corpus-text")
     settings = st.text_area(

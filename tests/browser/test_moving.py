@@ -178,6 +178,19 @@ def test_a_copied_link_reopens_the_same_view(app, visit, scored):
     assert shown[0] != scored(layers=(2, 3), k=60)  # mean pooling would show another number
 
 
+def test_a_link_spelled_by_hand_stands_in_the_address_as_the_app_writes_it(app, visit, scored):
+    shown = visit(app)
+    page = shown.open("uniformity?layers=-1,2&whitening=soft&pooling=cls&positives=ge4&k=77")
+    page.wait_for_function("() => /whitening=Soft/.test(location.search) && /gold/.test(location.search)")
+    seen = shown.live(), shown.layers(), shown.variant(), shown.query()
+    assert seen[3]["layers"] == ["2", "6"]
+    assert seen[3]["pooling"] == ["[CLS]"]
+    page.reload()
+    shown.complete()
+    assert (shown.live(), shown.layers(), shown.variant(), shown.query()) == seen
+    assert seen[0] != scored(layers=(2, 6), whitening="soft", k=77)  # mean pooling would show another number
+
+
 def test_going_back_with_a_k_of_ones_own_goes_to_the_page_before(app, visit):
     shown = visit(app)
     page = shown.open("whitening?k=70")

@@ -22,7 +22,7 @@ from whitelab.ui.results.shelf import shelf, shelved
 from whitelab.ui.results.study import study, study_each
 from whitelab.ui.results.worker import Job
 from whitelab.ui.sections import retrieval_sets
-from whitelab.ui.sidebar import own_data
+from whitelab.ui.sidebar import address, own_data
 from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets import verdict
@@ -57,7 +57,7 @@ class Comparison:
 def choose(data: RetrievalSet, opened: Opened) -> Comparison:
     """Choose the metric and what the whitening is fitted on."""
     left, right = st.columns([3, 2], vertical_alignment="bottom")
-    with left:
+    with left, address.spelt("compared-by", METRICS, lambda name: METRICS[name].label):
         metric = st.selectbox(  # five names are wider than a narrow window
             "Compared by",
             list(METRICS),

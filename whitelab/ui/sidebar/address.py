@@ -1,7 +1,7 @@
 """Widgets that live in the address of the page, so that a copied link shows the same."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -12,9 +12,10 @@ T = TypeVar("T")
 
 _REWRITE = """changes => {
   const here = new URL(location.href)
-  for (const [key, value] of Object.entries(changes))
-    if (value === null) here.searchParams.delete(key)
-    else here.searchParams.set(key, value)
+  for (const [key, words] of Object.entries(changes)) {
+    here.searchParams.delete(key)
+    for (const word of words ?? []) here.searchParams.append(key, word)
+  }
   if (here.href !== location.href) history.replaceState(history.state, "", here)
 }"""
 
@@ -90,17 +91,37 @@ def bound(key: str, default, shown: Callable[[T], str] = str) -> dict:
     return {"key": key, "bind": "query-params", "persist_state": "session"}
 
 
+@contextmanager
+def spelt(key: str, options: Iterable[T], shown: Callable[[T], str]) -> Iterator[None]:
+    """Draw a knob inside whose option a link may name by itself (`cls`); the app writes it as shown (`[CLS]`)."""
+    asked, fresh = st.query_params.get(key), key not in st.session_state
+    found = [option for option in options if fresh and str(option) == asked != shown(option)]
+    if found:
+        st.session_state[key] = found[0]
+    yield
+    if found:
+        respell(key, [shown(found[0])])
+
+
+def respell(key: str, words: Sequence[str]) -> None:
+    """Write into the address what a knob was set to from other words, which Streamlit takes out as none it knows."""
+    rewrite({key: list(words)})
+    if _READ not in st.session_state:  # the bar is drawn
+        with st.session_state[_PLACE]:
+            _write()
+
+
 def keep(key: str, value, default) -> None:
     """Put a value into the session and, unless it is the default, into the address."""
     st.session_state[key] = value
-    wanted = None if value == default else str(value)
+    wanted = None if value == default else [str(value)]
     st.session_state[_KEPT] = st.session_state.get(_KEPT, {}) | {key: wanted}
-    if st.query_params.get(key) != wanted:
+    if (st.query_params.get_all(key) or None) != wanted:
         rewrite({key: wanted})
 
 
-def rewrite(changes: Mapping[str, str | None]) -> None:
-    """Let the browser put these into the address, or (None) take them out, once the bar is drawn.
+def rewrite(changes: Mapping[str, Sequence[str] | None]) -> None:
+    """Let the browser put these words into the address, or (None) take a knob out, once the bar is drawn.
 
     It is no step in its history, for what the session keeps whatever step one goes back to.
     """

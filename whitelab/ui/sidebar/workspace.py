@@ -178,6 +178,7 @@ def _layers(picked: Picked, given: bool) -> tuple[int, ...]:
     _exchange("vectors" if given else "model", layers=lower, k=picked.dim)
     if "layers" not in state and (typed := _typed_layers(count)):
         state.setdefault(LAYERS, typed)
+        address.respell("layers", sorted({str(layer % count) for layer in typed}, key=int))
     if LAYERS in state:
         state.layers = sorted({layer + count if layer < 0 else layer for layer in state.pop(LAYERS)})
     if "layers" in state:
@@ -256,17 +257,15 @@ def _whitening(dim: int) -> str:
     def shown(name: str) -> str:
         return WHITENERS[name].label
 
-    asked = st.query_params.get("whitening")
-    if asked in WHITENERS and "whitening" not in st.session_state:  # a link written by hand; the app writes labels
-        st.session_state["whitening"] = asked
-    name = st.selectbox(
-        "Variant",
-        list(WHITENERS),
-        index=list(WHITENERS).index("pca"),
-        **bound("whitening", "pca", shown),
-        format_func=shown,
-        help="What is done to the embeddings before cosines are taken.",
-    )
+    with address.spelt("whitening", WHITENERS, shown):
+        name = st.selectbox(
+            "Variant",
+            list(WHITENERS),
+            index=list(WHITENERS).index("pca"),
+            **bound("whitening", "pca", shown),
+            format_func=shown,
+            help="What is done to the embeddings before cosines are taken.",
+        )
     return knobs.spec(name or "pca", WHITENERS[name or "pca"].parameters, canonical, dim)
 
 
@@ -299,19 +298,20 @@ def _fit(
     def shown(name: str) -> str:
         return (FIT_SCOPES | {UPLOADED: "Uploaded text file"}).get(name, name)
 
-    fit = st.selectbox(
-        "Fitted on",
-        list(OWN_SENTENCES) if given else [*FIT_SCOPES, UPLOADED],
-        **bound("fit", "task", shown),
-        accept_new_options=not given,
-        disabled=disabled,
-        format_func=shown,
-        help="WhiteningBERT fits on the task's own sentences, BERT-whitening also on all splits or on other text. "
-        "Cross-fitting scores each half of the pairs with a map fitted on the other half. Words by frequency are "
-        "Zipfian whitening (Yokoi et al. 2024), for static: and sif: models. Type a path for other "
-        "text: a .txt with one sentence a line, a file or folder of pairs, or corpus: and the folder of an embedded "
-        "corpus (the page Corpus shows how).",
-    )
+    with address.spelt("fit", FIT_SCOPES, shown):
+        fit = st.selectbox(
+            "Fitted on",
+            list(OWN_SENTENCES) if given else [*FIT_SCOPES, UPLOADED],
+            **bound("fit", "task", shown),
+            accept_new_options=not given,
+            disabled=disabled,
+            format_func=shown,
+            help="WhiteningBERT fits on the task's own sentences, BERT-whitening also on all splits or on other text. "
+            "Cross-fitting scores each half of the pairs with a map fitted on the other half. Words by frequency are "
+            "Zipfian whitening (Yokoi et al. 2024), for static: and sif: models. Type a path for other "
+            "text: a .txt with one sentence a line, a file or folder of pairs, or corpus: and the folder of an "
+            "embedded corpus (the page Corpus shows how).",
+        )
     if disabled or fit is None or (given and fit not in OWN_SENTENCES):
         return "task", "task"
     if fit in OWN_SENTENCES:

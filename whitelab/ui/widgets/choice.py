@@ -5,6 +5,8 @@ from typing import TypeVar
 
 import streamlit as st
 
+from whitelab.ui.sidebar.address import spelt
+
 T = TypeVar("T")
 
 
@@ -15,5 +17,6 @@ def choice(label: str, options: Iterable[T], default: T | None = None, **how) ->
     """
     options = list(options)
     usual = options[0] if default is None else default
-    chosen = st.segmented_control(label, options, default=usual, required=True, **how)
+    with spelt(how.get("key", ""), options, how.get("format_func", str)):
+        chosen = st.segmented_control(label, options, default=usual, required=True, **how)
     return chosen if chosen in options else usual
