@@ -29,3 +29,19 @@ def test_the_service_has_a_home_that_its_protection_leaves_open():
 def test_the_torch_that_is_installed_beforehand_is_the_pinned_one(name):
     (pinned,) = re.findall(r"^torch==(.+)$", (ROOT / "requirements.txt").read_text("utf-8"), re.MULTILINE)
     assert re.findall(r"torch==(\S+)", (ROOT / name).read_text("utf-8")) == [pinned]
+
+
+PAPERS = (
+    "README.md",
+    "docs/*.md",
+    "docs/hosting/*",
+    "data/*/README.md",
+    "benchmarks/README.md",
+    ".streamlit/config.toml",
+)
+
+
+@pytest.mark.parametrize("paper", [path.relative_to(ROOT).as_posix() for one in PAPERS for path in ROOT.glob(one)])
+def test_every_file_of_the_code_that_a_document_names_is_there(paper):
+    named = re.findall(r"\b(?:whitelab|tests|pages|benchmarks)/[\w/]+\.py\b", (ROOT / paper).read_text("utf-8"))
+    assert [name for name in named if not (ROOT / name).is_file()] == []
