@@ -138,7 +138,7 @@ def test_a_whitened_search_grows_before_the_eyes_and_can_be_replaced_cancelled_a
     shown = visit(app)
     page = shown.open("layers?k=77")
     total = page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
-    page.get_by_text("The workspace's variant", exact=True).click()
+    page.get_by_text("The bar's variant", exact=True).click()
     line = page.locator(".st-key-line-subsets")
     line.get_by_text(re.compile(r"\d+ of \d+ subsets")).wait_for()
     names = "document.querySelector('.st-key-size-curve .js-plotly-plot')?._fullData?.map(t => t.name)"

@@ -60,7 +60,7 @@ def test_every_subset_is_searched_raw_at_first_and_the_best_can_be_taken(small, 
 
 
 def test_the_whitened_search_stands_beside_the_raw_one(small, space):
-    at = until(start("layers", **small, k="10", searched="The workspace's variant"))
+    at = until(start("layers", **small, k="10", searched="The bar's variant"))
     found = whitelab.search_subsets(space, Setting.parse("L0:pca@10"))
     assert deltas(at)["Best subset, PCA whitening, k = 10"] == f"Spearman {found.best.spearman:.2f}"
     assert said(at, f"**{found.scored} subsets**", f"Scored: {found.strategy}.")
@@ -87,5 +87,5 @@ def test_several_tasks_are_averaged_on_request(small, tasks):
 def test_an_average_is_not_offered_where_each_task_would_need_a_text_of_its_own(small, tasks):
     query = small | {"data": str(tasks), "fit": "All splits of the task"}
     assert not until(start("layers", **query)).toggle(key="average").disabled
-    white = until(start("layers", **query, searched="The workspace's variant"))
+    white = until(start("layers", **query, searched="The bar's variant"))
     assert white.toggle(key="average").disabled

@@ -53,7 +53,7 @@ HEADLINES = {
 }
 BY_LAYER = ("anisotropy", "uniformity")
 
-WHITENED = "The workspace's variant"
+WHITENED = "The bar's variant"
 VARIANTS = [
     {"whitening": "Raw"},
     {"whitening": "Centred"},

@@ -376,20 +376,25 @@ def test_an_interrupted_command_can_be_resumed(place, command, usual, monkeypatc
     assert [json.loads(line).get("step") for line in out.splitlines()] == [5, 6, None]
 
 
-def interrupting(monkeypatch, times):
-    """Ctrl-C, so many times, in the midst of the fourth step."""
-    advance = Trainer.advance
+@pytest.fixture
+def interrupting(monkeypatch):
+    """Ctrl-C, so many times, in the midst of the fourth step, of a process that is not in the background."""
+    advance, before = Trainer.advance, signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    def interrupted(trainer):
-        for _ in range(times if trainer.step == 3 else 0):
-            signal.raise_signal(signal.SIGINT)
-        return advance(trainer)
+    def interrupt(times):
+        def interrupted(trainer):
+            for _ in range(times if trainer.step == 3 else 0):
+                signal.raise_signal(signal.SIGINT)
+            return advance(trainer)
 
-    monkeypatch.setattr(Trainer, "advance", interrupted)
+        monkeypatch.setattr(Trainer, "advance", interrupted)
+
+    yield interrupt
+    signal.signal(signal.SIGINT, before)
 
 
-def test_one_interrupt_ends_a_command_after_its_step_with_a_checkpoint(place, command, monkeypatch):
-    interrupting(monkeypatch, 1)
+def test_one_interrupt_ends_a_command_after_its_step_with_a_checkpoint(place, command, interrupting):
+    interrupting(1)
     status, out, err = command("train", *options(place, 9), "--json", "--save-every", 9)
     assert (status, len(out.splitlines())) == (130, 6)  # the start, four steps, the summary
     assert err.splitlines() == [
@@ -401,8 +406,8 @@ def test_one_interrupt_ends_a_command_after_its_step_with_a_checkpoint(place, co
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_second_interrupt_ends_a_command_at_once(place, command, monkeypatch):
-    interrupting(monkeypatch, 2)
+def test_a_second_interrupt_ends_a_command_at_once(place, command, interrupting):
+    interrupting(2)
     status, out, _ = command("train", *options(place, 9), "--json")
     assert (status, len(out.splitlines())) == (130, 4)
     assert find_run("simcse-1").state() == "cancelled"
