@@ -24,6 +24,7 @@ _READ = "address-read"  # session_state: of every knob first drawn by this run, 
 _MISREAD = "address-misread"  # session_state: what stood there and cannot be had, beside what the knob was put to
 _CHANGES, _TURN = "address-changes", "address-turn"  # session_state: what to rewrite, and how often that was done
 _KEPT, _PLACE = "address-kept", "address-place"  # session_state: what `keep` was told last; where that is drawn
+_SPELT = "address-spelt"  # session_state: what this run was asked for in other words than the app's
 _LENGTH = 60  # characters of it that are shown
 
 
@@ -35,7 +36,7 @@ def of(page: str, place: DeltaGenerator) -> Iterator[None]:
     """
     state = st.session_state
     state[_OPENS] = state.get(_PAGE) != page
-    state[_READ], state[_CHANGES] = {}, {}
+    state[_READ], state[_CHANGES], state[_SPELT] = {}, {}, {}
     state[_PLACE] = place
     yield
     with place:
@@ -105,9 +106,11 @@ def spelt(key: str, options: Iterable[T], shown: Callable[[T], str]) -> Iterator
 
 def respell(key: str, words: Sequence[str]) -> None:
     """Write into the address what a knob was set to from other words, which Streamlit takes out as none it knows."""
-    rewrite({key: list(words)})
-    if _READ not in st.session_state:  # the bar is drawn
-        with st.session_state[_PLACE]:
+    state = st.session_state
+    state[_SPELT] |= {key: list(words)}
+    rewrite(state[_SPELT])  # all of this run: with what Streamlit takes out, those of before go too
+    if _READ not in state:  # the bar is drawn
+        with state[_PLACE]:
             _write()
 
 
