@@ -3,11 +3,9 @@
 A checkpoint is written aside and renamed, so under its own name it is whole, and only then the one before it goes.
 """
 
-import json
 import os
 import re
 import shutil
-from hashlib import blake2b
 from pathlib import Path
 
 import torch
@@ -26,7 +24,7 @@ _BEGUN_WITH = {
     "evaluation": "evaluation must be the pairs",
     "weights": "model must have the weights",
     "tokenizer": "model must have the tokenizer",
-    "architecture": "model must have the config.json",
+    "config": "model must have the config.json",
 }
 
 
@@ -81,14 +79,13 @@ def restore(path: Path, trainer: Trainer) -> dict:
 
 def _begun_with(trainer: Trainer) -> dict[str, str | None]:
     """Digests of what the config of a run only names."""
-    files, network = trainer.encoder.files, trainer.encoder.model.config.to_dict()
-    network = {name: value for name, value in network.items() if name not in ("_name_or_path", "transformers_version")}
+    files = trainer.encoder.files
     return {
         "sentences": trainer.batches.fingerprint,
         "evaluation": None if trainer.evaluation is None else trainer.evaluation.fingerprint,
         "weights": files.weights,
         "tokenizer": files.tokenizer,
-        "architecture": blake2b(json.dumps(network, sort_keys=True, default=str).encode(), digest_size=16).hexdigest(),
+        "config": files.config,
     }
 
 
