@@ -107,5 +107,8 @@ close_page(
     "says little. Centring moves the cone's axis to the origin; whitening also gives every direction the same variance.",
     f"for text in {tuple(map(str, shown))!r}:\n"
     "    for one in whitelab.layer_shapes(space, [whitelab.Setting.parse(text)]):\n"
-    "        print(text, one.layers, one.mean_cosine, one.participation_ratio)\n" + meaning,
+    "        print(text, one.layers, one.mean_cosine, one.participation_ratio)\n"
+    f"for text in {(str(compared.raw), str(compared))!r}:\n"
+    "    one = whitelab.shape(space, whitelab.Setting.parse(text))\n"
+    "    print(text, one.layers, one.mean_cosine, one.participation_ratio)\n" + meaning,
 )

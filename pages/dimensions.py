@@ -12,7 +12,7 @@ from whitelab.ui.sidebar.workspace import take
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.metric import Metric, headlines, score_metric
 from whitelab.ui.widgets.page import close_page, open_page
-from whitelab.ui.widgets.variants import LABELS
+from whitelab.ui.widgets.variants import LABELS, instead, over_k
 from whitelab.whitening import variant
 
 chosen, opened = open_page(
@@ -21,7 +21,7 @@ chosen, opened = open_page(
     "nothing. Below, the same for every layer.",
 )
 space, takes_k = opened.space, variant(chosen.setting.whitening).takes_k
-setting = chosen.compared if variant(chosen.compared.whitening).takes_k else chosen.compared.with_(whitening="pca")
+setting = over_k(chosen.compared)
 other = setting.with_(whitening="center" if setting.whitening != "center" else "pca")
 k, spec = setting.k or space.dim, setting.whitening
 curve, rival = (curve_of(space, one, by_subset=one is setting) for one in (setting, other))
@@ -78,7 +78,7 @@ chart(
 )
 flat = ": above it there is no direction left to keep, so the curve is flat." if curve.rank < curve.dim else "."
 st.caption(
-    f"Move k in the bar. The top {k} directions hold {100 * curve.explained[k - 1]:.1f} % of the variance. "
+    f"{instead(chosen.compared)}Move k in the bar. The top {k} directions hold {100 * curve.explained[k - 1]:.1f} % of the variance. "
     f"The rank is {curve.rank} of {curve.dim}{flat}{held_out_words(curve, held_out)}"
     f"{controls_of_k.words(controls)}"
 )

@@ -11,6 +11,7 @@ from whitelab.ui.results.study import named, study_job
 from whitelab.ui.sections import bits, rankings, retrieval_sets, search_meaning, take_away
 from whitelab.ui.widgets.page import close_page, need_a_model, open_page
 from whitelab.ui.widgets.recipe import pooling
+from whitelab.ui.widgets.variants import instead, over_k
 from whitelab.whitening import variant
 
 chosen, opened = open_page(
@@ -36,7 +37,7 @@ if space is None:
 
 compared = comparison.of(chosen.compared)
 here = (compared.raw, compared)
-curved = (compared if variant(compared.whitening).takes_k else compared.with_(whitening="pca")).with_(k=None)
+curved = over_k(compared).with_(k=None)
 layers = layers_in_words(compared.layers)
 sizes = f"{spaced(len(data.documents))} documents, {spaced(len(data.queries))} queries"
 of = f"{named(space)} {comparison}"
@@ -69,7 +70,7 @@ with right:
         key="ranked-k",
         of=f"{of} {curved}",
         note=lambda found: (
-            f"Best k {found.best_k(comparison.metric)}; the smallest within 0.005 of it is {found.knee(comparison.metric)}."
+            f"{instead(compared)}Best k {found.best_k(comparison.metric)}; the smallest within 0.005 of it is {found.knee(comparison.metric)}."
         ),
         room=heights.room(heights.CURVES),
     )

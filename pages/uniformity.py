@@ -96,5 +96,8 @@ close_page(
     "Centring alone explains most of the gain in uniformity.",
     f"for text in {tuple(map(str, paths))!r}:\n"
     f"    for one in whitelab.layer_losses(space, [whitelab.Setting.parse(text)], {positives!r}):\n"
-    "        print(text, one.layers, one.alignment, one.uniformity, one.spearman)\n",
+    "        print(text, one.layers, one.alignment, one.uniformity, one.spearman)\n"
+    f"for text in {(str(compared.raw), str(compared))!r}:\n"
+    f"    one = whitelab.losses(space, whitelab.Setting.parse(text), {positives!r})\n"
+    "    print(text, one.layers, one.alignment, one.uniformity)\n",
 )

@@ -89,6 +89,8 @@ close_page(
     "scores = [whitelab.score(space, one) for one in settings]\n"
     f"for one in whitelab.paired(space, scores).against({settings.index(baseline)}):\n"
     "    print(one.score.setting, one.score.spearman, (one.low, one.high), one.difference, one.verdict)\n"
+    + f"print(whitelab.score(space, whitelab.Setting.parse({str(cross.score.setting)!r})).spearman)\n"
+    * (cross is not None)
     + fit_size_curve.code(compared)
     + bits.code(compared, "space"),
 )

@@ -40,18 +40,17 @@ json.dump(results, sys.stdout)
 
 # The headline numbers that a page's own lines print again, by the beginnings of their labels.
 HEADLINES = {
-    "overview": ("Spearman, ",),
+    "overview": ("Spearman, ", "Mean cosine", "Rank kept"),
     "data": ("Pairs", "Different sentences"),
-    "anisotropy": ("Mean cosine", "Participation ratio"),  # of the averaged layers, where that is a layer alone
+    "anisotropy": ("Mean cosine", "Participation ratio"),
     "whitening": ("Spearman, ", "Difference"),
     "layers": ("Best one or two", "Best subset"),
     "dimensions": ("Best k", "Knee"),
-    "uniformity": ("Alignment", "Uniformity"),  # as in anisotropy
-    "probe": ("Accuracy, ",),
+    "uniformity": ("Alignment", "Uniformity"),
+    "probe": ("Accuracy, ", "Most frequent class"),
     "retrieval": ("nDCG@10, ", "Queries gained", "Recall@100", "Threshold", "Percentile of "),
     "advise": ("Spearman x 100, ", "The model as it comes"),
 }
-BY_LAYER = ("anisotropy", "uniformity")
 
 WHITENED = "The bar's variant"
 VARIANTS = [
@@ -183,9 +182,7 @@ def numbers(at, page: str) -> tuple[str, ...]:
     if page == "compare":
         cells = table(at, "Setting")
         return () if cells is None else tuple(f"{value:.2f}" for value in cells.iloc[:, -1].dropna())
-    if page in BY_LAYER and len(at.get_by_key("layers").value) > 1:
-        return ()
-    shown = {one.label: f"{one.value} {one.delta}" for one in at.metric if "cross" not in one.label}
+    shown = {one.label: f"{one.value} {one.delta}" for one in at.metric}
     words = [text for label, text in shown.items() if label.startswith(HEADLINES.get(page, ()))]
     if page == "layers":
         return tuple(re.search(r"Spearman (\S+)", text)[1].rstrip(",") for text in words if "Spearman" in text)

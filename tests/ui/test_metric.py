@@ -39,7 +39,7 @@ def test_a_score_stands_with_its_interval_and_its_change_against_raw():
     alone, both = score_metric("Spearman", raw), score_metric("Spearman", now, raw)
     assert (alone.value, alone.delta, alone.good) == (number(raw.spearman), f"± {raw.half_width:.2f}", "")
     assert both.delta == change(now.spearman, raw.spearman, "against raw")
-    assert (both.good, both.description) == ("up", f"± {now.half_width:.2f}")
+    assert (both.good, both.description) == ("up", f"score ± {now.half_width:.2f}")
     sure, unsure = (Doubt(raw.spearman - width, raw.spearman + width, now.rank + 1) for width in (1e-9, 100.0))
     assert score_metric("Spearman", now, raw, sure) == both
     found = score_metric("Spearman", now, raw, unsure)

@@ -31,7 +31,7 @@ class Measured:
 
     `hint` says what the variant does where it does not whiten. `best_gain` is that over raw at `best_k`; both None
     where the variant has no k. `centred` is what centring alone gains, with the same cut to `k` where there is one.
-    `doubt` is what a test says against the change; empty where it calls it real, and where there is none.
+    `doubt` is what tests say against the change; empty where they call it real, and where there is none.
     """
 
     name: str
@@ -62,7 +62,7 @@ def measured(space: LayerEmbeddings, setting: Setting, verdict: str = "") -> Mea
     """The measures of a setting; None where a score is not defined. The best k is looked for where it may matter.
 
     `verdict` is a key of `VERDICTS` where the difference from raw was judged, or `HELD_OUT` where cross-fitting speaks
-    against it; else Williams' test alone is asked.
+    against it; else Williams' test is asked, of the task's own fit and of the cross-fitted halves.
     """
     now, raw = number_of(space, setting), number_of(space, setting.raw)
     if now.spearman is None or raw.spearman is None:
@@ -98,14 +98,29 @@ def _centred(space: LayerEmbeddings, setting: Setting) -> float | None:
 
 def _doubt(space: LayerEmbeddings, setting: Setting, verdict: str) -> str:
     pairs = f"these {spaced(space.n_pairs)} pairs"
-    if verdict == HELD_OUT:
-        return "which is not beyond doubt on sentences the map was not fitted on"
     if verdict == "unclear":
         return f"of which {pairs} leave one test sure and the other not"
+    if verdict == "chance":
+        return f"which {pairs} cannot tell from no change"
     if not verdict and at_once(space.n_subsets, setting.aggregate):
         test = study(_williams, space, setting)
-        return f"which {pairs} cannot tell from no change (Williams {p_value(test)})" if test >= LEVEL else ""
-    return f"which {pairs} cannot tell from no change" if verdict == "chance" else ""
+        if test >= LEVEL:
+            return f"which {pairs} cannot tell from no change (Williams {p_value(test)})"
+        verdict = "" if _holds(space, setting) else HELD_OUT
+    return "which is not beyond doubt on sentences the map was not fitted on" if verdict == HELD_OUT else ""
+
+
+def _holds(space: LayerEmbeddings, setting: Setting) -> bool:
+    """Whether cross-fitted halves show the change of a task's own fit too; True where there are none to ask."""
+    if setting.fit != "task":
+        return True
+    cross = setting.with_(fit="cross")
+    try:
+        raw, *both = (number_of(space, one).spearman for one in (setting.raw, setting, cross))
+        test = study(_williams, space, cross)
+    except ValueError:  # too few pairs for two halves
+        return True
+    return None in (raw, *both) or (test < LEVEL and (both[0] > raw) == (both[1] > raw))
 
 
 def _williams(space: LayerEmbeddings, setting: Setting) -> float:

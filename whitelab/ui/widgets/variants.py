@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from whitelab.base.wording import inside, plain
+from whitelab.base.wording import capitalised, inside, plain
 from whitelab.scoring.setting import Setting
 from whitelab.ui.sidebar.workspace import Workspace
-from whitelab.whitening import WHITENERS, label, parse
+from whitelab.whitening import WHITENERS, label, parse, variant
 
 
 class Labels(dict):
@@ -30,6 +30,18 @@ class Labels(dict):
 
 
 LABELS = Labels()
+
+
+def over_k(setting: Setting) -> Setting:
+    """The setting whose curve over k is drawn for one: PCA whitening's where its own variant has no k."""
+    return setting if variant(setting.whitening).takes_k else setting.with_(whitening="pca")
+
+
+def instead(setting: Setting) -> str:
+    """What to say of a curve over k that is not of the setting's own variant; empty where it is."""
+    if over_k(setting) == setting:
+        return ""
+    return f"{capitalised(LABELS.inline(setting.whitening))} has no k: this is the curve of PCA whitening. "
 
 
 def variant_picker(chosen: Workspace, key: str, default: Sequence[str], title: str = "Variants") -> list[Setting]:
