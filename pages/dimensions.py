@@ -30,9 +30,12 @@ others = [(other.whitening, LABELS.unscaled(other.whitening), "dot", rival.spear
 held_out = cross_fitted(space, setting)
 if held_out is not None:
     others.append((spec, f"{LABELS[spec]}, cross-fitted", "dash", held_out.spearman))
+of_another = instead(chosen.compared)
 size, kept = 4 * space.n_sentences / 2**20, min(k, now.rank)
 headlines(
-    score_metric(f"Spearman at k = {k}", now, raw, doubt_of(space, setting)),
+    score_metric(
+        f"Spearman at k = {k}" + f", {LABELS.inline(spec)}" * bool(of_another), now, raw, doubt_of(space, setting)
+    ),
     Metric(
         "Best k",
         str(curve.best_k or "undefined"),
@@ -78,8 +81,8 @@ chart(
 )
 flat = ": above it there is no direction left to keep, so the curve is flat." if curve.rank < curve.dim else "."
 st.caption(
-    f"{instead(chosen.compared)}Move k in the bar. The top {k} directions hold {100 * curve.explained[k - 1]:.1f} % of the variance. "
-    f"The rank is {curve.rank} of {curve.dim}{flat}{held_out_words(curve, held_out)}"
+    f"{of_another or 'Move k in the bar. '}The top {k} directions hold {100 * curve.explained[k - 1]:.1f} % of the "
+    f"variance. The rank is {curve.rank} of {curve.dim}{flat}{held_out_words(curve, held_out)}"
     f"{controls_of_k.words(controls)}"
 )
 every_layer.draw(space, setting)

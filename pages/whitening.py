@@ -29,7 +29,7 @@ settings = tuple(dict.fromkeys((compared.raw, *picked, compared, baseline)))
 found = standings.Standings(space, settings, baseline, compared)
 now, task, cross = found.standing(compared), found.scope("task"), found.scope("cross")
 name, against = LABELS.inline(compared.whitening), LABELS.inline(baseline.whitening)
-difference = now.difference
+difference, crossed = now.difference, compared.with_(fit="cross")
 held_out = verdict.held_out(now, cross) if baseline == compared.raw and compared.fit == "task" else ""
 headlines(
     Metric(
@@ -89,7 +89,7 @@ close_page(
     "scores = [whitelab.score(space, one) for one in settings]\n"
     f"for one in whitelab.paired(space, scores).against({settings.index(baseline)}):\n"
     "    print(one.score.setting, one.score.spearman, (one.low, one.high), one.difference, one.verdict)\n"
-    + f"print(whitelab.score(space, whitelab.Setting.parse({str(cross.score.setting)!r})).spearman)\n"
+    + f"print(whitelab.score(space, whitelab.Setting.parse({str(compared.with_(fit='cross'))!r})).spearman)\n"
     * (cross is not None)
     + fit_size_curve.code(compared)
     + bits.code(compared, "space"),

@@ -22,7 +22,7 @@ class View {
     this.leap = ({ detail }) => this.foresee(detail)
     for (const input of this.inputs) {
       input.addEventListener("input", () => this.move(input.valueAsNumber))
-      input.addEventListener("change", () => this.release())
+      input.addEventListener("change", () => this.release(input.valueAsNumber))
     }
   }
 
@@ -55,7 +55,9 @@ class View {
     this.paint()
   }
 
-  release() {
+  // What is not a k stands for the nearest that is; an empty box for nothing.
+  release(k) {
+    if (!Number.isNaN(k)) this.moved = Math.min(Math.max(Math.round(k), 1), this.data.dim)
     if (this.moved === this.data.k) this.moved = null
     if (this.moved !== null) this.send(this.moved)
     this.paint()
