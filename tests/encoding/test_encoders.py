@@ -168,7 +168,8 @@ def test_a_sentence_of_100000_characters_is_cut_and_the_cut_reported(models, arc
     ids, cut = encoder.tokenize([text, "water"])
     assert max(map(len, ids)) <= 20
     values, report = embed(encoder, [text, "water"])
-    assert report.truncated == cut == (len(ids[0]) == 20)
+    assert cut == [0] * (len(ids[0]) == 20)
+    assert report.truncated == len(cut)
     expected = one_at_a_time(models(architecture), architecture, [text, "water"], "mean", max_length=20)
     torch.testing.assert_close(values, expected, atol=1e-5, rtol=1e-5)
 
@@ -176,14 +177,31 @@ def test_a_sentence_of_100000_characters_is_cut_and_the_cut_reported(models, arc
 def test_a_sentence_of_exactly_max_length_tokens_is_not_called_cut(models):
     encoder = load_encoder(models(), device="cpu", max_length=7)
     assert [len(row) for row in encoder.tokenize(["a man plays a guitar"])[0]] == [7]
-    assert encoder.tokenize(["a man plays a guitar"])[1] == 0
-    assert encoder.tokenize(["a man plays a guitar again"])[1] == 1
+    assert encoder.tokenize(["a man plays a guitar"])[1] == []
+    assert encoder.tokenize(["water", "a man plays a guitar again"])[1] == [1]
+
+
+def test_what_was_cut_is_told_of_stored_sentences_as_of_those_encoded(models, store):
+    encoder = load_encoder(models(), device="cpu", max_length=7)
+    long = [f"{text} again and again and again" for text in TEXTS[:4]]
+
+    def cut(texts):
+        return embed(encoder, texts, store=store)[1].truncated, len(encoder.tokenize(sorted(set(texts)))[1])
+
+    for texts in ([*TEXTS, *long[:3]], [*TEXTS, *long, *long], long[2:], TEXTS):
+        told, expected = cut(texts)
+        assert told == expected
+    assert cut(long) == (4, 4)
+    for index in store.root.rglob("index.sqlite*"):
+        index.unlink()  # made anew from the shards
+    assert cut(long) == (4, 4)
+    assert embed(encoder, long, store=store)[1].encoded == 0
 
 
 def test_a_tokenizer_that_does_not_say_what_it_cut_is_asked_again(encoder):
     of_bytes = replace(encoder, tokenizer=ByT5Tokenizer(), max_length=8)
     rows, cut = of_bytes.tokenize(["seven77", "eight888", "a good deal longer"])
-    assert ([len(row) for row in rows], cut) == ([8, 8, 8], 2)
+    assert ([len(row) for row in rows], cut) == ([8, 8, 8], [1, 2])
 
 
 def test_two_threads_that_share_a_tokenizer_cut_each_at_its_own_length(encoder, monkeypatch):
@@ -492,11 +510,11 @@ def test_a_store_that_cannot_be_opened_costs_a_note_not_the_result(encoder, tmp_
 def test_a_disk_that_fills_up_costs_a_note_not_the_result(encoder, store, small_steps, monkeypatch):
     written, write = [], Space.write
 
-    def full_after_three(self, sentences, values):
+    def full_after_three(self, sentences, values, cut):
         if len(written) >= 3:
             raise StoreError("No space left on device")
         written.append(len(sentences))
-        write(self, sentences, values)
+        write(self, sentences, values, cut)
 
     monkeypatch.setattr(Space, "write", full_after_three)
     values, report = embed(encoder, TEXTS, store=store)

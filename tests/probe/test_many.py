@@ -39,7 +39,7 @@ def test_a_run_gives_what_probe_gives(model, animals):
         assert score == replace(own, truncated=report.truncated, max_length=encoder.max_length)
     (short,) = probes([model], [animals], "L1", How("knn"), max_length=5)
     assert (score.truncated, short.max_length) == (0, 5)
-    assert short.truncated == encoder.cut_to(5).tokenize(animals.sentences)[1] > 0
+    assert short.truncated == len(encoder.cut_to(5).tokenize(animals.sentences)[1]) > 0
     assert [str(one.setting) for one in found] == ["mean/L1", "cls/L-1:pca@4"]
 
 

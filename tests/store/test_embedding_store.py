@@ -55,7 +55,7 @@ def shard_files(space):
 
 def shard_of(space, sentence):
     (h,) = shards.hashes_of([sentence])
-    (path,) = [p for p in shard_files(space) if h in shards.read_hashes(p, KEY.digest)]
+    (path,) = [p for p in shard_files(space) if h in shards.read_rows(p, KEY.digest)[0]]
     return path
 
 

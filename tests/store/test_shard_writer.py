@@ -16,10 +16,11 @@ class Shelf:
     """A space that keeps what is written, after `before(texts)`."""
 
     def __init__(self, before=lambda texts: None):
-        self.before, self.shards = before, []
+        self.before, self.shards, self.cut = before, [], []
 
-    def write(self, texts, values):
+    def write(self, texts, values, cut):
         self.before(texts)
+        self.cut += [texts[i] for i in sorted(cut)]
         self.shards.append((list(texts), values.copy()))
 
     def texts(self):
@@ -39,7 +40,7 @@ def batches(sizes, seed=0):
 def written(shelves, sizes, sentences=8, seconds=LONG):
     with ShardWriter(shelves, sentences, seconds) as writer:
         for texts, rows in batches(sizes):
-            writer.add(texts, rows)
+            writer.add(texts, rows, [i for i, text in enumerate(texts) if text.endswith("3")])
             for table in rows.values():
                 table[:] = np.nan  # the writer has its own copy
     return writer
@@ -51,6 +52,7 @@ def test_every_row_is_written_once_in_shards_of_the_size_asked_for(sizes):
     written(shelves, sizes)
     for name, shelf in shelves.items():
         assert shelf.texts() == [f"text {i}" for i in range(sum(sizes))]
+        assert shelf.cut == [text for text in shelf.texts() if text.endswith("3")]
         assert [len(texts) for texts, _ in shelf.shards] == [8] * (sum(sizes) // 8) + [sum(sizes) % 8] * bool(
             sum(sizes) % 8
         )

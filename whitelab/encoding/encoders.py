@@ -82,7 +82,7 @@ class NotFinite(ModelError):
 
 @dataclass(frozen=True)
 class EmbedReport:
-    """What an `embed` call did: sentences `encoded` and `reused`, `truncated` ones of the encoded, seconds, notes."""
+    """What an `embed` call did: sentences `encoded` and `reused`, `truncated` ones of either, seconds, notes."""
 
     encoded: int
     reused: int
@@ -151,8 +151,8 @@ class Encoder:
             model=self.name,
         )
 
-    def tokenize(self, sentences: Sequence[str]) -> tuple[list[list[int]], int]:
-        """Token ids of each sentence, cut to `max_length`, and how many sentences were cut."""
+    def tokenize(self, sentences: Sequence[str]) -> tuple[list[list[int]], list[int]]:
+        """Token ids of each sentence, cut to `max_length`, and the positions of those that were cut."""
         # Lone surrogates cannot be written as UTF-8, which the tokenizer needs.
         texts = [text.encode("utf-8", "replace").decode("utf-8") for text in sentences]
         with self._cutting:
@@ -165,10 +165,10 @@ class Encoder:
             )
         rows = encoded["input_ids"]
         if encoded.encodings is not None:
-            return rows, sum(bool(one.overflowing) for one in encoded.encodings)
+            return rows, [i for i, one in enumerate(encoded.encodings) if one.overflowing]
         # A tokenizer written in Python, such as ByT5's, does not say what it cut.
-        full = [text for text, row in zip(texts, rows, strict=True) if len(row) == self.max_length]
-        return rows, sum(len(self.tokenizer(text)["input_ids"]) > self.max_length for text in full)
+        full = [i for i, row in enumerate(rows) if len(row) == self.max_length]
+        return rows, [i for i in full if len(self.tokenizer(texts[i])["input_ids"]) > self.max_length]
 
     @torch.inference_mode()
     def forward(self, ids: Sequence[Sequence[int]], pooling: str = "mean") -> dict[str, Tensor]:
@@ -256,18 +256,18 @@ class StaticEncoder(Encoder):
 
     sif: bool = False
 
-    def tokenize(self, sentences: Sequence[str]) -> tuple[list[list[int]], int]:
+    def tokenize(self, sentences: Sequence[str]) -> tuple[list[list[int]], list[int]]:
         """Token ids of each sentence without special tokens, as far as the model itself would read."""
         ids, cut = super().tokenize(sentences)
         special = set(self.tokenizer.all_special_ids) - {self.tokenizer.unk_token_id}
         return [[i for i in row if i not in special] for row in ids], cut
 
     def vectors(self, sentences: Sequence[str]) -> tuple[Tensor, int]:
-        """`[1, n, d]` of `sentences`, and how many were cut; the zero vector for a sentence without tokens."""
+        """`[1, n, d]` of `sentences`, the zero vector for one without tokens, and how many different ones were cut."""
         ids, cut = self.tokenize(sentences)
         check_ids([max(row, default=0) for row in ids], self.rows, self.name)
         weights = sif_weights(ids, self.rows) if self.sif else None
-        return weighted_means(self.model.weight, ids, weights)[None], cut
+        return weighted_means(self.model.weight, ids, weights)[None], len({sentences[i] for i in cut})
 
     def words(self, sentences: Sequence[str]) -> tuple[Tensor, Tensor]:
         """`[1, u, d]`, the tokens of `sentences` as `vectors` adds them up, with `sif` each times its weight; `[u]`,
@@ -422,6 +422,9 @@ def embed(
     truncated = _encode(encoder, asked, todo, pooling, writer, progress)
     try:
         asked.read(spaces.get(pooling))
+        encoded = set(todo)
+        kept = [text for text, (first, *_) in asked.places.items() if first not in encoded]
+        truncated += spaces[pooling].cut(kept) if kept else 0
     except StoreError as error:  # another process has evicted them meanwhile, say
         notes.append(f"embeddings that were on disk could not be read and were made anew: {error}")
         lost = asked.lose()
@@ -521,20 +524,21 @@ def _encode(
     if not todo:
         return 0
     texts = [asked.sentences[i] for i in todo]
-    ids, truncated = encoder.tokenize(texts)
+    ids, cut = encoder.tokenize(texts)
     lengths = [len(row) for row in ids]
     if 0 in lengths:
         raise ValueError(f"sentences must hold text, got {texts[lengths.index(0)]!r}, which has no token")
     check_ids([max(row) for row in ids], encoder.rows, encoder.name)
-    total, done = sum(lengths), 0
+    total, done, long = sum(lengths), 0, set(cut)
     progress(0, total)
     with writer, closing(passes(encoder, ids, pooling)) as batches:
         for positions, pooled in batches:
             asked.put([todo[i] for i in positions], pooled[pooling])
-            writer.add([texts[i] for i in positions], {name: rows.numpy() for name, rows in pooled.items()})
+            rows = {name: one.numpy() for name, one in pooled.items()}
+            writer.add([texts[i] for i in positions], rows, [row for row, i in enumerate(positions) if i in long])
             done += sum(lengths[i] for i in positions)
             progress(done, total)
-    return truncated
+    return len(cut)
 
 
 def passes(

@@ -101,7 +101,7 @@ def embed_retrieval(
     The set's prompts are put before them. The encoder says where texts are cut: see `for_documents`.
     """
     values, report = embed(encoder, data.sentences, pooling, store=store, progress=progress)
-    truncated = encoder.tokenize(data.embedded_documents)[1]
+    truncated = len(encoder.tokenize(data.embedded_documents)[1])
     return with_judgements(values, data, origin_of(encoder, data, pooling), truncated), report
 
 

@@ -180,8 +180,15 @@ class Space:
             first.setdefault(h, i)
         return [i for h, i in first.items() if h not in stored]
 
-    def write(self, sentences: Sequence[str], values: np.ndarray) -> None:
+    def cut(self, sentences: Sequence[str]) -> int:
+        """How many different ones of the sentences were longer than the model reads; those not stored do not count."""
+        with self._used():
+            return self._files.cut(hashes_of(sentences))
+
+    def write(self, sentences: Sequence[str], values: np.ndarray, cut: Collection[int] = ()) -> None:
         """Store float32 values [n, l, d] as one shard; a sentence stored already keeps the vector it has.
+
+        `cut` are the positions of those that were longer than the model reads.
 
         Raises ValueError for a wrong shape or dtype and for nan or inf, StoreError if the disk refuses.
         """
@@ -198,7 +205,7 @@ class Space:
             rows = slice(None) if len(fresh) == len(values) else fresh
             layers = [np.ascontiguousarray(values[rows, layer]) for layer in range(self.key.num_layers)]
             with self._used():
-                self._files.add([hashes[i] for i in fresh], layers)
+                self._files.add([hashes[i] for i in fresh], layers, [i in cut for i in fresh])
 
     def read(self, sentences: Sequence[str], layers: Sequence[int] | None = None) -> np.ndarray:
         """Read-only float32 [l, n, d] in the order asked for; `layers=None` is all of them.

@@ -1,8 +1,9 @@
 """The files of one folder of the embedding store: shards of vectors, and the SQLite index of their rows.
 
-A shard is a safetensors file with tensors "0".."L-1" [rows, d] and "hash" [rows, 16]. It is named after
-the checksum of its bytes and carries the hashes of its sentences, so it can prove itself intact, and the
-index can be rebuilt from shards alone. The disk's and SQLite's own errors pass through to the caller.
+A shard is a safetensors file with tensors "0".."L-1" [rows, d], "hash" [rows, 16] and "cut" [rows], 1 where the
+sentence was longer than the model reads. It is named after the checksum of its bytes and carries the hashes of its
+sentences, so it can prove itself intact, and the index can be rebuilt from shards alone. The disk's and SQLite's own
+errors pass through to the caller.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from safetensors import safe_open
 from safetensors.numpy import save
 
 INDEX = "index.sqlite"
-FORMAT = 1  # part of every key and index: a new layout starts anew and never misreads an old one
+FORMAT = 2  # part of every key and index: a new layout starts anew and never misreads an old one
 TEMPORARY_NAME = re.compile(r"[0-9a-f]{32}\.tmp")  # of `write_aside`
 ASIDE_NAME = re.compile(r"\.(.+)\.[0-9a-f]{32}\.(tmp|old)")  # of `folder_aside`, with the folder's own
 SHARD_NAME = re.compile(r"[0-9a-f]{32}\.safetensors")
@@ -36,7 +37,7 @@ LOOKUP_CHUNK = 10_000  # SQLite takes at most 32,766 parameters in one statement
 SCHEMA = (
     "CREATE TABLE IF NOT EXISTS shards (checksum BLOB PRIMARY KEY, bytes INTEGER NOT NULL) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS sentences"
-    " (hash BLOB PRIMARY KEY, shard BLOB NOT NULL, row INTEGER NOT NULL) WITHOUT ROWID",
+    " (hash BLOB PRIMARY KEY, shard BLOB NOT NULL, row INTEGER NOT NULL, cut INTEGER NOT NULL) WITHOUT ROWID",
 )
 
 # Shards whose checksum this process has compared, with the (size, mtime) they had then.
@@ -60,13 +61,17 @@ class ShardFolder:
         """Which of the hashes are stored in shards that are intact."""
         return set(self._with_index(lambda index: self._places(index, hashes)))
 
-    def add(self, hashes: list[bytes], layers: list[np.ndarray]) -> None:
+    def cut(self, hashes: list[bytes]) -> int:
+        """How many different ones of the hashes are of sentences that were cut."""
+        return self._with_index(lambda index: count_cut(index, hashes))
+
+    def add(self, hashes: list[bytes], layers: list[np.ndarray], cut: list[bool]) -> None:
         """Write one shard of float32 layers [rows, d] for unique hashes, then register it."""
-        checksum, size = save_shard(self.folder, self.owner, hashes, layers)
+        checksum, size = save_shard(self.folder, self.owner, hashes, layers, cut)
 
         def register(index: sqlite3.Connection) -> None:
             with transaction(index):
-                insert(index, checksum, size, hashes)
+                insert(index, checksum, size, hashes, cut)
 
         self._with_index(register)
 
@@ -162,16 +167,15 @@ class ShardFolder:
         for path in sorted(p for p in self.folder.iterdir() if SHARD_NAME.fullmatch(p.name)):
             with suppress(FileNotFoundError):  # swept or set aside by a neighbour
                 if verify(path):
-                    hashes = read_hashes(path, self.owner)
-                    found.append((bytes.fromhex(path.stem), path.stat().st_size, hashes))
+                    found.append((bytes.fromhex(path.stem), path.stat().st_size, *read_rows(path, self.owner)))
                 else:
                     self._set_aside(path)
         with transaction(index):
             if index.execute("PRAGMA user_version").fetchone() != (FORMAT,):
                 for statement in SCHEMA:
                     index.execute(statement)
-                for checksum, size, hashes in found:
-                    insert(index, checksum, size, hashes)
+                for shard in found:
+                    insert(index, *shard)
                 index.execute(f"PRAGMA user_version = {FORMAT}")
 
 
@@ -264,10 +268,13 @@ def let_read(folder: Path) -> None:
         shutil.copymode(folder / "config.json", weights)
 
 
-def save_shard(folder: Path, owner: str, hashes: list[bytes], layers: list[np.ndarray]) -> tuple[bytes, int]:
+def save_shard(
+    folder: Path, owner: str, hashes: list[bytes], layers: list[np.ndarray], cut: list[bool]
+) -> tuple[bytes, int]:
     """Write float32 layers [rows, d] as a shard of the key `owner`; return its checksum and size in bytes."""
     tensors = {str(layer): values for layer, values in enumerate(layers)}
     tensors["hash"] = np.frombuffer(b"".join(hashes), dtype=np.uint8).reshape(-1, 16)
+    tensors["cut"] = np.array(cut, dtype=np.uint8)
     data = save(tensors, metadata={"key": owner})
     checksum = blake2b(data, digest_size=16).digest()
     write_aside(folder / f"{checksum.hex()}.safetensors", data)
@@ -287,11 +294,12 @@ def verify(path: Path) -> bool:
     return intact
 
 
-def read_hashes(path: Path, owner: str) -> list[bytes]:
-    """The hashes of an intact shard's sentences; none if it was copied here from another key's folder."""
+def read_rows(path: Path, owner: str) -> tuple[list[bytes], list[bool]]:
+    """An intact shard's hashes, and whether each sentence was cut; none if it was copied from another key's folder."""
     with safe_open(path, framework="numpy") as file:
-        ours = (file.metadata() or {}).get("key") == owner
-        return [row.tobytes() for row in file.get_tensor("hash")] if ours else []
+        if (file.metadata() or {}).get("key") != owner:
+            return [], []
+        return [row.tobytes() for row in file.get_tensor("hash")], (file.get_tensor("cut") > 0).tolist()
 
 
 def copy_rows(
@@ -332,25 +340,38 @@ def index_is_broken(problem: sqlite3.Error) -> bool:
     )
 
 
-def locate(index: sqlite3.Connection, hashes: Iterable[bytes]) -> dict[bytes, tuple[bytes, int]]:
-    """(shard, row) of every hash the index knows."""
+def chunks(hashes: Iterable[bytes]) -> Iterator[tuple[list[bytes], str]]:
+    """The different ones, as many as one statement takes, with its question marks."""
     unique = list(dict.fromkeys(hashes))
-    places = {}
     for start in range(0, len(unique), LOOKUP_CHUNK):
         chunk = unique[start : start + LOOKUP_CHUNK]
-        marks = ",".join("?" * len(chunk))
+        yield chunk, ",".join("?" * len(chunk))
+
+
+def locate(index: sqlite3.Connection, hashes: Iterable[bytes]) -> dict[bytes, tuple[bytes, int]]:
+    """(shard, row) of every hash the index knows."""
+    places = {}
+    for chunk, marks in chunks(hashes):
         found = index.execute(f"SELECT hash, shard, row FROM sentences WHERE hash IN ({marks})", chunk)
         places.update((h, (shard, row)) for h, shard, row in found)
     return places
 
 
-def insert(index: sqlite3.Connection, checksum: bytes, size: int, hashes: list[bytes]) -> None:
+def count_cut(index: sqlite3.Connection, hashes: Iterable[bytes]) -> int:
+    """How many different ones of the hashes the index knows as cut."""
+    found = 0
+    for chunk, marks in chunks(hashes):
+        found += index.execute(f"SELECT COUNT(*) FROM sentences WHERE hash IN ({marks}) AND cut", chunk).fetchone()[0]
+    return found
+
+
+def insert(index: sqlite3.Connection, checksum: bytes, size: int, hashes: list[bytes], cut: list[bool]) -> None:
     """Enter a shard; a sentence that has a row keeps it, and a shard that adds none is not entered."""
     if len(locate(index, hashes)) == len(hashes):
         return  # stored meanwhile by others: the file stays an orphan, to be swept
     index.execute("INSERT OR REPLACE INTO shards VALUES (?, ?)", (checksum, size))
-    rows = ((h, checksum, row) for row, h in enumerate(hashes))
-    index.executemany("INSERT OR IGNORE INTO sentences VALUES (?, ?, ?)", rows)
+    rows = ((h, checksum, row, one) for row, (h, one) in enumerate(zip(hashes, cut, strict=True)))
+    index.executemany("INSERT OR IGNORE INTO sentences VALUES (?, ?, ?, ?)", rows)
 
 
 def forget(index: sqlite3.Connection, checksum: bytes) -> None:

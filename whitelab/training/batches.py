@@ -122,5 +122,5 @@ def _tokenized(encoder: Encoder, texts: Sequence[str]) -> tuple[TokenRows, list[
         if [] in rows:
             raise ValueError(f"sentences must hold text, got {some[rows.index([])]!r}, which has no token")
         first += [text for text, row in zip(some, rows, strict=True) if found.add(row)]
-        truncated += cut
+        truncated += len(cut)
     return found, first, truncated
