@@ -38,6 +38,7 @@ SCHEMA = (
     "CREATE TABLE IF NOT EXISTS shards (checksum BLOB PRIMARY KEY, bytes INTEGER NOT NULL) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS sentences"
     " (hash BLOB PRIMARY KEY, shard BLOB NOT NULL, row INTEGER NOT NULL, cut INTEGER NOT NULL) WITHOUT ROWID",
+    "CREATE INDEX IF NOT EXISTS cuts ON sentences (hash) WHERE cut",
 )
 
 # Shards whose checksum this process has compared, with the (size, mtime) they had then.
@@ -340,18 +341,13 @@ def index_is_broken(problem: sqlite3.Error) -> bool:
     )
 
 
-def chunks(hashes: Iterable[bytes]) -> Iterator[tuple[list[bytes], str]]:
-    """The different ones, as many as one statement takes, with its question marks."""
-    unique = list(dict.fromkeys(hashes))
-    for start in range(0, len(unique), LOOKUP_CHUNK):
-        chunk = unique[start : start + LOOKUP_CHUNK]
-        yield chunk, ",".join("?" * len(chunk))
-
-
 def locate(index: sqlite3.Connection, hashes: Iterable[bytes]) -> dict[bytes, tuple[bytes, int]]:
     """(shard, row) of every hash the index knows."""
+    unique = list(dict.fromkeys(hashes))
     places = {}
-    for chunk, marks in chunks(hashes):
+    for start in range(0, len(unique), LOOKUP_CHUNK):
+        chunk = unique[start : start + LOOKUP_CHUNK]
+        marks = ",".join("?" * len(chunk))
         found = index.execute(f"SELECT hash, shard, row FROM sentences WHERE hash IN ({marks})", chunk)
         places.update((h, (shard, row)) for h, shard, row in found)
     return places
@@ -359,10 +355,7 @@ def locate(index: sqlite3.Connection, hashes: Iterable[bytes]) -> dict[bytes, tu
 
 def count_cut(index: sqlite3.Connection, hashes: Iterable[bytes]) -> int:
     """How many different ones of the hashes the index knows as cut."""
-    found = 0
-    for chunk, marks in chunks(hashes):
-        found += index.execute(f"SELECT COUNT(*) FROM sentences WHERE hash IN ({marks}) AND cut", chunk).fetchone()[0]
-    return found
+    return len({h for (h,) in index.execute("SELECT hash FROM sentences WHERE cut")}.intersection(hashes))
 
 
 def insert(index: sqlite3.Connection, checksum: bytes, size: int, hashes: list[bytes], cut: list[bool]) -> None:
