@@ -36,7 +36,7 @@ def draw(space: LayerEmbeddings, setting: Setting, chosen: Sequence[int]) -> Non
         lambda gains: _picture(space, setting, gains, chosen),
         key="layer-gains-part",
         note=lambda gains: (
-            "Each layer alone, raw and whitened with 95 % intervals. A click on a layer shows it on every page."
+            "Each layer alone, before and after, with 95 % intervals. A click on a layer shows it on every page."
         ),
         room=heights.room(heights.TALL),
     )
