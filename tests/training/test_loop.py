@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import pytest
 import torch
+from families import build_family
 from tiny import SENTENCES, build_model
 
+from whitelab.encoding.checkpoints import ModelError
 from whitelab.training import Trainer, train
 from whitelab.training.checkpoints import CheckpointError, checkpoints
 
@@ -32,6 +34,13 @@ def test_torchs_own_generator_neither_decides_nor_is_disturbed(config):
     assert torch.equal(torch.get_rng_state(), before)
     torch.manual_seed(2)
     assert whole(replace(config, steps=2))[0] == first[0]
+
+
+def test_a_start_that_could_not_be_written_is_refused_before_a_record(config, tmp_path):
+    config = replace(config, model=str(build_family(tmp_path / "start", "BART")))
+    with pytest.raises(ModelError, match="cannot be saved: transformers has no encoder-only"):
+        train(config, SENTENCES, None, tmp_path / "run")
+    assert next(train(config, SENTENCES)).step == 0  # in memory nothing is written
 
 
 def test_evaluation_does_not_change_training(config, pairs):

@@ -306,18 +306,29 @@ def save(module: torch.nn.Module, tokenizer, folder: str | Path, name: str) -> N
     tokenizer.save_pretrained(folder)
 
 
-def _whole(module: torch.nn.Module, name: str) -> torch.nn.Module:
-    """`module`, or round an encoder taken out of an encoder-decoder model the class it can be loaded with."""
+def shell_of(module: torch.nn.Module, name: str) -> type | None:
+    """The class that an encoder taken out of an encoder-decoder model is written as; None for what is whole.
+
+    Raises ModelError where there is none.
+    """
     from transformers import MODEL_FOR_TEXT_ENCODING_MAPPING, MODEL_MAPPING
 
     config = module.config
     if isinstance(module, MODEL_MAPPING.get(type(config), ())):
-        return module
+        return None
     kind = MODEL_FOR_TEXT_ENCODING_MAPPING.get(type(config), None)
     if kind is None:
         raise ModelError(f"model={name!r} cannot be saved: transformers has no encoder-only {config.model_type}")
+    return kind
+
+
+def _whole(module: torch.nn.Module, name: str) -> torch.nn.Module:
+    """`module`, or round an encoder taken out of an encoder-decoder model the class it can be loaded with."""
+    kind = shell_of(module, name)
+    if kind is None:
+        return module
     with torch.device("meta"):  # no memory for weights that are replaced at once
-        shell = kind(deepcopy(config))
+        shell = kind(deepcopy(module.config))
     shell.encoder = module
     shell.set_input_embeddings(module.get_input_embeddings())
     return shell

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from whitelab.datasets import SentencePairs
+from whitelab.encoding.architectures import shell_of
 from whitelab.encoding.encoders import NotFinite
 from whitelab.store.shards import recover_folders
 from whitelab.training import checkpoints
@@ -68,6 +69,8 @@ class Keeper:
     """What a run leaves on disk: its last checkpoint, and the best model so far. `at` is the checkpoint's step."""
 
     def __init__(self, trainer: Trainer, folder: Path | None):
+        if folder is not None:
+            shell_of(trainer.encoder.model, trainer.encoder.name)  # before a step that could not be written
         self.trainer, self.folder = trainer, folder
         self.scores, self.stopped, self.at = Scores(), False, None
 
