@@ -7,7 +7,7 @@ from scipy.stats import binom
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 
-from whitelab.probe.classifiers import GRID, TEST_GRID, best_c, best_threshold, knn, linear, mcnemar
+from whitelab.probe.classifiers import GRID, TEST_GRID, best_c, best_threshold, knn, linear, mcnemar, percent
 from whitelab.probe.classifiers import wilson as interval
 
 
@@ -107,3 +107,10 @@ def test_thresholds_that_say_one_thing_only_are_found():
     cosines = np.array([0.1, 0.2, 0.3])
     assert (cosines >= best_threshold(cosines, np.array([True] * 3))).all()
     assert not (cosines >= best_threshold(cosines, np.array([False] * 3))).any()
+
+
+def test_halves_of_an_accuracy_are_exact():
+    for n in (160, 800, 1600):
+        for right in range(n + 1):
+            found = percent(np.arange(n) < right)
+            assert found * n == 100 * right

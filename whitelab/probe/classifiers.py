@@ -105,6 +105,11 @@ def powers(grid: Sequence[float]) -> str:
     return "..".join(f"2^{round(np.log2(one))}" for one in (grid[0], grid[-1]))
 
 
+def percent(right: Bool[np.ndarray, "n"]) -> float:
+    """The share of rows that are right x 100, whose halves are exact: that of `np.mean` may lie beside them."""
+    return 100 * int(right.sum()) / len(right)
+
+
 def wilson(right: int, rows: int) -> tuple[float, float]:
     """The 95 % Wilson interval of a share, x 100. Rows count as independent, which folds are only nearly."""
     found = binomtest(right, rows).proportion_ci(method="wilson")

@@ -13,7 +13,17 @@ from whitelab.base.checks import check_layers
 from whitelab.base.progress import Progress, silent
 from whitelab.datasets import LabelledTexts
 from whitelab.encoding.embeddings import LayerRows
-from whitelab.probe.classifiers import GRID, TEST_GRID, best_c, best_threshold, knn, linear, stratified, wilson
+from whitelab.probe.classifiers import (
+    GRID,
+    TEST_GRID,
+    best_c,
+    best_threshold,
+    knn,
+    linear,
+    percent,
+    stratified,
+    wilson,
+)
 from whitelab.probe.options import FITS, How, usual
 from whitelab.probe.rows import Turn, features, fit_map, scored_split, turns
 from whitelab.probe.scores import PairMeasures, ProbeScore
@@ -66,7 +76,7 @@ def _by_classifier(x, data, setting, how: How, model: str, corpus, progress) -> 
             seen = features(whitener(x), data)
         predicted[turn.test], c = _predict(seen, data, turn, how, x.device)
         chosen += [] if c is None else [c]
-        fold.append(np.mean(predicted[turn.test] == data.y[turn.test]))
+        fold.append(percent(predicted[turn.test] == data.y[turn.test]))
         ranks.append(whitener.rank)
         fitted.append(round(whitener.count))
         progress(done, len(found))
@@ -79,7 +89,7 @@ def _by_classifier(x, data, setting, how: How, model: str, corpus, progress) -> 
         rows,
         predicted[rows],
         found,
-        accuracy=100 * float(np.mean(fold)),
+        accuracy=float(np.mean(fold)),
         fitted=0 if setting.whitening == "none" else min(fitted),
         rank=min(ranks),
         dim=x.shape[1],
@@ -155,7 +165,7 @@ def _by_threshold(x, data, setting, how: How, model: str, corpus, progress) -> P
         rows,
         predicted,
         (turn,),
-        accuracy=100 * float(np.mean(predicted == data.y[rows])),
+        accuracy=percent(predicted == data.y[rows]),
         fitted=0 if setting.whitening == "none" else round(whitener.count),
         rank=whitener.rank,
         dim=x.shape[1],
@@ -183,7 +193,7 @@ def _score(data, setting, how, model, rows, predicted, found: Sequence[Turn], **
     table = np.zeros((classes, classes), dtype=int)
     np.add.at(table, (y, predicted), 1)
     usual = [np.bincount(data.y[turn.train], minlength=classes).argmax() for turn in found]
-    baseline = np.mean([np.mean(data.y[turn.test] == one) for turn, one in zip(found, usual, strict=True)])
+    baseline = np.mean([percent(data.y[turn.test] == one) for turn, one in zip(found, usual, strict=True)])
     f1 = None
     if data.positive is not None:
         f1 = 100 * float(f1_score(y == data.positive, predicted == data.positive, zero_division=0.0))
@@ -194,7 +204,7 @@ def _score(data, setting, how, model, rows, predicted, found: Sequence[Turn], **
         classifier=how.classifier,
         low=low,
         high=high,
-        baseline=100 * float(baseline),
+        baseline=float(baseline),
         scored=len(rows),
         f1=f1,
         classes=data.classes,
