@@ -1,5 +1,7 @@
 """`compare`: the scores one by one, tables, intervals, walks."""
 
+import json
+
 import pytest
 
 
@@ -21,6 +23,20 @@ def test_a_row_says_its_own_models_layers(document, place, compared):
         ("model", "mean/L3"),
         ("model[:1]", "mean/L1"),
     }
+
+
+def test_what_was_cut_of_whom_is_said_as_score_says_it(run, place, model, tmp_path):
+    long = " ".join(["the dog"] * 100)
+    data = tmp_path / "long.csv"
+    data.write_text(f"sentence1,sentence2,score\na man,{long},3\nwater,the cat,1\na singer,the dog,5\n")
+    where = ("--data", data, "--cache", tmp_path / "store")
+    _, _, one = run("score", "--model", place / "model", *where, "--layers", "1")
+    (said,) = [line for line in one.splitlines() if "was cut" in line]
+    for _ in range(2):  # the second time the vectors are only read
+        _, out, err = run("compare", "--models", place / "model", *where, "--settings", "L1;L2", "--json")
+        (line,) = [line for line in err.splitlines() if "was cut" in line]
+        assert line.endswith(f"model · long: {said.partition(': ')[2]}")
+        assert [row["notes"] for row in json.loads(out)["rows"]] == [[said.partition(": ")[2]]] * 2
 
 
 @pytest.mark.parametrize(

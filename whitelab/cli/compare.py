@@ -55,6 +55,7 @@ def run(args):
         Grid,
         compare,
         mteb_rows,
+        notes_of,
         pivot,
         read_mteb,
         resample,
@@ -102,6 +103,8 @@ def run(args):
         record["mteb"] = [{"model": model, "row": row, "spearman": scores} for model, row, scores in given]
         if not given:
             say(f"--mteb {args.mteb} has no test score of {', '.join(tasks)}")
+    for text in notes_of(cells):
+        note(text)
     if starved := starved_note(cells):
         note(starved)
     if args.mteb_out:

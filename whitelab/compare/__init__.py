@@ -19,7 +19,7 @@ from whitelab.compare.presets import (
     preset_line,
     worded,
 )
-from whitelab.compare.tables import FORMATS, arranged, best_scores, pivot, ranked, starved_note, written
+from whitelab.compare.tables import FORMATS, arranged, best_scores, notes_of, pivot, ranked, starved_note, written
 
 __all__ = [
     "ALIKE",
@@ -54,6 +54,7 @@ __all__ = [
     "embed_cut",
     "pivot",
     "ranked",
+    "notes_of",
     "starved_note",
     "printed",
     "walk",

@@ -11,10 +11,11 @@ from torch import Tensor
 
 from whitelab.base.machine import is_out_of_memory
 from whitelab.base.progress import Progress, silent
+from whitelab.base.wording import cut_note
 from whitelab.compare.presets import Preset
 from whitelab.datasets import SentencePairs, load
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, origin_of, with_pairs
-from whitelab.encoding.encoders import Encoder, StaticEncoder, embed
+from whitelab.encoding.encoders import EmbedReport, Encoder, StaticEncoder, embed
 from whitelab.scoring.fit_scopes import fit_rows
 from whitelab.scoring.score import Score, score
 from whitelab.scoring.setting import Setting
@@ -48,7 +49,10 @@ def tried(work: Callable[[], Any]) -> Any:
 
 @dataclass(eq=False)
 class Bench:
-    """One model on one task of `data`. What cannot be had is tried once and raises Unscored each time."""
+    """One model on one task of `data`. What cannot be had is tried once and raises Unscored each time.
+
+    `notes` is what a user should know of the embeddings so far.
+    """
 
     encoder: Encoder
     data: str
@@ -56,6 +60,7 @@ class Bench:
     store: Store | None = None
     keep_going: bool = False
     progress: Progress = silent
+    notes: tuple[str, ...] = ()
     _held: dict[tuple, Any] = field(default_factory=dict, repr=False)
 
     def score(self, setting: Setting, preset: Preset) -> Score:
@@ -120,7 +125,10 @@ class Bench:
 
     def _embedded(self, sentences: tuple[str, ...], pooling: str, text: str, length: int) -> Float[Tensor, "l n d"]:
         texts = [TEXTS[text](one) for one in sentences]
-        return embed_cut(self.encoder, texts, pooling, length, store=self.store, progress=self.progress)
+        values, report = embed_cut(self.encoder, texts, pooling, length, store=self.store, progress=self.progress)
+        cut = (cut_note(report.truncated, "sentence", length),) * (report.truncated > 0)
+        self.notes = tuple(dict.fromkeys((*self.notes, *report.notes, *cut)))
+        return values
 
 
 def embed_cut(
@@ -131,8 +139,8 @@ def embed_cut(
     *,
     store: Store | None = None,
     progress: Progress = silent,
-) -> Float[Tensor, "l n d"]:
-    """Embeddings of `sentences` cut to `max_length`, which need not be the encoder's own.
+) -> tuple[Float[Tensor, "l n d"], EmbedReport]:
+    """Embeddings of `sentences` cut to `max_length`, which need not be the encoder's own, and a report.
 
     Equal to `embed` with an encoder of that length. A sentence that neither cuts has the same vector under
     both, so only the others are encoded apart and most vectors are shared in the store. Word embeddings are
@@ -140,11 +148,13 @@ def embed_cut(
     """
     other = encoder if max_length == encoder.max_length else encoder.cut_to(max_length)
     if other is encoder or isinstance(encoder, StaticEncoder):
-        return embed(other, sentences, pooling, store=store, progress=progress)[0]
-    values, _ = embed(encoder, sentences, pooling, store=store, progress=progress)
+        return embed(other, sentences, pooling, store=store, progress=progress)
+    values, report = embed(encoder, sentences, pooling, store=store, progress=progress)
     longer = max((encoder, other), key=lambda one: one.max_length)
     shorter = min(encoder.max_length, max_length)
     apart = [i for i, ids in enumerate(longer.tokenize(sentences)[0]) if len(ids) > shorter]
-    if apart:
-        values[:, apart], _ = embed(other, [sentences[i] for i in apart], pooling, store=store, progress=progress)
-    return values
+    if not apart:
+        return values, report  # neither cuts any
+    some = [sentences[i] for i in apart]
+    values[:, apart], more = embed(other, some, pooling, store=store, progress=progress)
+    return values, replace(report, truncated=more.truncated, notes=tuple(dict.fromkeys((*report.notes, *more.notes))))

@@ -32,7 +32,7 @@ class Cell:
     """One score of the table, or the reason there is none. `task` is `avg` for the mean over the tasks.
 
     `published` is what a paper prints for the same model, setting, task and aggregation. `score` and `judged`
-    are what a test between two rows needs; an average has neither.
+    are what a test between two rows needs; an average has neither. `notes` is what to know of the embeddings.
     """
 
     model: str
@@ -46,6 +46,7 @@ class Cell:
     score: Score | None = field(default=None, repr=False, compare=False)
     judged: Judged | None = field(default=None, repr=False, compare=False)
     n_layers: int = field(default=0, repr=False, compare=False)
+    notes: tuple[str, ...] = ()
 
     @property
     def row(self) -> Row:
@@ -65,6 +66,7 @@ class Cell:
             "protocol": self.protocol and self.protocol.as_dict(),
         }
         record |= dict(zip(("low", "high"), interval, strict=True)) | {"resamples": resamples} if interval else {}
+        record |= {"notes": list(self.notes)} if self.notes else {}
         return record | ({"reason": self.reason} if self.reason else {})
 
 
@@ -223,6 +225,7 @@ def _cell(bench: Bench, setting: Setting, preset: Preset) -> Cell:
         found,
         bench.judged(preset),
         bench.encoder.n_layers,
+        bench.notes,
     )
 
 

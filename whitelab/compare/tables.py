@@ -49,6 +49,15 @@ def starved_note(cells: Iterable[Cell]) -> str:
     )
 
 
+def notes_of(cells: Iterable[Cell]) -> list[str]:
+    """What to know of the embeddings of each model, with the tasks it is said of."""
+    tasks: dict[tuple[str, str], dict[str, None]] = {}
+    for cell in cells:
+        for text in cell.notes:
+            tasks.setdefault((cell.model, text), {})[cell.task] = None
+    return [f"{model} · {', '.join(of)}: {text}" for (model, text), of in tasks.items()]
+
+
 def arranged(
     cells: Sequence[Cell],
     models: Collection[str] = (),

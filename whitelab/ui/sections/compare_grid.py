@@ -257,6 +257,8 @@ def _value(cell: Cell | None, shows: str, drawn: Resampled | None) -> float | st
 
 
 def _beside(cells: Sequence[Cell]) -> None:
+    for note in comparing.notes_of(cells):
+        st.caption(f"Note: {plain(note)}")
     if starved := comparing.starved_note(cells):
         st.warning(plain(starved), icon=":material/warning:")
     known = [cell for cell in cells if cell.published is not None and cell.spearman is not None]
