@@ -9,12 +9,13 @@ import torch
 from corpora import embed, small_text, vectors
 from safetensors.torch import load_file, save_file
 
+from whitelab.advice import advise_pairs
 from whitelab.corpus import fitting
 from whitelab.corpus.fitting import corpus_drift, corpus_rows, drift, fit_corpus
 from whitelab.corpus.manifest import Manifest
 from whitelab.datasets import load
 from whitelab.datasets.pairs import DataError
-from whitelab.encoding.embeddings import embed_pairs, embed_scope
+from whitelab.encoding.embeddings import NotMeasuredError, embed_pairs, embed_scope
 from whitelab.encoding.encoders import load_encoder
 from whitelab.scoring.fit_scopes import check_text, fit_rows, scope_text, with_fit_text
 from whitelab.scoring.score import score
@@ -111,6 +112,19 @@ def test_what_a_corpus_cannot_answer_is_one_line(apart, text, space, model, tmp_
     embed(text, tmp_path / "other", str(twin))
     with pytest.raises(ValueError, match="was embedded with another model of the name"):
         space.with_text("x", fit_rows(f"corpus:{tmp_path / 'other'}", never))
+
+
+def test_what_needs_more_than_moments_of_layers_apart_is_refused_and_not_advised(apart, space):
+    fit = f"corpus:{apart}"
+    for spec in ("r2", "shrunk"):
+        setting = Setting((1,), spec, fit=fit)
+        with pytest.raises(NotMeasuredError, match="holds layers kept apart"):
+            score(with_fit_text(space, setting, never), setting)
+    chosen = Setting((1,), "pca", fit=fit)
+    advice = advise_pairs(with_fit_text(space, chosen, never), chosen)
+    tried = {one.setting.whitening.partition(":")[0] for one in advice.evidence.options}
+    assert {"none", "center", "pca", "soft"} <= tried
+    assert not {"r2", "shrunk"} & tried
 
 
 def test_drift_is_none_between_a_corpus_and_itself_and_what_a_known_change_makes_of_it(apart, model, tmp_path):

@@ -31,7 +31,7 @@ from whitelab.scoring.setting import OWN_SENTENCES, Setting
 from whitelab.statistics import correlation, geometry
 from whitelab.statistics.significance import bootstrap, bootstrap_counts, bootstrap_means
 from whitelab.statistics.with_labels import average_precision, v_measure
-from whitelab.whitening import fit
+from whitelab.whitening import fit, needs_rows
 
 PURPOSES = {
     "rank": "Order texts by how similar they are",
@@ -86,11 +86,13 @@ def advise_pairs(
 
 
 def _fittable(space: LayerEmbeddings, settings: tuple[Setting, ...]) -> tuple[Setting, ...]:
-    """Those whose map can be fitted: a corpus may hold some layers only."""
+    """Those whose map can be fitted: a corpus may hold some layers only, and kept apart not all that a map needs."""
 
     def can(setting: Setting) -> bool:
         text = space.texts.get(setting.fit)
-        return setting.whitening == "none" or not isinstance(text, MeasuredRows) or text.holds(setting.layers)
+        if setting.whitening == "none" or not isinstance(text, MeasuredRows):
+            return True
+        return text.holds(setting.layers) and not (text.apart and needs_rows(setting.whitening))
 
     return tuple(setting for setting in settings if can(setting))
 

@@ -23,7 +23,7 @@ from whitelab.corpus.fitting import CORPUS, corpus_rows, isotropy
 from whitelab.corpus.manifest import finished
 from whitelab.datasets import DataError, all_published, discover, load, load_text
 from whitelab.datasets.layouts import BUNDLED_SETS, existing_path
-from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows
+from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows, NotMeasuredError
 from whitelab.scoring.setting import FIT_SCOPES, OWN_SENTENCES, TOKENS, Setting
 from whitelab.statistics import geometry
 from whitelab.statistics.moments import Moments
@@ -153,7 +153,7 @@ class Fitted:
     @cached_property
     def moments(self) -> tuple[Moments, ...]:
         """What each map is fitted to."""
-        return tuple(fold.rows.moments(self.setting.layers) for fold in self.folds)
+        return tuple(_moments(fold.rows, self.setting) for fold in self.folds)
 
     @cached_property
     def whiteners(self) -> tuple[whitening.Map, ...]:
@@ -274,6 +274,16 @@ def weighs_directions(setting: Setting) -> bool:
     return whitening.variant(spec).takes_k and not (spec == "center" and setting.k is None)
 
 
+def _moments(rows: LayerEmbeddings | LayerRows | MeasuredRows, setting: Setting) -> Moments:
+    """Those a setting's map is fitted to. Raises NotMeasuredError for one that layers kept apart do not give."""
+    if isinstance(rows, MeasuredRows) and rows.apart and whitening.needs_rows(setting.whitening):
+        raise NotMeasuredError(
+            f"fit={rows.name!r} holds layers kept apart, whose moments do not give {setting.whitening}: choose another "
+            "variant, or embed it anew with these layers averaged"
+        )
+    return rows.moments(setting.layers)
+
+
 def map_of(
     rows: LayerEmbeddings | LayerRows | MeasuredRows, setting: Setting, progress: Progress = silent
 ) -> whitening.Map:
@@ -284,7 +294,7 @@ def map_of(
             check_matrix(rows.values[layer])
         return whitening.identity(rows.values[layers[0], 0], rows.count)
     if not whitening.of_rows(spec):
-        return whitening.fit(spec, rows.moments(layers), setting.k)
+        return whitening.fit(spec, _moments(rows, setting), setting.k)
     kept, key = rows.kept("maps", dict), (layers, spec)
     if key not in kept:
         kept[key] = whitening.fit_to_rows(spec, rows.combine(layers), rows.counts, progress=progress)
