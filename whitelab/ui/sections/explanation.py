@@ -116,11 +116,11 @@ def _holds(space: LayerEmbeddings, setting: Setting) -> bool:
         return True
     cross = setting.with_(fit="cross")
     try:
-        raw, *both = (number_of(space, one).spearman for one in (setting.raw, setting, cross))
+        raw, own, held_out = (number_of(space, one).spearman for one in (setting.raw, setting, cross))
         test = study(_williams, space, cross)
     except ValueError:  # too few pairs for two halves
         return True
-    return None in (raw, *both) or (test < LEVEL and (both[0] > raw) == (both[1] > raw))
+    return None in (raw, own, held_out) or (test < LEVEL and (own > raw) == (held_out > raw))
 
 
 def _williams(space: LayerEmbeddings, setting: Setting) -> float:
