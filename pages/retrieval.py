@@ -70,7 +70,8 @@ with right:
         key="ranked-k",
         of=f"{of} {curved}",
         note=lambda found: (
-            f"{instead(compared)}Best k {found.best_k(comparison.metric)}; the smallest within 0.005 of it is {found.knee(comparison.metric)}."
+            f"{instead(compared)}Best k {found.best_k(comparison.metric)}; the smallest within 0.005 of it is "
+            f"{found.knee(comparison.metric)}."
         ),
         room=heights.room(heights.CURVES),
     )

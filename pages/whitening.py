@@ -89,8 +89,7 @@ close_page(
     "scores = [whitelab.score(space, one) for one in settings]\n"
     f"for one in whitelab.paired(space, scores).against({settings.index(baseline)}):\n"
     "    print(one.score.setting, one.score.spearman, (one.low, one.high), one.difference, one.verdict)\n"
-    + f"print(whitelab.score(space, whitelab.Setting.parse({str(compared.with_(fit='cross'))!r})).spearman)\n"
-    * (cross is not None)
+    + f"print(whitelab.score(space, whitelab.Setting.parse({str(crossed)!r})).spearman)\n" * (cross is not None)
     + fit_size_curve.code(compared)
     + bits.code(compared, "space"),
 )

@@ -24,14 +24,14 @@ from whitelab.retrieval.embedded import RetrievalSpace
 from whitelab.retrieval.frontier import CodedScore, Space, frontier
 from whitelab.retrieval.relevance import retrieve
 from whitelab.scoring.calibration import gold_middle
-from whitelab.scoring.fit_scopes import folds, isotropy_between
+from whitelab.scoring.fit_scopes import folds, gives, isotropy_between
 from whitelab.scoring.paired import paired
 from whitelab.scoring.score import Score, score
 from whitelab.scoring.setting import OWN_SENTENCES, Setting
 from whitelab.statistics import correlation, geometry
 from whitelab.statistics.significance import bootstrap, bootstrap_counts, bootstrap_means
 from whitelab.statistics.with_labels import average_precision, v_measure
-from whitelab.whitening import fit, needs_rows
+from whitelab.whitening import fit
 
 PURPOSES = {
     "rank": "Order texts by how similar they are",
@@ -92,7 +92,7 @@ def _fittable(space: LayerEmbeddings, settings: tuple[Setting, ...]) -> tuple[Se
         text = space.texts.get(setting.fit)
         if setting.whitening == "none" or not isinstance(text, MeasuredRows):
             return True
-        return text.holds(setting.layers) and not (text.apart and needs_rows(setting.whitening))
+        return text.holds(setting.layers) and gives(text, setting.whitening)
 
     return tuple(setting for setting in settings if can(setting))
 

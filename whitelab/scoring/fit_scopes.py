@@ -274,9 +274,14 @@ def weighs_directions(setting: Setting) -> bool:
     return whitening.variant(spec).takes_k and not (spec == "center" and setting.k is None)
 
 
+def gives(rows: LayerEmbeddings | LayerRows | MeasuredRows, spec: str) -> bool:
+    """Whether a map can be fitted on averages of these layers: moments of layers kept apart lack what some need."""
+    return not (isinstance(rows, MeasuredRows) and rows.apart and whitening.needs_rows(spec))
+
+
 def _moments(rows: LayerEmbeddings | LayerRows | MeasuredRows, setting: Setting) -> Moments:
     """Those a setting's map is fitted to. Raises NotMeasuredError for one that layers kept apart do not give."""
-    if isinstance(rows, MeasuredRows) and rows.apart and whitening.needs_rows(setting.whitening):
+    if not gives(rows, setting.whitening):
         raise NotMeasuredError(
             f"fit={rows.name!r} holds layers kept apart, whose moments do not give {setting.whitening}: choose another "
             "variant, or embed it anew with these layers averaged"
