@@ -116,14 +116,17 @@ def _counted(
         steps = places[query[here] - start, document[here]] // (BINS // STEPS)
         alike.index_put_((query[here], steps), torch.ones(len(here)), accumulate=True)
         progress(min(start + step, total), total)
-    return counts, alike, whole - alike, own
+    return counts, alike, whole.sub_(alike), own
 
 
 def _threshold(
     alike: Float[Tensor, "q s"], unlike: Float[Tensor, "q s"], wanted: tuple[float, float], resamples: int, seed: int
 ) -> Threshold:
-    """The threshold for a grade and a rate, and what it does, with intervals over queries."""
-    rate, sums = wanted[1], (alike.cumsum(1), unlike.cumsum(1))
+    """The threshold for a grade and a rate, and what it does, with intervals over queries.
+
+    `alike` and `unlike` become their running sums.
+    """
+    rate, sums = wanted[1], (alike.cumsum_(1), unlike.cumsum_(1))
     whole = _errors(*sums, torch.ones(1, len(alike)), rate)
     generator, found = torch.Generator().manual_seed(seed), []
     for done in range(0, resamples, step := max(1, _CELLS // STEPS)):
@@ -132,7 +135,7 @@ def _threshold(
         found.append(_errors(*sums, counts, rate))
     (low, high), (recall_low, recall_high) = (interval(torch.cat(found, 1)[row]) for row in (0, 2))
     cosine, false_positives, recall, precision = whole[:, 0].tolist()
-    sizes = int(alike.sum(dtype=torch.float64)), int(unlike.sum(dtype=torch.float64))
+    sizes = tuple(int(one[:, -1].sum(dtype=torch.float64)) for one in sums)
     ends = (cosine, low, high, false_positives, recall, recall_low, recall_high)
     return Threshold(*wanted, *ends, precision, *sizes, resamples)
 
