@@ -37,6 +37,11 @@ def test_what_was_cut_of_whom_is_said_as_score_says_it(run, place, model, tmp_pa
         (line,) = [line for line in err.splitlines() if "was cut" in line]
         assert line.endswith(f"model · long: {said.partition(': ')[2]}")
         assert [row["notes"] for row in json.loads(out)["rows"]] == [[said.partition(": ")[2]]] * 2
+    walk = ("--settings", "L1", "--presets", "whiteningbert,simcse", "--json")
+    _, out, err = run("compare", "--models", place / "model", *where, *walk)
+    both = [f"1 sentence was cut to {length} tokens" for length in (128, 160)]  # whiteningbert's length, the model's
+    assert [one["notes"] for one in json.loads(out)["walks"]] == [both]
+    assert err.splitlines() == [f"note: model · long: {one}" for one in both]
 
 
 @pytest.mark.parametrize(

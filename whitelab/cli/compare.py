@@ -141,7 +141,7 @@ def _compared(args) -> tuple[list[str], list[str]]:
 
 def _walk(args):
     """From one preset to another, for each model."""
-    from whitelab.compare import decisions, differences, walks, worded
+    from whitelab.compare import decisions, differences, notes_of, walks, worded
     from whitelab.encoding.encoders import load_encoder
     from whitelab.scoring.setting import parse_settings
 
@@ -150,19 +150,21 @@ def _walk(args):
     if len(set(presets)) != 2 or len(settings) != 1:
         raise ValueError(f"presets={args.presets!r} must be two presets, such as whiteningbert,mteb, with one setting")
     (a, b), (setting,) = presets, settings
-    found = {field: [worded(field, one) for one in pair] for field, pair in differences(a, b, setting).items()}
+    changed = {field: [worded(field, one) for one in pair] for field, pair in differences(a, b, setting).items()}
     _check_corpus(args, presets)
     tasks, models = _compared(args)
     _say_what_lacks(presets, args.data, tasks)
     options = {"setting": setting, "corpus": args.corpus, "store": open_store(args), "keep_going": args.skip_malformed}
-    records, lines = [], []
+    found, lines = [], []
     for model in models:
         encoder = load_encoder(model, dtype=args.dtype, allow_bin=args.allow_bin)
         for one in walks(encoder, args.data, tasks, a, b, **options):
-            records.append(one.as_dict())
+            found.append(one)
             lines += [*_steps(one), ""]
-    same = [field for field in decisions(a, setting) if field not in found]
-    return {"walks": records, "differences": found, "same": same}, lines[:-1]
+    for text in notes_of(found):
+        note(text)
+    same = [field for field in decisions(a, setting) if field not in changed]
+    return {"walks": [one.as_dict() for one in found], "differences": changed, "same": same}, lines[:-1]
 
 
 def _steps(one) -> list[str]:

@@ -31,7 +31,8 @@ class Walk:
     """The scores of one task from preset `a` to preset `b`. The changes of its steps add up to `difference`.
 
     The fields are changed in the order of `preset_walk.FIELDS`. In another order the steps may be others, for what a
-    choice does can depend on the choices made before it; their sum is the same.
+    choice does can depend on the choices made before it; their sum is the same. `notes` are what to know of the
+    embeddings, under either preset or on the way.
     """
 
     model: str
@@ -41,6 +42,7 @@ class Walk:
     start: float | None
     steps: tuple[Step, ...]
     reason: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def end(self) -> float | None:
@@ -73,6 +75,7 @@ class Walk:
         ]
         record = {"model": self.model, "task": self.task, "from": self.a, "to": self.b}
         record |= {"start": self.start, "end": self.end, "difference": self.difference, "steps": steps}
+        record |= {"notes": list(self.notes)} if self.notes else {}
         return record | ({"reason": self.reason} if self.reason else {})
 
 
@@ -121,7 +124,7 @@ def walks(
             scores.append(_score(bench, one, preset))
             progress(len(found) * len(states) + len(scores), total)
         found.append(scores)
-        yield _walk(encoder.name, task, a, b, [state[0] for state in states], scores)
+        yield replace(_walk(encoder.name, task, a, b, [state[0] for state in states], scores), notes=bench.notes)
     if len(tasks) > 1:
         yield _of_average(encoder.name, a, b, states, found)
 

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from whitelab.base.checks import check_choice
 from whitelab.compare.against import Resampled
 from whitelab.compare.grid import Cell, Row
+from whitelab.compare.preset_walk import Walk
 from whitelab.compare.presets import preset_line
 
 FORMATS = ("csv", "markdown", "latex")
@@ -49,12 +50,12 @@ def starved_note(cells: Iterable[Cell]) -> str:
     )
 
 
-def notes_of(cells: Iterable[Cell]) -> list[str]:
+def notes_of(rows: Iterable[Cell | Walk]) -> list[str]:
     """What to know of the embeddings of each model, with the tasks it is said of."""
     tasks: dict[tuple[str, str], dict[str, None]] = {}
-    for cell in cells:
-        for text in cell.notes:
-            tasks.setdefault((cell.model, text), {})[cell.task] = None
+    for row in rows:
+        for text in row.notes:
+            tasks.setdefault((row.model, text), {})[row.task] = None
     return [f"{model} · {', '.join(of)}: {text}" for (model, text), of in tasks.items()]
 
 

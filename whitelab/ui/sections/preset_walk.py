@@ -8,7 +8,19 @@ import streamlit as st
 from whitelab import figures
 from whitelab.base.progress import Progress
 from whitelab.base.wording import plain
-from whitelab.compare import ALIKE, AVERAGE, FIELDS, PRESETS, Grid, Walk, decisions, differences, walks, worded
+from whitelab.compare import (
+    ALIKE,
+    AVERAGE,
+    FIELDS,
+    PRESETS,
+    Grid,
+    Walk,
+    decisions,
+    differences,
+    notes_of,
+    walks,
+    worded,
+)
 from whitelab.compare.presets import CORPUS
 from whitelab.datasets import DEMO
 from whitelab.figures import heights
@@ -147,6 +159,8 @@ def _draw(found: tuple[Walk, ...]) -> None:
     table.append({"Step": "Sum"} | {name: walk.difference for name, walk in _titled(found)})
     columns = {name: st.column_config.NumberColumn(format="%+.2f") for name, _ in _titled(found)}
     st.dataframe(table, hide_index=True, column_config=columns, placeholder="-", height=heights.table(len(table)))
+    for note in notes_of(found):
+        st.caption(f"Note: {plain(note)}")
     st.caption(
         "Points of Spearman x 100 that each choice moves the score by, changed one after the other from top to "
         "bottom. In another order the steps can differ, because choices depend on each other; their sum cannot."
