@@ -94,6 +94,17 @@ def test_the_store_knows_the_modules_and_the_pages_have_one_layer(tmp_path):
     assert not torch.allclose(embed_pairs(other, pairs, "cls", store=store)[0].values, space.values, atol=1e-3)
 
 
+def test_a_folder_that_keeps_its_first_dimensions_gives_those_of_its_normalised_output(tmp_path):
+    folder = written(tmp_path, "mean", modules.Normalize())
+    saved = json.loads((folder / PROMPTS_FILE).read_text())
+    (folder / PROMPTS_FILE).write_text(json.dumps(saved | {"truncate_dim": 7}))
+    encoder = load_encoder(f"output:{folder}", device="cpu", max_length=40)
+    found, _ = embed(encoder, TEXTS)
+    expected = SentenceTransformer(str(folder), device="cpu").encode(TEXTS, convert_to_tensor=True)
+    assert encoder.dim == expected.shape[1] == 7
+    torch.testing.assert_close(found[0], expected, atol=1e-5, rtol=1e-5)
+
+
 def test_what_cannot_be_had_is_refused_in_a_line(tmp_path):
     folder = written(tmp_path, "mean", modules.Dense(DIM, 12))
     name = f"output:{folder}"
@@ -141,6 +152,13 @@ def test_what_cannot_be_had_is_refused_in_a_line(tmp_path):
         with pytest.raises(ModelError, match=message):
             load_encoder(name, device="cpu")
     (dense / "config.json").write_text(json.dumps(saved))
+    about = json.loads((folder / "sentence_bert_config.json").read_text())
+    pooler = {"text": {"method": "forward", "method_output_name": "pooler_output"}}
+    for change in ({"do_lower_case": True}, {"modality_config": pooler}, {"transformer_task": "fill-mask"}):
+        (folder / "sentence_bert_config.json").write_text(json.dumps(about | change))
+        with pytest.raises(ModelError, match=f"has {next(iter(change))}=.*, which whitelab does not follow"):
+            load_encoder(name, device="cpu")
+    (folder / "sentence_bert_config.json").write_text(json.dumps(about))
     prompted = json.loads((folder / PROMPTS_FILE).read_text())
     (folder / PROMPTS_FILE).write_text(json.dumps(prompted | {"default_prompt_name": "query"}))
     with pytest.raises(ModelError, match=f"puts '{PROMPT}' before every text, which whitelab does not"):

@@ -24,6 +24,14 @@ _SENTENCE = "sentence_embedding"  # where modules after the pooling find a vecto
 _PLAIN = ("Transformer", "WeightedLayerPooling", "Pooling", "Normalize", "Dropout")
 # By the name of the class, whichever of sentence-transformers' homes it is said to live in.
 _ACTIVATIONS = {one.__name__: one for one in (torch.nn.Identity, torch.nn.Tanh, torch.nn.ReLU, torch.nn.GELU)}
+# What a folder may say of its transformer, in sentence_bert_config.json, and whitelab does.
+_KNOWN = {
+    "do_lower_case": False,
+    "transformer_task": "feature-extraction",
+    "modality_config": {"text": {"method": "forward", "method_output_name": "last_hidden_state"}},
+    "module_output_name": "token_embeddings",
+    "processing_kwargs": {},
+}
 _OLD_NAMES = {
     "pooling_mode_mean_tokens": "mean",
     "pooling_mode_cls_token": "cls",
@@ -59,7 +67,7 @@ class Dense(torch.nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class SentenceModules:
-    """What follows the transformer: a `pooling` of `POOLINGS`, then `heads`; d of the output is `dim`.
+    """What follows the transformer: a `pooling` of `POOLINGS`, then `heads`; of what they give the first `dim`.
 
     `weights` of the layers from `start` on are those of a mean of layers, None for the last layer alone.
     """
@@ -79,14 +87,14 @@ class SentenceModules:
             layers = torch.stack([pool(one) for one in hidden[self.start :]])
             weights = self.weights.to(layers.device)
             pooled = (weights[:, None, None] * layers).sum(dim=0) / weights.sum()
-        return self.heads(pooled.cpu())
+        return self.heads(pooled.cpu())[:, : self.dim]
 
 
 def sentence_modules(files: ModelFiles, dim: int) -> SentenceModules:
     """The modules of a folder whose transformer has d = `dim`.
 
-    Raises ModelError for a module, a pooling or an activation that is not known here, for a prompt that stands before
-    every text, and for damaged files.
+    Raises ModelError for a module, a pooling, an activation or a way to read text that is not known here, for a prompt
+    that stands before every text, and for damaged files.
     """
     try:
         return _read(files, dim)
@@ -106,13 +114,14 @@ def changed_after(files: ModelFiles) -> tuple[str, ...]:
 
 
 def _read(files: ModelFiles, dim: int) -> SentenceModules:
-    about, network, prompted = (
+    about, network, saved = (
         _config(files.folder / name) for name in ("sentence_bert_config.json", "config.json", PROMPTS_FILE)
     )
-    if before := (prompted.get("prompts") or {}).get(prompted.get("default_prompt_name")):
+    if before := (saved.get("prompts") or {}).get(saved.get("default_prompt_name")):
         raise ModelError(f"model={files.name!r} puts {before!r} before every text, which whitelab does not")
-    if about.get("do_lower_case"):
-        raise ModelError(f"model={files.name!r} lowers its text before the tokenizer, which whitelab does not")
+    for name, known in _KNOWN.items():
+        if about.get(name) and about[name] != known:
+            raise ModelError(f"model={files.name!r} has {name}={about[name]!r}, which whitelab does not follow")
     pooling, start, weights, heads = None, 0, None, []
     for kind, folder in module_folders(files.name, files.folder)[1:]:
         config = _config(folder / "config.json")
@@ -138,6 +147,7 @@ def _read(files: ModelFiles, dim: int) -> SentenceModules:
                 raise ModelError(f"model={files.name!r} has the module {kind}, which whitelab does not know there")
     if pooling is None:
         raise ModelError(f"model={files.name!r} has no Pooling in {MODULES_FILE}")
+    dim = min(dim, saved.get("truncate_dim") or dim)
     return SentenceModules(pooling, torch.nn.Sequential(*heads).eval().requires_grad_(False), dim, start, weights)
 
 
