@@ -162,7 +162,7 @@ def test_texts_are_encoded_once_and_cut_documents_are_counted_again(tmp_path):
     assert (report.encoded, nothing.encoded, first.truncated, again.truncated) == (8, 0, 1, 1)
     setting = Setting.parse("L3:pca@2")
     assert retrieve(first, setting).as_dict() == retrieve(again, setting).as_dict()
-    assert retrieve(first, setting).line().endswith("at most 160 tokens, 1 documents cut")
+    assert retrieve(first, setting).line().endswith("at most 160 tokens, 1 document cut")
 
 
 @pytest.mark.published

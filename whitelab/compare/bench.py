@@ -157,4 +157,5 @@ def embed_cut(
         return values, report  # neither cuts any
     some = [sentences[i] for i in apart]
     values[:, apart], more = embed(other, some, pooling, store=store, progress=progress)
-    return values, replace(report, truncated=more.truncated, notes=tuple(dict.fromkeys((*report.notes, *more.notes))))
+    cut, notes = tuple(apart[i] for i in more.cut), tuple(dict.fromkeys((*report.notes, *more.notes)))
+    return values, replace(report, cut=cut, notes=notes)

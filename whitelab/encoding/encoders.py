@@ -82,13 +82,21 @@ class NotFinite(ModelError):
 
 @dataclass(frozen=True)
 class EmbedReport:
-    """What an `embed` call did: sentences `encoded` and `reused`, `truncated` ones of either, seconds, notes."""
+    """What an `embed` call did: different sentences `encoded` and `reused`, seconds, notes.
+
+    `cut` are the first positions of those, of either, that are longer than the model reads.
+    """
 
     encoded: int
     reused: int
-    truncated: int
+    cut: tuple[int, ...]
     seconds: float
     notes: tuple[str, ...] = ()
+
+    @property
+    def truncated(self) -> int:
+        """How many different sentences were cut."""
+        return len(self.cut)
 
 
 @dataclass(eq=False)
@@ -262,12 +270,13 @@ class StaticEncoder(Encoder):
         special = set(self.tokenizer.all_special_ids) - {self.tokenizer.unk_token_id}
         return [[i for i in row if i not in special] for row in ids], cut
 
-    def vectors(self, sentences: Sequence[str]) -> tuple[Tensor, int]:
-        """`[1, n, d]` of `sentences`, the zero vector for one without tokens, and how many different ones were cut."""
+    def vectors(self, sentences: Sequence[str]) -> tuple[Tensor, tuple[int, ...]]:
+        """`[1, n, d]` of `sentences`, the zero vector for one without tokens, and the first positions of those cut."""
         ids, cut = self.tokenize(sentences)
         check_ids([max(row, default=0) for row in ids], self.rows, self.name)
         weights = sif_weights(ids, self.rows) if self.sif else None
-        return weighted_means(self.model.weight, ids, weights)[None], len({sentences[i] for i in cut})
+        first = {sentences[i]: i for i in reversed(cut)}
+        return weighted_means(self.model.weight, ids, weights)[None], tuple(first.values())
 
     def words(self, sentences: Sequence[str]) -> tuple[Tensor, Tensor]:
         """`[1, u, d]`, the tokens of `sentences` as `vectors` adds them up, with `sif` each times its weight; `[u]`,
@@ -413,22 +422,23 @@ def embed(
         raise ValueError("sentences must hold at least one sentence, got none")
     start = time.perf_counter()
     if isinstance(encoder, StaticEncoder):
-        values, truncated = encoder.vectors(sentences)
-        return values, EmbedReport(len(set(sentences)), 0, truncated, time.perf_counter() - start)
+        values, cut = encoder.vectors(sentences)
+        return values, EmbedReport(len(set(sentences)), 0, cut, time.perf_counter() - start)
     spaces, absent, notes = _open_spaces(encoder, store, pooling, sentences)
     asked = _Asked.of(sentences, absent.get(pooling))
     todo = sorted(set().union(*absent.values())) if spaces else sorted(asked.fresh)
     writer = ShardWriter(spaces, SHARD_SENTENCES, SHARD_SECONDS)
-    truncated = _encode(encoder, asked, todo, pooling, writer, progress)
+    cut = _encode(encoder, asked, todo, pooling, writer, progress)
     try:
         asked.read(spaces.get(pooling))
         encoded = set(todo)
-        kept = [text for text, (first, *_) in asked.places.items() if first not in encoded]
-        truncated += spaces[pooling].cut(kept) if kept else 0
+        kept = {text: first for text, (first, *_) in asked.places.items() if first not in encoded}
+        firsts = list(kept.values())
+        cut += [firsts[i] for i in spaces[pooling].cut(list(kept))] if kept else []
     except StoreError as error:  # another process has evicted them meanwhile, say
         notes.append(f"embeddings that were on disk could not be read and were made anew: {error}")
         lost = asked.lose()
-        truncated += _encode(encoder, asked, lost, pooling, writer, progress)
+        cut += _encode(encoder, asked, lost, pooling, writer, progress)
         todo = sorted({*todo, *lost})
     notes += [f"embeddings are not kept on disk: {reason}" for reason in writer.refused]
     notes += _modules_left_out(encoder)
@@ -440,7 +450,7 @@ def embed(
         except StoreError as error:
             notes.append(f"the store could not be brought within its size: {error}")
     reused, seconds = len(asked.places) - len(todo), time.perf_counter() - start
-    return asked.values, EmbedReport(len(todo), reused, truncated, seconds, tuple(dict.fromkeys(notes)))
+    return asked.values, EmbedReport(len(todo), reused, tuple(cut), seconds, tuple(dict.fromkeys(notes)))
 
 
 @dataclass(eq=False)
@@ -516,13 +526,13 @@ def _open_spaces(
 
 def _encode(
     encoder: Encoder, asked: _Asked, todo: list[int], pooling: str, writer: ShardWriter, progress: Progress
-) -> int:
+) -> list[int]:
     """Encode the sentences at `todo`, all different: for `asked` in the pooling asked for, for `writer` in all.
 
-    Returns how many were cut.
+    Returns the positions of those that were cut.
     """
     if not todo:
-        return 0
+        return []
     texts = [asked.sentences[i] for i in todo]
     ids, cut = encoder.tokenize(texts)
     lengths = [len(row) for row in ids]
@@ -538,7 +548,7 @@ def _encode(
             writer.add([texts[i] for i in positions], rows, [row for row, i in enumerate(positions) if i in long])
             done += sum(lengths[i] for i in positions)
             progress(done, total)
-    return len(cut)
+    return [todo[i] for i in cut]
 
 
 def passes(

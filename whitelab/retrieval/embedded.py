@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -101,7 +102,7 @@ def embed_retrieval(
     The set's prompts are put before them. The encoder says where texts are cut: see `for_documents`.
     """
     values, report = embed(encoder, data.sentences, pooling, store=store, progress=progress)
-    truncated = len(encoder.tokenize(data.embedded_documents)[1])
+    truncated = int(np.isin(data.document_rows, report.cut).sum())
     return with_judgements(values, data, origin_of(encoder, data, pooling), truncated), report
 
 

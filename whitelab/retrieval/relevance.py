@@ -65,7 +65,7 @@ class RetrievalProtocol:
             variant += f" fitted on {scope}, {spaced(self.fitted)} texts (rank {self.rank} of {self.dim})"
         made = made_by(origin.pooling)
         cut = "" if origin.max_length is None else f" · at most {origin.max_length} tokens"
-        cut += f", {spaced(self.truncated)} documents cut" if self.truncated else ""
+        cut += f", {spaced(self.truncated)} document{'s' * (self.truncated > 1)} cut" if self.truncated else ""
         cut += " · prompts {!r} and {!r}".format(*self.prompts) if any(self.prompts) else ""
         return (
             f"{origin.model} · {layers_in_words(setting.layers)} · {made} · {origin.data} "

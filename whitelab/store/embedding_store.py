@@ -180,10 +180,12 @@ class Space:
             first.setdefault(h, i)
         return [i for h, i in first.items() if h not in stored]
 
-    def cut(self, sentences: Sequence[str]) -> int:
-        """How many different ones of the sentences were longer than the model reads; those not stored do not count."""
+    def cut(self, sentences: Sequence[str]) -> list[int]:
+        """Positions of the sentences that were longer than the model reads, as far as they are stored."""
+        hashes = hashes_of(sentences)
         with self._used():
-            return self._files.cut(hashes_of(sentences))
+            found = self._files.cut(hashes)
+        return [i for i, h in enumerate(hashes) if h in found]
 
     def write(self, sentences: Sequence[str], values: np.ndarray, cut: Collection[int] = ()) -> None:
         """Store float32 values [n, l, d] as one shard; a sentence stored already keeps the vector it has.

@@ -62,9 +62,9 @@ class ShardFolder:
         """Which of the hashes are stored in shards that are intact."""
         return set(self._with_index(lambda index: self._places(index, hashes)))
 
-    def cut(self, hashes: list[bytes]) -> int:
-        """How many different ones of the hashes are of sentences that were cut."""
-        return self._with_index(lambda index: count_cut(index, hashes))
+    def cut(self, hashes: list[bytes]) -> set[bytes]:
+        """Those of the hashes that are of sentences that were cut."""
+        return self._with_index(lambda index: find_cut(index, hashes))
 
     def add(self, hashes: list[bytes], layers: list[np.ndarray], cut: list[bool]) -> None:
         """Write one shard of float32 layers [rows, d] for unique hashes, then register it."""
@@ -353,9 +353,9 @@ def locate(index: sqlite3.Connection, hashes: Iterable[bytes]) -> dict[bytes, tu
     return places
 
 
-def count_cut(index: sqlite3.Connection, hashes: Iterable[bytes]) -> int:
-    """How many different ones of the hashes the index knows as cut."""
-    return len({h for (h,) in index.execute("SELECT hash FROM sentences WHERE cut")}.intersection(hashes))
+def find_cut(index: sqlite3.Connection, hashes: Iterable[bytes]) -> set[bytes]:
+    """Those of the hashes that the index knows as cut."""
+    return {h for (h,) in index.execute("SELECT hash FROM sentences WHERE cut")}.intersection(hashes)
 
 
 def insert(index: sqlite3.Connection, checksum: bytes, size: int, hashes: list[bytes], cut: list[bool]) -> None:

@@ -66,7 +66,7 @@ def open_space(workspace: Workspace) -> Opened | None:
     own = workspace.own
     if workspace.given:
         space = shelf().call(own.vectors.space, own_data.vectors_name(own))
-        return Opened(own.pairs, space, EmbedReport(0, 0, 0, 0.0), "", own=True)
+        return Opened(own.pairs, space, EmbedReport(0, 0, (), 0.0), "", own=True)
     pairs = chosen_pairs(workspace)
     # Others who wait read the title.
     title = f"Embedding {spaced(len(pairs.sentences))} sentences of {'an upload' if own else workspace.data.task}"
