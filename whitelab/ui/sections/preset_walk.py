@@ -159,12 +159,12 @@ def _draw(found: tuple[Walk, ...]) -> None:
     table.append({"Step": "Sum"} | {name: walk.difference for name, walk in _titled(found)})
     columns = {name: st.column_config.NumberColumn(format="%+.2f") for name, _ in _titled(found)}
     st.dataframe(table, hide_index=True, column_config=columns, placeholder="-", height=heights.table(len(table)))
-    for note in notes_of(found):
-        st.caption(f"Note: {plain(note)}")
     st.caption(
         "Points of Spearman x 100 that each choice moves the score by, changed one after the other from top to "
         "bottom. In another order the steps can differ, because choices depend on each other; their sum cannot."
     )
+    for note in notes_of(found):
+        st.caption(f"Note: {plain(note)}")
 
 
 def _titled(found: tuple[Walk, ...]) -> list[tuple[str, Walk]]:
