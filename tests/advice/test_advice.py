@@ -25,7 +25,7 @@ from whitelab.advice import (
 from whitelab.advice.advising import CLUSTER_SEEDS
 from whitelab.advice.answer import FEW
 from whitelab.advice.candidates import candidates
-from whitelab.advice.evidence import RESAMPLES, Option, Tried, weigh
+from whitelab.advice.evidence import Option, Tried, enough, weigh
 from whitelab.base.installation import MissingLibraryError
 from whitelab.base.wording import capitalised
 from whitelab.datasets import LabelledTexts, load_labelled, load_retrieval
@@ -72,6 +72,16 @@ def test_where_a_direction_hides_the_meaning_whitening_is_advised_and_its_gain_o
     assert advice.setting.fit == "cross"
     assert 20 < evidence.honest_gain <= evidence.best.difference.estimate + 1
     assert re.match("Use vectors of layers? .* with (PCA|shrunk) whitening", advice.sentences[0])
+
+
+@pytest.mark.parametrize("purpose", ["rank", "threshold", "store"])
+def test_however_many_options_are_tried_a_large_gain_is_called_real(purpose):
+    space = pairs_of(*CONE, pairs=100)
+    space = replace(space, values=space.values[:1].expand(5, -1, -1))
+    evidence = advise_pairs(space, Setting((2, 3)), purpose).evidence
+    assert len(evidence.options) > 50
+    assert evidence.best.difference.low > 5
+    assert evidence.best.verdict == "gain"
 
 
 def test_the_first_layer_the_last_and_both_are_tried_wherever_the_bar_stands():
@@ -212,7 +222,7 @@ def test_what_is_best_by_luck_alone_loses_its_lead_on_the_other_half():
     settings, leads, kept = candidates(Setting(), 3, D, "cross", D)[:12], [], []
     for seed in range(8):
         values = torch.from_numpy(np.random.default_rng(seed).normal(size=(12, 60)))
-        drawn = bootstrap_means(values, RESAMPLES)
+        drawn = bootstrap_means(values, enough(len(settings)))
         measured = ("x", "y", 60), ({}, "")
         found = weigh(
             [Tried.whole(one, D) for one in settings],

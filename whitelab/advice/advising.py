@@ -10,7 +10,7 @@ from torch import Tensor
 
 from whitelab.advice.answer import Advice, answer, named
 from whitelab.advice.candidates import candidates, to_store
-from whitelab.advice.evidence import RESAMPLES, Evidence, Tried, weigh
+from whitelab.advice.evidence import Evidence, Tried, enough, weigh
 from whitelab.base.checks import check_choice
 from whitelab.base.installation import MissingLibraryError, need
 from whitelab.base.progress import Progress, part_of, silent
@@ -66,14 +66,14 @@ def advise_pairs(
     if purpose == "store":
         coded = _coded(space, _fittable(space, to_store(chosen, space.n_layers, space.dim, fit, rank)), progress)
         cosines, tried, found = torch.stack([one.values for one in coded]), _as_stored(coded), coded
-        drawn = bootstrap(cosines, against.gold, against.subset, against.n_subsets, how, RESAMPLES)
+        drawn = bootstrap(cosines, against.gold, against.subset, against.n_subsets, how, enough(len(tried)))
     else:
         settings = _fittable(space, candidates(chosen, space.n_layers, space.dim, fit, rank))
         found = _each(settings, lambda setting: score(space, setting, isotropy=False), progress)
         tried = [Tried.whole(one, _kept(each.setting, each.rank, space.dim)) for one, each in _both(settings, found)]
         if purpose == "threshold":
             return answer(_matching(space, tried, found, gold_from), purpose)
-        cosines, resampled = torch.stack([one.cosines for one in found]), paired(space, found, RESAMPLES)
+        cosines, resampled = torch.stack([one.cosines for one in found]), paired(space, found, enough(len(tried)))
         drawn = resampled.drawn.take(resampled.rows)
 
     def spearman(counts: Float[Tensor, "p b"]) -> Float[Tensor, "v b"]:
@@ -134,7 +134,7 @@ def _matching(space: LayerEmbeddings, tried: list[Tried], scores: list[Score], g
 
     record, line = _protocol(scores)
     measured = "Average precision x 100", "pairs", space.n_pairs
-    drawn = bootstrap_counts(space.n_pairs, precision, RESAMPLES)
+    drawn = bootstrap_counts(space.n_pairs, precision, enough(len(tried)))
     named = record | {"gold_from": cut}, f"{line} · the same from a gold score of {cut:g} on"
     return weigh(tried, drawn, precision, measured, named)
 
@@ -198,7 +198,7 @@ def _grouped(
     def agreement(counts: Float[Tensor, "n b"]) -> Float[Tensor, "v b"]:
         return 100 * torch.stack([v_measure(labels, clusters, counts) for clusters, _ in found])
 
-    drawn = bootstrap_counts(len(labels), agreement, RESAMPLES, unbiased=True)
+    drawn = bootstrap_counts(len(labels), agreement, enough(len(settings)), unbiased=True)
     protocol = {"task": data.task, "model": model, "clusters": len(labels.unique()), "fit": "all texts"} | _VARIED
     line = f"{model} · {data.source} · k-means with as many clusters as classes, rows of unit length"
     tried = [Tried.whole(setting, dim) for setting, (_, dim) in _both(settings, found)]
@@ -257,7 +257,7 @@ def _means(
         return values @ counts / counts.sum(0)
 
     count = values.shape[1]
-    return weigh(tried, bootstrap_means(values, RESAMPLES), means, (*measured, count), protocol)
+    return weigh(tried, bootstrap_means(values, enough(len(tried))), means, (*measured, count), protocol)
 
 
 def _kept(setting: Setting, rank: int, dim: int) -> int:

@@ -10,13 +10,12 @@ from torch import Tensor
 
 from whitelab.base.records import without_nan
 from whitelab.retrieval.compression import Code
-from whitelab.scoring.paired import judged
+from whitelab.scoring.paired import LEVEL, judged
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.significance import Bootstrap, Difference, holm
 
 SPLITS = 50  # random halves that say what choosing the best of several adds to its score
-# To be called real, one of four dozen differences needs p below 0.05 / 48; none is below 2 / (b + 1).
-RESAMPLES = 2000
+FEWEST = 2000  # resamples
 
 
 @dataclass(frozen=True)
@@ -98,6 +97,12 @@ class Tried:
     def whole(cls, setting: Setting, dim: int) -> "Tried":
         """Vectors kept in float32."""
         return cls(setting, dim, 4 * dim)
+
+
+def enough(options: int) -> int:
+    """How many resamples so many options need: no p-value of a bootstrap is below 2 / (b + 1), and Holm multiplies the
+    least with the number of tests, so fewer could call nothing real. The least then becomes half of `LEVEL`."""
+    return max(FEWEST, math.ceil(4 * options / LEVEL))
 
 
 def weigh(
