@@ -16,12 +16,12 @@ def gains(space):
     return gains
 
 
-def said(gains, changes, cuts=(0, 0, 0, 0), half_width=1.0, against=lambda gain, score: "") -> str:
+def said(gains, changes, cuts=(0, 0, 0, 0), against=lambda gain, score: "") -> str:
     """The finding where whitening and the cut change the layers' raw score of 50 by so much."""
     made = [
         replace(
             gain,
-            raw=replace(gain.raw, spearman=50.0, half_width=half_width),
+            raw=replace(gain.raw, spearman=50.0),
             whitened=replace(gain.whitened, spearman=50.0 + change),
             cut=replace(gain.cut, spearman=50.0 + cut),
         )
@@ -87,8 +87,3 @@ def test_what_stands_against_a_change_is_told_from_the_scores_at_hand(gains, spa
     for gain in gains:
         for score in (gain.whitened, gain.cut):
             assert _against(space, gain, score) == doubt(space, score, gain.raw).verdict(score.spearman, score.rank)
-
-
-@pytest.mark.parametrize(("half_width", "few"), [(22.0, True), (3.9, False)])
-def test_a_change_within_what_so_few_pairs_leave_open_is_said_to_be(gains, half_width, few):
-    assert ("So few pairs know a score to ± 22 points only" in said(gains, (4, 2, 1, 3), half_width=half_width)) is few

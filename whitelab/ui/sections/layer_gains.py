@@ -53,10 +53,6 @@ def finding(
     name = capitalised(LABELS.inline(setting.whitening))
     at = f" with k = {setting.k}" if setting.k else ""
     words = [f"**{name}{at} {_split(gains, [gain.whitened for gain in gains], white)}.**"]
-    widest = max((gain.raw.half_width or 0.0 for gain in gains), default=0.0)
-    changes = [abs(gain.gain(gain.whitened) or 0.0) for gain, kind in zip(gains, white, strict=True) if kind != STARVED]
-    if SMALL < max(changes, default=0.0) < widest:
-        words.append(f"So few pairs know a score to ± {widest:.0f} points only: another set may have it otherwise.")
     if _cuts(gains):
         k, cut = gains[0].cut.setting.k, [_kind(gain, gain.cut, against) for gain in gains]
         words.append(
