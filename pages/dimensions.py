@@ -3,7 +3,7 @@
 import streamlit as st
 
 from whitelab import figures
-from whitelab.base.wording import spaced
+from whitelab.base.wording import amount, spaced
 from whitelab.sweeps.dimensions import KNEE
 from whitelab.ui.results.scores import curve_of, doubt_of, scored
 from whitelab.ui.sections import controls_of_k, every_layer, search_cost
@@ -31,7 +31,7 @@ held_out = cross_fitted(space, setting)
 if held_out is not None:
     others.append((spec, f"{LABELS[spec]}, cross-fitted", "dash", held_out.spearman))
 of_another = instead(chosen.compared)
-size, kept = 4 * space.n_sentences / 2**20, min(k, now.rank)
+size, kept = 4 * space.n_sentences, min(k, now.rank)
 headlines(
     score_metric(
         f"Spearman at k = {k}" + f", {LABELS.inline(spec)}" * bool(of_another), now, raw, doubt_of(space, setting)
@@ -47,7 +47,7 @@ headlines(
     Metric(
         "Memory saved",
         f"{100 * (1 - kept / space.dim):.0f} %",
-        f"{size * kept:.1f} of {size * space.dim:.1f} MiB",
+        f"{amount(size * kept)} of {amount(size * space.dim)}",
         help=f"float32 vectors of this task's {spaced(space.n_sentences)} sentences. An exact search reads the same "
         "share of bytes.",
     ),
@@ -79,7 +79,8 @@ chart(
         for j, score, share in zip(curve.k, curve.spearman, curve.explained, strict=True)
     ],
 )
-flat = ": above it there is no direction left to keep, so the curve is flat." if curve.rank < curve.dim else "."
+end = "the curve is flat" if curve.spearman[-1] is not None else "all sentences are equally far apart"
+flat = f": above it there is no direction left to keep, so {end}." if curve.rank < curve.dim else "."
 st.caption(
     f"{of_another or 'Move k in the bar. '}The top {k} directions hold {100 * curve.explained[k - 1]:.1f} % of the "
     f"variance. The rank is {curve.rank} of {curve.dim}{flat}{held_out_words(curve, held_out)}"
@@ -103,8 +104,8 @@ close_page(
             "Mean over the queries q of the share of the ten nearest neighbours that stay; a tie with the tenth counts",
         ),
     ],
-    "k always means the top-k eigen-directions of the covariance. Whitening variants share one curve, because they "
-    "differ by a rotation inside those directions. The knee is the smallest k within 0.5 points of the best. A search "
+    "k means the top-k eigen-directions of the covariance, and of the correlation for PCA-cor and ZCA-cor. Whitening "
+    "variants that keep the same directions share one curve, because they differ by a rotation inside these. The knee is the smallest k within 0.5 points of the best. A search "
     "among more vectors than your own meets synthetic ones, drawn from a Gaussian with the mean and covariance of your "
     "sentences.",
     f"curve = whitelab.k_curve(space, whitelab.Setting.parse({str(setting)!r}))\n"

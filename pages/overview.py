@@ -85,8 +85,8 @@ with right:
     spectra = {"none": before.eigenvalues, compared.whitening: after.eigenvalues}
     space_views.spectrum(spectra, LABELS, "spectrum")
     st.caption(
-        f"Participation ratio {before.participation_ratio:.1f} before and {after.participation_ratio:.1f} after, "
-        f"of {space.dim} dimensions."
+        f"Participation ratio {before.participation_ratio:.1f} of {space.dim} before and "
+        f"{after.participation_ratio:.1f} of {compared.k or space.dim} after."
     )
 st.subheader("Where to go next")
 with st.container(horizontal=True):

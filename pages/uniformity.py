@@ -14,12 +14,12 @@ from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
 from whitelab.ui.widgets.page import close_page, open_page
 from whitelab.ui.widgets.variants import LABELS, variant_picker
-from whitelab.whitening import whitens
+from whitelab.whitening import agreements
 
 chosen, opened = open_page(
     "Are similar sentences close, and all sentences spread out?",
     "Look at which way a variant moves each layer: to the left all sentences spread out, upwards similar ones move "
-    "apart. Whitening buys uniformity and pays with alignment.",
+    "apart. Up and to the left, spread is bought with alignment.",
 )
 space, compared = opened.space, chosen.compared
 left, right = st.columns([1, 3])
@@ -75,8 +75,10 @@ st.caption(
     f"all {spaced(2 * space.n_pairs)} sentence occurrences. The floor for {kept} dimensions is {floor:.3f}, the value "
     f"of a uniform distribution on their sphere{below}."
     + f" What keeps all {space.dim} has its own, {geometry.uniformity_floor(space.dim):.3f}." * (kept < space.dim)
-    + " Whitening variants coincide: they differ by a rotation only."
-    * (sum(whitens(one.whitening) for one in paths) > 1)
+    + "".join(
+        f" {' and '.join(LABELS[spec] for spec in one.specs)} coincide: they differ by a rotation only."
+        for one in agreements([(one.whitening, one.k) for one in paths], space.dim)
+    )
 )
 
 close_page(
@@ -93,7 +95,7 @@ close_page(
         ),
     ],
     "Alignment asks whether paraphrases lie close together, uniformity whether all sentences together fill the sphere. "
-    "Centring alone explains most of the gain in uniformity.",
+    "In a narrow cone centring alone explains most of what whitening gains in uniformity at full k.",
     f"for text in {tuple(map(str, paths))!r}:\n"
     f"    for one in whitelab.layer_losses(space, [whitelab.Setting.parse(text)], {positives!r}):\n"
     "        print(text, one.layers, one.alignment, one.uniformity, one.spearman)\n"

@@ -57,7 +57,7 @@ WHITENERS: dict[str, Variant] = {
         "Centred",
         r"z = x - \mu",
         "Baseline",
-        "Subtracts the mean. This alone explains most of the gain in uniformity.",
+        "Subtracts the mean, which is what all sentences share.",
         directions=spectral.center_directions,
     ),
     "standardize": Variant(

@@ -24,7 +24,7 @@ def draw(space: LayerEmbeddings, setting: Setting) -> None:
     """The surface, and a table of the best k of each layer; a click takes layer and k into the workspace."""
     st.subheader("Does every layer want the same k?")
     st.markdown(
-        "Each layer alone at every k. Look for layers whose star lies far left: most of their directions add noise."
+        "Each layer alone at every k. Look for layers whose best k is small: most of their directions add noise."
     )
     every = shared(setting.with_(k=None, layers=(0,)))
     title, name = "Scoring every k of every layer", LABELS[setting.whitening]
@@ -76,6 +76,7 @@ def _picture(space: LayerEmbeddings, setting: Setting, curves: Sequence[KCurve])
             for layer, curve in enumerate(curves)
         ],
         hide_index=True,
+        placeholder="-",
         height=heights.table(space.n_layers),
         column_config={name: st.column_config.NumberColumn(format="%.2f") for name in ("Spearman at best k", whole)},
     )
