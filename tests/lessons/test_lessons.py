@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import whitelab
+from tests.conftest import make_space
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.lessons import LESSONS, Choice, Cloud, Curve, NoAnswer, Number, answered, asked, gain, hubs
 from whitelab.lessons import dimensions as dimensions_lesson
@@ -168,6 +169,21 @@ def test_the_map_of_an_unseen_genre_has_not_seen_its_sentences(space):
     unseen = gain.gain_unseen(space, "L1:pca")
     assert unseen.estimate == pytest.approx(after - before)
     assert unseen.low <= unseen.estimate <= unseen.high
+
+
+def test_of_pairs_without_genres_a_half_is_set_apart_and_of_very_few_nothing(thin):
+    alone = make_space(sizes=(40,))
+    assert asked(4, 3, alone)[0].startswith("Take half of the 40 pairs, and fit the map on all others")
+    assert "genre" not in answered(4, 3, alone).words
+    with pytest.raises(NoAnswer, match="2 pairs set apart are too few"):
+        answered(4, 3, thin)
+
+
+def test_what_counts_as_right_beside_the_answer_is_measured_too():
+    ask, answer = Choice(("a", "b", "c", "d")), Answer("b", "", {}, accepted=("a", "b"))
+    assert ask.measured(answer) == "b or a"
+    assert ask.measured(Answer("b", "", {}, accepted=("a", "b", "c", "d"))) == "b"
+    assert ask.measured(Answer("b", "", {})) == "b"
 
 
 @pytest.mark.parametrize("wide", [4.0, 0.4, 0.0])

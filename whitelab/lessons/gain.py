@@ -17,6 +17,7 @@ from whitelab.statistics.significance import Difference, bootstrap
 from whitelab.sweeps.layer_profiles import shape
 
 _FIRST, _LAST = "L0:pca", "L-1:pca"  # not layer 1, on which the first page opens
+_FEW = 10  # pairs set apart
 _DRAWN = 0.05  # of an interval's width, by which another draw of the bootstrap may move its end (measured)
 
 
@@ -46,8 +47,8 @@ def _ask_lower(space: LayerEmbeddings) -> str:
 
 def _ask_last(space: LayerEmbeddings) -> str:
     return (
-        "The last layer is what this model was trained to give: similar sentences close, all others apart. It scores "
-        f"{written(_raw(space, _LAST))}. **What does it score once whitened, more or less than that?**"
+        f"The last layer is the one that is usually taken. It scores {written(_raw(space, _LAST))}. **What does it "
+        "score once whitened, more or less than that?**"
     )
 
 
@@ -113,9 +114,12 @@ CANDIDATES = {
 
 @dataclass(frozen=True, eq=False)
 class Unseen:
-    """The pairs a setting is judged on, and those whose sentences its map may be fitted on."""
+    """The pairs a setting is judged on, and those whose sentences its map may be fitted on.
 
-    name: str
+    `genre` is theirs, empty where the task has none.
+    """
+
+    genre: str
     pairs: Int[Tensor, "q"]
     others: Int[Tensor, "r"]
 
@@ -123,10 +127,10 @@ class Unseen:
 def unseen(space: LayerEmbeddings) -> Unseen:
     """The last genre of the task; of a task without genres, a half of its pairs."""
     if space.n_subsets > 1:
-        late, name = space.subset == space.n_subsets - 1, space.subset_names[-1]
+        late, genre = space.subset == space.n_subsets - 1, space.subset_names[-1]
     else:
-        late, name = halves(space), "a half of the pairs"
-    return Unseen(name, late.nonzero()[:, 0], (~late).nonzero()[:, 0])
+        late, genre = halves(space), ""
+    return Unseen(genre, late.nonzero()[:, 0], (~late).nonzero()[:, 0])
 
 
 def gain_unseen(space: LayerEmbeddings, text: str) -> Difference:
@@ -143,15 +147,18 @@ def gain_unseen(space: LayerEmbeddings, text: str) -> Difference:
 
 def _ask_unseen(space: LayerEmbeddings) -> str:
     apart = unseen(space)
+    them = f"the {len(apart.pairs)} pairs of **{apart.genre}**" if apart.genre else f"half of the {space.n_pairs} pairs"
     return (
-        f"Take the {len(apart.pairs)} pairs of **{apart.name}**, and fit the map on all others: it has not seen these. "
+        f"Take {them}, and fit the map on all others: it has not seen these. "
         "**Is there a setting whose gain over its own raw layers is hardly luck?** Then the 95 % interval of the "
         "difference lies above 0. Softly whitened means that strong directions are turned down only half as far."
     )
 
 
 def beats_raw(space: LayerEmbeddings) -> Answer:
-    """Which settings gain on the genre that was not seen, beyond doubt."""
+    """Which settings gain on the pairs that were not seen, beyond doubt."""
+    if (apart := len(unseen(space).pairs)) < _FEW:
+        raise NoAnswer(f"{apart} pairs set apart are too few: an interval would say nothing of luck below {_FEW}")
     gains = {name: gain_unseen(space, text) for name, text in CANDIDATES.items()}
     if any(gain.estimate != gain.estimate for gain in gains.values()):
         raise NoAnswer("a score is not defined on the pairs that were set apart")
@@ -166,8 +173,8 @@ def beats_raw(space: LayerEmbeddings) -> Answer:
         f"Above 0: {'; '.join(one[0].lower() + one[1:] for one in sure)}. An interval that touches 0 may be luck, and "
         "the best of five that only just clears it is a hint, not a proof."
         if sure
-        else "No interval lies above 0: none of these is a certain gain on this genre, and to say so is the right "
-        "answer to whoever asks."
+        else "No interval lies above 0: none of these is a certain gain on pairs that were not seen, and to say so is "
+        "the right answer to whoever asks."
     )
     if close:
         verdict += (

@@ -76,6 +76,10 @@ class Number:
         """The prediction, or the answer, for people."""
         return written(guess)
 
+    def measured(self, answer: Answer) -> str:
+        """The answer for people."""
+        return written(answer.value)
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -106,6 +110,11 @@ class Choice:
     def shown(self, guess) -> str:
         """The prediction, or the answer, for people."""
         return guess if isinstance(guess, str) else ", ".join(guess)
+
+    def measured(self, answer: Answer) -> str:
+        """The answer for people, with what else counts as right where that is little."""
+        others = () if self.several > 1 else [one for one in answer.accepted or () if one != answer.value]
+        return " or ".join([self.shown(answer.value), *others]) if len(others) < 3 else self.shown(answer.value)
 
 
 @dataclass(frozen=True)

@@ -56,8 +56,9 @@ def _directions(space: LayerEmbeddings) -> Number:
 
 
 def _ask_ratio(space: LayerEmbeddings) -> str:
+    (layer,) = setting_on(space, "L1:center").numbers(space.n_layers)
     return (
-        f"Back to the sentences. The model's first layer after the word vectors has {space.dim} dimensions. Centre it, "
+        f"Back to the sentences. Layer {layer} of the model has {space.dim} dimensions. Centre it, "
         "so that the mean cosine is 0. **How many directions share the variance, by the participation ratio?** It "
         f"would be 1 if one direction held everything, and {space.dim} if all held the same."
     )

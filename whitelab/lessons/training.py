@@ -116,8 +116,7 @@ def collapse(space: LayerEmbeddings) -> Answer:
         f"{written(_STEPS)} steps: {every}. {why}"
     )
     numbers = {"before": start.mean_cosine, "steps": _STEPS} | {name: ends[name].mean_cosine for name in shown}
-    records = {name: tuple(map(asdict, path)) for name, path in paths(space).items()}
-    return Answer(worst if fallen else _NOBODY, words, numbers, accepted=fallen or (_NOBODY,), paths=records)
+    return Answer(worst if fallen else _NOBODY, words, numbers, accepted=fallen or (_NOBODY,))
 
 
 def survivor(space: LayerEmbeddings) -> Answer:
@@ -139,7 +138,8 @@ def survivor(space: LayerEmbeddings) -> Answer:
         why = "Both without negatives have collapsed here."
     words = f"Mean cosine of two random sentences after {written(_STEPS)} steps: {every}. {why}"
     numbers = {"steps": _STEPS} | cosines
-    return Answer(alive[0] if alive else _NOBODY, words, numbers, accepted=alive or (_NOBODY,))
+    records = {name: tuple(map(asdict, path)) for name, path in paths(space).items()}
+    return Answer(alive[0] if alive else _NOBODY, words, numbers, accepted=alive or (_NOBODY,), paths=records)
 
 
 def _ask_gain(space: LayerEmbeddings) -> str:

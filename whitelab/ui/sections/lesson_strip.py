@@ -291,13 +291,15 @@ def _result(here: Place, ask: Ask, guess, answer: Answer, opened: Opened | None)
         inks = {name: figures.variant_colour(_VARIANTS.get(name, "pca")) for name in curves}
         sketch(f"{here.key}-curve", ask.names, guess, (ask.low, ask.high), curves, inks, bars=ask.bars)
     elif not isinstance(ask, Cloud):
-        for column, label, value in zip(st.columns(2), ("You", "Measured"), (guess, answer.value), strict=True):
+        said = ("You", ask.shown(guess)), ("Measured", ask.measured(answer))
+        for column, (label, words) in zip(st.columns(2), said, strict=True):
             with column, st.container(border=True):
                 st.caption(label)
-                st.markdown(f"**{ask.shown(value)}**")
+                st.markdown(f"**{words}**")
     (st.success if right else st.info)(f"{verdict[0]} {answer.words}", icon=verdict[1])
     if answer.paths:
         chart(figures.training_plane(_runs(answer)), f"{here.key}-plane")
+        st.caption("The further left, the better all sentences spread; the lower, the closer similar ones lie.")
     if answer.sentences:
         _hubs(here, answer, opened)
 
