@@ -59,7 +59,7 @@ def test_a_loss_in_a_cone_is_laid_to_weak_directions_and_one_in_a_spread_space_i
     cone, spread = (explained(replace(loss, mean_cosine=value))[0] for value in (CONE, CONE - 0.01))
     assert "weakest of the 300 directions kept count as much as the strongest" in cone
     assert "7.8 sentences per dimension" in cone
-    assert "encoders trained contrastively" in spread
+    assert "are spread around already. Whitening then takes weight from strong directions" in spread
     assert "lie in a cone" not in spread
     assert "a soft exponent" in cone
 

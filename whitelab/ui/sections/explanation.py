@@ -178,8 +178,8 @@ def explained(measures: Measured) -> tuple[str, int | None]:
         f", but the weakest of the {measures.rank} directions kept count as much as the strongest now, and "
         f"{measures.per_dimension:.1f} sentences per dimension were there to tell meaning from noise in them."
         if in_a_cone
-        else ", as encoders trained contrastively spread their last layers. Whitening then takes weight from strong "
-        "directions that carry meaning and gives it to weak ones that carry little."
+        else ". Whitening then takes weight from strong directions that carry meaning and gives it to weak ones that "
+        "carry little."
     )
     remedy = (
         words or " Whitening less (a soft exponent, a shrunk covariance) or keeping fewer dimensions amplifies less."

@@ -65,7 +65,7 @@ def _picture(found: Sequence[SearchCalibration], cosine: float) -> None:
         f"{LABELS.at(now.setting)} from {number(cut.cosine, 3)} on: **{100 * cut.recall:.0f} %** of the "
         f"{spaced(cut.alike)} relevant documents at {100 * cut.false_positives:.2g} % false positives; of all that lie "
         f"there {100 * cut.precision:.1f} % were judged relevant, raw {100 * before.precision:.1f} %. Documents nobody "
-        "judged count as not relevant, so the true share is higher."
+        "judged count as not relevant, so the true share may be higher."
     )
     percentiles(found, cosine, "all queries and documents", "searched-percentiles")
     st.caption(plain(now.line()))
