@@ -162,8 +162,19 @@ def test_a_corpus_of_another_layer_than_the_bars_says_which_it_holds(small, fold
     wrong = {"fit": f"corpus:{folder}", "layers": "2", "embedded": str(folder)}
     for page in ("whitening", "corpus"):
         at = until(start(page, **small | wrong))
-        assert failed(at, "The corpus holds model, layer 1, mean pooling, float32. Until that is chosen")
+        assert failed(at, "holds model, layer 1, mean pooling, float32, at most 128 tokens. Until that is chosen")
         assert "the task's 120 sentence occurrences" in protocol(at)
+
+
+def test_a_corpus_of_texts_cut_elsewhere_is_for_the_printed_lines_and_not_for_the_bar(small, tmp_path, monkeypatch):
+    folder = tmp_path / "short"
+    embed(small_text(tmp_path / "text.txt"), folder, small["model"], layers=(1,), max_length=20)
+    at = until(start("whitening", **small, fit=f"corpus:{folder}", layers="1"))
+    assert failed(at, "at most 20 tokens, where this app reads 128. Until that is chosen")
+    assert "the task's 120 sentence occurrences" in protocol(at)
+    lines = shell(until(start("corpus", **small, embedded=str(folder)))).splitlines()
+    monkeypatch.chdir(tmp_path)
+    assert [main(shlex.split(line)[3:]) for line in lines] == [0, 0, 0]
 
 
 def test_what_would_need_other_layers_than_a_corpus_holds_says_so_and_one_click_away_is_the_task(small, folder):

@@ -16,7 +16,7 @@ from whitelab.corpus.texts import kind_of, text_files
 from whitelab.datasets import DataError
 from whitelab.datasets.offered import is_limited
 from whitelab.encoding.checkpoints import shown_name
-from whitelab.encoding.encoders import choose_device
+from whitelab.encoding.encoders import MAX_LENGTH, choose_device
 from whitelab.ui.results import long_runs
 from whitelab.ui.results.jobs import redraw
 from whitelab.ui.results.kept import kept
@@ -27,7 +27,7 @@ from whitelab.ui.sidebar.workspace import Workspace
 # Arguments of `embed_corpus` whose option has another name, and those that are usual and not said.
 _OPTIONS = {"source": "text", "chunk_texts": "chunk"}
 _USUAL = {"model": "bundled", "pooling": "mean", "apart": False, "dtype": "float32", "device": "cpu"}
-_USUAL |= {"text_column": "text", "id_column": "id"}
+_USUAL |= {"text_column": "text", "id_column": "id", "max_length": MAX_LENGTH, "allow_bin": False}
 
 
 def may_begin() -> bool:
@@ -131,12 +131,13 @@ def what_next(folder: str, arguments: dict) -> None:
 
 
 def _after(folder: str, arguments: dict) -> tuple[str, ...]:
-    same = {name: arguments[name] for name in ("model", "layers", "pooling", "dtype") if name in arguments}
-    cut, here = {"whitening": "pca", "k": 128}, shlex.quote(folder)
+    shared = ("model", "layers", "pooling", "dtype", "max_length", "allow_bin")
+    same = {name: arguments[name] for name in shared if name in arguments}
+    variant, here = {"whitening": "pca"}, shlex.quote(folder)
     return (
-        _line(f"corpus fit {here}", cut | {"out": "map.npz"}),
-        _line("score", same | cut | {"fit": f"{CORPUS}{folder}"}),
-        _line(f"corpus apply {here}", cut | {"vectors": "int8", "out": "applied"}),
+        _line(f"corpus fit {here}", variant | {"out": "map.npz"}),
+        _line("score", same | variant | {"fit": f"{CORPUS}{folder}"}),
+        _line(f"corpus apply {here}", variant | {"vectors": "int8", "out": "applied"}),
     )
 
 

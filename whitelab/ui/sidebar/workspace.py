@@ -331,11 +331,14 @@ def _fit(
             recipe, dtype = manifest.recipe, st.session_state.get("dtype") or "float32"
             known = {manifest.model, ModelName.parse(manifest.loaded).anywhere}
             same = not known.isdisjoint({picked.name, ModelName.parse(picked.name).anywhere})
-            same = same and dtype == manifest.compute
+            same = same and (dtype, picked.max_length) == (manifest.compute, manifest.max_length)
             if not same or pooling != recipe.pooling or not layers_held(layers, recipe.layers, recipe.apart):
+                read = picked.max_length
+                apart = f", where this app reads {read}" * (read != manifest.max_length)
                 st.error(
                     f"The corpus holds {plain(shown_name(manifest.loaded))}, "
-                    f"{held_in_words(recipe.layers, recipe.apart)}, {recipe.pooling} pooling, {manifest.compute}. "
+                    f"{held_in_words(recipe.layers, recipe.apart)}, {recipe.pooling} pooling, {manifest.compute}, "
+                    f"at most {manifest.max_length} tokens{apart}. "
                     "Until that is chosen, the map is fitted on the task's sentences."
                 )
                 return "task", "task"
