@@ -16,6 +16,7 @@ export default function ({ parentElement, data, setStateValue }) {
 
 const SVG = "http://www.w3.org/2000/svg"
 const PAUSE = 200 // milliseconds after the last key until the server hears of it
+const MINE_WIDE = "color-mix(in srgb, var(--st-text-color) 45%, var(--st-background-color))" // as .wl-wide
 const LEFT = 34, RIGHT = 16, TOP = 10, FOOT = 44, HIGH = 270
 
 class Sketch {
@@ -61,7 +62,7 @@ class Sketch {
         text.textContent = this.width < 460 ? part.replace(/\s*=\s*/, "=") : part
       })
     })
-    for (const [name, heights] of Object.entries(curves)) {
+    for (const [name, heights] of Object.entries(curves).reverse()) { // the first, which is asked for, on top
       const width = bars ? 26 : 2.5
       add(this.svg, "path", { class: "wl-line", stroke: inks[name], d: this.path(heights, 14), "stroke-width": width })
       if (!bars)
@@ -70,7 +71,7 @@ class Sketch {
     this.mine = add(this.svg, "path", { class: bars ? "wl-mine wl-wide" : "wl-mine" })
     this.handles = bars && fixed ? [] : this.heights.map((_, i) => (fixed ? add(this.svg, "circle", { r: 4, fill: "currentColor", cx: this.x(i) }) : this.handle(i)))
     this.legend.replaceChildren()
-    this.name(fixed ? "Your prediction" : "Drag the rings up and down, or focus one and use the arrow keys", "currentColor", bars ? "solid" : "dashed")
+    this.name(fixed ? "Your prediction" : "Drag the rings up and down, or focus one and use the arrow keys", bars ? MINE_WIDE : "currentColor", bars ? "solid" : "dashed")
     Object.keys(curves).forEach(name => this.name(name, inks[name], "solid"))
     this.paint()
     if (focused !== undefined) this.handles[focused]?.focus?.({ preventScroll: true })
