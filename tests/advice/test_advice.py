@@ -120,6 +120,15 @@ def test_where_the_space_is_round_already_raw_is_the_advice():
     assert abs(advice.evidence.honest_gain) < 0.5
 
 
+@pytest.mark.parametrize("purpose", ["rank", "threshold", "store"])
+def test_of_pairs_scored_by_how_far_apart_they_are_nothing_is_advised(purpose):
+    space = pairs_of(*CONE, pairs=100)
+    advice = advise_pairs(replace(space, gold=-space.gold), Setting((1,)), purpose)
+    assert not advice.decided
+    assert advice.evidence is None
+    assert "If these are distances, turn them round" in advice.sentences[1]
+
+
 def test_few_pairs_decide_nothing_and_say_how_many_would():
     advice = advise_pairs(pairs_of(*ROUND, pairs=24), Setting((1,)))
     assert not advice.decided

@@ -69,10 +69,10 @@ def test_memory_that_runs_out_elsewhere_is_said_in_a_line(run, options, monkeypa
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
 
     monkeypatch.setattr(spaces, "statistics_device", lambda args: "cpu" if args.on_cpu else pretended_device.DEVICE)
-    monkeypatch.setattr(layer_pairs, "layer_pairs", full)
-    monkeypatch.setattr(scoring, "score", full_there)
-    for command, words in (("layers", "can't allocate memory"), ("score", "CUDA out of memory")):
-        with pretended_device.pretended_device():
+    steps = (layer_pairs, "layer_pairs", full, "can't allocate memory"), (scoring, "score", full_there, "CUDA out of")
+    for (module, step, fails, words), command in zip(steps, ("layers", "score"), strict=True):
+        with pretended_device.pretended_device(), monkeypatch.context() as patch:
+            patch.setattr(module, step, fails)
             status, found, said = run(command, *options)
         assert (status, found) == (2, ""), said
         assert words in said

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from tiny import write_turned
 
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
@@ -25,6 +26,15 @@ def test_score_equals_the_library(document, options, space, whitening, layers):
     named = {name: record["protocol"][name] for name in ("model", "data", "task", "split", "pooling")}
     assert named == dict(zip(named, (encoder.name, pairs.source, pairs.task, pairs.split, "mean"), strict=True))
     assert set(record) >= {"spearman", "pairs", "subsets", "rank", "protocol"}
+
+
+def test_pairs_scored_by_how_far_apart_they_are_are_said_to_be(run, place, tmp_path):
+    where = ("--model", place / "model", "--data", write_turned(tmp_path / "turned.csv"))
+    for command in ("score", "kcurve", "advise"):
+        _, _, err = run(command, *where)
+        assert "If these are distances, turn them round" in err
+    _, _, err = run("score", "--model", place / "model", "--data", place / "pairs.csv")
+    assert "distances" not in err
 
 
 def test_score_takes_k_and_says_so(document, options):

@@ -230,6 +230,14 @@ def gold(number: int) -> float:
     return 5 * len(shared) / len(set(first.split()))
 
 
+def write_turned(path: Path) -> Path:
+    """Forty pairs scored by how far apart they are: 0 for a sentence and itself."""
+    both = zip(SENTENCES[:40], SENTENCES[40:80], strict=True)
+    rows = [f"{one},{one if i % 2 else other},{0 if i % 2 else 5}" for i, (one, other) in enumerate(both)]
+    path.write_text("\n".join(["sentence1,sentence2,score", *rows]))
+    return path
+
+
 def write_pairs(path: Path, pairs: int = 60, start: int = 0) -> Path:
     """A CSV of `pairs` sentence pairs with their gold scores."""
     path.parent.mkdir(parents=True, exist_ok=True)

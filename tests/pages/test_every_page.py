@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from processes import ROOT
 from questions import ON_DEMAND, QUESTIONS
+from tiny import write_turned
 
 import whitelab
 from whitelab.encoding.checkpoints import BUNDLED_NAME
@@ -208,6 +209,13 @@ def test_data_without_a_score_say_so_on_every_page(golds, small, tmp_path):
         assert live(at) == "undefined"
         assert not at.error
         assert no_nan(at)
+
+
+def test_pairs_scored_by_how_far_apart_they_are_are_said_to_be_and_nothing_is_advised_of_them(small, tmp_path):
+    at = until(start(**small | {"data": str(write_turned(tmp_path / "turned.csv"))}))
+    assert said(at, "If these are distances, turn them round")
+    assert said(until(go_to(at, "advise")), "No advice from these pairs yet.")
+    assert not said(until(start(**small)), "distances")
 
 
 def test_fewer_sentences_than_dimensions_are_said_to_mean_nothing_and_a_small_k_does_mean_something(small, tmp_path):

@@ -14,7 +14,7 @@ from whitelab.advice.evidence import Evidence, Tried, enough, weigh
 from whitelab.base.checks import check_choice
 from whitelab.base.installation import MissingLibraryError, need
 from whitelab.base.progress import Progress, part_of, silent
-from whitelab.base.wording import spaced
+from whitelab.base.wording import capitalised, spaced
 from whitelab.datasets import LabelledTexts
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows
 from whitelab.probe import How, probe
@@ -26,7 +26,7 @@ from whitelab.retrieval.relevance import retrieve
 from whitelab.scoring.calibration import gold_middle
 from whitelab.scoring.fit_scopes import folds, gives, isotropy_between
 from whitelab.scoring.paired import paired
-from whitelab.scoring.score import Score, score
+from whitelab.scoring.score import Score, score, turned_note
 from whitelab.scoring.setting import OWN_SENTENCES, Setting
 from whitelab.statistics import correlation, geometry
 from whitelab.statistics.significance import bootstrap, bootstrap_counts, bootstrap_means
@@ -56,10 +56,15 @@ def advise_pairs(
     """Advice from pairs with gold scores: Spearman, or for `threshold` the average precision of gold >= `gold_from`.
 
     Maps are cross-fitted, so that no pair is scored by a map its sentences were fitted to, unless `chosen` is fitted on
-    other text, which the space then carries. `gold_from` None is the middle of the gold scores' range.
+    other text, which the space then carries. `gold_from` None is the middle of the gold scores' range. Where the last
+    layer's raw vectors rank the pairs the other way round beyond doubt, that is all that is said.
     Raises ValueError for a purpose pairs do not serve, for a cut with no pair on one side, and as `fit_scope`.
     """
     check_choice(purpose, "purpose", ON_PAIRS)
+    raw = Setting((space.n_layers - 1,), pooling=chosen.pooling, aggregate=chosen.aggregate)
+    if turned := turned_note(score(space, raw, isotropy=False)):
+        blurs = "On scores that run the other way, whatever loses meaning seems to gain."
+        return Advice(purpose, None, ("No advice from these pairs yet.", f"{capitalised(turned)}.", blurs), None, None)
     other_text = chosen.fit not in OWN_SENTENCES and chosen.whitening != "none"
     fit = chosen.fit if other_text else "cross"
     how, rank, against = chosen.aggregate, min(fold.rows.span for fold in folds(space, fit)), space.judged.cpu()

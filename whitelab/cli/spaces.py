@@ -115,6 +115,7 @@ def open_space(args, setting, beside=(), check=None):
         vectors = read_given(args)
         if check:
             check(vectors.pairs)
+        _say_if_turned(vectors.space, setting)
         _say_if_starved(vectors.space, setting)
         return vectors.space, vectors.pairs, vectors, None
     pairs = read_pairs(args, args.task)
@@ -123,8 +124,17 @@ def open_space(args, setting, beside=(), check=None):
     encoder = load_model(args, setting, *beside)
     space, report = embed_task(args, encoder, pairs, setting)
     space = with_fit_text(args, encoder, space, setting)
+    _say_if_turned(space, setting)
     _say_if_starved(space, setting)
     return space, pairs, encoder, report
+
+
+def _say_if_turned(space, setting) -> None:
+    """Say that gold scores run the other way, where they do."""
+    from whitelab.scoring.score import score, turned_note
+
+    if turned := turned_note(score(space, setting.raw, isotropy=False)):
+        note(turned)
 
 
 def _say_if_starved(space, setting) -> None:

@@ -111,6 +111,16 @@ def score(space: LayerEmbeddings, setting: Setting, isotropy: bool = True) -> Sc
     )
 
 
+def turned_note(raw: Score) -> str:
+    """What to say of a score of `raw` vectors that is below 0 beyond doubt; empty of any other."""
+    if raw.spearman is None or raw.half_width is None or raw.spearman + raw.half_width >= 0:
+        return ""
+    return (
+        f"the pairs scored highest are the least alike, so that raw vectors score {raw.spearman:.2f}: a score must be "
+        "higher for more similar sentences. If these are distances, turn them round"
+    )
+
+
 def isotropy_of(space: LayerEmbeddings, setting: Setting) -> float | None:
     """`fit_scopes.held_out_isotropy`, None for `none` and where it is not defined."""
     return None if setting.whitening == "none" else without_nan(held_out_isotropy(space, setting))
