@@ -96,6 +96,14 @@ WRONG = {
 }
 
 
+def test_queries_that_find_themselves_are_noted(tmp_path):
+    texts = {"q1": ("Title", "a man plays"), "q2": ("", "a dog runs"), "3": ("", "water"), "4": ("", "a cat")}
+    asked = {"q1": "a man plays", "q2": "a dog runs", "3": "another text of that number"}
+    judged = [("q1", "4", 1), ("q2", "q2", 1), ("3", "4", 1)]  # the second is to find itself
+    found = load_retrieval(write_retrieval(tmp_path, texts, asked, judged))
+    assert found.notes == ("1 query is a document of the corpus, which stays in its ranking; BEIR leaves it out",)
+
+
 @pytest.mark.parametrize("kind", WRONG)
 def test_a_row_that_cannot_be_used_is_named_and_the_rest_goes_on_where_one_says_so(folder, kind):
     text, message = WRONG[kind]

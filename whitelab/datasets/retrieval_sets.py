@@ -172,6 +172,9 @@ def load_retrieval(
     place, row_of = {name: i for i, name in enumerate(names)}, {name: i for i, name in enumerate(documents)}
     kept = [row for row in kept if row.query in place]
     silent = len({row.query for row in judged[split][0]} & set(queries)) - len(names)
+    judgements = {(row.query, row.document) for row in kept}
+    own = [name for name in names if name in documents and documents[name].text.endswith(queries[name].text)]
+    own = [name for name in own if (name, name) not in judgements]
     return RetrievalSet(
         task=task,
         document_ids=tuple(documents),
@@ -183,7 +186,7 @@ def load_retrieval(
         grade=np.array([row.grade for row in kept]),
         split=split,
         source=source,
-        notes=_notes(len(problems), silent, sum(not text.text for text in documents.values())),
+        notes=_notes(len(problems), silent, sum(not text.text for text in documents.values()), len(own)),
         problems=tuple(problems),
     )
 
@@ -388,12 +391,16 @@ def _unjudged(path: File, queries: Mapping[str, _Text], judged: Collection[str])
     ]
 
 
-def _notes(left_out: int, silent: int, empty: int) -> tuple[str, ...]:
-    """What was left out of a set and what is empty in it, as far as there is any."""
+def _notes(left_out: int, silent: int, empty: int, own: int) -> tuple[str, ...]:
+    """What was left out of a set, what is empty in it, and queries that find themselves, as far as there is any."""
     notes = (
         f"rows left out: {left_out}" if left_out else "",
         f"{silent} {_plural(silent, 'query', 'queries')} left out, because no document is relevant" if silent else "",
         f"{empty} {_plural(empty, 'document is', 'documents are')} empty" if empty else "",
+        f"{own} {_plural(own, 'query is a document', 'queries are documents')} of the corpus, which stays in its "
+        "ranking; BEIR leaves it out"
+        if own
+        else "",
     )
     return tuple(filter(None, notes))
 
