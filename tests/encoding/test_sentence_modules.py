@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from families import build_family
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer import modules
 from tiny import DIM, TEXTS, build_model, write_pairs
@@ -105,6 +106,23 @@ def test_a_folder_that_keeps_its_first_dimensions_gives_those_of_its_normalised_
     torch.testing.assert_close(found[0], expected, atol=1e-5, rtol=1e-5)
 
 
+def test_a_text_is_cut_where_the_folder_says_unless_another_length_is_asked_for(tmp_path):
+    folder = written(tmp_path, "mean")
+    about = json.loads((folder / "sentence_bert_config.json").read_text())
+    (folder / "sentence_bert_config.json").write_text(json.dumps(about | {"max_seq_length": 16}))
+    found, _ = embed(load_encoder(f"output:{folder}", device="cpu"), TEXTS)
+    expected = SentenceTransformer(str(folder), device="cpu").encode(TEXTS, convert_to_tensor=True)
+    torch.testing.assert_close(found[0], expected, atol=1e-5, rtol=1e-5)
+    assert load_encoder(f"output:{folder}", device="cpu", max_length=9).max_length == 9
+
+
+def test_a_model_whose_own_output_is_a_decoders_is_refused(tmp_path):
+    made = [modules.Transformer(str(build_family(tmp_path / "bart", "BART"))), modules.Pooling(DIM)]
+    SentenceTransformer(modules=made, device="cpu").save(str(tmp_path / "saved"))
+    with pytest.raises(ModelError, match="ends in a decoder"):
+        load_encoder(f"output:{tmp_path / 'saved'}", device="cpu")
+
+
 def test_what_cannot_be_had_is_refused_in_a_line(tmp_path):
     folder = written(tmp_path, "mean", modules.Dense(DIM, 12))
     name = f"output:{folder}"
@@ -158,6 +176,13 @@ def test_what_cannot_be_had_is_refused_in_a_line(tmp_path):
         (folder / "sentence_bert_config.json").write_text(json.dumps(about | change))
         with pytest.raises(ModelError, match=f"has {next(iter(change))}=.*, which whitelab does not follow"):
             load_encoder(name, device="cpu")
+    (folder / "sentence_bert_config.json").rename(folder / "sentence_xlnet_config.json")  # a name it may have as well
+    for handed in ({"config_kwargs": {"num_hidden_layers": 2}}, {"processor_kwargs": {"truncation_side": "left"}}):
+        (folder / "sentence_xlnet_config.json").write_text(json.dumps(about | handed))
+        ((kind, options),) = handed.items()
+        with pytest.raises(ModelError, match=f"has {min(options)} in {kind}, which whitelab does not follow"):
+            load_encoder(name, device="cpu")
+    (folder / "sentence_xlnet_config.json").unlink()
     (folder / "sentence_bert_config.json").write_text(json.dumps(about))
     prompted = json.loads((folder / PROMPTS_FILE).read_text())
     (folder / PROMPTS_FILE).write_text(json.dumps(prompted | {"default_prompt_name": "query"}))

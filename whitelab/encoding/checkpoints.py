@@ -51,7 +51,8 @@ _QUERY, _DOCUMENT = ("query",), ("document", "passage", "corpus")  # what prompt
 
 _SAFE = ("*.safetensors", "*.safetensors.index.json")
 _MODULE_CONFIGS = "[0-9]*_*/config.json"
-_MODULES = ("sentence_bert_config.json", _MODULE_CONFIGS, "[0-9]*_*/model.safetensors")
+ABOUT_FILES = "sentence_*_config.json"  # of sentence-transformers, named after the architecture: how text is read
+_MODULES = (ABOUT_FILES, _MODULE_CONFIGS, "[0-9]*_*/model.safetensors")
 # Read by transformers: pytorch_model.bin, or its parts with an index.
 _PICKLED = ("pytorch_model.bin", "pytorch_model-*.bin")
 
@@ -416,7 +417,7 @@ def module_folders(name: str, folder: Path) -> list[tuple[str, Path]]:
 def _module_files(name: str, folder: Path) -> list[Path]:
     """All that decides what the modules make of the last layer."""
     parts = [file for _, place in module_folders(name, folder)[1:] for file in _files(place, "*.json", *_SAFE[:1])]
-    return [folder / MODULES_FILE, *_files(folder, "sentence_bert_config.json"), *parts]
+    return [folder / MODULES_FILE, *_files(folder, ABOUT_FILES), *parts]
 
 
 def _random_digest(config: dict, seed: int) -> str:

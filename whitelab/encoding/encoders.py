@@ -234,7 +234,8 @@ class Encoder:
 class OutputEncoder(Encoder):
     """A model with its sentence-transformers modules: one layer, its own output, under the one pooling they have.
 
-    Equal to what `SentenceTransformer(folder).encode` gives at the same longest sentence.
+    Equal to what `SentenceTransformer(folder).encode` gives at the same longest sentence, which is the folder's own
+    where it names one.
     """
 
     modules: SentenceModules | None = None
@@ -343,14 +344,21 @@ def load_encoder(
 def _output(
     files: ModelFiles, found: architectures.Network, device: str, dtype: str, max_length: int | None
 ) -> OutputEncoder:
+    try:
+        architectures.shell_of(found.module, files.name)
+    except ModelError:
+        raise ModelError(
+            f"model={files.name!r} ends in a decoder, whose states are its output; whitelab has its encoder's"
+        ) from None
     modules = sentence_modules(files, found.dim)
+    longest = max_length or (modules.longest and min(modules.longest, found.limit))
     return OutputEncoder(
         replace(files, layers=0, dim=modules.dim),
         _place(found.module, files.name, device, dtype),
         found.tokenizer,
         device,
         dtype,
-        _length(max_length, found.limit),
+        _length(longest, found.limit),
         1,
         modules.dim,
         (modules.pooling,),

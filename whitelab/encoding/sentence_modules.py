@@ -16,7 +16,14 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from whitelab.base.wording import first_line
-from whitelab.encoding.checkpoints import MODULES_FILE, PROMPTS_FILE, ModelError, ModelFiles, module_folders
+from whitelab.encoding.checkpoints import (
+    ABOUT_FILES,
+    MODULES_FILE,
+    PROMPTS_FILE,
+    ModelError,
+    ModelFiles,
+    module_folders,
+)
 from whitelab.encoding.pooling import POOLINGS
 
 _WEIGHTS = "model.safetensors"
@@ -24,7 +31,7 @@ _SENTENCE = "sentence_embedding"  # where modules after the pooling find a vecto
 _PLAIN = ("Transformer", "WeightedLayerPooling", "Pooling", "Normalize", "Dropout")
 # By the name of the class, whichever of sentence-transformers' homes it is said to live in.
 _ACTIVATIONS = {one.__name__: one for one in (torch.nn.Identity, torch.nn.Tanh, torch.nn.ReLU, torch.nn.GELU)}
-# What a folder may say of its transformer, in sentence_bert_config.json, and whitelab does.
+# What a folder may say of its transformer, in sentence_bert_config.json or its like, and whitelab does.
 _KNOWN = {
     "do_lower_case": False,
     "transformer_task": "feature-extraction",
@@ -32,6 +39,10 @@ _KNOWN = {
     "module_output_name": "token_embeddings",
     "processing_kwargs": {},
 }
+_HANDED = ("model_args", "model_kwargs", "config_args", "config_kwargs", "tokenizer_args", "processor_kwargs")
+# Arguments handed to transformers that change no vector of a text that is not cut.
+_HARMLESS = {"attn_implementation", "dtype", "model_max_length", "output_hidden_states", "padding_side", "torch_dtype"}
+_HARMLESS |= {"trust_remote_code", "use_fast", "add_pooling_layer"}
 _OLD_NAMES = {
     "pooling_mode_mean_tokens": "mean",
     "pooling_mode_cls_token": "cls",
@@ -69,7 +80,8 @@ class Dense(torch.nn.Module):
 class SentenceModules:
     """What follows the transformer: a `pooling` of `POOLINGS`, then `heads`; of what they give the first `dim`.
 
-    `weights` of the layers from `start` on are those of a mean of layers, None for the last layer alone.
+    `weights` of the layers from `start` on are those of a mean of layers, None for the last layer alone. `longest` is
+    where the folder cuts a text, in tokens; None where it says nothing of it.
     """
 
     pooling: str
@@ -77,6 +89,7 @@ class SentenceModules:
     dim: int
     start: int = 0
     weights: Float[Tensor, "l"] | None = None
+    longest: int | None = None
 
     def __call__(self, hidden: Sequence[Float[Tensor, "b t d"]]) -> Float[Tensor, "b m"]:
         """The model's own output for the states of every layer, without padding, in float32."""
@@ -114,17 +127,18 @@ def changed_after(files: ModelFiles) -> tuple[str, ...]:
 
 
 def _read(files: ModelFiles, dim: int) -> SentenceModules:
-    about, network, saved = (
-        _config(files.folder / name) for name in ("sentence_bert_config.json", "config.json", PROMPTS_FILE)
-    )
+    about, network, saved = (_config(files.folder, name) for name in (ABOUT_FILES, "config.json", PROMPTS_FILE))
     if before := (saved.get("prompts") or {}).get(saved.get("default_prompt_name")):
         raise ModelError(f"model={files.name!r} puts {before!r} before every text, which whitelab does not")
     for name, known in _KNOWN.items():
         if about.get(name) and about[name] != known:
             raise ModelError(f"model={files.name!r} has {name}={about[name]!r}, which whitelab does not follow")
+    for name in _HANDED:
+        if others := (about.get(name) or {}).keys() - _HARMLESS:
+            raise ModelError(f"model={files.name!r} has {min(others)} in {name}, which whitelab does not follow")
     pooling, start, weights, heads = None, 0, None, []
     for kind, folder in module_folders(files.name, files.folder)[1:]:
-        config = _config(folder / "config.json")
+        config = _config(folder, "config.json")
         match kind:
             case "WeightedLayerPooling" if pooling is None:
                 told = network | about.get("config_args", {}) | about.get("config_kwargs", {})
@@ -148,11 +162,14 @@ def _read(files: ModelFiles, dim: int) -> SentenceModules:
     if pooling is None:
         raise ModelError(f"model={files.name!r} has no Pooling in {MODULES_FILE}")
     dim = min(dim, saved.get("truncate_dim") or dim)
-    return SentenceModules(pooling, torch.nn.Sequential(*heads).eval().requires_grad_(False), dim, start, weights)
+    made = torch.nn.Sequential(*heads).eval().requires_grad_(False)
+    return SentenceModules(pooling, made, dim, start, weights, about.get("max_seq_length"))
 
 
-def _config(path: Path) -> dict:
-    return json.loads(path.read_text("utf-8")) if path.is_file() else {}
+def _config(folder: Path, name: str) -> dict:
+    """What the first file of that name, or pattern, holds; nothing where there is none."""
+    path = min(folder.glob(name), default=None)
+    return {} if path is None else json.loads(path.read_text("utf-8"))
 
 
 def _pooling(config: dict, name: str) -> str:
