@@ -118,7 +118,7 @@ def test_whether_the_first_line_holds_names_can_be_told():
 
 def test_the_preview_shows_rows_as_they_are():
     data = b"sentence1,sentence2,score\na b,c d,2\ne f,g h\ni,j,k,l\n"
-    assert open_sheet(upload(".csv", data)).preview(3) == [
+    assert open_sheet(upload(".csv", data)).preview() == [
         {"sentence1": "a b", "sentence2": "c d", "score": "2"},
         {"sentence1": "e f", "sentence2": "g h", "score": ""},
         {"sentence1": "i", "sentence2": "j", "score": "k"},

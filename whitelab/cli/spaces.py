@@ -212,13 +212,17 @@ def open_store(args):
 
 def with_fit_text(args, encoder, space, setting):
     """The space, carrying the embedded text of the setting's fit where that is not the task's own sentences."""
-    from whitelab.encoding.encoders import embed
     from whitelab.scoring import fit_scopes
 
-    def embedded(sentences):
-        return embed(encoder, sentences, setting.pooling, store=open_store(args), progress=progress())[0]
-
+    embedded = _embedder(args, encoder, setting)
     return fit_scopes.with_fit_text(space, setting, embedded, args.data, args.task, args.skip_malformed)
+
+
+def _embedder(args, encoder, setting):
+    """What embeds more sentences as those of the space were."""
+    from whitelab.encoding.encoders import embed
+
+    return lambda sentences: embed(encoder, sentences, setting.pooling, store=open_store(args), progress=progress())[0]
 
 
 def fit_ahead(space, settings, isotropy: bool = True) -> dict:
@@ -257,12 +261,9 @@ def _prompts(args, encoder) -> tuple[str, str]:
 def open_search(args, setting, beside=(), check=None):
     """The retrieval set, embedded, carrying the text a setting is fitted on, and the encoder.
 
-    What to know of it goes to stderr.
-
-    `beside` and `check` are as those of `open_space`.
+    What to know of it goes to stderr. `beside` and `check` are as those of `open_space`.
     """
     from whitelab.datasets import load_retrieval
-    from whitelab.encoding.encoders import embed
     from whitelab.retrieval.embedded import embed_retrieval, for_documents
     from whitelab.scoring.fit_scopes import fit_rows
 
@@ -278,11 +279,8 @@ def open_search(args, setting, beside=(), check=None):
         note(text)
     if space.truncated:
         note(f"{space.truncated} of {len(data.documents)} documents were cut to {encoder.max_length} tokens")
-
-    def embedded(texts):
-        return embed(encoder, texts, setting.pooling, store=open_store(args), progress=progress())[0]
-
     if not space.carries(setting):
+        embedded = _embedder(args, encoder, setting)
         space = space.with_text(setting.fit, fit_rows(setting.fit, embedded, keep_going=args.skip_malformed))
     _say_if_starved(space.space, setting.with_(fit="corpus") if setting.fit == "task" else setting)
     return space, encoder

@@ -16,6 +16,7 @@ from whitelab.datasets.uploads import Upload, check_columns
 
 PASTED = "pasted.txt"  # what pasted text is called in messages
 ROLES = ("first", "second", "score", "subset")
+_PREVIEWED = 8  # rows
 TABS = "a pair is one line: first sentence, tab, second sentence, tab, score"
 
 
@@ -47,12 +48,12 @@ class Sheet:
         """The recognised column of a role (`ROLES`), None where there is none."""
         return None if self.found is None else getattr(self.found, role)
 
-    def preview(self, rows: int = 8) -> list[dict[str, str]]:
+    def preview(self) -> list[dict[str, str]]:
         """The first rows as they are, every cell as text; short rows end in empty cells."""
         body = self.table.rows[1:] if self.header else self.table.rows
         return [
             {name: "" if cell is None else str(cell) for name, cell in zip_longest(self.names, row[: len(self.names)])}
-            for _, row in body[:rows]
+            for _, row in body[:_PREVIEWED]
         ]
 
     def pairs(

@@ -224,7 +224,7 @@ def parameters(config) -> int | None:
         return None
 
 
-def check_memory(name: str, count: int | None, device: str = "cpu", itemsize: int = 4) -> None:
+def check_memory(name: str, count: int | None, device: str, itemsize: int) -> None:
     """Raise ModelError where `count` numbers do not fit: in float32 here, then with `itemsize` bytes on `device`."""
     for where, size in {"cpu": 4, device: 4 if device == "cpu" else itemsize}.items():
         free = available_memory(where)

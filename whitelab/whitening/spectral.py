@@ -63,12 +63,12 @@ class Directions:
         """The rows of `x` in the first k directions; `mean` is that of the fit."""
         return _projected(x, self.columns(k), mean if self.centred else None)
 
-    def of_axes(self, turned: Float[Tensor, "n d"], k: int | None = None) -> Float[Tensor, "n m"]:
+    def of_axes(self, turned: Float[Tensor, "n d"], k: int | None) -> Float[Tensor, "n m"]:
         """`along` of rows that are `turned` already, where there are `weights`."""
         weights = self._at(self.weights[None], k)
         return turned[:, : weights.shape[1]] * weights
 
-    def square_of_axes(self, turned: Float[Tensor, "d d"], k: int | None = None) -> Float[Tensor, "m m"]:
+    def square_of_axes(self, turned: Float[Tensor, "d d"], k: int | None) -> Float[Tensor, "m m"]:
         """`columns(k)`^T C `columns(k)` of a matrix C that is `turned` to all eigenvectors on both sides."""
         (weights,) = self._at(self.weights[None], k)
         return turned[: len(weights), : len(weights)] * weights * weights[:, None]

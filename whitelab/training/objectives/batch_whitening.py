@@ -158,7 +158,7 @@ def check_rank(rank: int, dim: int, n: int, eps: float) -> None:
         )
 
 
-def inverse_roots(covariances: list[Tensor], kind: str, eps: float = 0.0) -> list[Tensor]:
+def inverse_roots(covariances: list[Tensor], kind: str, eps: float) -> list[Tensor]:
     """W [g, c, c] for each Sigma [g, c, c] in the list, differentiable: W^T W = ((1 - eps) Sigma + eps I)^-1.
 
     `kind` is `pca`, `zca` or `cholesky`. The rank policy measures all of them against their largest eigenvalue.

@@ -23,7 +23,7 @@ from whitelab.ui.results.study import study_each
 from whitelab.ui.results.worker import Job
 from whitelab.ui.sidebar import own_data
 from whitelab.ui.sidebar.opening import Opened
-from whitelab.ui.sidebar.workspace import Workspace
+from whitelab.ui.sidebar.workspace import WORKSPACE, Workspace
 from whitelab.ui.widgets.chart import chart, marked_best
 from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
@@ -32,7 +32,6 @@ from whitelab.ui.widgets.verdict import bare, interval, p_value
 from whitelab.whitening import too_few
 
 EXAMPLE = "Example written for this project, not a published benchmark."
-WORKSPACE = "workspace"  # the choice of fitting on the sentences of the bar's task
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,7 @@ from whitelab.ui.results.worker import Job
 from whitelab.ui.sections import retrieval_sets
 from whitelab.ui.sidebar import address, own_data
 from whitelab.ui.sidebar.opening import Opened
-from whitelab.ui.sidebar.workspace import Workspace
+from whitelab.ui.sidebar.workspace import WORKSPACE, Workspace
 from whitelab.ui.widgets import verdict
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.metric import Metric, headlines
@@ -32,7 +32,6 @@ from whitelab.ui.widgets.variants import LABELS
 from whitelab.whitening import starved, too_few
 
 EXAMPLE = "Passages, queries and judgements written for this project, not a published benchmark."
-WORKSPACE = "workspace"  # the choice of fitting on the sentences of the bar's task
 SHOWN, SHORTENED = 5, 240  # documents of a query that are shown, and letters of each
 
 

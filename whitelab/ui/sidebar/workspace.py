@@ -35,6 +35,7 @@ from whitelab.ui.widgets.choice import choice
 from whitelab.whitening import WHITENERS, canonical, parse
 
 SLOT = "workspace"  # session_state: the Workspace of this run
+WORKSPACE = "workspace"  # of other data: the choice of fitting on the sentences of the bar's task
 LIVE = "live-score"  # session_state: the sidebar's place for the live score
 WHOLE = 10**6  # k of all dimensions: the bar cuts it to d
 LAYERS = "layers-next"  # session_state: the layers to choose; a knob that waits for its model forgets what it is told
