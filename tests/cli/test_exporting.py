@@ -126,3 +126,12 @@ def test_an_export_that_cannot_be_is_refused(run, options, more, words):
     assert (status, out) == (2, "")
     assert words in err
     assert len(err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("search", [False, True])
+def test_a_map_of_vectors_that_no_text_has_alone_is_refused_before_the_model_is_loaded(run, place, tmp_path, search):
+    data = ("--search", "--data", str(place / "search")) if search else ("--data", str(place / "pairs.csv"))
+    words = ("--model", f"sif:{tmp_path / 'none'}", "--export", "npz", "--out", str(tmp_path / "map.npz"))
+    status, _, err = run("whiten", *data, *words)
+    assert status == 2
+    assert "weighs words by all texts together, so a text without the others has another vector: use static:" in err

@@ -194,6 +194,13 @@ def test_the_map_is_offered_in_every_format_with_lines_from_sentences_on(small, 
     assert "Setting.parse" in code(at)
 
 
+def test_a_map_of_vectors_that_no_text_has_alone_is_not_offered(small):
+    at = until(start("whitening", **small | {"model": f"sif:{small['model']}", "layers": "0", "k": "10"}))
+    assert said(at, "weighs words by all texts together")
+    assert not any(label.startswith("Download .npz") for label in downloads(at))
+    assert not any("k10.npz" in one.value for one in at.code)
+
+
 def test_the_lines_make_what_the_map_takes_in_its_own_compute_type(small, tmp_path, monkeypatch):
     at = until(start("whitening", **small, k="10", dtype="bfloat16"))
     encoder, pairs = whitelab.load_encoder(small["model"], dtype="bfloat16"), whitelab.load(small["data"])

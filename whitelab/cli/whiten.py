@@ -74,12 +74,14 @@ def run(args):
 def _setting(args):
     """The setting whose one map leaves. Raises ValueError for what cannot, before minutes of embedding."""
     from whitelab.base.installation import EXTRAS, need
+    from whitelab.encoding.checkpoints import check_alone
     from whitelab.whitening import of_rows
     from whitelab.whitening.export import FORMATS, check_place
     from whitelab.whitening.onnx_export import check_graph_pooling
 
     setting, form = setting_of_either(args), FORMATS[args.export]
     check_place(args.out)
+    check_alone(args.model)
     if args.vectors and form.whole:
         alone = ", ".join(name for name, one in FORMATS.items() if not one.whole)
         raise ValueError(f"export={args.export!r} holds a model, which --vectors are without: use one of {alone}")

@@ -23,7 +23,7 @@ from torch import Tensor
 from whitelab.base.checks import check_choice
 from whitelab.base.threads import one_thread
 from whitelab.datasets.pairs import DataError
-from whitelab.encoding.encoders import Encoder, StaticEncoder, embed
+from whitelab.encoding.encoders import Encoder, embed
 from whitelab.statistics.moments import Moments
 from whitelab.store.shards import hashes_of, write_aside
 
@@ -54,13 +54,8 @@ class Recipe:
     def of(
         cls, encoder: Encoder, layers: Sequence[int], pooling: str = "mean", apart: bool = False, dtype: str = "float32"
     ) -> "Recipe":
-        """The recipe of a loaded model.
-
-        Raises ValueError for layers or a pooling it does not have, and for `sif:`, whose vectors depend on all texts.
-        """
+        """The recipe of a loaded model. Raises ValueError for layers or a pooling it does not have."""
         encoder.check_pooling(pooling)
-        if isinstance(encoder, StaticEncoder) and encoder.sif:
-            raise ValueError(f"model={encoder.name!r} weighs words by all texts together, which chunks do not see")
         numbers = sorted({layer + encoder.n_layers if layer < 0 else layer for layer in layers})
         if not numbers or not 0 <= numbers[0] <= numbers[-1] < encoder.n_layers:
             raise ValueError(f"layers={list(layers)} must lie between 0 and {encoder.n_layers - 1} for this model")

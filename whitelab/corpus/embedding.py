@@ -15,7 +15,7 @@ from whitelab.corpus.manifest import Manifest, place_for
 from whitelab.corpus.texts import read_texts, text_files
 from whitelab.datasets.layouts import data_path
 from whitelab.datasets.pairs import DataError
-from whitelab.encoding.checkpoints import ModelName
+from whitelab.encoding.checkpoints import ModelName, check_alone
 from whitelab.encoding.encoders import load_encoder
 from whitelab.store import held_folder
 from whitelab.store.shards import remove_abandoned
@@ -52,11 +52,12 @@ def embed_corpus(
     the type that is written, `dtype` the one that is computed in. Returns the manifest: `encoded` counts what this
     call encoded, `failed` says which chunks are missing and why. `progress(done, total)` counts texts and may raise to
     cancel. Raises ValueError for an argument out of range and for a folder that another process embeds into, ModelError
-    for a model that cannot be had, DataError for no text, OSError where the disk refuses; what was done by then is
-    done, and is not done again.
+    for a model that cannot be had and for `sif:`, whose vectors depend on all texts, DataError for no text, OSError
+    where the disk refuses; what was done by then is done, and is not done again.
     """
     check_int(chunk_texts, "chunk_texts", 1)
     check_engine(engine, workers, address, gpus)
+    check_alone(model)
     text_files(source)  # looked for before a model is loaded
     folder = place_for(folder, "embed")
     if held_folder.is_held(folder):

@@ -137,6 +137,16 @@ class ModelName:
         return f"{self.kind}{seed}:{base}" if self.kind else base
 
 
+def check_alone(name: str) -> None:
+    """Raise ModelError for a `sif:` model, whose vector of a text is another where that text comes alone."""
+    parsed = ModelName.parse(name)
+    if parsed.kind == "sif":
+        raise ModelError(
+            f"model={name!r} weighs words by all texts together, so a text without the others has another vector: "
+            f"use static:{parsed.base}"
+        )
+
+
 def _folder(name: str) -> Path | None:
     """The folder a name stands for, `~` expanded; None where it stands for something else."""
     try:

@@ -12,6 +12,7 @@ import streamlit as st
 from whitelab.base.installation import MissingLibraryError, need
 from whitelab.base.progress import Progress
 from whitelab.base.wording import capitalised, layers_in_words, plain
+from whitelab.encoding.checkpoints import ModelError, check_alone
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.encoding.encoders import Encoder
 from whitelab.retrieval.embedded import RetrievalSpace
@@ -55,8 +56,14 @@ def of_search(chosen: Workspace, space: RetrievalSpace, setting: Setting, code: 
 
 
 def _introduced(parcel: Parcel, why: str = "") -> bool:
-    """Say what the map is and how much it is worth; False where it keeps nothing."""
+    """Say what the map is and how much it is worth; False where it keeps nothing, or nothing elsewhere fits it."""
     st.subheader("Take it away")
+    if not parcel.workspace.given:
+        try:
+            check_alone(parcel.workspace.model.name)
+        except ModelError as error:
+            st.info(plain(str(error)), icon=":material/info:")
+            return False
     setting, fitted = parcel.setting, parcel.fitted
     st.markdown(
         f"The map of **{LABELS.inline(setting.whitening)}**, {layers_in_words(setting.layers)}, {fitted.rank} of "
