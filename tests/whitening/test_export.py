@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from shutil import copytree
 from textwrap import indent
 from zipfile import ZipFile
 
@@ -15,6 +16,7 @@ from safetensors.torch import load_file
 from safetensors.torch import save as safetensors_of
 from sentence_transformers import SentenceTransformer
 from tiny import ARCHITECTURES, DIM, SENTENCES, write_pairs
+from tokenizers import Tokenizer
 from torch.testing import assert_close
 
 from tests.conftest import OF_MOMENTS, SMALL
@@ -414,6 +416,23 @@ def test_a_saved_encoder_loads_as_what_was_loaded(tmp_path, models, architecture
     assert again.n_layers == (num_layers or 3) + 1
     assert torch.equal(embed(again, TEXTS)[0], embed(encoder, TEXTS)[0])
     assert not any(name.startswith("decoder.") for name in load_file(tmp_path / "model.safetensors"))
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_a_saved_tokenizer_alone_cuts_where_the_encoder_does(tmp_path, models, side):
+    copytree(models(), tmp_path / "model")
+    config = tmp_path / "model" / "tokenizer_config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"truncation_side": side}))
+    encoder = load_encoder(str(tmp_path / "model"), device="cpu", max_length=24)
+    text = " ".join(SENTENCES[:9])
+    encoder.cut_to(5).tokenize([text])  # with the same tokenizer
+    (tmp_path / "saved").mkdir()
+    encoder.save(tmp_path / "saved")
+    whitener = fitted("none", None, torch.randn(9, DIM))
+    to_sentence_transformers(tmp_path / "exported", encoder, (1,), "mean", whitener)
+    ((ids,), _) = encoder.tokenize([text])
+    for folder in ("saved", "exported"):
+        assert Tokenizer.from_file(str(tmp_path / folder / "tokenizer.json")).encode(text).ids == ids
 
 
 def test_an_encoder_without_a_class_of_its_own_is_refused(tmp_path, models, monkeypatch):

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -214,7 +215,13 @@ class Encoder:
 
         Raises ModelError where transformers has no class for such an encoder.
         """
-        architectures.save(self.model, self.tokenizer, folder, self.name)
+        architectures.save(self.model, self.cutting_tokenizer(), folder, self.name)
+
+    def cutting_tokenizer(self) -> object:
+        """A copy of the tokenizer that, once written, cuts where this encoder does."""
+        tokenizer = deepcopy(self.tokenizer)
+        tokenizer("", truncation=True, max_length=self.max_length)  # tokenizer.json holds how the last call cut
+        return tokenizer
 
     def check_pooling(self, pooling: str) -> str:
         """Return `pooling` if this model has it; ValueError otherwise."""

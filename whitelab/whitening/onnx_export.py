@@ -194,7 +194,7 @@ def _write_graph(
 
 def _write_tokenizer(aside: Path, encoder: Encoder) -> None:
     """`tokenizer.json` alone: what else transformers saves is for transformers."""
-    backend = getattr(encoder.tokenizer, "backend_tokenizer", None)
+    backend = getattr(encoder.cutting_tokenizer(), "backend_tokenizer", None)
     if backend is None:
         raise ExportError(f"model={encoder.name!r} has a tokenizer that cannot be written as tokenizer.json")
     (aside / TOKENIZER).write_text(backend.to_str(), "utf-8")
