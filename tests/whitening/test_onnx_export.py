@@ -58,6 +58,29 @@ def test_the_graph_gives_whitelabs_vectors_alone_and_padded(tmp_path, kind):
     assert all(len(sizes) == 2 and all(sizes) for sizes in inputs)  # both are left open
 
 
+def test_the_lines_cut_a_sentence_on_the_side_of_its_tokenizer(tmp_path):
+    config = build_model(tmp_path / "model", layers=1) / "tokenizer_config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"truncation_side": "left"}))
+    encoder = load_encoder(str(tmp_path / "model"), device="cpu", max_length=24)
+    whitener = fit("pca", Moments.of(embed(encoder, SENTENCES)[0][1].double()), 8)
+    to_onnx(tmp_path / "out", encoder, (1,), "mean", whitener)
+    texts = [" ".join(SENTENCES[:9]), "water"]
+    assert (
+        apart(loaded(tmp_path / "out", encoder, 8)(texts), whitener(embed(encoder, texts)[0][1].double()).numpy())
+        < 1e-5
+    )
+
+
+def test_a_tokenizer_that_cuts_elsewhere_is_never_left_behind(tmp_path, monkeypatch):
+    encoder = load_encoder(str(build_model(tmp_path / "model", layers=1)), device="cpu")
+    shorter = encoder.cut_to(encoder.max_length - 1).cutting_tokenizer()
+    monkeypatch.setattr(type(encoder), "cutting_tokenizer", lambda self: shorter)
+    whitener = fit("pca", Moments.of(embed(encoder, SENTENCES)[0][1].double()), 8)
+    with pytest.raises(ExportError, match="its tokenizer.json gives other tokens"):
+        to_onnx(tmp_path / "out", encoder, (1,), "mean", whitener)
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_graph_written_apart_is_the_graph_written_here(tmp_path):
     """Of the first blocks of random weights: the name says both."""
     encoder = load_encoder(f"random@7:{build_model(tmp_path / 'model')}:2", device="cpu")

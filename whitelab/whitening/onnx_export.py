@@ -48,8 +48,7 @@ import onnxruntime
 from tokenizers import Tokenizer
 
 session = onnxruntime.InferenceSession("{folder}/model.onnx")
-tokenizer = Tokenizer.from_file("{folder}/tokenizer.json")
-tokenizer.enable_truncation({max_length})
+tokenizer = Tokenizer.from_file("{folder}/tokenizer.json")  # cuts sentences to {max_length} tokens
 tokenizer.enable_padding(pad_id={pad})  # on the right
 
 
@@ -201,7 +200,7 @@ def _write_tokenizer(aside: Path, encoder: Encoder) -> None:
 
 
 def _compare(aside: Path, encoder: Encoder, layers: tuple[int, ...], pooling: str, whitener: Whitener) -> None:
-    """Raise ExportError unless onnxruntime gives whitelab's vectors, alone in a batch and padded."""
+    """Raise ExportError unless what is written gives whitelab's tokens, and its vectors alone in a batch and padded."""
     try:
         import onnxruntime
     except ImportError:
@@ -212,11 +211,22 @@ def _compare(aside: Path, encoder: Encoder, layers: tuple[int, ...], pooling: st
     values, _ = embed(encoder, PROBES, pooling)
     expected = whitener(values[list(layers)].to(torch.float64).mean(dim=0))
     with _explained(encoder.name):
+        _check_tokenizer(aside, encoder)
         session = onnxruntime.InferenceSession(str(aside / GRAPH), providers=["CPUExecutionProvider"])
         for texts, wanted in ((PROBES, expected), (PROBES[1:], expected[1:])):
             given = dict(zip(INPUTS, (one.numpy() for one in _padded(encoder, texts)), strict=True))
             (found,) = session.run(None, given)
             check_near(torch.from_numpy(found), wanted, MAPPED_TOLERANCE, encoder.name, "ONNX")
+
+
+def _check_tokenizer(aside: Path, encoder: Encoder) -> None:
+    """Raise ExportError unless `tokenizer.json` alone gives the encoder's token ids, also of what the encoder cuts."""
+    from tokenizers import Tokenizer
+
+    texts = [*PROBES, " ".join([PROBES[0], *PROBES[1:] * encoder.max_length])]
+    found = [row.ids for row in Tokenizer.from_file(str(aside / TOKENIZER)).encode_batch(texts)]
+    if found != encoder.tokenize(texts)[0]:
+        raise ExportError(f"model={encoder.name!r} cannot be exported to ONNX: its tokenizer.json gives other tokens")
 
 
 def check_graph_pooling(pooling: str) -> str:
