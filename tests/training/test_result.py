@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from families import build_family
 from tiny import SENTENCES
 from transformers import AutoTokenizer
 
@@ -12,7 +13,7 @@ import whitelab
 from whitelab import whitening
 from whitelab.encoding.checkpoints import origin_note
 from whitelab.encoding.embeddings import embed_pairs
-from whitelab.encoding.encoders import load_encoder
+from whitelab.encoding.encoders import embed, load_encoder
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_profiles import losses, shape
 from whitelab.training import COLLAPSED, DIVERGED, StepRecord, Trainer, train
@@ -61,22 +62,33 @@ def test_the_model_loads_by_its_path_and_scores_as_at_its_last_evaluation(config
     assert len({one.spearman for one in records}) == 5
 
 
-def test_the_card_runs_with_plain_transformers(config, tmp_path):
-    """The code on the card is what a user will copy."""
+@pytest.mark.parametrize("kind", ["BERT", "T5", "GPT-2"])
+def test_the_card_runs_with_plain_transformers(config, tmp_path, kind):
+    """The code on the card is what a user will copy, for texts of any length."""
+    start = build_family(tmp_path / "start", kind)
+    if kind == "GPT-2":  # as its own
+        settings = json.loads((start / "tokenizer_config.json").read_text()) | {"pad_token": None}
+        (start / "tokenizer_config.json").write_text(json.dumps(settings))
+    pooling = "last" if kind == "GPT-2" else "mean"
+    list(train(replace(config, model=str(start), pooling=pooling, steps=2), SENTENCES, None, tmp_path))
+    text = (tmp_path / "model" / "README.md").read_text("utf-8")
+    code = text.split("```python\n")[1].split("```")[0].replace("path/to/this/folder", str(tmp_path / "model"))
+    encoder, names = load_encoder(str(tmp_path / "model"), device="cpu"), {}
+    for second in ("Someone makes music.", " ".join(SENTENCES[:60])):
+        exec(code.replace("Someone makes music.", second), names)
+        expected = embed(encoder, ["A man plays a guitar.", second], pooling)[0][-1]
+        torch.testing.assert_close(names["vectors"].detach(), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_the_card_says_what_the_model_was_trained_on(config, tmp_path):
     config = replace(config, steps=2, corpus="tiny sentences")
     list(train(config, [*SENTENCES, SENTENCES[0].upper()], None, tmp_path))
     text = (tmp_path / "model" / "README.md").read_text("utf-8")
-    code = text.split("```python\n")[1].split("```")[0].replace("path/to/this/folder", str(tmp_path / "model"))
-    names = {}
-    exec(code, names)
-    encoder = load_encoder(str(tmp_path / "model"), device="cpu")
-    ids, _ = encoder.tokenize(["A man plays a guitar.", "Someone makes music."])
-    expected = torch.cat([encoder.forward([one])["mean"][:, -1] for one in ids])
-    torch.testing.assert_close(names["vectors"].detach(), expected, rtol=1e-4, atol=1e-5)
     assert "384 unique sentences, labels unused: tiny sentences" in text
     assert "1 more were left out" in text
     assert "It was not scored." in text
     assert "look it up before you share" in text
+    encoder = load_encoder(str(tmp_path / "model"), device="cpu")
     assert AutoTokenizer.from_pretrained(tmp_path / "model").model_max_length == encoder.tokenizer.model_max_length
 
 

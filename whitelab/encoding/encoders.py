@@ -215,7 +215,10 @@ class Encoder:
 
         Raises ModelError where transformers has no class for such an encoder.
         """
-        architectures.save(self.model, self.cutting_tokenizer(), folder, self.name)
+        tokenizer = self.cutting_tokenizer()
+        if tokenizer.pad_token is None:  # GPT-2 has none; what is padded is masked, so any token will do
+            tokenizer.pad_token = (*tokenizer.all_special_tokens, tokenizer.convert_ids_to_tokens(0))[0]
+        architectures.save(self.model, tokenizer, folder, self.name)
 
     def cutting_tokenizer(self) -> object:
         """A copy of the tokenizer that, once written, cuts where this encoder does."""

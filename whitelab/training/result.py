@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import whitelab
+from whitelab.encoding import architectures
 from whitelab.encoding.checkpoints import TRAINING_FILE, licence_note
 from whitelab.encoding.pooling import POOLING_LABELS
 from whitelab.store.shards import folder_aside, let_read
@@ -22,10 +23,11 @@ tags: [feature-extraction, sentence-similarity, whitelab]
 A sentence encoder. A sentence is {pooled} of the last layer; compare sentences by their cosine.
 
 ```python
-from transformers import AutoModel, AutoTokenizer
+from transformers import {kind}, AutoTokenizer
 
-model, tokenizer = (kind.from_pretrained("path/to/this/folder") for kind in (AutoModel, AutoTokenizer))
-batch = tokenizer(["A man plays a guitar.", "Someone makes music."], padding=True, return_tensors="pt")
+model, tokenizer = (kind.from_pretrained("path/to/this/folder") for kind in ({kind}, AutoTokenizer))
+texts = ["A man plays a guitar.", "Someone makes music."]
+batch = tokenizer(texts, padding=True, truncation=True, max_length={max_length}, return_tensors="pt")
 hidden = model(**batch).last_hidden_state
 {pool}
 ```
@@ -114,10 +116,13 @@ def write_model(folder: Path, trainer: Trainer, scores: Scores) -> None:
 
 def _card(trainer: Trainer, training: str) -> str:
     """The README.md of the model."""
-    config = trainer.config
+    config, encoder = trainer.config, trainer.encoder
+    kind = architectures.shell_of(encoder.model, encoder.name)
     return CARD.format(
-        start=trainer.encoder.name,
+        start=encoder.name,
         label=objectives.label(config.objective),
+        kind=kind.__name__ if kind else "AutoModel",
+        max_length=encoder.max_length,
         pooled=f"the {POOLING_LABELS[config.pooling]}",
         pool=_POOL[config.pooling],
         training=training,

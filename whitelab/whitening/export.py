@@ -405,9 +405,6 @@ def _save_modules(
             model_kwargs={"local_files_only": True},
         )
     ]
-    tokenizer = modules[0].tokenizer
-    if tokenizer.pad_token is None:  # GPT-2 has none; what is padded is masked, so any token will do
-        tokenizer.pad_token = tokenizer.eos_token or tokenizer.convert_ids_to_tokens(0)
     if not only_last:
         weights = torch.zeros(last + 1 - layers[0])
         weights[[layer - layers[0] for layer in layers]] = 1.0
