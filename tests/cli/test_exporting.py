@@ -30,6 +30,16 @@ def test_an_exported_npz_is_the_map_of_the_score(document, options, space, tmp_p
     np.testing.assert_allclose(whitener(x[:1]), whitener(x)[:1], rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("data", ["pairs.csv", "search"])
+def test_an_export_names_the_text_it_was_fitted_on_without_the_path(document, model, place, tmp_path, data):
+    words = (*model, "--data", str(place / data), "--k", "4", "--fit", str(place / "text.txt"))
+    words += ("--search",) if data == "search" else ()
+    out = tmp_path / "model"
+    record = document("whiten", *words, "--export", "sentence-transformers", "--out", str(out))["protocol"]
+    assert record["fit"] == "text.txt"
+    assert not [one for one in out.rglob("*") if one.is_file() and str(place).encode() in one.read_bytes()]
+
+
 def test_a_cross_fitted_setting_leaves_as_the_map_of_the_whole_task_which_is_said(run, options, space, tmp_path):
     words = ("--setting", "mean/L1:pca@5 fit=cross", "--export", "npz", "--out", str(tmp_path / "map.npz"))
     status, _, err = run("whiten", *options, *words)

@@ -23,6 +23,7 @@ from whitelab.scoring.fit_scopes import (
     halves,
     held_out_isotropy,
     isotropy_between,
+    scope_name,
     scope_text,
     with_fit_text,
 )
@@ -48,6 +49,13 @@ def corpus():
 def sparse(corpus):
     """Pairs that fall into many groups: 90 pairs over 160 sentences, carrying the other text."""
     return make_space(n=160, sizes=(50, 40), seed=5).with_text("other text", corpus).with_text("splits", corpus)
+
+
+def test_a_scope_leaves_the_machine_without_a_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for fit, name in (("task", "task"), ("demo", "demo"), ("/a/b.txt", "b.txt"), ("corpus:/a/b/", "corpus:b")):
+        assert scope_name(fit) == name
+    assert scope_name("corpus:.") == f"corpus:{tmp_path.name}"
 
 
 def by_hand(space, corpus, fit, variant, k=None, layers=(1, 3)):

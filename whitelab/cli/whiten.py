@@ -36,7 +36,7 @@ def run(args):
     """Fit a map and write it, alone or with its encoder, for another tool."""
     from whitelab.retrieval.calibration import calibrate_search
     from whitelab.scoring.calibration import calibrate, tells_apart
-    from whitelab.scoring.fit_scopes import fit_scope
+    from whitelab.scoring.fit_scopes import fit_scope, scope_name
     from whitelab.scoring.setting import Protocol
     from whitelab.whitening.export import FORMATS
 
@@ -52,7 +52,7 @@ def run(args):
     if setting.k and fitted.rank < setting.k:
         note(f"k={setting.k} is more than the {fitted.rank} directions that the sentences span: the map has these")
     protocol, (whitener,) = Protocol(fitted.setting, space.origin), fitted.whiteners
-    record = protocol.as_dict() | prompts
+    record = protocol.as_dict() | {"fit": scope_name(setting.fit)} | prompts
     if prompts:
         note(FORMATS[args.export].prompts_note(prompts))
     scale = None

@@ -446,6 +446,12 @@ def scope_text(fit: str, data: str, task: str | None, keep_going: bool = False) 
     return counts
 
 
+def scope_name(fit: str) -> str:
+    """A scope as it may leave the machine: of other text the name of its file or folder, with no path before it."""
+    before = CORPUS if fit.startswith(CORPUS) else ""
+    return before + Path(fit.removeprefix(CORPUS)).absolute().name
+
+
 def fit_rows(
     fit: str, embed: Embedding, data: str = "", task: str | None = None, keep_going: bool = False
 ) -> LayerRows | MeasuredRows:

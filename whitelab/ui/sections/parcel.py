@@ -11,7 +11,7 @@ from whitelab.encoding.encoders import Encoder
 from whitelab.retrieval.calibration import calibrate_search
 from whitelab.retrieval.embedded import FITS, RetrievalSpace, for_documents
 from whitelab.scoring.calibration import calibrate, tells_apart
-from whitelab.scoring.fit_scopes import Fitted, fit_scope
+from whitelab.scoring.fit_scopes import Fitted, fit_scope, scope_name
 from whitelab.scoring.setting import FIT_SCOPES, Protocol, Setting
 from whitelab.ui.results.shelf import shelf
 from whitelab.ui.results.study import study
@@ -70,10 +70,9 @@ class Parcel:
     @property
     def record(self) -> dict:
         """How the map was made, with no path of this machine in it."""
-        fit, fitted = self.setting.fit, self.fitted
-        plain = {"fit": fit if fit in FIT_SCOPES else Path(fit).name}
-        counts = {"fitted": fitted.count, "rank": fitted.rank}
-        return Protocol(fitted.setting, self.space.origin).as_dict() | plain | counts
+        fitted = self.fitted
+        own = {"fit": scope_name(self.setting.fit), "fitted": fitted.count, "rank": fitted.rank}
+        return Protocol(fitted.setting, self.space.origin).as_dict() | own
 
     @property
     def calibrates(self) -> bool:
@@ -136,7 +135,7 @@ class SearchParcel(Parcel):
 
     @property
     def record(self) -> dict:
-        return super().record | {"fit": self.setting.fit} | self.prompts
+        return super().record | self.prompts
 
     @property
     def stands_for_gold(self) -> bool:
