@@ -160,7 +160,9 @@ def test_the_map_of_a_search_is_offered_with_lines_that_make_its_vectors(small, 
     scale = whitelab.calibrate_search(prompted, setting).arrays()
     to_npz("model-layers-3-pca-k8-on-corpus.npz", whitener, {}, scale)
     names: dict = {}
-    exec(next(one.value for one in at.code if "-on-corpus.npz" in one.value), names)
+    lines = next(one.value for one in at.code if "-on-corpus.npz" in one.value)
+    assert "among all queries with all documents" in lines
+    exec(lines, names)
     values, _ = whitelab.embed(reader, names["sentences"])
     assert names["sentences"][0].startswith("ASK: ")
     np.testing.assert_allclose(names["z"], whitener(values[3]), atol=1e-4)

@@ -38,7 +38,7 @@ def run(args):
     from whitelab.scoring.calibration import calibrate, tells_apart
     from whitelab.scoring.fit_scopes import fit_scope, scope_name
     from whitelab.scoring.setting import Protocol
-    from whitelab.whitening.export import FORMATS
+    from whitelab.whitening.export import FORMATS, SEARCHED
 
     setting, prompts = _setting(args), {}
     if args.search:
@@ -57,7 +57,10 @@ def run(args):
         note(FORMATS[args.export].prompts_note(prompts))
     scale = None
     if FORMATS[args.export].scaled and tells_apart(space, fitted):
-        scale = calibrate_search(searched, setting).arrays() if args.search else calibrate(space, setting).arrays()
+        if args.search:
+            scale = calibrate_search(searched, setting).arrays() | SEARCHED
+        else:
+            scale = calibrate(space, setting).arrays()
     _write(args, encoder, fitted.setting, whitener, record, scale)
     result = {
         "out": args.out,

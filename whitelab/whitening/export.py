@@ -73,6 +73,8 @@ MARK = b"whitelab"  # the last bytes of a faiss file of ours, which faiss does n
 NOTE = "whitelab.json"  # lists the files of a model folder of ours
 SCALE = "cosine_scale.npz"  # in a model folder: what its cosines mean
 Scale = Mapping[str, np.ndarray]
+RANDOM = "random pairs"  # what the percentiles of a scale are among, unless it says so itself
+SEARCHED = {"among": np.array("all queries with all documents")}  # as that of a search does
 
 # A model folder must give these the vectors that whitelab gives them. Two lengths, so that padding takes part.
 # Rounding in float32 changes what an encoder gives by some 1e-6 of its length (measured), and what a map makes
@@ -171,12 +173,12 @@ def from_npz(path: str | Path) -> tuple[Whitener, dict]:
         raise ExportError(f"path={str(path)!r} must be an .npz written by whitelab") from None
 
 
-def scale_lines(path: str | Path, gold: bool, cosine: str = "0.7") -> str:
-    """The lines that read what `cosine` means from an .npz at `path`; with `gold`, its gold score too."""
+def scale_lines(path: str | Path, gold: bool, cosine: str = "0.7", among: str = RANDOM) -> str:
+    """The lines that read what `cosine` means `among` others from an .npz at `path`; with `gold`, its score too."""
     more = 'gold = np.interp(cosine, scale["gold_cosine"], scale["gold"])\n' if gold else ""
     return (
         f"scale, cosine = np.load({str(path)!r}), {cosine}\n"
-        f'percentile = np.interp(cosine, scale["cosine"], scale["percentile"])  # among random pairs, 0 to 100\n{more}'
+        f'percentile = np.interp(cosine, scale["cosine"], scale["percentile"])  # among {among}, 0 to 100\n{more}'
     )
 
 
@@ -482,7 +484,10 @@ def _card(record: dict, encoder: Encoder, scale: Scale | None) -> str:
     from sentence_transformers import __version__ as library
 
     layers = layers_in_words(record["layers"])
-    lines = scale_lines(f"path/to/this/folder/{SCALE}", "gold" in scale) if scale else ""
+    meaning = ""
+    if scale:
+        lines = scale_lines(f"path/to/this/folder/{SCALE}", "gold" in scale, among=str(scale.get("among", RANDOM)))
+        meaning = f"\n## What a cosine means\n\n```python\nimport numpy as np\n\n{lines}```\n"
     whitening = record["whitening"] + (f", k = {record['k']}" if record["k"] is not None else "")
     return CARD.format(
         title=f"{record['model']}, {layers}, {whitening}",
@@ -494,7 +499,7 @@ def _card(record: dict, encoder: Encoder, scale: Scale | None) -> str:
         dim=record["dim"],
         library=library,
         max_length=record["max_length"],
-        scale=f"\n## What a cosine means\n\n```python\nimport numpy as np\n\n{lines}```\n" if scale else "",
+        scale=meaning,
         protocol="\n".join(f"- {name}: {value}" for name, value in record.items() if value is not None),
         origin=origin_note(record["model"], encoder.files),
     )

@@ -84,6 +84,11 @@ class Parcel:
         """Whether a cosine stands for a gold score."""
         return bool((self.space.gold != self.space.gold[0]).any())
 
+    @property
+    def among(self) -> str:
+        """The pairs among whose cosines one has its percentile."""
+        return export.RANDOM
+
     def scale(self) -> export.Scale | None:
         """What its cosines mean, as an export carries it; None where they mean nothing."""
         return study(calibrate, self.space, self.setting).arrays() if self.calibrates else None
@@ -141,8 +146,14 @@ class SearchParcel(Parcel):
     def stands_for_gold(self) -> bool:
         return False  # documents nobody judged have no grade
 
+    @property
+    def among(self) -> str:
+        return str(export.SEARCHED["among"])
+
     def scale(self) -> export.Scale | None:
-        return study(calibrate_search, self.searched, self.setting).arrays() if self.calibrates else None
+        if not self.calibrates:
+            return None
+        return study(calibrate_search, self.searched, self.setting).arrays() | export.SEARCHED
 
     def encoder(self) -> Encoder:
         return for_documents(super().encoder())
@@ -234,7 +245,8 @@ def _meaning(parcel: Parcel) -> str:
     """The lines that say what a cosine of the map's vectors means."""
     if not parcel.calibrates:
         return ""
-    return f"\n# what a cosine of them means\n{export.scale_lines(f'{parcel.stem}.npz', parcel.stands_for_gold)}"
+    meaning = export.scale_lines(f"{parcel.stem}.npz", parcel.stands_for_gold, among=parcel.among)
+    return f"\n# what a cosine of them means\n{meaning}"
 
 
 def _making_x(parcel: Parcel) -> str:
