@@ -76,6 +76,26 @@ def test_a_map_of_another_model_and_texts_that_are_gone_are_said(run, model, pla
         assert (status, "no texts: the folder" in err) == (0, moved)
 
 
+def test_a_map_of_vectors_made_otherwise_than_the_corpus_is_said(run, model, place, tmp_path):
+    for folder, more in (("corpus", ()), ("short", ("--max-length", "9"))):
+        words = ("--text", place / "text.txt", "--out", tmp_path / folder, *model[:2], *more)
+        assert run("corpus", "embed", *words)[0] == 0
+    assert run("corpus", "fit", tmp_path / "short", "--k", "4", "--out", tmp_path / "short.npz")[0] == 0
+    words = (*model, "--k", "4", "--export", "npz", "--max-length", "128", "--out")
+    for name, more in (("same", ()), ("half", ("--dtype", "bfloat16")), ("asked", ("--query-prompt", "ask: "))):
+        data = ("--search", "--data", place / "search") if name == "asked" else ("--data", place / "pairs.csv")
+        assert run("whiten", *words, tmp_path / f"{name}.npz", *data, *more)[0] == 0
+    for name, told in (
+        ("same", ""),
+        ("short", "the map is of vectors made with max_length=9, the corpus with max_length=128"),
+        ("half", "the map is of vectors made with dtype=bfloat16, the corpus with dtype=float32"),
+        ("asked", "the map is of queries after 'ask: ' and documents after nothing: put them there yourself"),
+    ):
+        applied = ("--map", tmp_path / f"{name}.npz", "--out", tmp_path / "applied")
+        status, _, err = run("corpus", "apply", tmp_path / "corpus", *applied)
+        assert (status, err) == (0, f"note: {told}\n" if told else "")
+
+
 def test_a_fit_text_that_is_not_there_is_refused_before_encoding(run, options, model, place):
     status, out, err = run("score", *options, "--whitening", "pca", "--fit", "nowhere.txt")
     assert (status, out) == (2, "")

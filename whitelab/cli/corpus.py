@@ -228,17 +228,27 @@ def _apply(args):
             raise ValueError(f"--{(given or ['whitening'])[0]} does not go with --map, which says it")
 
         fitted, record = from_npz(args.map)
-        own = Manifest.read(args.folder).model
-        if record.get("model", own) != own:
-            note(
-                f"the map is of vectors of {record['model']}, the corpus of {own}: they go together where these are one"
-            )
+        _say_if_made_otherwise(record, Manifest.read(args.folder))
     else:
         fitted, record = _fitted(args)
     found = apply_map(args.folder, args.out, fitted, record, args.vectors, progress("mapping", "chunks"))
     return found, [
         f"{found['sentences']} vectors of {found['dim']} in {found['vectors']}, {found['written']} new chunks"
     ]
+
+
+def _say_if_made_otherwise(record: dict, corpus) -> None:
+    """Say in what the vectors that a map's record is of differ from those of a corpus of the same width."""
+    from whitelab.whitening.export import FORMATS, PROMPTED
+
+    own = corpus.model
+    if record.get("model", own) != own:
+        note(f"the map is of vectors of {record['model']}, the corpus of {own}: they go together where these are one")
+    for name, value in (("max_length", corpus.max_length), ("dtype", corpus.compute)):
+        if record.get(name) not in (None, value):
+            note(f"the map is of vectors made with {name}={record[name]}, the corpus with {name}={value}")
+    if any(record.get(f"{kind}_prompt") for kind in PROMPTED):
+        note(FORMATS["npz"].prompts_note(record))
 
 
 def _index(args):

@@ -71,6 +71,8 @@ def fit_corpus(
     return fitted, {
         "model": manifest.model,
         "pooling": manifest.recipe.pooling,
+        "max_length": manifest.max_length,
+        "dtype": manifest.compute,
         "layers": list(numbers),
         "sentences": manifest.sentences,
         "distinct": len(distinct),
