@@ -222,7 +222,8 @@ class Encoder:
 
     def cutting_tokenizer(self) -> object:
         """A copy of the tokenizer that, once written, cuts where this encoder does."""
-        tokenizer = deepcopy(self.tokenizer)
+        with self._cutting:
+            tokenizer = deepcopy(self.tokenizer)
         tokenizer("", truncation=True, max_length=self.max_length)  # tokenizer.json holds how the last call cut
         return tokenizer
 
