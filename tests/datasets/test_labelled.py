@@ -240,6 +240,22 @@ def test_a_place_without_labelled_texts_says_what_was_looked_for(tmp_path):
         discover_labelled(write(tmp_path / "a.doc", "x"))
 
 
+@pytest.mark.parametrize("header", [("text", "label"), ("s1", "s2", "label")])
+def test_texts_that_are_there_again_are_told(header, tmp_path):
+    rows = [(*(f"text {i}{name}" for name in header[:-1]), str(i % 2)) for i in range(12)]
+
+    def notes(rows, header=header):
+        return " ".join(load_labelled(write(tmp_path / "rows.tsv", table(rows, header))).notes)
+
+    assert "repeat" not in notes(rows + rows[:1])
+    again = [(*row[-2::-1], row[-1]) for row in rows]  # a pair the other way round
+    assert "12 of 24 rows repeat another's text" in notes(rows + again)
+    train, test = ([(*row, split) for row in part] for part, split in ((rows, "train"), (again[:3], "test")))
+    known = notes(train + test, (*header, "split"))
+    assert "3 of 3 test rows repeat the text of a train row" in known
+    assert "another's" not in known
+
+
 # ------------------------------------------------------------------------------------------------ pairs
 
 
@@ -316,7 +332,7 @@ def test_an_empty_line_is_a_full_stop_and_is_said(tmp_path):
     found = load_labelled(root, "CR")
     assert found.first[3:] == ("too loud", ".", ".", "bad", ".")
     assert found.blank == (4, 7)
-    assert found.notes == ('2 empty lines are read as ".", as SentEval does',)
+    assert found.notes[0] == '2 empty lines are read as ".", as SentEval does'
     write(root / "downstream/CR/custrev.neg", "too loud\n.\n.\nbad\n.\n")
     assert load_labelled(root, "CR").fingerprint != found.fingerprint  # folds are other ones
 

@@ -19,7 +19,7 @@ from whitelab.datasets.columns import SENTENCE_NAMES, check_width, content_of, l
 from whitelab.datasets.labels import LabelledInfo, LabelledRow, LabelledTexts
 from whitelab.datasets.layouts import DEMO, DEMO_FOLDER, choose, existing_path
 from whitelab.datasets.loading import left_out, load
-from whitelab.datasets.pairs import DataError, MalformedRows, Problem
+from whitelab.datasets.pairs import REPEATS, DataError, MalformedRows, Problem, repeats_note
 from whitelab.datasets.senteval import SENTEVAL, senteval_tasks
 from whitelab.datasets.tables import SUFFIXES, Table, as_number, read_table, stem_of, suffix_of
 from whitelab.datasets.uploads import File, Upload, check_columns
@@ -200,9 +200,24 @@ def _assemble(
         blank=tuple(place for place, row in enumerate(rows) if row.blank),
         title=info.title,
         source=", ".join(path.name for path in info.files),
-        notes=tuple(notes),
+        notes=(*notes, *_repeat_notes(rows)),
         problems=tuple(sorted(problems, key=lambda one: (one.file, one.line))),
     )
+
+
+def _repeat_notes(rows: list[LabelledRow]) -> list[str]:
+    """What a reader of an accuracy should know of texts that are there again, in one split or in what is learnt."""
+    splits: dict[str, list[frozenset]] = {}
+    for row in rows:
+        splits.setdefault(row.split, []).append(frozenset((row.first, row.second)))
+    notes = [repeats_note([(name, text) for name in splits for text in splits[name]], "rows", "another's text")]
+    learnt = set(splits.pop("train", ()))
+    for name, texts in splits.items():
+        known = sum(text in learnt for text in texts)
+        if known > len(texts) * REPEATS:
+            of = f"{known} of {len(texts)} {name} rows"
+            notes.append(f"{of} repeat the text of a train row, which a classifier can know by heart")
+    return [note for note in notes if note]
 
 
 def _ordered(labels: Iterable[str]) -> tuple[str, ...]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from whitelab.base.lazy import cached_property
 
-REPEATS = 0.1  # share of pairs that repeat another, above which a reader is told; in STS12 it is 0.07
+REPEATS = 0.1  # share of rows that repeat another, above which a reader is told; in STS12 it is 0.07
 SCALE = (0.0, 5.0)  # the STS scale; other ranges are accepted and noted, since Spearman reads order only
 
 
@@ -190,15 +190,19 @@ def gold_notes(gold: np.ndarray, subset: np.ndarray, subset_names: tuple[str, ..
     return tuple(notes)
 
 
-def repeat_note(pairs: Iterable[tuple[str, str]]) -> str:
+def repeat_note(pairs: Iterable[tuple[Hashable, Hashable]]) -> str:
     """What a reader of an interval should know of pairs that are there again, either way round; empty for a few."""
-    kept = [frozenset(pair) for pair in pairs]
-    again = len(kept) - len(set(kept))
-    if again <= len(kept) * REPEATS:
+    return repeats_note([frozenset(pair) for pair in pairs], "pairs", "another, either way round")
+
+
+def repeats_note(rows: Sequence[Hashable], what: str, other: str) -> str:
+    """The same of any rows, called `what`, that repeat the `other`."""
+    again = len(rows) - len(set(rows))
+    if again <= len(rows) * REPEATS:
         return ""
     return (
-        f"{again} of {len(kept)} pairs repeat another, either way round: each counts, so intervals and tests promise "
-        f"more than {len(kept) - again} different pairs can keep"
+        f"{again} of {len(rows)} {what} repeat {other}: each counts, so intervals and tests promise more than "
+        f"{len(rows) - again} different {what} can keep"
     )
 
 
