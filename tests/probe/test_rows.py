@@ -42,6 +42,25 @@ def test_folds_of_senteval_are_those_of_its_sorted_rows(blank):
     assert any(a.test.tolist() != b.test.tolist() for a, b in zip(turns(data, 10), plain, strict=True))
 
 
+@pytest.mark.parametrize("pairs", [False, True])
+def test_equal_texts_stay_in_one_fold_and_change_nothing_where_there_are_none(pairs):
+    data = make_texts(60, 2, pairs=pairs)
+    again = replace(
+        data,
+        first=(data.second or data.first) + data.first,  # a pair the other way round
+        second=data.first + data.second if pairs else None,
+        y=np.tile(data.y, 2),
+        split=data.split * 2,
+    )
+    folds = list(StratifiedKFold(10, shuffle=True, random_state=1111).split(data.y, data.y))
+    for (learnt, scored), turn, twice in zip(folds, turns(data, 10), turns(again, 10), strict=True):
+        assert (turn.train.tolist(), turn.test.tolist()) == (learnt.tolist(), scored.tolist())
+        assert twice.test.tolist() == [*scored, *(scored + 60)]
+        assert not set(twice.train) & set(twice.test)
+    senteval = replace(again, layout="senteval", first=("x",) * 120, second=("x",) * 120 if pairs else None)
+    assert len(turns(senteval, 10)) == 10
+
+
 def test_few_rows_make_fewer_folds_and_one_row_none():
     data = make_texts(8, 2)
     assert len(turns(data, 10)) == 4

@@ -137,15 +137,21 @@ def best_threshold(cosines: Float[np.ndarray, "n"], matches: Bool[np.ndarray, "n
     return float((values[i - 1] + values[i]) / 2) if i < len(values) else float(np.nextafter(values[-1], 2))
 
 
-def stratified(y: Int[np.ndarray, "n"], folds: int, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+def stratified(
+    y: Int[np.ndarray, "n"], folds: int, seed: int, group: Int[np.ndarray, "n"] | None = None
+) -> list[tuple[np.ndarray, np.ndarray]]:
     """Shuffled folds as (rows to learn from, rows to score), each with every class in its proportion.
 
-    Fewer than `folds` where the smallest class has fewer rows. Raises ValueError where nothing can be learnt.
+    Rows of one `group` stay together, counted once and with the class of the first. Fewer than `folds` where the
+    smallest class has fewer groups. Raises ValueError where nothing can be learnt.
     """
-    present, sizes = np.unique(y, return_counts=True)
+    group = np.arange(len(y)) if group is None else group
+    _, first, place = np.unique(group, return_index=True, return_inverse=True)
+    lead, leads = first[place], np.sort(first)
+    present, sizes = np.unique(y[leads], return_counts=True)
     if len(present) < 2 or sizes.min() < 2:
         raise ValueError(
             f"cross-validation needs two classes of at least 2 rows each, got sizes {', '.join(map(str, sizes))}"
         )
-    folds = StratifiedKFold(min(folds, int(sizes.min())), shuffle=True, random_state=seed)
-    return list(folds.split(np.zeros(len(y)), y))
+    turns = StratifiedKFold(min(folds, int(sizes.min())), shuffle=True, random_state=seed).split(leads, y[leads])
+    return [tuple(np.flatnonzero(np.isin(lead, leads[part])) for part in turn) for turn in turns]

@@ -28,8 +28,9 @@ class Turn:
 def turns(data: LabelledTexts, folds: int = 10, seed: int = 1111) -> tuple[Turn, ...]:
     """One turn where the data has a test split (a dev split stands in), else stratified folds, shuffled.
 
-    Tasks in SentEval's layout are sorted by length and label first, as SentEval does, so that the folds are its
-    own. Fewer folds where the smallest class has fewer rows. Raises ValueError where nothing can be learnt.
+    Rows of equal texts stay in one fold. Tasks in SentEval's layout are sorted by length and label first, and equal
+    texts not kept together, so that the folds are SentEval's own. Fewer folds where the smallest class has fewer
+    different rows. Raises ValueError where nothing can be learnt.
     """
     order, scored = _order(data), scored_split(data)
     split = np.array(data.split)[order]
@@ -38,7 +39,22 @@ def turns(data: LabelledTexts, folds: int = 10, seed: int = 1111) -> tuple[Turn,
         if len(train) == 0:
             raise ValueError(f"{data.task}: rows of the split {scored} need rows of the split train")
         return (Turn(train, order[split == "dev"] if scored == "test" else order[:0], test),)
-    return tuple(Turn(order[a], order[:0], order[b]) for a, b in stratified(data.y[order], folds, seed))
+    return tuple(Turn(order[a], order[:0], order[b]) for a, b in stratified_rows(data, order, folds, seed))
+
+
+def stratified_rows(
+    data: LabelledTexts, rows: Int[np.ndarray, "n"], folds: int, seed: int
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """`classifiers.stratified` of some rows, as places in `rows`."""
+    return stratified(data.y[rows], folds, seed, same_texts(data)[rows])
+
+
+def same_texts(data: LabelledTexts) -> Int[np.ndarray, "n"]:
+    """A number for each row that rows of the same text, or texts either way round, share; in SentEval's layout none."""
+    if data.layout == "senteval":
+        return np.arange(data.n_rows)
+    texts = np.sort(np.stack([data.first_index, data.second_index]), axis=0)
+    return np.unique(texts, axis=1, return_inverse=True)[1].reshape(-1)
 
 
 def scored_split(data: LabelledTexts) -> str | None:

@@ -21,11 +21,10 @@ from whitelab.probe.classifiers import (
     knn,
     linear,
     percent,
-    stratified,
     wilson,
 )
 from whitelab.probe.options import FITS, How, usual
-from whitelab.probe.rows import Turn, features, fit_map, scored_split, turns
+from whitelab.probe.rows import Turn, features, fit_map, scored_split, stratified_rows, turns
 from whitelab.probe.scores import PairMeasures, ProbeScore
 from whitelab.probe.words import line, threshold_line
 from whitelab.scoring.fit_scopes import map_of
@@ -115,7 +114,7 @@ def _predict(
         splits = [(np.arange(len(turn.train)), np.arange(len(turn.train), len(both)))]
         c = best_c(seen[both], y[both], splits, GRID, device)
     else:
-        inner = stratified(y[turn.train], how.folds, how.seed)
+        inner = stratified_rows(data, turn.train, how.folds, how.seed)
         c = best_c(x, y[turn.train], inner, TEST_GRID if scored_split(data) else GRID, device)
     return linear(x, y[turn.train], test, c, device), c
 

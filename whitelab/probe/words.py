@@ -7,7 +7,7 @@ import numpy as np
 from whitelab.datasets import LabelledTexts
 from whitelab.probe.classifiers import GRID, TEST_GRID, powers
 from whitelab.probe.options import How
-from whitelab.probe.rows import Turn, scored_split
+from whitelab.probe.rows import Turn, same_texts, scored_split, stratified_rows
 from whitelab.scoring.setting import Setting
 
 
@@ -30,16 +30,16 @@ def line(data: LabelledTexts, setting: Setting, how: How, found: Sequence[Turn])
     pairs = ", on |u - v| and u v" if data.pairs else ""
     scaled = "features standardised" if how.standardize else "features as they come"
     if folds:
-        where = f"mean of {len(found)} stratified folds, seed {how.seed}"
+        together = ", equal texts in one" if len(np.unique(same_texts(data))) < data.n_rows else ""
+        where = f"mean of {len(found)} stratified folds, seed {how.seed}{together}"
     else:
         where = "test split" if scored_split(data) == "test" else "dev split, for want of a test split"
     return f"{what}{pairs} · {where} · {scaled}{_fit_words(setting, how, folds)}"
 
 
 def _inner(data: LabelledTexts, how: How, found: Sequence[Turn]) -> int:
-    """Folds among which C is chosen: no more than the smallest class has rows (`classifiers.stratified`)."""
-    smallest = min(np.unique(data.y[turn.train], return_counts=True)[1].min() for turn in found)
-    return min(how.folds, int(smallest))
+    """Folds among which C is chosen, the fewest of a turn."""
+    return min(len(stratified_rows(data, turn.train, how.folds, how.seed)) for turn in found)
 
 
 def _fit_words(setting: Setting, how: How, folds: bool) -> str:
