@@ -64,7 +64,7 @@ def test_equal_texts_stay_in_one_fold_and_change_nothing_where_there_are_none(pa
 def test_few_rows_make_fewer_folds_and_one_row_none():
     data = make_texts(8, 2)
     assert len(turns(data, 10)) == 4
-    with pytest.raises(ValueError, match="two classes of at least 2 rows each, got sizes 1, 7"):
+    with pytest.raises(ValueError, match="2 different rows of each class, got 1 of 'a'; leave"):
         turns(with_y(data, [0] + [1] * 7))
 
 

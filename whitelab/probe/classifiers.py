@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from scipy.stats import binomtest
 from sklearn.model_selection import StratifiedKFold
 
@@ -138,9 +138,9 @@ def best_threshold(cosines: Float[np.ndarray, "n"], matches: Bool[np.ndarray, "n
 
 
 def stratified(
-    y: Int[np.ndarray, "n"], folds: int, seed: int, group: Int[np.ndarray, "n"] | None = None
+    y: Shaped[np.ndarray, "n"], folds: int, seed: int, group: Int[np.ndarray, "n"] | None = None
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Shuffled folds as (rows to learn from, rows to score), each with every class in its proportion.
+    """Shuffled folds as (rows to learn from, rows to score), each with every class of `y` in its proportion.
 
     Rows of one `group` stay together, counted once and with the class of the first. Fewer than `folds` where the
     smallest class has fewer groups. Raises ValueError where nothing can be learnt.
@@ -149,9 +149,12 @@ def stratified(
     _, first, place = np.unique(group, return_index=True, return_inverse=True)
     lead, leads = first[place], np.sort(first)
     present, sizes = np.unique(y[leads], return_counts=True)
-    if len(present) < 2 or sizes.min() < 2:
+    if len(present) < 2:
+        raise ValueError(f"cross-validation needs two classes, got only {present.tolist()[0]!r}")
+    if rare := present[sizes < 2].tolist():
         raise ValueError(
-            f"cross-validation needs two classes of at least 2 rows each, got sizes {', '.join(map(str, sizes))}"
+            f"cross-validation needs 2 different rows of each class, got 1 of {', '.join(map(repr, rare[:6]))}"
+            f"{f' and {len(rare) - 6} more' if len(rare) > 6 else ''}; leave such classes out, or bring more of them"
         )
     turns = StratifiedKFold(min(folds, int(sizes.min())), shuffle=True, random_state=seed).split(leads, y[leads])
     return [tuple(np.flatnonzero(np.isin(lead, leads[part])) for part in turn) for turn in turns]

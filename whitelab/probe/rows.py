@@ -46,7 +46,7 @@ def stratified_rows(
     data: LabelledTexts, rows: Int[np.ndarray, "n"], folds: int, seed: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """`classifiers.stratified` of some rows, as places in `rows`."""
-    return stratified(data.y[rows], folds, seed, same_texts(data)[rows])
+    return stratified(np.array(data.classes)[data.y[rows]], folds, seed, same_texts(data)[rows])
 
 
 def same_texts(data: LabelledTexts) -> Int[np.ndarray, "n"]:
