@@ -6,7 +6,15 @@ import json
 import pytest
 from pair_files import GOOD, HEADER, reasons, whiteningbert, write, write_records
 
-from whitelab.datasets import DataError, MalformedRows, discover, load, tables
+from whitelab.datasets import (
+    DataError,
+    MalformedRows,
+    discover,
+    load,
+    load_labelled,
+    open_pasted,
+    tables,
+)
 
 # --- lines and quotes --------------------------------------------------------------------------------------
 
@@ -36,6 +44,40 @@ def test_quotes_in_tab_separated_text_are_plain_text(tmp_path):
     pairs = load(write(tmp_path / "a.tsv", HEADER + rows))
     assert pairs.first == ('"open', '"whole"', "c")
     assert pairs.second == ("b", '5" disc', 'd""')
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ['"a ""b"" c"', "d, e"],  # pandas
+        ['"a, b"', "c d", '"e ""f"""'],  # spreadsheets
+        ['"a"', '"b, c"', '"d ""e"""'],  # every text
+    ],
+)
+@pytest.mark.parametrize("header", ["", HEADER])
+def test_quotes_that_a_writer_put_round_tab_separated_cells_are_taken_off(tmp_path, cells, header):
+    plain = [cell[1:-1].replace('""', '"') if cell[0] == '"' else cell for cell in cells]
+    text = header + "".join(f"{cell}\tx\t1\n" for cell in cells)
+    for path in (write(tmp_path / "a.tsv", text), write(tmp_path / "a.txt", text)):
+        assert load(path).first == tuple(plain)
+    assert open_pasted(text).pairs(0, 1, 2).first == tuple(plain)
+    labelled = write(tmp_path / "l.tsv", "text\tlabel\n" + "".join(f"{cell}\t{len(cell) % 2}\n" for cell in cells * 2))
+    assert load_labelled(labelled).first == tuple(plain * 2)
+
+
+@pytest.mark.parametrize("cell", ['"open', '5" disc', '"a" and "b"', "one, two"])
+def test_one_cell_that_no_writer_of_quotes_would_make_leaves_all_quotes(tmp_path, cell):
+    assert load(write(tmp_path / "a.tsv", f'{HEADER}"yes, sir"\tx\t1\n{cell}\tx\t2\n')).first == ('"yes, sir"', cell)
+
+
+@pytest.mark.parametrize("blanks", [" ", "  "])
+@pytest.mark.parametrize("suffix", ["csv", "txt"])
+def test_quotes_may_stand_behind_a_blank(tmp_path, blanks, suffix):
+    rows = ['"a, b"', '"c, ""d"""', "1"], ["e", '"f"', "2"], ["g", "h", "3"]
+    pairs = load(write(tmp_path / f"a.{suffix}", "".join(f",{blanks}".join(row) + "\n" for row in rows)))
+    assert (pairs.first, pairs.second) == (("a, b", "e", "g"), ('c, "d"', "f", "h"))
+    text = f'a,{blanks}"b" she said,1\nc,{blanks}"d",2\n'  # where some cannot be read so, none is
+    assert load(write(tmp_path / f"a.{suffix}", text)).second == ('"b" she said', '"d"')
 
 
 def test_an_unclosed_quote_in_csv_swallows_no_row(tmp_path):

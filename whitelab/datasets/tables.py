@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from whitelab.base import upload_limits
@@ -62,8 +63,8 @@ class Table:
 def read_table(path: File, delimiter: str | None = None) -> Table:
     """The rows of a file, by its extension, or as text with the delimiter given.
 
-    Tab-separated text has no quoting; with any other delimiter quotes follow RFC 4180 within a line. Lines
-    that cannot be taken apart are in `problems`. DataError for a file that cannot be read at all or is empty.
+    Quotes are read as `splitter` has it. Lines that cannot be taken apart are in `problems`. DataError for a file
+    that cannot be read at all or is empty.
     """
     suffix = suffix_of(path)
     if delimiter is None and suffix == ".parquet":
@@ -80,7 +81,7 @@ def read_table(path: File, delimiter: str | None = None) -> Table:
             f"{path}: no tab, semicolon, bar or comma splits its lines into three columns or more; "
             "save it as .tsv, .csv or .jsonl"
         )
-    rows, problems = _each_line(path, lines, lambda line: split_line(line, delimiter))
+    rows, problems = _each_line(path, lines, splitter(lines, delimiter))
     return Table(path, rows, problems)
 
 
@@ -182,7 +183,8 @@ def sniff(lines: list[str], among: Iterable[str] = ("\t", ";", "|", ",")) -> str
     """The first delimiter that gives most lines the same columns, three or more and one of numbers; else None."""
     filled = [line for line in lines if line.strip()]
     for delimiter in among:
-        rows = [row for line in filled if (row := _cells(line, delimiter))]
+        split = splitter(filled, delimiter)
+        rows = [row for line in filled if (row := _cells(split, line))]
         width, count = Counter(map(len, rows)).most_common(1)[0] if rows else (0, 0)
         if width < 3 or 3 * count < 2 * len(filled):
             continue
@@ -205,22 +207,51 @@ def as_number(cell: object) -> float | None:
         return None
 
 
-def _cells(line: str, delimiter: str) -> tuple[str, ...]:
+def _cells(split: Callable[[str], tuple[str, ...]], line: str) -> tuple[str, ...]:
     try:
-        return split_line(line, delimiter)
+        return split(line)
     except ValueError:
         return ()
 
 
-def split_line(line: str, delimiter: str) -> tuple[str, ...]:
-    """The cells of one line; ValueError says why it cannot be split. Between semicolons 0,5 is the number 0.5."""
+def splitter(lines: Sequence[str], delimiter: str) -> Callable[[str], tuple[str, ...]]:
+    """What takes each of these lines apart; it raises ValueError that says why a line cannot be.
+
+    Between tabs quotes are part of the text, unless a spreadsheet or pandas put them there (`_tabs_quoted`). With any
+    other delimiter they follow RFC 4180 within a line, and may stand behind a blank where all that do can be read so.
+    Between semicolons 0,5 is the number 0.5.
+    """
+    if delimiter == "\t":
+        return _split_quoted if _tabs_quoted(lines) else lambda line: tuple(line.split("\t"))
+    split = partial(_split, delimiter=delimiter, skip=True)
+    blanks = re.compile(f'[{delimiter}] +"')
+    padded = (line for line in lines if blanks.search(line) and line.count('"') % 2 == 0)
+    if not all(_cells(split, line) for line in padded):
+        split = partial(split, skip=False)
     if delimiter == ";":
-        return tuple(_DECIMAL_COMMA.sub(r"\1.\2", cell) for cell in _split(line, delimiter))
-    return _split(line, delimiter)
+        return lambda line: tuple(_DECIMAL_COMMA.sub(r"\1.\2", cell) for cell in split(line))
+    return split
 
 
-def _split(line: str, delimiter: str) -> tuple[str, ...]:
-    if delimiter == "\t" or '"' not in line:
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
+
+
+def _tabs_quoted(lines: Sequence[str]) -> bool:
+    """Whether quotes stand round cells and not in them: every cell with a quote is quoted, and either all of these
+    hold a quote, as pandas writes them, or no other cell holds a comma, as in those of spreadsheets."""
+    cells = [cell for line in lines for cell in line.split("\t")]
+    quoted = [cell for cell in cells if '"' in cell]
+    if not quoted or not all(_QUOTED.fullmatch(cell) for cell in quoted):
+        return False
+    return all('""' in cell[1:-1] for cell in quoted) or not any("," in cell for cell in cells if '"' not in cell)
+
+
+def _split_quoted(line: str) -> tuple[str, ...]:
+    return tuple(cell[1:-1].replace('""', '"') if '"' in cell else cell for cell in line.split("\t"))
+
+
+def _split(line: str, delimiter: str, skip: bool) -> tuple[str, ...]:
+    if '"' not in line:
         return tuple(line.split(delimiter))
     # A quoted field may hold line feeds in CSV at large, but then one forgotten quote swallows rows up to the
     # next quote. A sentence is one line, so every line must balance, and nothing can be swallowed.
@@ -232,7 +263,7 @@ def _split(line: str, delimiter: str) -> tuple[str, ...]:
     if csv.field_size_limit() < len(line):
         csv.field_size_limit(len(line))
     try:
-        return tuple(next(csv.reader([line], delimiter=delimiter, strict=True)))
+        return tuple(next(csv.reader([line], delimiter=delimiter, strict=True, skipinitialspace=skip)))
     except csv.Error as error:
         raise ValueError(f"its quotes cannot be read ({error}); double the quotes inside a quoted field") from None
 
