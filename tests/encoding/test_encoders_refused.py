@@ -116,6 +116,13 @@ def test_a_checkpoint_without_some_of_its_weights_is_refused_not_filled_with_ran
         load_encoder(str(folder), device="cpu")
 
 
+def test_weights_that_an_adapter_is_to_change_are_refused(tmp_path):
+    folder = build_model(tmp_path / "adapted")
+    (folder / "adapter_config.json").write_text("{}")
+    with pytest.raises(ModelError, match="model='adapted' has an adapter, which is not applied here"):
+        load_encoder(str(folder), device="cpu")
+
+
 def test_a_model_that_is_nothing_but_a_decoder_may_lack_no_part_of_it(tmp_path):
     folder = build_model(tmp_path / "opt")
     sizes = {"hidden_size": 32, "word_embed_proj_dim": 32, "num_attention_heads": 4, "ffn_dim": 48}

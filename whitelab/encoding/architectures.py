@@ -113,6 +113,8 @@ def _described(files: ModelFiles):
 def _pretrained(config, files: ModelFiles) -> torch.nn.Module:
     from transformers import AutoModel
 
+    if (files.folder / "adapter_config.json").is_file():
+        raise ModelError(f"model={files.name!r} has an adapter, which is not applied here: merge it into the weights")
     module, found = AutoModel.from_pretrained(
         files.folder,
         config=config,
