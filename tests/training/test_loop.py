@@ -123,16 +123,16 @@ def test_a_kill_while_the_model_is_replaced_loses_no_model_and_leaves_nothing(co
 
     def copied(source, target):
         replaced(source, target)
-        if str(target).endswith(".old"):
+        if target.parent.name == "old":
             shutil.copytree(tmp_path / "whole", tmp_path / "left", dirs_exist_ok=True)
 
     monkeypatch.setattr(os, "replace", copied)
     monkeypatch.setattr(Trainer, "measure", lambda self: {"spearman": 9.0 - abs(self.step - 3)})
     config = replace(config, eval_every=3, save_every=9)
     whole(config, None, tmp_path / "whole")
-    (old,) = (tmp_path / "left").glob(".model.*.old")
+    (old,) = (tmp_path / "left").glob(".*/old/model")
     before = (old / "model.safetensors").read_bytes()
-    (tmp_path / "left" / "checkpoints" / f".step-000009.{'a' * 32}.tmp").mkdir()
+    (tmp_path / "left" / "checkpoints" / f".{'a' * 32}.tmp").mkdir()
     assert not (tmp_path / "left" / "model").exists()
     train(config, SENTENCES, None, tmp_path / "left", resume=True)
     assert (tmp_path / "left" / "model" / "model.safetensors").read_bytes() == before

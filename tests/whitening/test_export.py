@@ -509,6 +509,12 @@ def test_an_empty_folder_is_taken(tmp_path, write_folder):
     assert (tmp_path / "model" / "modules.json").is_file()
 
 
+def test_a_folder_may_have_the_longest_name_there_is(tmp_path, write_folder):
+    for _ in range(2):
+        write_folder(tmp_path / ("n" * 255))
+    assert len(list(tmp_path.iterdir())) == 1
+
+
 def test_a_folder_that_is_missing_is_named(tmp_path, write):
     with pytest.raises(ExportError, match=r"must lie in a folder that exists; there is no .*nowhere"):
         write(tmp_path / "nowhere" / "out")
@@ -543,7 +549,7 @@ def test_a_folder_that_cannot_be_put_in_place_brings_the_earlier_one_back(tmp_pa
     before, replace = (tmp_path / "model").stat().st_ino, os.replace
 
     def refuse(source, target):
-        if str(source).endswith(".tmp"):
+        if source.parent.name == "new":
             raise OSError(13, "Permission denied")
         replace(source, target)
 

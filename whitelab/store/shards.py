@@ -29,7 +29,8 @@ from safetensors.numpy import save
 INDEX = "index.sqlite"
 FORMAT = 2  # part of every key and index: a new layout starts anew and never misreads an old one
 TEMPORARY_NAME = re.compile(r"[0-9a-f]{32}\.tmp")  # of `write_aside`
-ASIDE_NAME = re.compile(r"\.(.+)\.[0-9a-f]{32}\.(tmp|old)")  # of `folder_aside`, with the folder's own
+ASIDE_NAME = re.compile(r"\.[0-9a-f]{32}\.tmp")  # of `folder_aside`
+ASIDE_PARTS = ("new", "old")  # in it, under its own name, the folder to come, and the one that it replaces
 SHARD_NAME = re.compile(r"[0-9a-f]{32}\.safetensors")
 STALE_SECONDS = 3600.0  # a temporary or unregistered file this old belongs to no living writer
 BUSY_SECONDS = 30.0  # how long one process waits for another's index transaction
@@ -232,21 +233,17 @@ def remove_abandoned(folder: Path, also: Callable[[Path], object] = lambda path:
 @contextmanager
 def folder_aside(folder: Path) -> Iterator[Path]:
     """A new folder beside `folder` that takes its place when all went well, and is gone otherwise."""
-    aside, old = (folder.with_name(f".{folder.name}.{uuid.uuid4().hex}.{end}") for end in ("tmp", "old"))
-    aside.mkdir()
+    home = folder.with_name(f".{uuid.uuid4().hex}.tmp")
+    new, old = (home / part / folder.name for part in ASIDE_PARTS)
     try:
-        yield aside
+        for path in (old.parent, new):
+            path.mkdir(parents=True)
+        yield new
         if folder.exists():
             os.replace(folder, old)
-        try:
-            os.replace(aside, folder)
-        except OSError:
-            if old.exists():
-                os.replace(old, folder)
-            raise
-        shutil.rmtree(old, ignore_errors=True)
+        os.replace(new, folder)
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        _undo(home)
 
 
 def recover_folders(parent: Path) -> None:
@@ -254,13 +251,17 @@ def recover_folders(parent: Path) -> None:
 
     A folder that was moved away for one that never came is put back; all else goes.
     """
-    for path in list(parent.glob(".*")):
-        if parts := ASIDE_NAME.fullmatch(path.name):
-            folder = path.with_name(parts[1])
-            if parts[2] == "old" and not folder.exists():
-                os.replace(path, folder)
-            else:
-                shutil.rmtree(path, ignore_errors=True)
+    for home in list(parent.glob(".*.tmp")):
+        if ASIDE_NAME.fullmatch(home.name):
+            _undo(home)
+
+
+def _undo(home: Path) -> None:
+    """Put back a folder that was moved away and has no successor, and remove the rest of an aside."""
+    for old in home.glob("old/*"):
+        if not (folder := home.with_name(old.name)).exists():
+            os.replace(old, folder)
+    shutil.rmtree(home, ignore_errors=True)
 
 
 def let_read(folder: Path) -> None:
