@@ -509,6 +509,17 @@ def test_an_empty_folder_is_taken(tmp_path, write_folder):
     assert (tmp_path / "model" / "modules.json").is_file()
 
 
+def test_what_a_killed_export_of_the_same_name_was_writing_goes_once_it_is_old(tmp_path, write_folder):
+    homes = {name: tmp_path / f".{letter * 32}.tmp" for name, letter in (("model", "a"), ("other", "b"), ("now", "c"))}
+    for name, home in homes.items():
+        part = home / "new" / ("model" if name == "now" else name)
+        part.mkdir(parents=True)
+        for path in (part, part.parent, home) if name != "now" else ():
+            os.utime(path, (0, 0))
+    write_folder(tmp_path / "model")
+    assert set(tmp_path.iterdir()) == {tmp_path / "model", homes["other"], homes["now"]}
+
+
 def test_a_folder_may_have_the_longest_name_there_is(tmp_path, write_folder):
     for _ in range(2):
         write_folder(tmp_path / ("n" * 255))

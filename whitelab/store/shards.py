@@ -226,15 +226,27 @@ def remove_abandoned(folder: Path, also: Callable[[Path], object] = lambda path:
     for path in folder.iterdir():
         if TEMPORARY_NAME.fullmatch(path.name) or also(path):
             with suppress(FileNotFoundError):  # swept by a neighbour
-                if time.time() - path.stat().st_mtime > STALE_SECONDS:
+                if _is_stale(path):
                     path.unlink()
+
+
+def _is_stale(path: Path) -> bool:
+    """Whether nothing in it changed for so long that it belongs to no living writer."""
+    return time.time() - max(one.lstat().st_mtime for one in (path, *path.rglob("*"))) > STALE_SECONDS
 
 
 @contextmanager
 def folder_aside(folder: Path) -> Iterator[Path]:
-    """A new folder beside `folder` that takes its place when all went well, and is gone otherwise."""
+    """A new folder beside `folder` that takes its place when all went well, and is gone otherwise.
+
+    What killed writers of a folder of this name left there, which is old by now, goes first.
+    """
     home = folder.with_name(f".{uuid.uuid4().hex}.tmp")
     new, old = (home / part / folder.name for part in ASIDE_PARTS)
+    for killed in _asides(folder.parent):
+        with suppress(FileNotFoundError):  # swept by a neighbour
+            if any((killed / part / folder.name).exists() for part in ASIDE_PARTS) and _is_stale(killed):
+                _undo(killed)
     try:
         for path in (old.parent, new):
             path.mkdir(parents=True)
@@ -251,9 +263,12 @@ def recover_folders(parent: Path) -> None:
 
     A folder that was moved away for one that never came is put back; all else goes.
     """
-    for home in list(parent.glob(".*.tmp")):
-        if ASIDE_NAME.fullmatch(home.name):
-            _undo(home)
+    for home in _asides(parent):
+        _undo(home)
+
+
+def _asides(parent: Path) -> list[Path]:
+    return [path for path in parent.glob(".*.tmp") if ASIDE_NAME.fullmatch(path.name)]
 
 
 def _undo(home: Path) -> None:
