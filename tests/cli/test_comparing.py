@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from tiny import SENTENCES
 
 
 def test_a_comparison_is_the_scores_one_by_one(document, place, model, compared):
@@ -42,6 +43,23 @@ def test_what_was_cut_of_whom_is_said_as_score_says_it(run, place, model, tmp_pa
     both = [f"1 sentence was cut to {length} tokens" for length in (128, 160)]  # whiteningbert's length, the model's
     assert [one["notes"] for one in json.loads(out)["walks"]] == [both]
     assert err.splitlines() == [f"note: model · long: {one}" for one in both]
+
+
+def test_what_there_is_to_know_of_the_pairs_is_said_once(run, place, tmp_path):
+    rows = [f"{SENTENCES[i]},{SENTENCES[i + 20]},{i % 6}" for i in range(8)]
+    data = tmp_path / "twice.csv"
+    data.write_text("\n".join(["sentence1,sentence2,score", *rows, "lost,,1", *rows]) + "\n")
+    models = f"{place / 'model'},{place / 'model'}:1"
+    options = ("--models", models, "--data", data, "--skip-malformed", "--no-store", "--json")
+    for more in (("--settings", "L0;L1"), ("--settings", "L1", "--presets", "whiteningbert,simcse")):
+        _, out, err = run("compare", *options, *more)
+        said = [line for line in err.splitlines() if line.startswith(("note: ", "left out: "))]
+        assert [line.startswith("left out: ") and "twice.csv:10" in line for line in said] == [True, False, False]
+        assert "model, model[:1] · twice: malformed rows left out: 1, rows kept: 16" in said[1]
+        assert "model, model[:1] · twice: 8 of 16 pairs repeat another" in said[2]
+        record = json.loads(out)
+        assert all(len(one["notes"]) == 2 for one in record.get("rows") or record["walks"])
+        assert {one["pairs"] for one in record.get("rows", ())} <= {16}
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from whitelab.cli.options import bin_option, dtype_option, model_names, names, source_option, store_options, task_names
 from whitelab.cli.spaces import open_store
-from whitelab.cli.writing import RowLog, note, number, say
+from whitelab.cli.writing import RowLog, left_out, note, number, say
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +55,6 @@ def run(args):
         Grid,
         compare,
         mteb_rows,
-        notes_of,
         pivot,
         read_mteb,
         resample,
@@ -103,8 +102,7 @@ def run(args):
         record["mteb"] = [{"model": model, "row": row, "spearman": scores} for model, row, scores in given]
         if not given:
             say(f"--mteb {args.mteb} has no test score of {', '.join(tasks)}")
-    for text in notes_of(cells):
-        note(text)
+    _say_of_data(cells)
     if starved := starved_note(cells):
         note(starved)
     if args.mteb_out:
@@ -128,6 +126,15 @@ def _say_what_lacks(presets: list[str], data: str, tasks: list[str]) -> None:
         note(lacking)
 
 
+def _say_of_data(rows) -> None:
+    """What was left out, and what there is to know of the rest."""
+    from whitelab.compare import notes_of
+
+    left_out(dict.fromkeys(problem for row in rows for problem in row.problems))
+    for text in notes_of(rows):
+        note(text)
+
+
 def _compared(args) -> tuple[list[str], list[str]]:
     """The tasks and models that the options name."""
     from whitelab.datasets import discover
@@ -141,7 +148,7 @@ def _compared(args) -> tuple[list[str], list[str]]:
 
 def _walk(args):
     """From one preset to another, for each model."""
-    from whitelab.compare import decisions, differences, notes_of, walks, worded
+    from whitelab.compare import decisions, differences, walks, worded
     from whitelab.encoding.encoders import load_encoder
     from whitelab.scoring.setting import parse_settings
 
@@ -161,8 +168,7 @@ def _walk(args):
         for one in walks(encoder, args.data, tasks, a, b, **options):
             found.append(one)
             lines += [*_steps(one), ""]
-    for text in notes_of(found):
-        note(text)
+    _say_of_data(found)
     same = [field for field in decisions(a, setting) if field not in changed]
     return {"walks": [one.as_dict() for one in found], "differences": changed, "same": same}, lines[:-1]
 

@@ -13,7 +13,7 @@ from whitelab.base.machine import is_out_of_memory
 from whitelab.base.progress import Progress, silent
 from whitelab.base.wording import cut_note
 from whitelab.compare.presets import Preset
-from whitelab.datasets import SentencePairs, load
+from whitelab.datasets import Problem, SentencePairs, load
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, origin_of, with_pairs
 from whitelab.encoding.encoders import EmbedReport, Encoder, StaticEncoder, embed
 from whitelab.scoring.fit_scopes import fit_rows
@@ -51,7 +51,7 @@ def tried(work: Callable[[], Any]) -> Any:
 class Bench:
     """One model on one task of `data`. What cannot be had is tried once and raises Unscored each time.
 
-    `notes` is what a user should know of the embeddings so far.
+    `notes` is what a user should know of the pairs and embeddings so far, `problems` the rows that were left out.
     """
 
     encoder: Encoder
@@ -61,6 +61,7 @@ class Bench:
     keep_going: bool = False
     progress: Progress = silent
     notes: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
     _held: dict[tuple, Any] = field(default_factory=dict, repr=False)
 
     def score(self, setting: Setting, preset: Preset) -> Score:
@@ -84,7 +85,7 @@ class Bench:
 
     def pairs(self, split: str) -> SentencePairs:
         """The pairs of a split."""
-        return self._once(("pairs", split), lambda: load(self.data, self.task, split, keep_going=self.keep_going))
+        return self._once(("pairs", split), lambda: self._loaded(split))
 
     def space(self, pooling: str, preset: Preset) -> LayerEmbeddings:
         """The task's embeddings under the preset's split, text and length."""
@@ -92,6 +93,12 @@ class Bench:
         origin = replace(origin_of(self.encoder, pairs, pooling), max_length=decided[1], text=preset.text)
         key = ("space", self._split(preset), pooling, *decided)
         return self._once(key, lambda: with_pairs(self._embedded(pairs.sentences, pooling, *decided), pairs, origin))
+
+    def _loaded(self, split: str) -> SentencePairs:
+        pairs = load(self.data, self.task, split, keep_going=self.keep_going)
+        self._note(*pairs.notes)
+        self.problems = tuple(dict.fromkeys((*self.problems, *pairs.problems)))
+        return pairs
 
     def _fit_text(self, pooling: str, preset: Preset) -> LayerRows:
         """The embedded text of the preset's fit, with how often each sentence counts."""
@@ -127,8 +134,11 @@ class Bench:
         texts = [TEXTS[text](one) for one in sentences]
         values, report = embed_cut(self.encoder, texts, pooling, length, store=self.store, progress=self.progress)
         cut = (cut_note(report.truncated, "sentence", length),) * (report.truncated > 0)
-        self.notes = tuple(dict.fromkeys((*self.notes, *report.notes, *cut)))
+        self._note(*report.notes, *cut)
         return values
+
+    def _note(self, *notes: str) -> None:
+        self.notes = tuple(dict.fromkeys((*self.notes, *notes)))
 
 
 def embed_cut(

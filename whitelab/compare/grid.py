@@ -14,6 +14,7 @@ from whitelab.compare import published
 from whitelab.compare.bench import Bench, tried
 from whitelab.compare.presets import PRESETS, Preset
 from whitelab.compare.published import Published
+from whitelab.datasets import Problem
 from whitelab.encoding.checkpoints import BUNDLED, BUNDLED_NAME, ONE_LAYER, WORD_TABLES, ModelError, ModelName, version
 from whitelab.encoding.encoders import Encoder, load_encoder
 from whitelab.scoring.score import Score
@@ -32,7 +33,8 @@ class Cell:
     """One score of the table, or the reason there is none. `task` is `avg` for the mean over the tasks.
 
     `published` is what a paper prints for the same model, setting, task and aggregation. `score` and `judged`
-    are what a test between two rows needs; an average has neither. `notes` is what to know of the embeddings.
+    are what a test between two rows needs; an average has neither. `notes` is what to know of the pairs and the
+    embeddings, `problems` the rows left out of the task so far.
     """
 
     model: str
@@ -47,6 +49,7 @@ class Cell:
     judged: Judged | None = field(default=None, repr=False, compare=False)
     n_layers: int = field(default=0, repr=False, compare=False)
     notes: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def row(self) -> Row:
@@ -60,6 +63,7 @@ class Cell:
             "setting": str(self.setting),
             "task": self.task,
             "spearman": self.spearman,
+            "pairs": self.score and self.score.pairs,
             "half_width_95": self.half_width,
             "published": self.published and self.published.value,
             "published_in": self.published and self.published.place,
@@ -226,6 +230,7 @@ def _cell(bench: Bench, setting: Setting, preset: Preset) -> Cell:
         bench.judged(preset),
         bench.encoder.n_layers,
         bench.notes,
+        bench.problems,
     )
 
 

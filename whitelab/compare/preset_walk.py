@@ -7,6 +7,7 @@ from whitelab.base.progress import Progress, silent
 from whitelab.compare.bench import Bench, Unscored
 from whitelab.compare.grid import AVERAGE, mean_over_tasks
 from whitelab.compare.presets import PRESETS, Preset, differences, worded
+from whitelab.datasets import Problem
 from whitelab.encoding.encoders import Encoder, load_encoder
 from whitelab.scoring.setting import Setting
 from whitelab.store.embedding_store import Store
@@ -31,8 +32,8 @@ class Walk:
     """The scores of one task from preset `a` to preset `b`. The changes of its steps add up to `difference`.
 
     The fields are changed in the order of `preset_walk.FIELDS`. In another order the steps may be others, for what a
-    choice does can depend on the choices made before it; their sum is the same. `notes` are what to know of the
-    embeddings, under either preset or on the way.
+    choice does can depend on the choices made before it; their sum is the same. `notes` are what to know of the pairs
+    and embeddings, under either preset or on the way, `problems` the rows left out there.
     """
 
     model: str
@@ -43,6 +44,7 @@ class Walk:
     steps: tuple[Step, ...]
     reason: str = ""
     notes: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
 
     @property
     def end(self) -> float | None:
@@ -124,7 +126,8 @@ def walks(
             scores.append(_score(bench, one, preset))
             progress(len(found) * len(states) + len(scores), total)
         found.append(scores)
-        yield replace(_walk(encoder.name, task, a, b, [state[0] for state in states], scores), notes=bench.notes)
+        one = _walk(encoder.name, task, a, b, [state[0] for state in states], scores)
+        yield replace(one, notes=bench.notes, problems=bench.problems)
     if len(tasks) > 1:
         yield _of_average(encoder.name, a, b, states, found)
 

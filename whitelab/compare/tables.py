@@ -51,12 +51,15 @@ def starved_note(cells: Iterable[Cell]) -> str:
 
 
 def notes_of(rows: Iterable[Cell | Walk]) -> list[str]:
-    """What to know of the embeddings of each model, with the tasks it is said of."""
+    """What to know of the pairs and embeddings, once for all models and tasks that it is said of."""
     tasks: dict[tuple[str, str], dict[str, None]] = {}
     for row in rows:
         for text in row.notes:
             tasks.setdefault((row.model, text), {})[row.task] = None
-    return [f"{model} · {', '.join(of)}: {text}" for (model, text), of in tasks.items()]
+    models: dict[tuple[str, str], list[str]] = {}
+    for (model, text), of in tasks.items():
+        models.setdefault((", ".join(of), text), []).append(model)
+    return [f"{', '.join(of)} · {tasks}: {text}" for (tasks, text), of in models.items()]
 
 
 def arranged(
