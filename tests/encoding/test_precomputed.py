@@ -123,6 +123,17 @@ def test_sides_that_repeat_a_vector_are_one_sentence_so_that_halves_share_none(t
     assert mixed.space.n_sentences == N
 
 
+@pytest.mark.parametrize("form", [parts, indexed])
+def test_pairs_that_are_there_again_are_told(task, form):
+    arrays = form(task, layers=False)
+    once = {name: one if name == "values" else one[:N] for name, one in arrays.items()}
+    one, two = arrays["first"], arrays["second"]
+    turned = {"first": np.concatenate([one[:N], two[N:]]), "second": np.concatenate([two[:N], one[N:]])}
+    for given, told in ((arrays, True), (arrays | turned, True), (once, False)):
+        notes = read_vectors([npz(given)]).pairs.notes
+        assert any(f"{P - N} of {P} pairs repeat another" in note for note in notes) is told
+
+
 def test_subsets_named_by_numbers_keep_every_digit_and_no_two_have_one_name(task):
     numbers = np.repeat([20120101, 20120102, 0.5], [10, 15, 5])
     found = read_vectors([npz(parts(task) | {"subset": numbers})])

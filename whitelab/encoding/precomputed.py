@@ -27,7 +27,7 @@ from whitelab.base.lazy import cached_property
 from whitelab.datasets import DataError, SentencePairs, Upload
 from whitelab.datasets.arrays import Named, read_arrays, text_arrays
 from whitelab.datasets.columns import SCORE_NAMES, SENTENCE_NAMES, SUBSET_NAMES, different, plain_name
-from whitelab.datasets.pairs import gold_notes
+from whitelab.datasets.pairs import gold_notes, repeat_note
 from whitelab.datasets.tables import as_number
 from whitelab.encoding.embeddings import LayerEmbeddings, Origin, with_pairs
 from whitelab.encoding.pooling import GIVEN
@@ -161,6 +161,7 @@ class _Task:
         self._check_size(values, len(gold))
         names = different(labels)
         subset, subset_names = self._subset(len(gold), task)
+        said = (*gold_notes(gold, subset, subset_names), repeat_note(zip(first, second, strict=True)))
         pairs = SentencePairs(
             task=task,
             first=tuple(names[i] for i in first),
@@ -169,7 +170,7 @@ class _Task:
             subset=subset,
             subset_names=subset_names,
             source=source,
-            notes=(*notes, *_zero_note(values), *gold_notes(gold, subset, subset_names)),
+            notes=(*notes, *_zero_note(values), *(note for note in said if note)),
         )
         rows = {name: row for row, name in enumerate(names)}
         order = np.array([rows[name] for name in pairs.sentences])
