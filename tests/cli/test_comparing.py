@@ -46,7 +46,7 @@ def test_what_was_cut_of_whom_is_said_as_score_says_it(run, place, model, tmp_pa
 
 
 def test_what_there_is_to_know_of_the_pairs_is_said_once(run, place, tmp_path):
-    rows = [f"{SENTENCES[i]},{SENTENCES[i + 20]},{i % 6}" for i in range(8)]
+    rows = [f"{SENTENCES[i]},{SENTENCES[i + 20]},{5 - i % 6}" for i in range(8)]
     data = tmp_path / "twice.csv"
     data.write_text("\n".join(["sentence1,sentence2,score", *rows, "lost,,1", *rows]) + "\n")
     models = f"{place / 'model'},{place / 'model'}:1"

@@ -30,8 +30,8 @@ def test_score_equals_the_library(document, options, space, whitening, layers):
 
 def test_pairs_scored_by_how_far_apart_they_are_are_said_to_be(run, place, tmp_path):
     where = ("--model", place / "model", "--data", write_turned(tmp_path / "turned.csv"))
-    for command in ("score", "kcurve", "advise"):
-        _, _, err = run(command, *where)
+    for command in ("score", "kcurve", "advise", "compare"):
+        _, _, err = run(command, *(("--models", *where[1:]) if command == "compare" else where))
         assert "If these are distances, turn them round" in err
     _, _, err = run("score", "--model", place / "model", "--data", place / "pairs.csv")
     assert "distances" not in err

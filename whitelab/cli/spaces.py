@@ -131,10 +131,10 @@ def open_space(args, setting, beside=(), check=None):
 
 def _say_if_turned(space, setting) -> None:
     """Say that gold scores run the other way, where they do."""
-    from whitelab.scoring.score import score, turned_note
+    from whitelab.scoring.score import turned
 
-    if turned := turned_note(score(space, setting.raw, isotropy=False)):
-        note(turned)
+    if said := turned(space, setting):
+        note(said)
 
 
 def _say_if_starved(space, setting) -> None:

@@ -17,7 +17,7 @@ from whitelab.datasets import Problem, SentencePairs, load
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, origin_of, with_pairs
 from whitelab.encoding.encoders import EmbedReport, Encoder, StaticEncoder, embed
 from whitelab.scoring.fit_scopes import fit_rows
-from whitelab.scoring.score import Score, score
+from whitelab.scoring.score import Score, score, turned
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.correlation import Judged
 from whitelab.store.embedding_store import Store
@@ -92,7 +92,14 @@ class Bench:
         pairs, decided = self.pairs(self._split(preset)), (preset.text, self._length(preset))
         origin = replace(origin_of(self.encoder, pairs, pooling), max_length=decided[1], text=preset.text)
         key = ("space", self._split(preset), pooling, *decided)
-        return self._once(key, lambda: with_pairs(self._embedded(pairs.sentences, pooling, *decided), pairs, origin))
+
+        def made() -> LayerEmbeddings:
+            space = with_pairs(self._embedded(pairs.sentences, pooling, *decided), pairs, origin)
+            said = turned(space, Setting(pooling=pooling))
+            self._note(*[said] * bool(said))
+            return space
+
+        return self._once(key, made)
 
     def _loaded(self, split: str) -> SentencePairs:
         pairs = load(self.data, self.task, split, keep_going=self.keep_going)

@@ -121,6 +121,11 @@ def turned_note(raw: Score) -> str:
     )
 
 
+def turned(space: LayerEmbeddings, setting: Setting) -> str:
+    """`turned_note` of a setting's layers as they are."""
+    return turned_note(score(space, setting.raw, isotropy=False))
+
+
 def isotropy_of(space: LayerEmbeddings, setting: Setting) -> float | None:
     """`fit_scopes.held_out_isotropy`, None for `none` and where it is not defined."""
     return None if setting.whitening == "none" else without_nan(held_out_isotropy(space, setting))
