@@ -82,6 +82,13 @@ def test_a_change_that_may_be_chance_is_neither_a_gain_nor_a_loss_nor_a_cause_of
     assert "A cone alone" in said(narrow, (6, 0.2, -6, 0.1))
 
 
+def test_cones_that_are_as_narrow_in_every_layer_are_not_told_apart(gains):
+    alike = [replace(gain, mean_cosine=0.94 + gain.layer / 1000) for gain in gains]
+    assert "have a mean cosine of 0.94 in every layer, a narrow cone." in said(alike, (1, 1, 1, 1))
+    apart = [replace(gain, mean_cosine=0.94 - gain.layer / 10) for gain in gains]
+    assert "of 0.94 in layer 0, a narrow cone, and of 0.64 in layer 3." in said(apart, (1, 1, 1, 1))
+
+
 def test_what_stands_against_a_change_is_told_from_the_scores_at_hand(gains, space):
     """Embeddings that no shelf knows can be asked for nothing anew, such as an isotropy whose maps are fitted first."""
     for gain in gains:

@@ -83,11 +83,12 @@ def _cones(gains: Sequence[LayerGain], kinds: Sequence[str], whitened: bool) -> 
     widest, narrowest = min(gains, key=lambda gain: gain.mean_cosine), max(gains, key=lambda gain: gain.mean_cosine)
     if len(gains) < 2 or any(gain.mean_cosine != gain.mean_cosine for gain in gains):
         return
-    cone = ", a narrow cone," if narrowest.mean_cosine >= CONE else ""
-    yield (
-        f"Two random sentences have a mean cosine of {narrowest.mean_cosine:.2f} in layer {narrowest.layer}{cone} "
-        f"and of {widest.mean_cosine:.2f} in layer {widest.layer}."
-    )
+    cone = ", a narrow cone" if narrowest.mean_cosine >= CONE else ""
+    most, least = (f"{gain.mean_cosine:.2f}" for gain in (narrowest, widest))
+    where = f"in every layer{cone}"
+    if most != least:
+        where = f"in layer {narrowest.layer}{cone and cone + ','} and of {least} in layer {widest.layer}"
+    yield f"Two random sentences have a mean cosine of {most} {where}."
     narrow = [(gain, kind) for gain, kind in zip(gains, kinds, strict=True) if gain.mean_cosine >= CONE]
     pairs = [(up, down) for up, rises in narrow for down, falls in narrow if (rises, falls) == (GAIN, LOSS)]
     if pairs and whitened and STARVED not in kinds:
