@@ -158,6 +158,7 @@ class ImageRun:
             try:
                 loss, h = self._step(step, next(batches))
                 problem = divergence(loss, 0.0)
+                problem += "; lower the rate" * bool(problem)
             except (objectives.SingularBatch, torch.linalg.LinAlgError) as error:
                 problem = failed(error)
             if problem:

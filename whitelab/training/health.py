@@ -25,8 +25,6 @@ _ROWS = 8
 # large is found within a few such steps; after twenty in a row it was never the factor.
 SKIPS = 20
 
-_ADVICE = "lower the rate, raise the warm-up, or choose precision='float32'"
-
 
 @dataclass(frozen=True)
 class Shape:
@@ -76,7 +74,7 @@ def divergence(loss: float, norm: float) -> str:
     """Why a step cannot be taken, in one sentence; empty where it can."""
     for name, value in (("loss", loss), ("gradient's length", norm)):
         if not math.isfinite(value):
-            return f"the {name} is {value}: the step was not taken; {_ADVICE}"
+            return f"the {name} is {value}: the step was not taken"
     return ""
 
 
@@ -84,12 +82,18 @@ def skips(count: int) -> str:
     """Why `count` steps in a row that were passed over are too many, in one sentence; empty where they are not."""
     if count < SKIPS:
         return ""
-    return f"the gradient was no number in {count} steps in a row, none of which was taken; {_ADVICE}"
+    return f"the gradient was no number in {count} steps in a row, none of which was taken"
 
 
 def overflow() -> str:
     """What it means that a sentence's embedding is no number after a step."""
-    return f"the embeddings hold NaN or infinity after this step; {_ADVICE}"
+    return "the embeddings hold NaN or infinity after this step"
+
+
+def remedied(problem: str, precision: str) -> str:
+    """A `problem` of numbers that are none, and what may help; empty where there is none."""
+    other = "" if precision == "float32" else ", or choose precision='float32'"
+    return f"{problem}; lower the rate or raise the warm-up{other}" if problem else ""
 
 
 def failed(error: Exception) -> str:

@@ -164,13 +164,13 @@ class Trainer:
         finally:
             self._train_mode(False)
         if not shapes:
-            return self._stopped(number, began, DIVERGED, health.divergence(loss, 0.0))
+            return self._stopped(number, began, DIVERGED, self._remedied(health.divergence(loss, 0.0)))
         self.scaler.unscale_(self.optimiser)
         norm = nn.utils.clip_grad_norm_(self._weights(), self.config.clip or float("inf")).item()
-        if problem := health.divergence(loss, norm if self.config.precision != "float16" else 0.0):
+        if problem := self._remedied(health.divergence(loss, norm if self.config.precision != "float16" else 0.0)):
             return self._stopped(number, began, DIVERGED, problem, loss=_finite(loss), gradient_norm=_finite(norm))
         self.skipped = 0 if math.isfinite(norm) else self.skipped + 1
-        if problem := health.skips(self.skipped):
+        if problem := self._remedied(health.skips(self.skipped)):
             return self._stopped(number, began, DIVERGED, problem, loss=loss)
         rate = self._update(number)
         self.step, self.first_shapes = number, self.first_shapes or shapes
@@ -185,11 +185,14 @@ class Trainer:
         self.optimiser.zero_grad(set_to_none=True)
         return StepRecord(number, seconds=time.perf_counter() - began, stop=why, message=message, **known)
 
+    def _remedied(self, problem: str) -> str:
+        return health.remedied(problem, self.config.precision)
+
     def _scored(self, record: StepRecord) -> StepRecord:
         try:
             return replace(record, **self.measure())
         except NotFinite:
-            return replace(record, stop=DIVERGED, message=health.overflow())
+            return replace(record, stop=DIVERGED, message=self._remedied(health.overflow()))
 
     def _backward(self, number: int, generator: torch.Generator) -> tuple[float, dict[str, Shape]]:
         """Gradients of the step's batches, averaged; the mean loss, and the last batch's shapes.
