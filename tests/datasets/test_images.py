@@ -86,12 +86,34 @@ def test_what_cannot_be_classified_is_refused_in_a_line(tmp_path, folder):
         load_images(str(tmp_path / "bad"))
 
 
-def test_grey_images_of_16_bits_are_those_of_8(tmp_path):
-    draw = np.random.default_rng(0)
-    for number in range(4):
-        pixels = draw.integers(0, 256, (8, 8), dtype=np.uint8)
-        for depth, values in (("8", pixels), ("16", pixels.astype(np.uint16) * 257)):
-            (tmp_path / depth / "ab"[number % 2]).mkdir(parents=True, exist_ok=True)
-            Image.fromarray(values).save(tmp_path / depth / "ab"[number % 2] / f"{number}.png")
-    wide, narrow = (load_images(str(tmp_path / depth)).images for depth in ("16", "8"))
-    np.testing.assert_array_equal(wide, narrow)
+FORMS = {
+    "png": lambda pixels: pixels,
+    "16.png": lambda pixels: pixels.astype(np.uint16) * 257,
+    "integers.tiff": lambda pixels: pixels.astype(np.int32),
+    "long.tiff": lambda pixels: pixels.astype(np.int32) * 257,
+    "floats.tiff": lambda pixels: pixels.astype(np.float32),
+    "shares.tiff": lambda pixels: pixels.astype(np.float32) / 255,
+}
+
+
+@pytest.mark.parametrize("ending", FORMS)
+def test_grey_images_of_every_depth_are_those_of_8_bits(tmp_path, ending):
+    pixels = np.random.default_rng(0).integers(0, 256, (4, 8, 8), dtype=np.uint8)
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        for number, one in enumerate(FORMS[ending](pixels)):
+            Image.fromarray(one).save(tmp_path / name / f"{number}.{ending}")
+    found = load_images(str(tmp_path))
+    assert found.problems == ()
+    np.testing.assert_array_equal(np.round(found.images[:4, 0] * 255), pixels)
+
+
+@pytest.mark.parametrize(("value", "kind"), [(-1, "f4"), (256, "f4"), (np.nan, "f4"), (-1, "i4"), (65536, "i4")])
+def test_pixels_beyond_their_range_are_named_and_not_cut_off(folder, value, kind):
+    values = np.ones((6, 8), kind)
+    values[0, 0] = value
+    Image.fromarray(values).save(folder / "cat" / "beyond.tiff")
+    found = load_images(str(folder))
+    (problem,) = found.problems
+    assert problem.startswith("cat/beyond.tiff: its pixels must lie between 0 and ")
+    assert len(found.images) == 6

@@ -14,6 +14,7 @@ from whitelab.datasets.pairs import DataError
 DIGITS = "digits"
 # Sides in pixels: below it no crop is left, above it an encoder for small images is the wrong one.
 SMALLEST, LARGEST = 4, 256
+TOPS = {"F": (1, 255), "I": (255, 65535)}  # what is white in grey images of floats and of long integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +34,8 @@ class ImageSet:
 def load_images(data: str) -> ImageSet:
     """`digits` (1,797 handwritten digits of 8 x 8, which come with scikit-learn) or the images of a folder.
 
-    A file that is no image, and one of another size than most, is left out and named in `problems`. Raises DataError
+    Grey images of floats and of 16 or 32 bits are scaled by their range (`TOPS`). A file that is no image, or beyond
+    such a range, or of another size than most, is left out and named in `problems`. Raises DataError
     where fewer than two classes of two images are left.
     """
     if data == DIGITS:
@@ -62,18 +64,27 @@ def _read(folder: Path) -> tuple[list[tuple[str, str, np.ndarray]], list[str]]:
             with Image.open(path) as image:
                 if max(image.size) > LARGEST or min(image.size) < SMALLEST:
                     problems.append(f"{name}: {_size(*image.size)}, sides must lie between {SMALLEST} and {LARGEST}")
+                elif isinstance(pixels := _bytes(image), str):
+                    problems.append(f"{name}: {pixels}")
                 else:
-                    found.append((path.parent.name, name, np.asarray(_eight_bits(image).convert("RGB"))))
+                    found.append((path.parent.name, name, pixels))
         except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
             problems.append(f"{name}: cannot be read as an image")
     return found, problems
 
 
-def _eight_bits(image):
-    """A grey image of 16 bits a pixel in 8, which Pillow would cut off at 255; any other as it is."""
-    if not image.mode.startswith("I"):
-        return image
-    return image.convert("I").point(lambda value: value * (1 / 257) + 0.5).convert("L")
+def _bytes(image) -> np.ndarray | str:
+    """The pixels as [h, w, 3] of bytes, or why they are none: Pillow cuts off at 255 what has more bits than 8."""
+    if image.mode[0] not in TOPS:
+        return np.asarray(image.convert("RGB"))
+    tops = TOPS[image.mode[0]] if len(image.mode) == 1 else (65535,)  # such as I;16
+    values = np.asarray(image.convert(image.mode[0]), dtype=np.float64)
+    low, high = values.min(), values.max()
+    top = next((top for top in tops if low >= 0 and high <= top), None)
+    if top is None:
+        return f"its pixels must lie between 0 and {' or '.join(map(str, tops))}, they run from {low:g} to {high:g}"
+    grey = np.floor(values * (255 / top) + 0.5).astype(np.uint8)
+    return np.stack([grey] * 3, axis=2)
 
 
 def _checked(folder: Path, found: list[tuple[str, str, np.ndarray]], problems: list[str]) -> ImageSet:
