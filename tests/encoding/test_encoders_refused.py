@@ -123,6 +123,17 @@ def test_weights_that_an_adapter_is_to_change_are_refused(tmp_path):
         load_encoder(str(folder), device="cpu")
 
 
+def test_weights_of_another_shape_than_the_config_says_are_named_with_both(tmp_path):
+    folder = build_model(tmp_path / "narrow")
+    config = json.loads((folder / "config.json").read_text())
+    rows, width = config["vocab_size"], config["hidden_size"]
+    (folder / "config.json").write_text(json.dumps(config | {"vocab_size": rows - 1}))
+    shapes = rf"word_embeddings\.weight: \[{rows}, {width}\] where \[{rows - 1}, {width}\] is expected"
+    for name in (str(folder), f"static:{folder}"):
+        with pytest.raises(ModelError, match=shapes):
+            load_encoder(name, device="cpu")
+
+
 def test_a_model_that_is_nothing_but_a_decoder_may_lack_no_part_of_it(tmp_path):
     folder = build_model(tmp_path / "opt")
     sizes = {"hidden_size": 32, "word_embed_proj_dim": 32, "num_attention_heads": 4, "ffn_dim": 48}

@@ -122,16 +122,23 @@ def _pretrained(config, files: ModelFiles) -> torch.nn.Module:
         weights_only=True,
         dtype=torch.float32,
         output_loading_info=True,
+        ignore_mismatched_sizes=True,  # refused below, in words for whoever has the files
         local_files_only=True,
         trust_remote_code=False,
     )
-    # transformers fills what a checkpoint lacks with random numbers; only parts never used here may be missing.
+    # transformers fills what does not fit with random numbers; only parts that are never used here may be missing.
     unused = ("pooler.", "decoder.") if _has_both(module) else ("pooler.",)
     absent = sorted(name for name in found["missing_keys"] if not name.startswith(unused))
     if absent:
         raise ModelError(
             f"model={files.name!r} lacks {len(absent)} of its weights, first {absent[0]}: the files are incomplete "
             f"or belong to another architecture"
+        )
+    if wrong := sorted(one for one in found["mismatched_keys"] if not one[0].startswith(unused)):
+        name, shape, wanted = wrong[0]
+        raise ModelError(
+            f"model={files.name!r} has {len(wrong)} of its weights in another shape than its config says, first "
+            f"{name}: {list(shape)} where {list(wanted)} is expected"
         )
     return module
 
