@@ -12,6 +12,7 @@ from whitelab.datasets import (
     discover,
     load,
     load_labelled,
+    load_text,
     open_pasted,
     tables,
 )
@@ -213,10 +214,13 @@ def test_big_endian_utf16_is_read_in_the_benchmark_layout(tmp_path):
     assert load(tmp_path, "sts16").first == ("ä", "c")
 
 
-def test_utf16_without_a_mark_is_not_read_as_something_else(tmp_path):
-    path = write(tmp_path / "a.tsv", (HEADER + "a\tb\t1\n").encode("utf-16-le"))
-    with pytest.raises(DataError):
-        load(path)
+@pytest.mark.parametrize(("encoding", "kind"), [("utf-16-le", "UTF-16LE"), ("utf-16-be", "UTF-16BE")])
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.txt", "a.jsonl"])
+@pytest.mark.parametrize("read", [load, load_labelled, load_text])
+def test_utf16_without_a_mark_is_called_that(tmp_path, encoding, kind, name, read):
+    path = write(tmp_path / name, (HEADER + "ä b\tb\t1\n").encode(encoding))
+    with pytest.raises(DataError, match=f"UTF-16 needs a byte-order mark.*iconv -f {kind}"):
+        read(path)
 
 
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])

@@ -365,6 +365,13 @@ def _encoding(data: bytes) -> tuple[str, int]:
 
 def _decode(path: File, data: bytes) -> str:
     encoding, start = _encoding(data)
+    first = data[:PROBE_BYTES]
+    if not start and 4 * first.count(0) > len(first) > 0:  # of Latin letters every other byte
+        kind = "UTF-16LE" if first[1::2].count(0) > first[::2].count(0) else "UTF-16BE"
+        raise DataError(
+            f"{path}: UTF-16 needs a byte-order mark, which this file lacks; convert it to UTF-8, for example with: "
+            f"iconv -f {kind} -t UTF-8"
+        )
     try:
         return data[start:].decode(encoding)
     except UnicodeDecodeError as error:
