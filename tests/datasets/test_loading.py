@@ -84,6 +84,8 @@ def test_scores_on_another_scale_are_kept_with_a_note(tmp_path):
     pairs = load(write(tmp_path / "a.tsv", HEADER + "a\tb\t-1\nc\td\t100\n"))
     assert pairs.gold.tolist() == [-1.0, 100.0]
     assert pairs.notes == ("gold scores run from -1 to 100, outside the STS scale of 0 to 5",)
+    (note,) = load(write(tmp_path / "a.tsv", HEADER + "a\tb\t-5\nc\td\t-0.0\n")).notes
+    assert note.startswith("gold scores run from -5 to 0, ")
 
 
 # --- plain text --------------------------------------------------------------------------------------------

@@ -172,7 +172,7 @@ def hash_texts(digest, texts: Sequence[str]) -> None:
 
 def gold_notes(gold: np.ndarray, subset: np.ndarray, subset_names: tuple[str, ...]) -> tuple[str, ...]:
     """What a reader of a Spearman should know about the gold scores: too few, constant, another range."""
-    notes = []
+    notes, gold = [], gold + 0.0  # which makes -0 a 0
     if len(gold) == 1:
         notes.append("one pair only: Spearman is undefined")
     elif gold.min() == gold.max():
