@@ -122,6 +122,14 @@ def test_without_gold_there_is_a_scale_and_nothing_else(space):
     assert found.random.pairs > 0
 
 
+@pytest.mark.parametrize("text", ["L1:pca", "L1:zca fit=cross"])
+def test_a_map_that_keeps_no_direction_has_no_scale(space, text):
+    level = replace(space, values=torch.ones_like(space.values))
+    assert calibrate(level, Setting.parse("L1")).random.middle == pytest.approx(1, abs=1e-4)
+    with pytest.raises(ValueError, match="has no direction to keep: the .* texts it was fitted on do not vary"):
+        calibrate(level, Setting.parse(text))
+
+
 def test_pairs_that_hang_together_have_a_curve_and_no_error(space):
     tied = replace(space, first=torch.zeros_like(space.first))
     found = calibrate(tied, Setting.parse("L1")).gold

@@ -124,7 +124,8 @@ def calibrate(
 
     `cut` is the gold score from which pairs count as alike (None: the middle of the gold scores there are), `rate`
     the share of the others that may be taken for alike. Under `cross` random pairs lie within a half, under the map
-    of the other. Raises ValueError as `fit_scope`, for a rate outside 0 to 1, and for a task of one sentence.
+    of the other. Raises ValueError as `fit_scope`, for a rate outside 0 to 1, for a task of one sentence, and for a map
+    that keeps no direction.
     """
     fitted = fit_scope(space, setting)
     cosines, gold, known = fitted.cosines().cpu(), space.gold.cpu(), None
@@ -154,6 +155,11 @@ def gold_middle(gold: Float[Tensor, "p"]) -> float:
 
 def random_cosines(space: LayerEmbeddings, fitted: Fitted, seed: int = 0) -> RandomCosines:
     """The cosines of random pairs of the task's different sentences under the maps of a setting."""
+    if fitted.rank == 0:
+        raise ValueError(
+            f"whitening={fitted.setting.whitening!r} has no direction to keep: the {fitted.count} texts it was fitted "
+            "on do not vary"
+        )
     z = fitted.turned()
     return RandomCosines.of(*(z[fold.sentences] for fold in fitted.folds), seed=seed)
 
