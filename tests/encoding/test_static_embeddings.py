@@ -79,6 +79,15 @@ def test_special_tokens_do_not_count(folder):
     assert encoder.name == "static:bert"
 
 
+@pytest.mark.parametrize("kind", ["static", "sif"])
+def test_sentences_without_tokens_are_told(folder, kind):
+    encoder = load_encoder(f"{kind}:{folder}", device="cpu")
+    assert embed(encoder, TEXTS)[1].notes == ()
+    values, report = embed(encoder, [*TEXTS, "\x01", "\x02", "\x01"])
+    assert not values[0, len(TEXTS) :].any()
+    assert report.notes == ("sentences without a token: 2, whose vectors are zero and whose cosines are 0",)
+
+
 def test_sif_vectors_depend_on_the_sentences_embedded_together_and_static_ones_do_not(folder):
     for kind in ("static", "sif"):
         encoder = load_encoder(f"{kind}:{folder}", device="cpu")
