@@ -239,11 +239,11 @@ _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 def _tabs_quoted(lines: Sequence[str]) -> bool:
     """Whether quotes stand round cells and not in them: every cell with a quote is quoted, and either all of these
     hold a quote, as pandas writes them, or no other cell holds a comma, as in those of spreadsheets."""
-    cells = [cell for line in lines for cell in line.split("\t")]
-    quoted = [cell for cell in cells if '"' in cell]
+    quoted = [cell for line in lines if '"' in line for cell in line.split("\t") if '"' in cell]
     if not quoted or not all(_QUOTED.fullmatch(cell) for cell in quoted):
         return False
-    return all('""' in cell[1:-1] for cell in quoted) or not any("," in cell for cell in cells if '"' not in cell)
+    others = (cell for line in lines for cell in line.split("\t") if '"' not in cell)
+    return all('""' in cell[1:-1] for cell in quoted) or not any("," in cell for cell in others)
 
 
 def _split_quoted(line: str) -> tuple[str, ...]:
