@@ -37,6 +37,14 @@ def test_each_purpose_has_the_librarys_answer_from_the_data_it_is_judged_by(smal
     shows(whitelab.advise_sentences(rows, setting, "rank"))
 
 
+def test_labelled_texts_are_told_of_as_they_are_on_the_page_of_probes(small, tmp_path):
+    rows = [f"a man buys {i} apples\t{'pet' if i % 2 else 'bus'}\n" for i in range(10)] * 2
+    (tmp_path / "twice.tsv").write_text("text\tlabel\n" + "".join(rows))
+    for page in ("advise", "probe"):
+        at = until(start(page, **small, purpose="classify", labelled=str(tmp_path / "twice.tsv")))
+        assert said(at, "10 of 20 rows repeat another's text")
+
+
 @pytest.mark.parametrize("advised", ["L2:soft:gamma=0.5@3", "L0+L1:soft"])
 def test_what_is_advised_is_what_the_bar_then_holds_whatever_was_moved_before(small, advised, monkeypatch):
     forget_everything()
