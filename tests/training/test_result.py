@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 from families import build_family
+from sentence_transformers import SentenceTransformer
 from tiny import SENTENCES
 from transformers import AutoTokenizer
 
@@ -62,14 +63,13 @@ def test_the_model_loads_by_its_path_and_scores_as_at_its_last_evaluation(config
     assert len({one.spearman for one in records}) == 5
 
 
-@pytest.mark.parametrize("kind", ["BERT", "T5", "GPT-2"])
-def test_the_card_runs_with_plain_transformers(config, tmp_path, kind):
+@pytest.mark.parametrize(("kind", "pooling"), [("BERT", "cls"), ("T5", "mean"), ("GPT-2", "last")])
+def test_the_card_runs_with_plain_transformers_and_sentence_transformers(config, tmp_path, kind, pooling):
     """The code on the card is what a user will copy, for texts of any length."""
     start = build_family(tmp_path / "start", kind)
     if kind == "GPT-2":  # as its own
         settings = json.loads((start / "tokenizer_config.json").read_text()) | {"pad_token": None}
         (start / "tokenizer_config.json").write_text(json.dumps(settings))
-    pooling = "last" if kind == "GPT-2" else "mean"
     list(train(replace(config, model=str(start), pooling=pooling, steps=2), SENTENCES, None, tmp_path))
     text = (tmp_path / "model" / "README.md").read_text("utf-8")
     code = text.split("```python\n")[1].split("```")[0].replace("path/to/this/folder", str(tmp_path / "model"))
@@ -78,6 +78,9 @@ def test_the_card_runs_with_plain_transformers(config, tmp_path, kind):
         exec(code.replace("Someone makes music.", second), names)
         expected = embed(encoder, ["A man plays a guitar.", second], pooling)[0][-1]
         torch.testing.assert_close(names["vectors"].detach(), expected, rtol=1e-4, atol=1e-5)
+        library = SentenceTransformer(str(tmp_path / "model"), device="cpu")
+        vectors = library.encode(["A man plays a guitar.", second], convert_to_tensor=True)
+        torch.testing.assert_close(vectors, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_the_card_says_what_the_model_was_trained_on(config, tmp_path):

@@ -43,6 +43,7 @@ _HANDED = ("model_args", "model_kwargs", "config_args", "config_kwargs", "tokeni
 # Arguments handed to transformers that change no vector of a text that is not cut.
 _HARMLESS = {"attn_implementation", "dtype", "model_max_length", "output_hidden_states", "padding_side", "torch_dtype"}
 _HARMLESS |= {"trust_remote_code", "use_fast", "add_pooling_layer"}
+_KNOWN_POOLINGS = {"mean": "mean", "cls": "cls", "lasttoken": "last"}  # to the keys of `POOLINGS`
 _OLD_NAMES = {
     "pooling_mode_mean_tokens": "mean",
     "pooling_mode_cls_token": "cls",
@@ -126,6 +127,28 @@ def changed_after(files: ModelFiles) -> tuple[str, ...]:
     return tuple(dict.fromkeys(kind for kind in kinds if kind not in _PLAIN))
 
 
+def write_modules(folder: Path, pooling: str, dim: int, max_length: int) -> None:
+    """Beside a transformer of d = `dim`: what makes a `pooling` of its last layer its output, in sentence-transformers.
+
+    `pooling` is one of `POOLINGS`. The names are those that its older versions read too.
+    """
+    place = folder / "1_Pooling"
+    place.mkdir()
+    kinds = {"Transformer": "", "Pooling": place.name}
+    listed = [
+        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for i, (kind, path) in enumerate(kinds.items())
+    ]
+    flags = {flag: _KNOWN_POOLINGS.get(mode) == pooling for flag, mode in _OLD_NAMES.items()}
+    about = {"max_seq_length": max_length, "do_lower_case": False}
+    for path, record in (
+        (folder / MODULES_FILE, listed),
+        (place / "config.json", {"word_embedding_dimension": dim} | flags),
+        (folder / "sentence_bert_config.json", about),
+    ):
+        path.write_text(json.dumps(record, indent=2), "utf-8")
+
+
 def _read(files: ModelFiles, dim: int) -> SentenceModules:
     about, network, saved = (_config(files.folder, name) for name in (ABOUT_FILES, "config.json", PROMPTS_FILE))
     if before := (saved.get("prompts") or {}).get(saved.get("default_prompt_name")):
@@ -176,12 +199,12 @@ def _pooling(config: dict, name: str) -> str:
     """The key of `POOLINGS`: of today's `pooling_mode`, or of the flags that folders had before it."""
     modes = config.get("pooling_mode") or [mode for flag, mode in _OLD_NAMES.items() if config.get(flag)]
     modes = [modes] if isinstance(modes, str) else list(modes)
-    known = {"mean": "mean", "cls": "cls", "lasttoken": "last"}
-    if len(modes) != 1 or modes[0] not in known:
-        raise ModelError(f"model={name!r} pools by {' and '.join(modes) or 'nothing'}; known are {', '.join(known)}")
+    if len(modes) != 1 or modes[0] not in _KNOWN_POOLINGS:
+        known = ", ".join(_KNOWN_POOLINGS)
+        raise ModelError(f"model={name!r} pools by {' and '.join(modes) or 'nothing'}; known are {known}")
     if config.get("include_prompt") is False:
         raise ModelError(f"model={name!r} leaves prompts out of its pooling, which whitelab does not")
-    return known[modes[0]]
+    return _KNOWN_POOLINGS[modes[0]]
 
 
 def _dense(config: dict, tensors: dict[str, Tensor], name: str) -> Dense:

@@ -7,6 +7,7 @@ import whitelab
 from whitelab.encoding import architectures
 from whitelab.encoding.checkpoints import TRAINING_FILE, licence_note
 from whitelab.encoding.pooling import POOLING_LABELS
+from whitelab.encoding.sentence_modules import write_modules
 from whitelab.store.shards import folder_aside, let_read
 from whitelab.training import objectives
 from whitelab.training.config import StepRecord, TrainConfig
@@ -31,6 +32,8 @@ batch = tokenizer(texts, padding=True, truncation=True, max_length={max_length},
 hidden = model(**batch).last_hidden_state
 {pool}
 ```
+
+`SentenceTransformer("path/to/this/folder")` gives the same vectors.
 
 {training}"""
 
@@ -102,13 +105,14 @@ class Scores:
 
 
 def write_model(folder: Path, trainer: Trainer, scores: Scores) -> None:
-    """Write the encoder as it is: safetensors, config, tokenizer and card, aside first and then renamed.
+    """Write the encoder as it is: safetensors, config, tokenizer, pooling and card, aside first and then renamed.
 
     What the card says of the training lies beside it too, for the cards of later exports (`checkpoints.origin_note`).
     """
     training = _training(trainer, scores)
     with folder_aside(folder) as aside:
         trainer.encoder.save(aside)
+        write_modules(aside, trainer.config.pooling, trainer.encoder.dim, trainer.encoder.max_length)
         let_read(aside)
         (aside / TRAINING_FILE).write_text(training, "utf-8")
         (aside / "README.md").write_text(_card(trainer, training), "utf-8")
