@@ -96,12 +96,13 @@ WRONG = {
 }
 
 
-def test_queries_that_find_themselves_are_noted(tmp_path):
+def test_the_document_that_a_query_is_itself_is_known_and_noted(tmp_path):
     texts = {"q1": ("Title", "a man plays"), "q2": ("", "a dog runs"), "3": ("", "water"), "4": ("", "a cat")}
     asked = {"q1": "a man plays", "q2": "a dog runs", "3": "another text of that number"}
     judged = [("q1", "4", 1), ("q2", "q2", 1), ("3", "4", 1)]  # the second is to find itself
     found = load_retrieval(write_retrieval(tmp_path, texts, asked, judged))
-    assert found.notes == ("1 query is a document of the corpus, which stays in its ranking; BEIR leaves it out",)
+    assert found.own.tolist() == [0, -1, -1]
+    assert found.notes == ("1 query is a document of the corpus, left out of its own ranking as in BEIR",)
 
 
 @pytest.mark.parametrize("kind", WRONG)

@@ -16,7 +16,10 @@ from whitelab.datasets import load_retrieval
 from whitelab.encoding.embeddings import LayerRows
 from whitelab.encoding.encoders import load_encoder
 from whitelab.retrieval import ranking
+from whitelab.retrieval.calibration import calibrate_search
+from whitelab.retrieval.compression import Code
 from whitelab.retrieval.embedded import DOCUMENT_TOKENS, embed_retrieval, for_documents, with_judgements
+from whitelab.retrieval.frontier import frontier
 from whitelab.retrieval.relevance import against, hits, retrieval_curve, retrieve
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.setting import Setting
@@ -58,7 +61,36 @@ def test_documents_taken_in_parts_have_the_same_ranks(space, monkeypatch):
     assert torch.equal(retrieve(space, Setting.parse("L1:pca")).per_query, result.per_query)
     monkeypatch.undo()
     for query, document, rank in zip(space.relevant.query, space.document, parts, strict=True):
-        assert ranking.top(space, scores[query], 60)[rank - 1] == document
+        assert ranking.top(space, scores[query], 60, int(query))[rank - 1] == document
+
+
+def test_a_document_that_is_the_query_itself_has_no_place_in_its_ranking():
+    data = retrieval_set(60, 12, grades=(1, 2))
+    free = [next(d for d in range(10 * i, 60) if d not in data.document[data.query == 2 * i]) for i in range(6)]
+    ids, texts = list(data.query_ids), list(data.queries)
+    for query, document in zip(range(0, 12, 2), free, strict=True):
+        ids[query], texts[query] = data.document_ids[document], data.documents[document]
+    space = judged_space(replace(data, query_ids=tuple(ids), queries=tuple(texts)), d=10)
+    assert [int(one) for one in space.own if one >= 0] == free
+    scores = torch.randn(12, 60, dtype=torch.float64).round(decimals=1)  # with ties
+    _, z = ranking.directions(space, space.on(Setting.parse("L1:pca")))
+    by_k = ranking.ranks_by_k(space, z)
+    unit = torch.nn.functional.normalize(z[:, :4], dim=1)
+    products = (unit[space.queries] @ unit[space.documents].T).round(decimals=9)
+    for found, of in ((ranking.ranks(space, scores), scores), (by_k[:, 3], products)):
+        for query, document, rank in zip(space.relevant.query, space.document, found, strict=True):
+            others = [d for d in range(60) if d != space.own[query]]
+            ranked = sorted(others, key=lambda d: (-float(of[query, d]), data.document_ids[d]))
+            assert ranked.index(int(document)) + 1 == rank
+    raw = Setting.parse("L1")
+    assert all(hit.document != space.own[0] for hit in hits(space, raw, 0, 60))
+    assert len(hits(space, raw, 0, 60)) == 59
+    *_, (point,) = (found.points for found in frontier(space, [raw], [Code()], metric="ndcg@10"))
+    assert point.score == pytest.approx(retrieve(space, raw).means["ndcg@10"], abs=1e-12)
+    with_all = replace(data, query_ids=tuple(f"{name} asked" for name in ids), queries=tuple(texts))
+    kept = retrieve(judged_space(with_all, d=10), raw).means["ndcg@10"]
+    assert retrieve(space, raw).means["ndcg@10"] > kept  # each was first in its own ranking
+    assert calibrate_search(space, raw).random.pairs == 12 * 60 - len(free)
 
 
 def test_each_scope_fits_on_its_own_texts_and_a_setting_that_says_nothing_on_the_corpus(space):

@@ -117,6 +117,21 @@ class RetrievalSet:
         return np.array([self._places[text] for text in self.embedded_queries], np.int64)
 
     @cached_property
+    def own(self) -> np.ndarray:
+        """int64 [q]: the document that each query is itself, -1 where there is none.
+
+        It has the query's id and ends with its text, since a title may stand before, and is not judged relevant to it.
+        """
+        place = {name: i for i, name in enumerate(self.document_ids)}
+        relevant = set(zip(self.query[self.grade > 0].tolist(), self.document[self.grade > 0].tolist(), strict=True))
+        found = np.full(len(self.queries), -1)
+        for i, (name, text) in enumerate(zip(self.query_ids, self.queries, strict=True)):
+            own = place.get(name, -1)
+            if own >= 0 and self.documents[own].endswith(text) and (i, own) not in relevant:
+                found[i] = own
+        return found
+
+    @cached_property
     def fingerprint(self) -> str:
         """Hex SHA-256 of texts, ids and judgements, in order: what decides a score."""
         digest = hashlib.sha256()
@@ -172,10 +187,7 @@ def load_retrieval(
     place, row_of = {name: i for i, name in enumerate(names)}, {name: i for i, name in enumerate(documents)}
     kept = [row for row in kept if row.query in place]
     silent = len({row.query for row in judged[split][0]} & set(queries)) - len(names)
-    judgements = {(row.query, row.document) for row in kept}
-    own = [name for name in names if name in documents and documents[name].text.endswith(queries[name].text)]
-    own = [name for name in own if (name, name) not in judgements]
-    return RetrievalSet(
+    found = RetrievalSet(
         task=task,
         document_ids=tuple(documents),
         documents=tuple(text.text for text in documents.values()),
@@ -186,9 +198,10 @@ def load_retrieval(
         grade=np.array([row.grade for row in kept]),
         split=split,
         source=source,
-        notes=_notes(len(problems), silent, sum(not text.text for text in documents.values()), len(own)),
         problems=tuple(problems),
     )
+    counts = len(problems), silent, sum(not text for text in found.documents), int((found.own >= 0).sum())
+    return replace(found, notes=_notes(*counts))
 
 
 def retrieval_splits(data: str | Path | Sequence[Upload]) -> tuple[str, ...]:
@@ -392,13 +405,13 @@ def _unjudged(path: File, queries: Mapping[str, _Text], judged: Collection[str])
 
 
 def _notes(left_out: int, silent: int, empty: int, own: int) -> tuple[str, ...]:
-    """What was left out of a set, what is empty in it, and queries that find themselves, as far as there is any."""
+    """What was left out of a set, what is empty in it, and queries that are documents, as far as there is any."""
     notes = (
         f"rows left out: {left_out}" if left_out else "",
         f"{silent} {_plural(silent, 'query', 'queries')} left out, because no document is relevant" if silent else "",
         f"{empty} {_plural(empty, 'document is', 'documents are')} empty" if empty else "",
-        f"{own} {_plural(own, 'query is a document', 'queries are documents')} of the corpus, which stays in its "
-        "ranking; BEIR leaves it out"
+        f"{own} {_plural(own, 'query is a document', 'queries are documents')} of the corpus, left out of "
+        f"{_plural(own, 'its own ranking', 'their own rankings')} as in BEIR"
         if own
         else "",
     )

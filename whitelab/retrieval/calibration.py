@@ -1,7 +1,7 @@
 """What the cosine of a query with a document means: its percentile, and a threshold with its errors.
 
-Every query is held against every document, so nothing is drawn. A document is relevant where it was judged so and not
-where nobody judged it, as the metrics have it; precision at a threshold is then a lower bound.
+Every query is held against every document but itself, so nothing is drawn. A document is relevant where it was judged
+so and not where nobody judged it, as the metrics have it; precision at a threshold is then a lower bound.
 """
 
 import math
@@ -111,6 +111,11 @@ def _counted(
         counts += torch.bincount(places.flatten(), minlength=BINS).numpy()
         rows = torch.arange(len(found))[:, None] * STEPS + places // (BINS // STEPS)
         whole[start : start + step] = torch.bincount(rows.flatten(), minlength=len(found) * STEPS).view(-1, STEPS)
+        itself = space.own[start : start + step]
+        those = (itself >= 0).nonzero()[:, 0]
+        at = places[those, itself[those]]
+        counts -= torch.bincount(at, minlength=BINS).numpy()
+        whole[start + those, at // (BINS // STEPS)] -= 1
         here = ((query >= start) & (query < start + step)).nonzero()[:, 0]
         own[here] = found[query[here] - start, document[here]]
         steps = places[query[here] - start, document[here]] // (BINS // STEPS)

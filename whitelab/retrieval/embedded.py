@@ -51,6 +51,11 @@ class RetrievalSpace:
         return self._found("document")
 
     @cached_property
+    def own(self) -> Int[Tensor, "q"]:
+        """The document that each query is itself, which has no place in its ranking, as in BEIR; -1 where none is."""
+        return torch.from_numpy(self.data.own)
+
+    @cached_property
     def by_id(self) -> Int[Tensor, "n"]:
         """The place of each document among all, ordered by their ids: the earlier one wins a tie."""
         places = torch.empty(len(self.documents), dtype=torch.int64)

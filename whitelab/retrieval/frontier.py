@@ -282,7 +282,8 @@ class _Ranked:
             document = searched.document[at, None]
             rows, mine = scores[searched.relevant.query[at]], own[at, None]
             tied = (rows == mine) & (searched.by_id[part] < searched.by_id[document])
-            found.append((((rows > mine) & (part != document)) | tied).sum(1))
+            counted = part != searched.own[searched.relevant.query[at], None]
+            found.append(((((rows > mine) & (part != document)) | tied) & counted).sum(1))
         return torch.cat(found)
 
     def points(self, made: Sequence[_Made], base: Float[Tensor, "q"]) -> Iterator[CodedScore]:

@@ -1,7 +1,6 @@
 """What a ranking is worth: nDCG, MRR, MAP and recall of every query, from the ranks of its relevant documents.
 
-These are what trec_eval gives (so ir_measures, BEIR and MTEB, of which BEIR first takes a query that is a document out
-of its own ranking; here it stays, and a set notes it), and where all grades are equal what
+These are what trec_eval gives (so ir_measures, BEIR and MTEB), and where all grades are equal what
 sentence_transformers' InformationRetrievalEvaluator gives, but for one corner: of a query with more than 100 relevant
 documents that evaluator divides MAP@100 by 100, trec_eval by their number, and so does this.
 """

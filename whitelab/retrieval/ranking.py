@@ -1,6 +1,7 @@
 """Where the relevant documents stand in the ranking of their query: under a setting, and for every k at once.
 
 Only ranks are needed, and the rank of a document is one more than the number of those before it: nothing is sorted.
+The document that a query is itself (`RetrievalSpace.own`) does not count.
 Cosines of a query that are one but for rounding are a tie, as in `correlation.is_constant`: whitening every direction
 of fewer texts than dimensions makes them so, and their last digits would pass for a ranking.
 """
@@ -8,7 +9,7 @@ of fewer texts than dimensions makes them so, and their last digits would pass f
 from collections.abc import Iterator
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from whitelab import whitening
@@ -41,7 +42,7 @@ def ranks_under(space: RetrievalSpace, fitted: Fitted) -> Int[Tensor, "j"]:
     for start in range(0, len(space.queries), step):
         scores = _products(unit[space.queries[start : start + step]], documents)
         judged = ((query >= start) & (query < start + step)).nonzero()[:, 0]
-        found[judged] = _places(space, scores, query[judged] - start, space.document[judged])
+        found[judged] = _places(space, scores, query[judged], space.document[judged], start)
     return found
 
 
@@ -59,23 +60,35 @@ def _products(a: Float[Tensor, "q d"], b: Float[Tensor, "n d"]) -> Float[Tensor,
 
 
 def _places(
-    space: RetrievalSpace, scores: Float[Tensor, "q n"], query: Int[Tensor, "j"], document: Int[Tensor, "j"]
+    space: RetrievalSpace,
+    scores: Float[Tensor, "q n"],
+    query: Int[Tensor, "j"],
+    document: Int[Tensor, "j"],
+    start: int = 0,
 ) -> Int[Tensor, "j"]:
-    found = torch.empty_like(query)
+    """The ranks of these documents, where `scores` are those of the queries from `start` on."""
+    found, itself = torch.empty_like(query), space.own[query]
+    query = query - start
     if (tied := is_constant(scores)).any():
         scores = scores.masked_fill(tied[:, None], 0.0)
     step = max(1, _CELLS // scores.shape[1])
-    for start in range(0, len(query), step):
-        part = slice(start, start + step)
+    for at in range(0, len(query), step):
+        part = slice(at, at + step)
         rows, own = scores[query[part]], scores[query[part], document[part]][:, None]
-        before = (rows == own) & (space.by_id < space.by_id[document[part]][:, None])
-        found[part] = 1 + ((rows > own) | before).sum(1)
+        before = (rows > own) | ((rows == own) & (space.by_id < space.by_id[document[part]][:, None]))
+        found[part] = 1 + before.sum(1) - _of_itself(before, itself[part])
     return found
 
 
-def top(space: RetrievalSpace, scores: Float[Tensor, "n"], count: int) -> Int[Tensor, "t"]:
-    """The first `count` documents of one query's ranking, ties as in `ranks`."""
+def _of_itself(before: Bool[Tensor, "j n"], itself: Int[Tensor, "j"]) -> Int[Tensor, "j"]:
+    """1 where the document that the query is stands before, 0 elsewhere."""
+    return (before.gather(1, itself.clamp(min=0)[:, None])[:, 0] & (itself >= 0)).long()
+
+
+def top(space: RetrievalSpace, scores: Float[Tensor, "n"], count: int, query: int) -> Int[Tensor, "t"]:
+    """The first `count` documents of a query's ranking, ties as in `ranks`."""
     order = space.by_id.argsort()
+    order = order[order != space.own[query]]
     return order[scores[order].argsort(descending=True, stable=True)][:count]
 
 
@@ -120,6 +133,13 @@ def _ranks_of(space: RetrievalSpace, z: Float[Tensor, "s r"], i: int, judged: In
             tied = (scores == own[place]) & (by_id < places[place])[:, None]
             counts[place] += ((scores > own[place]) | tied).sum(0)
     in_order = 1 + (space.by_id < places[:, None]).sum(1, keepdim=True)
+    if (itself := space.own[i]) >= 0:
+        scores, tied = (
+            _running(z, space.queries[i], space.documents[itself, None]),
+            space.by_id[itself] < places[:, None],
+        )
+        counts -= ((scores > own) | ((scores == own) & tied)).long()
+        in_order -= tied.long()
     return torch.where(most - least < CONSTANT_WITHIN, in_order, counts)
 
 

@@ -135,7 +135,7 @@ def hits(space: RetrievalSpace, setting: Setting, query: int, count: int = 10) -
     (cosines,) = ranking.cosines(space, fit_scope(space.space, space.on(setting)), slice(query, query + 1))
     own = space.data.query == query
     grades = dict(zip(space.data.document[own].tolist(), space.data.grade[own].tolist(), strict=True))
-    first = ranking.top(space, cosines, count).tolist()
+    first = ranking.top(space, cosines, count, query).tolist()
     return tuple(Hit(document, float(cosines[document]), grades.get(document)) for document in first)
 
 
