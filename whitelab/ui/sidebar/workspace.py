@@ -13,7 +13,7 @@ from whitelab import datasets
 from whitelab.base import upload_limits
 from whitelab.base.wording import plain, spaced
 from whitelab.corpus.fitting import CORPUS
-from whitelab.corpus.manifest import MANIFEST, finished
+from whitelab.corpus.manifest import MANIFEST, Manifest, finished
 from whitelab.datasets import DataError, Upload
 from whitelab.datasets.layouts import MEMORY, file_at
 from whitelab.encoding.checkpoints import WORD_TABLES, ModelName, shown_name
@@ -329,19 +329,8 @@ def _fit(
             return fit, _splits_key(chosen, own)
         if fit.startswith(CORPUS):
             folder, manifest = finished(fit.removeprefix(CORPUS))
-            recipe, dtype = manifest.recipe, st.session_state.get("dtype") or "float32"
-            known = {manifest.model, ModelName.parse(manifest.loaded).anywhere}
-            same = not known.isdisjoint({picked.name, ModelName.parse(picked.name).anywhere})
-            same = same and (dtype, picked.max_length) == (manifest.compute, manifest.max_length)
-            if not same or pooling != recipe.pooling or not layers_held(layers, recipe.layers, recipe.apart):
-                read = picked.max_length
-                apart = f", where this app reads {read}" * (read != manifest.max_length)
-                st.error(
-                    f"The corpus holds {plain(shown_name(manifest.loaded))}, "
-                    f"{held_in_words(recipe.layers, recipe.apart)}, {recipe.pooling} pooling, {manifest.compute}, "
-                    f"at most {manifest.max_length} tokens{apart}. "
-                    "Until that is chosen, the map is fitted on the task's sentences."
-                )
+            if not _goes_with(manifest, picked, layers, pooling):
+                st.error(f"{_held(manifest, picked)} Until that is chosen, the map is fitted on the task's sentences.")
                 return "task", "task"
             return fit, f"{fit}/{file_stamp([folder / MANIFEST])}"
         path = file_at(fit)
@@ -350,6 +339,25 @@ def _fit(
     except DataError as error:
         st.error(f"{plain(str(error))}. Until it is mended, the map is fitted on the task's sentences.")
         return "task", "task"
+
+
+def _goes_with(corpus: Manifest, picked: Picked, layers: tuple[int, ...], pooling: str) -> bool:
+    """Whether a corpus was embedded as the bar's sentences are."""
+    known, name = {corpus.model, ModelName.parse(corpus.loaded).anywhere}, picked.name
+    same = not known.isdisjoint({name, ModelName.parse(name).anywhere})
+    made = st.session_state.get("dtype") or "float32", picked.max_length, pooling
+    same = same and made == (corpus.compute, corpus.max_length, corpus.recipe.pooling)
+    return same and layers_held(layers, corpus.recipe.layers, corpus.recipe.apart)
+
+
+def _held(corpus: Manifest, picked: Picked) -> str:
+    """What a corpus was embedded with."""
+    recipe, read = corpus.recipe, picked.max_length
+    apart = f", where this app reads {read}" * (read != corpus.max_length)
+    return (
+        f"The corpus holds {plain(shown_name(corpus.loaded))}, {held_in_words(recipe.layers, recipe.apart)}, "
+        f"{recipe.pooling} pooling, {corpus.compute}, at most {corpus.max_length} tokens{apart}."
+    )
 
 
 def _splits_key(chosen: Chosen, own: OwnData | None) -> str:
