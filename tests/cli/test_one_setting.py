@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tiny import write_turned
+from tiny import write_reversed
 
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
@@ -29,7 +29,7 @@ def test_score_equals_the_library(document, options, space, whitening, layers):
 
 
 def test_pairs_scored_by_how_far_apart_they_are_are_said_to_be(run, place, tmp_path):
-    where = ("--model", place / "model", "--data", write_turned(tmp_path / "turned.csv"))
+    where = ("--model", place / "model", "--data", write_reversed(tmp_path / "reversed.csv"))
     for command in ("score", "kcurve", "advise", "compare"):
         _, _, err = run(command, *(("--models", *where[1:]) if command == "compare" else where))
         assert "If these are distances, turn them round" in err

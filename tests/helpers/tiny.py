@@ -230,7 +230,7 @@ def gold(number: int) -> float:
     return 5 * len(shared) / len(set(first.split()))
 
 
-def write_turned(path: Path) -> Path:
+def write_reversed(path: Path) -> Path:
     """Forty pairs scored by how far apart they are: 0 for a sentence and itself."""
     both = zip(SENTENCES[:40], SENTENCES[40:80], strict=True)
     rows = [f"{one},{one if i % 2 else other},{0 if i % 2 else 5}" for i, (one, other) in enumerate(both)]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from processes import ROOT
 from questions import ON_DEMAND, QUESTIONS
-from tiny import write_turned
+from tiny import write_reversed
 
 import whitelab
 from whitelab.encoding.checkpoints import BUNDLED_NAME
@@ -212,7 +212,7 @@ def test_data_without_a_score_say_so_on_every_page(golds, small, tmp_path):
 
 
 def test_pairs_scored_by_how_far_apart_they_are_are_said_to_be_and_nothing_is_advised_of_them(small, tmp_path):
-    at = until(start(**small | {"data": str(write_turned(tmp_path / "turned.csv"))}))
+    at = until(start(**small | {"data": str(write_reversed(tmp_path / "reversed.csv"))}))
     assert said(at, "If these are distances, turn them round")
     assert said(until(go_to(at, "advise")), "No advice from these pairs yet.")
     assert not said(until(start(**small)), "distances")

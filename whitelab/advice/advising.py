@@ -26,7 +26,7 @@ from whitelab.retrieval.relevance import retrieve
 from whitelab.scoring.calibration import gold_middle
 from whitelab.scoring.fit_scopes import folds, gives, isotropy_between
 from whitelab.scoring.paired import paired
-from whitelab.scoring.score import Score, score, turned
+from whitelab.scoring.score import Score, reversal, score
 from whitelab.scoring.setting import OWN_SENTENCES, Setting
 from whitelab.statistics import correlation, geometry
 from whitelab.statistics.significance import bootstrap, bootstrap_counts, bootstrap_means
@@ -62,7 +62,7 @@ def advise_pairs(
     """
     check_choice(purpose, "purpose", ON_PAIRS)
     raw = Setting((space.n_layers - 1,), pooling=chosen.pooling, aggregate=chosen.aggregate)
-    if said := turned(space, raw):
+    if said := reversal(space, raw):
         blurs = "On scores that run the other way, whatever loses meaning seems to gain."
         return Advice(purpose, None, ("No advice from these pairs yet.", f"{capitalised(said)}.", blurs), None, None)
     other_text = chosen.fit not in OWN_SENTENCES and chosen.whitening != "none"

@@ -115,7 +115,7 @@ def open_space(args, setting, beside=(), check=None):
         vectors = read_given(args)
         if check:
             check(vectors.pairs)
-        _say_if_turned(vectors.space, setting)
+        _say_if_reversed(vectors.space, setting)
         _say_if_starved(vectors.space, setting)
         return vectors.space, vectors.pairs, vectors, None
     pairs = read_pairs(args, args.task)
@@ -124,16 +124,16 @@ def open_space(args, setting, beside=(), check=None):
     encoder = load_model(args, setting, *beside)
     space, report = embed_task(args, encoder, pairs, setting)
     space = with_fit_text(args, encoder, space, setting)
-    _say_if_turned(space, setting)
+    _say_if_reversed(space, setting)
     _say_if_starved(space, setting)
     return space, pairs, encoder, report
 
 
-def _say_if_turned(space, setting) -> None:
+def _say_if_reversed(space, setting) -> None:
     """Say that gold scores run the other way, where they do."""
-    from whitelab.scoring.score import turned
+    from whitelab.scoring.score import reversal
 
-    if said := turned(space, setting):
+    if said := reversal(space, setting):
         note(said)
 
 

@@ -17,7 +17,7 @@ from whitelab.datasets import Problem, SentencePairs, load
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, origin_of, with_pairs
 from whitelab.encoding.encoders import EmbedReport, Encoder, StaticEncoder, embed
 from whitelab.scoring.fit_scopes import fit_rows
-from whitelab.scoring.score import Score, score, turned
+from whitelab.scoring.score import Score, reversal, score
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.correlation import Judged
 from whitelab.store.embedding_store import Store
@@ -95,7 +95,7 @@ class Bench:
 
         def made() -> LayerEmbeddings:
             space = with_pairs(self._embedded(pairs.sentences, pooling, *decided), pairs, origin)
-            said = turned(space, Setting(pooling=pooling))
+            said = reversal(space, Setting(pooling=pooling))
             self._note(*[said] * bool(said))
             return space
 

@@ -134,10 +134,8 @@ def _ranks_of(space: RetrievalSpace, z: Float[Tensor, "s r"], i: int, judged: In
             counts[place] += ((scores > own[place]) | tied).sum(0)
     in_order = 1 + (space.by_id < places[:, None]).sum(1, keepdim=True)
     if (itself := space.own[i]) >= 0:
-        scores, tied = (
-            _running(z, space.queries[i], space.documents[itself, None]),
-            space.by_id[itself] < places[:, None],
-        )
+        scores = _running(z, space.queries[i], space.documents[itself, None])
+        tied = space.by_id[itself] < places[:, None]
         counts -= ((scores > own) | ((scores == own) & tied)).long()
         in_order -= tied.long()
     return torch.where(most - least < CONSTANT_WITHIN, in_order, counts)

@@ -111,7 +111,7 @@ def score(space: LayerEmbeddings, setting: Setting, isotropy: bool = True) -> Sc
     )
 
 
-def turned_note(raw: Score) -> str:
+def reversed_note(raw: Score) -> str:
     """What to say of a score of `raw` vectors that is below 0 beyond doubt; empty of any other."""
     if raw.spearman is None or raw.half_width is None or raw.spearman + raw.half_width >= 0:
         return ""
@@ -121,9 +121,9 @@ def turned_note(raw: Score) -> str:
     )
 
 
-def turned(space: LayerEmbeddings, setting: Setting) -> str:
-    """`turned_note` of a setting's layers as they are."""
-    return turned_note(score(space, setting.raw, isotropy=False))
+def reversal(space: LayerEmbeddings, setting: Setting) -> str:
+    """`reversed_note` of a setting's layers as they are."""
+    return reversed_note(score(space, setting.raw, isotropy=False))
 
 
 def isotropy_of(space: LayerEmbeddings, setting: Setting) -> float | None:

@@ -9,7 +9,7 @@ from whitelab.base.wording import cut_note, plain, spaced
 from whitelab.datasets import BUNDLED_SETS, DEMO, DataError, MalformedRows
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import fitted_texts
-from whitelab.scoring.score import Score, turned_note
+from whitelab.scoring.score import Score, reversed_note
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.significance import FEW
 from whitelab.ui import live
@@ -56,8 +56,10 @@ def open_page(question: str, look_for: str) -> tuple[Workspace, Opened]:
     if chosen is None:
         st.stop()
     opened = open_chosen(chosen)
-    turned = turned_note(number_of(opened.space, chosen.compared.raw))
-    said = [turned] * bool(turned) + [LEFT] * too_large(opened.space) + [RAW] * (chosen.setting.whitening == "none")
+    backwards = reversed_note(number_of(opened.space, chosen.compared.raw))
+    said = (
+        [backwards] * bool(backwards) + [LEFT] * too_large(opened.space) + [RAW] * (chosen.setting.whitening == "none")
+    )
     for note in (*opened.pairs.notes, *opened.report.notes, *said):
         st.caption(f"Note: {plain(note)}")
     if opened.pairs.problems:
