@@ -5,6 +5,7 @@ import torch
 from processes import run_python
 
 from whitelab.base import machine
+from whitelab.base.control_groups import MemoryLimit
 from whitelab.base.machine import available_memory, is_device_full, is_out_of_memory, product_rate
 
 
@@ -65,29 +66,11 @@ def test_freed_tables_are_taken_again_without_fresh_pages():
         assert kept < 0.1 * given_back > 0
 
 
-@pytest.mark.parametrize(
-    ("folder", "limit", "used", "cached"),
-    [
-        (".", "memory.max", "memory.current", "inactive_file"),
-        ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
-    ],
-)
-def test_a_containers_limit_counts_and_files_in_its_cache_do_not(tmp_path, folder, limit, used, cached):
-    home = tmp_path / folder
-    home.mkdir(exist_ok=True)
-    (home / limit).write_text("1000\n")
-    (home / used).write_text("700\n")
-    (home / "memory.stat").write_text(f"anon 500\n{cached} 150\n")
-    assert machine._container(tmp_path) == 450
-    (home / limit).write_text("max\n")
-    assert machine._container(tmp_path) is None
-
-
 def test_the_smallest_limit_holds(monkeypatch):
     monkeypatch.setattr(machine, "_meminfo", lambda: 100)
-    monkeypatch.setattr(machine, "_container", lambda: 40)
+    monkeypatch.setattr(machine, "memory_limits", lambda: [MemoryLimit(1000, 60), MemoryLimit(500, 40)])
     assert available_memory() == 40
-    monkeypatch.setattr(machine, "_container", lambda: None)
+    monkeypatch.setattr(machine, "memory_limits", list)
     assert available_memory() == 100
     monkeypatch.setattr(machine, "_meminfo", lambda: None)
     monkeypatch.setattr(machine, "_physical", lambda: 7)

@@ -16,6 +16,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from tests.conftest import make_space
 from whitelab import figures
 from whitelab.base.budget import budget, total_memory
+from whitelab.base.control_groups import MemoryLimit
 from whitelab.ui.results.memory import MEASURED_SECONDS, OVERHEAD, Memory
 from whitelab.ui.results.sizes import SAMPLED, size_of
 from whitelab.ui.results.worker import Jobs
@@ -230,15 +231,15 @@ def test_figures_are_counted_by_their_arrays():
 # the budget
 
 
-def test_the_budget_is_a_quarter_of_the_machine_unless_it_is_said(monkeypatch, tmp_path):
+def test_the_budget_is_a_quarter_of_the_machine_or_of_what_a_limit_leaves_it_unless_it_is_said(monkeypatch):
     monkeypatch.delenv("WHITELAB_MEMORY_GIB", raising=False)
     assert budget() == total_memory() // 4
     monkeypatch.setenv("WHITELAB_MEMORY_GIB", "0.5")
     assert budget() == 2**29
-    (tmp_path / "memory.max").write_text("max\n")
-    assert total_memory(tmp_path) == total_memory(tmp_path / "nothing") > 2**20
-    (tmp_path / "memory.max").write_text(f"{2**20}\n")
-    assert total_memory(tmp_path) == 2**20
+    monkeypatch.setattr("whitelab.base.budget.memory_limits", list)
+    assert total_memory() > 2**20
+    monkeypatch.setattr("whitelab.base.budget.memory_limits", lambda: [MemoryLimit(2**20, 0), MemoryLimit(2**30, 0)])
+    assert total_memory() == 2**20
 
 
 @pytest.mark.parametrize("value", ["much", "-1", "nan", "inf"])

@@ -2,12 +2,12 @@
 
 import math
 import os
-from pathlib import Path
+
+from whitelab.base.control_groups import memory_limits
 
 VARIABLE = "WHITELAB_MEMORY_GIB"
 SHARE = 4  # without a word of the operator's, one part in so many of the machine's memory
 UNKNOWN = 4 * 2**30  # bytes of a machine that does not say
-_GROUPS = ("memory.max", "memory/memory.limit_in_bytes")  # a container's limit: cgroup 2, then 1
 
 
 def budget() -> int:
@@ -30,9 +30,9 @@ def gib_in(variable: str) -> int | None:
     return int(gib * 2**30)
 
 
-def total_memory(groups: Path = Path("/sys/fs/cgroup")) -> int:
-    """Bytes of memory that the machine has, or the container where that is less."""
-    found = [limit for name in _GROUPS if (limit := _limit(groups / name)) is not None]
+def total_memory() -> int:
+    """Bytes of memory that the machine has, or the container or service where that is less."""
+    found = [limit.most for limit in memory_limits()]
     try:
         found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     except (AttributeError, OSError, ValueError):  # no such thing on Windows, where the start may take a moment longer
@@ -40,10 +40,3 @@ def total_memory(groups: Path = Path("/sys/fs/cgroup")) -> int:
 
         found.append(available_memory() or UNKNOWN)
     return min(found)
-
-
-def _limit(file: Path) -> int | None:
-    try:
-        return int(file.read_text("utf-8"))
-    except (OSError, ValueError):  # no such limit here, or the word "max"
-        return None

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import torch
 
+from whitelab.base.control_groups import memory_limits
 from whitelab.base.threads import single_threads
 
 # Rows, inner and outer size of the product that is timed: about a batch through one layer of a base model.
@@ -95,13 +96,14 @@ def collect_rarely() -> None:
 def available_memory(device: str = "cpu") -> int | None:
     """Bytes that are free on `device`; None where the system does not say.
 
-    On Linux what the kernel calls available, or less where a container has a limit; elsewhere what is physically
-    there. On a GPU (`cuda`, `cuda:1`) blocks that torch keeps for its next tensors count as free.
+    On Linux what the kernel calls available, or less where a container or a service has a limit; elsewhere what is
+    physically there. On a GPU (`cuda`, `cuda:1`) blocks that torch keeps for its next tensors count as free.
     """
     if device.startswith("cuda"):
         kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return torch.cuda.mem_get_info(device)[0] + kept
-    found = [one for one in (_meminfo(), _container()) if one is not None]
+    free = _meminfo()
+    found = [one.left for one in memory_limits()] + ([] if free is None else [free])
     return min(found) if found else _physical()
 
 
@@ -111,23 +113,6 @@ def _meminfo(path: Path = Path("/proc/meminfo")) -> int | None:
         return int(lines["MemAvailable"].split()[0]) * 1024
     except (OSError, KeyError, ValueError, IndexError):
         return None
-
-
-def _container(root: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """What a container's limit leaves (cgroup 2, then 1); files the kernel would drop at need count as free."""
-    for limit, used, cached in (
-        ("memory.max", "memory.current", "inactive_file"),
-        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "total_inactive_file"),
-    ):
-        try:
-            most, taken = (int((root / name).read_text("utf-8")) for name in (limit, used))
-            stat = dict(
-                line.split() for line in (root / limit).with_name("memory.stat").read_text("utf-8").splitlines()
-            )
-            return max(most - taken + int(stat.get(cached, 0)), 0)
-        except (OSError, ValueError):  # no such limit here, or the word "max"
-            continue
-    return None
 
 
 def _physical() -> int | None:
