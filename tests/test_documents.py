@@ -2,6 +2,8 @@
 
 import json
 import re
+import tomllib
+from pathlib import Path
 
 import pytest
 from processes import ROOT
@@ -17,6 +19,14 @@ def test_a_server_in_a_container_and_one_of_systemd_lie_where_nginx_looks_for_th
     assert f":8501{path}/_stcore/health" in container
     assert f"--base-path {path}\n" in (HOSTING / "whitelab@.service").read_text("utf-8")
     assert f"`GET {path}/_stcore/health`" in (ROOT / "docs" / "hosting.md").read_text("utf-8")
+
+
+def test_a_container_is_handed_all_that_the_package_is_made_of():
+    made_of = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]["targets"]["wheel"]
+    copied = re.findall(r"^COPY (.+) \S+$", (HOSTING / "Dockerfile").read_text("utf-8"), re.MULTILINE)
+    roots = tuple(Path(name) for one in copied for name in one.split())
+    needed = [Path(name) for name in (*made_of["packages"], *made_of["force-include"], "pyproject.toml")]
+    assert [one for one in needed if not any(one.is_relative_to(root) for root in roots)] == []
 
 
 def test_the_service_has_a_home_that_its_protection_leaves_open():
