@@ -2,12 +2,13 @@
 
 import itertools
 import math
+import shutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
-from tiny import SENTENCES, build_model, pair
+from tiny import DIM, SENTENCES, build_model, pair
 
 from whitelab import compare as comparing
 from whitelab.compare import (
@@ -26,6 +27,7 @@ from whitelab.compare.bench import TEXTS, Bench
 from whitelab.datasets import load
 from whitelab.encoding.embeddings import embed_scope, with_pairs
 from whitelab.encoding.encoders import embed, load_encoder
+from whitelab.encoding.sentence_modules import write_modules
 from whitelab.scoring.fit_scopes import scope_text
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
@@ -165,6 +167,14 @@ def test_word_embeddings_are_cut_as_their_own_model_cuts_them(place, kind):
     sentences, name = list(load(place / "data", "sts12").sentences), f"{kind}:{place / 'model'}"
     expected, _ = embed(load_encoder(name, max_length=16), sentences)
     assert np.allclose(embed_cut(load_encoder(name), sentences, "mean", 16)[0], expected)
+
+
+def test_a_models_own_output_is_cut_where_its_makers_do_unless_the_preset_says_where(place, tmp_path):
+    folder = shutil.copytree(place / "model", tmp_path / "model")
+    write_modules(folder, "mean", DIM, 16)
+    bench = Bench(load_encoder(f"output:{folder}"), str(place / "data"), "sts12")
+    lengths = [bench.space("mean", PRESETS[name]).origin.max_length for name in ("mteb", "whiteningbert")]
+    assert lengths == [16, 128]
 
 
 def test_blanks_between_words_count_unless_the_preset_joins_them(place, encoder):

@@ -25,11 +25,11 @@ from whitelab.whitening.export import ExportError, to_sentence_transformers
 PROMPT = "a long film about "
 
 
-def written(root, pooling, *heads):
+def written(root, pooling, *heads, length=40):
     """A folder as sentence-transformers saves it."""
     torch.manual_seed(0)
     told = {"config_kwargs": {"output_hidden_states": True}} if "weighted" in pooling else {}
-    made = [modules.Transformer(str(build_model(root / "base")), max_seq_length=40, **told)]
+    made = [modules.Transformer(str(build_model(root / "base")), max_seq_length=length, **told)]
     if "weighted" in pooling:
         made.append(modules.WeightedLayerPooling(DIM, 3, 1, torch.nn.Parameter(torch.tensor([1.0, 0.0, 2.0]))))
     made += [modules.Pooling(DIM, pooling.removeprefix("weighted ")), *heads]
@@ -106,14 +106,47 @@ def test_a_folder_that_keeps_its_first_dimensions_gives_those_of_its_normalised_
     torch.testing.assert_close(found[0], expected, atol=1e-5, rtol=1e-5)
 
 
-def test_a_text_is_cut_where_the_folder_says_unless_another_length_is_asked_for(tmp_path):
-    folder = written(tmp_path, "mean")
+@pytest.mark.parametrize(
+    ("said", "length"),
+    [
+        ({"max_seq_length": 16}, 16),
+        ({"tokenizer_args": {"model_max_length": 12}, "max_seq_length": 16}, 12),
+        ({}, 140),  # so newer versions save it: the length lies with the tokenizer, and 128 is nobody's word
+    ],
+)
+def test_a_text_is_cut_where_the_folder_says_unless_another_length_is_asked_for(said, length, tmp_path):
+    folder = written(tmp_path, "mean", length=140)
     about = json.loads((folder / "sentence_bert_config.json").read_text())
-    (folder / "sentence_bert_config.json").write_text(json.dumps(about | {"max_seq_length": 16}))
-    found, _ = embed(load_encoder(f"output:{folder}", device="cpu"), TEXTS)
-    expected = SentenceTransformer(str(folder), device="cpu").encode(TEXTS, convert_to_tensor=True)
+    assert "max_seq_length" not in about
+    (folder / "sentence_bert_config.json").write_text(json.dumps(about | said))
+    encoder, library = load_encoder(f"output:{folder}", device="cpu"), SentenceTransformer(str(folder), device="cpu")
+    assert encoder.max_length == library.max_seq_length == length
+    texts = [*TEXTS, " ".join(TEXTS * 3)]
+    found, _ = embed(encoder, texts)
+    expected = library.encode(texts, convert_to_tensor=True)
     torch.testing.assert_close(found[0], expected, atol=1e-5, rtol=1e-5)
     assert load_encoder(f"output:{folder}", device="cpu", max_length=9).max_length == 9
+
+
+def test_a_model_whose_texts_go_into_a_chat_template_is_refused(tmp_path):
+    template = build_model(tmp_path / "base") / "chat_template.jinja"
+    template.write_text("user: {{ messages[0]['content'] }}")
+    folder = tmp_path / "saved"
+    made = [modules.Transformer(str(template.parent)), modules.Pooling(DIM, "mean")]
+    SentenceTransformer(modules=made, device="cpu").save(str(folder))
+    with pytest.raises(ModelError, match="puts every text into its chat template, which whitelab does not"):
+        load_encoder(f"output:{folder}", device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("file", "change"),
+    [("sentence_bert_config.json", {"max_seq_length": "16"}), (PROMPTS_FILE, {"truncate_dim": -1})],
+)
+def test_a_length_that_is_none_is_refused_by_its_name(file, change, tmp_path):
+    folder = written(tmp_path, "mean")
+    (folder / file).write_text(json.dumps(json.loads((folder / file).read_text()) | change))
+    with pytest.raises(ModelError, match=f"has modules that cannot be read: {next(iter(change))}=.* must be a whole"):
+        load_encoder(f"output:{folder}", device="cpu")
 
 
 def test_a_model_whose_own_output_is_a_decoders_is_refused(tmp_path):

@@ -15,7 +15,7 @@ from whitelab.base.wording import cut_note
 from whitelab.compare.presets import Preset
 from whitelab.datasets import Problem, SentencePairs, load
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, origin_of, with_pairs
-from whitelab.encoding.encoders import EmbedReport, Encoder, StaticEncoder, embed
+from whitelab.encoding.encoders import LONGEST, EmbedReport, Encoder, OutputEncoder, StaticEncoder, embed
 from whitelab.scoring.fit_scopes import fit_rows
 from whitelab.scoring.score import Score, reversal, score
 from whitelab.scoring.setting import Setting
@@ -24,8 +24,6 @@ from whitelab.store.embedding_store import Store
 
 # What is done to a sentence before it is tokenised. SentEval splits at blanks and joins the words again.
 TEXTS: dict[str, Callable[[str], str]] = {"strip": str.strip, "words": lambda text: " ".join(text.split())}
-# "The model's own limit" is taken from its files; some name one that no machine could hold.
-LONGEST = 8192
 
 # What a user can cause and mend; anything else is a fault of ours and goes up.
 _EXPECTED = (ValueError, OSError, MemoryError)
@@ -135,7 +133,8 @@ class Bench:
         return self._once(("split", preset.whole), lambda: (preset.split_of(self.data, self.task),))[0]
 
     def _length(self, preset: Preset) -> int:
-        return min(preset.max_length or LONGEST, self.encoder.limit)
+        own = self.encoder.max_length if isinstance(self.encoder, OutputEncoder) else LONGEST
+        return min(preset.max_length or own, self.encoder.limit)
 
     def _embedded(self, sentences: tuple[str, ...], pooling: str, text: str, length: int) -> Float[Tensor, "l n d"]:
         texts = [TEXTS[text](one) for one in sentences]

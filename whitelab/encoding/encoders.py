@@ -32,6 +32,7 @@ from whitelab.store.embedding_store import Space, Store, StoreError, StoreKey
 from whitelab.store.shard_writer import ShardWriter
 
 MAX_LENGTH = 128
+LONGEST = 8192  # tokens of a model's own limit: its files may name one that no machine could hold
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 # A shard of the store holds this many sentences, or as many as were encoded in this time.
@@ -245,8 +246,8 @@ class Encoder:
 class OutputEncoder(Encoder):
     """A model with its sentence-transformers modules: one layer, its own output, under the one pooling they have.
 
-    Equal to what `SentenceTransformer(folder).encode` gives at the same longest sentence, which is the folder's own
-    where it names one.
+    Equal to what `SentenceTransformer(folder).encode` gives at the same longest sentence: where nothing else is asked
+    for, that of the folder or else of its tokenizer and model, `LONGEST` tokens at most.
     """
 
     modules: SentenceModules | None = None
@@ -362,7 +363,7 @@ def _output(
             f"model={files.name!r} ends in a decoder, whose states are its output; whitelab has its encoder's"
         ) from None
     modules = sentence_modules(files, found.dim)
-    longest = max_length or (modules.longest and min(modules.longest, found.limit))
+    longest = max_length or min(modules.longest or found.limit, found.limit, LONGEST)
     return OutputEncoder(
         replace(files, layers=0, dim=modules.dim),
         _place(found.module, files.name, device, dtype),

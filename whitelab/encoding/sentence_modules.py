@@ -15,6 +15,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
+from whitelab.base.checks import check_int
 from whitelab.base.wording import first_line
 from whitelab.encoding.checkpoints import (
     ABOUT_FILES,
@@ -82,7 +83,7 @@ class SentenceModules:
     """What follows the transformer: a `pooling` of `POOLINGS`, then `heads`; of what they give the first `dim`.
 
     `weights` of the layers from `start` on are those of a mean of layers, None for the last layer alone. `longest` is
-    where the folder cuts a text, in tokens; None where it says nothing of it.
+    where the folder cuts a text, in tokens; None where it leaves that to the tokenizer and the model.
     """
 
     pooling: str
@@ -153,11 +154,14 @@ def _read(files: ModelFiles, dim: int) -> SentenceModules:
     about, network, saved = (_config(files.folder, name) for name in (ABOUT_FILES, "config.json", PROMPTS_FILE))
     if before := (saved.get("prompts") or {}).get(saved.get("default_prompt_name")):
         raise ModelError(f"model={files.name!r} puts {before!r} before every text, which whitelab does not")
+    if "message" in (about.get("modality_config") or {}):
+        raise ModelError(f"model={files.name!r} puts every text into its chat template, which whitelab does not")
     for name, known in _KNOWN.items():
         if about.get(name) and about[name] != known:
             raise ModelError(f"model={files.name!r} has {name}={about[name]!r}, which whitelab does not follow")
-    for name in _HANDED:
-        if others := (about.get(name) or {}).keys() - _HARMLESS:
+    handed = [about.get(name) or {} for name in _HANDED]
+    for name, arguments in zip(_HANDED, handed, strict=True):
+        if others := arguments.keys() - _HARMLESS:
             raise ModelError(f"model={files.name!r} has {min(others)} in {name}, which whitelab does not follow")
     pooling, start, weights, heads = None, 0, None, []
     for kind, folder in module_folders(files.name, files.folder)[1:]:
@@ -184,9 +188,12 @@ def _read(files: ModelFiles, dim: int) -> SentenceModules:
                 raise ModelError(f"model={files.name!r} has the module {kind}, which whitelab does not know there")
     if pooling is None:
         raise ModelError(f"model={files.name!r} has no Pooling in {MODULES_FILE}")
-    dim = min(dim, saved.get("truncate_dim") or dim)
+    dim = check_int(min(dim, saved.get("truncate_dim") or dim), "truncate_dim", 1)
     made = torch.nn.Sequential(*heads).eval().requires_grad_(False)
-    return SentenceModules(pooling, made, dim, start, weights, about.get("max_seq_length"))
+    # What is handed to the tokenizer comes before what the module says of itself.
+    lengths = [one.get("model_max_length") for one in handed] + [about.get("max_seq_length")]
+    longest = next((check_int(one, "max_seq_length", 1) for one in lengths if one is not None), None)
+    return SentenceModules(pooling, made, dim, start, weights, longest)
 
 
 def _config(folder: Path, name: str) -> dict:
