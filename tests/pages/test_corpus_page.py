@@ -1,11 +1,13 @@
 """The corpus page: what a folder holds, whether a map of it has settled, and that map under the live score."""
 
 import shlex
+import shutil
 from inspect import signature
 from pathlib import Path
 
 import pytest
 from corpora import embed, small_text
+from tiny import DIM
 
 import whitelab
 from whitelab.cli import main
@@ -16,6 +18,7 @@ from whitelab.corpus.manifest import Manifest
 from whitelab.corpus.settling import settling
 from whitelab.corpus.texts import text_files
 from whitelab.datasets import DataError
+from whitelab.encoding.sentence_modules import write_modules
 from whitelab.store.held_folder import is_held
 from whitelab.ui.sections import corpus_begin
 
@@ -170,9 +173,21 @@ def test_a_corpus_of_texts_cut_elsewhere_is_for_the_printed_lines_and_not_for_th
     folder = tmp_path / "short"
     embed(small_text(tmp_path / "text.txt"), folder, small["model"], layers=(1,), max_length=20)
     at = until(start("whitening", **small, fit=f"corpus:{folder}", layers="1"))
-    assert failed(at, "at most 20 tokens, where this app reads 128. Until that is chosen")
+    assert failed(
+        at, "at most 20 tokens, where this app reads 128: the command line can cut texts there, this app cannot"
+    )
     assert "the task's 120 sentence occurrences" in protocol(at)
     lines = shell(until(start("corpus", **small, embedded=str(folder)))).splitlines()
+    monkeypatch.chdir(tmp_path)
+    assert [main(shlex.split(line)[3:]) for line in lines] == [0, 0, 0]
+
+
+def test_the_lines_cut_a_models_own_output_where_the_corpus_is_cut(small, tmp_path, monkeypatch):
+    model = shutil.copytree(small["model"], tmp_path / "model")
+    write_modules(model, "mean", DIM, 140)
+    text = small_text(tmp_path / "text.txt")
+    embed(text, tmp_path / "out", f"output:{model}", layers=(0,), max_length=128)
+    lines = shell(until(start("corpus", **small, embedded=str(tmp_path / "out")))).splitlines()
     monkeypatch.chdir(tmp_path)
     assert [main(shlex.split(line)[3:]) for line in lines] == [0, 0, 0]
 

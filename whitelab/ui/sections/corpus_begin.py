@@ -15,7 +15,7 @@ from whitelab.corpus.own_process import embedded_apart
 from whitelab.corpus.texts import kind_of, text_files
 from whitelab.datasets import DataError
 from whitelab.datasets.offered import is_limited
-from whitelab.encoding.checkpoints import shown_name
+from whitelab.encoding.checkpoints import OUTPUT, ModelName, shown_name
 from whitelab.encoding.encoders import MAX_LENGTH, choose_device
 from whitelab.ui.results import long_runs
 from whitelab.ui.results.jobs import redraw
@@ -144,8 +144,10 @@ def _after(folder: str, arguments: dict) -> tuple[str, ...]:
 def _line(step: str, arguments: dict) -> str:
     """A command line; what is usual is not said."""
     words = [program(), step]
+    # A model's own output is cut where its makers cut it, unless it is said.
+    cut_by_us = ModelName.parse(arguments.get("model", _USUAL["model"])).kind != OUTPUT
     for name, value in arguments.items():
-        if name in _USUAL and value == _USUAL[name]:
+        if name in _USUAL and value == _USUAL[name] and (cut_by_us or name != "max_length"):
             continue
         shown = ",".join(map(str, value)) if isinstance(value, list) else str(value)
         words += [f"--{_OPTIONS.get(name, name).replace('_', '-')}", *([] if value is True else [shlex.quote(shown)])]

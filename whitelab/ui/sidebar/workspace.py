@@ -330,7 +330,7 @@ def _fit(
         if fit.startswith(CORPUS):
             folder, manifest = finished(fit.removeprefix(CORPUS))
             if not _goes_with(manifest, picked, layers, pooling):
-                st.error(f"{_held(manifest, picked)} Until that is chosen, the map is fitted on the task's sentences.")
+                st.error(f"{_held(manifest, picked)} the map is fitted on the task's sentences.")
                 return "task", "task"
             return fit, f"{fit}/{file_stamp([folder / MANIFEST])}"
         path = file_at(fit)
@@ -351,13 +351,15 @@ def _goes_with(corpus: Manifest, picked: Picked, layers: tuple[int, ...], poolin
 
 
 def _held(corpus: Manifest, picked: Picked) -> str:
-    """What a corpus was embedded with."""
+    """What a corpus was embedded with, and until when something else holds."""
     recipe, read = corpus.recipe, picked.max_length
-    apart = f", where this app reads {read}" * (read != corpus.max_length)
-    return (
+    held = (
         f"The corpus holds {plain(shown_name(corpus.loaded))}, {held_in_words(recipe.layers, recipe.apart)}, "
-        f"{recipe.pooling} pooling, {corpus.compute}, at most {corpus.max_length} tokens{apart}."
+        f"{recipe.pooling} pooling, {corpus.compute}, at most {corpus.max_length} tokens"
     )
+    if read == corpus.max_length:
+        return f"{held}. Until that is chosen,"
+    return f"{held}, where this app reads {read}: the command line can cut texts there, this app cannot. Here"
 
 
 def _splits_key(chosen: Chosen, own: OwnData | None) -> str:
