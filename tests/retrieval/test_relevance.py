@@ -64,14 +64,21 @@ def test_documents_taken_in_parts_have_the_same_ranks(space, monkeypatch):
         assert ranking.top(space, scores[query], 60, int(query))[rank - 1] == document
 
 
-def test_a_document_that_is_the_query_itself_has_no_place_in_its_ranking():
+@pytest.fixture
+def of_itself():
+    """A set of which every other query is a document, never one that is relevant to it."""
     data = retrieval_set(60, 12, grades=(1, 2))
-    free = [next(d for d in range(10 * i, 60) if d not in data.document[data.query == 2 * i]) for i in range(6)]
     ids, texts = list(data.query_ids), list(data.queries)
-    for query, document in zip(range(0, 12, 2), free, strict=True):
-        ids[query], texts[query] = data.document_ids[document], data.documents[document]
-    space = judged_space(replace(data, query_ids=tuple(ids), queries=tuple(texts)), d=10)
-    assert [int(one) for one in space.own if one >= 0] == free
+    for query in range(0, 12, 2):
+        free = next(d for d in range(5 * query, 60) if d not in data.document[data.query == query])
+        ids[query], texts[query] = data.document_ids[free], data.documents[free]
+    return replace(data, query_ids=tuple(ids), queries=tuple(texts))
+
+
+def test_a_document_that_is_the_query_itself_has_no_place_in_its_ranking(of_itself):
+    data, space = of_itself, judged_space(of_itself, d=10)
+    asked = space.own[space.own >= 0]
+    assert [data.document_ids[one] for one in asked] == list(data.query_ids[::2])
     scores = torch.randn(12, 60, dtype=torch.float64).round(decimals=1)  # with ties
     _, z = ranking.directions(space, space.on(Setting.parse("L1:pca")))
     by_k = ranking.ranks_by_k(space, z)
@@ -87,10 +94,22 @@ def test_a_document_that_is_the_query_itself_has_no_place_in_its_ranking():
     assert len(hits(space, raw, 0, 60)) == 59
     *_, (point,) = (found.points for found in frontier(space, [raw], [Code()], metric="ndcg@10"))
     assert point.score == pytest.approx(retrieve(space, raw).means["ndcg@10"], abs=1e-12)
-    with_all = replace(data, query_ids=tuple(f"{name} asked" for name in ids), queries=tuple(texts))
+    with_all = replace(data, query_ids=tuple(f"{name} asked" for name in data.query_ids))
     kept = retrieve(judged_space(with_all, d=10), raw).means["ndcg@10"]
     assert retrieve(space, raw).means["ndcg@10"] > kept  # each was first in its own ranking
-    assert calibrate_search(space, raw).random.pairs == 12 * 60 - len(free)
+    assert calibrate_search(space, raw).random.pairs == 12 * 60 - len(asked)
+
+
+def test_documents_that_are_alike_to_a_query_tie_though_it_is_one_itself(of_itself):
+    space = judged_space(of_itself, d=10)
+    n = space.space.n_sentences
+    simplex = torch.eye(n, dtype=torch.float64) - 1 / n + 1e-12 * torch.randn(n, n, dtype=torch.float64)
+    unit = torch.nn.functional.normalize(simplex, dim=1)
+    scores = unit[space.queries] @ unit[space.documents].T
+    found = ranking.ranks(space, scores), ranking.ranks_by_k(space, simplex)[:, -1]
+    for query, document, *placed in zip(space.relevant.query, space.document, *found, strict=True):
+        others = [name for d, name in enumerate(of_itself.document_ids) if d != space.own[query]]
+        assert placed == [sorted(others).index(of_itself.document_ids[document]) + 1] * 2
 
 
 def test_each_scope_fits_on_its_own_texts_and_a_setting_that_says_nothing_on_the_corpus(space):

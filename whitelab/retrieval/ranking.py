@@ -2,14 +2,12 @@
 
 Only ranks are needed, and the rank of a document is one more than the number of those before it: nothing is sorted.
 The document that a query is itself (`RetrievalSpace.own`) does not count.
-Cosines of a query that are one but for rounding are a tie, as in `correlation.is_constant`: whitening every direction
-of fewer texts than dimensions makes them so, and their last digits would pass for a ranking.
+Cosines of a query with the others that are one but for rounding are a tie, as in `correlation.is_constant`: whitening
+every direction of fewer texts than dimensions makes them so, and their last digits would pass for a ranking.
 """
 
-from collections.abc import Iterator
-
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from whitelab import whitening
@@ -67,22 +65,23 @@ def _places(
     start: int = 0,
 ) -> Int[Tensor, "j"]:
     """The ranks of these documents, where `scores` are those of the queries from `start` on."""
-    found, itself = torch.empty_like(query), space.own[query]
-    query = query - start
+    found, query = torch.empty_like(query), query - start
+    itself = space.own[start : start + len(scores)]
+    (those,) = (itself >= 0).nonzero(as_tuple=True)
+    if len(those):
+        scores = scores.clone()
+        scores[those, itself[those]] = scores[those, itself[those] - 1]  # another document's, so that it parts no tie
     if (tied := is_constant(scores)).any():
         scores = scores.masked_fill(tied[:, None], 0.0)
+    if len(those):
+        scores[those, itself[those]] = -torch.inf
     step = max(1, _CELLS // scores.shape[1])
     for at in range(0, len(query), step):
         part = slice(at, at + step)
         rows, own = scores[query[part]], scores[query[part], document[part]][:, None]
         before = (rows > own) | ((rows == own) & (space.by_id < space.by_id[document[part]][:, None]))
-        found[part] = 1 + before.sum(1) - _of_itself(before, itself[part])
+        found[part] = 1 + before.sum(1)
     return found
-
-
-def _of_itself(before: Bool[Tensor, "j n"], itself: Int[Tensor, "j"]) -> Int[Tensor, "j"]:
-    """1 where the document that the query is stands before, 0 elsewhere."""
-    return (before.gather(1, itself.clamp(min=0)[:, None])[:, 0] & (itself >= 0)).long()
 
 
 def top(space: RetrievalSpace, scores: Float[Tensor, "n"], count: int, query: int) -> Int[Tensor, "t"]:
@@ -126,23 +125,16 @@ def _ranks_of(space: RetrievalSpace, z: Float[Tensor, "s r"], i: int, judged: In
     own, places = _running(z, space.queries[i], space.documents[documents]), space.by_id[documents]
     counts = torch.ones(own.shape, dtype=torch.int64)
     least, most = own.new_full(own.shape[1:], torch.inf), own.new_full(own.shape[1:], -torch.inf)
-    for rows, by_id in _parts(space):
+    others = torch.arange(len(space.documents)) != space.own[i]
+    rows_of, ids = space.documents[others], space.by_id[others]
+    for rows, by_id in zip(rows_of.split(_DOCUMENTS), ids.split(_DOCUMENTS), strict=True):
         scores = _running(z, space.queries[i], rows)
         least, most = torch.minimum(least, scores.amin(0)), torch.maximum(most, scores.amax(0))
         for place in range(len(own)):
             tied = (scores == own[place]) & (by_id < places[place])[:, None]
             counts[place] += ((scores > own[place]) | tied).sum(0)
-    in_order = 1 + (space.by_id < places[:, None]).sum(1, keepdim=True)
-    if (itself := space.own[i]) >= 0:
-        scores = _running(z, space.queries[i], space.documents[itself, None])
-        tied = space.by_id[itself] < places[:, None]
-        counts -= ((scores > own) | ((scores == own) & tied)).long()
-        in_order -= tied.long()
+    in_order = 1 + (ids < places[:, None]).sum(1, keepdim=True)
     return torch.where(most - least < CONSTANT_WITHIN, in_order, counts)
-
-
-def _parts(space: RetrievalSpace) -> Iterator[tuple[Int[Tensor, "c"], Int[Tensor, "c"]]]:
-    return zip(space.documents.split(_DOCUMENTS), space.by_id.split(_DOCUMENTS), strict=True)
 
 
 def _running(z: Float[Tensor, "s r"], query: Int[Tensor, ""], rows: Int[Tensor, "c"]) -> Float[Tensor, "c r"]:
