@@ -12,7 +12,7 @@ from torch.testing import assert_close
 from tests.conftest import AT_ONE_DIMENSION, OF_MOMENTS, with_only
 from whitelab.encoding.embeddings import Origin
 from whitelab.scoring.fit_scopes import fit_scope
-from whitelab.scoring.score import score
+from whitelab.scoring.score import reversal, score
 from whitelab.scoring.setting import Protocol, Setting
 from whitelab.statistics import correlation, geometry
 from whitelab.statistics.correlation import AGGREGATES
@@ -147,6 +147,16 @@ def test_a_subset_without_pairs_is_said(space):
     found = score(empty, setting(aggregate="mean"))
     assert found.reason == "Spearman is not defined in subset 'empty': it needs at least 2 pairs, got 0"
     assert written(found)["subsets"]["empty"] == {"spearman": None, "pairs": 0}
+
+
+@pytest.mark.parametrize("how", ["all", "mean", "wmean"])
+def test_gold_scores_that_run_the_other_way_are_noted_however_small_a_subset_is(space, how):
+    subset = torch.zeros_like(space.subset)
+    subset[-3:] = 1
+    gold = -score(space, setting()).cosines
+    turned = replace(space, gold=gold, subset=subset, subset_names=("many", "few"))
+    assert "the least alike" in reversal(turned, setting(aggregate=how))
+    assert reversal(replace(turned, gold=-gold), setting(aggregate=how)) == ""
 
 
 def test_constant_cosines_are_said(space):

@@ -112,8 +112,16 @@ def score(space: LayerEmbeddings, setting: Setting, isotropy: bool = True) -> Sc
 
 
 def reversed_note(raw: Score) -> str:
-    """What to say of a score of `raw` vectors that is below 0 beyond doubt; empty of any other."""
-    if raw.spearman is None or raw.half_width is None or raw.spearman + raw.half_width >= 0:
+    """What to say of a score of `raw` vectors that is below 0 beyond doubt; empty of any other.
+
+    Where a subset is too small for an interval, that of one correlation of all pairs is asked.
+    """
+    if raw.spearman is None:
+        return ""
+    half = (
+        raw.half_width if raw.half_width is not None else percent(correlation.half_width(raw.spearman / 100, raw.pairs))
+    )
+    if half is None or raw.spearman + half >= 0:
         return ""
     return (
         f"the pairs scored highest are the least alike, so that raw vectors score {raw.spearman:.2f}: a score must be "
