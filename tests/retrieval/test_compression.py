@@ -154,7 +154,7 @@ def test_rows_taken_in_blocks_give_the_same_points(searched, pairs, monkeypatch)
     codes = [Code.parse(text) for text in ("int8", "binary+itq", "hamming", "pq4")]
     for space, text in ((searched, "L1:pca"), (pairs, "L0:zca fit=cross")):
         whole = points(space, [text], codes)[0]
-        monkeypatch.setattr(frontier, "BLOCK", 7)
+        monkeypatch.setattr(frontier, "BLOCK", 9)  # of which two halves have more than the whole
         steps = []
         parts = points(space, [text], codes, progress=lambda done, total, steps=steps: steps.append((done, total)))[0]
         monkeypatch.undo()

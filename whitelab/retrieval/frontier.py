@@ -131,7 +131,7 @@ def frontier(
     work.insert(0, (raw, tuple(dict.fromkeys((plain, *(codes if raw in settings else ()))))))
     # Codes are made by faiss and NumPy.
     task = _Ranked(space, metric) if isinstance(space, RetrievalSpace) else _Scored(space.to("cpu"), raw.aggregate)
-    step = Steps(progress, sum(task.blocks + len(own) for _, own in work))
+    step = Steps(progress, sum(task.blocks(raw.fit) + len(own) for _, own in work))
     points: tuple[CodedScore, ...] = ()
     left_out: list[str] = []
     for setting, own in work:
@@ -212,7 +212,9 @@ class _Scored:
 
     def __init__(self, space: LayerEmbeddings, aggregate: str) -> None:
         self.space, self.aggregate = space, aggregate
-        self.blocks = -(-space.n_pairs // BLOCK)
+
+    def blocks(self, fit: str) -> int:
+        return sum(-(-len(fold.pairs) // BLOCK) for fold in folds(self.space, fit))
 
     def on(self, setting: Setting) -> tuple[str, Setting]:
         return setting.fit, setting.on(self.space)
@@ -245,7 +247,9 @@ class _Ranked:
     def __init__(self, searched: RetrievalSpace, metric: str) -> None:
         self.searched, self.space, self.metric = searched, searched.space, metric
         self.place, self.label = list(METRICS).index(metric), METRICS[metric].label
-        self.blocks = -(-len(searched.documents) // BLOCK)
+
+    def blocks(self, fit: str) -> int:
+        return -(-len(self.searched.documents) // BLOCK)
 
     def on(self, setting: Setting) -> tuple[str, Setting]:
         scope = "corpus" if setting.fit == "task" else setting.fit
