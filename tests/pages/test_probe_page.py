@@ -11,7 +11,7 @@ from whitelab.encoding.embeddings import LayerRows
 from whitelab.probe import How, embed_texts, probe
 from whitelab.scoring.setting import parse_settings
 
-from .visiting import choose, failed, metrics, said, start, until, upload
+from .visiting import choose, failed, judged, metrics, said, start, until, upload
 
 pytestmark = pytest.mark.model
 
@@ -41,8 +41,10 @@ def test_accuracies_follow_labels_classifier_fit_and_layers(small, space, probed
     assert accuracies(at) == probed("act", How("knn", fit="the pairs sentences"), "L1;L1:pca", corpus)
     choose(at, **{fit: "train"})
     assert accuracies(at) == probed("act", How("knn"), "L1;L1:pca")
+    assert judged(at, "Accuracy, PCA whitening") != said(at, "No proof of a gap")
     choose(choose(at, layers=[3]), classifier_demo="linear")
     assert accuracies(at) == probed("act", How("linear"), "L3;L3:pca")
+    assert judged(at, "Accuracy, PCA whitening") != said(at, "No proof of a gap")
     choose(choose(at, labelled_task="domain"), classifier_demo="knn")
     assert accuracies(at) == probed("domain", How("knn"), "L3;L3:pca")
     assert accuracies(choose(at, k=5)) == probed("domain", How("knn"), "L3;L3:pca@5")

@@ -21,7 +21,7 @@ from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.ui.sections import take_away
 from whitelab.whitening.export import to_npz
 
-from .visiting import choose, code, downloads, failed, metrics, press, said, start, until
+from .visiting import choose, code, downloads, failed, judged, metrics, press, said, start, until
 
 pytestmark = pytest.mark.model
 
@@ -50,6 +50,7 @@ def test_scores_follow_metric_fit_layer_and_k(small, space, searched):
         assert numbers[f"{label}, raw"] == f"{raw.mean:.4f}"
         assert numbers[f"{label}, PCA whitening, k = {white.retrieval.setting.k}"] == f"{white.mean:.4f}"
         assert numbers["Queries gained"] == str(white.gained)
+        assert judged(at, f"{label}, PCA whitening, k = {white.retrieval.setting.k}") == (white.verdict != "chance")
 
     shown("L3:pca@8")  # 300 passages are enough for 32 dimensions
     choose(at, compared_by="map@100")

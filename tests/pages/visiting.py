@@ -125,6 +125,12 @@ def deltas(at: AppTest) -> dict[str, str]:
     return {one.label: one.delta for one in at.metric}
 
 
+def judged(at: AppTest, label: str) -> bool:
+    """Whether a headline's change is green or red, and not grey."""
+    (one,) = (one.proto for one in at.metric if one.label == label)
+    return one.color != one.GRAY
+
+
 def said(at: AppTest, *texts: str) -> bool:
     """Whether each of the texts stands in words of the page, not as an error."""
     words = "\n".join(one.value for kind in (at.markdown, at.info, at.success, at.caption, at.warning) for one in kind)

@@ -148,11 +148,11 @@ def accuracies(scores: Sequence[ProbeScore], layers: str) -> None:
     st.markdown(verdict(LABELS.inline(white.setting.whitening), white.accuracy - raw.accuracy, p, gained, lost))
     title = "Accuracy, {}".format
     help = f"{capitalised(layers)}. {white.protocol}"
-    delta = change(white.accuracy, raw.accuracy)
+    delta, good = change(white.accuracy, raw.accuracy), "up" if p < LEVEL else "either"
     below, within = (f"95 %: {interval(one.low, one.high, digits=1)}" for one in scores)
     headlines(
         Metric(title("raw"), number(raw.accuracy), below, help=help),
-        Metric(title(inside(LABELS.at(white.setting))), number(white.accuracy), delta, "up", help, within),
+        Metric(title(inside(LABELS.at(white.setting))), number(white.accuracy), delta, good, help, within),
         Metric(
             "Most frequent class",
             number(raw.baseline),

@@ -126,7 +126,7 @@ def standings(results: Sequence[Retrieval], comparison: Comparison) -> None:
             f"{comparison.label}, {inside(name)}",
             f"{white.mean:.4f}",
             f"{moved.estimate:+.4f} against raw",
-            "up",
+            "up" if white.verdict in ("gain", "loss") else "either",
             METRICS[comparison.metric].hint,
             f"95 %: {verdict.interval(white.low, white.high, digits=4)}",
         ),
@@ -136,7 +136,7 @@ def standings(results: Sequence[Retrieval], comparison: Comparison) -> None:
             f"95 %: {verdict.interval(raw.low, raw.high, digits=4)}",
         ),
         Metric("Queries gained", str(white.gained), f"{white.lost} lost, of {len(results[0].per_query[0])}"),
-        Metric(METRICS[second].label, f"{after:.4f}", f"{after - before:+.4f} against raw", "up"),
+        Metric(METRICS[second].label, f"{after:.4f}", f"{after - before:+.4f} against raw", "either"),
     )
     st.markdown(f"{verdict.ICONS[white.verdict]} {_sentence(white, comparison, name)}")
     made = results[-1].protocol
