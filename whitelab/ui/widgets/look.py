@@ -9,10 +9,12 @@ import streamlit as st
 # the knob that moves it.
 # The line over a picture (ui/results/jobs.py) is higher only where its words would be cut.
 # What a layer put in or taken out would change stands under its pill (ui/live/ahead.js); its room is always there.
-# Captions, buttons, chosen names and what charts have in grey have WCAG AA's contrast. Colours are those of the theme,
-# in light and dark.
+# Captions, buttons, chosen names, code and what charts have in grey have WCAG AA's contrast. Colours are those of the
+# theme, in light and dark.
 # The names of the pages stand so near each other that all fit in a window of 1,440 pixels. Keys show in them where they
-# are, as in every other control.
+# are, as in every other control, and in the tool bars of tables and charts, which are shown while they have them.
+# Choices that lie side by side wrap where they have no room, each with all of its border.
+# On paper there is no bar, and code breaks its lines.
 STYLE = """<style>
 [data-testid=stTopNavLink] { padding-inline: 0.3rem; }
 [data-testid=stTopNavLink]:focus-visible, [data-testid=stSidebarNavLink]:focus-visible {
@@ -24,6 +26,13 @@ STYLE = """<style>
 }
 [data-testid=stCaptionContainer] { opacity: 1; color: light-dark(#566070, #A9B1BC); }
 .js-plotly-plot text[style*="fill: rgb(128, 132, 149)"] { fill: #566070 !important; }
+[data-testid=stCode] .token:is(.punctuation, .operator, .comment) { color: light-dark(#566070, #A9B1BC); }
+[data-testid=stCode] .token:is(.keyword, .function, .parameter) { color: light-dark(#1B649F, #7FBBEC); }
+[data-testid=stCode] .token.string { color: light-dark(#1B6E3C, #7CD49B); }
+[data-testid=stCode] .token:is(.number, .boolean) { color: light-dark(#8A4B08, #F0B183); }
+[data-testid=stElementToolbar]:focus-within { opacity: 1; z-index: 1; top: -44px; }
+.js-plotly-plot .modebar:focus-within { opacity: 1 !important; }
+.js-plotly-plot .modebar-btn:focus-visible { outline: 2px solid light-dark(#1B649F, #5AA9E6) !important; }
 [data-testid^=stBaseButton-primary]:enabled, [data-testid^=stBaseButton-primary]:enabled p,
 [data-tag], [data-tag] button { color: light-dark(#FFFFFF, #11161D); }
 [data-testid=stMetric] [data-testid=stMarkdownContainer],
@@ -31,6 +40,11 @@ STYLE = """<style>
 [data-testid=stMetric] p { white-space: normal; overflow-wrap: anywhere; }
 [data-testid=stMetric] div:has(> [data-testid=stMetricDelta]) { flex-wrap: wrap; row-gap: 0.25rem; }
 [data-testid=stMetricDelta], [data-testid=stMetricDeltaDescription] { height: auto; max-width: 100%; }
+[data-testid=stMetricDelta] { border-radius: 0.75rem; }
+@media print {
+    [data-testid=stSidebar] { display: none; }
+    [data-testid=stCode] :is(pre, code) { white-space: pre-wrap !important; }
+}
 @media (max-width: 1100px) {
     [data-testid=stColumn]:has(
         > [data-testid=stVerticalBlock] > [data-testid=stElementContainer] > [data-testid=stMetric]
@@ -42,6 +56,8 @@ STYLE = """<style>
     ) { min-width: calc(50% - 1rem); }
 }
 [data-testid=stSidebar] [data-testid=stLayoutWrapper]:has(> .st-key-live) { position: sticky; top: 0; z-index: 9; }
+[data-testid=stButtonGroup] > [role=radiogroup] { flex-wrap: wrap; }
+[role=radiogroup] > [role=radio][aria-checked=false] { border-left-color: light-dark(#D5DBE3, #303B49); }
 .st-key-live { padding-top: 0.5rem; background: light-dark(#F3F5F8, #1A212B); }
 .st-key-layers [data-testid=stButtonGroup] > div { gap: 1.1rem 0.25rem; padding-bottom: 1rem; }
 .st-key-layers button { position: relative; overflow: visible; min-width: 1.875rem; padding-inline: 0.3rem; }
