@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from whitelab.base.checks import check_int
@@ -16,7 +16,7 @@ from whitelab.scoring.paired import RESAMPLES
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Protocol, Setting
 from whitelab.statistics.random_cosines import RandomCosines
-from whitelab.statistics.significance import bootstrap_means, drawn_counts, interval
+from whitelab.statistics.significance import bootstrap_means
 
 MOST_ALIKE = 0.95  # pairs whose gold is at or above this quantile say where the ceiling is
 RATE = 0.05  # false positives that are accepted unless one says otherwise
@@ -27,9 +27,9 @@ class Threshold:
     """Pairs of gold `cut` or more are alike; a pair is called alike where its cosine is above `cosine`.
 
     That is the least cosine at which no more than `rate` of the pairs that are not alike are called so. `low` to `high`
-    is its 95 % interval, from so many `resamples`, `false_positives` the share there is, `recall` the share of alike
-    pairs that are found, with its interval, `precision` the share of those called alike that are. NaN where there are
-    no pairs of a kind.
+    is its 95 % interval, `false_positives` the share there is, `recall` the share of alike pairs that are found, with
+    its interval from so many `resamples`, `precision` the share of those called alike that are. NaN where there are no
+    pairs of a kind.
     """
 
     cut: float
@@ -174,22 +174,34 @@ def threshold(
 ) -> Threshold:
     """The cosine above which pairs are called alike, for a share of false positives of at most `rate`.
 
-    Intervals are percentiles over pairs drawn with replacement (Efron and Tibshirani 1993, section 13.3); resamples
-    without a pair of either kind are left out. Raises ValueError for a `rate` outside 0 to 1 and a `cut` that is no
-    number.
+    Its interval is that of an order statistic (David and Nagaraja 2003, section 7.1): how many of the pairs that are
+    not alike lie below the population's threshold is binomial, whatever their distribution; an end is -1 or 1 where
+    they are too few to say. That of recall is of thresholds drawn so and, at each, of the share of alike pairs above it
+    (Beta, Jeffreys' prior). Raises ValueError for a `rate` outside 0 to 1 and a `cut` that is no number.
     """
     check_rate(rate, cut)
     check_int(resamples, "resamples", 1)
-    order = cosines.argsort(stable=True)
-    values, alike = cosines[order], gold[order] >= cut
-    whole = _errors(values, alike, torch.ones(1, len(values), dtype=torch.float64), rate)
-    everything = torch.zeros(len(values), dtype=torch.int64)
-    found = [_errors(values, alike, counts, rate) for counts in drawn_counts(everything, 1, resamples, seed)]
-    (low, high), (recall_low, recall_high) = (interval(torch.cat(found, 1)[row]) for row in (0, 2))
-    cosine, false_positives, recall, precision = whole[:, 0].tolist()
-    sizes = int(alike.sum()), int((~alike).sum())
-    ends = (cosine, low, high, false_positives, recall, recall_low, recall_high)
-    return Threshold(cut, rate, *ends, precision, *sizes, resamples)
+    from scipy.special import bdtr  # the binomial distribution; scipy.stats has the same and takes a second to import
+
+    unlike, alike = (one.double().sort().values.numpy() for one in (cosines[gold < cut], cosines[gold >= cut]))
+    sizes = len(alike), len(unlike)
+    if not all(sizes):
+        return Threshold(cut, rate, *[math.nan] * 8, *sizes, resamples)
+    cosine = float(unlike[max(math.ceil((1 - rate) * len(unlike) - 1e-9), 1) - 1])  # of rounding; a count is whole
+    wrong, right = int((unlike > cosine).sum()), int((alike > cosine).sum())
+    ends = np.concatenate([[-1.0], unlike, [1.0]])  # between place i and the next lies what i pairs lie below
+    below = np.searchsorted(bdtr(np.arange(len(ends) - 1), len(unlike), 1 - rate), (0.025, 0.975))
+    low, high = ends[below + (0, 1)].tolist()
+    draw = np.random.default_rng(seed)
+    drawn = draw.binomial(len(unlike), 1 - rate, resamples)
+    recalls = []
+    for places, share in ((drawn + 1, 0.025), (drawn, 0.975)):
+        found = len(alike) - np.searchsorted(alike, ends[places], side="right")
+        recalls.append(float(np.quantile(draw.beta(found + 0.5, len(alike) - found + 0.5), share)))
+    recall, precision = right / len(alike), right / (right + wrong) if right + wrong else math.nan
+    recall_low, recall_high = min(recalls[0], recall), max(recalls[1], recall)
+    shares = (wrong / len(unlike), recall, recall_low, recall_high, precision)
+    return Threshold(cut, rate, cosine, low, high, *shares, *sizes, resamples)
 
 
 def check_rate(rate: float, cut: float) -> None:
@@ -198,21 +210,6 @@ def check_rate(rate: float, cut: float) -> None:
         raise ValueError(f"rate={rate!r} must lie between 0 and 1, both excluded")
     if not math.isfinite(cut):
         raise ValueError(f"cut={cut!r} must be a number")
-
-
-def _errors(
-    values: Float[Tensor, "p"], alike: Bool[Tensor, "p"], counts: Float[Tensor, "b p"], rate: float
-) -> Float[Tensor, "4 b"]:
-    """Threshold, false positives, recall and precision of every resample; `values` rise, pairs count `counts` times."""
-    wrong, right = ((counts * kind).cumsum(1) for kind in (~alike, alike))
-    total, all_right = wrong[:, -1:], right[:, -1:]
-    place = torch.searchsorted(wrong, (1 - rate) * total - 1e-9)  # of rounding; a count is whole
-    cosine = values[place.clamp_(max=len(values) - 1)]
-    last = torch.searchsorted(values, cosine, right=True) - 1  # of the pairs with this cosine
-    wrong, right = total - wrong.gather(1, last), all_right - right.gather(1, last)
-    found = torch.cat([cosine, wrong / total, right / all_right, right / (right + wrong)], dim=1).T
-    found[:, (total * all_right)[:, 0] == 0] = torch.nan
-    return found
 
 
 def gold_scale(space: LayerEmbeddings, cosines: Float[Tensor, "p"], seed: int = 0) -> GoldScale:
