@@ -352,13 +352,14 @@ def mle_dimension(x, k):
 
 
 def linear_cka(x, y):
-    """Kornblith et al. 2019, Eq. 3 and 4: HSIC(K, L) / sqrt(HSIC(K, K) HSIC(L, L)), K = X X^T, L = Y Y^T."""
-    h = np.eye(len(x)) - 1 / len(x)
+    """Kornblith et al. 2019, Eq. 4, of the unbiased HSIC of Song et al. 2012, Eq. 4: K = X X^T and L = Y Y^T."""
 
     def hsic(k, other):
-        return np.trace(k @ h @ other @ h) / (len(k) - 1) ** 2
+        n, one = len(k), np.ones(len(k))
+        sums = (one @ k @ one) * (one @ other @ one) / ((n - 1) * (n - 2)) - 2 / (n - 2) * (one @ k @ other @ one)
+        return (np.trace(k @ other) + sums) / (n * (n - 3))
 
-    k, other = x @ x.T, y @ y.T
+    k, other = (z @ z.T - np.diag((z @ z.T).diagonal()) for z in (x - x.mean(0), y - y.mean(0)))
     return float(hsic(k, other) / np.sqrt(hsic(k, k) * hsic(other, other)))
 
 

@@ -14,6 +14,7 @@ from tests.conftest import rotation
 from whitelab.statistics import geometry
 from whitelab.statistics.linalg import eigenvalues
 from whitelab.statistics.moments import Moments
+from whitelab.whitening import fit
 
 
 def cloud(n=60, d=6, seed=0, shift=1.0):
@@ -213,10 +214,18 @@ def test_cka_is_1_under_rotation_scale_and_shift_and_not_under_whitening():
     x = cloud(200)
     assert geometry.linear_cka(x, 7 * x @ rotation(6) + 2) == pytest.approx(1, abs=1e-12)
     assert geometry.linear_cka(x, (x - x.mean(0)) / x.std(0)) < 0.99
-    assert geometry.linear_cka(x, gaussian(200, 6, seed=9)) < 0.2
+    assert abs(geometry.linear_cka(x, gaussian(200, 6, seed=9))) < 0.1
     assert math.isnan(geometry.linear_cka(x, ALIKE[:200]))
     with pytest.raises(ValueError, match="y must have n=200 rows, one for each of x, got 60"):
         geometry.linear_cka(x, cloud())
+
+
+def test_unrelated_spaces_are_not_alike_however_few_sentences_a_dimension_has():
+    for n in (60, 90, 300):
+        whitened = [fit("pca", Moments.of(one))(one) for one in (gaussian(n, 40, seed=1), gaussian(n, 40, seed=2))]
+        assert abs(geometry.linear_cka(*whitened)) < 0.1
+    starved = [fit("pca", Moments.of(one))(one) for one in (gaussian(30, 40, seed=1), gaussian(30, 40, seed=2))]
+    assert math.isnan(geometry.linear_cka(*starved))  # every two rows are equally far apart
 
 
 # Lengths and clusters

@@ -118,5 +118,7 @@ def test_similarity_of_two_models_is_over_the_same_sentences(space):
     np.testing.assert_allclose(layer_similarity(space, Setting(), space), layer_similarity(space, Setting()))
     flat = replace(space, values=torch.ones(4, 60, 12))
     assert np.isnan(layer_similarity(flat, Setting(whitening="pca"))).all()
+    starved = make_space(n=10, d=12, sizes=(30,))
+    assert np.isnan(layer_similarity(starved, Setting(whitening="zca"))).all()
     with pytest.raises(ValueError, match="other must hold the same n=60 sentences, got 8"):
         layer_similarity(space, Setting(), make_space(n=8, sizes=(8,)))

@@ -160,7 +160,7 @@ def layer_similarity(
     """Linear CKA of every layer with every other, each under the setting's map, over the unique sentences.
 
     With `other`, embeddings of the same sentences by another model, of every layer with each of that one's, where the
-    setting is fitted anew; a `k` above its dimensions keeps all of them. NaN where a layer does not vary. Raises
+    setting is fitted anew; a `k` above its dimensions keeps all of them. NaN where `geometry.linear_cka` is. Raises
     ValueError for embeddings of other sentences.
     """
     if other is not None and other.n_sentences != space.n_sentences:
@@ -179,15 +179,15 @@ def layer_similarity(
         for j in range(columns.n_layers):
             if other is None and j < i:
                 found[i, j] = found[j, i]
-            elif sizes[0][i] * sizes[1][j] > 0:
+            elif sizes[0][i] > 0 and sizes[1][j] > 0:
                 same = other is None and i == j
-                square = sizes[0][i] if same else geometry.cross_square(own, rows(columns, j))
-                found[i, j] = square / (sizes[0][i] * sizes[1][j]) ** 0.5
+                shared = sizes[0][i] if same else geometry.hsic(own, rows(columns, j))
+                found[i, j] = shared / (sizes[0][i] * sizes[1][j]) ** 0.5
             done += 1
             progress(done, found.size)
     return found
 
 
 def _size(x: Float[Tensor, "n m"]) -> float:
-    """||X^T X||_F^2 of the centred columns; 0 where there is none."""
-    return geometry.cross_square(x, x) if x.shape[1] else 0.0
+    """HSIC of a layer with itself; 0 where there is no column."""
+    return geometry.hsic(x, x) if x.shape[1] else 0.0

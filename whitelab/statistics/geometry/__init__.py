@@ -33,7 +33,7 @@ from whitelab.statistics.geometry.losses import POSITIVES, alignment, positives,
 from whitelab.statistics.geometry.measures import METRICS, Metric, Rows, measured
 from whitelab.statistics.geometry.neighbours import Nearest, nearest, nearest_rows
 from whitelab.statistics.geometry.norms import norm_correlation, norms, word_counts, word_frequencies
-from whitelab.statistics.geometry.similarity import cross_square, linear_cka
+from whitelab.statistics.geometry.similarity import hsic, linear_cka
 
 __all__ = [
     "CLUSTERS",
@@ -54,10 +54,10 @@ __all__ = [
     "cosine_contributions",
     "cosine_sample",
     "cosines_from",
-    "cross_square",
     "effective_rank",
     "hubness",
     "iso_score",
+    "hsic",
     "linear_cka",
     "mean_cosine",
     "measured",

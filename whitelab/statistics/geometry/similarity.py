@@ -1,5 +1,7 @@
 """Linear CKA: how alike two spaces of the same sentences are, whatever their axes and scale."""
 
+import math
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -8,31 +10,51 @@ from whitelab.base.checks import check_matrix
 from whitelab.statistics.linalg import exact
 
 _ROWS_PER_PART = 8192
+_NOTHING = 1e-9  # of HSIC as it stands: what is left of it without its bias is rounding
 
 
 def linear_cka(x, y) -> float:
-    """||Y^T X||_F^2 / (||X^T X||_F ||Y^T Y||_F) of the centred columns, 0 to 1 (Kornblith et al. 2019, section 3).
+    """HSIC(X, Y) / sqrt(HSIC(X, X) HSIC(Y, Y)) (Kornblith et al. 2019, section 3), debiased as `hsic`.
 
     Rows of `x [n, d]` and `y [n, e]` are the same sentences. The same under any rotation and any scale of either; not
-    under whitening, which is no rotation. Needs d e numbers beside its arguments, never n^2. NaN where a side does not
-    vary. Raises ValueError for other shapes and for numbers that are not finite.
+    under whitening, which is no rotation. 1 where nothing else differs, about 0 of unrelated spaces, of which biased
+    HSIC gives about d / (n + d) once they are whitened. Needs d e numbers beside its arguments, never n^2. NaN where a
+    side does not vary, where all its rows are equally far apart, as under full whitening of n <= d sentences, and below
+    4 rows. Raises ValueError for other shapes and for numbers that are not finite.
     """
     x, y = check_matrix(x), check_matrix(y, "y")
     if len(x) != len(y):
         raise ValueError(f"y must have n={len(x)} rows, one for each of x, got {len(y)}")
-    one, other, both = (cross_square(a, b) for a, b in ((x, x), (y, y), (x, y)))
-    return float("nan") if one * other <= 0 else both / (one * other) ** 0.5
+    one, other, both = (hsic(a, b) for a, b in ((x, x), (y, y), (x, y)))
+    return both / (one * other) ** 0.5 if one > 0 and other > 0 else math.nan
 
 
-def cross_square(x: Float[Tensor, "n d"], y: Float[Tensor, "n e"]) -> float:
-    """||Y^T X||_F^2 of the centred columns, float64."""
-    total = torch.zeros(x.shape[1], y.shape[1], dtype=torch.float64, device=x.device)
-    sums = [torch.zeros(side.shape[1], dtype=torch.float64, device=x.device) for side in (x, y)]
-    for start in range(0, len(x), _ROWS_PER_PART):
-        # Measured from the first row, so that columns which do not vary are exactly zero.
-        parts = [exact(side[start : start + _ROWS_PER_PART]) - exact(side[0]) for side in (x, y)]
-        total.addmm_(parts[0].T, parts[1])
-        for one, part in zip(sums, parts, strict=True):
-            one += part.sum(0)
-    total.addr_(*sums, alpha=-1 / len(x))
-    return float(total.square().sum())
+def hsic(x: Float[Tensor, "n d"], y: Float[Tensor, "n e"]) -> float:
+    """The unbiased estimate of HSIC under linear kernels (Song et al. 2012, Eq. 4), float64. NaN below 4 rows.
+
+    Of centred rows it is (||Y^T X||_F^2 - n / (n - 2) sum_i |x_i|^2 |y_i|^2 + ||X||_F^2 ||Y||_F^2 / ((n - 1)(n - 2)))
+    / (n (n - 3)): without the diagonals of the kernels, in which a row is as near to itself as its length allows.
+    """
+    n = len(x)
+    if n < 4:
+        return math.nan
+    cross = torch.zeros(x.shape[1], y.shape[1], dtype=torch.float64, device=x.device)
+    means, lengths = [_mean(side) for side in (x, y)], []
+    for start in range(0, n, _ROWS_PER_PART):
+        rows = [_apart(side, start).sub_(mean) for side, mean in zip((x, y), means, strict=True)]
+        cross.addmm_(rows[0].T, rows[1])
+        lengths.append(torch.stack([one.square().sum(1) for one in rows]))
+    whole, (of_x, of_y) = cross.square().sum(), torch.cat(lengths, 1)
+    found = whole - n / (n - 2) * (of_x @ of_y) + of_x.sum() * of_y.sum() / ((n - 1) * (n - 2))
+    return float(torch.where(found.abs() > _NOTHING * whole, found, 0.0)) / (n * (n - 3))
+
+
+def _mean(x: Float[Tensor, "n d"]) -> Float[Tensor, "d"]:
+    """The mean row, measured from the first, so that columns which do not vary are exactly zero."""
+    parts = (_apart(x, start).sum(0) for start in range(0, len(x), _ROWS_PER_PART))
+    return sum(parts, torch.zeros(x.shape[1], dtype=torch.float64, device=x.device)) / len(x)
+
+
+def _apart(x: Float[Tensor, "n d"], start: int) -> Float[Tensor, "p d"]:
+    """Some rows, measured from the first of all."""
+    return exact(x[start : start + _ROWS_PER_PART]) - exact(x[0])

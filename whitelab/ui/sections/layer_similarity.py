@@ -32,9 +32,10 @@ def draw(opened: Opened, compared: Setting) -> None:
         with column:
             _map(opened.space, setting.with_(layers=(0,)), other, place)
     st.caption(
-        "Linear CKA (Kornblith et al. 2019) over the unique sentences: 1 where two layers differ by a rotation and a "
-        "scale only. It weighs directions by their variance squared, so raw it is about the few largest; whitened, "
-        "every direction counts the same."
+        "Linear CKA (Kornblith et al. 2019) over the unique sentences, debiased (Song et al. 2012): 1 where two layers "
+        "differ by a rotation and a scale only, about 0 where they are unrelated, and undefined where a map sets all "
+        "sentences equally far apart. It weighs directions by their variance squared, so raw it is about the few "
+        "largest; whitened, every direction counts the same."
     )
 
 
