@@ -223,6 +223,17 @@ def test_held_out_isotropy_is_the_isoscore_of_rows_the_map_has_not_seen(sparse, 
     assert held_out_isotropy(sparse, setting) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(("f", "m"), [(1600, 600), (400, 600), (400, 8000)])
+def test_of_white_data_few_rows_of_either_kind_keep_isotropy_low_by_the_moments_of_an_f_matrix(f, m):
+    seen, unseen = (
+        LayerRows(torch.from_numpy(np.random.default_rng(n).standard_normal((1, n, 200))), torch.ones(n).double())
+        for n in (f, m)
+    )
+    y, z = 200 / f, 200 / m
+    wanted = (1 - y) / (1 + z - y * z)
+    assert isotropy_between(seen, unseen, Setting((0,), "pca")) == pytest.approx(wanted, rel=0.03)
+
+
 def test_held_out_isotropy_is_the_same_whatever_was_asked_before(sparse, corpus):
     asked = [
         Setting(layers, variant, k, fit=fit)

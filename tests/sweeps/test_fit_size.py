@@ -50,6 +50,7 @@ def test_a_curve_ends_at_the_whole_fit_and_its_cross_fitted_side_at_cross_fittin
     half = min(int((fold.rows.counts > 0).sum()) for fold in folds(space, "cross"))
     *_, points = fit_sizes(space, settings, [10, half, 88])
     assert [point.sentences for point in points] == [10] * 3 + [half] * 3 + [88] * 3
+    assert [point.unseen for point in points] == [78] * 3 + [88 - half] * 3 + [0] * 3
     for setting, crossed, whole in zip(settings, points[3:6], points[6:], strict=True):
         assert whole.score == pytest.approx(whitelab.score(space, setting).spearman)
         assert (whole.cross_fitted, whole.isotropy) == (None, None)  # nothing is left over

@@ -46,6 +46,7 @@ def run(args):
                 "spearman": [point.score for point in own],
                 "cross_fitted": [point.cross_fitted for point in own],
                 "held_out_isotropy": [point.isotropy for point in own],
+                "held_out": [point.unseen for point in own],
                 "rank": [point.rank for point in own],
             }
         )

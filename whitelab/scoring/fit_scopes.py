@@ -360,8 +360,10 @@ def held_out_isotropy(space: LayerEmbeddings, setting: Setting) -> float:
     On the sentences of the fit it is 1 for any whitening, by construction. For `task` and `splits` the scope's
     sentences are halved at random, each half measured under the map of the other; for `cross` the folds do
     that; for other text the task's sentences are measured. (PR - 1) / (rank - 1), Rudman et al. 2022, with PR
-    the participation ratio of the kept directions; white data of n rows in r directions have about n / (n + r).
-    NaN where fewer than two directions are kept or two sentences are left. Raises ValueError as `fit_scope`.
+    the participation ratio of the kept directions. In r directions white data of m rows have about 1 / (1 + r / m),
+    and (1 - y) / (1 + z - y z), y = r / f, z = r / m, under a map that was whitened by f rows of them (the moments of
+    an F-matrix, Bai and Silverstein 2010, section 4.4): few rows of either kind keep it low. NaN where fewer than two
+    directions are kept or two sentences are left. Raises ValueError as `fit_scope`.
     """
     setting = setting.on(space)
     scope = folds(space, setting.fit)

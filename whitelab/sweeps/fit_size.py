@@ -25,7 +25,8 @@ class FitSize:
     """A setting with its map fitted on `sentences` unique sentences drawn at random.
 
     `score` is over all pairs (x 100), `cross_fitted` over halves whose maps saw that many sentences of the other half
-    only, `isotropy` the IsoScore of the sentences not drawn; each None where it cannot be had.
+    only, `isotropy` the IsoScore of the `unseen` sentences not drawn, of which few keep it low; each None where it
+    cannot be had.
     """
 
     setting: Setting
@@ -33,6 +34,7 @@ class FitSize:
     score: float | None
     cross_fitted: float | None
     isotropy: float | None
+    unseen: int
     rank: int
 
 
@@ -157,4 +159,5 @@ def _fit_size(space: LayerEmbeddings, setting: Setting, sample: _Sample, size: i
         cosines = Fitted(space, setting, sample.halves).cosines()
         value = space.judged.spearman(cosines, setting.aggregate)
         crossed = percent(float(value))
-    return FitSize(setting, size, now.spearman, crossed, isotropy, now.rank)
+    unseen = int((sample.unseen.counts > 0).sum())
+    return FitSize(setting, size, now.spearman, crossed, isotropy, unseen, now.rank)

@@ -83,6 +83,7 @@ def _picture(points: Sequence[FitSize], dim: int, raw: float | None) -> None:
                 "spearman": point.score,
                 "cross_fitted": point.cross_fitted,
                 "held_out_isotropy": point.isotropy,
+                "held_out": point.unseen,
                 "rank": point.rank,
             }
             for point in points

@@ -39,8 +39,8 @@ TERMS = """
   until every kept direction has the same variance and none are correlated; **k** keeps those of most variance.
 - **Rank** is how many directions the sentences span, **d** how many there are. A map that keeps nearly as many
   directions as there are different sentences sets them all equally far apart.
-- **Held-out isotropy** (0 to 1) says how round a map makes sentences that it was not fitted on: near 1 it carries over,
-  low means that it was fitted on too few.
+- **Held-out isotropy** (0 to 1) says how round a map makes sentences that it was not fitted on. Near 1 it carries over;
+  few sentences keep it low, those it was fitted on and those it is measured on, and so does a map that does not whiten.
 - **Participation ratio** counts directions by how much variance each really has: d where all have the same, 1 where one
   has all.
 - **Could be chance** stands by a change from raw where Williams' test of the two rankings leaves p at 0.05 or more;
