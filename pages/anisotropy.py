@@ -96,7 +96,7 @@ close_page(
     [
         (
             r"\mathbb{E}_{i\neq j}\cos(x_i,x_j)=\frac{\lVert\sum_i u_i\rVert^2-n}{n(n-1)},\quad u_i=x_i/\lVert x_i\rVert",
-            "Mean cosine of random pairs, exact over all pairs; Ethayarajh 2019 samples it. No measure of isotropy: centring alone brings it to 0 (Rudman and Eickhoff 2024)",
+            "Mean cosine of random pairs, exact over all pairs; Ethayarajh 2019 samples it. No measure of isotropy: centring alone brings it near 0 (Rudman and Eickhoff 2024)",
         ),
         (
             r"\mathrm{PR}=\frac{(\sum_i\lambda_i)^2}{\sum_i\lambda_i^2}",

@@ -71,7 +71,9 @@ def test_kcurve_has_a_curve_for_each_subset(document, options, place):
 
 def test_geometry_has_every_layer_raw_and_whitened(document, options):
     record = document("geometry", *options, "--positives", "ge4")
+    pairs = whitelab.load(options[options.index("--data") + 1])
     assert record["protocol"]["positives"] == "ge4"
+    assert record["protocol"]["positive_pairs"] == sum(pairs.gold >= 4)
     assert [one["layer"] for one in record["rows"]] == [0, 1, 2, 3]
     for one in record["rows"]:
         for measures in (one, one["whitened"]):

@@ -20,6 +20,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args):
+    from whitelab.statistics.geometry import POSITIVES, positives
     from whitelab.sweeps import layer_measures
     from whitelab.sweeps.layer_profiles import as_record, losses, shape
 
@@ -45,7 +46,9 @@ def run(args):
         lines.append(_line(layer, before, after, "mean_cosine", "participation_ratio", "alignment", "uniformity"))
         unique.append(_line(layer, before, after, "iso_score", "partition_isotropy", "hub_skewness", "two_nn"))
         records.append({"layer": layer} | before | {"whitened": after})
-    protocol = protocol_over(space, setting, "each") | {"positives": args.positives}
+    count = len(positives(space.gold, args.positives))
+    lines.append(f"alignment over {count} positive pairs ({POSITIVES[args.positives]})")
+    protocol = protocol_over(space, setting, "each") | {"positives": args.positives, "positive_pairs": count}
     return {"rows": records, "protocol": protocol}, lines + unique
 
 

@@ -65,8 +65,8 @@ def pool_wk(hidden: Float[Tensor, "l b t d"]) -> Float[Tensor, "b l d"]:
     sentence   the mean of its tokens weighted by the variance of cos(v_i, v_{i+1}) over i; not its last token, [SEP]
 
     Wang and Kuo (2020), section IV, whose s = 4 of 12 blocks is taken from j = 6 on; before it s = 0, because fewer
-    than three states leave a variance of 0. Where every token's is 0 (j < 2) they count alike, and layer 0 is the mean
-    of its tokens. So layer j depends on the first j blocks alone. A sentence of one token keeps it. The released code
+    than three states leave a variance of 0. Where every token's is 0 (j < 2) they count alike, and layer 0 is their
+    mean. So layer j depends on the first j blocks alone. A sentence of one token keeps it. The released code
     departs from this in three ways: its alignment is to the projection of v_i on the span, its alignment weight is
     divided by the number of states in the window, fewer at the ends, and its second layer has no left neighbour.
     """

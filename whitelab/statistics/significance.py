@@ -23,6 +23,12 @@ _CELLS_PER_CHUNK = 2**18
 FEW = 20  # items below which drawing them again says too little of others
 
 
+def few_note(count: int, items: str) -> str:
+    """What to say of intervals over so many `items` ("pairs"); empty where they are enough."""
+    few = f"so few {items} ({count}) tell settings apart by chance alone; no interval here is to be trusted"
+    return few * (count < FEW)
+
+
 @dataclass(frozen=True)
 class Difference:
     """Score i minus score j (of Spearman x 100 in points), its interval and two-sided bootstrap p-value."""

@@ -242,7 +242,7 @@ def draw(advice: Advice) -> None:
     with st.expander(f"All {len(ranked)} options"):
         rows, height = [_cells(one) for one in ranked], heights.table(min(len(ranked), 16))
         st.dataframe(rows, hide_index=True, height=height, placeholder="")
-    st.caption(plain(evidence.line))
+    st.markdown(f":small[:gray[{plain(evidence.line)}]]")
 
 
 def _use(advice: Advice) -> None:

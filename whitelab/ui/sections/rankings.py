@@ -17,6 +17,7 @@ from whitelab.retrieval.metrics import METRICS
 from whitelab.retrieval.relevance import Retrieval, RetrievalCurve, RetrievalStanding, against, hits, retrieve
 from whitelab.scoring.paired import RESAMPLES, VERDICTS
 from whitelab.scoring.setting import Setting
+from whitelab.statistics.significance import few_note
 from whitelab.store.embedding_store import Store
 from whitelab.ui.results.shelf import shelf, shelved
 from whitelab.ui.results.study import study, study_each
@@ -139,6 +140,8 @@ def standings(results: Sequence[Retrieval], comparison: Comparison) -> None:
         Metric(METRICS[second].label, f"{after:.4f}", f"{after - before:+.4f} against raw", "either"),
     )
     st.markdown(f"{verdict.ICONS[white.verdict]} {_sentence(white, comparison, name)}")
+    if few := few_note(white.retrieval.per_query.shape[1], "queries"):
+        st.caption(f"Note: {few}.")
     made = results[-1].protocol
     if starved(made.setting.whitening, made.fitted, made.rank):
         st.warning(too_few(made.fitted, made.rank, made.dim), icon=":material/warning:")

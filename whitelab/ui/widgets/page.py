@@ -11,7 +11,7 @@ from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import fitted_texts
 from whitelab.scoring.score import Score, reversed_note
 from whitelab.scoring.setting import Setting
-from whitelab.statistics.significance import FEW
+from whitelab.statistics.significance import few_note
 from whitelab.ui import live
 from whitelab.ui.results.placed import LEFT, too_large
 from whitelab.ui.results.scores import doubt_of, number_of, scored
@@ -169,9 +169,8 @@ def _live(chosen: Workspace, opened: Opened | None, unreadable: bool) -> None:
 
 def _doubts(space: LayerEmbeddings, setting: Setting) -> None:
     """Say why the scores of this page are not to be trusted, where the pairs or the texts are too few."""
-    if space.n_pairs < FEW:
-        few = f"so few pairs ({space.n_pairs}) tell settings apart by chance alone"
-        st.caption(f"Note: {few}; no interval here is to be trusted.")
+    if few := few_note(space.n_pairs, "pairs"):
+        st.caption(f"Note: {few}.")
     found = number_of(space, setting)
     if found.starved:
         st.warning(too_few(fitted_texts(space, setting.fit), found.rank, space.dim), icon=":material/warning:")
