@@ -45,7 +45,8 @@ def test_every_query_is_listed_beside_raw(document, words, space):
 
 
 def test_so_few_queries_are_noted(run, words):
-    assert "so few queries (5) tell settings apart by chance alone" in run(*words)[2]
+    for command in (words, ["calibrate", "--search", *words[1:]]):
+        assert "so few queries (5) tell settings apart by chance alone" in run(*command)[2]
 
 
 def test_every_layer_and_every_k_are_the_librarys(document, words, space):

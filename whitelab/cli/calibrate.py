@@ -12,7 +12,7 @@ from whitelab.cli.options import (
     whitening_options,
 )
 from whitelab.cli.spaces import open_either, setting_of_either
-from whitelab.cli.writing import number, progress
+from whitelab.cli.writing import note, number, progress
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -66,7 +66,10 @@ def run(args):
 def _searched(args, space, setting) -> tuple[dict, list[str]]:
     """Of a retrieval set: cosines of queries with documents, and the judgements in place of gold."""
     from whitelab.retrieval.calibration import calibrate_search
+    from whitelab.statistics.significance import few_note
 
+    if few := few_note(len(space.queries), "queries"):
+        note(few)
     given = args.cut, args.rate
     raw, found = (
         calibrate_search(space, one, *given, progress=progress("ranking", "queries")) for one in (setting.raw, setting)
