@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from shutil import copytree
 from textwrap import indent
 from zipfile import ZipFile
@@ -518,6 +519,28 @@ def test_what_a_killed_export_of_the_same_name_was_writing_goes_once_it_is_old(t
             os.utime(path, (0, 0))
     write_folder(tmp_path / "model")
     assert set(tmp_path.iterdir()) == {tmp_path / "model", homes["other"], homes["now"]}
+
+
+@pytest.mark.parametrize(("part", "home", "name"), [("new", Path, "exists"), ("old", os, "replace")])
+def test_what_another_user_left_there_and_nobody_else_may_read_or_move_stays(
+    part, home, name, tmp_path, write_folder, monkeypatch
+):
+    theirs = tmp_path / f".{'a' * 32}.tmp"
+    (theirs / part / "model").mkdir(parents=True)
+    for path in (theirs / part / "model", theirs / part, theirs):
+        os.utime(path, (0, 0))
+    permitted = getattr(home, name)
+
+    def refuse(path, *more):
+        if theirs in path.parents:
+            raise PermissionError(f"Permission denied: {path}")
+        return permitted(path, *more)
+
+    monkeypatch.setattr(home, name, refuse)
+    write_folder(tmp_path / "model")
+    monkeypatch.undo()
+    assert (tmp_path / "model" / "modules.json").exists()
+    assert (theirs / part / "model").exists()
 
 
 def test_a_folder_may_have_the_longest_name_there_is(tmp_path, write_folder):

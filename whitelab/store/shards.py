@@ -239,12 +239,13 @@ def _is_stale(path: Path) -> bool:
 def folder_aside(folder: Path) -> Iterator[Path]:
     """A new folder beside `folder` that takes its place when all went well, and is gone otherwise.
 
-    What killed writers of a folder of this name left there, which is old by now, goes first.
+    What killed writers of a folder of this name left there, which is old by now, goes first; what another user left
+    there may stay.
     """
     home = folder.with_name(f".{uuid.uuid4().hex}.tmp")
     new, old = (home / part / folder.name for part in ASIDE_PARTS)
     for killed in _asides(folder.parent):
-        with suppress(FileNotFoundError):  # swept by a neighbour
+        with suppress(FileNotFoundError, PermissionError):  # swept by a neighbour, or another user's
             if any((killed / part / folder.name).exists() for part in ASIDE_PARTS) and _is_stale(killed):
                 _undo(killed)
     try:
