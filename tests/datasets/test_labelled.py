@@ -256,6 +256,17 @@ def test_texts_that_are_there_again_are_told(header, tmp_path):
     assert "another's" not in known
 
 
+def test_repeats_are_counted_in_the_rows_that_are_scored(tmp_path):
+    def notes(*parts):
+        rows = [(f"{split} {i % kinds}", "ab"[i % 2], split) for split, size, kinds in parts for i in range(size)]
+        return " ".join(load_labelled(write(tmp_path / "rows.tsv", table(rows, ("text", "label", "split")))).notes)
+
+    assert notes(("train", 12, 2), ("dev", 12, 2), ("test", 12, 12)) == ""
+    assert "10 of 12 test rows repeat another's text" in notes(("train", 200, 200), ("test", 12, 2))
+    assert "10 of 12 dev rows repeat another's text" in notes(("train", 200, 200), ("dev", 12, 2))
+    assert "10 of 12 rows repeat another's text" in notes(("train", 12, 2))
+
+
 # ------------------------------------------------------------------------------------------------ pairs
 
 

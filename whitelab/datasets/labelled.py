@@ -10,7 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -188,7 +188,7 @@ def _assemble(
     if len(classes) < 2:
         raise DataError(f"{info.name}: two classes are needed, every row has the label {classes[0]!r}")
     number = {name: place for place, name in enumerate(classes)}
-    return LabelledTexts(
+    data = LabelledTexts(
         task=info.name,
         first=tuple(row.first for row in rows),
         second=tuple(row.second for row in rows) if pairs else None,
@@ -200,22 +200,23 @@ def _assemble(
         blank=tuple(place for place, row in enumerate(rows) if row.blank),
         title=info.title,
         source=", ".join(path.name for path in info.files),
-        notes=(*notes, *_repeat_notes(rows)),
         problems=tuple(sorted(problems, key=lambda one: (one.file, one.line))),
     )
+    return replace(data, notes=(*notes, *_repeat_notes(data)))
 
 
-def _repeat_notes(rows: list[LabelledRow]) -> list[str]:
-    """What a reader of an accuracy should know of texts that are there again, in one split or in what is learnt."""
-    splits: dict[str, list[frozenset]] = {}
-    for row in rows:
-        splits.setdefault(row.split, []).append(frozenset((row.first, row.second)))
-    notes = [repeats_note([(name, text) for name in splits for text in splits[name]], "rows", "another's text")]
+def _repeat_notes(data: LabelledTexts) -> list[str]:
+    """What a reader of an accuracy should know of texts that are there again, among those scored or those learnt."""
+    texts = [frozenset(row) for row in zip(data.first, data.second or data.first, strict=True)]
+    splits = {name: [texts[row] for row in data.rows(name)] for name in set(data.split)}
+    scored = data.scored_split
+    counted, what = (splits[scored], f"{scored} rows") if scored else (texts, "rows")
+    notes = [repeats_note(counted, what, "another's text")]
     learnt = set(splits.pop("train", ()))
-    for name, texts in splits.items():
-        known = sum(text in learnt for text in texts)
-        if known > len(texts) * REPEATS:
-            of = f"{known} of {len(texts)} {name} rows"
+    for name, rows in sorted(splits.items()):
+        known = sum(text in learnt for text in rows)
+        if known > len(rows) * REPEATS:
+            of = f"{known} of {len(rows)} {name} rows"
             notes.append(f"{of} repeat the text of a train row, which a classifier can know by heart")
     return [note for note in notes if note]
 

@@ -78,6 +78,11 @@ class LabelledTexts:
         """Whether a row is two texts."""
         return self.second is not None
 
+    @property
+    def scored_split(self) -> str | None:
+        """The split that is scored: test, dev where there is none, None in data without either."""
+        return next((name for name in ("test", "dev") if name in self.split), None)
+
     @cached_property
     def sentences(self) -> tuple[str, ...]:
         """The unique texts by first appearance, row by row and first before second."""

@@ -10,7 +10,7 @@ nothing of a test row, not even its text, decides its score.
 
 from whitelab.probe.many import AVERAGE, DEFAULT, averages, embed_texts, probes, tried_probe, with_published
 from whitelab.probe.options import CLASSIFIERS, FITS, How, usual
-from whitelab.probe.rows import Turn, features, fit_map, occurrences, scored_split, turns
+from whitelab.probe.rows import Turn, features, fit_map, occurrences, turns
 from whitelab.probe.scores import PairMeasures, ProbeScore
 from whitelab.probe.scoring import probe
 
@@ -30,7 +30,6 @@ __all__ = [
     "occurrences",
     "probe",
     "probes",
-    "scored_split",
     "tried_probe",
     "turns",
     "usual",

@@ -32,7 +32,7 @@ def turns(data: LabelledTexts, folds: int = 10, seed: int = 1111) -> tuple[Turn,
     texts not kept together, so that the folds are SentEval's own. Fewer folds where the smallest class has fewer
     different rows. Raises ValueError where nothing can be learnt.
     """
-    order, scored = _order(data), scored_split(data)
+    order, scored = _order(data), data.scored_split
     split = np.array(data.split)[order]
     if scored:
         train, test = order[split == "train"], order[split == scored]
@@ -55,11 +55,6 @@ def same_texts(data: LabelledTexts) -> Int[np.ndarray, "n"]:
         return np.arange(data.n_rows)
     texts = np.sort(np.stack([data.first_index, data.second_index]), axis=0)
     return np.unique(texts, axis=1, return_inverse=True)[1].reshape(-1)
-
-
-def scored_split(data: LabelledTexts) -> str | None:
-    """The split that is scored: test, dev where there is none, None in data without either."""
-    return next((name for name in ("test", "dev") if name in data.split), None)
 
 
 def _order(data: LabelledTexts) -> np.ndarray:

@@ -24,7 +24,7 @@ from whitelab.probe.classifiers import (
     wilson,
 )
 from whitelab.probe.options import FITS, How, usual
-from whitelab.probe.rows import Turn, features, fit_map, scored_split, stratified_rows, turns
+from whitelab.probe.rows import Turn, features, fit_map, stratified_rows, turns
 from whitelab.probe.scores import PairMeasures, ProbeScore
 from whitelab.probe.words import line, threshold_line
 from whitelab.scoring.fit_scopes import map_of
@@ -115,7 +115,7 @@ def _predict(
         c = best_c(seen[both], y[both], splits, GRID, device)
     else:
         inner = stratified_rows(data, turn.train, how.folds, how.seed)
-        c = best_c(x, y[turn.train], inner, TEST_GRID if scored_split(data) else GRID, device)
+        c = best_c(x, y[turn.train], inner, TEST_GRID if data.scored_split else GRID, device)
     return linear(x, y[turn.train], test, c, device), c
 
 
@@ -124,7 +124,7 @@ def _by_threshold(x, data, setting, how: How, model: str, corpus, progress) -> P
     if not data.pairs:
         raise ValueError(f"classifier='threshold' needs pairs of texts, and {data.task} has single texts")
     data = _two_classes(data)
-    scored = scored_split(data)
+    scored = data.scored_split
     rows = data.rows(scored) if scored else np.arange(data.n_rows)
     train = data.rows("train") if scored else rows[:0]
     learnt = len(train) > 0

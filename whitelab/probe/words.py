@@ -7,7 +7,7 @@ import numpy as np
 from whitelab.datasets import LabelledTexts
 from whitelab.probe.classifiers import GRID, TEST_GRID, powers
 from whitelab.probe.options import How
-from whitelab.probe.rows import Turn, same_texts, scored_split, stratified_rows
+from whitelab.probe.rows import Turn, same_texts, stratified_rows
 from whitelab.scoring.setting import Setting
 
 
@@ -33,7 +33,7 @@ def line(data: LabelledTexts, setting: Setting, how: How, found: Sequence[Turn])
         together = ", equal texts in one" if len(np.unique(same_texts(data))) < data.n_rows else ""
         where = f"mean of {len(found)} stratified folds, seed {how.seed}{together}"
     else:
-        where = "test split" if scored_split(data) == "test" else "dev split, for want of a test split"
+        where = "test split" if data.scored_split == "test" else "dev split, for want of a test split"
     return f"{what}{pairs} · {where} · {scaled}{_fit_words(setting, how, folds)}"
 
 
