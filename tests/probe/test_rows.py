@@ -68,6 +68,18 @@ def test_few_rows_make_fewer_folds_and_one_row_none():
         turns(with_y(data, [0] + [1] * 7))
 
 
+def test_a_label_whose_every_text_stands_earlier_under_another_counts_nowhere():
+    data = make_texts(8, 2)
+    twice = replace(data, first=data.first * 2, y=[0] * 8 + [1] * 8, split=data.split * 2)
+    with pytest.raises(
+        ValueError, match="two classes, got only 'a' .equal rows count once, with the label of the first"
+    ):
+        turns(twice)
+    with pytest.raises(ValueError, match="got 1 of 'b' .equal rows count once"):
+        turns(with_y(twice, [0] * 7 + [1] * 9))
+    assert len(turns(with_y(twice, [0] * 6 + [1] * 10))) == 2
+
+
 @pytest.mark.parametrize("spec", ["pca", "zca", "soft:gamma=0.5", "standardize"])
 def test_the_map_of_the_training_texts_does_not_see_the_test_texts(spec):
     data = make_texts(split=halved())

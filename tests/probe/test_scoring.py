@@ -218,6 +218,19 @@ def test_protocols_say_how_a_score_was_made():
     assert "best in 4 inner folds" in probe(make_rows(few), few, RAW, How("senteval", folds=10)).protocol
 
 
+@pytest.mark.parametrize(
+    ("split", "rare", "where"),
+    [((), [0, 1], "in the training part of each fold"), (halved(30), [1], "of the training split")],
+    ids=["folds", "split"],
+)
+def test_a_class_too_rare_to_choose_c_with_is_counted_where_c_is_chosen(split, rare, where):
+    data = with_y(make_texts(30, 2, split), np.isin(np.arange(30), rare))
+    space = make_rows(data)
+    with pytest.raises(ValueError, match=f"2 different rows of each class {where}, got 1 of 'b'; leave"):
+        probe(space, data, RAW, How("senteval"))
+    probe(space, data, RAW, How("linear"))
+
+
 def test_progress_ends_with_its_total_and_can_stop_the_work():
     data, seen = make_texts(60, 2), []
     probe(make_rows(data), data, RAW, How("senteval", folds=3), progress=lambda *step: seen.append(step))

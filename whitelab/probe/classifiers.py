@@ -138,23 +138,25 @@ def best_threshold(cosines: Float[np.ndarray, "n"], matches: Bool[np.ndarray, "n
 
 
 def stratified(
-    y: Shaped[np.ndarray, "n"], folds: int, seed: int, group: Int[np.ndarray, "n"] | None = None
+    y: Shaped[np.ndarray, "n"], folds: int, seed: int, group: Int[np.ndarray, "n"] | None = None, where: str = ""
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Shuffled folds as (rows to learn from, rows to score), each with every class of `y` in its proportion.
 
     Rows of one `group` stay together, counted once and with the class of the first. Fewer than `folds` where the
-    smallest class has fewer groups. Raises ValueError where nothing can be learnt.
+    smallest class has fewer groups. Raises ValueError, which says `where`, where nothing can be learnt.
     """
     group = np.arange(len(y)) if group is None else group
     _, first, place = np.unique(group, return_index=True, return_inverse=True)
     lead, leads = first[place], np.sort(first)
     present, sizes = np.unique(y[leads], return_counts=True)
+    once = " (equal rows count once, with the label of the first)" if len(leads) < len(y) else ""
     if len(present) < 2:
-        raise ValueError(f"cross-validation needs two classes, got only {present.tolist()[0]!r}")
+        raise ValueError(f"cross-validation needs two classes{where}, got only {present.tolist()[0]!r}{once}")
     if rare := present[sizes < 2].tolist():
         raise ValueError(
-            f"cross-validation needs 2 different rows of each class, got 1 of {', '.join(map(repr, rare[:6]))}"
-            f"{f' and {len(rare) - 6} more' if len(rare) > 6 else ''}; leave such classes out, or bring more of them"
+            f"cross-validation needs 2 different rows of each class{where}, got 1 of {', '.join(map(repr, rare[:6]))}"
+            f"{f' and {len(rare) - 6} more' if len(rare) > 6 else ''}{once}; "
+            "leave such classes out, or bring more of them"
         )
     turns = StratifiedKFold(min(folds, int(sizes.min())), shuffle=True, random_state=seed).split(leads, y[leads])
     return [tuple(np.flatnonzero(np.isin(lead, leads[part])) for part in turn) for turn in turns]

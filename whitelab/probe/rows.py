@@ -45,8 +45,10 @@ def turns(data: LabelledTexts, folds: int = 10, seed: int = 1111) -> tuple[Turn,
 def stratified_rows(
     data: LabelledTexts, rows: Int[np.ndarray, "n"], folds: int, seed: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """`classifiers.stratified` of some rows, as places in `rows`."""
-    return stratified(np.array(data.classes)[data.y[rows]], folds, seed, same_texts(data)[rows])
+    """`classifiers.stratified` of all rows or those that are learnt from, as places in `rows`."""
+    learnt = " of the training split" if data.scored_split else " in the training part of each fold"
+    where = learnt if len(rows) < data.n_rows else ""
+    return stratified(np.array(data.classes)[data.y[rows]], folds, seed, same_texts(data)[rows], where)
 
 
 def same_texts(data: LabelledTexts) -> Int[np.ndarray, "n"]:
