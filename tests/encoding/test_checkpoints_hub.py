@@ -184,6 +184,14 @@ def test_a_name_with_pickled_weights_only_is_refused(hub, ask, folder):
     assert not any(path.endswith(".bin") for _, path in hub.asked)
 
 
+def test_a_downloaded_model_that_an_adapter_is_to_change_is_refused_as_a_local_folder_is(hub, ask, folder):
+    (folder / "adapter_config.json").write_text("{}")
+    hub.offer("someone/adapted", folder)
+    code = "from whitelab.encoding.encoders import load_encoder\n" + FIND.replace("files = find_model", "load_encoder")
+    for name in (str(folder), "someone/adapted"):
+        assert "has an adapter, which is not applied here" in ask(hub.url, name, code=code)
+
+
 def test_a_downloaded_model_encodes_as_the_local_folder_does_pickled_weights_after_a_yes(hub, ask, whole, folder):
     import torch
     from safetensors.torch import load_file

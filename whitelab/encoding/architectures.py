@@ -17,7 +17,7 @@ import torch
 from whitelab.base.checks import check_int
 from whitelab.base.machine import GIB, available_memory, is_out_of_memory
 from whitelab.base.wording import first_line
-from whitelab.encoding.checkpoints import ModelError, ModelFiles
+from whitelab.encoding.checkpoints import ADAPTER_FILE, ModelError, ModelFiles
 
 PROBE = "A man is playing a guitar by the river."
 UNKNOWN = "\ua66e"  # a letter that one manuscript has once
@@ -113,7 +113,7 @@ def _described(files: ModelFiles):
 def _pretrained(config, files: ModelFiles) -> torch.nn.Module:
     from transformers import AutoModel
 
-    if (files.folder / "adapter_config.json").is_file():
+    if (files.folder / ADAPTER_FILE).is_file():
         raise ModelError(f"model={files.name!r} has an adapter, which is not applied here: merge it into the weights")
     module, found = AutoModel.from_pretrained(
         files.folder,

@@ -47,6 +47,7 @@ _TOKENIZER_FILES = (
 PROMPTS_FILE = "config_sentence_transformers.json"  # of sentence-transformers: what stands before a text
 TRAINING_FILE = "whitelab_training.md"  # beside weights that were trained here: how they came about
 MODULES_FILE = "modules.json"  # of sentence-transformers: what follows the transformer
+ADAPTER_FILE = "adapter_config.json"  # of peft: other weights are to change those beside it
 _QUERY, _DOCUMENT = ("query",), ("document", "passage", "corpus")  # what prompts are called there
 
 _SAFE = ("*.safetensors", "*.safetensors.index.json")
@@ -57,7 +58,7 @@ _MODULES = (ABOUT_FILES, _MODULE_CONFIGS, "[0-9]*_*/model.safetensors")
 _PICKLED = ("pytorch_model.bin", "pytorch_model-*.bin")
 
 # What says how weights are used, small.
-_DESCRIBING = ("config.json", PROMPTS_FILE, MODULES_FILE, *_TOKENIZER_FILES)
+_DESCRIBING = ("config.json", PROMPTS_FILE, MODULES_FILE, ADAPTER_FILE, *_TOKENIZER_FILES)
 
 # What may stand before a name and a colon.
 KINDS = {
