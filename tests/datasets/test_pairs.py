@@ -84,7 +84,12 @@ def test_the_fingerprint_changes_with_everything_that_decides_a_score(change):
 def test_the_fingerprint_ignores_what_does_not_decide_a_score():
     same = make_pairs(source="elsewhere", notes=("n",), split="dev", published=True)
     assert make_pairs().fingerprint == same.fingerprint
-    assert make_pairs(gold=np.array([0.0, 1, 2])).fingerprint == make_pairs(gold=np.array([-0.0, 1, 2])).fingerprint
+
+
+def test_a_gold_score_of_minus_zero_is_zero():
+    zero, minus = (make_pairs(gold=np.array([zero, 1, 2])) for zero in (0.0, -0.0))
+    assert minus.fingerprint == zero.fingerprint
+    assert not np.signbit(minus.gold).any()
 
 
 def test_the_fingerprint_keeps_sentence_borders_apart():

@@ -55,7 +55,7 @@ class MalformedRows(DataError):
 class SentencePairs:
     """p scored sentence pairs of one task, as its files have them.
 
-    first, second: p stripped sentences each. gold: float64 [p], not rescaled. subset: int64 [p], index into
+    first, second: p stripped sentences each. gold: float64 [p], not rescaled, -0 as 0. subset: int64 [p], index into
     subset_names; a task without subsets has its own name as the only one. split: train, dev, test or all.
     source: what to show on screen. published: whether this is a known benchmark. notes: what a reader of a
     score should know. problems: rows left out because the caller asked for the rest. Arrays are read-only copies;
@@ -77,7 +77,7 @@ class SentencePairs:
     def __post_init__(self) -> None:
         for name in ("first", "second", "subset_names", "notes", "problems"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
-        object.__setattr__(self, "gold", _frozen(self.gold, np.float64))
+        object.__setattr__(self, "gold", _frozen(np.array(self.gold, np.float64) + 0.0, np.float64))  # of -0.0 a 0.0
         object.__setattr__(self, "subset", _frozen(self.subset, np.int64))
         self._check()
 
@@ -143,7 +143,7 @@ class SentencePairs:
         digest = hashlib.sha256()
         for texts in (self.first, self.second, self.subset_names):
             hash_texts(digest, texts)
-        digest.update((self.gold + 0.0).astype("<f8").tobytes())  # + 0.0 makes -0.0 and 0.0 one value
+        digest.update(self.gold.astype("<f8").tobytes())
         digest.update(self.subset.astype("<i8").tobytes())
         return digest.hexdigest()
 
