@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from tiny import SENTENCES, untimed
+from tiny import SENTENCES, untimed, write_reversed
 
 import whitelab
 from whitelab.training import StepRecord, TrainConfig
@@ -279,6 +279,13 @@ def test_the_bar_turns_to_the_start_of_a_run_whose_model_is_removed_and_this_is_
     until(click(at, "really-simcse-1"), lambda at: drawn(at) and has_knobs(at))
     assert at.sidebar.selectbox(key="model").value == (then or small["model"])
     assert not at.error
+
+
+def test_scores_that_run_the_other_way_are_noted_by_the_curve(visit, config, tmp_path):
+    backwards = whitelab.load(write_reversed(tmp_path / "distances.csv"))
+    for _ in create(replace(config, steps=1), SENTENCES, backwards).follow():
+        pass
+    assert said(visit(), "Note: in simcse-1 the pairs scored highest are the least alike")
 
 
 # Several runs

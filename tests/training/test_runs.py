@@ -15,7 +15,7 @@ import pytest
 import torch
 from commandline import called
 from processes import ROOT
-from tiny import SENTENCES, build_model, build_place, untimed
+from tiny import SENTENCES, build_model, build_place, untimed, write_reversed
 
 from whitelab.cli import main
 from whitelab.datasets import load
@@ -356,6 +356,17 @@ def test_the_command_without_json_and_without_a_folder(place, command, usual):
     assert lines[-1] == "model: trained:simcse-1"
     assert (usual / "simcse-1" / "model" / "model.safetensors").is_file()
     assert "ready        trained:simcse-1" in command("models")[1]
+
+
+def test_scores_that_run_the_other_way_are_noted_with_the_untrained_start(place, command, tmp_path):
+    backwards = write_reversed(tmp_path / "distances.csv")
+    status, out, err = command("train", *options(place, 1), "--eval", backwards, "--json")
+    start, step, _ = (json.loads(line) for line in out.splitlines())
+    assert status == 0
+    assert "turn them round" in start["note"]
+    assert f"note: {start['note']}\n" in err
+    assert "note" not in step
+    assert "note: the pairs" not in command("train", *options(place, 1))[2]
 
 
 def test_an_interrupted_command_can_be_resumed(place, command, usual, monkeypatch):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from whitelab.cli.options import device_option, json_option, split_option
-from whitelab.cli.writing import say, short
+from whitelab.cli.writing import note, say, short
 
 # Options of `train` that are fields of TrainConfig, and what they are.
 _TRAIN = {
@@ -82,6 +82,8 @@ def run(args):
         with _asked_to_stop() as stop, contextlib.closing(run.follow(args.resume, args.device)) as steps:
             for record in steps:
                 yield record.as_dict(), [_step_line(record)]
+                if record.note:
+                    note(record.note)
                 if stop.is_set() and not record.stop and record.step < run.config.steps:
                     break
     except Exception:

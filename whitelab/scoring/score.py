@@ -111,27 +111,21 @@ def score(space: LayerEmbeddings, setting: Setting, isotropy: bool = True) -> Sc
     )
 
 
-def reversed_note(raw: Score) -> str:
-    """What to say of a score of `raw` vectors that is below 0 beyond doubt; empty of any other.
-
-    Where a subset is too small for an interval, that of one correlation of all pairs is asked.
-    """
-    if raw.spearman is None:
-        return ""
-    half = (
-        raw.half_width if raw.half_width is not None else percent(correlation.half_width(raw.spearman / 100, raw.pairs))
-    )
-    if half is None or raw.spearman + half >= 0:
+def reversed_note(spearman: float | None, pairs: int) -> str:
+    """What to say of a score of raw vectors that is below 0 beyond doubt, by one correlation of so many pairs."""
+    half = None if spearman is None else percent(correlation.half_width(spearman / 100, pairs))
+    if half is None or spearman + half >= 0:
         return ""
     return (
-        f"the pairs scored highest are the least alike, so that raw vectors score {raw.spearman:.2f}: a score must be "
+        f"the pairs scored highest are the least alike, so that raw vectors score {spearman:.2f}: a score must be "
         "higher for more similar sentences. If these are distances, turn them round"
     )
 
 
 def reversal(space: LayerEmbeddings, setting: Setting) -> str:
     """`reversed_note` of a setting's layers as they are."""
-    return reversed_note(score(space, setting.raw, isotropy=False))
+    raw = score(space, setting.raw, isotropy=False)
+    return reversed_note(raw.spearman, raw.pairs)
 
 
 def isotropy_of(space: LayerEmbeddings, setting: Setting) -> float | None:

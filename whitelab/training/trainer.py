@@ -17,6 +17,7 @@ from whitelab.encoding.checkpoints import ONE_LAYER, ModelError
 from whitelab.encoding.embeddings import origin_of, with_pairs
 from whitelab.encoding.encoders import DTYPES, Encoder, NotFinite, dtypes_for, embed, load_encoder
 from whitelab.encoding.pooling import POOLINGS
+from whitelab.scoring.score import reversed_note
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_profiles import losses, shape
 from whitelab.training import health, objectives
@@ -149,7 +150,10 @@ class Trainer:
     def untrained(self) -> StepRecord:
         """Record 0: the start, scored."""
         began = time.perf_counter()
-        return StepRecord(0, **self.measure(), seconds=time.perf_counter() - began)
+        found = StepRecord(0, **self.measure())
+        if self.evaluation is not None:
+            found = replace(found, note=reversed_note(found.spearman, self.evaluation.n_pairs))
+        return replace(found, seconds=time.perf_counter() - began)
 
     def advance(self) -> StepRecord:
         """Take the next step and say how it went; a step that cannot be taken leaves every weight as it was."""

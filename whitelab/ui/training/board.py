@@ -382,6 +382,9 @@ def _pictures(chosen: Sequence[Entry]) -> None:
             figures.training_curve(runs, "spearman", "Spearman x 100", from_zero=False, start=True),
             "training-spearman",
         )
+        for one in chosen:
+            if said := _known(one.summary.start, "note"):
+                st.caption(f"Note: in {one.name} {said}.")
     with right:
         chart(figures.training_plane(runs), "training-plane")
         for one in chosen:

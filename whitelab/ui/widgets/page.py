@@ -56,7 +56,8 @@ def open_page(question: str, look_for: str) -> tuple[Workspace, Opened]:
     if chosen is None:
         st.stop()
     opened = open_chosen(chosen)
-    backwards = reversed_note(number_of(opened.space, chosen.compared.raw))
+    raw = number_of(opened.space, chosen.compared.raw)
+    backwards = reversed_note(raw.spearman, raw.pairs)
     said = (
         [backwards] * bool(backwards) + [LEFT] * too_large(opened.space) + [RAW] * (chosen.setting.whitening == "none")
     )
