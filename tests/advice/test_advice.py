@@ -22,7 +22,7 @@ from whitelab.advice import (
     kept_as,
     named,
 )
-from whitelab.advice.advising import CLUSTER_SEEDS
+from whitelab.advice.advising import CLUSTER_SEEDS, ON_PAIRS, ON_SEARCH, ON_TEXTS
 from whitelab.advice.answer import FEW
 from whitelab.advice.candidates import candidates
 from whitelab.advice.evidence import Option, Tried, enough, weigh
@@ -38,6 +38,7 @@ from whitelab.retrieval.relevance import retrieve
 from whitelab.scoring.paired import LEVEL, judged
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
+from whitelab.statistics import significance
 from whitelab.statistics.significance import Difference, bootstrap_means
 
 D = 16
@@ -265,6 +266,24 @@ def test_searches_and_texts_are_measured_as_on_their_own_pages(tmp_path, few_can
     assert grouped.baseline.score > 40
     read = advise_texts(space, data, Setting((2,)), "classify").evidence
     assert read.baseline.score == pytest.approx(100 * probe(space, data, Setting((2,)), How("linear")).hits.mean())
+
+
+def test_the_resamples_are_followed_as_the_options_are_until_all_is_done(few_candidates, monkeypatch):
+    n, rng = 60, np.random.default_rng(4)
+    pairs, search = pairs_of(*ROUND, pairs=n), retrieval_set(queries=n)
+    embedded = with_judgements(torch.from_numpy(rng.normal(size=(2, len(search.sentences), D))).float(), search)
+    data = LabelledTexts("made up", tuple(map(str, range(n))), None, np.arange(n) % 2, ("a", "b"), ("",) * n)
+    texts = LayerRows(torch.from_numpy(rng.normal(size=(2, n, D))).float(), torch.ones(n))
+    asked = [(advise_pairs, pairs, Setting((1,)), purpose) for purpose in ON_PAIRS]
+    asked += [(advise_search, embedded, Setting(), purpose) for purpose in ON_SEARCH]
+    asked += [(advise_texts, texts, data, Setting(), purpose) for purpose in ON_TEXTS]
+    monkeypatch.setattr(significance, "_CELLS_PER_CHUNK", 700 * n)  # some chunks
+    for advise, *given in asked:
+        seen = []
+        advise(*given, progress=lambda *step, seen=seen: seen.append(step))
+        assert seen == sorted(seen)
+        assert seen[-1] == (100, 100)
+        assert 0 < seen[0][0] < 50 < seen[-2][0] < 100
 
 
 def test_sentences_alone_decide_nothing_and_warn_of_a_map_of_few():

@@ -1,6 +1,7 @@
 """Laws of the tests of a difference: resampling equals scoring what was drawn, and the levels are what they say."""
 
 import math
+from functools import partial
 
 import jaxtyping
 import numpy as np
@@ -94,6 +95,15 @@ def test_the_chunk_size_changes_nothing(monkeypatch, cells):
     whole = bootstrap(x, gold, subset, 3, "mean", resamples=40)
     monkeypatch.setattr(significance, "_CELLS_PER_CHUNK", cells)
     assert torch.equal(bootstrap(x, gold, subset, 3, "mean", resamples=40).samples, whole.samples)
+
+
+def test_every_chunk_of_resamples_is_reported(monkeypatch):
+    x, gold, subset = settings()
+    monkeypatch.setattr(significance, "_CELLS_PER_CHUNK", 90 * 16)
+    for drawn in (partial(bootstrap, x, gold, subset, 3), partial(bootstrap_means, x)):
+        seen = []
+        drawn(resamples=40, progress=lambda *step, seen=seen: seen.append(step))
+        assert seen == [(16, 40), (32, 40), (40, 40)]
 
 
 def test_a_seed_fixes_the_resamples_and_rows_share_them():

@@ -65,20 +65,23 @@ def advise_pairs(
     if said := reversal(space, raw):
         blurs = "On scores that run the other way, whatever loses meaning seems to gain."
         return Advice(purpose, None, ("No advice from these pairs yet.", f"{capitalised(said)}.", blurs), None, None)
+    measuring, weighing = _halves(progress)
     other_text = chosen.fit not in OWN_SENTENCES and chosen.whitening != "none"
     fit = chosen.fit if other_text else "cross"
     how, rank, against = chosen.aggregate, min(fold.rows.span for fold in folds(space, fit)), space.judged.cpu()
     if purpose == "store":
-        coded = _coded(space, _fittable(space, to_store(chosen, space.n_layers, space.dim, fit, rank)), progress)
+        coded = _coded(space, _fittable(space, to_store(chosen, space.n_layers, space.dim, fit, rank)), measuring)
         cosines, tried, found = torch.stack([one.values for one in coded]), _as_stored(coded), coded
-        drawn = bootstrap(cosines, against.gold, against.subset, against.n_subsets, how, enough(len(tried)))
+        judged = against.gold, against.subset, against.n_subsets, how
+        drawn = bootstrap(cosines, *judged, enough(len(tried)), progress=weighing)
     else:
         settings = _fittable(space, candidates(chosen, space.n_layers, space.dim, fit, rank))
-        found = _each(settings, lambda setting: score(space, setting, isotropy=False), progress)
+        found = _each(settings, lambda setting: score(space, setting, isotropy=False), measuring)
         tried = [Tried.whole(one, _kept(each.setting, each.rank, space.dim)) for one, each in _both(settings, found)]
         if purpose == "threshold":
-            return answer(_matching(space, tried, found, gold_from), purpose)
-        cosines, resampled = torch.stack([one.cosines for one in found]), paired(space, found, enough(len(tried)))
+            return answer(_matching(space, tried, found, gold_from, weighing), purpose)
+        cosines = torch.stack([one.cosines for one in found])
+        resampled = paired(space, found, enough(len(tried)), weighing)
         drawn = resampled.drawn.take(resampled.rows)
 
     def spearman(counts: Float[Tensor, "p b"]) -> Float[Tensor, "v b"]:
@@ -111,7 +114,7 @@ def _coded(space: Space, settings: tuple[Setting, ...], progress: Progress) -> l
         codes = (Code(),)
     layers, points = list(dict.fromkeys(one.layers for one in settings)), []
     for number, own in enumerate(layers):
-        part = part_of(progress, number, 1, len(layers))
+        part = part_of(progress, 100 * number, 100, 100 * len(layers))
         *_, last = frontier(space, [one for one in settings if one.layers == own], codes, progress=part)
         points += last.points
     return points
@@ -126,7 +129,9 @@ def _both(settings: Sequence[Setting], found: list) -> Iterator[tuple]:
     return zip(settings, found, strict=True)
 
 
-def _matching(space: LayerEmbeddings, tried: list[Tried], scores: list[Score], gold_from: float | None) -> Evidence:
+def _matching(
+    space: LayerEmbeddings, tried: list[Tried], scores: list[Score], gold_from: float | None, progress: Progress
+) -> Evidence:
     gold = space.gold.cpu()
     cut = gold_middle(gold) if gold_from is None else gold_from
     positive = gold >= cut
@@ -139,7 +144,7 @@ def _matching(space: LayerEmbeddings, tried: list[Tried], scores: list[Score], g
 
     record, line = _protocol(scores)
     measured = "Average precision x 100", "pairs", space.n_pairs
-    drawn = bootstrap_counts(space.n_pairs, precision, enough(len(tried)))
+    drawn = bootstrap_counts(space.n_pairs, precision, enough(len(tried)), progress=progress)
     named = record | {"gold_from": cut}, f"{line} · the same from a gold score of {cut:g} on"
     return weigh(tried, drawn, precision, measured, named)
 
@@ -150,17 +155,18 @@ def advise_search(space: RetrievalSpace, chosen: Setting, purpose: str = "rank",
     raw = chosen.raw.with_(aggregate="all")
     space_of, measured = space.space, ("nDCG@10 x 100", "queries")
     offered = raw, space_of.n_layers, space_of.dim, "corpus", space_of.texts["corpus"].span
+    measuring, weighing = _halves(progress)
     if purpose == "store":
-        coded = _coded(space, to_store(*offered), progress)
+        coded = _coded(space, to_store(*offered), measuring)
         values, tried, protocol = torch.stack([one.values for one in coded]), _as_stored(coded), coded[0].protocol
     else:
         settings = candidates(*offered)
-        found = _each(settings, lambda setting: retrieve(space, setting), progress)
+        found = _each(settings, lambda setting: retrieve(space, setting), measuring)
         values, protocol = torch.stack([one.of("ndcg@10") for one in found]), found[0].protocol
         sizes = (_kept(one.setting, one.protocol.rank, space_of.dim) for one in found)
         tried = [Tried.whole(*each) for each in zip(settings, sizes, strict=True)]
     named = protocol.as_dict() | _VARIED, protocol.line()
-    return answer(_means(100 * values, tried, measured, named), purpose)
+    return answer(_means(100 * values, tried, measured, named, weighing), purpose)
 
 
 def advise_texts(
@@ -182,13 +188,13 @@ def advise_texts(
     settings = candidates(raw, space.n_layers, space.dim, "task", space.span)
     if purpose == "cluster":
         return answer(_grouped(space, data, settings, model, progress), purpose)
-    how = How("linear")
-    found = _each(settings, lambda setting: probe(space, data, setting, how, model=model), progress)
+    how, (measuring, weighing) = How("linear"), _halves(progress)
+    found = _each(settings, lambda setting: probe(space, data, setting, how, model=model), measuring)
     values = 100 * torch.from_numpy(np.stack([one.hits for one in found])).double()
     tried = [Tried.whole(setting, _kept(setting, one.rank, space.dim)) for setting, one in _both(settings, found)]
     protocol = {"task": data.task, "model": model, "classifier": how.on(data), "fit": how.fit} | _VARIED
     line = f"{found[0].protocol} · {data.source}"
-    return answer(_means(values, tried, ("Accuracy x 100", "texts"), (protocol, line)), purpose)
+    return answer(_means(values, tried, ("Accuracy x 100", "texts"), (protocol, line), weighing), purpose)
 
 
 def _grouped(
@@ -198,12 +204,13 @@ def _grouped(
         raise ValueError("purpose='cluster' must have single texts with labels, got pairs of texts")
     rows = occurrences(data, np.arange(data.n_rows))
     labels = torch.from_numpy(np.asarray(data.y)).long()
-    found = _each(settings, lambda setting: _clusters(space, setting, rows, len(labels.unique())), progress)
+    measuring, weighing = _halves(progress)
+    found = _each(settings, lambda setting: _clusters(space, setting, rows, len(labels.unique())), measuring)
 
     def agreement(counts: Float[Tensor, "n b"]) -> Float[Tensor, "v b"]:
         return 100 * torch.stack([v_measure(labels, clusters, counts) for clusters, _ in found])
 
-    drawn = bootstrap_counts(len(labels), agreement, enough(len(settings)), unbiased=True)
+    drawn = bootstrap_counts(len(labels), agreement, enough(len(settings)), unbiased=True, progress=weighing)
     protocol = {"task": data.task, "model": model, "clusters": len(labels.unique()), "fit": "all texts"} | _VARIED
     line = f"{model} · {data.source} · k-means with as many clusters as classes, rows of unit length"
     tried = [Tried.whole(setting, dim) for setting, (_, dim) in _both(settings, found)]
@@ -257,17 +264,23 @@ def _means(
     tried: list[Tried],
     measured: tuple[str, str],
     protocol: tuple[dict, str],
+    progress: Progress,
 ) -> Evidence:
     def means(counts: Float[Tensor, "q b"]) -> Float[Tensor, "v b"]:
         return values @ counts / counts.sum(0)
 
-    count = values.shape[1]
-    return weigh(tried, bootstrap_means(values, enough(len(tried))), means, (*measured, count), protocol)
+    drawn = bootstrap_means(values, enough(len(tried)), progress=progress)
+    return weigh(tried, drawn, means, (*measured, values.shape[1]), protocol)
 
 
 def _kept(setting: Setting, rank: int, dim: int) -> int:
     """Numbers a vector has: a map that cuts directions shortens it, any other leaves its d."""
     return min(setting.k, rank) if setting.k else dim
+
+
+def _halves(progress: Progress) -> tuple[Progress, Progress]:
+    """How far the options are measured, and then resampled, as the halves of the way in percent."""
+    return part_of(progress, 0, 50, 100), part_of(progress, 50, 50, 100)
 
 
 def _each(settings: tuple[Setting, ...], measure, progress: Progress) -> list:

@@ -120,7 +120,7 @@ def _pairs(args):
         chosen = chosen.with_(whitening="pca", fit=args.fit)
     chosen = checked(args, chosen)
     space, *_ = open_space(args, chosen)
-    return advise_pairs(space, chosen, args.purpose, args.gold_from, progress("measuring", "settings"))
+    return advise_pairs(space, chosen, args.purpose, args.gold_from, progress("measuring", "%"))
 
 
 def _search(args):
@@ -130,7 +130,7 @@ def _search(args):
     args.data = "demo" if args.data == SEARCH_DEMO else args.data
     chosen = _setting(args)
     space, _ = open_search(args, chosen.raw)
-    return advise_search(space, chosen, args.purpose, progress("measuring", "settings"))
+    return advise_search(space, chosen, args.purpose, progress("measuring", "%"))
 
 
 def _texts(args):
@@ -150,7 +150,7 @@ def _texts(args):
     space, report = embed_texts(encoder, data, args.pooling, store=open_store(args), progress=progress())
     if report.truncated:
         note(cut_note(report.truncated, "text", encoder.max_length))
-    told = progress("measuring", "settings")
+    told = progress("measuring", "%")
     return advise_texts(space, data, chosen, args.purpose, model=encoder.name, progress=told)
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from whitelab import whitening
 from whitelab.base.checks import check_int
+from whitelab.base.progress import Progress, silent
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import fitted_texts
 from whitelab.scoring.score import Score
@@ -88,7 +89,9 @@ class Paired:
         return Standing(self.scores[i], low, high, difference, test, verdict)
 
 
-def paired(space: LayerEmbeddings | Judged, scores: Sequence[Score], resamples: int = RESAMPLES) -> Paired:
+def paired(
+    space: LayerEmbeddings | Judged, scores: Sequence[Score], resamples: int = RESAMPLES, progress: Progress = silent
+) -> Paired:
     """Resample `scores`, all of the pairs of `space`, together: one bootstrap, so every difference is a paired one.
 
     Scores that must be equal (`whitening.cosine_class`) share a row of it: their difference is 0, not its rounding.
@@ -101,7 +104,7 @@ def paired(space: LayerEmbeddings | Judged, scores: Sequence[Score], resamples: 
     rows = tuple(places.setdefault(_law(one.protocol, one.dim), len(places)) for one in scores)
     cosines = torch.stack([scores[rows.index(row)].cosines for row in range(len(places))])
     against = (space.judged if isinstance(space, LayerEmbeddings) else space).cpu()
-    drawn = bootstrap(cosines, against.gold, against.subset, against.n_subsets, how, resamples)
+    drawn = bootstrap(cosines, against.gold, against.subset, against.n_subsets, how, resamples, progress=progress)
     return Paired(tuple(scores), rows, drawn, cosines, against.gold, at_once(space.n_subsets, how))
 
 

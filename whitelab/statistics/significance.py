@@ -5,7 +5,7 @@ their difference varies much less than either. Both tests here are of that paire
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from whitelab.base.checks import check_choice, check_int
+from whitelab.base.progress import Progress, silent
 from whitelab.base.records import without_nan
 from whitelab.statistics import correlation
 from whitelab.statistics.linalg import exact
@@ -115,6 +116,7 @@ def bootstrap(
     resamples: int = 1000,
     seed: int | None = None,
     level: float = 0.95,
+    progress: Progress = silent,
 ) -> Bootstrap:
     """Percentile intervals of the score of every row, from pairs drawn with replacement.
 
@@ -139,17 +141,20 @@ def bootstrap(
     samples = torch.full((len(cosines), resamples), torch.nan, dtype=torch.float64)
     scored = (~score.isnan()).nonzero()[:, 0]
     if len(scored):
-        samples[scored] = 100 * _resampled(cosines[scored], gold, subset, n_subsets, how, resamples, seed)
+        drawn = drawn_counts(subset, n_subsets, resamples, seed, progress)
+        samples[scored] = 100 * _resampled(cosines[scored], gold, subset, n_subsets, how, drawn)
     return Bootstrap.of(score, samples, level)
 
 
-def bootstrap_means(values: Float[Tensor, "v q"], resamples: int = 1000, seed: int = 0) -> Bootstrap:
+def bootstrap_means(
+    values: Float[Tensor, "v q"], resamples: int = 1000, seed: int = 0, progress: Progress = silent
+) -> Bootstrap:
     """Percentile intervals of the mean of every row, from columns (queries, say) drawn with replacement.
 
     As Smucker et al. 2007 compare two searches. Raises ValueError as `bootstrap_counts`.
     """
     values, count = exact(values), values.shape[1]
-    return bootstrap_counts(count, lambda counts: values @ counts / count, resamples, seed)
+    return bootstrap_counts(count, lambda counts: values @ counts / count, resamples, seed, progress=progress)
 
 
 def bootstrap_counts(
@@ -159,6 +164,7 @@ def bootstrap_counts(
     seed: int = 0,
     level: float = 0.95,
     unbiased: bool = False,
+    progress: Progress = silent,
 ) -> Bootstrap:
     """Percentile intervals of `scores`, which say how every row fares where item i of q is there `counts[i]` times.
 
@@ -170,7 +176,7 @@ def bootstrap_counts(
     _check_draws(resamples, seed, level)
     check_int(count, "q", 1)
     everything = torch.zeros(count, dtype=torch.int64)
-    parts = [scores(counts.T) for counts in drawn_counts(everything, 1, resamples, seed)]
+    parts = [scores(counts.T) for counts in drawn_counts(everything, 1, resamples, seed, progress)]
     samples = torch.cat(parts, dim=-1)
     whole = scores(torch.ones(count, 1, dtype=torch.float64))[:, 0]
     if unbiased:
@@ -192,7 +198,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def drawn_counts(subset: Int[Tensor, "p"], n_subsets: int, resamples: int, seed: int) -> Iterator[Float[Tensor, "b p"]]:
+def drawn_counts(
+    subset: Int[Tensor, "p"], n_subsets: int, resamples: int, seed: int, progress: Progress = silent
+) -> Iterator[Float[Tensor, "b p"]]:
     """How often every pair is there in resamples drawn with replacement, some resamples at a time.
 
     Place i of a resample is filled from the subset of pair i. The same `seed` gives the same resamples.
@@ -207,6 +215,7 @@ def drawn_counts(subset: Int[Tensor, "p"], n_subsets: int, resamples: int, seed:
         if n_subsets > 1:
             index = members[index.add_(start)]
         yield torch.zeros_like(part).scatter_add_(1, index, one.expand_as(part))
+        progress(done + len(part), resamples)
 
 
 def _resampled(
@@ -215,14 +224,13 @@ def _resampled(
     subset: Int[Tensor, "p"],
     n_subsets: int,
     how: str,
-    resamples: int,
-    seed: int,
+    drawn: Iterable[Float[Tensor, "b p"]],
 ) -> Float[Tensor, "v b"]:
-    """Score of every row in every resample, a chunk of resamples at a time."""
+    """Score of every row in every resample of `drawn`, a chunk of them at a time."""
     groups = [_Group.of(cosines, gold, (subset == number).nonzero()[:, 0]) for number in range(n_subsets)]
     weights, parts = correlation.weights(subset, n_subsets, how), []
-    for drawn in drawn_counts(subset, n_subsets, resamples, seed):
-        counts = drawn.T.contiguous()
+    for chunk in drawn:
+        counts = chunk.T.contiguous()
         parts.append((torch.stack([one.scores(counts) for one in groups], dim=-1) * weights).sum(-1))
     return torch.cat(parts, dim=-1)
 

@@ -56,7 +56,7 @@ for one in advice.evidence.options if advice.evidence else ():
 if advice.evidence:
     print(advice.evidence.line)
 """
-_TITLE = {"title": "Measuring options", "unit": "settings", "place": "advice"}
+_TITLE = {"title": "Measuring options", "unit": "%", "place": "advice"}
 
 
 @dataclass(frozen=True)
