@@ -20,8 +20,9 @@ def test_the_k_curve_marks_best_knee_and_chosen_k():
 def test_the_raw_score_and_the_rank_are_ruled_in():
     layout = figures.k_curves([1.0] * 6, {}, "pca", "PCA", k_marks(1, 1, 1), 4, 0.5).layout
     assert {(shape.x0, shape.y0) for shape in layout.shapes} >= {(0, 0.5), (4, 0)}
-    (note,) = layout.annotations
-    assert (note.text, note.y, note.xref, note.x, note.xanchor) == ("raw<br>0.50", 0.5, "paper", 1, "left")  # outside
+    raw, rank = layout.annotations
+    assert (raw.text, raw.y, raw.xref, raw.x, raw.xanchor) == ("raw<br>0.50", 0.5, "paper", 1, "left")  # outside
+    assert (rank.text, rank.x, rank.xanchor) == ("rank 4", 4, "right")  # on the wider side
     assert len(figures.k_curves([1.0] * 6, {}, "pca", "PCA", k_marks(1, 1, 1), 6).layout.shapes) == 0
 
 

@@ -8,7 +8,18 @@ import plotly.graph_objects as go
 
 from whitelab.figures import heights
 from whitelab.figures.drawing import Drawing
-from whitelab.figures.marks import NAMED, add_line, add_marks, level, outline, rule, stars, variant_line, whiskers
+from whitelab.figures.marks import (
+    NAMED,
+    add_line,
+    add_marks,
+    level,
+    outline,
+    rank_rule,
+    rule,
+    stars,
+    variant_line,
+    whiskers,
+)
 from whitelab.figures.panels import Scale, finish, in_words, layer_heatmap, legend
 from whitelab.figures.style import KEPT, MARK, SCORE, SUBSET_COLOURS, variant_colour, variant_symbol
 
@@ -46,8 +57,7 @@ def k_curves(
         draw(figure, [(k, main[k - 1])], size=15, showlegend=True, **words)
     if baseline is not None:
         level(figure, baseline, "raw", rule(variant_colour("none"), "dash"))
-    if rank < d:
-        figure.add_vline(x=rank, line=rule(dash="dot", width=1))
+    rank_rule(figure, rank, d)
     figure.update_xaxes(title=KEPT, range=[0, d + 1])
     figure.update_yaxes(title=SCORE)
     best, knee = defined.get("best"), defined.get("knee")

@@ -145,12 +145,23 @@ def level(figure: Drawing, value: float, name: str, line: dict, digits: int = 2)
     figure.add_annotation(y=value, text=f"{name}<br>{value:.{digits}f}", showarrow=False, font={"size": 12}, **beside)
 
 
+def upright(figure: Drawing, place: Number, name: str, line: dict, left: bool = False) -> None:
+    """A place on the x axis ruled across the figure, named at its foot, on its right or its `left`."""
+    figure.add_vline(x=place, line=line)
+    side = {"xanchor": "right", "xshift": -4} if left else {"xanchor": "left", "xshift": 4}
+    figure.add_annotation(x=place, y=0, yref="paper", yanchor="bottom", text=name, showarrow=False, **side)
+
+
+def rank_rule(figure: Drawing, rank: int, dim: int) -> None:
+    """The rank ruled into an axis of kept dimensions, where it is not all of them."""
+    if rank < dim:
+        upright(figure, rank, f"rank {rank}", rule(dash="dot", width=1), left=2 * rank > dim)
+
+
 def loss_plane(figure: Drawing, floor: float | None = None) -> None:
     """The axes of alignment against uniformity, with the isotropic floor."""
     if floor is not None:
-        figure.add_vline(x=floor, line=rule(dash="dash"))
-        where = {"x": floor, "y": 0, "yref": "paper", "xanchor": "left", "yanchor": "bottom", "xshift": 4}
-        figure.add_annotation(text="isotropic floor", showarrow=False, **where)
+        upright(figure, floor, "isotropic floor", rule(dash="dash"))
     figure.update_xaxes(title="Uniformity loss (lower: more spread out)")
     figure.update_yaxes(title="Alignment loss (lower: similar pairs closer)", rangemode="tozero")
 

@@ -11,6 +11,7 @@ from whitelab.figures.marks import (
     add_line,
     add_marks,
     level,
+    rank_rule,
     rule,
     stars,
     variant_line,
@@ -61,8 +62,7 @@ def metric_by_k(
         **named,
     )
     stars(figure, [(best, means[best - 1])], "best k = %{x}: %{y:.4f}", name=f"best: k = {best}", **named)
-    if rank < d:
-        figure.add_vline(x=rank, line=rule(dash="dot", width=1))
+    rank_rule(figure, rank, d)
     figure.update_xaxes(title=KEPT, range=[0, d + 1])
     figure.update_yaxes(title=metric, range=[0, 1.02])
     words = [f"best {means[best - 1]:.4f} at k = {best}{known}, rank {rank} of {d}"]
