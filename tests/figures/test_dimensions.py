@@ -32,6 +32,14 @@ def test_an_undefined_curve_is_drawn_without_marks():
     assert "no score defined" in figure.layout.meta["alt"]
 
 
+def test_many_subsets_are_one_name_in_the_legend():
+    curves = {name: [1.0, 2.0] for name in "abc"}
+    lines = figures.k_curves([1.0, 2.0], curves, "pca", "PCA", k_marks(1, 2, 1), 2).data
+    shown = [trace.name for trace in lines if trace.mode == "lines" and trace.showlegend is not False]
+    assert shown == ["each subset", "PCA"]
+    assert {trace.legendgroup for trace in lines if trace.name in (*curves, "each subset")} == {"subsets"}  # one switch
+
+
 def test_the_subsets_of_a_curve_are_escaped_in_its_hover():
     figure = figures.k_curves([1.0, 2.0], {NAUGHTY: [1.0, 2.0]}, "pca", "PCA", k_marks(1, 2, 1), 2)
     assert "<img" not in figure.data[0].hovertemplate

@@ -46,7 +46,9 @@ def k_curves(
     ks = range(1, d + 1)
     for number, (name, values) in enumerate(subsets.items()):
         line = {"width": 1.2, "color": SUBSET_COLOURS[number % len(SUBSET_COLOURS)]}
-        add_line(figure, ks, values, name, line, hover, opacity=0.85)
+        add_line(figure, ks, values, name, line, hover, opacity=0.85, legendgroup="subsets", showlegend=False)
+    if subsets:  # the pointer names them: a dozen names would take the room of the curves
+        add_line(figure, [None], [None], "each subset", rule(), "", legendgroup="subsets")
     for spec, name, dash, values in others:
         add_line(figure, ks, values, name, variant_line(spec, dash, 2), hover)
     add_line(figure, ks, main, label, variant_line(variant, width=3), hover)
@@ -64,7 +66,7 @@ def k_curves(
     words = [f"best {main[best - 1]:.2f} at k = {best}, knee at {knee}"] if best else ["no score defined"]
     alt = in_words("Spearman by kept dimensions", [*words, f"rank {rank} of {d}"])
     # Short names have a legend of their own: in one legend all columns are as wide as the longest name.
-    short = {"xanchor": "left", "font": {"size": 11}}
+    short = {"xanchor": "left", "font": {"size": 11}, "tracegroupgap": 0}
     below = legend(y=-0.2, entrywidth=90, **short | {"yanchor": "top"})
     right = 10 if baseline is None else NAMED
     return finish(figure, alt, heights.TALL, right=right, legend2=short, legend3=below)
