@@ -40,7 +40,7 @@ def test_background_and_text_colours_are_left_to_the_theme(kind):
 
 
 ROWS = {
-    "score_bars": "xaxis",
+    "score_bars": "yaxis",
     "score_dots": "yaxis",
     "option_dots": "yaxis",
     "difference_dots": "yaxis",

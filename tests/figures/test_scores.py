@@ -15,23 +15,30 @@ def test_bars_stand_for_the_scores_and_whiskers_for_the_intervals():
     names = ["raw", "PCA whitening", "ZCA whitening"]
     figure = figures.score_bars(["none", "pca", "zca"], names, [50.126, 61.0, 99.0], [2.0, 1.5, 9.0])
     bar = figure.data[0]
-    assert list(bar.y) == [50.126, 61.0, 99.0]
-    assert list(bar.text) == ["50.13", "61.00", "99.00"]
-    assert list(bar.error_y.array) == pytest.approx([2.0, 1.5, 1.0])  # no score lies above 100
-    assert list(bar.error_y.arrayminus) == pytest.approx([2.0, 1.5, 9.0])
+    assert list(bar.x) == [50.126, 61.0, 99.0]
+    assert list(bar.error_x.array) == pytest.approx([2.0, 1.5, 1.0])  # no score lies above 100
+    assert list(bar.error_x.arrayminus) == pytest.approx([2.0, 1.5, 9.0])
     assert "raw 50.13" in figure.layout.meta["alt"]
+
+
+def test_the_number_of_a_bar_stands_beside_it_where_no_whisker_or_hue_is():
+    figure = figures.score_bars(["none", "pca"], ["raw", "PCA whitening"], [50.126, 61.0], [2.0, 60.0])
+    notes, bar = figure.layout.annotations, figure.data[0]
+    assert [(note.y, note.text) for note in notes] == list(zip(bar.y, ["50.13", "61.00"], strict=True))
+    assert {(note.xref, note.x, note.xanchor) for note in notes} == {("paper", 1, "left")}
+    assert bar.text is None
 
 
 @pytest.mark.parametrize("behind", [LIGHT, DARK, *figures.VARIANT_COLOURS.values()])
 def test_whiskers_stand_out_from_every_bar_and_page(behind):
     rim, line = figures.score_bars(["none"], ["raw"], [50.0], [2.0]).data
-    assert list(rim.error_y.array) == list(line.error_y.array) == pytest.approx([2.0])
-    assert rim.error_y.thickness > line.error_y.thickness
-    assert max(contrast(trace.error_y.color, behind) for trace in (rim, line)) >= 3
+    assert list(rim.error_x.array) == list(line.error_x.array) == pytest.approx([2.0])
+    assert rim.error_x.thickness > line.error_x.thickness
+    assert max(contrast(trace.error_x.color, behind) for trace in (rim, line)) >= 3
 
 
 def test_bars_grow_from_zero():
-    axis = figures.score_bars(["none"], ["raw"], [80.0], [1.0]).layout.yaxis
+    axis = figures.score_bars(["none"], ["raw"], [80.0], [1.0]).layout.xaxis
     assert axis.range is None or axis.range[0] <= 0
 
 

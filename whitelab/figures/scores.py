@@ -10,19 +10,20 @@ import plotly.graph_objects as go
 from whitelab.figures import heights
 from whitelab.figures.dots import Interval, add_dot, axis_around, finish_dots
 from whitelab.figures.drawing import Drawing
-from whitelab.figures.marks import half_whiskers, rule
-from whitelab.figures.panels import bar_below, finish, in_words, reach
+from whitelab.figures.marks import NAMED, half_whiskers, rule
+from whitelab.figures.panels import BARE, bar_below, finish, in_words, reach
 from whitelab.figures.style import DIFFERENCE_SCALE, SCORE, is_number, signed, variant_colour, variant_symbol, wrapped
 
 
 def score_bars(
     names: Sequence[str], labels: Sequence[str], scores: Sequence[float], half_widths: Sequence[float]
 ) -> go.Figure:
-    """Spearman of each variant with its 95 % interval; the axis starts at 0 (or below, for negatives).
+    """Spearman of each variant, a bar a row, with its 95 % interval; the axis starts at 0 (or below, for negatives).
 
-    Whiskers are dark with a pale rim: they cross bars of any hue, grey too, and a light or a dark page.
+    Whiskers are dark with a pale rim: they cross bars of any hue, grey too, and a light or a dark page. Numbers stand
+    in the margin, on the page's own ground, where no whisker reaches.
     """
-    names_below = [wrapped(_unbroken(label), 12, None) for label in labels]
+    names_beside = [_in_lines(label) for label in labels]
     dark, rim = (
         half_whiskers(scores, half_widths, **look)
         for look in (
@@ -33,21 +34,22 @@ def score_bars(
     figure = Drawing()
     figure.add(
         "bar",
-        x=names_below,
-        y=list(scores),
+        x=list(scores),
+        y=names_beside,
+        orientation="h",
         marker={"color": [variant_colour(name) for name in names]},
-        error_y=rim,
-        text=[f"{score:.2f}" for score in scores],
-        textposition="inside",
-        insidetextanchor="start",
-        insidetextfont={"color": "#FFFFFF", "size": 14},
-        hovertemplate=f"%{{x}}<br>{SCORE}: %{{y:.2f}}<extra></extra>",
+        error_x=rim,
+        hovertemplate=f"%{{y}}<br>{SCORE}: %{{x:.2f}}<extra></extra>",
     )
     unseen = {"mode": "markers", "marker": {"size": 1, "opacity": 0}, "hoverinfo": "skip"}
-    figure.add_scatter(x=names_below, y=list(scores), error_y=dark, **unseen)
+    figure.add_scatter(x=list(scores), y=names_beside, error_x=dark, **unseen)
+    margin = {"x": 1, "xref": "paper", "xanchor": "left", "xshift": 8, "font": {"size": 13}, "showarrow": False}
+    for name, score in zip(names_beside, scores, strict=True):
+        figure.add_annotation(y=name, text=f"{score:.2f}", **margin)
     alt = in_words("Spearman by variant", [", ".join(f"{a} {s:.2f}" for a, s in zip(labels, scores, strict=True))])
-    figure.update_yaxes(title=SCORE)
-    return finish(figure, alt, heights.LOW, showlegend=False)
+    figure.update_xaxes(title=SCORE)
+    figure.update_yaxes(autorange="reversed", **BARE)
+    return finish(figure, alt, heights.LOW, right=NAMED, showlegend=False)
 
 
 def score_dots(rows: Sequence[Mapping], labels: Mapping[str, str], raw: float | None) -> go.Figure:
@@ -132,7 +134,7 @@ def _unbroken(label: str) -> str:
 def _in_lines(label: str) -> str:
     """A label in short lines, its parameters on lines of their own."""
     name, bracket, parameters = _unbroken(label).partition(" (")
-    return wrapped(name, 19, None) + (f"<br>{wrapped(bracket.strip() + parameters, 24, None)}" if bracket else "")
+    return wrapped(name, 19, None) + (f"<br>{wrapped(bracket.strip() + parameters, 26, None)}" if bracket else "")
 
 
 def _names(rows: Sequence[Mapping], labels: Mapping[str, str]) -> list[str]:
