@@ -49,6 +49,8 @@ def test_the_variants_side_by_side_have_the_scores_and_tests_of_the_package(smal
     wanted = scores(space, *(f"L1{spec}" for spec in specs))
     found = whitelab.paired(space, wanted).against(0)
     table = tables(at)[0]
+    names = ["Raw", "Centred", "ZCA whitening", "Group whitening (groups = 4)", "PCA whitening"]
+    assert list(table["Variant, k = 10"]) == names  # in the title, where a long name cannot push it out of sight
     assert list(table["Spearman"]) == pytest.approx([one.spearman for one in wanted])
     assert list(table["Score, 95 %"]) == [f"{one.low:.2f} to {one.high:.2f}" for one in found]
     assert list(table["Rank"]) == [one.rank for one in wanted]

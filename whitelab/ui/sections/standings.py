@@ -104,7 +104,9 @@ def draw(standings: Standings) -> None:
         "alone: of twenty variants without any effect, one would look real."
     )
     _agreements(standings)
-    table(rows, "Variant", list(titles.values()))
+    # Said once: behind the longest name there is no room for it.
+    k = next((f", k = {setting.k}" for setting in standings.settings if setting.k), "")
+    table(rows, f"Variant{k}", [LABELS[row["whitening"]] for row in rows])
 
 
 def _agreements(standings: Standings) -> None:
