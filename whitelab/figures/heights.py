@@ -8,6 +8,7 @@ TALL = 480
 PAIRS = 500  # maps of pairs of layers
 PLANE = 520
 PROJECTION = 560
+WRAPPED = 72  # a row of a table in which text wraps, as it does above 64
 DOWNLOAD = 56  # the button below a picture that hands out its data
 
 
@@ -26,9 +27,9 @@ def dots(rows: int, row: int = 46, around: int = 70) -> int:
     return max(300, around + row * rows)
 
 
-def table(rows: int) -> int:
+def table(rows: int, row: int = 35) -> int:
     """A table of so many rows with its head."""
-    return 38 + 35 * rows
+    return 38 + row * rows
 
 
 def room(height: int) -> int:

@@ -120,16 +120,22 @@ def search(pairs: SentencePairs) -> None:
         "First sentence": [pairs.first[row] for row in rows],
         "Second sentence": [pairs.second[row] for row in rows],
     }
+    number, text = st.column_config.NumberColumn, st.column_config.TextColumn
+    sentence = 430
     if len(pairs.subset_names) > 1:
         columns["Subset"] = [pairs.subset_names[pairs.subset[row]] for row in rows]
+        sentence = 375
     st.dataframe(
         columns,
         hide_index=True,
-        height=390,
+        row_height=heights.WRAPPED,
+        height=min(540, heights.table(pairs.n_pairs, heights.WRAPPED)),
         column_config={
-            "Pair": st.column_config.NumberColumn(width=60),
-            "Gold": st.column_config.NumberColumn(width=60, format="%.2f"),
-            "Subset": st.column_config.TextColumn(width="small"),
+            "Pair": number(width=60),
+            "Gold": number(width=60, format="%.2f"),
+            "First sentence": text(width=sentence),
+            "Second sentence": text(width=sentence),
+            "Subset": text(width=110),
         },
     )
     shown = min(FOUND, len(hits))

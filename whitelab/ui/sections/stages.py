@@ -207,8 +207,8 @@ def _table(records: list[dict]) -> None:
             "Direction": [one["direction"] for one in records],
         },
         hide_index=True,
-        row_height=72,  # above 64 text wraps
-        height=min(540, heights.table(0) + 72 * len(records)),
+        row_height=heights.WRAPPED,
+        height=min(540, heights.table(len(records), heights.WRAPPED)),
         column_config={
             "First sentence": text(width=215),
             "Second sentence": text(width=215),
