@@ -14,6 +14,11 @@ def test_every_pair_is_in_one_bar_of_the_gold_histogram(gold):
     assert bars.width > 0
 
 
+def test_few_pairs_are_counted_in_whole_ones():
+    few, many = (figures.gold_histogram(np.repeat([0.0, 5.0], times)).layout.yaxis.dtick for times in (1, 400))
+    assert (few, many) == (1, None)
+
+
 @pytest.mark.parametrize("lengths", [[1], [0, 0], [3, 3, 7, 12], [1, 2000, 500]], ids=str)
 def test_every_sentence_is_in_one_bar_of_the_length_histogram(lengths):
     (bars,) = figures.length_histogram(np.array(lengths)).data

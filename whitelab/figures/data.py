@@ -49,5 +49,5 @@ def _histogram(x, counts, width: float, words: list[str], marker: dict, titles: 
     figure, hover = Drawing(), f"%{{customdata}}: %{{y}} {titles[1].lower()}<extra></extra>"
     figure.add("bar", x=x, y=counts, width=width, marker=marker, customdata=words, hovertemplate=hover)
     figure.update_xaxes(title=titles[0])
-    figure.update_yaxes(title=titles[1], rangemode="tozero")
+    figure.update_yaxes(title=titles[1], rangemode="tozero", dtick=1 if max(counts) < 5 else None)  # whole ones
     return finish(figure, alt, heights.LOW, showlegend=False)
