@@ -23,6 +23,7 @@ def words(sentences) -> np.ndarray:
 def numbers(chosen: Workspace, pairs: SentencePairs, lengths: np.ndarray | None) -> None:
     """How many, and on what scale; `lengths` are the words of each sentence, None where there is no text."""
     gold, n = pairs.gold, len(pairs.sentences)
+    repeated = 2 * pairs.n_pairs - n
     subsets, different = len(pairs.subset_names), spaced(len(np.unique(gold)))
     headlines(
         Metric(
@@ -34,7 +35,7 @@ def numbers(chosen: Workspace, pairs: SentencePairs, lengths: np.ndarray | None)
         Metric(
             "Different vectors" if lengths is None else "Different sentences",
             spaced(n),
-            f"{spaced(2 * pairs.n_pairs - n)} repetitions",
+            f"{spaced(repeated)} repetition{'' if repeated == 1 else 's'}",
             help="A map is fitted on every occurrence, so repeated sentences count as often as they occur.",
         ),
         Metric(
