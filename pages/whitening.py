@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from whitelab.base.wording import capitalised, plain, spaced
+from whitelab.base.wording import capitalised, plain, ratio, spaced
 from whitelab.scoring.paired import RESAMPLES, VERDICTS
 from whitelab.ui.results.scores import curve_of
 from whitelab.ui.sections import bits, explanation, fit_size_curve, stages, standings, take_away
@@ -55,7 +55,7 @@ headlines(
     ),
     Metric(
         "Sentences per dimension",
-        f"{now.score.fitted / now.score.dim:.1f}",
+        ratio(now.score.fitted / now.score.dim),
         f"rank {now.score.rank}, isotropy {number(now.score.isotropy)}",
         help="Fewer than about 10 and the weak directions of the covariance are mostly noise, which whitening "
         "amplifies. The held-out isotropy (0 to 1) says how round the space is for sentences that were not fitted on.",

@@ -2,12 +2,16 @@
 
 import pytest
 
-from whitelab.base.wording import amount, duration, spaced
+from whitelab.base.wording import amount, duration, ratio, spaced
 
 
 def test_thousands_are_set_apart_by_spaces_at_which_no_line_breaks():
     assert spaced(1234567) == "1\u202f234\u202f567"
     assert spaced(999) == "999"
+
+
+def test_a_ratio_that_is_not_nothing_does_not_read_as_nothing():
+    assert [ratio(value) for value in (7.5, 1.0, 16 / 384, 0.0)] == ["7.5", "1.0", "0.042", "0"]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from whitelab.advice.evidence import Evidence, Tried, enough, weigh
 from whitelab.base.checks import check_choice
 from whitelab.base.installation import MissingLibraryError, need
 from whitelab.base.progress import Progress, part_of, silent
-from whitelab.base.wording import capitalised, spaced
+from whitelab.base.wording import capitalised, ratio, spaced
 from whitelab.datasets import LabelledTexts
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows
 from whitelab.probe import How, probe
@@ -237,15 +237,15 @@ def advise_sentences(space: LayerRows, chosen: Setting, purpose: str = "rank") -
     raw = Setting(chosen.numbers(space.n_layers))
     seen, unseen = space.parted
     full = isotropy_between(seen, unseen, raw.with_(whitening="pca"))
-    ratio = space.n_sentences / space.dim
+    per_dimension = space.n_sentences / space.dim
     sentences = (
         f"Sentences alone do not say what serves to {purpose}: keep the {named(raw)} until some are judged.",
         f"A full whitening fitted on half of these {spaced(space.n_sentences)} sentences leaves the others with an "
         f"isotropy of {full:.2f}; 1 would be round.",
-        f"There are {ratio:.1f} sentences a dimension; "
+        f"There are {ratio(per_dimension)} sentences a dimension; "
         + (
             "below about ten a full whitening fits noise, and a shrunk or shorter one is safer."
-            if ratio < 10
+            if per_dimension < 10
             else "that is enough for a map to carry over, and says nothing of whether it helps."
         ),
     )

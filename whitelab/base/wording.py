@@ -9,6 +9,11 @@ def spaced(count: int) -> str:
     return f"{count:,}".replace(",", "\u202f")
 
 
+def ratio(value: float) -> str:
+    """`7.5`, and below 1 two significant digits, so that no small one reads as nothing: `0.042`."""
+    return f"{value:.1f}" if value >= 1 else f"{value:.2g}"
+
+
 def amount(size: int | float) -> str:
     """Bytes: `89.8 MB`, `812 bytes`, powers of ten."""
     for unit in ("bytes", "kB", "MB"):

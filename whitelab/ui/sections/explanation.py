@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
-from whitelab.base.wording import capitalised, spaced
+from whitelab.base.wording import capitalised, ratio, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import fitted_texts
 from whitelab.scoring.paired import LEVEL
@@ -176,7 +176,7 @@ def explained(measures: Measured) -> tuple[str, int | None]:
         ), offered
     why = (
         f", but the weakest of the {measures.rank} directions kept count as much as the strongest now, and "
-        f"{measures.per_dimension:.1f} sentences per dimension were there to tell meaning from noise in them."
+        f"{ratio(measures.per_dimension)} sentences per dimension were there to tell meaning from noise in them."
         if in_a_cone
         else ". Whitening then takes weight from strong directions that carry meaning and gives it to weak ones that "
         "carry little."

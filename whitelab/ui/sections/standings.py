@@ -8,7 +8,7 @@ import streamlit as st
 
 from whitelab import figures
 from whitelab.base.lazy import cached_property
-from whitelab.base.wording import spaced
+from whitelab.base.wording import ratio, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.paired import LEVEL, RESAMPLES, VERDICTS, Standing
 from whitelab.scoring.setting import FIT_SCOPES, OWN_SENTENCES, Setting
@@ -149,7 +149,7 @@ def table(rows: Sequence[dict], title: str, names: Sequence[str]) -> None:
     def fitted(row: dict) -> str | None:
         if row["whitening"] == "none":
             return None
-        return f"{spaced(row['fitted'])} = {row['fitted'] / row['dim']:.1f} d"
+        return f"{spaced(row['fitted'])} = {ratio(row['fitted'] / row['dim'])} d"
 
     def within(row: dict) -> str | None:
         return verdict.interval(row["difference_low"], row["difference_high"], "+") if row["p_words"] else None
