@@ -30,12 +30,13 @@ found = standings.Standings(space, settings, baseline, compared)
 now, task, cross = found.standing(compared), found.scope("task"), found.scope("cross")
 name, against = LABELS.inline(compared.whitening), LABELS.inline(baseline.whitening)
 difference, crossed = now.difference, compared.with_(fit="cross")
+tested = difference.estimate == difference.estimate and now.verdict != "starved"
 held_out = verdict.held_out(now, cross) if baseline == compared.raw and compared.fit == "task" else ""
 headlines(
     Metric(
         f"Spearman, {LABELS.at(compared)}",
         number(now.score.spearman),
-        f"95 %: {verdict.interval(now.low, now.high)}",
+        None if now.score.starved else f"95 %: {verdict.interval(now.low, now.high)}",
         help=f"Percentile interval of {spaced(RESAMPLES)} bootstrap resamples of the pairs.",
     ),
     Metric(
@@ -44,8 +45,10 @@ headlines(
         "In doubt, see below" if held_out else VERDICTS[now.verdict],
         now.verdict if now.verdict in ("gain", "loss") and not held_out else "",
         f"Bootstrap of the paired difference, 95 %: {verdict.interval(difference.low, difference.high, '+')}; "
-        f"{verdict.tests(now, RESAMPLES)}.",
-        verdict.bootstrap_p(now, RESAMPLES) if difference.estimate == difference.estimate else None,
+        f"{verdict.tests(now, RESAMPLES)}."
+        if tested
+        else None,
+        verdict.bootstrap_p(now, RESAMPLES) if tested else None,
     ),
     Metric(
         "Spearman, cross-fitted",

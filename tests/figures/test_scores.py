@@ -98,6 +98,17 @@ def test_scores_that_are_not_defined_keep_their_row_and_draw_nothing(missing):
     assert "no score is defined" in figures.difference_dots(rows, LABELS, "raw").layout.meta["alt"]
 
 
+@pytest.mark.parametrize("missing", [None, math.nan])
+def test_a_score_without_an_interval_is_a_dot_alone(missing):
+    rows = standings(["none", "pca"])
+    rows[1] |= dict.fromkeys(("low", "high", "difference_low", "difference_high"), missing)
+    for figure in (figures.score_dots(rows, LABELS, 50.0), figures.difference_dots(rows, LABELS, "raw")):
+        dot = figure.data[1]
+        assert dot.error_x.array is None
+        assert "95 %" not in dot.hovertemplate
+        assert "nan" not in figure.layout.meta["alt"]
+
+
 def test_a_label_is_escaped_in_hover():
     rows = standings(["none"])
     figure = figures.difference_dots(rows, {"none": "Raw"}, NAUGHTY)

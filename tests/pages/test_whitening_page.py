@@ -91,6 +91,10 @@ def test_a_map_that_sets_its_sentences_equally_far_apart_is_not_handed_out_witho
         assert said(at, "This map sets the very texts it was fitted on equally far apart") is starved
         assert said(at, "What a cosine means goes with them.") is not starved
         assert any("percentile" in one.value for one in at.code) is not starved
+        score, difference, *_ = at.metric
+        assert (not score.delta, not difference.proto.delta_description) == (starved, starved)  # no interval, no p
+        (row,) = (row for _, row in tables(at)[0].iterrows() if row["Variant"] == "PCA whitening")
+        assert [isinstance(row[name], str) for name in ("Score, 95 %", "p")] == [not starved] * 2
 
 
 def test_the_fit_scopes_are_side_by_side_and_cross_fitting_can_be_the_workspaces(small, space):

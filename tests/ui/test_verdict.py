@@ -64,6 +64,13 @@ def test_the_sentence_names_the_side_the_interval_and_the_tests():
     assert "all gold scores are 3" in said(standing("undefined", math.nan, spearman=None))
 
 
+def test_a_score_that_says_nothing_has_no_interval_and_no_test():
+    words = said(standing("starved", -9.0))
+    assert "9.00 points below raw. But a map" in words
+    assert "95 %" not in words
+    assert "p = " not in words
+
+
 def fitting(task, cross, apart):
     return verdict.fitting(task, cross, apart, "PCA whitening", standing("same", 0.0, 0.0, 0.0))
 

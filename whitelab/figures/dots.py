@@ -31,16 +31,17 @@ def add_dot(
     """
     symbol, colour = look
     middle, low, high = interval.middle, interval.low, interval.high
+    around = is_number(low) and is_number(high)
     shown = symbol if interval.settled else f"{symbol}-open"
     figure.add_scatter(
         x=[middle],
         y=[place],
         mode="markers",
         marker={"symbol": shown, "size": 13, "color": colour, "line": {"width": 2, "color": colour}},
-        error_x=whiskers([middle], [low], [high], color=colour, thickness=2.5, width=6),
+        error_x=whiskers([middle], [low], [high], color=colour, thickness=2.5, width=6) if around else None,
         hovertemplate=f"{hover}<extra></extra>",
     )
-    end = (low if left else high) if is_number(low) and is_number(high) else middle
+    end = (low if left else high) if around else middle
     side = {"xanchor": "right", "xshift": -10} if left else {"xanchor": "left", "xshift": 10}
     figure.add_annotation(x=end, y=place, text=value, showarrow=False, font={"size": 13}, **side)
 

@@ -64,12 +64,12 @@ def score_dots(rows: Sequence[Mapping], labels: Mapping[str, str], raw: float | 
     for place, row in known.items():
         score, low, high = row["spearman"], row["low"], row["high"]
         value = f"<b>{score:.2f}</b>" if row.get("best") else f"{score:.2f}"
-        hover = f"{SCORE}: {score:.2f}<br>95 %: {low:.2f} to {high:.2f}"
+        within = _within(low, high)
+        hover = f"{SCORE}: {score:.2f}" + (f"<br>95 %: {within}" if within else "")
         left = is_number(raw) and score < raw
         interval = Interval(score, low, high, row.get("settled", True))
         _add_variant(figure, place, row["whitening"], labels, interval, value, hover, left)
-        around = f" ({low:.2f} to {high:.2f})" if is_number(low) else ""
-        parts.append(f"{labels[row['whitening']]} {score:.2f}{around}")
+        parts.append(f"{labels[row['whitening']]} {score:.2f}" + (f" ({within})" if within else ""))
     ends = [row[name] for row in known.values() for name in ("spearman", "low", "high")]
     figure.update_xaxes(title=SCORE, range=axis_around([*ends, raw], 0.4))
     title = "Spearman by variant with 95 % intervals" if known else "Spearman by variant"
@@ -108,14 +108,21 @@ def difference_dots(rows: Sequence[Mapping], labels: Mapping[str, str], baseline
     for place, row in known.items():
         difference, low, high = row["difference"], row["difference_low"], row["difference_high"]
         interval = Interval(difference, low, high, row["settled"])
-        hover = f"{difference:+.2f} against {html.escape(baseline)}<br>95 %: {low:+.2f} to {high:+.2f}"
+        within = _within(low, high, "+")
+        hover = f"{difference:+.2f} against {html.escape(baseline)}" + (f"<br>95 %: {within}" if within else "")
         _add_variant(figure, place, row["whitening"], labels, interval, signed(difference), hover, difference < 0)
-        chance = "" if row["settled"] else ", could be chance"
-        parts.append(f"{labels[row['whitening']]} {difference:+.2f} ({low:+.2f} to {high:+.2f}{chance})")
-    span = 1.6 * reach(row[f"difference_{end}"] for row in known.values() for end in ("low", "high"))
+        beside = ", ".join(filter(None, (within, "" if row["settled"] else "could be chance")))
+        parts.append(f"{labels[row['whitening']]} {difference:+.2f}" + (f" ({beside})" if beside else ""))
+    ends = [row[f"difference{end}"] for row in known.values() for end in ("", "_low", "_high")]
+    span = 1.6 * reach(end for end in ends if is_number(end))
     figure.update_xaxes(title=f"Difference from {html.escape(baseline)} (points)", range=[-span, span])
     title = f"Differences from {baseline}" + (" with 95 % intervals" if known else "")
     return finish_dots(figure, _names(rows, labels), in_words(title, parts, "no score is defined"))
+
+
+def _within(low: float | None, high: float | None, sign: str = "") -> str:
+    """An interval in words; empty where there is none."""
+    return f"{low:{sign}.2f} to {high:{sign}.2f}" if is_number(low) and is_number(high) else ""
 
 
 def _add_variant(

@@ -57,8 +57,10 @@ class Standings:
 
 
 def record(standing: Standing) -> dict:
-    """A row of the table and of the CSV."""
+    """A row of the table and of the CSV; what says nothing has no interval and no test."""
     score, difference, test = standing.score, standing.difference, standing.williams
+    unsaid = ("low", "high") if score.starved else ()
+    unsaid += ("difference_low", "difference_high", "p_value", "p_williams") if standing.verdict == "starved" else ()
     return {
         "whitening": score.setting.whitening,
         "k": score.setting.k,
@@ -77,7 +79,7 @@ def record(standing: Standing) -> dict:
         "dim": score.dim,
         "fitted": score.fitted,
         "held_out_isotropy": score.isotropy,
-    }
+    } | dict.fromkeys(unsaid)
 
 
 def draw(standings: Standings) -> None:
@@ -151,6 +153,9 @@ def table(rows: Sequence[dict], title: str, names: Sequence[str]) -> None:
             return None
         return f"{spaced(row['fitted'])} = {ratio(row['fitted'] / row['dim'])} d"
 
+    def around(row: dict) -> str | None:
+        return None if row["low"] is None else verdict.interval(row["low"], row["high"])
+
     def within(row: dict) -> str | None:
         return verdict.interval(row["difference_low"], row["difference_high"], "+") if row["p_words"] else None
 
@@ -160,7 +165,7 @@ def table(rows: Sequence[dict], title: str, names: Sequence[str]) -> None:
             "Spearman": [row["spearman"] for row in rows],
             "Difference": [row["difference"] if row["p_words"] else None for row in rows],
             "Verdict": [row["verdict"] for row in rows],
-            "Score, 95 %": [verdict.interval(row["low"], row["high"]) for row in rows],
+            "Score, 95 %": [around(row) for row in rows],
             "Difference, 95 %": [within(row) for row in rows],
             "p": [row["p_words"] for row in rows],
             "Rank": [row["rank"] for row in rows],

@@ -65,17 +65,18 @@ def sentence(standing: Standing, label: str, baseline: str, pairs: str, resample
     if verdict == "same":
         return f"{lead} {capitalised(label)} gives every pair the same cosine as {baseline}."
     side = "above" if found.estimate > 0 else "below"
-    numbers = (
-        f"On the same {pairs} pairs {label} scores {abs(found.estimate):.2f} points {side} {baseline}, "
-        f"95 % interval {interval(found.low, found.high, '+')} ({tests(standing, resamples)})."
-    )
+    numbers = f"On the same {pairs} pairs {label} scores {abs(found.estimate):.2f} points {side} {baseline}"
+    if verdict == "starved":
+        return (
+            f"{lead} {numbers}. But a map that keeps as many directions as there are sentences sets all of them "
+            "equally far apart, so the score says nothing about meaning, whichever way it went."
+        )
+    numbers += f", 95 % interval {interval(found.low, found.high, '+')} ({tests(standing, resamples)})."
     meaning = {
         "gain": "Most other draws of such pairs would show a gain too.",
         "loss": "Most other draws of such pairs would show a loss too.",
         "chance": "Other pairs of this kind might show no difference, or the opposite one.",
         "unclear": "One test calls it real and the other does not: take it as undecided.",
-        "starved": "But a map that keeps as many directions as there are sentences sets all of them equally far apart, "
-        "so the score says nothing about meaning, whichever way it went.",
     }
     return f"{lead} {numbers} {held_out or meaning[verdict]}"
 
