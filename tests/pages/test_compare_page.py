@@ -161,6 +161,16 @@ def test_every_figure_of_a_paper_is_one_click_away_with_words_and_data(small):
             assert said(choose(at, panel="labse"), "Printed: **LaBSE**", "is not among the four printed models")
 
 
+def test_what_a_model_cannot_do_is_one_line_below_the_losses_with_every_reason_behind_it(small):
+    at = start("compare", **small, models=[small["model"], "nowhere"], part="WhitenedCSE, Figures 1 and 3")
+    at = until(at, lambda at: len(alts(at)) >= 2 and complete(at))
+    at.text_area[0].set_value("L3\nL9\nL1+L9").run()
+    until(at, lambda at: said(at, "2 settings left out") and complete(at))
+    own, other = (one for one in at.caption if "left out" in one.value)
+    assert own.help.count("must lie between 0 and 3") == 2
+    assert other.value.startswith(r"nowhere\: 6 settings left out\: model='nowhere'")
+
+
 def test_a_setting_that_cannot_be_read_is_said_and_nothing_is_lost(small):
     at = until(start("compare", **small))
     at.text_area[0].set_value("L6\nsix")

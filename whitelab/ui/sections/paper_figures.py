@@ -250,7 +250,7 @@ def losses(grid: Grid) -> None:
     title = "Measuring alignment and uniformity"
     job = study_job(_losses, grid, task, positives, title=title, unit="settings", place="paper-losses")
     note = lambda found: f"{len(found.spots)} settings on {task}."  # noqa: E731
-    follow(job, _plane, key="paper-losses-part", note=note, room=heights.room(heights.PLANE))
+    follow(job, _draw_losses, key="paper-losses-part", note=note, room=heights.room(heights.PLANE))
     st.caption(
         "Zhuo et al. 2023 (WhitenedCSE), Figures 1 and 3, Eq. 9 and 10. The paper draws the losses during training, "
         "every 125 steps on the STS-B development set, and prints no number of them. Drawn here are models as they "
@@ -264,7 +264,7 @@ def _losses(grid: Grid, task: str, positives: str, progress: Progress) -> Iterat
     for model in grid.models:
         encoder = tried(lambda model=model: shared_encoder(model, grid.dtype))
         if isinstance(encoder, str):
-            found = found.without(f"{model}: {encoder}")
+            found = found.without(model, dict.fromkeys(map(str, settings), encoder))
             done += len(settings)
             progress(done, len(grid.models) * len(settings))
             yield found
@@ -273,7 +273,7 @@ def _losses(grid: Grid, task: str, positives: str, progress: Progress) -> Iterat
         for one in settings:
             spot = tried(lambda one=one, bench=bench: drawn.spot(bench, one, grid.rules, positives))
             if isinstance(spot, str):
-                found = found.without(f"{encoder.name}, {one}: {spot}")
+                found = found.without(encoder.name, {str(one): spot})
             else:
                 cosines = drawn.cosine_spread(bench, one, grid.rules) if one in shown else None
                 found = found.plus(spot, cosines)
@@ -284,10 +284,11 @@ def _losses(grid: Grid, task: str, positives: str, progress: Progress) -> Iterat
 
 @dataclass(frozen=True, eq=False)
 class Losses:
-    """What has been measured so far: spots, what was left out and why, cosines of random pairs by model and spec."""
+    """What has been measured so far: spots, why settings were left out by model, cosines of random pairs by model and
+    spec."""
 
     spots: tuple[drawn.Spot, ...] = ()
-    left_out: tuple[str, ...] = ()
+    left_out: dict[str, dict[str, str]] = field(default_factory=dict)
     spreads: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
 
     def plus(self, spot: drawn.Spot, cosines: np.ndarray | None) -> "Losses":
@@ -297,16 +298,30 @@ class Losses:
             spreads = spreads | {spot.model: spreads.get(spot.model, {}) | {spot.whitening: cosines}}
         return replace(self, spots=(*self.spots, spot), spreads=spreads)
 
-    def without(self, reason: str) -> "Losses":
-        """One spot less."""
-        return replace(self, left_out=(*self.left_out, reason))
+    def without(self, model: str, reasons: dict[str, str]) -> "Losses":
+        """Without settings of a model, each with its reason."""
+        return replace(self, left_out=self.left_out | {model: self.left_out.get(model, {}) | reasons})
+
+
+def _draw_losses(found: Losses) -> None:
+    if found.spots:
+        _plane(found)
+    for model, reasons in found.left_out.items():
+        _say_left_out(model, reasons)
+    _spreads(found)
+
+
+def _say_left_out(model: str, reasons: dict[str, str]) -> None:
+    """How many settings a model does without, and why: in the line where the reason is one, else behind it."""
+    line = f"{model}: {len(reasons)} {'setting' if len(reasons) == 1 else 'settings'} left out"
+    each = "\n\n".join(plain(f"{setting}: {reason}") for setting, reason in reasons.items())
+    if len(set(reasons.values())) == 1:
+        st.caption(plain(f"{line}: {next(iter(reasons.values()))}"))
+    else:
+        st.caption(plain(f"{line}."), help=each)
 
 
 def _plane(found: Losses) -> None:
-    for text in found.left_out:
-        st.caption(f"Left out: {plain(text)}")
-    if not found.spots:
-        return
     rows = [one.as_dict() | {"label": _short(one)} for one in found.spots]
     floor = geometry.uniformity_floor(max(one.dim for one in found.spots))
     chart(figures.setting_plane(rows, floor), "paper-losses", lambda: rows)
@@ -315,6 +330,9 @@ def _plane(found: Losses) -> None:
         "room for its name has it under the pointer. The floor is the uniformity of directions spread evenly "
         "over the sphere."
     )
+
+
+def _spreads(found: Losses) -> None:
     for model, samples in found.spreads.items():
         st.markdown(f"**How evenly does the last layer of {plain(model)} fill the sphere?** Cosines of random pairs.")
         own = [one for one in found.spots if one.model == model and one.setting in SPREAD_NAMES]
