@@ -8,7 +8,15 @@ import plotly.graph_objects as go
 
 from whitelab.figures import heights
 from whitelab.figures.drawing import Drawing
-from whitelab.figures.marks import add_line, add_shares, label_sides, loss_plane, variant_line, variant_marker
+from whitelab.figures.marks import (
+    add_line,
+    add_shares,
+    label_sides,
+    loss_plane,
+    share_axis,
+    variant_line,
+    variant_marker,
+)
 from whitelab.figures.panels import BARE, Scale, bar_below, finish, in_words, layer_heatmap, layer_step
 from whitelab.figures.style import (
     DIFFERENCE_IMAGE,
@@ -93,7 +101,7 @@ def spectrum(values: Mapping[str, Sequence[float]], labels: Mapping[str, str]) -
         words = f"{share[0]:.3g} % along the first of {len(places)} directions" if len(places) else "no variance"
         parts.append(f"{labels[spec]} {words}")
     figure.update_xaxes(title="Principal direction, largest first")
-    figure.update_yaxes(title="Share of variance (%)", type="log", dtick=1, exponentformat="power")
+    share_axis(figure)
     return finish(figure, in_words("Eigenvalue spectrum of the covariance", parts, "no variant"), heights.CURVES)
 
 

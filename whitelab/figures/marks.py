@@ -158,6 +158,11 @@ def rank_rule(figure: Drawing, rank: int, dim: int) -> None:
         upright(figure, rank, f"rank {rank}", rule(dash="dot", width=1), left=2 * rank > dim)
 
 
+def share_axis(figure: Drawing) -> None:
+    """The axis of shares of the variance, a tick each power of ten, written out: a raised exponent is set larger."""
+    figure.update_yaxes(title="Share of variance (%)", type="log", dtick=1, tickformat="~g")
+
+
 def loss_plane(figure: Drawing, floor: float | None = None) -> None:
     """The axes of alignment against uniformity, with the isotropic floor."""
     if floor is not None:

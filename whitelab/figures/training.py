@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 
 from whitelab.figures import heights
 from whitelab.figures.drawing import Drawing
-from whitelab.figures.marks import NAMED, add_line, add_marks, level, loss_plane, rule
+from whitelab.figures.marks import NAMED, add_line, add_marks, level, loss_plane, rule, share_axis
 from whitelab.figures.panels import finish, in_words
 from whitelab.figures.style import DASHES, MARK, SCORE, is_number, variant_colour
 
@@ -145,7 +145,7 @@ def training_spectrum(runs: Sequence[Mapping]) -> go.Figure:
     longest = max((len(row["spectrum"]) for rows in scored.values() for row in rows), default=0)
     places = [2**i for i in range(longest)]
     figure.update_xaxes(title="Principal direction, largest first", type="log", tickvals=places, ticktext=places)
-    figure.update_yaxes(title="Share of variance (%)", type="log", dtick=1, exponentformat="power")
+    share_axis(figure)
     return finish(figure, in_words("Spectrum before and after training", words, "nothing measured yet"), heights.LOW)
 
 
