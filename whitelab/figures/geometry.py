@@ -44,7 +44,7 @@ def by_layer(
     figure, dashes = Drawing(), variant_dashes(curves)
     for spec, values in curves.items():
         line, marker = variant_line(spec, dashes[spec]), variant_marker(spec)
-        more = {"mode": "lines+markers", "marker": marker}
+        more = {"mode": "lines+markers", "marker": marker, "cliponaxis": False}  # whole at zero
         add_line(figure, range(len(values)), values, labels[spec], line, "layer %{x}: %{y:.4g}", **more)
     first = next(iter(curves.values()), [])
     figure.update_xaxes(title=LAYER, dtick=layer_step(len(first)))
