@@ -51,13 +51,13 @@ def test_neighbours_stand_raw_beside_whitened_with_hubs_marked_and_follow_what_i
     hub = int(raw.counts.argmax())
 
     def lists():
-        return [one.value for one in at.dataframe if "hub" in one.value.columns]
+        return [one.value for one in at.dataframe if "Hub" in one.value.columns]
 
     def check(row):
         for shown, near in zip(lists(), (raw, white), strict=True):
-            assert shown["sentence"].tolist() == [sentences[i] for i in near.rows[row]]
-            assert shown["cosine"].tolist() == pytest.approx(near.cosines[row].tolist())
-            assert [bool(mark) for mark in shown["hub"]] == (near.counts[near.rows[row]] > near.hub_from).tolist()
+            assert shown["Sentence"].tolist() == [sentences[i] for i in near.rows[row]]
+            assert shown["Cosine"].tolist() == pytest.approx(near.cosines[row].tolist())
+            assert [bool(mark) for mark in shown["Hub"]] == (near.counts[near.rows[row]] > near.hub_from).tolist()
 
     check(hub)
     assert (raw.counts > raw.hub_from).any()
@@ -68,17 +68,17 @@ def test_neighbours_stand_raw_beside_whitened_with_hubs_marked_and_follow_what_i
     assert said(at, f"**{new}**, which is none of the {len(sentences)} sentences")
     values = whitelab.embed(whitelab.load_encoder(small["model"]), [new])[0][:, 0]
     shown, (rows, cosines) = lists()[1], nearest_to(space, setting, values)
-    assert shown["sentence"].tolist() == [sentences[i] for i in rows]
+    assert shown["Sentence"].tolist() == [sentences[i] for i in rows]
     whitener = fit_scope(space, setting).whiteners[0]
     every, own = whitener(space.combine((1,))), whitener(values[1:2])
     assert cosines.tolist() == pytest.approx(sorted((torch.cosine_similarity(every, own)).tolist())[::-1][: len(rows)])
     at.session_state["inspected"] = 7  # as a click on a neighbour does
     until(at.run())
     check(7)
-    remedies = table(at, "neighbours by")
+    remedies = table(at, "Neighbours by")
     assert len(remedies) == 6
     plain = geometry.hubness(geometry.nearest(space.combine((1,))))
-    assert remedies["skewness"][0] == f"{plain.skewness:.2f}"
+    assert remedies["Skewness"][0] == f"{plain.skewness:.2f}"
 
 
 def test_layers_are_compared_raw_and_whitened_with_their_own_and_another_model_s(at, small, space):

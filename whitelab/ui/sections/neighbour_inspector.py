@@ -63,7 +63,7 @@ def draw(opened: Opened, compared: Setting) -> None:
                 st.caption(f"{LABELS.at(setting)}: on {spaced(own)} lists itself{hub}")
             _list(f"near-{place}-{row}", near, others.tolist(), cosines.tolist(), sentences)
     st.caption(
-        "`lists` says on how many sentences' lists of ten nearest a sentence is: ten on average. A star marks a hub, "
+        "*Lists* says on how many sentences' lists of ten nearest a sentence is: ten on average. A star marks a hub, "
         "more than two standard deviations above (Radovanovic et al. 2010). Click a sentence to go on from it."
     )
     _remedies(space, compared)
@@ -121,10 +121,10 @@ def _list(
     st.dataframe(
         [
             {
-                "cosine": cosine,
-                "lists": int(near.counts[other]),
-                "hub": "★" if near.counts[other] > near.hub_from else "",
-                "sentence": sentences[other],
+                "Cosine": cosine,
+                "Lists": int(near.counts[other]),
+                "Hub": "★" if near.counts[other] > near.hub_from else "",
+                "Sentence": sentences[other],
             }
             for other, cosine in zip(others, cosines, strict=True)
         ],
@@ -134,9 +134,9 @@ def _list(
         on_select=follow,
         selection_mode="single-row",
         column_config={
-            "cosine": st.column_config.NumberColumn(format="%.3f", width=60),
-            "lists": st.column_config.NumberColumn(width=45),
-            "hub": st.column_config.TextColumn(width=35),
+            "Cosine": st.column_config.NumberColumn(format="%.3f", width=60),
+            "Lists": st.column_config.NumberColumn(width=45),
+            "Hub": st.column_config.TextColumn(width=35),
         },
     )
 
@@ -155,11 +155,11 @@ def _remedies(space: LayerEmbeddings, compared: Setting) -> None:
             return
         rows += [
             {
-                "space": LABELS.at(setting),
-                "neighbours by": REMEDIES[name],
-                "skewness": number(one["skewness"]),
-                "largest hub": one["largest"],
-                "on no list": f"{100 * one['never']:.1f} %",
+                "Space": LABELS.at(setting),
+                "Neighbours by": REMEDIES[name],
+                "Skewness": number(one["skewness"]),
+                "Largest hub": one["largest"],
+                "On no list": f"{100 * one['never']:.1f} %",
             }
             for name, one in found.items()
         ]
