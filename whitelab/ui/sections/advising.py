@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+import pandas as pd
 import streamlit as st
 import torch
 
@@ -241,7 +242,16 @@ def draw(advice: Advice) -> None:
     )
     with st.expander(f"All {len(ranked)} options"):
         rows, height = [_cells(one) for one in ranked], heights.table(min(len(ranked), 16))
-        st.dataframe(rows, hide_index=True, height=height, placeholder="")
+        st.dataframe(
+            pd.DataFrame(rows).style.format({"Bytes a vector": spaced}),
+            hide_index=True,
+            height=height,
+            placeholder="",
+            column_config={
+                "Score": st.column_config.NumberColumn(format="%.2f"),
+                "p, corrected": st.column_config.NumberColumn(format="%.3f"),
+            },
+        )
     st.markdown(f":small[:gray[{plain(evidence.line)}]]")
 
 
@@ -283,10 +293,10 @@ def _is_advised(option: Option, advice: Advice) -> bool:
 def _cells(option: Option) -> dict:
     found, tested = option.difference, not math.isnan(option.p_holm)  # the baseline is not tested against itself
     return {
-        "option": capitalised(kept_as(option)),
-        "score": round(option.score, 2),
+        "Option": capitalised(kept_as(option)),
+        "Score": option.score,
         "95 %": f"{option.low:.2f} to {option.high:.2f}",
-        "against raw": f"{found.estimate:+.2f} ({found.low:+.2f} to {found.high:+.2f})" if tested else None,
-        "p, corrected": round(option.p_holm, 3) if tested else None,
-        "bytes a vector": option.size,
+        "Against raw": f"{found.estimate:+.2f} ({found.low:+.2f} to {found.high:+.2f})" if tested else None,
+        "p, corrected": option.p_holm if tested else None,
+        "Bytes a vector": option.size,
     }
