@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from whitelab.base.wording import spaced
 from whitelab.scoring.calibration import calibrate, gold_scale, threshold
 from whitelab.scoring.fit_scopes import fit_scope, halves
 from whitelab.scoring.setting import Setting
@@ -106,6 +107,7 @@ def test_a_calibration_is_made_of_the_cosines_of_its_setting(space, text):
     assert found.ceiling == pytest.approx(float(fitted.cosines()[most].median()))
     assert found.threshold.cosine == threshold(fitted.cosines(), space.gold, 3.0, 0.2).cosine
     assert found.line().startswith(found.protocol.line(fitted.count, fitted.rank))
+    assert f"{spaced(len(plain))} random pairs" in found.line()
     assert found.as_dict()["protocol"] == found.protocol.as_dict()
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from whitelab.base.checks import check_int
 from whitelab.base.progress import Progress, silent
 from whitelab.base.records import without_nan
+from whitelab.base.wording import spaced
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
 from whitelab.retrieval.compression import CODES, TRAINED, Code, Coder
 from whitelab.retrieval.embedded import RetrievalSpace
@@ -59,7 +60,7 @@ class CodedScore:
 
     def line(self) -> str:
         """How it was made, in one line."""
-        return f"{self.setting_line()} · {self.code.label}, {self.bytes} bytes a vector"
+        return f"{self.setting_line()} · {self.code.label}, {spaced(self.bytes)} bytes a vector"
 
     def setting_line(self) -> str:
         """The same of every code of the setting."""

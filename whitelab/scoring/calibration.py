@@ -10,6 +10,7 @@ from torch import Tensor
 
 from whitelab.base.checks import check_int
 from whitelab.base.records import without_nan
+from whitelab.base.wording import spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import Fitted, fit_scope, halves
 from whitelab.scoring.paired import RESAMPLES
@@ -97,7 +98,7 @@ class Calibration:
     def line(self) -> str:
         """How it was made, in one line."""
         how = "all" if self.random.exact else "drawn"
-        return f"{self.protocol.line(self.fitted, self.rank)} · {self.random.pairs} random pairs ({how})"
+        return f"{self.protocol.line(self.fitted, self.rank)} · {spaced(self.random.pairs)} random pairs ({how})"
 
     def arrays(self) -> dict[str, Float[np.ndarray, "m"]]:
         """What an export carries: `cosine` and `percentile`, and where there is gold `gold_cosine` and `gold`."""
