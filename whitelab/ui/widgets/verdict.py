@@ -15,10 +15,10 @@ ICONS = {
 
 
 def p_value(value: float, floor: float = 0.001) -> str:
-    """`p = 0.034`, or `p < 0.001` at or below what a test can show."""
+    """`p = 0.034`, or `p < 0.001` at or below what a test can show, with spaces at which no line breaks."""
     if value != value:
-        return "p undefined"
-    return f"p < {floor:.3f}" if value <= floor else f"p = {value:.3f}"
+        return "p\u00a0undefined"
+    return f"p\u00a0<\u00a0{floor:.3f}" if value <= floor else f"p\u00a0=\u00a0{value:.3f}"
 
 
 def bootstrap_p(standing: Standing, resamples: int) -> str:
@@ -28,15 +28,15 @@ def bootstrap_p(standing: Standing, resamples: int) -> str:
 
 def bare(p: str) -> str:
     """A p-value without its name, for a place that is headed by it: `0.031`, `< 0.001`."""
-    return p.removeprefix("p ").removeprefix("= ")
+    return p.removeprefix("p\u00a0").removeprefix("=\u00a0")
 
 
 def tests(standing: Standing, resamples: int) -> str:
     """The p-values of every test there is."""
-    found = f"bootstrap {bootstrap_p(standing, resamples)}"
+    found = f"bootstrap\u00a0{bootstrap_p(standing, resamples)}"
     if standing.williams is None:
         return found + ", no Williams test for an average of subsets"
-    return found + f", Williams {p_value(standing.williams.p_value)}"
+    return found + f", Williams\u00a0{p_value(standing.williams.p_value)}"
 
 
 def short_p(standing: Standing, resamples: int) -> str | None:
