@@ -48,6 +48,15 @@ def test_scores_that_must_be_equal_are_the_same_and_others_are_not(layernorm):
     assert found[1].difference.low == found[1].difference.high == found[1].difference.estimate == 0
 
 
+def test_two_spaces_without_a_name_are_not_the_same(space):
+    other = replace(space, values=space.values.flip(1))
+    first, second = (scores(one, "pca")[0] for one in (space, other))
+    assert first.protocol == second.protocol
+    found = paired(space, [first, second]).against()
+    assert found[1].verdict != "same"
+    assert found[1].difference.estimate == pytest.approx(second.spearman - first.spearman)
+
+
 def test_one_variant_with_another_k_or_scope_is_not_the_same(space):
     (pca,), (few,), (cross,) = (
         scores(space, "pca"),

@@ -27,6 +27,7 @@ from whitelab.statistics.significance import (
 
 LEVEL = 0.05  # p below it, in every test there is, makes a difference real
 RESAMPLES = 1000
+_ROUNDING = 1e-6  # by which cosines that must be equal may differ
 
 VERDICTS = {
     "gain": "The gain is real",
@@ -100,9 +101,9 @@ def paired(
     how = scores[0].setting.aggregate
     if any(one.setting.aggregate != how for one in scores):
         raise ValueError(f"scores must share one aggregate, got {', '.join(one.setting.aggregate for one in scores)}")
-    places: dict[tuple, int] = {}
-    rows = tuple(places.setdefault(_law(one.protocol, one.dim), len(places)) for one in scores)
-    cosines = torch.stack([scores[rows.index(row)].cosines for row in range(len(places))])
+    firsts: list[Score] = []  # of every row
+    rows = tuple(_row_of(one, firsts) for one in scores)
+    cosines = torch.stack([one.cosines for one in firsts])
     against = (space.judged if isinstance(space, LayerEmbeddings) else space).cpu()
     drawn = bootstrap(cosines, against.gold, against.subset, against.n_subsets, how, resamples, progress=progress)
     return Paired(tuple(scores), rows, drawn, cosines, against.gold, at_once(space.n_subsets, how))
@@ -173,6 +174,16 @@ def unless_starved(verdict: str, starved: bool) -> str:
 def settled(verdict: str) -> bool:
     """Whether what a verdict (`judged`) is of is there beyond doubt, or cannot be there at all."""
     return verdict in ("gain", "loss", "same")
+
+
+def _row_of(score: Score, firsts: list[Score]) -> int:
+    """The row that a score shares, or a new one. Its law is not enough: models may hide behind one name."""
+    for row, first in enumerate(firsts):
+        alike = _law(first.protocol, first.dim) == _law(score.protocol, score.dim)
+        if alike and torch.allclose(first.cosines, score.cosines, rtol=0, atol=_ROUNDING, equal_nan=True):
+            return row
+    firsts.append(score)
+    return len(firsts) - 1
 
 
 def _law(protocol: Protocol, dim: int) -> tuple:
