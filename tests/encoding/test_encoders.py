@@ -6,6 +6,7 @@ from contextlib import closing, suppress
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from processes import ROOT, run_python
@@ -229,6 +230,27 @@ def test_lone_surrogates_and_odd_characters_are_encoded(models, store, architect
     assert torch.isfinite(values).all()
     assert report.encoded == 0
     assert torch.equal(values, again)
+
+
+def test_what_the_caller_casts_to_does_not_reach_a_float32_model(encoder):
+    expected, _ = embed(encoder, SENTENCES)
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)  # else batches run in threads of their own
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            found, _ = embed(encoder, SENTENCES)
+    finally:
+        torch.set_num_threads(threads)
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_sentences_are_any_sequence_of_strings_and_nothing_else(encoder, store):
+    expected, _ = embed(encoder, SENTENCES[:3])
+    for several in (np.array(SENTENCES[:3]), pd.Series(SENTENCES[:3]), (one for one in SENTENCES[:3])):
+        torch.testing.assert_close(embed(encoder, several, store=store)[0], expected)
+    for wrong, message in (("hello", "sentences='hello' must be a sequence of strings"), (["a", None], "es.1.=None")):
+        with pytest.raises(TypeError, match=message):
+            embed(encoder, wrong)
 
 
 def test_no_sentence_is_refused(encoder):

@@ -25,6 +25,17 @@ def check_int(value, name: str, low: int, high: int | None = None, high_name: st
     return value
 
 
+def check_texts(value, name: str) -> list[str]:
+    """Return the texts of `value`, as a list. Raises TypeError for one string, and for what is none among them."""
+    if isinstance(value, str):
+        raise TypeError(f"{name}={value[:80]!r} must be a sequence of strings, not one string")
+    texts = list(value)
+    for place, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"{name}[{place}]={text!r} must be a string")
+    return texts
+
+
 def check_choice(value: str, name: str, choices: Collection[str]) -> str:
     """Return `value` if it is one of `choices`."""
     if value not in choices:

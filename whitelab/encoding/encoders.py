@@ -7,7 +7,7 @@ of the model's plain poolings, or in SBERT-WK, and goes to the store. On a CPU e
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from whitelab.base.checks import check_choice, check_int
+from whitelab.base.checks import check_choice, check_int, check_texts
 from whitelab.base.devices import to_host
 from whitelab.base.machine import within_memory
 from whitelab.base.progress import Progress, silent
@@ -417,7 +417,7 @@ def _place(network: torch.nn.Module, name: str, device: str, dtype: str) -> torc
 
 def embed(
     encoder: Encoder,
-    sentences: Sequence[str],
+    sentences: Iterable[str],
     pooling: str = "mean",
     *,
     store: Store | None = None,
@@ -433,8 +433,10 @@ def embed(
     are made faster than they are read, and those of `sif:` depend on all of `sentences`, each of which counts as often
     as it is there.
     With `unit_` before a pooling every vector has length 1, before layers are averaged and anything is fitted.
+    Raises TypeError for `sentences` that are one string, or not all strings.
     """
     encoder.check_pooling(pooling)
+    sentences = check_texts(sentences, "sentences")
     if pooling.startswith(UNIT):
         values, report = embed(encoder, sentences, pooling.removeprefix(UNIT), store=store, progress=progress)
         return torch.nn.functional.normalize(values, dim=-1), report
@@ -603,7 +605,8 @@ def _forward(encoder: Encoder, ids: list[list[int]], pooling: str) -> dict[str, 
 
 def _computed(encoder: Encoder, ids: list[list[int]], pooling: str) -> dict[str, Tensor]:
     """What `encoder.forward` gives, on the CPU. Raises NotFinite where something in it is no number."""
-    pooled = encoder.forward(ids, pooling)
+    with torch.autocast(torch.device(encoder.device).type, enabled=False):  # whatever the caller has on in this thread
+        pooled = encoder.forward(ids, pooling)
     if not all(torch.isfinite(torch.stack(rows.aminmax())).all() for rows in pooled.values()):
         advice = "its weights are damaged" if encoder.dtype == "float32" else "choose dtype='float32'"
         raise NotFinite(f"model={encoder.name!r} gave NaN or infinity in {encoder.dtype}: {advice}")
