@@ -46,12 +46,18 @@ def same(a, b):
 
 def whole(config, pairs=None, folder=None, resume=False):
     """Every record and the weights at the end."""
-    steps, records = train(config, SENTENCES, pairs, folder, resume), []
+    records, encoder = ended(train(config, SENTENCES, pairs, folder, resume))
+    return untimed(records), weights(encoder.model)
+
+
+def ended(run):
+    """Every record of a run, and the encoder that it returns."""
+    records = []
     while True:
         try:
-            records.append(next(steps))
+            records.append(next(run))
         except StopIteration as end:
-            return untimed(records), weights(end.value.model)
+            return records, end.value
 
 
 def batches(place, size=10, seed=0, max_length=32, sentences=SENTENCES):

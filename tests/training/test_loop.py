@@ -11,10 +11,12 @@ from families import build_family
 from tiny import SENTENCES, build_model
 
 from whitelab.encoding.checkpoints import ModelError
+from whitelab.encoding.encoders import embed, load_encoder
+from whitelab.store.embedding_store import Store
 from whitelab.training import Trainer, train
 from whitelab.training.checkpoints import CheckpointError, checkpoints
 
-from .doing import SPECS, same, whole
+from .doing import SPECS, ended, same, whole
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -41,6 +43,27 @@ def test_a_start_that_could_not_be_written_is_refused_before_a_record(config, tm
     with pytest.raises(ModelError, match="cannot be saved: transformers has no encoder-only"):
         train(config, SENTENCES, None, tmp_path / "run")
     assert next(train(config, SENTENCES)).step == 0  # in memory nothing is written
+
+
+def test_vectors_of_what_was_learned_are_not_those_of_the_start_in_a_store(config, pairs, tmp_path):
+    store, before = Store(tmp_path), load_encoder(config.model)
+    raw, _ = embed(before, SENTENCES, store=store)
+    _, learned = ended(train(replace(config, steps=2), SENTENCES))
+    found, report = embed(learned, SENTENCES, store=store)
+    assert report.reused == 0
+    assert not torch.allclose(found[-1], raw[-1], atol=1e-3)
+    torch.testing.assert_close(embed(learned, SENTENCES, store=store)[0], found)
+    torch.testing.assert_close(embed(before, SENTENCES, store=store)[0], raw)
+
+
+@pytest.mark.parametrize("there", ["model", "checkpoints/step-000009"])
+def test_what_no_run_has_written_is_not_replaced(there, config, tmp_path):
+    (tmp_path / there).mkdir(parents=True)
+    (tmp_path / there / "thesis.txt").write_text("mine")
+    for resume in (False, True):
+        with pytest.raises(ValueError, match=f"holds {there}, which no run has written"):
+            train(config, SENTENCES, None, tmp_path, resume)
+    assert (tmp_path / there / "thesis.txt").read_text() == "mine"
 
 
 def test_evaluation_does_not_change_training(config, pairs):

@@ -1,12 +1,17 @@
 """A run from its first step, or from its last checkpoint, to its end."""
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import torch
+
+from whitelab.base.user_folders import expanded
 from whitelab.datasets import SentencePairs
 from whitelab.encoding.architectures import shell_of
-from whitelab.encoding.encoders import NotFinite
+from whitelab.encoding.checkpoints import TRAINING_FILE
+from whitelab.encoding.encoders import Encoder, NotFinite
 from whitelab.store.shards import recover_folders
 from whitelab.training import checkpoints
 from whitelab.training.config import COLLAPSED, StepRecord, TrainConfig
@@ -45,9 +50,13 @@ def train(
     is; after a collapse, and where a step spoilt the weights, it is that of the last checkpoint, so a collapse loses
     what came after that.
 
-    Raises ValueError, ModelError and CheckpointError at once, before a record is asked for.
+    The encoder it returns has a digest of its own: no store takes its vectors for those of the start.
+
+    Raises ValueError, also for a `folder` in which something else goes by these names, ModelError and CheckpointError
+    at once, before a record is asked for.
     """
-    folder = None if folder is None else Path(folder)
+    folder = None if folder is None else expanded(folder)
+    _check_ours(folder)
     for parent in (folder, folder / CHECKPOINTS) if folder and resume else ():
         recover_folders(parent)
     trainer = Trainer(config, sentences, evaluation, device)
@@ -62,7 +71,28 @@ def _steps(trainer: Trainer, keeper: "Keeper") -> Iterator[StepRecord]:
         yield from keeper.handed(trainer.untrained())
     while trainer.step < trainer.config.steps and not keeper.stopped:
         yield from keeper.handed(trainer.advance())
-    return trainer.encoder
+    return _learned(trainer.encoder)
+
+
+def _learned(encoder: Encoder) -> Encoder:
+    """An encoder under the digest of the weights it has now; that of its files is the start's."""
+    digest = hashlib.sha256()
+    for name, tensor in encoder.model.state_dict().items():
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+    return replace(encoder, files=replace(encoder.files, weights=digest.hexdigest()))
+
+
+def _check_ours(folder: Path | None) -> None:
+    """Raise ValueError where a run would replace what no run has written."""
+    if folder is None:
+        return
+    model = folder / MODEL
+    places = [(model, TRAINING_FILE)] if model.exists() else []
+    places += [(one, checkpoints.STATE) for one in checkpoints.checkpoints(folder / CHECKPOINTS)]
+    for place, mark in places:
+        if not (place / mark).is_file() and not (place.is_dir() and not any(place.iterdir())):
+            raise ValueError(f"folder={str(folder)!r} holds {place.relative_to(folder)}, which no run has written")
 
 
 class Keeper:
