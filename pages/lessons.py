@@ -30,9 +30,9 @@ def embedded() -> Opened | None:
     """The workspace's space if it is there; the bar shows how far it is otherwise."""
     if chosen is None:
         return None
-    if chosen.given:
-        return open_space(chosen)
     try:
+        if chosen.given:
+            return open_space(chosen)
         return shelf().get(task_name(chosen, chosen.data.task, chosen_pairs(chosen)))
     except DataError:
         return None

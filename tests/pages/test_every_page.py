@@ -211,6 +211,19 @@ def test_data_without_a_score_say_so_on_every_page(golds, small, tmp_path):
         assert no_nan(at)
 
 
+def test_pairs_that_all_hang_together_are_said_to_have_no_halves(small, tmp_path):
+    data = tmp_path / "hub.tsv"
+    data.write_text("sentence1\tsentence2\tscore\n" + "".join(f"A cat.\tDog {i} runs.\t{i}\n" for i in range(60)))
+    why = "Cross-fitting is not possible here"
+    at = until(start(**small | {"data": str(data), "fit": "cross"}), lambda at: failed(at, why))
+    for page in QUESTIONS:
+        go_to(at, page)
+        assert not at.exception
+        assert failed(at, why) or said(at, why)
+        assert knob(at)["words"] == "no score"
+    assert float(live(choose(at, fit="task")))
+
+
 def test_pairs_scored_by_how_far_apart_they_are_are_said_to_be_and_nothing_is_advised_of_them(small, tmp_path):
     at = until(start(**small | {"data": str(write_reversed(tmp_path / "reversed.csv"))}))
     assert said(at, "If these are distances, turn them round")

@@ -11,8 +11,8 @@ from whitelab.datasets import DataError, SentencePairs
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows, embed_pairs, embed_scope
 from whitelab.encoding.encoders import EmbedReport
 from whitelab.encoding.pooling import UNIT
-from whitelab.scoring.fit_scopes import scope_text
-from whitelab.scoring.setting import OWN_SENTENCES, TOKENS, Setting
+from whitelab.scoring.fit_scopes import folds, scope_text
+from whitelab.scoring.setting import TOKENS, Setting
 from whitelab.store.embedding_store import Store
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.results.shelf import shelf, shelved
@@ -61,8 +61,21 @@ def chosen_pairs(workspace: Workspace) -> SentencePairs:
 def open_space(workspace: Workspace) -> Opened | None:
     """The workspace's embeddings; None after drawing the progress of the job that makes them.
 
-    Raises DataError when the data cannot be read.
+    Raises DataError when the data, or the text of the fit scope, cannot be read, and when pairs cannot be halved.
     """
+    opened, fit = _open_task(workspace), workspace.setting.fit
+    if opened is None or fit in ("task", TOKENS):
+        return opened
+    if fit != "cross":
+        return _with_fit_text(workspace, opened)
+    try:
+        folds(opened.space, fit)
+    except ValueError as error:
+        raise DataError(f"Cross-fitting is not possible here: {error}") from None
+    return opened
+
+
+def _open_task(workspace: Workspace) -> Opened | None:
     own = workspace.own
     if workspace.given:
         space = shelf().call(own.vectors.space, own_data.vectors_name(own))
@@ -71,10 +84,7 @@ def open_space(workspace: Workspace) -> Opened | None:
     # Others who wait read the title.
     title = f"Embedding {spaced(len(pairs.sentences))} sentences of {'an upload' if own else workspace.data.task}"
     name = task_name(workspace, workspace.data.task, pairs)
-    opened = shelved(name, title, lambda progress: _embed(workspace, pairs, name, progress), "tokens", key="embed")
-    if opened is None or workspace.setting.fit in (*OWN_SENTENCES, TOKENS):
-        return opened
-    return _with_fit_text(workspace, opened)
+    return shelved(name, title, lambda progress: _embed(workspace, pairs, name, progress), "tokens", key="embed")
 
 
 def beside(workspace: Workspace, other: Picked) -> LayerEmbeddings | None:
