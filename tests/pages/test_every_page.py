@@ -224,6 +224,14 @@ def test_pairs_that_all_hang_together_are_said_to_have_no_halves(small, tmp_path
     assert float(live(choose(at, fit="task")))
 
 
+def test_vectors_of_length_1_are_said_to_be_no_means_of_words(small):
+    at = until(start(**small | {"model": f"sif:{small['model']}", "layers": "0", "fit": "tokens"}))
+    assert "fit=tokens" in code(at)
+    assert "fit=tokens" not in code(choose(at, unit=True))
+    assert failed(at, "Vectors of length 1 are no means of words.")
+    assert "fit=tokens" in code(choose(at, unit=False))
+
+
 def test_pairs_scored_by_how_far_apart_they_are_are_said_to_be_and_nothing_is_advised_of_them(small, tmp_path):
     at = until(start(**small | {"data": str(write_reversed(tmp_path / "reversed.csv"))}))
     assert said(at, "If these are distances, turn them round")

@@ -406,6 +406,6 @@ def test_a_space_takes_up_the_text_that_its_setting_fits_on(tmp_path):
 
 def test_words_are_refused_where_sentences_are_not_means_of_them(space):
     with pytest.raises(
-        ValueError, match="fit='tokens' needs sentences that are means of word vectors.*static: or sif:"
+        ValueError, match="fit='tokens' needs sentences that are means of word vectors.*static: or sif:.*not.*length 1"
     ):
         score(space, Setting((1,), "pca", fit="tokens"))

@@ -95,8 +95,8 @@ def is_starved(space: LayerEmbeddings, setting: Setting, rank: int) -> bool:
 def _words(space: LayerEmbeddings) -> LayerRows:
     if space.words is None:
         raise ValueError(
-            f"fit='tokens' needs sentences that are means of word vectors, those of a static: or sif: model, "
-            f"got model={space.origin.model!r}"
+            f"fit='tokens' needs sentences that are means of word vectors, those of a static: or sif: model that are "
+            f"not brought to length 1, got model={space.origin.model!r}, pooling={space.origin.pooling!r}"
         )
     return space.words
 

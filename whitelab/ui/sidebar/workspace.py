@@ -318,10 +318,15 @@ def _fit(
     if fit in OWN_SENTENCES:
         return fit, fit
     if fit == TOKENS:
-        if ModelName.parse(picked.name).kind in WORD_TABLES:
-            return fit, fit
-        st.error("Words are for static: and sif: models. Until one is chosen, the map is fitted on the sentences.")
-        return "task", "task"
+        if ModelName.parse(picked.name).kind not in WORD_TABLES:
+            st.error("Words are for static: and sif: models. Until one is chosen, the map is fitted on the sentences.")
+            return "task", "task"
+        if pooling.startswith(UNIT):
+            st.error(
+                "Vectors of length 1 are no means of words. Until that is off, the map is fitted on the sentences."
+            )
+            return "task", "task"
+        return fit, fit
     if fit == UPLOADED:
         return _uploaded_text()
     try:
