@@ -478,6 +478,13 @@ def test_the_objective_of_the_form_is_not_offered_beside_itself(visit):
     assert at.button(key="start-run").label == "Start these 2 runs"
 
 
+def test_a_start_of_a_link_stays_when_another_knob_is_moved(visit, small):
+    for name in (f"{small['model']}:2", "bundled:2"):
+        at = choose(visit(start=name), drawn, seed=4)
+        assert at.selectbox(key="start").value == name
+        assert not at.error
+
+
 def test_what_cannot_be_read_or_trained_is_explained(visit, tmp_path, monkeypatch):
     missing = str(tmp_path / "nothing.txt")
     unsaid = tmp_path / "unsaid"

@@ -3,6 +3,7 @@
 What a network is (layers, d, poolings) is known once it runs, so the knobs wait for the job that loads it.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import streamlit as st
@@ -111,14 +112,15 @@ def label(model: str) -> str:
     return ", ".join(parts)
 
 
+def labelled(names: Sequence[str]) -> Callable[[str], str]:
+    """The labels of a list; what is typed stays, for the browser would take its label for a name."""
+    return lambda name: label(name) if name in names else name
+
+
 def choose() -> str:
     """Draw the select box and return the model's name."""
     names = options()
-
-    def shown(name: str) -> str:
-        """A label for what is on the list; what is typed stays, for the browser would take its label for a name."""
-        return label(name) if name in names else name
-
+    shown = labelled(names)
     found = st.selectbox(
         "Model",
         names,

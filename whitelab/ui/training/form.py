@@ -106,13 +106,14 @@ def starts() -> list[str]:
 
 def _start() -> tuple[Size | None, str]:
     """The encoder to start from: its size, None where it cannot be had, and its name."""
+    names = starts()
     name = st.selectbox(
         "Start",
-        starts(),
+        names,
         key="start",
         bind="query-params",
         accept_new_options=True,
-        format_func=model.label,
+        format_func=model.labelled(names),
         help="The bundled model cut to its first 3 layers is a raw encoder that training visibly improves. Type a "
         "Hugging Face name or the path of a folder to start from another.",
     )
