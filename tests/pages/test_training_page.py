@@ -485,6 +485,11 @@ def test_a_start_of_a_link_stays_when_another_knob_is_moved(visit, small):
         assert not at.error
 
 
+def test_a_link_may_name_an_objective_by_itself(visit):
+    for name in ("w-mse", OBJECTIVES["w-mse"].label):
+        assert visit(objective=name).selectbox(key="objective").value == "w-mse"
+
+
 def test_what_cannot_be_read_or_trained_is_explained(visit, tmp_path, monkeypatch):
     missing = str(tmp_path / "nothing.txt")
     unsaid = tmp_path / "unsaid"

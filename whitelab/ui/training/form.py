@@ -22,7 +22,7 @@ from whitelab.training.objectives import OBJECTIVES
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.results.kept import kept
 from whitelab.ui.results.study import remembered
-from whitelab.ui.sidebar import knobs, model, own_data
+from whitelab.ui.sidebar import address, knobs, model, own_data
 from whitelab.ui.sidebar.data import TITLES
 from whitelab.ui.sidebar.opening import pairs_of
 from whitelab.ui.sidebar.own_data import OwnData
@@ -43,13 +43,13 @@ _DATA_NAMES = TITLES | {UPLOADED: "Uploaded text file", OWN: own_data.LABEL}
 def draw(known: Sequence[Entry]) -> TrainingPlan | None:
     """The controls; None after saying what is missing. `known` are the runs there are, for the pace of steps."""
     first = st.columns(4)
-    with first[0]:
+    with first[0], address.spelt("objective", OBJECTIVES, _title):
         objective = st.selectbox(
             "Objective",
             list(OBJECTIVES),
             key="objective",
             bind="query-params",
-            format_func=lambda name: OBJECTIVES[name].label,
+            format_func=_title,
             help="What the encoder is trained for, without labels.",
         )
     objective = objective or next(iter(OBJECTIVES))
@@ -62,7 +62,7 @@ def draw(known: Sequence[Entry]) -> TrainingPlan | None:
     st.caption(OBJECTIVES[objective].summary)
     if size is None:
         return None
-    with st.expander(f"Parameters of {OBJECTIVES[objective].label}", icon=":material/tune:"):
+    with st.expander(f"Parameters of {_title(objective)}", icon=":material/tune:"):
         spec = knobs.spec(
             objective, OBJECTIVES[objective].parameters, objectives.canonical, size.dim, cycle(st.columns(4))
         )
@@ -95,6 +95,10 @@ def draw(known: Sequence[Entry]) -> TrainingPlan | None:
 
 
 # ------------------------------------------------------------------------------------------------ the controls
+
+
+def _title(objective: str) -> str:
+    return OBJECTIVES[objective].label
 
 
 def starts() -> list[str]:
@@ -317,7 +321,7 @@ def _beside(objective: str) -> list[str]:
         [name for name in OBJECTIVES if name != objective],
         key="beside",
         bind="query-params",
-        format_func=lambda name: OBJECTIVES[name].label,
+        format_func=_title,
         placeholder="More objectives to compare with",
         help="Each is a run of its own with the objective's usual parameters; start, sentences, steps, batch, rate and "
         "seed are those of this form.",
