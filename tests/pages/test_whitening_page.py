@@ -232,3 +232,14 @@ def test_raw_vectors_in_the_bar_are_said_to_stand_against_pca_whitening(small, s
     for whitening, said_so in (("Raw", True), ("ZCA whitening", False)):
         at = until(start("whitening", **small | {"whitening": whitening, "layers": "1"}))
         assert said(at, "raw vectors are chosen in the bar") is said_so
+
+
+@pytest.mark.parametrize(
+    ("golds", "words"),
+    [([3] * 4, "raw vectors have no score that is defined"), (range(12), "codes have no score that is defined")],
+    ids=["constant gold", "a map that sets all apart"],
+)
+def test_codes_without_a_score_are_said_to_have_none(golds, words, small, tmp_path):
+    at = until(start("whitening", **small | {"data": write_scored(tmp_path / "few.tsv", golds), "layers": "3"}))
+    assert said(press(at, "bits", lambda at: said(at, words) and tables(at)[-1].shape[0] == 5), words)
+    assert list(tables(at)[-1].iloc[0])[1:3] == ["undefined"] * 2  # floats of a whitened map

@@ -88,11 +88,16 @@ class Frontier:
         """The decimals in which its scores are written: Spearman's are x 100, a search's from 0 to 1."""
         return 2 if self.metric.startswith("Spearman") else 4
 
+    @property
+    def scored(self) -> tuple[CodedScore, ...]:
+        """The points whose score is defined."""
+        return tuple(one for one in self.points if one.score == one.score)
+
     def best(self) -> tuple[CodedScore, ...]:
-        """The frontier: points that no other beats with as few bytes, by rising bytes."""
+        """The frontier: scored points that no other beats with as few bytes, by rising bytes."""
         found: list[CodedScore] = []
-        for point in sorted(self.points, key=lambda one: (one.bytes, -_low(one.score))):
-            if not found or _low(point.score) > _low(found[-1].score):
+        for point in sorted(self.scored, key=lambda one: (one.bytes, -one.score)):
+            if not found or point.score > found[-1].score:
                 found.append(point)
         return tuple(found)
 
@@ -310,7 +315,3 @@ def _point(made: _Made, drawn: Bootstrap, place: int, base: Float[Tensor, "v"], 
     score, low, high = (float(part[place]) for part in (drawn.score, drawn.low, drawn.high))
     what = (made.setting, made.code, made.bytes, made.dim, score, low, high, difference, drawn.resamples, verdict)
     return CodedScore(*what, protocol, made.fitted, made.rank, made.values)
-
-
-def _low(score: float) -> float:
-    return score if score == score else -np.inf

@@ -1,5 +1,7 @@
 """How few bits a vector may take: the score against its bytes, on request, and what a rotation costs then."""
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from whitelab import figures
@@ -15,7 +17,7 @@ from whitelab.ui.results.jobs import follow, redraw
 from whitelab.ui.results.study import study_job
 from whitelab.ui.widgets import asking, verdict
 from whitelab.ui.widgets.chart import chart, clicked
-from whitelab.ui.widgets.metric import Metric, headlines
+from whitelab.ui.widgets.metric import Metric, headlines, number
 from whitelab.ui.widgets.variants import LABELS
 
 OF = "bits"  # what is asked for
@@ -80,9 +82,12 @@ def _turned(setting: Setting) -> tuple[Setting, ...]:
 
 def _picture(found: Frontier, of: str) -> None:
     """The chart, and the setting of the mark that was clicked, or of the best at a byte for eight dimensions."""
-    points, best = found.points, found.best()
+    points, best = found.scored, found.best()
+    if not points or points[0] is not found.points[0]:
+        st.info("Float32 raw vectors have no score that is defined, so nothing can be held against them.")
+        return
     place = st.session_state.get(CHOSEN, (of, None))
-    chosen = place[1] if place[0] == of and place[1] is not None and place[1] < len(points) else _usual(found)
+    chosen = place[1] if place[0] == of and place[1] is not None and place[1] < len(points) else _usual(points)
     digits = found.digits
     records = [one.as_dict() | {"on_frontier": one in best} for one in points]
     rows = [
@@ -108,6 +113,8 @@ def _picture(found: Frontier, of: str) -> None:
     )
     for text in found.left_out:
         st.caption(f"Left out: {plain(text)}.")
+    if unscored := len(found.points) - len(points):
+        st.caption(f"{unscored} of {len(found.points)} codes have no score that is defined.")
     st.caption(plain(shown.line()))
 
 
@@ -132,10 +139,10 @@ def _headlines(shown: CodedScore, raw: CodedScore, digits: int) -> None:
     st.markdown(f"{verdict.ICONS[shown.verdict]} {LABELS.at(shown.setting)}, {shown.code.label}.")
 
 
-def _usual(found: Frontier) -> int:
+def _usual(points: Sequence[CodedScore]) -> int:
     """The best point of a bit a dimension or less, else the last."""
-    few = [i for i, one in enumerate(found.points) if one.bytes <= found.points[0].bytes / 32]
-    return max(few, key=lambda i: found.points[i].score, default=len(found.points) - 1)
+    few = [i for i, one in enumerate(points) if one.bytes <= points[0].bytes / 32]
+    return max(few, key=lambda i: points[i].score, default=len(points) - 1)
 
 
 def _table(found: Frontier) -> None:
@@ -146,7 +153,7 @@ def _table(found: Frontier) -> None:
         own = {one.setting.whitening: one.score for one in found.points if one.code == code}
         values = [own[name] for name in TURNED if name in own]
         if values:
-            cells = {LABELS[name]: f"{own[name]:.{digits}f}" for name in TURNED if name in own}
-            spread = f"{max(values) - min(values):.{digits}f}"
+            cells = {LABELS[name]: number(own[name], digits) for name in TURNED if name in own}
+            spread = number(max(values) - min(values) if all(one == one for one in values) else None, digits)
             rows.append({"Stored as": code.label} | cells | {"Apart by": spread})
     st.dataframe(rows, hide_index=True, key="bits-turned-table")
