@@ -228,6 +228,16 @@ def test_two_texts_are_called_the_same_by_the_cut_that_is_named(few_candidates):
         advise_pairs(space, Setting((1,)), "threshold", 7.0)
 
 
+def test_pairs_on_which_nothing_can_be_measured_are_said_to_decide_nothing():
+    space = pairs_of(*CONE, pairs=30)
+    constant, hub = replace(space, gold=torch.ones(30)), replace(space, first=torch.zeros(30, dtype=torch.int64))
+    for pairs, why in ((constant, "all gold scores are 1"), (hub, "fall into two halves")):
+        for purpose in ("rank", "threshold", "store"):
+            advice = advise_pairs(pairs, Setting((1,)), purpose)
+            assert (advice.decided, advice.evidence) == (False, None)
+            assert why in advice.sentences[1]
+
+
 def test_what_is_best_by_luck_alone_loses_its_lead_on_the_other_half():
     settings, leads, kept = candidates(Setting(), 3, D, "cross", D)[:12], [], []
     for seed in range(8):

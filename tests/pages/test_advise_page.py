@@ -1,6 +1,7 @@
 """The advise page: the package's advice for a purpose, said with its evidence, and taken into the bar by one click."""
 
 from dataclasses import replace
+from functools import wraps
 
 import pytest
 import torch
@@ -50,7 +51,12 @@ def test_what_is_advised_is_what_the_bar_then_holds_whatever_was_moved_before(sm
     forget_everything()
     wanted = whitelab.Setting.parse(advised)
     real = section.advise_pairs
-    monkeypatch.setattr(section, "advise_pairs", lambda *given: replace(real(*given), setting=wanted))
+
+    @wraps(real)
+    def advised_pairs(*given, **options):
+        return replace(real(*given, **options), setting=wanted)
+
+    monkeypatch.setattr(section, "advise_pairs", advised_pairs)
     at = until(start("advise", **small, whitening="Soft whitening"))
     choose(at, k=5, soft_gamma=0.9)
     press(at, "use-advice")

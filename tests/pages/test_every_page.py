@@ -209,6 +209,7 @@ def test_data_without_a_score_say_so_on_every_page(golds, small, tmp_path):
         assert live(at) == "undefined"
         assert not at.error
         assert no_nan(at)
+    assert said(choose(until(go_to(at, "advise")), purpose="threshold"), "These pairs cannot decide.")
 
 
 def test_pairs_that_all_hang_together_are_said_to_have_no_halves(small, tmp_path):

@@ -57,7 +57,8 @@ def advise_pairs(
 
     Maps are cross-fitted, so that no pair is scored by a map its sentences were fitted to, unless `chosen` is fitted on
     other text, which the space then carries. `gold_from` None is the middle of the gold scores' range. Where the last
-    layer's raw vectors rank the pairs the other way round beyond doubt, that is all that is said.
+    layer's raw vectors rank the pairs the other way round beyond doubt, that is all that is said, and where nothing can
+    be measured on them, why.
     Raises ValueError for a purpose pairs do not serve, for a cut with no pair on one side, and as `fit_scope`.
     """
     check_choice(purpose, "purpose", ON_PAIRS)
@@ -68,6 +69,9 @@ def advise_pairs(
     measuring, weighing = _halves(progress)
     other_text = chosen.fit not in OWN_SENTENCES and chosen.whitening != "none"
     fit = chosen.fit if other_text else "cross"
+    if why := _undecidable(space, raw.with_(aggregate="all") if purpose == "threshold" else raw, fit):
+        said = "These pairs cannot decide.", f"{why}.", "Bring more pairs, or others."
+        return Advice(purpose, None, said, None, None)
     how, rank, against = chosen.aggregate, min(fold.rows.span for fold in folds(space, fit)), space.judged.cpu()
     if purpose == "store":
         coded = _coded(space, _fittable(space, to_store(chosen, space.n_layers, space.dim, fit, rank)), measuring)
@@ -91,6 +95,16 @@ def advise_pairs(
 
     measured = "Spearman x 100", "pairs", space.n_pairs
     return answer(weigh(tried, drawn, spearman, measured, _protocol(found)), purpose)
+
+
+def _undecidable(space: LayerEmbeddings, raw: Setting, fit: str) -> str:
+    """Why nothing can be measured on these pairs; empty where something can."""
+    if fit == "cross":
+        try:
+            folds(space, fit)
+        except ValueError as error:
+            return str(error)
+    return score(space, raw, isotropy=False).reason
 
 
 def _fittable(space: LayerEmbeddings, settings: tuple[Setting, ...]) -> tuple[Setting, ...]:

@@ -22,7 +22,7 @@ from whitelab.advice import (
 from whitelab.base import upload_limits
 from whitelab.base.progress import Progress
 from whitelab.base.wording import capitalised, layers_in_words, plain, spaced
-from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
+from whitelab.encoding.embeddings import LayerRows
 from whitelab.encoding.encoders import embed
 from whitelab.figures import heights
 from whitelab.retrieval.compression import Code
@@ -95,10 +95,12 @@ def _pairs(chosen: Workspace, opened: Opened, purpose: str) -> Question:
     gold_from, words = None, ""
     if purpose == "threshold":
         gold = opened.space.gold
-        ends = float(gold.min()), float(gold.max()), gold_middle(gold)
-        gold_from = st.slider("The same from a gold score of", *ends, key="gold-from", bind="query-params")
-        words = f", gold_from={gold_from!r}"
-    job = study_job(_advise_pairs, opened.space, _asked(chosen.setting), purpose, gold_from, **_TITLE)
+        low, high = float(gold.min()), float(gold.max())
+        if low < high:
+            ends = low, high, gold_middle(gold)
+            gold_from = st.slider("The same from a gold score of", *ends, key="gold-from", bind="query-params")
+            words = f", gold_from={gold_from!r}"
+    job = study_job(advise_pairs, opened.space, _asked(chosen.setting), purpose, gold_from, **_TITLE)
     code = f"advice = whitelab.advise_pairs(space, setting, {purpose!r}{words})\n"
     return Question(job, code)
 
@@ -106,16 +108,6 @@ def _pairs(chosen: Workspace, opened: Opened, purpose: str) -> Question:
 def _asked(setting: Setting) -> Setting:
     """What advice takes of the bar's setting: layers, pooling, aggregate, and other text to fit on."""
     return setting if setting.whitening == "none" else setting.with_(whitening="pca", k=None)
-
-
-def _advise_pairs(
-    space: LayerEmbeddings, setting: Setting, purpose: str, gold_from: float | None, progress: Progress
-) -> Advice:
-    try:
-        return advise_pairs(space, setting, purpose, gold_from, progress)
-    except ValueError as error:
-        why = f"{error}."
-        return Advice(purpose, None, ("These pairs cannot decide.", why, "Bring more pairs, or others."), None, None)
 
 
 def _search(chosen: Workspace, purpose: str) -> Question | None:
