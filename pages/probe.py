@@ -88,17 +88,17 @@ close_page(
     "with weights of its own can undo any invertible map, so whitening changes its score only through the penalty on large "
     "weights and through the directions it drops. Neighbours and fixed thresholds have no weights: for them the shape of "
     "the space decides.",
-    "from whitelab.probe import How, embed_texts, probe\n"
+    "from whitelab.probe import How, embed_texts, tried_probe\n"
     "from whitelab.probe.classifiers import mcnemar\n\n"
     f"data = {labelled_texts.code(data)}\n"
     f"texts, report = embed_texts(encoder, data{pooling(chosen)}, store=whitelab.Store())\n"
     f"rows = {'whitelab.LayerRows(space.values, space.counts)' if plan.rows else None}\n"
     "raw, white = (\n"
-    f"    probe(texts, data, whitelab.Setting.parse(text), {plan.code}, corpus=rows)\n"
+    f"    tried_probe(texts, data, whitelab.Setting.parse(text), {plan.code}, encoder.name, rows)\n"
     f"    for text in {tuple(map(str, here))!r}\n"
     ")\n"
     "for one in (raw, white):\n"
-    "    print(one.setting, one.accuracy, one.low, one.high, one.baseline, one.protocol)\n"
+    "    print(one.setting, one.accuracy, one.low, one.high, one.baseline, one.reason or one.protocol)\n"
     "if raw.hits is not None and white.hits is not None:\n"
     "    print(mcnemar(raw.hits, white.hits))\n",
 )

@@ -95,6 +95,10 @@ def folder(tmp_path_factory, small):
     space, _ = whitelab.embed_pairs(whitelab.load_encoder(small["model"]), pairs)
     (root / "mine.npz").write_bytes(npz_bytes(pairs, space))
     labels = "".join(f"{text}\t{'ab'[i % 2]}\n" for i, text in enumerate(SENTENCES[:60]))
+    (root / "six.tsv").write_text("text\tlabel\n" + "".join(labels.splitlines(keepends=True)[:6]))
+    head = "sentence1\tsentence2\tscore\n"
+    (root / "hub.tsv").write_text(head + "".join(f"A cat.\t{text}\t{i % 5}\n" for i, text in enumerate(SENTENCES[:60])))
+    (root / "same.tsv").write_text(head + "".join(f"A cat.\tA cat.\t{i % 5}\n" for i in range(30)))
     (root / "labelled.tsv").write_text(f"text\tlabel\n{labels}\tb\n")
     return root
 
@@ -131,6 +135,10 @@ def leave_labelled_out(at, folder):
     choose(until(go_to(at, "probe"), lambda at: at.checkbox), labelled_keep=True)
 
 
+def measure(at, folder):
+    press(until(go_to(at, "dimensions")), "measure")
+
+
 def average(at, folder):
     choose(until(go_to(at, "layers")), average=True)
 
@@ -149,6 +157,9 @@ VISITS = {
     "malformed rows left out": ({"data": "broken"}, leave_out, 2),
     "malformed rows of the text left out": ({"fit": "broken"}, leave_out, 2),
     "malformed rows of labelled texts left out": ({"labelled": "labelled.tsv"}, leave_labelled_out, ("probe",)),
+    "pairs that all hang together": ({"data": "hub.tsv"}, None, ("advise",)),
+    "one sentence": ({"data": "same.tsv", "space": "What a cosine means"}, measure, ("anisotropy", "dimensions")),
+    "too few labelled texts": ({"labelled": "six.tsv"}, None, ("probe",)),
     "several tasks": ({"data": "tasks"}, average, ("layers", "compare")),
     "several tasks fitted on a text": (
         {"data": "tasks", "fit": "given.txt", "searched": WHITENED},

@@ -24,7 +24,7 @@ GRID = np.linspace(-1, 1, 401)
 
 
 def draw(space: LayerEmbeddings, setting: Setting) -> str:
-    """The section, and the lines that give its numbers in Python."""
+    """The section, and the lines that give its numbers in Python; none where there are no numbers."""
     st.subheader("What does a cosine mean here?")
     st.markdown(
         "A cosine says something only beside those of pairs that have nothing to do with each other. Look at what the "
@@ -32,14 +32,15 @@ def draw(space: LayerEmbeddings, setting: Setting) -> str:
     )
     cosine, cut, rate = _controls(space)
     settings = tuple(dict.fromkeys((setting.raw, setting)))
+    job = study_each(calibrate, space, settings, cut, rate, title="Comparing random pairs", place="meaning")
     follow(
-        study_each(calibrate, space, settings, cut, rate, title="Comparing random pairs", place="meaning"),
+        job,
         lambda found: _picture(found, cosine),
         key="meaning",
         note=lambda found: _pairs(found[-1]),
         room=heights.room(heights.CURVES) + 260,
     )
-    return code(setting, cosine, cut, rate)
+    return "" if job.error else code(setting, cosine, cut, rate)
 
 
 def code(setting: Setting, cosine: float, cut: float, rate: float) -> str:

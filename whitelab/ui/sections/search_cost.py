@@ -19,7 +19,7 @@ _ASKED = "searches"  # session_state: what was measured for this visitor -> its 
 
 
 def draw(space: LayerEmbeddings, setting: Setting, focus: int) -> SearchPlan | None:
-    """Choose a size, measure, and read what it says at k = `focus`; the plan of the measurement that is shown."""
+    """Choose a size, measure, and read what it says at k = `focus`; the plan of what is measured."""
     setting = _measured(setting)
     st.subheader("What does a smaller k buy?")
     st.markdown(
@@ -36,10 +36,11 @@ def draw(space: LayerEmbeddings, setting: Setting, focus: int) -> SearchPlan | N
     if plan is None:
         return None
     title = f"Searching among {spaced(plan.corpus)} vectors"
-    costs = wait(study_job(search_costs, space, setting, plan, title=title, unit="steps"), key="search", height=ROOM)
+    job = study_job(search_costs, space, setting, plan, title=title, unit="steps")
+    costs = wait(job, key="search", height=ROOM)
     if costs is not None:
         _picture(costs, focus)
-    return plan
+    return None if job.error else plan
 
 
 def code(setting: Setting, plan: SearchPlan) -> str:
