@@ -92,6 +92,14 @@ def test_what_is_begun_is_what_its_code_and_its_command_line_ask_for(small, tmp_
     assert f"fitted on the 40 sentences of corpus:{folder}" in protocol(at)
 
 
+def test_a_model_that_weighs_words_by_all_texts_embeds_no_corpus(small, tmp_path):
+    asked = {"texts": str(small_text(tmp_path / "text.txt")), "embedded": str(tmp_path / "out"), "layers": "0"}
+    at = until(start("corpus", **small | {"model": f"sif:{small['model']}"}, **asked))
+    assert said(at, "weighs words by all texts together", f"use static:{small['model']}")
+    assert "begin-corpus" not in keys(at)
+    assert "embed_corpus" not in code(at)
+
+
 def test_what_was_stopped_goes_on_as_it_was_begun_whatever_the_bar_says(small, tmp_path):
     made = embed(small_text(tmp_path / "text.txt"), tmp_path / "out", small["model"], layers=(1,))
     (tmp_path / "out" / f"{made.chunks[1]}.parquet").unlink()

@@ -15,7 +15,7 @@ from whitelab.corpus.own_process import embedded_apart
 from whitelab.corpus.texts import kind_of, text_files
 from whitelab.datasets import DataError
 from whitelab.datasets.offered import is_limited
-from whitelab.encoding.checkpoints import OUTPUT, ModelName, shown_name
+from whitelab.encoding.checkpoints import OUTPUT, ModelError, ModelName, check_alone, shown_name
 from whitelab.encoding.encoders import MAX_LENGTH, choose_device
 from whitelab.ui.results import long_runs
 from whitelab.ui.results.jobs import redraw
@@ -53,6 +53,11 @@ def form(chosen: Workspace, folder: str) -> dict:
     st.subheader("Embed a corpus")
     if chosen.given:
         st.info("Vectors stand for the model. Choose other data first, and with it a model.", icon=":material/info:")
+        return {}
+    try:
+        check_alone(chosen.model.name)
+    except ModelError as error:
+        st.info(plain(str(error)), icon=":material/info:")
         return {}
     setting = chosen.setting
     arguments = {"model": chosen.model.name, "layers": list(setting.layers), "pooling": setting.pooling}
