@@ -20,6 +20,7 @@ from .visiting import (
     choose,
     code,
     downloads,
+    keys,
     live,
     metrics,
     press,
@@ -232,6 +233,15 @@ def test_raw_vectors_in_the_bar_are_said_to_stand_against_pca_whitening(small, s
     for whitening, said_so in (("Raw", True), ("ZCA whitening", False)):
         at = until(start("whitening", **small | {"whitening": whitening, "layers": "1"}))
         assert said(at, "raw vectors are chosen in the bar") is said_so
+
+
+def test_a_graph_is_offered_only_of_poolings_that_it_can_hold(small):
+    at = until(start("whitening", **small, unit="true", format="onnx"))
+    assert said(at, "in a graph: turn off Vectors of length 1.")
+    assert "make-model" not in keys(at)
+    assert not any("onnxruntime" in one.value for one in at.code)
+    assert "make-model" in keys(choose(at, unit=False))
+    assert "make-model" not in keys(choose(at, pooling="wk"))
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from whitelab.base.wording import capitalised, layers_in_words, plain
 from whitelab.encoding.checkpoints import ModelError, check_alone
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.encoding.encoders import Encoder
+from whitelab.encoding.pooling import UNIT
 from whitelab.retrieval.embedded import RetrievalSpace
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Setting
@@ -26,7 +27,7 @@ from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.variants import LABELS
 from whitelab.whitening import Map, RowMap, affine, export, of_rows
-from whitelab.whitening.onnx_export import to_onnx
+from whitelab.whitening.onnx_export import check_graph_pooling, to_onnx
 
 ASKED = "asked-model"  # session_state: the key of the model folder this visitor asked for
 
@@ -101,6 +102,9 @@ def _draw(parcel: Parcel) -> None:
     if st.session_state.get("format") not in (None, *labels):
         st.session_state["format"] = next(iter(labels))
     kind = choice("Format", tuple(labels), key="format", bind="query-params", format_func=labels.get)
+    if kind == "onnx" and (why := _no_graph(parcel.setting.pooling)):
+        st.info(plain(why))
+        return
     forms = {"npz": _npz, "faiss": _faiss, "sentence-transformers": _model, "onnx": _onnx, "safetensors": _safetensors}
     left, right = st.columns([3, 7])
     with left:
@@ -109,6 +113,15 @@ def _draw(parcel: Parcel) -> None:
             st.caption(plain(capitalised(export.FORMATS[kind].prompts_note(parcel.prompts))) + ".")
     with right:
         st.code(lines(kind, parcel), language="python")
+
+
+def _no_graph(pooling: str) -> str:
+    """Why a graph cannot hold a pooling; empty where it can."""
+    try:
+        check_graph_pooling(pooling)
+    except export.ExportError as error:
+        return f"{error}{': turn off Vectors of length 1' if pooling.startswith(UNIT) else ''}."
+    return ""
 
 
 def _npz(parcel: Parcel) -> None:
