@@ -125,8 +125,8 @@ def _found(source: str) -> tuple[list[str], int]:
 def commands(folder: str, arguments: dict) -> None:
     """The lines to type that embed a corpus, and what can be done with it; an example where nothing is named."""
     folder = folder or "embedded"
-    arguments = arguments | {"source": arguments["source"] or "sentences/*.txt"}
-    embed = _line("corpus embed", arguments | _engine(arguments) | {"out": folder})
+    arguments = arguments | {"source": _typed(arguments["source"] or "sentences/*.txt")}
+    embed = _line("corpus embed", arguments | _engine(arguments) | {"out": _typed(folder)})
     st.code("\n".join((embed, *_after(folder, arguments))), language="bash", wrap_lines=True)
 
 
@@ -138,12 +138,17 @@ def what_next(folder: str, arguments: dict) -> None:
 def _after(folder: str, arguments: dict) -> tuple[str, ...]:
     shared = ("model", "layers", "pooling", "dtype", "max_length", "allow_bin")
     same = {name: arguments[name] for name in shared if name in arguments}
-    variant, here = {"whitening": "pca"}, shlex.quote(folder)
+    variant, here = {"whitening": "pca"}, shlex.quote(_typed(folder))
     return (
         _line(f"corpus fit {here}", variant | {"out": "map.npz"}),
         _line("score", same | variant | {"fit": f"{CORPUS}{folder}"}),
         _line(f"corpus apply {here}", variant | {"vectors": "int8", "out": "applied"}),
     )
+
+
+def _typed(path: str) -> str:
+    """A path as a command line takes it, which would read one that begins with a dash as an option."""
+    return f"./{path}" if path.startswith("-") else path
 
 
 def _line(step: str, arguments: dict) -> str:
