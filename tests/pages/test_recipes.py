@@ -79,7 +79,7 @@ def folder(tmp_path_factory, small):
     root = tmp_path_factory.mktemp("recipes")
     shutil.copy(small["data"], root / "mine.csv")
     text = "".join(f"{one}\n" for one in SENTENCES[:90])
-    for name in ("text.txt", "pasted sentences", "given.txt"):
+    for name in ("corpus:text.txt", "pasted sentences", "given.txt"):
         (root / name).write_text(text)
     lines = (root / "mine.csv").read_text().splitlines()
     (root / "pasted.txt").write_text("\n".join(line.replace(",", "\t") for line in lines) + "\n")
@@ -124,7 +124,7 @@ def fit_on_pasted(at, folder):
 
 def fit_on_upload(at, folder):
     choose(until(go_to(at, "data")), fit="upload")
-    upload(at, (folder / "text.txt").read_bytes(), "text.txt", "fit-file")
+    upload(at, (folder / "corpus:text.txt").read_bytes(), "corpus:text.txt", "fit-file")  # no corpus, for all its name
 
 
 def leave_out(at, folder):

@@ -119,7 +119,7 @@ def _with_fit_text(workspace: Workspace, opened: Opened) -> Opened | None:
 
     def work(progress: Progress) -> LayerRows | MeasuredRows:
         data = workspace.data
-        if fit.startswith(CORPUS):
+        if fit.startswith(CORPUS) and not uploaded:  # whose file may be called so
             return corpus_rows(fit.removeprefix(CORPUS))
         text = uploaded[2] if uploaded else scope_text(fit, data.source, data.task, data.lenient)
         return embed_scope(workspace.encoder(), text, workspace.setting.pooling, store=Store(), progress=progress)

@@ -44,13 +44,13 @@ def _fit_text(chosen: Workspace) -> str:
     fit = chosen.setting.fit
     if fit in (*OWN_SENTENCES, TOKENS):
         return ""
-    if fit.startswith(CORPUS):
-        return f"space = space.with_text({fit!r}, whitelab.corpus_rows({fit.removeprefix(CORPUS)!r}))\n"
     if own_data.fit_text(chosen.fit_key):
         text = (
             "from collections import Counter\n\nfrom whitelab.datasets import load_text\n\n"
             f"text = Counter(load_text({fit!r}))  # your file, one sentence a line, by its path\n"
         )
+    elif fit.startswith(CORPUS):
+        return f"space = space.with_text({fit!r}, whitelab.corpus_rows({fit.removeprefix(CORPUS)!r}))\n"
     else:
         lenient = ", keep_going=True" if chosen.data.lenient else ""
         text = f"text = whitelab.scope_text({fit!r}, {data_in_code(chosen)}, {chosen.data.task!r}{lenient})\n"
