@@ -17,7 +17,7 @@ import whitelab
 from whitelab.encoding.precomputed import npz_bytes
 from whitelab.ui.sidebar import model
 
-from .visiting import SPACED, choose, code, downloads, go_to, live, press, protocol, start, table, until, upload
+from .visiting import SPACED, choose, code, downloads, go_to, live, press, protocol, said, start, table, until, upload
 
 pytestmark = pytest.mark.model
 
@@ -127,6 +127,12 @@ def fit_on_upload(at, folder):
     upload(at, (folder / "corpus:text.txt").read_bytes(), "corpus:text.txt", "fit-file")  # no corpus, for all its name
 
 
+def ask_of_sentences(at, folder):
+    choose(until(go_to(at, "advise")), **{"judged-pairs-search-sentences": "sentences"})
+    choose(at, advice_sentences=(folder / "pasted sentences").read_text())
+    assert said(at, "Sentences alone do not say")
+
+
 def leave_out(at, folder):
     choose(until(at, lambda at: at.checkbox), keep=True)
 
@@ -160,6 +166,7 @@ VISITS = {
     "pairs that all hang together": ({"data": "hub.tsv"}, None, ("advise",)),
     "one sentence": ({"data": "same.tsv", "space": "What a cosine means"}, measure, ("anisotropy", "dimensions")),
     "too few labelled texts": ({"labelled": "six.tsv"}, None, ("probe",)),
+    "sentences alone": ({}, ask_of_sentences, ("advise",)),
     "several tasks": ({"data": "tasks"}, average, ("layers", "compare")),
     "several tasks fitted on a text": (
         {"data": "tasks", "fit": "given.txt", "searched": WHITENED},

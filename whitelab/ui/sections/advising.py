@@ -168,8 +168,10 @@ def _sentences(chosen: Workspace, purpose: str) -> Question | None:
     if rows is None:
         return None
     code = (
-        "import torch\n\nsentences = [...]  # your sentences\nvalues, _ = whitelab.embed(encoder, sentences"
-        f"{pooling(chosen)})\nrows = whitelab.LayerRows(values, torch.ones(len(sentences)))\n"
+        "import torch\n\nfrom whitelab.datasets import load_text\n\n"
+        "sentences = list(dict.fromkeys(load_text('pasted sentences')))  # what you pasted, in a file of that name\n"
+        f"values, _ = whitelab.embed(encoder, sentences{pooling(chosen)})\n"
+        "rows = whitelab.LayerRows(values, torch.ones(len(sentences)))\n"
         f"advice = whitelab.advise_sentences(rows, setting, {purpose!r})\n"
     )
     job = study_job(_advise_sentences, rows, _asked(chosen.setting), purpose, **_TITLE)
