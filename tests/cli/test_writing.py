@@ -1,7 +1,13 @@
-"""How numbers are written on a line."""
+"""How numbers are written on a line, and lines where stdout has few letters."""
+
+import io
+import json
+import sys
 
 import pytest
+from tiny import write_pairs
 
+from whitelab.cli import main
 from whitelab.cli.writing import number, short
 
 
@@ -14,3 +20,20 @@ def test_what_rounds_to_zero_has_no_sign(value, text):
 
 def test_short_numbers_have_four_digits():
     assert [short(value) for value in (None, 12.34567, 0.00012345678)] == ["undefined", "12.35", "0.0001235"]
+
+
+@pytest.mark.parametrize("name", ["naïve ✓.csv", "bad\udcff.csv"])
+@pytest.mark.parametrize("coding", ["ascii", "latin-1", "utf-8"])
+def test_a_result_is_written_whatever_letters_stdout_has(tmp_path, monkeypatch, name, coding):
+    data = tmp_path / name
+    try:
+        write_pairs(data)
+    except (OSError, UnicodeError):
+        pytest.skip("this system has no such file names")
+    for options in ([], ["--json"]):
+        # Python's own stdout lets bytes that are not UTF-8 through where the locale is C.
+        out = io.TextIOWrapper(io.BytesIO(), coding, "surrogateescape")
+        monkeypatch.setattr(sys, "stdout", out)
+        assert main(["datasets", "--data", str(data), *options]) == 0
+        written = out.buffer.getvalue().decode(coding)
+        assert json.loads(written)["data"] == str(data) if options else "splits" in written

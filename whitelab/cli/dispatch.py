@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         warnings.simplefilter("ignore")
         for result, lines in _results(args):
             if result is not None:
-                _print(json.dumps(result, allow_nan=False, ensure_ascii=False) if args.json else "\n".join(lines))
+                _print(_written(result, lines, args.json))
     except KeyboardInterrupt:
         print(f"interrupted{_kept(args)}", file=sys.stderr)
         return 130
@@ -86,6 +86,17 @@ def _kept(args) -> str:
     if getattr(args, "step", "") in ("embed", "apply"):
         return "; finished chunks are kept"
     return "; finished embeddings are kept" if getattr(args, "no_store", None) is False else ""
+
+
+def _written(result: dict, lines: list[str], as_json: bool) -> str:
+    """The result in letters that stdout can encode: JSON has escapes for the others, lines have question marks."""
+    text = json.dumps(result, allow_nan=False, ensure_ascii=False) if as_json else "\n".join(lines)
+    coding = sys.stdout.encoding or "utf-8"  # text that is kept in memory has none
+    try:
+        text.encode(coding)
+    except UnicodeEncodeError:
+        return json.dumps(result, allow_nan=False) if as_json else text.encode(coding, "replace").decode(coding)
+    return text
 
 
 def _print(text: str) -> None:
