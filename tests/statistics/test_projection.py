@@ -86,6 +86,23 @@ def test_umap_starts_from_the_graph_of_its_own_search_through_all_pairs(monkeypa
     assert (graphs[0] > 0).sum() < len(x) ** 2 / 2
 
 
+def test_umap_leaves_torch_its_threads(monkeypatch):
+    import umap
+
+    usual, fit = torch.get_num_threads(), umap.UMAP.fit_transform
+
+    def as_at_first(self, *args):
+        torch.set_num_threads(usual + 1)  # as numba does once in a process, when it starts threads of its own
+        return fit(self, *args)
+
+    monkeypatch.setattr(umap.UMAP, "fit_transform", as_at_first)
+    try:
+        project(rows(), "umap")
+        assert torch.get_num_threads() == usual
+    finally:
+        torch.set_num_threads(usual)
+
+
 def test_umap_apart_is_umap_here_in_another_process_which_outlives_a_stop():
     x, seen = rows(), []
     found = project(x, "umap", seed=1, progress=lambda done, total: seen.append((done, total)), apart=True)

@@ -52,8 +52,12 @@ def _umap(x: Tensor, dims: int, neighbors: int, seed: int, progress: Progress, a
         raise ValueError(f"method='umap' needs at least 5 sentences, got {len(x)}; use method='pca'")
     need("umap")
     make = coordinates_apart if apart else coordinates
-    rows = x.to(torch.float32).cpu().numpy()
-    return torch.from_numpy(make(rows, _neighbours(x, min(neighbors, len(x) - 1)), dims, seed, progress))
+    rows, threads = x.to(torch.float32).cpu().numpy(), torch.get_num_threads()
+    try:
+        return torch.from_numpy(make(rows, _neighbours(x, min(neighbors, len(x) - 1)), dims, seed, progress))
+    finally:
+        if torch.get_num_threads() != threads:  # numba sets OpenMP's, which are torch's too, when it starts its own
+            torch.set_num_threads(threads)
 
 
 def _neighbours(x: Tensor, count: int) -> Neighbours:
