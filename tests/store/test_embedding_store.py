@@ -510,6 +510,12 @@ def test_the_root_is_the_environment_variable_or_the_users_cache_folder(tmp_path
     assert Store().root == tmp_path / "Library" / "Caches" / "whitelab"
 
 
+def test_a_root_may_begin_with_the_users_home_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    assert Store("~/vectors").root == Store(Path("~/vectors")).root == tmp_path / "vectors"
+
+
 def test_the_cap_is_20_gib_unless_given_or_set_in_the_environment(tmp_path, monkeypatch):
     monkeypatch.delenv("WHITELAB_CACHE_GIB", raising=False)
     assert Store(tmp_path).cap_bytes == 20 * 2**30

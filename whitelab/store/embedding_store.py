@@ -108,7 +108,7 @@ class Store:
     """
 
     def __init__(self, root: Path | str | None = None, cap_bytes: int | None = DEFAULT_CAP):
-        self.root = default_root() if root is None else Path(root).absolute()
+        self.root = default_root() if root is None else expanded(root).absolute()
         self.cap_bytes = cap_from_environment() if cap_bytes == DEFAULT_CAP else cap_bytes
 
     def space(self, key: StoreKey) -> Space:
