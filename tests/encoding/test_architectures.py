@@ -1,5 +1,6 @@
 """Laws that hold for every architecture family: what whitelab gives is what a plain transformers loop gives."""
 
+from contextlib import ExitStack
 from functools import cache
 
 import pytest
@@ -8,6 +9,7 @@ import transformers
 from families import BLOCKS, FAMILIES, build_family, plain_network
 from tiny import DIM, SENTENCES, WORDS, build_once
 from transformers import AutoModel, AutoTokenizer
+from transformers.utils import logging
 
 from whitelab.encoding import architectures
 from whitelab.encoding.checkpoints import ModelError
@@ -112,6 +114,45 @@ def test_the_poolings_are_those_that_see_the_sentence(encoder, name):
 def test_every_layer_equals_a_plain_loop_over_single_sentences(encoder, network, folder):
     for pooling in encoder.poolings:
         close(embed(encoder, TEXTS, pooling)[0], one_at_a_time(network, folder, TEXTS, pooling))
+
+
+# ------------------------------------------------------------------------------- what transformers says
+
+
+@pytest.fixture
+def told():
+    """What transformers tells, after it was asked to tell all."""
+    before = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_info()
+    logging.enable_progress_bar()
+    yield lambda: (logging.get_verbosity(), logging.is_progress_bar_enabled())
+    logging.set_verbosity(before[0])
+    if not before[1]:
+        logging.disable_progress_bar()
+
+
+def test_transformers_is_quiet_inside_and_tells_afterwards_what_it_told_before(folders, tmp_path, told, capfd):
+    folder, asked = folders("BERT"), told()
+    capfd.readouterr()  # of building the folder
+    encoder = load_encoder(folder, device="cpu")
+    assert told() == asked
+    encoder.save(tmp_path)
+    with pytest.raises(ValueError, match="num_layers=99"):
+        load_encoder(folder, device="cpu", num_layers=99)
+    assert told() == asked
+    assert capfd.readouterr() == ("", "")
+    logging.disable_progress_bar()
+    load_encoder(folder, device="cpu")
+    assert told() == (asked[0], False)
+
+
+def test_transformers_is_quiet_until_the_last_thread_is_done(told):
+    asked = told()
+    with ExitStack() as here:
+        with architectures.quiet:
+            here.enter_context(architectures.quiet)
+        assert told() == (logging.ERROR, False)
+    assert told() == asked
 
 
 # --------------------------------------------------------------------------------- what decides a vector

@@ -4,10 +4,9 @@ What kind of network it is, is found by what it does with two short sentences (`
 name. Encoder-decoder models are cut down to their encoder.
 """
 
-import logging
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ContextDecorator, contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +29,37 @@ BY_BLOCK = ("layer_types", "attention_window")
 _drawing = threading.Lock()
 
 
+class _Quiet(ContextDecorator):
+    """transformers tells only errors and draws no bars while any thread is in it, and then what it did before."""
+
+    def __init__(self) -> None:
+        self.lock, self.inside = threading.Lock(), 0
+
+    def __enter__(self) -> None:
+        from transformers.utils import logging
+
+        with self.lock:
+            if not self.inside:
+                self.before = logging.get_verbosity(), logging.is_progress_bar_enabled()
+                logging.set_verbosity_error()
+                logging.disable_progress_bar()
+            self.inside += 1
+
+    def __exit__(self, *_) -> None:
+        from transformers.utils import logging
+
+        with self.lock:
+            self.inside -= 1
+            if not self.inside:
+                verbosity, bars = self.before
+                logging.set_verbosity(verbosity)
+                if bars:
+                    logging.enable_progress_bar()
+
+
+quiet = _Quiet()
+
+
 @dataclass(frozen=True, eq=False)
 class Network:
     """A loaded network: `n_layers` counts the embedding layer, `blocks` is L of the whole model.
@@ -47,6 +77,7 @@ class Network:
     poolings: tuple[str, ...]
 
 
+@quiet
 def load(files: ModelFiles, num_layers: int | None = None, device: str = "cpu", itemsize: int = 4) -> Network:
     """Load `files` in float32 on the CPU, optionally the first `num_layers` blocks only.
 
@@ -74,6 +105,7 @@ def load(files: ModelFiles, num_layers: int | None = None, device: str = "cpu", 
     return Network(module, tokenizer, blocks, n_layers, dim, rows, _longest(module, tokenizer), poolings)
 
 
+@quiet
 def word_embeddings(files: ModelFiles) -> tuple[torch.Tensor, object, int]:
     """The word-embedding matrix `[v, d]` (float32), the tokenizer, and the most tokens the model takes.
 
@@ -94,11 +126,7 @@ def word_embeddings(files: ModelFiles) -> tuple[torch.Tensor, object, int]:
 def _described(files: ModelFiles):
     """The config and the tokenizer."""
     from transformers import AutoConfig, AutoTokenizer
-    from transformers.utils import logging as transformers_logging
 
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
-    logging.getLogger("transformers").setLevel(logging.ERROR)
     local = {"local_files_only": True, "trust_remote_code": False}
     config = AutoConfig.from_pretrained(files.folder, **local)
     if getattr(config, "attention_type", None) == "block_sparse":
@@ -309,6 +337,7 @@ def _states(module: torch.nn.Module, ids: list[int], name: str) -> tuple[torch.T
 # ------------------------------------------------------------------------------------------------ saving
 
 
+@quiet
 def save(module: torch.nn.Module, tokenizer, folder: str | Path, name: str) -> None:
     """Write weights (safetensors), config and tokenizer to `folder`; ModelError where there is no class for it."""
     _whole(module, name).save_pretrained(folder)

@@ -178,7 +178,7 @@ class Encoder:
             return rows, [i for i, one in enumerate(encoded.encodings) if one.overflowing]
         # A tokenizer written in Python, such as ByT5's, does not say what it cut.
         full = [i for i, row in enumerate(rows) if len(row) == self.max_length]
-        return rows, [i for i in full if len(self.tokenizer(texts[i])["input_ids"]) > self.max_length]
+        return rows, [i for i in full if len(self.tokenizer(texts[i], verbose=False)["input_ids"]) > self.max_length]
 
     @torch.inference_mode()
     def forward(self, ids: Sequence[Sequence[int]], pooling: str = "mean") -> dict[str, Tensor]:

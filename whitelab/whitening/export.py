@@ -27,6 +27,7 @@ from whitelab.base.checks import check_layers
 from whitelab.base.installation import need
 from whitelab.base.user_folders import expanded
 from whitelab.base.wording import first_line, layers_in_words
+from whitelab.encoding.architectures import quiet
 from whitelab.encoding.checkpoints import origin_note
 from whitelab.encoding.encoders import Encoder, embed
 from whitelab.encoding.pooling import POOLING_LABELS, UNIT, WK
@@ -386,6 +387,7 @@ def _in_words(prompts: Mapping) -> tuple[str, ...]:
     return tuple(repr(prompts[f"{kind}_prompt"]) if prompts[f"{kind}_prompt"] else "nothing" for kind in PROMPTED)
 
 
+@quiet
 def _save_modules(
     aside: Path, encoder: Encoder, layers: tuple[int, ...], pooling: str, heads: list, prompts: dict[str, str]
 ) -> None:
@@ -436,6 +438,7 @@ def _dense_modules(whitener: Whitener) -> list:
     ]
 
 
+@quiet
 def _compare(aside: Path, encoder: Encoder, layers: tuple[int, ...], pooling: str, whitener: Whitener) -> None:
     """Raise ExportError unless the saved model, loaded by its own library, gives whitelab's vectors."""
     from sentence_transformers import SentenceTransformer
