@@ -109,6 +109,16 @@ def test_every_form_and_format_scores_as_the_space_itself(task, form, pack):
     assert found.has_text is False
 
 
+def test_one_file_is_a_list_of_one(task, tmp_path):
+    own = npz(parts(task))
+    path = tmp_path / own.name
+    path.write_bytes(own.data)
+    wanted = read_vectors([own])
+    for file in (own, path, str(path)):
+        found = read_vectors(file)
+        assert (found.name, found.fingerprint) == (wanted.name, wanted.fingerprint)
+
+
 def test_sides_that_repeat_a_vector_are_one_sentence_so_that_halves_share_none(task):
     found = read_vectors([npz(parts(task))])
     assert found.space.n_sentences == task[1].n_sentences

@@ -87,14 +87,17 @@ class Vectors:
 
 
 def read_vectors(
-    files: Sequence[str | Path | Upload], gold: str | Path | Upload | None = None, task: str | None = None
+    files: str | Path | Upload | Sequence[str | Path | Upload],
+    gold: str | Path | Upload | None = None,
+    task: str | None = None,
 ) -> Vectors:
-    """The task that the arrays of `files` are, and of `gold`, which may hold scores alone or any of the arrays.
+    """The task that the arrays of `files`, one or more, are, and of `gold`: scores alone or any of the arrays.
 
     Formats as in `datasets.arrays`. DataError names the array, what was expected and what came: a role missing or
     given twice, shapes that do not fit, row numbers out of range, numbers that are not finite, more than the
     limits of an upload.
     """
+    files = [files] if isinstance(files, (str, Path, Upload)) else files
     if not files:
         raise DataError(f"vectors: no file was given; {NEEDED}")
     parts = _parts([one for file in files for one in read_arrays(file)], "values")
