@@ -43,6 +43,17 @@ def test_a_run_gives_what_probe_gives(model, animals):
     assert [str(one.setting) for one in found] == ["mean/L1", "cls/L-1:pca@4"]
 
 
+def test_one_name_is_no_list_of_models(animals):
+    with pytest.raises(ValueError, match="models='bundled' must be a list of names"):
+        list(probes("bundled", [animals], "L1"))
+
+
+def test_tasks_may_come_one_by_one(model, animals):
+    found = [list(probes([model, model], tasks, "L1", How("knn"))) for tasks in ([animals], iter([animals]))]
+    assert len(found[0]) == 2
+    assert found[0] == found[1]
+
+
 def test_what_goes_wrong_is_said_in_its_row_and_the_rest_goes_on(model, animals):
     found = list(probes([model, "/nowhere"], [animals], "L1;L99;L1:pca", How("knn", fit="/nothing.txt")))
     assert found[0].accuracy is not None

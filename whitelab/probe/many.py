@@ -1,7 +1,7 @@
 """Every setting on every task by every model, each score as it is made, beside what papers print."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -41,7 +41,7 @@ def embed_texts(
 
 def probes(
     models: Sequence[str],
-    tasks: Sequence[LabelledTexts],
+    tasks: Iterable[LabelledTexts],
     settings: str = DEFAULT,
     how: How | Sequence[How] | None = None,
     *,
@@ -56,8 +56,11 @@ def probes(
 
     `how` is one for all tasks or one for each; None is each task's usual classifier. What goes wrong with a
     model, a task or a setting is said in its scores, and the others go on. `progress(done, total)` counts models x
-    tasks.
+    tasks. Raises ValueError where `models` is one name.
     """
+    if isinstance(models, str):
+        raise ValueError(f"models={models!r} must be a list of names, such as [{models!r}]")
+    tasks = list(tasks)
     for row in parse_settings(settings, 1):
         if (row.fit, row.aggregate) != ("task", "all"):
             raise ValueError(
