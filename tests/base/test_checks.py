@@ -1,7 +1,10 @@
 """Laws of the checks: good values come back, bad ones are named with what was expected."""
 
+import json
+
 import pytest
 import torch
+from processes import run_python
 
 from whitelab.base.checks import check_choice, check_int, check_layers, check_matrix, check_weights
 
@@ -15,6 +18,32 @@ def test_a_whole_number_inside_the_bounds_comes_back(value):
 def test_other_numbers_are_named_with_their_bounds(value):
     with pytest.raises(ValueError, match=rf"k={value!r} must lie between 1 and d=9"):
         check_int(value, "k", 1, 9, "d")
+
+
+OF_NUMPY = """
+import json
+import numpy as np
+import torch
+import whitelab as wl
+from dataclasses import asdict
+from whitelab.corpus.chunks import Recipe
+from whitelab.scoring.calibration import threshold
+x = torch.rand(40, 8, generator=torch.Generator().manual_seed(0))
+print(json.dumps([
+    [wl.fit("pca", wl.Moments.of(x), np.int64(4)).k, wl.Setting(whitening="pca", k=np.int64(4)).k],
+    asdict(threshold(x[:, 0], x[:, 1], np.float32(0.5), np.float32(0.25), np.int64(9))),
+    asdict(Recipe.of(wl.load_encoder("bundled", num_layers=1), np.array([1, -2]))),
+]))
+"""
+
+
+def test_numbers_of_numpy_leave_the_doors_as_pythons_own():
+    """In a fresh process, since a test's own checks of signatures let no such number in."""
+    run = run_python(OF_NUMPY)
+    assert run.returncode == 0, run.stderr
+    k, threshold, recipe = json.loads(run.stdout)
+    assert k == [4, 4]
+    assert (threshold["cut"], threshold["resamples"], recipe["layers"]) == (0.5, 9, [0, 1])
 
 
 def test_without_an_upper_bound_only_the_lower_one_is_named():

@@ -1,8 +1,10 @@
 """Laws of a setting: its text reads back, defaults are not printed, and a space takes only what it has."""
 
+import json
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -233,6 +235,14 @@ def test_other_text_is_fitted_on_only_where_something_is_fitted():
 
 
 # Its protocol
+
+
+def test_layers_numbered_by_numpy_become_pythons_own_which_json_can_hold():
+    setting = Setting(np.array([1, -1]))
+    assert json.dumps(setting.layers) == "[1, -1]"
+    assert setting == Setting((1, -1))
+    with pytest.raises(ValueError, match=r"layers=\[1.5\] must be whole numbers"):
+        Setting((1.5,))
 
 
 @given(settings())

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from tiny import SENTENCES
 
@@ -46,6 +47,13 @@ def test_a_config_is_checked_at_the_door(changes, message):
 def test_what_does_not_fit_is_said_before_the_first_record(config, changes, message):
     with pytest.raises(ValueError, match=message):
         next(train(replace(config, **changes), SENTENCES, device="cpu"))
+
+
+def test_numbers_of_numpy_become_pythons_own_which_a_checkpoint_can_hold():
+    given = {"steps": np.int64(6), "batch": np.int64(4), "lr": np.float32(0.5), "dropout": np.float64(0.1), "clip": 1}
+    config = TrainConfig(**given)
+    assert [type(getattr(config, name)) for name in given] == [int, int, float, float, float]
+    assert config == TrainConfig(steps=6, batch=4, lr=0.5, dropout=0.1)
 
 
 def test_configs_and_records_survive_json(config):

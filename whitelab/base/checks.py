@@ -13,7 +13,7 @@ from torch import Tensor
 
 def check_int(value, name: str, low: int, high: int | None = None, high_name: str = "") -> int:
     """Return `value` as an int within `low..high` (`high` None: no upper bound)."""
-    whole = _is_whole(value)
+    whole = is_whole(value)
     value = int(value) if whole else value
     if high is None:
         if not whole or value < low:
@@ -51,15 +51,15 @@ def check_layers(layers: Iterable[int], count: int) -> tuple[int, ...]:
     if not layers:
         raise ValueError(f"layers=() must name at least one of the layers 0 to {count - 1}")
     for layer in layers:
-        if not _is_whole(layer) or not 0 <= layer < count:
+        if not is_whole(layer) or not 0 <= layer < count:
             raise ValueError(f"layers={list(layers)} must lie between 0 and {count - 1} for this model")
     if len(set(layers)) < len(layers):
         raise ValueError(f"layers={list(layers)} must not name a layer twice")
     return tuple(sorted(int(layer) for layer in layers))
 
 
-def _is_whole(value) -> bool:
-    """Python's and NumPy's integers, but not bool."""
+def is_whole(value) -> bool:
+    """Whether `value` is one of Python's or NumPy's integers, but not a bool."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 

@@ -61,7 +61,7 @@ class Recipe:
             raise ValueError(f"layers={list(layers)} must lie between 0 and {encoder.n_layers - 1} for this model")
         check_choice(dtype, "dtype", STORED)
         key = encoder.key(pooling).digest
-        return cls(key, pooling, tuple(numbers), apart and len(numbers) > 1, dtype, encoder.device)
+        return cls(key, pooling, tuple(map(int, numbers)), apart and len(numbers) > 1, dtype, encoder.device)
 
     @property
     def digest(self) -> str:

@@ -80,11 +80,11 @@ def calibrate_search(
     `progress(done, total)` counts queries and may raise to cancel. Raises ValueError as `retrieve` and for a rate
     outside 0 to 1.
     """
-    check_rate(rate, 0.0 if grade is None else grade)
-    check_int(resamples, "resamples", 1)
+    grade = float(space.relevant.grade.min()) if grade is None else grade
+    rate, grade = check_rate(rate, grade)
+    resamples = check_int(resamples, "resamples", 1)
     setting = space.on(setting)
     fitted = fit_scope(space.space, setting)
-    grade = float(space.relevant.grade.min()) if grade is None else grade
     counts, alike, unlike, own = _counted(space, fitted, grade, progress)
     rank, count = (space.space.dim, 0) if setting.whitening == "none" else (fitted.rank, fitted.count)
     return SearchCalibration(

@@ -180,8 +180,8 @@ def threshold(
     they are too few to say. That of recall is of thresholds drawn so and, at each, of the share of alike pairs above it
     (Beta, Jeffreys' prior). Raises ValueError for a `rate` outside 0 to 1 and a `cut` that is no number.
     """
-    check_rate(rate, cut)
-    check_int(resamples, "resamples", 1)
+    rate, cut = check_rate(rate, cut)
+    resamples = check_int(resamples, "resamples", 1)
     from scipy.special import bdtr  # the binomial distribution; scipy.stats has the same and takes a second to import
 
     unlike, alike = (one.double().sort().values.numpy() for one in (cosines[gold < cut], cosines[gold >= cut]))
@@ -205,12 +205,13 @@ def threshold(
     return Threshold(cut, rate, cosine, low, high, *shares, *sizes, resamples)
 
 
-def check_rate(rate: float, cut: float) -> None:
-    """Raise ValueError for a rate of false positives outside 0 to 1 and a cut that is no number."""
+def check_rate(rate: float, cut: float) -> tuple[float, float]:
+    """Return both. Raises ValueError for a rate of false positives outside 0 to 1 and a cut that is no number."""
     if not 0 < rate < 1:
         raise ValueError(f"rate={rate!r} must lie between 0 and 1, both excluded")
     if not math.isfinite(cut):
         raise ValueError(f"cut={cut!r} must be a number")
+    return float(rate), float(cut)
 
 
 def gold_scale(space: LayerEmbeddings, cosines: Float[Tensor, "p"], seed: int = 0) -> GoldScale:

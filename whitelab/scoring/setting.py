@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from urllib.parse import quote, unquote
 
 from whitelab import whitening
-from whitelab.base.checks import check_choice, check_layers
+from whitelab.base.checks import check_choice, check_layers, is_whole
 from whitelab.base.wording import layers_in_words, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings, Origin
 from whitelab.encoding.pooling import GIVEN, UNIT, check_pooling
@@ -64,9 +64,11 @@ class Setting:
         object.__setattr__(self, "layers", tuple(self.layers))
         if not self.layers or len(set(self.layers)) < len(self.layers):
             raise ValueError(f"layers={list(self.layers)} must name at least one layer, and none twice")
+        if not all(map(is_whole, self.layers)):
+            raise ValueError(f"layers={list(self.layers)} must be whole numbers")
+        object.__setattr__(self, "layers", tuple(map(int, self.layers)))
         object.__setattr__(self, "whitening", whitening.canonical(self.whitening))
-        if self.k is not None:
-            whitening.check_k(self.k, self.whitening, None)
+        object.__setattr__(self, "k", whitening.check_k(self.k, self.whitening, None))
         if self.pooling != GIVEN:
             check_pooling(self.pooling)
         check_choice(self.aggregate, "aggregate", correlation.AGGREGATES)

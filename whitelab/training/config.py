@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import asdict, dataclass, fields, replace
+from numbers import Real
 
 from whitelab.base.checks import check_choice, check_int
 from whitelab.encoding.checkpoints import BUNDLED
@@ -16,6 +17,9 @@ DECAYS = ("linear", "constant")
 
 # Why a run stopped before its last step.
 COLLAPSED, DIVERGED = "collapsed", "diverged"
+
+_LEAST = {"batch": 2, "steps": 1, "warmup": 0, "accumulation": 1, "seed": 0}
+_LEAST |= {"max_length": 3, "eval_every": 0, "save_every": 1}
 
 
 @dataclass(frozen=True)
@@ -66,23 +70,17 @@ class TrainConfig:
     def __post_init__(self) -> None:
         object.__setattr__(self, "objective", objectives.canonical(self.objective))
         check_choice(self.pooling, "pooling", POOLINGS)  # of the last layer alone
-        if self.batch is not None:
-            check_int(self.batch, "batch", 2)
-        for name, low in (("steps", 1), ("warmup", 0), ("accumulation", 1), ("seed", 0)):
-            check_int(getattr(self, name), name, low)
-        for name, low in (("max_length", 3), ("eval_every", 0), ("save_every", 1)):
-            check_int(getattr(self, name), name, low)
+        for name, low in _LEAST.items():
+            if name != "batch" or self.batch is not None:
+                object.__setattr__(self, name, check_int(getattr(self, name), name, low))
         check_choice(self.decay, "decay", DECAYS)
         check_choice(self.precision, "precision", DTYPES)
         check_choice(self.positives, "positives", POSITIVES)
-        for name in ("lr", "weight_decay", "clip"):
-            _check_number(getattr(self, name), name)
-        if self.head_lr is not None:
-            _check_number(self.head_lr, "head_lr")
-        if self.dropout is not None:
-            _check_number(self.dropout, "dropout")
-            if self.dropout >= 1:
-                raise ValueError(f"dropout={self.dropout!r} must be below 1")
+        for name in ("lr", "weight_decay", "clip", "head_lr", "dropout"):
+            if name not in ("head_lr", "dropout") or getattr(self, name) is not None:
+                object.__setattr__(self, name, _check_number(getattr(self, name), name))
+        if self.dropout is not None and self.dropout >= 1:
+            raise ValueError(f"dropout={self.dropout!r} must be below 1")
 
     @classmethod
     def of(cls, record: dict) -> "TrainConfig":
@@ -124,9 +122,10 @@ class TrainConfig:
         return step == self.steps or (step > 0 and step % self.save_every == 0)
 
 
-def _check_number(value, name: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not (math.isfinite(value) and value >= 0):
+def _check_number(value, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not (math.isfinite(value) and value >= 0):
         raise ValueError(f"{name}={value!r} must be a number of at least 0")
+    return float(value)
 
 
 @dataclass(frozen=True)

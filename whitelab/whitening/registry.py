@@ -413,7 +413,7 @@ def fit(spec: str, moments: Moments, k: int | None = None) -> Whitener:
     parameter out of its range, `k` outside 1..d, and for `k` where it has no meaning.
     """
     found = parse(spec, moments.dim)
-    check_k(k, spec, moments.dim)
+    k = check_k(k, spec, moments.dim)
     if found.variant.of_rows:
         raise ValueError(f"whitening={spec!r} is fitted to rows, which moments do not hold: fit_to_rows takes them")
     keep = {"k": k} if found.variant.takes_k else {}
