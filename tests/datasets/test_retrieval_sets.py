@@ -1,9 +1,11 @@
 """Laws of the readers of retrieval sets: both layouts say the same, every bad line is named by its number."""
 
+from dataclasses import replace
 from zipfile import ZipFile
 
+import numpy as np
 import pytest
-from judged import DOCUMENTS, GRADES, QUERIES, write_retrieval
+from judged import DOCUMENTS, GRADES, QUERIES, retrieval_set, write_retrieval
 
 from whitelab.datasets import DataError, MalformedRows, Upload, load_retrieval, retrieval_files, retrieval_splits
 
@@ -25,6 +27,19 @@ def test_a_folder_in_beirs_layout_is_read_with_titles_before_texts(folder):
     assert judgements(found) == set(GRADES)
     assert found.notes == ("1 document is empty",)
     assert found.sentences == (*found.documents, *found.queries)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"document": (0, 0)}, "made up: query 'q0' and document 'd0' are judged twice"),
+        ({"grade": (1, np.nan)}, "made up: grade nan is not a number"),
+        ({"grade": (1, np.inf)}, "made up: grade inf is not a number"),
+    ],
+)
+def test_a_set_made_in_memory_is_refused_what_a_file_is(changes, message):
+    with pytest.raises(DataError, match=message):
+        replace(retrieval_set(2, 1, 1), **{"query": (0, 0), "document": (0, 1), "grade": (1, 2)} | changes)
 
 
 @pytest.mark.parametrize("name", ["qrels/test.tsv", "qrels/test.txt", "qrels.txt", "mine.qrels", "qrels.test.tsv"])

@@ -77,6 +77,14 @@ class RetrievalSet:
             numbers = getattr(self, name)
             if len(numbers) and not 0 <= numbers.min() <= numbers.max() < count:
                 raise DataError(f"{self.task}: {name} must hold numbers from 0 to {count - 1}")
+        endless = self.grade[~np.isfinite(self.grade)]
+        if len(endless):
+            raise DataError(f"{self.task}: grade {endless[0]} is not a number")
+        pairs, first = np.unique(self.query * len(self.documents) + self.document, return_index=True)
+        if len(pairs) < len(self.query):
+            again = np.setdiff1d(np.arange(len(self.query)), first)[0]
+            query, document = self.query_ids[self.query[again]], self.document_ids[self.document[again]]
+            raise DataError(f"{self.task}: query {shown(query)} and document {shown(document)} are judged twice")
         without = np.setdiff1d(np.arange(len(self.queries)), self.query[self.grade > 0])
         if len(without):
             raise DataError(f"{self.task}: query {self.query_ids[without[0]]!r} has no relevant document")
