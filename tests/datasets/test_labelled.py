@@ -1,12 +1,14 @@
 """Laws of the readers of labelled texts: every layout as its publisher reads it, every bad line by its number."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from labelled_texts import make_texts
 from pair_files import write
 from processes import run_python
 
@@ -418,6 +420,26 @@ def test_the_fingerprint_changes_with_everything_that_decides_a_score(tmp_path):
     ]
     assert load_labelled(pairs(tmp_path, ("0", "1", "1", "0"))).fingerprint == base.fingerprint
     assert base.fingerprint not in {one.fingerprint for one in others}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"y": (0.9, 1.7, 0)}, "made: y must hold whole numbers, got 0.9"),
+        ({"y": ("no", "yes", "no")}, "made: y must hold numbers"),
+        ({"first": ("a", "b", None)}, "made: first must hold texts, row 2 holds None"),
+        ({"classes": "abc"}, "made: classes must hold several texts, got one: 'abc'"),
+        ({"classes": ("a", "b", "a")}, "made: classes must differ from each other, got 'a' twice"),
+        ({"split": "all"}, "made: split must hold several texts, got one: 'all'"),
+    ],
+)
+def test_texts_made_in_memory_are_told_what_does_not_fit(changes, message):
+    with pytest.raises(DataError, match=message):
+        replace(make_texts(3), **changes)
+
+
+def test_texts_are_kept_as_tuples():
+    assert isinstance(replace(make_texts(3), first=["a", "b", "c"]).first, tuple)
 
 
 def test_reading_labels_loads_no_torch():

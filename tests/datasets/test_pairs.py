@@ -59,6 +59,12 @@ def test_arrays_are_read_only_copies():
         ({"gold": np.array([1.0, np.nan, 2.0])}, "gold must be finite"),
         ({"subset": np.array([0, 2, 0])}, "subset must index the 2 subset_names"),
         ({"first": (), "second": ()}, "at least one pair"),
+        ({"first": ("a", None, "b")}, "first must hold texts, row 1 holds None"),
+        ({"second": ("a", "b", float("nan"))}, "second must hold texts, row 2 holds nan"),
+        ({"gold": ("high", "low", "low")}, "gold must hold numbers"),
+        ({"subset": (0.2, 0.9, 0)}, "subset must hold whole numbers, got 0.2"),
+        ({"subset_names": "xy"}, "subset_names must hold several texts, got one: 'xy'"),
+        ({"subset_names": ("x", "x")}, "subset_names must differ from each other, got 'x' twice"),
     ],
 )
 def test_parts_that_do_not_fit_together_are_refused(change, message):

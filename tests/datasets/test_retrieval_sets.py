@@ -33,6 +33,7 @@ def test_a_folder_in_beirs_layout_is_read_with_titles_before_texts(folder):
     ("changes", "message"),
     [
         ({"document": (0, 0)}, "made up: query 'q0' and document 'd0' are judged twice"),
+        ({"document": (0.2, 1)}, "made up: document must hold whole numbers, got 0.2"),
         ({"grade": (1, np.nan)}, "made up: grade nan is not a number"),
         ({"grade": (1, np.inf)}, "made up: grade inf is not a number"),
     ],

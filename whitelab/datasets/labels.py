@@ -9,7 +9,15 @@ from typing import NamedTuple
 import numpy as np
 
 from whitelab.base.lazy import cached_property
-from whitelab.datasets.pairs import DataError, Problem, hash_texts, places
+from whitelab.datasets.pairs import (
+    DataError,
+    Problem,
+    check_distinct,
+    check_texts,
+    check_whole_numbers,
+    hash_texts,
+    places,
+)
 from whitelab.datasets.uploads import File
 
 
@@ -56,10 +64,12 @@ class LabelledTexts:
     problems: tuple[Problem, ...] = ()
 
     def __post_init__(self) -> None:
-        y = np.array(self.y, dtype=np.int64)
-        y.setflags(write=False)
-        object.__setattr__(self, "y", y)
-        n = len(self.first)
+        for name in ("first", "second", "classes", "split", "notes"):
+            if name != "second" or self.second is not None:
+                object.__setattr__(self, name, check_texts(self.task, name, getattr(self, name)))
+        object.__setattr__(self, "y", check_whole_numbers(self.task, "y", self.y))
+        check_distinct(self.task, "classes", self.classes)
+        n, y = len(self.first), self.y
         sizes = {"y": len(y), "split": len(self.split), "second": n if self.second is None else len(self.second)}
         for name, size in sizes.items():
             if size != n:

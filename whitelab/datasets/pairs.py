@@ -75,10 +75,13 @@ class SentencePairs:
     problems: tuple[Problem, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("first", "second", "subset_names", "notes", "problems"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
-        object.__setattr__(self, "gold", _frozen(np.array(self.gold, np.float64) + 0.0, np.float64))  # of -0.0 a 0.0
-        object.__setattr__(self, "subset", _frozen(self.subset, np.int64))
+        for name in ("first", "second", "subset_names", "notes"):
+            object.__setattr__(self, name, check_texts(self.task, name, getattr(self, name)))
+        object.__setattr__(self, "problems", tuple(self.problems))
+        gold = _numbers(self.task, "gold", self.gold)
+        object.__setattr__(self, "gold", _frozen(gold + 0.0, np.float64))  # of -0.0 a 0.0
+        object.__setattr__(self, "subset", check_whole_numbers(self.task, "subset", self.subset))
+        check_distinct(self.task, "subset_names", self.subset_names)
         self._check()
 
     def __repr__(self) -> str:
@@ -150,6 +153,40 @@ class SentencePairs:
     @cached_property
     def _rows_of_sentences(self) -> dict[str, int]:
         return places(self.first, self.second)
+
+
+def check_texts(task: str, name: str, values: Iterable[str]) -> tuple[str, ...]:
+    """`values` as a tuple. Raises DataError for one text in their place, and for a value that is none."""
+    if isinstance(values, str):
+        raise DataError(f"{task}: {name} must hold several texts, got one: {values[:60]!r}")
+    values = tuple(values)
+    for row, value in enumerate(values):
+        if not isinstance(value, str):
+            raise DataError(f"{task}: {name} must hold texts, row {row} holds {value!r}")
+    return values
+
+
+def check_whole_numbers(task: str, name: str, values) -> np.ndarray:
+    """A read-only int64 copy. Raises DataError where a value is no whole number."""
+    numbers = _numbers(task, name, values)
+    wrong = numbers[~(np.isfinite(numbers) & (numbers == np.floor(numbers)))]
+    if wrong.size:
+        raise DataError(f"{task}: {name} must hold whole numbers, got {wrong[0]:g}")
+    return _frozen(numbers, np.int64)
+
+
+def check_distinct(task: str, name: str, values: Sequence[str]) -> None:
+    """Raise DataError where two are equal."""
+    if len(set(values)) < len(values):
+        twice = next(value for value in values if values.count(value) > 1)
+        raise DataError(f"{task}: {name} must differ from each other, got {twice!r} twice")
+
+
+def _numbers(task: str, name: str, values) -> np.ndarray:
+    try:
+        return np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"{task}: {name} must hold numbers") from None
 
 
 def places(*columns: Sequence[str]) -> dict[str, int]:
