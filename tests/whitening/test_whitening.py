@@ -248,6 +248,28 @@ def test_k_is_refused_outside_1_to_d(k):
         fit("pca", Moments.of(rows()), k)
 
 
+@pytest.mark.parametrize("k", [0, 8, -1])
+@pytest.mark.parametrize("name", [name for name, one in WHITENERS.items() if one.takes_k])
+def test_a_function_that_fits_refuses_the_k_that_its_spec_refuses(name, k):
+    with pytest.raises(ValueError, match=f"k={k} must lie between 1 and d=7"):
+        WHITENERS[name].fit(Moments.of(rows()), k)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "message"),
+    [
+        ("soft", {"gamma": 2.5}, "gamma=2.5 must lie between 0 and 2"),
+        ("soft", {"alpha": -1.0}, "alpha=-1.0 must lie between 0 and 10"),
+        ("shrunk", {"method": "OAS"}, "method='OAS' must be one of ledoit-wolf, oas, epsilon"),
+        ("shrunk", {"method": "epsilon", "eps": 5.0}, "eps=5.0 must lie between 0 and 1"),
+        ("iternorm", {"steps": -2}, "steps=-2 must lie between 1 and 30"),
+    ],
+)
+def test_a_function_that_fits_refuses_the_parameters_that_its_spec_refuses(name, values, message):
+    with pytest.raises(ValueError, match=message):
+        WHITENERS[name].fit(Moments.of(rows()), **values)
+
+
 def test_an_unknown_variant_is_told_the_known_ones():
     with pytest.raises(ValueError, match="whitening='ica' must be one of none, center, standardize, pca"):
         fit("ica", Moments.of(rows()))

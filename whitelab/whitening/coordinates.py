@@ -2,6 +2,7 @@
 
 import torch
 
+from whitelab.base.checks import check_int
 from whitelab.statistics.moments import Moments
 from whitelab.whitening.maps import Whitener
 from whitelab.whitening.spectral import Directions
@@ -18,5 +19,6 @@ def fit_prefix(moments: Moments, k: int | None = None) -> Whitener:
 
     Nothing is learned from `moments`. A cosine needs no second normalisation; other uses of the vectors may.
     """
+    k = None if k is None else check_int(k, "k", 1, moments.dim, "d")
     matrix = None if k is None or k == moments.dim else prefix_directions(moments).columns(k)
     return Whitener("prefix", torch.zeros_like(moments.mean), matrix, k or moments.dim, k, moments.count)

@@ -121,18 +121,7 @@ WHITENERS: dict[str, Variant] = {
         "γ = auto is our own rule after Li et al. 2026",
         "Whitens part of the way: gamma 0 only centres, 1 whitens; alpha is a ridge that spares weak directions.",
         directions=spectral.soft_directions,
-        parameters=(
-            Parameter(
-                "gamma",
-                "γ",
-                0.5,
-                0,
-                2,
-                "Exponent: 0 centres, 1 whitens, above 1 whitens too far; auto takes it from the spectrum at each k.",
-                words=(spectral.AUTO,),
-            ),
-            Parameter("alpha", "α", 0.0, 0, 10, "Ridge, in units of the mean variance."),
-        ),
+        parameters=(spectral.GAMMA, spectral.ALPHA),
     ),
     "shrunk": Variant(
         spectral.fit_shrunk,
@@ -141,24 +130,7 @@ WHITENERS: dict[str, Variant] = {
         "Ledoit and Wolf 2004; Chen et al. 2010 (OAS); Ermolov et al. 2021 (fixed epsilon)",
         "Whitens with a covariance drawn towards a round one, for few sentences in many dimensions.",
         directions=spectral.shrunk_directions,
-        parameters=(
-            Parameter(
-                "method",
-                "estimate",
-                "ledoit-wolf",
-                choices=("ledoit-wolf", "oas", "epsilon"),
-                hint="How far to shrink: two estimates from the data, or a fixed epsilon.",
-            ),
-            Parameter(
-                "eps",
-                "ε",
-                0.01,
-                0,
-                1,
-                "(1 - eps) covariance + eps I, W-MSE's; depends on the scale of the data.",
-                when=("method", "epsilon"),
-            ),
-        ),
+        parameters=(spectral.METHOD, spectral.EPS),
     ),
     "iternorm": Variant(
         spectral.fit_iternorm,
@@ -168,7 +140,7 @@ WHITENERS: dict[str, Variant] = {
         "Huang et al. 2019, Algorithm 1",
         "ZCA whitening approached by Newton-Schulz steps: strong directions first, weak ones hardly.",
         directions=spectral.iternorm_directions,
-        parameters=(Parameter("steps", "T", 5, 1, 30, "Newton-Schulz steps; more whiten further."),),
+        parameters=(spectral.STEPS,),
     ),
     "group": Variant(
         groups.fit_group,

@@ -6,13 +6,16 @@ columns are the variant with k up to a rotation, so that one projection serves e
 makes them triangular (Cholesky form).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from whitelab.base.checks import check_int
 from whitelab.base.devices import at_once
+from whitelab.base.parameters import Parameter
 from whitelab.statistics import linalg
 from whitelab.statistics.linalg import Eigen, exact
 from whitelab.statistics.moments import Moments
@@ -92,8 +95,12 @@ def _projected(
     return z
 
 
-def _whitener(name: str, moments: Moments, matrix: Tensor, found: Directions, k: int | None) -> Whitener:
-    return Whitener(name, moments.mean, matrix, min(found.rank, k or found.rank), k, moments.count)
+def _whitener(
+    name: str, moments: Moments, found: Directions, k: int | None, form: Callable = Directions.columns
+) -> Whitener:
+    """The map of the first k directions in a form of theirs. Raises ValueError for a `k` outside 1..d."""
+    k = None if k is None else check_int(k, "k", 1, moments.dim, "d")
+    return Whitener(name, moments.mean, form(found, k), min(found.rank, k or found.rank), k, moments.count)
 
 
 # -------------------------------------------------------------------------------------------- covariance
@@ -118,8 +125,7 @@ def fit_center(moments: Moments, k: int | None = None) -> Whitener:
     """Subtract the mean; with `k`, also keep only the top-k principal directions, unscaled."""
     if k is None:
         return Whitener("center", moments.mean, None, moments.dim, None, moments.count)
-    found = center_directions(moments)
-    return _whitener("center", moments, found.columns(k), found, k)
+    return _whitener("center", moments, center_directions(moments), k)
 
 
 def pca_directions(moments: Moments) -> Directions:
@@ -129,8 +135,7 @@ def pca_directions(moments: Moments) -> Directions:
 
 def fit_pca(moments: Moments, k: int | None = None) -> Whitener:
     """W = Lambda^(-1/2) U^T, the top-k rows: whitening-k of Su et al. 2021 (Algorithm 1)."""
-    found = pca_directions(moments)
-    return _whitener("pca", moments, found.columns(k), found, k)
+    return _whitener("pca", moments, pca_directions(moments), k)
 
 
 def fit_zca(moments: Moments, k: int | None = None) -> Whitener:
@@ -138,8 +143,7 @@ def fit_zca(moments: Moments, k: int | None = None) -> Whitener:
 
     With `k` the sum runs over the top-k eigen-directions. "The first k coordinates" of a ZCA mean nothing.
     """
-    found = pca_directions(moments)
-    return _whitener("zca", moments, found.turned_back(k), found, k)
+    return _whitener("zca", moments, pca_directions(moments), k, Directions.turned_back)
 
 
 def fit_cholesky(moments: Moments, k: int | None = None) -> Whitener:
@@ -151,10 +155,12 @@ def fit_cholesky(moments: Moments, k: int | None = None) -> Whitener:
     inverse = linalg.trusted_cholesky(moments.covariance) if k is None or k == moments.dim else None
     if inverse is not None:
         return Whitener("cholesky", moments.mean, inverse.T, moments.dim, k, moments.count)
-    found = pca_directions(moments)
+    return _whitener("cholesky", moments, pca_directions(moments), k, _triangular)
+
+
+def _triangular(found: Directions, k: int | None) -> Float[Tensor, "d m"]:
     columns = found.columns(k)
-    matrix = linalg.lower_factor(columns.T).T if columns.shape[1] else columns
-    return _whitener("cholesky", moments, matrix, found, k)
+    return linalg.lower_factor(columns.T).T if columns.shape[1] else columns
 
 
 # ------------------------------------------------------------------------------------------- correlation
@@ -179,8 +185,7 @@ def fit_pca_cor(moments: Moments, k: int | None = None) -> Whitener:
 
     `k` keeps the top-k eigen-directions of the correlation, which are not those of the covariance.
     """
-    found = correlation_directions(moments)
-    return _whitener("pca_cor", moments, found.columns(k), found, k)
+    return _whitener("pca_cor", moments, correlation_directions(moments), k)
 
 
 def fit_zca_cor(moments: Moments, k: int | None = None) -> Whitener:
@@ -188,14 +193,42 @@ def fit_zca_cor(moments: Moments, k: int | None = None) -> Whitener:
 
     `k` keeps the top-k eigen-directions of the correlation.
     """
-    found = correlation_directions(moments)
-    return _whitener("zca_cor", moments, found.turned_back(k), found, k)
+    return _whitener("zca_cor", moments, correlation_directions(moments), k, Directions.turned_back)
 
 
 # ------------------------------------------------------------------------------------- partial whitening
 
 
 AUTO = "auto"
+
+# What `soft`, `shrunk` and `iternorm` take, from a spec as from a caller.
+GAMMA = Parameter(
+    "gamma",
+    "γ",
+    0.5,
+    0,
+    2,
+    "Exponent: 0 centres, 1 whitens, above 1 whitens too far; auto takes it from the spectrum at each k.",
+    words=(AUTO,),
+)
+ALPHA = Parameter("alpha", "α", 0.0, 0, 10, "Ridge, in units of the mean variance.")
+METHOD = Parameter(
+    "method",
+    "estimate",
+    "ledoit-wolf",
+    choices=("ledoit-wolf", "oas", "epsilon"),
+    hint="How far to shrink: two estimates from the data, or a fixed epsilon.",
+)
+EPS = Parameter(
+    "eps",
+    "ε",
+    0.01,
+    0,
+    1,
+    "(1 - eps) covariance + eps I, W-MSE's; depends on the scale of the data.",
+    when=("method", "epsilon"),
+)
+STEPS = Parameter("steps", "T", 5, 1, 30, "Newton-Schulz steps; more whiten further.")
 
 
 def snr_exponents(values: Float[Tensor, "r"], size: int) -> Float[Tensor, "size"]:
@@ -215,6 +248,7 @@ def snr_exponents(values: Float[Tensor, "r"], size: int) -> Float[Tensor, "size"
 
 def soft_directions(moments: Moments, gamma: float | str, alpha: float) -> Directions:
     """U (Lambda + alpha m I)^(-gamma/2) with m = trace / d, the mean variance; gamma `auto` is `snr_exponents`."""
+    gamma, alpha = GAMMA.check(gamma), ALPHA.check(alpha)
     every = moments.eigen_all
     ridge = alpha * every.values.mean()
     if gamma == AUTO:
@@ -236,8 +270,7 @@ def fit_soft(moments: Moments, k: int | None = None, *, gamma: float | str = 0.5
     in units of the mean variance, so the result does not depend on the scale of the data; with it no direction has to
     be dropped.
     """
-    found = soft_directions(moments, gamma, alpha)
-    return _whitener("soft", moments, found.turned_back(k), found, k)
+    return _whitener("soft", moments, soft_directions(moments, gamma, alpha), k, Directions.turned_back)
 
 
 def shrinkage(moments: Moments, method: str, eps: float = 0.0) -> float:
@@ -246,8 +279,8 @@ def shrinkage(moments: Moments, method: str, eps: float = 0.0) -> float:
     `ledoit-wolf` (Ledoit and Wolf 2004) and `oas` (Chen et al. 2010) estimate it, as scikit-learn does;
     `epsilon` is W-MSE's fixed `eps`. Ledoit-Wolf needs `moments.quartic`.
     """
-    if method == "epsilon":
-        return eps
+    if METHOD.check(method) == "epsilon":
+        return EPS.check(eps)
     n, d = moments.count, moments.dim
     covariance = moments.scatter / n  # both papers divide by n
     trace, squares = float(covariance.diagonal().sum()), float(covariance.square().sum())
@@ -282,12 +315,12 @@ def fit_shrunk(moments: Moments, k: int | None = None, *, method: str = "ledoit-
     `method` `epsilon`: rho = eps, t = 1, as W-MSE's code regularises (Ermolov et al. 2021); this depends on
     the scale of the data. `ledoit-wolf` and `oas`: rho is estimated and t is the mean variance.
     """
-    found = shrunk_directions(moments, method, eps)
-    return _whitener("shrunk", moments, found.turned_back(k), found, k)
+    return _whitener("shrunk", moments, shrunk_directions(moments, method, eps), k, Directions.turned_back)
 
 
 def iternorm_directions(moments: Moments, steps: int) -> Directions:
     """U p_T(Lambda / trace) / sqrt(trace), with p_0 = 1 and p <- (3 p - p^3 lambda) / 2."""
+    check_int(steps, "steps", STEPS.low, STEPS.high)
     every = moments.eigen_all
     trace = every.values.sum()
     if trace <= 0:
@@ -305,5 +338,4 @@ def fit_iternorm(moments: Moments, k: int | None = None, *, steps: int = 5) -> W
     the recursion is run on the eigenvalues: the same map, free of the instability of the matrix form.
     Few steps whiten the large directions and spare the small ones.
     """
-    found = iternorm_directions(moments, steps)
-    return _whitener("iternorm", moments, found.turned_back(k), found, k)
+    return _whitener("iternorm", moments, iternorm_directions(moments, steps), k, Directions.turned_back)
