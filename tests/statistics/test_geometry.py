@@ -44,6 +44,19 @@ def test_pair_cosines_equal_the_plain_formula():
     np.testing.assert_array_equal(geometry.pair_cosines(a, b), reference.pair_cosines(a, b))
 
 
+@pytest.mark.parametrize(
+    ("measure", "given", "message"),
+    [
+        (geometry.pair_cosines, (rows(), rows(d=1)), r"a and b must share the shape \[p, d\], got \[40, 6\]"),
+        (geometry.pair_cosines, (rows(), rows(n=1)), r"got \[40, 6\] and \[1, 6\]"),
+        (geometry.participation_ratio, (rows(),), r"matrix must have the shape \[d, d\], got \[40, 6\]"),
+    ],
+)
+def test_shapes_that_torch_would_stretch_or_take_for_a_covariance_are_refused(measure, given, message):
+    with pytest.raises(ValueError, match=message):
+        measure.__wrapped__(*given)  # without the check of its signature, which runs in tests alone
+
+
 @given(st.integers(1, 200), st.integers(-30, 30), st.integers(0, 1000), st.booleans())
 def test_identical_pairs_tie_exactly_whatever_their_scale(d, exponent, seed, half):
     x = (10.0**exponent * rows(8, d, seed)).to(torch.float32 if half else torch.float64)

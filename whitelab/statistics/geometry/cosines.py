@@ -25,7 +25,12 @@ def cosines_from(
 
 
 def pair_cosines(a: Float[Tensor, "p d"], b: Float[Tensor, "p d"]) -> Float[Tensor, "p"]:
-    """Cosine of row i of `a` with row i of `b`, float64, ties kept; 0 where a row is zero."""
+    """Cosine of row i of `a` with row i of `b`, float64, ties kept; 0 where a row is zero.
+
+    Raises ValueError for two shapes.
+    """
+    if a.shape != b.shape or a.ndim != 2:
+        raise ValueError(f"a and b must share the shape [p, d], got {list(a.shape)} and {list(b.shape)}")
     a, b = exact(a), exact(b)
     dot = torch.linalg.vecdot
     return cosines_from(dot(a, b), dot(a, a), dot(b, b))

@@ -13,7 +13,10 @@ def participation_ratio(matrix: Float[Tensor, "d d"]) -> float:
     """(sum lambda)^2 / sum lambda^2 of a covariance: how many directions share the variance, 1 to d.
 
     From traces, no eigenvalues needed. White data of n rows gives about d n / (d + n), not d. NaN for a zero matrix.
+    Raises ValueError for a matrix that is not square, as rows are not.
     """
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"matrix must have the shape [d, d], got {list(matrix.shape)}")
     matrix = exact(matrix)
     squares = float(matrix.square().sum())
     return float(matrix.diagonal().sum()) ** 2 / squares if squares > 0 else float("nan")
