@@ -99,6 +99,12 @@ def test_a_list_of_lists_is_a_matrix():
     assert check_matrix([[1, 2], [3, 4]]).tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
 
+def test_a_list_of_pythons_floats_keeps_every_digit():
+    rows = [[100_000_001.0], [100_000_002.0]]
+    assert check_matrix(rows).tolist() == rows
+    assert check_matrix(tuple(map(tuple, rows))).tolist() == rows
+
+
 @pytest.mark.parametrize(
     ("x", "message"),
     [

@@ -144,6 +144,7 @@ def test_opposite_and_equal_points_are_the_extremes():
 def test_alignment_is_the_papers(alpha):
     a, b = rows(seed=1), rows(seed=2)
     assert geometry.alignment(a, b, alpha) == pytest.approx(reference.alignment(a, b, alpha))
+    assert geometry.alignment(a.tolist(), b.tolist(), alpha) == geometry.alignment(a, b, alpha)
     assert geometry.alignment(a, 5 * a, alpha) == pytest.approx(0.0, abs=1e-12)
 
 

@@ -198,10 +198,11 @@ def test_a_layer_after_layernorm_keeps_d_minus_1_directions(layernorm):
         assert fitted(x).abs().max() < 100
 
 
-def test_an_array_is_mapped_as_a_tensor_is_and_a_map_shows_no_numbers():
+def test_an_array_or_a_list_is_mapped_as_a_tensor_is_and_a_map_shows_no_numbers():
     x = rows()
     fitted = fit("pca", Moments.of(x))
     assert_close(fitted(x.numpy()), fitted(x), atol=0, rtol=0)
+    assert_close(fitted(x.tolist()), fitted(x), atol=0, rtol=0)
     assert repr(fitted) == "Whitener(name='pca', rank=7, k=None, count=90.0)"
 
 

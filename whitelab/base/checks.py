@@ -63,13 +63,18 @@ def is_whole(value) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
+def as_tensor(x) -> Tensor:
+    """`x` as a tensor, a list in float64: Python's floats have 64 bits, of which torch would keep 32."""
+    return torch.as_tensor(x, dtype=torch.float64 if isinstance(x, (list, tuple)) else None)
+
+
 def check_matrix(x, name: str = "x", rows: int = 1) -> Tensor:
     """Return `x` as a floating tensor `[n, d]` with at least `rows` rows, d >= 1, all values finite.
 
     Integers become float64. float16 and bfloat16 become float32, because their squares overflow or
     lose their digits.
     """
-    x = torch.as_tensor(x)
+    x = as_tensor(x)
     if x.ndim != 2:
         raise ValueError(f"{name} must have the shape [n, d], got {list(x.shape)}")
     if x.shape[0] < rows or x.shape[1] < 1:

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from whitelab.base.checks import as_tensor
 from whitelab.statistics.linalg import exact
 
 
@@ -34,7 +35,7 @@ class Map:
 
     def __call__(self, x) -> Float[Tensor, "n m"]:
         """The map of every row of `x [n, d]`, a tensor or an array, in float64. Raises ValueError for another d."""
-        x = torch.as_tensor(x)
+        x = as_tensor(x)
         if x.shape[-1] != self.dim:
             raise ValueError(f"x must have d={self.dim} columns, got {x.shape[-1]}")
         return self._mapped(exact(x))

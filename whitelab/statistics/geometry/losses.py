@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from whitelab.base.checks import check_choice, check_matrix
+from whitelab.base.checks import as_tensor, check_choice, check_matrix
 from whitelab.base.devices import threads_on
 from whitelab.base.threads import side_by_side
 from whitelab.statistics.geometry.cosines import normalize, row_weights
@@ -24,7 +24,7 @@ def alignment(a, b, alpha: float = 2.0) -> float:
 
     Wang and Isola 2020; WhitenedCSE Eq. 9 with alpha = 2. NaN when there is no positive pair.
     """
-    a, b = torch.as_tensor(a), torch.as_tensor(b)
+    a, b = as_tensor(a), as_tensor(b)
     if a.shape != b.shape or a.ndim != 2:
         raise ValueError(f"a and b must share the shape [p, d], got {list(a.shape)} and {list(b.shape)}")
     if a.shape[0] == 0:
