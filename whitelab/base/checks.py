@@ -25,7 +25,7 @@ def check_int(value, name: str, low: int, high: int | None = None, high_name: st
     return value
 
 
-def check_texts(value, name: str) -> list[str]:
+def check_strings(value, name: str) -> list[str]:
     """Return the texts of `value`, as a list. Raises TypeError for one string, and for what is none among them."""
     if isinstance(value, str):
         raise TypeError(f"{name}={value[:80]!r} must be a sequence of strings, not one string")

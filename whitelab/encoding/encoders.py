@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from whitelab.base.checks import check_choice, check_int, check_texts
+from whitelab.base.checks import check_choice, check_int, check_strings
 from whitelab.base.devices import to_host
 from whitelab.base.machine import within_memory
 from whitelab.base.progress import Progress, silent
@@ -436,7 +436,7 @@ def embed(
     Raises TypeError for `sentences` that are one string, or not all strings.
     """
     encoder.check_pooling(pooling)
-    sentences = check_texts(sentences, "sentences")
+    sentences = check_strings(sentences, "sentences")
     if pooling.startswith(UNIT):
         values, report = embed(encoder, sentences, pooling.removeprefix(UNIT), store=store, progress=progress)
         return torch.nn.functional.normalize(values, dim=-1), report

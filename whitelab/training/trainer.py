@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from whitelab.base.checks import check_choice, check_texts
+from whitelab.base.checks import check_choice, check_strings
 from whitelab.datasets import SentencePairs
 from whitelab.encoding.checkpoints import ONE_LAYER, ModelError
 from whitelab.encoding.embeddings import origin_of, with_pairs
@@ -73,7 +73,7 @@ class Trainer:
         self.config = config = config.settled(self.encoder.dim)
         check_choice(config.precision, "precision", dtypes_for(self.device))
         self.objective = objectives.objective(config.objective)
-        sentences = check_texts(sentences, "sentences")
+        sentences = check_strings(sentences, "sentences")
         self.batches = Batches(self.encoder, sentences, config.batch, config.seed, config.max_length)
         self.seen = 0 if evaluation is None else self.batches.shared(evaluation.sentences)
         self._build()
