@@ -6,7 +6,7 @@ import pytest
 import torch
 from processes import run_python
 
-from whitelab.base.checks import check_choice, check_int, check_layers, check_matrix, check_weights
+from whitelab.base.checks import check_choice, check_int, check_layers, check_matrix, check_strings, check_weights
 
 
 @pytest.mark.parametrize("value", [1, 5, 9])
@@ -18,6 +18,16 @@ def test_a_whole_number_inside_the_bounds_comes_back(value):
 def test_other_numbers_are_named_with_their_bounds(value):
     with pytest.raises(ValueError, match=rf"k={value!r} must lie between 1 and d=9"):
         check_int(value, "k", 1, 9, "d")
+
+
+def test_strings_come_back_as_a_list_and_what_is_none_is_named_with_its_place():
+    assert check_strings((text for text in "ab"), "sentences") == ["a", "b"]
+    for wrong, message in (
+        ("hello", "sentences='hello' must be a sequence of"),
+        (["a", None], "sentences.1.=None must"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            check_strings(wrong, "sentences")
 
 
 OF_NUMPY = """

@@ -47,7 +47,7 @@ def test_the_dimensions_page_gives_its_data_and_follows_keys_a_switch_and_a_clic
 
     page.get_by_text("One line for each subset").click()
     page.wait_for_function(f"document.querySelector('{CHART}')?._fullData?.length > {len(before)}")
-    assert len(traces(curves)) == len(before) + demo.n_subsets
+    assert len(traces(curves)) == len(before) + demo.n_subsets + 1  # their name in the legend
 
     slider.focus()
     page.keyboard.press("Home")

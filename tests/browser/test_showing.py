@@ -33,9 +33,9 @@ def overview(shown, demo, scored):
     metrics = shown.metrics()
     assert metrics["Spearman, raw"] == scored(whitening="none")
     assert metrics["Spearman, PCA whitening"] == shown.live() == scored()
-    bars = chart_of(shown.page, "scores").evaluate("g => g._fullData[0].text.map(t => t)")
+    numbers = chart_of(shown.page, "scores").evaluate("g => g._fullLayout.annotations.map(one => one.text)")
     names = ("none", "center", "standardize", "pca", "zca", "cholesky")
-    assert list(bars) == [scored(whitening=name) for name in names]
+    assert numbers == [scored(whitening=name) for name in names]
 
 
 def anisotropy(shown, demo, scored):

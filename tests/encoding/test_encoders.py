@@ -248,9 +248,8 @@ def test_sentences_are_any_sequence_of_strings_and_nothing_else(encoder, store):
     expected, _ = embed(encoder, SENTENCES[:3])
     for several in (np.array(SENTENCES[:3]), pd.Series(SENTENCES[:3]), (one for one in SENTENCES[:3])):
         torch.testing.assert_close(embed(encoder, several, store=store)[0], expected)
-    for wrong, message in (("hello", "sentences='hello' must be a sequence of strings"), (["a", None], "es.1.=None")):
-        with pytest.raises(TypeError, match=message):
-            embed(encoder, wrong)
+    with pytest.raises(TypeError, match="sentences='hello' must be a sequence of strings, not one string"):
+        embed(encoder, "hello")
 
 
 def test_no_sentence_is_refused(encoder):
