@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run what was asked for; returns the exit status."""
     import torch
 
-    from benchmarks import harness
+    from benchmarks import against, harness
 
     args = parser().parse_args(argv)
     gpu = torch.cuda.is_available()
@@ -51,8 +51,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not gpu and any(map(on_gpu, names)):
         print(f"--only={args.only} must name no benchmark of a GPU on a machine without one", file=sys.stderr)
         return 2
+    if args.against and (args.quick or not args.against.is_file()):
+        print(f"--against={args.against} must be a file, and held against a run that is not quick", file=sys.stderr)
+        return 2
     options = harness.Options(args.data, args.repeats or (1 if args.quick else 5), args.quick)
-    readme = args.readme or (None if args.quick else harness.README)
+    readme = args.readme or (None if args.quick or args.against else harness.README)
+    before, held = args.against.read_text("utf-8") if args.against else "", {}
     for name in names:
         print(f"{name}: {BENCHMARKS[name][1]}", file=sys.stderr, flush=True)
         module = importlib.import_module(f"benchmarks.{BENCHMARKS[name][0]}")
@@ -60,8 +64,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         rounds = "" if name == "gpu_encoding" else f", {options.repeats} rounds"
         note = harness.machine() + (", quick run" if args.quick else rounds)
         print("\n\n".join([*(table.markdown() for table in tables), note]), end="\n\n", flush=True)
+        then, there = harness.published(name, before)
+        held[name] = list(against.changes(then, tables, there.startswith(f"{harness.hardware()}, ")))
         if readme:
             harness.publish(name, tables, note, readme)
+    if args.against:
+        print(against.report(held).markdown())
     return 0
 
 
@@ -78,6 +86,9 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--quick", action="store_true", help="small sizes, one round, nothing written to the README")
     found.add_argument("--repeats", type=int, default=0, help="rounds (default: 5, quick: 1)")
     found.add_argument("--readme", type=Path, default=None, help="file to write to (default: benchmarks/README.md)")
+    found.add_argument(
+        "--against", type=Path, default=None, help="file with earlier results: show what is slower, write nothing"
+    )
     return found
 
 

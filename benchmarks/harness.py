@@ -148,11 +148,16 @@ def _status(name: str) -> int:
 
 def machine() -> str:
     """Processor, cores, threads, torch and the day, in one line."""
-    gpu = f", {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
     return (
-        f"{processor()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads{gpu}, "
-        f"{platform.system()}, Python {platform.python_version()}, torch {torch.__version__}, {date.today()}"
+        f"{hardware()}, {platform.system()}, Python {platform.python_version()}, torch {torch.__version__}, "
+        f"{date.today()}"
     )
+
+
+def hardware() -> str:
+    """What decides how many seconds work takes: processor, cores, threads and GPU."""
+    gpu = f", {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
+    return f"{processor()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads{gpu}"
 
 
 def processor() -> str:
@@ -177,3 +182,19 @@ def publish(name: str, tables: Sequence[Table], note: str, path: Path = README) 
     else:
         text = f"{text.rstrip()}\n\n{block}\n".lstrip()
     path.write_text(text, "utf-8")
+
+
+def published(name: str, text: str) -> tuple[list[Table], str]:
+    """The tables of the benchmark `name` in the text of a README, without their notes, and the machine's line."""
+    block = re.search(rf"<!-- results of {name} -->(.*?)<!-- end of {name} -->", text, re.DOTALL)
+    found, note = [], ""
+    for part in re.split(r"\n{2,}", block[1] if block else ""):
+        lines = part.strip().splitlines()
+        if part.startswith("### "):
+            title = part.removeprefix("### ")
+        elif part.startswith("| "):
+            header, _, *rows = (tuple(cell.strip() for cell in line.split("|")[1:-1]) for line in lines)
+            found.append(Table(title, header, tuple(rows)))
+        elif part.startswith("*"):
+            note = part.strip("*")
+    return found, note

@@ -31,14 +31,14 @@ def goals(options: Options) -> list[Table]:
     """Absolute times and memory at the size of BERT-base on STS-B."""
     space = made_up(*options.pick(SMALL, BERT_ON_STSB))
     cells = space.n_layers * (space.n_layers + 1) // 2
-    whitened = f"all {cells} pairs of layers, whitened"
+    whitened, curve = f"all {cells} pairs of layers, whitened", f"all {space.dim} k of one layer"
     whitelab.k_curve(space, PCA)  # its moments and their eigenvectors are kept with the space
     runs = {
         f"all {2**space.n_layers - 1:,} subsets of layers, Gram pass included": lambda: search_subsets(
             afresh(space), RAW
         ),
         whitened: lambda: whitelab.layer_pairs(afresh(space), PCA),
-        f"all {space.dim} k of one layer": lambda: whitelab.k_curve(afresh(space), PCA),
+        curve: lambda: whitelab.k_curve(afresh(space), PCA),
         f"all {space.dim} k of one layer, seen before": lambda: whitelab.k_curve(space, PCA),
     }
     rows_of_a_layer = space.values[0].double()
@@ -48,29 +48,31 @@ def goals(options: Options) -> list[Table]:
     alone = f"the eigenvectors of one {space.dim} x {space.dim} covariance"
     runs[alone] = lambda: linalg.eigen_all(covariance)
     timings = side_by_side(runs, options.repeats)
-    rows = [(name, timings.of(name).text(" s"), megabytes(peak_bytes(run))) for name, run in runs.items()]
+    anchors = {whitened: (product, "products", "1.2 x"), curve: (alone, "eigenvectors", "1.5 x")}
+    rows = []
+    for name, run in runs.items():
+        anchor, words, aim = anchors.get(name, ("", "", ""))
+        ratio = timings.ratio(name, anchor).text(" x") if anchor else ""
+        rows.append((name, timings.of(name).text(" s"), ratio, words, aim, megabytes(peak_bytes(run))))
     spent: list[SubsetSearch] = []
     peak = peak_bytes(lambda: spent.append(search_subsets(afresh(space), PCA)))
     name = f"all {spent[0].scored:,} subsets of layers, whitened, once"
-    rows.insert(1, (name, f"{figures(spent[0].seconds)} s", megabytes(peak)))
     each = spent[0].seconds / spent[0].scored / (timings.of(product).median / cells)
+    rows.insert(1, (name, f"{figures(spent[0].seconds)} s", f"{figures(each)} x", "products", "", megabytes(peak)))
     shape = (
         f"{space.n_layers} layers of {space.dim} dimensions, {space.n_pairs:,} pairs, {space.n_sentences:,} sentences"
     )
     n, d = space.n_sentences, space.dim
     # A symmetric product, a Cholesky factor and its inverse, a triangular product; the product above is 2 n d^2.
     work, whole = 2 * n * d * (d + min(d, LEAF)) + d**3, 2 * n * d**2
-    ratio = timings.ratio(whitened, product)
-    curve = timings.ratio(f"all {space.dim} k of one layer", alone)
+    rate = 100 * work / whole / timings.ratio(whitened, product).median
     note = (
-        f"A whitened pair takes {work / 1e9:.1f} GFLOP in float64, {work / whole:.2f} of the product; in time it is "
-        f"{ratio.text(' x')} of it: {100 * work / whole / ratio.median:.0f} % of the machine's rate. A whitened subset "
-        f"is {each:.2f} x of it, the scatter between layers included. All k of a layer take "
-        f"{curve.text(' x')} of the eigenvectors."
+        "The anchor of a whitened pair or subset is one product, that of all k the eigenvectors of one covariance, "
+        f"both at the end of the table. A whitened pair takes {work / 1e9:.1f} GFLOP in float64, {work / whole:.2f} of "
+        f"the product, at {rate:.0f} % of the machine's rate; a subset has the scatter between layers included."
     )
-    return [
-        Table(f"At the size of {shape}", ("", "seconds", "peak memory beyond the embeddings"), tuple(rows), (note,))
-    ]
+    header = ("", "seconds", "times its anchor", "anchor", "aimed at", "peak memory beyond the embeddings")
+    return [Table(f"At the size of {shape}", header, tuple(rows), (note,))]
 
 
 def megabytes(count: int | None) -> str:

@@ -1,5 +1,7 @@
 """Laws of the benchmark harness: what is timed, divided and written is what the tables say."""
 
+import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,7 +12,19 @@ from processes import run_python
 
 from benchmarks import __main__ as command
 from benchmarks import harness, rivals, spaces
-from benchmarks.harness import Options, Spread, Table, Timings, compared, exponent, figures, publish, side_by_side
+from benchmarks.against import changes, report
+from benchmarks.harness import (
+    Options,
+    Spread,
+    Table,
+    Timings,
+    compared,
+    exponent,
+    figures,
+    publish,
+    published,
+    side_by_side,
+)
 
 
 @pytest.fixture
@@ -104,6 +118,76 @@ def test_results_replace_those_of_the_same_benchmark_and_nothing_else(tmp_path):
     assert text.index("3 s") < text.index("*a machine*") < text.index("Between") < text.index("After")
     assert text.index("After") < text.index("2 s") < text.index("*another*")
     assert text.count("results of a ") == text.count("end of a ") == 1
+
+
+def test_what_was_published_is_read_again(tmp_path):
+    told = [Table("A title", ("", "seconds"), (("one", "1 s"), ("two", ""))), Table("Another", ("batch",), (("64",),))]
+    path = tmp_path / "README.md"
+    publish("a", [table("3 s")], "a machine", path)
+    publish("b", told, "another", path)
+    text = path.read_text("utf-8")
+    assert published("b", text) == (told, "another")
+    assert published("a", text) == ([replace(table("3 s"), notes=())], "a machine")
+    assert published("c", text) == ([], "")
+
+
+def test_a_ratio_that_fell_is_slower_on_any_hardware_and_seconds_beside_it_say_nothing():
+    def sides(ours, theirs):
+        return [
+            Table("Sides", ("", "seconds", "times whitelab's"), (("whitelab", ours, ""), ("theirs", "9 s", theirs)))
+        ]
+
+    then, now = sides("1 s", "9.00 x [8.00, 9.50]"), sides("9 s", "3.00 x")
+    for same in (True, False):
+        (found,) = changes(then, now, same_hardware=same)
+        assert (found.row, found.column, found.slower) == ("theirs", "times whitelab's", pytest.approx(3))
+    expected = ("a", "theirs", "times whitelab's", "9.00 x [8.00, 9.50]", "3.00 x", "3.00")
+    assert report({"a": [found]}).rows == (expected,)
+
+
+def test_where_rows_are_of_whitelab_the_others_pace_is_not_its_own():
+    def sides(ours, theirs):
+        rows = (("whitelab, float32", ours), ("ONNX Runtime", theirs))
+        return [Table("Encoding", ("", "speed-up over sentence-transformers"), rows)]
+
+    found = list(changes(sides("3 x", "2 x"), sides("2 x", "1 x"), same_hardware=True))
+    assert [one.row for one in found] == ["whitelab, float32"]
+
+
+@pytest.mark.parametrize(
+    ("column", "then", "now", "slower"),
+    [
+        ("times its anchor", "2.00 x [1.9, 2.1]", "3.00 x", 1.5),
+        ("speed-up over sentence-transformers", "3.00 x", "2.00 x", 1.5),
+        ("share", "80 %", "40 %", 2),
+        ("seconds", "0.500 s [0.1, 0.9]", "1,000 s", 2000),
+        ("time", "59.0 s", "2 min", 120 / 59),
+        ("sentences a second", "432", "108", 4),
+    ],
+)
+def test_every_figure_of_speed_knows_its_direction(column, then, now, slower):
+    one, other = ([Table("A", ("", column), (("row", cell),))] for cell in (then, now))
+    (found,) = changes(one, other, same_hardware=True)
+    assert found.slower == pytest.approx(slower)
+    assert bool(report({"a": [found]}).rows)
+    (back,) = changes(other, one, same_hardware=True)
+    assert not report({"a": [back]}).rows
+
+
+def test_seconds_of_other_hardware_and_tables_of_other_sizes_are_not_held_against():
+    one = [Table("At 7 layers", ("", "seconds"), (("row", "1 s"),))]
+    assert not list(changes(one, one, same_hardware=False))
+    assert not list(changes(one, [replace(one[0], title="At 9 layers")], same_hardware=True))
+    assert "on other hardware: a, b" in report({"a": [], "b": []}).notes[-1]
+
+
+def test_objectives_are_told_apart_by_their_batch():
+    def pace(rate):
+        return [
+            Table("Steps", ("objective", "batch", "steps a second"), (("SimCSE", "64", rate), ("SimCSE", "128", "1")))
+        ]
+
+    assert [one.slower for one in changes(pace("3"), pace("1"), same_hardware=True)] == [3, 1]
 
 
 def test_the_readme_has_a_place_for_every_benchmark():
@@ -312,6 +396,26 @@ def test_a_quick_run_prints_its_tables_and_writes_only_where_it_is_told(tmp_path
     assert "quick run" in out
     assert "<!-- end of goals -->" in path.read_text("utf-8")
     assert harness.README.read_text("utf-8") == before
+
+
+def test_a_run_is_held_against_an_earlier_one_and_writes_nothing(tmp_path, capsys):
+    before, path = harness.README.read_text("utf-8"), tmp_path / "results.md"
+    assert command.main(["--only", "spearman", "--repeats", "1", "--readme", str(path)]) == 0
+    faster = re.sub(r"\| [\d.]+ x \[.*?\] \|", "| 100,000 x [1, 2] |", path.read_text("utf-8"))
+    path.write_text(faster, "utf-8")
+    capsys.readouterr()
+    assert command.main(["--only", "spearman", "--repeats", "1", "--against", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert "| spearman | a loop over scipy.stats.spearmanr | times whitelab's | 100,000 x [1, 2] |" in out
+    assert "1 of 1 figures" in out
+    assert path.read_text("utf-8") == faster
+    assert harness.README.read_text("utf-8") == before
+
+
+def test_nothing_is_held_against_a_file_that_is_not_there_or_by_a_quick_run(tmp_path, capsys):
+    for more in (["--against", str(tmp_path / "none.md")], ["--quick", "--against", str(harness.README)]):
+        assert command.main(["--only", "spearman", *more]) == 2
+        assert "must be a file, and held against a run that is not quick" in capsys.readouterr().err
 
 
 def test_the_latency_benchmark_finds_what_it_drives_the_browser_with():
