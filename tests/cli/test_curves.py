@@ -74,8 +74,8 @@ def test_geometry_has_every_layer_raw_and_whitened(document, options):
     pairs = whitelab.load(options[options.index("--data") + 1])
     assert record["protocol"]["positives"] == "ge4"
     assert record["protocol"]["positive_pairs"] == sum(pairs.gold >= 4)
-    assert [one["layer"] for one in record["rows"]] == [0, 1, 2, 3]
-    for one in record["rows"]:
+    assert [one["layer"] for one in record["layers"]] == [0, 1, 2, 3]
+    for one in record["layers"]:
         for measures in (one, one["whitened"]):
             assert set(measures) >= {"mean_cosine", "participation_ratio", "alignment", "uniformity"}
             assert all(isinstance(measures[name], float) for name in ("mean_cosine", "participation_ratio"))
@@ -88,7 +88,7 @@ def test_geometry_has_every_layer_raw_and_whitened(document, options):
 
 def test_geometry_measures_each_sentence_once(document, options, space):
     _, pairs, embedded = space
-    for one in document("geometry", *options)["rows"]:
+    for one in document("geometry", *options)["layers"]:
         for measures, variant in ((one, "none"), (one["whitened"], "pca")):
             z = transformed(embedded, Setting((one["layer"],), variant)).numpy()
             lists = reference.lists(reference.unit(z) @ reference.unit(z).T, 10)

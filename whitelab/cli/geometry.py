@@ -49,7 +49,7 @@ def run(args):
     count = len(positives(space.gold, args.positives))
     lines.append(f"alignment over {count} positive pairs ({POSITIVES[args.positives]})")
     protocol = protocol_over(space, setting, "each") | {"positives": args.positives, "positive_pairs": count}
-    return {"rows": records, "protocol": protocol}, lines + unique
+    return {"layers": records, "protocol": protocol}, lines + unique
 
 
 def _line(layer: int, before: dict, after: dict, *names: str) -> str:
