@@ -31,6 +31,22 @@ NAMES = {
 }
 TEXT = {"setting", "code", "reason", "message", "metric", "protocol_line", "verdict"}
 FEWER = ("--layers", "1", "--whitening", "pca")
+# Scripts rely on these keys of the (last) document of a call.
+PROMISED = {
+    "score": {"spearman", "pairs", "subsets", "rank", "protocol"},
+    "layers": {"cells", "best"},
+    "layers size": {"scored", "seconds", "best_by_size", "top"},
+    "kcurve": {"k", "spearman", "best_k"},
+    "kcurve each": {"curves"},
+    "geometry": {"layers"},
+    "similarity": {"layers", "cka"},
+    "compare": {"rows"},
+    "whiten": {"out", "rank", "sentences", "protocol"},
+    "retrieve": {"ndcg@10", "mrr@10", "map@100", "recall@10", "recall@100", "queries", "documents", "protocol"},
+    "train": {"summary"},
+    "corpus fit": {"sentences", "distinct", "digest", "rank"},
+    "images": {"linear_accuracy", "knn_accuracy"},
+}
 
 
 def calls(place, root) -> dict[str, list]:
@@ -130,6 +146,11 @@ def all_records(documents):
 
 def test_every_command_is_among_those_called(documents):
     assert {name.split()[0] for name in documents} == {*COMMANDS} - {"app"}
+
+
+@pytest.mark.parametrize("call", PROMISED)
+def test_what_scripts_rely_on_is_there(documents, call):
+    assert PROMISED[call] <= documents[call][-1].keys()
 
 
 def test_nothing_has_a_second_name(all_records):

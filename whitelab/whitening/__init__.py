@@ -7,7 +7,7 @@ give the same cosine for every pair of sentences. Null directions are dropped by
 
 `maps` holds the map, `spectral` the variants that weigh eigen-directions, `groups` those that work on blocks
 of coordinates, `direction_removal` those that take directions away, `registry` the table the rest of whitelab reads,
-`agreement` says which of its entries must agree. Two maps are fitted to rows instead and are not affine: `clusters`,
+`equivalence` says which of its entries must agree. Two maps are fitted to rows instead and are not affine: `clusters`,
 and the `flow` that `flow_training` trains.
 """
 
