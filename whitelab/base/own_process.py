@@ -72,7 +72,7 @@ def begun_apart(module: str, asked: str, grace: float = GRACE_SECONDS) -> Iterat
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=complaints,
-            env=os.environ | {"PYTHONPATH": _path(), "PYTHONUNBUFFERED": "1"},
+            env=os.environ | {"PYTHONPATH": python_path(), "PYTHONUNBUFFERED": "1"},
             # A Ctrl-C in the terminal is for the process that waits, which then closes the input.
             start_new_session=os.name == "posix",
             creationflags=getattr(subprocess, "BELOW_NORMAL_PRIORITY_CLASS", 0)
@@ -112,15 +112,15 @@ def serve_apart(work: Callable[[str, threading.Event], None]) -> None:
         sys.exit(first_line(error))
 
 
+def python_path() -> str:
+    """PYTHONPATH for a child that is to find this package: first the folder that it was loaded from."""
+    here = str(Path(__file__).resolve().parents[2])
+    return os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))
+
+
 def _yield_to_others() -> None:
     if os.name == "posix":
         os.nice(_PRIORITY)
-
-
-def _path() -> str:
-    """PYTHONPATH with the folder this package was loaded from."""
-    here = str(Path(__file__).resolve().parents[2])
-    return os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))
 
 
 def _stop(process: subprocess.Popen, grace: float) -> bool:

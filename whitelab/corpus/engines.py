@@ -25,6 +25,7 @@ from joblib.externals.loky import ProcessPoolExecutor
 from whitelab.base.checks import check_choice, check_int
 from whitelab.base.installation import need
 from whitelab.base.machine import give_back_memory
+from whitelab.base.own_process import python_path
 from whitelab.corpus.chunks import Recipe, encode_chunk, is_done
 from whitelab.encoding.encoders import load_encoder
 
@@ -173,15 +174,13 @@ class _cluster:
                 ray.init(self.address, **quiet)
             else:
                 os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
-                package = str(Path(__file__).resolve().parents[2])
-                path = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
                 ray.init(
                     "local",  # not whatever cluster happens to be near
                     num_cpus=self.workers + 1,
                     include_dashboard=False,
                     # Ray exchanges 127.0.0.1 for an address that others reach; Linux has a loopback of more than one.
                     _node_ip_address="127.0.0.2" if sys.platform == "linux" else "127.0.0.1",
-                    runtime_env={"env_vars": {"PYTHONPATH": path}},
+                    runtime_env={"env_vars": {"PYTHONPATH": python_path()}},
                     **quiet,
                 )
             self.ours = True

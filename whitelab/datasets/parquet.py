@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from whitelab.base import upload_limits
+from whitelab.base.own_process import python_path
 from whitelab.datasets.offered import check_link
 from whitelab.datasets.pairs import DataError
 from whitelab.datasets.uploads import Budget, File, Upload, check_columns, check_rows, kept
@@ -188,14 +189,13 @@ def _read_apart(what: str, file: File) -> tuple[dict, io.BytesIO]:
     asked = {"what": what, "name": str(file) if ours else file.name, "ours": ours}
     asked["limits"] = {name: getattr(upload_limits, name) for name in _LIMITS}
     seconds = 2 * (PATH_SECONDS if ours else SECONDS)
-    path = os.pathsep.join(filter(None, (str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH"))))
     try:
         done = subprocess.run(
             [sys.executable, "-P", "-m", __name__],
             input=json.dumps(asked).encode() + b"\n" + (b"" if ours else file.data),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=os.environ | {"PYTHONPATH": path},
+            env=os.environ | {"PYTHONPATH": python_path()},
             timeout=seconds,
         )
     except subprocess.TimeoutExpired:
