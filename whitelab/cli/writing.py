@@ -70,14 +70,9 @@ class RowLog:
         return lines
 
     def _reasons(self) -> dict[tuple[str, str], list]:
-        """The rows that each model has no score in for a reason, without the averages over tasks that follow."""
-        from whitelab.compare import AVERAGE
+        from whitelab.compare import reasons_of
 
-        found: dict[tuple[str, str], list] = {}
-        for row in self.rows:
-            if row.reason and row.task != AVERAGE:
-                found.setdefault((row.model, row.reason), []).append(row)
-        return found
+        return reasons_of(self.rows)
 
 
 def _place(row) -> tuple:

@@ -19,7 +19,17 @@ from whitelab.compare.presets import (
     preset_line,
     worded,
 )
-from whitelab.compare.tables import FORMATS, arranged, best_scores, notes_of, pivot, ranked, starved_note, written
+from whitelab.compare.tables import (
+    FORMATS,
+    arranged,
+    best_scores,
+    notes_of,
+    pivot,
+    ranked,
+    reasons_of,
+    starved_note,
+    written,
+)
 
 __all__ = [
     "ALIKE",
@@ -55,6 +65,7 @@ __all__ = [
     "pivot",
     "ranked",
     "notes_of",
+    "reasons_of",
     "starved_note",
     "printed",
     "walk",

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from whitelab.base.checks import check_choice
 from whitelab.compare.against import Resampled
-from whitelab.compare.grid import Cell, Row
+from whitelab.compare.grid import AVERAGE, Cell, Row
 from whitelab.compare.preset_walk import Walk
 from whitelab.compare.presets import preset_line
 
@@ -60,6 +60,15 @@ def notes_of(rows: Iterable[Cell | Walk]) -> list[str]:
     for (model, text), of in tasks.items():
         models.setdefault((", ".join(of), text), []).append(model)
     return [f"{', '.join(of)} · {tasks}: {text}" for (tasks, text), of in models.items()]
+
+
+def reasons_of(rows: Iterable) -> dict[tuple[str, str], list]:
+    """The rows that each model has no score in for a reason, without the averages over tasks that follow."""
+    found: dict[tuple[str, str], list] = {}
+    for row in rows:
+        if row.reason and row.task != AVERAGE:
+            found.setdefault((row.model, row.reason), []).append(row)
+    return found
 
 
 def arranged(

@@ -274,10 +274,7 @@ def _beside(cells: Sequence[Cell]) -> None:
 
 def _missing(cells: Sequence[Cell]) -> None:
     """Each reason once, with the cells it is the reason of."""
-    reasons: dict[tuple[str, str], list[Cell]] = {}
-    for cell in cells:
-        if cell.reason and cell.task != AVERAGE:
-            reasons.setdefault((cell.model, cell.reason), []).append(cell)
+    reasons = comparing.reasons_of(cells)
     if not reasons:
         return
     with st.expander("Why some scores are missing", expanded=True):
