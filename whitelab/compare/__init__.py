@@ -19,17 +19,7 @@ from whitelab.compare.presets import (
     preset_line,
     worded,
 )
-from whitelab.compare.tables import (
-    FORMATS,
-    arranged,
-    best_scores,
-    notes_of,
-    pivot,
-    ranked,
-    reasons_of,
-    starved_note,
-    written,
-)
+from whitelab.compare.tables import FORMATS, arranged, notes_of, pivot, ranked, reasons_of, starved_note, written
 
 __all__ = [
     "ALIKE",
@@ -57,7 +47,6 @@ __all__ = [
     "Preset",
     "Step",
     "Walk",
-    "best_scores",
     "compare",
     "decisions",
     "differences",

@@ -7,7 +7,7 @@ page. `layout.meta["alt"]` holds the text for people who cannot see the picture.
 
 from whitelab.figures import heights
 from whitelab.figures.comparisons import difference_heatmap, row_differences, setting_plane, task_curves, walk_steps
-from whitelab.figures.compression import ROTATION_SYMBOLS, bits_frontier, cosine_scale
+from whitelab.figures.compression import bits_frontier, cosine_scale
 from whitelab.figures.corpora import settling_curve
 from whitelab.figures.data import gold_histogram, length_histogram
 from whitelab.figures.dimensions import fit_size_curves, k_columns, k_curves, k_surface, search_costs
@@ -26,36 +26,14 @@ from whitelab.figures.layers import layer_counts, pair_heatmap, size_curves, sub
 from whitelab.figures.probes import MATCH_COLOURS, accuracy_by_layer, confusion, cosines_by_label
 from whitelab.figures.rankings import metric_by_k, metric_by_layer, query_differences
 from whitelab.figures.scores import difference_dots, gold_scatter, option_dots, score_bars, score_dots
-from whitelab.figures.style import (
-    DIFFERENCE_ENDS,
-    GOLD_SCALE,
-    MARK,
-    RULE,
-    VARIANT_COLOURS,
-    VARIANT_SYMBOLS,
-    layer_colour,
-    variant_colour,
-    variant_dashes,
-    variant_symbol,
-    wrapped,
-)
-from whitelab.figures.training import (
-    OBJECTIVE_COLOURS,
-    objective_colour,
-    run_dashes,
-    training_curve,
-    training_plane,
-    training_spectrum,
-)
+from whitelab.figures.style import MARK, RULE, VARIANT_COLOURS, VARIANT_SYMBOLS, layer_colour, variant_colour, wrapped
+from whitelab.figures.training import OBJECTIVE_COLOURS, run_dashes, training_curve, training_plane, training_spectrum
 
 __all__ = [
-    "DIFFERENCE_ENDS",
-    "GOLD_SCALE",
     "MARK",
     "MATCH_COLOURS",
     "OBJECTIVE_COLOURS",
     "RULE",
-    "ROTATION_SYMBOLS",
     "VARIANT_COLOURS",
     "VARIANT_SYMBOLS",
     "accuracy_by_layer",
@@ -82,7 +60,6 @@ __all__ = [
     "length_histogram",
     "metric_by_k",
     "metric_by_layer",
-    "objective_colour",
     "pair_heatmap",
     "plane",
     "projection",
@@ -104,8 +81,6 @@ __all__ = [
     "training_plane",
     "training_spectrum",
     "variant_colour",
-    "variant_dashes",
-    "variant_symbol",
     "walk_steps",
     "wrapped",
 ]

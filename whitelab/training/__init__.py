@@ -7,8 +7,8 @@
 with them, `health` when to stop, `checkpoints` and `result` what stays on disk.
 """
 
-from whitelab.training.config import COLLAPSED, DECAYS, DIVERGED, StepRecord, TrainConfig
+from whitelab.training.config import COLLAPSED, DIVERGED, StepRecord, TrainConfig
 from whitelab.training.loop import train
 from whitelab.training.trainer import Trainer, start
 
-__all__ = ["COLLAPSED", "DECAYS", "DIVERGED", "StepRecord", "TrainConfig", "Trainer", "start", "train"]
+__all__ = ["COLLAPSED", "DIVERGED", "StepRecord", "TrainConfig", "Trainer", "start", "train"]
