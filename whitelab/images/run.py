@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Iterator
-from copy import deepcopy
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -140,13 +139,8 @@ class ImageRun:
 
     def _build(self) -> None:
         self.encoder = ConvEncoder(self.rows.shape[1])
-        top = {"head": self.objective.head(self.spec, WIDTHS[-1])}
-        predictor = self.objective.predictor(self.spec, WIDTHS[-1])
-        self.top = nn.ModuleDict(top if predictor is None else top | {"predictor": predictor})
-        self.target = None
-        if self.objective.needs_target():
-            self.target = deepcopy(nn.ModuleDict({"encoder": self.encoder, "head": self.top["head"]}))
-            self.target.requires_grad_(False)
+        self.top = self.objective.top(self.spec, WIDTHS[-1])
+        self.target = self.objective.slow_copy(self.encoder, self.top["head"])
         weights = [*self.encoder.parameters(), *self.top.parameters()]
         self.optimiser = torch.optim.Adam(weights, lr=self.rate, weight_decay=DECAY)
 
@@ -199,10 +193,7 @@ class ImageRun:
             group["lr"] = self.rate * rate_factor(step, self.steps)
         self.optimiser.step()
         if self.target is not None:
-            kept = self.objective.target_decay(spec, step / self.steps)
-            online = [*self.encoder.parameters(), *self.top["head"].parameters()]
-            for slow, fast in zip(self.target.parameters(), online, strict=True):
-                slow.lerp_(fast.detach(), 1 - kept)
+            self.objective.follow(spec, self.target, self.encoder, self.top["head"], step / self.steps)
         return loss.item(), h.detach()
 
     @staticmethod

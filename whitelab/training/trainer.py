@@ -85,17 +85,10 @@ class Trainer:
 
     def _build(self) -> None:
         """Head, predictor and slow copy, drawn from the seed, and the optimiser of all but the copy."""
-        config, dim = self.config, self.encoder.dim
+        config = self.config
         with seeded(config.seed, "head"):
-            top = {"head": self.objective.head(config.objective, dim)}
-            predictor = self.objective.predictor(config.objective, dim)
-        if predictor is not None:
-            top["predictor"] = predictor
-        self.top = nn.ModuleDict(top).to(self.device)
-        self.target = None
-        if self.objective.needs_target():
-            self.target = deepcopy(nn.ModuleDict({"encoder": self.encoder.model, "head": self.top["head"]}))
-            self.target.requires_grad_(False)
+            self.top = self.objective.top(config.objective, self.encoder.dim).to(self.device)
+        self.target = self.objective.slow_copy(self.encoder.model, self.top["head"])
         rates = {self.encoder.model: config.lr, self.top: config.lr if config.head_lr is None else config.head_lr}
         groups = []
         for module, rate in rates.items():
@@ -251,10 +244,8 @@ class Trainer:
         self.scaler.step(self.optimiser)
         self.scaler.update()
         if self.target is not None:
-            kept = self.objective.target_decay(self.config.objective, number / self.config.steps)
-            online = [*self.encoder.model.parameters(), *self.top["head"].parameters()]
-            for slow, fast in zip(self.target.parameters(), online, strict=True):
-                slow.lerp_(fast.detach(), 1 - kept)
+            online, progress = (self.encoder.model, self.top["head"]), number / self.config.steps
+            self.objective.follow(self.config.objective, self.target, *online, progress)
         return self.config.lr * factor
 
     def _weights(self) -> list[nn.Parameter]:

@@ -6,6 +6,7 @@ at the door and `canonical` writes out every parameter that counts.
 
 import math
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, replace
 
 import torch
@@ -59,9 +60,29 @@ class Objective:
         """The network the online side has on top of its head, `predictor(z [v, b, m], generator) -> [v, b, m]`."""
         return self.predictor_of(**self._values(spec, dim)) if self.predictor_of else None
 
+    def top(self, spec: str | Spec, dim: int) -> nn.ModuleDict:
+        """All that is trained on top of an encoder, in the order it is run through: `head`, and where there is one
+        `predictor`. Raises ValueError as `head`."""
+        head, predictor = self.head(spec, dim), self.predictor(spec, dim)
+        return nn.ModuleDict({"head": head} if predictor is None else {"head": head, "predictor": predictor})
+
     def needs_target(self) -> bool:
         """Whether the trainer keeps a slow copy of encoder and head, whose output is the `target` of `loss`."""
         return self.predictor_of is not None
+
+    def slow_copy(self, encoder: nn.Module, head: nn.Module) -> nn.ModuleDict | None:
+        """A copy of `encoder` and `head` without gradients, which `follow` moves; None where none is needed."""
+        if not self.needs_target():
+            return None
+        return deepcopy(nn.ModuleDict({"encoder": encoder, "head": head})).requires_grad_(False)
+
+    def follow(
+        self, spec: str | Spec, copy: nn.ModuleDict, encoder: nn.Module, head: nn.Module, progress: float
+    ) -> None:
+        """Move a `slow_copy` towards what it was copied from, after a step that is `progress` of the way."""
+        kept, online = self.target_decay(spec, progress), [*encoder.parameters(), *head.parameters()]
+        for slow, fast in zip(copy.parameters(), online, strict=True):
+            slow.lerp_(fast.detach(), 1 - kept)
 
     def target_decay(self, spec: str | Spec, progress: float) -> float:
         """The part of its old parameters the slow copy keeps in a step, `progress` of the way (0 to 1).
