@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from whitelab.base.checks import check_choice, check_strings
+from whitelab.base.records import without_nan
 from whitelab.datasets import SentencePairs
 from whitelab.encoding.checkpoints import ONE_LAYER, ModelError
 from whitelab.encoding.embeddings import origin_of, with_pairs
@@ -158,30 +159,30 @@ class Trainer:
             with seeded(self.config.seed, "step", number) as generator:
                 loss, shapes = self._backward(number, generator)
         except (objectives.SingularBatch, torch.linalg.LinAlgError) as error:
-            return self._stopped(number, began, DIVERGED, health.failed(error))
+            return self._stopped(number, began, health.failed(error))
         finally:
             self._train_mode(False)
         if not shapes:
-            return self._stopped(number, began, DIVERGED, self._remedied(health.divergence(loss, 0.0)))
+            return self._stopped(number, began, self._remedied(health.divergence(loss, 0.0)))
         self.scaler.unscale_(self.optimiser)
         norm = nn.utils.clip_grad_norm_(self._weights(), self.config.clip or float("inf")).item()
         if problem := self._remedied(health.divergence(loss, norm if self.config.precision != "float16" else 0.0)):
-            return self._stopped(number, began, DIVERGED, problem, loss=_finite(loss), gradient_norm=_finite(norm))
+            return self._stopped(number, began, problem, loss=without_nan(loss), gradient_norm=without_nan(norm))
         self.skipped = 0 if math.isfinite(norm) else self.skipped + 1
         if problem := self._remedied(health.skips(self.skipped)):
-            return self._stopped(number, began, DIVERGED, problem, loss=loss)
+            return self._stopped(number, began, problem, loss=loss)
         rate = self._update(number)
         self.step, self.first_shapes = number, self.first_shapes or shapes
-        record = StepRecord(number, loss, rate, gradient_norm=_finite(norm))
+        record = StepRecord(number, loss, rate, gradient_norm=without_nan(norm))
         if problem := health.collapse(self.first_shapes, shapes, self.config.batch):
             record = replace(record, stop=COLLAPSED, message=problem)
         if self.config.evaluates(number) or record.stop:
             record = self._scored(record)
         return replace(record, seconds=time.perf_counter() - began)
 
-    def _stopped(self, number: int, began: float, why: str, message: str, **known) -> StepRecord:
+    def _stopped(self, number: int, began: float, message: str, **known) -> StepRecord:
         self.optimiser.zero_grad(set_to_none=True)
-        return StepRecord(number, seconds=time.perf_counter() - began, stop=why, message=message, **known)
+        return StepRecord(number, seconds=time.perf_counter() - began, stop=DIVERGED, message=message, **known)
 
     def _remedied(self, problem: str) -> str:
         return health.remedied(problem, self.config.precision)
@@ -271,9 +272,9 @@ class Trainer:
         space = with_pairs(values[-1:], self.evaluation, origin)
         setting = Setting(pooling=self.config.pooling)
         loss, form = losses(space, setting, self.config.positives), shape(space, setting)
-        record = {name: _finite(getattr(loss, name)) for name in ("spearman", "alignment", "uniformity")}
-        record |= {name: _finite(getattr(form, name)) for name in ("mean_cosine", "effective_rank")}
-        return record | {"spectrum": shares(form.eigenvalues)}
+        record = {name: getattr(loss, name) for name in ("spearman", "alignment", "uniformity")}
+        record |= {name: getattr(form, name) for name in ("mean_cosine", "effective_rank")}
+        return without_nan(record) | {"spectrum": shares(form.eigenvalues)}
 
     def intact(self) -> bool:
         """Whether the weights give numbers for the sentences of the first batch."""
@@ -318,7 +319,3 @@ def shares(eigenvalues: Sequence[float]) -> tuple[float, ...] | None:
     """The share of the variance along the 1st, 2nd, 4th, 8th, ... direction; None where nothing varies."""
     total = sum(eigenvalues)
     return tuple(eigenvalues[2**i - 1] / total for i in range(len(eigenvalues).bit_length())) if total > 0 else None
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
