@@ -14,6 +14,7 @@ from whitelab.base.checks import check_choice
 from whitelab.base.progress import Progress, silent
 from whitelab.base.threads import one_thread
 from whitelab.corpus.chunks import read_vectors, vectors_in, write_vectors
+from whitelab.corpus.fitting import digest_of
 from whitelab.corpus.manifest import MANIFEST, Manifest, finished, place_for
 from whitelab.datasets.pairs import DataError
 from whitelab.store.shards import remove_abandoned, write_aside
@@ -28,7 +29,7 @@ MAP, IDS = "map.npz", "ids.parquet"  # of an index; an applied folder names its 
 def apply_map(
     folder: str | Path,
     out: str | Path,
-    fitted: whitening.Map,
+    fitted: whitening.Whitener,
     record: Mapping,
     vectors: str = "float16",
     progress: Progress = silent,
@@ -51,7 +52,7 @@ def apply_map(
         raise ValueError(f"map must be of the corpus's pooling {manifest.recipe.pooling!r}, got one of {other!r}")
     out.mkdir(parents=True, exist_ok=True)
     remove_abandoned(out)
-    digest = _digest(fitted)
+    digest = digest_of(fitted)
     to_npz(out / f"{digest}.npz", fitted, dict(record))
     recipe = f"{digest} {vectors} {layers}"
     names = [blake2b(f"{one} {recipe}".encode(), digest_size=16).hexdigest() for one in manifest.chunks]
@@ -67,7 +68,7 @@ def apply_map(
         "corpus": str(folder.resolve()), "model": manifest.model, "loaded": manifest.loaded,
         "pooling": manifest.recipe.pooling,
         "layers": list(layers), "max_length": manifest.max_length, "compute": manifest.compute,
-        "whitening": fitted.name, "k": record.get("k"), "dim": fitted.dense.shape[1], "vectors": vectors,
+        "whitening": fitted.name, "k": record.get("k"), "dim": fitted.columns, "vectors": vectors,
         "sentences": manifest.sentences, "chunks": names, "of": list(manifest.chunks), "texts": list(manifest.texts),
         "map": f"{digest}.npz", "written": written,
     }  # fmt: skip
@@ -84,11 +85,6 @@ def _places(manifest: Manifest, layers: tuple[int, ...]) -> list[int] | None:
     if not set(layers) <= set(manifest.recipe.layers):
         raise ValueError(f"map is of layers {list(layers)}, the corpus keeps {list(manifest.recipe.layers)}")
     return [manifest.recipe.layers.index(layer) for layer in layers]
-
-
-def _digest(fitted: whitening.Map) -> str:
-    parts = (fitted.mean, fitted.dense)
-    return blake2b(b"".join(part.contiguous().numpy().tobytes() for part in parts), digest_size=16).hexdigest()
 
 
 def _mapped(table, manifest: Manifest, fitted: whitening.Map, places: list[int] | None) -> Tensor:

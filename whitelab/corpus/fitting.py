@@ -44,15 +44,21 @@ def _merged(folder: Path, chunks: tuple[str, ...]) -> Moments:
     return merged_moments(folder, chunks)
 
 
+def digest_of(fitted: whitening.Whitener) -> str:
+    """That of the bytes of a map's mean and matrix."""
+    parts = (fitted.mean, fitted.dense)
+    return blake2b(b"".join(part.contiguous().numpy().tobytes() for part in parts), digest_size=16).hexdigest()
+
+
 def fit_corpus(
     folder: str | Path, spec: str = "pca", k: int | None = None, layers: Sequence[int] | None = None
 ) -> tuple[whitening.Whitener, dict]:
     """The map of `spec` fitted on the merged moments of a folder's chunks, and a record of it.
 
-    `layers` choose among those that were kept apart (None: all of them, averaged). `digest` is that of the mean's and
-    the matrix's bytes, `distinct` counts different texts (their hashes are held: some 100 bytes each). Raises DataError
-    for a folder without manifest and for chunks that are missing, ValueError as `whitening.fit`, NotMeasuredError for
-    layers that it does not hold.
+    `layers` choose among those that were kept apart (None: all of them, averaged). `digest` is that of the map,
+    `distinct` counts different texts (their hashes are held: some 100 bytes each). Raises DataError for a folder
+    without manifest and for chunks that are missing, ValueError as `whitening.fit`, NotMeasuredError for layers that it
+    does not hold.
     """
     manifest = Manifest.read(folder)
     # Before every chunk is read.
@@ -67,7 +73,6 @@ def fit_corpus(
     distinct = set()
     for name in manifest.chunks:
         distinct.update(read_vectors(folder, name, ("hash",))["hash"].to_pylist())
-    parts = [part.contiguous().numpy().tobytes() for part in (fitted.mean, fitted.dense)]
     return fitted, {
         "model": manifest.model,
         "pooling": manifest.recipe.pooling,
@@ -76,7 +81,7 @@ def fit_corpus(
         "layers": list(numbers),
         "sentences": manifest.sentences,
         "distinct": len(distinct),
-        "digest": blake2b(b"".join(parts), digest_size=16).hexdigest(),
+        "digest": digest_of(fitted),
         "rank": fitted.rank,
         "whitening": fitted.name,
         "k": k,
