@@ -121,6 +121,11 @@ def decoded(values: np.ndarray, manifest: Mapping) -> np.ndarray:
     return found
 
 
+def decoded_shard(folder: Path, name: str, manifest: Mapping) -> np.ndarray:
+    """All stored vectors of one chunk of an applied folder, as `decoded`."""
+    return decoded(vectors_in(read_vectors(folder, name, ("vector",))["vector"]), manifest)
+
+
 def map_of(folder: Path, manifest: Mapping) -> Path:
     """Where the map lies whose vectors are in an applied folder, or in an index of one."""
     return folder / manifest.get("map", MAP)  # without one in those written before

@@ -11,8 +11,8 @@ from jaxtyping import Float
 
 from whitelab.base.checks import check_choice, check_int
 from whitelab.base.installation import need
-from whitelab.corpus.applying import IDS, MAP, decoded, map_of, read_applied
-from whitelab.corpus.chunks import read_vectors, vectors_in
+from whitelab.corpus.applying import IDS, MAP, decoded, decoded_shard, map_of, read_applied
+from whitelab.corpus.chunks import vectors_in
 from whitelab.corpus.manifest import MANIFEST, place_for
 from whitelab.corpus.searching import INDEX, named, nearest
 from whitelab.datasets.layouts import existing_path
@@ -64,7 +64,7 @@ def build_index(
         index.train(_sample(folder, manifest, max(_TRAINED * lists, 65_536)))
         index.nprobe = min(probes, lists)
     for name in manifest["chunks"]:
-        index.add(_stored(folder, name, manifest))
+        index.add(decoded_shard(folder, name, manifest))
     recall = _recall(index, folder, manifest) if rows > _TOP else None
     found = {"kind": kind, "sentences": index.ntotal, "dim": dim, "recall@10": recall}
     if kind == "ivfpq":
@@ -89,10 +89,6 @@ def _write_ids(path: Path, folder: Path, manifest: dict) -> None:
             file.write_table(pa.table(dict(zip(schema.names, zip(*pairs, strict=True), strict=True)), schema))
 
 
-def _stored(folder: Path, name: str, manifest: dict) -> Float[np.ndarray, "n m"]:
-    return decoded(vectors_in(read_vectors(folder, name, ("vector",))["vector"]), manifest)
-
-
 def _code_bytes(dim: int) -> int:
     """The divisor of the dimensions that is nearest to an eighth of them."""
     return min((n for n in range(1, dim + 1) if dim % n == 0), key=lambda n: abs(n - dim / 8))
@@ -101,7 +97,7 @@ def _code_bytes(dim: int) -> int:
 def _sample(folder: Path, manifest: dict, rows: int) -> Float[np.ndarray, "t m"]:
     """Rows spread over all chunks: every n-th, the same each time."""
     step = max(1, manifest["sentences"] // rows)
-    return np.concatenate([_stored(folder, name, manifest)[::step] for name in manifest["chunks"]])
+    return np.concatenate([decoded_shard(folder, name, manifest)[::step] for name in manifest["chunks"]])
 
 
 def _recall(index, folder: Path, manifest: dict) -> float:

@@ -12,8 +12,8 @@ from jaxtyping import Float, Int
 
 from whitelab.base.checks import check_int
 from whitelab.base.installation import need
-from whitelab.corpus.applying import IDS, decoded, map_of, read_applied
-from whitelab.corpus.chunks import TEXTS, read_vectors, vectors_in
+from whitelab.corpus.applying import IDS, decoded_shard, map_of, read_applied
+from whitelab.corpus.chunks import TEXTS
 from whitelab.datasets.layouts import existing_path
 from whitelab.encoding.encoders import embed, load_encoder
 from whitelab.whitening.export import from_npz
@@ -93,7 +93,7 @@ def _rows(folder: Path, name: str) -> int:
 
 
 def _in_shard(folder: Path, manifest: dict, asked: np.ndarray, top: int, name: str, start: int):
-    stored = decoded(vectors_in(read_vectors(folder, name, ("vector",))["vector"]), manifest)
+    stored = decoded_shard(folder, name, manifest)
     scores = asked @ stored.T
     rows = np.broadcast_to(np.arange(start, start + len(stored)), scores.shape)
     return _best(scores, rows, top)
