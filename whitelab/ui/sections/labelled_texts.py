@@ -21,6 +21,7 @@ FIELDS = {
     "positive": "Class that says yes",
 }
 KINDS = ("csv", "tsv", "jsonl", "parquet")
+KEEP = "labelled-keep"  # session_state: whether malformed rows are left out
 HELP = (
     "Type the path of a CSV, TSV, JSONL or Parquet file with a text and a label, or two texts and a label; of a folder "
     "of such files; or of a folder in SentEval's layout."
@@ -63,7 +64,7 @@ def choose() -> LabelledTexts | None:
             )
         name = name if name in tasks else next(iter(tasks))
         columns, positive = _columns() if tasks[name].layout == "table" else (ColumnNames(), None)
-        keep = _keep(data)
+        keep = malformed.left_out(data, malformed.LABELLED, KEEP)
         stamp = file_stamp(tasks[name].files)
         return read(data, name, columns, positive, keep, stamp)
     except MalformedRows as error:
@@ -85,7 +86,7 @@ def code(data: LabelledTexts) -> str:
         given = ", ".join(f"{name}={value!r}" for name, value in named.items() if value)
         arguments += [f"columns=whitelab.ColumnNames({given})"] if given else []
         arguments += [f"positive={positive!r}"] if positive else []
-    arguments += ["keep_going=True"] if st.session_state.get("labelled-keep") else []
+    arguments += ["keep_going=True"] if st.session_state.get(KEEP) else []
     return f"whitelab.load_labelled({', '.join(arguments)})"
 
 
@@ -100,13 +101,6 @@ def _columns() -> tuple[ColumnNames, str | None]:
     return ColumnNames(**values), positive
 
 
-def _keep(data: str) -> bool:
-    """Whether malformed rows are left out; asked only where there are some."""
-    if not malformed.found(data, malformed.LABELLED):
-        return False
-    return st.checkbox("Leave malformed rows out", key="labelled-keep", help="They are counted in the notes.")
-
-
 def _uploaded() -> LabelledTexts | None:
     file = st.file_uploader(
         "A table with a text and a label, or two texts and a label",
@@ -119,7 +113,7 @@ def _uploaded() -> LabelledTexts | None:
         st.info("Choose a file. Its first line may name the columns: text, label, and split if it has one.")
         return None
     columns, positive = _columns()
-    keep = _keep(UPLOADED)
+    keep = malformed.left_out(UPLOADED, malformed.LABELLED, KEEP)
 
     def load() -> LabelledTexts:
         upload = Upload(file.name, file.getvalue())

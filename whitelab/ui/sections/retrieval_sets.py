@@ -60,7 +60,8 @@ def _chosen() -> RetrievalSet | None:
         if data == UPLOADED:
             return _uploaded(right)
         split = _split(datasets.retrieval_splits(data), right)
-        return read(data, split, _keep(data), file_stamp(datasets.retrieval_files(data)))
+        keep = malformed.left_out(data, malformed.RETRIEVAL, KEEP)
+        return read(data, split, keep, file_stamp(datasets.retrieval_files(data)))
     except MalformedRows as error:
         malformed.say(error, data, malformed.RETRIEVAL)
     except DataError as error:
@@ -97,13 +98,6 @@ def _split(splits: tuple[str, ...], place: DeltaGenerator) -> str:
     return split if split in splits else splits[usual]
 
 
-def _keep(data: str) -> bool:
-    """Whether rows that cannot be used are left out; asked only where there are some."""
-    if not malformed.found(data, malformed.RETRIEVAL):
-        return False
-    return st.checkbox("Leave malformed rows out", key=KEEP, help="They are counted in the notes.")
-
-
 def _uploaded(place: DeltaGenerator) -> RetrievalSet | None:
     files = st.file_uploader(
         "One .zip, or corpus.jsonl, queries.jsonl and the judgements",
@@ -120,6 +114,7 @@ def _uploaded(place: DeltaGenerator) -> RetrievalSet | None:
         )
         return None
     uploads = [Upload(file.name, file.getvalue()) for file in files]
-    split, keep = _split(datasets.retrieval_splits(uploads), place), _keep(UPLOADED)
+    split = _split(datasets.retrieval_splits(uploads), place)
+    keep = malformed.left_out(UPLOADED, malformed.RETRIEVAL, KEEP)
     what = (*(file.file_id for file in files), split, keep)
     return kept("retrieval-upload", what, lambda: datasets.load_retrieval(uploads, split, keep_going=keep))

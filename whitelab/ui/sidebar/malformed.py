@@ -40,3 +40,10 @@ def say(error: MalformedRows, data: str, key: str = BAR) -> None:
 def found(data: str, key: str = BAR) -> bool:
     """Whether `data` was seen to have such rows."""
     return st.session_state.get(key) == data
+
+
+def left_out(data: str, key: str, box: str) -> bool:
+    """Whether rows of `data` that cannot be used are left out; asked, in the `box` of this key, only where some are."""
+    if not found(data, key):
+        return False
+    return st.checkbox("Leave malformed rows out", key=box, help="They are counted in the notes.")
