@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 from whitelab.cli.options import aggregate_option, layer_numbers, space_options, vectors_options, whitening_options
 from whitelab.cli.spaces import for_sweeps, open_space, protocol_over, setting_of
-from whitelab.cli.writing import short
+from whitelab.cli.writing import short, shown_ks
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -46,14 +46,12 @@ def run(args):
     }
     if args.controls:
         result["controls"] = controls = {name: asdict(one) for name, one in k_controls(space, setting).items()}
-    shown = [k for k in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 768, 1024, space.dim) if k <= space.dim]
-    lines = [
-        f"k = {k:5}  {curve.spearman[k - 1]:.2f}" for k in dict.fromkeys(shown) if curve.spearman[k - 1] is not None
-    ]
+    shown = shown_ks(space.dim)
+    lines = [f"k = {k:5}  {curve.spearman[k - 1]:.2f}" for k in shown if curve.spearman[k - 1] is not None]
     if curve.best_k:
         lines.append(f"best k {curve.best_k}, within 0.5 points from k = {curve.knee}, rank {curve.rank}")
     if args.controls:
-        lines += _control_lines(controls, list(dict.fromkeys(shown)))
+        lines += _control_lines(controls, shown)
     return result, lines
 
 

@@ -4,13 +4,12 @@ import argparse
 
 from whitelab.cli.options import layer_numbers, malformed_option, model_options, prompt_options, whitening_options
 from whitelab.cli.spaces import open_search, setting_of_search
-from whitelab.cli.writing import note, progress
+from whitelab.cli.writing import note, progress, shown_ks
 
 FIT = (
     "corpus|queries|both|demo|PATH",
     "the documents, the queries, both, 'demo' (bundled), or a text file, file of pairs or folder (default: corpus)",
 )
-SHOWN_K = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 768, 1024)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -129,9 +128,7 @@ def _each(space, setting) -> tuple[dict, list[str]]:
 
 
 def _every_k(curve) -> tuple[dict, list[str]]:
-    means, dim = curve.means(), curve.protocol.dim
-    shown = dict.fromkeys([k for k in SHOWN_K if k <= dim] + [dim])
-    lines = [f"k = {k:5}  nDCG@10 {means[k - 1]:.4f}" for k in shown]
-    best = curve.best_k()
+    means, best = curve.means(), curve.best_k()
+    lines = [f"k = {k:5}  nDCG@10 {means[k - 1]:.4f}" for k in shown_ks(curve.protocol.dim)]
     lines.append(f"best k {best} with {means[best - 1]:.4f}, within 0.005 from k = {curve.knee()}")
     return curve.as_dict(), [*lines, curve.protocol.line()]

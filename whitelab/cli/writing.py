@@ -18,6 +18,11 @@ def short(value: float | None) -> str:
     return number(value, ".4g")
 
 
+def shown_ks(dim: int) -> list[int]:
+    """The numbers of kept dimensions that a table over all of them shows."""
+    return [k for k in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 768, 1024) if k < dim] + [dim]
+
+
 def joined(layers: Iterable[int]) -> str:
     return "+".join(map(str, layers))
 
