@@ -143,8 +143,7 @@ def _texts(args):
     columns = ColumnNames(args.text, args.label, args.first, args.second)
     data = load_labelled(args.data, args.task or names[0], columns=columns, keep_going=args.skip_malformed)
     left_out(data.problems)
-    for text in data.notes:
-        note(text)
+    note(*data.notes)
     chosen = _setting(args)
     encoder = load_model(args, chosen)
     space, report = embed_texts(encoder, data, args.pooling, store=open_store(args), progress=progress())
@@ -165,6 +164,5 @@ def _sentences(args):
     sentences, chosen = list(dict.fromkeys(load_text(args.data))), _setting(args)
     encoder = load_model(args, chosen)
     values, report = embed(encoder, sentences, args.pooling, store=open_store(args), progress=progress())
-    for text in report.notes:
-        note(text)
+    note(*report.notes)
     return advise_sentences(LayerRows(values, torch.ones(len(sentences))), chosen, args.purpose)

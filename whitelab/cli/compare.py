@@ -131,8 +131,7 @@ def _say_of_data(rows) -> None:
     from whitelab.compare import notes_of
 
     left_out(dict.fromkeys(problem for row in rows for problem in row.problems))
-    for text in notes_of(rows):
-        note(text)
+    note(*notes_of(rows))
 
 
 def _compared(args) -> tuple[list[str], list[str]]:

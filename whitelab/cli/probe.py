@@ -87,8 +87,7 @@ def run(args):
         if row.truncated:
             cut[f"{row.model} · {row.task}: {cut_note(row.truncated, 'text', row.max_length)}"] = None
     log.check()
-    for text in cut:
-        note(text)
+    note(*cut)
     return {"rows": [row.as_dict() for row in log.rows]}, log.lines()
 
 

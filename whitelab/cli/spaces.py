@@ -153,8 +153,7 @@ def read_given(args):
     from whitelab.encoding.precomputed import read_vectors
 
     vectors = read_vectors(args.vectors, args.gold, args.task)
-    for text in vectors.pairs.notes:
-        note(text)
+    note(*vectors.pairs.notes)
     return vectors
 
 
@@ -197,8 +196,7 @@ def embed_task(args, encoder, pairs, setting):
     from whitelab.encoding.embeddings import embed_pairs
 
     space, report = embed_pairs(encoder, pairs, setting.pooling, store=open_store(args), progress=progress())
-    for text in (*pairs.notes, *report.notes):
-        note(text)
+    note(*pairs.notes, *report.notes)
     if report.truncated:
         note(cut_note(report.truncated, "sentence", encoder.max_length))
     return space, report
@@ -275,8 +273,7 @@ def open_search(args, setting, beside=(), check=None):
     data = data.prompted(*_prompts(args, encoder))
     encoder = encoder if args.max_length else for_documents(encoder)
     space, report = embed_retrieval(encoder, data, setting.pooling, store=open_store(args), progress=progress())
-    for text in (*data.notes, *report.notes):
-        note(text)
+    note(*data.notes, *report.notes)
     if space.truncated:
         note(f"{space.truncated} of {len(data.documents)} documents were cut to {encoder.max_length} tokens")
     if not space.carries(setting):

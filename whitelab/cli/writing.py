@@ -31,8 +31,9 @@ def say(line: str) -> None:
     print(line, file=sys.stderr)
 
 
-def note(text: str) -> None:
-    say(f"note: {text}")
+def note(*texts: str) -> None:
+    for text in texts:
+        say(f"note: {text}")
 
 
 def left_out(problems: Iterable) -> None:
