@@ -1,6 +1,8 @@
 """Variants that whiten nothing and take directions away."""
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from whitelab.base.checks import check_int
 from whitelab.statistics import linalg
@@ -14,10 +16,7 @@ def fit_all_but_the_top(moments: Moments, *, directions: int = 3) -> Whitener:
     Mu and Viswanath 2018, Algorithm 1; they advise about d / 100 of them. 0 is centring.
     """
     check_int(directions, "directions", 0, moments.dim - 1, "d-1")
-    top = moments.eigen.vectors[:, :directions]
-    eye = torch.eye(moments.dim, dtype=top.dtype, device=top.device)
-    rank = moments.dim - top.shape[1]
-    return Whitener("all_but_the_top", moments.mean, eye - top @ top.T, rank, None, moments.count)
+    return _without("all_but_the_top", moments, moments.mean, moments.eigen.vectors[:, :directions])
 
 
 def fit_common_component(moments: Moments) -> Whitener:
@@ -26,11 +25,7 @@ def fit_common_component(moments: Moments) -> Whitener:
     Arora et al. 2017 (SIF), Algorithm 1. Where all rows are zero there is nothing to subtract.
     """
     second = moments.scatter + moments.count * torch.outer(moments.mean, moments.mean)
-    top = linalg.eigen(second).top(1).vectors
-    eye = torch.eye(moments.dim, dtype=top.dtype, device=top.device)
-    zero = torch.zeros_like(moments.mean)
-    rank = moments.dim - top.shape[1]
-    return Whitener("common_component", zero, eye - top @ top.T, rank, None, moments.count)
+    return _without("common_component", moments, torch.zeros_like(moments.mean), linalg.eigen(second).top(1).vectors)
 
 
 def fit_r2(moments: Moments) -> Whitener:
@@ -44,5 +39,10 @@ def fit_r2(moments: Moments) -> Whitener:
         raise ValueError("moments must hold unit for r2, as those of Moments.of do")
     length = float(moments.unit.norm())
     mean = moments.unit / length if length > linalg.RANK_TOLERANCE * moments.count else torch.zeros_like(moments.unit)
-    eye = torch.eye(moments.dim, dtype=mean.dtype, device=mean.device)
-    return Whitener("r2", torch.zeros_like(mean), eye - torch.outer(mean, mean), moments.dim - 1, None, moments.count)
+    return _without("r2", moments, torch.zeros_like(mean), mean[:, None])
+
+
+def _without(name: str, moments: Moments, mean: Float[Tensor, "d"], top: Float[Tensor, "d m"]) -> Whitener:
+    """Subtract the mean, then the projection on the columns of `top`, which are orthonormal or 0."""
+    eye = torch.eye(moments.dim, dtype=top.dtype, device=top.device)
+    return Whitener(name, mean, eye - top @ top.T, moments.dim - top.shape[1], None, moments.count)
