@@ -24,7 +24,7 @@ from whitelab.scoring.setting import Protocol, Setting
 from whitelab.statistics.correlation import at_once
 from whitelab.statistics.linalg import exact
 from whitelab.statistics.significance import Bootstrap, Difference, bootstrap, bootstrap_means, williams
-from whitelab.whitening import Whitener
+from whitelab.whitening import Whitener, identity
 
 BLOCK = 8192  # rows that are mapped, coded and compared at once
 # Products are summed in float64 and rounded here, so that equal pairs and documents stay tied: products of the rows as
@@ -191,8 +191,8 @@ def _coded(
     scope, setting = task.on(setting)
     fitted = Fitted(task.space, setting, folds(task.space, scope))
     raw = setting.whitening == "none"
-    identity = Whitener("none", torch.zeros(task.space.dim, dtype=torch.float64), None, task.space.dim, None, 0.0)
-    whiteners = [identity] * len(fitted.folds) if raw else fitted.whiteners  # which would need moments of all rows
+    # For raw vectors `fitted` would look through all rows first, for what is no number.
+    whiteners = [identity(task.space.values[0, 0], 0.0)] * len(fitted.folds) if raw else fitted.whiteners
     maps = [_Map(one, setting.layers, fold, seed) for one, fold in zip(whiteners, fitted.folds, strict=True)]
     coders: list[tuple[Coder, ...]] = []
     rows = [(one.training(), {}) for one in maps]
