@@ -86,9 +86,8 @@ def calibrate_search(
     setting = space.on(setting)
     fitted = fit_scope(space.space, setting)
     counts, alike, unlike, own = _counted(space, fitted, grade, progress)
-    rank, count = (space.space.dim, 0) if setting.whitening == "none" else (fitted.rank, fitted.count)
     return SearchCalibration(
-        protocol_of(space, setting, count, rank),
+        protocol_of(space, setting, fitted.count, fitted.rank),
         RandomCosines(counts, True),
         float(own.quantile(0.5)) if len(own) else math.nan,
         _threshold(alike, unlike, (grade, rate), resamples, seed),

@@ -112,8 +112,7 @@ def retrieve(space: RetrievalSpace, setting: Setting) -> Retrieval:
     """
     fitted = fit_scope(space.space, space.on(setting))
     values = measured(ranking.ranks_under(space, fitted)[:, None], space.relevant)[..., 0]
-    count = 0 if setting.whitening == "none" else fitted.count
-    return Retrieval(values, protocol_of(space, fitted.setting, count, fitted.rank))
+    return Retrieval(values, protocol_of(space, fitted.setting, fitted.count, fitted.rank))
 
 
 @dataclass(frozen=True)
@@ -140,6 +139,8 @@ def hits(space: RetrievalSpace, setting: Setting, query: int, count: int = 10) -
 
 
 def protocol_of(space: RetrievalSpace, setting: Setting, fitted: int, rank: int) -> RetrievalProtocol:
+    """What a ranking was made under; where nothing is whitened, no text counts as fitted on."""
+    fitted = 0 if setting.whitening == "none" else fitted
     sizes = (len(space.documents), len(space.queries), len(space.data.grade), space.truncated)
     prompts = space.data.query_prompt, space.data.document_prompt
     return RetrievalProtocol(Protocol(setting, space.space.origin), *sizes, fitted, rank, space.space.dim, prompts)
