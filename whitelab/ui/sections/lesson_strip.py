@@ -144,9 +144,9 @@ def _step(here: Place) -> bool:
         guess, answer = _given(here, ask), None
         with _beside(here, step, guess):
             if isinstance(ask, Cloud):
-                guess = _cloud(here, ask, guess)
+                _cloud(here, ask, guess)
             elif guess is None:
-                guess = _prediction(here, ask)
+                _prediction(here, ask)
             if guess is not None and here.hidden:
                 st.info("Your prediction is noted. Whoever made this link keeps the answers.", icon=":material/lock:")
             elif guess is not None:
@@ -199,21 +199,22 @@ def _given(here: Place, ask: Ask):
 
 
 def _give(here: Place, ask: Ask, guess) -> None:
+    """Put a prediction into the address and begin again with it."""
     st.query_params[f"guess{here.step}"] = ask.write(guess)
+    st.rerun()
 
 
 # ----------------------------------------------------------------------------------------------- predictions
 
 
-def _prediction(here: Place, ask: Ask):
-    """Ask for a prediction; the one that was given in this run, None while there is none."""
+def _prediction(here: Place, ask: Ask) -> None:
+    """Ask for a prediction, and say what one lacks that is none yet."""
     if isinstance(ask, Curve):
         heights = sketch(f"{here.key}-curve", ask.names, ask.start, (ask.low, ask.high), bars=ask.bars)
         st.caption(ask.rule)
-        if not _predict(here):
-            return
-        _give(here, ask, heights)
-        st.rerun()
+        if _predict(here):
+            _give(here, ask, heights)
+        return
     with st.form(here.key, border=False):
         guess = _field(here, ask)
         st.caption(ask.rule)
@@ -224,8 +225,6 @@ def _prediction(here: Place, ask: Ask):
         st.warning(f"Choose {ask.several} first." if isinstance(ask, Choice) else "Type a number first.")
         return
     _give(here, ask, tuple(guess) if isinstance(guess, list) else guess)
-    st.rerun()
-    return
 
 
 def _field(here: Place, ask: Number | Choice):
@@ -244,7 +243,7 @@ def _predict(here: Place, label: str = "Predict") -> bool:
     return st.button(label, key=f"{here.key}-predict", type="primary", icon=":material/check:")
 
 
-def _cloud(here: Place, ask: Cloud, guess):
+def _cloud(here: Place, ask: Cloud, guess) -> None:
     """The cloud to drag, what the core measures of it, and the button that hands it in."""
     left, right = st.columns([3, 2])
     with left:
@@ -262,8 +261,6 @@ def _cloud(here: Place, ask: Cloud, guess):
         st.caption(ask.rule)
         if guess is None and _predict(here, "Hand it in"):
             _give(here, ask, tuple(state))
-            st.rerun()
-    return guess
 
 
 def _numbers(kind: str, state) -> None:
