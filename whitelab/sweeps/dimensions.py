@@ -13,6 +13,7 @@ from whitelab.base.progress import Progress, silent
 from whitelab.base.threads import side_by_side
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import Fold, along, folds
+from whitelab.scoring.score import percent
 from whitelab.scoring.setting import Setting
 from whitelab.statistics import correlation, geometry
 from whitelab.statistics.moments import Moments
@@ -207,5 +208,5 @@ def scores_by_k(cosines: Float[Tensor, "r p"], score) -> list[float]:
 
 def _to_d(scores: list[float], dim: int) -> tuple[float | None, ...]:
     """x 100, None for NaN, and the value at the rank repeated up to d."""
-    values = [None if s != s else 100 * s for s in scores] or [None]
+    values = [percent(s) for s in scores] or [None]
     return tuple(values + [values[-1]] * (dim - len(values)))

@@ -14,6 +14,7 @@ from whitelab.base.progress import Progress, silent
 from whitelab.base.threads import side_by_side
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows
 from whitelab.scoring.fit_scopes import Fold, along, folds, map_of, weighs_directions
+from whitelab.scoring.score import percent
 from whitelab.scoring.setting import Setting
 from whitelab.statistics import geometry, linalg
 from whitelab.statistics.linalg import exact
@@ -93,9 +94,7 @@ def layer_pairs(space: LayerEmbeddings, setting: Setting, progress: Progress = s
             scored.append(result)
             progress(len(scored), len(pairs))
         scores, ranks = zip(*scored, strict=True)
-    cells = tuple(
-        LayerCell(ij, None if s != s else 100 * s, rank) for ij, s, rank in zip(pairs, scores, ranks, strict=True)
-    )
+    cells = tuple(LayerCell(ij, percent(s), rank) for ij, s, rank in zip(pairs, scores, ranks, strict=True))
     return LayerPairs(cells, setting)
 
 

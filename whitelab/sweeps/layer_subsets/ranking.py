@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from whitelab.base.records import without_nan
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_subsets.plan import Plan, as_layers, extended
 from whitelab.sweeps.layer_subsets.results import LayerSubset, Ranking, SubsetSearch
@@ -104,7 +105,7 @@ def ranked(masks: Bool[Tensor, "s l"], scores: Float[Tensor, "s"], tasks: Float[
     places = torch.searchsorted(-ordered, -ordered) + 1
 
     def subset(i: int) -> LayerSubset:
-        own = tuple(None if s != s else s for s in tasks[order[i]].round(decimals=_SCORE_DECIMALS).tolist())
+        own = tuple(without_nan(tasks[order[i]].round(decimals=_SCORE_DECIMALS).tolist()))
         return LayerSubset(as_layers(masks[order[i]]), float(ordered[i]), int(places[i]), own)
 
     counted = counted_among(len(order))
