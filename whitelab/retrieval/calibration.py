@@ -23,7 +23,7 @@ from whitelab.scoring.calibration import RATE, Threshold, check_rate
 from whitelab.scoring.fit_scopes import Fitted, fit_scope
 from whitelab.scoring.paired import RESAMPLES
 from whitelab.scoring.setting import Setting
-from whitelab.statistics.random_cosines import BINS, RandomCosines
+from whitelab.statistics.random_cosines import BINS, RandomCosines, bin_of
 from whitelab.statistics.significance import interval
 
 STEPS = 2**13  # equal steps from -1 to 1 among which a threshold is sought: 0.00025 of a cosine
@@ -106,7 +106,7 @@ def _counted(
     alike, whole = torch.zeros(total, STEPS), torch.zeros(total, STEPS)
     for start in range(0, total, step := max(1, _COSINES // n)):
         found = ranking.cosines(space, fitted, slice(start, start + step))
-        places = ((found + 1) * (BINS / 2)).long().clamp_(0, BINS - 1)
+        places = bin_of(found)
         counts += torch.bincount(places.flatten(), minlength=BINS).numpy()
         rows = torch.arange(len(found))[:, None] * STEPS + places // (BINS // STEPS)
         whole[start : start + step] = torch.bincount(rows.flatten(), minlength=len(found) * STEPS).view(-1, STEPS)

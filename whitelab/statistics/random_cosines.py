@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from whitelab.base.checks import check_int, check_matrix
@@ -25,6 +25,11 @@ _KNOTS = 4096  # of an exported table, evenly spread over the pairs; the outermo
 _TAIL = 256
 CONFIDENCE = 0.95
 FLOOR, TOP = 0.1, 99.9  # percentiles
+
+
+def bin_of(cosines: Float[Tensor, "..."]) -> Int[Tensor, "..."]:
+    """Which of the `BINS` each cosine is counted in."""
+    return ((cosines + 1) * (BINS / 2)).long().clamp_(0, BINS - 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +60,7 @@ class RandomCosines:
         for unit, size in zip(units, sizes, strict=True):
             parts = _all(unit) if exact else _drawn(unit, round(sampled * size / total), generator)
             for part in parts:
-                place = ((part + 1) * (BINS / 2)).long().clamp_(0, BINS - 1)
-                counts += torch.bincount(place, minlength=BINS).cpu().numpy()
+                counts += torch.bincount(bin_of(part), minlength=BINS).cpu().numpy()
         return cls(counts, exact)
 
     @property
