@@ -144,7 +144,7 @@ def _say_if_starved(space, setting) -> None:
 
     texts = fitted_texts(space, setting.fit)
     rank = min(texts - 1, setting.k or space.dim)
-    if setting.whitening != "none" and starved(setting.whitening, texts, rank):
+    if starved(setting.whitening, texts, rank):
         note(too_few(texts, rank, space.dim))
 
 

@@ -254,6 +254,6 @@ def _standing(
     low, high, mean = (float(part[i]) for part in (drawn.low, drawn.high, drawn.score))
     gained, lost = int((moved > 0).sum()), int((moved < 0).sum())
     made = result.protocol
-    few = made.fitted > 0 and starved(result.setting.whitening, made.fitted, made.rank)
+    few = starved(result.setting.whitening, made.fitted, made.rank)
     verdict = "same" if i == baseline else unless_starved(judged(difference, None), few)
     return RetrievalStanding(result, metric, mean, low, high, difference, drawn.resamples, verdict, gained, lost)

@@ -419,6 +419,5 @@ def fit_to_rows(
 def directions(spec: str, moments: Moments) -> Directions:
     """The weighted directions of `spec`, most important first. Raises ValueError where k has no meaning."""
     found = parse(spec, moments.dim)
-    if found.variant.directions is None:
-        check_takes_k(spec)
+    check_takes_k(spec)
     return found.variant.directions(moments, **dict(found.values))
