@@ -5,11 +5,11 @@ from typing import Any
 import streamlit as st
 
 
-def once(label: str, of: str, wanted: Any = True, icon: str = "play_arrow") -> bool:
-    """Whether this visitor asked for `wanted` of `of`; a button that asks is drawn where not."""
-    if asked(of, wanted):
+def once(label: str, of: str) -> bool:
+    """Whether this visitor asked for `of`; a button that asks is drawn where not."""
+    if asked(of):
         return True
-    button(label, of, wanted, icon)
+    button(label, of)
     return False
 
 
