@@ -48,11 +48,14 @@ class Relevant:
     def ideal(self) -> Int[Tensor, "j 1"]:
         """The ranks in the best ranking there can be: by falling grade, from 1 in each query."""
         by_grade = self.grade.argsort(descending=True, stable=True)
-        order = by_grade[self.query[by_grade].argsort(stable=True)]
-        start = torch.bincount(self.query, minlength=self.n_queries).cumsum(0) - self.count[:, 0].long()
-        ranks = torch.empty_like(self.query)
-        ranks[order] = torch.arange(len(order)) - start[self.query[order]] + 1
-        return ranks[:, None]
+        order = by_grade[self.query[by_grade].argsort(stable=True)][:, None]
+        return torch.empty_like(order).scatter_(0, order, self.places(order))
+
+    def places(self, order: Int[Tensor, "j v"]) -> Int[Tensor, "j v"]:
+        """The place of each judgement among those of its query, from 1, where `order` sorts them by query."""
+        sizes = torch.bincount(self.query, minlength=self.n_queries)
+        start = sizes.cumsum(0) - sizes
+        return torch.arange(len(order))[:, None] - start[self.query[order]] + 1
 
 
 def _dcg(ranks: Int[Tensor, "j v"], relevant: Relevant, depth: int) -> Float[Tensor, "q v"]:
@@ -80,10 +83,8 @@ def average_precision(ranks: Int[Tensor, "j v"], relevant: Relevant, depth: int)
     # Judgements by query and, inside it, by rank: the i-th relevant document of a query has precision i / rank.
     by_rank = ranks.argsort(dim=0, stable=True)
     order = by_rank.gather(0, relevant.query[by_rank].argsort(dim=0, stable=True))
-    start = torch.bincount(relevant.query, minlength=relevant.n_queries).cumsum(0) - relevant.count[:, 0].long()
-    place = torch.arange(len(ranks))[:, None] - start[relevant.query[order]] + 1
     found = ranks.gather(0, order)
-    precision = torch.where(found <= depth, exact(place) / exact(found), 0.0)
+    precision = torch.where(found <= depth, exact(relevant.places(order)) / exact(found), 0.0)
     totals = torch.zeros(relevant.n_queries, ranks.shape[1], dtype=torch.float64)
     return totals.scatter_add_(0, relevant.query[order], precision) / relevant.count
 
