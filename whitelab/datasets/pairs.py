@@ -79,7 +79,7 @@ class SentencePairs:
             object.__setattr__(self, name, check_texts(self.task, name, getattr(self, name)))
         object.__setattr__(self, "problems", tuple(self.problems))
         gold = _numbers(self.task, "gold", self.gold)
-        object.__setattr__(self, "gold", _frozen(gold + 0.0, np.float64))  # of -0.0 a 0.0
+        object.__setattr__(self, "gold", frozen(gold + 0.0, np.float64))  # of -0.0 a 0.0
         object.__setattr__(self, "subset", check_whole_numbers(self.task, "subset", self.subset))
         check_distinct(self.task, "subset_names", self.subset_names)
         self._check()
@@ -113,25 +113,25 @@ class SentencePairs:
     @cached_property
     def first_index(self) -> np.ndarray:
         """int64 [p]: the row of each pair's first sentence in `sentences`."""
-        return _frozen([self._rows_of_sentences[sentence] for sentence in self.first], np.int64)
+        return frozen([self._rows_of_sentences[sentence] for sentence in self.first], np.int64)
 
     @cached_property
     def second_index(self) -> np.ndarray:
         """int64 [p]: the row of each pair's second sentence in `sentences`."""
-        return _frozen([self._rows_of_sentences[sentence] for sentence in self.second], np.int64)
+        return frozen([self._rows_of_sentences[sentence] for sentence in self.second], np.int64)
 
     @cached_property
     def counts(self) -> np.ndarray:
         """int64 [n]: how often each of `sentences` occurs over both columns; sums to 2p."""
         occurrences = np.concatenate([self.first_index, self.second_index])
-        return _frozen(np.bincount(occurrences, minlength=len(self.sentences)), np.int64)
+        return frozen(np.bincount(occurrences, minlength=len(self.sentences)), np.int64)
 
     @cached_property
     def gold_by_sentence(self) -> np.ndarray:
         """float64 [n]: the mean gold score of the pairs that each of `sentences` is in."""
         rows = np.concatenate([self.first_index, self.second_index])
         total = np.bincount(rows, weights=np.tile(self.gold, 2), minlength=len(self.sentences))
-        return _frozen(total / self.counts, np.float64)
+        return frozen(total / self.counts, np.float64)
 
     @cached_property
     def subset_by_sentence(self) -> tuple[str, ...]:
@@ -172,7 +172,7 @@ def check_whole_numbers(task: str, name: str, values) -> np.ndarray:
     wrong = numbers[~(np.isfinite(numbers) & (numbers == np.floor(numbers)))]
     if wrong.size:
         raise DataError(f"{task}: {name} must hold whole numbers, got {wrong[0]:g}")
-    return _frozen(numbers, np.int64)
+    return frozen(numbers, np.int64)
 
 
 def check_distinct(task: str, name: str, values: Sequence[str]) -> None:
@@ -243,7 +243,8 @@ def repeats_note(rows: Sequence[Hashable], what: str, other: str) -> str:
     )
 
 
-def _frozen(values, dtype) -> np.ndarray:
+def frozen(values, dtype) -> np.ndarray:
+    """A copy that cannot be written to."""
     array = np.array(values, dtype=dtype)
     array.setflags(write=False)
     return array

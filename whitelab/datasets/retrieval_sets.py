@@ -22,7 +22,7 @@ from whitelab.base.lazy import cached_property
 from whitelab.datasets import packed_sets
 from whitelab.datasets.columns import plain_name, shown, text_cell
 from whitelab.datasets.layouts import DEMO, existing_path
-from whitelab.datasets.pairs import DataError, MalformedRows, Problem, check_whole_numbers, hash_texts, places
+from whitelab.datasets.pairs import DataError, MalformedRows, Problem, check_whole_numbers, frozen, hash_texts, places
 from whitelab.datasets.tables import as_number, read_lines, read_table, stem_of, suffix_of
 from whitelab.datasets.uploads import File, Upload
 
@@ -65,9 +65,7 @@ class RetrievalSet:
     def __post_init__(self) -> None:
         for name in ("query", "document"):
             object.__setattr__(self, name, check_whole_numbers(self.task, name, getattr(self, name)))
-        grade = np.array(self.grade, dtype=np.float64)
-        grade.setflags(write=False)
-        object.__setattr__(self, "grade", grade)
+        object.__setattr__(self, "grade", frozen(self.grade, np.float64))
         sizes = {"documents": self.documents, "queries": self.queries}
         for name, ids in (("documents", self.document_ids), ("queries", self.query_ids)):
             if len(sizes[name]) != len(ids) or not ids or len(set(ids)) < len(ids):
