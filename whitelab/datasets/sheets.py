@@ -93,8 +93,10 @@ def open_sheet(file: str | Path | Upload, header: bool | None = None) -> Sheet:
     if suffix_of(file) not in SUFFIXES:
         raise DataError(f"{file}: files of this kind are not read; use {', '.join(SUFFIXES)}")
     table = read_table(file)
+    if not table.rows and table.problems:
+        raise MalformedRows(table.problems, MalformedRows.NOTHING_LEFT)
     if not table.rows:
-        raise MalformedRows(table.problems, MalformedRows.NOTHING_LEFT) if table.problems else _no_rows(file)
+        raise DataError(f"{file}: no pairs in this file")
     names, header, _ = name_columns(table, header)
     check_columns(file, len(names))
     if len(table.rows) == header:
@@ -120,7 +122,3 @@ def open_pasted(text: str) -> Sheet | tuple[str, ...]:
         if "\t" in line:
             raise DataError(f"line {number} holds {line.count(chr(9)) + 1} columns; {TABS}")
     return load_text(file)
-
-
-def _no_rows(file: Path | Upload) -> DataError:
-    return DataError(f"{file}: no pairs in this file")
