@@ -379,7 +379,7 @@ def _batch(place, specs: Sequence[str], size: Size) -> int:
 
 
 def _least(spec: str, dim: int) -> int:
-    """The smallest batch an objective takes; 2 where its parameters fit none, which `check` explains."""
+    """The smallest batch an objective takes; 2 where its parameters fit none, which `_check` explains."""
     try:
         return objectives.objective(spec).batch(spec, dim)
     except ValueError:
