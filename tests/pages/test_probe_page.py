@@ -81,8 +81,8 @@ def test_a_map_of_too_few_texts_is_warned_of(small, tmp_path):
     path.write_text("text\tlabel\n" + "".join(f"text {i}\t{'ab'[i % 2]}\n" for i in range(24)))
     at = until(start("probe", **small, labelled=str(path)))
     fit = next(one for one in at.selectbox if one.label == "Whitening fitted on").key
-    assert not said(choose(at, **{fit: "workspace"}), "different texts span only")
-    assert said(choose(at, **{fit: "train"}), "different texts span only")
+    assert not said(choose(at, **{fit: "workspace"}), "different vectors span only")
+    assert said(choose(at, **{fit: "train"}), "different vectors span only")
 
 
 # An upload of labelled texts

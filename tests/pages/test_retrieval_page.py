@@ -80,8 +80,8 @@ def test_a_folder_of_ones_own_is_searched_and_what_is_wrong_with_it_is_said(smal
     assert said(at, "Note: rows left out: 1")
     assert metrics(at)["Queries gained"] in ("0", "1")
     assert said(at, "so few queries (1) tell settings apart by chance alone")
-    assert not said(at, "different texts span only")
-    assert said(choose(at, **{scope(at): "corpus"}), "different texts span only")  # 20 documents in 32 dimensions
+    assert not said(at, "different vectors span only")
+    assert said(choose(at, **{scope(at): "corpus"}), "different vectors span only")  # 20 documents in 32 dimensions
     at = until(start("retrieval", **small | {"searched-data": "/no/such"}), lambda at: at.error)
     assert failed(at, "no such file or folder")
 

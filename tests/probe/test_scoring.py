@@ -174,6 +174,10 @@ def test_a_whitening_that_had_too_few_texts_says_so():
     assert not probe(space, data, RAW, How("knn")).starved
     assert not ProbeScore("m", WHITE, "made", "knn", None, reason="no rows").starved
     assert not probe(space, data, Setting.parse("L1:pca@3"), How("knn")).starved
+    twice = make_texts(16, 2, ["train"] * 10 + ["test"] * 6)
+    vectors = make_rows(twice, d=20)
+    vectors.values[:, twice.first_index[6:10]] = vectors.values[:, twice.first_index[:4]]
+    assert probe(vectors, twice, WHITE, How("knn")).starved  # of ten texts six differ
 
 
 def test_wrong_settings_for_the_data_are_refused():

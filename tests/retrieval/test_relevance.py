@@ -203,6 +203,19 @@ def test_a_difference_is_paired_over_queries_and_none_against_itself(space):
         against([raw, retrieve(judged_space(retrieval_set(20, 5)), Setting((1,)))])
 
 
+def test_a_map_that_sets_all_documents_equally_far_apart_gets_no_verdict_on_either_side():
+    """However often a document is there."""
+    data = retrieval_set(6, 9)
+    twice = replace(data, documents=(*data.documents[:4], *data.documents[:2]))
+    for each in (data, twice):
+        raw, white, cut = (retrieve(judged_space(each), Setting.parse(text)) for text in ("L1", "L1:pca", "L1:pca@2"))
+        assert (raw.starved, white.starved, cut.starved) == (False, True, False)
+        verdicts = [[one.verdict for one in against([raw, white, cut], baseline)] for baseline in range(3)]
+        assert [verdict == "starved" for verdict in verdicts[1]] == [True, False, True]
+        assert [row[1] for row in verdicts] == ["starved", "same", "starved"]
+        assert "starved" not in (verdicts[0][2], verdicts[2][0])
+
+
 def test_texts_are_encoded_once_and_cut_documents_are_counted_again(tmp_path):
     data = retrieval_set(6, 3)
     data = replace(data, documents=(*data.documents[:4], "a man " * 200, data.documents[0]))

@@ -149,6 +149,20 @@ def test_what_cannot_be_compared_is_refused(space):
         paired(space, [given[0], scores(space, "pca", aggregate="mean")[0]])
 
 
+@pytest.mark.parametrize("fit", ["task", "cross", "more"])
+def test_texts_that_share_a_vector_are_one_text_to_a_map(distinct, fit):
+    """Two sentences of the same tokens leave a direction fewer; all cosines are rounding as without them."""
+    values = distinct.values.clone()
+    values[:, [1, 19]] = values[:, :1] * torch.tensor([[1 + 1e-8], [1 - 1e-8]])
+    doubled = replace(distinct, values=values).with_text("more", LayerRows(values, distinct.counts))
+    for spec in ("pca", "zca", "pca_cor", "soft:gamma=1"):
+        raw, white = scores(doubled, "none", spec, fit=fit)
+        assert white.starved
+        assert paired(doubled, [raw, white]).against()[1].verdict == "starved"
+        assert doubt(doubled, white, raw).verdict(white.spearman, white.rank) == "starved"
+    assert not scores(doubled, "pca", fit=fit, k=5)[0].starved
+
+
 def test_a_map_of_as_many_directions_as_texts_gets_no_verdict_unless_it_is_fitted_on_more(thin, space):
     raw, white = scores(thin, "none", "pca")
     (cut,) = scores(thin, "pca", k=3)

@@ -47,6 +47,21 @@ def test_a_zero_matrix_has_rank_zero():
     assert linalg.kept_rank(torch.empty(0)) == 0
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_rows_that_differ_by_rounding_alone_count_once_in_any_order_and_at_any_scale(dtype):
+    random = torch.Generator().manual_seed(0)
+    x = torch.randn(30, 8, generator=random, dtype=dtype) + 3
+    noise = 1e-7 * torch.randn(12, 8, generator=random, dtype=dtype)
+    again = torch.cat([x, x[:12] + noise, x[:5]])[torch.randperm(47, generator=random)]
+    for scale in (1e-6, 1.0, 1e6):
+        assert linalg.distinct_rows(scale * again, 100) == 30
+    assert linalg.distinct_rows(again, 7) == 7
+    assert linalg.distinct_rows(again[:0], 7) == 0
+    late = torch.cat([x[:1].expand(50, 8), x])  # among the first rows there are not so many
+    assert (linalg.distinct_rows(late, 20), linalg.distinct_rows(late, 40)) == (20, 30)
+    assert linalg.distinct_rows(torch.cat([x, x + 1e-3]), 100) == 60
+
+
 def test_top_keeps_the_first_k_and_no_more_than_the_rank():
     found = linalg.eigen(with_spectrum([3.0, 2.0, 1.0, 0.0]))
     assert found.top(None) is found

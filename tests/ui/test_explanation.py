@@ -76,7 +76,7 @@ def test_a_loss_that_the_cut_alone_has_is_laid_to_the_cut():
 def test_a_map_of_too_few_sentences_is_given_no_verdict_but_a_k_it_can_bear():
     words, offered = explained(replace(GAIN, rank=23, distinct=24, best_k=None, best_gain=None))
     assert words.startswith("**No verdict yet.**")
-    assert "24 different texts span only 23 directions" in words
+    assert "24 different vectors span only 23 directions" in words
     assert offered == 2
     assert explained(replace(GAIN, rank=23, distinct=24, best_k=1))[1] == 1
 
@@ -86,7 +86,7 @@ def test_the_measures_are_the_packages_and_undefined_scores_are_not_explained():
     found, (now, raw) = measured(space, setting, "gain"), (score(space, one) for one in (setting, setting.raw))
     curve = k_curve(space, setting.with_(k=None))
     assert found.gain == pytest.approx(now.spearman - raw.spearman)
-    assert (found.rank, found.distinct, found.hint, found.k) == (now.rank, 60, "", 6)
+    assert (found.rank, found.distinct, found.hint, found.k) == (now.rank, space.dim + 2, "", 6)
     centred = score(space, Setting((1,), "center", 6))
     assert found.centred == pytest.approx(centred.spearman - raw.spearman)
     if found.gain > SMALL:  # a gain offers no other k, so none is looked for

@@ -215,8 +215,11 @@ def test_rows_of_another_width_are_refused():
 
 def test_rows_that_the_map_sets_equally_far_apart_are_warned_of():
     x = np.random.default_rng(0).standard_normal((9, 12))
-    with pytest.warns(UserWarning, match="9 different texts span only 8 of 12 dimensions"):
+    with pytest.warns(UserWarning, match="9 different vectors span only 8 of 12 dimensions"):
         WhiteningTransformer("pca").fit(x)
+    for again in (x[[0, *range(9)]], np.repeat(x, 3, axis=0)):
+        with pytest.warns(UserWarning, match="9 different vectors span only 8 of 12 dimensions"):
+            WhiteningTransformer("pca").fit(again)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         WhiteningTransformer("pca", 7).fit(x)

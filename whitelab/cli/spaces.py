@@ -139,13 +139,11 @@ def _say_if_reversed(space, setting) -> None:
 
 def _say_if_starved(space, setting) -> None:
     """Say that a map sets the texts it is fitted on equally far apart, where they are so few."""
-    from whitelab.scoring.fit_scopes import fitted_texts
-    from whitelab.whitening import starved, too_few
+    from whitelab.scoring.fit_scopes import fit_scope
+    from whitelab.whitening import too_few
 
-    texts = fitted_texts(space, setting.fit)
-    rank = min(texts - 1, setting.k or space.dim)
-    if starved(setting.whitening, texts, rank):
-        note(too_few(texts, rank, space.dim))
+    if (fitted := fit_scope(space, setting)).starved:
+        note(too_few(fitted.rank, space.dim))
 
 
 def read_given(args):

@@ -20,7 +20,7 @@ from whitelab.datasets import RetrievalSet, SentencePairs
 from whitelab.encoding.encoders import EmbedReport, Encoder, StaticEncoder, embed
 from whitelab.encoding.pooling import GIVEN, UNIT, check_pooling
 from whitelab.statistics.correlation import Judged
-from whitelab.statistics.linalg import exact
+from whitelab.statistics.linalg import distinct_rows, exact
 from whitelab.statistics.moments import BATCH_ROWS, Moments
 from whitelab.store.embedding_store import Store
 
@@ -87,6 +87,19 @@ class _Layers:
     def span(self) -> int:
         """Directions that the sentences can differ in: one fewer than there are different ones, d at most."""
         return min(int(self.counts.count_nonzero()) - 1, self.dim)
+
+    def different(self, layers: Sequence[int]) -> int:
+        """How many different vectors the sentences have in these layers averaged; d + 2 stands for all above d + 1.
+
+        Sentences share one that differ in blanks alone, or in case under a model that reads none.
+        """
+        layers, most = check_layers(layers, self.n_layers), self.dim + 2
+
+        def counted() -> int:
+            x, used = self.values[layers[0]] if len(layers) == 1 else self.combine(layers), self.counts > 0
+            return distinct_rows(x if used.all() else x[used], most)
+
+        return self.kept(("different", layers), counted)
 
     def combine(self, layers: Sequence[int]) -> Float[Tensor, "n d"]:
         """The mean of the given layers, a float64 tensor of its own (WhiteningBERT, section 3.2).
@@ -224,6 +237,10 @@ class MeasuredRows:
     def span(self) -> int:
         """Directions that the sentences can differ in, as far as their number says."""
         return min(round(self.count) - 1, self.dim)
+
+    def different(self, layers: Sequence[int]) -> int:
+        """As of rows, as far as their number says: all occurrences."""
+        return round(self.count)
 
     @property
     def apart(self) -> bool:

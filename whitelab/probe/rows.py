@@ -12,6 +12,7 @@ from whitelab.datasets import LabelledTexts
 from whitelab.probe.classifiers import stratified
 from whitelab.probe.options import How
 from whitelab.scoring.setting import Setting
+from whitelab.statistics import linalg
 from whitelab.statistics.moments import Moments
 from whitelab.whitening import Map
 
@@ -88,13 +89,33 @@ def fit_map(
         return corpus
     if corpus is not None:
         return whitening.fit(setting.whitening, corpus, setting.k)
-    seen = occurrences(data, np.arange(data.n_rows) if how.fit == "all" else rows)
+    seen = _fitted_on(data, rows, how)
     if setting.whitening == "none":  # reads no more of its moments than how many there are of which size
         zero = torch.zeros(x.shape[1], dtype=torch.float64, device=x.device)
         return whitening.fit("none", Moments(float(len(seen)), zero, torch.diag(zero)), setting.k)
     if whitening.of_rows(setting.whitening):
         return whitening.fit_to_rows(setting.whitening, x, torch.bincount(seen, minlength=len(x)).to(x), setting.k)
     return whitening.fit(setting.whitening, Moments.of(x[seen]), setting.k)
+
+
+def is_starved(
+    x: Float[Tensor, "s d"],
+    data: LabelledTexts,
+    rows: Int[np.ndarray, "n"],
+    fitted: Map,
+    how: How,
+    corpus: Moments | Map | None = None,
+) -> bool:
+    """Whether what `fit_map` gave sets all texts it was fitted on equally far apart (`whitening.starved`)."""
+    if not whitening.whitens(fitted.name):
+        return False
+    seen = None if corpus is not None else x[_fitted_on(data, rows, how).unique()]
+    different = round(corpus.count) if seen is None else linalg.distinct_rows(seen, x.shape[1] + 2)
+    return whitening.starved(fitted.name, different, fitted.rank)
+
+
+def _fitted_on(data: LabelledTexts, rows: Int[np.ndarray, "n"], how: How) -> Int[Tensor, "m"]:
+    return occurrences(data, np.arange(data.n_rows) if how.fit == "all" else rows)
 
 
 def features(z: Float[Tensor, "s d"], data: LabelledTexts) -> Float[np.ndarray, "n f"]:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Bool, Float
 
-from whitelab import whitening
 from whitelab.compare.published import Published
 from whitelab.scoring.setting import Setting
 
@@ -39,7 +38,7 @@ class ProbeScore:
     directions. `f1` (x 100) is that of the class that says yes, where there is one. `confusion[i][j]` counts rows
     of class i that were taken for class j. `c` is what SentEval's protocol chose for each fold, or for the one split.
     `hits` says for every row scored whether it was right, in file order. `truncated` texts of the task are longer than
-    the `max_length` tokens that the model reads of one.
+    the `max_length` tokens that the model reads of one. Where a map is `starved` (`whitening.starved`) it says nothing.
     """
 
     model: str
@@ -65,15 +64,10 @@ class ProbeScore:
     published: Published | None = None
     truncated: int = 0
     max_length: int | None = None
+    starved: bool = False
     hits: Bool[np.ndarray, "n"] | None = field(default=None, repr=False, compare=False)
     cosines: Float[np.ndarray, "n"] | None = field(default=None, repr=False, compare=False)
     matches: Bool[np.ndarray, "n"] | None = field(default=None, repr=False, compare=False)
-
-    @property
-    def starved(self) -> bool:
-        """Whether the map was fitted on no more texts than it keeps directions: it then sets them equally far apart."""
-        # An average has no map.
-        return self.fitted > 0 and whitening.starved(self.setting.whitening, self.fitted, self.rank)
 
     def as_dict(self) -> dict:
         """A JSON-ready record."""

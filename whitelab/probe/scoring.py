@@ -24,7 +24,7 @@ from whitelab.probe.classifiers import (
     wilson,
 )
 from whitelab.probe.options import FITS, How, usual
-from whitelab.probe.rows import Turn, features, fit_map, stratified_rows, turns
+from whitelab.probe.rows import Turn, features, fit_map, is_starved, stratified_rows, turns
 from whitelab.probe.scores import PairMeasures, ProbeScore
 from whitelab.probe.words import line, threshold_line
 from whitelab.scoring.fit_scopes import map_of
@@ -67,11 +67,12 @@ def probe(
 
 def _by_classifier(x, data, setting, how: How, model: str, corpus, progress) -> ProbeScore:
     found = turns(data, how.folds, how.seed)
-    predicted, fold, ranks, fitted, chosen = np.full(data.n_rows, -1), [], [], [], []
+    predicted, fold, ranks, fitted, chosen, starved = np.full(data.n_rows, -1), [], [], [], [], False
     own = how.fit == "train" and setting.whitening != "none"  # a map for each fold
     for done, turn in enumerate(found, 1):
         if own or not ranks:
             whitener = fit_map(x, data, turn.train, setting, how, corpus)
+            starved |= is_starved(x, data, turn.train, whitener, how, corpus)
             seen = features(whitener(x), data)
         predicted[turn.test], c = _predict(seen, data, turn, how, x.device)
         chosen += [] if c is None else [c]
@@ -92,6 +93,7 @@ def _by_classifier(x, data, setting, how: How, model: str, corpus, progress) -> 
         fitted=0 if setting.whitening == "none" else min(fitted),
         rank=min(ranks),
         dim=x.shape[1],
+        starved=starved,
         protocol=line(data, setting, how, found),
         c=tuple(chosen),
     )
@@ -168,6 +170,7 @@ def _by_threshold(x, data, setting, how: How, model: str, corpus, progress) -> P
         fitted=0 if setting.whitening == "none" else round(whitener.count),
         rank=whitener.rank,
         dim=x.shape[1],
+        starved=is_starved(x, data, chosen, whitener, how, corpus),
         protocol=threshold_line(setting, how, scored, learnt),
         train=len(train),
         pairs=pairs,

@@ -17,7 +17,6 @@ from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.paired import RESAMPLES, judged, unless_starved
 from whitelab.scoring.setting import Protocol, Setting, made_by
 from whitelab.statistics.significance import Bootstrap, Difference, bootstrap_means
-from whitelab.whitening import starved
 
 KNEE = 0.005  # below the best that a knee may be
 
@@ -76,10 +75,14 @@ class RetrievalProtocol:
 
 @dataclass(frozen=True, eq=False)
 class Retrieval:
-    """Every metric of `METRICS`, from 0 to 1: of each query (`per_query [m, q]`, rows in the registry's order)."""
+    """Every metric of `METRICS`, from 0 to 1: of each query (`per_query [m, q]`, rows in the registry's order).
+
+    Where its map is `starved` (`whitening.starved`) the ranking says nothing about meaning.
+    """
 
     per_query: Float[Tensor, "m q"]
     protocol: RetrievalProtocol
+    starved: bool = False
 
     @property
     def setting(self) -> Setting:
@@ -112,7 +115,7 @@ def retrieve(space: RetrievalSpace, setting: Setting) -> Retrieval:
     """
     fitted = fit_scope(space.space, space.on(setting))
     values = measured(ranking.ranks_under(space, fitted)[:, None], space.relevant)[..., 0]
-    return Retrieval(values, protocol_of(space, fitted.setting, fitted.count, fitted.rank))
+    return Retrieval(values, protocol_of(space, fitted.setting, fitted.count, fitted.rank), fitted.starved)
 
 
 @dataclass(frozen=True)
@@ -244,16 +247,15 @@ def against(
         raise ValueError(f"results must be of the same queries, got {', '.join(map(str, sorted(sizes)))} of them")
     values = torch.stack([one.of(metric) for one in results])
     drawn = bootstrap_means(values, RESAMPLES)
-    return tuple(_standing(one, metric, values, drawn, i, baseline) for i, one in enumerate(results))
+    return tuple(_standing(results, metric, values, drawn, i, baseline) for i in range(len(results)))
 
 
 def _standing(
-    result: Retrieval, metric: str, values: Float[Tensor, "v q"], drawn: Bootstrap, i: int, baseline: int
+    results: Sequence[Retrieval], metric: str, values: Float[Tensor, "v q"], drawn: Bootstrap, i: int, baseline: int
 ) -> RetrievalStanding:
     difference, moved = drawn.difference(i, baseline), values[i] - values[baseline]
     low, high, mean = (float(part[i]) for part in (drawn.low, drawn.high, drawn.score))
     gained, lost = int((moved > 0).sum()), int((moved < 0).sum())
-    made = result.protocol
-    few = starved(result.setting.whitening, made.fitted, made.rank)
+    few = results[i].starved or results[baseline].starved
     verdict = "same" if i == baseline else unless_starved(judged(difference, None), few)
-    return RetrievalStanding(result, metric, mean, low, high, difference, drawn.resamples, verdict, gained, lost)
+    return RetrievalStanding(results[i], metric, mean, low, high, difference, drawn.resamples, verdict, gained, lost)

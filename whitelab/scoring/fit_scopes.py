@@ -69,26 +69,22 @@ def folds(space: LayerEmbeddings, fit: str = "task") -> tuple[Fold, ...]:
     return (Fold(rows, torch.arange(space.n_pairs, device=here), torch.arange(space.n_sentences, device=here)),)
 
 
-def fitted_texts(space: LayerEmbeddings, fit: str = "task") -> int:
-    """How many different texts a map of a scope is fitted on, the fewest of its folds; of a corpus all occurrences.
+def fitted_vectors(space: LayerEmbeddings, setting: Setting) -> int:
+    """How many different vectors the map of a setting is fitted on, the fewest of its folds (`LayerRows.different`).
 
-    Raises ValueError as `folds`.
+    Raises ValueError as `folds`, and for layers the space does not have.
     """
-    return _texts(folds(space, fit))
-
-
-def _texts(parts: Sequence[Fold]) -> int:
-    rows = (fold.rows for fold in parts)
-    return min(round(one.count) if isinstance(one, MeasuredRows) else int((one.counts > 0).sum()) for one in rows)
+    setting = setting.on(space)
+    return min(fold.rows.different(setting.layers) for fold in folds(space, setting.fit))
 
 
 def is_starved(space: LayerEmbeddings, setting: Setting, rank: int) -> bool:
     """Whether a map that keeps `rank` directions sets all texts it is fitted on equally far apart.
 
-    Raises ValueError as `folds`.
+    Raises ValueError as `fitted_vectors`.
     """
     return whitening.whitens(setting.whitening) and whitening.starved(
-        setting.whitening, fitted_texts(space, setting.fit), rank
+        setting.whitening, fitted_vectors(space, setting), rank
     )
 
 
@@ -177,7 +173,7 @@ class Fitted:
     @property
     def starved(self) -> bool:
         """Whether the maps set all texts they are fitted on equally far apart."""
-        return whitening.starved(self.setting.whitening, _texts(self.folds), self.rank)
+        return whitening.whitens(self.setting.whitening) and is_starved(self.space, self.setting, self.rank)
 
     @property
     def exponent(self) -> float | None:

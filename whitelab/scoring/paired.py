@@ -12,7 +12,7 @@ from whitelab import whitening
 from whitelab.base.checks import check_int
 from whitelab.base.progress import Progress, silent
 from whitelab.encoding.embeddings import LayerEmbeddings
-from whitelab.scoring.fit_scopes import fitted_texts
+from whitelab.scoring.fit_scopes import fitted_vectors
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Protocol
 from whitelab.statistics.correlation import Judged, at_once, spearman
@@ -139,7 +139,8 @@ def doubt(space: LayerEmbeddings, score: Score, baseline: Score) -> Doubt | None
     """
     if score.spearman is None or baseline.spearman is None:
         return None
-    few = whitening.starving(score.setting.whitening, fitted_texts(space, score.setting.fit))
+    spec = score.setting.whitening
+    few = whitening.starving(spec, fitted_vectors(space, score.setting)) if whitening.whitens(spec) else None
     if space.n_pairs < 4 or not at_once(space.n_subsets, score.setting.aggregate):
         return Doubt(0.0, 0.0, few)
     alike = float(spearman(score.cosines, baseline.cosines))

@@ -19,6 +19,9 @@ from whitelab.base.devices import in_one_launch
 # encoders above 1e-7 (measured on all-MiniLM-L6-v2); 1e-10 stands clear of both.
 RANK_TOLERANCE = 1e-10
 
+# Two texts of the same tokens have vectors that differ by rounding, 1e-7 of their length, which float32 leaves.
+ROW_TOLERANCE = 1e-5
+
 
 @dataclass(frozen=True, eq=False)
 class Eigen:
@@ -118,6 +121,24 @@ def kept_rank(values: Float[Tensor, "d"], largest: float | None = None) -> int:
     if values.numel() == 0 or values[0] <= 0:
         return 0
     return int((values >= RANK_TOLERANCE * (float(values[0]) if largest is None else largest)).sum())
+
+
+def distinct_rows(x: Float[Tensor, "n d"], most: int) -> int:
+    """How many rows there are that differ, `most` standing for all above.
+
+    Two are one where they are nearer to each other than `ROW_TOLERANCE` of the rows' root mean square length, as the
+    vectors of two texts are whose tokens are the same.
+    """
+    found = 0
+    for part in (x[: 2 * most], x):  # so many different rows are among the first ones, or seldom at all
+        part = exact(part)
+        line = torch.randn(x.shape[1], generator=torch.Generator().manual_seed(0), dtype=part.dtype).to(part.device)
+        ordered = part[(part @ line).argsort()]  # equal rows lie side by side along any line
+        apart = ROW_TOLERANCE * part.square().sum(1).mean().sqrt()
+        found = min(len(part), 1) + int(((ordered[1:] - ordered[:-1]).norm(dim=1) > apart).sum())
+        if found >= most or len(part) == len(x):
+            break
+    return min(found, most)
 
 
 def eigen(matrix: Float[Tensor, "d d"]) -> Eigen:

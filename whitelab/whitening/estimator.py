@@ -45,10 +45,10 @@ class WhiteningTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
         Warns where they are so few that the map sets them equally far apart (`whitening.starved`).
         """
-        self._absorb(X, None)
-        rows, rank = self.n_samples_seen_, self.rank_
-        if rank > 0 and whitening.starved(str(self.variant), rows, rank):
-            warnings.warn(whitening.too_few(rows, rank, self.n_features_in_), stacklevel=2)
+        x = self._absorb(X, None)
+        rank, dim = self.rank_, self.n_features_in_
+        if rank > 0 and whitening.starved(str(self.variant), linalg.distinct_rows(x, dim + 2), rank):
+            warnings.warn(whitening.too_few(rank, dim), stacklevel=2)
         return self
 
     @available_if(lambda self: _of_moments(self.variant))
@@ -57,21 +57,23 @@ class WhiteningTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
         The map itself is only made when it is asked for: a step costs n d^2, and no eigenvectors.
         """
-        return self._absorb(X, getattr(self, "moments_", None))
+        self._absorb(X, getattr(self, "moments_", None))
+        return self
 
-    def _absorb(self, X, seen: Moments | None) -> "WhiteningTransformer":
-        X = validate_data(self, X, dtype=FLOATS, reset=seen is None)
-        moments = Moments.of(_tensor(X))
+    def _absorb(self, X, seen: Moments | None) -> torch.Tensor:
+        """The rows, once they are taken in."""
+        x = _tensor(validate_data(self, X, dtype=FLOATS, reset=seen is None))
+        moments = Moments.of(x)
         # The first rows at once, so that settings that cannot be are refused before a stream has been read.
         self._map = None
         if not _of_moments(self.variant):
-            self._map = whitening.fit_to_rows(self.variant, _tensor(X), k=self.k)
+            self._map = whitening.fit_to_rows(self.variant, x, k=self.k)
         elif seen is None:
             self._map = whitening.fit(self.variant, moments, self.k)
         self._settings = self.variant, self.k  # those of the fit, whatever `set_params` says later
         self.moments_ = moments if seen is None else seen.merge(moments)
-        self.n_samples_seen_ = len(X) + (0 if seen is None else self.n_samples_seen_)
-        return self
+        self.n_samples_seen_ = len(x) + (0 if seen is None else self.n_samples_seen_)
+        return x
 
     def transform(self, X) -> Float[np.ndarray, "n m"]:
         """The map of every row of `X [n, d]`, in float64."""

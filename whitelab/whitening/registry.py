@@ -323,22 +323,25 @@ def whitens(spec: str) -> bool:
     return cosine_class(spec) == "whitening"
 
 
-def starved(spec: str, texts: int, rank: int) -> bool:
-    """Whether a map fitted on so many texts whitens so many directions that it sets them all equally far apart."""
-    least = starving(spec, texts)
+def starved(spec: str, different: int, rank: int) -> bool:
+    """Whether a map fitted on so many different vectors whitens so many directions that it sets all equally far apart.
+
+    Vectors that occur again count once: they are one point, however heavy.
+    """
+    least = starving(spec, different)
     return least is not None and rank >= least
 
 
-def starving(spec: str, texts: int) -> int | None:
-    """How many directions a map fitted on so many texts keeps where it is `starved`, or more; None of no whitening."""
-    return texts - 1 if whitens(spec) else None
+def starving(spec: str, different: int) -> int | None:
+    """How many directions a map of so many different vectors keeps where it is `starved`; None of no whitening."""
+    return different - 1 if whitens(spec) else None
 
 
-def too_few(texts: int, rank: int, dim: int) -> str:
-    """What it means that a map is `starved`, and what to do about it."""
+def too_few(rank: int, dim: int) -> str:
+    """What it means that a map of this rank is `starved`, and what to do about it."""
     return (
-        f"{spaced(texts)} different texts span only {rank} of {dim} dimensions. Whitened along all of these they are "
-        "equally far apart, whatever they say. Keep fewer dimensions (k), or fit on more text."
+        f"{spaced(rank + 1)} different vectors span only {rank} of {dim} dimensions. Whitened along all of these they "
+        "are equally far apart, whatever the texts say. Keep fewer dimensions (k), or fit on more text."
     )
 
 

@@ -91,7 +91,7 @@ def _doubt(doubt: Doubt, score: Score, takes_k: bool) -> list:
     starved = doubt.verdict(score.spearman, score.rank) == "starved"
     starving = doubt.starving if takes_k else int(starved) or None
     if takes_k and starving and score.rank < starving <= (score.setting.k or score.dim):
-        starving = None  # texts that share a vector: no k keeps so many directions
+        starving = None  # vectors with a direction fewer than their number allows: no k keeps so many
     return [max(doubt.low, -101), min(doubt.high, 101), starving, in_doubt("chance"), in_doubt("starved")]
 
 

@@ -6,7 +6,7 @@ import streamlit as st
 
 from whitelab.base.wording import capitalised, ratio, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
-from whitelab.scoring.fit_scopes import fitted_texts
+from whitelab.scoring.fit_scopes import fitted_vectors
 from whitelab.scoring.paired import LEVEL
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.correlation import at_once
@@ -71,7 +71,7 @@ def measured(space: LayerEmbeddings, setting: Setting, verdict: str = "") -> Mea
         LABELS.inline(setting.whitening),
         now.spearman - raw.spearman,
         now.rank,
-        fitted_texts(space, setting.fit),
+        fitted_vectors(space, setting),
         now.fitted / now.dim,
         shape_of(space, setting.raw).mean_cosine,
         "" if whitens(setting.whitening) else variant(setting.whitening).hint,
@@ -136,7 +136,7 @@ def explained(measures: Measured) -> tuple[str, int | None]:
     if measures.starved:
         bearable = max(1, measures.distinct // 10)
         return (
-            f"**No verdict yet.** {measures.distinct} different texts span only {measures.rank} directions, so "
+            f"**No verdict yet.** {measures.distinct} different vectors span only {measures.rank} directions, so "
             f"{name} sets all of them equally far apart: the score says nothing about meaning, whichever way it went. "
             "Keep fewer dimensions, or fit on more text."
         ), min(measures.best_k or bearable, bearable)

@@ -168,7 +168,7 @@ def accuracies(scores: Sequence[ProbeScore], layers: str) -> None:
         ),
     )
     if white.starved:
-        st.warning(too_few(white.fitted, white.rank, white.dim), icon=":material/warning:")
+        st.warning(too_few(white.rank, white.dim), icon=":material/warning:")
 
 
 def verdict(name: str, gap: float, p: float, gained: int, lost: int) -> str:

@@ -30,7 +30,7 @@ from whitelab.ui.widgets import verdict
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.metric import Metric, headlines
 from whitelab.ui.widgets.variants import LABELS
-from whitelab.whitening import starved, too_few
+from whitelab.whitening import too_few
 
 EXAMPLE = "Passages, queries and judgements written for this project, not a published benchmark."
 SHOWN, SHORTENED = 5, 240  # documents of a query that are shown, and letters of each
@@ -143,8 +143,8 @@ def standings(results: Sequence[Retrieval], comparison: Comparison) -> None:
     if few := few_note(white.retrieval.per_query.shape[1], "queries"):
         st.caption(f"Note: {few}.")
     made = results[-1].protocol
-    if starved(made.setting.whitening, made.fitted, made.rank):
-        st.warning(too_few(made.fitted, made.rank, made.dim), icon=":material/warning:")
+    if results[-1].starved:
+        st.warning(too_few(made.rank, made.dim), icon=":material/warning:")
 
 
 def lost(results: Sequence[Retrieval], comparison: Comparison) -> bool:

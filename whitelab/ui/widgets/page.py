@@ -8,7 +8,6 @@ from streamlit.runtime.pages_manager import PagesManager
 from whitelab.base.wording import cut_note, plain, spaced
 from whitelab.datasets import BUNDLED_SETS, DEMO, DataError, MalformedRows
 from whitelab.encoding.embeddings import LayerEmbeddings
-from whitelab.scoring.fit_scopes import fitted_texts
 from whitelab.scoring.score import Score, reversed_note
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.significance import few_note
@@ -174,7 +173,7 @@ def _doubts(space: LayerEmbeddings, setting: Setting) -> None:
         st.caption(f"Note: {few}.")
     found = number_of(space, setting)
     if found.starved:
-        st.warning(too_few(fitted_texts(space, setting.fit), found.rank, space.dim), icon=":material/warning:")
+        st.warning(too_few(found.rank, space.dim), icon=":material/warning:")
 
 
 def fitted_on(score: Score) -> str:
