@@ -46,6 +46,17 @@ def test_the_curve_over_k_is_the_score_at_each_k(space, text):
     assert curve.means()[curve.knee() - 1] >= max(curve.means()) - 0.005
 
 
+@pytest.mark.parametrize("variant", ["shrunk", "iternorm", "soft:gamma=0"])
+def test_below_d_the_curve_keeps_no_direction_that_the_fitted_texts_do_not_span(variant):
+    space = judged_space(retrieval_set(40, 8, grades=(1, 2)), d=16)
+    setting = Setting.parse(f"L1:{variant} fit=queries")
+    curve = retrieval_curve(space, setting)
+    for k in (6, 7, 8, 15, 16):
+        found = retrieve(space, setting.with_(k=k))
+        torch.testing.assert_close(curve.per_query[..., k - 1], found.per_query, rtol=0, atol=1e-12)
+        assert found.protocol.rank == (min(k, 7) if k < 16 else 16)
+
+
 def test_documents_taken_in_parts_have_the_same_ranks(space, monkeypatch):
     _, z = ranking.directions(space, space.on(Setting.parse("L1:pca")))
     whole = ranking.ranks_by_k(space, z)

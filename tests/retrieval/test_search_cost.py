@@ -35,7 +35,7 @@ def by_k(found, name):
 def drawn(space, layers, variant, corpus, seed=0):
     """The rows of a corpus, raw and through the variant."""
     moments = space.moments(layers)
-    fitted = search_cost._nested(variant, moments)
+    fitted = search_cost._nested(variant, moments, whitening.directions(variant, moments))
     chunks = search_cost.filled_corpus(space, layers, moments, fitted, corpus, np.random.default_rng(seed))
     raw, z = (np.concatenate(parts) for parts in zip(*chunks, strict=True))
     return raw, z, fitted
@@ -62,7 +62,7 @@ def test_recall_among_synthetic_rows_is_that_of_brute_force(space, variant):
     rng = np.random.default_rng(0)
     rng.permutation(space.n_sentences)
     moments = space.moments((0, 3))
-    fitted = search_cost._nested(variant, moments)
+    fitted = search_cost._nested(variant, moments, whitening.directions(variant, moments))
     parts = search_cost.filled_corpus(space, (0, 3), moments, fitted, 500, rng)
     raw, z = (np.concatenate(part) for part in zip(*parts, strict=True))
     own = slice(0, space.n_sentences)
@@ -90,6 +90,9 @@ def test_a_k_above_the_rank_loses_nothing(thin):
     assert found.rank == 7
     assert by_k(found, "dim") == {3: 3, 7: 7, 9: 7, 12: 7}
     assert found.rows[1].recall == found.rows[2].recall == 1.0
+    found = measured(thin, "shrunk", ks=(3, 7, 9), layers=(1,), top=2)
+    assert (found.rank, by_k(found, "dim")) == (12, {3: 3, 7: 7, 9: 7, 12: 12})
+    assert found.rows[1].recall == found.rows[2].recall
 
 
 def test_whitening_variants_cost_and_find_the_same(space):

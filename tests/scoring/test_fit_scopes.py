@@ -11,7 +11,7 @@ import pytest
 import reference
 import torch
 
-from tests.conftest import OF_MOMENTS, make_space
+from tests.conftest import OF_MOMENTS, make_space, rotation
 from whitelab import whitening
 from whitelab.datasets import DataError
 from whitelab.encoding.embeddings import LayerRows
@@ -33,6 +33,7 @@ from whitelab.statistics.moments import Moments
 from whitelab.sweeps.dimensions import k_curve
 from whitelab.sweeps.layer_pairs import layer_pairs
 from whitelab.sweeps.layer_profiles import losses, shape, transformed
+from whitelab.sweeps.layer_subsets import search_subsets
 from whitelab.whitening import WHITENERS
 
 FITS = ("task", "cross", "other text")
@@ -171,6 +172,35 @@ def test_the_k_curve_is_the_score_of_the_plain_path_at_every_k(sparse, corpus, f
         assert curve.spearman[k - 1] == pytest.approx(
             100 * reference.spearman(by_hand(sparse, corpus, fit, variant, k), sparse.gold), abs=1e-6
         )
+
+
+@pytest.mark.parametrize("fit", ["cross", "other text"])
+@pytest.mark.parametrize("variant", ["shrunk", "iternorm", "soft:gamma=0", "soft:gamma=auto,alpha=0.1"])
+def test_of_directions_that_no_fitted_text_spans_a_k_keeps_all_or_none(fit, variant):
+    few = make_space(n=24, d=20, layers=2, sizes=(14,), seed=4)
+    few = few.with_text("other text", LayerRows(few.values[:, :9] + 1, torch.ones(9).double()))
+    turn = rotation(20)
+    text = LayerRows(few.texts["other text"].values.double() @ turn, torch.ones(9).double())
+    turned = replace(few, values=few.values.double() @ turn, texts={}).with_text("other text", text)
+    setting = Setting((0, 1), variant, fit=fit)
+    ranks = [basis.rank for basis in fit_scope(few, setting.with_(whitening="pca")).bases]
+    assert max(ranks) < 16
+    at_rank, curve = score(few, setting.with_(k=max(ranks)), isotropy=True), k_curve(few, setting)
+    for k in (16, 19):
+        here = setting.with_(k=k)
+        found, alike = (score(one, here, isotropy=True) for one in (few, turned))
+        assert found.rank == alike.rank == min(ranks)
+        torch.testing.assert_close(fit_scope(few, here).cosines(), fit_scope(turned, here).cosines())
+        for one in (found, alike):
+            assert (one.spearman, one.isotropy) == pytest.approx((at_rank.spearman, at_rank.isotropy), abs=1e-6)
+        assert (curve.spearman[k - 1], curve.ranks[k - 1]) == (pytest.approx(found.spearman), found.rank)
+        cell = layer_pairs(few, here)[0, 1]
+        assert (cell.spearman, cell.rank) == (pytest.approx(found.spearman), found.rank)
+        (entry,) = (one for one in search_subsets(few, here, 2).ranking.top if one.layers == (0, 1))
+        assert entry.spearman == pytest.approx(found.spearman)
+    whole = score(few, setting.with_(k=20))
+    assert (curve.spearman[19], curve.ranks[19]) == (pytest.approx(whole.spearman), 20)
+    assert whole.spearman != pytest.approx(at_rank.spearman)
 
 
 @pytest.mark.parametrize("fit", FITS)

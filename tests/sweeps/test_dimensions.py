@@ -69,6 +69,9 @@ def test_above_the_rank_the_curve_is_flat(thin, space):
     full = k_curve(space, PCA)
     assert full.rank == 12
     assert len(set(full.spearman[6:])) > 1
+    shrunk = k_curve(thin, Setting((1,), "shrunk"))
+    assert shrunk.ranks == (1, 2, 3, 4, 5, 6, 7, 7, 7, 7, 7, 12)
+    assert set(shrunk.spearman[6:11]) == {shrunk.spearman[6]}
 
 
 def test_the_end_of_the_curve_is_the_score_without_k(any_space):
@@ -99,7 +102,8 @@ def test_subsets_can_be_left_out_and_are_with_a_single_one(space, thin):
 
 
 def curve_of(*scores):
-    return KCurve(scores, {}, (1.0,) * len(scores), len(scores), len(scores), Setting((0,), "pca"))
+    ks = tuple(range(1, len(scores) + 1))
+    return KCurve(scores, {}, (1.0,) * len(scores), ks, len(scores), Setting((0,), "pca"))
 
 
 def test_the_best_k_is_the_smallest_of_equals_and_the_knee_is_within_half_a_point():
@@ -125,6 +129,8 @@ def test_undefined_scores_are_none(space):
     zero = k_curve(replace(space, values=torch.zeros(4, 60, 12)), PCA)
     assert (zero.rank, set(zero.spearman), zero.best_k) == (0, {None}, None)
     assert zero.subsets["part 0"] == (None,) * 12
+    kept = k_curve(replace(space, values=torch.zeros(4, 60, 12)), Setting((1,), "soft:gamma=0"))
+    assert (kept.ranks, set(kept.spearman)) == ((0,) * 11 + (12,), {None})
 
 
 def test_few_distinct_sentences_have_a_curve_up_to_the_last_direction_but_one(distinct):
@@ -207,7 +213,7 @@ def test_curves_that_do_not_exist_are_refused_before_the_first(space):
 @pytest.mark.parametrize("variant", TAKES_K)
 def test_a_heatmap_read_off_the_curves_is_that_of_the_maps_at_that_k(any_space, variant):
     curves = pair_curves(any_space, Setting(whitening=variant))
-    cases = [(curves, Setting(whitening=variant, k=k)) for k in (1, 4, 12, None)]
+    cases = [(curves, Setting(whitening=variant, k=k)) for k in (1, 4, 9, 12, None)]
     if any_space.n_pairs >= 20:  # enough to be halved
         halves = Setting(whitening=variant, k=7, fit="cross")
         cases.append((pair_curves(any_space, halves.with_(k=None)), halves))

@@ -228,11 +228,19 @@ def test_a_smaller_k_does_change_something_and_is_the_rank(name):
     assert linalg.eigen(Moments.of(fitted(x)).covariance).rank == 3
 
 
-@pytest.mark.parametrize("name", TAKES_K)
+@pytest.mark.parametrize("name", [*TAKES_K, "soft:gamma=0", "soft:gamma=auto,alpha=0.1"])
 def test_a_k_above_the_rank_keeps_the_rank(name):
-    x = rows("tall deficient")
-    ridged = name in ("shrunk", "iternorm", "prefix")  # which divide by nothing that vanishes, so they drop nothing
-    assert fit(name, Moments.of(x), 6).rank == (6 if ridged else 4)
+    moments, unseen = Moments.of(rows("tall deficient")), rows(seed=1)
+    if name == "prefix":  # of which the data say nothing
+        assert fit(name, moments, 6).rank == 6
+        return
+    for k in (4, 5, 6):
+        assert fit(name, moments, k).rank == 4
+        z = directions(name, moments).along(unseen, moments.mean, k)
+        for found in (z, fit(name, moments, k)(unseen)):
+            assert_close(all_cosines(found), all_cosines(fit(name, moments, 4)(unseen)), atol=1e-9, rtol=0)
+    drops_nothing = name.partition(":")[2] or name in ("shrunk", "iternorm")
+    assert fit(name, moments, 7).rank == (7 if drops_nothing else 4)
 
 
 @pytest.mark.parametrize("name", ["none", "standardize"])

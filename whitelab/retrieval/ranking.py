@@ -92,7 +92,7 @@ def top(space: RetrievalSpace, scores: Float[Tensor, "n"], count: int, query: in
 
 
 def directions(space: RetrievalSpace, setting: Setting) -> tuple[Directions, Float[Tensor, "s r"]]:
-    """The weighted directions of the map and all texts along them, whose first k columns are those of the setting at k.
+    """The weighted directions of the map and all texts along them: the first `kept(k)` are those of the setting at k.
 
     Raises ValueError where k has no meaning, and where the directions' weights change with k.
     """

@@ -193,9 +193,10 @@ def retrieval_curve(space: RetrievalSpace, setting: Setting, progress: Progress 
     """
     setting = space.on(setting.with_(k=None))
     basis, z = ranking.directions(space, setting)
-    if not basis.rank:
+    if not basis.kept(1):
         raise ValueError(f"layers={list(setting.layers)} give every text the same vector, so there is nothing to rank")
-    values = measured(ranking.ranks_by_k(space, z, progress), space.relevant)
+    ranks = ranking.ranks_by_k(space, z, progress)
+    values = measured(ranks[:, [basis.kept(k) - 1 for k in range(1, basis.rank + 1)]], space.relevant)
     fitted = round(space.space.texts[setting.fit].count)
     return RetrievalCurve(values, protocol_of(space, setting, fitted, basis.rank))
 

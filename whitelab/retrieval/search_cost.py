@@ -74,7 +74,7 @@ class SearchPlan:
 
 @dataclass(frozen=True)
 class SearchCost:
-    """One k: vectors of `dim` = min(k, rank) numbers are stored, in `bytes` of float32.
+    """One k: vectors of `dim` numbers, as many as directions are kept, are stored, in `bytes` of float32.
 
     `milliseconds` of one query alone (median, with its quartiles); `time_ratio` is the median, with
     quartiles, of its ratio to d in the same round; `queries_per_second` of queries in batches. `recall` is the
@@ -108,7 +108,7 @@ class SearchCosts:
     machine: str
 
     def memory_ratio(self, row: SearchCost) -> float:
-        """Bytes against those at k = d: exactly k/d where the rank is d."""
+        """Bytes against those at k = d: exactly k/d where the fit's texts span d directions."""
         return row.bytes / self.rows[-1].bytes
 
     def nearest(self, k: int) -> SearchCost:
@@ -162,16 +162,17 @@ def search_costs(
     if others:
         raise ValueError(f"fit={setting.fit!r} fits {1 + len(others)} maps, and an index holds the vectors of one")
     need("faiss")
-    fitted = _nested(setting.whitening, fold.rows.moments(setting.layers))
-    if fitted.rank == 0:
+    moments = fold.rows.moments(setting.layers)
+    basis = whitening.directions(setting.whitening, moments)
+    if not basis.kept(1):
         layers = list(setting.layers)
         raise ValueError(f"layers={layers} give every sentence the same vector, so there is nothing to search")
-    measured = _measured(space, setting, plan, fitted, progress)
+    measured = _measured(space, setting, plan, moments, basis, progress)
     import faiss
 
     machine = f"{processor(plan.threads)}, faiss {faiss.__version__}"
     queries = min(plan.queries, space.n_sentences)
-    sizes = (plan.corpus, space.n_sentences, queries, plan.top, space.dim, fitted.rank)
+    sizes = (plan.corpus, space.n_sentences, queries, plan.top, space.dim, basis.rank)
     return SearchCosts(_tabulated(plan, measured), *sizes, setting, machine)
 
 
@@ -187,13 +188,18 @@ class _Measured:
 
 
 def _measured(
-    space: LayerEmbeddings, setting: Setting, plan: SearchPlan, fitted: whitening.Whitener, progress: Progress
+    space: LayerEmbeddings,
+    setting: Setting,
+    plan: SearchPlan,
+    moments: Moments,
+    basis: whitening.Directions,
+    progress: Progress,
 ) -> _Measured:
     import faiss
 
     rng = np.random.default_rng(plan.seed)
     own = rng.permutation(space.n_sentences)[: plan.queries]
-    widths = [min(k, fitted.rank) for k in plan.ks]
+    fitted, widths = _nested(setting.whitening, moments, basis), [basis.kept(k) for k in plan.ks]
     step = Steps(progress, steps_of(plan, space.n_sentences, len(own), len(widths) + 1))
     chunks = filled_corpus(space, setting.layers, space.moments(setting.layers), fitted, plan.corpus, rng)
     with threads(faiss, plan.threads):
@@ -240,9 +246,8 @@ def _parts(count: int, size: int) -> int:
     return -(-count // size)
 
 
-def _nested(variant: str, moments: Moments) -> whitening.Whitener:
-    """The map whose first k columns are the variant at k; inner products see no rotation."""
-    found = whitening.directions(variant, moments)
+def _nested(variant: str, moments: Moments, found: whitening.Directions) -> whitening.Whitener:
+    """The map whose first `found.kept(k)` columns are the variant at k; inner products see no rotation."""
     mean = moments.mean if found.centred else moments.mean.new_zeros(moments.dim)
     return whitening.Whitener(variant, mean, found.matrix, found.rank, None, moments.count)
 

@@ -167,7 +167,7 @@ class Fitted:
     def rank(self) -> int:
         """Directions kept, the fewest of any fold."""
         if self.bases is not None:
-            return min(min(basis.rank, self.setting.k or basis.rank) for basis in self.bases)
+            return min(basis.kept(self.setting.k) for basis in self.bases)
         return min(whitener.rank for whitener in self.whiteners)
 
     @property
@@ -178,7 +178,8 @@ class Fitted:
     @property
     def exponent(self) -> float | None:
         """The exponent that the spectrum chose (`soft:gamma=auto`), the mean of the folds; None where it is given."""
-        chosen = [basis.exponents[: self.setting.k] for basis in self.bases or () if basis.exponents is not None]
+        k = self.setting.k
+        chosen = [basis.exponents[: basis.kept(k)] for basis in self.bases or () if basis.exponents is not None]
         ends = [float(one[-1]) for one in chosen if len(one)]
         return sum(ends) / len(ends) if ends else None
 
@@ -208,7 +209,8 @@ class Fitted:
             return self.transform()
         z = torch.zeros(self.space.values.shape[1:], dtype=torch.float64, device=self.space.values.device)
         for number, (fold, basis) in enumerate(zip(self.folds, self.bases, strict=True)):
-            z[fold.sentences] = self._turned(number)[fold.sentences] @ basis.axes[:, : self.setting.k].T
+            axes = basis.axes[:, : basis.kept(self.setting.k)]
+            z[fold.sentences] = self._turned(number)[fold.sentences] @ axes.T
         return z
 
     def transform(self) -> Float[Tensor, "n m"]:
@@ -240,8 +242,8 @@ class Fitted:
         (basis,) = self.bases
         if basis.variances is None:
             return None
-        k = self.setting.k
-        return (basis.variances[:k] * basis.columns(k).square().sum(0)).sort(descending=True).values
+        columns = basis.columns(self.setting.k)
+        return (basis.variances[: columns.shape[1]] * columns.square().sum(0)).sort(descending=True).values
 
 
 def along(
@@ -258,7 +260,8 @@ def along(
         return basis.along(space.combine(layers), moments.mean, k)
     if basis.weights is None:
         key = ("along", layers, setting.fit, number, setting.whitening)
-        return space.kept_lately(key, moments, lambda: basis.along(space.combine(layers), moments.mean))[:, :k]
+        every = space.kept_lately(key, moments, lambda: basis.along(space.combine(layers), moments.mean))
+        return every[:, : basis.kept(k)]
     key = ("turned", layers, setting.fit, number)
     turned = space.kept_lately(key, moments, lambda: whitening.turned(space.combine(layers), moments))
     return basis.of_axes(turned, k)

@@ -33,14 +33,14 @@ _TABLES = 9  # of a part alive at once: two sides, products, sums, cosines
 class KCurve:
     """Spearman x 100 for k = 1..d (`spearman[k - 1]`), of the whole task and of each subset.
 
-    Above `rank` the curve is flat: there is no further direction to keep. `explained[k - 1]` is the share
-    of the variance in the top k directions.
+    `ranks[k - 1]` directions are kept. Where these do not grow the curve is flat: no direction is left to keep, or the
+    data span none of them, so that only k = d has them. `explained[k - 1]` is the share of the variance in the top k.
     """
 
     spearman: tuple[float | None, ...]
     subsets: dict[str, tuple[float | None, ...]]
     explained: tuple[float, ...]
-    rank: int
+    ranks: tuple[int, ...]
     dim: int
     setting: Setting
 
@@ -48,6 +48,11 @@ class KCurve:
     def k(self) -> tuple[int, ...]:
         """1..d."""
         return tuple(range(1, self.dim + 1))
+
+    @property
+    def rank(self) -> int:
+        """Directions kept at k = d."""
+        return self.ranks[-1]
 
     @property
     def best_k(self) -> int | None:
@@ -116,7 +121,7 @@ def pairs_at(curves: Mapping[tuple[int, int], KCurve], k: int | None) -> LayerPa
     Centring alone also keeps what has no variance in the sentences it is fitted on, and a curve does not.
     """
     cells = tuple(
-        LayerCell(layers, curve.spearman[(k or curve.dim) - 1], min(k or curve.rank, curve.rank))
+        LayerCell(layers, curve.spearman[(k or curve.dim) - 1], curve.ranks[(k or curve.dim) - 1])
         for layers, curve in curves.items()
     )
     first = next(iter(curves.values()))
@@ -141,7 +146,7 @@ def _curve(
         spearman=_to_d(curve, space.dim),
         subsets={name: _to_d(values, space.dim) for name, values in subsets.items()},
         explained=_explained(moments[0], bases[0]),
-        rank=min(basis.rank for basis in bases),
+        ranks=tuple(min(basis.kept(k) for basis in bases) for k in range(1, space.dim + 1)),
         dim=space.dim,
         setting=setting,
     )
@@ -154,7 +159,7 @@ def cosines_by_k(
     moments: Sequence[Moments],
     bases: Sequence[whitening.Directions],
 ) -> Float[Tensor, "r p"]:
-    """The cosine of every pair with the first 1, 2, ..., r directions of the basis of the fold that scores it.
+    """The cosine of every pair at k = 1, 2, ..., r, with what the basis of the fold that scores it keeps.
 
     r is the largest rank of a fold; above its own rank a fold's cosines stay as they are.
     """
@@ -162,8 +167,9 @@ def cosines_by_k(
     for number, (fold, part, basis) in enumerate(zip(scope, moments, bases, strict=True)):
         z = along(space, setting, number, part, basis)
         rows = cumulative_cosines(z, space.first[fold.pairs], space.second[fold.pairs], basis.factors)
-        cosines[: basis.rank, fold.pairs] = rows
-        cosines[basis.rank :, fold.pairs] = rows[-1:]
+        for k, row in enumerate(cosines, start=1):
+            if kept := basis.kept(k):
+                row[fold.pairs] = rows[kept - 1]
     return cosines
 
 

@@ -27,7 +27,7 @@ class Variant:
     """One entry of `WHITENERS`: how to fit it and what to tell a user about it.
 
     `fit(moments, k, **parameters)` (without k where `directions` is None); `directions(moments, **parameters)`
-    lists the weighted directions whose first k are the variant with that k. `whitens` says that the
+    lists the weighted directions whose first k (`Directions.kept`) are the variant with it. `whitens` says that the
     covariance afterwards is the identity on the whole kept subspace. With `of_rows` it is
     `fit(x, counts, progress=..., **parameters)`: no moments say enough, no matrix is the map, and it takes a while.
     """
@@ -384,8 +384,8 @@ def check_k(k: int | None, spec: str, dim: int | None) -> int | None:
 def fit(spec: str, moments: Moments, k: int | None = None) -> Whitener:
     """Fit `spec` (`pca`, `soft:gamma=0.5`) to `moments`, keeping the top-k eigen-directions.
 
-    `k` None keeps all; a `k` above the rank keeps the rank. Raises ValueError for an unknown name, a
-    parameter out of its range, `k` outside 1..d, and for `k` where it has no meaning.
+    `k` None keeps all; a `k` above the rank of the data keeps the rank, and d all that the variant weighs. Raises
+    ValueError for an unknown name, a parameter out of its range, `k` outside 1..d, and for `k` where it has no meaning.
     """
     found = parse(spec, moments.dim)
     k = check_k(k, spec, moments.dim)

@@ -1,7 +1,7 @@
 """Variants that weigh the eigen-directions of the covariance or of the correlation.
 
 Each is first a list of directions, the most important first: `Directions.matrix [d, r]`, whose first k
-columns are the variant with k up to a rotation, so that one projection serves every k
+columns (`Directions.kept`) are the variant with k up to a rotation, so that one projection serves every k
 (`whitelab.sweeps.dimensions`). The fitted map then keeps the columns (PCA form), turns them back (ZCA form) or
 makes them triangular (Cholesky form).
 """
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from whitelab.base.checks import check_int
 from whitelab.base.devices import at_once
+from whitelab.base.lazy import cached_property
 from whitelab.base.parameters import Parameter
 from whitelab.statistics import linalg
 from whitelab.statistics.linalg import Eigen, exact
@@ -53,14 +54,24 @@ class Directions:
         """r."""
         return self.matrix.shape[1]
 
+    @cached_property
+    def spanned(self) -> int:
+        """How many of them the data span; those after these have no order."""
+        return self.rank if self.variances is None else linalg.kept_rank(self.variances)
+
+    def kept(self, k: int | None) -> int:
+        """How many directions a k keeps: of those that the data do not span all or none."""
+        return self.rank if k is None or k >= self.rank else min(k, self.spanned)
+
     def columns(self, k: int | None) -> Float[Tensor, "d m"]:
         """The PCA form of the first k."""
         return self._at(self.matrix, k)
 
     def _at(self, weighted: Float[Tensor, "n r"], k: int | None) -> Float[Tensor, "n m"]:
-        if self.factors is None or k is None or k >= self.rank:
-            return weighted[:, :k]
-        return weighted[:, :k] * self.factors[:k, k - 1]
+        kept = self.kept(k)
+        if self.factors is None or kept == self.rank:
+            return weighted[:, :kept]
+        return weighted[:, :kept] * self.factors[:kept, kept - 1]
 
     def along(self, x: Float[Tensor, "n d"], mean: Float[Tensor, "d"], k: int | None = None) -> Float[Tensor, "n m"]:
         """The rows of `x` in the first k directions; `mean` is that of the fit."""
@@ -78,7 +89,7 @@ class Directions:
 
     def turned_back(self, k: int | None) -> Float[Tensor, "d d"]:
         """The ZCA form: each direction's coordinate is put back along its own axis."""
-        return self.columns(k) @ self.axes[:, :k].T
+        return self.columns(k) @ self.axes[:, : self.kept(k)].T
 
 
 def turned(x: Float[Tensor, "n d"], moments: Moments) -> Float[Tensor, "n d"]:
@@ -100,7 +111,7 @@ def _whitener(
 ) -> Whitener:
     """The map of the first k directions in a form of theirs. Raises ValueError for a `k` outside 1..d."""
     k = None if k is None else check_int(k, "k", 1, moments.dim, "d")
-    return Whitener(name, moments.mean, form(found, k), min(found.rank, k or found.rank), k, moments.count)
+    return Whitener(name, moments.mean, form(found, k), found.kept(k), k, moments.count)
 
 
 # -------------------------------------------------------------------------------------------- covariance
@@ -268,7 +279,7 @@ def fit_soft(moments: Moments, k: int | None = None, *, gamma: float | str = 0.5
 
     `gamma` 0 is centring, 1 is ZCA whitening, `auto` is chosen by the spectrum (`snr_exponents`). `alpha` is a ridge
     in units of the mean variance, so the result does not depend on the scale of the data; with it no direction has to
-    be dropped.
+    be dropped, and a `k` below d drops all that the data do not span.
     """
     return _whitener("soft", moments, soft_directions(moments, gamma, alpha), k, Directions.turned_back)
 
@@ -313,7 +324,8 @@ def fit_shrunk(moments: Moments, k: int | None = None, *, method: str = "ledoit-
     """ZCA whitening of a shrunk covariance: (1 - rho) Sigma + rho t I.
 
     `method` `epsilon`: rho = eps, t = 1, as W-MSE's code regularises (Ermolov et al. 2021); this depends on
-    the scale of the data. `ledoit-wolf` and `oas`: rho is estimated and t is the mean variance.
+    the scale of the data. `ledoit-wolf` and `oas`: rho is estimated and t is the mean variance. A `k` below d keeps
+    no direction that the data do not span.
     """
     return _whitener("shrunk", moments, shrunk_directions(moments, method, eps), k, Directions.turned_back)
 
@@ -336,6 +348,7 @@ def fit_iternorm(moments: Moments, k: int | None = None, *, steps: int = 5) -> W
 
     P_0 = I, P <- (3 P - P^3 Sigma / trace) / 2, W = P_T / sqrt(trace). Every iterate is a polynomial of Sigma, so
     the recursion is run on the eigenvalues: the same map, free of the instability of the matrix form.
-    Few steps whiten the large directions and spare the small ones.
+    Few steps whiten the large directions and spare the small ones. A `k` below d keeps no direction that the data do
+    not span.
     """
     return _whitener("iternorm", moments, iternorm_directions(moments, steps), k, Directions.turned_back)

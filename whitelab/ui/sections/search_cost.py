@@ -84,7 +84,7 @@ def _picture(costs: SearchCosts, focus: int) -> None:
     """The sentence, the chart, and how it was measured."""
     at, whole = costs.nearest(focus), costs.rows[-1]
     notes = f" (k = {focus} was not measured.)" if at.k != focus else ""
-    notes += f" The rank is {costs.rank}: no search stores more columns." if at.dim < at.k else ""
+    notes += f" The data span {at.dim} directions: at this k no more are stored." if at.dim < at.k else ""
     st.markdown(
         f"At k = {at.k} a search takes **{at.time_ratio:.2f}** of the time and **{costs.memory_ratio(at):.2f}** of the "
         f"memory of k = {whole.k}, and finds **{100 * at.recall:.0f} %** of the same {costs.top} neighbours. Of the "
