@@ -167,9 +167,12 @@ def cosines_by_k(
     for number, (fold, part, basis) in enumerate(zip(scope, moments, bases, strict=True)):
         z = along(space, setting, number, part, basis)
         rows = cumulative_cosines(z, space.first[fold.pairs], space.second[fold.pairs], basis.factors)
-        for k, row in enumerate(cosines, start=1):
-            if kept := basis.kept(k):
-                row[fold.pairs] = rows[kept - 1]
+        last = max(basis.rank - 1, 0)
+        spanned = basis.kept(last)
+        cosines[:spanned, fold.pairs] = rows[:spanned]
+        if spanned:
+            cosines[spanned:last, fold.pairs] = rows[spanned - 1 : spanned]
+        cosines[last:, fold.pairs] = rows[last:]
     return cosines
 
 

@@ -15,7 +15,6 @@ from torch import Tensor
 
 from whitelab.base.checks import check_int
 from whitelab.base.devices import at_once
-from whitelab.base.lazy import cached_property
 from whitelab.base.parameters import Parameter
 from whitelab.statistics import linalg
 from whitelab.statistics.linalg import Eigen, exact
@@ -32,8 +31,8 @@ class Directions:
 
     `variances [r]` of the data along the axes and the `weights [r]` that `matrix` gives them, where they are the first
     eigenvectors of the covariance. Where the weights change with k, `factors[i, k - 1]` is what direction i weighs at k
-    in units of its weight in `matrix`, 1 at k = r, and `exponents[k - 1]` the exponent at k. `centred`: the mean is
-    subtracted first.
+    in units of its weight in `matrix`, 1 at k = r, and `exponents[k - 1]` the exponent at k. The data span the first
+    `spanned`, None for all; those after these have no order. `centred`: the mean is subtracted first.
     """
 
     matrix: Float[Tensor, "d r"]
@@ -42,26 +41,22 @@ class Directions:
     weights: Float[Tensor, "r"] | None = None
     factors: Float[Tensor, "r r"] | None = None
     exponents: Float[Tensor, "r"] | None = None
+    spanned: int | None = None
     centred: bool = True
 
     @classmethod
-    def weighted(cls, eigen: Eigen, weights: Float[Tensor, "r"]) -> "Directions":
+    def weighted(cls, eigen: Eigen, weights: Float[Tensor, "r"], spanned: int | None = None) -> "Directions":
         """Eigenvectors of the covariance, each times its weight."""
-        return cls(eigen.vectors * weights, eigen.vectors, eigen.values, weights)
+        return cls(eigen.vectors * weights, eigen.vectors, eigen.values, weights, spanned=spanned)
 
     @property
     def rank(self) -> int:
         """r."""
         return self.matrix.shape[1]
 
-    @cached_property
-    def spanned(self) -> int:
-        """How many of them the data span; those after these have no order."""
-        return self.rank if self.variances is None else linalg.kept_rank(self.variances)
-
     def kept(self, k: int | None) -> int:
         """How many directions a k keeps: of those that the data do not span all or none."""
-        return self.rank if k is None or k >= self.rank else min(k, self.spanned)
+        return self.rank if k is None or k >= self.rank else min(k, k if self.spanned is None else self.spanned)
 
     def columns(self, k: int | None) -> Float[Tensor, "d m"]:
         """The PCA form of the first k."""
@@ -266,12 +261,13 @@ def soft_directions(moments: Moments, gamma: float | str, alpha: float) -> Direc
         kept = every if ridge > 0 else moments.eigen
         exponents = snr_exponents(moments.eigen.values, kept.rank)
         logs = (kept.values + ridge).log()[:, None] * exponents / -2
-        found = Directions.weighted(kept, logs[:, -1:].exp().sum(1))  # the last column, of which rank 0 has none
+        last = logs[:, -1:].exp().sum(1)  # of which rank 0 has none
+        found = Directions.weighted(kept, last, moments.eigen.rank)
         return replace(found, factors=(logs - logs[:, -1:]).exp(), exponents=exponents)
     if gamma == 0:
-        return Directions.weighted(every, torch.ones_like(every.values))
+        return Directions.weighted(every, torch.ones_like(every.values), moments.eigen.rank)
     kept = every if ridge > 0 else moments.eigen
-    return Directions.weighted(kept, (kept.values + ridge).pow(-gamma / 2))
+    return Directions.weighted(kept, (kept.values + ridge).pow(-gamma / 2), moments.eigen.rank)
 
 
 def fit_soft(moments: Moments, k: int | None = None, *, gamma: float | str = 0.5, alpha: float = 0.0) -> Whitener:
@@ -316,8 +312,9 @@ def shrunk_directions(moments: Moments, method: str, eps: float) -> Directions:
     every = moments.eigen_all
     target = 1.0 if method == "epsilon" else float(every.values.mean())
     values = (1 - rho) * every.values + rho * target
-    kept = every.top(linalg.kept_rank(values)) if linalg.kept_rank(values) else moments.eigen
-    return Directions.weighted(kept, values[: kept.rank].rsqrt())
+    rank = linalg.kept_rank(values)
+    kept = every.top(rank) if rank else moments.eigen
+    return Directions.weighted(kept, values[: kept.rank].rsqrt(), moments.eigen.rank)
 
 
 def fit_shrunk(moments: Moments, k: int | None = None, *, method: str = "ledoit-wolf", eps: float = 0.01) -> Whitener:
@@ -340,7 +337,7 @@ def iternorm_directions(moments: Moments, steps: int) -> Directions:
     values, weights = every.values / trace, torch.ones_like(every.values)
     for _ in range(steps):
         weights = (3 * weights - weights**3 * values) / 2
-    return Directions.weighted(every, weights / trace.sqrt())
+    return Directions.weighted(every, weights / trace.sqrt(), moments.eigen.rank)
 
 
 def fit_iternorm(moments: Moments, k: int | None = None, *, steps: int = 5) -> Whitener:
