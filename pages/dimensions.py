@@ -81,6 +81,8 @@ chart(
 )
 end = "the curve is flat" if curve.spearman[-1] is not None else "all sentences are equally far apart"
 flat = f": above it there is no direction left to keep, so {end}." if curve.rank < curve.dim else "."
+if (spanned := curve.ranks[-2:][0]) + 1 < curve.rank:
+    flat = f". The sentences span {spanned} of these: from there {end}, and k = {curve.dim} keeps all others at once."
 st.caption(
     f"{of_another or 'Move k in the bar. '}The top {k} directions hold {100 * curve.explained[k - 1]:.1f} % of the "
     f"variance. The rank is {curve.rank} of {curve.dim}{flat}{held_out_words(curve, held_out)}"

@@ -38,6 +38,12 @@ def test_memory_is_saved_down_to_the_rank(small, tmp_path):
     assert metrics(until(choose(at, k=8)))["Memory saved"] == "75 %"
 
 
+def test_directions_that_the_sentences_do_not_span_are_said_to_come_all_at_once(small, tmp_path):
+    at = until(start("dimensions", **small | {"data": write_few(tmp_path / "few.tsv"), "whitening": "shrunk"}))
+    assert said(at, "The rank is 32 of 32. The sentences span 14 of these: from there the curve is flat, and k = 32")
+    assert not said(until(start("dimensions", **small | {"whitening": "shrunk"})), "The sentences span")
+
+
 def test_the_curve_is_held_against_columns_that_no_covariance_chose(small, space):
     at = until(choose(until(start("dimensions", **small)), controls_of_k=True))
     drawn = {trace["name"]: trace["y"] for trace in json.loads(at.get("plotly_chart")[0].proto.spec)["data"]}
