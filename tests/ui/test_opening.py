@@ -33,7 +33,7 @@ def bench(place):
     """The bar as it stands on the first of the tasks."""
     data = str(place / "tasks")
     picked = Picked(str(place / "model"), False, 4, 32, ("mean", "cls"), "digest")
-    return Workspace(picked, Chosen(data, datasets.discover(data)[0], "all", False, 0.0), whitelab.Setting(), "float32")
+    return Workspace(picked, Chosen(data, datasets.discover(data)[0], "all", False, ""), whitelab.Setting(), "float32")
 
 
 def embedded(place, task):
@@ -68,7 +68,7 @@ def test_every_task_is_embedded_as_the_package_does_and_each_space_has_a_name_of
 
 def test_what_a_page_has_opened_is_shared_and_not_embedded_again(bench, fitted, forward_calls):
     spaces = finished(every_task(bench, fitted[0]))
-    pairs = pairs_of(bench.data.source, "two", "all", False, 0.0)
+    pairs = pairs_of(bench.data.source, "two", "all", False, "")
     assert shelf().get(task_name(bench, "two", pairs)).space is spaces["two"]
     assert every_task(bench, fitted[0]).result is spaces
     again = finished(every_task(replace(bench, setting=bench.setting.with_(whitening="pca")), fitted[1]))

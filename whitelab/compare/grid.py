@@ -79,8 +79,8 @@ class Grid:
     """What a comparison is of: models x tasks x settings under a preset.
 
     `corpus` names the text of a preset that fits on other text. `versions` of the models (`checkpoints.version`) are
-    those of now unless given; a `stamp`, the time of the data's files, say, tells one state of them from another.
-    Raises ValueError for an unknown preset, one without the corpus it needs, and a setting that names fit or aggregate.
+    those of now unless given; a `stamp` of the data's files tells one state of them from another. Raises ValueError
+    for an unknown preset, one without the corpus it needs, and a setting that names fit or aggregate.
     """
 
     models: tuple[str, ...]
@@ -91,7 +91,7 @@ class Grid:
     dtype: str = "float32"
     keep_going: bool = False
     corpus: str | None = None
-    stamp: float = 0.0
+    stamp: str = ""
     versions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

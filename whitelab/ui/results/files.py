@@ -2,13 +2,15 @@
 
 from collections.abc import Iterable
 from contextlib import suppress
+from hashlib import blake2b
 from pathlib import Path
 
 
-def file_stamp(files: Iterable[str | Path]) -> float:
-    """When the youngest of the files that are there was changed; 0 where there are none."""
-    times = [0.0]
+def file_stamp(files: Iterable[str | Path]) -> str:
+    """A text that changes when a file is changed, comes or goes."""
+    known = []
     for file in files:
         with suppress(FileNotFoundError):  # gone since it was listed, which whoever reads it says
-            times.append(Path(file).stat().st_mtime)
-    return max(times)
+            status = Path(file).stat()
+            known.append((str(file), status.st_mtime_ns, status.st_size))
+    return blake2b(repr(sorted(known)).encode("utf-8", "replace"), digest_size=16).hexdigest()

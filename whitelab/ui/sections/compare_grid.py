@@ -41,7 +41,7 @@ class Kept(dict[Grid, Cell]):
 
 
 @remembered("cells", grows=True)
-def kept_cells(data: str, stamp: float) -> Kept:
+def kept_cells(data: str, stamp: str) -> Kept:
     """The cells of one state of the data that any visitor has computed in this process."""
     return Kept()
 

@@ -30,9 +30,9 @@ HELP = (
 
 @remembered()
 def read(
-    data: str, task: str, columns: ColumnNames, positive: str | None, keep_going: bool, stamp: float
+    data: str, task: str, columns: ColumnNames, positive: str | None, keep_going: bool, stamp: str
 ) -> LabelledTexts:
-    """A labelled task's rows; `stamp` is the files' time, so a changed file is read again."""
+    """A labelled task's rows; `stamp` is that of the files, so a changed file is read again."""
     return datasets.load_labelled(data, task, columns=columns, positive=positive, keep_going=keep_going)
 
 

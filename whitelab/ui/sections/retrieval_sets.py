@@ -24,8 +24,8 @@ _KINDS = ("zip", "jsonl", "tsv", "txt", "qrels", "trec")
 
 
 @remembered()
-def read(data: str, split: str, keep_going: bool, stamp: float) -> RetrievalSet:
-    """A retrieval set; `stamp` is the files' time, so a changed file is read again. Raises DataError."""
+def read(data: str, split: str, keep_going: bool, stamp: str) -> RetrievalSet:
+    """A retrieval set; `stamp` is that of the files, so a changed file is read again. Raises DataError."""
     return datasets.load_retrieval(data, split, keep_going=keep_going)
 
 

@@ -21,13 +21,13 @@ TITLES = {name: f"{title} (bundled)" for name, title in BUNDLED_SETS.items()}
 
 @dataclass(frozen=True)
 class Chosen:
-    """A task of the data: which split of it, whether malformed rows are left out, and its files' time."""
+    """A task of the data: which split of it, whether malformed rows are left out, and the stamp of its files."""
 
     source: str
     info: TaskInfo
     split: str
     lenient: bool
-    stamp: float
+    stamp: str
 
     @property
     def task(self) -> str:
@@ -41,7 +41,7 @@ def choose() -> Chosen | None:
     if source in (UPLOADED, own_data.LABEL) or source.startswith(PREFIX):
         own = own_data.current()
         if own is not None:
-            return Chosen(own.key, own.task, "all", False, 0.0)
+            return Chosen(own.key, own.task, "all", False, "")
         st.session_state[own_data.LOST] = st.session_state["data-gone"] = True
         st.rerun()
     try:

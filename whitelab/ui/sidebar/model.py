@@ -211,7 +211,7 @@ def _text(chosen: Chosen | None) -> tuple[int, int]:
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
-def _counted(data: str, task: str, split: str, keep: bool, stamp: float) -> tuple[int, int]:
+def _counted(data: str, task: str, split: str, keep: bool, stamp: str) -> tuple[int, int]:
     try:
         sentences = datasets.load(data, task, split, keep_going=keep).sentences
     except DataError:

@@ -45,8 +45,8 @@ class Opened:
 
 
 @remembered()
-def pairs_of(data: str, task: str, split: str, keep_going: bool, stamp: float) -> SentencePairs:
-    """A task's pairs; `stamp` is the files' time, so a changed file is read again. Raises DataError."""
+def pairs_of(data: str, task: str, split: str, keep_going: bool, stamp: str) -> SentencePairs:
+    """A task's pairs; `stamp` is that of the files, so a changed file is read again. Raises DataError."""
     return datasets.load(data, task, split, keep_going=keep_going)
 
 
@@ -154,7 +154,7 @@ def every_task(workspace: Workspace, fitted: LayerEmbeddings) -> Job:
 
 
 def _every_task(
-    workspace: Workspace, tasks: Sequence[tuple[str, str, float]], fitted: LayerEmbeddings, progress: Progress
+    workspace: Workspace, tasks: Sequence[tuple[str, str, str]], fitted: LayerEmbeddings, progress: Progress
 ) -> dict[str, LayerEmbeddings]:
     data = workspace.data
     loaded = {name: pairs_of(data.source, name, split, data.lenient, stamp) for name, split, stamp in tasks}

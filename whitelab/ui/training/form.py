@@ -201,8 +201,8 @@ def _corpus() -> Corpus | None:
 
 
 @remembered()
-def _sentences(data: str, task: str, stamp: float) -> Text:
-    """The sentences of a text file, a task or all tasks; `stamp` is the files' time."""
+def _sentences(data: str, task: str, stamp: str) -> Text:
+    """The sentences of a text file, a task or all tasks; `stamp` is that of the files."""
     return Text(tuple(fit_scopes.scope_text("splits", data, task) if task else fit_scopes.scope_text(data, data, None)))
 
 
