@@ -41,7 +41,7 @@ now, wide = probing.probed(texts, here, plan, "probe-here"), probing.probed(text
 of = f"{named(texts)} {plan.how}"
 shown = follow(
     now,
-    lambda scores: probing.accuracies(scores, layers),
+    probing.accuracies,
     key="probe-here",
     of=of,
     note=lambda scores: f"{plain(data.title)}, {layers}.",

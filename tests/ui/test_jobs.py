@@ -215,6 +215,29 @@ def test_the_last_picture_stays_until_the_next_request_has_something_to_show(ope
     assert drawn(at.run()) == ["1"]
 
 
+def test_the_last_picture_does_not_stay_for_a_request_that_is_cancelled_or_fails(open_growing, steps):
+    at = open_growing(lambda progress: 42)
+    WORK[0], SETTINGS[0] = steps, "b"
+    at.run()
+    at.button[0].click().run()
+    assert jobs().get("b").join(PATIENCE)
+    assert drawn(at.run()) == []
+    WORK[0] = lambda progress: 42
+    at.button[0].click().run()
+    assert drawn(at) == ["42"]
+    WORK[0], SETTINGS[0] = failing, "c"
+    assert drawn(at.run()) == []
+
+
+def test_nor_for_one_that_goes_on_for_another_visitor(open_growing, steps):
+    at = open_growing(lambda progress: 42)
+    WORK[0], SETTINGS[0] = steps, "b"
+    assert drawn(at.run()) == ["42"]
+    jobs().get("b").watch("another visitor")
+    at.button[0].click().run()
+    assert (drawn(at), buttons(at)) == ([], ["Wait again"])
+
+
 @pytest.mark.parametrize(("of", "then"), [("data", "other data"), ("", "")])
 def test_a_picture_of_something_else_does_not_stay(open_growing, steps, of, then):
     at = open_growing(lambda progress: 42, of=of)  # nothing said: a picture is of its job alone

@@ -202,7 +202,7 @@ def follow(
     """The result of a job, None while there is none, with a picture of what is `known` either way.
 
     The picture of another job stays until there is a new one only where both are `of` the same, which names the data
-    and the model as well.
+    and the model as well, and only while the job is waited for.
 
     Over the picture stands a line, higher only where its words need it: `note(result)`, or how far the job is with
     Cancel, or why it ended. While the job is open, line and picture draw themselves again at a `pace`. `room` pixels
@@ -233,8 +233,9 @@ def growing(job: Job, draw, key: str, of: str, note, room: int, who: str) -> Non
 
 
 def picture(job: Job, draw, key: str, of: str, note, room: int, who: str = "") -> None:
-    """The line over the picture, and the picture."""
-    if job.state != "done" and (job.finished or has_left(job, key)):
+    """The line over the picture, and the picture: of a job that gives no result, only what it found itself."""
+    given_up = job.state != "done" and (job.finished or has_left(job, key))
+    if given_up:
         say, text, again = ending(job, key)
         notice(job, key, None, say, text, again)
     else:
@@ -243,7 +244,7 @@ def picture(job: Job, draw, key: str, of: str, note, room: int, who: str = "") -
                 st.caption(note(job.result))
             else:
                 moving(job, key, who)
-    found = known(job, key, of)
+    found = job.partial if given_up else known(job, key, of)
     if found is None:
         st.container(height=room, border=False, key=f"{key}-room")
     else:

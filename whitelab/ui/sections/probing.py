@@ -8,7 +8,7 @@ import streamlit as st
 from whitelab import figures
 from whitelab import probe as probes
 from whitelab.base.progress import Progress
-from whitelab.base.wording import capitalised, cut_note, inside, plain, spaced
+from whitelab.base.wording import capitalised, cut_note, inside, layers_in_words, plain, spaced
 from whitelab.datasets import LabelledTexts
 from whitelab.encoding.embeddings import LayerRows
 from whitelab.figures import heights
@@ -135,7 +135,7 @@ def _scored(texts: Texts, setting: Setting, how: How, rows: LayerRows | None, pr
 # ---------------------------------------------------------------------------------------------------- pictures
 
 
-def accuracies(scores: Sequence[ProbeScore], layers: str) -> None:
+def accuracies(scores: Sequence[ProbeScore]) -> None:
     """Accuracy before and after, what chance gives, and whether the gap could be chance."""
     if len(scores) < 2:
         return
@@ -147,7 +147,7 @@ def accuracies(scores: Sequence[ProbeScore], layers: str) -> None:
     gained, lost = int((white.hits & ~raw.hits).sum()), int((raw.hits & ~white.hits).sum())
     st.markdown(verdict(LABELS.inline(white.setting.whitening), white.accuracy - raw.accuracy, p, gained, lost))
     title = "Accuracy, {}".format
-    help = f"{capitalised(layers)}. {white.protocol}"
+    help = f"{capitalised(layers_in_words(white.setting.layers))}. {white.protocol}"
     delta, good = change(white.accuracy, raw.accuracy), "up" if p < LEVEL else "either"
     below, within = (f"95 %: {interval(one.low, one.high, digits=1)}" for one in scores)
     headlines(
