@@ -225,6 +225,16 @@ def test_pasted_sentences_are_no_data_but_a_text_to_fit_on(at):
     assert "fitted on the 80 sentences of pasted sentences" in protocol(until(go_to(at, "uniformity")))
 
 
+def test_pasted_sentences_and_a_file_to_fit_on_take_each_others_place(at):
+    at.text_area(key="pasted").set_value("".join(f"{a}\n{b}\n" for a, b, _ in ROWS)).run()
+    choose(at, whitening="pca", fit="upload")
+    for file in ("fit-file-0", "fit-file-1"):
+        until(upload(at, b"Rain falls.\nA bus stops.\nHe reads.\n", "mine.txt", file))
+        assert said(at, "fitted on 3 sentences")
+        press(at, "use-text")
+        assert said(at, "Fitted on pasted sentences, 80 sentences.", "fitted on 80 sentences")
+
+
 @pytest.mark.parametrize(
     ("text", "message"), [("a\tb\nc\td\n", "holds 2 columns"), ("a\tb\tc\nd\te\tf", "Which column")]
 )

@@ -124,7 +124,7 @@ def fit_on_pasted(at, folder):
 
 def fit_on_upload(at, folder):
     choose(until(go_to(at, "data")), fit="upload")
-    upload(at, (folder / "corpus:text.txt").read_bytes(), "corpus:text.txt", "fit-file")  # no corpus, for all its name
+    upload(at, (folder / "corpus:text.txt").read_bytes(), "corpus:text.txt", "fit-file-0")  # no corpus for all its name
 
 
 def ask_of_sentences(at, folder):

@@ -17,6 +17,7 @@ from whitelab.encoding.precomputed import Vectors
 UPLOADED = "upload"  # the workspace's choice of data, or of text to fit on
 LABEL = "Your upload"  # as the bar and the address show it
 FIT_TEXT = "uploaded-text"  # session_state: key, name and sentences of this visitor's text to fit on
+FIT_FILE = "fit-file-number"  # session_state: which uploader of such a text is shown; the next one is empty
 LOST = "upload-lost"  # session_state: the address asked for an upload this session does not have
 _OWN, _SECRET = "own-data", "own-data-secret"  # session_state
 
@@ -88,6 +89,7 @@ def fit_text(key: str = "") -> tuple[str, str, Counter[str]] | None:
 
 
 def fit_on(name: str, key: str, sentences: Sequence[str]) -> None:
-    """Hold sentences to fit on and turn the workspace to them. For callbacks of buttons."""
+    """Hold sentences to fit on in place of any file, and turn the workspace to them. For callbacks of buttons."""
     hold_text(name, key, sentences)
+    st.session_state[FIT_FILE] = st.session_state.get(FIT_FILE, 0) + 1
     st.session_state["fit"] = UPLOADED

@@ -378,7 +378,7 @@ def _uploaded_text() -> tuple[str, str]:
         "Text, one sentence a line",
         type=["txt"],
         max_upload_size=upload_limits.TABLE_MB,
-        key="fit-file",
+        key=f"fit-file-{st.session_state.get(own_data.FIT_FILE, 0)}",
         help=f"At most {upload_limits.TABLE_MB} MB. It stays in this session; nobody else sees it.",
     )
     text = own_data.fit_text()
