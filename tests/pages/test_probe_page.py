@@ -110,3 +110,26 @@ def test_an_upload_is_read_from_memory_under_its_own_name_and_limits(monkeypatch
     monkeypatch.setattr(upload_limits, "COLUMNS", 1)
     upload(at, b"text\tlabel\none\ta\ntwo\tb\n", "own.tsv", "labelled-file")
     assert failed(at, "own.tsv: 2 columns, at most 1 are read from an upload")
+
+
+def test_an_upload_is_there_again_on_another_visit_until_it_is_let_go_of():
+    at = AppTest.from_function(page, default_timeout=30)
+    at.query_params["labelled"] = "Uploaded file"
+    at.run()
+    for removed in (False, True):
+        upload(at, b"text\tlabel\none\ta\ntwo\tb\n", "own.tsv", "labelled-file")
+        if removed:
+            at.file_uploader(key="labelled-file").set_value(None).run()
+        else:
+            away_and_back(at)
+            assert [one.value for one in at.text] == ["own own.tsv 2 rows"]
+            assert said(at, "You brought **own.tsv**")
+            at.button(key="forget-labelled-file").click().run()
+        assert said(at, "Choose a file")
+        away_and_back(at)
+        assert said(at, "Choose a file")
+
+
+def away_and_back(at):
+    at.selectbox(key="labelled").set_value("demo").run()
+    at.selectbox(key="labelled").set_value("upload").run()

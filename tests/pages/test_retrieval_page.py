@@ -119,6 +119,9 @@ def test_an_upload_is_read_from_memory_and_its_code_reads_the_same_files(monkeyp
         assert [one.value for one in at.text] == ["upload: 3 documents, 2 queries"]
         assert at.selectbox(key="searched-split").options == ["test"]
         at.file_uploader(key="retrieval-files").set_value(brought).run()
+        at.selectbox(key="searched-data").set_value("demo").run()
+        at.selectbox(key="searched-data").set_value("upload").run()
+        assert [one.value for one in at.text] == ["upload: 3 documents, 2 queries"]
     for file in files:
         shutil.copy(file, tmp_path)
     monkeypatch.chdir(tmp_path)

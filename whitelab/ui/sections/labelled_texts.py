@@ -3,7 +3,6 @@
 import streamlit as st
 
 from whitelab import datasets
-from whitelab.base import upload_limits
 from whitelab.base.wording import plain
 from whitelab.datasets import DEMO, ColumnNames, DataError, LabelledTexts, MalformedRows, Upload
 from whitelab.ui.results.files import file_stamp
@@ -11,6 +10,7 @@ from whitelab.ui.results.kept import kept
 from whitelab.ui.results.study import remembered
 from whitelab.ui.sidebar import malformed
 from whitelab.ui.sidebar.own_data import UPLOADED
+from whitelab.ui.widgets.uploader import uploader
 
 FIELDS = {
     "text": "Text",
@@ -102,16 +102,11 @@ def _columns() -> tuple[ColumnNames, str | None]:
 
 
 def _uploaded() -> LabelledTexts | None:
-    file = st.file_uploader(
-        "A table with a text and a label, or two texts and a label",
-        type=list(KINDS),
-        max_upload_size=upload_limits.TABLE_MB,
-        key="labelled-file",
-        help=f"At most {upload_limits.TABLE_MB} MB. It stays in this session; nobody else sees it.",
-    )
-    if file is None:
+    files = uploader("A table with a text and a label, or two texts and a label", KINDS, "labelled-file")
+    if not files:
         st.info("Choose a file. Its first line may name the columns: text, label, and split if it has one.")
         return None
+    (file,) = files
     columns, positive = _columns()
     keep = malformed.left_out(UPLOADED, malformed.LABELLED, KEEP)
 

@@ -4,7 +4,6 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from whitelab import datasets
-from whitelab.base import upload_limits
 from whitelab.base.wording import plain
 from whitelab.datasets import DEMO, DataError, MalformedRows, RetrievalSet, Upload
 from whitelab.ui.results.files import file_stamp
@@ -12,6 +11,7 @@ from whitelab.ui.results.kept import kept
 from whitelab.ui.results.study import remembered
 from whitelab.ui.sidebar import malformed
 from whitelab.ui.sidebar.own_data import UPLOADED
+from whitelab.ui.widgets.uploader import brought, uploader
 
 DATA, SPLIT, KEEP = "searched-data", "searched-split", "searched-keep"  # session_state: what is chosen
 QUERY, DOCUMENT = "query-prompt", "document-prompt"
@@ -19,7 +19,7 @@ HELP = (
     "Type the path of a folder, or of its .zip, with corpus.jsonl, queries.jsonl and qrels/test.tsv, as BEIR's, or "
     "with TREC qrels in place of the last."
 )
-_FILES = "retrieval-files"  # session_state: those of an upload
+_FILES = "retrieval-files"
 _KINDS = ("zip", "jsonl", "tsv", "txt", "qrels", "trec")
 
 
@@ -79,7 +79,7 @@ def code(data: RetrievalSet) -> str:
 def _reading(data: RetrievalSet) -> str:
     place, keep = st.session_state.get(DATA) or DEMO, ", keep_going=True" if st.session_state.get(KEEP) else ""
     if place == UPLOADED:
-        names = tuple(file.name for file in st.session_state[_FILES])
+        names = tuple(file.name for file in brought(_FILES))
         files = f"[whitelab.Upload(name, open(name, 'rb').read()) for name in {names!r}]"
         return f"whitelab.load_retrieval({files}, {data.split!r}{keep})"
     return f"whitelab.load_retrieval({place!r}, {data.split!r}{keep})"
@@ -99,14 +99,8 @@ def _split(splits: tuple[str, ...], place: DeltaGenerator) -> str:
 
 
 def _uploaded(place: DeltaGenerator) -> RetrievalSet | None:
-    files = st.file_uploader(
-        "One .zip, or corpus.jsonl, queries.jsonl and the judgements",
-        type=list(_KINDS),
-        accept_multiple_files=True,
-        max_upload_size=upload_limits.TABLE_MB,
-        key=_FILES,
-        help=f"At most {upload_limits.TABLE_MB} MB each. They stay in this session; nobody else sees them.",
-    )
+    label = "One .zip, or corpus.jsonl, queries.jsonl and the judgements"
+    files = uploader(label, _KINDS, _FILES, several=True)
     if not files:
         st.info(
             "Choose one .zip as BEIR's, or three files: documents and queries as lines of JSON with _id and text, "

@@ -1,0 +1,44 @@
+"""Files that a visitor brings to a page: they stay in the session when the page, and with it the uploader, is left."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
+
+from whitelab.base import upload_limits
+from whitelab.base.wording import plain
+
+
+def uploader(label: str, kinds: Sequence[str], key: str, *, several: bool = False) -> list[UploadedFile]:
+    """Ask for a file, or for `several`; what was brought, with a button that lets go of it on a later visit."""
+    given = st.file_uploader(
+        label,
+        type=list(kinds),
+        accept_multiple_files=several,
+        max_upload_size=upload_limits.TABLE_MB,
+        key=key,
+        on_change=_let_go,
+        args=(key,),
+        help=f"At most {upload_limits.TABLE_MB} MB a file. It stays in this session; nobody else sees it.",
+    )
+    if given:
+        st.session_state[_name(key)] = given if several else [given]
+    elif files := brought(key):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            names = ", ".join(plain(file.name) for file in files)
+            st.markdown(f"You brought **{names}**. Another upload takes its place.")
+            st.button("Let go", key=f"forget-{key}", on_click=_let_go, args=(key,), icon=":material/delete:")
+    return brought(key)
+
+
+def brought(key: str) -> list[UploadedFile]:
+    """The files brought last to the uploader of this key."""
+    return st.session_state.get(_name(key), [])
+
+
+def _let_go(key: str) -> None:
+    st.session_state.pop(_name(key), None)
+
+
+def _name(key: str) -> str:
+    return f"{key}-brought"
