@@ -5,7 +5,20 @@ import time
 from urllib.parse import urlencode
 
 import pytest
-from driving import ARTEFACTS, chart_of, coloured, cut_off, drawn, faint, traces, unnamed, whole_page, widest
+from driving import (
+    ARTEFACTS,
+    IDLE,
+    STILL,
+    chart_of,
+    coloured,
+    cut_off,
+    drawn,
+    faint,
+    traces,
+    unnamed,
+    whole_page,
+    widest,
+)
 from questions import ON_DEMAND, QUESTIONS
 
 import whitelab
@@ -165,6 +178,27 @@ def test_the_links_at_the_top_keep_a_long_setting_and_no_headline_is_cut_where_t
             shown.settle(150)
             assert cut_off(page) == [], (name, width)
             assert widest(shown) <= width, (name, width)
+
+
+COVERED = """() => {
+    const boxes = selector => [...document.querySelectorAll(selector)].map(one => [one, one.getBoundingClientRect()])
+    const meet = (a, b) => a.width && a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom
+    const bars = boxes("[data-testid=stElementToolbar], .modebar")
+    return boxes("[data-testid=stMain] :is(p, button, .main-svg)").filter(([words, own]) => own.width
+        && bars.some(([bar, box]) => !bar.contains(words) && meet(box, own))).map(([words]) => words.textContent)
+}"""
+
+
+def test_on_a_phone_no_tool_bar_covers_words_or_a_chart(app, chromium):
+    context = chromium.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page = context.new_page()
+    page.goto(f"{app}/whitening")
+    page.get_by_text("Show the code").wait_for(state="attached")
+    page.get_by_test_id("stElementToolbar").nth(2).wait_for(state="attached")
+    page.wait_for_selector(".js-plotly-plot .draglayer", state="attached")
+    page.evaluate(STILL, [IDLE, 350])
+    assert page.evaluate(COVERED) == []
+    context.close()
 
 
 def test_every_control_of_the_bar_is_reached_by_keyboard_and_a_page_that_is_has_a_ring(app, visit):

@@ -13,6 +13,8 @@ import streamlit as st
 # theme, in light and dark.
 # The names of the pages stand so near each other that all fit in a window of 1,440 pixels. Keys show in them where they
 # are, as in every other control, and in the tool bars of tables and charts, which are shown while they have them.
+# Where nothing points, tool bars are always shown: a table's has room above it, and a chart has none, whose buttons are
+# for a zoom that fingers do not have.
 # Choices that lie side by side wrap where they have no room, each with all of its border.
 # On paper there is no bar, and code breaks its lines.
 STYLE = """<style>
@@ -41,6 +43,10 @@ STYLE = """<style>
 [data-testid=stMetric] div:has(> [data-testid=stMetricDelta]) { flex-wrap: wrap; row-gap: 0.25rem; }
 [data-testid=stMetricDelta], [data-testid=stMetricDeltaDescription] { height: auto; max-width: 100%; }
 [data-testid=stMetricDelta] { border-radius: 0.75rem; }
+@media (hover: none) {
+    [data-testid=stElementContainer]:has([data-testid=stDataFrame]) { margin-top: 2rem; }
+    .js-plotly-plot .modebar { display: none; }
+}
 @media print {
     [data-testid=stSidebar] { display: none; }
     [data-testid=stCode] :is(pre, code) { white-space: pre-wrap !important; }
