@@ -67,6 +67,17 @@ def test_a_folder_that_is_none_says_so_and_texts_that_are_none(small, tmp_path):
     assert not at.button(key="begin-corpus").disabled
 
 
+def test_what_texts_there_are_follows_the_disk(small, tmp_path):
+    (tmp_path / "one.txt").write_text("water\n" * 100)
+    folder, file = start("corpus", **small, texts=str(tmp_path)), start("corpus", **small, texts=f"{tmp_path}/one.txt")
+    assert said(until(folder), "1 file, 600 bytes")
+    assert said(until(file), "1 file, 600 bytes")
+    (tmp_path / "one.txt").write_text("water\n" * 200)
+    (tmp_path / "two.txt").write_text("water\n")
+    assert said(folder.run(), "2 files, 1.2 kB")
+    assert said(file.run(), "1 file, 1.2 kB")
+
+
 def test_what_is_begun_is_what_its_code_and_its_command_line_ask_for(small, tmp_path, monkeypatch):
     text, folder = small_text(tmp_path / "text.txt"), tmp_path / "new folder"
     at = until(start("corpus", **small, layers="1", texts=str(text), embedded=str(folder)))

@@ -14,10 +14,12 @@ from whitelab.corpus.manifest import place_for
 from whitelab.corpus.own_process import embedded_apart
 from whitelab.corpus.texts import kind_of, text_files
 from whitelab.datasets import DataError
+from whitelab.datasets.layouts import data_path
 from whitelab.datasets.offered import is_limited
 from whitelab.encoding.checkpoints import OUTPUT, ModelError, ModelName, check_alone, shown_name
 from whitelab.encoding.encoders import MAX_LENGTH, choose_device
 from whitelab.ui.results import long_runs
+from whitelab.ui.results.files import file_stamp
 from whitelab.ui.results.jobs import redraw
 from whitelab.ui.results.kept import kept
 from whitelab.ui.results.worker import Job
@@ -117,7 +119,10 @@ def _takes(folder: str) -> bool:
 
 
 def _found(source: str) -> tuple[list[str], int]:
-    """The kinds of the files there are, and their bytes; looked for once, for a folder may be large."""
+    """The kinds of the files there are, and their bytes.
+
+    Looked for again only where the file, or the folder itself, is another than it was: a folder may be large.
+    """
     files = text_files(source)
     return [kind_of(file) for file in files], sum(file.stat().st_size for file in files)
 
@@ -169,7 +174,8 @@ def _texts(source: str, arguments: dict) -> bool:
     if not source:
         return False
     try:
-        kinds, size = kept("corpus-texts", source, lambda: _found(source))
+        known = source, file_stamp([data_path(source)])
+        kinds, size = kept("corpus-texts", known, lambda: _found(source))
     except (DataError, OSError) as error:
         st.error(plain(str(error)))
         return False
