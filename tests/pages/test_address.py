@@ -46,6 +46,28 @@ def test_a_knob_has_its_value_again_after_another_variant_was_shown(small):
     assert choose(at, whitening="soft").sidebar.slider("soft-gamma").value == 0.25
 
 
+def test_a_knob_that_another_model_cannot_have_is_put_back_in_the_browser_too():
+    """Deleted from the session only, it would come back from there at the next click."""
+
+    def page():
+        import streamlit as st
+
+        from whitelab.ui.sidebar import knobs
+        from whitelab.whitening import WHITENERS, canonical
+
+        dim = st.number_input("d", value=384, key="d")
+        st.write(knobs.spec("group", WHITENERS["group"].parameters, canonical, dim))
+
+    at = AppTest.from_function(page).run()
+    at.number_input(key="group-groups").set_value(64)
+    assert at.run().markdown[0].value == "group:groups=64"
+    at.number_input(key="d").set_value(32)
+    at.run()
+    box = at.number_input(key="group-groups").proto
+    assert (box.set_value, box.value) == (True, 8)
+    assert at.markdown[0].value == "group:groups=8"
+
+
 def missed(at) -> list[str]:
     return [one.value for one in at.main.warning if "The address asks for" in one.value]
 

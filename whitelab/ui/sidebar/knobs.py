@@ -89,9 +89,9 @@ def _knob(name: str, one: Parameter, dim: int):
         if st.toggle(f"{one.label} {word}", **bound(f"{key}-{word}", False), help=one.hint):
             return word
     high = dim + one.beyond_d if one.high is None else one.high
-    if isinstance(state.get(key), int | float) and not one.low <= state[key] <= high:
-        del state[key]
     low, start = type(one.default)(one.low), min(one.default, type(one.default)(high))
+    if isinstance(state.get(key), int | float) and not one.low <= state[key] <= high:
+        state[key] = start  # deleted, it would be what the browser still shows
     step = 1 if isinstance(one.default, int) else 0.05 if one.high and one.high > 1 else 0.001
     format_ = "%d" if step == 1 else None if step == 0.05 else "%.3f"
     if one.name in ("gamma", "steps"):
