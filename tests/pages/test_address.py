@@ -1,12 +1,13 @@
 """Widgets that live in the address, where browser and session could come to differ."""
 
 import pytest
+from pair_files import whiteningbert, write
 from streamlit.proto.WidgetStates_pb2 import WidgetStates
 from streamlit.testing.v1 import AppTest
 
 from whitelab.whitening import WHITENERS
 
-from .visiting import choose, go_to, knob, start, until
+from .visiting import PATIENCE, choose, go_to, knob, start, until
 
 SOFT = WHITENERS["soft"].label
 
@@ -66,6 +67,34 @@ def test_a_knob_that_another_model_cannot_have_is_put_back_in_the_browser_too():
     box = at.number_input(key="group-groups").proto
     assert (box.set_value, box.value) == (True, 8)
     assert at.markdown[0].value == "group:groups=8"
+
+
+@pytest.mark.parametrize(("key", "first", "gone"), [("task", "sts13", "sts15"), ("split", "test", "dev")])
+def test_a_choice_that_other_data_lack_is_gone_from_the_address_too(key, first, gone, tmp_path):
+    """Or the bar would show one task, once the first data are back, and a reload another."""
+
+    def page():
+        import streamlit as st
+
+        from whitelab.ui.sidebar import address, data
+
+        with address.of("overview", st.container()):
+            data.choose()
+
+    for folder, names in (("both", [first, gone]), ("other", [first, "train" if key == "split" else "sts12"])):
+        for name in names:
+            task, split = ("mine", name) if key == "split" else (name, "test")
+            write(tmp_path / folder / f"{task}-{split}.csv", whiteningbert(("3", "A cat sits.", "A dog runs.")))
+    at = AppTest.from_function(page, default_timeout=PATIENCE)
+    at.query_params["data"] = str(tmp_path / "both")
+    at.query_params[key] = gone
+    assert at.run().selectbox(key=key).value == gone
+    at.selectbox(key="data").set_value(str(tmp_path / "other"))
+    assert at.run().selectbox(key=key).value != gone
+    assert key not in at.query_params
+    at.selectbox(key="data").set_value(str(tmp_path / "both"))
+    assert at.run().selectbox(key=key).value == first
+    assert key not in at.query_params
 
 
 def missed(at) -> list[str]:

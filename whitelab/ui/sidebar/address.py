@@ -1,7 +1,7 @@
 """Widgets that live in the address of the page, so that a copied link shows the same."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -90,6 +90,15 @@ def bound(key: str, default, shown: Callable[[T], str] = str) -> dict:
     if state.get(_OPENS) and key not in st.query_params and state.get(key, default) != default:
         state[key] = state[key]
     return {"key": key, "bind": "query-params", "persist_state": "session"}
+
+
+def among(key: str, options: Container[T], usual: T) -> None:
+    """Put a knob that stands at none of its options to the usual one, before it is drawn.
+
+    Streamlit would do so itself, and leave what is gone in the address.
+    """
+    if st.session_state.get(key, usual) not in options:
+        st.session_state[key] = usual
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from whitelab.datasets import BUNDLED_SETS, DEMO, DataError, TaskInfo
 from whitelab.datasets.in_memory import PREFIX
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.sidebar import malformed, own_data
-from whitelab.ui.sidebar.address import bound
+from whitelab.ui.sidebar.address import among, bound
 from whitelab.ui.sidebar.own_data import UPLOADED
 
 REFUSED = "refused"  # session_state: why the model or the data of this run cannot be had
@@ -52,10 +52,12 @@ def choose() -> Chosen | None:
         return None
     name = next(iter(tasks))
     if len(tasks) > 1:
+        among("task", tasks, name)
         name = st.selectbox("Task", list(tasks), **bound("task", name)) or name
     info = tasks[name]
     split = info.split_like()
     if len(info.splits) > 1:
+        among("split", info.splits, split)
         split = st.selectbox("Split", info.splits, index=info.splits.index(split), **bound("split", split)) or split
     lenient = st.session_state.get("keep", st.query_params.get("keep") == "true") is True
     if lenient or malformed.found(source):

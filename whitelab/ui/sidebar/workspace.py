@@ -26,7 +26,7 @@ from whitelab.ui import live
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.results.jobs import redraw
 from whitelab.ui.sidebar import address, data, knobs, model, own_data
-from whitelab.ui.sidebar.address import bound
+from whitelab.ui.sidebar.address import among, bound
 from whitelab.ui.sidebar.data import Chosen
 from whitelab.ui.sidebar.model import Picked
 from whitelab.ui.sidebar.own_data import UPLOADED, OwnData
@@ -229,14 +229,11 @@ _POOLINGS = {"mean": "Mean", "cls": "[CLS]", "last": "Last token", "wk": "SBERT-
 
 
 def _pooling(picked: Picked) -> str:
-    state = st.session_state
-
     def shown(name: str) -> str:
         return _POOLINGS.get(name, name)
 
     usual = "mean" if "mean" in picked.poolings else picked.poolings[0]
-    if state.get("pooling", "mean") not in picked.poolings:
-        state.pooling = usual
+    among("pooling", picked.poolings, usual)
     pooling = choice(
         "Pooling",
         picked.poolings,

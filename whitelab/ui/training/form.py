@@ -188,6 +188,7 @@ def _corpus() -> Corpus | None:
         tasks = {one.name: one for one in datasets.discover(data)}
         task = EVERY
         if len(tasks) > 1:
+            address.among("corpus-task", (EVERY, *tasks), EVERY)
             task = st.selectbox("Of the task", [EVERY, *tasks], key="corpus-task", bind="query-params") or EVERY
         stamp = file_stamp(file for one in tasks.values() for file in one.files)
         if task == EVERY:
@@ -244,6 +245,7 @@ def _scored() -> Scored | None:
         tasks = {one.name: one for one in datasets.discover(data)}
         name = next(iter(tasks))
         if len(tasks) > 1:
+            address.among("scored-task", tasks, name)
             name = st.selectbox("Task scored on", list(tasks), key="scored-task", bind="query-params") or name
         task = tasks[name]
         split = _split(task)
@@ -290,6 +292,7 @@ def _split(task: TaskInfo) -> str:
     usual = next((one for one in ("dev", "test") if one in task.splits), task.splits[0])
     if len(task.splits) == 1:
         return usual
+    address.among("scored-split", task.splits, usual)
     chosen = st.selectbox(
         "Split scored on", task.splits, index=task.splits.index(usual), key="scored-split", bind="query-params"
     )
