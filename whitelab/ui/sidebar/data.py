@@ -12,6 +12,7 @@ from whitelab.ui.results.files import file_stamp
 from whitelab.ui.sidebar import malformed, own_data
 from whitelab.ui.sidebar.address import among, bound
 from whitelab.ui.sidebar.own_data import UPLOADED
+from whitelab.ui.widgets.typed import typed_choice
 
 REFUSED = "refused"  # session_state: why the model or the data of this run cannot be had
 LOOKED_LATELY = 2.0  # seconds for which what lies at a place is taken to be what lay there
@@ -81,11 +82,10 @@ def _source() -> str:
     def shown(name: str) -> str:
         return (TITLES | {UPLOADED: own_data.LABEL}).get(name, name)
 
-    source = st.selectbox(
+    source = typed_choice(
         "Data",
         [*BUNDLED_SETS, UPLOADED] if own else list(BUNDLED_SETS),
         **({"key": "data"} if gone else bound("data", DEMO, shown)),  # unbound, it takes what is gone out of it
-        accept_new_options=True,
         on_change=lambda: state.pop(own_data.LOST, None),
         format_func=shown,
         help="Type the path of a folder or file: STS in the WhiteningBERT layout, STS-B CSV, SICK, or any CSV, TSV, "

@@ -22,6 +22,7 @@ from whitelab.encoding.checkpoints import (
     PickledWeights,
     allowed,
     cached_models,
+    check_model,
     find_model,
     on_disk,
     trained_models,
@@ -33,6 +34,7 @@ from whitelab.ui.results.jobs import FIRST_SECONDS, forget_finished, jobs, wait
 from whitelab.ui.results.study import remembered
 from whitelab.ui.sidebar.address import bound
 from whitelab.ui.sidebar.data import REFUSED, Chosen
+from whitelab.ui.widgets.typed import typed_choice
 
 CONTROLS = (f"{BUNDLED}:3", f"random:{BUNDLED}", f"static:{BUNDLED}", f"sif:{BUNDLED}", f"output:{BUNDLED}")
 WORDS = {
@@ -121,17 +123,25 @@ def choose() -> str:
     """Draw the select box and return the model's name."""
     names = options()
     shown = labelled(names)
-    found = st.selectbox(
+    found = typed_choice(
         "Model",
         names,
+        found=is_here,
         **bound("model", BUNDLED, shown),
-        accept_new_options=True,
         format_func=shown,
         help="Type a Hugging Face name or the path of a folder. NAME:3 takes its first 3 blocks, random:NAME its "
         "architecture with random weights, static:NAME and sif:NAME its word embeddings alone, output:NAME what its "
         "own sentence-transformers modules (dense layers, length 1) make of the last layer.",
     )
     return found or BUNDLED
+
+
+def is_here(model: str) -> bool:
+    """Whether a model can be had without a download."""
+    try:
+        return on_disk(model) and bool(check_model(model))
+    except ModelError:
+        return False
 
 
 def opened(model: str, chosen: Chosen | None) -> Picked | None:

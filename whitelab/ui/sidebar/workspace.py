@@ -32,6 +32,7 @@ from whitelab.ui.sidebar.model import Picked
 from whitelab.ui.sidebar.own_data import UPLOADED, OwnData
 from whitelab.ui.widgets import look
 from whitelab.ui.widgets.choice import choice
+from whitelab.ui.widgets.typed import typed_choice
 from whitelab.whitening import WHITENERS, canonical, parse
 
 SLOT = "workspace"  # session_state: the Workspace of this run
@@ -297,11 +298,11 @@ def _fit(
         return (FIT_SCOPES | {UPLOADED: "Uploaded text file"}).get(name, name)
 
     with address.spelt("fit", FIT_SCOPES, shown):
-        fit = st.selectbox(
+        fit = typed_choice(
             "Fitted on",
             list(OWN_SENTENCES) if given else [*FIT_SCOPES, UPLOADED],
             **bound("fit", "task", shown),
-            accept_new_options=not given,
+            new=not given,
             disabled=disabled,
             format_func=shown,
             help="WhiteningBERT fits on the task's own sentences, BERT-whitening also on all splits or on other text. "

@@ -30,6 +30,7 @@ from whitelab.ui.sidebar.workspace import UPLOADED
 from whitelab.ui.training.background import Entry
 from whitelab.ui.training.request import Corpus, Scored, Text, TrainingPlan
 from whitelab.ui.widgets import asking
+from whitelab.ui.widgets.typed import typed_choice
 
 EVERY = "All tasks"
 KEPT = "The run keeps a copy on this machine to be resumed from; the name of your file stays with you."
@@ -111,12 +112,12 @@ def starts() -> list[str]:
 def _start() -> tuple[Size | None, str]:
     """The encoder to start from: its size, None where it cannot be had, and its name."""
     names = starts()
-    name = st.selectbox(
+    name = typed_choice(
         "Start",
         names,
-        key="start",
+        "start",
+        model.is_here,
         bind="query-params",
-        accept_new_options=True,
         format_func=model.labelled(names),
         help="The bundled model cut to its first 3 layers is a raw encoder that training visibly improves. Type a "
         "Hugging Face name or the path of a folder to start from another.",
@@ -153,12 +154,11 @@ def _files(name: str) -> ModelFiles | None:
 
 def _data(title: str, names: list[str], key: str, words: str) -> str:
     """Choose one of `names` or type a path."""
-    found = st.selectbox(
+    found = typed_choice(
         title,
         names,
-        key=key,
+        key,
         bind="query-params",
-        accept_new_options=True,
         format_func=lambda name: _DATA_NAMES.get(name, name),
         help=words,
     )
