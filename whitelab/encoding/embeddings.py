@@ -96,8 +96,8 @@ class _Layers:
         layers, most = check_layers(layers, self.n_layers), self.dim + 2
 
         def counted() -> int:
-            x, used = self.values[layers[0]] if len(layers) == 1 else self.combine(layers), self.counts > 0
-            return distinct_rows(x if used.all() else x[used], most)
+            x = self.values[layers[0]] if len(layers) == 1 else self.combine(layers)
+            return distinct_rows(x, most, self.counts.nonzero()[:, 0])
 
         return self.kept(("different", layers), counted)
 

@@ -109,8 +109,9 @@ def is_starved(
     """Whether what `fit_map` gave sets all texts it was fitted on equally far apart (`whitening.starved`)."""
     if not whitening.whitens(fitted.name):
         return False
-    seen = None if corpus is not None else x[_fitted_on(data, rows, how).unique()]
-    different = round(corpus.count) if seen is None else linalg.distinct_rows(seen, x.shape[1] + 2)
+    if corpus is not None:
+        return whitening.starved(fitted.name, round(corpus.count), fitted.rank)
+    different = linalg.distinct_rows(x, x.shape[1] + 2, _fitted_on(data, rows, how).unique())
     return whitening.starved(fitted.name, different, fitted.rank)
 
 

@@ -9,7 +9,7 @@ to unit variance and into every cosine. Whoever needs an inverse of a covariance
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from whitelab.base.devices import in_one_launch
@@ -123,20 +123,21 @@ def kept_rank(values: Float[Tensor, "d"], largest: float | None = None) -> int:
     return int((values >= RANK_TOLERANCE * (float(values[0]) if largest is None else largest)).sum())
 
 
-def distinct_rows(x: Float[Tensor, "n d"], most: int) -> int:
-    """How many rows there are that differ, `most` standing for all above.
+def distinct_rows(x: Float[Tensor, "n d"], most: int, rows: Int[Tensor, "m"] | None = None) -> int:
+    """How many of the `rows` (None: of all) differ, `most` standing for all above.
 
     Two are one where they are nearer to each other than `ROW_TOLERANCE` of the rows' root mean square length, as the
     vectors of two texts are whose tokens are the same.
     """
     found = 0
-    for part in (x[: 2 * most], x):  # so many different rows are among the first ones, or seldom at all
-        part = exact(part)
-        line = torch.randn(x.shape[1], generator=torch.Generator().manual_seed(0), dtype=part.dtype).to(part.device)
-        ordered = part[(part @ line).argsort()]  # equal rows lie side by side along any line
-        apart = ROW_TOLERANCE * part.square().sum(1).mean().sqrt()
-        found = min(len(part), 1) + int(((ordered[1:] - ordered[:-1]).norm(dim=1) > apart).sum())
-        if found >= most or len(part) == len(x):
+    rows = torch.arange(len(x), device=x.device) if rows is None else rows
+    for part in (rows[: 2 * most], rows):  # so many different ones are among the first, or seldom at all
+        y = exact(x[part])
+        line = torch.randn(x.shape[1], generator=torch.Generator().manual_seed(0), dtype=y.dtype).to(y.device)
+        ordered = y[(y @ line).argsort()]  # equal rows lie side by side along any line
+        apart = ROW_TOLERANCE * y.square().sum(1).mean().sqrt()
+        found = min(len(y), 1) + int(((ordered[1:] - ordered[:-1]).norm(dim=1) > apart).sum())
+        if found >= most or len(part) == len(rows):
             break
     return min(found, most)
 
