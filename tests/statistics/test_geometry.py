@@ -108,11 +108,24 @@ def test_uniformity_equals_pdist_on_repeated_rows():
     assert geometry.uniformity(x, t=0.5) == pytest.approx(reference.uniformity(x, 0.5), abs=1e-12)
 
 
+@pytest.mark.parametrize("t", [0.3, 2.0, 3.3, 12.0, 100.0])
 @pytest.mark.parametrize("cone", [0.0, 3.0])
-def test_uniformity_of_many_rows_is_off_by_less_than_1e_7(cone):
+def test_uniformity_of_many_rows_is_off_by_less_than_1e_7(cone, t):
     x = np.random.default_rng(0).standard_normal((1500, 40)) + cone
     x[7], x[8] = 0, x[9]
-    assert geometry.uniformity(x) == pytest.approx(reference.uniformity(x), abs=1e-7)
+    assert geometry.uniformity(x, t=t) == pytest.approx(reference.uniformity(x, t), abs=1e-7)
+
+
+@pytest.mark.parametrize("n", [300, 1100])
+def test_uniformity_of_rows_that_are_all_far_apart_is_no_rounding_of_a_row_with_itself(n):
+    x = np.random.default_rng(0).standard_normal((n, 384))
+    assert geometry.uniformity(x, t=20.0) == pytest.approx(reference.uniformity(x, 20.0), abs=1e-9)
+
+
+@pytest.mark.parametrize("t", [-1.0, 101.0, math.nan])
+def test_uniformity_refuses_a_t_outside_its_range(t):
+    with pytest.raises(ValueError, match="must lie between 0 and 100"):
+        geometry.uniformity(rows(), t=t)
 
 
 def test_uniformity_does_not_depend_on_the_tiles(monkeypatch):

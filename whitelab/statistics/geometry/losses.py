@@ -1,5 +1,6 @@
 """Alignment and uniformity (Wang and Isola 2020)."""
 
+import math
 from functools import partial
 
 import torch
@@ -16,6 +17,7 @@ from whitelab.statistics.geometry.cosines import normalize, row_weights
 POSITIVES = {"gt4": "gold > 4", "ge4": "gold >= 4"}
 
 _MANY_ROWS = 1024
+_T_IN_FLOAT32 = 4  # above it a few pairs outweigh all others, and float32's errors no longer average out
 _ROWS_PER_TILE = 512  # on a processor: its cache holds 2 MB
 
 
@@ -37,32 +39,36 @@ def uniformity(x, weights=None, t: float = 2.0) -> float:
     """log of the mean of exp(-t ||u_i - u_j||^2) over distinct rows i < j (lower is more uniform).
 
     Wang and Isola 2020; WhitenedCSE Eq. 10 with t = 2; rows are brought to unit length first. Computed
-    from tiles of the Gram matrix, never [n, n] at once; from 1,024 rows on they are float32, which is off by
-    less than 1e-7. NaN for one row.
+    from tiles of the Gram matrix, never [n, n] at once; from 1,024 rows on they are float32 for t up to 4, which is
+    off by less than 1e-7. NaN for one row. Raises ValueError for `t` outside 0..100.
     """
+    if not 0 <= t <= 100:  # beyond, exp(-4t) of two opposite rows comes near the smallest float64
+        raise ValueError(f"t={t} must lie between 0 and 100")
     u = normalize(check_matrix(x))
     w = row_weights(weights, u)
     n = float(w.sum())
     if n <= 1:
         return float("nan")
-    # exp(-t ||u - v||^2) = exp(2t u.v - 2t) a(u) a(v), where a is 1 but for a zero row
+    # exp(-t ||u - v||^2) = exp(2t u.v) exp(-2t) a(u) a(v), where a is 1 but for a zero row
     a = w * (t * (1 - u.square().sum(-1))).exp()
     v = u * (2 * t) ** 0.5
-    if len(v) >= _MANY_ROWS:  # errors of single cosines, 1e-7, have either sign and average out
+    if len(v) >= _MANY_ROWS and t <= _T_IN_FLOAT32:  # errors of single cosines have either sign and average out
         v = v.float()
-    parts = side_by_side(partial(_kernel_sum, v, a, t), range(0, len(v), _tile(v)), threads_on(v.device))
-    return float(((sum(parts) - w.sum()) / (n * (n - 1))).log())
+    parts = side_by_side(partial(_kernel_sum, v, a), range(0, len(v), _tile(v)), threads_on(v.device))
+    return float(((sum(parts) * math.exp(-2 * t) + w @ (w - 1)) / (n * (n - 1))).log())
 
 
-def _kernel_sum(v: Float[Tensor, "n d"], a: Float[Tensor, "n"], t: float, i: int) -> Float[Tensor, ""]:
-    """Sum of a_i a_j exp(v_i.v_j - 2t) over a tile's rows and all from them on, those beyond the tile twice."""
+def _kernel_sum(v: Float[Tensor, "n d"], a: Float[Tensor, "n"], i: int) -> Float[Tensor, ""]:
+    """Sum of a_i a_j exp(v_i.v_j) over a tile's rows and all others from them on, those beyond the tile twice."""
     size, factors = _tile(v), a.to(v.dtype)
     total, (rows, weights) = a.new_zeros(()), (v[i : i + size], a[i : i + size])
     room = v.new_empty(len(rows) * size)  # tables of new memory each time would take longer than their arithmetic
     for j in range(i, len(v), size):
         columns = v[j : j + size]
         kernel = room[: len(rows) * len(columns)].view(len(rows), len(columns))
-        torch.mm(rows, columns.T, out=kernel).sub_(2 * t).exp_()
+        torch.mm(rows, columns.T, out=kernel).exp_()
+        if i == j:
+            kernel.fill_diagonal_(0)
         total += (1 if i == j else 2) * (weights @ (kernel @ factors[j : j + size]).to(a.dtype))
     return total
 
