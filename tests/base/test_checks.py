@@ -6,7 +6,15 @@ import pytest
 import torch
 from processes import run_python
 
-from whitelab.base.checks import check_choice, check_int, check_layers, check_matrix, check_strings, check_weights
+from whitelab.base.checks import (
+    check_batch,
+    check_choice,
+    check_int,
+    check_layers,
+    check_matrix,
+    check_strings,
+    check_weights,
+)
 
 
 @pytest.mark.parametrize("value", [1, 5, 9])
@@ -133,7 +141,14 @@ def test_what_is_no_matrix_of_numbers_is_refused(x, message):
 
 def test_too_few_rows_are_refused():
     with pytest.raises(ValueError, match=r"x must have at least 2 row\(s\)"):
-        check_matrix(torch.zeros(1, 3), rows=2)
+        check_batch(torch.zeros(1, 3), rows=2)
+
+
+def test_a_matrix_is_cut_off_from_its_network_and_a_batch_is_not():
+    x = torch.ones(2, 3, requires_grad=True)
+    assert not check_matrix(x).requires_grad
+    check_batch(x).sum().backward()
+    assert x.grad.tolist() == x.tolist()
 
 
 def test_weights_come_back_in_float64():

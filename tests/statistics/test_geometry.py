@@ -265,6 +265,11 @@ def test_half_precision_is_measured_in_float64():
     assert geometry.uniformity(x) == geometry.uniformity(x.double())
 
 
+@pytest.mark.parametrize("measure", [geometry.mean_cosine, geometry.uniformity, geometry.partition_isotropy])
+def test_rows_of_a_network_that_is_training_are_rows(measure):
+    assert measure(rows().requires_grad_()) == measure(rows())
+
+
 def test_arguments_are_left_alone():
     x, weights = rows(), torch.ones(40, dtype=torch.float64)
     cov = covariance(x)

@@ -88,6 +88,11 @@ def test_every_input_type_gives_float64(dtype):
     assert Moments.of(x).scatter.dtype == torch.float64
 
 
+def test_rows_of_a_network_that_is_training_are_rows():
+    x = torch.randn(20, 140, requires_grad=True)
+    assert torch.equal(Moments.of(x).scatter, Moments.of(x.detach()).scatter)
+
+
 def test_values_whose_squares_overflow_float16_are_fine():
     assert Moments.of(torch.tensor([[60000.0], [-60000.0]]).half()).covariance.isfinite().all()
 

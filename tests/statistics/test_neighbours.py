@@ -65,6 +65,11 @@ def test_rows_that_float32_cannot_tell_apart_are_told_apart(tiles, searched_in_f
     assert_close(found["cosine"].values, torch.from_numpy(cosines))
 
 
+def test_rows_of_a_network_that_is_training_have_neighbours():
+    x = torch.randn(20, 3)
+    assert torch.equal(nearest(x.clone().requires_grad_()), nearest(x))
+
+
 def test_doubles_zeros_and_one_point_have_neighbours(tiles):
     x = cone(300)
     x[7], x[100] = x[200], 0

@@ -62,6 +62,11 @@ def test_a_row_that_counts_twice_is_two_rows():
     assert (weighted(x) - fit_to_rows("clusters:m=3,directions=2", x)(x)).abs().max() > 1e-3
 
 
+def test_rows_of_a_network_that_is_training_are_rows():
+    x = torch.randn(60, 5, dtype=torch.float64)
+    assert_close(fit_to_rows("clusters:m=2", x.clone().requires_grad_())(x), fit_to_rows("clusters:m=2", x)(x))
+
+
 def test_a_row_that_counts_nothing_is_not_there():
     x, labels = blobs()
     counts = torch.from_numpy((labels != 1).astype(float))

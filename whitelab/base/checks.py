@@ -68,11 +68,16 @@ def as_tensor(x) -> Tensor:
     return torch.as_tensor(x, dtype=torch.float64 if isinstance(x, (list, tuple)) else None)
 
 
-def check_matrix(x, name: str = "x", rows: int = 1) -> Tensor:
+def check_matrix(x, name: str = "x") -> Tensor:
+    """`check_batch` of rows as data: cut off from the network that may have made them, so that no gradient passes."""
+    return check_batch(x, name).detach()
+
+
+def check_batch(x, name: str = "x", rows: int = 1) -> Tensor:
     """Return `x` as a floating tensor `[n, d]` with at least `rows` rows, d >= 1, all values finite.
 
     Integers become float64. float16 and bfloat16 become float32, because their squares overflow or
-    lose their digits.
+    lose their digits. Gradients pass through.
     """
     x = as_tensor(x)
     if x.ndim != 2:

@@ -23,7 +23,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from whitelab.base.checks import check_choice, check_int, check_matrix
+from whitelab.base.checks import check_batch, check_choice, check_int
 from whitelab.statistics import linalg
 
 METHODS = ("pca", "zca", "cholesky", "group", "shuffled_group", "standardize")
@@ -107,7 +107,7 @@ def whiten(
     where nothing varies; ValueError for arguments out of range.
     """
     check_choice(method, "method", METHODS)
-    x = check_matrix(x, rows=2)
+    x = check_batch(x, rows=2)
     dim = x.shape[1]
     kind, groups = _kind(method, check_int(groups, "groups", 1, dim, "d"), dim)
     wide = linalg.exact(x)
@@ -135,7 +135,7 @@ def whiten_slices(x: Float[Tensor, "s n d"], method: str = "cholesky", *, eps: f
     """`whiten` of every slice x[i] by itself, all at once: methods `pca`, `zca`, `cholesky` and `standardize`."""
     check_choice(method, "method", ("pca", "zca", "cholesky", "standardize"))
     slices, n, dim = x.shape
-    wide = linalg.exact(check_matrix(x.flatten(0, 1), rows=2)).unflatten(0, (slices, n))
+    wide = linalg.exact(check_batch(x.flatten(0, 1), rows=2)).unflatten(0, (slices, n))
     if method == "standardize":  # every coordinate a slice of its own
         wide = wide.permute(0, 2, 1).reshape(slices * dim, n, 1)
     check_rank(n - 1, wide.shape[2], n, eps)
