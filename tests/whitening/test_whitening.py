@@ -502,6 +502,21 @@ def test_the_common_component_is_that_of_the_uncentred_rows():
     assert (z - centred).abs().max() > 0.1
 
 
+@pytest.mark.parametrize("variant", ["all_but_the_top:directions=3", "common_component", "r2"])
+def test_rows_that_lose_every_direction_they_span_become_zero_and_not_the_cosines_of_rounding(variant):
+    draw = torch.Generator().manual_seed(0)
+    along = torch.randn(4, 30, generator=draw)
+    if variant == "all_but_the_top:directions=3":
+        line, more = along, torch.cat([along, torch.randn(1, 30, generator=draw)])
+    else:
+        line = along[:, :1].abs() * along[:1]
+        more = torch.cat([line, along[1:2]])
+    fitted = fit(variant, Moments.of(line))
+    assert not fitted(line).any()
+    assert fitted.rank == 0
+    assert fit(variant, Moments.of(more))(more).abs().max() > 0.1
+
+
 @pytest.mark.parametrize("name", TAKES_K)
 @pytest.mark.parametrize("k", [1, 3, 6])
 def test_the_first_k_directions_are_the_variant_with_k(name, k):

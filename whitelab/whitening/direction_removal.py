@@ -13,7 +13,8 @@ from whitelab.whitening.maps import Whitener
 def fit_all_but_the_top(moments: Moments, *, directions: int = 3) -> Whitener:
     """Subtract the mean and the projection on the first `directions` principal directions.
 
-    Mu and Viswanath 2018, Algorithm 1; they advise about d / 100 of them. 0 is centring.
+    Mu and Viswanath 2018, Algorithm 1; they advise about d / 100 of them. 0 is centring. Of rows that span no more
+    directions than that nothing is left: the map is 0.
     """
     check_int(directions, "directions", 0, moments.dim - 1, "d-1")
     return _without("all_but_the_top", moments, moments.mean, moments.eigen.vectors[:, :directions])
@@ -22,7 +23,8 @@ def fit_all_but_the_top(moments: Moments, *, directions: int = 3) -> Whitener:
 def fit_common_component(moments: Moments) -> Whitener:
     """Subtract the projection on the first singular direction of the data, which is NOT centred first.
 
-    Arora et al. 2017 (SIF), Algorithm 1. Where all rows are zero there is nothing to subtract.
+    Arora et al. 2017 (SIF), Algorithm 1. Where all rows are zero there is nothing to subtract; of rows along one line
+    nothing is left: the map is 0.
     """
     second = moments.scatter + moments.count * torch.outer(moments.mean, moments.mean)
     return _without("common_component", moments, torch.zeros_like(moments.mean), linalg.eigen(second).top(1).vectors)
@@ -33,7 +35,8 @@ def fit_r2(moments: Moments) -> Whitener:
 
     Ren et al. 2025 (arXiv 2511.11041), R2: e - (e . m) m with m the mean of the unit vectors e, itself at unit length.
     It is applied to rows of any length, whose cosines are those of the unit vectors. Raises ValueError for moments
-    without `unit`; where the unit vectors cancel there is nothing to subtract.
+    without `unit`; where the unit vectors cancel there is nothing to subtract; of rows along one line nothing is left:
+    the map is 0.
     """
     if moments.unit is None:
         raise ValueError("moments must hold unit for r2, as those of Moments.of do")
@@ -43,6 +46,14 @@ def fit_r2(moments: Moments) -> Whitener:
 
 
 def _without(name: str, moments: Moments, mean: Float[Tensor, "d"], top: Float[Tensor, "d m"]) -> Whitener:
-    """Subtract the mean, then the projection on the columns of `top`, which are orthonormal or 0."""
+    """Subtract the mean, then the projection on the columns of `top`, which are orthonormal or 0.
+
+    Where what that leaves of the rows it is fitted on may be rounding, whose cosines say nothing, the map is 0.
+    """
+    centre = moments.mean - mean
+    squares = moments.scatter + moments.count * torch.outer(centre, centre)
+    total = squares.diagonal().sum()
+    if total - ((squares @ top) * top).sum() < linalg.RANK_TOLERANCE * total:
+        return Whitener(name, mean, torch.zeros_like(squares), 0, None, moments.count)
     eye = torch.eye(moments.dim, dtype=top.dtype, device=top.device)
     return Whitener(name, mean, eye - top @ top.T, moments.dim - top.shape[1], None, moments.count)
