@@ -242,7 +242,14 @@ def test_lengths_follow_the_words_where_they_were_made_to():
     x = torch.eye(5)[:, :3].double() + words[:, None]
     assert geometry.norm_correlation(x, words) == pytest.approx(spearmanr(x.norm(dim=1), words).statistic)
     assert geometry.norm_correlation(x, words) > 0.9
-    assert math.isnan(geometry.norm_correlation(geometry.normalize(x), torch.ones(5, dtype=torch.float64)))
+    assert geometry.norm_correlation(1e-12 * x, words) == pytest.approx(geometry.norm_correlation(x, words))
+    assert math.isnan(geometry.norm_correlation(x, torch.ones(5, dtype=torch.float64)))
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-12, 1.0, 1e6])
+def test_lengths_that_are_one_but_for_rounding_follow_nothing(size):
+    x = size * geometry.normalize(gaussian(50, 40)).float()
+    assert math.isnan(geometry.norm_correlation(x, torch.arange(50.0)))
 
 
 def test_clusters_are_isotropic_inside_though_the_space_is_not():

@@ -13,6 +13,7 @@ from whitelab.statistics.correlation import spearman
 from whitelab.statistics.linalg import exact
 
 _WORD = re.compile(r"\w+")
+_ROUNDING = 1e-6  # of the mean length: float32 leaves 1e-7 of it to chance
 
 
 def norms(x: Float[Tensor, "n d"]) -> Float[Tensor, "n"]:
@@ -37,5 +38,12 @@ def word_frequencies(sentences: Sequence[str]) -> Float[Tensor, "n"]:
 
 
 def norm_correlation(x: Float[Tensor, "n d"], values: Float[Tensor, "n"]) -> float:
-    """Spearman's rho of the rows' lengths with `values`; NaN where one of the two is constant."""
-    return float(spearman(norms(x).cpu(), values))
+    """Spearman's rho of the rows' lengths with `values`; NaN where one of the two is constant.
+
+    Lengths that spread by less than 1e-6 of their mean are constant, as those of float32 rows brought to length 1.
+    """
+    lengths = norms(x).cpu()
+    mean = float(lengths.mean())
+    if float(lengths.std(correction=0)) <= _ROUNDING * mean:
+        return math.nan
+    return float(spearman(lengths / mean, values))
