@@ -118,9 +118,8 @@ def kept_rank(values: Float[Tensor, "d"], largest: float | None = None) -> int:
 
     `largest` is what they are measured against: the first of them, or that of a whole they are part of.
     """
-    if values.numel() == 0 or values[0] <= 0:
-        return 0
-    return int((values >= RANK_TOLERANCE * (float(values[0]) if largest is None else largest)).sum())
+    least = RANK_TOLERANCE * (values[:1] if largest is None else largest)
+    return int(((values > 0) & (values >= least)).sum())  # one number for a GPU to wait for
 
 
 def distinct_rows(x: Float[Tensor, "n d"], most: int, rows: Int[Tensor, "m"] | None = None) -> int:
