@@ -79,6 +79,14 @@ def test_partition_isotropy_is_the_papers_ratio_under_any_rotation(centred):
     assert found == pytest.approx(geometry.partition_isotropy(-5 * x @ rotation(6), centred), abs=1e-9)
 
 
+@pytest.mark.parametrize("centred", [False, True])
+def test_partition_isotropy_does_not_see_directions_along_which_no_row_points(centred):
+    x = gaussian(400, 3)
+    found = geometry.partition_isotropy(x, centred)
+    for more in (gaussian(400, 3) @ rotation(9)[:3], torch.nn.functional.pad(x, (0, 4))):
+        assert geometry.partition_isotropy(more, centred) == pytest.approx(found, abs=1e-9)
+
+
 def test_partition_isotropy_knows_a_cone_until_it_is_centred():
     x = cloud(2000, 20, shift=5.0)
     assert geometry.partition_isotropy(x) < 0.3 < 0.9 < geometry.partition_isotropy(x, centred=True)

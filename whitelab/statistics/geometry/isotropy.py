@@ -6,7 +6,7 @@ from torch import Tensor
 
 from whitelab.base.checks import check_int, check_matrix
 from whitelab.statistics.geometry.cosines import normalize
-from whitelab.statistics.linalg import eigen_all, exact, from_mean, gram, kept_rank
+from whitelab.statistics.linalg import eigen, exact, from_mean, gram, kept_rank
 
 
 def participation_ratio(matrix: Float[Tensor, "d d"]) -> float:
@@ -81,14 +81,16 @@ def partition_isotropy(x, centred: bool = False) -> float:
 
     u_i are the rows at unit length, `centred` before that if asked for. c runs over the unit eigenvectors of
     sum_i u_i u_i^T, as there in place of the whole sphere. -c is an eigenvector whenever c is, so both count: the
-    number then hangs on no library's choice of signs, which for a narrow cone moves it by a power of two. NaN where no
+    number then hangs on no library's choice of signs, which for a narrow cone moves it by a power of two. Directions
+    that the rank policy drops do not count: no row points along them, and columns of zeros would add some. NaN where no
     row has a length.
     """
     x = exact(check_matrix(x))
     u = normalize(from_mean(x) if centred else x)
-    if not bool(u.any()):
+    kept = eigen(gram(u))
+    if kept.rank == 0:
         return float("nan")
-    along = u @ eigen_all(gram(u)).vectors
+    along = u @ kept.vectors
     powers = along.exp_()  # exp(-a) is 1 / exp(a), and a is within 1 of 0
     sums = torch.cat([powers.sum(0), powers.reciprocal_().sum(0)])
     return float(sums.min() / sums.max())
