@@ -102,7 +102,7 @@ def test_a_choice_that_other_data_lack_is_gone_from_the_address_too(key, first, 
     [
         ("model", "model", ":1", "model:1"),
         ("model", "model", "static:", "static:model"),
-        ("model", "model", "google-bert/bert", "google-bert/bert"),
+        ("model", "someone/one", "another/one", "another/one"),
         ("data", "pairs", "2", "pairs2"),
         ("data", "pairs", "/few.csv", "pairs/few.csv"),
         ("data", "pairs", "3", "3"),

@@ -22,7 +22,6 @@ from whitelab.encoding.checkpoints import (
     PickledWeights,
     allowed,
     cached_models,
-    check_model,
     find_model,
     on_disk,
     trained_models,
@@ -34,7 +33,7 @@ from whitelab.ui.results.jobs import FIRST_SECONDS, forget_finished, jobs, wait
 from whitelab.ui.results.study import remembered
 from whitelab.ui.sidebar.address import bound
 from whitelab.ui.sidebar.data import REFUSED, Chosen
-from whitelab.ui.widgets.typed import typed_choice
+from whitelab.ui.widgets.typed import exists, typed_choice
 
 CONTROLS = (f"{BUNDLED}:3", f"random:{BUNDLED}", f"static:{BUNDLED}", f"sif:{BUNDLED}", f"output:{BUNDLED}")
 WORDS = {
@@ -126,7 +125,7 @@ def choose() -> str:
     found = typed_choice(
         "Model",
         names,
-        found=is_here,
+        found=recognised,
         **bound("model", BUNDLED, shown),
         format_func=shown,
         help="Type a Hugging Face name or the path of a folder. NAME:3 takes its first 3 blocks, random:NAME its "
@@ -136,12 +135,13 @@ def choose() -> str:
     return found or BUNDLED
 
 
-def is_here(model: str) -> bool:
-    """Whether a model can be had without a download."""
+def recognised(model: str) -> bool:
+    """Whether a name, or what its modifiers are put to, is that of a folder or among the `options`."""
     try:
-        return on_disk(model) and bool(check_model(model))
+        base = ModelName.parse(model).base
     except ModelError:
         return False
+    return exists(base) or base in options()
 
 
 def opened(model: str, chosen: Chosen | None) -> Picked | None:

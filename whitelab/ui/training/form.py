@@ -116,7 +116,7 @@ def _start() -> tuple[Size | None, str]:
         "Start",
         names,
         "start",
-        model.is_here,
+        model.recognised,
         bind="query-params",
         format_func=model.labelled(names),
         help="The bundled model cut to its first 3 layers is a raw encoder that training visibly improves. Type a "
