@@ -84,8 +84,9 @@ def _at(result: LayerPairs | dict | None, k: int | None) -> LayerPairs | None:
 
 def says_nothing(space: LayerEmbeddings, pairs: LayerPairs) -> bool:
     """Whether the best cell's map sets all sentences equally far apart, so that no cell is best."""
-    best = pairs.best
-    return best is not None and is_starved(space, pairs.setting.with_(layers=best.layers), best.rank)
+    if (best := pairs.best) is None:
+        return False
+    return is_starved(space, pairs.setting.with_(layers=tuple(sorted(set(best.layers)))), best.rank)
 
 
 def _map(
