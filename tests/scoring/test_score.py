@@ -159,6 +159,25 @@ def test_gold_scores_that_run_the_other_way_are_noted_however_small_a_subset_is(
     assert reversal(replace(turned, gold=-gold), setting(aggregate=how)) == ""
 
 
+@pytest.mark.parametrize("how", ["mean", "wmean"])
+@pytest.mark.parametrize("right", [True, False])
+def test_small_subsets_do_not_decide_which_way_gold_scores_run(space, how, right):
+    subset = torch.zeros_like(space.subset)
+    subset[-6:-3], subset[-3:] = 1, 2
+    gold = score(space, setting()).cosines * torch.where(subset > 0, -1, 1)
+    mixed = replace(space, gold=gold if right else -gold, subset=subset, subset_names=("many", "few", "other"))
+    assert (reversal(mixed, setting(aggregate=how)) == "") == right
+
+
+@pytest.mark.parametrize("how", ["mean", "wmean"])
+def test_subsets_with_scales_of_their_own_do_not_run_the_other_way_together(space, how):
+    cosines = score(space, setting()).cosines
+    subset = (cosines < cosines.median()).long()
+    scaled = replace(space, gold=cosines + 10 * subset, subset=subset, subset_names=("near", "far"))
+    assert reversal(scaled, setting(aggregate="all"))
+    assert reversal(scaled, setting(aggregate=how)) == ""
+
+
 def test_constant_cosines_are_said(space):
     same = replace(space, second=space.first)
     assert score(same, setting()).reason == "Spearman is not defined: all cosines are 1"

@@ -52,6 +52,13 @@ class Score:
         """What was chosen, with the layers by their numbers."""
         return self.protocol.setting
 
+    @property
+    def by_pairs(self) -> float | None:
+        """The score with every pair counted alike: of `mean`, the subsets' average weighted by pairs instead."""
+        if self.spearman is None or self.setting.aggregate != "mean":
+            return self.spearman
+        return sum(one.spearman * one.pairs for one in self.subsets.values()) / self.pairs
+
     def line(self) -> str:
         """How the score was made, in one line."""
         return self.protocol.line(self.fitted, self.rank, self.isotropy, self.gamma)
@@ -112,20 +119,23 @@ def score(space: LayerEmbeddings, setting: Setting, isotropy: bool = True) -> Sc
 
 
 def reversed_note(spearman: float | None, pairs: int) -> str:
-    """What to say of a score of raw vectors that is below 0 beyond doubt, by one correlation of so many pairs."""
+    """What to say of raw vectors whose score, every pair counted alike, is below 0 beyond doubt; empty where it is not.
+
+    Such a score, an average over subsets too, is known as well as one correlation of so many `pairs`.
+    """
     half = None if spearman is None else percent(correlation.half_width(spearman / 100, pairs))
     if half is None or spearman + half >= 0:
         return ""
     return (
-        f"the pairs scored highest are the least alike, so that raw vectors score {spearman:.2f}: a score must be "
-        "higher for more similar sentences. If these are distances, turn them round"
+        f"the pairs scored highest are the least alike, so that raw vectors, every pair counted alike, score "
+        f"{spearman:.2f}: a score must be higher for more similar sentences. If these are distances, turn them round"
     )
 
 
 def reversal(space: LayerEmbeddings, setting: Setting) -> str:
     """`reversed_note` of a setting's layers as they are."""
     raw = score(space, setting.raw, isotropy=False)
-    return reversed_note(raw.spearman, raw.pairs)
+    return reversed_note(raw.by_pairs, raw.pairs)
 
 
 def isotropy_of(space: LayerEmbeddings, setting: Setting) -> float | None:

@@ -56,7 +56,7 @@ def open_page(question: str, look_for: str) -> tuple[Workspace, Opened]:
         st.stop()
     opened = open_chosen(chosen)
     raw = number_of(opened.space, chosen.compared.raw)
-    backwards = reversed_note(raw.spearman, raw.pairs)
+    backwards = reversed_note(raw.by_pairs, raw.pairs)
     said = (
         [backwards] * bool(backwards) + [LEFT] * too_large(opened.space) + [RAW] * (chosen.setting.whitening == "none")
     )
