@@ -183,3 +183,25 @@ def test_a_map_fitted_on_a_corpus_is_that_of_its_texts_and_leaves_as_a_file(plac
     assert torch.allclose(written(vectors[1].double()).abs(), wanted(vectors[1].double()).abs(), atol=1e-3)
     status, _, err = run("corpus", "fit", tmp_path / "nothing")
     assert (status, "no such file or folder" in err) == (2, True)
+
+
+def test_whatever_gives_intervals_says_once_where_pairs_or_queries_are_too_few_for_them(run, model, options, place):
+    search, pairs = (*model, "--data", place / "search"), (*model, "--data", place / "few.csv")
+    tasks = ("--models", model[1], *pairs[2:], "--settings", "L1;L2")
+    for command in (
+        ("retrieve", *search),
+        ("calibrate", "--search", *search),
+        ("bits", "--search", *search, "--codes", "float32"),
+        ("calibrate", *pairs),
+        ("bits", *pairs, "--codes", "float32"),
+        ("compare", *tasks, "--intervals"),
+    ):
+        status, _, err = run(*command)
+        assert (status, err.count("no interval here is to be trusted")) == (0, 1), (command, err)
+    for command in (
+        ("retrieve", *search, "--whitening", "pca", "--every-k"),
+        ("score", *pairs),
+        ("compare", *tasks),
+        ("bits", *options, "--codes", "float32"),
+    ):
+        assert "to be trusted" not in run(*command)[2], command

@@ -12,7 +12,7 @@ from whitelab.cli.options import (
     whitening_options,
 )
 from whitelab.cli.spaces import open_either, setting_of_either
-from whitelab.cli.writing import note, number, progress
+from whitelab.cli.writing import number, progress
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +37,8 @@ def run(args):
     if any(not -1 <= one <= 1 for one in args.cosine):
         raise ValueError(f"--cosine {' '.join(map(str, args.cosine))} must lie between -1 and 1")
     setting = setting_of_either(args)
-    space = open_either(args, setting, check=partial(_check_grades if args.search else _check_gold, args.cut))
+    check = partial(_check_grades if args.search else _check_gold, args.cut)
+    space = open_either(args, setting, check=check, intervals=True)
     if args.search:
         return _searched(args, space, setting)
     raw, found = (calibrate(space, one, args.cut, args.rate) for one in (setting.raw, setting))
@@ -66,10 +67,7 @@ def run(args):
 def _searched(args, space, setting) -> tuple[dict, list[str]]:
     """Of a retrieval set: cosines of queries with documents, and the judgements in place of gold."""
     from whitelab.retrieval.calibration import calibrate_search
-    from whitelab.statistics.significance import few_note
 
-    if few := few_note(len(space.queries), "queries"):
-        note(few)
     given = args.cut, args.rate
     raw, found = (
         calibrate_search(space, one, *given, progress=progress("ranking", "queries")) for one in (setting.raw, setting)

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from whitelab.cli.options import bin_option, dtype_option, model_names, names, source_option, store_options, task_names
-from whitelab.cli.spaces import open_store
+from whitelab.cli.spaces import open_store, say_if_few
 from whitelab.cli.writing import RowLog, left_out, note, number, say
 
 
@@ -90,6 +90,8 @@ def run(args):
     log.check("nothing could be scored: ")
     cells = log.rows
     drawn = resample(cells) if args.intervals else None
+    if drawn:
+        say_if_few(min(cell.score.pairs for cell in cells if cell.score), "pairs")
     rows = [
         cell.as_dict(drawn.interval(cell.row, cell.task), drawn.resamples) if drawn else cell.as_dict()
         for cell in cells

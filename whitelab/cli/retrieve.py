@@ -4,7 +4,7 @@ import argparse
 
 from whitelab.cli.options import layer_numbers, malformed_option, model_options, prompt_options, whitening_options
 from whitelab.cli.spaces import open_search, setting_of_search
-from whitelab.cli.writing import note, progress, shown_ks
+from whitelab.cli.writing import progress, shown_ks
 
 FIT = (
     "corpus|queries|both|demo|PATH",
@@ -38,7 +38,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args):
     from whitelab.retrieval.relevance import retrieval_curve, retrieve
-    from whitelab.statistics.significance import few_note
     from whitelab.whitening import check_same_weights
 
     setting = setting_of_search(args)
@@ -48,9 +47,7 @@ def run(args):
         check_same_weights(setting.whitening)
     if args.layers == "each" and args.per_query:
         raise ValueError("--per-query goes with one set of layers, not with --layers each")
-    space, _ = open_search(args, setting)
-    if few := few_note(len(space.queries), "queries"):
-        note(few)
+    space, _ = open_search(args, setting, intervals=not args.every_k)
     if args.layers == "each":
         return _each(space, setting)
     if args.every_k:

@@ -105,28 +105,41 @@ def for_sweeps(args, space, *settings):
     return space.to(device)
 
 
-def open_space(args, setting, beside=(), check=None):
+def open_space(args, setting, beside=(), check=None, intervals=False):
     """The task's embeddings, carrying what the setting fits on; the pairs, the encoder and the report beside them.
 
     What the settings `beside` it ask of a model is checked with it. `check(pairs)` raises ValueError for what does not
-    go with the data, before a model is loaded. Vectors that were given are their own encoder, without a report.
+    go with the data, before a model is loaded. Where the command gives `intervals`, pairs too few for them are noted.
+    Vectors that were given are their own encoder, without a report.
     """
     if getattr(args, "vectors", None):
         vectors = read_given(args)
         if check:
             check(vectors.pairs)
+        if intervals:
+            say_if_few(vectors.pairs.n_pairs, "pairs")
         _say_if_reversed(vectors.space, setting)
         _say_if_starved(vectors.space, setting)
         return vectors.space, vectors.pairs, vectors, None
     pairs = read_pairs(args, args.task)
     if check:
         check(pairs)
+    if intervals:
+        say_if_few(pairs.n_pairs, "pairs")
     encoder = load_model(args, setting, *beside)
     space, report = embed_task(args, encoder, pairs, setting)
     space = with_fit_text(args, encoder, space, setting)
     _say_if_reversed(space, setting)
     _say_if_starved(space, setting)
     return space, pairs, encoder, report
+
+
+def say_if_few(count: int, items: str) -> None:
+    """Say that no interval over so many `items` is to be trusted, where they are so few."""
+    from whitelab.statistics.significance import few_note
+
+    if few := few_note(count, items):
+        note(few)
 
 
 def _say_if_reversed(space, setting) -> None:
@@ -254,10 +267,10 @@ def _prompts(args, encoder) -> tuple[str, str]:
     return own
 
 
-def open_search(args, setting, beside=(), check=None):
+def open_search(args, setting, beside=(), check=None, intervals=False):
     """The retrieval set, embedded, carrying the text a setting is fitted on, and the encoder.
 
-    What to know of it goes to stderr. `beside` and `check` are as those of `open_space`.
+    What to know of it goes to stderr. `beside`, `check` and `intervals` (over queries) are as those of `open_space`.
     """
     from whitelab.datasets import load_retrieval
     from whitelab.retrieval.embedded import embed_retrieval, for_documents
@@ -267,6 +280,8 @@ def open_search(args, setting, beside=(), check=None):
     left_out(data.problems)
     if check:
         check(data)
+    if intervals:
+        say_if_few(len(data.queries), "queries")
     encoder = load_model(args, setting, *beside)
     data = data.prompted(*_prompts(args, encoder))
     encoder = encoder if args.max_length else for_documents(encoder)
@@ -305,11 +320,11 @@ def check_no_prompts(args) -> None:
             raise ValueError(f"--{name.replace('_', '-')} goes with a search, which has queries and documents")
 
 
-def open_either(args, setting, beside=(), check=None):
+def open_either(args, setting, beside=(), check=None, intervals=False):
     """The embeddings of the pairs or of the retrieval set, as `open_space` and `open_search`."""
     if args.search:
-        return open_search(args, setting, beside, check)[0]
-    return open_space(args, setting, beside, check)[0]
+        return open_search(args, setting, beside, check, intervals)[0]
+    return open_space(args, setting, beside, check, intervals)[0]
 
 
 def protocol_over(space, setting, layers: str) -> dict:
