@@ -146,6 +146,14 @@ def test_transformers_is_quiet_inside_and_tells_afterwards_what_it_told_before(f
     assert told() == (asked[0], False)
 
 
+def test_transformers_is_quiet_while_it_encodes(folders, told):
+    encoder, asked, heard = load_encoder(folders("BERT"), device="cpu"), told(), []
+    encoder.model.register_forward_hook(lambda *_: heard.append(told()))
+    embed(encoder, TEXTS)
+    assert set(heard) == {(logging.ERROR, False)}
+    assert told() == asked
+
+
 def test_transformers_is_quiet_until_the_last_thread_is_done(told):
     asked = told()
     with ExitStack() as here:

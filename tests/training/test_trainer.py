@@ -9,6 +9,7 @@ from processes import ROOT, run_python
 from tiny import ARCHITECTURES, SENTENCES, build_model
 from torch import nn
 from transformers import AutoModel
+from transformers.utils import logging
 
 from whitelab.training import TrainConfig, Trainer, objectives
 from whitelab.training.objectives import OBJECTIVES, Objective
@@ -239,6 +240,13 @@ def test_every_architecture_trains(tmp_path, architecture):
     record = trainer.advance()
     assert not record.stop
     assert not same(weights(trainer.encoder.model), before)
+
+
+def test_transformers_is_quiet_while_it_trains(config):
+    trainer, heard = Trainer(config, SENTENCES, device="cpu"), []
+    trainer.encoder.model.register_forward_hook(lambda *_: heard.append(logging.get_verbosity()))
+    trainer.advance()
+    assert set(heard) == {logging.ERROR}
 
 
 def test_training_cuts_sentences_and_scoring_does_not(place, config):

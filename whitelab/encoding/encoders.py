@@ -565,7 +565,7 @@ def _encode(
     check_ids([max(row) for row in ids], encoder.rows, encoder.name)
     total, done, long = sum(lengths), 0, set(cut)
     progress(0, total)
-    with writer, closing(passes(encoder, ids, pooling)) as batches:
+    with architectures.quiet, writer, closing(passes(encoder, ids, pooling)) as batches:
         for positions, pooled in batches:
             asked.put([todo[i] for i in positions], pooled[pooling])
             rows = {name: one.numpy() for name, one in pooled.items()}

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from whitelab.base.checks import check_choice, check_strings
 from whitelab.base.records import without_nan
 from whitelab.datasets import SentencePairs
+from whitelab.encoding.architectures import quiet
 from whitelab.encoding.checkpoints import ONE_LAYER, ModelError
 from whitelab.encoding.embeddings import origin_of, with_pairs
 from whitelab.encoding.encoders import DTYPES, Encoder, NotFinite, dtypes_for, embed, load_encoder
@@ -224,6 +225,7 @@ class Trainer:
                 target = self.target["head"](self.views(self.target["encoder"], rows), generator)
         return self.objective.loss(spec, z, generator, target), z
 
+    @quiet
     def views(self, network: nn.Module, rows: Sequence[int]) -> Float[Tensor, "v b d"]:
         """The pooled last layer of the sentences `rows`, once for each view, float32.
 
