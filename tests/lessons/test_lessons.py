@@ -1,6 +1,7 @@
 """What every lesson holds to, and that its answers are the core's own numbers."""
 
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 import torch
@@ -177,6 +178,12 @@ def test_of_pairs_without_genres_a_half_is_set_apart_and_of_very_few_nothing(thi
     assert "genre" not in answered(4, 3, alone).words
     with pytest.raises(NoAnswer, match="2 pairs set apart are too few"):
         answered(4, 3, thin)
+
+
+def test_pairs_that_all_share_one_sentence_have_no_half_to_set_apart():
+    whole = make_space(sizes=(40,))
+    with pytest.raises(NoAnswer, match="two halves without a common sentence"):
+        asked(4, 3, replace(whole, first=torch.zeros_like(whole.first)))
 
 
 def test_what_counts_as_right_beside_the_answer_is_measured_too():

@@ -125,11 +125,14 @@ class Unseen:
 
 
 def unseen(space: LayerEmbeddings) -> Unseen:
-    """The last genre of the task; of a task without genres, a half of its pairs."""
+    """The last genre of the task; of a task without genres, a half of its pairs. Raises NoAnswer where it has none."""
     if space.n_subsets > 1:
         late, genre = space.subset == space.n_subsets - 1, space.subset_names[-1]
     else:
-        late, genre = halves(space), ""
+        try:
+            late, genre = halves(space), ""
+        except ValueError:
+            raise NoAnswer("its pairs do not fall into two halves without a common sentence") from None
     return Unseen(genre, late.nonzero()[:, 0], (~late).nonzero()[:, 0])
 
 
