@@ -9,9 +9,9 @@ from whitelab.datasets import DataError
 from whitelab.lessons import LESSONS, Cloud, NoAnswer, answered, asked
 from whitelab.ui.results.shelf import shelf
 from whitelab.ui.results.study import study
-from whitelab.ui.sections.lesson_strip import link
+from whitelab.ui.sections.lesson_strip import link, open_answered
 from whitelab.ui.sidebar import own_data, workspace
-from whitelab.ui.sidebar.opening import Opened, chosen_pairs, open_space, task_name
+from whitelab.ui.sidebar.opening import Opened, chosen_pairs, task_name
 from whitelab.ui.widgets.page import open_aside
 from whitelab.whitening import starved, too_few
 
@@ -30,9 +30,9 @@ def embedded() -> Opened | None:
     """The workspace's space if it is there; the bar shows how far it is otherwise."""
     if chosen is None:
         return None
+    if chosen.given:
+        return open_answered(chosen)
     try:
-        if chosen.given:
-            return open_space(chosen)
         return shelf().get(task_name(chosen, chosen.data.task, chosen_pairs(chosen)))
     except DataError:
         return None

@@ -1,5 +1,6 @@
 """The list of lessons, and the strip above the real pages, without a browser."""
 
+import numpy as np
 import pytest
 from questions import QUESTIONS
 
@@ -8,7 +9,7 @@ from whitelab.lessons import LESSONS, answered
 from whitelab.lessons.lesson import written
 from whitelab.ui.sections import lesson_strip
 
-from .visiting import failed, go_to, keys, live, press, said, scored, start, until
+from .visiting import choose, failed, go_to, keys, live, press, said, scored, start, until, upload
 
 pytestmark = [pytest.mark.model, pytest.mark.usefixtures("demo")]
 
@@ -154,6 +155,21 @@ def test_data_without_an_answer_say_why_and_the_page_is_there(place):
     assert said(at, "no pair here has a gold score of 4")
     assert not failed(at, "score")
     assert titles(at) == [QUESTIONS["uniformity"]]
+
+
+def test_the_answers_do_not_need_the_fit_of_the_bar(tmp_path):
+    with (tmp_path / "star.npz").open("wb") as file:  # all pairs share one sentence: there are no two halves
+        values = np.random.default_rng(0).normal(size=(2, 41, 8))
+        np.savez(file, values=values, first=np.zeros(40, int), second=np.arange(1, 41), gold=np.arange(40.0))
+    at = upload(until(start("data")), (tmp_path / "star.npz").read_bytes(), "star.npz", "vectors-files")
+    choose(press(at, "use-vectors"), lambda at: failed(at, "Cross-fitting is not possible here"), fit="cross")
+    at = until(go_to(at, "lessons"), lambda at: at.get_by_key("answers-4") is not None)
+    at.get_by_key("answers-4").set_value(True)
+    until(at.run(), lambda at: said(at, "**Step 2.**"))
+    at.query_params["lesson"] = "4"
+    until(go_to(at, "overview"), waits)
+    at.get_by_key("fit").set_value("cross")
+    assert waits(at.run())
 
 
 def test_the_query_of_a_link_is_what_a_place_is_read_from():

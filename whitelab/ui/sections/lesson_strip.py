@@ -5,7 +5,7 @@ keeps the answers to the teacher, `fixed=yes` the setting where the lesson has i
 """
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import streamlit as st
 
@@ -22,6 +22,7 @@ from whitelab.ui.cloud import cloud, sketch
 from whitelab.ui.results.study import study
 from whitelab.ui.sidebar import workspace
 from whitelab.ui.sidebar.opening import Opened, open_space
+from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.chart import chart
 
 _AT = "lesson-at"  # session_state: the lesson and step whose setting the bar was put to
@@ -171,13 +172,18 @@ def _beside(here: Place, step: Step, guess) -> AbstractContextManager:
     return right
 
 
+def open_answered(chosen: Workspace) -> Opened | None:
+    """The space that answers are of, as `open_space`: whatever fit the bar has, they need no text for it."""
+    return open_space(replace(chosen, setting=chosen.setting.raw))
+
+
 def _opened() -> Opened | None:
     chosen = workspace.current()
     if chosen is None:
         workspace.say_what_is_missing()
         return None
     try:
-        return open_space(chosen)
+        return open_answered(chosen)
     except DataError as error:
         st.error(plain(str(error)))
         return None
