@@ -36,6 +36,11 @@ def test_a_folder_in_beirs_layout_is_read_with_titles_before_texts(folder):
         ({"document": (0.2, 1)}, "made up: document must hold whole numbers, got 0.2"),
         ({"grade": (1, np.nan)}, "made up: grade nan is not a number"),
         ({"grade": (1, np.inf)}, "made up: grade inf is not a number"),
+        ({"grade": ("x", 1)}, "made up: grade must hold numbers"),
+        ({"documents": "ab"}, "made up: documents must hold several texts, got one: 'ab'"),
+        ({"documents": ("a", 2)}, "made up: documents must hold texts, row 1 holds 2"),
+        ({"queries": "ab"}, "made up: queries must hold several texts"),
+        ({"query_ids": (0, 1)}, "made up: query_ids must hold texts, row 0 holds 0"),
     ],
 )
 def test_a_set_made_in_memory_is_refused_what_a_file_is(changes, message):

@@ -78,7 +78,7 @@ class SentencePairs:
         for name in ("first", "second", "subset_names", "notes"):
             object.__setattr__(self, name, check_texts(self.task, name, getattr(self, name)))
         object.__setattr__(self, "problems", tuple(self.problems))
-        gold = _numbers(self.task, "gold", self.gold)
+        gold = check_numbers(self.task, "gold", self.gold)
         object.__setattr__(self, "gold", frozen(gold + 0.0, np.float64))  # of -0.0 a 0.0
         object.__setattr__(self, "subset", check_whole_numbers(self.task, "subset", self.subset))
         check_distinct(self.task, "subset_names", self.subset_names)
@@ -168,7 +168,7 @@ def check_texts(task: str, name: str, values: Iterable[str]) -> tuple[str, ...]:
 
 def check_whole_numbers(task: str, name: str, values) -> np.ndarray:
     """A read-only int64 copy. Raises DataError where a value is no whole number."""
-    numbers = _numbers(task, name, values)
+    numbers = check_numbers(task, name, values)
     wrong = numbers[~(np.isfinite(numbers) & (numbers == np.floor(numbers)))]
     if wrong.size:
         raise DataError(f"{task}: {name} must hold whole numbers, got {wrong[0]:g}")
@@ -182,7 +182,8 @@ def check_distinct(task: str, name: str, values: Sequence[str]) -> None:
         raise DataError(f"{task}: {name} must differ from each other, got {twice!r} twice")
 
 
-def _numbers(task: str, name: str, values) -> np.ndarray:
+def check_numbers(task: str, name: str, values) -> np.ndarray:
+    """The values as float64. Raises DataError where one is no number."""
     try:
         return np.asarray(values, np.float64)
     except (TypeError, ValueError):

@@ -22,7 +22,17 @@ from whitelab.base.lazy import cached_property
 from whitelab.datasets import packed_sets
 from whitelab.datasets.columns import plain_name, shown, text_cell
 from whitelab.datasets.layouts import DEMO, existing_path
-from whitelab.datasets.pairs import DataError, MalformedRows, Problem, check_whole_numbers, frozen, hash_texts, places
+from whitelab.datasets.pairs import (
+    DataError,
+    MalformedRows,
+    Problem,
+    check_numbers,
+    check_texts,
+    check_whole_numbers,
+    frozen,
+    hash_texts,
+    places,
+)
 from whitelab.datasets.tables import as_number, read_lines, read_table, stem_of, suffix_of
 from whitelab.datasets.uploads import File, Upload
 
@@ -63,9 +73,12 @@ class RetrievalSet:
     document_prompt: str = ""
 
     def __post_init__(self) -> None:
+        for name in ("document_ids", "documents", "query_ids", "queries", "notes"):
+            object.__setattr__(self, name, check_texts(self.task, name, getattr(self, name)))
         for name in ("query", "document"):
             object.__setattr__(self, name, check_whole_numbers(self.task, name, getattr(self, name)))
-        object.__setattr__(self, "grade", frozen(self.grade, np.float64))
+        grade = check_numbers(self.task, "grade", self.grade)
+        object.__setattr__(self, "grade", frozen(grade, np.float64))
         sizes = {"documents": self.documents, "queries": self.queries}
         for name, ids in (("documents", self.document_ids), ("queries", self.query_ids)):
             if len(sizes[name]) != len(ids) or not ids or len(set(ids)) < len(ids):
