@@ -66,6 +66,24 @@ def test_what_no_run_has_written_is_not_replaced(there, config, tmp_path):
     assert (tmp_path / there / "thesis.txt").read_text() == "mine"
 
 
+@pytest.mark.parametrize("resume", [False, True])
+def test_what_is_in_the_way_of_a_run_is_said_at_once(resume, config, tmp_path):
+    file, named, empty = (tmp_path / name for name in ("file", "named", "empty"))
+    file.write_text("mine")
+    named.mkdir()
+    for name in ("model", "checkpoints"):
+        (named / name).write_text("mine")
+        with pytest.raises(ValueError, match=f"holds {name}, which no run has written"):
+            train(config, SENTENCES, None, named, resume)
+        (named / name).unlink()
+    for folder in (file, file / "below"):
+        with pytest.raises(ValueError, match="must be a folder, and a file is there"):
+            train(config, SENTENCES, None, folder, resume)
+    (empty / "checkpoints" / "step-000001").mkdir(parents=True)
+    with pytest.raises(ValueError, match="holds checkpoints/step-000001, which no run has written"):
+        train(config, SENTENCES, None, empty, resume)
+
+
 def test_evaluation_does_not_change_training(config, pairs):
     bare, bare_weights = whole(replace(config, eval_every=0))
     watched, watched_weights = whole(replace(config, eval_every=1), pairs)

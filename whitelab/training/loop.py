@@ -84,14 +84,17 @@ def _learned(encoder: Encoder) -> Encoder:
 
 
 def _check_ours(folder: Path | None) -> None:
-    """Raise ValueError where a run would replace what no run has written."""
+    """Raise ValueError where a run would replace what no run has written, and where a file is in its way."""
     if folder is None:
         return
-    model = folder / MODEL
-    places = [(model, TRAINING_FILE)] if model.exists() else []
-    places += [(one, checkpoints.STATE) for one in checkpoints.checkpoints(folder / CHECKPOINTS)]
-    for place, mark in places:
-        if not (place / mark).is_file() and not (place.is_dir() and not any(place.iterdir())):
+    if any(path.is_file() for path in (folder, *folder.parents)):
+        raise ValueError(f"folder={str(folder)!r} must be a folder, and a file is there")
+    model, kept = folder / MODEL, folder / CHECKPOINTS
+    unused = not model.exists() or (model.is_dir() and not any(model.iterdir()))
+    ours = {model: unused or (model / TRAINING_FILE).is_file(), kept: not kept.is_file()}
+    ours |= {one: (one / checkpoints.STATE).is_file() for one in checkpoints.checkpoints(kept)}
+    for place, is_ours in ours.items():
+        if not is_ours:
             raise ValueError(f"folder={str(folder)!r} holds {place.relative_to(folder)}, which no run has written")
 
 
