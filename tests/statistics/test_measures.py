@@ -224,6 +224,7 @@ def test_cka_is_1_under_rotation_scale_and_shift_and_not_under_whitening():
     assert geometry.linear_cka(x, (x - x.mean(0)) / x.std(0)) < 0.99
     assert abs(geometry.linear_cka(x, gaussian(200, 6, seed=9))) < 0.1
     assert math.isnan(geometry.linear_cka(x, ALIKE[:200]))
+    assert math.isnan(geometry.linear_cka(x, torch.eye(200)[:, :1]))  # one row apart from equal others
     with pytest.raises(ValueError, match="y must have n=200 rows, one for each of x, got 60"):
         geometry.linear_cka(x, cloud())
 

@@ -19,8 +19,9 @@ def linear_cka(x, y) -> float:
     Rows of `x [n, d]` and `y [n, e]` are the same sentences. The same under any rotation and any scale of either; not
     under whitening, which is no rotation. 1 where nothing else differs, about 0 of unrelated spaces, of which biased
     HSIC gives about d / (n + d) once they are whitened. Needs d e numbers beside its arguments, never n^2. NaN where a
-    side does not vary, where all its rows are equally far apart, as under full whitening of n <= d sentences, and below
-    4 rows. Raises ValueError for other shapes and for numbers that are not finite.
+    side does not vary or one row alone lies apart from equal others, where all its rows are equally far apart, as under
+    full whitening of n <= d sentences, and below 4 rows. Raises ValueError for other shapes and for numbers that are
+    not finite.
     """
     x, y = check_matrix(x), check_matrix(y, "y")
     if len(x) != len(y):
