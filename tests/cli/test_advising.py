@@ -43,6 +43,16 @@ def test_labels_and_bare_sentences_are_data_too(document, model, place, tmp_path
     assert record["sentences"][0].startswith("Sentences alone do not say what serves to rank")
 
 
+def test_of_several_tables_one_must_be_named(document, run, model, place, tmp_path):
+    for name in ("alpha", "zeta"):
+        (tmp_path / f"{name}.tsv").write_text((place / "labels.tsv").read_text("utf-8"))
+    words = ("advise", *model, "--data", tmp_path, "--for", "cluster")
+    status, out, err = run(*words)
+    assert (status, out) == (2, "")
+    assert "holds 2 tasks, choose one: alpha, zeta" in err
+    assert "zeta" in document(*words, "--task", "zeta")["protocol"]["task"]
+
+
 def test_what_does_not_go_together_is_one_line(run, model, options, place):
     (place / "own.txt").write_text("\n".join(SENTENCES[:40]))
     for words, message in (

@@ -136,12 +136,11 @@ def _search(args):
 def _texts(args):
     from whitelab.advice import advise_texts
     from whitelab.base.wording import cut_note
-    from whitelab.datasets import ColumnNames, discover_labelled, load_labelled
+    from whitelab.datasets import ColumnNames, load_labelled
     from whitelab.probe import embed_texts
 
-    names = [task.name for task in discover_labelled(args.data)]
     columns = ColumnNames(args.text, args.label, args.first, args.second)
-    data = load_labelled(args.data, args.task or names[0], columns=columns, keep_going=args.skip_malformed)
+    data = load_labelled(args.data, args.task, columns=columns, keep_going=args.skip_malformed)
     left_out(data.problems)
     note(*data.notes)
     chosen = _setting(args)
