@@ -94,6 +94,13 @@ REFUSED = {
     "pooling twice": ("score --pooling cls --setting cls/L2", "--pooling cls does not go with --setting"),
     "fit twice": ("score --fit cross --setting L2:pca", "--fit cross does not go with --setting"),
     "aggregate twice": ("score --aggregate mean --setting L2", "--aggregate mean does not go with --setting"),
+    "the usual whitening": ("geometry --whitening pca --setting L2", "--whitening pca does not go with --setting"),
+    "the usual pooling": ("score --pooling mean --setting cls/L2", "--pooling mean does not go with --setting"),
+    "the usual fit": ("score --fit task --setting 'L2:pca fit=cross'", "--fit task does not go with --setting"),
+    "the usual aggregate": (
+        "score --aggregate all --setting 'L2 aggregate=mean'",
+        "--aggregate all does not go with --setting",
+    ),
     "each layer twice": ("kcurve --layers each --setting L2:pca", "--layers each does not go with --setting"),
     "a k where all are gone through": ("kcurve --setting L1:pca@3", "must not name k: this command goes through all"),
     "layers of the pairs": ("layers --setting L1", "must not name layers: this command goes through all of them"),

@@ -14,11 +14,10 @@ from whitelab.cli.options import (
     tokens_of_either,
     vectors_options,
 )
-from whitelab.cli.spaces import check_no_prompts, load_model, open_store
+from whitelab.cli.spaces import check_no_prompts, given_parts, load_model, open_store
 from whitelab.cli.writing import left_out, note, progress
 
 SEARCH_DEMO = "demo-search"
-DEFAULT_LAYERS = (-1,)
 _HEAD = "{}, 95 % interval; difference from the first row, 95 % interval; bytes a vector; setting"
 
 
@@ -47,7 +46,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     layers_option(parser)
     parser.add_argument(
         "--fit",
-        default="task",
         metavar="cross|demo|PATH",
         help="of pairs: to fit maps on other text than their halves (default: cross)",
     )
@@ -65,7 +63,7 @@ def run(args):
     named = [f"--{name}" for name in ("text", "first", "second", "label") if getattr(args, name) is not None]
     if named and kind != "texts":
         raise ValueError(f"{named[0]} goes with labelled texts, not with {kind}")
-    if args.fit != "task" and kind != "pairs":
+    if args.fit is not None and kind != "pairs":
         raise ValueError(f"--fit {args.fit} goes with pairs, not with {kind}")
     if kind != "search":
         check_no_prompts(args)
@@ -107,7 +105,7 @@ def _kind(args) -> str:
 def _setting(args):
     from whitelab.scoring.setting import Setting
 
-    return Setting(args.layers or DEFAULT_LAYERS, pooling=args.pooling, aggregate=args.aggregate)
+    return Setting(**given_parts(args))
 
 
 def _pairs(args):
@@ -116,8 +114,8 @@ def _pairs(args):
     from whitelab.scoring.setting import OWN_SENTENCES
 
     chosen = _setting(args)
-    if args.fit not in OWN_SENTENCES:
-        chosen = chosen.with_(whitening="pca", fit=args.fit)
+    if chosen.fit not in OWN_SENTENCES:
+        chosen = chosen.with_(whitening="pca")
     chosen = checked(args, chosen)
     space, *_ = open_space(args, chosen)
     return advise_pairs(space, chosen, args.purpose, args.gold_from, progress("measuring", "%"))
@@ -145,7 +143,7 @@ def _texts(args):
     note(*data.notes)
     chosen = _setting(args)
     encoder = load_model(args, chosen)
-    space, report = embed_texts(encoder, data, args.pooling, store=open_store(args), progress=progress())
+    space, report = embed_texts(encoder, data, chosen.pooling, store=open_store(args), progress=progress())
     if report.truncated:
         note(cut_note(report.truncated, "text", encoder.max_length))
     told = progress("measuring", "%")
@@ -162,6 +160,6 @@ def _sentences(args):
 
     sentences, chosen = list(dict.fromkeys(load_text(args.data))), _setting(args)
     encoder = load_model(args, chosen)
-    values, report = embed(encoder, sentences, args.pooling, store=open_store(args), progress=progress())
+    values, report = embed(encoder, sentences, chosen.pooling, store=open_store(args), progress=progress())
     note(*report.notes)
     return advise_sentences(LayerRows(values, torch.ones(len(sentences))), chosen, args.purpose)

@@ -3,7 +3,7 @@
 import argparse
 
 from whitelab.cli.options import space_options
-from whitelab.cli.spaces import open_space
+from whitelab.cli.spaces import given_parts, open_space
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -22,14 +22,15 @@ def run(args):
         out = target(args.out, is_written)
         if out.suffix != ".npz":
             raise ValueError(f"out={args.out!r} must be the name of an .npz file")
-    space, pairs, encoder, report = open_space(args, Setting(pooling=args.pooling))
+    setting = Setting(**given_parts(args))
+    space, pairs, encoder, report = open_space(args, setting)
     if args.out:
         with file_aside(out) as file:
             write_npz(file, pairs, space)
     result = {
         "model": encoder.name,
         "task": pairs.task,
-        "pooling": args.pooling,
+        "pooling": setting.pooling,
         "device": encoder.device,
         "dtype": encoder.dtype,
         "n_layers": space.n_layers,

@@ -68,7 +68,6 @@ def model_options(parser: argparse.ArgumentParser, tokens: str) -> None:
     depth_option(parser)
     parser.add_argument(
         "--pooling",
-        default="mean",
         choices=tuple(POOLING_LABELS),
         help="cls in models that see both ways, last in decoders, wk for SBERT-WK (each layer with those before it); "
         "unit_ before it brings each layer's vector to length 1 before layers are averaged and a map is fitted "
@@ -121,9 +120,7 @@ def store_options(parser: argparse.ArgumentParser) -> None:
 def aggregate_option(parser: argparse.ArgumentParser) -> None:
     from whitelab.statistics.correlation import AGGREGATES
 
-    parser.add_argument(
-        "--aggregate", default="all", choices=AGGREGATES, help="how subsets become one score (default: all)"
-    )
+    parser.add_argument("--aggregate", choices=AGGREGATES, help="how subsets become one score (default: all)")
 
 
 _SENTENCES = (
@@ -142,14 +139,14 @@ def whitening_options(
 ) -> None:
     """The variant, its k, and what it is fitted on: `fit` names the scopes there are and says what they mean."""
     variant_options(parser, default, with_k)
-    parser.add_argument("--fit", default="task", metavar=fit[0], help=f"what the variant is fitted on: {fit[1]}")
+    parser.add_argument("--fit", metavar=fit[0], help=f"what the variant is fitted on: {fit[1]}")
     parser.add_argument(
         "--setting",
         metavar="TEXT",
         help="pooling, layers, whitening, k, aggregate and fit as one text in place of their options, such as "
         "'mean/L-1:pca fit=demo', or with all of them 'mean/L1+L-1:pca@256 aggregate=mean fit=cross'",
     )
-    parser.set_defaults(usual_whitening=default)
+    parser.set_defaults(whitening=None, usual_whitening=default)
 
 
 def variant_options(

@@ -31,7 +31,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="layers to average, such as 1,6, or each: every layer alone, raw and whitened (default: the last)",
     )
     whitening_options(parser, "none", fit=FIT)
-    parser.set_defaults(aggregate="all")
+    parser.set_defaults(aggregate=None)
     parser.add_argument("--every-k", action="store_true", help="every number of kept dimensions, in one pass")
     parser.add_argument("--per-query", action="store_true", help="also list every query")
 

@@ -4,8 +4,8 @@ from functools import partial
 
 from whitelab.cli.writing import left_out, note, progress
 
-# Options that `--setting` says all at once: name -> what it is where nothing is said. Not every command has each.
-_SETTING = {"layers": None, "k": None, "pooling": "mean", "fit": "task", "aggregate": "all"}
+# Options that `--setting` says all at once, None where nothing is said. Not every command has each.
+_SETTING = ("layers", "k", "pooling", "fit", "aggregate", "whitening")
 
 
 def setting_of(args, scopes=()):
@@ -18,10 +18,14 @@ def setting_of(args, scopes=()):
     if getattr(args, "setting", None):
         setting = _whole_setting(args)
     else:
-        given = {name: getattr(args, name, usual) for name, usual in _SETTING.items()} | {"whitening": args.whitening}
-        given["layers"] = given["layers"] if isinstance(given["layers"], tuple) else (-1,)
-        setting = Setting(**given)
+        setting = Setting(**{"whitening": args.usual_whitening} | given_parts(args))
     return checked(args, setting, scopes)
+
+
+def given_parts(args) -> dict:
+    """The parts of a Setting that options of their own name; `--layers each` is none of them."""
+    given = {name: getattr(args, name, None) for name in _SETTING}
+    return {name: value for name, value in given.items() if value is not None and (name, value) != ("layers", "each")}
 
 
 def checked(args, setting, scopes=()):
@@ -45,10 +49,8 @@ def _whole_setting(args):
     """The Setting that `--setting` spells; ValueError where another option says a part of it too."""
     from whitelab.scoring.setting import Setting
 
-    usual = _SETTING | {"whitening": args.usual_whitening}
-    for name, value in usual.items():
-        given = getattr(args, name, value)
-        if given != value:
+    for name in _SETTING:
+        if (given := getattr(args, name, None)) is not None:
             given = ",".join(map(str, given)) if isinstance(given, tuple) else given
             raise ValueError(f"--{name} {given} does not go with --setting, which says all of it")
     setting = Setting.parse(args.setting)
@@ -73,15 +75,15 @@ def _check_tokens(args, setting) -> None:
 def _check_vectors(args, setting) -> None:
     """Refuse options that only a model could answer to."""
     from whitelab.encoding.pooling import GIVEN
-    from whitelab.scoring.setting import OWN_SENTENCES
+    from whitelab.scoring.setting import OWN_SENTENCES, Setting
 
-    usual = {"data": "demo", "model": "bundled", "pooling": "mean", "dtype": "float32"}
-    usual |= dict.fromkeys(("split", "num_layers", "max_length", "device"))
+    usual = {"data": "demo", "model": "bundled", "dtype": "float32"}
+    usual |= dict.fromkeys(("pooling", "split", "num_layers", "max_length", "device"))
     for name, value in usual.items():
         if getattr(args, name) != value:
             option = f"--{name.replace('_', '-')} {getattr(args, name)}"
             raise ValueError(f"{option} does not go with --vectors, which stand for the data and the model")
-    if setting.pooling not in (usual["pooling"], GIVEN):
+    if setting.pooling not in (Setting.pooling, GIVEN):
         raise ValueError(f"pooling={setting.pooling!r} does not go with --vectors, which are pooled")
     if setting.fit not in OWN_SENTENCES:
         either = " or ".join(OWN_SENTENCES)
