@@ -3,6 +3,7 @@
 import argparse
 import re
 import shlex
+from inspect import signature
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +12,7 @@ from processes import ROOT, fresh_process
 
 import whitelab
 from whitelab.cli import COMMANDS, main
+from whitelab.corpus.embedding import embed_corpus
 from whitelab.encoding.encoders import BATCH_BYTES, DTYPES, MAX_LENGTH
 from whitelab.encoding.pooling import POOLING_LABELS, UNIT
 from whitelab.retrieval.embedded import DOCUMENT_TOKENS
@@ -105,6 +107,11 @@ def test_what_an_option_is_where_nothing_is_said_stands_in_its_help(command):
 @pytest.mark.parametrize("command", ["bits", "calibrate", "whiten", "advise"])
 def test_help_tells_how_much_is_read_of_pairs_and_of_a_search(run, command):
     assert f"(default: {MAX_LENGTH}, of a search {DOCUMENT_TOKENS}," in " ".join(run(command, "--help")[1].split())
+
+
+def test_help_tells_where_a_corpus_is_embedded(run):
+    told = " ".join(run("corpus", "embed", "--help")[1].split())
+    assert f"default: {signature(embed_corpus).parameters['device'].default} " in told.partition("--device {")[2]
 
 
 def words(text: str | None) -> list[str]:

@@ -47,9 +47,9 @@ def _embed_options(step) -> None:
     )
     step.add_argument("--workers", type=int, default=2, help="processes or actors, each with an encoder (default: 2)")
     step.add_argument("--address", help="of a Ray cluster that is there; its nodes must see --out under the same path")
-    step.add_argument("--gpus", type=float, default=0.0, help="of a GPU, for each actor of Ray")
+    step.add_argument("--gpus", type=float, default=0.0, help="of a GPU, for each actor of Ray, with --device cuda")
     dtype_option(step)
-    device_option(step)
+    device_option(step, "cpu")
 
 
 def _fit_options(step) -> None:
@@ -133,6 +133,7 @@ def _embed(args):
         "apart",
         "vectors",
         "dtype",
+        "device",
         "max_length",
         "allow_bin",
         "engine",
@@ -144,7 +145,6 @@ def _embed(args):
         args.text,
         args.out,
         layers=args.layers or (-1,),
-        device=args.device or "cpu",
         chunk_texts=args.chunk,
         text_column=args.text_column,
         id_column=args.id_column,

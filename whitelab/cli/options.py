@@ -106,10 +106,11 @@ def dtype_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def device_option(parser: argparse.ArgumentParser) -> None:
+def device_option(parser: argparse.ArgumentParser, default: str | None = None) -> None:
     from whitelab.encoding.encoders import BATCH_BYTES
 
-    parser.add_argument("--device", choices=tuple(BATCH_BYTES), help="default: the best there is")
+    usual = default or "the best there is"
+    parser.add_argument("--device", default=default, choices=tuple(BATCH_BYTES), help=f"default: {usual}")
 
 
 def store_options(parser: argparse.ArgumentParser) -> None:
