@@ -1,6 +1,7 @@
 """A score is the plain one, nothing of a test row decides it, and chance stays chance."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from scipy.stats import binom
 
 from whitelab import whitening
 from whitelab.encoding.embeddings import LayerRows
-from whitelab.probe import How, ProbeScore, features, probe, scoring, turns
+from whitelab.probe import CLASSIFIERS, How, ProbeScore, features, probe, scoring, turns
 from whitelab.probe.classifiers import GRID, TEST_GRID, linear
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.moments import Moments
@@ -45,6 +46,17 @@ def test_a_prediction_does_not_hang_on_the_other_test_rows(classifier):
     after = probe(LayerRows(values, space.counts), data, WHITE, How(classifier, folds=3))
     assert (found.hits[:5] == after.hits[:5]).all()
     assert (found.hits != after.hits).any()
+
+
+@pytest.mark.parametrize("classifier", CLASSIFIERS)
+@pytest.mark.parametrize("split", [(), halved(45), ("train", "dev", "test") * 15], ids=["folds", "split", "dev"])
+def test_an_option_is_used_where_it_decides_anything(classifier, split):
+    data = make_texts(45, 2, split, pairs=classifier == "threshold")
+    space, how = make_rows(data), How(classifier, folds=3)
+    line = probe(space, data, RAW, how).protocol
+    others = {"neighbours": 3, "metric": "cosine", "folds": 4, "standardize": True, "threshold": 0.9}
+    for name, value in others.items():
+        assert (probe(space, data, RAW, replace(how, **{name: value})).protocol != line) == how.uses(name, data)
 
 
 def test_the_choice_of_c_sees_no_test_row(monkeypatch):

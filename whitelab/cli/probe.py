@@ -16,6 +16,15 @@ from whitelab.cli.options import (
 from whitelab.cli.spaces import open_store
 from whitelab.cli.writing import RowLog, left_out, note
 
+# Options that some classifiers have no use for -> the field of `How` that each is, and what it goes with.
+_OF_SOME = {
+    "k": ("neighbours", "--classifier knn; directions to keep stand in --settings, such as L6:pca@64"),
+    "metric": ("metric", "--classifier knn"),
+    "folds": ("folds", "cross-validation, and no task here is scored by it"),
+    "standardize": ("standardize", "a classifier that learns, not with a threshold"),
+    "threshold": ("threshold", "--classifier threshold"),
+}
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     from whitelab.probe import CLASSIFIERS, DEFAULT
@@ -50,13 +59,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="what the whitening is fitted on: the training texts, all texts, 'demo' (bundled) or other text "
         "(default: train)",
     )
-    parser.add_argument("--k", type=int, default=5, help="neighbours of knn (default: 5)")
-    parser.add_argument("--metric", default="euclidean", choices=METRICS, help="distance of knn (default: euclidean)")
-    parser.add_argument("--folds", type=int, default=10, help="of cross-validation (default: 10)")
-    parser.add_argument("--standardize", action="store_true", help="features to mean 0 and variance 1")
-    parser.add_argument(
-        "--threshold", type=float, default=0.5, help="a pair matches from this cosine on (default: 0.5)"
-    )
+    parser.add_argument("--k", type=int, help="neighbours of knn (default: 5)")
+    parser.add_argument("--metric", choices=METRICS, help="distance of knn (default: euclidean)")
+    parser.add_argument("--folds", type=int, help="of cross-validation (default: 10)")
+    parser.add_argument("--standardize", action="store_true", default=None, help="features to mean 0 and variance 1")
+    parser.add_argument("--threshold", type=float, help="a pair matches from this cosine on (default: 0.5)")
     parser.add_argument("--max-length", type=int, help="in tokens, special ones included")
     dtype_option(parser)
     store_options(parser)
@@ -65,17 +72,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args):
     """Classification beyond STS, raw against whitened."""
-    from whitelab.base.checks import check_int
     from whitelab.base.wording import cut_note
-    from whitelab.probe import FITS, How, probes, usual
+    from whitelab.probe import FITS, probes
     from whitelab.scoring.fit_scopes import scope_text
     from whitelab.whitening import too_few
 
-    check_int(args.k, "k", 1)
     tasks = _labelled(args)
-    given = ("fit", "metric", "folds", "standardize", "threshold")
-    how = {name: getattr(args, name) for name in given} | {"neighbours": args.k}
-    hows = [How(args.classifier or usual(one), **how) for one in tasks]
+    hows = _hows(args, tasks)
     if args.fit not in FITS:
         scope_text(args.fit, "", None)  # refused before a model is loaded
     options = {name: getattr(args, name) for name in ("dtype", "max_length", "num_layers", "allow_bin")}
@@ -89,6 +92,22 @@ def run(args):
     log.check()
     note(*cut)
     return {"rows": [row.as_dict() for row in log.rows]}, log.lines()
+
+
+def _hows(args, tasks) -> list:
+    """How each task is classified. Raises ValueError for an option that decides nothing on any of them."""
+    from whitelab.base.checks import check_int
+    from whitelab.probe import How, usual
+
+    if args.k is not None:
+        check_int(args.k, "k", 1)
+    given = {name: one for name, one in _OF_SOME.items() if getattr(args, name) is not None}
+    fields = {field: getattr(args, name) for name, (field, _) in given.items()}
+    hows = [How(args.classifier or usual(one), fit=args.fit, **fields) for one in tasks]
+    for name, (field, what) in given.items():
+        if not any(how.uses(field, one) for how, one in zip(hows, tasks, strict=True)):
+            raise ValueError(f"--{name} goes with {what}")
+    return hows
 
 
 def _labelled(args) -> list:

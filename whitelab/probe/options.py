@@ -43,6 +43,16 @@ class How:
         """The classifier that runs on `data`: `linear` means SentEval's protocol on a task in SentEval's layout."""
         return "senteval" if self.classifier == "linear" and data.layout == "senteval" else self.classifier
 
+    def uses(self, field: str, data: LabelledTexts) -> bool:
+        """Whether `neighbours`, `metric`, `folds`, `standardize` or `threshold` decides anything on `data`."""
+        classifier = self.on(data)
+        if field == "folds":
+            chosen_in_folds = classifier == "senteval" and not (data.scored_split == "test" and "dev" in data.split)
+            return classifier != "threshold" and (data.scored_split is None or chosen_in_folds)
+        if field == "standardize":
+            return classifier != "threshold"
+        return classifier == {"neighbours": "knn", "metric": "knn", "threshold": "threshold"}[field]
+
 
 def usual(data: LabelledTexts) -> str:
     """The classifier that the papers use on data of this kind."""
