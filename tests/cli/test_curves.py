@@ -1,5 +1,7 @@
 """`kcurve`, `fitsize`, `geometry`, `similarity`: a value for every k, size of the fit, layer, two layers."""
 
+import json
+
 import numpy as np
 import pytest
 import reference
@@ -84,6 +86,23 @@ def test_geometry_has_every_layer_raw_and_whitened(document, options):
         # A whitened space uses every direction it keeps equally: its participation ratio is its rank.
         assert one["whitened"]["participation_ratio"] == pytest.approx(one["whitened"]["rank"], abs=1e-6)
         assert one["participation_ratio"] < one["whitened"]["participation_ratio"] - 1
+
+
+def test_that_no_pair_is_positive_is_said_once_where_alignment_is_null(run, model, place, tmp_path):
+    (tmp_path / "to_one.csv").write_text(
+        "sentence1,sentence2,score\na man,a dog,0.3\nwater,the cat,0\na singer,water,1\n"
+    )
+    words = ("--corpus", place / "text.txt", "--steps", "1", "--batch", "8", "--out", tmp_path / "run")
+    calls = (
+        ("geometry", *model, "--data", tmp_path / "to_one.csv"),
+        ("train", *model[:2], "--eval", tmp_path / "to_one.csv", *words),
+    )
+    for call in calls:
+        status, out, err = run(*call, "--json")
+        assert (status, err.count("no pair has gold > 4")) == (0, 1)
+        records = [json.loads(line) for line in out.splitlines()]
+        records = records[0]["layers"] if call[0] == "geometry" else records[:-1]
+        assert {one["alignment"] for one in records} == {None}
 
 
 def test_geometry_measures_each_sentence_once(document, options, space):

@@ -178,6 +178,7 @@ def test_a_gold_score_of_4_is_positive_under_ge4_only(space):
         rows = geometry.positives(space.gold, rule)
         by_rule[rule] = geometry.alignment(x[space.first[rows]], x[space.second[rows]])
         assert by_rule[rule] == pytest.approx(reference.alignment(a, b))
+    assert [geometry.no_positives(gold[:2], rule) == "" for rule in ("gt4", "ge4")] == [False, True]
     assert by_rule["gt4"] != pytest.approx(by_rule["ge4"])
     with pytest.raises(ValueError, match="positives='gt3' must be one of gt4, ge4"):
         geometry.positives(gold, "gt3")

@@ -62,5 +62,7 @@ def test_configs_and_records_survive_json(config):
     record = StepRecord(3, 0.5, 1e-4, 0.1, 2.0, 50.0, spectrum=(0.5, 0.25))
     assert StepRecord.of(json.loads(json.dumps(record.as_dict()))) == record
     assert StepRecord(0).as_dict() == {"step": 0, "loss": None, "lr": None, "seconds": 0.0, "gradient_norm": None}
+    scored = {"spearman": 50.0, "alignment": None, "uniformity": None, "mean_cosine": None, "effective_rank": None}
+    assert record.as_dict().items() >= scored.items()
     with pytest.raises(ValueError, match="config has colour, which must be among"):
         TrainConfig.of({"colour": "red"})

@@ -4,7 +4,7 @@ import argparse
 
 from whitelab.cli.options import aggregate_option, space_options, vectors_options, whitening_options
 from whitelab.cli.spaces import for_sweeps, open_space, protocol_over, setting_of
-from whitelab.cli.writing import progress, short
+from whitelab.cli.writing import note, progress, short
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -15,17 +15,22 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     whitening_options(parser, "pca")
     aggregate_option(parser)
     parser.add_argument(
-        "--positives", default="gt4", choices=tuple(POSITIVES), help="pairs the alignment is over (default: gt4)"
+        "--positives",
+        default="gt4",
+        choices=tuple(POSITIVES),
+        help="pairs the alignment is over, by gold scores from 0 to 5 (default: gt4)",
     )
 
 
 def run(args):
-    from whitelab.statistics.geometry import POSITIVES, positives
+    from whitelab.statistics.geometry import POSITIVES, no_positives, positives
     from whitelab.sweeps import layer_measures
     from whitelab.sweeps.layer_profiles import as_record, losses, shape
 
     setting = setting_of(args)
     space, pairs, source, _ = open_space(args, setting)
+    if undefined := no_positives(space.gold, args.positives):
+        note(undefined)
     space = for_sweeps(args, space, setting)
     sentences = pairs.sentences if getattr(source, "has_text", True) else None
     show = progress("measuring", "spaces")

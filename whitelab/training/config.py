@@ -128,6 +128,9 @@ def _check_number(value, name: str) -> float:
     return float(value)
 
 
+_SCORED = ("spearman", "alignment", "uniformity", "mean_cosine", "effective_rank")  # beside a spectrum
+
+
 @dataclass(frozen=True)
 class StepRecord:
     """One step: `loss` and `gradient_norm` before its update (norm before clipping), `lr` of the encoder.
@@ -165,6 +168,8 @@ class StepRecord:
         return cls(**record | {"spectrum": None if spectrum is None else tuple(spectrum)})
 
     def as_dict(self) -> dict:
-        """A JSON-ready record; what was not measured, or needs no words, is left out."""
+        """A JSON-ready record; what was not measured, or needs no words, is left out, what is not defined is None."""
         always = ("step", "loss", "lr", "seconds", "gradient_norm")
+        if self.spectrum is not None:
+            always += _SCORED
         return {name: value for name, value in asdict(self).items() if name in always or value not in (None, "")}

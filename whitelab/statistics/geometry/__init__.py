@@ -29,7 +29,14 @@ from whitelab.statistics.geometry.isotropy import (
     standardized,
     top_share,
 )
-from whitelab.statistics.geometry.losses import POSITIVES, alignment, positives, uniformity, uniformity_floor
+from whitelab.statistics.geometry.losses import (
+    POSITIVES,
+    alignment,
+    no_positives,
+    positives,
+    uniformity,
+    uniformity_floor,
+)
 from whitelab.statistics.geometry.measures import METRICS, Metric, Rows, measured
 from whitelab.statistics.geometry.neighbours import Nearest, nearest, nearest_rows
 from whitelab.statistics.geometry.norms import norm_correlation, norms, word_counts, word_frequencies
@@ -64,6 +71,7 @@ __all__ = [
     "mle_dimension",
     "nearest",
     "nearest_rows",
+    "no_positives",
     "norm_correlation",
     "normalize",
     "norms",

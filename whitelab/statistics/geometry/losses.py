@@ -94,3 +94,10 @@ def positives(gold: Float[Tensor, "p"], rule: str = "gt4") -> Int[Tensor, "m"]:
     check_choice(rule, "positives", POSITIVES)
     chosen = gold > 4 if rule == "gt4" else gold >= 4
     return chosen.nonzero()[:, 0]
+
+
+def no_positives(gold: Float[Tensor, "p"], rule: str = "gt4") -> str:
+    """Why alignment is not defined where no pair is positive; empty where one is."""
+    if len(positives(gold, rule)):
+        return ""
+    return f"alignment is not defined: no pair has {POSITIVES[rule]}, a rule for gold scores from 0 to 5"
