@@ -3,6 +3,7 @@
 import pytest
 import torch
 from commandline import ANALYSES
+from processes import run_python
 
 from whitelab.cli import COMMANDS, main, models
 from whitelab.encoding import architectures, encoders
@@ -187,12 +188,13 @@ def test_a_device_this_machine_lacks_is_wrong_input(run, options, device, monkey
     assert (status, out, err.count("\n")) == (2, "", 1)
 
 
-def test_a_mistake_of_the_program_is_not_taken_for_wrong_input(monkeypatch):
+@pytest.mark.parametrize("mistake", [ZeroDivisionError(), ModuleNotFoundError(name="whitelab.nothing")])
+def test_a_mistake_of_the_program_is_not_taken_for_wrong_input(monkeypatch, mistake):
     def broken(args):
-        raise ZeroDivisionError
+        raise mistake
 
     monkeypatch.setattr(models, "run", broken)
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(type(mistake)):
         main(["models"])
 
 
@@ -210,6 +212,15 @@ def test_an_interrupt_is_a_line_wherever_it_comes_and_says_what_is_kept(run, opt
 
     monkeypatch.setattr(COMMANDS["score"][1], where, interrupted)
     assert run("score", *options, *argv) == (130, "", f"{kept}\n")
+
+
+def test_a_library_that_is_not_installed_is_named_in_one_line():
+    run = run_python(
+        "import sys; sys.modules['torch'] = None; from whitelab.cli import main; sys.exit(main(['score']))"
+    )
+    assert run.returncode == 2
+    assert run.stderr.endswith("torch is not installed: run `pip install -r requirements.txt` in this environment\n")
+    assert run.stderr.count("\n") == 1
 
 
 def test_what_the_system_refuses_is_named_without_its_number(run, options, monkeypatch):

@@ -35,7 +35,12 @@ def need(extra: str) -> None:
     """Nothing where the library of an extra is installed. Raises MissingLibraryError otherwise."""
     module, name = EXTRAS[extra]
     if find_spec(module) is None:
-        raise MissingLibraryError(f"{name} is not installed: run `{install_line(extra)}` in this environment")
+        raise MissingLibraryError(not_installed(name, extra))
+
+
+def not_installed(name: str, extra: str = "") -> str:
+    """What to say where the library of that name, which an extra brings or every set-up has, is missing."""
+    return f"{name} is not installed: run `{install_line(extra)}` in this environment"
 
 
 def install_line(extra: str = "") -> str:

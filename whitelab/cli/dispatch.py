@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 
 import whitelab
-from whitelab.base.installation import MissingLibraryError, program
+from whitelab.base.installation import MissingLibraryError, not_installed, program
 from whitelab.cli.commands import COMMANDS
 from whitelab.cli.writing import note
 
@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if not _is_for_the_user(error):
             raise
-        print(f"{program()} {args.command}: error: {' '.join(_worded(error).split())}", file=sys.stderr)
+        print(f"{program()} {chosen}: error: {' '.join(_worded(error).split())}", file=sys.stderr)
         return 2
     return 0
 
@@ -108,12 +108,16 @@ def _print(text: str) -> None:
 
 def _worded(error: Exception) -> str:
     """What went wrong, without the system's number of it."""
+    if isinstance(error, ModuleNotFoundError):
+        return not_installed(error.name.partition(".")[0])
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{error.filename}: {error.strerror}"
     return str(error)
 
 
 def _is_for_the_user(error: Exception) -> bool:
+    if isinstance(error, ModuleNotFoundError):  # of torch maybe, which the rest is asked with
+        return bool(error.name) and error.name.partition(".")[0] != "whitelab"
     from whitelab.base.machine import is_out_of_memory
     from whitelab.store.embedding_store import StoreError
 
