@@ -186,6 +186,19 @@ def test_a_best_that_is_shorter_and_open_is_weighed_against_raw():
     assert "score 99.00 (+0.25 points, -2.25 to +2.75); if it stays so, about 160 pairs" in advice.sentences[2]
 
 
+@pytest.mark.parametrize("best", ["raw", "short", "other"])
+def test_what_is_to_store_names_no_option_twice(best):
+    evidence = advise_pairs(pairs_of(*SMALL, pairs=40), Setting((2,)), "store").evidence
+    raw, near = evidence.baseline, Difference(-0.1, -0.2, 0.1, 0.7)
+    short = replace(next(one for one in evidence.options if one.size < raw.size), difference=near, behind=near)
+    options = {"raw": raw, "short": short, "other": replace(raw, setting=Setting((1,)))}
+    options[best] = replace(options[best], score=200.0)
+    _, said, _ = answer(replace(evidence, options=tuple(options.values())), "store").sentences
+    assert said.count(named(raw.setting)) == 1
+    assert said.count("200.00") == 1
+    assert (kept_as(options["other"]) in said) is (best == "other")
+
+
 def test_what_is_surely_as_good_as_raw_is_stored_although_the_best_may_be_better():
     evidence = advise_pairs(pairs_of(*SMALL, pairs=40), Setting((2,)), "store").evidence
     raw = evidence.baseline

@@ -153,10 +153,12 @@ def _shortest(evidence: Evidence) -> Advice:
     if not near:
         return _as_near_as_raw(evidence, found)
     against, lead = (raw.setting, found.difference) if found is best else (None, found.behind)
+    beside = f"The best, {kept_as(best)}, scores {best.score:.2f}, the {named(raw.setting)} {raw.score:.2f}."
+    if best is found or best is raw:
+        beside = f"The {named(raw.setting)}{', the best,' if best is raw else ''} score {raw.score:.2f}."
     sentences = (
         _shorter(evidence, found),
-        _scored(evidence, found)
-        + f" The best, {kept_as(best)}, scores {best.score:.2f}, the {named(raw.setting)} {raw.score:.2f}.",
+        f"{_scored(evidence, found)} {beside}",
         (f"Against the {named(against)} it is " if against else "Against the best it loses less than a point: ")
         + f"{lead.estimate:+.2f} ({lead.low:+.2f} to {lead.high:+.2f}).",
     )
@@ -197,7 +199,7 @@ def _none_shorter(evidence: Evidence) -> Advice:
     sentences = (
         f"Keep all {spaced(raw.size)} bytes a vector: nothing shorter is known to stay within a point of the "
         f"{named(raw.setting)}.",
-        _scored(evidence, raw) + f" The best, {kept_as(best)}, scores {best.score:.2f}.",
+        _scored(evidence, raw) + ("" if best is raw else f" The best, {kept_as(best)}, scores {best.score:.2f}."),
         more,
     )
     return Advice("store", None if needed else best.setting, sentences, needed, evidence)
