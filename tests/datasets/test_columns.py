@@ -49,7 +49,7 @@ def test_a_first_row_with_a_bad_score_is_not_taken_for_names(tmp_path):
     [
         ("id\tleft\tright\tmark\n1\ta\tb\t2\n2\tc\td\t3\n", r"'id' \(number\), 'left' \(text\)"),
         ("left\tright\tnote\tmark\na\tb\tx\t2\nc\td\ty\t3\n", r"'note' \(text\)"),
-        ("left\tright\na\tb\nc\td\n", r"'column 1' \(text\)"),
+        ("left\tright\na\tb\nc\td\n", r"'column 1' \(text, first 'left'\), 'column 2' \(text, first 'right'\)"),
         ("sentence1\ts1\tsentence2\ts2\tscore\na\tb\tc\td\t1\n", "sentence1"),
         ("sentence1\tsentence2\tscore\tgold\na\tb\t1\t2\n", r"'gold' \(number\)"),
     ],

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice, zip_longest
 from typing import NamedTuple
 
 from whitelab.datasets.pairs import DataError, Problem
@@ -180,7 +181,12 @@ def name_columns(table: Table, header: bool | None = None) -> tuple[tuple[str, .
         if short and any(content_of([row[column] for row in below]) == "number" for column in range(len(top))):
             return top, True, True
     width = Counter(len(row) for _, row in table.rows).most_common(1)[0][0]
-    return tuple(f"column {number}" for number in range(1, width + 1)), False, False
+    return unnamed(width), False, False
+
+
+def unnamed(width: int) -> tuple[str, ...]:
+    """What columns are called whose names are not known."""
+    return tuple(f"column {number}" for number in range(1, width + 1))
 
 
 def _named_roles(table: Table, names: tuple[str, ...], contents: list[str]) -> dict[str, int]:
@@ -245,12 +251,14 @@ def _free(contents: list[str], wanted: str, taken: set[int]) -> list[int]:
 def _unclear(table: Table, names: tuple[str, ...], contents: list[str]) -> DataError:
     tabs = any(isinstance(cell, str) and "\t" in cell for _, row in table.rows[:1] for cell in row)
     hint = "; its first line holds tabs: give it the extension .tsv" if tabs else ""
-    return DataError(f"{table.path}: columns found: {listed(names, contents)}; {NEEDED}{hint}")
+    return DataError(f"{table.path}: columns found: {listed(table, names, contents)}; {NEEDED}{hint}")
 
 
-def listed(names: tuple[str, ...], contents: list[str]) -> str:
-    """The columns of a table with what they hold, for a message."""
-    found = ", ".join(f"{shown(name)} ({content})" for name, content in zip(names[:12], contents[:12], strict=True))
+def listed(table: Table, names: tuple[str, ...], contents: list[str]) -> str:
+    """The columns of a table with what they hold, and where they have no names begin with, for a message."""
+    begin = [f", first {shown(cell)}" for cell in table.rows[0][1]] if names and names == unnamed(len(names)) else []
+    columns = islice(zip_longest(names, contents, begin[: len(names)], fillvalue=""), 12)
+    found = ", ".join(f"{shown(name)} ({content}{first})" for name, content, first in columns)
     return (found or "none") + (f" and {len(names) - 12} more" if len(names) > 12 else "")
 
 

@@ -15,7 +15,16 @@ from pathlib import Path
 
 import numpy as np
 
-from whitelab.datasets.columns import SENTENCE_NAMES, check_width, content_of, listed, plain_name, shown, text_cell
+from whitelab.datasets.columns import (
+    SENTENCE_NAMES,
+    check_width,
+    content_of,
+    listed,
+    plain_name,
+    shown,
+    text_cell,
+    unnamed,
+)
 from whitelab.datasets.labels import LabelledInfo, LabelledRow, LabelledTexts
 from whitelab.datasets.layouts import DEMO, DEMO_FOLDER, choose, existing_path
 from whitelab.datasets.loading import left_out, load
@@ -350,7 +359,7 @@ def _names(table: Table, wanted: ColumnNames) -> tuple[tuple[str, ...], bool]:
     if table.rows[0][0] == 1 and short and hits and not any(as_number(cell) is not None for cell in top):
         return top, True
     width = Counter(len(cells) for _, cells in table.rows).most_common(1)[0][0]
-    return tuple(f"column {number}" for number in range(1, width + 1)), False
+    return unnamed(width), False
 
 
 def _named(table: Table, names: tuple[str, ...], contents: list[str], name: str) -> int:
@@ -359,7 +368,7 @@ def _named(table: Table, names: tuple[str, ...], contents: list[str], name: str)
     ]
     if len(same) != 1:
         problem = "no column" if not same else "two columns"
-        raise DataError(f"{table.path}: {problem} named {name!r}; columns found: {listed(names, contents)}")
+        raise DataError(f"{table.path}: {problem} named {name!r}; columns found: {listed(table, names, contents)}")
     return same[0]
 
 
@@ -398,11 +407,11 @@ def _by_content(table: Table, names, contents: list[str], columns: list[list], r
         roles["text"] = texts[0]
     if "label" not in roles or ("text" not in roles and "first" not in roles):
         raise DataError(
-            f"{table.path}: columns found: {listed(names, contents)}; a text and a label are needed, or two texts and "
-            "a label: name them text and label, or say which they are (--text, --first, --second, --label)"
+            f"{table.path}: columns found: {listed(table, names, contents)}; a text and a label are needed, or two "
+            "texts and a label: name them text and label, or say which they are (--text, --first, --second, --label)"
         )
     chosen = ", ".join(f"{role} {names[place]!r}" for role, place in sorted(roles.items()))
-    row = "" if set(names) - {f"column {i + 1}" for i in range(len(names))} else "; the first line is read as a row"
+    row = "; the first line is read as a row" if names == unnamed(len(names)) else ""
     return [f"columns recognised by content: {chosen}{row}"]
 
 
