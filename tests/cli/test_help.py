@@ -114,6 +114,11 @@ def test_help_tells_where_a_corpus_is_embedded(run):
     assert f"default: {signature(embed_corpus).parameters['device'].default} " in told.partition("--device {")[2]
 
 
+@pytest.mark.parametrize("command", ["score", "retrieve", "advise", "whiten", "bits", "calibrate"])
+def test_a_map_may_be_fitted_on_an_embedded_corpus_wherever_rows_are_not_needed(run, command):
+    assert "|corpus:FOLDER " in " ".join(run(command, "--help")[1].split())
+
+
 def words(text: str | None) -> list[str]:
     return re.findall(r"[\w.-]+", text or "")
 

@@ -46,8 +46,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     layers_option(parser)
     parser.add_argument(
         "--fit",
-        metavar="cross|demo|PATH",
-        help="of pairs: to fit maps on other text than their halves (default: cross)",
+        metavar="cross|demo|PATH|corpus:FOLDER",
+        help="of pairs: to fit maps on other text than their halves, or on what `corpus embed` made (default: cross)",
     )
     aggregate_option(parser)
 

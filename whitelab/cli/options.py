@@ -220,7 +220,7 @@ def task_names(text: str, present: list[str]) -> list[str]:
 
 
 SEARCHED_FIT = (
-    "task|splits|cross|demo|PATH",
+    FIT[0],
     "as for score; with --search corpus, queries, both or other text (default: task, or corpus)",
 )
 

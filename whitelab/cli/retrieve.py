@@ -7,8 +7,9 @@ from whitelab.cli.spaces import open_search, setting_of_search
 from whitelab.cli.writing import progress, shown_ks
 
 FIT = (
-    "corpus|queries|both|demo|PATH",
-    "the documents, the queries, both, 'demo' (bundled), or a text file, file of pairs or folder (default: corpus)",
+    "corpus|queries|both|demo|PATH|corpus:FOLDER",
+    "the documents, the queries, both, 'demo' (bundled), a text file, file of pairs or folder, or corpus:FOLDER, what "
+    "`corpus embed` made (default: corpus)",
 )
 
 
