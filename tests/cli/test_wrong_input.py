@@ -223,11 +223,18 @@ def test_a_library_that_is_not_installed_is_named_in_one_line():
     assert run.stderr.count("\n") == 1
 
 
-def test_what_the_system_refuses_is_named_without_its_number(run, options, monkeypatch):
+@pytest.mark.parametrize(
+    ("refusal", "told"),
+    [
+        (PermissionError(13, "Permission denied", "/somewhere/else"), "/somewhere/else: Permission denied"),
+        (OSError(28, "No space left on device"), "No space left on device"),
+    ],
+)
+def test_what_the_system_refuses_is_named_without_its_number(run, options, monkeypatch, refusal, told):
     def refused(*_):
-        raise PermissionError(13, "Permission denied", "/somewhere/else")
+        raise refusal
 
     monkeypatch.setattr(COMMANDS["score"][1], "run", refused)
     status, out, err = run("score", *options)
     assert (status, out) == (2, "")
-    assert err.endswith("error: /somewhere/else: Permission denied\n")
+    assert err.endswith(f"error: {told}\n")

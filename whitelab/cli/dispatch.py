@@ -110,8 +110,8 @@ def _worded(error: Exception) -> str:
     """What went wrong, without the system's number of it."""
     if isinstance(error, ModuleNotFoundError):
         return not_installed(error.name.partition(".")[0])
-    if isinstance(error, OSError) and error.filename and error.strerror:
-        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error)
 
 
