@@ -68,7 +68,7 @@ def test_a_map_of_another_model_and_texts_that_are_gone_are_said(run, model, pla
         words = ("--data", place / "pairs.csv", "--layers", "3", "--k", "4", "--export", "npz", "--out", out)
         assert run("whiten", "--model", name, *model[2:], *words)[0] == 0
         status, _, err = run("corpus", "apply", embedded, "--map", out, "--out", applied)
-        assert (status, "the map is of vectors of other" in err) == (0, told)
+        assert (status, "the map was made with other" in err) == (0, told)
     for moved in (False, True):
         if moved:
             embedded.rename(tmp_path / "elsewhere")

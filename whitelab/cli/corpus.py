@@ -243,7 +243,7 @@ def _say_if_made_otherwise(record: dict, corpus) -> None:
 
     own = corpus.model
     if record.get("model", own) != own:
-        note(f"the map is of vectors of {record['model']}, the corpus of {own}: they go together where these are one")
+        note(f"the map was made with {record['model']}, the corpus with {own}: they go together where these are one")
     for name, value in (("max_length", corpus.max_length), ("dtype", corpus.compute)):
         if record.get(name) not in (None, value):
             note(f"the map is of vectors made with {name}={record[name]}, the corpus with {name}={value}")
