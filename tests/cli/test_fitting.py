@@ -1,10 +1,13 @@
 """`--fit`: every scope, in every analysis."""
 
+from dataclasses import fields
+
 import pytest
 from commandline import ANALYSES
 from tiny import build_model
 
 from whitelab.cli import spaces
+from whitelab.corpus.fitting import Drift
 from whitelab.datasets import BUNDLED_SETS
 
 
@@ -57,6 +60,14 @@ def test_whatever_fits_a_map_says_where_so_few_texts_are_no_ground_for_it(run, m
         status, _, err = run(*command)
         assert ("equally far apart" in err) is (k is None), (status, command, err)
         assert status == 0 or "Spearman is not defined" in err, (command, err)
+
+
+def test_every_measure_of_a_drift_is_explained(run, model, place, tmp_path):
+    assert run("corpus", "embed", "--text", place / "text.txt", "--out", tmp_path / "own", *model[:2])[0] == 0
+    lines = run("corpus", "drift", tmp_path / "own", tmp_path / "own", "--k", "4")[1].splitlines()
+    measures = [one.name for one in fields(Drift) if one.type is float]
+    told = dict(line.split(": ", 1) for line in lines)
+    assert [name for name in measures if len(told[name].partition(", ")[2].split()) < 5] == []
 
 
 def test_a_map_of_another_model_and_texts_that_are_gone_are_said(run, model, place, tmp_path):

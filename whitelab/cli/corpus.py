@@ -209,11 +209,22 @@ def _told(record: dict) -> list[str]:
     return [f"{name}: {said(value)}" for name, value in (record | whole).items()]
 
 
+# What the measures of a drift are, as `corpus.fitting.Drift` has it.
+_DRIFT = {
+    "mean": "how far apart the means are, over the root of the first's total variance (0: not at all)",
+    "variance": "the other's total variance over the first's (1: equal)",
+    "spectrum": "by how many powers of 2 the variances along the first's directions differ, on average (0: equal)",
+    "isotropy": "IsoScore (0 to 1) of the other under the map of the first",
+    "own": "the same under a map of its own: where isotropy is lower by what matters to you, fit again",
+}
+
+
 def _drift(args):
     from whitelab.corpus.fitting import corpus_drift
 
     found = corpus_drift(args.folder, args.other, args.whitening, args.k, args.layers).as_dict()
-    return found, _told(found)
+    lines = zip(found, _told(found), strict=True)
+    return found, [f"{line}, {_DRIFT[name]}" if name in _DRIFT else line for name, line in lines]
 
 
 def _apply(args):
