@@ -104,6 +104,17 @@ def test_datasets_lists_tasks_splits_and_subsets(document, place):
     assert tasks[0]["subsets"] == ["part0", "part1"]
 
 
+def test_a_table_without_pairs_is_listed_as_none_and_refused_where_it_is_alone(document, run, place, tmp_path):
+    for name in ("labels.tsv", "pairs.csv"):
+        (tmp_path / name).write_bytes((place / name).read_bytes())
+    labels, pairs = document("datasets", "--data", tmp_path)["tasks"]
+    assert "two text columns and one number are needed" in labels["reason"]
+    assert "reason" not in pairs
+    alone = [run(command, "--data", tmp_path / "labels.tsv") for command in ("datasets", "score")]
+    assert [one[0] for one in alone] == [2, 2]
+    assert alone[0][2].partition("error: ")[2] == alone[1][2].partition("error: ")[2]
+
+
 @pytest.fixture
 def streamlit(monkeypatch):
     """The commands that would have started Streamlit, in this process's place or as a child."""
