@@ -9,6 +9,7 @@ from whitelab.ui.results.files import file_stamp
 from whitelab.ui.results.kept import kept
 from whitelab.ui.results.study import remembered
 from whitelab.ui.sidebar import malformed
+from whitelab.ui.sidebar.address import among
 from whitelab.ui.sidebar.own_data import UPLOADED
 from whitelab.ui.widgets.uploader import uploader
 
@@ -54,6 +55,7 @@ def choose() -> LabelledTexts | None:
         if data == UPLOADED:
             return _uploaded()
         tasks = {task.name: task for task in datasets.discover_labelled(data)}
+        among("labelled-task", tasks, next(iter(tasks)))
         with right:
             name = st.selectbox(
                 "Labels",

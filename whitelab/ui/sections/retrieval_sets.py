@@ -10,6 +10,7 @@ from whitelab.ui.results.files import file_stamp
 from whitelab.ui.results.kept import kept
 from whitelab.ui.results.study import remembered
 from whitelab.ui.sidebar import malformed
+from whitelab.ui.sidebar.address import among
 from whitelab.ui.sidebar.own_data import UPLOADED
 from whitelab.ui.widgets.uploader import brought, uploader
 
@@ -93,6 +94,7 @@ def is_upload() -> bool:
 def _split(splits: tuple[str, ...], place: DeltaGenerator) -> str:
     """The split whose judgements count, asked for at `place`."""
     usual = splits.index("test") if "test" in splits else 0
+    among(SPLIT, splits, splits[usual])
     with place:
         split = st.selectbox("Judgements", splits, usual, key=SPLIT, bind="query-params")
     return split if split in splits else splits[usual]
