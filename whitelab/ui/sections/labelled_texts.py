@@ -11,6 +11,7 @@ from whitelab.ui.results.study import remembered
 from whitelab.ui.sidebar import malformed
 from whitelab.ui.sidebar.address import among
 from whitelab.ui.sidebar.own_data import UPLOADED
+from whitelab.ui.widgets.typed import typed_choice
 from whitelab.ui.widgets.uploader import uploader
 
 FIELDS = {
@@ -41,12 +42,11 @@ def choose() -> LabelledTexts | None:
     """The labelled texts this visitor chose, or None after saying what is missing or wrong."""
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     with left:
-        data = st.selectbox(
+        data = typed_choice(
             "Labelled data",
             [DEMO, UPLOADED],
             key="labelled",
             bind="query-params",
-            accept_new_options=True,
             format_func=lambda name: {DEMO: "Bundled examples", UPLOADED: "Uploaded file"}.get(name, name),
             help=HELP,
         )

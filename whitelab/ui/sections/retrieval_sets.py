@@ -12,6 +12,7 @@ from whitelab.ui.results.study import remembered
 from whitelab.ui.sidebar import malformed
 from whitelab.ui.sidebar.address import among
 from whitelab.ui.sidebar.own_data import UPLOADED
+from whitelab.ui.widgets.typed import typed_choice
 from whitelab.ui.widgets.uploader import brought, uploader
 
 DATA, SPLIT, KEEP = "searched-data", "searched-split", "searched-keep"  # session_state: what is chosen
@@ -47,12 +48,11 @@ def choose() -> RetrievalSet | None:
 def _chosen() -> RetrievalSet | None:
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     with left:
-        data = st.selectbox(
+        data = typed_choice(
             "Retrieval set",
             [DEMO, UPLOADED],
             key=DATA,
             bind="query-params",
-            accept_new_options=True,
             format_func=lambda name: {DEMO: "Everyday questions", UPLOADED: "Uploaded files"}.get(name, name),
             help=HELP,
         )
