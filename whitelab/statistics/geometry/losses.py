@@ -19,6 +19,7 @@ POSITIVES = {"gt4": "gold > 4", "ge4": "gold >= 4"}
 _MANY_ROWS = 1024
 _T_IN_FLOAT32 = 4  # above it a few pairs outweigh all others, and float32's errors no longer average out
 _ROWS_PER_TILE = 512  # on a processor: its cache holds 2 MB
+_FEW_TILES = 16  # so few are sooner done by threads that share their operations than by some begun for them
 
 
 def alignment(a, b, alpha: float = 2.0) -> float:
@@ -54,7 +55,9 @@ def uniformity(x, weights=None, t: float = 2.0) -> float:
     v = u * (2 * t) ** 0.5
     if len(v) >= _MANY_ROWS and t <= _T_IN_FLOAT32:  # errors of single cosines have either sign and average out
         v = v.float()
-    parts = side_by_side(partial(_kernel_sum, v, a), range(0, len(v), _tile(v)), threads_on(v.device))
+    tiles = range(0, len(v), _tile(v))
+    threads = threads_on(v.device) if len(tiles) > _FEW_TILES else 1
+    parts = side_by_side(partial(_kernel_sum, v, a), tiles, threads)
     return float(((sum(parts) * math.exp(-2 * t) + w @ (w - 1)) / (n * (n - 1))).log())
 
 
