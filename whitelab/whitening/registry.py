@@ -7,6 +7,7 @@ writes out every parameter, so that equal specs are equal strings.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from jaxtyping import Float
 from torch import Tensor
@@ -238,6 +239,7 @@ class Spec(parameters.Spec):
         return WHITENERS[self.name]
 
 
+@lru_cache(1024)
 def parse(spec: str, dim: int | None = None) -> Spec:
     """`NAME[:param=value,...]` -> Spec; parameters not given have their defaults.
 
@@ -247,6 +249,7 @@ def parse(spec: str, dim: int | None = None) -> Spec:
     return Spec(*parameters.read(spec, "whitening", WHITENERS, dim))
 
 
+@lru_cache(1024)
 def canonical(spec: str) -> str:
     """The text of `spec` with every parameter that counts, in the registry's order."""
     return str(parse(spec))

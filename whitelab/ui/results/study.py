@@ -7,7 +7,7 @@ result without anyone's doing.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from functools import partial, wraps
+from functools import lru_cache, partial, wraps
 from inspect import isfunction, signature
 from pathlib import PurePath
 from typing import Any
@@ -145,10 +145,13 @@ def name_of(f: Callable, *args, **options) -> str:
 
     `progress` is no part of it. Raises TypeError for an argument that has no name.
     """
-    bound = signature(f).bind_partial(*args, **options)
+    bound = _signature(f).bind_partial(*args, **options)
     bound.apply_defaults()
     parts = (f"{key}={named(value)}" for key, value in bound.arguments.items() if key != "progress")
     return f"{f.__module__}.{f.__qualname__}({'; '.join(parts)})"
+
+
+_signature = lru_cache(1024)(signature)
 
 
 def named(value: Any) -> str:

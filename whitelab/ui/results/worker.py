@@ -246,6 +246,8 @@ class Jobs:
             self._slots[slot] = key
             if len(self._slots) > SLOTS_KEPT:
                 del self._slots[next(iter(self._slots))]
+            if before == key:
+                return
             wanted = {held for (who, _), held in self._slots.items() if who == slot[0]}
             old = self._jobs.get(before) if before not in wanted else None
             if old is None:
@@ -313,6 +315,8 @@ class Jobs:
         return job
 
     def _prune(self) -> None:
+        if len(self._jobs) <= self._kept:
+            return
         finished = [key for key, job in self._jobs.items() if job.finished]
         for key in finished[: max(len(finished) - self._kept, 0)]:
             self._forgotten(key)
