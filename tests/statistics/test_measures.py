@@ -221,6 +221,7 @@ def test_no_measure_but_length_depends_on_the_unit():
 def test_cka_is_1_under_rotation_scale_and_shift_and_not_under_whitening():
     x = cloud(200)
     assert geometry.linear_cka(x, 7 * x @ rotation(6) + 2) == pytest.approx(1, abs=1e-12)
+    assert geometry.linear_cka(1e-60 * x, 1e-60 * x) == pytest.approx(1, abs=1e-12)
     assert geometry.linear_cka(x, (x - x.mean(0)) / x.std(0)) < 0.99
     assert abs(geometry.linear_cka(x, gaussian(200, 6, seed=9))) < 0.1
     assert math.isnan(geometry.linear_cka(x, ALIKE[:200]))

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -22,7 +22,7 @@ _ROWS = 8192  # rows given to their centroids at once
 
 @dataclass(frozen=True, eq=False)
 class ClusterMap(RowMap):
-    """z = (I - U_c U_c^T)(x - mu_c) with c the cluster whose centroid is nearest to x.
+    """z = (I - U_c U_c^T)(x - mu_c) with c the cluster whose centroid is nearest to x; 0 where that may be rounding.
 
     `tensors`: `centroids` and `means [c, d]`, `tops [c, d, D]`, whose columns are zero where a cluster spans fewer.
     """
@@ -43,7 +43,9 @@ class ClusterMap(RowMap):
         for cluster, (mean, top) in enumerate(zip(self.tensors["means"], self.tensors["tops"], strict=True)):
             rows = own == cluster
             y = x[rows] - mean.to(x.device)
-            z[rows] = y - (y @ top.to(x.device)) @ top.to(x.device).T
+            left = y - (y @ top.to(x.device)) @ top.to(x.device).T
+            rounding = left.square().sum(1) < linalg.RANK_TOLERANCE * y.square().sum(1)  # its cosines say nothing
+            z[rows] = left.masked_fill(rounding[:, None], 0)
         return z
 
 
@@ -86,7 +88,8 @@ def fit_clusters(
     tensors = {"centroids": centroids, "means": torch.stack(means), "tops": torch.stack(tops)}
     removed = max(int(top.any(0).sum()) for top in tops)
     facts = {"clusters": len(centroids), "seconds": time.perf_counter() - start}
-    return ClusterMap("clusters", x.shape[1] - removed, float(counts.sum()), tensors, facts)
+    found = ClusterMap("clusters", x.shape[1] - removed, float(counts.sum()), tensors, facts)
+    return found if found(x).any() else replace(found, rank=0)
 
 
 def _centroids(x: Float[Tensor, "n d"], counts: Float[Tensor, "n"], m: int, seed: int) -> Float[Tensor, "c d"]:

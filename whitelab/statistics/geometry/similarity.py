@@ -27,7 +27,7 @@ def linear_cka(x, y) -> float:
     if len(x) != len(y):
         raise ValueError(f"y must have n={len(x)} rows, one for each of x, got {len(y)}")
     one, other, both = (hsic(a, b) for a, b in ((x, x), (y, y), (x, y)))
-    return both / (one * other) ** 0.5 if one > 0 and other > 0 else math.nan
+    return both / (one**0.5 * other**0.5) if one > 0 and other > 0 else math.nan
 
 
 def hsic(x: Float[Tensor, "n d"], y: Float[Tensor, "n e"]) -> float:
