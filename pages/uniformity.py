@@ -48,8 +48,8 @@ headlines(
         )
     )
 )
-if before.positives == 0:
-    st.warning(f"No pair has {geometry.POSITIVES[positives]}, so the alignment loss is not defined for this data.")
+if undefined := geometry.no_positives(space.gold, positives):
+    st.warning(f"{capitalised(undefined)}.")
 
 job = study_job(
     layer_losses, space, tuple(paths), positives, title="Measuring every layer", unit="settings", place="profiles"
