@@ -288,6 +288,10 @@ def test_the_penalties_are_nothing_where_whitening_has_done_its_work():
     assert barlow(copied.expand(2, -1, -1), 0.0).item() == pytest.approx(0, abs=1e-9)
 
 
+def test_barlow_of_a_collapsed_batch_is_its_dimension():
+    assert barlow(torch.randn(64).expand(2, 48, 64)).item() == 64
+
+
 def test_barlow_does_not_see_shifts_and_scales_of_columns_and_vicreg_sees_scales():
     z, scale = views(), torch.tensor([0.1, 2.0, 3.0, 0.5, 1.0], dtype=torch.float64)
     assert_close(barlow(z * scale + 4), barlow(z))

@@ -222,6 +222,7 @@ def barlow(z: Float[Tensor, "v b d"], weight: float = 5e-3) -> Float[Tensor, ""]
     """
     _check_views(z)
     z = _wide(z)
+    z = z - z[:, :1]  # equal rows are exactly 0 then, whatever the rounding of their mean
     columns = normalize(z - z.mean(dim=1, keepdim=True), dim=1)
     found = []
     for one, other in combinations(columns, 2):
