@@ -44,6 +44,12 @@ def test_iso_score_counts_the_directions_a_map_keeps(layernorm):
     assert zca.values["rogue_share_1"] != pytest.approx(pca.values["rogue_share_1"])  # which a rotation changes
 
 
+def test_two_maps_that_keep_other_directions_are_no_rounder_than_round():
+    space = make_space(n=400)
+    for setting in (Setting((1,), "pca", 3, fit="cross"), Setting((1,), "center", 2, fit="cross")):
+        assert 0 < measures(space, setting).values["iso_score"] <= 1
+
+
 def test_every_layer_under_every_setting_in_turn_with_progress(space):
     seen = []
     settings = [Setting(), Setting(whitening="pca", k=5)]

@@ -15,7 +15,7 @@ from whitelab.base.threads import side_by_side
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.setting import Setting
-from whitelab.statistics import geometry
+from whitelab.statistics import geometry, linalg
 from whitelab.sweeps.fitted_maps import EVERY_LAYER, fits_anew_for
 
 _SIDE_BY_SIDE = 10_000  # sentences up to which layers are measured side by side
@@ -26,7 +26,7 @@ class Measures:
     """What `geometry.METRICS` says of the unique sentences under one setting: `values` by name, NaN where not defined.
 
     The map is fitted as the setting says, on every occurrence; each sentence then counts once. IsoScore counts the
-    directions that the map keeps. Only rogue shares see more than the space up to a rotation.
+    directions that the map keeps, or that two maps keep together. Only rogue shares see more than the space up to a rotation.
     """
 
     layers: tuple[int, ...]
@@ -45,7 +45,8 @@ def measures(space: LayerEmbeddings, setting: Setting, progress: Progress = sile
     fitted = fit_scope(space, setting)
     kept, here = space.counts > 0, fitted.setting
     z, axes = (rows if kept.all() else rows[kept] for rows in (fitted.turned(), fitted.transform()))
-    rows = geometry.Rows(z, axes=axes, rank=fitted.rank, progress=progress)
+    rank = fitted.rank if len(fitted.folds) == 1 else linalg.kept_rank(geometry.Rows(z).variances)
+    rows = geometry.Rows(z, axes=axes, rank=rank, progress=progress)
     return Measures(here.layers, here.whitening, here.k, geometry.measured(rows))
 
 
@@ -182,7 +183,7 @@ def layer_similarity(
             elif sizes[0][i] > 0 and sizes[1][j] > 0:
                 same = other is None and i == j
                 shared = sizes[0][i] if same else geometry.hsic(own, rows(columns, j))
-                found[i, j] = shared / (sizes[0][i] * sizes[1][j]) ** 0.5
+                found[i, j] = shared / (sizes[0][i] ** 0.5 * sizes[1][j] ** 0.5)
             done += 1
             progress(done, found.size)
     return found
