@@ -79,5 +79,5 @@ def _cone(x: Tensor, mean: Tensor, plane: Tensor, away: Tensor, root: Tensor) ->
         lengths = z.norm(dim=1)
         if reach > 1e-6 * float(lengths.max()):
             cosines = (z @ centre) / (lengths * reach)
-            angle = math.degrees(math.acos(min(max(float(cosines.nanmedian()), -1.0), 1.0)))
+            angle = math.degrees(math.acos(min(max(float(cosines.nanquantile(0.5)), -1.0), 1.0)))
     return Cone((x @ (root @ plane)).cpu().numpy(), tuple((centre @ plane).tolist()), angle)
