@@ -26,7 +26,8 @@ class Measures:
     """What `geometry.METRICS` says of the unique sentences under one setting: `values` by name, NaN where not defined.
 
     The map is fitted as the setting says, on every occurrence; each sentence then counts once. IsoScore counts the
-    directions that the map keeps, or that two maps keep together. Only rogue shares see more than the space up to a rotation.
+    directions that the map keeps, or that two maps keep together. Only rogue shares see more than the space up to a
+    rotation.
     """
 
     layers: tuple[int, ...]

@@ -41,7 +41,8 @@ def uniformity(x, weights=None, t: float = 2.0) -> float:
 
     Wang and Isola 2020; WhitenedCSE Eq. 10 with t = 2; rows are brought to unit length first. Computed
     from tiles of the Gram matrix, never [n, n] at once; from 1,024 rows on they are float32 for t up to 4, which is
-    off by about 1e-7, and by up to 1e-5 where rows are equal. NaN for one row. Raises ValueError for `t` outside 0..100.
+    off by about 1e-7, and by up to 1e-5 where rows are equal. NaN for one row. Raises ValueError for `t` outside
+    0..100.
     """
     if not 0 <= t <= 100:  # beyond, exp(-4t) of two opposite rows comes near the smallest float64
         raise ValueError(f"t={t} must lie between 0 and 100")
