@@ -157,6 +157,15 @@ def test_data_without_an_answer_say_why_and_the_page_is_there(place):
     assert titles(at) == [QUESTIONS["uniformity"]]
 
 
+def test_a_teacher_is_warned_of_too_few_sentences_above_the_steps_and_in_them(place):
+    data = place / "few.csv"
+    data.write_text("sentence1,sentence2,score\n" + "".join(f"a cat {i},a dog {i * i},{i % 5}\n" for i in range(6)))
+    at = start("lessons", model=str(place / "model"), data=str(data))
+    at = until(at, lambda at: said(at, "different vectors span only"))
+    at.get_by_key("answers-4").set_value(True)
+    until(at.run(), lambda at: said(at, "This data has no answer to it: 12 different vectors span only 11 of"))
+
+
 def test_the_answers_do_not_need_the_fit_of_the_bar(tmp_path):
     with (tmp_path / "star.npz").open("wb") as file:  # all pairs share one sentence: there are no two halves
         values = np.random.default_rng(0).normal(size=(2, 41, 8))
