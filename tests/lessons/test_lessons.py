@@ -95,6 +95,12 @@ def test_every_step_answers_or_says_why_it_cannot_where_data_are_few_or_of_lower
                 assert ask.several <= len(answer.accepted or (answer.value,))
 
 
+@pytest.mark.parametrize(("number", "step"), [(3, 2), (3, 3), (4, 1), (4, 2), (6, 2), (6, 3), (7, 2), (7, 3)])
+def test_what_a_map_of_too_few_sentences_gives_is_not_explained(number, step, distinct):
+    with pytest.raises(NoAnswer, match="^36 different vectors span only 35 of 40 dimensions.*on more text$"):
+        answered(number, step, distinct)
+
+
 def test_training_and_whitening_are_compared_at_the_same_number_of_directions(space):
     few = with_few_sentences(space)
     question, _ = asked(8, 3, few)

@@ -103,6 +103,7 @@ def _at(curve: KCurve, k: int) -> float:
 def over_k(space: LayerEmbeddings) -> Answer:
     """The whitened score at a few k, beside the same of soft whitening and of the two controls."""
     setting = setting_on(space, _SETTING)
+    end = spearman(space, setting)
     curve, soft = (k_curve(space, variant, by_subset=False) for variant in (setting, setting.with_(whitening="soft")))
     ks = _ks(space)
     curves = {
@@ -111,7 +112,7 @@ def over_k(space: LayerEmbeddings) -> Answer:
         "first coordinates": tuple(prefix_score(space, setting.layers, k) for k in ks.values()),
         "random coordinates": tuple(random_score(space, setting.layers, k) for k in ks.values()),
     }
-    top, end = _at(curve, curve.best_k), curves["whitened"][-1]
+    top = _at(curve, curve.best_k)
     shape = (
         f"More is not better: from k = {curve.best_k} on, further directions add more noise than meaning, and at the "
         f"end the score is {written(top - end)} points lower"

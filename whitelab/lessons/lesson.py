@@ -7,6 +7,7 @@ from whitelab.base.wording import spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
+from whitelab.whitening import too_few
 
 Real = float | int
 
@@ -254,9 +255,11 @@ def setting_on(space: LayerEmbeddings, text: str) -> Setting:
 
 
 def spearman(space: LayerEmbeddings, setting: Setting | str) -> Real:
-    """Spearman x 100 of a setting. Raises NoAnswer where it is not defined."""
+    """Spearman x 100 of a setting. Raises NoAnswer where it is not defined, and where its map is starved."""
     setting = setting_on(space, setting) if isinstance(setting, str) else setting
     result = score(space, setting, isotropy=False)
+    if result.starved:
+        raise NoAnswer(too_few(result.rank, result.dim).removesuffix("."))
     if result.spearman is None:
         raise NoAnswer(result.reason)
     return result.spearman
