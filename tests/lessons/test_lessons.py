@@ -165,6 +165,20 @@ def test_the_gain_of_a_layer_is_its_score_whitened_beside_raw(step, text, space)
     assert ("whitening gains" in answer.words) is gained
 
 
+@pytest.mark.parametrize(("cosine", "centred"), [(0.6, 8.0), (0.6, 2.0), (0.1, 8.0), (0.1, 2.0)])
+def test_a_gain_is_laid_to_the_stretch_only_beyond_centring_and_to_a_cone_only_where_one_is(
+    cosine, centred, space, monkeypatch
+):
+    scores = {"none": 40.0, "center": 40.0 + centred, "pca": 45.0}
+    monkeypatch.setattr(gain, "spearman", lambda space, setting: scores[setting.whitening])
+    monkeypatch.setattr(gain, "shape", lambda *of: replace(whitelab.shape(*of), mean_cosine=cosine))
+    words = answered(4, 2, space).words
+    assert ("whitening what is left costs 3.00" in words) is (centred > 5)
+    assert ("made equally strong" in words) is (centred < 5)
+    assert ("all sentences share" in words) is (cosine >= 0.2)
+    assert ("no longer drown" in words) is (cosine >= 0.2 and centred < 5)
+
+
 def test_the_map_of_an_unseen_genre_has_not_seen_its_sentences(space):
     apart = gain.unseen(space)
     assert set(space.subset[apart.pairs].tolist()) == {space.n_subsets - 1}

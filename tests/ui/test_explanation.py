@@ -54,6 +54,12 @@ def test_a_gain_needs_no_remedy():
     assert offered is None
 
 
+def test_a_gain_that_centring_has_and_more_is_not_laid_to_the_stretch():
+    words = [explained(replace(GAIN, centred=centred))[0] for centred in (8.0, 5.0, 2.0)]
+    assert "Centring alone gains 8.00; whitening what is left costs 3.00 of it" in words[0]
+    assert ["Giving every kept direction" in one for one in words] == [False, True, True]
+
+
 def test_a_loss_in_a_cone_is_laid_to_weak_directions_and_one_in_a_spread_space_is_not():
     loss = replace(GAIN, gain=-3.0, best_gain=-1.0)
     cone, spread = (explained(replace(loss, mean_cosine=value))[0] for value in (CONE, CONE - 0.01))

@@ -17,6 +17,7 @@ from whitelab.statistics.significance import Difference, bootstrap
 from whitelab.sweeps.layer_profiles import shape
 
 _FIRST, _LAST = "L0:pca", "L-1:pca"  # not layer 1, on which the first page opens
+_CONE = 0.2  # mean cosine of random pairs from which on a space is called a cone
 _FEW = 10  # pairs set apart
 _DRAWN = 0.05  # of an interval's width, by which another draw of the bootstrap may move its end (measured)
 
@@ -58,18 +59,30 @@ def _compared(space: LayerEmbeddings, text: str, name: str) -> Answer:
     centred = spearman(space, setting.with_(whitening="center"))
     cosine = shape(space, setting.raw).mean_cosine
     gain, middle = white - raw, centred - raw
-    lie = "in a cone" if cosine >= 0.2 else "spread around already, not in a cone"
+    in_a_cone = cosine >= _CONE
+    lie = "in a cone" if in_a_cone else "spread around already, not in a cone"
     if gain > 0:
+        part = (
+            f"Centring alone gains {written(middle)} points; whitening what is left costs {written(middle - gain)} of "
+            f"them, so it scores {written(gain)} points higher"
+            if middle > gain
+            else f"Centring alone changes the score by {middle:+.2f}; with every direction made equally strong, "
+            + (
+                "so that a few no longer drown the others"
+                if in_a_cone
+                else "so that the weak ones count as much as the strong ones"
+            )
+            + f", it scores {written(gain)} points higher"
+        )
         why = (
-            "Raw cosines mostly see what all sentences share. Taking that away by centring alone changes the score by "
-            f"{middle:+.2f}; with every direction made equally strong, so that a few no longer drown the others, "
-            f"it scores {written(gain)} points higher, on the very sentences it was fitted on; the last step tests it "
-            "on others."
+            f"{'Raw cosines mostly see what all sentences share. ' if in_a_cone else ''}{part}, on the very sentences "
+            "it was fitted on; the last step tests it on others."
         )
     elif middle > 0:
         why = (
-            f"Taking the cone away does help: centring alone gains {written(middle)} points. But whitening loses "
-            f"{written(-gain)}: it also blows up the weakest directions, which carry more noise than meaning here."
+            f"{'Taking the cone away does help: c' if in_a_cone else 'C'}entring alone gains {written(middle)} points. "
+            f"But whitening loses {written(-gain)}: it also blows up the weakest directions, which carry more noise "
+            "than meaning here."
         )
     else:
         why = (

@@ -158,6 +158,11 @@ def explained(measures: Measured) -> tuple[str, int | None]:
         )
         cut = "" if measures.k is None else " and the same cut"
         centred = measures.centred
+        if centred is not None and centred > gain + SMALL:
+            return (
+                f"**{title} gains {gain:.2f} points here.** {cone}. Centring{cut} alone gains {centred:.2f}; whitening "
+                f"what is left costs {centred - gain:.2f} of it."
+            ), None
         part = "" if centred is None else f" Centring{cut} alone changes the score by {centred:+.2f}."
         return f"**{title} gains {gain:.2f} points here.** {cone}.{part} {measures.hint or why}", None
     better = measures.best_gain is not None and measures.best_gain > max(gain, 0) + SMALL
