@@ -13,6 +13,7 @@ import faiss
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file
 from safetensors.torch import save as safetensors_of
 from sentence_transformers import SentenceTransformer
@@ -179,6 +180,76 @@ def test_no_other_file_passes_for_a_map(tmp_path, content):
         path.write_bytes({"empty": b"", "text": b"mean, matrix", "damaged": whole[: len(whole) // 2]}[content])
     with pytest.raises(ExportError, match="must be an .npz written by whitelab"):
         from_npz(path)
+
+
+def nan_in(values):
+    return values.index_put((torch.tensor(0), torch.tensor(0)), torch.tensor(torch.nan, dtype=values.dtype))
+
+
+# What is changed in a whole file, and what is said of it.
+WRONG_TENSORS = [
+    ("pca", "matrix", nan_in, "matrix must hold finite numbers"),
+    ("pca", "matrix", lambda one: one[:-1], r"must fit together, got \[7\] and \[6, 7\]"),
+    ("pca", "matrix", lambda one: one.to(torch.complex64), "matrix must hold real numbers"),
+    ("pca", "mean", lambda one: one[None], "must fit together"),
+    ("clusters:m=2", "centroids", nan_in, "centroids must hold finite numbers"),
+    ("clusters:m=2", "centroids", lambda one: one[:-1], "its tensors must fit together"),
+]
+WRONG_FACTS = [({"rank": "z"}, "rank='z'"), ({"rank": 8}, "rank=8 must lie"), ({"k": 700}, "k=700 must lie")]
+WRONG_FACTS += [({"count": -3}, "count=-3"), ({"count": None}, "count=None"), ({"name": 5}, "name=5 must be text")]
+
+
+def altered(path, spec, change=lambda tensors: tensors, facts=None, protocol=None):
+    """Write a map with something else in it, in the form of the ending of `path`; return what reads it."""
+    if path.suffix == ".npz":
+        to_npz(path, fitted(spec), PROTOCOL)
+        with np.load(path) as file:
+            texts = {name: str(file[name]) for name in ("whitener", "protocol", "whitelab")}
+            tensors = {name: torch.from_numpy(file[name]) for name in ("mean", "matrix")}
+        texts = changed(texts, "whitener", facts, protocol)
+        np.savez(path, **{name: one.numpy() for name, one in change(tensors).items()}, **texts)
+        return from_npz
+    to_safetensors(path, fit_to_rows(spec, rows()), PROTOCOL)
+    with safe_open(path, "pt") as file:
+        texts = changed(file.metadata(), "map", facts, protocol)
+    tensors = {name: one.contiguous() for name, one in change(load_file(path)).items()}
+    path.write_bytes(safetensors_of(tensors, texts))
+    return from_safetensors
+
+
+def changed(texts, where, facts, protocol):
+    facts = json.dumps(json.loads(texts[where]) | (facts or {}))
+    return texts | {where: facts, "protocol": texts["protocol"] if protocol is None else protocol}
+
+
+FORMS = [".npz", ".safetensors"]
+
+
+@pytest.mark.parametrize(("name", "of", "change", "said"), WRONG_TENSORS)
+def test_a_file_whose_tensors_are_no_map_is_refused(tmp_path, name, of, change, said):
+    for form in FORMS if name == "pca" else FORMS[1:]:
+        path = tmp_path / f"map{form}"
+        read = altered(path, name, lambda tensors: tensors | {of: change(tensors[of])})
+        with pytest.raises(ExportError, match=f"written by whitelab: .*{said}"):
+            read(path)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_file_that_says_of_its_map_what_no_map_can_be_is_refused(tmp_path, form):
+    path = tmp_path / f"map{form}"
+    for facts, said in WRONG_FACTS:
+        with pytest.raises(ExportError, match=f"written by whitelab: .*{said}"):
+            altered(path, "pca", facts=facts)(path)
+        path.unlink()
+    with pytest.raises(ExportError, match="protocol must be JSON"):
+        altered(path, "pca", protocol="[]")(path)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_map_kept_in_float32_is_applied_in_float64(tmp_path, form):
+    path = tmp_path / f"map{form}"
+    read = altered(path, "pca", lambda tensors: {name: one.float() for name, one in tensors.items()})
+    assert_close(read(path)[0](rows()), fitted()(rows()), rtol=1e-4, atol=1e-4)
 
 
 # ------------------------------------------------------------------------------------------------ faiss

@@ -40,7 +40,8 @@ class ClusterMap(RowMap):
 
     def _mapped(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         z, own = torch.empty_like(x), self.nearest(x)
-        for cluster, (mean, top) in enumerate(zip(self.tensors["means"], self.tensors["tops"], strict=True)):
+        parts = (self.tensors[name] for name in ("centroids", "means", "tops"))
+        for cluster, (_, mean, top) in enumerate(zip(*parts, strict=True)):
             rows = own == cluster
             y = x[rows] - mean.to(x.device)
             left = y - (y @ top.to(x.device)) @ top.to(x.device).T

@@ -23,7 +23,7 @@ from safetensors.torch import save as safetensors_of
 from torch import Tensor
 
 import whitelab
-from whitelab.base.checks import check_layers
+from whitelab.base.checks import check_choice, check_int, check_layers
 from whitelab.base.installation import need
 from whitelab.base.user_folders import expanded
 from whitelab.base.wording import first_line, layers_in_words
@@ -36,8 +36,9 @@ from whitelab.whitening import Map, RowMap, Whitener, affine
 from whitelab.whitening.clusters import ClusterMap
 from whitelab.whitening.flow import FlowMap
 
-# What NumPy raises for no file, another kind of file, a damaged one, and an .npz with other arrays.
+# What readers raise for no file, another kind of file, a damaged one, and one that holds other things.
 NOT_AN_NPZ = (OSError, ValueError, EOFError, AttributeError, TypeError, KeyError, BadZipFile, zlib.error)
+NOT_A_SAFETENSORS = (OSError, ValueError, TypeError, KeyError, SafetensorError)
 
 ROW_MAPS = {one.kind: one for one in (ClusterMap, FlowMap)}
 
@@ -165,13 +166,14 @@ def npz_bytes(whitener: Map, protocol: Mapping, scale: Scale | None = None) -> b
 
 def from_npz(path: str | Path) -> tuple[Whitener, dict]:
     """The map and the protocol that `to_npz` wrote. Raises ExportError for any other file."""
+    wanted = f"path={str(path)!r} must be an .npz written by whitelab"
     try:
         with np.load(expanded(path), allow_pickle=False) as file:
             facts, protocol = json.loads(str(file["whitener"])), json.loads(str(file["protocol"]))
-            mean, matrix = torch.from_numpy(file["mean"]), torch.from_numpy(file["matrix"])
-        return Whitener(facts["name"], mean, matrix, facts["rank"], facts["k"], facts["count"]), protocol
+            tensors = {name: torch.from_numpy(file[name]) for name in ("mean", "matrix")}
     except NOT_AN_NPZ:
-        raise ExportError(f"path={str(path)!r} must be an .npz written by whitelab") from None
+        raise ExportError(wanted) from None
+    return _whole("affine", tensors, facts, protocol, wanted)
 
 
 def scale_lines(path: str | Path, gold: bool, cosine: str = "0.7", among: str = RANDOM) -> str:
@@ -218,7 +220,7 @@ def to_safetensors(path: str | Path, fitted: Map, protocol: Mapping) -> None:
     The only form for maps that are no mean and matrix; whitelab itself has to apply it. Raises ExportError where it
     cannot be written, and for a map that keeps no direction.
     """
-    path = target(path, lambda there: _safetensors(there) is not None)
+    path = target(path, _is_safetensors)
     with _writing(path):
         write_aside(path, safetensors_bytes(fitted, protocol))
 
@@ -237,25 +239,22 @@ def safetensors_bytes(fitted: Map, protocol: Mapping) -> bytes:
 
 def from_safetensors(path: str | Path) -> tuple[Map, dict]:
     """The map and the protocol that `to_safetensors` wrote. Raises ExportError for any other file."""
-    found = _safetensors(expanded(path))
-    if found is None:
-        raise ExportError(f"path={str(path)!r} must be a .safetensors of a map, written by whitelab")
-    return found
-
-
-def _safetensors(path: Path) -> tuple[Map, dict] | None:
+    wanted = f"path={str(path)!r} must be a .safetensors of a map, written by whitelab"
     try:
-        with safe_open(path, "pt") as file:
+        with safe_open(expanded(path), "pt") as file:
             about, tensors = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        facts, protocol = json.loads(about["map"]), json.loads(about["protocol"])
-        name, rank, count = facts["name"], facts["rank"], facts["count"]
-        if about["kind"] == "affine":
-            return Whitener(name, tensors["mean"], tensors["matrix"], rank, facts["k"], count), protocol
-        fitted = ROW_MAPS[about["kind"]](name, rank, count, tensors, facts["facts"])
-        fitted(torch.zeros(1, fitted.dim, dtype=torch.float64))  # every tensor is there and they fit together
-        return fitted, protocol
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError, RuntimeError, AttributeError):
-        return None
+        kind, facts, protocol = about["kind"], json.loads(about["map"]), json.loads(about["protocol"])
+    except NOT_A_SAFETENSORS:
+        raise ExportError(wanted) from None
+    return _whole(kind, tensors, facts, protocol, wanted)
+
+
+def _is_safetensors(path: Path) -> bool:
+    try:
+        from_safetensors(path)
+    except ExportError:
+        return False
+    return True
 
 
 # ------------------------------------------------------------------------------------------------ faiss
@@ -520,6 +519,58 @@ def _is_model_folder(path: Path) -> bool:
 
 
 # ---------------------------------------------------------------------------------------------- in common
+
+
+def _whole(kind: str, tensors: dict[str, Tensor], facts, protocol, wanted: str) -> tuple[Map, dict]:
+    """What a file holds, its tensors in float64. Raises ExportError, `wanted` and what is wrong, where it is no map."""
+    try:
+        if not isinstance(facts, dict) or not isinstance(protocol, dict):
+            raise ValueError("what it says of its map and the protocol must be JSON objects")
+        tensors = {name: _finite(one, name) for name, one in tensors.items()}
+        return (_whitener if kind == "affine" else _row_map)(kind, tensors, facts), protocol
+    except KeyError as error:
+        raise ExportError(f"{wanted}: it has no {error}") from None
+    except (ValueError, TypeError) as error:
+        raise ExportError(f"{wanted}: {first_line(error)}") from None
+
+
+def _finite(values: Tensor, name: str) -> Tensor:
+    if values.is_complex():
+        raise ValueError(f"{name} must hold real numbers, got {values.dtype}")
+    if not torch.isfinite(values).all():
+        raise ValueError(f"{name} must hold finite numbers")
+    return values.to(torch.float64)
+
+
+def _whitener(kind: str, tensors: dict[str, Tensor], facts: dict) -> Whitener:
+    mean, matrix = tensors["mean"], tensors["matrix"]
+    if mean.ndim != 1 or matrix.ndim != 2 or len(mean) != len(matrix):
+        found = f"{list(mean.shape)} and {list(matrix.shape)}"
+        raise ValueError(f"mean [d] and matrix [d, m] must fit together, got {found}")
+    _check_facts(facts, *matrix.shape)
+    return Whitener(facts["name"], mean, matrix, facts["rank"], facts["k"], facts["count"])
+
+
+def _row_map(kind: str, tensors: dict[str, Tensor], facts: dict) -> RowMap:
+    check_choice(kind, "kind", ROW_MAPS)
+    fitted = ROW_MAPS[kind](facts["name"], facts["rank"], facts["count"], tensors, facts["facts"])
+    try:
+        fitted(torch.zeros(1, fitted.dim, dtype=torch.float64))
+    except (ValueError, TypeError, RuntimeError, IndexError):
+        raise ValueError("its tensors must fit together") from None
+    _check_facts(facts, fitted.dim, fitted.columns)
+    return fitted
+
+
+def _check_facts(facts: dict, dim: int, columns: int) -> None:
+    name, count = facts["name"], facts["count"]
+    if not isinstance(name, str):
+        raise ValueError(f"name={name!r} must be text")
+    check_int(facts["rank"], "rank", 1, columns)
+    if facts["k"] is not None:
+        check_int(facts["k"], "k", 1, dim, "d")
+    if type(count) not in (int, float) or not 0 <= count < float("inf"):
+        raise ValueError(f"count={count!r} must be a number of rows")
 
 
 def _affine(fitted: Map) -> Whitener:
