@@ -89,6 +89,11 @@ sections = {
     "What a cosine means": lambda: cosine_meaning.draw(space, compared),
 }
 meaning = tabs(sections, "space") or ""
+per_layer = (
+    f"for text in {tuple(map(str, shown))!r}:\n"
+    "    for one in whitelab.layer_shapes(space, [whitelab.Setting.parse(text)]):\n"
+    "        print(text, one.layers, one.mean_cosine, one.participation_ratio)\n"
+)
 
 close_page(
     chosen,
@@ -105,10 +110,7 @@ close_page(
     ],
     "A space is anisotropic when its vectors fill a narrow cone: two random sentences then look similar, and cosine "
     "says little. Centring moves the cone's axis to the origin; whitening also gives every direction the same variance.",
-    f"for text in {tuple(map(str, shown))!r}:\n"
-    "    for one in whitelab.layer_shapes(space, [whitelab.Setting.parse(text)]):\n"
-    "        print(text, one.layers, one.mean_cosine, one.participation_ratio)\n"
-    f"for text in {(str(compared.raw), str(compared))!r}:\n"
+    (per_layer if profiles else "") + f"for text in {(str(compared.raw), str(compared))!r}:\n"
     "    one = whitelab.shape(space, whitelab.Setting.parse(text))\n"
     "    print(text, one.layers, one.mean_cosine, one.participation_ratio)\n" + meaning,
 )

@@ -88,7 +88,7 @@ st.caption(
     f"variance. The rank is {curve.rank} of {curve.dim}{flat}{held_out_words(curve, held_out)}"
     f"{controls_of_k.words(controls)}"
 )
-every_layer.draw(space, setting)
+every = every_layer.draw(space, setting)
 focus = k if k < space.dim else min(curve.knee or space.dim, max(1, space.dim // 2))
 plan = search_cost.draw(space, setting, focus)
 
@@ -112,6 +112,6 @@ close_page(
     "sentences.",
     f"curve = whitelab.k_curve(space, whitelab.Setting.parse({str(setting)!r}))\n"
     "print(curve.best_k, curve.knee, curve.best_k and curve.spearman[curve.best_k - 1])\n"
-    f"curves = whitelab.k_curves(space, whitelab.Setting.parse({str(setting)!r}))\n"
-    "print([(one.best_k, one.knee) for one in curves])\n" + (search_cost.code(setting, plan) if plan else ""),
+    + (every_layer.code(setting) if every else "")
+    + (search_cost.code(setting, plan) if plan else ""),
 )

@@ -74,7 +74,7 @@ close_page(
     "and one factorisation. So every subset is scored of up to 20 layers without whitening, of up to 13 with it, or 10 "
     "where only k directions are kept. Of deeper models every layer, pair and triple is, and beyond these each of the "
     "best few subsets with each layer added (a beam).",
-    f"for text in {(str(compared.raw), str(compared))!r}:\n"
+    f"for text in {tuple(str(one) for one, found in ((compared.raw, raw_pairs), (compared, pairs)) if found)!r}:\n"
     "    print(text, whitelab.layer_pairs(space, whitelab.Setting.parse(text)).best)\n"
-    + subset_search.code(chosen, searched),
+    + (subset_search.code(chosen, searched) if searched.result else ""),
 )

@@ -229,6 +229,13 @@ def test_what_would_need_other_layers_than_a_corpus_holds_says_so_and_one_click_
     assert len(alts(at)) > 1
 
 
+@pytest.mark.parametrize("page", ["dimensions", "anisotropy", "layers"])
+def test_the_lines_of_a_page_measure_no_layer_that_a_corpus_does_not_hold(small, folder, page):
+    at = until(start(page, **small, fit=f"corpus:{folder}", layers="1"))
+    assert said(at, "would need other layers than those of the corpus")
+    exec(compile(code(at), page, "exec"), {})
+
+
 def test_advice_on_a_corpus_tries_what_the_corpus_holds(small, folder):
     at = until(start("advise", **small, fit=f"corpus:{folder}", layers="1"))
     assert not said(at, "cannot decide. fit=")

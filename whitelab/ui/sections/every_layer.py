@@ -20,15 +20,18 @@ from whitelab.ui.widgets.variants import LABELS
 from whitelab.whitening import variant
 
 
-def draw(space: LayerEmbeddings, setting: Setting) -> None:
-    """The surface, and a table of the best k of each layer; a click takes layer and k into the workspace."""
+def draw(space: LayerEmbeddings, setting: Setting) -> Sequence[KCurve] | None:
+    """The surface, and a table of the best k of each layer; a click takes layer and k into the workspace.
+
+    Returns the curves, None while there are none.
+    """
     st.subheader("Does every layer want the same k?")
     st.markdown(
         "Each layer alone at every k. Look for layers whose best k is small: most of their directions add noise."
     )
     every = shared(setting.with_(k=None, layers=(0,)))
     title, name = "Scoring every k of every layer", LABELS[setting.whitening]
-    follow(
+    curves = follow(
         study_job(layer_curves, space, every, title=title, unit="layers", place="k-surface"),
         lambda curves: _picture(space, setting, curves),
         key="k-surface-part",
@@ -40,6 +43,15 @@ def draw(space: LayerEmbeddings, setting: Setting) -> None:
     st.caption(
         "Spearman x 100. Columns are equally wide and stand for every k at first, then for wider steps; colours start "
         "at the lower quartile of the scores. Stars mark each layer's best k. Click a cell to take its layer and k."
+    )
+    return curves
+
+
+def code(setting: Setting) -> str:
+    """The lines that score the same in Python."""
+    return (
+        f"curves = whitelab.k_curves(space, whitelab.Setting.parse({str(setting)!r}))\n"
+        "print([(one.best_k, one.knee) for one in curves])\n"
     )
 
 
