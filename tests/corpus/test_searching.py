@@ -183,6 +183,27 @@ def test_what_cannot_be_searched_or_applied_is_one_line(corpus, tmp_path):
         search_corpus(tmp_path, ["a"])
 
 
+def test_an_index_that_is_not_whole_says_how_to_make_it_again(corpus, tmp_path):
+    for k in (6, 5):
+        apply_map(corpus[0], tmp_path / f"applied{k}", *fit_corpus(corpus[0], "pca", k))
+        build_index(tmp_path / f"applied{k}", tmp_path / f"index{k}")
+    folder, other = tmp_path / "index6", tmp_path / "index5"
+    damages = {
+        "index.faiss": (folder / "index.faiss").read_bytes()[:-300],
+        "map.npz": (other / "map.npz").read_bytes(),
+        "ids.parquet": (folder / "ids.parquet").read_bytes()[:-300],
+    }
+    for name, damage in damages.items():
+        whole = (folder / name).read_bytes()
+        (folder / name).write_bytes(damage)
+        with pytest.raises(DataError, match="not whole.*: make it again with `corpus index`"):
+            search_corpus(folder, ["a"])
+        (folder / name).write_bytes(whole)
+    (folder / "ids.parquet").unlink()
+    with pytest.raises(DataError, match="ids.parquet: not whole: make it again"):
+        search_corpus(folder, ["a"])
+
+
 def contents(folder):
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 

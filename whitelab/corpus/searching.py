@@ -15,6 +15,7 @@ from whitelab.base.installation import need
 from whitelab.corpus.applying import IDS, decoded_shard, map_of, read_applied
 from whitelab.corpus.chunks import TEXTS
 from whitelab.datasets.layouts import existing_path
+from whitelab.datasets.pairs import DataError
 from whitelab.encoding.encoders import embed, load_encoder
 from whitelab.whitening.export import from_npz
 
@@ -117,11 +118,21 @@ def _best(scores: np.ndarray, rows: np.ndarray, top: int) -> tuple[np.ndarray, n
 def search_index(
     folder: Path, asked: Float[np.ndarray, "q m"], top: int
 ) -> tuple[Float[np.ndarray, "q t"], Int[np.ndarray, "q t"]]:
-    """Scores and rows, -1 where there are fewer."""
+    """Scores and rows, -1 where there are fewer. Raises DataError for an index that is not whole."""
     need("faiss")
     import faiss
 
-    return faiss.read_index(str(folder / INDEX)).search(np.ascontiguousarray(asked), top)
+    try:
+        index = faiss.read_index(str(folder / INDEX))
+    except RuntimeError:
+        raise _not_whole(folder / INDEX) from None
+    if index.d != asked.shape[1]:
+        raise _not_whole(folder, f"its map gives {asked.shape[1]} columns, its index has {index.d}")
+    return index.search(np.ascontiguousarray(asked), top)
+
+
+def _not_whole(path: Path, why: str = "") -> DataError:
+    return DataError(f"{path}: not whole{f' ({why})' * bool(why)}: make it again with `corpus index`")
 
 
 def named(folder: Path, manifest: dict, rows: Int[np.ndarray, "r"]) -> dict[int, tuple[str, str]]:
@@ -135,6 +146,11 @@ def named(folder: Path, manifest: dict, rows: Int[np.ndarray, "r"]) -> dict[int,
         files = texts
     else:
         files = [folder / f"{name}.parquet" for name in manifest["chunks"]]
-    table = pyarrow.dataset.dataset(files).take(pyarrow.array(rows))
+    try:
+        table = pyarrow.dataset.dataset(files).take(pyarrow.array(rows))
+    except (OSError, pyarrow.ArrowInvalid, IndexError):
+        if "index" in manifest:
+            raise _not_whole(folder / IDS) from None
+        raise
     shown = table["text"].to_pylist() if "text" in table.column_names else [""] * len(rows)
     return dict(zip(rows.tolist(), zip(table["id"].to_pylist(), shown, strict=True), strict=True))
