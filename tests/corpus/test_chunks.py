@@ -13,7 +13,7 @@ from corpora import embed, small_text, vectors
 
 from whitelab.corpus import chunks
 from whitelab.corpus.applying import apply_map
-from whitelab.corpus.chunks import TEXTS, merged_moments, read_moments
+from whitelab.corpus.chunks import TEXTS, merged_moments, read_moments, read_texts_of, read_vectors
 from whitelab.corpus.embedding import embed_corpus
 from whitelab.corpus.fitting import fit_corpus
 from whitelab.corpus.indexing import build_index
@@ -72,6 +72,23 @@ def test_nothing_done_is_done_again_but_what_is_not_whole_and_what_another_recip
     assert other.encoded == 40
     assert not set(other.chunks) & set(first.chunks)
     assert set(other.texts) == set(first.texts)
+
+
+def test_a_byte_of_a_chunk_that_changed_is_seen_and_chunks_without_checksums_are_read(tmp_path, model, text):
+    folder = tmp_path / "out"
+    made = embed(text, folder, model)
+    readers = {made.chunks[0]: lambda name: read_vectors(folder, name)}
+    readers |= {f"{TEXTS}/{made.texts[0]}": lambda _: read_texts_of(folder, made.texts[0])}
+    for name, read in readers.items():
+        path = folder / f"{name}.parquet"
+        whole, table = path.read_bytes(), pq.read_table(path)
+        column = pq.ParquetFile(path).metadata.row_group(0).column(len(table.column_names) - 1)
+        end = column.data_page_offset + column.total_compressed_size
+        path.write_bytes(whole[: end - 3] + bytes([whole[end - 3] ^ 1]) + whole[end - 2 :])
+        with pytest.raises(DataError, match="not whole .*; remove it and run"):
+            read(name)
+        pq.write_table(table, path)
+        read(name)
 
 
 def test_what_a_killed_run_was_writing_goes_with_a_later_run_and_nothing_else(tmp_path, model, text):

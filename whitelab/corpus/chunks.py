@@ -104,10 +104,10 @@ def write_texts(folder: Path, chunk: Chunk) -> str:
 def read_texts_of(folder: Path, name: str) -> Chunk:
     """The texts of a chunk. Raises DataError where the file is not whole."""
     try:
-        table = pq.read_table(folder / TEXTS / f"{name}.parquet")
+        table = pq.read_table(folder / TEXTS / f"{name}.parquet", page_checksum_verification=True)
         return Chunk(*(tuple(table[column].to_pylist()) for column in ("id", "text")))
     except (OSError, pa.ArrowInvalid, KeyError) as problem:
-        raise DataError(f"{TEXTS}/{name}.parquet: not whole ({problem}); run embed again") from None
+        raise DataError(f"{TEXTS}/{name}.parquet: not whole ({problem}); remove it and run embed again") from None
 
 
 def is_done(folder: Path, name: str) -> bool:
@@ -192,7 +192,8 @@ def _write_table(path: Path, columns: dict[str, pa.Array | pa.ChunkedArray], rec
     data = io.BytesIO()
     table = pa.table(columns).replace_schema_metadata(record)
     packed = "none" if "vector" in columns else "zstd"  # floats hardly shrink, and would cost as much as whitening
-    pq.write_table(table, data, row_group_size=1024, compression=packed, use_dictionary=False)
+    how = {"compression": packed, "use_dictionary": False, "write_page_checksum": True}
+    pq.write_table(table, data, row_group_size=1024, **how)
     write_aside(path, data.getvalue())
 
 
@@ -204,9 +205,12 @@ def write_vectors(path: Path, ids: pa.ChunkedArray, vectors: np.ndarray, record:
 def read_vectors(folder: Path, name: str, columns: Sequence[str] = ("id", "vector")) -> pa.Table:
     """The table of a chunk. Raises DataError where it is not whole."""
     try:
-        return pq.read_table(folder / f"{name}.parquet", columns=list(columns))
+        path = folder / f"{name}.parquet"
+        return pq.read_table(path, columns=list(columns), page_checksum_verification=True)
     except (OSError, pa.ArrowInvalid) as problem:
-        raise DataError(f"{name}.parquet: not whole ({problem}); run the step that writes it again") from None
+        raise DataError(
+            f"{name}.parquet: not whole ({problem}); remove it and run the step that writes it again"
+        ) from None
 
 
 def read_moments(folder: Path, name: str) -> Moments:
