@@ -82,8 +82,7 @@ with left:
     )
 with right:
     st.subheader("Spectrum")
-    spectra = {"none": before.eigenvalues, compared.whitening: after.eigenvalues}
-    space_views.spectrum(spectra, LABELS, "spectrum")
+    space_views.spectrum({compared.raw: before.eigenvalues, compared: after.eigenvalues}, "spectrum")
     st.caption(
         f"Participation ratio {before.participation_ratio:.1f} of {space.dim} before and "
         f"{after.participation_ratio:.1f} of {compared.k or space.dim} after."

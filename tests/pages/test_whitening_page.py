@@ -137,6 +137,18 @@ def test_only_the_open_tab_is_drawn(small):
         assert len(at.dataframe) == 2 + (tab == MOVED)
 
 
+def test_a_spectrum_is_called_flat_only_where_the_map_whitens_the_sentences_it_was_fitted_on(small):
+    for changes, flat in (
+        ({}, True),
+        ({"whitening": "Soft whitening"}, False),
+        ({"fit": "Cross-fitted halves"}, False),
+    ):
+        at = until(start("whitening", **small, see="Spectrum", **changes))
+        assert said(at, "its spectrum is flat") is flat
+    (alt,) = (alt for alt in alts(choose(at, k=10)) if alt.startswith("Eigenvalue spectrum"))
+    assert "PCA whitening, k = 10" in alt
+
+
 def test_the_pairs_that_moved_most_are_listed_with_their_text(small, space):
     before, after = (one.cosines for one in scores(space, "L1", "L1:pca"))
     moves, pairs = whitelab.moved(before, after, space.gold, space.n_pairs), whitelab.load(small["data"])

@@ -27,19 +27,19 @@ def spectra(space: LayerEmbeddings, settings: Sequence[Setting]) -> None:
     """The eigenvalues of the covariance, and their participation ratio."""
     titles = _titles(settings)
     measured = {one.whitening: shape_of(space, one) for one in settings}
-    spectrum({spec: one.eigenvalues for spec, one in measured.items()}, titles, "spectra")
+    spectrum({one: shape_of(space, one).eigenvalues for one in settings}, "spectra")
     ratios = ", ".join(f"{titles[spec]} {one.participation_ratio:.1f}" for spec, one in measured.items())
     st.caption(f"Participation ratio: {ratios} of {space.dim}.")
 
 
-def spectrum(found: Mapping[str, Sequence[float]], titles: Mapping[str, str], key: str) -> None:
-    """Eigenvalues by variant, and their rows to download."""
+def spectrum(found: Mapping[Setting, Sequence[float]], key: str) -> None:
+    """Eigenvalues under settings of different variants, and their rows to download."""
     chart(
-        figures.spectrum(found, titles),
+        figures.spectrum({setting.whitening: values for setting, values in found.items()}, _titles(list(found))),
         key,
         lambda: [
-            {"whitening": spec, "direction": i, "eigenvalue": value}
-            for spec, values in found.items()
+            {"whitening": setting.whitening, "direction": i, "eigenvalue": value}
+            for setting, values in found.items()
             for i, value in enumerate(values, 1)
         ],
     )

@@ -103,10 +103,13 @@ def covariances(stages: Stages) -> None:
 
 def spectra(stages: Stages) -> None:
     """The eigenvalues."""
-    specs = [one.setting.whitening for one in (stages.before, stages.after)]
-    found = {spec: one.eigenvalues for spec, one in zip(specs, stages.covariances, strict=True)}
-    space_views.spectrum(found, LABELS, "spectrum")
-    st.caption("Whitening gives every kept direction the same variance: its spectrum is flat, and ends at the rank.")
+    before, after = stages.before.setting, stages.after.setting
+    found = {one: image.eigenvalues for one, image in zip((before, after), stages.covariances, strict=True)}
+    space_views.spectrum(found, "spectrum")
+    if whitens(after.whitening) and after.fit == "task":
+        st.caption(
+            "Whitening gives every kept direction the same variance: its spectrum is flat, and ends at the rank."
+        )
 
 
 def scatters(stages: Stages) -> None:
