@@ -41,7 +41,7 @@ def test_every_measure_is_drawn_by_layer_raw_against_the_variant_and_says_what_i
     assert any(f"Hub skewness by layer: Raw from {raw[0]:.3g} at layer 0 to {raw[1]:.3g}" in alt for alt in pictures)
     sentences = whitelab.load(small["data"]).sentences
     length, frequency = norm_correlations(space, by_hand("L1"), sentences).values()
-    assert said(at, f"Raw {length:.2f} and {frequency:.2f}")
+    assert said(at, f"Raw: {length:.2f} and {frequency:.2f}")
 
 
 def test_neighbours_stand_raw_beside_whitened_with_hubs_marked_and_follow_what_is_typed_and_clicked(at, small, space):

@@ -62,7 +62,7 @@ def _lengths(opened: Opened, settings: Sequence[Setting]) -> None:
     said = []
     for setting in settings:
         length, frequency = norm_correlations(opened.space, setting, opened.pairs.sentences).values()
-        said.append(f"{LABELS.at(setting)} {number(length)} and {number(frequency)}")
+        said.append(f"{LABELS.at(setting)}: {number(length)} and {number(frequency)}")
     layers = layers_in_words(settings[0].layers)
     st.caption(
         f"Spearman of a vector's length with the words of its sentence, {layers}: with their number, and with "

@@ -25,11 +25,12 @@ def cosines(space: LayerEmbeddings, settings: Sequence[Setting]) -> None:
 
 def spectra(space: LayerEmbeddings, settings: Sequence[Setting]) -> None:
     """The eigenvalues of the covariance, and their participation ratio."""
-    titles = _titles(settings)
-    measured = {one.whitening: shape_of(space, one) for one in settings}
-    spectrum({one: shape_of(space, one).eigenvalues for one in settings}, "spectra")
-    ratios = ", ".join(f"{titles[spec]} {one.participation_ratio:.1f}" for spec, one in measured.items())
-    st.caption(f"Participation ratio: {ratios} of {space.dim}.")
+    measured = {one: shape_of(space, one) for one in settings}
+    spectrum({one: shape.eigenvalues for one, shape in measured.items()}, "spectra")
+    ratios = "; ".join(
+        f"{LABELS.at(one)}: {shape.participation_ratio:.1f} of {one.k or space.dim}" for one, shape in measured.items()
+    )
+    st.caption(f"Participation ratio. {ratios}.")
 
 
 def spectrum(found: Mapping[Setting, Sequence[float]], key: str) -> None:
