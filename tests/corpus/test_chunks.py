@@ -245,7 +245,7 @@ def test_what_cannot_be_is_refused_at_the_door(tmp_path, model, text):
         ({"engine": "spark"}, "engine='spark' must be one of serial, processes, ray"),
         ({"workers": 0}, "workers=0 must be a whole number of at least 1"),
         ({"address": "auto"}, "address and gpus go with engine='ray'"),
-        ({"gpus": 0.5}, "gpus=0.5 must go with device='cuda', got device='cpu'"),
+        ({"engine": "ray", "gpus": 0.5}, "gpus=0.5 must go with device='cuda', got device='cpu'"),
         ({"vectors": "int4"}, "dtype='int4' must be one of"),
         ({"model": f"sif:{model}"}, "weighs words by all texts together"),
     ):

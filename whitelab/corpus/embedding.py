@@ -56,9 +56,9 @@ def embed_corpus(
     where the disk refuses; what was done by then is done, and is not done again.
     """
     check_int(chunk_texts, "chunk_texts", 1)
+    check_engine(engine, workers, address, gpus)
     if gpus and device == "cpu":
         raise ValueError(f"gpus={gpus:g} must go with device='cuda', got device={device!r}, which leaves them idle")
-    check_engine(engine, workers, address, gpus)
     check_alone(model)
     text_files(source)  # looked for before a model is loaded
     folder = place_for(folder, "embed")
