@@ -10,10 +10,11 @@ from tests.conftest import make_space
 from whitelab.scoring.paired import LEVEL
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
+from whitelab.statistics.geometry import CONE
 from whitelab.statistics.significance import williams
 from whitelab.sweeps.dimensions import k_curve
 from whitelab.ui.results.shelf import shelf
-from whitelab.ui.sections.explanation import CONE, HELD_OUT, SMALL, Measured, explained, measured
+from whitelab.ui.sections.explanation import HELD_OUT, SMALL, Measured, explained, measured
 
 GAIN = Measured("PCA whitening", 5.0, 300, 3000, 7.8, 0.6, "", 200, 5.2)
 
@@ -58,6 +59,8 @@ def test_a_gain_that_centring_has_and_more_is_not_laid_to_the_stretch():
     words = [explained(replace(GAIN, centred=centred))[0] for centred in (8.0, 5.0, 2.0)]
     assert "Centring alone gains 8.00; whitening what is left costs 3.00 of it" in words[0]
     assert ["Giving every kept direction" in one for one in words] == [False, True, True]
+    other, _ = explained(replace(GAIN, centred=8.0, hint="Gives each coordinate variance 1."))
+    assert "whitening" not in other.removeprefix("**PCA whitening")
 
 
 def test_a_loss_in_a_cone_is_laid_to_weak_directions_and_one_in_a_spread_space_is_not():

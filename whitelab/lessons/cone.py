@@ -3,6 +3,7 @@
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.lessons import clouds
 from whitelab.lessons.lesson import Answer, Choice, Cloud, Lesson, Number, Step, listed, setting_on, written
+from whitelab.statistics.geometry import CONE
 from whitelab.sweeps.layer_profiles import layer_shapes
 
 _AWAY = (2.0, 0.0)
@@ -47,7 +48,7 @@ def narrowest(space: LayerEmbeddings) -> Answer:
     last = cosines[f"Layer {space.n_layers - 1}"]
     spread = (
         " The last layer is hardly a cone: its training has pushed sentences apart."
-        if last < 0.2
+        if last < CONE
         else " The last layer is a cone too."
     )
     as_narrow = tuple(one for one, cosine in cosines.items() if written(cosine) == written(cosines[name]))
@@ -55,7 +56,7 @@ def narrowest(space: LayerEmbeddings) -> Answer:
     meant = (
         f"A cosine of {written(cosines[name])} looks like a likeness, and there it is what any two sentences have: "
         f"only how far above it a pair lies says that the two are alike.{spread}"
-        if cosines[name] >= 0.2
+        if cosines[name] >= CONE
         else "No layer here is much of a cone."
     )
     words = f"Mean cosine of two random sentences: {every}. {narrowest_are}. {meant} The page below shows all layers."

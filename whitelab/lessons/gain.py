@@ -17,7 +17,6 @@ from whitelab.statistics.significance import Difference, bootstrap
 from whitelab.sweeps.layer_profiles import shape
 
 _FIRST, _LAST = "L0:pca", "L-1:pca"  # not layer 1, on which the first page opens
-_CONE = 0.2  # mean cosine of random pairs from which on a space is called a cone
 _FEW = 10  # pairs set apart
 _DRAWN = 0.05  # of an interval's width, by which another draw of the bootstrap may move its end (measured)
 
@@ -59,7 +58,7 @@ def _compared(space: LayerEmbeddings, text: str, name: str) -> Answer:
     centred = spearman(space, setting.with_(whitening="center"))
     cosine = shape(space, setting.raw).mean_cosine
     gain, middle = white - raw, centred - raw
-    in_a_cone = cosine >= _CONE
+    in_a_cone = cosine >= geometry.CONE
     lie = "in a cone" if in_a_cone else "spread around already, not in a cone"
     if gain > 0:
         part = (

@@ -7,6 +7,7 @@ task: `METRICS` says which, with formula, range, source and what each cannot see
 
 from whitelab.statistics.geometry.clusters import CLUSTERS, Clusters, clusters
 from whitelab.statistics.geometry.cosines import (
+    CONE,
     COSINE_DECIMALS,
     cosine_sample,
     cosines_from,
@@ -44,6 +45,7 @@ from whitelab.statistics.geometry.similarity import hsic, linear_cka
 
 __all__ = [
     "CLUSTERS",
+    "CONE",
     "COSINE_DECIMALS",
     "Clusters",
     "Hubness",

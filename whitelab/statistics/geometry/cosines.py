@@ -12,6 +12,8 @@ from whitelab.statistics.linalg import exact
 # pairs of 459 in SMTeuroparl) stay tied whatever path computed them.
 COSINE_DECIMALS = 12
 
+CONE = 0.2  # mean cosine of random pairs from which on a space is called a cone here
+
 _PAIRS_PER_PART = 64
 
 

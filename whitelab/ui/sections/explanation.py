@@ -10,6 +10,7 @@ from whitelab.scoring.fit_scopes import fitted_vectors
 from whitelab.scoring.paired import LEVEL
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.correlation import at_once
+from whitelab.statistics.geometry import CONE
 from whitelab.statistics.significance import williams
 from whitelab.ui.results.scores import curve_of, number_of, shape_of
 from whitelab.ui.results.study import study
@@ -22,7 +23,6 @@ from whitelab.whitening import variant, whitens
 SMALL = 0.5  # points below which a change of score is not explained
 MOST = 0.8  # of a loss is laid to what loses so much of it alone
 HELD_OUT = "held out"  # a verdict: real on the sentences the map was fitted on, in doubt on others
-CONE = 0.2  # mean cosine of random pairs from which on a space is called a cone here
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ def explained(measures: Measured) -> tuple[str, int | None]:
         )
         cut = "" if measures.k is None else " and the same cut"
         centred = measures.centred
-        if centred is not None and centred > gain + SMALL:
+        if centred is not None and centred > gain + SMALL and not measures.hint:
             return (
                 f"**{title} gains {gain:.2f} points here.** {cone}. Centring{cut} alone gains {centred:.2f}; whitening "
                 f"what is left costs {centred - gain:.2f} of it."
