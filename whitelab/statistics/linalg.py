@@ -53,10 +53,10 @@ def exact(x: Tensor, copy: bool = False) -> Tensor:
     return x.to(torch.float64, copy=copy)
 
 
-def from_mean(x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+def from_mean(x: Float[Tensor, "*s n d"]) -> Float[Tensor, "*s n d"]:
     """Rows less their mean, in float64: exactly zero where all are equal, whose mean is one of them up to rounding."""
-    x = exact(x) - exact(x[:1])
-    return x.sub_(x.mean(0))
+    x = exact(x) - exact(x[..., :1, :])
+    return x.sub_(x.mean(-2, keepdim=True))
 
 
 # Products with a triangular result or factor are halved down to this many columns: below, a block that is half zeros

@@ -46,8 +46,9 @@ def measures(space: LayerEmbeddings, setting: Setting, progress: Progress = sile
     fitted = fit_scope(space, setting)
     kept, here = space.counts > 0, fitted.setting
     z, axes = (rows if kept.all() else rows[kept] for rows in (fitted.turned(), fitted.transform()))
-    rank = fitted.rank if len(fitted.folds) == 1 else linalg.kept_rank(geometry.Rows(z).variances)
-    rows = geometry.Rows(z, axes=axes, rank=rank, progress=progress)
+    known = None if len(fitted.folds) == 1 else geometry.Rows(z).variances
+    rank = fitted.rank if known is None else linalg.kept_rank(known)
+    rows = geometry.Rows(z, axes=axes, rank=rank, known=known, progress=progress)
     return Measures(here.layers, here.whitening, here.k, geometry.measured(rows))
 
 

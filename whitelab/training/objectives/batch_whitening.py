@@ -115,13 +115,11 @@ def whiten(
     parts = _parts(order, groups)
     rank = len(x) - 1
     if running is None:
-        wide = _from_first(wide, dim=0)
-        mean, covariance = wide.mean(dim=0), None
+        centred, covariance = linalg.from_mean(wide), None
     else:
         mean, covariance = running.update(wide, ddof)
-        rank = dim if running.beta else rank
+        centred, rank = wide - mean, dim if running.beta else rank
     check_rank(rank, max(part.shape[1] for part in parts), len(x), eps)
-    centred = wide - mean
     blocks = [centred[:, part].transpose(0, 1) for part in parts]
     if covariance is None:
         covariances = [block.mT @ block / (len(x) - ddof) for block in blocks]
@@ -142,18 +140,12 @@ def whiten_slices(x: Float[Tensor, "s n d"], method: str = "cholesky", *, eps: f
     if method == "standardize":  # every coordinate a slice of its own
         wide = wide.permute(0, 2, 1).reshape(slices * dim, n, 1)
     check_rank(n - 1, wide.shape[2], n, eps)
-    centred = _from_first(wide, dim=1)
-    centred = centred - centred.mean(dim=1, keepdim=True)
+    centred = linalg.from_mean(wide)
     (maps,) = inverse_roots([centred.mT @ centred / (n - 1)], _kind(method, 1, dim)[0], eps)
     white = centred @ maps.mT
     if method == "standardize":
         white = white.reshape(slices, dim, n).permute(0, 2, 1)
     return white.to(x.device, x.dtype)
-
-
-def _from_first(x: Tensor, dim: int) -> Tensor:
-    """Rows measured from the first of them: exactly 0 where all are equal, whose mean is one of them up to rounding."""
-    return x - x.narrow(dim, 0, 1).detach()
 
 
 def check_rank(rank: int, dim: int, n: int, eps: float) -> None:
