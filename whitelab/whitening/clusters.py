@@ -29,6 +29,10 @@ class ClusterMap(RowMap):
 
     kind: ClassVar[str] = "clusters"
 
+    def __post_init__(self) -> None:
+        if len({len(self.tensors[name]) for name in ("centroids", "means", "tops")}) > 1:
+            raise ValueError("centroids, means and tops must be those of the same clusters")
+
     @property
     def dim(self) -> int:
         """d."""
@@ -40,8 +44,7 @@ class ClusterMap(RowMap):
 
     def _mapped(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         z, own = torch.empty_like(x), self.nearest(x)
-        parts = (self.tensors[name] for name in ("centroids", "means", "tops"))
-        for cluster, (_, mean, top) in enumerate(zip(*parts, strict=True)):
+        for cluster, (mean, top) in enumerate(zip(self.tensors["means"], self.tensors["tops"], strict=True)):
             rows = own == cluster
             y = x[rows] - mean.to(x.device)
             left = y - (y @ top.to(x.device)) @ top.to(x.device).T

@@ -553,8 +553,8 @@ def _whitener(kind: str, tensors: dict[str, Tensor], facts: dict) -> Whitener:
 
 def _row_map(kind: str, tensors: dict[str, Tensor], facts: dict) -> RowMap:
     check_choice(kind, "kind", ROW_MAPS)
-    fitted = ROW_MAPS[kind](facts["name"], facts["rank"], facts["count"], tensors, facts["facts"])
     try:
+        fitted = ROW_MAPS[kind](facts["name"], facts["rank"], facts["count"], tensors, facts["facts"])
         fitted(torch.zeros(1, fitted.dim, dtype=torch.float64))
     except (ValueError, TypeError, RuntimeError, IndexError):
         raise ValueError("its tensors must fit together") from None
