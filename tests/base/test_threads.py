@@ -13,6 +13,7 @@ def threads(request, monkeypatch):
     """As many threads as torch may use; it had another number before."""
     before = torch.get_num_threads()
     monkeypatch.setattr(_shares, "whole", request.param)
+    monkeypatch.setattr(_shares, "most", request.param)
     torch.set_num_threads(request.param)
     yield request.param
     torch.set_num_threads(before)
@@ -119,6 +120,17 @@ def test_whoever_is_alone_has_every_thread_and_several_share_them(threads):
     assert sorted(found) == [1, threads]  # who came first keeps what it has
     with share():
         assert torch.get_num_threads() == threads
+
+
+def test_an_operation_takes_no_more_threads_than_its_operator_allows_and_pieces_side_by_side_still_all(
+    threads, monkeypatch
+):
+    monkeypatch.setattr(_shares, "most", 1)
+    together = threading.Barrier(threads, timeout=20)
+    with share():
+        assert torch.get_num_threads() == 1
+        list(side_by_side(lambda _: together.wait(), range(2 * threads)))
+    assert torch.get_num_threads() == threads
 
 
 def test_a_thread_that_first_asks_while_others_share_has_every_thread_once_it_is_alone(threads):

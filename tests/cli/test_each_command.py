@@ -166,6 +166,8 @@ def test_a_hosted_app_allows_strangers_little_but_what_its_operator_has_said(str
         ("WHITELAB_TRAINING", "disabled", "WHITELAB_TRAINING='disabled' must be on or off"),
         ("WHITELAB_CACHE_GIB", "abc", "WHITELAB_CACHE_GIB='abc' must be a number of GiB"),
         ("WHITELAB_MEMORY_GIB", "abc", "WHITELAB_MEMORY_GIB='abc' must be a number of GiB"),
+        ("WHITELAB_THREADS", "0", "WHITELAB_THREADS='0' must be a whole number, 1 or more"),
+        ("WHITELAB_THREADS", "two", "WHITELAB_THREADS='two' must be a whole number, 1 or more"),
         ("--port", "99999", "port=99999 must lie between 1 and 65535"),
         ("--port", "-5", "port=-5 must lie between 1 and 65535"),
         ("--address", "nowhere.invalid", "nothing can listen at --address nowhere.invalid --port"),

@@ -10,6 +10,8 @@ from typing import TypeVar
 
 import torch
 
+from whitelab.base.switches import threads_each
+
 Item, Result = TypeVar("Item"), TypeVar("Result")
 
 
@@ -70,13 +72,14 @@ class _Here(threading.local):
 
 
 class _Shares:
-    """How many `share` torch's threads now, and what they share: as many as torch began with.
+    """How many `share` torch's threads now, what they share, as many as torch began with, and what one takes at most.
 
     What torch says later is no guide: a thread that first asks while others share is told their part.
     """
 
     def __init__(self) -> None:
         self.lock, self.count, self.whole = threading.Lock(), 0, torch.get_num_threads()
+        self.most = threads_each() or self.whole
 
 
 _here, _shares = _Here(), _Shares()
@@ -92,7 +95,8 @@ def share() -> Iterator[None]:
     """Work that may meet other such work in other threads: torch has its threads for one, one each for several.
 
     So whoever is alone has the whole machine, and many do not wait for each other inside their operations, which
-    takes a third more of the processor. What works `side_by_side` in it still uses the whole.
+    takes a third more of the processor. Other processes are not seen: `WHITELAB_THREADS` says how many at most, where
+    there are any. What works `side_by_side` in it still uses the whole.
     """
     if _here.whole is not None:
         yield
@@ -100,7 +104,7 @@ def share() -> Iterator[None]:
     whole = _shares.whole
     with _shares.lock:
         _shares.count += 1
-        mine = max(1, whole // _shares.count)
+        mine = max(1, min(_shares.most, whole // _shares.count))
     if mine != torch.get_num_threads():
         torch.set_num_threads(mine)
     _here.whole = whole

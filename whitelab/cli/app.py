@@ -7,10 +7,11 @@ import sys
 
 from whitelab.base.budget import VARIABLE, budget, gib_in
 from whitelab.base.installation import shipped
-from whitelab.base.switches import TRAINING, switched_on
+from whitelab.base.switches import THREADS, TRAINING, switched_on, threads_each
 
-# What strangers may do: settings of the environment, each of which stays as the operator has set it.
-HOSTED = {TRAINING: "off", "WHITELAB_MODELS": "bundled", "WHITELAB_DATA": "demo"}
+# What strangers may do, and that many of them compute at once: settings of the environment, each of which stays as the
+# operator has set it.
+HOSTED = {TRAINING: "off", "WHITELAB_MODELS": "bundled", "WHITELAB_DATA": "demo", THREADS: "1"}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -20,9 +21,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--hosted",
         action="store_true",
-        help="for visitors one does not know: no training, only the bundled model and data, and results in a "
-        "quarter of the memory, unless WHITELAB_TRAINING, WHITELAB_MODELS, WHITELAB_DATA or WHITELAB_MEMORY_GIB say "
-        "otherwise",
+        help="for many visitors one does not know: no training, only the bundled model and data, one thread for each "
+        "operation, and results in a quarter of the memory, unless WHITELAB_TRAINING, WHITELAB_MODELS, WHITELAB_DATA, "
+        "WHITELAB_THREADS or WHITELAB_MEMORY_GIB say otherwise",
     )
     parser.add_argument("--headless", action="store_true", help="do not open a browser")
 
@@ -36,6 +37,7 @@ def run(args):
     command += ["--server.baseUrlPath", path] if path else []
     memory = budget()
     gib_in("WHITELAB_CACHE_GIB")  # what would end every page ends here, as budget does
+    threads_each()
     for name, usual in (HOSTED | {VARIABLE: f"{memory / 2**30:.2f}"}).items() if args.hosted else ():
         if not os.environ.get(name, "").strip(" ,"):
             os.environ[name] = usual
