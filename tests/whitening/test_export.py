@@ -32,7 +32,7 @@ from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.random_cosines import RandomCosines
 from whitelab.store.embedding_store import Store
-from whitelab.whitening import export, fit_to_rows
+from whitelab.whitening import fit_to_rows
 from whitelab.whitening.export import (
     ExportError,
     from_npz,
@@ -45,6 +45,7 @@ from whitelab.whitening.export import (
     to_sentence_transformers,
     zip_folder,
 )
+from whitelab.whitening.export import sentence_transformers_folder as folders
 
 PROTOCOL = {"model": "café", "layers": [1, 6], "pooling": "mean", "k": None}
 MAPS = [("none", None), ("center", None), ("standardize", None), ("cholesky", None), ("zca", None), ("zca", 4)]
@@ -379,7 +380,7 @@ def test_subtracting_first_keeps_the_digits_that_one_multiplication_loses():
     x = rows(n=300, d=40, offset=200.0).float()
     whitener = fitted("zca", None, x)
     features, expected = {"sentence_embedding": x}, whitener(x)
-    for module in export._dense_modules(whitener):
+    for module in folders._dense_modules(whitener):
         features = module(features)
     matrix, bias = whitener.matrix.float(), (-whitener.mean @ whitener.matrix).float()
     ours, single = apart(features["sentence_embedding"].detach(), expected), apart(x @ matrix + bias, expected)
@@ -438,15 +439,15 @@ def test_sbert_wk_has_no_module_to_be_exported_as(tmp_path, models):
 def test_a_folder_that_gives_other_vectors_is_never_left_behind(tmp_path, models, monkeypatch):
     encoder = load_encoder(models(), device="cpu")
     whitener = fitted("pca", 8, combined(encoder, (1, 3)))
-    plain = export._save_modules
+    plain = folders._save_modules
 
     def wrong_layer(aside, encoder, layers, *more):
         plain(aside, encoder, (2, 3), *more)
 
-    monkeypatch.setattr(export, "_save_modules", wrong_layer)
+    monkeypatch.setattr(folders, "_save_modules", wrong_layer)
     with pytest.raises(ExportError, match="model='bert' cannot be exported to sentence-transformers: loaded back"):
         to_sentence_transformers(tmp_path / "model", encoder, (1, 3), "mean", whitener)
-    monkeypatch.setattr(export, "_save_modules", lambda *a: plain(*a[:-2], [], {}))  # no map
+    monkeypatch.setattr(folders, "_save_modules", lambda *a: plain(*a[:-2], [], {}))  # no map
     with pytest.raises(RuntimeError):
         to_sentence_transformers(tmp_path / "model", encoder, (1, 3), "mean", whitener)
     assert list(tmp_path.iterdir()) == []

@@ -79,8 +79,7 @@ def _setting(args):
     from whitelab.base.installation import EXTRAS, need
     from whitelab.encoding.checkpoints import check_alone
     from whitelab.whitening import of_rows
-    from whitelab.whitening.export import FORMATS, check_place
-    from whitelab.whitening.onnx_export import check_graph_pooling
+    from whitelab.whitening.export import FORMATS, check_graph_pooling, check_place
 
     setting, form = setting_of_either(args), FORMATS[args.export]
     check_place(args.out)
@@ -103,7 +102,6 @@ def _setting(args):
 def _write(args, encoder, setting, whitener, record, scale) -> None:
     """Write the map in the form that was asked for."""
     from whitelab.whitening import export
-    from whitelab.whitening.onnx_export import to_onnx
 
     if args.export == "npz":
         export.to_npz(args.out, whitener, record, scale)
@@ -112,6 +110,6 @@ def _write(args, encoder, setting, whitener, record, scale) -> None:
     elif args.export == "faiss":
         export.to_faiss(args.out, whitener, record)
     elif args.export == "onnx":
-        to_onnx(args.out, encoder, setting.layers, setting.pooling, whitener, record)
+        export.to_onnx(args.out, encoder, setting.layers, setting.pooling, whitener, record)
     else:
         export.to_sentence_transformers(args.out, encoder, setting.layers, setting.pooling, whitener, record, scale)

@@ -18,7 +18,6 @@ from whitelab.ui.results.study import study
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.recipe import loading, opening, pooling
 from whitelab.whitening import Map, export, of_rows
-from whitelab.whitening.onnx_export import onnx_lines
 
 SCIKIT = "scikit-learn"  # no file, but the lines that make the same map
 
@@ -213,7 +212,7 @@ def lines(kind: str, parcel: Parcel) -> str:
             f"{export.encoding_lines(parcel.record)}\n"
         )
     if kind == "onnx":
-        usage = onnx_lines(stem, parcel.encoder(), parcel.whitener().columns)
+        usage = export.onnx_lines(stem, parcel.encoder(), parcel.whitener().columns)
         return f"# unzip first; needs no whitelab\n{usage}\n\nvectors = encode({parcel.examples})\n"
     return _scikit_lines(parcel)
 

@@ -27,7 +27,7 @@ from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.variants import LABELS
 from whitelab.whitening import Map, RowMap, affine, export, of_rows
-from whitelab.whitening.onnx_export import check_graph_pooling, to_onnx
+from whitelab.whitening.export import check_graph_pooling, to_onnx
 
 ASKED = "asked-model"  # session_state: the key of the model folder this visitor asked for
 

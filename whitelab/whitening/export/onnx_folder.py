@@ -26,18 +26,9 @@ from whitelab.encoding.checkpoints import ONE_LAYER, ModelFiles, origin_note
 from whitelab.encoding.encoders import Encoder, embed
 from whitelab.encoding.pooling import POOLINGS, padded
 from whitelab.whitening import Whitener
-from whitelab.whitening.export import (
-    MAPPED_TOLERANCE,
-    PROBES,
-    ExportError,
-    _float32,
-    _json,
-    _kept,
-    _numpy,
-    _record,
-    check_near,
-    model_folder,
-)
+from whitelab.whitening.export.contents import as_float32, as_json, as_numpy, kept_matrix
+from whitelab.whitening.export.model_folder import MAPPED_TOLERANCE, PROBES, check_near, encoder_record, model_folder
+from whitelab.whitening.export.places import ExportError
 
 GRAPH, TOKENIZER = "model.onnx", "tokenizer.json"
 INPUTS, OUTPUT = ("input_ids", "attention_mask"), "sentence_embedding"
@@ -123,11 +114,12 @@ def to_onnx(
     if encoder.dtype != "float32":
         raise ExportError(f"dtype={encoder.dtype!r} must be 'float32', in which the graph computes")
     layers, pooling = check_layers(layers, encoder.n_layers), check_graph_pooling(encoder.check_pooling(pooling))
-    record = dict(protocol or {}) | _record(encoder, layers, pooling, whitener)
+    record = dict(protocol or {}) | encoder_record(encoder, layers, pooling, whitener)
     with model_folder(folder, record) as aside:
         head = _head(whitener)
         _check_size(encoder, head)
-        given = (aside / GRAPH, layers, pooling, head, [one.numpy() for one in _padded(encoder, PROBES)], _json(record))
+        probes = [one.numpy() for one in _padded(encoder, PROBES)]
+        given = (aside / GRAPH, layers, pooling, head, probes, as_json(record))
         if apart:
             in_own_process("the ONNX exporter", _write_from_files, encoder.files, encoder.n_layers - 1, *given)
         else:
@@ -145,9 +137,9 @@ def onnx_lines(folder: str | Path, encoder: Encoder, dim: int) -> str:
 
 def _head(whitener: Whitener) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean, matrix and bias of a `Graph`; the bias gives back what rounding the mean to float32 took from it."""
-    mean, matrix = _numpy(whitener.mean), _kept(whitener)
-    rounded = _float32(mean)
-    return rounded, _float32(matrix), _float32((rounded - mean) @ matrix)
+    mean, matrix = as_numpy(whitener.mean), kept_matrix(whitener)
+    rounded = as_float32(mean)
+    return rounded, as_float32(matrix), as_float32((rounded - mean) @ matrix)
 
 
 def _check_size(encoder: Encoder, head: Sequence[np.ndarray]) -> None:

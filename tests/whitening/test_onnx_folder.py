@@ -10,8 +10,7 @@ from families import build_family
 from tiny import SENTENCES, TEXTS, build_model
 
 from whitelab import Moments, embed, fit, load_encoder
-from whitelab.whitening.export import ExportError
-from whitelab.whitening.onnx_export import onnx_lines, to_onnx
+from whitelab.whitening.export import ExportError, onnx_lines, to_onnx
 
 # Positions that begin after the padding, no token types, a normalisation at the end with a first token that does not
 # see the sentence; BERT is the bundled model. The other families of tests/helpers/families.py were exported once, by

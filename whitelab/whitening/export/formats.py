@@ -1,0 +1,50 @@
+"""The forms in which a map leaves, and what goes with it: what its cosines mean, and the words before its texts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+Scale = Mapping[str, np.ndarray]
+RANDOM = "random pairs"  # what the percentiles of a scale are among, unless it says so itself
+SEARCHED = {"among": np.array("all queries with all documents")}  # as that of a search does
+PROMPTED = ("query", "document")  # before whose texts words can stand, as sentence-transformers calls them
+
+
+@dataclass(frozen=True)
+class Format:
+    """A form in which a map leaves: `whole` holds the encoder too, and with a `scaled` one goes what a cosine means.
+
+    `any_map` holds maps that are no mean and matrix as well. `prompted` puts the words of a search before its texts.
+    """
+
+    label: str
+    whole: bool = False
+    scaled: bool = False
+    any_map: bool = False
+    prompted: bool = False
+
+    def prompts_note(self, prompts: Mapping[str, str]) -> str:
+        """What to do about the words that stood before the texts of a map."""
+        who = "encode_query and encode_document put them there" if self.prompted else "put them there yourself"
+        query, document = prompts_in_words(prompts)
+        return f"the map is of queries after {query} and documents after {document}: {who}"
+
+
+FORMATS = {
+    "npz": Format("NumPy", scaled=True),
+    "faiss": Format("FAISS"),
+    "sentence-transformers": Format("sentence-transformers", whole=True, scaled=True, prompted=True),
+    "onnx": Format("ONNX", whole=True),
+    "safetensors": Format("safetensors", any_map=True),
+}
+
+
+def prompts_of(record: Mapping) -> dict[str, str]:
+    """What stands before each kind of text, by sentence-transformers' names; none where the record names no prompt."""
+    return {kind: record[f"{kind}_prompt"] for kind in PROMPTED if f"{kind}_prompt" in record}
+
+
+def prompts_in_words(prompts: Mapping) -> tuple[str, ...]:
+    """What stands before a query and before a document, as code or `nothing`."""
+    return tuple(repr(prompts[f"{kind}_prompt"]) if prompts[f"{kind}_prompt"] else "nothing" for kind in PROMPTED)

@@ -1,0 +1,61 @@
+"""Any map in one .safetensors, which whitelab loads back."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as safetensors_of
+
+import whitelab
+from whitelab.base.user_folders import expanded
+from whitelab.store.shards import write_aside
+from whitelab.whitening import Map, RowMap
+from whitelab.whitening.export.contents import as_json, check_kept, checked_map
+from whitelab.whitening.export.places import ExportError, target, writing
+
+# What safetensors raises for no file, another kind of file, a damaged one, and one that holds other things.
+NOT_A_SAFETENSORS = (OSError, ValueError, TypeError, KeyError, SafetensorError)
+
+
+def to_safetensors(path: str | Path, fitted: Map, protocol: Mapping) -> None:
+    """Write any map as a .safetensors that `from_safetensors` loads back, with its `protocol`.
+
+    The only form for maps that are no mean and matrix; whitelab itself has to apply it. Raises ExportError where it
+    cannot be written, and for a map that keeps no direction.
+    """
+    path = target(path, _is_safetensors)
+    with writing(path):
+        write_aside(path, safetensors_bytes(fitted, protocol))
+
+
+def safetensors_bytes(fitted: Map, protocol: Mapping) -> bytes:
+    """What `to_safetensors` writes."""
+    check_kept(fitted)
+    facts = {"name": fitted.name, "rank": fitted.rank, "k": fitted.k, "count": fitted.count}
+    if isinstance(fitted, RowMap):
+        kind, tensors, facts = fitted.kind, fitted.tensors, facts | {"facts": fitted.facts}
+    else:
+        kind, tensors = "affine", {"mean": fitted.mean, "matrix": fitted.dense}
+    about = {"whitelab": whitelab.__version__, "kind": kind, "map": as_json(facts), "protocol": as_json(protocol)}
+    return safetensors_of({name: one.detach().cpu().contiguous() for name, one in tensors.items()}, about)
+
+
+def from_safetensors(path: str | Path) -> tuple[Map, dict]:
+    """The map and the protocol that `to_safetensors` wrote. Raises ExportError for any other file."""
+    wanted = f"path={str(path)!r} must be a .safetensors of a map, written by whitelab"
+    try:
+        with safe_open(expanded(path), "pt") as file:
+            about, tensors = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        kind, facts, protocol = about["kind"], json.loads(about["map"]), json.loads(about["protocol"])
+    except NOT_A_SAFETENSORS:
+        raise ExportError(wanted) from None
+    return checked_map(kind, tensors, facts, protocol, wanted)
+
+
+def _is_safetensors(path: Path) -> bool:
+    try:
+        from_safetensors(path)
+    except ExportError:
+        return False
+    return True
