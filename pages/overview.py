@@ -32,6 +32,7 @@ scores = {spec: number_of(space, setting) for spec, setting in settings.items()}
 raw, now = scores["none"], scored(space, compared)
 before, after = (shape_of(space, one) for one in (compared.raw, compared))
 
+fitted = f"fitted on {spaced(now.fitted)} sentences" if now.setting.fits else "nothing fitted"
 isotropy = f", held-out isotropy {now.isotropy:.2f}" if now.isotropy is not None else ""
 headlines(
     score_metric("Spearman, raw", raw),
@@ -45,7 +46,7 @@ headlines(
     Metric(
         "Rank kept",
         f"{now.rank} of {now.dim}",
-        f"fitted on {spaced(now.fitted)} sentences{isotropy}",
+        f"{fitted}{isotropy}",
         help="Directions the rank policy kept. A single layer after LayerNorm is never of full rank.",
     ),
 )

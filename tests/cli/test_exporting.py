@@ -30,6 +30,13 @@ def test_an_exported_npz_is_the_map_of_the_score(document, options, space, tmp_p
     np.testing.assert_allclose(whitener(x[:1]), whitener(x)[:1], rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize(("whitening", "k"), [("none", ()), ("prefix", ("--k", "5"))])
+def test_a_map_that_fits_nothing_leaves_as_one_of_no_sentences(document, options, space, tmp_path, whitening, k):
+    out = tmp_path / "map.safetensors"
+    words = ("--layers", "1", "--whitening", whitening, *k, "--export", "safetensors", "--out", str(out))
+    assert document("whiten", *options, *words)["sentences"] == from_safetensors(out)[0].count == 0
+
+
 @pytest.mark.parametrize("data", ["pairs.csv", "search"])
 def test_an_export_names_the_text_it_was_fitted_on_without_the_path(document, model, place, tmp_path, data):
     words = (*model, "--data", str(place / data), "--k", "4", "--fit", str(place / "text.txt"))

@@ -128,9 +128,12 @@ def test_every_fold_has_a_map_of_its_own():
 
 @pytest.mark.parametrize(
     ("spec", "fit", "maps", "products"),
-    [("L1:pca", "train", 5, 5), ("L1:pca", "all", 1, 1), ("L1:pca", "other", 1, 1), ("L1", "train", 1, 0)],
+    [("L1:pca", "train", 5, 5), ("L1:pca", "all", 1, 1), ("L1:pca", "other", 1, 1), ("L1", "train", 1, 0)]
+    + [("L1:prefix", "train", 1, 0), ("L1:prefix", "other", 1, 0)],
 )
-def test_a_map_that_no_fold_decides_is_fitted_once_and_none_reads_no_covariance(spec, fit, maps, products, monkeypatch):
+def test_a_map_that_no_fold_decides_is_fitted_once_and_fitting_nothing_reads_no_covariance(
+    spec, fit, maps, products, monkeypatch
+):
     data, counts = make_texts(50, 2), Counter()
     space, other = make_rows(data), make_rows(make_texts(40), seed=9)
 
@@ -143,7 +146,8 @@ def test_a_map_that_no_fold_decides_is_fitted_once_and_none_reads_no_covariance(
     found = probe(space, data, Setting.parse(spec), How("knn", fit, folds=5), corpus=other)
     assert (counts["fit"], counts["of"]) == (maps, products)
     assert (found.rank, found.scored) == (space.dim, 50)
-    assert found.fitted == (0 if spec == "L1" else {"train": 40, "all": 50, "other": 40}[fit])
+    assert found.fitted == ({"train": 40, "all": 50, "other": 40}[fit] if spec == "L1:pca" else 0)
+    assert ("fitted" in found.protocol) == (spec == "L1:pca")
 
 
 def test_the_baseline_says_the_most_frequent_training_class():

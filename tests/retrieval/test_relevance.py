@@ -137,6 +137,11 @@ def test_each_scope_fits_on_its_own_texts_and_a_setting_that_says_nothing_on_the
     silent, corpus = (retrieve(space, Setting.parse(f"L1:pca@4{text}")) for text in ("", " fit=corpus"))
     assert torch.equal(silent.per_query, corpus.per_query)
     assert silent.setting == corpus.setting
+    for scope in ("", " fit=queries", " fit=nowhere.txt"):  # the first coordinates are nobody's
+        cut = Setting.parse(f"L1:prefix@4{scope}")
+        found = retrieve(space, cut).protocol
+        assert found.fitted == retrieval_curve(space, cut).protocol.fitted == 0
+        assert "prefix, k = 4 nothing fitted (rank 4 of 10)" in found.line()
     other = LayerRows(torch.randn(2, 90, 10), torch.ones(90).double())
     assert retrieve(space.with_text("other.txt", other), Setting.parse("L1:pca fit=other.txt")).protocol.fitted == 90
 

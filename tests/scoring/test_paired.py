@@ -63,8 +63,9 @@ def test_one_variant_with_another_k_or_scope_is_not_the_same(space):
         scores(space, "pca", k=3),
         scores(space, "pca", fit="cross"),
     )
-    raw, raw_cross = scores(space, "none")[0], scores(space, "none", fit="cross")[0]
-    assert [one.verdict for one in paired(space, [raw, raw_cross]).against()] == ["same", "same"]  # nothing is fitted
+    for name, k in (("none", None), ("prefix", 3)):  # nothing is fitted
+        (task,), (halves,) = scores(space, name, k=k), scores(space, name, k=k, fit="cross")
+        assert paired(space, [task, halves]).rows == (0, 0)
     assert [one.verdict == "same" for one in paired(space, [pca, few, cross]).against()] == [True, False, False]
 
 

@@ -313,6 +313,7 @@ def test_a_prefix_is_the_raw_vectors_cut_whatever_it_is_fitted_on(space):
         found = score(space, Setting((1, 3), "prefix", 5, fit=fit), isotropy=False)
         assert found.spearman == pytest.approx(raw, abs=1e-9)
         assert "nothing fitted" in found.line()
+        assert found.fitted == found.as_dict()["fitted"] == score(space, Setting((1, 3), fit=fit)).fitted == 0
     assert abs(score(space, Setting((1, 3), "pca", 5), isotropy=False).spearman - raw) > 0.01
     whole = score(space, Setting((1, 3), "prefix"), isotropy=False).spearman
     assert whole == pytest.approx(score(space, Setting((1, 3)), isotropy=False).spearman, abs=1e-9)

@@ -101,7 +101,7 @@ def test_the_cards_of_a_run_and_of_its_exports_say_how_it_was_trained(config, pa
     records = whole(config, pairs, tmp_path)[0]
     encoder = load_encoder(str(tmp_path / "model"), device="cpu")
     best = max(records, key=lambda one: one.spearman)
-    fitted = whitening.identity(torch.zeros(encoder.dim), 1.0)
+    fitted = whitening.identity(torch.zeros(encoder.dim))
     to_sentence_transformers(tmp_path / "exported", encoder, (encoder.n_layers - 1,), "mean", fitted)
     for folder in ("model", "exported"):
         card = (tmp_path / folder / "README.md").read_text("utf-8")

@@ -538,6 +538,15 @@ def test_one_row_alone_is_mapped_as_in_its_batch(name, shape):
 
 
 @pytest.mark.parametrize("name", WHITENERS)
+def test_a_variant_fits_nothing_where_its_map_is_the_same_whatever_the_rows(name):
+    k = 3 if variant(name).takes_k else None
+    one, other = (fit_to_rows(SPECS[name], rows(seed=seed), k=k) for seed in (0, 1))
+    unseen = rows(seed=2)
+    assert torch.equal(one(unseen), other(unseen)) != variant(name).fits
+    assert one.count == (90 if variant(name).fits else 0)
+
+
+@pytest.mark.parametrize("name", WHITENERS)
 def test_rows_that_are_all_equal_become_zero_but_for_none(name):
     x = rows()[:1].expand(5, 7)
     z = fit_to_rows(SPECS[name], x)(x)

@@ -67,7 +67,7 @@ def advise_pairs(
         blurs = "On scores that run the other way, whatever loses meaning seems to gain."
         return Advice(purpose, None, ("No advice from these pairs yet.", f"{capitalised(said)}.", blurs), None, None)
     measuring, weighing = _halves(progress)
-    other_text = chosen.fit not in OWN_SENTENCES and chosen.whitening != "none"
+    other_text = chosen.fit not in OWN_SENTENCES and chosen.fits
     fit = chosen.fit if other_text else "cross"
     if why := _undecidable(space, raw.with_(aggregate="all") if purpose == "threshold" else raw, fit):
         said = "These pairs cannot decide.", f"{why}.", "Bring more pairs, or others."

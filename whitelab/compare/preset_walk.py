@@ -151,7 +151,7 @@ def _states(a: str, b: str, setting: Setting | None, corpus: str | None) -> list
             here = replace(here, **{field: after}, **more)
         elif field == "split":
             preset = replace(preset, whole=last.whole)
-        elif field == "fit" and (target.whitening == "none" or preset.fit == last.fit):
+        elif field == "fit" and (not target.fits or preset.fit == last.fit):
             continue
         else:
             preset = replace(preset, **{field: getattr(last, field)})

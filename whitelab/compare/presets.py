@@ -48,7 +48,7 @@ class Preset:
 
     def applied(self, setting: Setting) -> Setting:
         """A row's setting with what the preset decides: what its map is fitted on, and the aggregate."""
-        return setting.with_(fit="task" if setting.whitening == "none" else self.fit, aggregate=self.aggregate)
+        return setting.with_(fit=self.fit if setting.fits else "task", aggregate=self.aggregate)
 
     def lacks_splits(self, data: str, tasks: Sequence[str]) -> tuple[str, ...]:
         """Those of `tasks` whose maps the preset fits on all published splits, and of which `data` lacks some."""
@@ -159,11 +159,10 @@ _TEXTS = {"strip": "blanks at both ends removed", "words": "words joined by sing
 def decisions(name: str, setting: Setting | None = None) -> dict[str, object]:
     """What a preset decides, field by field, for its own setting or another.
 
-    `k` and `fit` are None where nothing is whitened.
+    `k` is None where all directions are kept, `fit` where nothing is fitted.
     """
     preset = PRESETS[check_choice(name, "preset", PRESETS)]
     one = setting or Setting.parse(preset.setting)
-    fitted = one.whitening != "none"
     return {
         "split": ("test", *preset.whole),
         "text": preset.text,
@@ -171,8 +170,8 @@ def decisions(name: str, setting: Setting | None = None) -> dict[str, object]:
         "pooling": one.pooling,
         "layers": one.layers,
         "whitening": one.whitening,
-        "k": one.k if fitted else None,
-        "fit": preset.fit if fitted else None,
+        "k": one.k,
+        "fit": preset.fit if one.fits else None,
         "aggregate": preset.aggregate,
         "decimals": preset.decimals,
     }

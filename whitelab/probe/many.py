@@ -100,7 +100,7 @@ def _task(encoder: Encoder, data: LabelledTexts, settings, how: How, store: Stor
             continue
         if pooling not in embedded_in:
             embedded_in[pooling] = tried(lambda p=pooling: embed_texts(encoder, data, p, store=store))
-        needs = how.fit not in FITS and setting.whitening != "none"
+        needs = how.fit not in FITS and setting.fits
         if needs and pooling not in corpora:
             embedded = partial(_embedded, encoder, pooling, store)
             corpora[pooling] = tried(partial(fit_rows, how.fit, embedded))

@@ -90,9 +90,9 @@ def fit_map(
     if corpus is not None:
         return whitening.fit(setting.whitening, corpus, setting.k)
     seen = _fitted_on(data, rows, how)
-    if setting.whitening == "none":  # reads no more of its moments than how many there are of which size
+    if not setting.fits:  # reads no more of its moments than of which size they are
         zero = torch.zeros(x.shape[1], dtype=torch.float64, device=x.device)
-        return whitening.fit("none", Moments(float(len(seen)), zero, torch.diag(zero)), setting.k)
+        return whitening.fit(setting.whitening, Moments(float(len(seen)), zero, torch.diag(zero)), setting.k)
     if whitening.of_rows(setting.whitening):
         return whitening.fit_to_rows(setting.whitening, x, torch.bincount(seen, minlength=len(x)).to(x), setting.k)
     return whitening.fit(setting.whitening, Moments.of(x[seen]), setting.k)

@@ -52,12 +52,12 @@ def probe(
     how = how or How(usual(data))
     layers = check_layers(setting.numbers(space.n_layers), space.n_layers)
     whitening.check_k(setting.k, setting.whitening, space.dim)
-    if how.fit not in FITS and corpus is None and setting.whitening != "none":
+    if how.fit not in FITS and corpus is None and setting.fits:
         raise ValueError(f"fit={how.fit!r} needs the embedded sentences of that text, got corpus=None")
     if space.n_sentences != len(data.sentences):
         raise ValueError(f"space must hold the {len(data.sentences)} texts of {data.task}, got {space.n_sentences}")
     x = space.combine(layers)
-    needed = corpus is not None and how.fit not in FITS and setting.whitening != "none"
+    needed = corpus is not None and how.fit not in FITS and setting.fits
     known = corpus.moments(layers) if needed else None
     if needed and whitening.of_rows(setting.whitening):
         known = map_of(corpus, setting.with_(layers=layers))
@@ -68,7 +68,7 @@ def probe(
 def _by_classifier(x, data, setting, how: How, model: str, corpus, progress) -> ProbeScore:
     found = turns(data, how.folds, how.seed)
     predicted, fold, ranks, fitted, chosen, starved = np.full(data.n_rows, -1), [], [], [], [], False
-    own = how.fit == "train" and setting.whitening != "none"  # a map for each fold
+    own = how.fit == "train" and setting.fits  # a map for each fold
     for done, turn in enumerate(found, 1):
         if own or not ranks:
             whitener = fit_map(x, data, turn.train, setting, how, corpus)
@@ -90,7 +90,7 @@ def _by_classifier(x, data, setting, how: How, model: str, corpus, progress) -> 
         predicted[rows],
         found,
         accuracy=float(np.mean(fold)),
-        fitted=0 if setting.whitening == "none" else min(fitted),
+        fitted=min(fitted),
         rank=min(ranks),
         dim=x.shape[1],
         starved=starved,
@@ -167,7 +167,7 @@ def _by_threshold(x, data, setting, how: How, model: str, corpus, progress) -> P
         predicted,
         (turn,),
         accuracy=percent(predicted == data.y[rows]),
-        fitted=0 if setting.whitening == "none" else round(whitener.count),
+        fitted=round(whitener.count),
         rank=whitener.rank,
         dim=x.shape[1],
         starved=is_starved(x, data, chosen, whitener, how, corpus),

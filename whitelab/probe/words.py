@@ -43,7 +43,7 @@ def _inner(data: LabelledTexts, how: How, found: Sequence[Turn]) -> int:
 
 
 def _fit_words(setting: Setting, how: How, folds: bool) -> str:
-    if setting.whitening == "none":
+    if not setting.fits:
         return ""
     own = "each fold's training texts" if folds else "the training texts"
     return " · whitening fitted on " + {"train": own, "all": "all texts"}.get(how.fit, how.fit)
@@ -51,7 +51,7 @@ def _fit_words(setting: Setting, how: How, folds: bool) -> str:
 
 def threshold_line(setting: Setting, how: How, scored: str | None, learnt: bool) -> str:
     where = f"{scored} split" if scored else "all pairs"
-    if setting.whitening == "none":
+    if not setting.fits:
         fitted = ""
     elif how.fit == "train" and not learnt:
         fitted = " · whitening fitted on the scored pairs' texts (there is no training split)"

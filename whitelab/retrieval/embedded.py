@@ -69,12 +69,12 @@ class RetrievalSpace:
         Raises ValueError as `Setting.on` and `check_setting`.
         """
         check_setting(setting)
-        usual = setting.fit == "task" or setting.whitening == "none"
+        usual = setting.fit == "task" or not setting.fits
         return setting.with_(fit="corpus", k=setting.k).on(self.space) if usual else setting.on(self.space)
 
     def carries(self, setting: Setting) -> bool:
         """Whether the text that a setting's map is fitted on is here."""
-        return setting.whitening == "none" or setting.fit == "task" or setting.fit in self.space.texts
+        return not setting.fits or setting.fit == "task" or setting.fit in self.space.texts
 
     def with_text(self, name: str, rows: LayerRows) -> "RetrievalSpace":
         """The same embeddings carrying `rows` as the text `name` to fit on. Raises ValueError as there."""

@@ -192,7 +192,7 @@ def _coded(
     fitted = Fitted(task.space, setting, folds(task.space, scope))
     raw = setting.whitening == "none"
     # For raw vectors `fitted` would look through all rows first, for what is no number.
-    whiteners = [identity(task.space.values[0, 0], 0.0)] * len(fitted.folds) if raw else fitted.whiteners
+    whiteners = [identity(task.space.values[0, 0])] * len(fitted.folds) if raw else fitted.whiteners
     maps = [_Map(one, setting.layers, fold, seed) for one, fold in zip(whiteners, fitted.folds, strict=True)]
     coders: list[tuple[Coder, ...]] = []
     rows = [(one.training(), {}) for one in maps]

@@ -58,10 +58,13 @@ class RetrievalProtocol:
         """The protocol in one line."""
         setting, origin = self.setting, self.made.origin
         variant = setting.whitening + (f", k = {setting.k}" if setting.k is not None else "")
-        if setting.whitening != "none":
+        kept = f"(rank {self.rank} of {self.dim})"
+        if setting.fits:
             scope = FITS.get(setting.fit, setting.fit)
             scope = scope[0].lower() + scope[1:] if setting.fit in FITS else scope
-            variant += f" fitted on {scope}, {spaced(self.fitted)} texts (rank {self.rank} of {self.dim})"
+            variant += f" fitted on {scope}, {spaced(self.fitted)} texts {kept}"
+        elif setting.whitening != "none":
+            variant += f" nothing fitted {kept}"
         made = made_by(origin.pooling)
         cut = "" if origin.max_length is None else f" · at most {origin.max_length} tokens"
         cut += f", {spaced(self.truncated)} document{'s' * (self.truncated > 1)} cut" if self.truncated else ""
@@ -142,8 +145,7 @@ def hits(space: RetrievalSpace, setting: Setting, query: int, count: int = 10) -
 
 
 def protocol_of(space: RetrievalSpace, setting: Setting, fitted: int, rank: int) -> RetrievalProtocol:
-    """What a ranking was made under; where nothing is whitened, no text counts as fitted on."""
-    fitted = 0 if setting.whitening == "none" else fitted
+    """What a ranking was made under."""
     sizes = (len(space.documents), len(space.queries), len(space.data.grade), space.truncated)
     prompts = space.data.query_prompt, space.data.document_prompt
     return RetrievalProtocol(Protocol(setting, space.space.origin), *sizes, fitted, rank, space.space.dim, prompts)
@@ -197,7 +199,7 @@ def retrieval_curve(space: RetrievalSpace, setting: Setting, progress: Progress 
         raise ValueError(f"layers={list(setting.layers)} give every text the same vector, so there is nothing to rank")
     ranks = ranking.ranks_by_k(space, z, progress)
     values = measured(ranks[:, [basis.kept(k) - 1 for k in range(1, basis.rank + 1)]], space.relevant)
-    fitted = round(space.space.texts[setting.fit].count)
+    fitted = round(space.space.texts[setting.fit].count) if setting.fits else 0
     return RetrievalCurve(values, protocol_of(space, setting, fitted, basis.rank))
 
 

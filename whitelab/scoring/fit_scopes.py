@@ -185,8 +185,8 @@ class Fitted:
 
     @property
     def count(self) -> int:
-        """Sentence occurrences a map was fitted on, the fewest of any fold."""
-        return min(round(fold.rows.count) for fold in self.folds)
+        """Sentence occurrences a map was fitted on, the fewest of any fold; 0 where nothing is fitted."""
+        return 0 if not self.setting.fits else min(round(fold.rows.count) for fold in self.folds)
 
     def cosines(self) -> Float[Tensor, "p"]:
         """The cosine of every pair under the map that scores it."""
@@ -296,7 +296,7 @@ def map_of(
     if spec == "none" and not isinstance(rows, MeasuredRows):
         for layer in layers:
             check_matrix(rows.values[layer])
-        return whitening.identity(rows.values[layers[0], 0], rows.count)
+        return whitening.identity(rows.values[layers[0], 0])
     if not whitening.of_rows(spec):
         return whitening.fit(spec, _moments(rows, setting), setting.k)
     kept, key = rows.kept("maps", dict), (layers, spec)

@@ -190,5 +190,5 @@ def _row_of(score: Score, firsts: list[Score]) -> int:
 def _law(protocol: Protocol, dim: int) -> tuple:
     """What decides the cosines: two protocols with one law have the same."""
     setting = protocol.setting
-    fit = "" if setting.whitening == "none" else setting.fit
+    fit = setting.fit if setting.fits else ""
     return whitening.cosine_class(setting.whitening, setting.k, dim), fit, setting.raw, protocol.origin

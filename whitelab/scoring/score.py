@@ -72,7 +72,7 @@ class Score:
             "subsets": {name: asdict(subset) for name, subset in self.subsets.items()},
             "rank": self.rank,
             "dim": self.dim,
-            "fitted": 0 if self.setting.whitening == "none" else self.fitted,
+            "fitted": self.fitted,
             "held_out_isotropy": self.isotropy,
             "starved": self.starved,
             "protocol": self.protocol.as_dict(),

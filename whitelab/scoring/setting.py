@@ -104,9 +104,14 @@ class Setting:
         return "+".join(f"L{layer}" for layer in self.layers)
 
     @property
+    def fits(self) -> bool:
+        """Whether anything is fitted: not for raw vectors, nor for their first coordinates."""
+        return whitening.variant(self.whitening).fits
+
+    @property
     def fits_other_text(self) -> bool:
         """Whether its map is fitted on sentences that are not the task's own."""
-        return self.whitening != "none" and self.fit not in (*OWN_SENTENCES, TOKENS)
+        return self.fits and self.fit not in (*OWN_SENTENCES, TOKENS)
 
     @property
     def raw(self) -> "Setting":
@@ -212,9 +217,8 @@ class Protocol:
                 "tokens": f"fitted on the {count} tokens of the task's sentences",
                 "cross": f"cross-fitted on halves of {count} sentence occurrences",
             }
-            if setting.whitening == "prefix":
-                words = dict.fromkeys((*words, setting.fit), "nothing fitted")
-            fitted = " " + words.get(setting.fit, f"fitted on the {count} sentences of {setting.fit}")
+            on = words.get(setting.fit, f"fitted on the {count} sentences of {setting.fit}")
+            fitted = f" {on if setting.fits else 'nothing fitted'}"
             details = [f"rank {rank}"] if rank is not None else []
             details += [f"γ {gamma:.2f}"] if gamma is not None else []
             details += [f"held-out isotropy {isotropy:.2f}"] if isotropy is not None else []

@@ -21,4 +21,4 @@ def fit_prefix(moments: Moments, k: int | None = None) -> Whitener:
     """
     k = None if k is None else check_int(k, "k", 1, moments.dim, "d")
     matrix = None if k is None or k == moments.dim else prefix_directions(moments).columns(k)
-    return Whitener("prefix", torch.zeros_like(moments.mean), matrix, k or moments.dim, k, moments.count)
+    return Whitener("prefix", torch.zeros_like(moments.mean), matrix, k or moments.dim, k, 0.0)

@@ -15,7 +15,7 @@ class Map:
     """A fitted map of rows, called with `x [n, d]`.
 
     `name` is the variant with its parameters, `rank` counts the directions the map keeps, `k` is what was
-    asked for, `count` the rows (with repetitions) it was fitted on.
+    asked for, `count` the rows (with repetitions) it was fitted on, 0 where nothing was.
     """
 
     name: str

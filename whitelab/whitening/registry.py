@@ -31,6 +31,7 @@ class Variant:
     lists the weighted directions whose first k (`Directions.kept`) are the variant with it. `whitens` says that the
     covariance afterwards is the identity on the whole kept subspace. With `of_rows` it is
     `fit(x, counts, progress=..., **parameters)`: no moments say enough, no matrix is the map, and it takes a while.
+    Without `fits` the map is the same whatever the data, and its count 0.
     """
 
     fit: Callable[..., Map]
@@ -42,6 +43,7 @@ class Variant:
     whitens: bool = False
     parameters: tuple[Parameter, ...] = ()
     of_rows: bool = False
+    fits: bool = True
 
     @property
     def takes_k(self) -> bool:
@@ -52,7 +54,7 @@ class Variant:
 _GROUPS = Parameter("groups", "groups", 8, 1, None, "Blocks of coordinates, each whitened by itself.")
 
 WHITENERS: dict[str, Variant] = {
-    "none": Variant(spectral.fit_none, "Raw", r"z = x", "", "The embeddings as the model gives them."),
+    "none": Variant(spectral.fit_none, "Raw", r"z = x", "", "The embeddings as the model gives them.", fits=False),
     "center": Variant(
         spectral.fit_center,
         "Centred",
@@ -191,6 +193,7 @@ WHITENERS: dict[str, Variant] = {
         "The first k coordinates as they are: for models trained so that prefixes serve, and the control for PCA at "
         "equal k. Nothing is fitted.",
         directions=coordinates.prefix_directions,
+        fits=False,
     ),
     "clusters": Variant(
         clusters.fit_clusters,

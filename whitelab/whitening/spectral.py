@@ -114,12 +114,12 @@ def _whitener(
 
 def fit_none(moments: Moments) -> Whitener:
     """Leave the embeddings as they are."""
-    return identity(moments.mean, moments.count)
+    return identity(moments.mean)
 
 
-def identity(like: Float[Tensor, "d"], count: float) -> Whitener:
+def identity(like: Float[Tensor, "d"]) -> Whitener:
     """That of `none`, for which no moments have to be known: on the device of `like`."""
-    return Whitener("none", torch.zeros_like(like, dtype=torch.float64), None, len(like), None, count)
+    return Whitener("none", torch.zeros_like(like, dtype=torch.float64), None, len(like), None, 0.0)
 
 
 def center_directions(moments: Moments) -> Directions:

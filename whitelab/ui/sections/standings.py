@@ -149,7 +149,7 @@ def table(rows: Sequence[dict], title: str, names: Sequence[str]) -> None:
     number, text = st.column_config.NumberColumn, st.column_config.TextColumn
 
     def fitted(row: dict) -> str | None:
-        if row["whitening"] == "none":
+        if not row["fitted"]:
             return None
         return f"{spaced(row['fitted'])} = {ratio(row['fitted'] / row['dim'])} d"
 

@@ -178,8 +178,8 @@ def _doubts(space: LayerEmbeddings, setting: Setting) -> None:
 
 def fitted_on(score: Score) -> str:
     """What a score's map was fitted on, in a line short enough to stand beside it."""
-    if score.setting.whitening == "none":
-        return f"d {score.dim}, nothing fitted"
+    if not score.setting.fits:
+        return f"d {score.dim}, " + f"rank {score.rank}, " * (score.rank < score.dim) + "nothing fitted"
     return (
         f"fitted on {spaced(score.fitted)} sentences, d {score.dim}, rank {score.rank}, "
         f"held-out isotropy {number(score.isotropy)}"
