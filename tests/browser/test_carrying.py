@@ -64,7 +64,7 @@ def test_the_npz_and_the_model_of_the_whitening_page_give_the_vectors_of_the_pac
     page = visit(app).open("whitening?k=64")
     with page.expect_download() as waiting:
         page.get_by_role("button", name="Download .npz").click()
-    assert waiting.value.suggested_filename == "all-MiniLM-L6-v2-layers-1-pca-k64.npz"
+    assert waiting.value.suggested_filename == "all-MiniLM-L6-v2-mean-layers-1-pca-k64-demo.npz"
     waiting.value.save_as(tmp_path / "map.npz")
     whitener, protocol = from_npz(tmp_path / "map.npz")
     wanted = fitted(demo, "L1:pca@64")

@@ -272,7 +272,7 @@ def test_a_local_model_goes_by_the_name_of_its_encoder_and_no_path_of_this_machi
     assert protocol(at).startswith(f"{whitelab.load_encoder(small['model']).name} · layer 1 ")
     shown = [one.value for kind in (at.caption, at.markdown, at.metric) for one in kind]
     assert not [text for text in shown if str(place) in text.replace(small["data"], "")]
-    assert any("model-layers-1-pca.npz" in one.value for one in at.code)
+    assert any("model-mean-layers-1-pca-pairs.npz" in one.value for one in at.code)
 
 
 def test_it_is_said_where_a_model_cuts_sentences(small, tmp_path):

@@ -163,7 +163,7 @@ def test_the_map_of_a_search_is_offered_with_lines_that_make_its_vectors(small, 
     assert "Download .npz" in downloads(choose(at, format="npz"))
     assert said(at, "The map is of queries after 'ASK: ' and documents after nothing: put them there yourself.")
     scale = whitelab.calibrate_search(prompted, setting).arrays()
-    to_npz("model-layers-3-pca-k8-on-corpus.npz", whitener, {}, scale)
+    to_npz("model-mean-layers-3-pca-k8-demo-search-test-on-corpus.npz", whitener, {}, scale)
     names: dict = {}
     lines = next(one.value for one in at.code if "-on-corpus.npz" in one.value)
     assert "among all queries with all documents" in lines

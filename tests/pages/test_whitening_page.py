@@ -173,7 +173,7 @@ def test_the_map_is_offered_in_every_format_with_lines_from_sentences_on(small, 
     monkeypatch.chdir(tmp_path)
     for kind, data in files.items():
         assert f"Download .{kind}" in downloads(choose(at, format=kind))
-        name = f"model-layers-1-pca-k10.{kind}"
+        name = f"model-mean-layers-1-pca-k10-pairs.{kind}"
         (tmp_path / name).write_bytes(data)
         lines = next(one.value for one in at.code if name in one.value)
         names: dict = {}
@@ -225,9 +225,9 @@ def test_the_lines_make_what_the_map_takes_in_its_own_compute_type(small, tmp_pa
     encoder, pairs = whitelab.load_encoder(small["model"], dtype="bfloat16"), whitelab.load(small["data"])
     (whitener,) = fit_scope(embed_pairs(encoder, pairs)[0], whitelab.Setting.parse("L1:pca@10")).whiteners
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "model-layers-1-pca-k10.npz").write_bytes(export.npz_bytes(whitener, {}))
+    (tmp_path / "model-mean-layers-1-pca-k10-pairs.npz").write_bytes(export.npz_bytes(whitener, {}))
     names: dict = {}
-    exec(next(one.value for one in at.code if "k10.npz" in one.value).partition("\n# what a cosine")[0], names)
+    exec(next(one.value for one in at.code if "k10-pairs.npz" in one.value).partition("\n# what a cosine")[0], names)
     values, _ = whitelab.embed(encoder, names["sentences"])
     np.testing.assert_allclose(names["z"], whitener(values[1]), atol=1e-6)
 

@@ -26,6 +26,11 @@ def _fit_for_a_file(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9.=_-]+", "-", text)
 
 
+def _named(text: str) -> str:
+    """A name of any length in any script, as part of a file's."""
+    return _fit_for_a_file(text)[:40].strip("-") or "text"
+
+
 @dataclass(frozen=True)
 class Parcel:
     """The map of a setting on a task's embeddings, whose protocol has only one map (not `cross`)."""
@@ -57,14 +62,15 @@ class Parcel:
 
     @property
     def stem(self) -> str:
-        """A file name that says what is inside."""
-        k = f"-k{self.setting.k}" if self.setting.k else ""
-        layers = "-".join(map(str, self.setting.layers))
-        fit = self.setting.fit
-        place = Path(fit.removeprefix(CORPUS))
-        on = _fit_for_a_file(place.name if fit.startswith(CORPUS) else place.stem)[:40].strip("-") or "text"
-        text = f"{Path(self.space.origin.model).name}-layers-{layers}-{self.setting.whitening}{k}"
-        return _fit_for_a_file(text) + ("" if fit == "task" else f"-on-{on}")
+        """A file name that says what is inside: `all-MiniLM-L6-v2-mean-layers-1-pca-k64-demo`."""
+        setting, origin = self.setting, self.space.origin
+        k = f"-k{setting.k}" if setting.k else ""
+        layers = "-".join(map(str, setting.layers))
+        made = _fit_for_a_file(f"{Path(origin.model).name}-{setting.pooling}-layers-{layers}-{setting.whitening}{k}")
+        task = _named(origin.task) + ("" if origin.split == "all" else f"-{_named(origin.split)}")
+        place = Path(setting.fit.removeprefix(CORPUS))
+        on = _named(place.name if setting.fit.startswith(CORPUS) else place.stem)
+        return f"{made}-{task}" + ("" if setting.fit == "task" else f"-on-{on}")
 
     @property
     def record(self) -> dict:

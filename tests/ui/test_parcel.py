@@ -1,0 +1,50 @@
+"""The file in which a map is taken away is named after all that makes it."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.conftest import make_space
+from whitelab import datasets
+from whitelab.encoding.embeddings import Origin
+from whitelab.scoring.setting import Setting
+from whitelab.ui.sections.parcel import Parcel
+from whitelab.ui.sidebar.data import Chosen
+from whitelab.ui.sidebar.model import Picked
+from whitelab.ui.sidebar.workspace import Workspace
+
+SETTING = Setting((1,), "pca", 5)
+ORIGIN = Origin("some/model", "demo, 12 files", "demo", "all")
+
+
+def stem(setting=SETTING, **origin):
+    picked = Picked("bundled", False, 4, 32, ("mean", "cls"), "digest")
+    bench = Workspace(picked, Chosen("demo", datasets.discover("demo")[0], "all", False, ""), setting, "float32")
+    made = replace(ORIGIN, pooling=setting.pooling, **origin)
+    return Parcel(bench, replace(make_space(), origin=made), setting).stem
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        stem(SETTING.with_(pooling="cls")),
+        stem(SETTING.with_(pooling="unit_mean")),
+        stem(SETTING.with_(layers=(1, 2))),
+        stem(SETTING.with_(k=None)),
+        stem(SETTING.with_(whitening="zca")),
+        stem(SETTING.with_(fit="splits")),
+        stem(SETTING.with_(fit="nli.txt")),
+        stem(task="stsb"),
+        stem(split="test"),
+        stem(model="other"),
+    ],
+)
+def test_maps_that_differ_leave_under_different_names(changed):
+    assert stem() == "model-mean-layers-1-pca-k5-demo"
+    assert changed != stem()
+
+
+def test_a_name_of_any_length_in_any_script_is_one_for_a_file():
+    assert stem(task="日本語") == "model-mean-layers-1-pca-k5-text"
+    assert stem(task=f"../{'a b/' * 90}").startswith("model-mean-layers-1-pca-k5-..-a-b-a-b-")
+    assert len(stem(SETTING.with_(fit=f"{'x' * 300}.txt"), task="y" * 300)) < 200
