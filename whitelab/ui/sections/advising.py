@@ -3,7 +3,6 @@
 import math
 from dataclasses import dataclass
 
-import pandas as pd
 import streamlit as st
 import torch
 
@@ -36,7 +35,7 @@ from whitelab.ui.sections import labelled_texts, probing, rankings, retrieval_se
 from whitelab.ui.sidebar import own_data, workspace
 from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.sidebar.workspace import Workspace
-from whitelab.ui.widgets.chart import chart
+from whitelab.ui.widgets.chart import chart, rounded_table
 from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import Metric, headlines, number
 from whitelab.ui.widgets.recipe import pooling
@@ -235,16 +234,16 @@ def draw(advice: Advice) -> None:
         "tested together (Holm 1979)."
     )
     with st.expander(f"All {len(ranked)} options"):
-        rows, height = [_cells(one) for one in ranked], heights.table(min(len(ranked), 16))
-        st.dataframe(
-            pd.DataFrame(rows).style.format({"Bytes a vector": spaced}),
-            hide_index=True,
-            height=height,
-            placeholder="",
-            column_config={
+        rounded_table(
+            [_cells(one) for one in ranked],
+            {
                 "Score": st.column_config.NumberColumn(format="%.2f"),
                 "p, corrected": st.column_config.NumberColumn(format="%.3f"),
             },
+            printed={"Bytes a vector": spaced},
+            hide_index=True,
+            height=heights.table(min(len(ranked), 16)),
+            placeholder="",
         )
     st.markdown(f":small[:gray[{plain(evidence.line)}]]")
 

@@ -21,7 +21,7 @@ from whitelab.ui.results.jobs import claim, follow, forget_finished, jobs
 from whitelab.ui.results.study import name_of, remembered, study_job
 from whitelab.ui.sections import mteb_files
 from whitelab.ui.sidebar.model import shared_encoder
-from whitelab.ui.widgets.chart import chart, marked_best
+from whitelab.ui.widgets.chart import chart, rounded_table
 from whitelab.ui.widgets.choice import choice
 
 BUNDLED_MODELS = (BUNDLED, f"{BUNDLED}:3", f"random:{BUNDLED}", f"sif:{BUNDLED}")  # what the page opens with
@@ -227,11 +227,12 @@ def table(
         ]
     names = [_title(task) for task in columns]
     number = st.column_config.NumberColumn(format="%+.2f" if view.shows == "Difference" else "%.2f")
-    st.dataframe(
-        marked_best(records, names) if view.shows == "Measured" else records,
+    rounded_table(
+        records,
+        {name: number for name in names if view.shows != "95 % interval"},
+        best=names if view.shows == "Measured" else (),
         hide_index=True,
         height=heights.table(max(len(records), 1)),
-        column_config={name: number for name in names if view.shows != "95 % interval"},
         placeholder="-",
     )
     _beside(cells)
@@ -352,7 +353,7 @@ def row_against_row(drawn: Resampled, cells: Sequence[Cell]) -> None:
         for record, one in zip(records, duels, strict=True)
     ]
     chart(figures.row_differences(drawing, *names), "row-against-row", lambda: records)
-    st.dataframe(
+    rounded_table(
         [
             {
                 "Task": _title(one.task),
@@ -365,12 +366,12 @@ def row_against_row(drawn: Resampled, cells: Sequence[Cell]) -> None:
             }
             for one in duels
         ],
-        hide_index=True,
-        column_config={
+        {
             **{name: st.column_config.NumberColumn(format="%.2f") for name in ("A", "B")},
             "A less B": st.column_config.NumberColumn(format="%+.2f"),
             "p": st.column_config.NumberColumn(format="%.3f"),
         },
+        hide_index=True,
     )
     st.caption(
         f"Pairs are drawn anew {spaced(RESAMPLES)} times within each task, for both rows at once; p is twice the "

@@ -8,7 +8,7 @@ from whitelab.base.wording import spaced
 from whitelab.datasets import SentencePairs
 from whitelab.figures import heights
 from whitelab.ui.sidebar.workspace import Workspace
-from whitelab.ui.widgets.chart import chart
+from whitelab.ui.widgets.chart import chart, rounded_table
 from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import Metric, headlines
 
@@ -81,7 +81,7 @@ def subsets(pairs: SentencePairs) -> None:
     """Every subset in a line."""
     members = [np.flatnonzero(pairs.subset == number) for number in range(len(pairs.subset_names))]
     number = st.column_config.NumberColumn(format="%.2f")
-    st.dataframe(
+    rounded_table(
         [
             {
                 "Subset": name,
@@ -93,9 +93,10 @@ def subsets(pairs: SentencePairs) -> None:
             for name, own in zip(pairs.subset_names, members, strict=True)
             if len(own)
         ],
+        dict.fromkeys(("Lowest gold", "Mean gold", "Highest gold"), number),
+        printed={"Pairs": spaced},
         hide_index=True,
         height="content" if len(members) <= 12 else heights.table(12),
-        column_config=dict.fromkeys(("Lowest gold", "Mean gold", "Highest gold"), number),
     )
 
 
@@ -126,18 +127,18 @@ def search(pairs: SentencePairs) -> None:
     if len(pairs.subset_names) > 1:
         columns["Subset"] = [pairs.subset_names[pairs.subset[row]] for row in rows]
         sentence = 293
-    st.dataframe(
+    rounded_table(
         columns,
-        hide_index=True,
-        row_height=heights.WRAPPED,
-        height=min(540, heights.table(pairs.n_pairs, heights.WRAPPED)),
-        column_config={
+        {
             "Pair": number(width=60),
             "Gold": number(width=60, format="%.2f"),
             "First sentence": text(width=sentence),
             "Second sentence": text(width=sentence),
             "Subset": text(width=110),
         },
+        hide_index=True,
+        row_height=heights.WRAPPED,
+        height=min(540, heights.table(pairs.n_pairs, heights.WRAPPED)),
     )
     shown = min(FOUND, len(hits))
     st.caption(

@@ -15,7 +15,7 @@ from whitelab.ui.results.kept import kept
 from whitelab.ui.results.scores import layer_curves, shared
 from whitelab.ui.results.study import study_job
 from whitelab.ui.sidebar.workspace import take
-from whitelab.ui.widgets.chart import chart, clicked
+from whitelab.ui.widgets.chart import chart, clicked, rounded_table
 from whitelab.ui.widgets.variants import LABELS
 from whitelab.whitening import variant
 
@@ -75,7 +75,7 @@ def _picture(space: LayerEmbeddings, setting: Setting, curves: Sequence[KCurve])
         on_select=lambda: _take(variant(setting.whitening).takes_k),
     )
     whole = f"Spearman at d = {space.dim}"
-    st.dataframe(
+    rounded_table(
         [
             {
                 "Layer": layer,
@@ -87,10 +87,10 @@ def _picture(space: LayerEmbeddings, setting: Setting, curves: Sequence[KCurve])
             }
             for layer, curve in enumerate(curves)
         ],
+        {name: st.column_config.NumberColumn(format="%.2f") for name in ("Spearman at best k", whole)},
         hide_index=True,
         placeholder="-",
         height=heights.table(space.n_layers),
-        column_config={name: st.column_config.NumberColumn(format="%.2f") for name in ("Spearman at best k", whole)},
     )
 
 

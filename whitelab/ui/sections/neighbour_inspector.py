@@ -18,6 +18,7 @@ from whitelab.ui.results.jobs import wait
 from whitelab.ui.results.study import study_job
 from whitelab.ui.sidebar import workspace
 from whitelab.ui.sidebar.opening import Opened
+from whitelab.ui.widgets.chart import rounded_table
 from whitelab.ui.widgets.metric import number
 from whitelab.ui.widgets.variants import LABELS
 
@@ -118,7 +119,7 @@ def _list(
         for chosen in st.session_state[key].selection.rows:
             _go(others[chosen])
 
-    st.dataframe(
+    rounded_table(
         [
             {
                 "Cosine": cosine,
@@ -128,16 +129,16 @@ def _list(
             }
             for other, cosine in zip(others, cosines, strict=True)
         ],
+        {
+            "Cosine": st.column_config.NumberColumn(format="%.3f", width=60),
+            "Lists": st.column_config.NumberColumn(width=45),
+            "Hub": st.column_config.TextColumn(width=35),
+        },
         hide_index=True,
         height=heights.table(len(others)),
         key=key,
         on_select=follow,
         selection_mode="single-row",
-        column_config={
-            "Cosine": st.column_config.NumberColumn(format="%.3f", width=60),
-            "Lists": st.column_config.NumberColumn(width=45),
-            "Hub": st.column_config.TextColumn(width=35),
-        },
     )
 
 

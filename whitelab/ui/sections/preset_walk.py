@@ -29,7 +29,7 @@ from whitelab.store.embedding_store import Store
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.study import study_job
 from whitelab.ui.sidebar.model import shared_encoder
-from whitelab.ui.widgets.chart import chart
+from whitelab.ui.widgets.chart import chart, rounded_table
 from whitelab.ui.widgets.choice import choice
 
 OWN = "each its own"
@@ -158,7 +158,7 @@ def _draw(found: tuple[Walk, ...]) -> None:
     ]
     table.append({"Step": "Sum"} | {name: walk.difference for name, walk in _titled(found)})
     columns = {name: st.column_config.NumberColumn(format="%+.2f") for name, _ in _titled(found)}
-    st.dataframe(table, hide_index=True, column_config=columns, placeholder="-", height=heights.table(len(table)))
+    rounded_table(table, columns, hide_index=True, placeholder="-", height=heights.table(len(table)))
     st.caption(
         "Points of Spearman x 100 that each choice moves the score by, changed one after the other from top to "
         "bottom. In another order the steps can differ, because choices depend on each other; their sum cannot."

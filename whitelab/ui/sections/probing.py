@@ -24,7 +24,7 @@ from whitelab.ui.results.worker import Job
 from whitelab.ui.sidebar import own_data
 from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.sidebar.workspace import WORKSPACE, Workspace
-from whitelab.ui.widgets.chart import chart, marked_best
+from whitelab.ui.widgets.chart import chart, rounded_table
 from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
 from whitelab.ui.widgets.variants import LABELS
@@ -262,13 +262,12 @@ def table(scores: Sequence[ProbeScore]) -> None:
     records = [_record(score) for score in scores]
     numbers = [name for name in dict.fromkeys(key for row in records for key in row) if name not in ("Setting", "Why")]
     marked = [name for name in numbers if name in ("Accuracy", "Best accuracy", "Average precision", "F1", "Best F1")]
-    st.dataframe(
-        marked_best(records, marked),
+    rounded_table(
+        records,
+        {name: st.column_config.NumberColumn(format="%.3f" if name == "at" else "%.2f") for name in numbers},
+        best=marked,
         hide_index=True,
         height=heights.table(max(len(records), 1)),
-        column_config={
-            name: st.column_config.NumberColumn(format="%.3f" if name == "at" else "%.2f") for name in numbers
-        },
         placeholder="-",
     )
 

@@ -19,7 +19,7 @@ from whitelab.ui.results.scores import moves
 from whitelab.ui.results.study import study
 from whitelab.ui.sections import space_views
 from whitelab.ui.sidebar.opening import Opened
-from whitelab.ui.widgets.chart import chart, csv_button
+from whitelab.ui.widgets.chart import chart, csv_button, rounded_table
 from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import number
 from whitelab.ui.widgets.tabs import tabs
@@ -198,7 +198,7 @@ def _records(stages: Stages, moves: Sequence[Move]) -> list[dict]:
 def _table(records: list[dict]) -> None:
     """Equal cosines share a rank, which may then be a half."""
     numbers, text = st.column_config.NumberColumn, st.column_config.TextColumn
-    st.dataframe(
+    rounded_table(
         {
             "First sentence": [one["first"] for one in records],
             "Second sentence": [one["second"] for one in records],
@@ -209,10 +209,7 @@ def _table(records: list[dict]) -> None:
             "Moved": [one["change"] for one in records],
             "Direction": [one["direction"] for one in records],
         },
-        hide_index=True,
-        row_height=heights.WRAPPED,
-        height=min(540, heights.table(len(records), heights.WRAPPED)),
-        column_config={
+        {
             "First sentence": text(width=215),
             "Second sentence": text(width=215),
             "Gold": numbers(format="%.2f", width=55),
@@ -222,6 +219,9 @@ def _table(records: list[dict]) -> None:
             "Moved": numbers(format="%+g", width=65),
             "Direction": text(width=110),
         },
+        hide_index=True,
+        row_height=heights.WRAPPED,
+        height=min(540, heights.table(len(records), heights.WRAPPED)),
         alt="The pairs whose rank moved most, with both sentences, gold, cosines and ranks",
     )
 

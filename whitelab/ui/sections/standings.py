@@ -15,7 +15,7 @@ from whitelab.scoring.setting import FIT_SCOPES, OWN_SENTENCES, Setting
 from whitelab.ui.results.scores import scored, standing
 from whitelab.ui.results.study import study
 from whitelab.ui.widgets import verdict
-from whitelab.ui.widgets.chart import chart
+from whitelab.ui.widgets.chart import chart, rounded_table
 from whitelab.ui.widgets.variants import LABELS
 from whitelab.whitening import agreements
 
@@ -159,7 +159,7 @@ def table(rows: Sequence[dict], title: str, names: Sequence[str]) -> None:
     def within(row: dict) -> str | None:
         return verdict.interval(row["difference_low"], row["difference_high"], "+") if row["p_words"] else None
 
-    st.dataframe(
+    rounded_table(
         {
             title: names,
             "Spearman": [row["spearman"] for row in rows],
@@ -172,10 +172,7 @@ def table(rows: Sequence[dict], title: str, names: Sequence[str]) -> None:
             "Sentences": [fitted(row) for row in rows],
             "Isotropy": [row["held_out_isotropy"] for row in rows],
         },
-        hide_index=True,
-        placeholder="",
-        height="content",
-        column_config={
+        {
             title: text(width=178),
             "Spearman": number(format="%.2f", width=72),
             "Score, 95 %": text(width=104, help="Percentile interval of the bootstrap."),
@@ -195,4 +192,7 @@ def table(rows: Sequence[dict], title: str, names: Sequence[str]) -> None:
                 help="Held-out isotropy: IsoScore of sentences that were not fitted on; 1 is round.",
             ),
         },
+        hide_index=True,
+        placeholder="",
+        height="content",
     )

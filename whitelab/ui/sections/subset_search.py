@@ -13,7 +13,7 @@ from whitelab.ui.results.jobs import follow, known, wait
 from whitelab.ui.results.study import named, study_job
 from whitelab.ui.sidebar.opening import Opened, every_task
 from whitelab.ui.sidebar.workspace import Workspace, take
-from whitelab.ui.widgets.chart import chart, clicked
+from whitelab.ui.widgets.chart import chart, clicked, rounded_table
 from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.recipe import pooling
 from whitelab.ui.widgets.variants import LABELS
@@ -197,9 +197,9 @@ def _tasks(search: SubsetSearch) -> None:
         for (name, own), score in zip(search.tasks.items(), search.best.tasks, strict=True)
     ]
     number = st.column_config.NumberColumn(format="%.2f")
-    st.dataframe(
+    rounded_table(
         rows,
+        dict.fromkeys(("Spearman x 100", beside), number),
         hide_index=True,
         height=heights.table(len(rows)),
-        column_config=dict.fromkeys(("Spearman x 100", beside), number),
     )

@@ -19,6 +19,7 @@ from whitelab.ui.sidebar.opening import chosen_pairs, task_name
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.training.background import Entry
 from whitelab.ui.widgets import asking
+from whitelab.ui.widgets.chart import rounded_table
 from whitelab.ui.widgets.variants import LABELS
 
 OF = "score-both"  # what is asked for
@@ -56,13 +57,13 @@ def draw(known: Sequence[Entry]) -> None:
     if rows is not None:
         numbers = st.column_config.NumberColumn(format="%.2f")
         titles = ("Raw", LABELS.at(setting))
-        st.dataframe(
+        rounded_table(
             [
                 {"Model": title} | dict(zip(titles, row, strict=True))
                 for title, row in zip((f"{models[0]}, the start", models[1]), rows, strict=True)
             ],
+            dict.fromkeys(titles, numbers),
             hide_index=True,
-            column_config=dict.fromkeys(titles, numbers),
         )
 
 

@@ -17,7 +17,7 @@ from whitelab.ui.results.jobs import REDRAW, STREAM_SECONDS, redraw
 from whitelab.ui.sidebar import address, model, workspace
 from whitelab.ui.training import background
 from whitelab.ui.training.background import NOT_STARTED, Entry
-from whitelab.ui.widgets.chart import chart, csv_button
+from whitelab.ui.widgets.chart import chart, csv_button, rounded_table
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
 
 SHOWN = "training-shown"  # session_state: names of the runs this visitor has chosen
@@ -96,8 +96,9 @@ def _table(found: Sequence[Entry]) -> list[Entry]:
     names = [one.name for one in found]
     wanted = _wanted(found)
     rows = [i for i, name in enumerate(names) if name in wanted]
-    event = st.dataframe(
+    event = rounded_table(
         [_row(one) for one in found],
+        _COLUMNS,
         hide_index=True,
         height=heights.table(min(len(found), 6)),
         # Streamlit knows chosen rows by their place, so another list of runs is another table.
@@ -105,7 +106,6 @@ def _table(found: Sequence[Entry]) -> list[Entry]:
         on_select="rerun",
         selection_mode="multi-row",
         selection_default={"selection": {"rows": rows}},
-        column_config=_COLUMNS,
         placeholder="",
         alt="The training runs with settings, state, scores and time",
     )

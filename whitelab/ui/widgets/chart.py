@@ -2,10 +2,12 @@
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import numpy as np
 import pandas as pd  # here and not where it is used: plotly takes it as soon as another thread has begun to import it
 import plotly.graph_objects as go
 import streamlit as st
@@ -91,12 +93,39 @@ def as_csv(rows: Sequence[dict]) -> str:
     return text.getvalue()
 
 
-def marked_best(records: list[dict], names: Sequence[str]):
-    """A table whose highest number of each column, as printed, stands out; ties all do."""
-    table = pd.DataFrame(records)
+def rounded_table(
+    rows: Sequence[dict] | dict[str, list],
+    column_config: Mapping[str, Any],
+    *,
+    best: Sequence[str] = (),
+    printed: Mapping[str, Callable[[Any], str]] | None = None,
+    **options: Any,
+) -> Any:
+    """`st.dataframe`, whose decimals are printed here, as those beside it are: a browser takes every half up.
+
+    The highest number of each column in `best`, as printed, stands out; ties all do. `printed` are functions for
+    columns that want another. `options` and what comes back are `st.dataframe`'s.
+    """
+    table = pd.DataFrame(rows)
+    words = {name: "{:.16g}".format for name in table.columns if pd.api.types.is_float_dtype(table[name])}
+    columns = dict(column_config)
+    for name in [name for name in table.columns if name in columns]:
+        kind = columns[name]["type_config"]
+        if (kind.get("format") or "").endswith("f"):
+            words[name] = partial(_decimals, kind["format"])
+            columns[name] = columns[name] | {"type_config": kind | {"format": None}}  # else the browser prints it
 
     def bold(column: pd.Series) -> list[str]:
-        shown = pd.to_numeric(column).round(2)
-        return [BEST if value == shown.max() else "" for value in shown]
+        shown = [float(words[column.name](value)) for value in pd.to_numeric(column)]
+        return [BEST if value == np.nanmax(shown) else "" for value in shown]
 
-    return table.style.apply(bold, subset=list(names)) if names else table
+    missing = options.get("placeholder", "None")
+    styled = table.style.format(words | dict(printed or {}), na_rep=missing)
+    if best:
+        styled.apply(bold, subset=list(best))
+    return st.dataframe(styled, column_config=columns, **options)
+
+
+def _decimals(pattern: str, value: float) -> str:
+    """A number printed by a pattern; what rounds to zero has no sign."""
+    return pattern % (float(pattern % value) + 0.0)
