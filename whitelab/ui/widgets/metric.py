@@ -74,10 +74,14 @@ def in_doubt(verdict: str) -> str:
 
 
 def score_metric(label: str, score: Score, raw: Score | None = None, doubt: Doubt | None = None) -> Metric:
-    """A Spearman score with its interval, and its change against raw, without a colour where there is `doubt`."""
+    """A Spearman score with its interval, and its change against raw, without a colour where there is `doubt`.
+
+    Raw itself has none.
+    """
     width = "" if score.half_width is None else f"± {score.half_width:.2f}"
     words = in_doubt(doubt.verdict(score.spearman, score.rank)) if doubt else ""
-    delta = change(score.spearman, raw.spearman, words or "against raw") if raw else None
+    compared = raw is not None and raw.setting != score.setting
+    delta = change(score.spearman, raw.spearman, words or "against raw") if compared else None
     if not delta:
         return Metric(label, number(score.spearman), width or None)
     description = f"score {width}" if width else None  # the interval is not the change's
