@@ -30,6 +30,7 @@ BY_OCCURRENCE = [name for name, one in METRICS.items() if not one.unique]  # the
 chosen, opened = open_page(
     "How narrow is the cone, layer by layer?",
     "Look for layers whose random sentences have a high cosine: there, all sentences share a direction.",
+    intervals=True,
 )
 space, compared = opened.space, chosen.compared
 shown = variant_picker(chosen, "show", ("none", "center", compared.whitening))

@@ -18,6 +18,7 @@ chosen, opened = open_page(
     "Which model, and does it match what was published?",
     "Look at the difference beside each published number: it should be hundredths, not points. The best of a column is "
     "marked.",
+    intervals=True,
 )
 need_a_model(
     chosen,

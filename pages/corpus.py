@@ -9,6 +9,7 @@ chosen, opened = open_page(
     "How far is my corpus, and is it enough to fit on?",
     "A map to ship is fitted on a corpus, not on a test set. Look at whether sentences the map has not seen come out "
     "round: once they do, more text changes little, and the live score can be fitted on it.",
+    of_pairs=False,
 )
 with st.container(key="controls"):
     folder = corpora.choose()

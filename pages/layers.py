@@ -14,6 +14,7 @@ chosen, opened = open_page(
     "Which layers should be averaged?",
     "Look for the star, the best pair of layers, and further down for whether more layers do better. "
     "Click a cell, a point or a line to take its layers into the bar.",
+    intervals=True,
 )
 space, compared = opened.space, chosen.compared
 headline = st.columns(4)

@@ -24,6 +24,7 @@ chosen, opened = open_page(
     "What does this space look like, and what would whitening change?",
     "Each number says how well the model ranks pairs of sentences the way people do: 100 is the same order, 0 no relation. "
     f"Grey dot: a layer's vectors as they are. Filled mark: {after_words}.",
+    intervals=True,
 )
 space, compared = opened.space, chosen.compared
 names = dict.fromkeys(("none", "center", "standardize", "pca", "zca", "cholesky", compared.whitening))

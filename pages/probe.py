@@ -15,6 +15,7 @@ chosen, opened = open_page(
     "Does whitening help beyond STS?",
     "Look at which layer reads what best, and at the gap between raw and whitened: what helps cosines need not help a "
     "classifier.",
+    of_pairs=False,
 )
 need_a_model(
     chosen,

@@ -18,6 +18,7 @@ chosen, opened = open_page(
     "Which setting ranks best, for which queries, and at which k?",
     "Look at whether whitening moves relevant documents up for most queries or only for some, and at which layer: what "
     "helps pairs of sentences need not help a search.",
+    of_pairs=False,
 )
 need_a_model(
     chosen,

@@ -16,6 +16,7 @@ chosen, opened = open_page(
     "Which whitening, fitted on what, and is the gain real?",
     "Look for intervals of the difference that exclude zero: only those are gains or losses that other pairs of this "
     "kind would show too.",
+    intervals=True,
 )
 space, compared = opened.space, chosen.compared
 with st.container(key="controls"):

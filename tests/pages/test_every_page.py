@@ -37,6 +37,16 @@ from .visiting import (
 pytestmark = pytest.mark.model
 
 
+# Pages whose numbers are of other data than the bar's pairs, and those that give intervals over the pairs.
+OTHERS = ("probe", "retrieval", "corpus")
+WITH_INTERVALS = ("overview", "whitening", "anisotropy", "layers", "dimensions", "compare")
+
+
+def times(at, text: str) -> int:
+    """How often a note or warning of the page has this text."""
+    return sum(text in one.value.replace("\\", "") for kind in (at.caption, at.warning) for one in kind)
+
+
 def no_nan(at) -> bool:
     return not any("nan" in f"{one.value} {one.delta}".lower() for one in at.metric)
 
@@ -245,12 +255,15 @@ def test_fewer_sentences_than_dimensions_are_said_to_mean_nothing_and_a_small_k_
     data = write_scored(tmp_path / "few.tsv", np.linspace(0, 5, 12))
     own = whitelab.embed_pairs(whitelab.load_encoder(small["model"]), whitelab.load(data))[0]
     at = start(**small | {"data": data, "layers": "3"})
-    for _ in tour(at, SPACED):
+    for page in tour(at, SPACED):
         assert live(at) == "undefined"
         assert "(rank 23, " in protocol(at)
-        assert said(at, "span only 23 of 32 dimensions")
-        assert said(at, "so few pairs (12) tell settings apart by chance alone")
+        assert times(at, "span only 23 of 32 dimensions") == (page not in ("data", *OTHERS)), page
+        assert times(at, "so few pairs (12) tell settings apart by chance alone") == (page in WITH_INTERVALS), page
         assert no_nan(at)
+    until(go_to(at, "probe"))
+    fit = next(one for one in at.selectbox if one.label == "Whitening fitted on").key
+    assert times(choose(at, **{fit: "workspace"}), "span only 23 of 32 dimensions") == 1
     choose(until(go_to(at, "overview")), k=5)
     for _ in tour(at, SPACED):
         assert live(at) == scored(own, "L3:pca@5") != "undefined"

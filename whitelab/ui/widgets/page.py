@@ -7,9 +7,7 @@ from streamlit.runtime.pages_manager import PagesManager
 
 from whitelab.base.wording import cut_note, plain, spaced
 from whitelab.datasets import BUNDLED_SETS, DEMO, DataError, MalformedRows
-from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.score import Score, reversed_note
-from whitelab.scoring.setting import Setting
 from whitelab.statistics.significance import few_note
 from whitelab.ui import live
 from whitelab.ui.results.placed import LEFT, too_large
@@ -49,12 +47,22 @@ TERMS = """
 """
 
 
-def open_page(question: str, look_for: str) -> tuple[Workspace, Opened]:
-    """Draw the title, open the workspace's space and the live score; stop where there is nothing to show."""
+def open_page(
+    question: str, look_for: str, *, intervals: bool = False, of_pairs: bool = True
+) -> tuple[Workspace, Opened]:
+    """Draw the title, open the workspace's space and the live score; stop where there is nothing to show.
+
+    Where the page gives `intervals` over the pairs, too few pairs for them are noted, and where its numbers are
+    `of_pairs`, too few texts for the setting's map; a page of other data says so of its own.
+    """
     chosen = ask(question, look_for)
     if chosen is None:
         st.stop()
     opened = open_chosen(chosen)
+    if intervals and (few := few_note(opened.space.n_pairs, "pairs")):
+        st.caption(f"Note: {few}.")
+    if of_pairs and (found := number_of(opened.space, chosen.setting)).starved:
+        st.warning(too_few(found.rank, opened.space.dim), icon=":material/warning:")
     raw = number_of(opened.space, chosen.compared.raw)
     backwards = reversed_note(raw.by_pairs, raw.pairs)
     said = (
@@ -109,7 +117,6 @@ def open_chosen(chosen: Workspace) -> Opened:
     _live(chosen, opened, unreadable)
     if opened is None:
         st.stop()
-    _doubts(opened.space, chosen.setting)
     return opened
 
 
@@ -165,15 +172,6 @@ def _live(chosen: Workspace, opened: Opened | None, unreadable: bool) -> None:
         st.caption(plain(fitted_on(scored(space, setting))))
         if is_demo(opened):
             st.caption(DEMO_NOTE)
-
-
-def _doubts(space: LayerEmbeddings, setting: Setting) -> None:
-    """Say why the scores of this page are not to be trusted, where the pairs or the texts are too few."""
-    if few := few_note(space.n_pairs, "pairs"):
-        st.caption(f"Note: {few}.")
-    found = number_of(space, setting)
-    if found.starved:
-        st.warning(too_few(found.rank, space.dim), icon=":material/warning:")
 
 
 def fitted_on(score: Score) -> str:
