@@ -270,7 +270,18 @@ def test_what_is_best_by_luck_alone_loses_its_lead_on_the_other_half():
     assert abs(np.mean(kept)) < np.mean(leads) / 2
 
 
-def test_searches_and_texts_are_measured_as_on_their_own_pages(tmp_path, few_candidates):
+@pytest.fixture
+def warned_each_time():
+    """What torch warns of once in a process, it warns of in this test."""
+    before = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    yield
+    torch.set_warn_always(before)
+
+
+@pytest.mark.filterwarnings("error:The given NumPy array is not writable")
+@pytest.mark.usefixtures("few_candidates", "warned_each_time")
+def test_searches_and_texts_are_measured_as_on_their_own_pages(tmp_path):
     rng = np.random.default_rng(1)
     search = load_retrieval(write_retrieval(tmp_path / "search"))
     embedded = with_judgements(torch.from_numpy(rng.normal(size=(3, len(search.sentences), D))).float(), search)
@@ -278,7 +289,7 @@ def test_searches_and_texts_are_measured_as_on_their_own_pages(tmp_path, few_can
     for option in found.options:
         assert option.score == pytest.approx(100 * retrieve(embedded, option.setting).means["ndcg@10"])
     data = load_labelled("demo", "act")
-    rows, labels = occurrences(data, np.arange(data.n_rows)), torch.from_numpy(np.asarray(data.y))
+    rows, labels = occurrences(data, np.arange(data.n_rows)), torch.tensor(data.y)
     values = torch.from_numpy(rng.normal(size=(3, len(data.sentences), D))).float()
     values[2, rows, 0] += 8 * labels.float()
     space = LayerRows(values, torch.bincount(rows, minlength=len(data.sentences)).double())

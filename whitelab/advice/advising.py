@@ -217,7 +217,7 @@ def _grouped(
     if data.pairs:
         raise ValueError("purpose='cluster' must have single texts with labels, got pairs of texts")
     rows = occurrences(data, np.arange(data.n_rows))
-    labels = torch.from_numpy(np.asarray(data.y)).long()
+    labels = torch.tensor(data.y)
     measuring, weighing = _halves(progress)
     found = _each(settings, lambda setting: _clusters(space, setting, rows, len(labels.unique())), measuring)
 
