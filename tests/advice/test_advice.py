@@ -75,6 +75,13 @@ def test_where_a_direction_hides_the_meaning_whitening_is_advised_and_its_gain_o
     assert re.match("Use vectors of layers? .* with (PCA|shrunk) whitening", advice.sentences[0])
 
 
+def test_the_protocol_that_is_shown_is_said_to_be_that_of_the_model_as_it_comes(few_candidates):
+    space = pairs_of(*CONE, pairs=60)
+    evidence = advise_pairs(space, Setting((1,))).evidence
+    as_it_comes = score(space, evidence.baseline.setting, isotropy=False).line()
+    assert evidence.line == f"The model as it comes: {as_it_comes}"
+
+
 @pytest.mark.parametrize("purpose", ["rank", "threshold", "store"])
 def test_however_many_options_are_tried_a_large_gain_is_called_real(purpose):
     space = pairs_of(*CONE, pairs=100)

@@ -179,7 +179,7 @@ def advise_search(space: RetrievalSpace, chosen: Setting, purpose: str = "rank",
         values, protocol = torch.stack([one.of("ndcg@10") for one in found]), found[0].protocol
         sizes = (_kept(one.setting, one.protocol.rank, space_of.dim) for one in found)
         tried = [Tried.whole(*each) for each in zip(settings, sizes, strict=True)]
-    named = protocol.as_dict() | _VARIED, protocol.line()
+    named = protocol.as_dict() | _VARIED, _AS_IT_COMES + protocol.line()
     return answer(_means(100 * values, tried, measured, named, weighing), purpose)
 
 
@@ -207,7 +207,7 @@ def advise_texts(
     values = 100 * torch.from_numpy(np.stack([one.hits for one in found])).double()
     tried = [Tried.whole(setting, _kept(setting, one.rank, space.dim)) for setting, one in _both(settings, found)]
     protocol = {"task": data.task, "model": model, "classifier": how.on(data), "fit": how.fit} | _VARIED
-    line = f"{found[0].protocol} · {data.source}"
+    line = f"{_AS_IT_COMES}{found[0].protocol} · {data.source}"
     return answer(_means(values, tried, ("Accuracy x 100", "texts"), (protocol, line), weighing), purpose)
 
 
@@ -266,11 +266,12 @@ def advise_sentences(space: LayerRows, chosen: Setting, purpose: str = "rank") -
     return Advice(purpose, None, sentences, None, None)
 
 
+_AS_IT_COMES = "The model as it comes: "  # before the line of the baseline's own protocol
 _VARIED = {"layers": "each option's", "whitening": "each option's", "k": "each option's", "rank": "each option's"}
 
 
 def _protocol(scores: list[Score] | list[CodedScore]) -> tuple[dict, str]:
-    return scores[0].protocol.as_dict() | _VARIED | {"fit": scores[-1].setting.fit}, scores[0].line()
+    return scores[0].protocol.as_dict() | _VARIED | {"fit": scores[-1].setting.fit}, _AS_IT_COMES + scores[0].line()
 
 
 def _means(

@@ -56,7 +56,8 @@ class Evidence:
     """`options`, the baseline first, measured by `metric` on `count` items (`unit`: pairs, queries, texts).
 
     `honest_gain` is what the option that is best on a random half of the items gains over the baseline on the other
-    half, on average: what is left of the best one's lead after it was chosen by it.
+    half, on average: what is left of the best one's lead after it was chosen by it. `line` says how the baseline was
+    made, or what all options share.
     """
 
     metric: str
