@@ -40,7 +40,7 @@ ratio = "either" if compared.k else "up"  # of k directions there are k at most,
 headlines(
     *(
         Metric(
-            f"{METRICS[name].label}, {LABELS.at(setting)}",
+            f"{METRICS[name].label}, {LABELS.card(setting)}",
             number(getattr(measured, name), digits) + f" of {setting.k}" * (setting.k is not None and good == "either"),
             None if measured is before else change(getattr(after, name), getattr(before, name), digits=digits),
             "" if measured is before else good,

@@ -35,18 +35,20 @@ def best(label: str, result, words: str = "", starved: bool = False) -> Metric:
 
 
 metrics = (
-    best(f"Best one or two, {LABELS['none']}", raw_pairs),
+    best(f"Best one or two, {LABELS.card(compared.raw)}", raw_pairs),
     best(
-        f"Best one or two, {LABELS.at(compared)}", pairs, starved=bool(pairs) and layer_maps.says_nothing(space, pairs)
+        f"Best one or two, {LABELS.card(compared)}",
+        pairs,
+        starved=bool(pairs) and layer_maps.says_nothing(space, pairs),
     ),
     best(
-        f"Best subset, {LABELS.at(searched.setting)}",
+        f"Best subset, {LABELS.card(searched.setting)}",
         searched.result,
         f", mean of {searched.over}" if searched.average else "",
         number_of(space, searched.setting).starved,
     ),
     score_metric(
-        f"Chosen: {layer_names(chosen.setting.layers)}, {LABELS.at(chosen.setting)}",
+        f"Chosen: {layer_names(chosen.setting.layers)}, {LABELS.card(chosen.setting)}",
         scored(space, chosen.setting),
         scored(space, chosen.setting.raw),
         doubt_of(space, chosen.setting),

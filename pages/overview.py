@@ -37,7 +37,7 @@ fitted = f"fitted on {spaced(now.fitted)} sentences" if now.setting.fits else "n
 isotropy = f", held-out isotropy {now.isotropy:.2f}" if now.isotropy is not None else ""
 headlines(
     score_metric("Spearman, raw", raw),
-    score_metric(f"Spearman, {LABELS.at(compared)}", now, raw, doubt_of(space, compared)),
+    score_metric(f"Spearman, {LABELS.card(compared)}", now, raw, doubt_of(space, compared)),
     Metric(
         "Mean cosine of random pairs",
         number(after.mean_cosine, 3),

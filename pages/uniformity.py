@@ -40,7 +40,7 @@ floor = geometry.uniformity_floor(kept)
 hint = f"Lower is better. {capitalised(layers_in_words(compared.layers))}."
 headlines(
     *(
-        Metric(f"{title}, {LABELS.at(setting)}", number(value, 3), delta, "down" if delta else "", hint)
+        Metric(f"{title}, {LABELS.card(setting)}", number(value, 3), delta, "down" if delta else "", hint)
         for title, name in (("Alignment", "alignment"), ("Uniformity", "uniformity"))
         for setting, value, delta in (
             (compared.raw, getattr(before, name), None),

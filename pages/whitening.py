@@ -35,7 +35,7 @@ tested = difference.estimate == difference.estimate and now.verdict != "starved"
 held_out = verdict.held_out(now, cross) if baseline == compared.raw and compared.fit == "task" else ""
 headlines(
     Metric(
-        f"Spearman, {LABELS.at(compared)}",
+        f"Spearman, {LABELS.card(compared)}",
         number(now.score.spearman),
         None if now.score.starved else f"95 %: {verdict.interval(now.low, now.high)}",
         help=f"Percentile interval of {spaced(RESAMPLES)} bootstrap resamples of the pairs.",

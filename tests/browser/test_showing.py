@@ -57,8 +57,8 @@ def anisotropy(shown, demo, scored):
         shown.metrics(),
         *(layer_profiles.shape(demo, Setting.parse(text)) for text in ("L6", "L6:pca")),
     )
-    assert metrics["Mean cosine, Raw"] == f"{raw.mean_cosine:.3f}"
-    assert metrics["Participation ratio, Raw"] == f"{raw.participation_ratio:.1f}"
+    assert metrics["Mean cosine, raw"] == f"{raw.mean_cosine:.3f}"
+    assert metrics["Participation ratio, raw"] == f"{raw.participation_ratio:.1f}"
     assert metrics["Participation ratio, PCA whitening"] == f"{white.participation_ratio:.1f}"
     drawn_raw = shown.charts()[0].evaluate("g => Array.from(g._fullData.find(t => t.name === 'Raw').y)")
     wanted = [one.mean_cosine for one in layer_profiles.layer_shapes(demo, (Setting(),))]
@@ -68,8 +68,8 @@ def anisotropy(shown, demo, scored):
 def uniformity(shown, demo, scored):
     """The two losses of the layer."""
     raw, metrics = layer_profiles.losses(demo, Setting((6,))), shown.metrics()
-    assert metrics["Alignment, Raw"] == f"{raw.alignment:.3f}"
-    assert metrics["Uniformity, Raw"] == f"{raw.uniformity:.3f}"
+    assert metrics["Alignment, raw"] == f"{raw.alignment:.3f}"
+    assert metrics["Uniformity, raw"] == f"{raw.uniformity:.3f}"
 
 
 def dimensions(shown, demo, scored):

@@ -23,7 +23,7 @@ def tasks(tmp_path_factory):
 def test_no_pair_is_best_where_all_sentences_are_equally_far_apart(small, tmp_path):
     at = until(start("layers", **small | {"data": write_few(tmp_path / "few.tsv")}))
     assert metrics(at)["Best one or two, PCA whitening"] == "none"
-    assert metrics(at)["Best one or two, Raw"] != "none"
+    assert metrics(at)["Best one or two, raw"] != "none"
     raw, whitened = (alt for alt in alts(at) if "pair" in alt and "layer" in alt)
     assert "best" in raw
     assert "best" not in whitened
@@ -36,7 +36,7 @@ def test_the_maps_keep_the_workspaces_k_and_name_the_best_pair(small, space):
     at = until(start("layers", **small, k="10"))
     for k in (10, 20):
         raw, best = (whitelab.layer_pairs(space, Setting.parse(text)).best.spearman for text in ("L0", f"L0:pca@{k}"))
-        assert deltas(at)["Best one or two, Raw"] == f"Spearman {raw:.2f}"
+        assert deltas(at)["Best one or two, raw"] == f"Spearman {raw:.2f}"
         assert deltas(at)[f"Best one or two, PCA whitening, k = {k}"] == f"Spearman {best:.2f}"
         assert said(at, f"Every pair of layers, the top {k} dimensions.")
         choose(at, k=20)
@@ -51,7 +51,7 @@ def test_every_subset_is_searched_raw_at_first_and_the_best_can_be_taken(small, 
     assert [one.key for one in at.toggle] == ["unit"]  # of the bar: one task has no average
     found = whitelab.search_subsets(space, Setting.parse("L0"))
     assert found.scored == 15
-    assert deltas(at)["Best subset, Raw"] == f"Spearman {found.best.spearman:.2f}"
+    assert deltas(at)["Best subset, raw"] == f"Spearman {found.best.spearman:.2f}"
     assert said(at, "**15 subsets** scored in **", "Scored: every subset of 1 to 4 layers.")
     assert f"Raw at most {found.best.spearman:.2f}" in next(alt for alt in alts(at) if alt.startswith("Best Spearman"))
     press(at, "take-best")
@@ -71,12 +71,12 @@ def test_the_whitened_search_stands_beside_the_raw_one(small, space):
 
 def test_several_tasks_are_averaged_on_request(small, tasks):
     at = until(start("layers", **small | {"data": str(tasks)}))
-    single = deltas(at)["Best subset, Raw"]
+    single = deltas(at)["Best subset, raw"]
     choose(at, average=True)
     encoder = whitelab.load_encoder(small["model"])
     spaces = {name: whitelab.embed_pairs(encoder, whitelab.load(tasks, name))[0] for name in ("one", "two")}
     found = whitelab.search_subsets(spaces, Setting.parse("L0"))
-    assert deltas(at)["Best subset, Raw"] == f"Spearman {found.best.spearman:.2f}, mean of 2 tasks"
+    assert deltas(at)["Best subset, raw"] == f"Spearman {found.best.spearman:.2f}, mean of 2 tasks"
     assert single != f"Spearman {found.best.spearman:.2f}"
     assert said(at, "the plain mean over the tasks", "**15 subsets x 2 tasks**")
     own = table(at, "best layers")

@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from whitelab import figures
-from whitelab.base.wording import inside, plain, spaced
+from whitelab.base.wording import plain, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.figures import heights
 from whitelab.scoring.calibration import MOST_ALIKE, Calibration, calibrate
@@ -141,7 +141,7 @@ def placed(found: Sequence, cosine: float, among: str, name: str, where: str) ->
     raw, now = found[0], found[-1]
     return [
         Metric(
-            f"Percentile of {cosine:.2f}, {inside(LABELS.at(now.setting))}",
+            f"Percentile of {cosine:.2f}, {LABELS.card(now.setting)}",
             f"{now.random.percentile(cosine):.2f}",
             f"{raw.random.percentile(cosine):.2f} raw",
             help=f"The share of {among}, in percent, whose cosine is not above it.",

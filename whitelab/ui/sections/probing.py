@@ -8,7 +8,7 @@ import streamlit as st
 from whitelab import figures
 from whitelab import probe as probes
 from whitelab.base.progress import Progress
-from whitelab.base.wording import capitalised, cut_note, inside, layers_in_words, plain, spaced
+from whitelab.base.wording import capitalised, cut_note, layers_in_words, plain, spaced
 from whitelab.datasets import LabelledTexts
 from whitelab.encoding.embeddings import LayerRows
 from whitelab.figures import heights
@@ -152,7 +152,7 @@ def accuracies(scores: Sequence[ProbeScore]) -> None:
     below, within = (f"95 %: {interval(one.low, one.high, digits=1)}" for one in scores)
     headlines(
         Metric(title("raw"), number(raw.accuracy), below, help=help),
-        Metric(title(inside(LABELS.at(white.setting))), number(white.accuracy), delta, good, help, within),
+        Metric(title(LABELS.card(white.setting)), number(white.accuracy), delta, good, help, within),
         Metric(
             "Most frequent class",
             number(raw.baseline),

@@ -9,7 +9,7 @@ import streamlit as st
 
 from whitelab import figures
 from whitelab.base.progress import Progress
-from whitelab.base.wording import inside, plain, spaced
+from whitelab.base.wording import plain, spaced
 from whitelab.datasets import RetrievalSet
 from whitelab.figures.style import wrapped
 from whitelab.retrieval.embedded import FITS, RetrievalSpace, embed_retrieval, for_documents
@@ -124,7 +124,7 @@ def standings(results: Sequence[Retrieval], comparison: Comparison) -> None:
     name = LABELS.at(results[-1].setting)
     headlines(
         Metric(
-            f"{comparison.label}, {inside(name)}",
+            f"{comparison.label}, {LABELS.card(results[-1].setting)}",
             f"{white.mean:.4f}",
             f"{moved.estimate:+.4f} against raw",
             "up" if white.verdict in ("gain", "loss") else "either",

@@ -24,6 +24,10 @@ class Labels(dict):
         """The variant of a setting with the k it is cut to, where it is: `Centred, k = 100`."""
         return self[setting.whitening] + (f", k = {setting.k}" if setting.k else "")
 
+    def card(self, setting: Setting) -> str:
+        """`at`, behind what a card measures: `Spearman, raw`."""
+        return inside(self.at(setting))
+
     def unscaled(self, spec: str) -> str:
         """The name on a curve over k, where centring cut to k directions is PCA without its scaling."""
         return "PCA without scaling" if spec == "center" else self[spec]
