@@ -366,8 +366,9 @@ def _headlines(one: Entry) -> None:
         ("Effective rank", "effective_rank", 1, "either"),
     ):
         now = _known(best, field)
-        gain = change(now, _known(start, field), "against untrained", digits) if best and best.step else None
-        value, note = ("not yet", None) if best is None else (number(now, digits), "untrained")
+        gain = change(now, _known(start, field), "against the start", digits) if best and best.step else None
+        value = "not yet" if best is None else number(now, digits)
+        note = "at the start" if best is not None and not best.step else None
         metrics.append(Metric(f"{label}, {one.name}", value, gain or note, good if gain else "", help))
     headlines(*metrics)
 
