@@ -101,6 +101,7 @@ def test_that_no_pair_is_positive_is_said_once_where_alignment_is_null(run, mode
         status, out, err = run(*call, "--json")
         assert (status, err.count("no pair has gold > 4")) == (0, 1)
         records = [json.loads(line) for line in out.splitlines()]
+        assert ("no pair has gold > 4" in records[0].get("note", "")) == (call[0] == "train")
         records = records[0]["layers"] if call[0] == "geometry" else records[:-1]
         assert {one["alignment"] for one in records} == {None}
 

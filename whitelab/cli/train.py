@@ -143,12 +143,9 @@ def _check_resumed(args, config) -> None:
 
 
 def _new_run(args):
-    import torch
-
     from whitelab.cli.spaces import of_split
     from whitelab.datasets import load
     from whitelab.scoring.fit_scopes import scope_text
-    from whitelab.statistics.geometry import no_positives
     from whitelab.training import TrainConfig
     from whitelab.training.runs import create
 
@@ -156,8 +153,6 @@ def _new_run(args):
     if args.corpus is None:
         raise ValueError("--corpus must name a text file, one sentence a line")
     pairs = None if args.eval is None else of_split(args.split, partial(load, args.eval, args.task))
-    if pairs is not None and (undefined := no_positives(torch.tensor(pairs.gold), config.positives)):
-        note(undefined)
     scored = "" if pairs is None else f"{pairs.source}, {pairs.split} ({pairs.n_pairs} pairs)"
     config = replace(config, corpus=args.corpus, evaluation=scored)
     return create(config, tuple(scope_text(args.corpus, args.corpus, None)), pairs, args.out)

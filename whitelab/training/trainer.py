@@ -21,6 +21,7 @@ from whitelab.encoding.encoders import DTYPES, Encoder, NotFinite, dtypes_for, e
 from whitelab.encoding.pooling import POOLINGS
 from whitelab.scoring.score import reversed_note
 from whitelab.scoring.setting import Setting
+from whitelab.statistics.geometry import no_positives
 from whitelab.sweeps.layer_profiles import losses, shape
 from whitelab.training import health, objectives
 from whitelab.training.batches import Batches, derived
@@ -148,7 +149,9 @@ class Trainer:
         began = time.perf_counter()
         found = StepRecord(0, **self.measure())
         if self.evaluation is not None:
-            found = replace(found, note=reversed_note(found.spearman, self.evaluation.n_pairs))
+            gold, rule = torch.tensor(self.evaluation.gold), self.config.positives
+            notes = reversed_note(found.spearman, self.evaluation.n_pairs), no_positives(gold, rule)
+            found = replace(found, note="; ".join(filter(None, notes)))
         return replace(found, seconds=time.perf_counter() - began)
 
     def advance(self) -> StepRecord:

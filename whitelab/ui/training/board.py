@@ -9,7 +9,6 @@ from whitelab import figures
 from whitelab.base.wording import duration, plain
 from whitelab.encoding.checkpoints import BUNDLED, ModelError, ModelName, check_model, find_model
 from whitelab.figures import heights
-from whitelab.statistics.geometry import POSITIVES
 from whitelab.training import COLLAPSED, DIVERGED, StepRecord
 from whitelab.training.runs import CANCELLED, DIED, FAILED, FINISHED, RUNNING, WAITING, Run, RunError
 from whitelab.ui.results import long_runs
@@ -388,10 +387,6 @@ def _pictures(chosen: Sequence[Entry]) -> None:
                 st.caption(f"Note: in {one.name} {said}.")
     with right:
         chart(figures.training_plane(runs), "training-plane")
-        for one in chosen:
-            if one.summary.last is not None and one.summary.last.alignment is None:
-                gold = POSITIVES[one.summary.config.positives]
-                st.caption(f"{one.name} has no path: no pair it is scored on has {gold}, so alignment is not defined.")
     left, right = st.columns(2)
     with left:
         chart(figures.training_curve(runs, "loss", "Loss"), "training-loss")
