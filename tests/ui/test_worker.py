@@ -8,6 +8,8 @@ import weakref
 import pytest
 from working import PATIENCE, failing, reach
 
+from whitelab.datasets import DataError
+from whitelab.encoding.checkpoints import ModelError
 from whitelab.ui.results import worker
 from whitelab.ui.results.worker import (
     FINISHED_KEPT,
@@ -215,6 +217,18 @@ def test_a_failure_is_kept_as_one_sentence_and_the_worker_goes_on(error, message
     after = queue.submit("b", "B", lambda progress: 1)
     assert after.join(PATIENCE)
     assert after.state == "done"
+
+
+@pytest.mark.parametrize(("error", "traced"), [(ModelError, False), (DataError, False), (ValueError, True)])
+def test_what_cannot_be_had_is_logged_in_a_line_and_a_fault_with_its_traceback(error, traced, caplog):
+    def work(progress):
+        raise error("model=':1' must be a folder")
+
+    with caplog.at_level("WARNING", worker.__name__):
+        assert Jobs().submit("a", "Loading", work).join(PATIENCE)
+    assert ("Traceback" in caplog.text) == traced
+    assert "Loading failed" in caplog.text
+    assert "model=':1' must be a folder" in caplog.text
 
 
 def test_a_failed_job_keeps_its_key_until_forgotten_and_then_the_work_is_done_anew():

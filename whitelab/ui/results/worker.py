@@ -15,6 +15,8 @@ from typing import Any
 from whitelab.base.machine import give_back_memory
 from whitelab.base.progress import Progress
 from whitelab.base.wording import counted, duration, first_line
+from whitelab.datasets import DataError
+from whitelab.encoding.checkpoints import ModelError
 from whitelab.ui.results.memory import Memory
 from whitelab.ui.results.sizes import size_of
 
@@ -26,6 +28,7 @@ SMOOTHING_SECONDS = 4.0  # time constant of the rate behind "about 14 s left"
 SAMPLE_SECONDS = 0.25  # reports closer together than this make one sample of the rate
 FINISHED_KEPT = 1000  # finished jobs; nearly all results are small, and pages ask for them at every rerun
 KIND = "job"
+REFUSED = (DataError, ModelError)  # what a visitor asked for cannot be had: said on the page, no fault to look for
 LONG_SECONDS = 1.0  # a job that has run for so long no longer holds up the next
 IDLE_SECONDS = 5.0  # after which a worker gives back what its jobs have freed
 WORKERS = 3  # jobs under way at once, all but the last of them long ones
@@ -165,7 +168,10 @@ class Job:
                 self._end("cancelled")
         except BaseException as error:
             # As text: a log handler that keeps the exception would keep the frames and their arrays.
-            _log.error("%s failed\n%s", self.title, traceback.format_exc())
+            if isinstance(error, REFUSED):
+                _log.warning("%s failed: %s", self.title, first_line(error))
+            else:
+                _log.error("%s failed\n%s", self.title, traceback.format_exc())
             with self._lock:
                 self.error = without_frames(error)
                 self._end("failed")
