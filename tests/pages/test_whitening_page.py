@@ -20,6 +20,7 @@ from .visiting import (
     choose,
     code,
     downloads,
+    failed,
     keys,
     live,
     metrics,
@@ -63,6 +64,15 @@ def test_the_variants_side_by_side_have_the_scores_and_tests_of_the_package(smal
     choose(at, baseline="center")
     assert metrics(at)["Difference from centred"] == f"{wanted[-1].spearman - wanted[1].spearman:+.2f}"
     assert said(at, "centred")
+
+
+def test_a_baseline_that_is_none_is_said_and_what_is_pasted_behind_a_name_goes_with_it(small):
+    at = until(start("whitening", **small, baseline=":1"))
+    assert failed(at, "Until it is mended, all are compared with raw.")
+    assert "Difference from raw" in metrics(at)
+    choose(choose(at, baseline="soft"), baseline=":gamma=0.25")
+    assert at.selectbox(key="baseline").value == "soft:gamma=0.25"
+    assert "Difference from soft whitening (γ = 0.25, α = 0)" in metrics(at)
 
 
 def test_variants_that_must_agree_say_so_with_the_reason_and_others_say_nothing(small):

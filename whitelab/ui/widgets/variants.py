@@ -1,12 +1,14 @@
 """Variants of whitening on the screen: their readable names, and choosing some of them beside the workspace's own."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import streamlit as st
 
 from whitelab.base.wording import capitalised, inside, plain
 from whitelab.scoring.setting import Setting
 from whitelab.ui.sidebar.workspace import Workspace
+from whitelab.ui.widgets.typed import typed_choice
 from whitelab.whitening import WHITENERS, label, parse, variant
 
 
@@ -84,19 +86,27 @@ def under(chosen: Workspace, spec: str) -> Setting:
 
 
 def baseline_picker(chosen: Workspace, key: str) -> Setting:
-    """Choose the variant the others are compared with."""
-    name = st.selectbox(
+    """Choose the variant the others are compared with; raw, after saying why, where what is typed is none."""
+
+    def spec(name: str) -> str:
+        return str(parse(chosen.spec_of(name) if name in WHITENERS else name, chosen.model.dim))
+
+    def known(name: str) -> bool:
+        with suppress(ValueError):
+            return bool(spec(name))
+        return False
+
+    name = typed_choice(
         "Compared with",
         list(WHITENERS),
-        key=key,
+        key,
+        known,
         bind="query-params",
-        accept_new_options=True,
         format_func=lambda name: WHITENERS[name].label if name in WHITENERS else name,
         help="The baseline of the paired test. Type a variant with parameters to take it.",
     )
     try:
-        spec = chosen.spec_of(name or "none") if name in WHITENERS else name or "none"
-        return under(chosen, str(parse(spec, chosen.model.dim)))
+        return under(chosen, spec(name or "none"))
     except ValueError as error:
-        st.error(plain(str(error)))
+        st.error(f"{plain(str(error))}. Until it is mended, all are compared with raw.")
         return chosen.setting.raw
