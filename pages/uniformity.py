@@ -71,7 +71,7 @@ st.caption(
     "where it takes one"
     + f", and {layer_names(compared.layers)} the average of these layers"
     * bool(average)
-    + f"; colour is Spearman x 100. {before.positives} positive pairs ({geometry.POSITIVES[positives]}); uniformity over "
+    + f"; colour is Spearman x 100. {spaced(before.positives)} positive pairs ({geometry.POSITIVES[positives]}); uniformity over "
     f"all {spaced(2 * space.n_pairs)} sentence occurrences. The floor for {kept} dimensions is {floor:.3f}, the value "
     f"of a uniform distribution on their sphere{below}."
     + f" What keeps all {space.dim} has its own, {geometry.uniformity_floor(space.dim):.3f}." * (kept < space.dim)

@@ -7,7 +7,13 @@ from whitelab.base.wording import amount, duration, ratio, spaced
 
 def test_thousands_are_set_apart_by_spaces_at_which_no_line_breaks():
     assert spaced(1234567) == "1\u202f234\u202f567"
-    assert spaced(999) == "999"
+    assert [spaced(value) for value in (999, 12345.5, 12345.0, -2000.0)] == [
+        "999",
+        "12\u202f345.5",
+        "12\u202f345",
+        "-2\u202f000",
+    ]
+    assert [spaced(value, "+") for value in (2000, -0.5)] == ["+2\u202f000", "-0.5"]
 
 
 def test_a_ratio_that_is_not_nothing_does_not_read_as_nothing():

@@ -4,9 +4,10 @@ import json
 
 import plotly.graph_objects as go
 import pytest
-from drawings import DARK, LABELS, LIGHT, NAUGHTY, accepted, all_figures, contrast, named
+from drawings import DARK, LABELS, LIGHT, NAUGHTY, accepted, all_figures, coded, contrast, named
 
 from whitelab import figures
+from whitelab.base.wording import spaced
 from whitelab.figures.drawing import Drawing
 from whitelab.whitening import WHITENERS
 
@@ -29,6 +30,19 @@ def test_a_drawing_leaves_the_layout_it_begins_with_to_others():
     shared = {"xaxis2": {"anchor": "y2"}}
     Drawing(shared).update_xaxes("2", title="k")
     assert shared == {"xaxis2": {"anchor": "y2"}}
+
+
+@pytest.mark.parametrize("kind", all_figures())
+def test_thousands_are_set_apart_as_they_are_in_words(kind):
+    assert all_figures()[kind].layout.separators == "." + spaced(1000)[1]
+
+
+def test_large_counts_on_an_axis_are_read_in_thousands():
+    sizes = figures.fit_size_curves([("pca", "PCA", [384, 12_288], [40.0, 41.0], [None, None])], 384)
+    rows = [row | {"bytes": 1024 * row["bytes"]} for row in coded()]
+    for figure, count in ((sizes, 12_288), (figures.bits_frontier(rows, LABELS, "nDCG@10", 0, 4), 65_536)):
+        assert spaced(count) in figure.layout.xaxis.ticktext
+        assert figure.layout.xaxis.tickvals[figure.layout.xaxis.ticktext.index(spaced(count))] == count
 
 
 @pytest.mark.parametrize("kind", all_figures())

@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterable
 
 
-def spaced(count: int) -> str:
-    """1240 -> "1 240", with narrow spaces at which no line breaks."""
-    return f"{count:,}".replace(",", "\u202f")
+def spaced(count: int | float, sign: str = "") -> str:
+    """1240 -> "1 240", with narrow spaces at which no line breaks; a rank may be a half: 1240.5 -> "1 240.5"."""
+    text = f"{count:{sign},}" if isinstance(count, int) else f"{count:{sign},.16g}"
+    return text.replace(",", "\u202f")
 
 
 def ratio(value: float) -> str:

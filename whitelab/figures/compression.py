@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import plotly.graph_objects as go
 
+from whitelab.base.wording import spaced
 from whitelab.figures import heights
 from whitelab.figures.drawing import Drawing
 from whitelab.figures.marks import NAMED, STEADY, add_line, add_marks, level, rule, variant_line, whiskers
@@ -53,7 +54,7 @@ def bits_frontier(
             },
             error_y=whiskers(values, *zip(*ends, strict=True)),
             customdata=[
-                [place, html.escape(row["code"]), row["bytes"], f"{row['low']:{form}} to {row['high']:{form}}"]
+                [place, html.escape(row["code"]), spaced(row["bytes"]), f"{row['low']:{form}} to {row['high']:{form}}"]
                 for place, row in own
             ],
             hovertemplate=f"{html.escape(labels[spec])}, %{{customdata[1]}}<br>%{{customdata[2]}} bytes: "
@@ -67,9 +68,11 @@ def bits_frontier(
     level(figure, rows[0]["score"], "raw", rule(variant_colour("none"), "dash"), digits)
     sizes = sorted({row["bytes"] for row in rows})
     ticks = [size for i, size in enumerate(sizes) if i == 0 or size > 1.12 * sizes[i - 1]]
-    figure.update_xaxes(title="Bytes a vector", type="log", tickvals=ticks, ticktext=list(map(str, ticks)))
+    figure.update_xaxes(title="Bytes a vector", type="log", tickvals=ticks, ticktext=list(map(spaced, ticks)))
     figure.update_yaxes(title=metric)
-    words = [f"{row['bytes']} bytes {row['score']:{form}} by {row['code']}" for row in rows if row["on_frontier"]]
+    words = [
+        f"{spaced(row['bytes'])} bytes {row['score']:{form}} by {row['code']}" for row in rows if row["on_frontier"]
+    ]
     return finish(figure, in_words(f"{metric} by bytes a vector", words), heights.TALL, right=NAMED, **CLICKABLE)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
+from whitelab.base.wording import spaced
 from whitelab.figures import heights
 from whitelab.figures.drawing import Drawing
 from whitelab.figures.marks import add_line, level, rule, variant_line
@@ -19,5 +20,5 @@ def settling_curve(sentences: Sequence[int], isotropy: Sequence[float], whitenin
     level(figure, 1.0, "round", rule(variant_colour("none"), "dash"))
     figure.update_xaxes(title="Sentences it was fitted on", type="log", tickvals=list(sentences), tickformat=",")
     figure.update_yaxes(title="Isotropy of the next ones", range=[0, 1.06])
-    words = [f"{isotropy[-1]:.3f} after {sentences[-1]:,} sentences"] if sentences else []
+    words = [f"{isotropy[-1]:.3f} after {spaced(sentences[-1])} sentences"] if sentences else []
     return finish(figure, in_words("Isotropy of unseen sentences", words, "no chunk yet"), heights.CURVES, right=60)

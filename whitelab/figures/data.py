@@ -3,6 +3,7 @@
 import numpy as np
 import plotly.graph_objects as go
 
+from whitelab.base.wording import spaced
 from whitelab.figures import heights
 from whitelab.figures.drawing import Drawing
 from whitelab.figures.panels import finish
@@ -22,7 +23,8 @@ def gold_histogram(gold: np.ndarray) -> go.Figure:
         x, width = (edges[:-1] + edges[1:]) / 2, edges[1] - edges[0]
         words = [f"gold {low:.3g} to {high:.3g}" for low, high in zip(edges[:-1], edges[1:], strict=True)]
     marker = {"color": x, "colorscale": GOLD_SCALE, "line": {"color": RULE, "width": 0.5}}
-    alt = f"Histogram of {len(values)} gold scores from {values.min():g} to {values.max():g}, mean {values.mean():.2f}"
+    spread = f"from {values.min():g} to {values.max():g}, mean {values.mean():.2f}"
+    alt = f"Histogram of {spaced(len(values))} gold scores {spread}"
     return _histogram(x, counts, width, words, marker, ("Gold similarity", "Pairs"), alt)
 
 
@@ -38,7 +40,7 @@ def length_histogram(values: np.ndarray) -> go.Figure:
         words[-1] = f"{low[-1]} words or more"
         titles = f"{titles[0]}<br>The last bar: also {beyond} with more than {end}", titles[1]
     spread = f"median {np.median(values):g} words, at most {values.max()}"
-    alt = f"Histogram of the lengths of {len(values)} sentences: {spread}"
+    alt = f"Histogram of the lengths of {spaced(len(values))} sentences: {spread}"
     marker = {"color": VARIANT_COLOURS["center"]}
     figure = _histogram(low + (step - 1) / 2, counts, 0.9 * step, words, marker, titles, alt)
     return figure.update_xaxes(rangemode="tozero")

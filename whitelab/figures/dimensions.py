@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 import plotly.graph_objects as go
 
+from whitelab.base.wording import spaced
 from whitelab.figures import heights
 from whitelab.figures.drawing import Drawing
 from whitelab.figures.marks import (
@@ -134,7 +135,7 @@ def fit_size_curves(
     """
     figure, words = Drawing(), []
     for spec, label, sizes, scores, crossed in curves:
-        hover = "n = %{x}: %{y:.2f}"
+        hover = "n = %{x:,}: %{y:.2f}"
         marker = {"size": 6, "color": variant_colour(spec), "symbol": variant_symbol(spec)}
         more = {"mode": "lines+markers", "marker": marker}
         add_line(figure, sizes, scores, label, variant_line(spec), hover, **more)
@@ -149,7 +150,8 @@ def fit_size_curves(
         level(figure, baseline, "raw", rule(variant_colour("none"), "dash"))
     last = max((size for _, _, sizes, *_ in curves for size in sizes), default=dim)
     named = [dim * 2**i // 4 for i in range(2 + int(np.log2(max(last / dim, 1))) + 1)]
-    figure.update_xaxes(title="n, sentences the map is fitted on", type="log", tickvals=named, ticktext=named)
+    names = {"tickvals": named, "ticktext": list(map(spaced, named))}
+    figure.update_xaxes(title="n, sentences the map is fitted on", type="log", **names)
     figure.update_yaxes(title=SCORE)
     right = 10 if baseline is None else NAMED
     return finish(figure, in_words("Spearman by sentences fitted on", words), heights.TALL, right=right)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
+from whitelab.base.wording import spaced
 from whitelab.figures import heights
 from whitelab.figures.drawing import Drawing
 from whitelab.figures.marks import (
@@ -165,7 +166,7 @@ def projection(
     figure.update_yaxes(title=titles[1], **axis)
     space = {f"{name}axis": {"title": {"text": title}} | axis for name, title in zip("xyz", titles, strict=True)}
     figure.update_layout(scene=space | {"aspectmode": "cube"})
-    alt = f"{method} projection of {len(points)} sentences, coloured by {colour_title}"
+    alt = f"{method} projection of {spaced(len(points))} sentences, coloured by {colour_title}"
     return finish(figure, alt, heights.PROJECTION, legend2={"itemsizing": "constant"})
 
 
@@ -225,9 +226,8 @@ def cone(points: np.ndarray, mean: tuple[float, float], sentences: Sequence[str]
     axis = {"showticklabels": False, "zeroline": False, "showgrid": False}
     figure.update_xaxes(title="along the raw mean vector", **axis)
     figure.update_yaxes(title="across it", scaleanchor="x", **axis)
-    return finish(
-        figure, f"{label}: {len(points)} sentences, the origin and the mean vector", heights.LOW, showlegend=False
-    )
+    alt = f"{label}: {spaced(len(points))} sentences, the origin and the mean vector"
+    return finish(figure, alt, heights.LOW, showlegend=False)
 
 
 _OF_A_LAYER = (

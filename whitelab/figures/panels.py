@@ -20,6 +20,9 @@ def legend(**more) -> dict:
     return {"orientation": "h", "yanchor": "bottom", "x": 0, "title": {"text": ""}} | more
 
 
+_SEPARATORS = ".\u202f"  # of decimals and, where a format has a comma, of thousands: as `spaced` writes them
+
+
 def finish(figure: Drawing, *place, **layout) -> go.Figure:
     """The figure, complete, in its frame."""
     frame(figure, *place, **layout)
@@ -38,7 +41,9 @@ def frame(figure: Drawing, alt: str, height: int, top: int = 30, right: int = 10
     place = {"yref": "container", "y": 1 - below / height, "yanchor": "top"}
     legend2 = legend(**place) | layout.pop("legend2", {})
     margin = {"l": 10, "r": right, "t": top, "b": bottom}
-    figure.update_layout(height=height, margin=margin, legend2=legend2, meta={"alt": alt}, **layout)
+    figure.update_layout(
+        height=height, margin=margin, legend2=legend2, separators=_SEPARATORS, meta={"alt": alt}, **layout
+    )
     for name, axis in figure.layout.items():
         if name.startswith(("xaxis", "yaxis")):
             axis["automargin"] = True

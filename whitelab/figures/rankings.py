@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import plotly.graph_objects as go
 
+from whitelab.base.wording import spaced
 from whitelab.figures import heights
 from whitelab.figures.drawing import Drawing
 from whitelab.figures.marks import (
@@ -90,5 +91,5 @@ def query_differences(changes: Sequence[float], hover: Sequence[str], metric: st
     figure.update_xaxes(title="Queries, those that gained first", rangemode="tozero")
     figure.update_yaxes(title=f"Change of {metric}", range=[-1.05, 1.05])
     gained, lost = sum(value > 0 for value in values), sum(value < 0 for value in values)
-    alt = f"Change of {metric} query by query: {gained} of {len(values)} gained and {lost} lost"
+    alt = f"Change of {metric} query by query: {spaced(gained)} of {spaced(len(values))} gained and {spaced(lost)} lost"
     return finish(figure, alt, heights.LOW, showlegend=False, bargap=0.1)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
+from whitelab.base.wording import spaced
 from whitelab.figures import heights
 from whitelab.figures.dots import Interval, add_dot, axis_around, finish_dots
 from whitelab.figures.drawing import Drawing
@@ -183,5 +184,6 @@ def gold_scatter(
     )
     figure.update_xaxes(title="Gold similarity", zeroline=False)
     figure.update_yaxes(title="Cosine", range=[lowest, 1.03], zeroline=False)
-    alt = f"Cosine against gold similarity of {len(gold)} pairs, {words}, coloured by how far each pair's rank moved"
+    shown = f"Cosine against gold similarity of {spaced(len(gold))} pairs, {words}"
+    alt = f"{shown}, coloured by how far each pair's rank moved"
     return finish(figure, alt, heights.TALL, 10)

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import plotly.graph_objects as go
 
+from whitelab.base.wording import spaced
 from whitelab.figures import heights
 from whitelab.figures.drawing import Drawing
 from whitelab.figures.marks import NAMED, add_line, add_marks, level, loss_plane, rule, share_axis
@@ -57,7 +58,7 @@ def training_curve(
         values += levels
         mode = "lines+markers" if len(points) < 3 or field != "loss" else "lines"
         more = {"mode": mode, "marker": {"size": 8}, "cliponaxis": False, "showlegend": True}
-        add_line(figure, steps, levels, _name(run), _line(run, dashes), "step %{x}: %{y:.4g}", **more)
+        add_line(figure, steps, levels, _name(run), _line(run, dashes), "step %{x:,}: %{y:.4g}", **more)
         if run["stop"] and points:
             _end(figure, points[-1], run)
     untrained = {points[0][1] for run in runs if (points := _measured(run, field)) and points[0][0] == 0}
@@ -176,7 +177,7 @@ def _in_words(run: Mapping, field: str) -> str:
         return f"{run['name']} has no value yet"
     (first, before), (last, after) = points[0], points[-1]
     ended = f", then {_stopped(run)}" if run["stop"] else ""
-    return f"{run['name']} from {before:.3g} at step {first} to {after:.3g} at step {last}{ended}"
+    return f"{run['name']} from {before:.3g} at step {spaced(first)} to {after:.3g} at step {spaced(last)}{ended}"
 
 
 def _end(figure: Drawing, point: tuple[float | int, float], run: Mapping) -> None:
@@ -190,4 +191,4 @@ def _end(figure: Drawing, point: tuple[float | int, float], run: Mapping) -> Non
 
 def _stopped(run: Mapping) -> str:
     """Why a run stopped early, and after which step."""
-    return f"{run['stop']} at step {run['records'][-1]['step']}"
+    return f"{run['stop']} at step {spaced(run['records'][-1]['step'])}"

@@ -121,7 +121,7 @@ def _picture(found: Frontier, of: str) -> None:
 def _headlines(shown: CodedScore, raw: CodedScore, digits: int) -> None:
     moved = shown.difference
     headlines(
-        Metric("Bytes a vector", str(shown.bytes), f"{raw.bytes / shown.bytes:.3g} times less than float32 raw"),
+        Metric("Bytes a vector", spaced(shown.bytes), f"{raw.bytes / shown.bytes:.3g} times less than float32 raw"),
         Metric(
             "Score stored so",
             f"{shown.score:.{digits}f}",

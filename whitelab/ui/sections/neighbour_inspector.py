@@ -159,7 +159,7 @@ def _remedies(space: LayerEmbeddings, compared: Setting) -> None:
                 "Space": LABELS.at(setting),
                 "Neighbours by": REMEDIES[name],
                 "Skewness": number(one["skewness"]),
-                "Largest hub": one["largest"],
+                "Largest hub": spaced(one["largest"]),
                 "On no list": f"{100 * one['never']:.1f} %",
             }
             for name, one in found.items()

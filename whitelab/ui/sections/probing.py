@@ -162,7 +162,7 @@ def accuracies(scores: Sequence[ProbeScore]) -> None:
         Metric(
             "p of the gap",
             bare(p_value(p)),
-            f"{gained} rows gained, {lost} lost",
+            f"{spaced(gained)} rows gained, {spaced(lost)} lost",
             help="Two-sided exact McNemar test: had whitening no effect, how often a gap at least this large would "
             "appear.",
         ),
@@ -173,7 +173,7 @@ def accuracies(scores: Sequence[ProbeScore]) -> None:
 
 def verdict(name: str, gap: float, p: float, gained: int, lost: int) -> str:
     """What the gap of `name` from raw says, in one sentence, by McNemar's test at `LEVEL`."""
-    rows = f"{gained} rows gained and {lost} lost, {p_value(p)}"
+    rows = f"{spaced(gained)} rows gained and {spaced(lost)} lost, {p_value(p)}"
     if p >= LEVEL:
         return f"**No proof of a gap.** {gap:+.2f} points with {name} against raw may be chance: {rows}."
     word = "helps" if gap > 0 else "hurts"

@@ -136,7 +136,11 @@ def standings(results: Sequence[Retrieval], comparison: Comparison) -> None:
             f"{raw.mean:.4f}",
             f"95 %: {verdict.interval(raw.low, raw.high, digits=4)}",
         ),
-        Metric("Queries gained", str(white.gained), f"{white.lost} lost, of {len(results[0].per_query[0])}"),
+        Metric(
+            "Queries gained",
+            spaced(white.gained),
+            f"{spaced(white.lost)} lost, of {spaced(len(results[0].per_query[0]))}",
+        ),
         Metric(METRICS[second].label, f"{after:.4f}", f"{after - before:+.4f} against raw", "either"),
     )
     st.markdown(f"{verdict.ICONS[white.verdict]} {_sentence(white, comparison, name)}")

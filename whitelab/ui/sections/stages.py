@@ -151,7 +151,11 @@ def _sentences(stages: Stages, drawn: np.ndarray) -> list[str]:
 
 
 def _ranks(move: Move | None) -> str:
-    return f"rank {move.before:.7g} → {move.after:.7g}, gold rank {move.gold:.7g}" if move else "rank unchanged"
+    return (
+        f"rank {spaced(move.before)} → {spaced(move.after)}, gold rank {spaced(move.gold)}"
+        if move
+        else "rank unchanged"
+    )
 
 
 def moved_pairs(stages: Stages) -> None:
@@ -204,7 +208,7 @@ def _table(records: list[dict]) -> None:
             "Second sentence": [one["second"] for one in records],
             "Gold": [one["gold"] for one in records],
             "Cosine": [f"{one['cosine_before']:.3f} → {one['cosine_after']:.3f}" for one in records],
-            "Rank": [f"{one['rank_before']:.16g} → {one['rank_after']:.16g}" for one in records],
+            "Rank": [f"{spaced(one['rank_before'])} → {spaced(one['rank_after'])}" for one in records],
             "Gold rank": [one["rank_gold"] for one in records],
             "Moved": [one["change"] for one in records],
             "Direction": [one["direction"] for one in records],
@@ -215,10 +219,11 @@ def _table(records: list[dict]) -> None:
             "Gold": numbers(format="%.2f", width=55),
             "Cosine": text(width=110),
             "Rank": text(width=95),
-            "Gold rank": numbers(format="%g", width=75),
-            "Moved": numbers(format="%+g", width=65),
+            "Gold rank": numbers(width=75),
+            "Moved": numbers(width=65),
             "Direction": text(width=110),
         },
+        printed={"Gold rank": spaced, "Moved": partial(spaced, sign="+")},
         hide_index=True,
         row_height=heights.WRAPPED,
         height=min(540, heights.table(len(records), heights.WRAPPED)),

@@ -11,7 +11,7 @@ import streamlit as st
 
 from whitelab.base.installation import MissingLibraryError, need
 from whitelab.base.progress import Progress
-from whitelab.base.wording import capitalised, layers_in_words, plain
+from whitelab.base.wording import capitalised, layers_in_words, plain, spaced
 from whitelab.encoding.checkpoints import ModelError, check_alone
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.encoding.encoders import Encoder
@@ -165,7 +165,7 @@ def _safetensors(parcel: Parcel) -> None:
     _takes(parcel)
     whitener = parcel.whitener()
     if isinstance(whitener, RowMap):
-        cost = {name: f"{value:,.0f}" if name != "seconds" else f"{value:.1f}" for name, value in whitener.cost.items()}
+        cost = {name: spaced(round(value, int(name == "seconds"))) for name, value in whitener.cost.items()}
         st.caption("Fitted in " + ", ".join(f"{value} {name}" for name, value in cost.items()) + ".")
     data = partial(export.safetensors_bytes, whitener, parcel.record)
     _download(parcel, "safetensors", "application/octet-stream", data)

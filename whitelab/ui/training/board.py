@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from whitelab import figures
-from whitelab.base.wording import duration, plain
+from whitelab.base.wording import duration, plain, spaced
 from whitelab.encoding.checkpoints import BUNDLED, ModelError, ModelName, check_model, find_model
 from whitelab.figures import heights
 from whitelab.training import COLLAPSED, DIVERGED, StepRecord
@@ -184,7 +184,8 @@ def _row(one: Entry) -> dict:
     gain = None
     if _known(found.start, "spearman") is not None and _known(found.best, "spearman") is not None:
         gain = found.best.spearman - found.start.spearman
-    done = f"{found.step} of {config.steps}" if found.step < config.steps else f"{config.steps}"
+    steps = spaced(config.steps)
+    done = f"{spaced(found.step)} of {steps}" if found.step < config.steps else steps
     return {
         "Run": one.name,
         "Objective": found.label,
@@ -229,7 +230,7 @@ def _progress(one: Entry) -> None:
     words = f"{one.name}: {one.state}"
     if one.state == "running":
         left = f", {one.job.message.partition(', ')[2]}" if one.job is not None and one.job.seconds_left else ""
-        words = f"{one.name}: step {one.summary.step} of {steps}{left}"
+        words = f"{one.name}: step {spaced(one.summary.step)} of {spaced(steps)}{left}"
     elif one.state == "waiting":
         words += long_runs.waits_for(one.job)
     st.progress(min(one.summary.step / steps, 1.0), words)
@@ -249,9 +250,11 @@ def _progress(one: Entry) -> None:
 def _ended(one: Entry) -> None:
     found = one.summary
     scores = _from_to(found.start, found.best, "spearman", 2)
-    kept = f", Spearman {scores} (kept: step {found.best.step})" if found.best is not None and scores else ""
+    kept = f", Spearman {scores} (kept: step {spaced(found.best.step)})" if found.best is not None and scores else ""
     icon = _ICONS.get(one.state, "")
-    reached = f" after step {found.step} of {found.config.steps}{kept}" if found.state != WAITING else ""
+    reached = (
+        f" after step {spaced(found.step)} of {spaced(found.config.steps)}{kept}" if found.state != WAITING else ""
+    )
     st.markdown(f"{icon} **{one.name}** {one.state}{reached}")
     if st.session_state.get(_ASKED) == one.name:
         then = f" The bar shows this model and turns to {plain(model.label(_instead(one)))}." if _in_bar(one) else ""
@@ -356,7 +359,7 @@ def _foremost(chosen: Sequence[Entry]) -> Entry:
 def _headlines(one: Entry) -> None:
     """What training has done so far to a run, at the step that is kept."""
     start, best = one.summary.start, one.summary.best
-    help = None if best is None else f"At step {best.step}, which scored best."
+    help = None if best is None else f"At step {spaced(best.step)}, which scored best."
     metrics = []
     for label, field, digits, good in (
         ("Spearman", "spearman", 2, "up"),

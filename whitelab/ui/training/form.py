@@ -255,7 +255,7 @@ def _scored() -> Scored | None:
         st.error(plain(str(error)))
         return None
     if pairs.problems:
-        st.caption(f"{len(pairs.problems)} malformed rows are left out.")
+        st.caption(f"{spaced(len(pairs.problems))} malformed rows are left out.")
     return Scored.of(data, name, split, pairs, _tokens(*asked))
 
 

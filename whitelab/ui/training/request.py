@@ -161,9 +161,10 @@ def protocol_line(plan: TrainingPlan) -> str:
     """How the run's scores are made, in a line."""
     config, names = plan.config, " | ".join(objectives.label(one.objective) for one in plan.configs)
     return (
-        f"{model.label(config.model)}, last layer, {config.pooling} pooling · scored on {config.evaluation}, "
+        f"{model.label(config.model)}, last layer, {config.pooling} pooling · scored on {plan.scored.name} "
+        f"({spaced(plan.scored.pairs.n_pairs)} pairs), "
         "aggregate all, no whitening · "
-        f"{names}, {config.steps} steps of {config.batch * config.accumulation} of "
+        f"{names}, {spaced(config.steps)} steps of {config.batch * config.accumulation} of "
         f"{spaced(len(plan.corpus.sentences))} sentences ({config.corpus}), AdamW, rate {config.lr:g}, "
         f"seed {config.seed}"
     )

@@ -71,7 +71,7 @@ def open_page(
     for note in (*opened.pairs.notes, *opened.report.notes, *said):
         st.caption(f"Note: {plain(note)}")
     if opened.pairs.problems:
-        with st.expander(f"{len(opened.pairs.problems)} malformed rows were left out"):
+        with st.expander(f"{spaced(len(opened.pairs.problems))} malformed rows were left out"):
             malformed.table(opened.pairs.problems)
     if opened.report.truncated:
         st.caption(f"Note: {cut_note(opened.report.truncated, 'sentence', chosen.model.max_length)}.")
