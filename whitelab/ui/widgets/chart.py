@@ -2,12 +2,12 @@
 
 import csv
 import io
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from fractions import Fraction
 from typing import Any
 
-import numpy as np
 import pandas as pd  # here and not where it is used: plotly takes it as soon as another thread has begun to import it
 import plotly.graph_objects as go
 import streamlit as st
@@ -101,31 +101,35 @@ def rounded_table(
     printed: Mapping[str, Callable[[Any], str]] | None = None,
     **options: Any,
 ) -> Any:
-    """`st.dataframe`, whose decimals are printed here, as those beside it are: a browser takes every half up.
+    """`st.dataframe`, whose decimals read as those of the cards beside it.
 
     The highest number of each column in `best`, as printed, stands out; ties all do. `printed` are functions for
-    columns that want another. `options` and what comes back are `st.dataframe`'s.
+    columns that want another form. `options` and what comes back are `st.dataframe`'s.
     """
     table = pd.DataFrame(rows)
-    words = {name: "{:.16g}".format for name in table.columns if pd.api.types.is_float_dtype(table[name])}
-    columns = dict(column_config)
-    for name in [name for name in table.columns if name in columns]:
-        kind = columns[name]["type_config"]
-        if (kind.get("format") or "").endswith("f"):
-            words[name] = partial(_decimals, kind["format"])
-            columns[name] = columns[name] | {"type_config": kind | {"format": None}}  # else the browser prints it
+    forms = {name: column_config[name]["type_config"].get("format") or "" for name in table if name in column_config}
+    forms = {name: form for name, form in forms.items() if form.endswith("f")}
+    for name, form in forms.items():
+        table[name] = [_for_a_browser(form, value) for value in pd.to_numeric(table[name])]
 
     def bold(column: pd.Series) -> list[str]:
-        shown = [float(words[column.name](value)) for value in pd.to_numeric(column)]
-        return [BEST if value == np.nanmax(shown) else "" for value in shown]
+        shown = column.map(lambda value: float(forms[column.name] % value))
+        return [BEST if value == shown.max() else "" for value in shown]
 
-    missing = options.get("placeholder", "None")
-    styled = table.style.format(words | dict(printed or {}), na_rep=missing)
-    if best:
-        styled.apply(bold, subset=list(best))
-    return st.dataframe(styled, column_config=columns, **options)
+    shown = table
+    if best or printed:  # each takes some milliseconds
+        plain = {name: "{:.16g}".format for name in table.select_dtypes("float") if name not in forms}
+        shown = table.style.format(plain | dict(printed or {}), na_rep=options.get("placeholder", "None"))
+        shown = shown.apply(bold, subset=list(best)) if best else shown
+    return st.dataframe(shown, column_config=dict(column_config), **options)
 
 
-def _decimals(pattern: str, value: float) -> str:
-    """A number printed by a pattern; what rounds to zero has no sign."""
-    return pattern % (float(pattern % value) + 0.0)
+def _for_a_browser(form: str, value: float) -> float:
+    """The value that a browser prints in `form`, such as `%.2f`, as Python prints `value`.
+
+    It is itself but for halves, which a browser takes up and Python to the even digit, and zeros with a sign.
+    """
+    if not math.isfinite(value):
+        return value
+    halves = Fraction(value) * 2 * 10 ** int(form[-2])
+    return float(form % value) + 0.0 if halves % 2 == 1 or -1 < halves < 0 else value
