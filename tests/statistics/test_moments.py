@@ -81,6 +81,17 @@ def test_one_row_repeated_has_no_scatter(n):
     assert Moments.of(row.expand(n, 4)).covariance.abs().max() <= 1e-20
 
 
+def test_a_row_of_weight_zero_is_not_there_wherever_it_lies():
+    x = rows().to(torch.float32)
+    far = torch.full((1, 5), 1e12, dtype=torch.float32)
+    weights = torch.arange(1.0, 51)
+    without = Moments.of(x, weights)
+    beside = Moments.of(torch.cat([far, x]), torch.cat([torch.zeros(1), weights]))
+    assert_close(beside.scatter, without.scatter, rtol=1e-12, atol=0)
+    assert_close(beside.mean, without.mean, rtol=1e-12, atol=0)
+    assert not Moments.of(torch.cat([far, x[:1].expand(7, 5)]), [0] + [0.3] * 7).scatter.any()
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.int64])
 def test_every_input_type_gives_float64(dtype):
     x = (100 * rows()).round().clamp(-500, 500).to(dtype)

@@ -53,6 +53,14 @@ def exact(x: Tensor, copy: bool = False) -> Tensor:
     return x.to(torch.float64, copy=copy)
 
 
+def first_counted(x: Float[Tensor, "*s n d"], weights: Float[Tensor, "n"]) -> Float[Tensor, "*s d"]:
+    """The first row whose weight is not 0, in float64, which others are measured from: where all that count are equal,
+    nothing is left of them, however far away a row lies that does not.
+    """
+    row = (weights > 0).to(torch.uint8).argmax(0, keepdim=True)  # of several largest the first
+    return exact(x.index_select(-2, row).squeeze(-2))
+
+
 def from_mean(x: Float[Tensor, "*s n d"]) -> Float[Tensor, "*s n d"]:
     """Rows less their mean, in float64: exactly zero where all are equal, whose mean is one of them up to rounding."""
     x = exact(x) - exact(x[..., :1, :])

@@ -162,9 +162,9 @@ class Moments:
 
 
 def _of_batch(x: Tensor, weights: Tensor | None) -> Moments:
-    # Measured from the first row, so that rows which are all equal have a scatter of exactly zero. One table in
-    # float64, changed in place, because fresh pages for every step cost as much as the product.
-    origin = exact(x[0])
+    # Measured from a row, so that rows which are all equal have a scatter of exactly zero. One table in float64,
+    # changed in place, because fresh pages for every step cost as much as the product.
+    origin = exact(x[0]) if weights is None else linalg.first_counted(x, weights)
     y = exact(x, copy=True)
     inverse = torch.linalg.vector_norm(y, dim=1).reciprocal()
     inverse[inverse.isinf()] = 0.0

@@ -153,7 +153,7 @@ class LayerMoments:
         means = torch.empty_like(rows[:, 0])
         for layer, y in enumerate(rows):
             y.copy_(space.values[layer])
-            origin = y[0].clone()  # as in Moments: equal rows have no scatter at all
+            origin = linalg.first_counted(y, weights)  # as in Moments: equal rows have no scatter at all
             y -= origin
             mean = (weights @ y) / count
             means[layer] = origin + mean
@@ -220,9 +220,9 @@ def whitened_cosines(
 
 
 def layer_means(rows: LayerEmbeddings | LayerRows) -> Float[Tensor, "l d"]:
-    """Mean of every layer over every sentence occurrence, float64, from the first row as in `Moments`."""
+    """Mean of every layer over every sentence occurrence, float64, from one of them as in `Moments`."""
     weights = rows.counts / rows.counts.sum()
-    origins = exact(rows.values[:, 0])
+    origins = linalg.first_counted(rows.values, weights)
     return torch.stack([o + weights @ (exact(x) - o) for x, o in zip(rows.values, origins, strict=True)])
 
 
