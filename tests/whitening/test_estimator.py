@@ -179,14 +179,18 @@ def test_it_clones_pickles_and_stands_in_a_pipeline():
     np.testing.assert_allclose(np.linalg.norm(z, axis=1), 1)
 
 
-def test_rows_that_do_not_vary_are_refused_when_there_is_something_to_whiten():
-    message = r"variant='pca' has no direction to keep: the 1 row\(s\) it was fitted on do not vary"
-    found = WhiteningTransformer().partial_fit(rows()[:1])
+@pytest.mark.parametrize("variant", [name for name, one in WHITENERS.items() if one.whitens] + ["standardize", "soft"])
+def test_rows_that_do_not_vary_are_refused_when_there_is_something_to_whiten(variant):
+    message = rf"variant='{variant}' has no direction to keep: the 1 row\(s\) it was fitted on do not vary"
+    found = WhiteningTransformer(variant).partial_fit(rows()[:1])
     with pytest.raises(ValueError, match=message):
         found.transform(rows())
     with pytest.raises(ValueError, match=message):
         found.inverse_transform(rows())
     assert found.partial_fit(rows()).transform(rows()).shape == (80, 6)
+
+
+def test_what_only_moves_rows_takes_any():
     assert WhiteningTransformer("center").fit(np.ones((3, 2))).transform([[2.0, 1.0]]).tolist() == [[1.0, 0.0]]
 
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from whitelab import whitening
 from whitelab.statistics import linalg
 from whitelab.statistics.moments import Moments
-from whitelab.whitening import WHITENERS, Map
+from whitelab.whitening import WHITENERS, Map, Whitener
 
 FLOATS = [np.float64, np.float32]
 
@@ -130,12 +130,13 @@ class WhiteningTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
     def _kept(self) -> Map:
         """The map, if there is something left after it."""
-        if self._n_features_out == 0:
+        fitted = self.whitener_
+        if isinstance(fitted, Whitener) and fitted.keeps_nothing:
             raise ValueError(
                 f"variant={self._settings[0]!r} has no direction to keep: the {self.n_samples_seen_} row(s) it was "
                 f"fitted on do not vary"
             )
-        return self.whitener_
+        return fitted
 
 
 def _of_moments(variant) -> bool:
