@@ -78,6 +78,8 @@ def test_a_cluster_of_too_few_rows_is_dissolved_into_the_nearest():
     x, labels = blobs((60, 5, 50))
     found = fit_to_rows("clusters:m=3,directions=2", x)
     assert found.facts["clusters"] == 2
+    copied = x.repeat_interleave(torch.where(torch.from_numpy(labels) == 1, 9, 1), 0)  # 45 rows, 5 of them different
+    assert fit_to_rows("clusters:m=3,directions=2", copied).facts["clusters"] == 2
     kept = fit_to_rows("clusters:m=2,directions=2", x)
     sizes = torch.bincount(found.nearest(x))
     assert sizes.sum() == 115

@@ -75,12 +75,12 @@ def fit_clusters(
     start = time.perf_counter()
     directions = min(check_int(directions, "directions", 0), x.shape[1] - 1)
     x, counts = exact(x), exact(counts)
-    centroids = _centroids(x, counts, m, seed)
+    centroids, enough = _centroids(x, counts, m, seed), 2 * directions + 2
     own = _nearest(x, centroids)
     while len(centroids) > 1:
-        sizes = torch.bincount(own, minlength=len(centroids))
-        smallest = int(sizes.argmin())
-        if sizes[smallest] >= 2 * directions + 2:
+        sizes = [linalg.distinct_rows(x, enough, (own == cluster).nonzero()[:, 0]) for cluster in range(len(centroids))]
+        smallest = sizes.index(min(sizes))
+        if sizes[smallest] == enough:
             break
         centroids = torch.cat([centroids[:smallest], centroids[smallest + 1 :]])
         own = _nearest(x, centroids)
