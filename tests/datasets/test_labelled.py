@@ -446,3 +446,17 @@ def test_reading_labels_loads_no_torch():
     code = "import sys; from whitelab.datasets import load_labelled; load_labelled('demo', 'act'); "
     run = run_python(code + "print('torch' in sys.modules)")
     assert run.stdout.strip() == "False", run.stderr
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"split": ("train",) * 89 + ("validation",)}, "split must hold train, dev, test, or '' .*, got 'validation'"),
+        ({"positive": 3}, "positive=3 must index the 3 classes"),
+        ({"positive": -1}, "positive=-1 must index the 3 classes"),
+        ({"positive": "a"}, "positive='a' must index the 3 classes"),
+    ],
+)
+def test_splits_and_a_positive_class_that_are_none_are_refused(changed, message):
+    with pytest.raises(DataError, match=f"made: {message}"):
+        replace(make_texts(), **changed)

@@ -10,6 +10,7 @@ import numpy as np
 
 from whitelab.base.lazy import cached_property
 from whitelab.datasets.pairs import (
+    SPLITS,
     DataError,
     Problem,
     check_distinct,
@@ -78,6 +79,11 @@ class LabelledTexts:
             raise DataError(f"{self.task}: at least one row is needed, got none")
         if y.min() < 0 or y.max() >= len(self.classes):
             raise DataError(f"{self.task}: y must index the {len(self.classes)} classes")
+        if unknown := next((split for split in self.split if split not in (*SPLITS, "")), None):
+            names = f"{', '.join(SPLITS)}, or '' in data without"
+            raise DataError(f"{self.task}: split must hold {names}, got {unknown[:40]!r}")
+        if self.positive is not None and self.positive not in range(len(self.classes)):
+            raise DataError(f"{self.task}: positive={self.positive!r} must index the {len(self.classes)} classes")
 
     @property
     def n_rows(self) -> int:

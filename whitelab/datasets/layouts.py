@@ -13,7 +13,7 @@ from whitelab.base.installation import program, shipped
 from whitelab.base.user_folders import expanded
 from whitelab.datasets.in_memory import held
 from whitelab.datasets.offered import check_offered
-from whitelab.datasets.pairs import DataError
+from whitelab.datasets.pairs import SPLITS, DataError
 from whitelab.datasets.senteval import senteval_tasks
 from whitelab.datasets.sources import MTEB, SOURCES, fetched
 from whitelab.datasets.tables import SUFFIXES, as_number, probe_lines, sniff, stem_of, suffix_of
@@ -23,7 +23,6 @@ DEMO = "demo"
 MEMORY = "memory"  # the layout of pairs that `hold` has named
 BUNDLED_SETS = {DEMO: "Everyday pairs", "demo-hard": "Contrast set"}  # what ships in data/, by name, and its title
 DEMO_FOLDER = shipped("data/demo")
-SPLITS = ("train", "dev", "test")
 
 TITLES = {
     "stsb": "STS Benchmark",

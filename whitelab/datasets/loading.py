@@ -14,14 +14,13 @@ from whitelab.datasets.layouts import (
     BUNDLED_SETS,
     DEMO,
     PUBLISHED_PAIRS,
-    SPLITS,
     Part,
     TaskInfo,
     choose,
     discover,
     existing_path,
 )
-from whitelab.datasets.pairs import DataError, MalformedRows, Problem, SentencePairs, gold_notes, repeat_note
+from whitelab.datasets.pairs import SPLITS, DataError, MalformedRows, Problem, SentencePairs, gold_notes, repeat_note
 from whitelab.datasets.tables import read_lines, read_scored, read_table
 from whitelab.datasets.uploads import Upload
 

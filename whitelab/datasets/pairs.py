@@ -11,6 +11,7 @@ import numpy as np
 from whitelab.base.lazy import cached_property
 
 REPEATS = 0.1  # share of rows that repeat another, above which a reader is told; in STS12 it is 0.07
+SPLITS = ("train", "dev", "test")  # of published data
 SCALE = (0.0, 5.0)  # the STS scale; other ranges are accepted and noted, since Spearman reads order only
 
 
