@@ -113,6 +113,11 @@ def test_a_matrix_comes_back_in_a_type_that_can_be_squared(given, wanted):
     assert check_matrix(torch.ones(2, 3, dtype=given)).dtype == wanted
 
 
+def test_an_array_that_runs_backwards_is_a_matrix():
+    x = np.arange(6.0).reshape(3, 2)
+    assert check_batch(x[::-1, ::-1]).tolist() == [[5, 4], [3, 2], [1, 0]]
+
+
 def test_a_list_of_lists_is_a_matrix():
     assert check_matrix([[1, 2], [3, 4]]).tolist() == [[1.0, 2.0], [3.0, 4.0]]
 

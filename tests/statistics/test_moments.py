@@ -108,6 +108,12 @@ def test_values_whose_squares_overflow_float16_are_fine():
     assert Moments.of(torch.tensor([[60000.0], [-60000.0]]).half()).covariance.isfinite().all()
 
 
+@pytest.mark.parametrize("batch_rows", [0, -1])
+def test_no_row_at_a_time_is_refused(batch_rows):
+    with pytest.raises(ValueError, match=f"batch_rows={batch_rows} must be a whole number of at least 1"):
+        Moments.of(rows(), batch_rows=batch_rows)
+
+
 def test_nothing_to_merge_is_refused():
     with pytest.raises(ValueError, match="parts must hold at least one Moments, got none"):
         Moments.merged([])

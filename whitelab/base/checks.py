@@ -7,6 +7,7 @@ tests. Every message names the argument, what was expected and what came.
 from collections.abc import Collection, Iterable
 from numbers import Integral
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -64,7 +65,12 @@ def is_whole(value) -> bool:
 
 
 def as_tensor(x) -> Tensor:
-    """`x` as a tensor, a list in float64: Python's floats have 64 bits, of which torch would keep 32."""
+    """`x` as a tensor, a list in float64: Python's floats have 64 bits, of which torch would keep 32.
+
+    An array whose rows or columns run backwards is copied, which torch would refuse.
+    """
+    if isinstance(x, np.ndarray) and min(x.strides, default=0) < 0:
+        x = x.copy()
     return torch.as_tensor(x, dtype=torch.float64 if isinstance(x, (list, tuple)) else None)
 
 

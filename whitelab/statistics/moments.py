@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from whitelab.base.checks import check_matrix, check_weights
+from whitelab.base.checks import check_int, check_matrix, check_weights
 from whitelab.base.devices import at_once, is_on
 from whitelab.base.lazy import cached_property
 from whitelab.statistics import linalg
@@ -49,10 +49,12 @@ class Moments:
         """Moments of the rows of `x [n, d]`; a row of weight w counts as w equal rows.
 
         Works through `batch_rows` rows at a time, as many as suit the device, so beside `x` it needs d^2 plus one
-        batch. Raises ValueError for NaN, infinity, a wrong shape or negative weights.
+        batch. Raises ValueError for NaN, infinity, a wrong shape, negative weights or no row at a time.
         """
         x = check_matrix(x)
-        if batch_rows is None:
+        if batch_rows is not None:
+            check_int(batch_rows, "batch_rows", 1)
+        else:
             batch_rows = at_once(x.device, BATCH_ROWS, _TABLES * 8 * x.shape[1])
         weights = None if weights is None else check_weights(weights, x.shape[0]).to(x.device)
         parts = (
