@@ -103,10 +103,11 @@ def test_what_is_begun_is_what_its_code_and_its_command_line_ask_for(small, tmp_
     assert f"fitted on the 40 sentences of corpus:{folder}" in protocol(at)
 
 
-def test_a_folder_that_begins_with_a_dash_is_no_option_of_its_lines(small, tmp_path, monkeypatch):
+def test_a_model_or_folder_that_begins_with_a_dash_is_no_option_of_its_lines(small, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     small_text(tmp_path / "-text.txt")
-    at = until(start("corpus", **small, layers="1", texts="-text.txt", embedded="-out"))
+    (tmp_path / "-m").symlink_to(small["model"])
+    at = until(start("corpus", **small | {"model": "-m"}, layers="1", texts="-text.txt", embedded="-out"))
     assert [main(shlex.split(line)[3:]) for line in shell(at).splitlines()] == [0, 0, 0, 0]
     assert Manifest.read(tmp_path / "-out").texts
 

@@ -130,8 +130,8 @@ def _found(source: str) -> tuple[list[str], int]:
 def commands(folder: str, arguments: dict) -> None:
     """The lines to type that embed a corpus, and what can be done with it; an example where nothing is named."""
     folder = folder or "embedded"
-    arguments = arguments | {"source": _typed(arguments["source"] or "sentences/*.txt")}
-    embed = _line("corpus embed", arguments | _engine(arguments) | {"out": _typed(folder)})
+    arguments = arguments | {"source": arguments["source"] or "sentences/*.txt"}
+    embed = _line("corpus embed", arguments | _engine(arguments) | {"out": folder})
     st.code("\n".join((embed, *_after(folder, arguments))), language="bash", wrap_lines=True)
 
 
@@ -143,17 +143,12 @@ def what_next(folder: str, arguments: dict) -> None:
 def _after(folder: str, arguments: dict) -> tuple[str, ...]:
     shared = ("model", "layers", "pooling", "dtype", "max_length", "allow_bin")
     same = {name: arguments[name] for name in shared if name in arguments}
-    variant, here = {"whitening": "pca"}, shlex.quote(_typed(folder))
+    variant, here = {"whitening": "pca"}, shlex.quote(f"./{folder}" if folder.startswith("-") else folder)
     return (
         _line(f"corpus fit {here}", variant | {"out": "map.npz"}),
         _line("score", same | variant | {"fit": f"{CORPUS}{folder}"}),
         _line(f"corpus apply {here}", variant | {"vectors": "int8", "out": "applied"}),
     )
-
-
-def _typed(path: str) -> str:
-    """A path as a command line takes it, which would read one that begins with a dash as an option."""
-    return f"./{path}" if path.startswith("-") else path
 
 
 def _line(step: str, arguments: dict) -> str:
@@ -165,7 +160,9 @@ def _line(step: str, arguments: dict) -> str:
         if name in _USUAL and value == _USUAL[name] and (cut_by_us or name != "max_length"):
             continue
         shown = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-        words += [f"--{_OPTIONS.get(name, name).replace('_', '-')}", *([] if value is True else [shlex.quote(shown)])]
+        flag = f"--{_OPTIONS.get(name, name).replace('_', '-')}"
+        dashed = f"{flag}={shlex.quote(shown)}"  # apart from its flag, what begins with a dash would be another one
+        words += [flag] if value is True else [dashed] if shown.startswith("-") else [flag, shlex.quote(shown)]
     return " ".join(words)
 
 
