@@ -14,8 +14,8 @@ from whitelab.whitening import variant
 
 chosen, opened = open_page(
     "Which whitening, fitted on what, and is the gain real?",
-    "Look for intervals of the difference that exclude zero: only those are gains or losses that other pairs of this "
-    "kind would show too.",
+    "Look at whether the interval of a difference has zero in it. If not, other pairs of this kind would most likely show "
+    "a gain, or a loss, too; if it has, they might show none, or the opposite.",
     intervals=True,
 )
 space, compared = opened.space, chosen.compared

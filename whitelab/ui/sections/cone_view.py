@@ -22,10 +22,11 @@ def draw(opened: Opened, compared: Setting) -> None:
     stages = tuple(dict.fromkeys((compared.raw, compared.raw.with_(whitening="center"), compared)))
     if of_rows(compared.whitening):
         stages = stages[:2]
-        st.caption(f"{LABELS.at(compared)} is no matrix, and has no picture here: no plane stays a plane under it.")
+        st.caption(f"{LABELS.at(compared)} has no picture here: it is not one matrix for all sentences.")
     st.markdown(
-        "Every sentence is a point, the pink cross the origin, the pink arrow the mean vector. A cosine is an angle at "
-        "the origin: where all sentences lie on one side of it, all angles are small."
+        "Every sentence is a point, the pink cross the origin, the pink arrow the mean vector. Draw a line from the "
+        "cross to each of two points: the smaller the angle between the lines, the nearer the cosine of the two "
+        "sentences is to 1. Where all points lie far to one side of the cross, that holds for any two."
     )
     drawn = np.arange(len(sentences))
     if len(drawn) > DRAWN:

@@ -34,8 +34,9 @@ TERMS = """
   lie further apart for an average over subsets.
 - **Raw** vectors are as the model gives them. **Whitening** moves their mean to the origin and stretches the space
   until every kept direction has the same variance and none are correlated; **k** keeps those of most variance.
-- **Rank** is how many directions the sentences span, **d** how many there are. A map that keeps nearly as many
-  directions as there are different sentences sets them all equally far apart.
+- **d** is how many numbers a vector has. **Rank** is how many directions a map keeps: a whitening keeps those along
+  which the sentences it was fitted on vary, at most k. Three sentences vary along two directions, a hundred along 99 at
+  most; a whitening that keeps as many as that sets all of them equally far apart, whatever they say.
 - **Held-out isotropy** (0 to 1) says how round a map makes sentences that it was not fitted on. Near 1 it carries over;
   few sentences keep it low, those it was fitted on and those it is measured on, and so does a map that does not whiten.
 - **Participation ratio** counts directions by how much variance each really has: d where all have the same, 1 where one
