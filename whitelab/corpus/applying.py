@@ -14,7 +14,6 @@ from whitelab.base.checks import check_choice
 from whitelab.base.progress import Progress, silent
 from whitelab.base.threads import one_thread
 from whitelab.corpus.chunks import read_vectors, vectors_in, write_vectors
-from whitelab.corpus.fitting import digest_of
 from whitelab.corpus.manifest import MANIFEST, Manifest, finished, place_for
 from whitelab.datasets.pairs import DataError
 from whitelab.store.shards import remove_abandoned, write_aside
@@ -52,7 +51,7 @@ def apply_map(
         raise ValueError(f"map must be of the corpus's pooling {manifest.recipe.pooling!r}, got one of {other!r}")
     out.mkdir(parents=True, exist_ok=True)
     remove_abandoned(out)
-    digest = digest_of(fitted)
+    digest = fitted.digest
     to_npz(out / f"{digest}.npz", fitted, dict(record))
     recipe = f"{digest} {vectors} {layers}"
     names = [blake2b(f"{one} {recipe}".encode(), digest_size=16).hexdigest() for one in manifest.chunks]

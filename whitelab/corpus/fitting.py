@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from hashlib import blake2b
 from pathlib import Path
 
 import torch
@@ -44,12 +43,6 @@ def _merged(folder: Path, chunks: tuple[str, ...]) -> Moments:
     return merged_moments(folder, chunks)
 
 
-def digest_of(fitted: whitening.Whitener) -> str:
-    """That of the bytes of a map's mean and matrix."""
-    parts = (fitted.mean, fitted.dense)
-    return blake2b(b"".join(part.contiguous().numpy().tobytes() for part in parts), digest_size=16).hexdigest()
-
-
 def fit_corpus(
     folder: str | Path, spec: str = "pca", k: int | None = None, layers: Sequence[int] | None = None
 ) -> tuple[whitening.Whitener, dict]:
@@ -81,7 +74,7 @@ def fit_corpus(
         "layers": list(numbers),
         "sentences": manifest.sentences,
         "distinct": len(distinct),
-        "digest": digest_of(fitted),
+        "digest": fitted.digest,
         "rank": fitted.rank,
         "whitening": fitted.name,
         "k": k,

@@ -1,6 +1,7 @@
 """The fitted map itself: what every map has, and the affine one."""
 
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import ClassVar
 
 import torch
@@ -32,6 +33,17 @@ class Map:
     def columns(self) -> int:
         """m, the columns it gives: d unless it says otherwise."""
         return self.dim
+
+    @property
+    def parts(self) -> dict[str, Tensor]:
+        """The tensors it consists of, by name, always in one order."""
+        raise NotImplementedError
+
+    @property
+    def digest(self) -> str:
+        """Hex digest of its `parts` in float64, in which it computes: one number of another value is another digest."""
+        numbers = (exact(one).cpu().contiguous().numpy().tobytes() for one in self.parts.values())
+        return blake2b(b"".join(numbers), digest_size=16).hexdigest()
 
     def __call__(self, x) -> Float[Tensor, "n m"]:
         """The map of every row of `x [n, d]`, a tensor or an array, in float64. Raises ValueError for another d."""
@@ -68,6 +80,11 @@ class Whitener(Map):
         """m, the columns it gives."""
         return self.matrix.shape[1] if self.matrix is not None and self.matrix.ndim == 2 else self.dim
 
+    @property
+    def parts(self) -> dict[str, Tensor]:
+        """`mean` and `matrix`, this written out."""
+        return {"mean": self.mean, "matrix": self.dense}
+
     def _mapped(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n m"]:
         centred = x - self.mean
         if self.matrix is None:
@@ -101,6 +118,11 @@ class RowMap(Map):
     tensors: dict[str, Tensor] = field(repr=False)
     facts: dict[str, int | float] = field(default_factory=dict)
     k: None = None
+
+    @property
+    def parts(self) -> dict[str, Tensor]:
+        """`tensors`, sorted."""
+        return dict(sorted(self.tensors.items()))
 
     @property
     def cost(self) -> dict[str, int | float]:

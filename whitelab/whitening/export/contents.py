@@ -60,13 +60,18 @@ def as_json(record: Mapping, indent: int | None = None) -> str:
     return json.dumps(dict(record), ensure_ascii=False, indent=indent)
 
 
-def checked_map(kind: str, tensors: dict[str, Tensor], facts, protocol, wanted: str) -> tuple[Map, dict]:
+def checked_map(
+    kind: str, tensors: dict[str, Tensor], facts, protocol, wanted: str, digest: str | None = None
+) -> tuple[Map, dict]:
     """What a file holds, its tensors in float64. Raises ExportError, `wanted` and what is wrong, where it is no map."""
     try:
         if not isinstance(facts, dict) or not isinstance(protocol, dict):
             raise ValueError("what it says of its map and the protocol must be JSON objects")
         tensors = {name: _finite(one, name) for name, one in tensors.items()}
-        return (_whitener if kind == "affine" else _row_map)(kind, tensors, facts), protocol
+        fitted = (_whitener if kind == "affine" else _row_map)(kind, tensors, facts)
+        if digest not in (None, fitted.digest):
+            raise ValueError("its numbers are not those that were written, so the file is damaged: export it again")
+        return fitted, protocol
     except KeyError as error:
         raise ExportError(f"{wanted}: it has no {error}") from None
     except (ValueError, TypeError) as error:

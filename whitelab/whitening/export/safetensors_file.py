@@ -33,16 +33,19 @@ def safetensors_bytes(fitted: Map, protocol: Mapping) -> bytes:
     """What `to_safetensors` writes."""
     check_kept(fitted)
     facts = {"name": fitted.name, "rank": fitted.rank, "k": fitted.k, "count": fitted.count}
+    kind = "affine"
     if isinstance(fitted, RowMap):
-        kind, tensors, facts = fitted.kind, fitted.tensors, facts | {"facts": fitted.facts}
-    else:
-        kind, tensors = "affine", {"mean": fitted.mean, "matrix": fitted.dense}
+        kind, facts = fitted.kind, facts | {"facts": fitted.facts}
     about = {"whitelab": whitelab.__version__, "kind": kind, "map": as_json(facts), "protocol": as_json(protocol)}
-    return safetensors_of({name: one.detach().cpu().contiguous() for name, one in tensors.items()}, about)
+    about["digest"] = fitted.digest  # the format has no checksum, as the .npz has
+    return safetensors_of({name: one.detach().cpu().contiguous() for name, one in fitted.parts.items()}, about)
 
 
 def from_safetensors(path: str | Path) -> tuple[Map, dict]:
-    """The map and the protocol that `to_safetensors` wrote. Raises ExportError for any other file."""
+    """The map and the protocol that `to_safetensors` wrote.
+
+    Raises ExportError for any other file, and where one number is not what was written (older files do not say).
+    """
     wanted = f"path={str(path)!r} must be a .safetensors of a map, written by whitelab"
     try:
         with safe_open(expanded(path), "pt") as file:
@@ -50,7 +53,7 @@ def from_safetensors(path: str | Path) -> tuple[Map, dict]:
         kind, facts, protocol = about["kind"], json.loads(about["map"]), json.loads(about["protocol"])
     except NOT_A_SAFETENSORS:
         raise ExportError(wanted) from None
-    return checked_map(kind, tensors, facts, protocol, wanted)
+    return checked_map(kind, tensors, facts, protocol, wanted, about.get("digest"))
 
 
 def _is_safetensors(path: Path) -> bool:
