@@ -183,6 +183,36 @@ def test_what_cannot_be_searched_or_applied_is_one_line(corpus, tmp_path):
         search_corpus(tmp_path, ["a"])
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"vectors": "float32"}, "it says what its chunks and its map do not bear out"),
+        ({"pooling": "cls"}, "it says what its chunks and its map do not bear out"),
+        ({"layers": [1]}, "it says what its chunks and its map do not bear out"),
+        ({"texts": []}, "it says what its chunks and its map do not bear out"),
+        ({"layers": None}, "it says what its chunks and its map do not bear out"),
+        ({"sentences": 7}, "it says what its chunks and its map do not bear out"),
+        ({"max_length": 5}, "names .* with max_length=5 and dtype=float32, which is not what embedded the corpus"),
+        ({"compute": "bfloat16"}, "and dtype=bfloat16, which is not what embedded the corpus"),
+        ({"loaded": "other"}, "names .*, which is not what embedded the corpus"),
+    ],
+)
+def test_a_manifest_that_says_other_than_its_files_is_refused(changes, said, corpus, model, tmp_path):
+    if "loaded" in changes:
+        changes = {"loaded": str(build_model(tmp_path / "other", seed=9))}
+    apply_map(corpus[0], tmp_path / "applied", *fit_corpus(corpus[0], "pca", 6), "int8")
+    build_index(tmp_path / "applied", tmp_path / "index")
+    for folder in (tmp_path / "applied", tmp_path / "index"):
+        place = folder / "manifest.json"
+        whole = place.read_text()
+        assert search_corpus(folder, [SENTENCES[30]], 1)[0][0].text == SENTENCES[30]
+        if folder.name == "index" and "sentences" in changes:
+            continue  # which its search does not read
+        place.write_text(json.dumps(json.loads(whole) | changes))
+        with pytest.raises(DataError, match=said):
+            search_corpus(folder, [SENTENCES[30]], 1)
+
+
 def test_an_index_that_is_not_whole_says_how_to_make_it_again(corpus, tmp_path):
     for k in (6, 5):
         apply_map(corpus[0], tmp_path / f"applied{k}", *fit_corpus(corpus[0], "pca", k))

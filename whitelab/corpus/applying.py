@@ -1,7 +1,8 @@
 """Every vector of a corpus under a map: whitened, cut to k, of length 1, in fewer bits; chunk by chunk, as before."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from hashlib import blake2b
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from whitelab import whitening
 from whitelab.base.checks import check_choice
 from whitelab.base.progress import Progress, silent
 from whitelab.base.threads import one_thread
-from whitelab.corpus.chunks import read_vectors, vectors_in, write_vectors
+from whitelab.corpus.chunks import Recipe, read_vectors, rows_of, vectors_in, write_vectors
 from whitelab.corpus.manifest import MANIFEST, Manifest, finished, place_for
 from whitelab.datasets.pairs import DataError
 from whitelab.store.shards import remove_abandoned, write_aside
@@ -53,8 +54,7 @@ def apply_map(
     remove_abandoned(out)
     digest = fitted.digest
     to_npz(out / f"{digest}.npz", fitted, dict(record))
-    recipe = f"{digest} {vectors} {layers}"
-    names = [blake2b(f"{one} {recipe}".encode(), digest_size=16).hexdigest() for one in manifest.chunks]
+    names = _names(manifest.chunks, digest, vectors, layers)
     written = 0
     for done, (chunk, name) in enumerate(zip(manifest.chunks, names, strict=True)):
         if not (out / f"{name}.parquet").exists():
@@ -70,9 +70,16 @@ def apply_map(
         "whitening": fitted.name, "k": record.get("k"), "dim": fitted.columns, "vectors": vectors,
         "sentences": manifest.sentences, "chunks": names, "of": list(manifest.chunks), "texts": list(manifest.texts),
         "map": f"{digest}.npz", "written": written,
+        "embedded": asdict(manifest.recipe),
     }  # fmt: skip
     write_aside(out / MANIFEST, json.dumps(found, indent=1).encode())
     return found
+
+
+def _names(chunks: Sequence[str], digest: str, vectors: str, layers: tuple[int, ...]) -> list[str]:
+    """What the chunks of an embedded corpus are called under the map of that digest."""
+    recipe = f"{digest} {vectors} {layers}"
+    return [blake2b(f"{one} {recipe}".encode(), digest_size=16).hexdigest() for one in chunks]
 
 
 def _places(manifest: Manifest, layers: tuple[int, ...]) -> list[int] | None:
@@ -128,6 +135,34 @@ def decoded_shard(folder: Path, name: str, manifest: Mapping) -> np.ndarray:
 def map_of(folder: Path, manifest: Mapping) -> Path:
     """Where the map lies whose vectors are in an applied folder, or in an index of one."""
     return folder / manifest.get("map", MAP)  # without one in those written before
+
+
+def check_said(folder: Path, manifest: Mapping, fitted: whitening.Map) -> None:
+    """Raise DataError where a manifest of `apply_map` or of an index says what its chunks and its map do not bear out.
+
+    Chunks are named by all that decides them, so that names which follow from what it says show that it is so. What
+    was written before `embedded` stood there is taken as it is.
+    """
+    if "embedded" not in manifest:
+        return
+    try:
+        layers, vectors = tuple(manifest["layers"]), manifest["vectors"]
+        recipe = Recipe(**manifest["embedded"] | {"layers": tuple(manifest["embedded"]["layers"])})
+        embedded = [recipe.name(one) for one in manifest["texts"]]
+        names = _names(embedded, fitted.digest, vectors, layers)
+        same = (embedded, names, recipe.pooling) == (manifest["of"], manifest["chunks"], manifest["pooling"])
+        if same and "index" not in manifest:
+            same = sum(rows_of(folder, name) for name in names) == manifest["sentences"]
+    except (KeyError, TypeError, AttributeError):
+        same = False
+    if not same:
+        raise not_whole(folder / MANIFEST, manifest, "it says what its chunks and its map do not bear out")
+
+
+def not_whole(path: Path, manifest: Mapping, why: str = "") -> DataError:
+    """What is said of a file of an applied folder, or of an index, that is not what its step wrote."""
+    step = "index" if "index" in manifest else "apply"
+    return DataError(f"{path}: not whole{f' ({why})' * bool(why)}: make it again with `corpus {step}`")
 
 
 def read_applied(folder: Path) -> dict:

@@ -213,6 +213,11 @@ def read_vectors(folder: Path, name: str, columns: Sequence[str] = ("id", "vecto
         ) from None
 
 
+def rows_of(folder: Path, name: str) -> int:
+    """How many vectors the file of a chunk says it has."""
+    return pq.read_metadata(folder / f"{name}.parquet").num_rows
+
+
 def read_moments(folder: Path, name: str) -> Moments:
     """The moments of a chunk, from beside its vectors or of these. Raises DataError where it is not whole."""
     try:

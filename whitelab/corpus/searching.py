@@ -12,8 +12,9 @@ from jaxtyping import Float, Int
 
 from whitelab.base.checks import check_int
 from whitelab.base.installation import need
-from whitelab.corpus.applying import IDS, decoded_shard, map_of, read_applied
-from whitelab.corpus.chunks import TEXTS
+from whitelab.corpus.applying import IDS, check_said, decoded_shard, map_of, not_whole, read_applied
+from whitelab.corpus.chunks import TEXTS, rows_of
+from whitelab.corpus.manifest import MANIFEST
 from whitelab.datasets.layouts import existing_path
 from whitelab.datasets.pairs import DataError
 from whitelab.encoding.encoders import embed, load_encoder
@@ -47,7 +48,7 @@ def search_corpus(
     manifest = read_applied(folder)
     asked = embedded(queries, folder, manifest, allow_bin)
     if "index" in manifest:
-        scores, rows = search_index(folder, asked, top)
+        scores, rows = search_index(folder, manifest, asked, top)
     else:
         scores, rows = nearest(folder, manifest, asked, top, workers)
     known = named(folder, manifest, np.unique(rows[rows >= 0]))
@@ -58,13 +59,24 @@ def search_corpus(
 
 
 def embedded(queries: Sequence[str], folder: Path, manifest: dict, allow_bin: bool = False) -> Float[np.ndarray, "q m"]:
-    """Queries as the corpus's vectors are, in float32."""
+    """Queries as the corpus's vectors are, in float32.
+
+    Raises DataError where the manifest says what its files, or the model that it names, do not bear out.
+    """
     if not all(query.strip() for query in queries):
         raise ValueError("query must hold text, got an empty one")
+    fitted, _ = from_npz(map_of(folder, manifest))
+    check_said(folder, manifest, fitted)
     loading = {"device": "cpu", "dtype": manifest["compute"], "max_length": manifest["max_length"]}
     encoder = load_encoder(manifest["loaded"], allow_bin=allow_bin, **loading)
+    made = manifest.get("embedded", {}).get("encoder")
+    if made not in (None, encoder.key(manifest["pooling"]).digest):
+        raise DataError(
+            f"{folder / MANIFEST} names {manifest['loaded']!r} with max_length={manifest['max_length']} and "
+            f"dtype={manifest['compute']}, which is not what embedded the corpus: give it back its files, or run embed "
+            "and apply again"
+        )
     values, _ = embed(encoder, [query.strip() for query in queries], manifest["pooling"])
-    fitted, _ = from_npz(map_of(folder, manifest))
     x = values[manifest["layers"]].double().mean(0)
     return torch.nn.functional.normalize(fitted(x)).float().numpy()
 
@@ -78,19 +90,13 @@ def nearest(
     """
     starts, names = [0], manifest["chunks"]
     for name in names[:-1]:
-        starts.append(starts[-1] + _rows(folder, name))
+        starts.append(starts[-1] + rows_of(folder, name))
     work = partial(_in_shard, folder, manifest, asked, top)
     best = np.empty((len(asked), 0), np.float32), np.empty((len(asked), 0), np.int64)
     with ThreadPoolExecutor(workers) as pool:
         for scores, rows in pool.map(work, names, starts):
             best = merged(best, (scores, rows), top)
     return best
-
-
-def _rows(folder: Path, name: str) -> int:
-    import pyarrow.parquet as pq
-
-    return pq.read_metadata(folder / f"{name}.parquet").num_rows
 
 
 def _in_shard(folder: Path, manifest: dict, asked: np.ndarray, top: int, name: str, start: int):
@@ -116,7 +122,7 @@ def _best(scores: np.ndarray, rows: np.ndarray, top: int) -> tuple[np.ndarray, n
 
 
 def search_index(
-    folder: Path, asked: Float[np.ndarray, "q m"], top: int
+    folder: Path, manifest: dict, asked: Float[np.ndarray, "q m"], top: int
 ) -> tuple[Float[np.ndarray, "q t"], Int[np.ndarray, "q t"]]:
     """Scores and rows, -1 where there are fewer. Raises DataError for an index that is not whole."""
     need("faiss")
@@ -125,14 +131,10 @@ def search_index(
     try:
         index = faiss.read_index(str(folder / INDEX))
     except RuntimeError:
-        raise _not_whole(folder / INDEX) from None
+        raise not_whole(folder / INDEX, manifest) from None
     if index.d != asked.shape[1]:
-        raise _not_whole(folder, f"its map gives {asked.shape[1]} columns, its index has {index.d}")
+        raise not_whole(folder, manifest, f"its map gives {asked.shape[1]} columns, its index has {index.d}")
     return index.search(np.ascontiguousarray(asked), top)
-
-
-def _not_whole(path: Path, why: str = "") -> DataError:
-    return DataError(f"{path}: not whole{f' ({why})' * bool(why)}: make it again with `corpus index`")
 
 
 def named(folder: Path, manifest: dict, rows: Int[np.ndarray, "r"]) -> dict[int, tuple[str, str]]:
@@ -150,7 +152,7 @@ def named(folder: Path, manifest: dict, rows: Int[np.ndarray, "r"]) -> dict[int,
         table = pyarrow.dataset.dataset(files).take(pyarrow.array(rows))
     except (OSError, pyarrow.ArrowInvalid, IndexError):
         if "index" in manifest:
-            raise _not_whole(folder / IDS) from None
+            raise not_whole(folder / IDS, manifest) from None
         raise
     shown = table["text"].to_pylist() if "text" in table.column_names else [""] * len(rows)
     return dict(zip(rows.tolist(), zip(table["id"].to_pylist(), shown, strict=True), strict=True))
