@@ -213,6 +213,20 @@ def test_a_manifest_that_says_other_than_its_files_is_refused(changes, said, cor
             search_corpus(folder, [SENTENCES[30]], 1)
 
 
+@pytest.mark.parametrize("changed", [lambda whole: whole + b"x", lambda whole: whole[:-1]])
+def test_an_applied_chunk_that_grew_or_shrank_is_named_and_made_again(changed, corpus, tmp_path):
+    fitted, record = fit_corpus(corpus[0], "pca", 6)
+    made = apply_map(corpus[0], tmp_path, fitted, record)
+    path = tmp_path / f"{made['chunks'][0]}.parquet"
+    whole = path.read_bytes()
+    path.write_bytes(changed(whole))
+    for step in (lambda: search_corpus(tmp_path, ["a"]), lambda: build_index(tmp_path, tmp_path / "x")):
+        with pytest.raises(DataError, match=f"{path.name}: not whole .* run the step that writes it again"):
+            step()
+    assert apply_map(corpus[0], tmp_path, fitted, record)["written"] == 1
+    assert path.read_bytes() == whole
+
+
 def test_an_index_that_is_not_whole_says_how_to_make_it_again(corpus, tmp_path):
     for k in (6, 5):
         apply_map(corpus[0], tmp_path / f"applied{k}", *fit_corpus(corpus[0], "pca", k))

@@ -14,7 +14,7 @@ from whitelab import whitening
 from whitelab.base.checks import check_choice
 from whitelab.base.progress import Progress, silent
 from whitelab.base.threads import one_thread
-from whitelab.corpus.chunks import Recipe, read_vectors, rows_of, vectors_in, write_vectors
+from whitelab.corpus.chunks import Recipe, is_whole, read_vectors, rows_of, vectors_in, write_vectors
 from whitelab.corpus.manifest import MANIFEST, Manifest, finished, place_for
 from whitelab.datasets.pairs import DataError
 from whitelab.store.shards import remove_abandoned, write_aside
@@ -57,7 +57,7 @@ def apply_map(
     names = _names(manifest.chunks, digest, vectors, layers)
     written = 0
     for done, (chunk, name) in enumerate(zip(manifest.chunks, names, strict=True)):
-        if not (out / f"{name}.parquet").exists():
+        if not is_whole(out / f"{name}.parquet", name):
             table = read_vectors(folder, chunk)
             mapped = _coded(_mapped(table, manifest, fitted, places), vectors)
             write_vectors(out / f"{name}.parquet", table["id"], mapped, {"chunk": name, "of": chunk})

@@ -96,7 +96,7 @@ def write_texts(folder: Path, chunk: Chunk) -> str:
     """The chunk's name, under which its texts are in the folder; what is there whole is not written again."""
     name = chunk.name
     path = folder / TEXTS / f"{name}.parquet"
-    if not _is_whole(path, name):
+    if not is_whole(path, name):
         _write_table(path, {"id": pa.array(chunk.ids), "text": pa.array(chunk.texts)}, {"chunk": name})
     return name
 
@@ -114,7 +114,7 @@ def is_done(folder: Path, name: str) -> bool:
     """Whether the chunk's vectors are there and end as they should, and its moments where they are kept beside them."""
     path = folder / f"{name}.parquet"
     try:
-        return _is_whole(path, name) and _moments_size(folder, name) in (0, _size(folder / f"{name}.npz"))
+        return is_whole(path, name) and _moments_size(folder, name) in (0, _size(folder / f"{name}.npz"))
     except OSError:
         return False
 
@@ -128,7 +128,7 @@ def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else -1
 
 
-def _is_whole(path: Path, name: str) -> bool:
+def is_whole(path: Path, name: str) -> bool:
     """Whether a Parquet file ends as it should, and is the chunk of that name."""
     try:
         return pq.read_metadata(path).metadata.get(b"chunk") == name.encode()
@@ -208,14 +208,19 @@ def read_vectors(folder: Path, name: str, columns: Sequence[str] = ("id", "vecto
         path = folder / f"{name}.parquet"
         return pq.read_table(path, columns=list(columns), page_checksum_verification=True)
     except (OSError, pa.ArrowInvalid) as problem:
-        raise DataError(
-            f"{name}.parquet: not whole ({problem}); remove it and run the step that writes it again"
-        ) from None
+        raise _not_whole(name, problem) from None
 
 
 def rows_of(folder: Path, name: str) -> int:
-    """How many vectors the file of a chunk says it has."""
-    return pq.read_metadata(folder / f"{name}.parquet").num_rows
+    """How many vectors the file of a chunk says it has. Raises DataError where it does not end as it should."""
+    try:
+        return pq.read_metadata(folder / f"{name}.parquet").num_rows
+    except (OSError, pa.ArrowInvalid) as problem:
+        raise _not_whole(name, problem) from None
+
+
+def _not_whole(name: str, problem: Exception) -> DataError:
+    return DataError(f"{name}.parquet: not whole ({problem}); remove it and run the step that writes it again")
 
 
 def read_moments(folder: Path, name: str) -> Moments:
