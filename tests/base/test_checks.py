@@ -114,7 +114,7 @@ def test_a_matrix_comes_back_in_a_type_that_can_be_squared(given, wanted):
 
 
 def test_an_array_that_runs_backwards_is_a_matrix():
-    x = np.arange(6.0).reshape(3, 2)
+    x = torch.arange(6.0).reshape(3, 2).numpy()
     assert check_batch(x[::-1, ::-1]).tolist() == [[5, 4], [3, 2], [1, 0]]
 
 

@@ -7,7 +7,6 @@ tests. Every message names the argument, what was expected and what came.
 from collections.abc import Collection, Iterable
 from numbers import Integral
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -69,7 +68,7 @@ def as_tensor(x) -> Tensor:
 
     An array whose rows or columns run backwards is copied, which torch would refuse.
     """
-    if isinstance(x, np.ndarray) and min(x.strides, default=0) < 0:
+    if min(getattr(x, "strides", ()), default=0) < 0:
         x = x.copy()
     return torch.as_tensor(x, dtype=torch.float64 if isinstance(x, (list, tuple)) else None)
 
