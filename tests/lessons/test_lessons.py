@@ -292,7 +292,32 @@ def test_hubs_are_counted_under_the_map_and_partners_looked_for_on_their_lists(s
     alike = [(int(a), int(b)) for a, b, gold in zip(space.first, space.second, space.gold, strict=True) if gold >= 4]
     place = {int(row): i for i, row in enumerate(near.rows)}
     hits = [place[b] in near.lists[place[a]].tolist() for a, b in alike if a != b]
-    assert near.partners(space) == pytest.approx(100 * sum(hits) / len(hits))
+    assert near.partners(space).tolist() == hits
+
+
+def test_a_lesson_on_hubs_names_the_sentences_and_the_pairs_it_looks_at(space, monkeypatch):
+    monkeypatch.setattr(hubs, "_MOST", 80)  # the first 40 pairs, seven of whose sentences repeat others at least
+    rows = set(space.first[:40].tolist() + space.second[:40].tolist())
+    assert 12 < len(rows) < 60
+    question, ask = asked(7, 1, space)
+    assert f"For each of {len(rows)} sentences" in question
+    assert ask.high == len(rows) - 1
+    alike = [(int(a), int(b)) for a, b, gold in zip(space.first, space.second, space.gold, strict=True) if gold >= 4]
+    pairs = sum(a in rows and b in rows and a != b for a, b in alike)
+    assert f"Of {pairs} pairs of similar sentences" in answered(7, 3, space).words
+
+
+def test_the_largest_hub_is_placed_by_its_cosine_to_the_mean_direction(space):
+    near, setting = hubs.neighbours(space, setting_on(space, "L1")), setting_on(space, "L1")
+    u = geometry.normalize(transformed(space, setting)[near.rows])
+    cosines = torch.nn.functional.cosine_similarity(u, u.mean(0, keepdim=True))
+    beyond = (cosines < cosines[near.counts.argmax()]).sum()
+    assert answered(7, 1, space).numbers["nearer to the mean"] == pytest.approx(100 * int(beyond) / len(u))
+
+
+def test_a_hub_that_stays_and_a_score_that_stays_are_not_said_to_move(space, monkeypatch):
+    monkeypatch.setattr(hubs, "_SETTING", "L1")  # no map: nothing moves
+    assert answered(7, 2, space).value == "It does not grow, and the score does not rise"
 
 
 def test_training_starts_all_runs_from_one_map_and_gives_the_same_paths_twice(space):
@@ -304,12 +329,18 @@ def test_training_starts_all_runs_from_one_map_and_gives_the_same_paths_twice(sp
     assert {name: answered(8, 2, space).numbers[name] for name in cosines} == cosines
 
 
-def test_a_space_without_pairs_that_are_alike_has_no_partners_to_look_for(space):
-    unlike = whitelab.LayerEmbeddings(
-        space.values, space.first, space.second, space.gold.clamp(max=3.0), space.subset, space.subset_names
-    )
-    with pytest.raises(NoAnswer, match="no pair here has a gold score of 4"):
-        answered(7, 3, unlike)
+@pytest.mark.parametrize(
+    ("gold", "why"),
+    [
+        (lambda gold: gold.clamp(max=3.0), "no pair here has gold >= 4"),
+        (lambda gold: gold / 5, "no pair here has gold >= 4"),
+        (lambda gold: gold * 20, "gold scores go up to 100, and similar is a 4 on a scale that ends at 5"),
+        (lambda gold: gold.clamp(max=3.0).index_fill(0, torch.arange(1, 4), 4.5), "similar sentences are too few"),
+    ],
+)
+def test_without_enough_pairs_that_are_similar_on_a_known_scale_there_are_no_partners_to_look_for(gold, why, space):
+    with pytest.raises(NoAnswer, match=why):
+        answered(7, 3, replace(space, gold=gold(space.gold)))
 
 
 # ------------------------------------------------------------------------------------------------ clouds

@@ -3,12 +3,25 @@
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from whitelab.base.wording import spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
-from whitelab.lessons.lesson import Answer, Choice, Lesson, NoAnswer, Number, Step, moved, setting_on, spearman, written
+from whitelab.lessons.lesson import (
+    FEW,
+    Answer,
+    Choice,
+    Lesson,
+    NoAnswer,
+    Number,
+    Step,
+    moved,
+    setting_on,
+    similar,
+    spearman,
+    written,
+)
 from whitelab.scoring.setting import Setting
 from whitelab.statistics import geometry
 from whitelab.sweeps.layer_profiles import transformed
@@ -16,18 +29,17 @@ from whitelab.sweeps.layer_profiles import transformed
 _SETTING = "L1:pca"
 _MOST = 4000  # sentences whose neighbours are looked for; among more of them it would take more than a second
 _LISTED = 5
-_ALIKE = 4.0  # the gold score from which on the sentences of a pair are partners
 
 _ENDS = {
-    ("falls", "rises"): "It shrinks, and the score rises",
-    ("falls", "falls"): "It shrinks, and the score falls",
-    ("rises", "rises"): "It grows, and the score rises",
-    ("rises", "falls"): "It grows, and the score falls",
+    (False, True): "It does not grow, and the score rises",
+    (False, False): "It does not grow, and the score does not rise",
+    (True, True): "It grows, and the score rises",
+    (True, False): "It grows, and the score does not rise",
 }
 _MORE = {
     "rises": "More often than raw",
     "falls": "Less often than raw",
-    "stays": "As often, within one percent of the pairs",
+    "stays": "As often, within one percentage point",
 }
 
 
@@ -49,31 +61,33 @@ class Neighbours:
         """The first rows of the space on whose lists a hub is."""
         return tuple(self.rows[(self.lists == hub).any(1)][: geometry.TOP].tolist())
 
-    def partners(self, space: LayerEmbeddings) -> float:
-        """The share, in percent, of pairs with gold of 4 or more whose second is on the first's list."""
+    def partners(self, space: LayerEmbeddings) -> Bool[Tensor, "q"]:
+        """Of each pair of similar sentences that were both looked at, whether its second is on the first's list."""
         place = torch.full((space.n_sentences,), -1)
         place[self.rows] = torch.arange(len(self.rows))
-        first, second = place[space.first], place[space.second]
-        alike = (space.gold >= _ALIKE) & (first >= 0) & (second >= 0) & (first != second)
-        if not alike.any():
-            raise NoAnswer(f"no pair here has a gold score of {_ALIKE:g} or more, so there are no partners to look for")
-        hits = (self.lists[first[alike]] == second[alike][:, None]).any(1)
-        return 100 * float(hits.double().mean())
+        pairs = similar(space)
+        first, second = place[space.first[pairs]], place[space.second[pairs]]
+        there = (first >= 0) & (second >= 0) & (first != second)
+        if (count := int(there.sum())) < FEW:
+            raise NoAnswer(f"{spaced(count)} pairs of similar sentences are too few: {FEW} are needed")
+        return (self.lists[first[there]] == second[there][:, None]).any(1)
+
+
+def looked_at(space: LayerEmbeddings) -> Int[Tensor, "m"]:
+    """The sentences of the task's pairs; of many pairs, those of the first."""
+    rows = torch.cat([space.first, space.second]).reshape(2, -1).T.flatten()[:_MOST].unique()
+    if len(rows) <= geometry.TOP + 1:
+        raise NoAnswer(f"{len(rows)} sentences are too few to have ten neighbours each")
+    return rows
 
 
 def neighbours(space: LayerEmbeddings, setting: Setting) -> Neighbours:
-    """The neighbours of the task's sentences under a setting; of its first pairs' where there are many."""
-    _check_enough(space)
+    """The neighbours of the sentences looked at, under a setting."""
+    rows = looked_at(space)
     z: Float[Tensor, "n m"] = transformed(space, setting)
-    rows = torch.cat([space.first, space.second]).reshape(2, -1).T.flatten()[:_MOST].unique()
     lists = geometry.nearest(z[rows])
     found = geometry.hubness(lists)
     return Neighbours(rows, lists, found.counts, found.largest)
-
-
-def _check_enough(space: LayerEmbeddings) -> None:
-    if space.n_sentences <= geometry.TOP + 1:
-        raise NoAnswer(f"{space.n_sentences} sentences are too few to have ten neighbours each")
 
 
 def _both(space: LayerEmbeddings) -> tuple[Neighbours, Neighbours]:
@@ -82,28 +96,38 @@ def _both(space: LayerEmbeddings) -> tuple[Neighbours, Neighbours]:
 
 
 def _ask_largest(space: LayerEmbeddings) -> str:
-    count = min(space.n_sentences, _MOST)
+    (layer,), rows = setting_on(space, _SETTING).layers, looked_at(space)
+    them = f"the {spaced(len(rows))} sentences" if len(rows) == space.n_sentences else f"{spaced(len(rows))} sentences"
     return (
-        f"For each of about {spaced(count)} sentences, list the ten others with the highest cosine, in the raw first "
-        "layer. On average a sentence is then on ten lists. **On how many lists is the one that is on most?**"
+        f"For each of {them}, list the ten others with the highest cosine, in layer {layer}, raw. On average a "
+        "sentence is then on ten lists. **On how many lists is the one that is on most?**"
     )
 
 
 def _ask_number(space: LayerEmbeddings) -> Number:
-    _check_enough(space)
-    return Number("Lists with the largest hub", 10, min(space.n_sentences, 1000), 1, 0.3, relative=True)
+    highest = len(looked_at(space)) - 1
+    return Number("Lists with the largest hub", geometry.TOP, highest, 1, 0.3, relative=True)
+
+
+def nearer_to_the_mean(space: LayerEmbeddings, near: Neighbours, setting: Setting) -> float:
+    """How many of the sentences, in percent, lie further from their mean direction than the largest hub."""
+    u = geometry.normalize(transformed(space, setting)[near.rows])
+    to_mean = u @ u.mean(dim=0)
+    return 100 * float((to_mean < to_mean[near.counts.argmax()]).double().mean())
 
 
 def largest_hub(space: LayerEmbeddings) -> Answer:
     """On how many lists the largest hub of the raw layer is."""
-    raw = neighbours(space, setting_on(space, _SETTING).raw)
+    setting = setting_on(space, _SETTING).raw
+    raw = neighbours(space, setting)
     largest, none = raw.largest, int((raw.counts == 0).sum())
+    nearer = nearer_to_the_mean(space, raw, setting)
     words = (
-        f"The largest **hub** is on {written(largest)} lists, while {written(none)} sentences are on none at all. "
-        "Vectors that lie near the middle of the cloud are near to everything, whatever they say. Read the "
-        "largest hubs, and ask yourself whether they deserve so many friends."
+        f"The largest **hub** is on {written(largest)} lists; on none at all: {written(none)}. The hub lies nearer to "
+        f"the mean direction of these sentences than {written(nearer)} % of them. Read the largest hubs, and ask "
+        "yourself whether they deserve so many friends."
     )
-    numbers = {"largest hub": largest, "on no list": none}
+    numbers = {"largest hub": largest, "on no list": none, "nearer to the mean": nearer}
     return Answer(largest, words, numbers, sentences={"raw": raw.hubs()})
 
 
@@ -112,43 +136,38 @@ def whitened_hub(space: LayerEmbeddings) -> Answer:
     setting = setting_on(space, _SETTING)
     raw, white = _both(space)
     before, after = spearman(space, setting.raw), spearman(space, setting)
-    hub, score = moved(raw.largest, white.largest), moved(before, after)
-    hub, score = ("falls" if hub == "stays" else hub), ("falls" if score == "stays" else score)
-    apart = (
-        "The two need not go together: a hub spoils lists of neighbours, while the score only reads the cosines of "
-        "pairs that were given."
-        if hub == score
-        else "Here the two go together, but they measure different things: a hub spoils lists of neighbours, while the "
-        "score only reads the cosines of pairs that were given."
-    )
     words = (
         f"Largest hub: {written(raw.largest)} lists raw, {written(white.largest)} whitened. Score: {written(before)} "
-        f"raw, {written(after)} whitened. {apart}"
+        f"raw, {written(after)} whitened. The two measure different things: a hub is counted on lists among all of "
+        "these sentences, and the score reads only the cosines of the pairs that were given."
     )
     numbers = {"hub, raw": raw.largest, "hub, whitened": white.largest, "score, raw": before, "score, whitened": after}
-    return Answer(_ENDS[hub, score], words, numbers, sentences={"raw": raw.hubs(), "whitened": white.hubs()})
+    end = _ENDS[white.largest > raw.largest, after > before]
+    return Answer(end, words, numbers, sentences={"raw": raw.hubs(), "whitened": white.hubs()})
 
 
 def partners(space: LayerEmbeddings) -> Answer:
     """Whether whitening brings the partners of similar sentences onto their lists more often."""
     setting = setting_on(space, _SETTING)
-    raw, white = (side.partners(space) for side in _both(space))
     before, after = spearman(space, setting.raw), spearman(space, setting)
+    hits = [side.partners(space) for side in _both(space)]
+    raw, white = (100 * float(one.double().mean()) for one in hits)
     way = moved(raw, white, 1.0)
     agree = (
-        "The lists hardly change here, whatever the score does: the hubs cost hardly a partner here."
+        "The lists hardly change here, whatever the score does."
         if way == "stays"
         else "Search and score agree here."
         if (white - raw) * (after - before) > 0
         else "Search and score disagree here, so it depends on the task which of them to look at."
     )
     words = (
-        f"The partner is on the list for {written(raw)} % of the similar pairs raw, for {written(white)} % whitened; "
-        f"the score goes from {written(before)} to {written(after)}. {agree} The score is for pairs that are given, "
-        "such as graded answers; for a search measure a search, as the page Retrieval does on queries that were judged."
+        f"Of {written(len(hits[0]))} pairs of similar sentences, the partner is on the list for {written(raw)} % raw "
+        f"and for {written(white)} % whitened; the score goes from {written(before)} to {written(after)}. {agree} The "
+        "score is for pairs that are given, such as graded answers; for a search measure a search, as the page "
+        "Retrieval does on queries that were judged."
     )
-    numbers = {"on the list, raw": raw, "on the list, whitened": white, "score, raw": before, "score, whitened": after}
-    return Answer(_MORE[way], words, numbers)
+    numbers = {"pairs": len(hits[0]), "on the list, raw": raw, "on the list, whitened": white}
+    return Answer(_MORE[way], words, numbers | {"score, raw": before, "score, whitened": after})
 
 
 LESSON = Lesson(
@@ -165,13 +184,13 @@ LESSON = Lesson(
         Step(_ask_largest, _ask_number, largest_hub),
         Step(
             "Now whiten the layer. **What happens to the largest hub, and to the score?**",
-            Choice(tuple(_ENDS.values()), rule="Right where both parts are; what does not move counts as not grown."),
+            Choice(tuple(_ENDS.values()), rule="Right where both parts are."),
             whitened_hub,
         ),
         Step(
-            "Take the pairs that people call similar, with a gold score of 4 or more. **Is the second sentence among "
-            "the ten nearest of the first more often once the layer is whitened?**",
-            Choice(tuple(_MORE.values()), rule="A change of less than one percent counts as none."),
+            "Take the pairs that people call similar, with a gold score of 4 or more, as far as both sentences are "
+            "among these. **Is the second among the ten nearest of the first more often once the layer is whitened?**",
+            Choice(tuple(_MORE.values()), rule="A change of at most one percentage point counts as none."),
             partners,
         ),
     ),

@@ -3,13 +3,19 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from jaxtyping import Int
+from torch import Tensor
+
 from whitelab.base.wording import spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
+from whitelab.statistics import geometry
 from whitelab.whitening import too_few
 
 Real = float | int
+FEW = 10  # pairs below which nothing is said of them
+_TOP = 5.0  # of the scale on which `geometry.POSITIVES` are
 
 
 class NoAnswer(ValueError):
@@ -263,6 +269,16 @@ def spearman(space: LayerEmbeddings, setting: Setting | str) -> Real:
     if result.spearman is None:
         raise NoAnswer(result.reason)
     return result.spearman
+
+
+def similar(space: LayerEmbeddings, rule: str = "ge4") -> Int[Tensor, "m"]:
+    """The pairs that count as similar. Raises NoAnswer where there are none, or the scale is another."""
+    if (highest := float(space.gold.max())) > _TOP:
+        raise NoAnswer(f"its gold scores go up to {highest:g}, and similar is a 4 on a scale that ends at {_TOP:g}")
+    pairs = geometry.positives(space.gold, rule)
+    if not len(pairs):
+        raise NoAnswer(f"no pair here has {geometry.POSITIVES[rule]}, so no two sentences count as similar")
+    return pairs
 
 
 def written(value: Real) -> str:
