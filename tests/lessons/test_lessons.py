@@ -109,11 +109,29 @@ def test_training_and_whitening_are_compared_at_the_same_number_of_directions(sp
     assert answered(8, 3, few).numbers["PCA whitening"] == white
 
 
+@pytest.mark.parametrize(("number", "step"), [(3, 2), (4, 2), (5, 1), (6, 2), (8, 3)])
+def test_a_score_below_chance_which_nobody_can_predict_is_no_answer(number, step, space):
+    turned = replace(space, gold=5 - space.gold)
+    assert whitelab.score(turned, Setting.parse("L-1:pca")).spearman < 0
+    with pytest.raises(NoAnswer, match=r"^-\d+\.\d\d is measured, and predictions go from 0 to 100$"):
+        answered(number, step, turned)
+
+
+@pytest.mark.parametrize(("number", "step"), [(3, 2), (4, 1), (4, 2), (5, 1), (5, 2), (6, 1), (6, 2), (6, 4)])
+def test_a_score_of_a_handful_of_pairs_is_no_answer_and_not_asked_for(number, step):
+    few = make_space(sizes=(9,))
+    with pytest.raises(NoAnswer, match="^9 pairs are too few for a score that is more than luck: 10 are needed$"):
+        answered(number, step, few)
+    if not isinstance(LESSONS[number].steps[step - 1].question, str):
+        with pytest.raises(NoAnswer, match="^9 pairs are too few"):
+            asked(number, step, few)
+
+
 def with_few_sentences(space):
-    """The embeddings of the first 18 sentences, with the pairs between them."""
-    pairs = ((space.first < 18) & (space.second < 18)).nonzero()[:, 0]
+    """The embeddings of the first 21 sentences, with the pairs between them."""
+    pairs = ((space.first < 21) & (space.second < 21)).nonzero()[:, 0]
     own = (space.first[pairs], space.second[pairs], space.gold[pairs], 0 * pairs)
-    return LayerEmbeddings(space.values[:, :18], *own, space.subset_names[:1], space.origin)
+    return LayerEmbeddings(space.values[:, :21], *own, space.subset_names[:1], space.origin)
 
 
 @pytest.mark.parametrize(("number", "step"), STEPS)
@@ -256,6 +274,28 @@ def test_the_curve_over_sentences_ends_where_the_score_of_all_sentences_is(space
     answer = answered(5, 1, space)
     assert answer.value[-1] == pytest.approx(whole)
     assert list(sentences_lesson.sizes(space).values())[-1] == space.n_sentences
+    few = answered(5, 2, space).numbers["plain"]
+    assert answered(5, 3, space).numbers["Fit on more sentences"] == pytest.approx(whole - few)
+    assert answered(5, 2, space).curves["plain"][-1] == pytest.approx(whole)
+    weighed = score(space, "L-1:pca")  # the page's
+    assert written(weighed) != written(whole)
+    assert f"as often as it occurs, as on the page below, all of them give {written(weighed)}" in answer.words
+
+
+def test_a_question_does_not_name_what_an_earlier_step_asks_for(space, monkeypatch):
+    """Where a teacher keeps the answers, every later question would tell them."""
+    monkeypatch.setattr(dimensions_lesson, "_NEAR", 20.0)
+    for number, lesson in LESSONS.items():
+        for step in range(2, len(lesson.steps) + 1):
+            question = asked(number, step, space)[0]
+            for earlier in range(1, step):
+                if lesson.steps[earlier - 1].needs != "space":
+                    continue
+                answer = answered(number, earlier, space)
+                values = answer.value if isinstance(answer.value, tuple) else (answer.value,)
+                told = {written(value) for value in values if not isinstance(value, str)}
+                told |= {written(max(values))} if number == 6 and earlier == 2 else set()
+                assert [one for one in told if one in question] == [], (number, earlier, step)
 
 
 def test_zca_and_cholesky_are_no_remedies_and_every_remedy_gains(space):

@@ -17,7 +17,7 @@ def asked(lesson: int, step: int, space: LayerEmbeddings | None) -> tuple[str, A
 
 def answered(lesson: int, step: int, of: LayerEmbeddings | tuple[float, ...] | None) -> Answer:
     """The answer of a step on a space, or on the state of its cloud. Raises NoAnswer where there is none."""
-    return LESSONS[lesson].steps[step - 1].measure(of)
+    return LESSONS[lesson].steps[step - 1].answered(of)
 
 
 __all__ = [

@@ -13,7 +13,7 @@ _SETTING = "L-1:pca"
 _DRAWS = 5  # of random coordinates, averaged
 _GAMMAS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _NEAR = 1.0  # points that a quarter of the memory may cost
-_TIE = 0.5  # points between scores that count as one: of some thousand pairs they could be chance
+_TIE = 0.5  # points between scores that count as one
 
 _KEPT = {
     "prefix": "The first half of the coordinates, as they come",
@@ -59,16 +59,14 @@ def halves_of(space: LayerEmbeddings) -> dict[str, float]:
 
 def which_half(space: LayerEmbeddings) -> Answer:
     """Which half of the dimensions scores highest."""
-    scores, raw = halves_of(space), spearman(space, setting_on(space, _SETTING).raw)
+    raw = spearman(space, setting_on(space, _SETTING).raw)
+    scores = halves_of(space)
     best = max(scores, key=scores.get)
     controls, made = max(scores["prefix"], scores["random"]), max(scores["pca"], scores["soft"])
     tied = scores[best] - min(scores.values()) <= _TIE
     why = (
-        "No coordinate of this model means much by itself: its information is spread over all of them, so any half of "
-        "them knows nearly everything. What a map adds must be compared with that, not with nothing."
-        if tied or controls >= made
-        else f"The two controls show what half of the memory gives for free: {written(controls)} at best. The better "
-        f"of the two maps has {written(made)}."
+        f"The two controls show what half of the memory gives for free: {written(controls)} at best. The better of the "
+        f"two maps has {written(made)}. What a map adds must be compared with the controls, not with nothing."
     )
     words = (
         f"All {space.dim} raw: {written(raw)}. Half of them: first coordinates {written(scores['prefix'])}, random "
@@ -114,10 +112,9 @@ def over_k(space: LayerEmbeddings) -> Answer:
     }
     top = _at(curve, curve.best_k)
     shape = (
-        f"More is not better: from k = {curve.best_k} on, further directions add more noise than meaning, and at the "
-        f"end the score is {written(top - end)} points lower"
-        if curve.best_k < space.dim and top - end > 0.5
-        else f"The curve is highest at k = {curve.best_k}, {written(top - end)} points above its end"
+        f"More is not better: with all {space.dim} directions the score is {written(top - end)} points lower"
+        if top - end > _TIE
+        else f"With all {space.dim} directions it is {written(top - end)} points lower"
     )
     least, free, few = next(iter(ks)).partition(" (")[0], curves["random coordinates"][0], curves["whitened"][0]
     every = ", ".join(f"{name} {written(value)}" for name, value in zip(ks, curves["whitened"], strict=True))
@@ -143,12 +140,12 @@ def best_gamma(space: LayerEmbeddings) -> Answer:
     spread, spread_few = (max(one.values()) - min(one.values()) for one in (scores, few))
     lead = f"Highest is γ = {written(best)}"
     if best == 0:
-        lead += ": no direction is worth blowing up"
+        lead += ": of these five none beats leaving the directions as they are"
     elif 0.0 in close:
-        lead += ", by no more than could be chance over no scaling at all (γ = 0)"
+        lead += f", by no more than {_TIE:g} points over no scaling at all (γ = 0)"
     at_quarter = f"With only k = {quarter} kept they lie within {written(spread_few)} points of each other" + (
-        f", and here within {written(spread)}: what scaling {'spoils' if scores[1.0] < scores[0.0] else 'lifts'} are "
-        "the weak directions, and they are gone by then"
+        f", and here within {written(spread)}: most of what scaling changes lies in the weaker directions, which are "
+        "left out there"
         if spread_few < spread / 2
         else ""
     )
@@ -164,27 +161,30 @@ def _ask_k(space: LayerEmbeddings) -> Number:
 
 
 def _ask_quarter(space: LayerEmbeddings) -> str:
-    curve = k_curve(space, setting_on(space, _SETTING), by_subset=False)
+    spearman(space, setting_on(space, _SETTING))  # or nobody is asked
     return (
-        f"Whitened, the last layer scores {written(_at(curve, curve.best_k or space.dim))} at its best k. **Name a k "
-        f"that takes at most a quarter of the memory of all {space.dim} and costs at most {_NEAR:g} point of that.**"
+        f"Whitened, the last layer scores highest at some k. **Name a k that takes at most a quarter of the memory of "
+        f"all {space.dim} and scores at most {_NEAR:g} point less than that.**"
     )
 
 
 def quarter_of_the_memory(space: LayerEmbeddings) -> Answer:
     """Every k of at most d / 4 whose score is at most a point below that of the best k."""
+    end = spearman(space, setting_on(space, _SETTING))
     curve = k_curve(space, setting_on(space, _SETTING), by_subset=False)
-    top, quarter = _at(curve, curve.best_k or space.dim), max(1, space.dim // 4)
+    top, quarter = _at(curve, curve.best_k), max(1, space.dim // 4)
     good = tuple(k for k in range(1, quarter + 1) if _at(curve, k) >= top - _NEAR)
     if not good:
         raise NoAnswer(f"no k up to {quarter} stays within {_NEAR:g} point of {written(top)}, the best")
     best = max(good, key=lambda k: _at(curve, k))
+    at_best = "the best of all" if best == curve.best_k else f"against {written(top)} at k = {curve.best_k}, the best"
     words = (
         f"{len(good)} of the {quarter} values up to a quarter of the memory will do, the least of them k = {good[0]}. "
-        f"Of them k = {best} scores highest: {written(_at(curve, best))}, against {written(top)} at k = {curve.best_k} "
-        f"and {written(_at(curve, space.dim))} with all {space.dim}."
+        f"Of them k = {best} scores highest: {written(_at(curve, best))}, {at_best}. All {space.dim} directions have "
+        f"{written(end)}."
     )
-    return Answer(best, words, {"best": top, "best of at most a quarter": _at(curve, best)}, accepted=good)
+    numbers = {"best": top, "best of at most a quarter": _at(curve, best), "with all": end}
+    return Answer(best, words, numbers, accepted=good)
 
 
 LESSON = Lesson(

@@ -1,6 +1,5 @@
 """Lesson 4: whether whitening helps, layer by layer, and on a genre that was not seen."""
 
-from contextlib import suppress
 from dataclasses import dataclass
 
 import torch
@@ -27,11 +26,15 @@ def _raw(space: LayerEmbeddings, text: str) -> float:
 
 def _lowest(space: LayerEmbeddings) -> int:
     """The lowest layer with a score: word vectors at [CLS] are the same for every sentence."""
+    why = NoAnswer("the model has one layer, and none below it")
     for layer in range(space.n_layers - 1):
-        with suppress(NoAnswer):
+        try:
             _raw(space, f"L{layer}")
+        except NoAnswer as error:
+            why = error
+        else:
             return layer
-    raise NoAnswer("no layer below the last has a score")
+    raise why
 
 
 def _ask_lower(space: LayerEmbeddings) -> str:

@@ -8,13 +8,14 @@ from torch import Tensor
 
 from whitelab.base.wording import spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
-from whitelab.scoring.score import score
+from whitelab.scoring.score import Score, score
 from whitelab.scoring.setting import Setting
 from whitelab.statistics import geometry
 from whitelab.whitening import too_few
 
 Real = float | int
 FEW = 10  # pairs below which nothing is said of them
+_ROUNDING = 1e-6
 _TOP = 5.0  # of the scale on which `geometry.POSITIVES` are
 
 
@@ -229,7 +230,22 @@ class Step:
     def asked(self, space: LayerEmbeddings | None) -> tuple[str, Ask]:
         """The question and the prediction it wants, on this space."""
         question = self.question if isinstance(self.question, str) else self.question(space)
-        return question, self.ask if isinstance(self.ask, Ask) else self.ask(space)
+        return question, self._ask(space)
+
+    def answered(self, of: LayerEmbeddings | tuple[float, ...] | None) -> Answer:
+        """What is measured of it. Raises NoAnswer for what no prediction can meet, such as a score below chance."""
+        answer, ask = self.measure(of), self._ask(of)
+        if isinstance(ask, Number | Curve):
+            values = answer.value if isinstance(answer.value, tuple) else (answer.value,)
+            out = [value for value in values if not ask.low - _ROUNDING <= value <= ask.high + _ROUNDING]
+            if any(value != value for value in out):
+                raise NoAnswer("what it asks for is not defined on this data")
+            if out:
+                raise NoAnswer(f"{written(out[0])} is measured, and predictions go from {ask.low:g} to {ask.high:g}")
+        return answer
+
+    def _ask(self, of) -> Ask:
+        return self.ask if isinstance(self.ask, Ask) else self.ask(of)
 
 
 @dataclass(frozen=True)
@@ -261,11 +277,18 @@ def setting_on(space: LayerEmbeddings, text: str) -> Setting:
 
 
 def spearman(space: LayerEmbeddings, setting: Setting | str) -> Real:
-    """Spearman x 100 of a setting. Raises NoAnswer where it is not defined, and where its map is starved."""
+    """Spearman x 100 of a setting. Raises NoAnswer where its map is starved, pairs are few, or it is not defined."""
     setting = setting_on(space, setting) if isinstance(setting, str) else setting
     result = score(space, setting, isotropy=False)
     if result.starved:
         raise NoAnswer(too_few(result.rank, result.dim).removesuffix("."))
+    if result.pairs < FEW:
+        raise NoAnswer(f"{result.pairs} pairs are too few for a score that is more than luck: {FEW} are needed")
+    return defined(result)
+
+
+def defined(result: Score) -> Real:
+    """Spearman x 100 of a score. Raises NoAnswer where it is not defined."""
     if result.spearman is None:
         raise NoAnswer(result.reason)
     return result.spearman

@@ -1,9 +1,24 @@
 """Lesson 5: how many sentences a map needs."""
 
+from collections.abc import Iterable, Sequence
+
 from whitelab.base.wording import spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
-from whitelab.lessons.lesson import Answer, Choice, Curve, Lesson, NoAnswer, Number, Step, setting_on, spearman, written
-from whitelab.scoring.score import Score
+from whitelab.lessons.lesson import (
+    Answer,
+    Choice,
+    Curve,
+    Lesson,
+    NoAnswer,
+    Number,
+    Real,
+    Step,
+    defined,
+    setting_on,
+    spearman,
+    written,
+)
+from whitelab.scoring.setting import Setting
 from whitelab.sweeps.fit_size import sentence_scores
 
 _SETTING = "L-1:pca"
@@ -18,20 +33,28 @@ def sizes(space: LayerEmbeddings) -> dict[str, int]:
     return multiples | {f"all {spaced(space.n_sentences)}": space.n_sentences}
 
 
+def _raw(space: LayerEmbeddings) -> Real:
+    """The score of the raw layer. Raises NoAnswer where all sentences are too few for a map."""
+    setting = setting_on(space, _SETTING)
+    spearman(space, setting)
+    return spearman(space, setting.raw)
+
+
 def _names(space: LayerEmbeddings) -> Curve:
-    raw = spearman(space, setting_on(space, _SETTING).raw)
+    raw = _raw(space)
     names = tuple(sizes(space))
     return Curve(names, 0.0, 100.0, (float(min(max(round(raw), 0), 100)),) * len(names), 4.0)
 
 
-def _value(score: Score) -> float:
-    if score.spearman is None:
-        raise NoAnswer(score.reason)
-    return score.spearman
+def _scores(space: LayerEmbeddings, settings: Sequence[Setting], sizes: Iterable[int]) -> list[tuple[Real, ...]]:
+    """The scores of each setting, at each size. Raises NoAnswer as `spearman`."""
+    _raw(space)
+    rows = sentence_scores(space, settings, list(sizes))
+    return [tuple(map(defined, row)) for row in rows]
 
 
 def _ask_curve(space: LayerEmbeddings) -> str:
-    raw = spearman(space, setting_on(space, _SETTING).raw)
+    raw = _raw(space)
     return (
         f"A whitening map is fitted on sentences, and it has d = {space.dim} directions to measure. Fit it on n of "
         f"them, drawn at random, and score all pairs with it. Raw, the last layer scores {written(raw)}. **Draw the "
@@ -41,8 +64,8 @@ def _ask_curve(space: LayerEmbeddings) -> str:
 
 def by_sentences(space: LayerEmbeddings) -> Answer:
     """The score by the number of sentences the map was fitted on."""
-    (scores,) = sentence_scores(space, [setting_on(space, _SETTING)], list(sizes(space).values()))
-    curve = {name: _value(score) for name, score in zip(sizes(space), scores, strict=True)}
+    (scores,) = _scores(space, [setting_on(space, _SETTING)], sizes(space).values())
+    curve = dict(zip(sizes(space), scores, strict=True))
     lowest, most = min(curve, key=curve.get), list(curve)[-1]
     every = "; ".join(f"{name}: {written(value)}" for name, value in curve.items())
     if lowest == "n = 1 d":
@@ -55,8 +78,13 @@ def by_sentences(space: LayerEmbeddings) -> Answer:
         why = "More sentences do not help here: the score is lowest with all of them."
     else:
         why = f"The lowest point here is at {lowest}, not where n = d."
-    rise = curve[most] - curve[lowest]
+    rise, weighed = curve[most] - curve[lowest], spearman(space, setting_on(space, _SETTING))
     words = f"Measured: {every}. {why} From the lowest point to all sentences it is {written(rise)} points."
+    if written(weighed) != written(curve[most]):
+        words += (
+            f" Each sentence counts once here. Where it counts as often as it occurs, as on the page below, all of "
+            f"them give {written(weighed)}."
+        )
     numbers = curve | {"from the lowest to all": rise}
     return Answer(tuple(curve.values()), words, numbers, curves={"measured": tuple(curve.values())})
 
@@ -66,12 +94,11 @@ def _narrow(space: LayerEmbeddings) -> int:
 
 
 def _ask_shrunk(space: LayerEmbeddings) -> str:
-    setting, size = setting_on(space, _SETTING), _narrow(space)
-    ((plain,),) = sentence_scores(space, [setting], [size])
+    raw = _raw(space)
     return (
         "**Shrinkage** mixes the measured covariance with a round one, the more the fewer sentences there are, so that "
-        f"weak directions are trusted less. With n = {size} sentences the plain map scores {written(_value(plain))}. "
-        "**And the shrunk one?**"
+        f"weak directions are trusted less. Raw, the last layer scores {written(raw)}. **What does it score under a "
+        f"shrunk map that was fitted on n = {_narrow(space)} sentences?**"
     )
 
 
@@ -79,11 +106,10 @@ def shrunk(space: LayerEmbeddings) -> Answer:
     """The score of the shrunk map by the number of sentences."""
     names, setting = sizes(space), setting_on(space, _SETTING)
     both = [setting, setting.with_(whitening="shrunk")]
-    plain, rescued = (tuple(map(_value, row)) for row in sentence_scores(space, both, list(names.values())))
-    ((before,), (after,)) = sentence_scores(space, both, [_narrow(space)])
-    before, after = _value(before), _value(after)
+    plain, rescued = _scores(space, both, names.values())
+    (before,), (after,) = _scores(space, both, [_narrow(space)])
     effect = (
-        f"shrinkage fills the dip by {written(after - before)} points"
+        f"shrinkage gains {written(after - before)} points"
         if after > before
         else f"shrinkage costs {written(before - after)} points"
     )
@@ -118,21 +144,25 @@ def remedies(space: LayerEmbeddings) -> Answer:
         plain.with_(whitening="zca"),
         plain.with_(whitening="cholesky"),
     ]
-    few = [_value(row[0]) for row in sentence_scores(space, settings, [size])]
-    gains = dict(zip(REMEDIES, [spearman(space, plain), *few[1:]], strict=True))
+    few = [score for (score,) in _scores(space, settings, [size])]
+    ((many,),) = _scores(space, [plain], [space.n_sentences])
+    gains = dict(zip(REMEDIES, [many, *few[1:]], strict=True))
     gains = {name: value - few[0] for name, value in gains.items()}
     good = tuple(name for name, gain in gains.items() if gain > _ENOUGH)
     if len(good) < 2:
         raise NoAnswer(f"fewer than two of the five are worth {_ENOUGH:g} points here, so there are no two to choose")
     raw, mended = spearman(space, plain.raw), few[0] + max(gains.values())
-    against_raw = f"The best of them comes to {written(mended)}, and the raw layer has {written(raw)}: " + (
-        "a mended map is worth having here." if mended > raw else "not to whiten is a remedy too, and the best here."
+    against_raw = f"The best of them comes to {written(mended)}, and the raw layer has {written(raw)}" + (
+        f": within {_ENOUGH:g} points, so a mended map is worth no more than none here."
+        if abs(mended - raw) <= _ENOUGH
+        else ": a mended map is worth having here."
+        if mended > raw
+        else ": not to whiten is a remedy too, and the best here."
     )
     every = "; ".join(f"{name[0].lower()}{name[1:]} {written(gain)}" for name, gain in gains.items())
     words = (
         f"Points gained over plain PCA whitening on {size} sentences: {every}. ZCA and Cholesky only turn what PCA "
-        f"gives, so they mend nothing. {len(good)} of the five are worth more than {_ENOUGH:g} points here. "
-        + against_raw
+        f"gives. {len(good)} of the five are worth more than {_ENOUGH:g} points here. " + against_raw
     )
     return Answer(good, words, gains | {"raw": raw, "mended": mended}, accepted=good)
 
