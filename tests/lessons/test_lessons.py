@@ -117,7 +117,7 @@ def test_a_score_below_chance_which_nobody_can_predict_is_no_answer(number, step
         answered(number, step, turned)
 
 
-@pytest.mark.parametrize(("number", "step"), [(3, 2), (4, 1), (4, 2), (5, 1), (5, 2), (6, 1), (6, 2), (6, 4)])
+@pytest.mark.parametrize(("number", "step"), [(3, 2), (4, 1), (4, 2), (5, 1), (5, 2), (6, 1), (6, 2), (6, 4), (8, 3)])
 def test_a_score_of_a_handful_of_pairs_is_no_answer_and_not_asked_for(number, step):
     few = make_space(sizes=(9,))
     with pytest.raises(NoAnswer, match="^9 pairs are too few for a score that is more than luck: 10 are needed$"):
@@ -367,6 +367,35 @@ def test_training_starts_all_runs_from_one_map_and_gives_the_same_paths_twice(sp
     assert answered(8, 3, space).value == runs["simcse"][-1].spearman
     cosines = {training_lesson.OBJECTIVES[name]: path[-1].mean_cosine for name, path in runs.items()}
     assert {name: answered(8, 2, space).numbers[name] for name in cosines} == cosines
+
+
+def test_a_space_that_starts_in_one_place_has_no_collapse_to_predict(space):
+    narrow = replace(space, values=space.values + 100)
+    for step in (1, 2):
+        for ask in (asked, answered):
+            with pytest.raises(NoAnswer, match=r"mean cosine of 1\.00 before the first step"):
+                ask(8, step, narrow)
+
+
+@pytest.mark.parametrize("fallen", [(), ("SimCSE",), ("Plain MSE",), ("SimCSE", "Plain MSE"), ("W-MSE", "Plain MSE")])
+def test_reasons_of_a_collapse_are_those_of_the_runs_that_fell(fallen, space, monkeypatch):
+    run = training_lesson.trained(space, "w-mse")
+    ends = {
+        name: (run[0], replace(run[-1], mean_cosine=0.95 if label in fallen else 0.1))
+        for name, label in training_lesson.OBJECTIVES.items()
+    }
+    monkeypatch.setattr(training_lesson, "paths", lambda space: ends)
+    first, second = (answered(8, step, space).words for step in (1, 2))
+    assert ("only pulls together is satisfied" in first) is (fallen == ("Plain MSE",))
+    assert ("the collapse is ruled out" in second) is ("Plain MSE" in fallen and "W-MSE" not in fallen)
+    assert ("SimCSE keeps them apart too" in second) is (fallen == ("Plain MSE",))
+    assert ("Both without negatives keep" in second) is not ("MSE" in "".join(fallen))
+
+
+def test_runs_are_drawn_by_their_alignment_only_where_gold_says_which_pairs_are_alike(space):
+    assert set(answered(8, 2, space).paths) == set(training_lesson.OBJECTIVES)
+    for scale in (0.2, 20.0):
+        assert not answered(8, 2, replace(space, gold=scale * space.gold)).paths
 
 
 @pytest.mark.parametrize(

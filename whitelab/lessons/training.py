@@ -11,7 +11,18 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whitelab.encoding.embeddings import LayerEmbeddings
-from whitelab.lessons.lesson import Answer, Choice, Lesson, NoAnswer, Number, Step, setting_on, spearman, written
+from whitelab.lessons.lesson import (
+    Answer,
+    Choice,
+    Lesson,
+    NoAnswer,
+    Number,
+    Step,
+    setting_on,
+    similar,
+    spearman,
+    written,
+)
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.geometry import normalize
 from whitelab.sweeps.layer_profiles import losses as losses_of
@@ -20,7 +31,7 @@ from whitelab.training.objectives import losses
 
 _SETTING = "L1:pca"
 _STEPS, _EVERY, _BATCH, _WIDTH, _RATE, _DROPOUT = 60, 15, 256, 32, 0.02, 0.1
-_COLLAPSED = 0.9  # mean cosine of two random sentences from which on nothing tells them apart
+_COLLAPSED = 0.9  # mean cosine of two random sentences from which on they count as one place
 
 OBJECTIVES = {"simcse": "SimCSE", "w-mse": "W-MSE", "mse": "Plain MSE"}
 
@@ -94,21 +105,47 @@ def _last(space: LayerEmbeddings) -> dict[str, Point]:
     return {OBJECTIVES[name]: path[-1] for name, path in paths(space).items()}
 
 
+def _started_apart(space: LayerEmbeddings) -> Point:
+    """Where all runs start. Raises NoAnswer where a collapse would be nothing new."""
+    start = paths(space)["mse"][0]
+    if start.mean_cosine >= _COLLAPSED:
+        raise NoAnswer(
+            f"two random sentences have a mean cosine of {written(start.mean_cosine)} before the first step, so that "
+            "nothing is left to collapse"
+        )
+    return start
+
+
+def _ask_collapse(space: LayerEmbeddings) -> str:
+    _started_apart(space)
+    (layer,) = setting_on(space, _SETTING).layers
+    return (
+        f"A whitening is a linear map. Train one instead, on layer {layer}: take each sentence twice, with a tenth of "
+        "its numbers dropped at random, and pull the two together. **SimCSE** also pushes all other sentences away, "
+        "its negatives. **W-MSE** whitens the batch first and pushes nothing. **Plain MSE** only pulls. **Which one "
+        f"puts all sentences into one place within {_STEPS} steps?**"
+    )
+
+
+def _ask_survivor(space: LayerEmbeddings) -> str:
+    _started_apart(space)
+    return "W-MSE and plain MSE have no negatives. **Which of the two keeps sentences apart?**"
+
+
 _NOBODY = "None of them"
 
 
 def collapse(space: LayerEmbeddings) -> Answer:
     """Which run ends with all sentences in one place."""
-    ends, start = _last(space), paths(space)["mse"][0]
+    start, ends = _started_apart(space), _last(space)
     worst = max(ends, key=lambda name: ends[name].mean_cosine)
     fallen = tuple(name for name, point in ends.items() if point.mean_cosine >= _COLLAPSED)
     shown = fallen or (worst,)  # of the others the next step asks
     every = ", ".join(f"{name} {written(ends[name].mean_cosine)}" for name in shown)
     if fallen:
-        why = (
-            f"{' and '.join(fallen)} ended where any two sentences point the same way. An objective that only pulls "
-            "together is satisfied best by one point for everything: that is a **collapse**."
-        )
+        why = f"{' and '.join(fallen)} ended where sentences point nearly the same way: that is a **collapse**."
+        if fallen == (OBJECTIVES["mse"],):
+            why += " An objective that only pulls together is satisfied best by one point for everything."
     else:
         why = f"None reaches {_COLLAPSED:g}, so none has collapsed here; {worst} comes nearest."
     words = (
@@ -121,6 +158,7 @@ def collapse(space: LayerEmbeddings) -> Answer:
 
 def survivor(space: LayerEmbeddings) -> Answer:
     """Which run without negatives keeps sentences apart."""
+    _started_apart(space)
     ends = _last(space)
     without = {name: ends[OBJECTIVES[name_]] for name_, name in OBJECTIVES.items() if name_ != "simcse"}
     alive = tuple(name for name, point in without.items() if point.mean_cosine < _COLLAPSED)
@@ -129,20 +167,32 @@ def survivor(space: LayerEmbeddings) -> Answer:
     if alive == ("W-MSE",):
         why = (
             "W-MSE compares views only after it has whitened the batch. A batch whose sentences all lie in one place "
-            "cannot be whitened, so the collapse is ruled out without pushing any two sentences apart. SimCSE lives "
-            "too, but it has negatives: every other sentence of the batch."
+            "cannot be whitened, so the collapse is ruled out without pushing any two sentences apart."
         )
+        if cosines["SimCSE"] < _COLLAPSED:
+            why += " SimCSE keeps them apart too, but it has negatives: every other sentence of the batch."
+    elif len(alive) > 1:
+        why = "Both without negatives keep sentences apart after these few steps."
     elif alive:
-        why = f"Of the two without negatives {' and '.join(alive)} still tells sentences apart after these few steps."
+        why = f"Of the two without negatives only {alive[0]} keeps sentences apart after these few steps."
     else:
         why = "Both without negatives have collapsed here."
     words = f"Mean cosine of two random sentences after {written(_STEPS)} steps: {every}. {why}"
     numbers = {"steps": _STEPS} | cosines
-    records = {name: tuple(map(asdict, path)) for name, path in paths(space).items()}
-    return Answer(alive[0] if alive else _NOBODY, words, numbers, accepted=alive or (_NOBODY,), paths=records)
+    return Answer(alive[0] if alive else _NOBODY, words, numbers, accepted=alive or (_NOBODY,), paths=_records(space))
+
+
+def _records(space: LayerEmbeddings) -> dict[str, tuple[dict, ...]]:
+    """The runs for the plane of alignment and uniformity; none where no pairs are known to be alike."""
+    try:
+        similar(space, "gt4")
+    except NoAnswer:
+        return {}
+    return {name: tuple(map(asdict, path)) for name, path in paths(space).items()}
 
 
 def _ask_gain(space: LayerEmbeddings) -> str:
+    spearman(space, setting_on(space, _SETTING).raw)  # or nobody is asked
     path = paths(space)["simcse"]
     return (
         f"Before its first step, a map to {_width(space)} random directions scores "
@@ -161,8 +211,9 @@ def against_whitening(space: LayerEmbeddings) -> Answer:
     side = "ahead of" if after > white else "behind"
     fallen = [name for name, point in ends.items() if point.mean_cosine >= _COLLAPSED and point.spearman > 20]
     slip = (
-        f" That {' and '.join(fallen)} still ranks pairs is no slip: ranks see differences however small, and its "
-        "cosines all lie near 1. Nothing that reads the cosines themselves could use them."
+        f" That {' and '.join(fallen)} still rank{'s' * (len(fallen) == 1)} pairs, though the mean cosine is "
+        f"{' and '.join(written(ends[name].mean_cosine) for name in fallen)}, is no slip: ranks see differences "
+        "however small."
         if fallen
         else ""
     )
@@ -189,16 +240,13 @@ LESSON = Lesson(
     "Pulling the two views of a sentence together is enough to learn from.",
     (
         Step(
-            "A whitening is a linear map. Train one instead, on the first layer: take each sentence twice, with a "
-            "tenth of its numbers dropped at random, and pull the two together. **SimCSE** also pushes all other "
-            "sentences away, its negatives. **W-MSE** whitens the batch first and pushes nothing. **Plain MSE** only "
-            f"pulls. **Which one puts all sentences into one place within {_STEPS} steps?**",
+            _ask_collapse,
             Choice((*OBJECTIVES.values(), _NOBODY), rule=f"That is a mean cosine of at least {_COLLAPSED:g}."),
             collapse,
             slow="Training three maps",
         ),
         Step(
-            "W-MSE and plain MSE have no negatives. **Which of the two still tells sentences apart?**",
+            _ask_survivor,
             Choice(("W-MSE", "Plain MSE", _NOBODY), rule=f"That is a mean cosine below {_COLLAPSED:g}."),
             survivor,
             slow="Training three maps",
