@@ -163,6 +163,29 @@ def test_the_narrowest_layer_is_the_one_with_the_highest_mean_cosine(space):
     assert list(answer.numbers.values()) == pytest.approx(cosines)
 
 
+def test_a_layer_with_one_vector_for_all_sentences_is_no_cone(space):
+    """As the word vector of [CLS] is."""
+    values = space.values.clone()
+    values[0] = values[0, 0]
+    values[1:3] += 100  # cosines that are 1.00 in two digits, of sentences that differ
+    answer = answered(1, 3, replace(space, values=values))
+    assert answer.accepted == ("Layer 1", "Layer 2")
+    assert "Layer 0 has one vector for all sentences, which is no cone" in answer.words
+    assert "looks like a likeness" not in answer.words  # no pair lies above a cosine of 1
+    assert "looks like a likeness" in answered(1, 3, replace(space, values=space.values + 1)).words
+    with pytest.raises(NoAnswer, match="every layer has one vector for all sentences"):
+        answered(1, 3, replace(space, values=values[:1]))
+    with pytest.raises(NoAnswer, match="one layer only"):
+        asked(1, 3, replace(space, values=values[1:2]))
+
+
+@pytest.mark.parametrize(("pooling", "words"), [("mean", True), ("unit_mean", True), ("cls", False), ("given", False)])
+def test_the_lowest_layer_is_called_word_vectors_only_where_they_are_averaged(pooling, words, space):
+    there = replace(space, origin=replace(space.origin, pooling=pooling))
+    assert ("plain word vectors" in asked(1, 3, there)[0]) is words
+    assert ("plain word vectors" in asked(4, 1, there)[0]) is (pooling == "mean")
+
+
 def test_the_shared_variance_is_the_participation_ratio_of_the_centred_layer(space):
     assert answered(2, 3, space).value == whitelab.shape(space, Setting.parse("L1:center")).participation_ratio
 

@@ -1,8 +1,20 @@
 """Lesson 1: what a cone is, and where the model has one."""
 
 from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.encoding.pooling import UNIT
 from whitelab.lessons import clouds
-from whitelab.lessons.lesson import Answer, Choice, Cloud, Lesson, Number, Step, listed, setting_on, written
+from whitelab.lessons.lesson import (
+    Answer,
+    Choice,
+    Cloud,
+    Lesson,
+    NoAnswer,
+    Number,
+    Step,
+    listed,
+    setting_on,
+    written,
+)
 from whitelab.statistics.geometry import CONE
 from whitelab.sweeps.layer_profiles import layer_shapes
 
@@ -39,28 +51,44 @@ def _layers(space: LayerEmbeddings) -> Choice:
     return Choice(names, rule="Right is the layer with the highest mean cosine, to two digits.")
 
 
+def _ask_narrowest(space: LayerEmbeddings) -> str:
+    if space.n_layers < 2:
+        raise NoAnswer("it has one layer only, and none to choose from")
+    lowest = "Layer 0 holds the plain word vectors, the" if space.origin.pooling in ("mean", f"{UNIT}mean") else "The"
+    return (
+        f"A language model makes one such cloud in each of its layers, here in {space.dim} dimensions instead of two. "
+        f"**Which layer of this model is the narrowest cone?** {lowest} last layer is what is usually taken."
+    )
+
+
 def narrowest(space: LayerEmbeddings) -> Answer:
-    """The layer whose random sentences have the highest mean cosine, raw."""
+    """The layer whose random sentences have the highest mean cosine, raw; one vector for all is no cone."""
     shapes = layer_shapes(space, [setting_on(space, "L0")])
     cosines = {f"Layer {one.layers[0]}": one.mean_cosine for one in shapes}
-    name = max(cosines, key=cosines.get)
+    cones = {name: cosine for layer, (name, cosine) in enumerate(cosines.items()) if space.different((layer,)) > 1}
+    if not cones:
+        raise NoAnswer("every layer has one vector for all sentences")
+    name, last = max(cones, key=cones.get), list(cosines)[-1]
     every = ", ".join(f"{layer.lower()} {written(value)}" for layer, value in cosines.items())
-    last = cosines[f"Layer {space.n_layers - 1}"]
-    spread = (
-        " The last layer is hardly a cone: its training has pushed sentences apart."
-        if last < CONE
-        else " The last layer is a cone too."
-    )
-    as_narrow = tuple(one for one, cosine in cosines.items() if written(cosine) == written(cosines[name]))
-    narrowest_are = f"{listed(as_narrow)} {'are' if len(as_narrow) > 1 else 'is'} the narrowest"
-    meant = (
-        f"A cosine of {written(cosines[name])} looks like a likeness, and there it is what any two sentences have: "
-        f"only how far above it a pair lies says that the two are alike.{spread}"
-        if cosines[name] >= CONE
-        else "No layer here is much of a cone."
-    )
-    words = f"Mean cosine of two random sentences: {every}. {narrowest_are}. {meant} The page below shows all layers."
-    return Answer(name, words, cosines, accepted=as_narrow)
+    as_narrow = tuple(one for one, cosine in cones.items() if written(cosine) == written(cones[name]))
+    points = [one for one in cosines if one not in cones]
+    words = f"Mean cosine of two random sentences: {every}. "
+    if points:
+        has = "have" if len(points) > 1 else "has"
+        words += f"{listed(points)} {has} one vector for all sentences, which is no cone. "
+    words += f"{listed(as_narrow)} {'are' if len(as_narrow) > 1 else 'is'} the narrowest. "
+    if cones[name] < CONE:
+        words += "No layer here is much of a cone."
+    elif written(cones[name]) == written(1.0):
+        words += "Two random sentences point almost the same way there: what tells them apart is beyond these digits."
+    else:
+        words += (
+            f"A cosine of {written(cones[name])} looks like a likeness, and there it is what two random sentences have "
+            "on average: only how far above it a pair lies says that the two are alike."
+        )
+    if cones[name] >= CONE and last in cones and last not in as_narrow:
+        words += f" The last layer is {'hardly a cone' if cones[last] < CONE else 'a cone too'}."
+    return Answer(name, f"{words} The page below shows all layers.", cosines, accepted=as_narrow)
 
 
 LESSON = Lesson(
@@ -93,9 +121,7 @@ LESSON = Lesson(
             needs="cloud",
         ),
         Step(
-            "A language model makes one such cloud in each of its layers, in hundreds of dimensions instead of two. "
-            "**Which layer of this model is the narrowest cone?** Layer 0 holds the plain word vectors, the last layer "
-            "is what is usually taken.",
+            _ask_narrowest,
             _layers,
             narrowest,
         ),
