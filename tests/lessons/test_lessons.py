@@ -202,28 +202,35 @@ def test_the_gain_of_a_layer_is_its_score_whitened_beside_raw(step, text, space)
     answer = answered(4, step, space)
     assert answer.value == score(space, text)
     assert answer.numbers["raw"] == score(space, text.partition(":")[0])
-    gained = answer.numbers["whitened"] > answer.numbers["raw"]
-    assert ("whitening gains" in answer.words) is gained
+    centred = score(space, f"{text.partition(':')[0]}:center")
+    assert f"Centring changes the score by {centred - answer.numbers['raw']:+.2f}" in answer.words
 
 
-@pytest.mark.parametrize(("cosine", "centred"), [(0.6, 8.0), (0.6, 2.0), (0.1, 8.0), (0.1, 2.0)])
-def test_a_gain_is_laid_to_the_stretch_only_beyond_centring_and_to_a_cone_only_where_one_is(
-    cosine, centred, space, monkeypatch
-):
-    scores = {"none": 40.0, "center": 40.0 + centred, "pca": 45.0}
+@pytest.mark.parametrize("whitened", [45.0, 30.0])
+@pytest.mark.parametrize("centred", [8.0, 2.0, 0.0, -15.0])
+def test_a_change_is_laid_to_centring_and_to_the_stretch_by_what_each_does(centred, whitened, space, monkeypatch):
+    scores = {"none": 40.0, "center": 40.0 + centred, "pca": whitened}
     monkeypatch.setattr(gain, "spearman", lambda space, setting: scores[setting.whitening])
-    monkeypatch.setattr(gain, "shape", lambda *of: replace(whitelab.shape(*of), mean_cosine=cosine))
     words = answered(4, 2, space).words
-    assert ("whitening what is left costs 3.00" in words) is (centred > 5)
-    assert ("made equally strong" in words) is (centred < 5)
-    assert ("all sentences share" in words) is (cosine >= 0.2)
-    assert ("no longer drown" in words) is (cosine >= 0.2 and centred < 5)
+    stretch = whitened - scores["center"]
+    assert f"changes the score by {centred:+.2f}, and" in words
+    assert f"equally strong after that by {stretch:+.2f}" in words
+    assert ("equal weights rank these pairs better" in words) is (stretch > 0)
+
+
+@pytest.mark.parametrize(("cosine", "lie"), [(0.6, "in a cone"), (0.1, "not in a cone")])
+def test_sentences_lie_in_a_cone_where_the_mean_cosine_says_so(cosine, lie, space, monkeypatch):
+    monkeypatch.setattr(gain, "shape", lambda *of: replace(whitelab.shape(*of), mean_cosine=cosine))
+    assert f"so they lie {'spread around already, ' * (cosine < 0.2)}{lie}." in answered(4, 2, space).words
 
 
 def test_the_map_of_an_unseen_genre_has_not_seen_its_sentences(space):
     apart = gain.unseen(space)
     assert set(space.subset[apart.pairs].tolist()) == {space.n_subsets - 1}
-    rows = torch.cat([space.first[apart.others], space.second[apart.others]])
+    others = space.subset != space.n_subsets - 1
+    theirs, rows = (torch.cat([space.first[of], space.second[of]]).tolist() for of in (~others, others))
+    assert set(theirs) & set(rows)  # sentences of other genres too, which the map may not see
+    rows = [row for row in rows if row not in theirs]
     x = space.combine((1,))
     white = whitelab.fit("pca", Moments.of(x[rows]))(x)
     first, second, gold = space.first[apart.pairs], space.second[apart.pairs], space.gold[apart.pairs]
@@ -235,10 +242,17 @@ def test_the_map_of_an_unseen_genre_has_not_seen_its_sentences(space):
 
 def test_of_pairs_without_genres_a_half_is_set_apart_and_of_very_few_nothing(thin):
     alone = make_space(sizes=(40,))
-    assert asked(4, 3, alone)[0].startswith("Take half of the 40 pairs, and fit the map on all others")
+    assert asked(4, 3, alone)[0].startswith("Take 21 of the 40 pairs, and fit the map on the sentences of all others")
     assert "genre" not in answered(4, 3, alone).words
     with pytest.raises(NoAnswer, match="2 pairs set apart are too few"):
         answered(4, 3, thin)
+
+
+def test_a_genre_with_all_sentences_of_the_others_leaves_none_to_fit_on(space):
+    twice = replace(space, first=space.first.repeat(2), second=space.second.repeat(2), gold=space.gold.repeat(2),
+                    subset=torch.arange(2).repeat_interleave(space.n_pairs), subset_names=("one", "same"))  # fmt: skip
+    with pytest.raises(NoAnswer, match="same has all sentences of the other pairs"):
+        asked(4, 3, twice)
 
 
 def test_pairs_that_all_share_one_sentence_have_no_half_to_set_apart():

@@ -7,8 +7,20 @@ from jaxtyping import Int
 from torch import Tensor
 
 from whitelab import whitening
+from whitelab.base.wording import spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
-from whitelab.lessons.lesson import Answer, Choice, Lesson, NoAnswer, Number, Step, setting_on, spearman, written
+from whitelab.lessons.lesson import (
+    FEW,
+    Answer,
+    Choice,
+    Lesson,
+    NoAnswer,
+    Number,
+    Step,
+    setting_on,
+    spearman,
+    written,
+)
 from whitelab.scoring.fit_scopes import halves
 from whitelab.statistics import geometry
 from whitelab.statistics.moments import Moments
@@ -16,7 +28,6 @@ from whitelab.statistics.significance import Difference, bootstrap
 from whitelab.sweeps.layer_profiles import shape
 
 _FIRST, _LAST = "L0:pca", "L-1:pca"  # not layer 1, on which the first page opens
-_FEW = 10  # pairs set apart
 _DRAWN = 0.05  # of an interval's width, by which another draw of the bootstrap may move its end (measured)
 
 
@@ -60,47 +71,20 @@ def _compared(space: LayerEmbeddings, text: str, name: str) -> Answer:
     raw, white = spearman(space, setting.raw), spearman(space, setting)
     centred = spearman(space, setting.with_(whitening="center"))
     cosine = shape(space, setting.raw).mean_cosine
-    gain, middle = white - raw, centred - raw
-    in_a_cone = cosine >= geometry.CONE
-    lie = "in a cone" if in_a_cone else "spread around already, not in a cone"
-    if gain > 0:
-        part = (
-            f"Centring alone gains {written(middle)} points; whitening what is left costs {written(middle - gain)} of "
-            f"them, so it scores {written(gain)} points higher"
-            if middle > gain
-            else f"Centring alone changes the score by {middle:+.2f}; with every direction made equally strong, "
-            + (
-                "so that a few no longer drown the others"
-                if in_a_cone
-                else "so that the weak ones count as much as the strong ones"
-            )
-            + f", it scores {written(gain)} points higher"
-        )
-        why = (
-            f"{'Raw cosines mostly see what all sentences share. ' if in_a_cone else ''}{part}, on the very sentences "
-            "it was fitted on; the last step tests it on others."
-        )
-    elif middle > 0:
-        why = (
-            f"{'Taking the cone away does help: c' if in_a_cone else 'C'}entring alone gains {written(middle)} points. "
-            f"But whitening loses {written(-gain)}: it also blows up the weakest directions, which carry more noise "
-            "than meaning here."
-        )
-    else:
-        why = (
-            f"Whitening loses {written(-gain)} points: it takes weight from strong directions that carry meaning and "
-            "gives it to weak ones that carry little."
-        )
+    lie = "in a cone" if cosine >= geometry.CONE else "spread around already, not in a cone"
     words = (
         f"{name}: raw {written(raw)}, centred {written(centred)}, whitened {written(white)}. Two random sentences have "
-        f"a mean cosine of {written(cosine)} there, so they lie {lie}. {why}"
+        f"a mean cosine of {written(cosine)} there, so they lie {lie}. Centring changes the score by "
+        f"{centred - raw:+z.2f}, and making every direction equally strong after that by {white - centred:+z.2f}: "
     )
+    if white > centred:
+        words += "equal weights rank these pairs better than the weights that the directions had."
+    else:
+        words += "the weights that the directions had rank these pairs no worse than equal ones."
+    words += " The map was fitted on these very sentences; the last step tests maps on others."
     last = _raw(space, _LAST)
     if text != _LAST and last > max(raw, white):
-        words += (
-            f" The cone explains only part of a low score: the last layer has {written(last)} raw, and no whitening "
-            "gives back what later layers add."
-        )
+        words += f" Whitening does not make up for the layers above: the last has {written(last)} raw."
     numbers = {"raw": raw, "centred": centred, "whitened": white, "mean cosine": cosine}
     return Answer(white, words, numbers)
 
@@ -129,14 +113,14 @@ CANDIDATES = {
 
 @dataclass(frozen=True, eq=False)
 class Unseen:
-    """The pairs a setting is judged on, and those whose sentences its map may be fitted on.
+    """The pairs a setting is judged on, and the rows its map is fitted on: all other pairs' sentences, but theirs.
 
-    `genre` is theirs, empty where the task has none.
+    `genre` is that of the pairs, empty where the task has none.
     """
 
     genre: str
     pairs: Int[Tensor, "q"]
-    others: Int[Tensor, "r"]
+    rows: Int[Tensor, "r"]
 
 
 def unseen(space: LayerEmbeddings) -> Unseen:
@@ -148,15 +132,18 @@ def unseen(space: LayerEmbeddings) -> Unseen:
             late, genre = halves(space), ""
         except ValueError:
             raise NoAnswer("its pairs do not fall into two halves without a common sentence") from None
-    return Unseen(genre, late.nonzero()[:, 0], (~late).nonzero()[:, 0])
+    theirs, rows = (torch.cat([space.first[pairs], space.second[pairs]]) for pairs in (late, ~late))
+    rows = rows[~torch.isin(rows, theirs)]
+    if len(rows) < 2:
+        raise NoAnswer(f"{genre} has all sentences of the other pairs, so that no map could be fitted without it")
+    return Unseen(genre, late.nonzero()[:, 0], rows)
 
 
 def gain_unseen(space: LayerEmbeddings, text: str) -> Difference:
     """What a setting gains over raw on pairs that its map was not fitted on, with its 95 % interval."""
     setting, apart = setting_on(space, text), unseen(space)
-    rows = torch.cat([space.first[apart.others], space.second[apart.others]])
     x = space.combine(setting.layers)
-    white = whitening.fit(setting.whitening, Moments.of(x[rows]), setting.k)(x)
+    white = whitening.fit(setting.whitening, Moments.of(x[apart.rows]), setting.k)(x)
     first, second = space.first[apart.pairs], space.second[apart.pairs]
     cosines = torch.stack([geometry.row_cosines(z, first, second) for z in (white, x)])
     gold = space.gold[apart.pairs]
@@ -165,9 +152,10 @@ def gain_unseen(space: LayerEmbeddings, text: str) -> Difference:
 
 def _ask_unseen(space: LayerEmbeddings) -> str:
     apart = unseen(space)
-    them = f"the {len(apart.pairs)} pairs of **{apart.genre}**" if apart.genre else f"half of the {space.n_pairs} pairs"
+    pairs = spaced(len(apart.pairs))
+    them = f"the {pairs} pairs of **{apart.genre}**" if apart.genre else f"{pairs} of the {spaced(space.n_pairs)} pairs"
     return (
-        f"Take {them}, and fit the map on all others: it has not seen these. "
+        f"Take {them}, and fit the map on the sentences of all others: it has not seen these. "
         "**Is there a setting whose gain over its own raw layers is hardly luck?** Then the 95 % interval of the "
         "difference lies above 0. Softly whitened means that strong directions are turned down only half as far."
     )
@@ -175,8 +163,8 @@ def _ask_unseen(space: LayerEmbeddings) -> str:
 
 def beats_raw(space: LayerEmbeddings) -> Answer:
     """Which settings gain on the pairs that were not seen, beyond doubt."""
-    if (apart := len(unseen(space).pairs)) < _FEW:
-        raise NoAnswer(f"{apart} pairs set apart are too few: an interval would say nothing of luck below {_FEW}")
+    if (apart := len(unseen(space).pairs)) < FEW:
+        raise NoAnswer(f"{apart} pairs set apart are too few: an interval would say nothing of luck below {FEW}")
     gains = {name: gain_unseen(space, text) for name, text in CANDIDATES.items()}
     if any(gain.estimate != gain.estimate for gain in gains.values()):
         raise NoAnswer("a score is not defined on the pairs that were set apart")
@@ -199,11 +187,7 @@ def beats_raw(space: LayerEmbeddings) -> Answer:
             f" {'; '.join(close)}: {'those intervals end' if len(close) > 1 else 'that interval ends'} so near to 0 "
             "that other resamples may put the end on the other side, so either answer counts."
         )
-    closing = (
-        "(The page below uses all pairs and a map fitted on all of them, so its numbers differ.)\n\n"
-        "Where whitening helps, a few directions that all sentences share drown the rest. Where it hurts, the strong "
-        "directions carry the meaning, or the weak ones are noise."
-    )
+    closing = "(The page below uses all pairs and a map fitted on all of them, so its numbers differ.)"
     words = f"Against the same layers raw, with 95 % intervals:\n{every}\n\n{verdict} {closing}"
     numbers = {f"{name}, {part}": getattr(gain, part) for name, gain in gains.items() for part in ("low", "high")}
     none = () if set(sure) - set(close) else (_NONE,)
