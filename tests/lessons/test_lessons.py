@@ -190,6 +190,19 @@ def test_the_shared_variance_is_the_participation_ratio_of_the_centred_layer(spa
     assert answered(2, 3, space).value == whitelab.shape(space, Setting.parse("L1:center")).participation_ratio
 
 
+@pytest.mark.parametrize(("wide", "flat"), [((4.0, 1.0, 1.0, 1.0), True), ((1.0, 1.0, 1.0, 1.0), False)])
+def test_an_ellipsoid_is_called_flat_where_few_of_its_directions_share_the_variance(wide, flat):
+    values = torch.tensor(wide) * torch.randn(1, 60, 4, generator=torch.Generator().manual_seed(0))
+    rows = torch.arange(30)
+    space = LayerEmbeddings(values, rows, rows + 30, rows / 6, 0 * rows, ("",))
+    assert ("flat ellipsoid" in answered(2, 3, space).words) is flat
+
+
+def test_few_sentences_share_their_variance_among_as_many_directions_as_they_span(thin):
+    assert thin.span < thin.dim
+    assert f"and {thin.span} at most" in asked(2, 3, thin)[0]
+
+
 def test_the_three_bars_are_the_scores_of_the_three_whitenings_and_signs_are_taken_of_their_vectors(space):
     assert answered(3, 2, space).value == tuple(score(space, f"L2:{name}") for name in ("pca", "zca", "cholesky"))
     bits = torch.sign(transformed(space, Setting.parse("L2:zca")))
@@ -207,7 +220,7 @@ def test_the_gain_of_a_layer_is_its_score_whitened_beside_raw(step, text, space)
 
 
 @pytest.mark.parametrize("whitened", [45.0, 30.0])
-@pytest.mark.parametrize("centred", [8.0, 2.0, 0.0, -15.0])
+@pytest.mark.parametrize("centred", [8.0, 2.0, 5.0, -15.0])
 def test_a_change_is_laid_to_centring_and_to_the_stretch_by_what_each_does(centred, whitened, space, monkeypatch):
     scores = {"none": 40.0, "center": 40.0 + centred, "pca": whitened}
     monkeypatch.setattr(gain, "spearman", lambda space, setting: scores[setting.whitening])
@@ -216,6 +229,7 @@ def test_a_change_is_laid_to_centring_and_to_the_stretch_by_what_each_does(centr
     assert f"changes the score by {centred:+.2f}, and" in words
     assert f"equally strong after that by {stretch:+.2f}" in words
     assert ("equal weights rank these pairs better" in words) is (stretch > 0)
+    assert ("better than equal ones" in words) is (stretch < 0)
 
 
 @pytest.mark.parametrize(("cosine", "lie"), [(0.6, "in a cone"), (0.1, "not in a cone")])

@@ -68,7 +68,7 @@ def three_bars(space: LayerEmbeddings) -> Answer:
         "The three tie, because each differs from another by a turn of the whole space only, and turning two arrows "
         "together leaves the angle between them."
         if spread <= _TIE
-        else "They do not tie here: the map keeps different directions."
+        else "They do not tie here."
     )
     gain = scores["PCA"] - raw
     side = "a gain" if gain > 0 else "a loss"

@@ -75,13 +75,13 @@ def _compared(space: LayerEmbeddings, text: str, name: str) -> Answer:
     words = (
         f"{name}: raw {written(raw)}, centred {written(centred)}, whitened {written(white)}. Two random sentences have "
         f"a mean cosine of {written(cosine)} there, so they lie {lie}. Centring changes the score by "
-        f"{centred - raw:+z.2f}, and making every direction equally strong after that by {white - centred:+z.2f}: "
+        f"{centred - raw:+z.2f}, and making every direction equally strong after that by {white - centred:+z.2f}"
     )
     if white > centred:
-        words += "equal weights rank these pairs better than the weights that the directions had."
-    else:
-        words += "the weights that the directions had rank these pairs no worse than equal ones."
-    words += " The map was fitted on these very sentences; the last step tests maps on others."
+        words += ": equal weights rank these pairs better than the weights that the directions had"
+    elif white < centred:
+        words += ": the weights that the directions had rank these pairs better than equal ones"
+    words += ". The map was fitted on these very sentences; the last step tests maps on others."
     last = _raw(space, _LAST)
     if text != _LAST and last > max(raw, white):
         words += f" Whitening does not make up for the layers above: the last has {written(last)} raw."
@@ -132,6 +132,8 @@ def unseen(space: LayerEmbeddings) -> Unseen:
             late, genre = halves(space), ""
         except ValueError:
             raise NoAnswer("its pairs do not fall into two halves without a common sentence") from None
+    if (apart := int(late.sum())) < FEW:
+        raise NoAnswer(f"{apart} pairs set apart are too few: an interval would say nothing of luck below {FEW}")
     theirs, rows = (torch.cat([space.first[pairs], space.second[pairs]]) for pairs in (late, ~late))
     rows = rows[~torch.isin(rows, theirs)]
     if len(rows) < 2:
@@ -163,8 +165,6 @@ def _ask_unseen(space: LayerEmbeddings) -> str:
 
 def beats_raw(space: LayerEmbeddings) -> Answer:
     """Which settings gain on the pairs that were not seen, beyond doubt."""
-    if (apart := len(unseen(space).pairs)) < FEW:
-        raise NoAnswer(f"{apart} pairs set apart are too few: an interval would say nothing of luck below {FEW}")
     gains = {name: gain_unseen(space, text) for name, text in CANDIDATES.items()}
     if any(gain.estimate != gain.estimate for gain in gains.values()):
         raise NoAnswer("a score is not defined on the pairs that were set apart")

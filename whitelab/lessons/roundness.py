@@ -58,9 +58,9 @@ def _directions(space: LayerEmbeddings) -> Number:
 def _ask_ratio(space: LayerEmbeddings) -> str:
     (layer,) = setting_on(space, "L1:center").numbers(space.n_layers)
     return (
-        f"Back to the sentences. Layer {layer} of the model has {space.dim} dimensions. Centre it, "
-        "so that the mean cosine is 0. **How many directions share the variance, by the participation ratio?** It "
-        f"would be 1 if one direction held everything, and {space.dim} if all held the same."
+        f"Back to the sentences. Layer {layer} of the model has {space.dim} dimensions. Centre it: move the mean of "
+        "the sentences to the origin. **How many directions share the variance, by the participation ratio?** It would be "
+        f"1 if one direction held everything, and {space.span} at most, if all that they span held the same."
     )
 
 
@@ -68,9 +68,10 @@ def shared_variance(space: LayerEmbeddings) -> Answer:
     """The participation ratio of the centred layer, and of the whitened one."""
     centred, white = (shape(space, setting_on(space, text)) for text in ("L1:center", "L1:pca"))
     ratio = centred.participation_ratio
+    flat = ": the sentences fill a flat ellipsoid" if ratio < space.span / 2 else ""
     words = (
         f"Centred, the mean cosine is {written(centred.mean_cosine)} and the participation ratio {written(ratio)} of "
-        f"{space.dim}: the sentences fill a flat ellipsoid. Whitening stretches every kept direction to the same "
+        f"{space.span} at most{flat}. Whitening stretches every kept direction to the same "
         f"length: mean cosine {written(white.mean_cosine)}, participation ratio {written(white.participation_ratio)}, "
         "as many as the sentences span. "
         "So the two measures answer two questions, and a space needs both to be round."
