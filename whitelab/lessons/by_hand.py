@@ -131,12 +131,13 @@ LESSON = Lesson(
             whitened_by_hand,
             needs="cloud",
         ),
-        Step(_ask_bars, _bars, three_bars),
+        Step(_ask_bars, _bars, three_bars, scored=_SETTING),
         Step(
             "Now keep one bit of every dimension: whether it is above or below 0. **Do the three still score the "
             "same?**",
             Choice((_STILL, _APART), rule=f"Scores within {_TIE:g} points count as tied."),
             one_bit,
+            scored=_SETTING,
         ),
     ),
 )

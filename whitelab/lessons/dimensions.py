@@ -161,7 +161,6 @@ def _ask_k(space: LayerEmbeddings) -> Number:
 
 
 def _ask_quarter(space: LayerEmbeddings) -> str:
-    spearman(space, setting_on(space, _SETTING))  # or nobody is asked
     return (
         f"Whitened, the last layer scores highest at some k. **Name a k that takes at most a quarter of the memory of "
         f"all {space.dim} and scores at most {_NEAR:g} point less than that.**"
@@ -206,12 +205,14 @@ LESSON = Lesson(
                 rule=f"What is within {_TIE:g} points of the highest counts; where all four are, none leads.",
             ),
             which_half,
+            scored="L-1",
         ),
         Step(
             "Order the directions by how much variance they hold, keep the first k, and whiten them. **Draw the "
             "score.** Two controls, first and random coordinates of the raw vectors, will stand beside it.",
             _ask_curve,
             over_k,
+            scored=_SETTING,
         ),
         Step(
             "Between leaving the directions as they are (γ = 0) and whitening them fully (γ = 1) lies everything in "
@@ -222,7 +223,8 @@ LESSON = Lesson(
                 words=f"Within 0.125 of a γ that scores within {_TIE:g} points of the highest counts as right.",
             ),
             best_gamma,
+            scored=_SETTING,
         ),
-        Step(_ask_quarter, _ask_k, quarter_of_the_memory),
+        Step(_ask_quarter, _ask_k, quarter_of_the_memory, scored=_SETTING),
     ),
 )

@@ -207,8 +207,14 @@ LESSON = Lesson(
     "what whitening gains or loses in a low layer and in the last",
     "Whitening either always helps or always hurts.",
     (
-        Step(_ask_lower, Number("Score once whitened", 0.0, 100.0, 0.5, 1.0), lower),
-        Step(_ask_last, Number("Score of the last layer, whitened", 0.0, 100.0, 0.5, 1.0), last, setting=_LAST),
+        Step(_ask_lower, Number("Score once whitened", 0.0, 100.0, 0.5, 1.0), lower, scored=_LAST),
+        Step(
+            _ask_last,
+            Number("Score of the last layer, whitened", 0.0, 100.0, 0.5, 1.0),
+            last,
+            scored=_LAST,
+            setting=_LAST,
+        ),
         Step(
             _ask_unseen,
             Choice(

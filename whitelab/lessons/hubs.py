@@ -62,15 +62,21 @@ class Neighbours:
         return tuple(self.rows[(self.lists == hub).any(1)][: geometry.TOP].tolist())
 
     def partners(self, space: LayerEmbeddings) -> Bool[Tensor, "q"]:
-        """Of each pair of similar sentences that were both looked at, whether its second is on the first's list."""
-        place = torch.full((space.n_sentences,), -1)
-        place[self.rows] = torch.arange(len(self.rows))
-        pairs = similar(space)
-        first, second = place[space.first[pairs]], place[space.second[pairs]]
-        there = (first >= 0) & (second >= 0) & (first != second)
-        if (count := int(there.sum())) < FEW:
-            raise NoAnswer(f"{spaced(count)} pairs of similar sentences are too few: {FEW} are needed")
-        return (self.lists[first[there]] == second[there][:, None]).any(1)
+        """Of each of the `partners_in` the sentences, whether the second is on the first's list."""
+        first, second = partners_in(space, self.rows)
+        return (self.lists[first] == second[:, None]).any(1)
+
+
+def partners_in(space: LayerEmbeddings, rows: Int[Tensor, "m"]) -> tuple[Int[Tensor, "q"], Int[Tensor, "q"]]:
+    """The places among `rows` of the first and the second sentence of each similar pair that has both there."""
+    place = torch.full((space.n_sentences,), -1)
+    place[rows] = torch.arange(len(rows))
+    pairs = similar(space)
+    first, second = place[space.first[pairs]], place[space.second[pairs]]
+    there = (first >= 0) & (second >= 0) & (first != second)
+    if (count := int(there.sum())) < FEW:
+        raise NoAnswer(f"{count} pairs of similar sentences are too few: {FEW} are needed")
+    return first[there], second[there]
 
 
 def looked_at(space: LayerEmbeddings) -> Int[Tensor, "m"]:
@@ -146,6 +152,14 @@ def whitened_hub(space: LayerEmbeddings) -> Answer:
     return Answer(end, words, numbers, sentences={"raw": raw.hubs(), "whitened": white.hubs()})
 
 
+def _ask_partners(space: LayerEmbeddings) -> str:
+    first, _ = partners_in(space, looked_at(space))
+    return (
+        f"Take the {spaced(len(first))} pairs of two of these sentences that people call similar, with a gold score of "
+        "4 or more. **Is the second among the ten nearest of the first more often once the layer is whitened?**"
+    )
+
+
 def partners(space: LayerEmbeddings) -> Answer:
     """Whether whitening brings the partners of similar sentences onto their lists more often."""
     setting = setting_on(space, _SETTING)
@@ -161,7 +175,7 @@ def partners(space: LayerEmbeddings) -> Answer:
         else "Search and score disagree here, so it depends on the task which of them to look at."
     )
     words = (
-        f"Of {written(len(hits[0]))} pairs of similar sentences, the partner is on the list for {written(raw)} % raw "
+        f"Of these {written(len(hits[0]))} pairs, the partner is on the list for {written(raw)} % raw "
         f"and for {written(white)} % whitened; the score goes from {written(before)} to {written(after)}. {agree} The "
         "score is for pairs that are given, such as graded answers; for a search measure a search, as the page "
         "Retrieval does on queries that were judged."
@@ -186,12 +200,13 @@ LESSON = Lesson(
             "Now whiten the layer. **What happens to the largest hub, and to the score?**",
             Choice(tuple(_ENDS.values()), rule="Right where both parts are."),
             whitened_hub,
+            scored=_SETTING,
         ),
         Step(
-            "Take the pairs that people call similar, with a gold score of 4 or more, as far as both sentences are "
-            "among these. **Is the second among the ten nearest of the first more often once the layer is whitened?**",
+            _ask_partners,
             Choice(tuple(_MORE.values()), rule="A change of at most one percentage point counts as none."),
             partners,
+            scored=_SETTING,
         ),
     ),
 )

@@ -215,8 +215,9 @@ class Step:
     """A question, the prediction it asks for, and what measures the answer.
 
     `measure` takes the open space (the state of a `Cloud`); `needs` says whether there has to be one. Question and ask
-    may depend on it. `slow` says what a measure does that takes longer than a second. `setting` is where the page
-    stands, of a step that does not keep to its lesson's. `picture` is a kind of cloud with its states before and after.
+    may depend on it. `scored` is a setting without whose score nobody is asked, for there is no answer. `slow` says
+    what a measure does that takes longer than a second. `setting` is where the page stands, of a step that does not
+    keep to its lesson's. `picture` is a kind of cloud with its states before and after.
     """
 
     question: str | Callable[[LayerEmbeddings], str]
@@ -224,11 +225,14 @@ class Step:
     measure: Callable
     needs: str = "space"
     slow: str = ""
+    scored: str = ""
     setting: str = ""
     picture: tuple[str, tuple[Real, ...], tuple[Real, ...]] | None = None
 
     def asked(self, space: LayerEmbeddings | None) -> tuple[str, Ask]:
-        """The question and the prediction it wants, on this space."""
+        """The question and the prediction it wants. Raises NoAnswer where it is known to have no answer."""
+        if self.scored:
+            spearman(space, self.scored)
         question = self.question if isinstance(self.question, str) else self.question(space)
         return question, self._ask(space)
 

@@ -34,10 +34,7 @@ def sizes(space: LayerEmbeddings) -> dict[str, int]:
 
 
 def _raw(space: LayerEmbeddings) -> Real:
-    """The score of the raw layer. Raises NoAnswer where all sentences are too few for a map."""
-    setting = setting_on(space, _SETTING)
-    spearman(space, setting)
-    return spearman(space, setting.raw)
+    return spearman(space, setting_on(space, _SETTING).raw)
 
 
 def _names(space: LayerEmbeddings) -> Curve:
@@ -47,8 +44,8 @@ def _names(space: LayerEmbeddings) -> Curve:
 
 
 def _scores(space: LayerEmbeddings, settings: Sequence[Setting], sizes: Iterable[int]) -> list[tuple[Real, ...]]:
-    """The scores of each setting, at each size. Raises NoAnswer as `spearman`."""
-    _raw(space)
+    """The scores of each setting, at each size. Raises NoAnswer as `spearman`, of all sentences too."""
+    spearman(space, _SETTING)
     rows = sentence_scores(space, settings, list(sizes))
     return [tuple(map(defined, row)) for row in rows]
 
@@ -116,7 +113,7 @@ def shrunk(space: LayerEmbeddings) -> Answer:
     gap = rescued[-1] - plain[-1]
     words = (
         f"With n = {_narrow(space)}: plain {written(before)}, shrunk {written(after)}, so {effect}. With all sentences "
-        f"the two are {written(abs(gap))} points apart: where there is enough to measure from, less has to be mixed in."
+        f"the two are {written(abs(gap))} points apart: with more to measure from, less has to be mixed in."
         if abs(gap) < abs(after - before)
         else f"With n = {_narrow(space)}: plain {written(before)}, shrunk {written(after)}, so {effect}. With all "
         f"sentences the two are {written(abs(gap))} points apart."
@@ -178,13 +175,20 @@ LESSON = Lesson(
     "the dip where n = d, and shrinkage filling it",
     "More sentences always help, a little each.",
     (
-        Step(_ask_curve, _names, by_sentences, slow="Fitting on more and more sentences"),
-        Step(_ask_shrunk, Number("Score of the shrunk map", 0.0, 100.0, 0.5, 3.0), shrunk, slow="Fitting shrunk maps"),
+        Step(_ask_curve, _names, by_sentences, scored=_SETTING, slow="Fitting on more and more sentences"),
+        Step(
+            _ask_shrunk,
+            Number("Score of the shrunk map", 0.0, 100.0, 0.5, 3.0),
+            shrunk,
+            scored=_SETTING,
+            slow="Fitting shrunk maps",
+        ),
         Step(
             "A map was fitted on as many sentences as there are dimensions, and there is no time for a better model. "
             "**Name two remedies.**",
             Choice(REMEDIES, several=2, rule=f"Right are two that gain more than {_ENOUGH:g} points each."),
             remedies,
+            scored=_SETTING,
         ),
     ),
 )

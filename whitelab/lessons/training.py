@@ -192,7 +192,6 @@ def _records(space: LayerEmbeddings) -> dict[str, tuple[dict, ...]]:
 
 
 def _ask_gain(space: LayerEmbeddings) -> str:
-    spearman(space, setting_on(space, _SETTING).raw)  # or nobody is asked
     path = paths(space)["simcse"]
     return (
         f"Before its first step, a map to {_width(space)} random directions scores "
@@ -254,6 +253,7 @@ LESSON = Lesson(
             _ask_gain,
             Number("Score after training", 0.0, 100.0, 0.5, 3.0),
             against_whitening,
+            scored=f"{_SETTING}@1",
             slow="Training three maps",
         ),
     ),
