@@ -10,8 +10,10 @@ from whitelab.lessons import LESSONS, Cloud, NoAnswer, answered, asked
 from whitelab.ui.results.shelf import shelf
 from whitelab.ui.results.study import study
 from whitelab.ui.sections.lesson_strip import link, open_answered
-from whitelab.ui.sidebar import own_data, workspace
+from whitelab.ui.sidebar import workspace
+from whitelab.ui.sidebar.address import told
 from whitelab.ui.sidebar.opening import Opened, chosen_pairs, task_name
+from whitelab.ui.sidebar.workspace import moved_by_put
 from whitelab.ui.widgets.page import open_aside
 from whitelab.whitening import starved, too_few
 
@@ -21,6 +23,7 @@ open_aside(
     "real page. Nothing is graded and nothing leaves this page.",
 )
 chosen = workspace.current()
+uploaded = chosen is not None and chosen.own is not None
 learn, teach = st.tabs(
     ["Lessons", "For teachers"], default="For teachers" if st.query_params.get("teacher") == "yes" else "Lessons"
 )
@@ -42,13 +45,13 @@ def address(page: str, query: dict) -> str:
     """A link that can be copied."""
     parts = urlsplit(st.context.url or "")
     home = f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
-    return f"{home}/{'' if page == 'overview' else page}?{urlencode(query)}"
+    return f"{home}/{'' if page == 'overview' else page}?{urlencode(query, doseq=True)}"
 
 
-def carried() -> dict[str, str]:
-    """What a link says of the bar's model and data: the answers depend on them."""
-    names = ("model",) if own_data.current() else ("model", "data", "task", "split")
-    return {name: st.query_params[name] for name in names if name in st.query_params}
+def carried() -> dict[str, list[str]]:
+    """What a link says of the bar, but for the knobs that a lesson moves itself."""
+    left = ("data",) if uploaded else ()
+    return {knob: words for knob, words in told().items() if knob not in left and not moved_by_put(knob)}
 
 
 with learn:
@@ -81,14 +84,14 @@ with teach:
             "fixed": "yes" if st.toggle("Fix the setting", key="teach-fixed") else "",
             "present": "yes" if st.toggle("For a projector", key="teach-present") else "",
         }
-    wishes = {name: wish for name, wish in wishes.items() if wish} | carried()
-    query = link(number, step, **wishes)
-    st.code(address(LESSONS[number].page, query), language=None)
+    wishes = {name: wish for name, wish in wishes.items() if wish}
+    st.code(address(LESSONS[number].page, link(number, step, **wishes) | carried()), language=None)
     st.caption(
+        "The link opens on the model and the data of the bar, at the lesson's layers, variant, k and fit. "
         "Hidden answers: predictions are taken, and neither the answer nor the page is shown. A fixed setting: the knobs "
         "of layers, variant, k and fit go back to the lesson's. For a projector: larger type, and no bar."
     )
-    if own_data.current() is not None:
+    if uploaded:
         st.info(
             "An upload cannot be shared: whoever opens the link sees the demonstration set.", icon=":material/info:"
         )
@@ -100,7 +103,7 @@ with teach:
     for lesson in LESSONS.values():
         with st.expander(f"{lesson.number}. {lesson.title} · {lesson.minutes} minutes"):
             st.markdown(f"**What learners expect.** {lesson.misconception}")
-            st.code(address(lesson.page, link(lesson.number, **wishes)), language=None)
+            st.code(address(lesson.page, link(lesson.number, **wishes) | carried()), language=None)
             if not st.toggle("Show the answers", key=f"answers-{lesson.number}"):
                 continue
             if opened is None:

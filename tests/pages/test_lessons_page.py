@@ -1,5 +1,7 @@
 """The list of lessons, and the strip above the real pages, without a browser."""
 
+from urllib.parse import parse_qs, urlsplit
+
 import numpy as np
 import pytest
 from questions import QUESTIONS
@@ -8,6 +10,7 @@ import whitelab
 from whitelab.lessons import LESSONS, answered
 from whitelab.lessons.lesson import written
 from whitelab.ui.sections import lesson_strip
+from whitelab.whitening import WHITENERS
 
 from .visiting import choose, failed, go_to, keys, live, press, said, scored, start, until, upload
 
@@ -64,6 +67,26 @@ def test_a_teacher_makes_a_link_and_sees_answers_misconception_and_time(demo):
     at.get_by_key("answers-4").set_value(True)
     until(at.run(), lambda at: said(at, answer.words))
     assert said(at, written(answer.value))
+
+
+def test_a_link_for_a_class_opens_on_all_that_the_answers_depend_on_and_on_the_setting_of_the_lesson(place):
+    data = place / "malformed.csv"
+    data.write_text((place / "pairs.csv").read_text() + "one,two,much\n")
+    bar = {"model": str(place / "model"), "data": str(data), "keep": "true", "pooling": "cls", "unit": "true",
+           "dtype": "bfloat16", "aggregate": "mean", "layers": "2", "whitening": WHITENERS["soft"].label,
+           "soft-gamma": "0.25", "fit": "cross", "k": "5"}  # fmt: skip
+    at = until(start("lessons", **bar), lambda at: at.get_by_key("teach-lesson") is not None)
+    mine = at.session_state["workspace"]
+    assert (mine.data.lenient, mine.dtype, str(mine.setting)) == (
+        True, "bfloat16", "unit_cls/L2:soft:gamma=0.25,alpha=0@5 aggregate=mean fit=cross"
+    )  # fmt: skip
+    at.get_by_key("teach-lesson").set_value(4)
+    query = parse_qs(urlsplit(at.run().code[0].value).query)
+    assert query.keys() >= {"model", "data", "keep", "pooling", "unit", "dtype", "aggregate"}
+    opened = start(**{name: words[0] for name, words in query.items()})
+    theirs = until(opened, waits).session_state["workspace"]
+    assert (theirs.model, theirs.data, theirs.dtype) == (mine.model, mine.data, mine.dtype)
+    assert theirs.setting == LESSONS[4].setting_at(1).with_(pooling="unit_cls", aggregate="mean")
 
 
 def test_page_and_score_are_hidden_until_the_last_prediction_is_given(demo):
@@ -159,11 +182,11 @@ def test_data_without_an_answer_say_why_and_the_page_is_there(place):
 
 def test_a_teacher_is_warned_of_too_few_sentences_above_the_steps_and_in_them(place):
     data = place / "few.csv"
-    data.write_text("sentence1,sentence2,score\n" + "".join(f"a cat {i},a dog {i * i},{i % 5}\n" for i in range(6)))
+    data.write_text("sentence1,sentence2,score\n" + "".join(f"a cat {i},a dog {i * i},{i % 5}\n" for i in range(12)))
     at = start("lessons", model=str(place / "model"), data=str(data))
     at = until(at, lambda at: said(at, "different vectors span only"))
     at.get_by_key("answers-4").set_value(True)
-    until(at.run(), lambda at: said(at, "This data has no answer to it: 12 different vectors span only 11 of"))
+    until(at.run(), lambda at: said(at, "This data has no answer to it: 24 different vectors span only 23 of"))
 
 
 def test_the_answers_do_not_need_the_fit_of_the_bar(tmp_path):

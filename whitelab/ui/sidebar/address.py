@@ -25,6 +25,7 @@ _MISREAD = "address-misread"  # session_state: what stood there and cannot be ha
 _CHANGES, _TURN = "address-changes", "address-turn"  # session_state: what to rewrite, and how often that was done
 _KEPT, _PLACE = "address-kept", "address-place"  # session_state: what `keep` was told last; where that is drawn
 _SPELT = "address-spelt"  # session_state: what this run was asked for in other words than the app's
+_BOUND = "address-bound"  # session_state: of every knob of the bar in this run, its default and how it is shown
 _LENGTH = 60  # characters of it that are shown
 
 
@@ -36,7 +37,7 @@ def of(page: str, place: DeltaGenerator) -> Iterator[None]:
     """
     state = st.session_state
     state[_OPENS] = state.get(_PAGE) != page
-    state[_READ], state[_CHANGES], state[_SPELT] = {}, {}, {}
+    state[_READ], state[_CHANGES], state[_SPELT], state[_BOUND] = {}, {}, {}, {}
     state[_PLACE] = place
     yield
     with place:
@@ -87,9 +88,22 @@ def bound(key: str, default, shown: Callable[[T], str] = str) -> dict:
     """
     state = st.session_state
     _note(key, default, shown)
+    if _READ in state:
+        state[_BOUND][key] = default, shown
     if state.get(_OPENS) and key not in st.query_params and state.get(key, default) != default:
         state[key] = state[key]
     return {"key": key, "bind": "query-params", "persist_state": "session"}
+
+
+def told() -> dict[str, list[str]]:
+    """What the address says of the bar's knobs that do not stand at their defaults, even where a link overtook it."""
+    state, words = st.session_state, {}
+    for key, (default, shown) in state.get(_BOUND, {}).items():
+        value = state.get(key, default)
+        if value is not None and value != default:
+            values = value if isinstance(value, list) else [value]
+            words[key] = [str(one).lower() if isinstance(one, bool) else shown(one) for one in values]
+    return words
 
 
 def among(key: str, options: Container[T], usual: T) -> None:

@@ -137,6 +137,12 @@ def put(setting: Setting, stays: Container[str] = ()) -> None:
         knobs.put(spec)
 
 
+def moved_by_put(knob: str) -> bool:
+    """Whether a knob of the bar is of those that a setting moves: layers, variant with its parameters, k and fit."""
+    variant, dash, _ = knob.partition("-")
+    return knob in ("layers", "whitening", "k", "fit") or bool(dash) and variant in WHITENERS
+
+
 def take(layers: Iterable[int] | None = None, k: int | None = None) -> None:
     """Move the knobs of layers and k, each where one is given. For callbacks."""
     if layers:
