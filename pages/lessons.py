@@ -119,4 +119,4 @@ with teach:
                     answer = study(answered, lesson.number, i, opened.space if part.needs else None)
                     st.info(f"**{wanted.shown(answer.value)}.** {answer.words}")
                 except NoAnswer as error:
-                    st.warning(f"This data has no answer to it: {plain(str(error))}.")
+                    st.warning(f"This step has no answer here: {plain(str(error))}.")

@@ -397,7 +397,7 @@ def test_a_lesson_on_hubs_names_the_sentences_and_the_pairs_it_looks_at(space, m
     assert ask.high == len(rows) - 1
     alike = [(int(a), int(b)) for a, b, gold in zip(space.first, space.second, space.gold, strict=True) if gold >= 4]
     pairs = sum(a in rows and b in rows and a != b for a, b in alike)
-    assert f"Take the {pairs} pairs" in asked(7, 3, space)[0]
+    assert f"Take {pairs} pairs of two different" in asked(7, 3, space)[0]
     assert f"Of these {pairs} pairs" in answered(7, 3, space).words
 
 

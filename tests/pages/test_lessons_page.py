@@ -186,7 +186,7 @@ def test_a_teacher_is_warned_of_too_few_sentences_above_the_steps_and_in_them(pl
     at = start("lessons", model=str(place / "model"), data=str(data))
     at = until(at, lambda at: said(at, "different vectors span only"))
     at.get_by_key("answers-4").set_value(True)
-    until(at.run(), lambda at: said(at, "This data has no answer to it: 24 different vectors span only 23 of"))
+    until(at.run(), lambda at: said(at, "This step has no answer here: 24 different vectors span only 23 of"))
 
 
 def test_the_answers_do_not_need_the_fit_of_the_bar(tmp_path):

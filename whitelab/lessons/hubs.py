@@ -155,8 +155,8 @@ def whitened_hub(space: LayerEmbeddings) -> Answer:
 def _ask_partners(space: LayerEmbeddings) -> str:
     first, _ = partners_in(space, looked_at(space))
     return (
-        f"Take the {spaced(len(first))} pairs of two of these sentences that people call similar, with a gold score of "
-        "4 or more. **Is the second among the ten nearest of the first more often once the layer is whitened?**"
+        f"Take {spaced(len(first))} pairs of two different sentences that people call similar, with a gold score of 4 "
+        "or more. **Is the second among the ten nearest of the first more often once the layer is whitened?**"
     )
 
 

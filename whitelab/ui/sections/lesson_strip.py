@@ -154,7 +154,7 @@ def _step(here: Place) -> bool:
                 answer = _answer(here, step, guess if isinstance(ask, Cloud) else space)
                 _result(here, ask, guess, answer, opened)
     except NoAnswer as error:
-        st.warning(f"This data has no answer to it: {plain(str(error))}.", icon=":material/block:")
+        st.warning(f"This step has no answer here: {plain(str(error))}.", icon=":material/block:")
         _ways(here, ready=True)
         return here.step == len(lesson.steps)
     _ways(here, ready=guess is not None)
