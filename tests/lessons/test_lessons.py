@@ -177,8 +177,9 @@ def test_a_layer_with_one_vector_for_all_sentences_is_no_cone(space):
     assert "looks like a likeness" in answered(1, 3, replace(space, values=space.values + 1)).words
     with pytest.raises(NoAnswer, match="every layer has one vector for all sentences"):
         answered(1, 3, replace(space, values=values[:1]))
-    with pytest.raises(NoAnswer, match="one layer only"):
-        asked(1, 3, replace(space, values=values[1:2]))
+    for number in (1, 4):  # whose last steps are on several layers
+        with pytest.raises(NoAnswer, match="one layer only"):
+            asked(number, 3, replace(space, values=values[1:2]))
 
 
 @pytest.mark.parametrize(("pooling", "words"), [("mean", True), ("unit_mean", True), ("cls", False), ("given", False)])

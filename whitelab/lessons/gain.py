@@ -125,6 +125,8 @@ class Unseen:
 
 def unseen(space: LayerEmbeddings) -> Unseen:
     """The last genre of the task; of a task without genres, a half of its pairs. Raises NoAnswer where it has none."""
+    if space.n_layers < 2:
+        raise NoAnswer("it has one layer only, and the settings to choose from need layer 1")
     if space.n_subsets > 1:
         late, genre = space.subset == space.n_subsets - 1, space.subset_names[-1]
     else:
