@@ -59,7 +59,7 @@ headlines(
     ),
     Metric(
         "Sentences per dimension",
-        ratio(now.score.fitted / now.score.dim) if now.score.setting.fits else "nothing fitted",
+        ratio(now.score.fitted / now.score.dim) if now.score.setting.fits else "none",
         f"rank {now.score.rank}, isotropy {number(now.score.isotropy)}",
         help="Fewer than about 10 and the weak directions of the covariance are mostly noise, which whitening "
         "amplifies. The held-out isotropy (0 to 1) says how round the space is for sentences that were not fitted on.",

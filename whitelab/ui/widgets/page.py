@@ -178,7 +178,7 @@ def _live(chosen: Workspace, opened: Opened | None, unreadable: bool) -> None:
 def fitted_on(score: Score) -> str:
     """What a score's map was fitted on, in a line short enough to stand beside it."""
     if not score.setting.fits:
-        return f"d {score.dim}, " + f"rank {score.rank}, " * (score.rank < score.dim) + "nothing fitted"
+        return f"nothing fitted, d {score.dim}" + f", rank {score.rank}" * (score.rank < score.dim)
     return (
         f"fitted on {spaced(score.fitted)} sentences, d {score.dim}, rank {score.rank}, "
         f"held-out isotropy {number(score.isotropy)}"
