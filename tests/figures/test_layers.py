@@ -148,10 +148,10 @@ def test_a_ranking_keeps_its_height_while_it_fills():
     assert "no score defined" in figures.subset_ranking([], 4).layout.meta["alt"]
 
 
-def dumbbells():
+def dumbbells(half_width=20.0):
     rows = [
         {"layer": i, "raw": 60.0 + i, "whitened": 62.0, "cut": 61.0}
-        | {"raw_half_width_95": 20.0 + i, "whitened_half_width_95": 9.0, "cut_half_width_95": 90.0}
+        | {"raw_half_width_95": half_width + i, "whitened_half_width_95": 9.0, "cut_half_width_95": 90.0}
         for i in range(3)
     ]
     names = {"raw": "Raw", "whitened": "PCA whitening", "cut": "cut to k = 4"}
@@ -162,6 +162,12 @@ def test_whiskers_of_layers_are_drawn_whole_and_a_cut_has_none():
     low, high = dumbbells().layout.yaxis.range
     assert 30 < low < 40
     assert 84 < high < 95
+
+
+def test_the_axis_of_layers_ends_where_a_correlation_does_however_wide_an_interval():
+    low, high = dumbbells(half_width=250.0).layout.yaxis.range
+    assert -120 < low < -100
+    assert 100 < high < 120
 
 
 def test_the_changes_of_layers_stand_over_them_and_turn_where_they_have_no_room():

@@ -58,7 +58,7 @@ def layer_dumbbells(
             **STEADY,
         )
     everything = [
-        row[end] + side * (0.0 if end == "cut" else row[f"{end}_half_width_95"] or 0.0)
+        max(-100.0, min(100.0, row[end] + side * (0.0 if end == "cut" else row[f"{end}_half_width_95"] or 0.0)))
         for row in rows
         for end in ENDS
         for side in (-1, 1)
