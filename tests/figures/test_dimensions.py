@@ -38,6 +38,7 @@ def test_many_subsets_are_one_name_in_the_legend():
     shown = [trace.name for trace in lines if trace.mode == "lines" and trace.showlegend is not False]
     assert shown == ["each subset", "PCA"]
     assert {trace.legendgroup for trace in lines if trace.name in (*curves, "each subset")} == {"subsets"}  # one switch
+    assert {trace.line.width for trace in lines if trace.legendgroup == "subsets"} == {1.2}  # the legend shows the line
 
 
 def test_the_subsets_of_a_curve_are_escaped_in_its_hover():

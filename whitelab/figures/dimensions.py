@@ -46,10 +46,10 @@ def k_curves(
     d, figure, hover = len(main), Drawing(), "k = %{x}: %{y:.2f}"
     ks = range(1, d + 1)
     for number, (name, values) in enumerate(subsets.items()):
-        line = {"width": 1.2, "color": SUBSET_COLOURS[number % len(SUBSET_COLOURS)]}
+        line = rule(SUBSET_COLOURS[number % len(SUBSET_COLOURS)], width=1.2)
         add_line(figure, ks, values, name, line, hover, opacity=0.85, legendgroup="subsets", showlegend=False)
     if subsets:  # the pointer names them: a dozen names would take the room of the curves
-        add_line(figure, [None], [None], "each subset", rule(), "", legendgroup="subsets")
+        add_line(figure, [None], [None], "each subset", rule(width=1.2), "", legendgroup="subsets")
     for spec, name, dash, values in others:
         add_line(figure, ks, values, name, variant_line(spec, dash, 2), hover)
     add_line(figure, ks, main, label, variant_line(variant, width=3), hover)
