@@ -57,10 +57,10 @@ def side_by_side(grid: Grid, model: str) -> str:
     first, second, third = st.columns(3)
     names = {"options": list(PRESETS), "bind": "query-params", "format_func": lambda name: PRESETS[name].label}
     with first:
-        a = st.selectbox("From", key="from-preset", index=list(PRESETS).index(grid.preset), **names)
+        a = st.selectbox("From preset", key="from-preset", index=list(PRESETS).index(grid.preset), **names)
     with second:
         other = "mteb" if grid.preset != "mteb" else "whiteningbert"
-        b = st.selectbox("to", key="to-preset", index=list(PRESETS).index(other), **names)
+        b = st.selectbox("To preset", key="to-preset", index=list(PRESETS).index(other), **names)
     with third:
         rows = [OWN, *map(str, grid.settings)]
         chosen = st.selectbox(
