@@ -111,6 +111,17 @@ def test_marks_and_rules_stand_out_from_both_backgrounds(colour, background):
 # On a narrow page
 
 
+def test_no_rule_across_a_figure_strikes_through_what_its_traces_write():
+    rules = [
+        shape
+        for figure in all_figures().values()
+        for shape in figure.layout.shapes
+        if shape.type == "line" and "domain" in f"{shape.xref} {shape.yref}"
+    ]
+    assert rules
+    assert {shape.layer for shape in rules} == {"between"}
+
+
 @pytest.mark.parametrize("kind", ["by_layer", "plane", "k_curves", "task_curves", "accuracy_by_layer", "search_costs"])
 def test_a_legend_begins_below_the_buttons_of_plotly(kind):
     layout = all_figures()[kind].layout

@@ -186,6 +186,15 @@ def test_layers_that_are_averaged_have_a_point_of_their_own_in_the_colours_of_al
     assert ends == {(point.marker.cmin, 99.0)}
 
 
+def test_the_names_of_averaged_layers_stand_on_a_side_without_a_point():
+    above = {"layer": 9, "whitening": "none", "alignment": 0.62, "uniformity": -3.5, "spearman": 50.0}
+    average = {"layer": "0 + 2", "whitening": "pca", "alignment": 0.6, "uniformity": -3.5, "spearman": 50.0}
+    apart = [row for row in steps() if row["alignment"] < 0.6]
+    planes = [figures.plane(rows, LABELS, -3.9, None, [average]) for rows in (apart, [*apart, above])]
+    sides = [trace.textposition for plane in planes for trace in plane.data if trace.text == ("0 + 2",)]
+    assert sides == ["top center", "middle right"]
+
+
 def test_the_plane_leaves_out_what_is_not_defined():
     rows = [
         {"layer": 0, "whitening": "none", "alignment": math.nan, "uniformity": -1.0, "spearman": 1.0},

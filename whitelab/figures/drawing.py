@@ -5,6 +5,8 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+_BELOW = "between"  # the grid and the traces: a rule above these strikes through the text they write
+
 
 class Drawing:
     """Traces and layout as plain dictionaries, which become a plotly figure once they are complete.
@@ -34,10 +36,10 @@ class Drawing:
 
     def add_vline(self, x: float | int, line: dict, panel: str = "") -> None:
         """A rule at a place on the x axis, across the `panel` ("2" is the second of two)."""
-        self._span("x", x, x, panel, type="line", line=line)
+        self._span("x", x, x, panel, type="line", line=line, layer=_BELOW)
 
     def add_hline(self, y: float | int, line: dict) -> None:
-        self._span("y", y, y, "", type="line", line=line)
+        self._span("y", y, y, "", type="line", line=line, layer=_BELOW)
 
     def add_vrect(self, x0: float | int, x1: float | int, line: dict) -> None:
         self._span("x", x0, x1, "", type="rect", line=line)

@@ -256,7 +256,7 @@ def plane(
     paths = {row["whitening"]: [] for row in known}
     for row in known:
         paths[row["whitening"]].append(row)
-    figure, sides = Drawing(), _numbered(known, floor, selected)
+    figure, sides = Drawing(), _numbered(known, apart, floor, selected)
     loss_plane(figure, floor)
     for spec in paths:
         pairs = [(raw[row["layer"]], row) for row in paths[spec] if row["layer"] in raw and spec != "none"]
@@ -285,22 +285,24 @@ def plane(
             legendgroup=spec,
         )
     for row in apart:
-        _add_average(figure, row, {"colorscale": SCORE_SCALE, "cmin": low, "cmax": high})
+        side = sides.get((row["whitening"], row["layer"]), "top center")
+        _add_average(figure, row, side, {"colorscale": SCORE_SCALE, "cmin": low, "cmax": high})
     title = f"Uniformity and alignment of {len(known)} layers and variants, floor {floor:.3f}"
     ends = [(labels[spec], path[-1]) for spec, path in paths.items()]
     parts = [f"{name}, layer {r['layer']}, {r['uniformity']:.2f} and {r['alignment']:.2f}" for name, r in ends]
     return finish(figure, in_words(title, parts, "nothing defined"), heights.PLANE)
 
 
-def _add_average(figure: Drawing, row: Mapping, scale: dict) -> None:
-    """The outlined point of layers that are averaged."""
+def _add_average(figure: Drawing, row: Mapping, side: str, scale: dict) -> None:
+    """The outlined point of layers that are averaged, their names on a `side` of it."""
     marker = {"size": 13, "symbol": variant_symbol(row["whitening"]), "line": {"color": MARK, "width": 3}}
     figure.add_scatter(
         x=[row["uniformity"]],
         y=[row["alignment"]],
         mode="markers+text",
         text=[row["layer"]],
-        textposition="top center",
+        textposition=side,
+        cliponaxis=False,
         marker=marker | scale | {"color": [row["spearman"]]},
         customdata=[[row["layer"], row["spearman"]]],
         hovertemplate=_OF_A_LAYER.replace("layer", "layers", 1) + "<extra></extra>",
@@ -309,8 +311,10 @@ def _add_average(figure: Drawing, row: Mapping, scale: dict) -> None:
     )
 
 
-def _numbered(rows: Sequence[Mapping], floor: float, selected: int | None) -> dict[tuple[str, int], str]:
-    """The side of each point on which the number of its layer stands, by variant and layer."""
+def _numbered(
+    rows: Sequence[Mapping], averages: Sequence[Mapping], floor: float, selected: int | None
+) -> dict[tuple[str, int | str], str]:
+    """The side of each point on which its layer's number stands, or the names of an average's, by variant and layer."""
     points = [(row["uniformity"], row["alignment"]) for row in rows]
     layers = [row["layer"] for row in rows]
     ends = {selected: 0} | dict.fromkeys((min(layers, default=0), max(layers, default=0)), 1)
@@ -318,9 +322,14 @@ def _numbered(rows: Sequence[Mapping], floor: float, selected: int | None) -> di
     order = sorted(range(len(rows)), key=lambda i: (ends.get(layers[i], 2), rows[i]["whitening"] != "none"))
     # Whitenings that differ by a rotation share their points, and one number serves them all.
     once = {(layers[i], *np.round(points[i], 3)): i for i in reversed(order)}
+    order = [*range(len(rows), len(rows) + len(averages)), *(i for i in order if i in once.values())]
+    rows = [*rows, *averages]
+    layers += [row["layer"] for row in averages]
+    points += [(row["uniformity"], row["alignment"]) for row in averages]
     x, y = [floor, *(x for x, _ in points)], [y for _, y in points]
     span = max(x) - min(x), max(y, default=0.0)
-    sides = label_sides(points, [i for i in order if i in once.values()], span)
+    letters = [max(len(str(layer)), 2) for layer in layers]
+    sides = label_sides(points, order, span, letters)
     return {(rows[i]["whitening"], layers[i]): side for i, side in sides.items()}
 
 
