@@ -122,6 +122,12 @@ def test_a_ranking_has_a_dot_for_every_layer_a_subset_holds():
     assert list(figure.data[2].text) == ["80.00", "79.50", "79.50", "70.00"]
 
 
+@pytest.mark.parametrize("figure", [figures.subset_ranking(ranking(), 4), figures.layer_counts([1, 0, 3, 2], 3)])
+def test_what_has_the_colour_of_a_layer_has_an_edge_to_be_seen_on_any_page(figure):
+    marks = [trace.marker for trace in figure.data if isinstance(trace.marker.color, tuple | list)]
+    assert {(mark.line.color, mark.line.width >= 2) for mark in marks} == {(figures.RULE, True)}
+
+
 def test_a_ranking_shows_ties_as_ties():
     assert list(figures.subset_ranking(ranking(), 4).layout.yaxis.ticktext) == ["1", "2 =", "2 =", "4"]
 

@@ -22,6 +22,8 @@ from whitelab.figures.marks import (
 from whitelab.figures.panels import BARE, CLICKABLE, Scale, finish, in_words, layer_heatmap, layer_step, symmetric
 from whitelab.figures.style import DIFFERENCE_SCALE, RULE, SCORE, layer_colour, variant_dashes
 
+_EDGE = {"color": RULE, "width": 2}  # the first layers are nearly as dark as a dark page, the last as light as a light
+
 
 def pair_heatmap(
     cells: Mapping[tuple[int, int], float | None],
@@ -116,7 +118,7 @@ def layer_counts(counts: Sequence[int], among: int) -> go.Figure:
         "bar",
         x=layers,
         y=list(counts),
-        marker={"color": colours, "line": {"color": RULE, "width": 1}},
+        marker={"color": colours, "line": _EDGE},
         hovertemplate=f"layer %{{x}}: in %{{y}} of the best {among}<extra></extra>",
     )
     figure.update_xaxes(title="Layer", dtick=layer_step(len(counts)))
@@ -172,7 +174,7 @@ def _add_subsets(figure: Drawing, subsets: Sequence[Sequence[int]], n_layers: in
             figure.add_shape(type="line", x0=min(layers), x1=max(layers), y0=row, y1=row, line=rule(width=1))
     every = [(layer, row) for row in range(len(subsets)) for layer in range(n_layers)]
     inside = [(layer, row) for row, layers in enumerate(subsets) for layer in layers]
-    large = {"size": 13 if n_layers <= 13 else 9, "line": {"color": RULE, "width": 1}}
+    large = {"size": 13 if n_layers <= 13 else 9, "line": _EDGE}
     large["color"] = [layer_colour(layer, n_layers) for layer, _ in inside]
     for points, marker in ((every, {"size": 4, "color": RULE, "opacity": 0.5}), (inside, large)):
         figure.add_scatter(x=[x for x, _ in points], y=[y for _, y in points], marker=marker, **plain)
