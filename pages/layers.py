@@ -31,6 +31,7 @@ def best(label: str, result, words: str = "", starved: bool = False) -> Metric:
     if starved:
         return Metric(label, "none", "every sentence equally far from every other")
     names = layer_names(result.best.layers) + " alone" * (len(set(result.best.layers)) == 1)
+    words += ", and others tie with it" * (len(result.equals) > 1)
     return Metric(label, names, f"Spearman {result.best.spearman:.2f}{words}")
 
 

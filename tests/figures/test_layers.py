@@ -22,6 +22,11 @@ def test_a_heatmap_is_symmetric_and_stars_the_best_pair_on_both_sides():
     assert len(figures.pair_heatmap(cells(4), 4, None).data) == len(figure.data) - 1
 
 
+def test_every_pair_that_ties_with_the_best_has_a_star():
+    figure = figures.pair_heatmap(cells(4) | {(0, 0): 13.0, (2, 3): 13.0, (2, 2): None, (3, 3): 5.0}, 4, (0, 0))
+    assert {tuple(pair) for pair in figure.data[-1].customdata} == {(0, 0), (1, 3), (3, 1), (2, 3), (3, 2)}
+
+
 def test_a_click_meets_a_square_that_carries_the_layers_of_the_cell_below_it():
     figure = figures.pair_heatmap(cells(3), 3, None)
     marks = squares(figure)
@@ -47,6 +52,8 @@ def test_an_undefined_cell_is_blank_and_says_so():
     assert not written(figure)
     assert set(squares(figure).text) == {"undefined"}
     assert "no score defined" in figure.layout.meta["alt"]
+    assert [note.text for note in figure.layout.annotations] == ["no score is defined"]  # an empty map says it is
+    assert not figures.pair_heatmap(undefined | {(0, 0): 1.0}, 2, None).layout.annotations
 
 
 @pytest.mark.parametrize("drawn", [figures.pair_heatmap, figures.difference_heatmap])

@@ -33,12 +33,14 @@ def pair_heatmap(
     scale: tuple[float, float] | None = None,
     gain: bool = False,
 ) -> go.Figure:
-    """Spearman of every layer pair, symmetric; best cell starred, selected cell outlined.
+    """Spearman of every layer pair, symmetric; `best` and what ties with it starred, selected cell outlined.
 
     Every cell can be clicked and carries its layers in `customdata`. With `gain` the cells are differences, coloured
     from loss to gain around 0.
     """
-    words = [f"best {best[0]} and {best[1]} with {cells[best]:{'+' if gain else ''}.2f}"] if best else []
+    tied = [pair for pair, value in cells.items() if best and value is not None and abs(value - cells[best]) < 1e-9]
+    more = f", and {len(tied) - 1} more tie with it" if len(tied) > 1 else ""
+    words = [f"best {best[0]} and {best[1]} with {cells[best]:{'+' if gain else ''}.2f}{more}"] if best else []
     colours = Scale(limits=scale or (None, None))
     if gain:
         far = max((abs(value) for value in cells.values() if value is not None), default=1.0)
@@ -54,7 +56,7 @@ def pair_heatmap(
         "+.1f" if gain else ".1f",
     )
     if best:
-        pairs = list(dict.fromkeys((best, best[::-1])))
+        pairs = list(dict.fromkeys(place for pair in tied for place in (pair, pair[::-1])))
         stars(figure, [(j, i + 0.34) for i, j in pairs], size=11, customdata=pairs)
     if 1 <= len(selected) <= 2:
         i, j = selected[0], selected[-1]

@@ -124,6 +124,9 @@ def layer_heatmap(
         low, high = (end(values) if limit is None else limit for end, limit in ((min, low), (max, high)))
         colours = inks(values, low, high, scale.colours)
         in_cells(figure, places.tolist(), rows.tolist(), [format(one, digits) for one in values], colours, n_layers)
+    if len(grid) == n_layers and np.isnan(grid).all():
+        middle = {"xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
+        figure.add_annotation(text="no score is defined", showarrow=False, font={"size": 14}, **middle)
     sign = "+" if "+" in digits else ""
     places = [(column, layer) for layer in range(len(grid)) for column in range(len(columns))]
     click_cells(

@@ -13,6 +13,9 @@ from whitelab.scoring.fit_scopes import fit_scope, held_out_isotropy
 from whitelab.scoring.setting import Protocol, Setting
 from whitelab.statistics import correlation
 
+# Scores (x 100) are compared rounded here, so that those which tie in exact arithmetic (layers held twice) tie.
+SCORE_DECIMALS = 9
+
 
 @dataclass(frozen=True)
 class SubsetScore:

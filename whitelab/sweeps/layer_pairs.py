@@ -14,7 +14,7 @@ from whitelab.base.progress import Progress, silent
 from whitelab.base.threads import side_by_side
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows
 from whitelab.scoring.fit_scopes import Fold, along, folds, map_of, weighs_directions
-from whitelab.scoring.score import percent
+from whitelab.scoring.score import SCORE_DECIMALS, percent
 from whitelab.scoring.setting import Setting
 from whitelab.statistics import geometry, linalg
 from whitelab.statistics.linalg import exact
@@ -44,9 +44,18 @@ class LayerPairs:
 
     @property
     def best(self) -> LayerCell | None:
-        """The cell with the highest score (the first of equals); None when no score is defined."""
-        scored = [cell for cell in self.cells if cell.spearman is not None]
-        return max(scored, key=lambda cell: cell.spearman) if scored else None
+        """The cell with the highest score; None when no score is defined.
+
+        Of equals a layer alone before two, then the lower layers, as in a ranking of subsets.
+        """
+        return min(self.equals, key=lambda cell: len(set(cell.layers)), default=None)
+
+    @property
+    def equals(self) -> tuple[LayerCell, ...]:
+        """The cells with the highest score, more than one where they tie; none when no score is defined."""
+        scores = {c: round(c.spearman, SCORE_DECIMALS) for c in self.cells if c.spearman is not None}
+        top = max(scores.values(), default=None)
+        return tuple(cell for cell, one in scores.items() if one == top)
 
     def __getitem__(self, layers: tuple[int, int]) -> LayerCell:
         wanted = tuple(sorted(layers))

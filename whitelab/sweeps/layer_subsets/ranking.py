@@ -10,13 +10,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from whitelab.base.records import without_nan
+from whitelab.scoring.score import SCORE_DECIMALS
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_subsets.plan import Plan, as_layers, extended
 from whitelab.sweeps.layer_subsets.results import LayerSubset, Ranking, SubsetSearch
 
 FEWEST_COUNTED, MOST_COUNTED = 10, 100
-# Scores (x 100) are rounded here, so that subsets which tie in exact arithmetic (layers held twice) tie.
-_SCORE_DECIMALS = 9
 
 
 @dataclass(eq=False)
@@ -95,17 +94,17 @@ def counted_among(scored: int) -> int:
 
 def best_first(scores: Float[Tensor, "s"]) -> Int[Tensor, "s"]:
     """Positions by descending score; equals keep their order, NaN comes last."""
-    return torch.argsort(scores.round(decimals=_SCORE_DECIMALS).nan_to_num(-math.inf), descending=True, stable=True)
+    return torch.argsort(scores.round(decimals=SCORE_DECIMALS).nan_to_num(-math.inf), descending=True, stable=True)
 
 
 def ranked(masks: Bool[Tensor, "s l"], scores: Float[Tensor, "s"], tasks: Float[Tensor, "s t"], top: int) -> Ranking:
     """The `top` of the subsets by `scores`, the best of each size, and how often each layer is among the first."""
     order = best_first(scores)[: int((~scores.isnan()).sum())]
-    ordered, sizes = scores[order].round(decimals=_SCORE_DECIMALS), masks[order].sum(-1)
+    ordered, sizes = scores[order].round(decimals=SCORE_DECIMALS), masks[order].sum(-1)
     places = torch.searchsorted(-ordered, -ordered) + 1
 
     def subset(i: int) -> LayerSubset:
-        own = tuple(without_nan(tasks[order[i]].round(decimals=_SCORE_DECIMALS).tolist()))
+        own = tuple(without_nan(tasks[order[i]].round(decimals=SCORE_DECIMALS).tolist()))
         return LayerSubset(as_layers(masks[order[i]]), float(ordered[i]), int(places[i]), own)
 
     counted = counted_among(len(order))

@@ -73,6 +73,11 @@ class SubsetSearch:
         """The best of all; None when no score is defined."""
         return self.ranking.best
 
+    @property
+    def equals(self) -> tuple[LayerSubset, ...]:
+        """Those in `ranking.top` with the highest score, more than one where they tie."""
+        return tuple(one for one in self.ranking.top if one.place == 1)
+
     def as_dict(self) -> dict:
         """A JSON-ready record."""
         return {

@@ -61,7 +61,7 @@ def draw(space: LayerEmbeddings, setting: Setting) -> list[LayerPairs | None]:
     both = "the right one what whitening adds to it" if raw else "both maps share one colour scale"
     st.caption(
         f"Spearman x 100 of the average of two layers, on the diagonal of a layer alone; {both}, at the bar's k. "
-        "The star marks the highest cell, the frame the bar's layers."
+        "A star marks the highest cell and any that ties with it, the frame the bar's layers."
     )
     return shown
 
