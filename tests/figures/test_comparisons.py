@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import plotly.graph_objects as go
+import pytest
 from drawings import NAUGHTY, duel, spot
 
 from whitelab import figures
@@ -74,6 +75,13 @@ def test_printed_numbers_stand_at_their_k_in_the_hue_of_their_task():
     (printed,) = [trace for trace in figure.data if trace.marker.symbol == "diamond-open"]
     assert (printed.x[0], printed.y[0], printed.marker.color) == (1, 9.0, line.line.color)
     assert figure.layout.yaxis.range[1] > 9.0
+
+
+@pytest.mark.parametrize(("first", "said"), [(60.0, False), (4.0, True)])
+def test_an_axis_that_cuts_the_first_directions_says_how_far_down_they_go(first, said):
+    axis = figures.task_curves({"one": [first, *[60.0 + k / 50 for k in range(99)]]}, {"one": 100}).layout.yaxis
+    assert (axis.range[0] > first) is said
+    assert ("down to 4" in axis.title.text) is said
 
 
 def test_a_setting_has_the_hue_of_its_variant_and_the_symbol_of_its_model():

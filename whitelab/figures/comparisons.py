@@ -144,13 +144,16 @@ def task_curves(
     d = max((len(values) for values in curves.values()), default=1)
     known = sorted(value for values in curves.values() for value in values if value is not None)
     known += [value for *_, value in printed]
+    title = SCORE
     if known:
         # The first few directions score far below the rest and would take most of the axis.
         low, high = min(float(np.quantile(known, 0.02)), *(v for *_, v in printed), max(known)), max(known)
         pad = 0.06 * max(high - low, 2.0)
         figure.update_yaxes(range=[low - pad, high + 2 * pad])
+        if min(known) < low - pad:
+            title += f" (down to {min(known):.0f}, cut here)"
     figure.update_xaxes(title=KEPT, range=[0, d + 1])
-    figure.update_yaxes(title=SCORE)
+    figure.update_yaxes(title=title)
     alt = in_words("Spearman by kept dimensions", words, "no score")
     return finish(figure, alt, heights.PLANE, legend2={"font": {"size": 12}})
 
