@@ -203,7 +203,10 @@ def test_the_plane_leaves_out_what_is_not_defined():
     figure = figures.plane(rows, LABELS, -3.9)
     assert list(figure.data[0].y) == [0.5]
     assert "Raw, layer 1, -2.00 and 0.50" in figure.layout.meta["alt"]
-    assert len(figures.plane([], LABELS, -3.9).data) == 0
+    empty = figures.plane([row | {"alignment": None} for row in rows], LABELS, -3.9)
+    assert len(empty.data) == 0
+    assert any("not defined" in note.text for note in empty.layout.annotations)
+    assert empty.layout.xaxis.showticklabels is empty.layout.yaxis.showticklabels is False
 
 
 # Covariance

@@ -258,6 +258,11 @@ def plane(
         paths[row["whitening"]].append(row)
     figure, sides = Drawing(), _numbered(known, apart, floor, selected)
     loss_plane(figure, floor)
+    if not known and not apart:  # no pair is positive: numbers on the axes would measure nothing
+        middle = {"xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
+        figure.add_annotation(text="nothing to draw: alignment is not defined", showarrow=False, **middle)
+        figure.update_xaxes(showticklabels=False, showgrid=False, zeroline=False)
+        figure.update_yaxes(showticklabels=False, showgrid=False, zeroline=False)
     for spec in paths:
         pairs = [(raw[row["layer"]], row) for row in paths[spec] if row["layer"] in raw and spec != "none"]
         _add_arrows(figure, pairs, spec)
