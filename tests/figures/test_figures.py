@@ -119,7 +119,7 @@ def test_no_rule_across_a_figure_strikes_through_what_its_traces_write():
         if shape.type == "line" and "domain" in f"{shape.xref} {shape.yref}"
     ]
     assert rules
-    assert {shape.layer for shape in rules} == {"between"}
+    assert {shape.layer for shape in rules} == {"below"}
 
 
 @pytest.mark.parametrize("kind", ["by_layer", "plane", "k_curves", "task_curves", "accuracy_by_layer", "search_costs"])

@@ -5,7 +5,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-_BELOW = "between"  # the grid and the traces: a rule above these strikes through the text they write
+_BELOW = "below"  # grid and traces: a rule above these strikes through the text they write
 
 
 class Drawing:
