@@ -25,7 +25,7 @@ def done(folder) -> int:
 
 @pytest.mark.parametrize("engine", ["serial", "processes"])
 def test_leaving_stops_it_and_the_same_arguments_do_what_is_missing(tmp_path, model, engine):
-    (tmp_path / "text.txt").write_text("".join(f"sentence {i}\n" for i in range(800)))
+    (tmp_path / "text.txt").write_text("".join(f"sentence {i}\n" for i in range(200)))
     folder, end = tmp_path / "out", time.monotonic() + PATIENCE
     arguments = {"source": str(tmp_path / "text.txt"), "model": model, "layers": [1], "chunk_texts": 1}
     with embedded_apart(folder=folder, **arguments, engine=engine) as process:
@@ -35,10 +35,10 @@ def test_leaving_stops_it_and_the_same_arguments_do_what_is_missing(tmp_path, mo
             time.sleep(0.02)
         assert status(folder).running
     found = status(folder)
-    assert 3 <= found.done < found.chunks == 800
+    assert 3 <= found.done < found.chunks == 200
     assert process.returncode == 0 or engine == "processes"  # whose chunks in hand may take longer than there is time
     assert (found.running, found.finished) == (False, False)
-    assert embed_corpus(folder=folder, **arguments).encoded == 800 - found.done
+    assert embed_corpus(folder=folder, **arguments).encoded == 200 - found.done
 
 
 def test_a_manifest_says_how_it_was_made(tmp_path, model, text):
