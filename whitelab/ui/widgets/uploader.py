@@ -10,15 +10,17 @@ from whitelab.base.wording import plain
 
 
 def uploader(label: str, kinds: Sequence[str], key: str, *, several: bool = False) -> list[UploadedFile]:
-    """Ask for a file, or for `several`; what was brought, with a button that lets go of it on a later visit."""
+    """Ask for a file, or for `several`; what was brought, with a button that lets go of it once the box is empty.
+
+    While a file takes the place of another the box is empty: were there nothing then, the knobs that come after it
+    would be gone for a moment, and Streamlit may show them at their defaults when they return.
+    """
     given = st.file_uploader(
         label,
         type=list(kinds),
         accept_multiple_files=several,
         max_upload_size=upload_limits.TABLE_MB,
         key=key,
-        on_change=_let_go,
-        args=(key,),
         help=f"At most {upload_limits.TABLE_MB} MB a file. It stays in this session; nobody else sees it.",
     )
     if given:
