@@ -25,9 +25,10 @@ from whitelab.ui.results.worker import Job
 from whitelab.ui.sections import retrieval_sets
 from whitelab.ui.sidebar import address, own_data
 from whitelab.ui.sidebar.opening import Opened
-from whitelab.ui.sidebar.workspace import WORKSPACE, Workspace
+from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets import verdict
 from whitelab.ui.widgets.chart import chart
+from whitelab.ui.widgets.fitted_on import fitted_on
 from whitelab.ui.widgets.metric import Metric, headlines
 from whitelab.ui.widgets.variants import LABELS
 from whitelab.whitening import too_few
@@ -66,20 +67,17 @@ def choose(data: RetrievalSet, opened: Opened) -> Comparison:
             format_func=lambda name: METRICS[name].label,
             help=" ".join(f"{one.label}: {one.hint}" for one in METRICS.values()),
         )
-    scopes = FITS | {WORKSPACE: f"The sentences of {opened.pairs.task}"}
     with right:
-        fit = st.selectbox(
-            "Whitening fitted on",
-            list(scopes),
+        fit, own = fitted_on(
+            "search-fit",
+            FITS,
             # A corpus of fewer documents than dimensions leaves nothing but equal distances.
-            index=0 if len(data.documents) > 2 * opened.space.dim else len(scopes) - 1,
-            key=f"searched-fit-{data.prompted().fingerprint[:12]}",
-            format_func=scopes.get,
-            help="The corpus is there before the first query comes. Queries are shorter and worded otherwise. Or other "
+            "corpus" if len(data.documents) > 2 * opened.space.dim else None,
+            opened,
+            "The corpus is there before the first query comes. Queries are shorter and worded otherwise. Or other "
             "text: the sentences of the bar's task.",
         )
-    own = fit == WORKSPACE
-    return Comparison(metric or "ndcg@10", f"the sentences of {opened.pairs.task}" if own else fit or "corpus", own)
+    return Comparison(metric or "ndcg@10", fit, own)
 
 
 def open_set(chosen: Workspace, opened: Opened, data: RetrievalSet, comparison: Comparison) -> RetrievalSpace | None:
