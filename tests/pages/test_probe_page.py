@@ -1,5 +1,6 @@
 """The page of probes: accuracies of the package, on the bundled examples and on files of one's own."""
 
+import json
 import tempfile
 
 import pytest
@@ -112,24 +113,48 @@ def test_an_upload_is_read_from_memory_under_its_own_name_and_limits(monkeypatch
     assert failed(at, "own.tsv: 2 columns, at most 1 are read from an upload")
 
 
-def test_an_upload_is_there_again_on_another_visit_until_it_is_let_go_of():
+@pytest.mark.parametrize("how", ["on another visit", "while the box is empty, as it is before another file"])
+def test_an_upload_is_there_until_it_is_let_go_of(how):
     at = AppTest.from_function(page, default_timeout=30)
     at.query_params["labelled"] = "Uploaded file"
     at.run()
-    for removed in (False, True):
-        upload(at, b"text\tlabel\none\ta\ntwo\tb\n", "own.tsv", "labelled-file")
-        if removed:
-            at.file_uploader(key="labelled-file").set_value(None).run()
-        else:
-            away_and_back(at)
-            assert [one.value for one in at.text] == ["own own.tsv 2 rows"]
-            assert said(at, "You brought **own.tsv**")
-            at.button(key="forget-labelled-file").click().run()
-        assert said(at, "Choose a file")
+    upload(at, b"text\tlabel\none\ta\ntwo\tb\n", "own.tsv", "labelled-file")
+    if how == "on another visit":
         away_and_back(at)
-        assert said(at, "Choose a file")
+    else:
+        at.file_uploader(key="labelled-file").set_value(None).run()
+    assert [one.value for one in at.text] == ["own own.tsv 2 rows"]
+    assert said(at, "You brought **own.tsv**")
+    at.button(key="forget-labelled-file").click().run()
+    assert said(at, "Choose a file")
+    away_and_back(at)
+    assert said(at, "Choose a file")
 
 
 def away_and_back(at):
     at.selectbox(key="labelled").set_value("demo").run()
     at.selectbox(key="labelled").set_value("upload").run()
+
+
+# A link
+
+
+def test_a_link_says_what_the_whitening_is_fitted_on(small, probed):
+    at = until(start("probe", **small, **{"probe-fit": "All texts"}))
+    assert accuracies(at) == probed("act", How("knn", fit="all"), "L1;L1:pca")
+
+
+def test_of_three_labels_of_pairs_the_one_that_says_yes_is_held_against_all_others(small, tmp_path):
+    path, labels = tmp_path / "nli.tsv", ("entailment", "neutral", "contradiction")
+    rows = [f"a man plays {i}\tsomeone plays {i}\t{labels[i % 3]}\n" for i in range(60)]
+    path.write_text("sentence1\tsentence2\tlabel\n" + "".join(rows))
+    at = until(start("probe", **small, labelled=str(path)), lambda at: at.error)
+    assert failed(at, "name the one that says yes")
+    choose(at, column_positive="entailment")
+    drawn = [
+        trace
+        for one in at.get("plotly_chart")
+        if "by label" in one.proto.alt
+        for trace in json.loads(one.proto.spec)["data"]
+    ]
+    assert {trace["name"] for trace in drawn} == {"entailment", "not entailment"}

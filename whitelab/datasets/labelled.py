@@ -247,7 +247,7 @@ def _positive(task: str, classes: tuple[str, ...], pairs: bool, wanted: str | No
         if pairs:
             raise DataError(
                 f"{task}: pairs need two classes, got {len(classes)}: {', '.join(map(shown, classes[:6]))}; "
-                "a gold score is no label"
+                "a gold score is no label. Or name the one that says yes: positive= (--positive)"
             )
         return None
     known = [place for place, name in enumerate(classes) if plain_name(name) in YES]

@@ -23,9 +23,10 @@ from whitelab.ui.results.study import study_each
 from whitelab.ui.results.worker import Job
 from whitelab.ui.sidebar import own_data
 from whitelab.ui.sidebar.opening import Opened
-from whitelab.ui.sidebar.workspace import WORKSPACE, Workspace
+from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.chart import chart, rounded_table
 from whitelab.ui.widgets.choice import choice
+from whitelab.ui.widgets.fitted_on import fitted_on
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
 from whitelab.ui.widgets.variants import LABELS
 from whitelab.ui.widgets.verdict import bare, interval, p_value
@@ -74,17 +75,14 @@ def choose(data: LabelledTexts, opened: Opened) -> ProbePlan:
         )
     trained = len(data.rows("train")) or data.n_rows
     scored_alone = classifier == "threshold" and not len(data.rows("train"))
-    scopes = FITS | ({"train": "The scored pairs' texts"} if scored_alone else {})
-    scopes |= {WORKSPACE: f"The sentences of {opened.pairs.task}"}
     with right:
-        fit = st.selectbox(
-            "Whitening fitted on",
-            list(scopes),
+        fit, own = fitted_on(
+            "probe-fit",
+            FITS | ({"train": "The scored pairs' texts"} if scored_alone else {}),
             # Fewer texts than dimensions leave nothing but equal distances.
-            index=list(scopes).index("train" if trained > 2 * opened.space.dim or data.pairs else WORKSPACE),
-            key=f"fit-{data.fingerprint[:12]}",
-            format_func=scopes.get,
-            help="The training texts: what a classifier may know; in cross-validation each fold has a map of its own. "
+            "train" if trained > 2 * opened.space.dim or data.pairs else None,
+            opened,
+            "The training texts: what a classifier may know; in cross-validation each fold has a map of its own. "
             "All texts: also those that are scored, without their labels. Or the sentences of the bar's task.",
         )
     metric = METRICS[0]
@@ -97,10 +95,7 @@ def choose(data: LabelledTexts, opened: Opened) -> ProbePlan:
             format_func=str.capitalize,
             help="W-MSE takes the Euclidean distance of vectors as they are.",
         )
-    own = fit == WORKSPACE
-    scope = f"the sentences of {opened.pairs.task}" if own else fit or "train"
-    how = How(classifier, fit=scope, metric=metric)
-    return ProbePlan(how, opened.rows if own else None)
+    return ProbePlan(How(classifier, fit=fit, metric=metric), opened.rows if own else None)
 
 
 def open_texts(chosen: Workspace, data: LabelledTexts) -> Texts | None:
@@ -215,9 +210,10 @@ def mistakes(scores: Sequence[ProbeScore], data: LabelledTexts, layers: str) -> 
             if pairs is None:
                 chart(figures.confusion(score.confusion, score.classes, words), f"confusion-{spec}")
                 continue
-            sides = (data.classes[1 - data.positive], data.classes[data.positive])
+            yes = data.classes[data.positive]
+            (no,) = set(score.classes) - {yes}  # of more than two, all others together
             levels = (pairs.threshold, pairs.best_threshold)
-            figure = figures.cosines_by_label(score.cosines, score.matches, sides, *levels, words)
+            figure = figures.cosines_by_label(score.cosines, score.matches, (no, yes), *levels, words)
             chart(figure, f"cosines-{spec}")
             st.caption(
                 f"{score.accuracy:.2f} % right at {pairs.threshold:g}, {pairs.best_accuracy:.2f} % at "
