@@ -1,5 +1,7 @@
 """The page of comparisons: grids of settings, two presets step by step, and the papers' figures."""
 
+import csv
+import io
 import json
 import re
 
@@ -12,7 +14,7 @@ from whitelab.compare import FIELDS, PRESETS, Bench, Grid, compare, differences,
 from whitelab.encoding.checkpoints import shown_name
 from whitelab.scoring.setting import parse_settings
 
-from .visiting import alts, choose, code, complete, downloads, failed, press, said, scored, start, table, until
+from .visiting import alts, choose, code, complete, data, downloads, failed, press, said, scored, start, table, until
 
 pytestmark = pytest.mark.model
 
@@ -47,6 +49,9 @@ def test_a_comparison_shows_the_scores_and_why_some_are_missing_and_tests_row_ag
         assert f"{by_row[name, f'mean/{text}']:.2f}" == scored(space, f"{text} aggregate=mean")
     assert np.isnan(by_row["nowhere", "mean/L3"])
     assert np.isnan(by_row[name, "mean/L9"])
+    kept = csv.DictReader(io.StringIO(data(at)["grid"]))  # of the page's results
+    kept = {(row["Model"], row["Setting"]): float(row["pairs"] or "nan") for row in kept}
+    assert kept == pytest.approx(by_row, nan_ok=True)
     assert said(at, "nowhere", "mean/L9 on pairs", "must lie between 0 and 3")
 
     choose(at, lambda at: said(at, "is more than chance") or table(at, "Verdict") is not None, tested=True)

@@ -23,7 +23,7 @@ def test_the_zip_has_the_score_its_protocol_the_figures_and_their_data(tmp_path,
     (tmp_path / "corpus.txt").write_text("".join(f"{text}\n" for text in SENTENCES), "utf-8")
     corpus = fit_rows(setting.fit, lambda texts: embed(encoder, texts)[0])
     score = whitelab.score(space.with_text(setting.fit, corpus), setting)
-    rows = [{"k": 1, "score": 0.5}, {"k": 2, "score": 0.75}]
+    rows = [{"k": 1}, {"k": 2, "score": 0.75}]  # of which one has no score
     figures = {
         "curve": Shown(go.Figure(go.Scatter(x=[1, 2], y=[0.5, 0.75])), lambda: rows),
         "map": Shown(go.Figure(), None),
@@ -38,7 +38,7 @@ def test_the_zip_has_the_score_its_protocol_the_figures_and_their_data(tmp_path,
     assert record["protocol"]["fit"] == "corpus.txt"
     assert whitelab.Setting.parse(record["setting"]) == score.setting.with_(fit="corpus.txt")
     assert list(csv.DictReader(io.StringIO(texts["data/curve.csv"]))) == [
-        {"k": "1", "score": "0.5"},
+        {"k": "1", "score": ""},
         {"k": "2", "score": "0.75"},
     ]
     assert texts["answer.txt"] == "Keep them raw."

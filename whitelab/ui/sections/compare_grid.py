@@ -21,7 +21,7 @@ from whitelab.ui.results.jobs import claim, follow, forget_finished, jobs
 from whitelab.ui.results.study import name_of, remembered, study_job
 from whitelab.ui.sections import mteb_files
 from whitelab.ui.sidebar.model import shared_encoder
-from whitelab.ui.widgets.chart import chart, rounded_table
+from whitelab.ui.widgets.chart import chart, keep_rows, rounded_table
 from whitelab.ui.widgets.choice import choice
 
 BUNDLED_MODELS = (BUNDLED, f"{BUNDLED}:3", f"random:{BUNDLED}", f"sif:{BUNDLED}")  # what the page opens with
@@ -225,6 +225,7 @@ def table(
             {"Model": model, "Setting": made} | {_title(task): scores.get(task) for task in columns}
             for model, made, scores in given
         ]
+    keep_rows(lambda: records, "grid")
     names = [_title(task) for task in columns]
     number = st.column_config.NumberColumn(format="%+.2f" if view.shows == "Difference" else "%.2f")
     rounded_table(

@@ -24,7 +24,7 @@ from whitelab.ui.results.worker import Job
 from whitelab.ui.sidebar import own_data
 from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.sidebar.workspace import Workspace
-from whitelab.ui.widgets.chart import chart, rounded_table
+from whitelab.ui.widgets.chart import chart, csv_button, rounded_table
 from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.fitted_on import fitted_on
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
@@ -266,6 +266,7 @@ def table(scores: Sequence[ProbeScore]) -> None:
         height=heights.table(max(len(records), 1)),
         placeholder="-",
     )
+    csv_button(lambda: records, "settings")
 
 
 def _record(score: ProbeScore) -> dict:

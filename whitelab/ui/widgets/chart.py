@@ -15,7 +15,7 @@ import streamlit as st
 BEST = "font-weight: bold; background-color: rgba(46, 134, 209, 0.22)"
 
 
-SHOWN = "page-figures"  # session_state: what `chart` and `csv_button` drew in this run of the page
+SHOWN = "page-figures"  # session_state: what `chart` and tables have shown in this run of the page
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +66,13 @@ def clicked(key: str) -> Any | None:
 
 def csv_button(rows: Callable[[], Sequence[dict]], key: str) -> None:
     """The rows of a table to download as CSV."""
-    shown()[key] = Shown(None, rows)
+    keep_rows(rows, key)
     _download(rows, key)
+
+
+def keep_rows(rows: Callable[[], Sequence[dict]], key: str) -> None:
+    """The rows of a table among the page's results, for one that has files of its own."""
+    shown()[key] = Shown(None, rows)
 
 
 def _download(rows: Callable[[], Sequence[dict]], key: str) -> None:
@@ -85,9 +90,9 @@ def _download(rows: Callable[[], Sequence[dict]], key: str) -> None:
 
 
 def as_csv(rows: Sequence[dict]) -> str:
-    """Rows as CSV text."""
+    """Rows as CSV text; what one of them lacks is left empty."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else [])
+    writer = csv.DictWriter(text, fieldnames=list(dict.fromkeys(name for row in rows for name in row)))
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
