@@ -9,7 +9,7 @@ from whitelab.ui.results.files import file_stamp
 from whitelab.ui.results.kept import kept
 from whitelab.ui.results.study import remembered
 from whitelab.ui.sidebar import malformed
-from whitelab.ui.sidebar.address import among
+from whitelab.ui.sidebar.address import among, bound
 from whitelab.ui.sidebar.own_data import UPLOADED
 from whitelab.ui.widgets.typed import typed_choice
 from whitelab.ui.widgets.uploader import uploader
@@ -98,7 +98,7 @@ def _columns() -> tuple[ColumnNames, str | None]:
         st.caption("Leave empty what the names of the columns say: text, label, split, or sentence1 and sentence2.")
         values = {}
         for column, (name, title) in zip(st.columns(len(FIELDS)), FIELDS.items(), strict=True):
-            values[name] = column.text_input(title, key=f"column-{name}").strip() or None
+            values[name] = column.text_input(title, **bound(f"column-{name}", "")).strip() or None
     positive = values.pop("positive")
     return ColumnNames(**values), positive
 

@@ -7,6 +7,7 @@ import streamlit as st
 from whitelab.base.wording import spaced
 from whitelab.datasets import MalformedRows, Problem
 from whitelab.figures import heights
+from whitelab.ui.sidebar.address import bound
 
 BAR = "malformed"  # session_state: the data of the bar that has such rows
 LABELLED = "labelled-malformed"  # the same of labelled texts
@@ -46,4 +47,4 @@ def left_out(data: str, key: str, box: str) -> bool:
     """Whether rows of `data` that cannot be used are left out; asked, in the `box` of this key, only where some are."""
     if not found(data, key):
         return False
-    return st.checkbox("Leave malformed rows out", key=box, help="They are counted in the notes.")
+    return st.checkbox("Leave malformed rows out", **bound(box, False), help="They are counted in the notes.")
