@@ -12,7 +12,7 @@ from whitelab.encoding.embeddings import LayerRows
 from whitelab.probe import How, embed_texts, probe
 from whitelab.scoring.setting import parse_settings
 
-from .visiting import choose, failed, judged, metrics, said, start, until, upload
+from .visiting import choose, failed, judged, metrics, said, start, table, until, upload
 
 pytestmark = pytest.mark.model
 
@@ -86,6 +86,22 @@ def test_a_map_of_too_few_texts_is_warned_of(small, tmp_path):
     assert said(choose(at, **{fit: "train"}), "different vectors span only")
 
 
+def test_what_cannot_be_probed_is_said_and_nothing_is_drawn_of_it(small, tmp_path):
+    path = tmp_path / "lonely.tsv"
+    path.write_text("text\tlabel\n" + "".join(f"text {i}\t{'ab'[i == 0]}\n" for i in range(24)))
+    at = until(start("probe", **small, labelled=str(path)))
+    assert failed(at, "needs 2 different rows of each class")
+    assert not at.get("plotly_chart")
+    assert "What is taken for what?" not in [one.value for one in at.subheader]
+
+
+def test_settings_are_typed_in_the_pooling_that_the_texts_have(small):
+    at = until(start("probe", **small))
+    settings = table(choose(at, probe_settings="L1\nL2:pca"), "Accuracy")["Setting"].tolist()
+    assert settings == ["mean/L1", "mean/L2:pca"]
+    assert failed(choose(at, probe_settings="L1\ncls/L1"), "must be in the bar's pooling, mean")
+
+
 # An upload of labelled texts
 
 
@@ -142,6 +158,13 @@ def away_and_back(at):
 def test_a_link_says_what_the_whitening_is_fitted_on(small, probed):
     at = until(start("probe", **small, **{"probe-fit": "All texts"}))
     assert accuracies(at) == probed("act", How("knn", fit="all"), "L1;L1:pca")
+
+
+def test_a_link_says_which_columns_are_read_and_that_malformed_rows_are_left_out(small, tmp_path):
+    rows = [f"a man plays {i}\t{'ab'[i % 2]}\t{'xxxy'[i % 4]}\n" for i in range(80)]
+    (tmp_path / "two.tsv").write_text("text\tlabel\tother\n" + "".join(rows) + "\ta\tx\n")
+    link = {"labelled": str(tmp_path / "two.tsv"), "column-label": "other", "labelled-keep": "true"}
+    assert metrics(until(start("probe", **small, **link)))["Most frequent class"] == "75.00"
 
 
 def test_of_three_labels_of_pairs_the_one_that_says_yes_is_held_against_all_others(small, tmp_path):

@@ -126,6 +126,7 @@ def test_scopes_without_a_score_are_not_compared():
 
 
 def test_a_probe_claims_a_gap_only_where_chance_would_hardly_give_it():
-    assert "No proof of a gap" in probing.verdict("PCA whitening", 2.0, 0.05, 9, 3)
-    assert "It helps this classifier" in probing.verdict("PCA whitening", 2.0, 0.049, 9, 1)
-    assert "It hurts this classifier" in probing.verdict("PCA whitening", -2.0, 0.001, 1, 12)
+    assert "No proof of a gap" in probing.verdict("PCA whitening", 2.0, 5.0, 0.05, 9, 3)
+    assert "It helps this classifier" in probing.verdict("PCA whitening", 2.0, 0.1, 0.049, 9, 1)
+    assert "It hurts this classifier" in probing.verdict("PCA whitening", -2.0, -1.0, 0.001, 1, 12)
+    assert "no further than a guess" in probing.verdict("PCA whitening", 65.0, 0.0, 0.001, 160, 30)

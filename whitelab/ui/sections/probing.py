@@ -73,14 +73,14 @@ def choose(data: LabelledTexts, opened: Opened) -> ProbePlan:
             help="Nearest neighbours (k = 5) and logistic regression as in W-MSE; SentEval's protocol as in "
             "WhitenedCSE's Table 2, slow on large data; a cosine threshold of 0.5 as in WhiteningBERT's Table 3.",
         )
-    trained = len(data.rows("train")) or data.n_rows
+    trained = (1 + data.pairs) * (len(data.rows("train")) or data.n_rows)  # texts
     scored_alone = classifier == "threshold" and not len(data.rows("train"))
     with right:
         fit, own = fitted_on(
             "probe-fit",
             FITS | ({"train": "The scored pairs' texts"} if scored_alone else {}),
             # Fewer texts than dimensions leave nothing but equal distances.
-            "train" if trained > 2 * opened.space.dim or data.pairs else None,
+            "train" if trained > 2 * opened.space.dim else None,
             opened,
             "The training texts: what a classifier may know; in cross-validation each fold has a map of its own. "
             "All texts: also those that are scored, without their labels. Or the sentences of the bar's task.",
@@ -140,10 +140,11 @@ def accuracies(scores: Sequence[ProbeScore]) -> None:
         return
     p = mcnemar(raw.hits, white.hits)
     gained, lost = int((white.hits & ~raw.hits).sum()), int((raw.hits & ~white.hits).sum())
-    st.markdown(verdict(LABELS.inline(white.setting.whitening), white.accuracy - raw.accuracy, p, gained, lost))
+    gap, above = white.accuracy - raw.accuracy, white.accuracy - white.baseline
+    st.markdown(verdict(LABELS.inline(white.setting.whitening), gap, above, p, gained, lost))
     title = "Accuracy, {}".format
     help = f"{capitalised(layers_in_words(white.setting.layers))}. {white.protocol}"
-    delta, good = change(white.accuracy, raw.accuracy), "up" if p < LEVEL else "either"
+    delta, good = change(white.accuracy, raw.accuracy), "either" if p >= LEVEL or gap > 0 >= above else "up"
     below, within = (f"95 %: {interval(one.low, one.high, digits=1)}" for one in scores)
     headlines(
         Metric(title("raw"), number(raw.accuracy), below, help=help),
@@ -166,17 +167,24 @@ def accuracies(scores: Sequence[ProbeScore]) -> None:
         st.warning(too_few(white.rank, white.dim), icon=":material/warning:")
 
 
-def verdict(name: str, gap: float, p: float, gained: int, lost: int) -> str:
-    """What the gap of `name` from raw says, in one sentence, by McNemar's test at `LEVEL`."""
+def verdict(name: str, gap: float, above: float, p: float, gained: int, lost: int) -> str:
+    """What the gap of `name` from raw says, by McNemar's test at `LEVEL`; it stands `above` the most frequent class."""
     rows = f"{spaced(gained)} rows gained and {spaced(lost)} lost, {p_value(p)}"
     if p >= LEVEL:
         return f"**No proof of a gap.** {gap:+.2f} points with {name} against raw may be chance: {rows}."
+    if gap > 0 >= above:
+        return (
+            f"**It helps no further than a guess.** {gap:+.2f} points with {name} against raw: {rows}. But always "
+            "saying the most frequent class is right at least as often."
+        )
     word = "helps" if gap > 0 else "hurts"
     return f"**It {word} this classifier.** {gap:+.2f} points with {name} against raw, more than chance gives: {rows}."
 
 
 def by_layer(scores: Sequence[ProbeScore], n_layers: int) -> None:
-    """Accuracy by layer, as far as it is known."""
+    """Accuracy by layer, as far as it is known; nothing where it is of none."""
+    if all(score.accuracy is None for score in scores):
+        return
     specs = dict.fromkeys(score.setting.whitening for score in scores)
     curves = {
         spec: {score.setting.layers[0]: vars(score) for score in scores if score.setting.whitening == spec}
@@ -198,7 +206,9 @@ def by_layer(scores: Sequence[ProbeScore], n_layers: int) -> None:
 
 
 def mistakes(scores: Sequence[ProbeScore], data: LabelledTexts, layers: str) -> None:
-    """Raw and whitened side by side: confusion, and the cosines of pairs."""
+    """Raw and whitened side by side: confusion, and the cosines of pairs; nothing where neither could be probed."""
+    if all(score.accuracy is None for score in scores):
+        return
     st.subheader("Where would the threshold have to be?" if scores[0].pairs else "What is taken for what?")
     for column, score in zip(st.columns(2), scores, strict=True):
         if score.accuracy is None:
@@ -247,10 +257,14 @@ def _typed(pooling: str) -> tuple[Setting, ...]:
     """What was typed, in the workspace's pooling; none after saying what is wrong with it."""
     text = st.session_state.get("probe-settings", DEFAULT)
     try:
-        return tuple(setting.with_(pooling=pooling) for setting in parse_settings(text.replace("\n", ";")))
+        typed = parse_settings(text.replace("\n", ";"))
+        usual = Setting().pooling  # that of a line that names none
+        if other := [str(one) for one in typed if one.pooling not in (usual, pooling)]:
+            raise ValueError(f"setting={other[0]!r} must be in the bar's pooling, {pooling}, which the texts have")
     except ValueError as error:
         st.error(plain(str(error)))
         return ()
+    return tuple(setting.with_(pooling=pooling) for setting in typed)
 
 
 def table(scores: Sequence[ProbeScore]) -> None:
