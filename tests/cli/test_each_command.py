@@ -190,7 +190,7 @@ def test_a_map_fitted_on_a_corpus_is_that_of_its_texts_and_leaves_as_a_file(plac
     texts = text.read_text().splitlines()
     vectors, _ = embed(load_encoder(str(model), device="cpu"), texts)
     wanted = fit("pca", Moments.of(vectors[1]), 5)
-    assert (found["sentences"], found["distinct"], found["rank"]) == (len(texts), len(set(texts)), wanted.rank)
+    assert (found["fitted"], found["distinct"], found["rank"]) == (len(texts), len(set(texts)), wanted.rank)
     written, _ = from_npz(tmp_path / "map.npz")
     assert torch.allclose(written.mean, wanted.mean, atol=1e-6)
     assert torch.allclose(written(vectors[1].double()).abs(), wanted(vectors[1].double()).abs(), atol=1e-3)

@@ -24,7 +24,7 @@ def test_an_exported_npz_is_the_map_of_the_score(document, options, space, tmp_p
     assert protocol == record["protocol"]
     assert (record["out"], record["rank"], record["dim"]) == (str(out), 5, whitener.dense.shape[1])
     expected = fit_scope(embeddings, Setting((1, 3), whitening, 5))
-    assert record["sentences"] == expected.count
+    assert record["fitted"] == expected.count
     x = embeddings.combine((1, 3))
     np.testing.assert_allclose(whitener(x), expected.whiteners[0](x), rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(whitener(x[:1]), whitener(x)[:1], rtol=1e-12, atol=1e-12)
@@ -34,7 +34,7 @@ def test_an_exported_npz_is_the_map_of_the_score(document, options, space, tmp_p
 def test_a_map_that_fits_nothing_leaves_as_one_of_no_sentences(document, options, space, tmp_path, whitening, k):
     out = tmp_path / "map.safetensors"
     words = ("--layers", "1", "--whitening", whitening, *k, "--export", "safetensors", "--out", str(out))
-    assert document("whiten", *options, *words)["sentences"] == from_safetensors(out)[0].count == 0
+    assert document("whiten", *options, *words)["fitted"] == from_safetensors(out)[0].count == 0
 
 
 @pytest.mark.parametrize("data", ["pairs.csv", "search"])

@@ -41,10 +41,10 @@ PROMISED = {
     "geometry": {"layers"},
     "similarity": {"layers", "cka"},
     "compare": {"rows"},
-    "whiten": {"out", "rank", "sentences", "protocol"},
+    "whiten": {"out", "rank", "fitted", "protocol"},
     "retrieve": {"ndcg@10", "mrr@10", "map@100", "recall@10", "recall@100", "queries", "documents", "protocol"},
     "train": {"summary"},
-    "corpus fit": {"sentences", "distinct", "digest", "rank"},
+    "corpus fit": {"fitted", "distinct", "digest", "rank"},
     "images": {"linear_accuracy", "knn_accuracy"},
 }
 

@@ -46,7 +46,7 @@ def test_a_map_of_a_corpus_is_that_of_its_rows_and_is_not_fitted_while_a_chunk_i
     fitted, record = fit_corpus(tmp_path, "pca", 4)
     z = fitted(torch.tensor(vectors(tmp_path, made)))
     np.testing.assert_allclose(np.cov(z.numpy().T), np.eye(4), atol=1e-8)
-    assert (record["sentences"], record["distinct"], record["rank"]) == (40, 17, 4)
+    assert (record["fitted"], record["distinct"], record["rank"]) == (40, 17, 4)
     assert (
         fit_corpus(tmp_path, "pca", 4)[1]["digest"] == record["digest"] != fit_corpus(tmp_path, "pca", 3)[1]["digest"]
     )

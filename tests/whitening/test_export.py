@@ -411,7 +411,7 @@ def test_the_card_and_the_note_say_how_the_model_was_made(tmp_path, models):
     protocol = {"data": "demo", "task": "stsb", "pooling": "wrong"}
     to_sentence_transformers(tmp_path / "model", encoder, (2, 1), "mean", whitener, protocol)
     card = (tmp_path / "model" / "README.md").read_text("utf-8")
-    for line in ("# bert[:2], layers 1 + 2, pca, k = 8", "- task: stsb", "- pooling: mean", "- sentences: 124"):
+    for line in ("# bert[:2], layers 1 + 2, pca, k = 8", "- task: stsb", "- pooling: mean", "- fitted: 124"):
         assert line in card.splitlines()
     assert "whose licence whitelab does not know" in card
     assert "{" not in card

@@ -67,7 +67,7 @@ def run(args):
         "export": args.export,
         "rank": fitted.rank,
         "dim": whitener.columns,
-        "sentences": fitted.count,
+        "fitted": fitted.count,
         "protocol": record,
     } | cost
     line = protocol.line(fitted.count, fitted.rank)

@@ -72,7 +72,7 @@ def fit_corpus(
         "max_length": manifest.max_length,
         "dtype": manifest.compute,
         "layers": list(numbers),
-        "sentences": manifest.sentences,
+        "fitted": round(fitted.count),
         "distinct": len(distinct),
         "digest": fitted.digest,
         "rank": fitted.rank,

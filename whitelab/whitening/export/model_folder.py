@@ -71,7 +71,7 @@ def encoder_record(encoder: Encoder, layers: tuple[int, ...], pooling: str, whit
         "whitening": whitener.name,
         "k": whitener.k,
         "rank": whitener.rank,
-        "sentences": round(whitener.count),
+        "fitted": round(whitener.count),
         "dim": whitener.dense.shape[1],
         "dtype": encoder.dtype,
         "max_length": encoder.max_length,
