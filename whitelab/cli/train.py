@@ -150,6 +150,10 @@ def _new_run(args):
     from whitelab.training.runs import create
 
     config = TrainConfig(**_given(args))  # refused before a file is looked at
+    if args.eval is None:
+        for name in ("task", "split", "eval_every"):
+            if getattr(args, name) is not None:
+                raise ValueError(f"--{name.replace('_', '-')} goes with --eval, the pairs that are scored")
     if args.corpus is None:
         raise ValueError("--corpus must name a text file, one sentence a line")
     pairs = None if args.eval is None else of_split(args.split, partial(load, args.eval, args.task))
