@@ -235,7 +235,11 @@ def test_protocols_say_how_a_score_was_made():
     assert folded.endswith("whitening fitted on each fold's training texts")
     few = make_texts(62, 3)
     few = with_y(few, np.where(np.arange(62) < 5, 2, few.y % 2))  # five rows of a class: four where one is left out
-    assert "best in 4 inner folds" in probe(make_rows(few), few, RAW, How("senteval", folds=10)).protocol
+    score = probe(make_rows(few), few, RAW, How("senteval", folds=10))
+    assert "best in 4 inner folds (10 need as many different rows of every class)" in score.protocol
+    assert "mean of 5 stratified folds (10 need as many different rows of every class)" in score.protocol
+    assert score.as_dict()["folds"] == 5
+    assert probe(space, data, WHITE, How("knn")).as_dict()["folds"] == 1
 
 
 @pytest.mark.parametrize(

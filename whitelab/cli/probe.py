@@ -61,7 +61,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--k", type=int, help="neighbours of knn (default: 5)")
     parser.add_argument("--metric", choices=METRICS, help="distance of knn (default: euclidean)")
-    parser.add_argument("--folds", type=int, help="of cross-validation (default: 10)")
+    parser.add_argument(
+        "--folds",
+        type=int,
+        help="of cross-validation (default: 10); fewer where a class has fewer different rows, as the result says",
+    )
     parser.add_argument("--standardize", action="store_true", default=None, help="features to mean 0 and variance 1")
     parser.add_argument("--threshold", type=float, help="a pair matches from this cosine on (default: 0.5)")
     parser.add_argument("--max-length", type=int, help="in tokens, special ones included")

@@ -34,11 +34,12 @@ class ProbeScore:
     """Accuracy x 100 of one setting on one task with its 95 % Wilson interval; None with a `reason` otherwise.
 
     `baseline` is the accuracy of always saying the most frequent class of the training rows. `scored` rows were scored,
-    `train` learnt from (the fewest of any fold), the map was fitted on `fitted` texts and keeps `rank` of `dim`
-    directions. `f1` (x 100) is that of the class that says yes, where there is one. `confusion[i][j]` counts rows
-    of class i that were taken for class j. `c` is what SentEval's protocol chose for each fold, or for the one split.
-    `hits` says for every row scored whether it was right, in file order. `truncated` texts of the task are longer than
-    the `max_length` tokens that the model reads of one. Where a map is `starved` (`whitening.starved`) it says nothing.
+    `train` learnt from (the fewest of any fold; `folds` were scored, or 1 split), the map was fitted on `fitted` texts
+    and keeps `rank` of `dim` directions. `f1` (x 100) is that of the class that says yes, where there is one.
+    `confusion[i][j]` counts rows of class i that were taken for class j. `c` is what SentEval's protocol chose for each
+    fold, or for the one split. `hits` says for every row scored whether it was right, in file order. `truncated` texts
+    of the task are longer than the `max_length` tokens that the model reads of one. Where a map is `starved`
+    (`whitening.starved`) it says nothing.
     """
 
     model: str
@@ -51,6 +52,7 @@ class ProbeScore:
     baseline: float | None = None
     scored: int = 0
     train: int = 0
+    folds: int = 0
     fitted: int = 0
     rank: int = 0
     dim: int = 0
@@ -73,7 +75,7 @@ class ProbeScore:
         """A JSON-ready record."""
         names = ("task", "classifier", "accuracy", "low", "high", "baseline", "f1", "scored", "train", "fitted")
         record = {"model": self.model, "setting": str(self.setting)} | {name: getattr(self, name) for name in names}
-        record |= {"rank": self.rank, "dim": self.dim, "protocol_line": self.protocol}
+        record |= {"folds": self.folds, "rank": self.rank, "dim": self.dim, "protocol_line": self.protocol}
         record |= {"truncated": self.truncated, "max_length": self.max_length}
         record["resamples"] = 0  # Wilson's interval is a formula
         if self.pairs is not None:

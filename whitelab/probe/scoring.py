@@ -208,6 +208,7 @@ def _score(data, setting, how, model, rows, predicted, found: Sequence[Turn], **
         high=high,
         baseline=float(baseline),
         scored=len(rows),
+        folds=len(found),
         f1=f1,
         classes=data.classes,
         confusion=tuple(tuple(row) for row in table.tolist()),

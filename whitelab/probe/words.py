@@ -22,19 +22,25 @@ def line(data: LabelledTexts, setting: Setting, how: How, found: Sequence[Turn])
     elif len(found[0].dev):
         what = f"SentEval: logistic regression, C of {powers(GRID)} best on the dev split"
     elif folds:
-        inner = f"{_inner(data, how, found)} inner folds of each training part"
+        inner = f"{_folds(_inner(data, how, found), 'inner', how)} of each training part"
         what = f"SentEval: logistic regression, C of {powers(GRID)} best in {inner}"
     else:
-        inner = f"{_inner(data, how, found)} folds of the training split"
+        inner = f"{_folds(_inner(data, how, found), '', how)} of the training split"
         what = f"SentEval: logistic regression, C of {powers(TEST_GRID)} best in {inner}"
     pairs = ", on |u - v| and u v" if data.pairs else ""
     scaled = "features standardised" if how.standardize else "features as they come"
     if folds:
         together = ", equal texts in one" if len(np.unique(same_texts(data))) < data.n_rows else ""
-        where = f"mean of {len(found)} stratified folds, seed {how.seed}{together}"
+        where = f"mean of {_folds(len(found), 'stratified', how)}, seed {how.seed}{together}"
     else:
         where = "test split" if data.scored_split == "test" else "dev split, for want of a test split"
     return f"{what}{pairs} · {where} · {scaled}{_fit_words(setting, how, folds)}"
+
+
+def _folds(count: int, kind: str, how: How) -> str:
+    """`9 stratified folds`, and why they are fewer than was asked for, where they are."""
+    why = f" ({how.folds} need as many different rows of every class)" if count < how.folds else ""
+    return " ".join(filter(None, (str(count), kind, "folds"))) + why
 
 
 def _inner(data: LabelledTexts, how: How, found: Sequence[Turn]) -> int:
