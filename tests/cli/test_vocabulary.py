@@ -3,14 +3,18 @@
 import contextlib
 import io
 import json
+import math
 
 import pytest
 from commandline import ANALYSES
 from PIL import Image
+from processes import ROOT
 
 from whitelab.cli import COMMANDS, main
 from whitelab.corpus.applying import read_applied
+from whitelab.scoring.paired import VERDICTS, judged
 from whitelab.scoring.setting import Setting
+from whitelab.statistics.significance import Difference, WilliamsTest
 
 # What a key would be called in another house -> its name here.
 NAMES = {
@@ -30,6 +34,7 @@ NAMES = {
     "rotation": "code",
 }
 TEXT = {"setting", "code", "reason", "message", "metric", "protocol_line", "verdict"}
+COMMANDS_PAGE = ROOT / "docs" / "commands.md"
 FEWER = ("--layers", "1", "--whitening", "pca")
 # Scripts rely on these keys of the (last) document of a call.
 PROMISED = {
@@ -171,6 +176,19 @@ def test_an_interval_is_low_and_high_beside_its_estimate_and_says_how_many_resam
         wrong += [f"{place}.{name} holds two ends" for name in one if name.endswith(("interval", "quartiles"))]
     assert not wrong
     assert count > 50
+
+
+def test_a_verdict_follows_from_what_stands_beside_it(all_records):
+    found = [one for _, one in all_records if "verdict" in one]
+    assert len({one["verdict"] for one in found}) > 1
+    for one in found:
+        names = ("difference", "difference_low", "difference_high", "p_value", "p_williams")
+        *moved, p = (math.nan if one.get(name) is None else one[name] for name in names)
+        assert one["verdict"] in (judged(Difference(*moved), WilliamsTest(0.0, 0, p, 0.0, 0.0, 0.0)), "starved"), one
+
+
+def test_every_word_of_a_verdict_is_explained():
+    assert [word for word in VERDICTS if f"`{word}`" not in COMMANDS_PAGE.read_text("utf-8")] == []
 
 
 def test_a_key_holds_one_kind_of_thing(all_records):

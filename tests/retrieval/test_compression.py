@@ -15,8 +15,10 @@ from whitelab.retrieval.compression import CODES, QUANTIZERS, Code, Coder
 from whitelab.retrieval.frontier import frontier as frontiers
 from whitelab.retrieval.relevance import retrieve
 from whitelab.retrieval.search_cost import unit_rows
+from whitelab.scoring.paired import judged
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
+from whitelab.statistics.significance import williams
 from whitelab.whitening import cosine_class
 
 D = 12
@@ -195,6 +197,18 @@ def test_differences_are_paired_and_held_against_float32_raw(searched):
     for one in whole.points:
         beaten = any(other.bytes <= one.bytes and other.score > one.score for other in whole.points)
         assert not (one in best and beaten)
+
+
+def test_a_record_holds_the_p_value_of_each_test_that_its_verdict_hears(pairs, searched):
+    codes = [Code.parse(one) for one in ("float32", "float16", "int8", "binary", "hamming")]
+    verdicts = set()
+    for one in (whole := points(pairs, ["L0", "L0:pca"], codes)[1]).points[1:]:
+        test, record = williams(one.values, whole.points[0].values, pairs.gold), one.as_dict()
+        assert record["p_williams"] == (None if np.isnan(test.p_value) else test.p_value)
+        assert record["verdict"] == judged(one.difference, test)
+        verdicts.add(record["verdict"])
+    assert len(verdicts) > 1
+    assert {one.as_dict()["p_williams"] for one in points(searched, ["L1:pca"], codes)[1].points} == {None}
 
 
 def test_quantisers_are_trained_on_the_rows_of_the_fit_scope(searched, monkeypatch):

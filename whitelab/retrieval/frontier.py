@@ -23,7 +23,7 @@ from whitelab.scoring.paired import RESAMPLES, judged, unless_starved
 from whitelab.scoring.setting import Protocol, Setting
 from whitelab.statistics.correlation import at_once
 from whitelab.statistics.linalg import exact
-from whitelab.statistics.significance import Bootstrap, Difference, bootstrap, bootstrap_means, williams
+from whitelab.statistics.significance import Bootstrap, Difference, WilliamsTest, bootstrap, bootstrap_means, williams
 from whitelab.whitening import Whitener, identity
 
 BLOCK = 8192  # rows that are mapped, coded and compared at once
@@ -39,7 +39,8 @@ class CodedScore:
     """A setting stored by a code: `bytes` a vector of `dim` numbers, its score with 95 % interval, and its difference.
 
     The score is Spearman x 100 of pairs, or a metric of 0 to 1 of a retrieval set. `difference` is paired, from
-    float32 raw vectors; `verdict` a key of `scoring.paired.VERDICTS`. `values` are cosines of pairs, or the metric of
+    float32 raw vectors; `verdict` a key of `scoring.paired.VERDICTS`, `williams` the test that it hears beside the
+    bootstrap, None for a search and where subsets are averaged. `values` are cosines of pairs, or the metric of
     queries.
     """
 
@@ -51,6 +52,7 @@ class CodedScore:
     low: float
     high: float
     difference: Difference
+    williams: WilliamsTest | None
     resamples: int
     verdict: str
     protocol: Protocol | RetrievalProtocol
@@ -71,7 +73,8 @@ class CodedScore:
         """A JSON-ready record."""
         record = {"setting": str(self.setting), "code": str(self.code), "bytes": self.bytes, "dim": self.dim}
         record |= {"score": self.score, "low": self.low, "high": self.high} | self.difference.as_dict()
-        record |= {"p_value": self.difference.p_value, "resamples": self.resamples, "verdict": self.verdict}
+        record |= {"p_value": self.difference.p_value, "p_williams": self.williams and self.williams.p_value}
+        record |= {"resamples": self.resamples, "verdict": self.verdict}
         return without_nan(record)
 
 
@@ -313,5 +316,5 @@ def _point(made: _Made, drawn: Bootstrap, place: int, base: Float[Tensor, "v"], 
     verdict = "same" if torch.equal(base, made.values) else judged(difference, test)
     verdict = unless_starved(verdict, made.starved)
     score, low, high = (float(part[place]) for part in (drawn.score, drawn.low, drawn.high))
-    what = (made.setting, made.code, made.bytes, made.dim, score, low, high, difference, drawn.resamples, verdict)
-    return CodedScore(*what, protocol, made.fitted, made.rank, made.values)
+    what = (made.setting, made.code, made.bytes, made.dim, score, low, high, difference, test, drawn.resamples)
+    return CodedScore(*what, verdict, protocol, made.fitted, made.rank, made.values)
