@@ -36,6 +36,24 @@ def test_the_document_holds_the_librarys_metrics_and_protocol(document, words, s
     assert again == record
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "retrieve",
+        "bits --search --codes int8",
+        "calibrate --search",
+        "whiten --search --export npz --out {out}",
+        "advise",
+    ],
+)
+@pytest.mark.usefixtures("few_candidates")
+def test_the_bundled_search_set_has_one_name_in_every_command(run, model, tmp_path, command):
+    name, *more = command.format(out=tmp_path / "map.npz").split()
+    status, out, _ = run(name, *model, "--data", "demo-search", *more)
+    assert status == 0
+    assert " · demo-search" in out
+
+
 def test_every_query_is_listed_beside_raw(document, words, space):
     rows = document(*words, "--whitening", "soft", "--per-query")["per_query"]
     found, raw = (retrieve(space, Setting.parse(text)) for text in ("L-1:soft", "L-1"))

@@ -67,6 +67,8 @@ WRONG = {
     "a task of nothing": (["train", "--corpus", "/no/such", "--task", "stsb"], "--task goes with --eval"),
     "a split of nothing": (["train", "--corpus", "/no/such", "--split", "dev"], "--split goes with --eval"),
     "no such data": (["score", "--data", "/no/such/folder"], "/no/such/folder"),
+    "a search set that holds no pairs": (["score", "--data", "demo-search"], "retrieve, advise and --search take it"),
+    "no such search set": (["retrieve", "--data", "/no/such"], "give a file or folder, or 'demo-search'"),
     "no such task": (["score", "--data", "{place}/tasks", "--task", "sts99"], "no task 'sts99'"),
     "no such split": (["score", "--data", "{place}/tasks", "--split", "dev"], "no split 'dev'"),
     "empty file": (["score", "--data", "{place}/empty.csv"], "empty.csv"),

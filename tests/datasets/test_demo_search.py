@@ -10,7 +10,8 @@ from whitelab.datasets import load, load_retrieval
 
 
 def test_the_set_has_as_many_passages_queries_and_grades_as_its_readme_says():
-    found = load_retrieval("demo")
+    found = load_retrieval("demo-search")
+    assert found.sentences == load_retrieval("demo").sentences
     assert (len(found.documents), len(found.queries), found.notes, found.problems) == (300, 80, (), ())
     assert len(found.sentences) == 380  # no text twice
     readme = (ROOT / "data" / "demo-search" / "README.md").read_text()

@@ -176,7 +176,7 @@ def test_what_is_missing_or_empty_is_said_in_one_line(folder, tmp_path):
     (folder / "corpus.jsonl").unlink()
     with pytest.raises(DataError, match=r"no corpus.jsonl"):
         load_retrieval(folder)
-    with pytest.raises(DataError, match="no such file or folder; give a file or folder, or 'demo'$"):
+    with pytest.raises(DataError, match="no such file or folder; give a file or folder, or 'demo-search'$"):
         load_retrieval(tmp_path / "nowhere")
     (tmp_path / "file.tsv").write_text("x")
     with pytest.raises(DataError, match="a retrieval set is a folder, or its .zip, with corpus.jsonl"):

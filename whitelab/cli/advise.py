@@ -17,16 +17,17 @@ from whitelab.cli.options import (
 from whitelab.cli.spaces import check_no_prompts, given_parts, load_model, open_store
 from whitelab.cli.writing import left_out, note, progress
 
-SEARCH_DEMO = "demo-search"
 _HEAD = "{}, 95 % interval; difference from the first row, 95 % interval; bytes a vector; setting"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
+    from whitelab.datasets import DEMO_SEARCH
+
     parser.add_argument(
         "--data",
         default="demo",
         help="pairs with scores, a search set with judgements, labelled texts (to classify or cluster) or a .txt of "
-        f"sentences; 'demo' (the default) and '{SEARCH_DEMO}' are bundled",
+        f"sentences; 'demo' (the default) and '{DEMO_SEARCH}' are bundled",
     )
     parser.add_argument(
         "--for",
@@ -94,8 +95,8 @@ def _kind(args) -> str:
         return "pairs"
     if args.purpose in SERVED["texts"]:
         return "texts"
-    if data in (DEMO, SEARCH_DEMO):
-        return "pairs" if data == DEMO else "search"
+    if data == DEMO:
+        return "pairs"
     with contextlib.suppress(DataError):
         retrieval_files(data)
         return "search"
@@ -125,7 +126,6 @@ def _search(args):
     from whitelab.advice import advise_search
     from whitelab.cli.spaces import open_search
 
-    args.data = "demo" if args.data == SEARCH_DEMO else args.data
     chosen = _setting(args)
     space, _ = open_search(args, chosen.raw)
     return advise_search(space, chosen, args.purpose, progress("measuring", "%"))

@@ -227,5 +227,9 @@ SEARCHED_FIT = (
 
 def search_options(parser: argparse.ArgumentParser, instead: str) -> None:
     """Take a retrieval set in place of pairs, which gives what `instead` says."""
-    parser.add_argument("--search", action="store_true", help=f"--data is a retrieval set, as for retrieve: {instead}")
+    parser.add_argument(
+        "--search",
+        action="store_true",
+        help=f"--data is a retrieval set, as for retrieve (default: the bundled demo-search): {instead}",
+    )
     prompt_options(parser)

@@ -14,13 +14,14 @@ FIT = (
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
+    from whitelab.datasets import DEMO_SEARCH
     from whitelab.retrieval.embedded import DOCUMENT_TOKENS
 
     parser.add_argument(
         "--data",
-        default="demo",
+        default=DEMO_SEARCH,
         help="a folder, or its .zip, with corpus.jsonl, queries.jsonl and qrels/test.tsv (BEIR) or TREC qrels, or "
-        "'demo' (bundled)",
+        f"'{DEMO_SEARCH}' (bundled, the default)",
     )
     parser.add_argument("--split", help="whose judgements count, as their file is named (default: test)")
     malformed_option(parser)

@@ -23,6 +23,7 @@ DEMO = "demo"
 MEMORY = "memory"  # the layout of pairs that `hold` has named
 BUNDLED_SETS = {DEMO: "Everyday pairs", "demo-hard": "Contrast set"}  # what ships in data/, by name, and its title
 DEMO_FOLDER = shipped("data/demo")
+DEMO_SEARCH = "demo-search"  # the bundled retrieval set
 
 TITLES = {
     "stsb": "STS Benchmark",
@@ -202,6 +203,8 @@ def existing_path(data: str | Path, bundled: Iterable[str] = ()) -> Path:
         if folder is None:
             raise DataError(f"{data}: not fetched yet; {program()} download {data} shows its licence and fetches it")
         return folder
+    if not exists and str(data) == DEMO_SEARCH:
+        raise DataError(f"{data}: the bundled search set holds no pairs; retrieve, advise and --search take it")
     if not exists:
         names = " or ".join(map(repr, bundled))
         instead = f"; give a file or folder, or {names}" if names else ""

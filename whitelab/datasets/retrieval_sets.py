@@ -21,7 +21,7 @@ from whitelab.base.installation import shipped
 from whitelab.base.lazy import cached_property
 from whitelab.datasets import packed_sets
 from whitelab.datasets.columns import plain_name, shown, text_cell
-from whitelab.datasets.layouts import DEMO, existing_path
+from whitelab.datasets.layouts import DEMO, DEMO_SEARCH, existing_path
 from whitelab.datasets.pairs import (
     DataError,
     MalformedRows,
@@ -36,7 +36,7 @@ from whitelab.datasets.pairs import (
 from whitelab.datasets.tables import as_number, read_lines, read_table, stem_of, suffix_of
 from whitelab.datasets.uploads import File, Upload
 
-DEMO_SEARCH = shipped("data/demo-search")  # what `load_retrieval` reads for `demo`
+_DEMO_FOLDER = shipped(f"data/{DEMO_SEARCH}")
 QRELS = (".tsv", ".txt", ".qrels", ".trec")
 LINES = (".jsonl", ".jsonl.gz")
 LOOKED_FOR = "corpus.jsonl, queries.jsonl, and qrels/test.tsv or a file of TREC qrels"
@@ -171,14 +171,15 @@ class RetrievalSet:
 def load_retrieval(
     data: str | Path | Sequence[Upload], split: str = "test", *, keep_going: bool = False
 ) -> RetrievalSet:
-    """The documents, and the queries and judgements of one split: a folder, its .zip, the bundled "demo", or uploads.
+    """The documents, and the queries and judgements of one split: a folder, its .zip, uploads, or a bundled set.
 
-    A split is named by its file (qrels/test.tsv); a folder's only file of judgements that names none answers to
-    "test" as well, and says "all". Of an upload one file is the corpus, one the queries and one the judgements, as
-    their names say, or it is one .zip of them. Queries of which no judged document is relevant are left out, and it is
-    noted how many. Rows that cannot be used raise MalformedRows, and with keep_going=True are left out and listed in
-    `problems`: lines that cannot be read, ids that repeat, judgements of a query or document that is not there or whose
-    grade is not a number, queries that no split judges. DataError for everything else that its owner can solve.
+    The bundled one is "demo-search", for short "demo". A split is named by its file (qrels/test.tsv); a folder's only
+    file of judgements that names none answers to "test" as well, and says "all". Of an upload one file is the corpus,
+    one the queries and one the judgements, as their names say, or it is one .zip of them. Queries of which no judged
+    document is relevant are left out, and it is noted how many. Rows that cannot be used raise MalformedRows, and with
+    keep_going=True are left out and listed in `problems`: lines that cannot be read, ids that repeat, judgements of a
+    query or document that is not there or whose grade is not a number, queries that no split judges. DataError for
+    everything else that its owner can solve.
     """
     files = _files(data, contents=True)
     task, source, titles = files.task, files.source, (files.corpus, files.queries)
@@ -263,7 +264,8 @@ def _files(data: str | Path | Sequence[Upload], contents: bool = False) -> _File
                 raise DataError("an upload: a .zip holds a whole retrieval set, so no other file may come with it")
             return _packed("an upload", data[0], contents)
         return _sorted_out("an upload", "upload", data, (), loose=True)
-    folder = DEMO_SEARCH if data == DEMO and isinstance(data, str) else existing_path(data, (DEMO,))
+    bundled = isinstance(data, str) and data in (DEMO, DEMO_SEARCH)
+    folder = _DEMO_FOLDER if bundled else existing_path(data, (DEMO_SEARCH,))
     if suffix_of(folder) == ".zip" and folder.is_file():
         return _packed(str(data), folder, contents)
     if not folder.is_dir():
@@ -272,8 +274,7 @@ def _files(data: str | Path | Sequence[Upload], contents: bool = False) -> _File
         root, below = sorted(folder.iterdir()), sorted((folder / "qrels").glob("*"))
     except OSError as error:
         raise DataError(f"{folder}: cannot be read ({error.strerror})") from None
-    own = folder.resolve() == DEMO_SEARCH.resolve()
-    task = "demo-search" if own else folder.resolve().name
+    task = DEMO_SEARCH if folder.resolve() == _DEMO_FOLDER.resolve() else folder.resolve().name
     return _sorted_out(str(data), task, [file for file in root if file.is_file()], [f for f in below if f.is_file()])
 
 
