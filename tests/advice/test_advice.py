@@ -344,7 +344,7 @@ def test_sentences_alone_decide_nothing_and_warn_of_a_map_of_few():
 def test_a_purpose_that_the_data_does_not_serve_is_refused():
     with pytest.raises(ValueError, match="purpose='cluster' must be one of rank, threshold, store"):
         advise_pairs(pairs_of(*ROUND, pairs=30), Setting(), "cluster")
-    with pytest.raises(ValueError, match=r"layers=\[9\] must lie between 0 and 2 for this model"):
+    with pytest.raises(ValueError, match=r"layers=\[9\] must lie between 0 and 2, the last layer"):
         advise_pairs(pairs_of(*ROUND, pairs=30), Setting((9,)))
 
 

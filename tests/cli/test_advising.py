@@ -57,14 +57,14 @@ def test_what_does_not_go_together_is_one_line(run, model, options, place):
     (place / "own.txt").write_text("\n".join(SENTENCES[:40]))
     for words, message in (
         ([*options, "--gold-from", "2"], "--gold-from goes with --for threshold, not with --for rank"),
-        ([*options, "--for", "threshold", "--gold-from", "9"], "gold_from=9 must divide the gold scores"),
+        ([*options, "--for", "threshold", "--gold-from", "9"], "--gold-from 9 must divide the gold scores"),
         (
             [*model, "--data", place / "search", "--for", "threshold"],
             "--for threshold cannot be told from search",
         ),
         ([*model, "--data", place / "search", "--fit", "cross"], "--fit cross goes with pairs, not with search"),
         ([*options, "--label", "score"], "--label goes with labelled texts, not with pairs"),
-        ([*model, "--data", place / "own.txt", "--layers", "9"], "layers=[9] must lie between 0 and"),
+        ([*model, "--data", place / "own.txt", "--layers", "9"], "--layers 9 must lie between 0 and"),
     ):
         status, out, err = run("advise", *words)
         assert (status, out) == (2, "")

@@ -71,7 +71,7 @@ def test_json_is_one_document_on_stdout_in_a_real_process_and_wrong_input_one_li
     assert run.returncode == 0, run.stderr
     assert "Traceback" not in run.stderr
     assert (tmp_path / "wrong").read_text() == ""
-    error = "error: layers=[99] must lie between 0 and 3 for this model"
+    error = "error: --layers 99 must lie between 0 and 3, the last layer"
     assert (tmp_path / "complaint").read_text().splitlines() == [f"python -m whitelab score: {error}"]
     for name in calls:
         with subtests.test(name):
@@ -168,8 +168,8 @@ def test_a_hosted_app_allows_strangers_little_but_what_its_operator_has_said(str
         ("WHITELAB_MEMORY_GIB", "abc", "WHITELAB_MEMORY_GIB='abc' must be a number of GiB"),
         ("WHITELAB_THREADS", "0", "WHITELAB_THREADS='0' must be a whole number, 1 or more"),
         ("WHITELAB_THREADS", "two", "WHITELAB_THREADS='two' must be a whole number, 1 or more"),
-        ("--port", "99999", "port=99999 must lie between 1 and 65535"),
-        ("--port", "-5", "port=-5 must lie between 1 and 65535"),
+        ("--port", "99999", "--port 99999 must lie between 1 and 65535"),
+        ("--port", "-5", "--port -5 must lie between 1 and 65535"),
         ("--address", "nowhere.invalid", "nothing can listen at --address nowhere.invalid --port"),
         ("--address", "192.0.2.1", "nothing can listen at --address 192.0.2.1 --port"),  # of documents, nobody's
     ],

@@ -142,7 +142,7 @@ def test_an_exported_model_is_loaded_by_sentence_transformers(document, options,
     ("more", "words"),
     [
         (("--export", "mlmodel", "--out", "x"), "invalid choice: 'mlmodel'"),
-        (("--whitening", "flow", "--export", "npz", "--out", "x.npz"), "export='npz' holds a matrix, which 'flow"),
+        (("--whitening", "flow", "--export", "npz", "--out", "x.npz"), "--export npz holds a matrix, which 'flow"),
         (("--export", "npz"), "the following arguments are required: --out"),
         (("--export", "npz", "--out", "no/such/folder/x.npz"), "no/such/folder"),
     ],

@@ -56,7 +56,7 @@ def test_vectors_are_advised_on_as_those_of_their_model(document, run, options, 
             assert one["score"] == pytest.approx(other["score"], abs=1e-4)
     for words, message in (
         (("--vectors", embedded, "--for", "cluster"), "--for cluster cannot be told from pairs"),
-        (("--vectors", embedded, "--fit", "splits"), "fit='splits' needs a model"),
+        (("--vectors", embedded, "--fit", "splits"), "--fit splits needs a model"),
         (("--vectors", embedded, "--query-prompt", "q: "), "--query-prompt goes with a search"),
         (("--gold", embedded), "needs --vectors"),
     ):
@@ -76,7 +76,7 @@ def test_a_map_of_vectors_is_exported_as_that_of_their_model(document, run, opti
     for form in ("onnx", "sentence-transformers"):
         status, out, err = run("whiten", "--vectors", embedded, "--export", form, "--out", tmp_path / form)
         assert (status, out) == (2, "")
-        assert f"export={form!r} holds a model, which --vectors are without" in err
+        assert f"--export {form} holds a model, which --vectors are without" in err
 
 
 def test_gold_may_lie_in_a_file_of_its_own(document, options, embedded, tmp_path):
@@ -94,9 +94,9 @@ def test_gold_may_lie_in_a_file_of_its_own(document, options, embedded, tmp_path
         (["--vectors", "nowhere.npz"], "nowhere.npz: no such file"),
         (["--vectors", "EMBEDDED", "--model", "bert"], "--model bert does not go with --vectors"),
         (["--vectors", "EMBEDDED", "--num-layers", "2"], "--num-layers 2 does not go with --vectors"),
-        (["--vectors", "EMBEDDED", "--fit", "splits"], "fit='splits' needs a model to embed that text"),
+        (["--vectors", "EMBEDDED", "--fit", "splits"], "--fit splits needs a model to embed that text"),
         (["--vectors", "EMBEDDED", "--gold", "EMBEDDED"], "is given twice"),
-        (["--vectors", "EMBEDDED", "--layers", "4"], "layers=[4] must lie between 0 and 3"),
+        (["--vectors", "EMBEDDED", "--layers", "4"], "--layers 4 must lie between 0 and 3"),
         (["--gold", "gold.csv"], "--gold gold.csv needs --vectors"),
     ],
 )

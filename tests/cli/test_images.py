@@ -71,10 +71,10 @@ def test_a_run_that_diverged_says_so_to_the_end(run, folder):
     ("argv", "message"),
     [
         (["--data", "nowhere"], "nowhere: no such file or folder"),
-        (["--objective", "infonce"], "objective='infonce' must be one of"),
-        (["--steps", "0"], "steps=0 must be a whole number of at least 1"),
-        (["--every", "0"], "every=0 must be a whole number of at least 1"),
-        (["--batch", "64"], "needs batches of at least 128 images, got batch=64"),
+        (["--objective", "infonce"], "--objective infonce must be one of"),
+        (["--steps", "0"], "--steps 0 must be a whole number of at least 1"),
+        (["--every", "0"], "--every 0 must be a whole number of at least 1"),
+        (["--batch", "64"], "needs batches of at least 128 images, got --batch 64"),
         (["--lr", "-1"], "rate=-1.0 must be a number above 0"),
     ],
 )

@@ -95,14 +95,14 @@ def test_a_malformed_judgement_stops_or_is_left_out_and_named(run, words, place,
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--fit", "cross", "--whitening", "pca"], "fit='cross' has no meaning without pairs"),
+        (["--fit", "cross", "--whitening", "pca"], "--fit cross has no meaning without pairs"),
         (["--setting", "L1 aggregate=mean"], "aggregate='mean' has no meaning here"),
         (["--setting", "L1:pca", "--k", "4"], "--k 4 does not go with --setting"),
         (["--every-k"], "k has no meaning for whitening='none'"),
         (["--every-k", "--whitening", "pca", "--k", "4"], "--every-k goes with one set of layers"),
         (["--split", "dev"], "has no split 'dev'; it has: test"),
         (["--data", "/no/such"], "/no/such: no such file or folder"),
-        (["--layers", "9"], "layers=[9] must lie between 0 and 3"),
+        (["--layers", "9"], "--layers 9 must lie between 0 and 3"),
         (["--whitening", "pca", "--fit", "/no/such.txt"], "/no/such.txt: no such file"),
     ],
 )

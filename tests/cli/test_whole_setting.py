@@ -106,7 +106,7 @@ REFUSED = {
     "layers of the pairs": ("layers --setting L1", "must not name layers: this command goes through all of them"),
     "layers of the subsets": ("layers --size 2 --setting L1", "must not name layers"),
     "layers of the geometry": ("geometry --setting L1:pca", "must not name layers"),
-    "no setting": ("score --setting six", "setting='six' must look like L6"),
+    "no setting": ("score --setting six", "--setting six must look like L6"),
     "a k without whitening": ("score --setting L2@3", "k=3 has no meaning for whitening='none'"),
     "a layer that is not there": ("score --setting L9", "layers=[9] must lie between 0 and 3"),
     "text that is not there": ("score --setting 'L1:pca fit=nowhere.txt'", "nowhere.txt: no such file or folder"),

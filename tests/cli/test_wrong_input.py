@@ -18,28 +18,28 @@ WRONG = {
         "must be layer numbers with commas, such as 1,6",
     ),
     "layers empty": (["score", "--layers", ""], "must be layer numbers with commas"),
-    "layer too high": (["score", "--layers", "1,9"], "layers=[1, 9] must lie between 0 and 3 for this model"),
-    "layer below the first": (["score", "--layers=-5"], "layers=[-5] must lie between 0 and 3"),
-    "layer twice": (["score", "--layers", "1,1"], "layers=[1, 1] must name at least one layer, and none twice"),
+    "layer too high": (["score", "--layers", "1,9"], "--layers 1,9 must lie between 0 and 3, the last layer"),
+    "layer below the first": (["score", "--layers=-5"], "--layers -5 must lie between 0 and 3"),
+    "layer twice": (["score", "--layers", "1,1"], "--layers 1,1 must name at least one layer, and none twice"),
     "unknown whitening": (["score", "--whitening", "bleach"], "'bleach' must be one of none, center"),
     "unknown pooling": (["score", "--pooling", "max"], "invalid choice: 'max'"),
     "unknown aggregate": (["score", "--aggregate", "sum"], "invalid choice: 'sum'"),
-    "k zero": (["score", "--whitening", "pca", "--k", "0"], "k=0 must"),
-    "k above d": (["score", "--whitening", "pca", "--k", "900"], "k=900 must lie between 1 and d=32"),
-    "k without meaning": (["score", "--whitening", "standardize", "--k", "3"], "k="),
-    "k without whitening": (["score", "--k", "3"], "k="),
+    "k zero": (["score", "--whitening", "pca", "--k", "0"], "--k 0 must"),
+    "k above d": (["score", "--whitening", "pca", "--k", "900"], "--k 900 must lie between 1 and d=32"),
+    "k without meaning": (["score", "--whitening", "standardize", "--k", "3"], "--k 3 has no"),
+    "k without whitening": (["score", "--k", "3"], "--k 3 has no"),
     "k in words": (["score", "--whitening", "pca", "--k", "many"], "invalid int value: 'many'"),
-    "k for layers": (["layers", "--whitening", "pca", "--k", "33"], "k=33 must lie between 1 and d=32"),
-    "k for geometry": (["geometry", "--k", "33"], "k=33 must lie between 1 and d=32"),
-    "curve of no k": (["kcurve", "--whitening", "none"], "k has no meaning for whitening='none'"),
-    "layer too high for a curve": (["kcurve", "--layers", "4"], "layers=[4] must lie between 0 and 3"),
+    "k for layers": (["layers", "--whitening", "pca", "--k", "33"], "--k 33 must lie between 1 and d=32"),
+    "k for geometry": (["geometry", "--k", "33"], "--k 33 must lie between 1 and d=32"),
+    "curve of no k": (["kcurve", "--whitening", "none"], "k has no meaning for --whitening none"),
+    "layer too high for a curve": (["kcurve", "--layers", "4"], "--layers 4 must lie between 0 and 3"),
     "size in words": (["layers", "--size", "some"], "'some' must be all, a number of layers, or several such as 1-3"),
     "size backwards": (["layers", "--size", "3-1"], "'3-1' must be all, a number of layers"),
     "size with two ends": (["layers", "--size", "1-2-3"], "'1-2-3' must be all, a number of layers"),
     "size above the layers": (["layers", "--size", "1-5"], "size=5 must lie between 1 and l=4"),
-    "size zero": (["layers", "--size", "0"], "size=0 must lie between 1 and l=4"),
-    "top of nothing": (["layers", "--size", "all", "--top", "0"], "top=0 must be"),
-    "a top that is none, of the pairs": (["layers", "--top", "-1"], "top=-1 must be a whole number of at least 1"),
+    "size zero": (["layers", "--size", "0"], "--size 0 must lie between 1 and l=4"),
+    "top of nothing": (["layers", "--size", "all", "--top", "0"], "--top 0 must be"),
+    "a top that is none, of the pairs": (["layers", "--top", "-1"], "--top -1 must be a whole number of at least 1"),
     "top of the pairs": (["layers", "--top", "3"], "--top 3 needs --size, such as --size all"),
     "several tasks without size": (["layers", "--data", "{place}/tasks", "--task", "all"], "no task 'all'"),
     "a task that is not there": (
@@ -52,16 +52,16 @@ WRONG = {
     ),
     "a pooling that no graph has, likewise": (
         ["whiten", "--data", "/no/such/folder", "--pooling", "wk", "--export", "onnx", "--out", "graph"],
-        "pooling='wk' must be one of",
+        "--pooling wk must be one of",
     ),
     "a cut above all gold": (["calibrate", "--cut", "99"], "--cut 99 must divide the gold scores: 0 reach it"),
     "an objective that is none, before the corpus is missed": (
         ["train", "--objective", "nonsense"],
-        "objective='nonsense' must be one of simcse",
+        "--objective nonsense must be one of simcse",
     ),
     "no steps, before any file is read": (
         ["train", "--steps", "0", "--corpus", "/no/such", "--eval", "/no/such"],
-        "steps=0 must be",
+        "--steps 0 must be",
     ),
     "scores of nothing": (["train", "--corpus", "/no/such", "--eval-every", "1"], "--eval-every goes with --eval"),
     "a task of nothing": (["train", "--corpus", "/no/such", "--task", "stsb"], "--task goes with --eval"),
@@ -77,15 +77,15 @@ WRONG = {
         ["score", "--model", "a/b/c"],
         "must be 'bundled', a local folder or a Hugging Face name",
     ),
-    "no blocks": (["score", "--num-layers", "0"], "num_layers=0 must lie between 1 and the model's blocks=3"),
-    "too many blocks": (["embed", "--num-layers", "9"], "num_layers=9 must lie between 1 and"),
-    "too short": (["embed", "--max-length", "2"], "max_length=2 must be a whole number of at least 3"),
+    "no blocks": (["score", "--num-layers", "0"], "--num-layers 0 must lie between 1 and the model's blocks=3"),
+    "too many blocks": (["embed", "--num-layers", "9"], "--num-layers 9 must lie between 1 and"),
+    "too short": (["embed", "--max-length", "2"], "--max-length 2 must be a whole number of at least 3"),
     "too long": (
         ["embed", "--max-length", "5000"],
-        "max_length=5000 must lie between 3 and the model's limit=160",
+        "--max-length 5000 must lie between 3 and the model's limit=160",
     ),
     "unknown type": (["embed", "--dtype", "int8"], "invalid choice: 'int8'"),
-    "slow type": (["embed", "--dtype", "float16", "--device", "cpu"], "dtype='float16' must be one of"),
+    "slow type": (["embed", "--dtype", "float16", "--device", "cpu"], "--dtype float16 must be one of"),
     "no such folder to write to": (["embed", "--out", "/no/such/folder/out.npz"], "/no/such/folder"),
     "unknown positives": (["geometry", "--positives", "gt9"], "invalid choice: 'gt9'"),
     "port in words": (["app", "--port", "http"], "invalid int value: 'http'"),
@@ -107,23 +107,23 @@ def test_wrong_input_exits_2_with_one_clear_line(run, options, place, kind):
 
 
 BY_OPTIONS = {  # by these and the data alone
-    "rate": ("calibrate --rate 2", "rate=2.0 must lie between 0 and 1"),
-    "rate of a search": ("calibrate --search --rate 0", "rate=0.0 must lie between 0 and 1"),
-    "cut that is no number": ("calibrate --cut nan", "cut=nan must be a number"),
+    "rate": ("calibrate --rate 2", "--rate 2.0 must lie between 0 and 1"),
+    "rate of a search": ("calibrate --search --rate 0", "--rate 0.0 must lie between 0 and 1"),
+    "cut that is no number": ("calibrate --cut nan", "--cut nan must be a number"),
     "cut above all gold": ("calibrate --cut 99", "--cut 99 must divide the gold scores: 0 reach it, 60 do not"),
     "cut above all grades": ("calibrate --search --cut 99", "--cut 99 must divide the grades: 0 reach it, 250 do not"),
     "words before no query": ("bits --document-prompt d:", "--document-prompt goes with a search"),
     "a model's own words": ("whiten --prompts --export npz --out x.npz", "--prompts goes with a search"),
     "variant beside": ("bits --beside bleach", "whitening='bleach' must be one of"),
-    "seed": ("bits --seed -1", "seed=-1 must be a whole number"),
-    "seed of fitsize": ("fitsize --seed -1", "seed=-1 must be a whole number"),
-    "corpus": ("bits --corpus 9", "corpus=9 must be at least n="),
-    "two maps in an index": ("bits --corpus 900 --fit cross", "fit='cross' fits 2 maps"),
-    "curve of no k": ("kcurve --whitening none", "k has no meaning for whitening='none'"),
+    "seed": ("bits --seed -1", "--seed -1 must be a whole number"),
+    "seed of fitsize": ("fitsize --seed -1", "--seed -1 must be a whole number"),
+    "corpus": ("bits --corpus 9", "--corpus 9 must be at least n="),
+    "two maps in an index": ("bits --corpus 900 --fit cross", "--fit cross fits 2 maps"),
+    "curve of no k": ("kcurve --whitening none", "k has no meaning for --whitening none"),
     "curve of a search": ("retrieve --every-k", "k has no meaning for whitening='none'"),
     "curve of new weights": ("retrieve --every-k --whitening soft:gamma=auto", "weighs its directions anew at each k"),
     "another model": ("similarity --against /no/such", "model='/no/such' must be a folder"),
-    "workers": ("corpus embed --out {place}/none --text {place}/text.txt --workers 0", "workers=0 must be"),
+    "workers": ("corpus embed --out {place}/none --text {place}/text.txt --workers 0", "--workers 0 must be"),
     "gpus": (
         "corpus embed --out {place}/none --text {place}/text.txt --gpus 1",
         "address and gpus go with engine='ray'",
@@ -141,17 +141,17 @@ BY_OPTIONS = {  # by these and the data alone
     "text": ("corpus embed --out {place}/none --text {place}/nothing", "found none"),
 }
 BY_THE_MODEL = {
-    "layer": ("score --layers 9", "layers=[9] must lie between 0 and 3"),
-    "k": ("score --whitening pca --k 900", "k=900 must lie between 1 and d=32"),
-    "layer to calibrate": ("calibrate --layers 9", "layers=[9] must lie between 0 and 3"),
-    "k to calibrate a search": ("calibrate --search --whitening pca --k 900", "k=900 must lie between 1 and d=32"),
-    "layer to search": ("retrieve --layers 9", "layers=[9] must lie between 0 and 3"),
-    "k to search": ("retrieve --whitening pca --k 900", "k=900 must lie between 1 and d=32"),
+    "layer": ("score --layers 9", "--layers 9 must lie between 0 and 3"),
+    "k": ("score --whitening pca --k 900", "--k 900 must lie between 1 and d=32"),
+    "layer to calibrate": ("calibrate --layers 9", "--layers 9 must lie between 0 and 3"),
+    "k to calibrate a search": ("calibrate --search --whitening pca --k 900", "--k 900 must lie between 1 and d=32"),
+    "layer to search": ("retrieve --layers 9", "--layers 9 must lie between 0 and 3"),
+    "k to search": ("retrieve --whitening pca --k 900", "--k 900 must lie between 1 and d=32"),
     "groups to search": ("retrieve --whitening group:groups=33", "groups=33 must lie between 1 and d=32"),
-    "layer of codes": ("bits --layers 9", "layers=[9] must lie between 0 and 3"),
+    "layer of codes": ("bits --layers 9", "--layers 9 must lie between 0 and 3"),
     "groups beside": ("bits --beside group:groups=33", "groups=33 must lie between 1 and d=32"),
-    "k of subsets": ("layers --size 1 --whitening pca --k 33", "k=33 must lie between 1 and d=32"),
-    "layer of advice": ("advise --layers 9", "layers=[9] must lie between 0 and 3"),
+    "k of subsets": ("layers --size 1 --whitening pca --k 33", "--k 33 must lie between 1 and d=32"),
+    "layer of advice": ("advise --layers 9", "--layers 9 must lie between 0 and 3"),
     "layer of classes": ("advise --for classify --data {place}/labels.tsv --layers 9", "must lie between 0 and 3"),
     "layer of a probe": ("probe --data {place}/labels.tsv --settings L9", "layers=[9] must lie between 0 and 3"),
     "layer compared": ("compare --settings L9", "layers=[9] must lie between 0 and 3"),
@@ -183,6 +183,34 @@ def test_a_split_that_was_named_and_is_not_there_is_said_to_be_all(run, options,
     for words in (options, (*options, "--split", "all"), (*model, "--data", place / "tasks", "--split", "test")):
         status, _, err = run("score", *words)
         assert (status, named in err) == (0, False)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("score --whitening pca --k 900", "k=900 must lie between 1 and d=32 -> --k 900 must lie between 1 and d=32"),
+        ("score --k 3", "k=900 must lie -> k=900 must lie"),  # another's: one setting of several, say
+        ("score --layers 1,9", "layers=[1, 9] must lie -> --layers 1,9 must lie"),
+        ("score", "layers=[9] must lie -> layers=[9] must lie"),
+        ("compare", "corpus=None must name -> --corpus must name"),
+        ("download mteb", "accept them with accept_licence=True -> accept them with --accept-licence"),
+        ("advise --for cluster", "purpose='cluster' must have -> --for cluster must have"),
+        ("advise --gold-from 9", "gold_from=9 must divide -> --gold-from 9 must divide"),
+        ("corpus fit here", "folder='here' must be -> folder='here' must be"),  # has no option
+        ("score --setting=", "setting='' must look -> --setting '' must look"),
+    ],
+)
+def test_an_error_names_the_option_that_gave_a_value(run, monkeypatch, words, said):
+    said, wanted = said.split(" -> ")
+    name, *_ = words.split()
+
+    def refused(_):
+        raise ValueError(said)
+
+    monkeypatch.setattr(COMMANDS[name][1], "run", refused)
+    status, out, err = run(*words.split())
+    assert (status, out) == (2, "")
+    assert err.endswith(f"error: {wanted}\n")
 
 
 @pytest.mark.parametrize("device", ["cuda", "mps"])

@@ -196,7 +196,7 @@ def test_a_space_takes_what_it_has_and_refuses_the_rest(setting):
         with pytest.raises(ValueError, match=f"k={setting.k} must lie between 1 and d=12"):
             setting.on(SPACE)
     elif any(not -4 <= layer < 4 for layer in setting.layers):
-        with pytest.raises(ValueError, match=re.escape(f"layers={list(setting.layers)} must lie between 0 and 3 for")):
+        with pytest.raises(ValueError, match=re.escape(f"layers={list(setting.layers)} must lie between 0 and 3, the")):
             setting.on(SPACE)
     else:
         here = setting.on(SPACE)

@@ -427,7 +427,7 @@ def test_a_second_interrupt_ends_a_command_at_once(place, command, interrupting)
 def test_a_command_that_cannot_begin_leaves_no_run(place, command, tmp_path):
     status, out, err = command("train", *options(place), "--batch", 999, "--out", tmp_path / "run", "--json")
     assert (status, out) == (2, "")
-    assert "batch=999 must lie between 2 and the corpus's 384 unique sentences" in err
+    assert "--batch 999 must lie between 2 and the corpus's 384 unique sentences" in err
     assert not (tmp_path / "run").exists()
 
 
@@ -451,8 +451,8 @@ def test_a_run_that_cannot_be_resumed_is_left_where_it_is(config, command):
         (("--resume",), "--resume needs --out"),
         (("--resume", "--out", "nowhere"), "run='nowhere' must be the folder of a run, or a run in"),
         (("--corpus", "nowhere.txt"), "nowhere.txt"),
-        (("--corpus", "demo", "--objective", "triplet"), "objective='triplet' must be one of simcse"),
-        (("--corpus", "demo", "--dropout", "1"), "dropout=1.0 must be below 1"),
+        (("--corpus", "demo", "--objective", "triplet"), "--objective triplet must be one of simcse"),
+        (("--corpus", "demo", "--dropout", "1"), "--dropout 1.0 must be below 1"),
         (("--steps", "many"), "argument --steps: invalid int value"),
     ],
 )
@@ -467,7 +467,7 @@ def test_a_resumed_command_takes_no_other_settings(killed, command):
     records = find_run(killed).records()
     status, _, err = command("train", "--resume", "--out", killed, "--lr", 0.5)
     assert status == 2
-    assert "lr=0.5 must be 0.001, with which the run was begun" in err
+    assert "--lr 0.5 must be 0.001, with which the run was begun" in err
     for option, value in (("--eval", "demo"), ("--task", "stsb"), ("--split", "dev")):
         status, _, err = command("train", "--resume", "--out", killed, option, value)
         assert status == 2

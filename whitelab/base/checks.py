@@ -52,7 +52,7 @@ def check_layers(layers: Iterable[int], count: int) -> tuple[int, ...]:
         raise ValueError(f"layers=() must name at least one of the layers 0 to {count - 1}")
     for layer in layers:
         if not is_whole(layer) or not 0 <= layer < count:
-            raise ValueError(f"layers={list(layers)} must lie between 0 and {count - 1} for this model")
+            raise ValueError(f"layers={list(layers)} must lie between 0 and {count - 1}, the last layer")
     if len(set(layers)) < len(layers):
         raise ValueError(f"layers={list(layers)} must not name a layer twice")
     return tuple(sorted(int(layer) for layer in layers))

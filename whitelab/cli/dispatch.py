@@ -4,6 +4,8 @@ import argparse
 import contextlib
 import json
 import os
+import re
+import shlex
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -13,8 +15,18 @@ from whitelab.base.installation import MissingLibraryError, not_installed, progr
 from whitelab.cli.commands import COMMANDS
 from whitelab.cli.writing import note
 
+_ARGUMENT = re.compile(r"\b(?P<name>\w+)=(?P<value>'[^']*'|\[[^]]*\]|[^\s,;:()]+)")  # as the library's errors name one
+
 
 class _Parser(argparse.ArgumentParser):
+    """A parser whose namespaces say, as `spelled`, which option each of their values is of."""
+
+    def add_argument(self, *names, **options):
+        action = super().add_argument(*names, **options)
+        if action.option_strings:
+            self.set_defaults(spelled=(self.get_default("spelled") or {}) | {action.dest: action.option_strings[0]})
+        return action
+
     def error(self, message: str):
         self.exit(2, f"{self.prog}: error: {message}\n")
 
@@ -43,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if not _is_for_the_user(error):
             raise
-        print(f"{program()} {chosen}: error: {' '.join(_worded(error).split())}", file=sys.stderr)
+        print(f"{program()} {chosen}: error: {_in_options(' '.join(_worded(error).split()), args)}", file=sys.stderr)
         return 2
     return 0
 
@@ -113,6 +125,25 @@ def _worded(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error)
+
+
+def _in_options(text: str, args) -> str:
+    """The text of an error with `rate=2.0` as `--rate 2.0`, wherever that is what an option of the command says."""
+
+    def spelled(found: re.Match) -> str:
+        name, shown = found["name"], found["value"]
+        if name not in getattr(args, "spelled", ()):
+            return found[0]
+        option, value = args.spelled[name], getattr(args, name)
+        if shown == "True" and value is False or shown == "None" and value is None:  # a switch, or what is missing
+            return option
+        values = value if isinstance(value, (list, tuple)) else [value]
+        given = ",".join(map(str, values))
+        if shown in (repr(value), str(list(values)), given):
+            return f"{option} {shlex.quote(given)}"
+        return f"{option} {shown}" if isinstance(value, float) and shown == f"{value:g}" else found[0]
+
+    return _ARGUMENT.sub(spelled, text)
 
 
 def _is_for_the_user(error: Exception) -> bool:

@@ -58,7 +58,7 @@ class Recipe:
         encoder.check_pooling(pooling)
         numbers = sorted({layer + encoder.n_layers if layer < 0 else layer for layer in layers})
         if not numbers or not 0 <= numbers[0] <= numbers[-1] < encoder.n_layers:
-            raise ValueError(f"layers={list(layers)} must lie between 0 and {encoder.n_layers - 1} for this model")
+            raise ValueError(f"layers={list(layers)} must lie between 0 and {encoder.n_layers - 1}, the last layer")
         check_choice(dtype, "dtype", STORED)
         key = encoder.key(pooling).digest
         return cls(key, pooling, tuple(map(int, numbers)), apart and len(numbers) > 1, dtype, encoder.device)

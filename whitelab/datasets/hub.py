@@ -72,8 +72,7 @@ def fetch(
         raise DownloadError(f"folder={folder} must be empty or not there yet")
     if not accept_licence:
         raise LicenceNotAccepted(
-            f"{source.name}: its terms must be accepted first. {source.terms} Accept them with accept_licence=True "
-            "(--accept-licence)"
+            f"{source.name}: its terms must be accepted first. {source.terms} Accept them with accept_licence=True"
         )
     from filelock import FileLock
 
