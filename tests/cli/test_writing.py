@@ -7,8 +7,8 @@ import sys
 import pytest
 from tiny import write_pairs
 
-from whitelab.cli import main
-from whitelab.cli.writing import number, short
+from whitelab.cli import main, writing
+from whitelab.cli.writing import SECONDS, number, progress, short
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,15 @@ def test_what_rounds_to_zero_has_no_sign(value, text):
 
 def test_short_numbers_have_four_digits():
     assert [short(value) for value in (None, 12.34567, 0.00012345678)] == ["undefined", "12.35", "0.0001235"]
+
+
+def test_long_work_says_how_far_it_is_in_a_file_too_and_short_work_nothing(monkeypatch, capsys):
+    now = 0.0
+    monkeypatch.setattr(writing.time, "monotonic", lambda: now)
+    show = progress("measuring", "%")
+    for now in (1.0, SECONDS, SECONDS + 1.0, 2.0 * SECONDS):
+        show(int(now), 100)
+    assert capsys.readouterr().err.splitlines() == ["measuring 10 %, 90 s left", "measuring 20 %, 80 s left"]
 
 
 @pytest.mark.parametrize("name", ["naïve ✓.csv", "bad\udcff.csv"])

@@ -4,8 +4,10 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 
-from whitelab.base.progress import Progress, silent
+from whitelab.base.progress import Progress
 from whitelab.base.wording import counted
+
+SECONDS = 10  # between two lines of progress in a file
 
 
 def number(value: float | None, form: str = "z.2f") -> str:
@@ -86,15 +88,19 @@ def _place(row) -> tuple:
 
 
 def progress(doing: str = "encoding", unit: str = "tokens") -> Progress:
-    """A line that counts up on a terminal; nothing where stderr is a file."""
-    if not sys.stderr.isatty():
-        return silent
-    start = time.monotonic()
+    """A line that counts up on a terminal; where stderr is a file, a line every `SECONDS`, and none of short work."""
+    terminal, start = sys.stderr.isatty(), time.monotonic()
+    told = start
 
     def show(done: int, total: int) -> None:
-        left = (time.monotonic() - start) * (total - done) / done if done else 0
-        end = "\n" if done == total else ""
-        text = f"\r{doing} {counted(done, total, unit)}, {left:.0f} s left "
-        print(text, end=end, file=sys.stderr, flush=True)
+        nonlocal told
+        now = time.monotonic()
+        left = (now - start) * (total - done) / done if done else 0
+        text = f"{doing} {counted(done, total, unit)}, {left:.0f} s left"
+        if terminal:
+            print(f"\r{text} ", end="\n" if done == total else "", file=sys.stderr, flush=True)
+        elif now - told >= SECONDS:
+            told = now
+            say(text)
 
     return show
