@@ -207,7 +207,9 @@ def test_the_steps_of_a_walk_add_up_to_the_difference_and_are_the_fields_that_di
             assert (step.before, step.after) == differences(a, b)[step.field]
             at = step.spearman
         left_out = set(differences(a, b)) - {step.field for step in one.steps}
-        assert left_out <= {"k", "fit", "decimals"}
+        assert left_out <= {"k", "fit", "decimals", "split"}
+        # Of these tasks sickr alone is taken whole by some preset.
+        assert ("split" in left_out) == (task == "sts12" and "split" in differences(a, b))
         assert ("decimals" not in left_out) or task != AVERAGE
 
 
@@ -313,8 +315,8 @@ def test_a_score_that_memory_does_not_suffice_for_says_so(place, encoder, monkey
 def test_a_walk_is_counted_score_by_score(place, encoder):
     seen = []
     options = {"progress": lambda done, total: seen.append((done, total))}
-    (one, two, _) = walks(encoder, str(place / "data"), TASKS, "simcse", "mteb", **options)
-    assert len(one.steps) == len(two.steps)
+    list(walks(encoder, str(place / "data"), TASKS, "simcse", "mteb", **options))
+    assert len(seen) > len(TASKS)
     assert seen == [(i + 1, len(seen)) for i in range(len(seen))]
 
 

@@ -126,10 +126,10 @@ def walks(
             scores.append(_score(bench, one, preset))
             progress(len(found) * len(states) + len(scores), total)
         found.append(scores)
-        one = _walk(encoder.name, task, a, b, [state[0] for state in states], scores)
+        one = _walk(encoder.name, task, [task], a, b, [state[0] for state in states], scores)
         yield replace(one, notes=bench.notes, problems=bench.problems)
     if len(tasks) > 1:
-        yield _of_average(encoder.name, a, b, states, found)
+        yield _of_average(encoder.name, tasks, a, b, states, found)
 
 
 State = tuple[tuple[str, object, object] | None, Setting, Preset]  # what changed (nothing at first), then what holds
@@ -169,17 +169,34 @@ def _score(bench: Bench, setting: Setting, preset: Preset) -> Scored:
     return found.spearman, found.reason
 
 
-def _walk(model: str, task: str, a: str, b: str, changes: Sequence[tuple | None], scores: Sequence[Scored]) -> Walk:
+def _walk(
+    model: str,
+    name: str,
+    tasks: Sequence[str],
+    a: str,
+    b: str,
+    changes: Sequence[tuple | None],
+    scores: Sequence[Scored],
+) -> Walk:
+    """The walk of a task, or of the average over `tasks`, without steps that cannot concern it."""
     steps = []
     for change, (old, _), (new, reason) in zip(changes[1:], scores[:-1], scores[1:], strict=True):
         moved = None if old is None or new is None else new - old
         steps.append(Step(*change, new, moved, reason))
-    # Rounding concerns the average over tasks only.
-    kept = tuple(step for step in steps if task == AVERAGE or step.field != "decimals")
-    return Walk(model, task, a, b, scores[0][0], kept, scores[0][1])
+    kept = tuple(step for step in steps if _concerns(step, name, tasks))
+    return Walk(model, name, a, b, scores[0][0], kept, scores[0][1])
 
 
-def _of_average(model: str, a: str, b: str, states: Sequence[State], found: Sequence[Sequence[Scored]]) -> Walk:
+def _concerns(step: Step, name: str, tasks: Sequence[str]) -> bool:
+    """Rounding concerns the average over tasks only, a split the tasks that one of the presets takes whole."""
+    if step.field == "split":
+        return not {*step.before, *step.after}.isdisjoint(tasks)
+    return step.field != "decimals" or name == AVERAGE
+
+
+def _of_average(
+    model: str, tasks: Sequence[str], a: str, b: str, states: Sequence[State], found: Sequence[Sequence[Scored]]
+) -> Walk:
     scores = []
     for (_, _, preset), column in zip(states, zip(*found, strict=True), strict=True):
         values = [value for value, _ in column]
@@ -187,4 +204,4 @@ def _of_average(model: str, a: str, b: str, states: Sequence[State], found: Sequ
             scores.append((None, next(reason for value, reason in column if value is None)))
         else:
             scores.append((mean_over_tasks(values, preset), ""))
-    return _walk(model, AVERAGE, a, b, [state[0] for state in states], scores)
+    return _walk(model, AVERAGE, tasks, a, b, [state[0] for state in states], scores)
