@@ -63,7 +63,14 @@ def test_what_does_not_go_together_is_one_line(run, model, options, place):
             "--for threshold cannot be told from search",
         ),
         ([*model, "--data", place / "search", "--fit", "cross"], "--fit cross goes with pairs, not with search"),
-        ([*options, "--label", "score"], "--label goes with labelled texts, not with pairs"),
+        (
+            [*options, "--label", "score"],
+            "not with pairs: a table of texts with labels goes with --for classify or cluster",
+        ),
+        (
+            [*model, "--data", place / "labels.tsv"],
+            "sentence1, sentence2 and score; a table of texts with labels goes with --for classify or cluster",
+        ),
         ([*model, "--data", place / "own.txt", "--layers", "9"], "--layers 9 must lie between 0 and"),
     ):
         status, out, err = run("advise", *words)

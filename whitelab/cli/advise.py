@@ -63,7 +63,7 @@ def run(args):
         raise ValueError(f"--gold-from goes with --for threshold, not with --for {args.purpose}")
     named = [f"--{name}" for name in ("text", "first", "second", "label") if getattr(args, name) is not None]
     if named and kind != "texts":
-        raise ValueError(f"{named[0]} goes with labelled texts, not with {kind}")
+        raise ValueError(f"{named[0]} goes with labelled texts, not with {kind}: {_labelled()}")
     if args.fit is not None and kind != "pairs":
         raise ValueError(f"--fit {args.fit} goes with pairs, not with {kind}")
     if kind != "search":
@@ -103,6 +103,12 @@ def _kind(args) -> str:
     return "sentences" if data.lower().endswith(".txt") and not all_published(data) else "pairs"
 
 
+def _labelled() -> str:
+    from whitelab.advice import SERVED
+
+    return f"a table of texts with labels goes with --for {' or '.join(SERVED['texts'])}"
+
+
 def _setting(args):
     from whitelab.scoring.setting import Setting
 
@@ -112,13 +118,20 @@ def _setting(args):
 def _pairs(args):
     from whitelab.advice import advise_pairs
     from whitelab.cli.spaces import checked, open_space
+    from whitelab.datasets import DataError
+    from whitelab.datasets.columns import NEEDED
     from whitelab.scoring.setting import OWN_SENTENCES
 
     chosen = _setting(args)
     if chosen.fit not in OWN_SENTENCES:
         chosen = chosen.with_(whitening="pca")
     chosen = checked(args, chosen)
-    space, *_ = open_space(args, chosen)
+    try:
+        space, *_ = open_space(args, chosen)
+    except DataError as error:
+        if NEEDED not in str(error):
+            raise
+        raise DataError(f"{error}; {_labelled()}, and --text and --label name its columns") from None
     return advise_pairs(space, chosen, args.purpose, args.gold_from, progress("measuring", "%"))
 
 
