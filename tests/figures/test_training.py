@@ -96,10 +96,10 @@ def test_the_axis_of_steps_has_room_for_the_whole_run_from_the_start():
     assert KINDS["loss"]([run()]).layout.xaxis.range[1] >= 8
 
 
-def test_the_untrained_start_is_ruled_in_once():
+def test_the_start_is_ruled_in_once():
     figure = KINDS["spearman"]([run("a"), run("b", scores=(50.0, 40.0))])
     assert [shape.y0 for shape in figure.layout.shapes] == [50.0]
-    assert any(note.text == "untrained<br>50.00" for note in figure.layout.annotations)
+    assert any(note.text == "the start<br>50.00" for note in figure.layout.annotations)
     apart = KINDS["spearman"]([run("a"), run("b", scores=(40.0, 45.0))])
     assert [shape.y0 for shape in apart.layout.shapes] == [40.0, 50.0]
     assert not KINDS["loss"]([run()]).layout.shapes
@@ -145,7 +145,7 @@ def test_a_path_in_the_plane_ends_in_an_arrow():
 
 def test_a_spectrum_stands_on_powers_of_two_beside_that_of_the_start():
     figure = figures.training_spectrum([run()])
-    start, now = named(figure, "untrained start"), named(figure, "simcse-1")
+    start, now = named(figure, "the start"), named(figure, "simcse-1")
     assert list(start.x) == list(now.x) == [1, 2, 4]  # a share of zero has no place on a log axis
     assert list(start.y) == pytest.approx([50, 20, 10])
     assert list(now.y) == pytest.approx([30, 20, 10])
@@ -154,8 +154,8 @@ def test_a_spectrum_stands_on_powers_of_two_beside_that_of_the_start():
 
 def test_runs_from_one_start_share_its_spectrum_and_others_are_told_apart():
     shared = figures.training_spectrum([run("a"), run("b", "w-mse")])
-    assert sum("untrained" in trace.name for trace in shared.data) == 1
+    assert sum("the start" in trace.name for trace in shared.data) == 1
     other = run("b", "w-mse")
     other["records"][0]["spectrum"] = [0.9, 0.05, 0.01, 0.0]
     apart = figures.training_spectrum([run("a"), other])
-    assert [trace.name for trace in apart.data if "untrained" in trace.name] == ["a, untrained", "b, untrained"]
+    assert [trace.name for trace in apart.data if "the start" in trace.name] == ["a, the start", "b, the start"]

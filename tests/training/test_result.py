@@ -109,7 +109,7 @@ def test_the_cards_of_a_run_and_of_its_exports_say_how_it_was_trained(config, pa
         assert f"of {config.batch} sentences, at a\nlearning rate of 0.0003, with seed 5" in card
         assert f"`{config.objective}`" in card
         assert "384 unique sentences, labels unused: tiny sentences" in card
-        assert f"untrained start | 0 | {records[0].spearman:.3f}" in card
+        assert f"the start | 0 | {records[0].spearman:.3f}" in card
         assert f"trained encoder | {best.step} | {best.spearman:.3f}" in card
         assert card.count("## Licence") == 1
         assert str(tmp_path) not in card  # which is somebody's machine

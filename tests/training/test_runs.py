@@ -358,7 +358,7 @@ def test_the_command_without_json_and_without_a_folder(place, command, usual):
     assert "ready        trained:simcse-1" in command("models")[1]
 
 
-def test_scores_that_run_the_other_way_are_noted_with_the_untrained_start(place, command, tmp_path):
+def test_scores_that_run_the_other_way_are_noted_with_the_start(place, command, tmp_path):
     backwards = write_reversed(tmp_path / "distances.csv")
     status, out, err = command("train", *options(place, 1), "--eval", backwards, "--json")
     start, step, _ = (json.loads(line) for line in out.splitlines())

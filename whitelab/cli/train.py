@@ -97,7 +97,7 @@ def run(args):
     ]
     if found.best is not None:
         lines.append(
-            f"best at step {found.best.step}: {found.best.spearman:.2f} (untrained: {short(found.start.spearman)})"
+            f"best at step {found.best.step}: {found.best.spearman:.2f} (the start: {short(found.start.spearman)})"
         )
     lines.append(f"model: {found.model or run.folder / 'model'}")
     yield {"summary": found.as_dict() | {"folder": str(run.folder)}}, lines

@@ -61,9 +61,9 @@ def training_curve(
         add_line(figure, steps, levels, _name(run), _line(run, dashes), "step %{x:,}: %{y:.4g}", **more)
         if run["stop"] and points:
             _end(figure, points[-1], run)
-    untrained = {points[0][1] for run in runs if (points := _measured(run, field)) and points[0][0] == 0}
-    for value in sorted(untrained) if start else ():
-        level(figure, value, "untrained" if len(untrained) == 1 else "", rule(dash="dash"))
+    starts = {points[0][1] for run in runs if (points := _measured(run, field)) and points[0][0] == 0}
+    for value in sorted(starts) if start else ():
+        level(figure, value, "the start" if len(starts) == 1 else "", rule(dash="dash"))
     figure.update_xaxes(title="Step", range=[0, 1.02 * max((run["steps"] for run in runs), default=1)])
     figure.update_yaxes(title=title, rangemode="tozero")
     if values and not from_zero:
@@ -75,7 +75,7 @@ def training_curve(
         figure,
         alt,
         heights.TRAINING if start else heights.LOW,
-        right=NAMED + 8 if start and len(untrained) == 1 else 10,
+        right=NAMED + 8 if start and len(starts) == 1 else 10,
     )
 
 
@@ -134,7 +134,7 @@ def training_spectrum(runs: Sequence[Mapping]) -> go.Figure:
             if row["step"] == 0:
                 starts.setdefault(tuple(row["spectrum"]), run["name"])
     for number, (shares, name) in enumerate(starts.items(), 1):
-        label = "untrained start" if len(starts) == 1 else f"{name}, untrained"
+        label = "the start" if len(starts) == 1 else f"{name}, the start"
         line = {"color": variant_colour("none"), "width": 2.5, "dash": DASHES[number % len(DASHES)]}
         _add_spectrum(figure, shares, label, line)
     for run in runs:

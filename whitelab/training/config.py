@@ -135,7 +135,7 @@ _SCORED = ("spearman", "alignment", "uniformity", "mean_cosine", "effective_rank
 class StepRecord:
     """One step: `loss` and `gradient_norm` before its update (norm before clipping), `lr` of the encoder.
 
-    Step 0 is the untrained start and has neither; its `note` says if gold scores run the other way, and if no pair is
+    Step 0 is the start and has neither; its `note` says if gold scores run the other way, and if no pair is
     positive. Where the pairs were scored there is `spearman` (x 100), `alignment`, `uniformity`, `mean_cosine`,
     `effective_rank`, and `spectrum`: the share of the variance along the 1st, 2nd, 4th, 8th, ... principal direction.
     None stands for what was not measured or is not defined.

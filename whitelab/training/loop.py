@@ -33,7 +33,7 @@ def train(
     resume: bool = False,
     device: str | None = None,
 ) -> Iterator[StepRecord]:
-    """Train, a record after every step; record 0 is the untrained start. The generator returns the Encoder.
+    """Train, a record after every step; record 0 is the start. The generator returns the Encoder.
 
     With a `folder` there are `checkpoints/`, the last of which `resume` goes on from (the next record is that of the
     step after it; without one the run begins anew), and `model/`: the encoder where `evaluation` scored best so far,
@@ -68,7 +68,7 @@ def train(
 
 def _steps(trainer: Trainer, keeper: "Keeper") -> Iterator[StepRecord]:
     if keeper.at is None:
-        yield from keeper.handed(trainer.untrained())
+        yield from keeper.handed(trainer.start())
     while trainer.step < trainer.config.steps and not keeper.stopped:
         yield from keeper.handed(trainer.advance())
     return _learned(trainer.encoder)

@@ -171,7 +171,7 @@ def _named(value: object) -> object:
 def _scores(config: TrainConfig, scores: Scores) -> str:
     if scores.best is None:
         return "It was not scored."
-    rows = [("untrained start", scores.start), ("trained encoder", scores.best)]
+    rows = [("the start", scores.start), ("trained encoder", scores.best)]
     lines = ["| | step | Spearman x 100 | alignment | uniformity |", "| --- | --- | --- | --- | --- |"]
     for name, one in rows:
         if one is not None:

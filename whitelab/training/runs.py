@@ -83,7 +83,7 @@ class Run:
 
     @property
     def steps_done(self) -> int:
-        """How many steps are on record, counted without reading them; the first line is the untrained start."""
+        """How many steps are on record, counted without reading them; the first line is the start."""
         with suppress(OSError):
             return max((self.folder / _RECORDS).read_bytes().count(b"\n") - 1, 0)
         return 0

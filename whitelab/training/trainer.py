@@ -144,8 +144,8 @@ class Trainer:
 
     # ------------------------------------------------------------------------------------------- a step
 
-    def untrained(self) -> StepRecord:
-        """Record 0: the start, scored."""
+    def start(self) -> StepRecord:
+        """Record 0: the model that training starts from, scored."""
         began = time.perf_counter()
         found = StepRecord(0, **self.measure())
         if self.evaluation is not None:

@@ -63,7 +63,7 @@ class Entry:
 
     @property
     def begun(self) -> bool:
-        """Whether there is a step on record, the untrained start among them."""
+        """Whether there is a step on record, the start among them."""
         return self.summary.step > 0 or self.summary.start is not None
 
     @property
