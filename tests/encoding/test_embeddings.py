@@ -55,6 +55,12 @@ def test_rows_of_another_model_are_refused(space, shape):
         space.with_text("a", rows(**shape))
 
 
+@pytest.mark.parametrize("name", ["task", "cross", "tokens"])
+def test_text_cannot_have_the_name_of_what_a_task_is_fitted_on_without_any(space, name):
+    with pytest.raises(ValueError, match=f"name='{name}' must name other text: task, cross, tokens stand for"):
+        space.with_text(name, rows())
+
+
 def test_a_space_goes_to_a_device_with_its_text(space):
     there = space.with_text("a", rows()).to("meta")
     assert {x.device.type for x in (there.values, there.gold, there.texts["a"].values, there.texts["a"].counts)} == {

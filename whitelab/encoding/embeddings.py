@@ -30,6 +30,9 @@ _MOMENTS_BYTES, _MOMENTS_KEPT = 2**28, 8
 # Tables of all sentences turned to eigenvectors: four, and more as long as all take less: those of every layer.
 _KEPT_LATELY, _LATELY_BYTES = 4, 2**28
 
+OWN_SENTENCES = ("task", "cross")  # fit scopes that need no other sentences than the task's
+TOKENS = "tokens"  # Zipfian whitening (Yokoi et al. 2024), of a static: or sif: model: its words
+
 _KEEPING = threading.Lock()  # while something is looked up or put there, never while it is made
 
 
@@ -357,8 +360,11 @@ class LayerEmbeddings(_Layers):
     def with_text(self, name: str, rows: LayerRows | MeasuredRows) -> "LayerEmbeddings":
         """The same embeddings, with all that is kept of them, carrying `rows` as the text `name` to fit on.
 
-        Raises ValueError for rows of another model.
+        Raises ValueError for rows of another model, and for a name that means the task's own sentences or words.
         """
+        own = (*OWN_SENTENCES, TOKENS)
+        if name in own:
+            raise ValueError(f"name={name!r} must name other text: {', '.join(own)} stand for the task's own")
         if (rows.n_layers, rows.dim) != (self.n_layers, self.dim):
             raise ValueError(
                 f"rows must have {self.n_layers} layers of d={self.dim} as the task, got {rows.n_layers} of {rows.dim}"

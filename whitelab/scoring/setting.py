@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote
 from whitelab import whitening
 from whitelab.base.checks import check_choice, check_layers, is_whole
 from whitelab.base.wording import layers_in_words, spaced
-from whitelab.encoding.embeddings import LayerEmbeddings, Origin
+from whitelab.encoding.embeddings import OWN_SENTENCES, TOKENS, LayerEmbeddings, Origin
 from whitelab.encoding.pooling import GIVEN, UNIT, check_pooling
 from whitelab.statistics import correlation
 
@@ -28,8 +28,6 @@ FIT_SCOPES = {
     "cross": "Cross-fitted halves",
     "tokens": "The task's words, by frequency",
 }
-TOKENS = "tokens"  # Zipfian whitening (Yokoi et al. 2024), of a static: or sif: model
-OWN_SENTENCES = ("task", "cross")  # fit scopes that need no other sentences than the task's
 
 _GRAMMAR = re.compile(
     r"(?:(?P<pooling>\w+)/)?(?P<layers>L-?\d+(?:\+L-?\d+)*)(?::(?P<whitening>[^@]+?))?(?:@(?P<k>\d+))?"
