@@ -1,6 +1,7 @@
 """Laws of a score: it is the papers' computation, says how it was made, and says why where there is none."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -94,10 +95,31 @@ def test_the_interval_of_a_mean_uses_the_sizes_of_the_subsets(space):
     assert found.half_width == pytest.approx(100 * correlation.half_width(found.spearman / 100, [40, 25, 15]))
 
 
+TEXT_FOR_A_SETTING = """
+from inspect import isfunction, signature
+import whitelab
+from whitelab import probe
+from whitelab.retrieval.embedded import RetrievalSpace
+
+for f in (*(getattr(whitelab, name) for name in whitelab.__all__), probe.probe):
+    named = signature(f).parameters.values() if isfunction(f) else ()
+    needed = [one.name for one in named if one.default is one.empty and one.kind < one.VAR_KEYWORD]
+    for taken in {"setting", "settings", "chosen"} & {*needed}:
+        given = dict.fromkeys(needed) | {taken: ["L1:pca"] if taken == "settings" else "L1:pca"}
+        given |= {"space": RetrievalSpace(None, None, None, None, 0)} if "space" in given else {}
+        try:
+            next(f(**given))  # the first of what comes one by one
+        except Exception as error:
+            print(f.__name__, type(error).__name__, error)
+"""
+
+
 def test_text_that_names_a_setting_is_none():
-    refused = "from whitelab.scoring.fit_scopes import fit_scope\nfit_scope(None, 'L1:pca')"
-    said = run_python(refused).stderr.splitlines()[-1]  # here signatures are checked before it can speak
-    assert said == "TypeError: setting='L1:pca' must be a Setting, such as Setting.parse('L1+L6:zca') gives"
+    said = run_python(TEXT_FOR_A_SETTING).stdout.splitlines()  # here signatures are checked before it can speak
+    must = "'L1:pca' must be a Setting, such as Setting.parse('L1+L6:zca') gives"
+    assert {"score", "k_curve", "layer_pairs", "retrieve", "frontier", "probe"} <= {line.split()[0] for line in said}
+    for line in said:
+        assert re.fullmatch(rf"\w+ TypeError (setting|chosen)={re.escape(must)}", line), line
 
 
 # Scores that are not defined

@@ -27,7 +27,7 @@ from whitelab.scoring.calibration import gold_middle
 from whitelab.scoring.fit_scopes import folds, gives, isotropy_between
 from whitelab.scoring.paired import paired
 from whitelab.scoring.score import Score, reversal, score
-from whitelab.scoring.setting import OWN_SENTENCES, Setting
+from whitelab.scoring.setting import OWN_SENTENCES, Setting, check_is_setting
 from whitelab.statistics import correlation, geometry
 from whitelab.statistics.significance import bootstrap, bootstrap_counts, bootstrap_means
 from whitelab.statistics.with_labels import average_precision, v_measure
@@ -62,6 +62,7 @@ def advise_pairs(
     Raises ValueError for a purpose pairs do not serve, for a cut with no pair on one side, and as `fit_scope`.
     """
     check_choice(purpose, "purpose", ON_PAIRS)
+    check_is_setting(chosen, "chosen")
     raw = Setting((space.n_layers - 1,), pooling=chosen.pooling, aggregate=chosen.aggregate)
     if said := reversal(space, raw):
         blurs = "On scores that run the other way, whatever loses meaning seems to gain."
@@ -166,6 +167,7 @@ def _matching(
 def advise_search(space: RetrievalSpace, chosen: Setting, purpose: str = "rank", progress: Progress = silent) -> Advice:
     """Advice from judged searches: nDCG@10 x 100, maps fitted on the documents. Raises ValueError as `retrieve`."""
     check_choice(purpose, "purpose", ON_SEARCH)
+    check_is_setting(chosen, "chosen")
     raw = chosen.raw.with_(aggregate="all")
     space_of, measured = space.space, ("nDCG@10 x 100", "queries")
     offered = raw, space_of.n_layers, space_of.dim, "corpus", space_of.texts["corpus"].span
@@ -198,6 +200,7 @@ def advise_texts(
     in the same clusters. Raises ValueError as `probe`, and to `cluster` pairs of texts.
     """
     check_choice(purpose, "purpose", ON_TEXTS)
+    check_is_setting(chosen, "chosen")
     raw = chosen.raw.with_(aggregate="all")
     settings = candidates(raw, space.n_layers, space.dim, "task", space.span)
     if purpose == "cluster":
@@ -246,6 +249,7 @@ def advise_sentences(space: LayerRows, chosen: Setting, purpose: str = "rank") -
     not exist.
     """
     check_choice(purpose, "purpose", PURPOSES)
+    check_is_setting(chosen, "chosen")
     if space.n_sentences < 4:
         raise ValueError(f"sentences must be four that differ, or more, got {space.n_sentences}")
     raw = Setting(chosen.numbers(space.n_layers))

@@ -28,7 +28,7 @@ from whitelab.probe.rows import Turn, features, fit_map, is_starved, stratified_
 from whitelab.probe.scores import PairMeasures, ProbeScore
 from whitelab.probe.words import line, threshold_line
 from whitelab.scoring.fit_scopes import map_of
-from whitelab.scoring.setting import Setting
+from whitelab.scoring.setting import Setting, check_is_setting
 from whitelab.statistics import geometry
 
 
@@ -49,6 +49,7 @@ def probe(
     SentEval's own alternative, with L-BFGS in place of liblinear. Expect some tenths of a point.
     Raises ValueError for layers the model does not have, a `k` out of range, and data that cannot be learnt from.
     """
+    check_is_setting(setting)
     how = how or How(usual(data))
     layers = check_layers(setting.numbers(space.n_layers), space.n_layers)
     whitening.check_k(setting.k, setting.whitening, space.dim)

@@ -22,7 +22,7 @@ from whitelab.retrieval.relevance import RetrievalProtocol, protocol_of
 from whitelab.scoring.calibration import RATE, Threshold, check_rate
 from whitelab.scoring.fit_scopes import Fitted, fit_scope
 from whitelab.scoring.paired import RESAMPLES
-from whitelab.scoring.setting import Setting
+from whitelab.scoring.setting import Setting, check_is_setting
 from whitelab.statistics.random_cosines import BINS, RandomCosines, bin_of
 from whitelab.statistics.significance import interval
 
@@ -80,6 +80,7 @@ def calibrate_search(
     `progress(done, total)` counts queries and may raise to cancel. Raises ValueError as `retrieve` and for a rate
     outside 0 to 1.
     """
+    check_is_setting(setting)
     grade = float(space.relevant.grade.min()) if grade is None else grade
     rate, grade = check_rate(rate, grade)
     resamples = check_int(resamples, "resamples", 1)

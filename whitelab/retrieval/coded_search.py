@@ -13,7 +13,7 @@ from whitelab.retrieval import search_cost
 from whitelab.retrieval.compression import TRAINED, Code, Coder
 from whitelab.retrieval.search_cost import MAX_BYTES, SearchPlan, Steps, filled_corpus, steps_of, unit_rows
 from whitelab.scoring.fit_scopes import fit_scope
-from whitelab.scoring.setting import Setting
+from whitelab.scoring.setting import Setting, check_is_setting
 
 # What faiss has an index for. It has none that compares numbers with signs, so `binary` is not among them.
 SEARCHED = tuple(map(Code, ("float32", "float16", "int8", "pq4", "hamming", "pq8")))
@@ -59,7 +59,7 @@ class CodedSearches:
 
 def check_searched(setting: Setting, codes: Sequence[Code]) -> None:
     """Raise ValueError for the fit scope `cross`, and for a code that no index of faiss searches."""
-    if setting.fit == "cross":
+    if check_is_setting(setting).fit == "cross":
         raise ValueError("fit='cross' fits 2 maps, and an index holds the vectors of one")
     if any(code.quantizer == "binary" for code in codes):
         raise ValueError("codes must not hold binary: faiss has no index that compares numbers with signs; use hamming")

@@ -14,7 +14,7 @@ from whitelab.datasets import RetrievalSet
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, Origin, origin_of
 from whitelab.encoding.encoders import EmbedReport, Encoder, embed
 from whitelab.retrieval.metrics import Relevant
-from whitelab.scoring.setting import Setting
+from whitelab.scoring.setting import Setting, check_is_setting
 from whitelab.store.embedding_store import Store
 
 DOCUMENT_TOKENS = 256  # where documents are cut unless one says otherwise; a sentence is shorter
@@ -86,6 +86,7 @@ class RetrievalSpace:
 
 def check_setting(setting: Setting) -> Setting:
     """Return `setting` where it has a meaning for queries; ValueError for a scope of pairs, and for an aggregate."""
+    check_is_setting(setting)
     if setting.aggregate != "all":
         raise ValueError(f"aggregate={setting.aggregate!r} has no meaning here: a score is a mean over queries")
     if setting.fit in _NO_SCOPE:

@@ -15,7 +15,7 @@ from whitelab.retrieval.embedded import FITS, RetrievalSpace
 from whitelab.retrieval.metrics import METRICS, measured
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.paired import RESAMPLES, judged, unless_starved
-from whitelab.scoring.setting import Protocol, Setting, made_by
+from whitelab.scoring.setting import Protocol, Setting, check_is_setting, made_by
 from whitelab.statistics.significance import Bootstrap, Difference, bootstrap_means
 
 KNEE = 0.005  # below the best that a knee may be
@@ -193,7 +193,7 @@ def retrieval_curve(space: RetrievalSpace, setting: Setting, progress: Progress 
     ValueError as `retrieve`, where k has no meaning, and where no direction is left. `progress(done, total)` counts
     queries and may raise to cancel.
     """
-    setting = space.on(setting.with_(k=None))
+    setting = space.on(check_is_setting(setting).with_(k=None))
     basis, z = ranking.directions(space, setting)
     if not basis.kept(1):
         raise ValueError(f"layers={list(setting.layers)} give every text the same vector, so there is nothing to rank")

@@ -19,7 +19,7 @@ from whitelab.base.machine import processor
 from whitelab.base.progress import Progress, silent
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import folds
-from whitelab.scoring.setting import Setting
+from whitelab.scoring.setting import Setting, check_is_setting
 from whitelab.statistics.moments import Moments
 
 MAX_BYTES = 4 * 2**30  # of all indices of one measurement, which are held side by side
@@ -156,7 +156,7 @@ def search_costs(
     `cross`, which has two maps, as `SearchPlan.on`, and
     MissingLibraryError where faiss is not installed. `progress(done, total)` may raise to cancel.
     """
-    setting, plan = setting.with_(k=None).on(space), (plan or SearchPlan()).on(space)
+    setting, plan = check_is_setting(setting).with_(k=None).on(space), (plan or SearchPlan()).on(space)
     whitening.check_same_weights(setting.whitening)
     fold, *others = folds(space, setting.fit)
     if others:

@@ -24,7 +24,7 @@ from whitelab.corpus.manifest import finished
 from whitelab.datasets import DataError, all_published, discover, load, load_text
 from whitelab.datasets.layouts import BUNDLED_SETS, existing_path
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows, NotMeasuredError
-from whitelab.scoring.setting import FIT_SCOPES, OWN_SENTENCES, TOKENS, Setting
+from whitelab.scoring.setting import FIT_SCOPES, OWN_SENTENCES, TOKENS, Setting, check_is_setting
 from whitelab.statistics import geometry
 from whitelab.statistics.moments import Moments
 
@@ -347,9 +347,7 @@ def _maps_of_rows(
 
 def fit_scope(space: LayerEmbeddings, setting: Setting) -> Fitted:
     """The maps of `setting` on `space`. Raises ValueError as `Setting.on` and `folds` do, TypeError for text."""
-    if not isinstance(setting, Setting):
-        raise TypeError(f"setting={setting!r} must be a Setting, such as Setting.parse('L1+L6:zca') gives")
-    setting = setting.on(space)
+    setting = check_is_setting(setting).on(space)
     return Fitted(space, setting, folds(space, setting.fit))
 
 

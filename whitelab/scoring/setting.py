@@ -148,6 +148,13 @@ class Setting:
         return replace(self, layers=check_layers(self.numbers(n_layers), n_layers), whitening=spec)
 
 
+def check_is_setting(value, name: str = "setting") -> Setting:
+    """Return `value` if it is a setting. Raises TypeError for all else, such as the text that names one."""
+    if not isinstance(value, Setting):
+        raise TypeError(f"{name}={value!r} must be a Setting, such as Setting.parse('L1+L6:zca') gives")
+    return value
+
+
 def made_by(pooling: str) -> str:
     """How vectors were made, in a protocol's line: `mean pooling, length 1`."""
     if pooling == GIVEN:

@@ -11,7 +11,7 @@ from whitelab.base.checks import check_int
 from whitelab.base.progress import Progress, silent
 from whitelab.base.records import without_nan
 from whitelab.encoding.embeddings import LayerEmbeddings
-from whitelab.scoring.setting import Setting
+from whitelab.scoring.setting import Setting, check_is_setting
 from whitelab.sweeps.dimensions import cumulative_cosines, k_curve, scores_by_k
 
 CONTROLS = {
@@ -43,6 +43,7 @@ def k_controls(
     curve of PCA whose directions keep their lengths, under the setting's own fit. Raises ValueError for `draws`
     below 1 and a negative `seed`. `progress(done, total)` counts curves and may raise to cancel.
     """
+    check_is_setting(setting)
     check_int(draws, "draws", 1)
     generator = torch.Generator().manual_seed(check_int(seed, "seed", 0))
     setting = setting.with_(whitening="center", k=None).on(space)

@@ -14,7 +14,7 @@ from whitelab.base.threads import side_by_side
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import Fold, along, folds
 from whitelab.scoring.score import percent
-from whitelab.scoring.setting import Setting
+from whitelab.scoring.setting import Setting, check_is_setting
 from whitelab.statistics import correlation, geometry
 from whitelab.statistics.moments import Moments
 from whitelab.sweeps.layer_pairs import LayerCell, LayerMoments, LayerPairs, every_pair
@@ -79,7 +79,7 @@ def k_curve(space: LayerEmbeddings, setting: Setting, by_subset: bool = True) ->
     In the eigenbasis the dot products of every k are running sums, so all curves cost one projection and
     one batched ranking. Equal to `score.score` at each k. Raises ValueError where k has no meaning.
     """
-    setting = setting.with_(k=None).on(space)
+    setting = check_is_setting(setting).with_(k=None).on(space)
     scope = folds(space, setting.fit)
     return _curve(space, setting, scope, [fold.rows.moments(setting.layers) for fold in scope], by_subset)
 
@@ -95,6 +95,7 @@ def k_curves(
 
     More sets than there are pairs of layers share the scatter between layers, which is then summed once.
     """
+    check_is_setting(setting)
     if layer_sets is None:
         layer_sets = [(layer,) for layer in range(space.n_layers)]
     settings = [setting.with_(k=None, layers=tuple(layers)).on(space) for layers in layer_sets]
@@ -110,6 +111,7 @@ def k_curves(
 
 def pair_curves(space: LayerEmbeddings, setting: Setting, progress: Progress = silent) -> dict[tuple[int, int], KCurve]:
     """The k-curve of every cell i <= j of `layer_pairs`, so that a heatmap at any k is read off: `pairs_at`."""
+    check_is_setting(setting)
     pairs = every_pair(space.n_layers)
     layer_sets = [tuple(dict.fromkeys(layers)) for layers in pairs]
     return dict(zip(pairs, k_curves(space, setting, layer_sets, by_subset=False, progress=progress), strict=True))

@@ -14,7 +14,7 @@ from whitelab.base.records import without_nan
 from whitelab.base.threads import side_by_side
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
 from whitelab.scoring.fit_scopes import fit_scope
-from whitelab.scoring.setting import Setting
+from whitelab.scoring.setting import Setting, check_is_setting
 from whitelab.statistics import geometry, linalg
 from whitelab.sweeps.fitted_maps import EVERY_LAYER, fits_anew_for
 
@@ -79,6 +79,7 @@ def layer_measures(
 
     `progress(done, total)` counts in hundredths of a layer under a setting, and may raise to cancel.
     """
+    settings = [check_is_setting(setting) for setting in settings]
     chosen = [setting.with_(layers=(layer,)) for layer in range(space.n_layers) for setting in settings]
     done, lock = [0] * len(chosen), Lock()
 
@@ -166,6 +167,7 @@ def layer_similarity(
     setting is fitted anew; a `k` above its dimensions keeps all of them. NaN where `geometry.linear_cka` is. Raises
     ValueError for embeddings of other sentences.
     """
+    check_is_setting(setting)
     if other is not None and other.n_sentences != space.n_sentences:
         raise ValueError(f"other must hold the same n={space.n_sentences} sentences, got {other.n_sentences}")
     kept, columns = space.counts > 0, other or space

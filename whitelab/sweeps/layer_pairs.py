@@ -15,7 +15,7 @@ from whitelab.base.threads import side_by_side
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows
 from whitelab.scoring.fit_scopes import Fold, along, folds, map_of, weighs_directions
 from whitelab.scoring.score import SCORE_DECIMALS, percent
-from whitelab.scoring.setting import Setting
+from whitelab.scoring.setting import Setting, check_is_setting
 from whitelab.statistics import geometry, linalg
 from whitelab.statistics.linalg import exact
 from whitelab.statistics.moments import Moments
@@ -77,7 +77,7 @@ def layer_pairs(space: LayerEmbeddings, setting: Setting, progress: Progress = s
     Without whitening from each pair's Gram matrices between layers; with it from one factorisation a cell,
     cells side by side. Equal to `score.score` cell by cell. At every k at once: `dimensions.pair_curves`.
     """
-    setting = setting.with_(layers=(0,)).on(space)
+    setting = check_is_setting(setting).with_(layers=(0,)).on(space)
     for layer in space.values:
         check_matrix(layer, "space.values")
     pairs, how = every_pair(space.n_layers), setting.aggregate

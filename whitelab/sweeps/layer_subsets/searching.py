@@ -10,7 +10,7 @@ import torch
 from whitelab.base.checks import check_int, check_matrix
 from whitelab.base.progress import Progress, silent
 from whitelab.encoding.embeddings import LayerEmbeddings
-from whitelab.scoring.setting import Setting
+from whitelab.scoring.setting import Setting, check_is_setting
 from whitelab.sweeps.layer_subsets.plan import Plan, as_masks, check_sizes, limits
 from whitelab.sweeps.layer_subsets.ranking import Findings
 from whitelab.sweeps.layer_subsets.results import SubsetSearch
@@ -58,6 +58,7 @@ def stream(
     Raises ValueError for settings that do not exist and for tasks with different layers.
     """
     started = perf_counter()
+    check_is_setting(setting)
     tasks = _named(spaces)
     n_layers = next(iter(tasks.values())).n_layers
     settings = [setting.with_(layers=(0,)).on(space) for space in tasks.values()]
