@@ -329,6 +329,13 @@ def test_the_scale_of_the_data_does_not_matter():
             assert_close(all_cosines(fit(name, Moments.of(scale * x))(scale * x)), white, atol=1e-9, rtol=0)
 
 
+@pytest.mark.parametrize("name", OF_MOMENTS)
+def test_rows_are_refused_where_their_moments_are_fitted(name):
+    for x in (rows(), rows().numpy()):
+        with pytest.raises(TypeError, match=f"moments must be Moments, such as .* got {type(x).__name__}"):
+            WHITENERS[name].fit(x)
+
+
 def test_rows_of_another_dimension_are_refused():
     with pytest.raises(ValueError, match="x must have d=7 columns, got 3"):
         fit("pca", Moments.of(rows()))(torch.zeros(2, 3))

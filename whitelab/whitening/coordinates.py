@@ -4,7 +4,7 @@ import torch
 
 from whitelab.base.checks import check_int
 from whitelab.statistics.moments import Moments
-from whitelab.whitening.maps import Whitener
+from whitelab.whitening.maps import Whitener, of_moments
 from whitelab.whitening.spectral import Directions
 
 
@@ -14,6 +14,7 @@ def prefix_directions(moments: Moments) -> Directions:
     return Directions(axes, axes, centred=False)
 
 
+@of_moments
 def fit_prefix(moments: Moments, k: int | None = None) -> Whitener:
     """The first k coordinates, for models whose prefixes were trained to serve (Kusupati et al. 2022).
 

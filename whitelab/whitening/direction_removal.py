@@ -7,9 +7,10 @@ from torch import Tensor
 from whitelab.base.checks import check_int
 from whitelab.statistics import linalg
 from whitelab.statistics.moments import Moments
-from whitelab.whitening.maps import Whitener
+from whitelab.whitening.maps import Whitener, of_moments
 
 
+@of_moments
 def fit_all_but_the_top(moments: Moments, *, directions: int = 3) -> Whitener:
     """Subtract the mean and the projection on the first `directions` principal directions.
 
@@ -20,6 +21,7 @@ def fit_all_but_the_top(moments: Moments, *, directions: int = 3) -> Whitener:
     return _without("all_but_the_top", moments, moments.mean, moments.eigen.vectors[:, :directions])
 
 
+@of_moments
 def fit_common_component(moments: Moments) -> Whitener:
     """Subtract the projection on the first singular direction of the data, which is NOT centred first.
 
@@ -30,6 +32,7 @@ def fit_common_component(moments: Moments) -> Whitener:
     return _without("common_component", moments, torch.zeros_like(moments.mean), linalg.eigen(second).top(1).vectors)
 
 
+@of_moments
 def fit_r2(moments: Moments) -> Whitener:
     """Subtract the projection on the mean direction of the rows at unit length; nothing is centred or scaled.
 

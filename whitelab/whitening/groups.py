@@ -7,9 +7,10 @@ from torch import Tensor
 from whitelab.base.checks import check_int
 from whitelab.statistics import linalg
 from whitelab.statistics.moments import Moments
-from whitelab.whitening.maps import Whitener
+from whitelab.whitening.maps import Whitener, of_moments
 
 
+@of_moments
 def fit_standardize(moments: Moments) -> Whitener:
     """Subtract the mean and divide each coordinate by its standard deviation, V^(-1/2).
 
@@ -21,6 +22,7 @@ def fit_standardize(moments: Moments) -> Whitener:
     return Whitener("standardize", moments.mean, scale, int(kept.sum()), None, moments.count)
 
 
+@of_moments
 def fit_group(moments: Moments, *, groups: int = 8) -> Whitener:
     """ZCA whitening of each of `groups` blocks of consecutive coordinates; between blocks nothing changes.
 
@@ -33,6 +35,7 @@ def fit_group(moments: Moments, *, groups: int = 8) -> Whitener:
     return Whitener("group", moments.mean, matrix, rank, None, moments.count)
 
 
+@of_moments
 def fit_shuffled_group(
     moments: Moments, *, groups: int = 8, seed: int = 0, permutation: Int[Tensor, "d"] | None = None
 ) -> Whitener:

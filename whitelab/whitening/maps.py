@@ -1,6 +1,8 @@
 """The fitted map itself: what every map has, and the affine one."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import wraps
 from hashlib import blake2b
 from typing import ClassVar
 
@@ -10,6 +12,25 @@ from torch import Tensor
 
 from whitelab.base.checks import as_tensor
 from whitelab.statistics.linalg import exact
+from whitelab.statistics.moments import Moments
+
+
+def check_moments(moments) -> Moments:
+    """Return `moments` if they are. Raises TypeError for all else, such as rows."""
+    if not isinstance(moments, Moments):
+        kind = type(moments).__name__
+        raise TypeError(f"moments must be Moments, such as Moments.of(x) makes of rows x, got {kind}")
+    return moments
+
+
+def of_moments(fit: Callable) -> Callable:
+    """A `fit(moments, ...)` that checks them."""
+
+    @wraps(fit)
+    def checked(moments, *args, **options):
+        return fit(check_moments(moments), *args, **options)
+
+    return checked
 
 
 class Map:

@@ -19,7 +19,7 @@ from whitelab.base.progress import Progress, silent
 from whitelab.base.wording import spaced
 from whitelab.statistics.moments import Moments
 from whitelab.whitening import clusters, coordinates, direction_removal, flow_training, groups, spectral
-from whitelab.whitening.maps import Map, Whitener
+from whitelab.whitening.maps import Map, Whitener, check_moments
 from whitelab.whitening.spectral import Directions
 
 
@@ -391,9 +391,10 @@ def fit(spec: str, moments: Moments, k: int | None = None) -> Whitener:
     """Fit `spec` (`pca`, `soft:gamma=0.5`) to `moments`, keeping the top-k eigen-directions.
 
     `k` None keeps all; a `k` above the rank of the data keeps the rank, and d all that the variant weighs. Raises
-    ValueError for an unknown name, a parameter out of its range, `k` outside 1..d, and for `k` where it has no meaning.
+    ValueError for an unknown name, a parameter out of its range, `k` outside 1..d, and for `k` where it has no meaning,
+    TypeError for rows.
     """
-    found = parse(spec, moments.dim)
+    found = parse(spec, check_moments(moments).dim)
     k = check_k(k, spec, moments.dim)
     if found.variant.of_rows:
         raise ValueError(f"whitening={spec!r} is fitted to rows, which moments do not hold: fit_to_rows takes them")

@@ -19,7 +19,7 @@ from whitelab.base.parameters import Parameter
 from whitelab.statistics import linalg
 from whitelab.statistics.linalg import Eigen, exact
 from whitelab.statistics.moments import Moments
-from whitelab.whitening.maps import Whitener
+from whitelab.whitening.maps import Whitener, of_moments
 
 # Rows turned at once: a centred copy of all of them would cost more in fresh pages than the product.
 _ROWS_PER_PART = 1024
@@ -112,6 +112,7 @@ def _whitener(
 # -------------------------------------------------------------------------------------------- covariance
 
 
+@of_moments
 def fit_none(moments: Moments) -> Whitener:
     """Leave the embeddings as they are."""
     return identity(moments.mean)
@@ -127,6 +128,7 @@ def center_directions(moments: Moments) -> Directions:
     return Directions.weighted(moments.eigen, torch.ones_like(moments.eigen.values))
 
 
+@of_moments
 def fit_center(moments: Moments, k: int | None = None) -> Whitener:
     """Subtract the mean; with `k`, also keep only the top-k principal directions, unscaled."""
     if k is None:
@@ -139,11 +141,13 @@ def pca_directions(moments: Moments) -> Directions:
     return Directions.weighted(moments.eigen, moments.eigen.values.rsqrt())
 
 
+@of_moments
 def fit_pca(moments: Moments, k: int | None = None) -> Whitener:
     """W = Lambda^(-1/2) U^T, the top-k rows: whitening-k of Su et al. 2021 (Algorithm 1)."""
     return _whitener("pca", moments, pca_directions(moments), k)
 
 
+@of_moments
 def fit_zca(moments: Moments, k: int | None = None) -> Whitener:
     """W = U Lambda^(-1/2) U^T: the whitening nearest to the centred data (Mahalanobis whitening).
 
@@ -152,6 +156,7 @@ def fit_zca(moments: Moments, k: int | None = None) -> Whitener:
     return _whitener("zca", moments, pca_directions(moments), k, Directions.turned_back)
 
 
+@of_moments
 def fit_cholesky(moments: Moments, k: int | None = None) -> Whitener:
     """W = L^-1 with covariance = L L^T, as in W-MSE (Ermolov et al. 2021, section 3).
 
@@ -186,6 +191,7 @@ def correlation_directions(moments: Moments) -> Directions:
     return Directions(matrix, correlation.vectors)
 
 
+@of_moments
 def fit_pca_cor(moments: Moments, k: int | None = None) -> Whitener:
     """W = Theta^(-1/2) G^T V^(-1/2): standardise, then PCA-whiten (Kessy et al. 2018, Eq. 12 and 13).
 
@@ -194,6 +200,7 @@ def fit_pca_cor(moments: Moments, k: int | None = None) -> Whitener:
     return _whitener("pca_cor", moments, correlation_directions(moments), k)
 
 
+@of_moments
 def fit_zca_cor(moments: Moments, k: int | None = None) -> Whitener:
     """W = G Theta^(-1/2) G^T V^(-1/2): the whitening nearest to the standardised data (Kessy et al. 2018).
 
@@ -270,6 +277,7 @@ def soft_directions(moments: Moments, gamma: float | str, alpha: float) -> Direc
     return Directions.weighted(kept, (kept.values + ridge).pow(-gamma / 2), moments.eigen.rank)
 
 
+@of_moments
 def fit_soft(moments: Moments, k: int | None = None, *, gamma: float | str = 0.5, alpha: float = 0.0) -> Whitener:
     """W = U (Lambda + alpha m I)^(-gamma/2) U^T, partial whitening; m = trace / d.
 
@@ -317,6 +325,7 @@ def shrunk_directions(moments: Moments, method: str, eps: float) -> Directions:
     return Directions.weighted(kept, values[: kept.rank].rsqrt(), moments.eigen.rank)
 
 
+@of_moments
 def fit_shrunk(moments: Moments, k: int | None = None, *, method: str = "ledoit-wolf", eps: float = 0.01) -> Whitener:
     """ZCA whitening of a shrunk covariance: (1 - rho) Sigma + rho t I.
 
@@ -340,6 +349,7 @@ def iternorm_directions(moments: Moments, steps: int) -> Directions:
     return Directions.weighted(every, weights / trace.sqrt(), moments.eigen.rank)
 
 
+@of_moments
 def fit_iternorm(moments: Moments, k: int | None = None, *, steps: int = 5) -> Whitener:
     """ZCA whitening approached by `steps` Newton-Schulz steps: Huang et al. 2019 (IterNorm), Algorithm 1.
 
