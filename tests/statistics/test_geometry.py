@@ -44,6 +44,13 @@ def test_pair_cosines_equal_the_plain_formula():
     np.testing.assert_array_equal(geometry.pair_cosines(a, b), reference.pair_cosines(a, b))
 
 
+def test_an_array_is_measured_as_a_tensor_is():
+    a, b = rows(seed=1), rows(seed=2)
+    assert torch.equal(geometry.pair_cosines(a.numpy(), b.numpy()), geometry.pair_cosines(a, b))
+    for measure, x in ((geometry.participation_ratio, covariance(a)), (geometry.mean_cosine, a)):
+        assert measure(x.numpy()) == measure(x)
+
+
 @pytest.mark.parametrize(
     ("measure", "given", "message"),
     [

@@ -77,6 +77,14 @@ def test_scores_are_the_aggregates_and_intervals_hold_them():
         assert found.level == 0.95
 
 
+def test_arrays_are_scored_and_tested_as_tensors_are():
+    x, gold, subset = settings()
+    for f, arguments in ((spearman, (x, gold)), (williams, (x[0], x[1], gold)), (moved, (x[0], x[1], gold))):
+        assert f(*(one.numpy() for one in arguments)) == pytest.approx(f(*arguments))
+    drawn_from = bootstrap(x.numpy(), gold.numpy(), subset.numpy(), 3, "mean", resamples=5)
+    assert torch.equal(drawn_from.samples, bootstrap(x, gold, subset, 3, "mean", resamples=5).samples)
+
+
 def test_pairs_are_drawn_with_replacement_within_their_own_subset():
     _, _, subset = settings()
     index = drawn(subset, 3, 500)

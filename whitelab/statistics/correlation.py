@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from whitelab.base.checks import check_choice
+from whitelab.base.checks import as_tensor, check_choice
 
 AGGREGATES = ("all", "mean", "wmean")
 AGGREGATE_LABELS = {
@@ -46,13 +46,14 @@ def is_constant(x: Float[Tensor, "... p"]) -> Bool[Tensor, "..."]:
     return x.amax(-1) - x.amin(-1) < CONSTANT_WITHIN
 
 
-def spearman(x: Float[Tensor, "... p"], gold: Float[Tensor, "q"]) -> Float[Tensor, "..."]:
+def spearman(x: Float[Tensor | np.ndarray, "... p"], gold: Float[Tensor | np.ndarray, "q"]) -> Float[Tensor, "..."]:
     """Spearman's rho of every row of `x` with `gold`: the Pearson correlation of average ranks.
 
     Equal to `scipy.stats.spearmanr` (ties included). NaN where a side is constant, holds NaN, or p < 2:
     the correlation is not defined there. A row of `x` is constant when `is_constant` says so, `gold` when
     all its values are equal.
     """
+    x, gold = as_tensor(x), as_tensor(gold)
     if x.shape[-1] != gold.shape[0]:
         raise ValueError(f"x must have p={gold.shape[0]} values a row, got {x.shape[-1]}")
     b = average_ranks(gold) - (gold.shape[0] + 1) / 2

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from whitelab.base.checks import check_choice, check_int
+from whitelab.base.checks import as_tensor, check_choice, check_int
 from whitelab.base.progress import Progress, silent
 from whitelab.base.records import without_nan
 from whitelab.statistics import correlation
@@ -108,9 +109,9 @@ def average_bootstrap(parts: Sequence[Bootstrap]) -> Bootstrap:
 
 
 def bootstrap(
-    cosines: Float[Tensor, "v p"],
-    gold: Float[Tensor, "p"],
-    subset: Int[Tensor, "p"],
+    cosines: Float[Tensor | np.ndarray, "v p"],
+    gold: Float[Tensor | np.ndarray, "p"],
+    subset: Int[Tensor | np.ndarray, "p"],
     n_subsets: int,
     how: str = "all",
     resamples: int = 1000,
@@ -128,6 +129,7 @@ def bootstrap(
     """
     check_choice(how, "how", correlation.AGGREGATES)
     check_int(n_subsets, "n_subsets", 1)
+    cosines, gold, subset = as_tensor(cosines), as_tensor(gold), as_tensor(subset)
     _check_lengths(cosines.shape[-1], "cosines", gold=gold, subset=subset)
     if subset.numel() and not 0 <= int(subset.min()) <= int(subset.max()) < n_subsets:
         raise ValueError(f"subset must hold numbers from 0 to {n_subsets - 1}, got {subset.unique().tolist()}")
@@ -355,7 +357,11 @@ class WilliamsTest:
     reason: str = ""
 
 
-def williams(cosines_a: Float[Tensor, "p"], cosines_b: Float[Tensor, "p"], gold: Float[Tensor, "p"]) -> WilliamsTest:
+def williams(
+    cosines_a: Float[Tensor | np.ndarray, "p"],
+    cosines_b: Float[Tensor | np.ndarray, "p"],
+    gold: Float[Tensor | np.ndarray, "p"],
+) -> WilliamsTest:
     """Test r_a = r_b, two Spearman correlations with the same gold scores (Williams 1959).
 
     Not defined for fewer than 4 pairs, a constant row, NaN, or two rows that rank all pairs alike or in reverse.
@@ -363,9 +369,10 @@ def williams(cosines_a: Float[Tensor, "p"], cosines_b: Float[Tensor, "p"], gold:
     below 0.05 in 8 of 100 draws for correlations of 0.8 (1,379 pairs), in 5 for 0.6 (30 pairs).
     Raises ValueError for lengths that differ.
     """
+    a, b, gold = as_tensor(cosines_a), as_tensor(cosines_b), as_tensor(gold)
     p = gold.shape[0]
-    _check_lengths(p, "gold", cosines_a=cosines_a, cosines_b=cosines_b)
-    a, b, gold = exact(cosines_a), exact(cosines_b), exact(gold)
+    _check_lengths(p, "gold", cosines_a=a, cosines_b=b)
+    a, b, gold = exact(a), exact(b), exact(gold)
     r_a, r_b, r_ab = (float(correlation.spearman(x, y)) for x, y in ((a, gold), (b, gold), (a, b)))
     reason = _not_testable(a, b, gold)
     if reason:
@@ -450,7 +457,10 @@ class Move:
 
 
 def moved(
-    before: Float[Tensor, "p"], after: Float[Tensor, "p"], gold: Float[Tensor, "p"], top: int = 10
+    before: Float[Tensor | np.ndarray, "p"],
+    after: Float[Tensor | np.ndarray, "p"],
+    gold: Float[Tensor | np.ndarray, "p"],
+    top: int = 10,
 ) -> tuple[Move, ...]:
     """The `top` pairs whose rank moved most, furthest first, lower numbers first among equals.
 
@@ -458,6 +468,7 @@ def moved(
     and `top` < 1.
     """
     check_int(top, "top", 1)
+    before, after, gold = as_tensor(before), as_tensor(after), as_tensor(gold)
     _check_lengths(gold.shape[0], "gold", before=before, after=after)
     rows = [_ranks(values, name) for name, values in (("before", before), ("after", after))]
     ranks = torch.stack([*rows, _ranks(gold, "gold")])

@@ -1,10 +1,11 @@
 """Cosines of rows: of pairs, of random pairs, on average."""
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from whitelab.base.checks import check_matrix, check_weights
+from whitelab.base.checks import as_tensor, check_matrix, check_weights
 from whitelab.base.devices import at_once
 from whitelab.statistics.linalg import exact
 
@@ -26,11 +27,12 @@ def cosines_from(
     return cosine.clamp_(-1, 1).round_(decimals=COSINE_DECIMALS)
 
 
-def pair_cosines(a: Float[Tensor, "p d"], b: Float[Tensor, "p d"]) -> Float[Tensor, "p"]:
+def pair_cosines(a: Float[Tensor | np.ndarray, "p d"], b: Float[Tensor | np.ndarray, "p d"]) -> Float[Tensor, "p"]:
     """Cosine of row i of `a` with row i of `b`, float64, ties kept; 0 where a row is zero.
 
     Raises ValueError for two shapes.
     """
+    a, b = as_tensor(a), as_tensor(b)
     if a.shape != b.shape or a.ndim != 2:
         raise ValueError(f"a and b must share the shape [p, d], got {list(a.shape)} and {list(b.shape)}")
     a, b = exact(a), exact(b)

@@ -1,20 +1,22 @@
 """How many directions share the variance, and how evenly the rows point along them."""
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from whitelab.base.checks import check_int, check_matrix
+from whitelab.base.checks import as_tensor, check_int, check_matrix
 from whitelab.statistics.geometry.cosines import normalize
 from whitelab.statistics.linalg import eigen, exact, from_mean, gram, kept_rank
 
 
-def participation_ratio(matrix: Float[Tensor, "d d"]) -> float:
+def participation_ratio(matrix: Float[Tensor | np.ndarray, "d d"]) -> float:
     """(sum lambda)^2 / sum lambda^2 of a covariance: how many directions share the variance, 1 to d.
 
     From traces, no eigenvalues needed. White data of n rows gives about d n / (d + n), not d. NaN for a zero matrix.
     Raises ValueError for a matrix that is not square, as rows are not.
     """
+    matrix = as_tensor(matrix)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"matrix must have the shape [d, d], got {list(matrix.shape)}")
     matrix = exact(matrix)
