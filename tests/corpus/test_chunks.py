@@ -246,7 +246,7 @@ def test_what_cannot_be_is_refused_at_the_door(tmp_path, model, text):
         ({"workers": 0}, "workers=0 must be a whole number of at least 1"),
         ({"address": "auto"}, "address and gpus go with engine='ray'"),
         ({"engine": "ray", "gpus": 0.5}, "gpus=0.5 must go with device='cuda', got device='cpu'"),
-        ({"vectors": "int4"}, "dtype='int4' must be one of"),
+        ({"vectors": "int4"}, "vectors='int4' must be one of float32, float16"),
         ({"model": f"sif:{model}"}, "weighs words by all texts together"),
     ):
         with pytest.raises(ValueError, match=line):

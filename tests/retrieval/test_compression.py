@@ -241,6 +241,12 @@ def test_a_code_with_too_few_rows_is_left_out_and_named(searched):
         Coder(Code("pq4", "opq"), rows(300, 384))
 
 
+@pytest.mark.parametrize("of", ["space", "searched"])
+def test_a_metric_that_does_not_exist_is_refused(of, request):
+    with pytest.raises(ValueError, match="metric='ndcg' must be one of ndcg@10, mrr@10"):
+        points(request.getfixturevalue(of), ["L1:pca"], metric="ndcg")
+
+
 def test_settings_of_several_scopes_are_refused(searched):
     with pytest.raises(ValueError, match="settings must share one fit scope"):
         points(searched, ["L1:pca fit=both", "L1:pca fit=corpus"])

@@ -296,6 +296,7 @@ def test_more_queries_than_sentences_are_all_sentences(space):
         ({"corpus": 100_000_000}, r"corpus=100000000 needs 12\.3 GiB for d=12 and 3 values of k, more than 4 GiB"),
         ({"corpus": -1}, "corpus=-1 must be a whole number of at least 1"),
         ({"top": 60}, "top=60 must lie between 1 and corpus - 1=59"),
+        ({"seed": -1}, "seed=-1 must be a whole number of at least 0"),
         ({"top": 0}, "top=0 must lie between 1 and corpus - 1=59"),
         ({"ks": (0,)}, "k=0 must lie between 1 and d=12"),
         ({"ks": (13,)}, "k=13 must lie between 1 and d=12"),

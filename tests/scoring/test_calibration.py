@@ -69,7 +69,11 @@ def test_without_a_pair_of_either_kind_there_is_no_threshold():
     for cut in (-1.0, 9.0):
         found = threshold(cosines, gold, cut, resamples=10)
         assert all(math.isnan(value) for value in (found.cosine, found.low, found.recall, found.precision))
-    for wrong, message in (({"rate": 0.0}, "rate=0.0 must lie"), ({"cut": math.nan}, "cut=nan must be a number")):
+    for wrong, message in (
+        ({"rate": 0.0}, "rate=0.0 must lie"),
+        ({"cut": math.nan}, "cut=nan must be a number"),
+        ({"seed": -1}, "seed=-1 must be a whole number of at least 0"),
+    ):
         with pytest.raises(ValueError, match=message):
             threshold(cosines, gold, **{"cut": 3.0} | wrong)
 

@@ -286,6 +286,11 @@ def test_rows_that_form_no_clusters_have_no_numbers(x):
     assert all(math.isnan(value) for value in vars(geometry.clusters(x)).values())
 
 
+def test_a_seed_that_cannot_be_is_refused():
+    with pytest.raises(ValueError, match="seed=-1 must lie between 0 and"):
+        geometry.clusters(cloud(), 3, seed=-1)
+
+
 # The registry
 
 

@@ -131,6 +131,7 @@ def test_umap_of_very_few_rows_is_refused():
         ({"method": "tsne"}, "method='tsne' must be one of pca, umap"),
         ({"dims": 4}, "dims=4 must lie between 2 and 3"),
         ({"dims": 1}, "dims=1 must lie between 2 and 3"),
+        ({"method": "umap", "seed": -1}, "seed=-1 must lie between 0 and"),
     ],
 )
 def test_settings_that_do_not_exist_are_refused(settings, message):

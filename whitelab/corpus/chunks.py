@@ -20,7 +20,6 @@ import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
-from whitelab.base.checks import check_choice
 from whitelab.base.threads import one_thread
 from whitelab.datasets.pairs import DataError
 from whitelab.encoding.encoders import Encoder, embed
@@ -59,7 +58,6 @@ class Recipe:
         numbers = sorted({layer + encoder.n_layers if layer < 0 else layer for layer in layers})
         if not numbers or not 0 <= numbers[0] <= numbers[-1] < encoder.n_layers:
             raise ValueError(f"layers={list(layers)} must lie between 0 and {encoder.n_layers - 1}, the last layer")
-        check_choice(dtype, "dtype", STORED)
         key = encoder.key(pooling).digest
         return cls(key, pooling, tuple(map(int, numbers)), apart and len(numbers) > 1, dtype, encoder.device)
 

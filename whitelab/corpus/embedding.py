@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from whitelab.base.checks import check_int
+from whitelab.base.checks import check_choice, check_int
 from whitelab.base.progress import Progress, silent
-from whitelab.corpus.chunks import CHUNK_TEXTS, TEXTS, Recipe, chunks_of, write_texts
+from whitelab.corpus.chunks import CHUNK_TEXTS, STORED, TEXTS, Recipe, chunks_of, write_texts
 from whitelab.corpus.engines import Work, check_engine, engine_named
 from whitelab.corpus.manifest import Manifest, place_for
 from whitelab.corpus.texts import read_texts, text_files
@@ -56,6 +56,7 @@ def embed_corpus(
     where the disk refuses; what was done by then is done, and is not done again.
     """
     check_int(chunk_texts, "chunk_texts", 1)
+    check_choice(vectors, "vectors", STORED)
     check_engine(engine, workers, address, gpus)
     if gpus and device == "cpu":
         raise ValueError(f"gpus={gpus:g} must go with device='cuda', got device={device!r}, which leaves them idle")

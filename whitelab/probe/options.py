@@ -34,6 +34,7 @@ class How:
         check_choice(self.metric, "metric", METRICS)
         check_int(self.neighbours, "neighbours", 1)
         check_int(self.folds, "folds", 2)
+        check_int(self.seed, "seed", 0, 2**32 - 1)
         if not -1 <= self.threshold <= 1:
             raise ValueError(f"threshold={self.threshold!r} must lie between -1 and 1")
         if not self.fit:

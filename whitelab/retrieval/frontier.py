@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from whitelab.base.checks import check_int
+from whitelab.base.checks import check_choice, check_int
 from whitelab.base.progress import Progress, silent
 from whitelab.base.records import without_nan
 from whitelab.base.wording import spaced
@@ -131,6 +131,7 @@ def frontier(
     raise to cancel.
     """
     check_int(seed, "seed", 0)
+    check_choice(metric, "metric", METRICS)
     settings = tuple(dict.fromkeys(map(check_is_setting, settings)))
     raw = settings[0].with_(whitening="none")
     if len({(one.fit, one.aggregate) for one in settings}) > 1:

@@ -70,6 +70,7 @@ class SearchPlan:
         check_int(self.top, "top", 1, self.corpus - 1, "corpus - 1")
         for name in ("queries", "rounds", "threads"):
             check_int(getattr(self, name), name, 1)
+        check_int(self.seed, "seed", 0)
 
 
 @dataclass(frozen=True)

@@ -181,7 +181,7 @@ def threshold(
     (Beta, Jeffreys' prior). Raises ValueError for a `rate` outside 0 to 1 and a `cut` that is no number.
     """
     rate, cut = check_rate(rate, cut)
-    resamples = check_int(resamples, "resamples", 1)
+    resamples, seed = check_int(resamples, "resamples", 1), check_int(seed, "seed", 0)
     from scipy.special import bdtr  # the binomial distribution; scipy.stats has the same and takes a second to import
 
     unlike, alike = (one.double().sort().values.numpy() for one in (cosines[gold < cut], cosines[gold >= cut]))

@@ -36,6 +36,7 @@ def project(
     check_choice(method, "method", METHODS)
     check_int(dims, "dims", 2, 3)
     check_int(neighbors, "neighbors", 2)
+    check_int(seed, "seed", 0, 2**32 - 1)
     x = check_matrix(x)
     return _pca(x, dims) if method == "pca" else _umap(x, dims, neighbors, seed, progress, apart)
 

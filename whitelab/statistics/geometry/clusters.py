@@ -36,6 +36,7 @@ def clusters(x: Float[Tensor, "n d"], count: int = CLUSTERS, directions: int | N
     or all are equal. Raises ValueError for fewer than 2 clusters.
     """
     check_int(count, "count", 2)
+    check_int(seed, "seed", 0, 2**32 - 1)
     x = exact(check_matrix(x)).cpu()
     if len(x) > _SAMPLE:
         x = x[torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))[:_SAMPLE]]
