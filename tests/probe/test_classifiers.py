@@ -63,6 +63,16 @@ def test_more_neighbours_than_rows_are_refused():
         linear(np.eye(2), np.array([0, 0]), np.eye(2))
 
 
+def test_rows_that_are_no_numbers_and_a_penalty_that_is_none_are_refused():
+    hole = np.array([[1.0, 2.0], [np.nan, 1.0]])
+    for train, test, name in ((hole, np.eye(2), "train"), (np.eye(2), hole, "test")):
+        with pytest.raises(ValueError, match=f"{name} must hold finite numbers, row 1 has NaN"):
+            knn(train, np.array([0, 1]), test, 1)
+    for c in (-1.0, 0.0, np.inf, np.nan):
+        with pytest.raises(ValueError, match=f"c={c!r} must be a number above 0"):
+            linear(np.eye(2), np.array([0, 1]), np.eye(2), c)
+
+
 def test_the_best_c_is_that_of_plain_cross_validation():
     rng = np.random.default_rng(3)
     x, y = rng.standard_normal((120, 12)), rng.integers(0, 2, 120)

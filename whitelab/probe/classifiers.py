@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from scipy.stats import binomtest
 from sklearn.model_selection import StratifiedKFold
 
-from whitelab.base.checks import check_choice, check_int
+from whitelab.base.checks import check_choice, check_int, check_matrix
 from whitelab.probe.regression import margins
 from whitelab.statistics.geometry import normalize
 
@@ -36,10 +36,11 @@ def knn(
     W-MSE, section 4: k = 5, Euclidean, features not normalised; the rule for equal frequency is its code's. Of rows
     that are equally far but for rounding (a text that occurs twice, say) the first are nearest, however many threads
     there are: squares of distances are told apart by 1e-11 of the row's squared length and that of its k-th distance,
-    both from the training rows' median. `cosine` is the alternative. Raises ValueError for k beyond n.
+    both from the training rows' median. `cosine` is the alternative. Raises ValueError for k beyond n
+    and for rows with NaN.
     """
     k = check_int(k, "k", 1, len(train), "n")
-    x, asked = (torch.from_numpy(np.array(rows, dtype=np.float64)) for rows in (train, test))
+    x, asked = check_matrix(train, "train").double(), check_matrix(test, "test").double()
     if check_choice(metric, "metric", METRICS) == "cosine":
         x, asked = normalize(x), normalize(asked)
     else:
@@ -72,7 +73,7 @@ def linear(
     the loss, in float32, where features are no larger than some thousands.
 
     W-MSE's lbfgs form (protocols D7; its other form trains the same model for 500 epochs of Adam). Raises
-    ValueError for fewer than two classes.
+    ValueError for fewer than two classes and for a `c` that is not above 0.
     """
     x, y = np.concatenate([train, test]), np.concatenate([labels, np.full(len(test), labels[0])])
     found, classes = margins(x, y, np.arange(len(x))[None] < len(train), (c,), device)

@@ -7,6 +7,7 @@ L-BFGS (Liu and Nocedal 1989) goes from each C to the next, from the Hessian of 
 they have most of their rows in common.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -33,8 +34,11 @@ def margins(
     """What regressions say of every row, and the classes: the one whose margin is largest is the answer.
 
     Fold f learns from the rows of `seen[f]`, once with each C of the `grid`, which ascends. Raises ValueError where
-    all rows that are seen are of one class.
+    all rows that are seen are of one class, and for a C that is not a number above 0.
     """
+    for c in grid:
+        if not 0 < c < math.inf:
+            raise ValueError(f"c={c!r} must be a number above 0")
     there = seen.any(axis=0)
     classes = np.unique(y[there])
     if len(classes) < 2:

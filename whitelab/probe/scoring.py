@@ -75,6 +75,9 @@ def _by_classifier(x, data, setting, how: How, model: str, corpus, progress) -> 
             whitener = fit_map(x, data, turn.train, setting, how, corpus)
             starved |= is_starved(x, data, turn.train, whitener, how, corpus)
             seen = features(whitener(x), data)
+            if not seen.shape[1]:
+                layers = list(setting.layers)
+                raise ValueError(f"layers={layers} give every text the same vector, so there is nothing to learn from")
         predicted[turn.test], c = _predict(seen, data, turn, how, x.device)
         chosen += [] if c is None else [c]
         fold.append(percent(predicted[turn.test] == data.y[turn.test]))
