@@ -328,3 +328,5 @@ def test_wrong_weights_and_views_are_named():
         multi_positive_l1(views(3), weights=[1.0])
     with pytest.raises(ValueError, match="z must have at least 2 views, got 1"):
         mse(views(1))
+    with pytest.raises(ValueError, match="z must have 2 views, got 3"):
+        contrastive.__wrapped__(views(3))  # without the check of its signature, which runs in tests alone

@@ -29,7 +29,10 @@ def contrastive(z: Float[Tensor, "2 b d"], temperature: float = TEMPERATURE) -> 
 
     WhitenedCSE (Zhuo et al. 2023), Eq. 1; SimCSE (Gao et al. 2021), Eq. 4, where the views are two dropout
     masks. One direction only: the second views are never anchors. 0 for one sentence, which has no negatives.
+    Raises ValueError for more views or fewer.
     """
+    if z.shape[0] != 2:
+        raise ValueError(f"z must have 2 views, got {z.shape[0]}")
     return cross_entropy(_cosines(z[0], z[1]) / temperature, _own(z))
 
 
