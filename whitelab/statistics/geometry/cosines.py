@@ -82,7 +82,10 @@ def mean_cosine(x, weights=None) -> float:
 
 
 def cosine_sample(x: Float[Tensor, "n d"], weights=None, size: int = 20_000, seed: int = 0) -> Float[Tensor, "m"]:
-    """Cosines of `size` random pairs of different rows, for a histogram (the mean has a closed form)."""
+    """Cosines of random pairs of different rows, each row drawn by its weight, for a histogram.
+
+    Of `size` draws those that hit one row twice are left out; `mean_cosine` counts two occurrences of a row as a pair.
+    """
     u = normalize(x)
     w = row_weights(weights, u).cpu()
     if u.shape[0] < 2:
