@@ -227,6 +227,16 @@ def test_an_applied_chunk_that_grew_or_shrank_is_named_and_made_again(changed, c
     assert path.read_bytes() == whole
 
 
+def test_a_map_that_is_damaged_in_an_applied_folder_is_made_again(corpus, tmp_path):
+    fitted, record = fit_corpus(corpus[0], "pca", 6)
+    path = tmp_path / apply_map(corpus[0], tmp_path, fitted, record)["map"]
+    path.write_bytes(path.read_bytes()[:-300])
+    with pytest.raises(ValueError, match="must be an .npz written by whitelab"):
+        search_corpus(tmp_path, ["a"])
+    assert apply_map(corpus[0], tmp_path, fitted, record)["written"] == 0
+    assert search_corpus(tmp_path, [SENTENCES[30]], 1)[0][0].text == SENTENCES[30]
+
+
 def test_an_index_that_is_not_whole_says_how_to_make_it_again(corpus, tmp_path):
     for k in (6, 5):
         apply_map(corpus[0], tmp_path / f"applied{k}", *fit_corpus(corpus[0], "pca", k))

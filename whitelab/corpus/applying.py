@@ -18,7 +18,7 @@ from whitelab.corpus.chunks import Recipe, is_whole, read_vectors, rows_of, vect
 from whitelab.corpus.manifest import MANIFEST, Manifest, finished, place_for
 from whitelab.datasets.pairs import DataError
 from whitelab.store.shards import remove_abandoned, write_aside
-from whitelab.whitening.export import to_npz
+from whitelab.whitening.export import npz_bytes
 
 # What a chunk can hold, all of vectors of length 1. int8 has 127 where a vector is largest, bits are signs, eight to a
 # byte, the first dimension in the highest bit (numpy.packbits): over its length each stands for the vector.
@@ -53,7 +53,7 @@ def apply_map(
     out.mkdir(parents=True, exist_ok=True)
     remove_abandoned(out)
     digest = fitted.digest
-    to_npz(out / f"{digest}.npz", fitted, dict(record))
+    write_aside(out / f"{digest}.npz", npz_bytes(fitted, record))  # also where a damaged one lies
     names = _names(manifest.chunks, digest, vectors, layers)
     written = 0
     for done, (chunk, name) in enumerate(zip(manifest.chunks, names, strict=True)):
