@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from hashlib import blake2b
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
@@ -38,13 +39,15 @@ def safetensors_bytes(fitted: Map, protocol: Mapping) -> bytes:
         kind, facts = fitted.kind, facts | {"facts": fitted.facts}
     about = {"whitelab": whitelab.__version__, "kind": kind, "map": as_json(facts), "protocol": as_json(protocol)}
     about["digest"] = fitted.digest  # the format has no checksum, as the .npz has
+    about["text_digest"] = _text_digest(about)
     return safetensors_of({name: one.detach().cpu().contiguous() for name, one in fitted.parts.items()}, about)
 
 
 def from_safetensors(path: str | Path) -> tuple[Map, dict]:
     """The map and the protocol that `to_safetensors` wrote.
 
-    Raises ExportError for any other file, and where one number is not what was written (older files do not say).
+    Raises ExportError for any other file, and where one number or word is not what was written (older files do not
+    say).
     """
     wanted = f"path={str(path)!r} must be a .safetensors of a map, written by whitelab"
     try:
@@ -53,7 +56,15 @@ def from_safetensors(path: str | Path) -> tuple[Map, dict]:
         kind, facts, protocol = about["kind"], json.loads(about["map"]), json.loads(about["protocol"])
     except NOT_A_SAFETENSORS:
         raise ExportError(wanted) from None
+    if "text_digest" in about and about["text_digest"] != _text_digest(about):
+        raise ExportError(f"{wanted}: its words are not those that were written, so it is damaged: export it again")
     return checked_map(kind, tensors, facts, protocol, wanted, about.get("digest"))
+
+
+def _text_digest(about: Mapping[str, str]) -> str:
+    """Hex digest of what a file says of its map, and of its numbers."""
+    texts = [about.get(name) for name in ("kind", "map", "protocol", "digest")]
+    return blake2b(json.dumps(texts).encode(), digest_size=16).hexdigest()
 
 
 def _is_safetensors(path: Path) -> bool:
