@@ -191,6 +191,8 @@ def test_what_cannot_be_searched_or_applied_is_one_line(corpus, tmp_path):
         ({"layers": [1]}, "it says what its chunks and its map do not bear out"),
         ({"texts": []}, "it says what its chunks and its map do not bear out"),
         ({"layers": None}, "it says what its chunks and its map do not bear out"),
+        ({"whitening": "zca"}, "it says what its chunks and its map do not bear out"),
+        ({"k": 5}, "it says what its chunks and its map do not bear out"),
         ({"sentences": 7}, "it says what its chunks and its map do not bear out"),
         ({"max_length": 5}, "names .* with max_length=5 and dtype=float32, which is not what embedded the corpus"),
         ({"compute": "bfloat16"}, "and dtype=bfloat16, which is not what embedded the corpus"),

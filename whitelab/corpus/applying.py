@@ -67,7 +67,7 @@ def apply_map(
         "corpus": str(folder.resolve()), "model": manifest.model, "loaded": manifest.loaded,
         "pooling": manifest.recipe.pooling,
         "layers": list(layers), "max_length": manifest.max_length, "compute": manifest.compute,
-        "whitening": fitted.name, "k": record.get("k"), "dim": fitted.columns, "vectors": vectors,
+        "whitening": fitted.name, "k": fitted.k, "dim": fitted.columns, "vectors": vectors,
         "sentences": manifest.sentences, "chunks": names, "of": list(manifest.chunks), "texts": list(manifest.texts),
         "map": f"{digest}.npz", "written": written,
         "embedded": asdict(manifest.recipe),
@@ -151,6 +151,8 @@ def check_said(folder: Path, manifest: Mapping, fitted: whitening.Map) -> None:
         embedded = [recipe.name(one) for one in manifest["texts"]]
         names = _names(embedded, fitted.digest, vectors, layers)
         same = (embedded, names, recipe.pooling) == (manifest["of"], manifest["chunks"], manifest["pooling"])
+        named = manifest["k"] in (None, fitted.k)  # older ones took it from a record, which may lack it
+        same &= named and manifest["whitening"] == fitted.name
         if same and "index" not in manifest:
             same = sum(rows_of(folder, name) for name in names) == manifest["sentences"]
     except (KeyError, TypeError, AttributeError):
