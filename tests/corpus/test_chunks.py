@@ -4,6 +4,7 @@ import errno
 import gzip
 import json
 import os
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -18,7 +19,7 @@ from whitelab.corpus.embedding import embed_corpus
 from whitelab.corpus.fitting import fit_corpus
 from whitelab.corpus.indexing import build_index
 from whitelab.corpus.manifest import Manifest, status
-from whitelab.corpus.texts import LINE_BYTES, read_texts, text_files
+from whitelab.corpus.texts import LINE_BYTES, changed_since, read_texts, text_files
 from whitelab.datasets.pairs import DataError
 
 FIELDS = ("mean", "scatter", "cubic", "unit")
@@ -179,6 +180,30 @@ def test_a_chunk_that_occurs_twice_counts_twice(tmp_path, model):
     assert (steps[0], steps[-1]) == ((0, 8), (8, 8))
     found = status(tmp_path / "out")
     assert (made.sentences, found.sentences, found.sentences_done, found.chunks) == (8, 8, 8, 1)
+
+
+def test_texts_that_are_written_again_or_come_later_are_seen(tmp_path, model):
+    folder, source = tmp_path / "out", tmp_path / "texts"
+    source.mkdir()
+    (source / "a.txt").write_text("a man\n")
+    embed(source, folder, model)
+
+    def seen():
+        return changed_since(Manifest.read(folder))
+
+    assert seen() is False
+    (source / "a.txt").write_text("a cat\n")  # as long as before
+    os.utime(source / "a.txt", (0, 0))
+    assert seen() is True
+    embed(source, folder, model)
+    assert seen() is False
+    (source / "b.txt").write_text("a dog\n")
+    assert seen() is True
+    source.rename(tmp_path / "elsewhere")
+    assert seen() is None
+    replace(Manifest.read(folder), stamp="").write(folder)  # as an older one
+    (tmp_path / "elsewhere").rename(source)
+    assert seen() is None
 
 
 def test_a_full_disk_is_one_line_that_says_what_is_missing_and_is_made_up_for(tmp_path, model, text, monkeypatch):

@@ -12,7 +12,7 @@ from whitelab.base.progress import Progress, silent
 from whitelab.corpus.chunks import CHUNK_TEXTS, STORED, TEXTS, Recipe, chunks_of, write_texts
 from whitelab.corpus.engines import Work, check_engine, engine_named
 from whitelab.corpus.manifest import Manifest, place_for
-from whitelab.corpus.texts import read_texts, text_files
+from whitelab.corpus.texts import read_texts, stamp_of, text_files
 from whitelab.datasets.layouts import data_path
 from whitelab.datasets.pairs import DataError
 from whitelab.encoding.checkpoints import ModelName, check_alone
@@ -76,11 +76,13 @@ def embed_corpus(
         for place in (folder, folder / TEXTS):
             remove_abandoned(place)
         columns = {"text_column": text_column, "id_column": id_column}
-        planned = _planned(source, folder, recipe, chunk_texts, columns)
         whole = str(data_path(source).absolute())
+        stamp = stamp_of(whole)  # before they are read, so that what is written meanwhile shows
+        planned = _planned(source, folder, recipe, chunk_texts, columns)
         manifest = Manifest(
             encoder.name, model, encoder.n_layers, encoder.dim, encoder.max_length, dtype, recipe, *planned,
             reading={"source": whole, "chunk_texts": chunk_texts, "allow_bin": allow_bin, **columns},
+            stamp=stamp,
         ).write(folder)  # fmt: skip
         return _encoded(manifest, folder, run, Work(str(folder), recipe, loading), progress)
 

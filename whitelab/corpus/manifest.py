@@ -24,9 +24,9 @@ class Manifest:
     """`chunks` names the vectors, `texts` the texts they are of, `sizes` how many those are, each chunk in one place.
 
     `model` was loaded as `loaded` and has `n_layers` of `dim` dimensions; `reading` are the arguments with which
-    `embed_corpus` read the texts (empty where an older one wrote this). `encoded` counts the texts that the last call
-    encoded, `failed` says why a chunk could not be, `refused` counts lines that were left out, `refused_lines` has the
-    first of them.
+    `embed_corpus` read the texts, `stamp` what `texts.stamp_of` gave of them then (both empty where an older one wrote
+    this). `encoded` counts the texts that the last call encoded, `failed` says why a chunk could not be, `refused`
+    counts lines that were left out, `refused_lines` has the first of them.
     """
 
     model: str
@@ -45,6 +45,7 @@ class Manifest:
     failed: dict[str, str] = field(default_factory=dict)
     finished: bool = False
     reading: dict = field(default_factory=dict)
+    stamp: str = ""
 
     @property
     def arguments(self) -> dict:
@@ -84,10 +85,11 @@ class Manifest:
         path = existing_path(folder)
         try:
             found = json.loads((path / MANIFEST).read_bytes())
-            known = {one.name: found[one.name] for one in fields(cls) if one.name != "reading"}
+            later = {"reading": dict(found.get("reading", {})), "stamp": found.get("stamp", "")}
+            known = {one.name: found[one.name] for one in fields(cls) if one.name not in later}
             listed = {name: tuple(known[name]) for name in ("chunks", "texts", "sizes", "refused_lines")}
             recipe = Recipe(**known["recipe"] | {"layers": tuple(known["recipe"]["layers"])})
-            return cls(**known | listed | {"recipe": recipe, "reading": dict(found.get("reading", {}))})
+            return cls(**known | listed | {"recipe": recipe} | later)
         except (OSError, ValueError, KeyError, TypeError):
             raise DataError(f"corpus={str(folder)!r} must hold a {MANIFEST}, which embed writes") from None
 

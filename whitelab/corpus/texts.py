@@ -9,11 +9,12 @@ import re
 import zlib
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
+from hashlib import blake2b
 from itertools import takewhile
 from pathlib import Path
 
 from whitelab.corpus.chunks import TEXTS
-from whitelab.corpus.manifest import MANIFEST
+from whitelab.corpus.manifest import MANIFEST, Manifest
 from whitelab.datasets.layouts import data_path
 from whitelab.datasets.offered import is_offered
 from whitelab.datasets.pairs import DataError
@@ -47,6 +48,23 @@ def text_files(source: str | Path) -> list[Path]:
     if not files:
         raise DataError(f"text={str(source)!r} must name .txt, .jsonl or .parquet files (.gz, .bz2, .xz), found none")
     return files
+
+
+def stamp_of(source: str | Path) -> str:
+    """Hex digest of names, sizes and times of the files of text: another where one came, went or was written again.
+
+    Raises DataError as `text_files`.
+    """
+    states = [(str(path), (state := path.stat()).st_size, state.st_mtime_ns) for path in text_files(source)]
+    return blake2b(json.dumps(states).encode(), digest_size=16).hexdigest()
+
+
+def changed_since(manifest: Manifest) -> bool | None:
+    """Whether the texts were written again since they were read; None where they are not there, or nobody noted it."""
+    try:
+        return stamp_of(manifest.reading["source"]) != manifest.stamp if manifest.stamp else None
+    except (DataError, OSError, KeyError):
+        return None
 
 
 def read_texts(
