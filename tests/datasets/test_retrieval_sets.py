@@ -94,12 +94,12 @@ def test_an_upload_is_read_as_its_folder_is(folder, name):
 
 
 def test_the_queries_of_other_splits_are_left_out_and_one_without_an_answer_is_noted(folder):
-    queries = QUERIES | {"q3": "a query of the other split", "q4": "nothing answers this"}
+    queries = QUERIES | {"q3": "a query of the other split", "q4": "nothing answers this", "q5": "nobody judged this"}
     write_retrieval(folder, queries=queries, grades=(*GRADES, ("q4", "d1", 0), ("q4", "d2", -1)))
     (folder / "qrels" / "dev.tsv").write_text("query-id\tcorpus-id\tscore\nq3\td1\t1\n")
     found = load_retrieval(folder)
     assert found.query_ids == ("q1", "q2")
-    assert "1 query left out, because no document is relevant" in found.notes
+    assert "2 queries left out, because no document is relevant" in found.notes
     assert load_retrieval(folder, "dev").query_ids == ("q3",)
     with pytest.raises(DataError, match="no split 'train'; it has: dev, test"):
         load_retrieval(folder, "train")
@@ -113,7 +113,6 @@ WRONG = {
     "a grade that is not finite": (LINE + "q1\td1\tnan\n", "test.tsv:4: grade 'nan' is not a number"),
     "a judgement that repeats": (LINE + "q1\td2\t0\n", "test.tsv:4: query 'q1' and document 'd2' are judged twice"),
     "too few columns": (LINE + "q1 d2\n", "test.tsv:4: 2 columns where query, document, grade"),
-    "a query without judgements": ("q1\td2\t1\n", "queries.jsonl:2: query 'q2' has no judgement"),
 }
 
 

@@ -72,12 +72,13 @@ def test_scores_follow_metric_fit_layer_and_k(small, space, searched):
 
 def test_a_folder_of_ones_own_is_searched_and_what_is_wrong_with_it_is_said(small, tmp_path):
     texts = {f"d{i}": ("", text) for i, text in enumerate(SENTENCES[:20])}
-    folder = write_retrieval(tmp_path / "mine", texts, {"q0": "who plays", "q1": "who cooks"}, [("q0", "d1", 1)])
+    grades = [("q0", "d1", 1), ("q0", "gone", 1)]
+    folder = write_retrieval(tmp_path / "mine", texts, {"q0": "who plays", "q1": "who cooks"}, grades)
     query = small | {"searched-data": str(folder)}
     at = until(start("retrieval", **query), lambda at: at.checkbox)
     assert failed(at, "1 row cannot be read")
     choose(at, searched_keep=True)
-    assert said(at, "Note: rows left out: 1")
+    assert said(at, "Note: rows left out: 1", "Note: 1 query left out, because no document is relevant")
     assert metrics(at)["Queries gained"] in ("0", "1")
     assert said(at, "so few queries (1) tell settings apart by chance alone")
     assert not said(at, "different vectors span only")

@@ -11,7 +11,7 @@ import hashlib
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -175,11 +175,11 @@ def load_retrieval(
 
     The bundled one is "demo-search", for short "demo". A split is named by its file (qrels/test.tsv); a folder's only
     file of judgements that names none answers to "test" as well, and says "all". Of an upload one file is the corpus,
-    one the queries and one the judgements, as their names say, or it is one .zip of them. Queries of which no judged
-    document is relevant are left out, and it is noted how many. Rows that cannot be used raise MalformedRows, and with
-    keep_going=True are left out and listed in `problems`: lines that cannot be read, ids that repeat, judgements of a
-    query or document that is not there or whose grade is not a number, queries that no split judges. DataError for
-    everything else that its owner can solve.
+    one the queries and one the judgements, as their names say, or it is one .zip of them. Queries that no judged
+    document answers are left out, and it is noted how many; those that another split judges are not counted. Rows that
+    cannot be used raise MalformedRows, and with keep_going=True are left out and listed in `problems`: lines that
+    cannot be read, ids that repeat, judgements of a query or document that is not there or whose grade is not a number.
+    DataError for everything else that its owner can solve.
     """
     files = _files(data, contents=True)
     task, source, titles = files.task, files.source, (files.corpus, files.queries)
@@ -194,7 +194,6 @@ def load_retrieval(
     kept, wrong = _resolved(chosen, judged[split][0], documents, queries)
     problems += more + sorted(judged[split][1] + wrong, key=lambda problem: problem.line)
     ever = {row.query for rows, _ in judged.values() for row in rows}
-    problems += _unjudged(files.queries, queries, ever)
     if problems and not keep_going:
         raise MalformedRows(problems)
     relevant = {row.query for row in kept if row.grade > 0}
@@ -207,7 +206,8 @@ def load_retrieval(
         )
     place, row_of = {name: i for i, name in enumerate(names)}, {name: i for i, name in enumerate(documents)}
     kept = [row for row in kept if row.query in place]
-    silent = len({row.query for row in judged[split][0]} & set(queries)) - len(names)
+    here = {row.query for row in judged[split][0]}
+    silent = sum(name in here or name not in ever for name in queries) - len(names)
     found = RetrievalSet(
         task=task,
         document_ids=tuple(documents),
@@ -415,14 +415,6 @@ def _resolved(
             continue
         problems.append(Problem(str(path), row.line, reason))
     return kept, problems
-
-
-def _unjudged(path: File, queries: Mapping[str, _Text], judged: Collection[str]) -> list[Problem]:
-    return [
-        Problem(str(path), text.line, f"query {shown(name)} has no judgement")
-        for name, text in queries.items()
-        if name not in judged
-    ]
 
 
 def _notes(left_out: int, silent: int, empty: int, own: int) -> tuple[str, ...]:
