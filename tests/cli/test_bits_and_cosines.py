@@ -44,6 +44,12 @@ def test_bits_of_a_retrieval_set_are_the_librarys(document, model, place):
     assert (record["metric"], record["protocol"]["fitted"]) == ("nDCG@10", 55)
 
 
+@pytest.mark.parametrize(("fit", "words"), [("task", "the task's sentences"), ("cross", "cross-fitted halves")])
+def test_the_line_of_bits_says_what_codes_are_trained_on_of_raw_vectors_too(run, options, fit, words):
+    _, out, _ = run("bits", *options, "--layers", "2", "--whitening", "none", "--codes", "int8", "--fit", fit)
+    assert out.splitlines()[-1].endswith(f"codes trained on {words}")
+
+
 def test_searches_are_timed_on_request(document, options):
     record = document("bits", *options, "--layers", "2", "--codes", "hamming", "--corpus", "500")["search"]
     assert [one["code"] for one in record["rows"]] == ["float32", "hamming"]

@@ -14,13 +14,13 @@ from whitelab.base.records import without_nan
 from whitelab.base.wording import spaced
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
 from whitelab.retrieval.compression import CODES, TRAINED, Code, Coder
-from whitelab.retrieval.embedded import RetrievalSpace
+from whitelab.retrieval.embedded import FITS, RetrievalSpace
 from whitelab.retrieval.metrics import METRICS, measured
 from whitelab.retrieval.relevance import RetrievalProtocol, protocol_of
 from whitelab.retrieval.search_cost import Steps, unit_rows
 from whitelab.scoring.fit_scopes import Fitted, Fold, folds
 from whitelab.scoring.paired import RESAMPLES, judged, unless_starved
-from whitelab.scoring.setting import Protocol, Setting, check_is_setting
+from whitelab.scoring.setting import FIT_SCOPES, Protocol, Setting, check_is_setting
 from whitelab.statistics.correlation import at_once
 from whitelab.statistics.linalg import exact
 from whitelab.statistics.significance import Bootstrap, Difference, WilliamsTest, bootstrap, bootstrap_means, williams
@@ -65,9 +65,10 @@ class CodedScore:
         return f"{self.setting_line()} · {self.code.label}, {spaced(self.bytes)} bytes a vector"
 
     def setting_line(self) -> str:
-        """The same of every code of the setting."""
-        made = self.protocol
-        return made.line(self.fitted, self.rank) if isinstance(made, Protocol) else made.line()
+        """The same of every code of the setting; codes of raw vectors, too, are trained on what a map is fitted on."""
+        made, labels = self.protocol, FIT_SCOPES | FITS
+        line = made.line(self.fitted, self.rank) if isinstance(made, Protocol) else made.line()
+        return f"{line} · codes trained on {labels.get(self.setting.fit, self.setting.fit).lower()}"
 
     def as_dict(self) -> dict:
         """A JSON-ready record."""
