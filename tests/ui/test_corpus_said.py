@@ -19,3 +19,8 @@ def test_the_last_point_is_read_aloud(isotropy, words):
     assert f"**{isotropy[-1]:.2f}**" in said
     assert "8\u202f192 sentences, 128 a dimension" in said
     assert words in said
+
+
+def test_a_fall_while_there_are_fewer_sentences_than_dimensions_says_nothing_of_the_text():
+    said = _enough(Settling((200, 400), (0.124, 0.015), (1.0,) * 384, 800))
+    assert "More text, or a smaller k, would help." in said

@@ -184,8 +184,8 @@ def _settled(found: Settling, more: bool) -> None:
             st.caption(
                 "Full whitening fitted on the first chunks, measured on as many after them, in the order they came. "
                 "New text that comes out round has 1. More text helps as long as the line rises; with few sentences "
-                f"for each of {len(found.spectrum)} dimensions it is low, and may be flat there too. Where it falls, "
-                "the chunks after are of another kind of text."
+                f"for each of {len(found.spectrum)} dimensions it is low, and may be flat or fall there too. Where it "
+                "falls beyond that, the chunks after are of another kind of text."
             )
         else:
             st.markdown("Two chunks are needed, one to fit on and one to measure.")
@@ -205,7 +205,9 @@ def _enough(found: Settling) -> str:
         f"A map fitted on {spaced(sentences)} sentences, {per:.0f} a dimension, leaves the chunks after them with an "
         f"isotropy of **{isotropy:.2f}**; 1 would be round."
     )
-    if isotropy < max(found.isotropy) - _FALLS:
+    # A map of fewer sentences than dimensions keeps fewer directions: those are another matter than all of them.
+    full = [one for n, one in zip(found.sentences, found.isotropy, strict=True) if n > len(found.spectrum)]
+    if full and isotropy < max(full) - _FALLS:
         return f"{words} It was higher before: the chunks differ in kind. Mix the lines of your files and embed again."
     return (
         f"{words} More text will change little."
