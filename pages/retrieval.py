@@ -95,8 +95,8 @@ close_page(
     + [(variant(compared.whitening).formula, variant(compared.whitening).source)],
     "Every document is ranked for every query by the cosine of their embeddings, and the ranking is held against "
     "judgements: a document is relevant where its grade is above 0, and not relevant where nobody judged it. Scores are "
-    "means over queries, from 0 to 1. The metrics are those of trec_eval, which BEIR and MTEB use too. A "
-    "document that is the query itself is left out of its ranking, as in BEIR. Intervals come from "
+    "means over queries, from 0 to 1. The metrics are those of trec_eval, which BEIR and MTEB use too; of equal cosines "
+    "the document whose id comes first stands first, where trec_eval takes the last. A document that is the query itself is left out of its ranking, as in BEIR. Intervals come from "
     f"queries drawn with replacement, the same for both settings (Smucker et al. 2007). Documents are cut at "
     f"{space.space.origin.max_length} tokens: {spaced(space.truncated)} of {spaced(len(data.documents))} are longer. The "
     "prompts typed above stand before queries and documents. A best k found here was chosen on the queries it is scored on.",

@@ -80,6 +80,7 @@ def ask(chosen: Workspace, opened: Opened) -> Question | None:
         "Judged by",
         kinds,
         key=f"judged-{'-'.join(kinds)}",
+        bind="query-params",
         format_func=lambda kind: (
             f"{JUDGED_BY[kind]}: {plain(opened.pairs.task)}" if kind == "pairs" else JUDGED_BY[kind]
         ),

@@ -174,7 +174,7 @@ def _safetensors(parcel: Parcel) -> None:
 def _scikit(parcel: Parcel) -> None:
     st.markdown(
         "The map as a transformer for pipelines, fitted on embeddings of your own, whole or in batches. The code fits "
-        f"it on {parcel.rows_in_words}, each as often as it occurs."
+        f"it on {parcel.rows_in_words}, each text as often as it occurs."
     )
 
 
