@@ -17,11 +17,11 @@ SETTING = Setting((1,), "pca", 5)
 ORIGIN = Origin("some/model", "demo, 12 files", "demo", "all")
 
 
-def stem(setting=SETTING, **origin):
+def stem(setting=SETTING, kind="npz", **origin):
     picked = Picked("bundled", False, 4, 32, ("mean", "cls"), "digest")
     bench = Workspace(picked, Chosen("demo", datasets.discover("demo")[0], "all", False, ""), setting, "float32")
     made = replace(ORIGIN, pooling=setting.pooling, **origin)
-    return Parcel(bench, replace(make_space(), origin=made), setting).stem
+    return Parcel(bench, replace(make_space(), origin=made), setting).stem_of(kind)
 
 
 @pytest.mark.parametrize(
@@ -37,6 +37,7 @@ def stem(setting=SETTING, **origin):
         stem(task="stsb"),
         stem(split="test"),
         stem(model="other"),
+        stem(kind="onnx"),  # packed as a model folder is
     ],
 )
 def test_maps_that_differ_leave_under_different_names(changed):

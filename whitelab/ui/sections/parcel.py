@@ -72,6 +72,10 @@ class Parcel:
         on = _named(place.name if setting.fit.startswith(CORPUS) else place.stem)
         return f"{made}-{task}" + ("" if setting.fit == "task" else f"-on-{on}")
 
+    def stem_of(self, kind: str) -> str:
+        """`stem`, and of a graph that it is one: a model folder leaves under the same ending."""
+        return self.stem + ("-onnx" if kind == "onnx" else "")
+
     @property
     def record(self) -> dict:
         """How the map was made, with no path of this machine in it."""
@@ -189,7 +193,7 @@ class SearchParcel(Parcel):
 
 def lines(kind: str, parcel: Parcel) -> str:
     """How to use the download, from sentences on, or how to have the same in scikit-learn."""
-    stem = parcel.stem
+    stem = parcel.stem_of(kind)
     if kind == "npz":
         return f"{export.numpy_lines(f'{stem}.npz')}\n\n{_making_x(parcel)}z = whiten(x)\n{_meaning(parcel)}"
     if kind == "faiss":

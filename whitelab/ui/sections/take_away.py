@@ -131,7 +131,7 @@ def _npz(parcel: Parcel) -> None:
         f"{meaning}"
     )
     _takes(parcel)
-    _download(parcel, "npz", "application/octet-stream", lambda: _npz_bytes(parcel))
+    _download(parcel.stem, "npz", "application/octet-stream", lambda: _npz_bytes(parcel))
 
 
 def _takes(parcel: Parcel) -> None:
@@ -157,7 +157,9 @@ def _faiss(parcel: Parcel) -> None:
     except MissingLibraryError as error:
         st.info(plain(str(error)))
         return
-    _download(parcel, "faiss", "application/octet-stream", lambda: export.faiss_bytes(parcel.whitener(), parcel.record))
+    _download(
+        parcel.stem, "faiss", "application/octet-stream", lambda: export.faiss_bytes(parcel.whitener(), parcel.record)
+    )
 
 
 def _safetensors(parcel: Parcel) -> None:
@@ -168,7 +170,7 @@ def _safetensors(parcel: Parcel) -> None:
         cost = {name: spaced(round(value, int(name == "seconds"))) for name, value in whitener.cost.items()}
         st.caption("Fitted in " + ", ".join(f"{value} {name}" for name, value in cost.items()) + ".")
     data = partial(export.safetensors_bytes, whitener, parcel.record)
-    _download(parcel, "safetensors", "application/octet-stream", data)
+    _download(parcel.stem, "safetensors", "application/octet-stream", data)
 
 
 def _scikit(parcel: Parcel) -> None:
@@ -214,13 +216,13 @@ def _folder(parcel: Parcel, kind: str, write: Callable) -> None:
     if st.session_state.get(ASKED) != name:
         st.button("Make the model folder", key="make-model", on_click=_ask, args=(name,), icon=":material/package_2:")
         return
-    job = jobs().submit(name, "Writing the model folder", lambda progress: _packed(parcel, write, progress), "steps")
+    stem = parcel.stem_of(kind)
+    job = jobs().submit(name, "Writing the model folder", partial(_packed, parcel, stem, write), "steps")
     packed = wait(job, key="model-zip", height=170)
     if packed is not None:
         # The button holds `packed`, without which the file would be removed once nobody's job holds it.
-        _download(
-            parcel, "zip", "application/zip", lambda: packed.path.read_bytes(), f" ({packed.nbytes / 1e6:.0f} MB)"
-        )
+        size = f" ({packed.nbytes / 1e6:.0f} MB)"
+        _download(stem, "zip", "application/zip", lambda: packed.path.read_bytes(), size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,10 +238,10 @@ class ModelZip:
         return self.path.stat().st_size
 
 
-def _packed(parcel: Parcel, write: Callable, progress: Progress) -> ModelZip:
-    """The model folder, written, compared and packed."""
+def _packed(parcel: Parcel, stem: str, write: Callable, progress: Progress) -> ModelZip:
+    """The model folder, written, compared and packed, both called by the `stem`."""
     home = tempfile.TemporaryDirectory(prefix="whitelab-")
-    folder, packed = Path(home.name) / parcel.stem, Path(home.name) / f"{parcel.stem}.zip"
+    folder, packed = Path(home.name) / stem, Path(home.name) / f"{stem}.zip"
     progress(0, 2)
     setting, encoder = parcel.setting, parcel.encoder()
     made = (parcel.whitener(), parcel.record, parcel.scale())
@@ -256,11 +258,11 @@ def _ask(key: str) -> None:
     st.session_state[ASKED] = key
 
 
-def _download(parcel: Parcel, ending: str, mime: str, data, size: str = "") -> None:
+def _download(stem: str, ending: str, mime: str, data, size: str = "") -> None:
     st.download_button(
         f"Download .{ending}{size}",
         data,
-        file_name=f"{parcel.stem}.{ending}",
+        file_name=f"{stem}.{ending}",
         mime=mime,
         key=f"take-{ending}",
         on_click="ignore",
