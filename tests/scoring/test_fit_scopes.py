@@ -1,6 +1,7 @@
 """What a map is fitted on: folds that do not leak, other text, held-out isotropy."""
 
 import gc
+import json
 import math
 import weakref
 from collections import Counter
@@ -13,7 +14,7 @@ import torch
 
 from tests.conftest import OF_MOMENTS, make_space, rotation
 from whitelab import whitening
-from whitelab.datasets import DataError
+from whitelab.datasets import DataError, MalformedRows, load
 from whitelab.encoding.embeddings import LayerRows
 from whitelab.scoring.fit_scopes import (
     at_hand,
@@ -397,6 +398,51 @@ def test_a_text_file_is_one_sentence_a_line_even_with_commas(tmp_path):
 def test_a_folder_stands_for_all_its_tasks(tmp_path):
     tables(tmp_path, one=[("a", "b", 1), ("c", "d", 2)], two=[("a", "e", 3)])
     assert scope_text(str(tmp_path), "demo", "demo") == Counter({"a": 2, "b": 1, "c": 1, "d": 1, "e": 1})
+
+
+NLI = [("A cat sits.", "An animal sits.", "entailment"), ("A cat sits.", "A dog runs.", "contradiction")]
+TRIPLET = ("A cat sits.", "An animal sits.", "A dog runs.")
+
+
+@pytest.mark.parametrize(
+    ("name", "names", "rows", "expected"),
+    [
+        ("nli.csv", ("premise", "hypothesis", "label"), NLI, [row[:2] for row in NLI]),
+        ("nli.jsonl", ("premise", "hypothesis", "label"), NLI, [row[:2] for row in NLI]),
+        ("snli.tsv", ("gold_label", "sentence1", "sentence2"), [row[::-1] for row in NLI], [row[:2] for row in NLI]),
+        ("triplets.csv", ("anchor", "positive", "negative"), [TRIPLET], [TRIPLET]),
+        ("pairs.tsv", ("anchor", "positive"), [TRIPLET[:2]], [TRIPLET[:2]]),
+    ],
+)
+def test_text_needs_no_gold_scores(tmp_path, name, names, rows, expected):
+    path, between = tmp_path / name, "\t" if name.endswith(".tsv") else ","
+    lines = [between.join(row) for row in (names, *rows)]
+    if name.endswith(".jsonl"):
+        lines = [json.dumps(dict(zip(names, row, strict=True))) for row in rows]
+    path.write_text("\n".join(lines))
+    for data in (path, tmp_path):  # a file, and the folder of it
+        assert scope_text(str(data), "", None) == Counter(text for row in expected for text in row)
+    assert scope_text("splits", str(tmp_path), path.stem) == Counter(text for row in expected for text in row)
+    with pytest.raises(DataError):
+        load(path)
+
+
+@pytest.mark.parametrize("name", ["score", "closeness"])
+def test_where_there_are_gold_scores_a_row_without_one_is_malformed(tmp_path, name):
+    (tmp_path / "some.csv").write_text(f"sentence1,sentence2,{name}\na,b,1\nc,d,none\ne,f,2\n")
+    with pytest.raises(MalformedRows, match=r"some.csv:3: score 'none' is not a number"):
+        scope_text(str(tmp_path), "", None)
+    assert scope_text(str(tmp_path), "", None, keep_going=True) == Counter("abef")
+
+
+def test_a_row_of_text_that_lacks_one_is_malformed(tmp_path):
+    (tmp_path / "nli.csv").write_text("premise,hypothesis,label\na,b,neutral\n,d,neutral\n")
+    with pytest.raises(MalformedRows, match=r"nli.csv:3: premise is empty"):
+        scope_text(str(tmp_path), "", None)
+    assert scope_text(str(tmp_path), "", None, keep_going=True) == Counter("ab")
+    (tmp_path / "nli.csv").write_text("premise,hypothesis,label\n")
+    with pytest.raises(DataError, match="column names only"):
+        scope_text(str(tmp_path), "", None)
 
 
 def test_the_demonstration_set_can_be_a_fit_corpus():

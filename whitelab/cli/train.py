@@ -52,7 +52,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         kind = next(one for one in (int, float, str) if one in (kind, *get_args(kind)))
         parser.add_argument(f"--{name.replace('_', '-')}", type=kind, help=text + shown)
     parser.add_argument(
-        "--corpus", metavar="PATH", help="text file, one sentence a line; or pairs, whose labels stay unused"
+        "--corpus",
+        metavar="PATH",
+        help="text file, one sentence a line; or pairs or triplets, whose labels stay unused",
     )
     parser.add_argument(
         "--eval", metavar="PATH", help="folder, file or 'demo' to score on (default: nothing is scored)"

@@ -5,7 +5,7 @@ from whitelab.datasets.in_memory import hold
 from whitelab.datasets.labelled import ColumnNames, discover_labelled, load_labelled
 from whitelab.datasets.labels import LabelledInfo, LabelledTexts
 from whitelab.datasets.layouts import BUNDLED_SETS, DEMO, DEMO_SEARCH, Part, TaskInfo, all_published, discover
-from whitelab.datasets.loading import load, load_text
+from whitelab.datasets.loading import load, load_sentences, load_text
 from whitelab.datasets.pairs import DataError, MalformedRows, Problem, SentencePairs
 from whitelab.datasets.retrieval_sets import RetrievalSet, load_retrieval, retrieval_files, retrieval_splits
 from whitelab.datasets.senteval import SENTEVAL_TASKS
@@ -44,6 +44,7 @@ __all__ = [
     "load",
     "load_labelled",
     "load_retrieval",
+    "load_sentences",
     "load_text",
     "open_pasted",
     "open_sheet",

@@ -25,6 +25,13 @@ SENTENCE_NAMES = (
     ("premise", "hypothesis"),
     ("first", "second"),
 )
+# Of sentences that come without a gold score: pairs with a label, and what sentence-transformers calls triplets.
+TEXT_NAMES = (
+    ("anchor", "positive", "negative"),
+    ("query", "positive", "negative"),
+    ("anchor", "positive"),
+    *SENTENCE_NAMES,
+)
 SCORE_NAMES = (
     "score",
     "gold",
@@ -97,6 +104,35 @@ def find_columns(table: Table, header: bool | None = None) -> Columns:
     return Columns(width=len(names), header=header, notes=tuple(notes), **roles)
 
 
+def read_unscored(table: Table) -> tuple[list[tuple[str, ...]], list[Problem]] | None:
+    """The sentences of each usable row of a table that has no gold score but columns of known names (`TEXT_NAMES`),
+    and the other rows with their reasons; None for any other table.
+    """
+    names, header, _ = name_columns(table)
+    plain = [plain_name(name) for name in names]
+    known = next((wanted for wanted in TEXT_NAMES if set(wanted) <= set(plain)), None)
+    body = table.rows[1:] if header else table.rows
+    if known is None or not body or _has_gold(table, [row for _, row in body if len(row) == len(names)]):
+        return None
+    columns = [plain.index(name) for name in known]
+    rows, problems = [], list(table.problems)
+    for line, row in body:
+        try:
+            check_width(row, len(names))
+            rows.append(tuple(text_cell(row[column], names[column]) for column in columns))
+        except ValueError as error:
+            problems.append(Problem(str(table.path), line, str(error)))
+    return rows, sorted(problems, key=lambda problem: problem.line)
+
+
+def _has_gold(table: Table, cells: list[tuple]) -> bool:
+    try:
+        score = find_columns(table).score
+    except DataError:
+        return False
+    return content_of([row[score] for row in cells]) == "number"
+
+
 def read_rows(table: Table, columns: Columns) -> tuple[list[Row], list[Problem]]:
     """The usable rows in order, and the others with their reasons, the table's own problems included."""
     rows, problems = [], list(table.problems)
@@ -166,7 +202,7 @@ def name_columns(table: Table, header: bool | None = None) -> tuple[tuple[str, .
     if header:
         return top, True, False
     if header is None and table.rows[0][0] == 1 and not any(as_number(cell) is not None for cell in top):
-        known = {name for pair in SENTENCE_NAMES for name in pair} | {
+        known = {name for names in TEXT_NAMES for name in names} | {
             *SCORE_NAMES,
             *SUBSET_NAMES,
             *KIND_NAMES,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from whitelab.datasets.columns import Columns, Row, find_columns, read_rows
+from whitelab.datasets.columns import Columns, Row, find_columns, read_rows, read_unscored
 from whitelab.datasets.in_memory import held
 from whitelab.datasets.layouts import (
     BUNDLED_SETS,
@@ -74,6 +74,39 @@ def load(data: str | Path, task: str | None = None, split: str = "test", *, keep
 def left_out(problems: Sequence[Problem], rows: Sequence) -> str:
     """A note on rows that were left out; empty when there are none."""
     return f"malformed rows left out: {len(problems)}, rows kept: {len(rows)}" if problems else ""
+
+
+def load_sentences(
+    data: str | Path, task: str | None = None, split: str = "test", *, keep_going: bool = False
+) -> tuple[str, ...]:
+    """The sentences of one task, each as often as it occurs: those of the pairs that `load` gives, or, where only their
+    gold scores are missing, of a table of pairs with labels or of triplets (`columns.TEXT_NAMES`). DataError as for
+    load.
+    """
+    try:
+        pairs = load(data, task, split, keep_going=keep_going)
+        return (*pairs.first, *pairs.second)
+    except DataError:
+        found = _unscored(data, task, split)
+        if found is None:
+            raise
+    rows, problems = found
+    if problems and not keep_going:
+        raise MalformedRows(problems)
+    if not rows:
+        raise MalformedRows(problems, MalformedRows.NOTHING_LEFT)
+    return tuple(sentence for row in rows for sentence in row)
+
+
+def _unscored(data: str | Path, task: str | None, split: str) -> tuple[list[tuple[str, ...]], list[Problem]] | None:
+    """The rows of a task's tables (`read_unscored`) and their problems; None where one of them is not such a table."""
+    info = choose(discover(data), task, data)
+    if info.layout not in ("table", "mteb"):
+        return None
+    found = [read_unscored(read_table(part.path)) for part in _parts(info, _resolve(info, split))[0]]
+    if None in found:
+        return None
+    return [row for rows, _ in found for row in rows], [problem for _, problems in found for problem in problems]
 
 
 def load_text(path: str | Path | Upload) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from whitelab.base.lazy import cached_property
 from whitelab.base.progress import Progress, part_of, silent
 from whitelab.corpus.fitting import CORPUS, corpus_rows, isotropy
 from whitelab.corpus.manifest import finished
-from whitelab.datasets import DataError, all_published, discover, load, load_text
+from whitelab.datasets import DataError, all_published, discover, load_sentences, load_text
 from whitelab.datasets.layouts import BUNDLED_SETS, existing_path
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows, NotMeasuredError
 from whitelab.scoring.setting import FIT_SCOPES, OWN_SENTENCES, TOKENS, Setting, check_is_setting
@@ -429,7 +429,8 @@ def scope_text(fit: str, data: str, task: str | None, keep_going: bool = False) 
     """The sentences a scope other than the task's own fits on, and how often each occurs.
 
     `splits`: both columns of every split. Otherwise `fit` names a text file (.txt, one sentence a line), a file
-    of pairs, a folder of tasks (all of them, all splits) or `demo`. Raises DataError.
+    of pairs or triplets, a folder of tasks (all of them, all splits) or `demo`; gold scores and labels are not used
+    (`load_sentences`). Raises DataError.
     """
     if fit == TOKENS:
         raise DataError("fit='tokens' names no text: it is for the pairs of a task, under a static: or sif: model")
@@ -498,6 +499,5 @@ def _pairs_text(data: str, task: str | None, keep_going: bool) -> Counter[str]:
     splits = next(info.splits for info in discover(data) if task in (None, info.name))
     counts = Counter()
     for split in ("all",) if "all" in splits else splits:
-        pairs = load(data, task, split, keep_going=keep_going)
-        counts += Counter((*pairs.first, *pairs.second))
+        counts += Counter(load_sentences(data, task, split, keep_going=keep_going))
     return counts
