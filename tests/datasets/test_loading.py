@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pair_files import GOOD, HEADER, write
 from processes import run_python
 
-from whitelab.datasets import DataError, MalformedRows, Problem, load, load_text
+from whitelab.datasets import DataError, MalformedRows, Problem, load, load_text, tabs_note
 
 # --- malformed rows ----------------------------------------------------------------------------------------
 
@@ -104,6 +104,12 @@ def test_pairs_that_are_there_again_are_noted_either_way_round_where_they_are_ma
 def test_a_plain_corpus_is_one_sentence_a_line(tmp_path):
     path = write(tmp_path / "c.txt", '\ufeffone "\r\n\r\n  two\u2028three \n\none "\n')
     assert load_text(path) == ('one "', "two\u2028three", 'one "')
+
+
+def test_lines_of_text_that_look_like_rows_are_noted():
+    assert tabs_note(("a\tb", "c\td\te", "f")).startswith("2 of 3 sentences hold tabs")
+    assert not tabs_note(("a\tb", "c", "d"))
+    assert not tabs_note(())
 
 
 @pytest.mark.parametrize(

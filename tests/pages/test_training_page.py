@@ -487,6 +487,15 @@ def test_a_start_of_a_link_stays_when_another_knob_is_moved(visit, small):
         assert not at.error
 
 
+def test_a_corpus_of_labelled_pairs_is_trained_on_and_a_text_of_rows_noted(visit, tmp_path):
+    rows = [("premise", "hypothesis", "label"), *((one, one[::-1], "neutral") for one in SENTENCES)]
+    for name, between, noted in (("nli.csv", ",", False), ("nli.txt", "\t", True)):
+        (tmp_path / name).write_text("\n".join(between.join(row) for row in rows))
+        at = visit(corpus=str(tmp_path / name))
+        assert not at.button(key="start-run").disabled
+        assert said(at, "sentences hold tabs") is noted
+
+
 def test_a_link_may_name_an_objective_by_itself(visit):
     for name in ("w-mse", OBJECTIVES["w-mse"].label):
         assert visit(objective=name).selectbox(key="objective").value == "w-mse"

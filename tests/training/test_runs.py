@@ -369,6 +369,13 @@ def test_scores_that_run_the_other_way_are_noted_with_the_start(place, command, 
     assert "note: the pairs" not in command("train", *options(place, 1))[2]
 
 
+def test_a_corpus_of_lines_with_tabs_is_noted(place, command, tmp_path):
+    (tmp_path / "rows.txt").write_text("".join(f"{one}\tneutral\n" for one in SENTENCES))
+    status, _, err = command("train", *options(place, 1), "--corpus", tmp_path / "rows.txt")
+    assert status == 0
+    assert f"note: {len(set(SENTENCES))} of {len(set(SENTENCES))} sentences hold tabs" in err
+
+
 def test_an_interrupted_command_can_be_resumed(place, command, usual, monkeypatch):
     advance = Trainer.advance
 

@@ -146,7 +146,7 @@ def _check_resumed(args, config) -> None:
 
 def _new_run(args):
     from whitelab.cli.spaces import of_split
-    from whitelab.datasets import load
+    from whitelab.datasets import load, tabs_note
     from whitelab.scoring.fit_scopes import scope_text
     from whitelab.training import TrainConfig
     from whitelab.training.runs import create
@@ -161,7 +161,9 @@ def _new_run(args):
     pairs = None if args.eval is None else of_split(args.split, partial(load, args.eval, args.task))
     scored = "" if pairs is None else f"{pairs.source}, {pairs.split} ({pairs.n_pairs} pairs)"
     config = replace(config, corpus=args.corpus, evaluation=scored)
-    return create(config, tuple(scope_text(args.corpus, args.corpus, None)), pairs, args.out)
+    sentences = tuple(scope_text(args.corpus, args.corpus, None))
+    note(*filter(None, [tabs_note(sentences)]))
+    return create(config, sentences, pairs, args.out)
 
 
 def _step_line(record) -> str:

@@ -5,7 +5,7 @@ from whitelab.datasets.in_memory import hold
 from whitelab.datasets.labelled import ColumnNames, discover_labelled, load_labelled
 from whitelab.datasets.labels import LabelledInfo, LabelledTexts
 from whitelab.datasets.layouts import BUNDLED_SETS, DEMO, DEMO_SEARCH, Part, TaskInfo, all_published, discover
-from whitelab.datasets.loading import load, load_sentences, load_text
+from whitelab.datasets.loading import load, load_sentences, load_text, tabs_note
 from whitelab.datasets.pairs import DataError, MalformedRows, Problem, SentencePairs
 from whitelab.datasets.retrieval_sets import RetrievalSet, load_retrieval, retrieval_files, retrieval_splits
 from whitelab.datasets.senteval import SENTEVAL_TASKS
@@ -50,4 +50,5 @@ __all__ = [
     "open_sheet",
     "retrieval_files",
     "retrieval_splits",
+    "tabs_note",
 ]

@@ -124,6 +124,17 @@ def load_text(path: str | Path | Upload) -> tuple[str, ...]:
     return sentences
 
 
+def tabs_note(sentences: Sequence[str]) -> str:
+    """What to know of lines of text that look like rows of a table, most of them with tabs; empty for any others."""
+    tabbed = sum("\t" in sentence for sentence in sentences)
+    if 2 * tabbed <= len(sentences):
+        return ""
+    return (
+        f"{tabbed} of {len(sentences)} sentences hold tabs: a line of text is one sentence whole; give a table the "
+        "extension .tsv, and names to its columns"
+    )
+
+
 def _resolve(info: TaskInfo, split: str) -> str:
     if split in info.splits:
         return split

@@ -58,6 +58,8 @@ def draw(known: Sequence[Entry]) -> TrainingPlan | None:
         size, model = _start()
     with first[2]:
         corpus = _corpus()
+        if corpus is not None and corpus.text.note:
+            st.caption(f"Note: {plain(corpus.text.note)}.")
     with first[3]:
         scored = _scored()
     st.caption(OBJECTIVES[objective].summary)

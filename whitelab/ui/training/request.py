@@ -7,7 +7,7 @@ from textwrap import indent
 
 from whitelab.base.lazy import cached_property
 from whitelab.base.wording import amount, duration, spaced
-from whitelab.datasets import BUNDLED_SETS, SentencePairs
+from whitelab.datasets import BUNDLED_SETS, SentencePairs, tabs_note
 from whitelab.encoding.catalogue import guess_tokens
 from whitelab.training import TrainConfig, objectives
 from whitelab.training.costs import Cost
@@ -30,6 +30,11 @@ class Text:
         """A sentence's, about, on average, from the first thousand."""
         some = self.sentences[:1000]
         return guess_tokens(some) / max(len(some), 1)
+
+    @cached_property
+    def note(self) -> str:
+        """What to know of them; mostly empty."""
+        return tabs_note(self.sentences)
 
     def without(self, pairs: SentencePairs) -> "Text":
         """Those that are in no pair; itself where that is all of them."""
