@@ -160,7 +160,7 @@ def test_a_run_is_drawn_with_its_own_numbers_made_again_by_its_code_and_its_mode
     assert found.best.alignment is None  # these pairs have no gold above 4
     assert shown["Alignment, simcse-1"] == "undefined"
     assert deltas(at)["Alignment, simcse-1"] == ("" if found.best.step else "at the start")
-    assert said(at, "Note: in simcse-1 alignment is not defined: no pair has gold > 4")
+    assert said(at, "Note on simcse-1: alignment is not defined: no pair has gold > 4")
     assert any(f"simcse-1 from {found.start.spearman:.3g} at step 0" in alt for alt in alts(at))
     assert {"use-simcse-1", "remove-simcse-1"} <= keys(at)
     assert not {"cancel-simcse-1", "resume-simcse-1"} & keys(at)
@@ -287,7 +287,7 @@ def test_scores_that_run_the_other_way_are_noted_by_the_curve(visit, config, tmp
     backwards = whitelab.load(write_reversed(tmp_path / "distances.csv"))
     for _ in create(replace(config, steps=1), SENTENCES, backwards).follow():
         pass
-    assert said(visit(), "Note: in simcse-1 the pairs scored highest are the least alike")
+    assert said(visit(), "Note on simcse-1: the pairs scored highest are the least alike")
 
 
 # Several runs

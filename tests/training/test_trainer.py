@@ -254,7 +254,10 @@ def test_training_cuts_sentences_and_scoring_does_not(place, config):
     assert max(map(len, found.ids)) == 5
     assert found.truncated > 0
     assert batches(place).truncated == 0
-    assert Trainer(replace(config, max_length=5), SENTENCES, device="cpu").encoder.max_length > 5
+    trainer = Trainer(replace(config, max_length=5), SENTENCES, device="cpu")
+    assert trainer.encoder.max_length > 5
+    assert f"{found.truncated} sentences were cut to 5 tokens" in trainer.untrained().note
+    assert "cut" not in Trainer(config, SENTENCES, device="cpu").untrained().note
 
 
 ON_A_GPU = """

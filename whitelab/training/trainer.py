@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from whitelab.base.checks import check_choice, check_strings
 from whitelab.base.records import without_nan
+from whitelab.base.wording import cut_note
 from whitelab.datasets import SentencePairs
 from whitelab.encoding.architectures import quiet
 from whitelab.encoding.checkpoints import ONE_LAYER, ModelError
@@ -146,13 +147,14 @@ class Trainer:
 
     def start(self) -> StepRecord:
         """Record 0: the model that training starts from, scored."""
-        began = time.perf_counter()
+        began, notes = time.perf_counter(), []
         found = StepRecord(0, **self.measure())
+        if self.batches.truncated:
+            notes.append(f"{cut_note(self.batches.truncated, 'sentence', self.config.max_length)} for training")
         if self.evaluation is not None:
             gold, rule = torch.tensor(self.evaluation.gold), self.config.positives
-            notes = reversed_note(found.spearman, self.evaluation.n_pairs), no_positives(gold, rule)
-            found = replace(found, note="; ".join(filter(None, notes)))
-        return replace(found, seconds=time.perf_counter() - began)
+            notes += reversed_note(found.spearman, self.evaluation.n_pairs), no_positives(gold, rule)
+        return replace(found, note="; ".join(filter(None, notes)), seconds=time.perf_counter() - began)
 
     def advance(self) -> StepRecord:
         """Take the next step and say how it went; a step that cannot be taken leaves every weight as it was."""

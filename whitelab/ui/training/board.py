@@ -387,7 +387,7 @@ def _pictures(chosen: Sequence[Entry]) -> None:
         )
         for one in chosen:
             if said := _known(one.summary.start, "note"):
-                st.caption(f"Note: in {one.name} {said}.")
+                st.caption(f"Note on {one.name}: {said}.")
     with right:
         chart(figures.training_plane(runs), "training-plane")
     left, right = st.columns(2)
