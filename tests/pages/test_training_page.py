@@ -129,9 +129,9 @@ def show(at, *names):
     return look(at)
 
 
-def put(run, steps=4, ended=None, message=""):
+def put(run, steps=4, ended=None, message="", best=50.0):
     """Give a run so many records, and an end."""
-    rows = [StepRecord(0, spearman=50.0, alignment=0.3, uniformity=-2.0, effective_rank=9.0)]
+    rows = [StepRecord(0, spearman=best, alignment=0.3, uniformity=-2.0, effective_rank=9.0)]
     rows += [StepRecord(i, 1 / i, 1e-4, 0.1, 1.0) for i in range(1, steps + 1)]
     rows[-1] = replace(rows[-1], spearman=40.0, alignment=0.1, uniformity=-0.5, effective_rank=2.0)
     (run.folder / "records.jsonl").write_text("".join(json.dumps(one.as_dict()) + "\n" for one in rows))
@@ -314,6 +314,15 @@ def test_runs_are_drawn_over_each_other_and_a_link_shows_those_that_were_chosen(
     assert alts(visit(runs="")) == []  # none was chosen
     put(create(replace(config, evaluation="others"), SENTENCES), 4, FINISHED)
     assert said(show(at, "simcse-1", "simcse-4"), "different pairs")
+
+
+def test_the_numbers_are_of_the_best_run_on_the_pairs_of_the_one_that_ended_last(visit, config):
+    others = replace(config, evaluation="others")
+    for settings, best in ((others, 70.0), (config, 60.0), (config, 55.0)):
+        put(create(settings, SENTENCES), 4, FINISHED, best=best)
+    every, two = visit(runs="simcse-1,simcse-2,simcse-3"), visit(runs="simcse-1,simcse-3")
+    assert metrics(every)["Spearman, simcse-2"] == "60.00"
+    assert metrics(two)["Spearman, simcse-3"] == "55.00"
 
 
 @pytest.mark.parametrize(("others", "there"), [("simcse-1,", "simcse-1"), ("", "simcse-2")])

@@ -350,10 +350,13 @@ def _use(name: str) -> None:
 
 
 def _foremost(chosen: Sequence[Entry]) -> Entry:
-    """The chosen run that goes on, else the one with the best score."""
-    scores = {one.name: _known(one.summary.best, "spearman") for one in chosen}
-    known = [one for one in chosen if scores[one.name] is not None] or chosen
-    return max(known, key=lambda one: (one.summary.state == RUNNING, scores[one.name] or 0.0))
+    """The chosen run that goes on, else the best of those that were scored on the pairs of the one that ended last."""
+    known = [one for one in chosen if _known(one.summary.best, "spearman") is not None] or chosen
+    last = max(known, key=lambda one: (one.summary.state == RUNNING, one.ended or 0))
+    if last.summary.state == RUNNING:
+        return last
+    alike = [one for one in known if one.summary.config.evaluation == last.summary.config.evaluation]
+    return max(alike, key=lambda one: _known(one.summary.best, "spearman") or 0.0)
 
 
 def _headlines(one: Entry) -> None:
