@@ -56,6 +56,11 @@ class Cell:
         """The row of the table it stands in."""
         return self.model, str(self.setting)
 
+    @property
+    def starved(self) -> bool:
+        """Whether its map is starved (`whitening.starved`), so that the score says nothing about meaning."""
+        return self.score is not None and self.score.starved
+
     def as_dict(self, interval: tuple[float, float] | None = None, resamples: int = 0) -> dict:
         """A JSON-ready record, with the ends of an `interval` from so many `resamples` where there is one."""
         record = {

@@ -36,7 +36,7 @@ def starved_note(cells: Iterable[Cell]) -> str:
     for cell in cells:
         if cell.score is not None:
             of = tasks.setdefault(str(cell.setting), {})
-            of[cell.task] = of.get(cell.task, False) or cell.score.starved
+            of[cell.task] = of.get(cell.task, False) or cell.starved
     where = [
         setting if all(of.values()) else f"{setting} on {', '.join(task for task, few in of.items() if few)}"
         for setting, of in tasks.items()

@@ -11,11 +11,13 @@ from whitelab import figures
 from whitelab.base.progress import Progress
 from whitelab.base.wording import plain, spaced
 from whitelab.compare import AVERAGE, Cell, Grid, Resampled
+from whitelab.compare.grid import mean_over_tasks
 from whitelab.datasets import BUNDLED_SETS
 from whitelab.encoding.catalogue import entry
 from whitelab.encoding.checkpoints import BUNDLED, ModelError, check_model, on_disk
 from whitelab.figures import heights
 from whitelab.scoring.paired import RESAMPLES, VERDICTS, settled
+from whitelab.scoring.setting import Setting
 from whitelab.store.embedding_store import Store
 from whitelab.ui.results.jobs import claim, follow, forget_finished, jobs
 from whitelab.ui.results.study import name_of, remembered, study_job
@@ -101,7 +103,7 @@ def section(grid: Grid) -> None:
         st.session_state["grid"] = grid
     if drawn or st.session_state.get("grid") == grid:
         draw(grid, mteb_files.rows(grid.tasks))
-        st.markdown(random_beside_trained(there))
+        st.markdown(random_beside_trained(there, grid))
     elif there:
         st.info(f"{len(there)} of {grid.size} cells are known from before. Press Compare for the others.")
         table(there, view_picker(grid))
@@ -145,11 +147,23 @@ def draw(grid: Grid, given: Sequence[mteb_files.Row] = ()) -> None:
         row_against_row(drawn, cells)
 
 
-def random_beside_trained(cells: Sequence[Cell]) -> str:
-    """How near whitening brings random weights to trained ones, where a grid has both; empty where it has not."""
-    scores = {(cell.model, cell.setting): cell.spearman for cell in cells if cell.spearman is not None}
+def random_beside_trained(cells: Sequence[Cell], grid: Grid) -> str:
+    """How near whitening brings random weights to trained ones, where a grid has both; empty where it has not.
+
+    Of several tasks the scores are the averages of the table. A row that lacks one, or has a starved map, says nothing.
+    """
+    rows: dict[tuple[str, Setting], list[Cell]] = {}
+    for cell in cells:
+        if cell.spearman is not None and not cell.starved:
+            rows.setdefault((cell.model, cell.setting), []).append(cell)
+    scores = {
+        row: mean_over_tasks([cell.spearman for cell in found], grid.rules)
+        for row, found in rows.items()
+        if len(found) == len(grid.tasks)
+    }
     drawn = dict.fromkeys(model for model, _ in scores if model.startswith("random"))
     whitened = dict.fromkeys(setting for _, setting in scores if setting.whitening != "none")
+    under = f"On average over {len(grid.tasks)} tasks, under" if len(grid.tasks) > 1 else "Under"
     for name in drawn:
         trained = next((model for model, _ in scores if name.endswith(f":{model}")), None)
         for setting in whitened:
@@ -157,7 +171,7 @@ def random_beside_trained(cells: Sequence[Cell]) -> str:
             if None not in points:
                 random_raw, trained_raw, random_now, trained_now = points
                 return (
-                    f"Under {setting.raw} random weights score {random_raw:.2f} and trained ones {trained_raw:.2f}, "
+                    f"{under} {setting.raw} random weights score {random_raw:.2f} and trained ones {trained_raw:.2f}, "
                     f"{trained_raw - random_raw:.1f} points apart; whitened ({setting}), {random_now:.2f} and "
                     f"{trained_now:.2f}, {trained_now - random_now:.1f} apart. Random weights have learnt nothing, so "
                     "that part of a score comes from the words alone."
