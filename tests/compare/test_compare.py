@@ -19,6 +19,7 @@ from whitelab.compare import (
     preset_line,
     printed,
     resample,
+    starved_note,
     written,
 )
 from whitelab.datasets import discover, load
@@ -259,6 +260,17 @@ def test_intervals_stand_beside_their_scores_in_every_form(place, tasks):
     assert (float(line[f"{tasks[0]}_low"]), float(line[f"{tasks[0]}_high"])) == (low, high)
     assert found[0].as_dict((low, high))["low"] == low
     assert "low" not in found[0].as_dict()
+
+
+def test_a_starved_score_takes_its_warning_along_in_every_form(place, tasks):
+    well, few = cells(place, tasks, "L1;L1:pca")
+    few = replace(few, score=replace(few.score, starved=True))
+    note = starved_note([well, few])
+    assert written([well, few], "markdown", "mteb").splitlines()[-1] == note
+    assert written([well, few], "latex", "mteb").splitlines()[-1] == f"% {note}"
+    lines = csv.DictReader(io.StringIO(written([well, few], "csv", "mteb", given=[("one", "of MTEB", {})])))
+    assert [one["starved"] for one in lines] == ["", few.task, ""]
+    assert note not in written([well], "markdown") + written([well], "latex")
 
 
 def test_models_of_one_folder_name_keep_rows_of_their_own(place, tasks, tmp_path):

@@ -128,14 +128,15 @@ def written(
     """The table as text: CSV with every digit, Markdown or LaTeX with two decimals and the best in bold.
 
     With `preset` the table says what it was made under, CSV in a column of its own; with `drawn` every score
-    has the ends of its 95 % interval beside it. Rows `given` from elsewhere (`mteb_rows`) follow, on the same tasks.
+    has the ends of its 95 % interval beside it. What is starved (`starved_note`) is said beneath, in CSV by a column
+    with each row's starved tasks. Rows `given` from elsewhere (`mteb_rows`) follow, on the same tasks.
     """
     check_choice(form, "format", FORMATS)
     tasks, rows = pivot(cells)
     rows += given
     ends = {(m, s, task): drawn.interval((m, s), task) for m, s, _ in rows for task in tasks} if drawn else {}
     if form == "csv":
-        return _csv(tasks, rows, len(rows) - len(given), preset, ends)
+        return _csv(tasks, rows, len(rows) - len(given), preset, ends, [cell for cell in cells if cell.starved])
     top = {task: best_scores(rows, task) for task in tasks}
     bold = ("**", "**") if form == "markdown" else (r"\textbf{", "}")
 
@@ -147,28 +148,37 @@ def written(
         return number + (f" [{around[0]:.2f}, {around[1]:.2f}]" if around else "")
 
     body = [[m, s, *(shown(m, s, task, scores.get(task)) for task in tasks)] for m, s, scores in rows]
-    head, note = ["model", "setting", *tasks], preset and preset_line(preset, corpus) + _GIVEN * bool(given)
+    head, under = ["model", "setting", *tasks], preset and preset_line(preset, corpus) + _GIVEN * bool(given)
+    notes = [note for note in (under, starved_note(cells)) if note]
     if form == "markdown":
         lines = [head, ["---", "---", *["---:"] * len(tasks)], *body]
         table = "".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |\n" for line in lines)
-        return table + (f"\n{note}\n" if note else "")
+        return table + "".join(f"\n{note}\n" for note in notes)
     lines = [" & ".join(_latex(cell) for cell in line) + r" \\" for line in (head, *body)]
     lines = [rf"\begin{{tabular}}{{ll{'r' * len(tasks)}}}", r"\toprule", lines[0], r"\midrule", *lines[1:]]
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *([f"% {note}"] if note else [])]) + "\n"
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *(f"% {note}" for note in notes)]) + "\n"
 
 
-def _csv(tasks: Sequence[str], rows: Sequence[tuple[str, str, dict]], own: int, preset: str, ends: dict) -> str:
+def _csv(
+    tasks: Sequence[str],
+    rows: Sequence[tuple[str, str, dict]],
+    own: int,
+    preset: str,
+    ends: dict,
+    starved: Sequence[Cell],
+) -> str:
     """The first `own` rows were made under the preset."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     columns = [name for task in tasks for name in ((task, f"{task}_low", f"{task}_high") if ends else (task,))]
-    writer.writerow(["model", "setting", *(["protocol"] if preset else []), *columns])
+    writer.writerow(["model", "setting", *(["protocol"] if preset else []), "starved", *columns])
     for number, (model, setting, scores) in enumerate(rows):
         values, protocol = [], preset if number < own else "as given"
         for task in tasks:
             around = (ends.get((model, setting, task)) or (None, None)) if ends else ()
             values += [scores.get(task), *around]
-        writer.writerow([model, setting, *([protocol] if preset else []), *values])
+        few = "; ".join(cell.task for cell in starved if cell.row == (model, setting))
+        writer.writerow([model, setting, *([protocol] if preset else []), few, *values])
     return text.getvalue()
 
 
