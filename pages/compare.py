@@ -5,6 +5,7 @@ import streamlit as st
 from whitelab import datasets
 from whitelab.base.wording import plain
 from whitelab.compare import PRESETS, Grid, lacking_splits
+from whitelab.encoding.checkpoints import on_disk, shown_name
 from whitelab.scoring.setting import parse_settings
 from whitelab.statistics.correlation import AGGREGATE_LABELS
 from whitelab.ui.results.files import file_stamp
@@ -79,13 +80,29 @@ try:
 except ValueError as error:
     st.error(plain(str(error)))
     st.stop()
-figure = paper_figures.Figure.on(grid, chosen.model.name)
+first = next(filter(on_disk, models), chosen.model.name)  # nothing is downloaded before anybody asks
+figure = paper_figures.Figure.on(grid, first)
+
+
+def of_one_model(section):
+    """A section that is of one model, which it says where others are chosen; its code loads that model."""
+
+    def drawn() -> str:
+        if models != [first]:
+            why = "the first under Models" if first in models else "the bar's: none under Models is"
+            st.caption(plain(f"Of one model: {shown_name(first)}, {why} on this machine."))
+        load = f"encoder = whitelab.load_encoder({first!r}, dtype={chosen.dtype!r})\n"
+        return load * (first != chosen.model.name) + (section() or "")
+
+    return drawn
+
+
 sections = {
     "Grid": lambda: compare_grid.section(grid),
-    "Two presets": lambda: preset_walk.side_by_side(grid, chosen.model.name),
-    "WhiteningBERT, Figure 1": lambda: paper_figures.pair_heatmaps(figure),
-    "WhiteningBERT, Figure 2": lambda: paper_figures.size_curve(figure),
-    "BERT-whitening, Figure 1": lambda: paper_figures.k_curves(figure),
+    "Two presets": of_one_model(lambda: preset_walk.side_by_side(grid, first)),
+    "WhiteningBERT, Figure 1": of_one_model(lambda: paper_figures.pair_heatmaps(figure)),
+    "WhiteningBERT, Figure 2": of_one_model(lambda: paper_figures.size_curve(figure)),
+    "BERT-whitening, Figure 1": of_one_model(lambda: paper_figures.k_curves(figure)),
     "WhitenedCSE, Figures 1 and 3": lambda: paper_figures.losses(grid),
 }
 made = tabs(sections, "part") or ""

@@ -166,6 +166,25 @@ def test_every_figure_of_a_paper_is_one_click_away_with_words_and_data(small):
             assert said(choose(at, panel="labse"), "Printed: **LaBSE**", "is not among the four printed models")
 
 
+def test_what_is_of_one_model_takes_the_first_chosen_that_is_here_and_says_so(small):
+    cut = f"{small['model']}:1"
+    words = {
+        "WhiteningBERT, Figure 1": "Measured: **model[:1]**",
+        "WhiteningBERT, Figure 2": "3 subsets",  # of two layers
+        "BERT-whitening, Figure 1": "model[:1] on pairs",
+        "Two presets": "model[:1] moves by",
+    }
+    for part, text in words.items():
+        at = until(start("compare", **small, models=["nowhere", cut, small["model"]], part=part))
+        if part == "Two presets":
+            press(at, "walk", lambda at: table(at, "Step") is not None and complete(at))
+        assert said(at, "Of one model: model[:1], the first under Models on this machine.", text)
+        assert f"encoder = whitelab.load_encoder({cut!r}, dtype='float32')" in code(at)
+    at = until(start("compare", **small, models=["nowhere"], part="Two presets"))
+    assert said(at, "Of one model: model, the bar's: none under Models is on this machine.")
+    assert not said(choose(at, models=[small["model"]]), "Of one model")
+
+
 def test_what_a_model_cannot_do_is_one_line_below_the_losses_with_every_reason_behind_it(small):
     at = start("compare", **small, models=[small["model"], "nowhere"], part="WhitenedCSE, Figures 1 and 3")
     at = until(at, lambda at: len(alts(at)) >= 2 and complete(at))
