@@ -92,7 +92,8 @@ def of_one_model(section):
             why = "the first under Models" if first in models else "the bar's: none under Models is"
             st.caption(plain(f"Of one model: {shown_name(first)}, {why} on this machine."))
         load = f"encoder = whitelab.load_encoder({first!r}, dtype={chosen.dtype!r})\n"
-        return load * (first != chosen.model.name) + (section() or "")
+        lines = section()
+        return load * (lines != "" and first != chosen.model.name) + lines
 
     return drawn
 
@@ -123,12 +124,5 @@ close_page(
     "Each cell is a Spearman score (x 100) of one model, one way of pooling and averaging layers, one task. A published number "
     "stands beside it only where a paper prints one for the same thing under the same aggregation. The same vectors score "
     "several points apart under two presets, so compare only what was made alike.",
-    "from whitelab.compare import Grid, compare, resample, written\n"
-    "from whitelab.scoring.setting import parse_settings\n\n"
-    f"rows = parse_settings({';'.join(map(str, wanted))!r})\n"
-    f"options = {{'dtype': {chosen.dtype!r}, 'keep_going': {chosen.data.lenient}, 'corpus': {corpus!r}}}\n"
-    f"data, tasks = {data_in_code(chosen)}, {picked!r}\n"
-    f"grid = Grid({models!r}, data, tasks, rows, {preset!r}, **options)\n"
-    "cells = list(compare(grid, store=whitelab.Store()))\n"
-    f"print(written(cells, 'markdown', {preset!r}, {corpus!r}, resample(cells)))\n" + made,
+    f"data, tasks = {data_in_code(chosen)}, {picked!r}\n{made}",
 )

@@ -14,7 +14,22 @@ from whitelab.compare import FIELDS, PRESETS, Bench, Grid, compare, differences,
 from whitelab.encoding.checkpoints import shown_name
 from whitelab.scoring.setting import parse_settings
 
-from .visiting import alts, choose, code, complete, data, downloads, failed, press, said, scored, start, table, until
+from .visiting import (
+    alts,
+    choose,
+    code,
+    complete,
+    data,
+    downloads,
+    failed,
+    live,
+    press,
+    said,
+    scored,
+    start,
+    table,
+    until,
+)
 
 pytestmark = pytest.mark.model
 
@@ -152,16 +167,26 @@ def test_a_preset_that_fits_on_other_text_asks_for_it(filled, small, place):
     assert table(at, "Setting")["pairs"][0] == pytest.approx(cell.spearman)
 
 
-def test_every_figure_of_a_paper_is_one_click_away_with_words_and_data(small):
-    for name, charts in {
-        "WhiteningBERT, Figure 1": 2,
-        "WhiteningBERT, Figure 2": 1,
-        "BERT-whitening, Figure 1": 1,
-        "WhitenedCSE, Figures 1 and 3": 2,
+def test_every_figure_of_a_paper_is_one_click_away_with_words_data_and_the_code_that_makes_it(small, capsys):
+    losses = "alignment", "uniformity", "spearman"
+    for name, (charts, key, columns) in {
+        "WhiteningBERT, Figure 1": (2, "paper-pairs", ["spearman"]),
+        "WhiteningBERT, Figure 2": (1, "paper-sizes", ["spearman"]),
+        "BERT-whitening, Figure 1": (1, "paper-ks", ["spearman"]),
+        "WhitenedCSE, Figures 1 and 3": (2, "paper-losses", losses),
     }.items():
         at = until(start("compare", **small, part=name), lambda at: len(alts(at)) >= charts and complete(at))  # noqa: B023
         assert all(len(alt) > 20 for alt in alts(at))
         assert downloads(at).count("Data (CSV)") == charts
+        rows = csv.DictReader(io.StringIO(data(at)[key]))
+        numbers = [float(row[column]) for row in rows for column in columns if row[column]]
+        capsys.readouterr()
+        exec(code(at), {})
+        *_, score, _ = lines = capsys.readouterr().out.splitlines()
+        printed = [float(one) for one in re.findall(r"-?\d+\.\d+(?:e-?\d+)?", "\n".join(lines))]
+        for number in [max(numbers)] if key == "paper-ks" else numbers:
+            assert any(number == pytest.approx(one) for one in printed), (name, number)
+        assert f"{float(score):.2f}" == live(at)
         if charts == 2 and "Figure 1" in name and name.startswith("WhiteningBERT"):
             assert said(choose(at, panel="labse"), "Printed: **LaBSE**", "is not among the four printed models")
 

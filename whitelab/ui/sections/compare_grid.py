@@ -94,8 +94,8 @@ def _counted(cells: Sequence[Cell]) -> str:
     return f"{len(cells) - averages} cells" + (f" and {averages} averages." if averages else ".")
 
 
-def section(grid: Grid) -> None:
-    """The button, and the grid where it was asked for or is known from before."""
+def section(grid: Grid) -> str:
+    """The button, and the grid where it was asked for or is known from before. Returns the lines that make it."""
     there = known(grid)
     drawn = unasked(grid) or len(there) == grid.size
     label = f"Compare {grid.size} cell{'s' if grid.size > 1 else ''}"
@@ -111,6 +111,15 @@ def section(grid: Grid) -> None:
         st.info(
             "Nothing is computed before you press Compare: a model may have to be downloaded and every task embedded."
         )
+    return (
+        "from whitelab.compare import Grid, compare, resample, written\n"
+        "from whitelab.scoring.setting import parse_settings\n\n"
+        f"rows = parse_settings({';'.join(map(str, grid.settings))!r})\n"
+        f"options = {{'dtype': {grid.dtype!r}, 'keep_going': {grid.keep_going}, 'corpus': {grid.corpus!r}}}\n"
+        f"grid = Grid({list(grid.models)!r}, data, tasks, rows, {grid.preset!r}, **options)\n"
+        "cells = list(compare(grid, store=whitelab.Store()))\n"
+        f"print(written(cells, 'markdown', {grid.preset!r}, {grid.corpus!r}, resample(cells)))\n"
+    )
 
 
 def ask_again(grid: Grid) -> None:

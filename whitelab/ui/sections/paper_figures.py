@@ -29,6 +29,8 @@ from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.variants import LABELS
 
 SPREAD = ("L-1", "L-1:shuffled_group", "L-1:pca")  # WhitenedCSE's own whitening in the middle, without its training
+SUBSETS = PRESETS["whiteningbert"].applied(Setting())  # its own layers do not count
+EVERY_K = Setting.parse("L1+L-1:pca")
 SPREAD_NAMES = frozenset(map(str, parse_settings(";".join(SPREAD))))
 
 
@@ -67,12 +69,20 @@ class Figure:
         """What reading and embedding take."""
         return {"store": Store(), "keep_going": self.grid.keep_going}
 
+    @property
+    def code(self) -> str:
+        """The first lines of each figure in Python, with what `read` and `options` give."""
+        return (
+            "from whitelab.compare import papers\n\n"
+            f"options = {{'store': whitelab.Store(), 'keep_going': {self.grid.keep_going}}}\n"
+        )
+
 
 # ----------------------------------------------------------------------------------- WhiteningBERT, Figure 1
 
 
-def pair_heatmaps(figure: Figure) -> None:
-    """Every pair of layers, averaged over the tasks, beside the printed cells."""
+def pair_heatmaps(figure: Figure) -> str:
+    """Every pair of layers, averaged over the tasks, beside the printed cells. Returns the lines that make them."""
     st.markdown("**Which pairs of layers?** Average over the tasks of every pair of layers, without whitening.")
     panels = drawn.panels()
     own = drawn.printed_pairs(figure.name)
@@ -120,6 +130,11 @@ def pair_heatmaps(figure: Figure) -> None:
     st.caption(
         "Huang et al. 2021 (WhiteningBERT), Figure 1: mean over subsets, mean over tasks. Both maps share one scale."
     )
+    return (
+        f"{figure.code}*_, maps = papers.pair_maps(papers.spaces(encoder, data, tasks, **options))\n"
+        "for layers, value in papers.pair_average(maps).items():\n"
+        "    print(layers, value)\n"
+    )
 
 
 def _pair_maps(figure: Figure, progress: Progress) -> Iterator[dict[str, LayerPairs]]:
@@ -142,8 +157,8 @@ def _done(figure: Figure, found) -> str:
 # ----------------------------------------------------------------------------------- WhiteningBERT, Figure 2
 
 
-def size_curve(figure: Figure) -> None:
-    """The best score by number of layers."""
+def size_curve(figure: Figure) -> str:
+    """The best score by number of layers. Returns the lines that make it."""
     st.markdown(
         "**How many layers?** The best average over the tasks of any subset of so many layers, without whitening."
     )
@@ -173,6 +188,12 @@ def size_curve(figure: Figure) -> None:
         "figure prints no numbers; its first two sizes are the best cells of Figure 1, "
         + ("drawn as diamonds." if printed else "which prints none for this model.")
     )
+    return (
+        f"{figure.code}spaces = dict(papers.spaces(encoder, data, tasks, **options))\n"
+        f"found = whitelab.search_subsets(spaces, whitelab.Setting.parse({str(SUBSETS)!r}))\n"
+        "for size, best in found.ranking.best_by_size.items():\n"
+        "    print(size, best.layers, best.spearman)\n"
+    )
 
 
 def _subsets(figure: Figure, progress: Progress) -> Iterator[SubsetSearch]:
@@ -180,15 +201,14 @@ def _subsets(figure: Figure, progress: Progress) -> Iterator[SubsetSearch]:
     for task, space in drawn.spaces(*figure.read(), **figure.options()):
         spaces[task] = space
         progress(len(spaces), len(figure.grid.tasks))
-    setting = PRESETS["whiteningbert"].applied(Setting())
-    yield from layer_subsets.stream(spaces, setting, progress=progress, every=0.5)
+    yield from layer_subsets.stream(spaces, SUBSETS, progress=progress, every=0.5)
 
 
 # ------------------------------------------------------------------------------------ BERT-whitening, Figure 1
 
 
-def k_curves(figure: Figure) -> None:
-    """One curve a task over every k, with its optimum."""
+def k_curves(figure: Figure) -> str:
+    """One curve a task over every k, with its optimum. Returns the lines that make them."""
     st.markdown(
         "**How many dimensions?** First and last layer, whitened: every task at every k, the optimum of each starred."
     )
@@ -226,18 +246,26 @@ def k_curves(figure: Figure) -> None:
         "sentences of at most 64 tokens. Its curves are not in the text; the printed scores of Tables 1 and 2 that "
         "lie on them are drawn as diamonds where the model is theirs."
     )
+    return (
+        f"{figure.code}ends = whitelab.Setting.parse({str(EVERY_K)!r})  # the first and the last layer\n"
+        "*_, curves = papers.task_curves(encoder, data, tasks, ends, **options)\n"
+        "for task, curve in curves.items():\n"
+        "    print(task, curve.best_k, curve.best_k and curve.spearman[curve.best_k - 1])\n"
+    )
 
 
 def _task_curves(figure: Figure, progress: Progress) -> Iterator[dict[str, KCurve]]:
-    setting = Setting.parse("L1+L-1:pca")
-    yield from drawn.task_curves(*figure.read(), setting, progress=progress, **figure.options())
+    yield from drawn.task_curves(*figure.read(), EVERY_K, progress=progress, **figure.options())
 
 
 # ------------------------------------------------------------------------------------ WhitenedCSE, Figures 1 and 3
 
 
-def losses(grid: Grid) -> None:
-    """Alignment and uniformity of every setting of every model, and how random cosines spread."""
+def losses(grid: Grid) -> str:
+    """Alignment and uniformity of every setting of every model, and how random cosines spread.
+
+    Returns the lines that make the losses.
+    """
     st.markdown(
         "**Closer together, or further apart?** Both losses of every setting of every model; lower left is better."
     )
@@ -256,11 +284,30 @@ def losses(grid: Grid) -> None:
         "every 125 steps on the STS-B development set, and prints no number of them. Drawn here are models as they "
         "are, with its shuffled group whitening applied afterwards; what its training adds is not."
     )
+    settings = ";".join(map(str, _settings(grid)))
+    return (
+        "from whitelab.compare import PRESETS, Bench, papers, tried\n"
+        "from whitelab.scoring.setting import parse_settings\n\n"
+        f"preset, settings = PRESETS[{grid.preset!r}].fitted_on({grid.corpus!r}), parse_settings({settings!r})\n"
+        f"for name in {list(grid.models)!r}:\n"
+        f"    encoder = tried(lambda: whitelab.load_encoder(name, dtype={grid.dtype!r}))\n"
+        "    if isinstance(encoder, str):  # why it cannot be loaded\n"
+        "        print(encoder)\n"
+        "        continue\n"
+        f"    bench = Bench(encoder, data, {task!r}, whitelab.Store(), {grid.keep_going})\n"
+        "    for one in settings:\n"
+        f"        print(name, one, tried(lambda: papers.spot(bench, one, preset, {positives!r})))\n"
+    )
+
+
+def _settings(grid: Grid) -> tuple[Setting, ...]:
+    """Those of the grid, and those whose cosines are drawn."""
+    return tuple(dict.fromkeys((*grid.settings, *parse_settings(";".join(SPREAD)))))
 
 
 def _losses(grid: Grid, task: str, positives: str, progress: Progress) -> Iterator["Losses"]:
     shown, found, done = parse_settings(";".join(SPREAD)), Losses(), 0
-    settings = tuple(dict.fromkeys((*grid.settings, *shown)))
+    settings = _settings(grid)
     for model in grid.models:
         encoder = tried(lambda model=model: shared_encoder(model, grid.dtype))
         if isinstance(encoder, str):
