@@ -14,6 +14,7 @@ from whitelab.statistics.geometry import uniformity_floor
 
 from .visiting import (
     DEMONSTRATION,
+    ROOM,
     SPACED,
     alts,
     choose,
@@ -28,6 +29,7 @@ from .visiting import (
     said,
     scored,
     start,
+    table_widths,
     tour,
     until,
     write_few,
@@ -76,6 +78,13 @@ def test_every_page_asks_its_question_and_answers_with_numbers_and_charts_that_a
             assert any(text.startswith(begins) and re.search("1\u202f?440 pairs", text) for text in captions), captions
             assert sum(text.startswith(DEMONSTRATION) for text in captions) == 2  # at the score, under the protocol
             assert code(at).startswith("import whitelab")
+
+
+def test_every_table_fits_beside_the_bar(small, subtests):
+    at = start(**small)
+    for page in tour(at):
+        with subtests.test(page):
+            assert max(table_widths(at), default=0) <= ROOM
 
 
 def test_every_page_of_the_app_is_tested():

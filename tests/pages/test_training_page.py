@@ -21,6 +21,7 @@ from whitelab.ui.training.form import OWN
 
 from .visiting import (
     PATIENCE,
+    ROOM,
     alts,
     choose,
     code,
@@ -37,6 +38,7 @@ from .visiting import (
     scored,
     start,
     table,
+    table_widths,
     until,
     upload,
 )
@@ -154,6 +156,7 @@ def test_a_run_is_drawn_with_its_own_numbers_made_again_by_its_code_and_its_mode
     assert [one.step for one in run.records()] == [0, 1, 2, 3, 4]
     assert set(sentences) == set(SENTENCES)
     assert pairs.n_pairs == 60
+    assert 0 < max(table_widths(at)) <= ROOM
     shown = metrics(at)
     assert shown["Spearman, simcse-1"] == f"{found.best.spearman:.2f}"
     assert shown["Effective rank, simcse-1"] == f"{found.best.effective_rank:.1f}"

@@ -54,7 +54,9 @@ def test_the_variants_side_by_side_have_the_scores_and_tests_of_the_package(smal
     names = ["Raw", "Centred", "ZCA whitening", "Group whitening (groups = 4)", "PCA whitening"]
     assert list(table["Variant, k = 10"]) == names  # in the title, where a long name cannot push it out of sight
     assert list(table["Spearman"]) == pytest.approx([one.spearman for one in wanted])
-    assert list(table["Score, 95 %"]) == [f"{one.low:.2f} to {one.high:.2f}" for one in found]
+    assert list(table["Its 95 %"])[1:] == [
+        f"{one.difference.low:+.2f} to {one.difference.high:+.2f}" for one in found[1:]
+    ]
     assert list(table["Rank"]) == [one.rank for one in wanted]
     assert list(table["Isotropy"])[1:] == pytest.approx([one.isotropy for one in wanted[1:]])
     assert list(table["Verdict"]) == ["Baseline", *(VERDICTS[one.verdict] for one in found[1:])]
@@ -105,7 +107,7 @@ def test_a_map_that_sets_its_sentences_equally_far_apart_is_not_handed_out_witho
         score, difference, *_ = at.metric
         assert (not score.delta, not difference.proto.delta_description) == (starved, starved)  # no interval, no p
         (row,) = (row for _, row in tables(at)[0].iterrows() if row["Variant"] == "PCA whitening")
-        assert [isinstance(row[name], str) for name in ("Score, 95 %", "p")] == [not starved] * 2
+        assert [isinstance(row[name], str) for name in ("Its 95 %", "p")] == [not starved] * 2
 
 
 def test_the_fit_scopes_are_side_by_side_and_cross_fitting_can_be_the_workspaces(small, space):
@@ -114,7 +116,7 @@ def test_the_fit_scopes_are_side_by_side_and_cross_fitting_can_be_the_workspaces
     assert live(at) == cross == metrics(at)["Spearman, cross-fitted"]
     *_, fits = tables(at)
     assert [f"{value:.2f}" for value in fits["Spearman"]] == [task, cross]
-    assert list(fits["Sentences"]) == ["120 = 3.8 d", "60 = 1.9 d"]
+    assert list(fits["Per d"]) == ["3.8", "1.9"]
     assert said(at, f"reaches {task}; cross-fitted, on sentences it is not scored on, {cross}")
     assert said(at, "cross-fitting has two maps, and an export holds one")
 

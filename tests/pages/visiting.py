@@ -16,6 +16,7 @@ from whitelab.ui.results.jobs import jobs
 from whitelab.ui.widgets.chart import SHOWN, as_csv
 
 PATIENCE = 300  # seconds; other work may share the machine
+ROOM = 818  # pixels of a page beside the bar, in a window of 1,280
 DEMONSTRATION = "Demonstration set written for this project, not a published benchmark."
 SPACED = [page for page in QUESTIONS if page != "training"]  # the pages of the workspace's space
 
@@ -145,6 +146,20 @@ def failed(at: AppTest, text: str) -> bool:
 def table(at: AppTest, column: str):
     """The first table with this column, None where there is none."""
     return next((one.value for one in at.dataframe if column in one.value.columns), None)
+
+
+def table_widths(at: AppTest) -> list[int]:
+    """Pixels that the tables with given columns take, with the column of ticks where rows can be chosen."""
+    ticks = 34
+    return [
+        sum(
+            column.get("width", 0)
+            for name, column in json.loads(one.proto.columns or "{}").items()
+            if name in one.value.columns
+        )
+        + ticks * bool(one.proto.selection_mode)
+        for one in at.dataframe
+    ]
 
 
 def protocol(at: AppTest) -> str:

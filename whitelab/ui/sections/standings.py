@@ -148,14 +148,6 @@ def table(rows: Sequence[dict], title: str, names: Sequence[str]) -> None:
     """Scores, tests and what was fitted, one line each."""
     number, text = st.column_config.NumberColumn, st.column_config.TextColumn
 
-    def fitted(row: dict) -> str | None:
-        if not row["fitted"]:
-            return None
-        return f"{spaced(row['fitted'])} = {ratio(row['fitted'] / row['dim'])} d"
-
-    def around(row: dict) -> str | None:
-        return None if row["low"] is None else verdict.interval(row["low"], row["high"])
-
     def within(row: dict) -> str | None:
         return verdict.interval(row["difference_low"], row["difference_high"], "+") if row["p_words"] else None
 
@@ -164,31 +156,27 @@ def table(rows: Sequence[dict], title: str, names: Sequence[str]) -> None:
             title: names,
             "Spearman": [row["spearman"] for row in rows],
             "Difference": [row["difference"] if row["p_words"] else None for row in rows],
+            "Its 95 %": [within(row) for row in rows],
             "Verdict": [row["verdict"] for row in rows],
-            "Score, 95 %": [around(row) for row in rows],
-            "Difference, 95 %": [within(row) for row in rows],
             "p": [row["p_words"] for row in rows],
             "Rank": [row["rank"] for row in rows],
-            "Sentences": [fitted(row) for row in rows],
+            "Per d": [ratio(row["fitted"] / row["dim"]) if row["fitted"] else None for row in rows],
             "Isotropy": [row["held_out_isotropy"] for row in rows],
         },
         {
             title: text(width=178),
             "Spearman": number(format="%.2f", width=72),
-            "Score, 95 %": text(width=104, help="Percentile interval of the bootstrap."),
             "Difference": number(format="%+.2f", width=78),
-            "Difference, 95 %": text(width=116, help="Interval of the paired difference."),
+            "Its 95 %": text(width=104, help="Percentile interval of the paired difference, by the bootstrap."),
             "Verdict": text(width=114, help=f"Real where both tests say so at p < {LEVEL:g}."),
             "p": text(width=106, help="Bootstrap, then Williams."),
             "Rank": number(width=46, help="Directions kept, of d."),
-            "Sentences": text(
-                width=98,
-                help="Occurrences the map was fitted on (for cross-fitting, those of one half), and how many that is "
-                "per dimension.",
+            "Per d": text(
+                width=54, help="Sentences per dimension the map was fitted on; for cross-fitting, those of one half."
             ),
             "Isotropy": number(
                 format="%.2f",
-                width=68,
+                width=64,
                 help="Held-out isotropy: IsoScore of sentences that were not fitted on; 1 is round.",
             ),
         },

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from pathlib import Path
 
 import streamlit as st
 
@@ -163,19 +164,16 @@ def _submit_all(waiting: Sequence[Run]) -> None:
 
 _number, _text = st.column_config.NumberColumn, st.column_config.TextColumn
 _COLUMNS = {
-    "Run": _text(width=120),
-    "Objective": _text(width=170),
-    "Start": _text(width=90),
-    "Sentences": _text(width=90),
-    "Steps × batch": _text(width=130),
-    "Rate": _number(format="%.1e", width=70),
-    "Seed": _number(width=50),
-    "State": _text(width=90),
-    "Spearman x 100": _text(width=120, help="Before training → at the step that is kept."),
-    "Gain": _number(format="%+.2f", width=65),
-    "Uniformity": _text(width=120),
-    "Alignment": _text(width=110),
-    "Time": _text(width=65),
+    "Run": _text(width=84),
+    "Objective": _text(width=104),
+    "State": _text(width=68),
+    "Spearman": _text(width=104, help="Spearman x 100 before training → at the step that is kept."),
+    "Gain": _number(format="%+.2f", width=50),
+    "Time": _text(width=56),
+    "Steps × batch": _text(width=92),
+    "Rate": _number(format="%.1e", width=54),
+    "Seed": _number(width=40),
+    "Start, sentences": _text(width=132),
 }
 
 
@@ -185,21 +183,17 @@ def _row(one: Entry) -> dict:
     if _known(found.start, "spearman") is not None and _known(found.best, "spearman") is not None:
         gain = found.best.spearman - found.start.spearman
     steps = spaced(config.steps)
-    done = f"{spaced(found.step)} of {steps}" if found.step < config.steps else steps
     return {
         "Run": one.name,
         "Objective": found.label,
         "State": one.state,
-        "Spearman x 100": _from_to(found.start, found.best, "spearman", 2),
+        "Spearman": _from_to(found.start, found.best, "spearman", 2),
         "Gain": gain,
-        "Uniformity": _from_to(found.start, found.best, "uniformity", 3),
-        "Alignment": _from_to(found.start, found.best, "alignment", 3),
         "Time": duration(found.seconds) if found.seconds else "",
-        "Seed": config.seed,
-        "Steps × batch": f"{done} × {config.batch * config.accumulation}" if config.batch else done,
+        "Steps × batch": f"{steps} × {config.batch * config.accumulation}" if config.batch else steps,
         "Rate": config.lr,
-        "Start": config.model,
-        "Sentences": config.corpus,
+        "Seed": config.seed,
+        "Start, sentences": f"{config.model}, {Path(config.corpus).name}",
     }
 
 
