@@ -209,6 +209,19 @@ def test_on_release_the_address_the_pages_and_a_typed_k_follow(app, visit, demo)
     assert (shown.k(), shown.live()) == (77, wanted[76])
 
 
+@pytest.mark.parametrize("name", ["whitening", "layers", "dimensions"])
+def test_the_charts_stand_still_while_k_moves(app, visit, name):
+    shown = visit(app)
+    page = shown.open(f"{name}?k=100")
+    typed, places = page.locator(f"{SIDEBAR} .wl-typed"), []
+    for k in (100, 20):
+        typed.fill(str(k))
+        typed.press("Enter")
+        shown.settle()
+        places.append(shown.charts()[0].bounding_box()["y"])
+    assert places[0] == places[1]
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (768, "light")])
 def test_while_the_bar_is_closed_number_and_knob_stand_at_the_foot_of_the_window(app, visit, demo, width, scheme):
     shown = visit(app, scheme, width, 844)

@@ -201,6 +201,9 @@ def draw(space: LayerEmbeddings, setting: Setting, verdict: str = "") -> None:
     if measures is None:
         return
     words, offered = explained(measures)
-    st.info(words, icon=":material/info:")
-    if offered and offered != setting.k:
-        st.button(f"Use k = {offered}", key="offered-k", on_click=take, kwargs={"k": offered}, icon=":material/tune:")
+    with st.container(horizontal=True, vertical_alignment="center", key="explanation"):
+        st.info(words, icon=":material/info:")
+        if offered and offered != setting.k:
+            st.button(
+                f"Use k = {offered}", key="offered-k", on_click=take, kwargs={"k": offered}, icon=":material/tune:"
+            )

@@ -7,6 +7,8 @@ import streamlit as st
 # Words of headline numbers wrap in lines of like length and are never cut, and four of them stand two by two in a
 # narrow window, as do a new run's choices, whose names are long. The live score stays in sight while the bar scrolls to
 # the knob that moves it.
+# What stands below headline numbers and an explanation stays where it is when these have more to say: their room for it
+# is always there, and a k that is offered stands beside its explanation.
 # The line over a picture (ui/results/jobs.py) is higher only where its words would be cut.
 # What a layer put in or taken out would change stands under its pill (ui/live/ahead.js); its room is always there.
 # Captions, buttons, chosen names, code and what charts have in grey have WCAG AA's contrast. Colours are those of the
@@ -43,6 +45,11 @@ STYLE = """<style>
 [data-testid=stMetric] div:has(> [data-testid=stMetricDelta]) { flex-wrap: wrap; row-gap: 0.25rem; }
 [data-testid=stMetricDelta], [data-testid=stMetricDeltaDescription] { height: auto; max-width: 100%; }
 [data-testid=stMetricDelta] { border-radius: 0.75rem; }
+[data-testid=stMetric] { min-height: 10rem; }
+@media (min-width: 1101px) {
+    .st-key-explanation { flex-wrap: nowrap; }
+    .st-key-explanation [data-testid=stAlertContainer] { min-height: 6.5rem; }
+}
 @media (hover: none) {
     [data-testid=stElementContainer]:has([data-testid=stDataFrame]) { margin-top: 2rem; }
     .js-plotly-plot .modebar { display: none; }
