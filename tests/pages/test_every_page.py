@@ -167,6 +167,12 @@ def test_k_moves_the_live_score_the_headline_and_the_memory(small, space):
     assert metrics(at)["Memory saved"] == "75 %"
 
 
+@pytest.mark.parametrize(("whitening", "compared"), [("Raw", False), ("Centred", True)])
+def test_only_raw_itself_is_not_held_against_raw(small, whitening, compared):
+    at = until(start(**small, whitening=whitening))
+    assert (knob(at)["raw"] is not None) is compared
+
+
 def test_the_last_layer_taken_out_stays(small, space):
     at = choose(choose(until(start(**small)), layers=[2]), layers=[])
     assert live(at) == scored(space, "L2:pca")

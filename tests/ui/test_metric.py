@@ -55,6 +55,7 @@ def page():
     from whitelab.ui.widgets.metric import Metric, headlines
 
     headlines(*(Metric(good or "note", "1", "+1.00", good) for good in ("up", "down", "gain", "loss", "")))
+    headlines(*(Metric(f"no {good}", "1", "+0.00 against raw", good) for good in ("up", "down", "either")))
 
 
 def test_what_is_good_is_green_what_is_not_is_red_and_a_note_is_neither():
@@ -64,3 +65,5 @@ def test_what_is_good_is_green_what_is_not_is_red_and_a_note_is_neither():
     colours = {label: one.color for label, one in shown.items()}
     assert colours["up"] == colours["gain"] != colours["down"] == colours["loss"]
     assert colours["note"] not in (colours["up"], colours["down"])
+    for level in ("no up", "no down", "no either"):
+        assert (shown[level].color, shown[level].direction) == (shown["note"].color, shown["note"].direction)

@@ -75,7 +75,7 @@ def draw(
         "dim": dim,
         "fixed": "" if takes_k else f"{variant(setting.whitening).label} has no k.",
         "score": now,
-        "raw": raw,
+        "raw": None if setting.whitening == "none" else raw,  # which is not held against itself
         "of": _of(space, setting) if space is not None else "",
         "words": "undefined" if scores else "no score" if never else "...",
         "help": scores[0].line() if scores else "",

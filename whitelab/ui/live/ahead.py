@@ -46,7 +46,7 @@ def hand_over(held: ReferenceType[LayerEmbeddings], setting: Setting, of: str, k
             score, raw = number_of(space, moved), number_of(space, moved.raw)
         except ValueError:
             continue  # a map that cannot be fitted here says why when it is chosen
-        scores[label] = [score.spearman, raw.spearman]
+        scores[label] = [score.spearman, None if moved.whitening == "none" else raw.spearman]
     now = number_of(space, setting).spearman if scores else None
     data = {"of": of, "k": k, "knob": knob, "now": now, "scores": scores, "more": more}
     _mount(key=PLACE, data=data, height=1, on_wanted_change=lambda: None)

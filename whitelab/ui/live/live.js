@@ -26,7 +26,8 @@ class View {
     }
   }
 
-  // What the server says: {k, dim, fixed, score, raw, of, words, help, doubt: [low, high, starving, chance, starved]}.
+  // What the server says: {k, dim, fixed, score, raw, of, words, help, doubt: [low, high, starving, chance, starved]};
+  // `raw` is null where raw itself is shown.
   take(data) {
     this.data = data
     this.ahead = null

@@ -82,6 +82,7 @@ STYLE = """<style>
     content: " · change at a click"; font-size: 0.6875rem;
 }
 .st-key-layers button[data-gain^="-"]::after { color: light-dark(#A3302A, #F2968F); }
+.st-key-layers button[data-gain="+0.0"]::after { color: light-dark(#566070, #A9B1BC); }
 </style>"""
 
 MENDS = "".join(Path(__file__).with_name(name).read_text("utf-8") for name in ("fingers.js", "steps.js"))

@@ -31,9 +31,14 @@ class Metric:
     help: str | None = None
     description: str | None = None
 
+    @property
+    def _level(self) -> bool:
+        """Whether the delta is a change that rounds to zero, which is neither good nor bad."""
+        return self.good in ("up", "down", "either") and bool(self.delta) and float(self.delta.split()[0]) == 0
+
     def draw(self) -> None:
         """Draw it where the call is."""
-        colour, arrow = _DELTAS[self.good]
+        colour, arrow = _DELTAS["" if self._level else self.good]
         st.metric(
             self.label,
             self.value,
