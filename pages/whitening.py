@@ -65,8 +65,6 @@ headlines(
         "amplifies. The held-out isotropy (0 to 1) says how round the space is for sentences that were not fitted on.",
     ),
 )
-if now.score.reason:
-    st.warning(plain(now.score.reason))
 words = verdict.sentence(now, name, against, spaced(space.n_pairs), RESAMPLES, held_out)
 if now.verdict == "gain" and compared.k and curve_of(space, compared).best_k == compared.k:
     words += f" And k = {compared.k} is the best on these very pairs, which flatters it."

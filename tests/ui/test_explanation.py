@@ -36,7 +36,7 @@ measures = st.builds(
 def test_the_words_say_the_sign_of_the_change_and_offer_only_a_k_that_is_better(one):
     words, offered = explained(one)
     starved = one.rank >= one.distinct - 1 and not one.hint
-    assert ("No verdict yet" in words) is starved
+    assert ("no change to explain yet" in words) is starved
     assert (" gains " in words) is (one.gain > SMALL and not starved)
     assert (" loses " in words) is (one.gain < -SMALL and not starved)
     assert ("changes the score by" in words) is (abs(one.gain) <= SMALL and not starved)
@@ -84,8 +84,9 @@ def test_a_loss_that_the_cut_alone_has_is_laid_to_the_cut():
 
 def test_a_map_of_too_few_sentences_is_given_no_verdict_but_a_k_it_can_bear():
     words, offered = explained(replace(GAIN, rank=23, distinct=24, best_k=None, best_gain=None))
-    assert words.startswith("**No verdict yet.**")
-    assert "24 different vectors span only 23 directions" in words
+    assert words.startswith("**There is no change to explain yet.**")
+    assert "24 different vectors bear about a tenth" in words
+    assert "far apart" not in words  # the note above every page and the verdict have said it
     assert offered == 2
     assert explained(replace(GAIN, rank=23, distinct=24, best_k=1))[1] == 1
 

@@ -136,9 +136,8 @@ def explained(measures: Measured) -> tuple[str, int | None]:
     if measures.starved:
         bearable = max(1, measures.distinct // 10)
         return (
-            f"**No verdict yet.** {measures.distinct} different vectors span only {measures.rank} directions, so "
-            f"{name} sets all of them equally far apart: the score says nothing about meaning, whichever way it went. "
-            "Keep fewer dimensions, or fit on more text."
+            f"**There is no change to explain yet.** {spaced(measures.distinct)} different vectors bear about a tenth "
+            "as many directions."
         ), min(measures.best_k or bearable, bearable)
     in_a_cone = measures.mean_cosine >= CONE
     lie = "lie in a cone" if in_a_cone else "are spread around already"
