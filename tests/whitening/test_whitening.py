@@ -617,6 +617,7 @@ def test_a_spec_carries_every_parameter_that_counts():
         ("group:groups=2.5", "groups='2.5' must be a whole number"),
         ("group:groups=0", "groups=0 must be at least 1"),
         ("shrunk:method=best", "method='best' must be one of ledoit-wolf, oas, epsilon"),
+        (":1", "whitening=':1' must be one of none"),
         ("iternorm:steps=0", "steps=0 must lie between 1 and 30"),
     ],
 )

@@ -106,7 +106,7 @@ def read(
     unknown name or parameter and for a value out of range (where the range ends at d, only when `dim` is given).
     """
     name, _, rest = spec.partition(":")
-    check_choice(name, family, table)
+    check_choice(name or spec, family, table)
     parameters = table[name].parameters
     known = {one.name: one for one in parameters}
     given = {}
