@@ -12,23 +12,24 @@ from whitelab import figures
 
 
 def test_a_heatmap_is_symmetric_and_stars_the_best_pair_on_both_sides():
-    figure = figures.pair_heatmap(cells(4), 4, (1, 3))
+    figure = figures.pair_heatmap(cells(4), 4, [(1, 3)])
     heat, stars = figure.data[0], figure.data[-1]
     grid = np.array(heat.z, dtype=float)
     assert np.array_equal(grid, grid.T)
     assert grid[1, 3] == 13
     assert {(round(y), x) for x, y in zip(stars.x, stars.y, strict=True)} == {(1, 3), (3, 1)}
     assert {tuple(pair) for pair in stars.customdata} == {(1, 3), (3, 1)}
-    assert len(figures.pair_heatmap(cells(4), 4, None).data) == len(figure.data) - 1
+    assert len(figures.pair_heatmap(cells(4), 4, []).data) == len(figure.data) - 1
 
 
 def test_every_pair_that_ties_with_the_best_has_a_star():
-    figure = figures.pair_heatmap(cells(4) | {(0, 0): 13.0, (2, 3): 13.0, (2, 2): None, (3, 3): 5.0}, 4, (0, 0))
+    figure = figures.pair_heatmap(cells(4), 4, [(0, 0), (1, 3), (2, 3)])
+    assert "best 0 and 0 with 0.00, and 2 more tie with it" in figure.layout.meta["alt"]
     assert {tuple(pair) for pair in figure.data[-1].customdata} == {(0, 0), (1, 3), (3, 1), (2, 3), (3, 2)}
 
 
 def test_a_click_meets_a_square_that_carries_the_layers_of_the_cell_below_it():
-    figure = figures.pair_heatmap(cells(3), 3, None)
+    figure = figures.pair_heatmap(cells(3), 3, [])
     marks = squares(figure)
     assert [tuple(pair) for pair in marks.customdata] == [(i, j) for i in range(3) for j in range(3)]
     grid = figure.data[0].z
@@ -42,24 +43,24 @@ def test_a_click_meets_a_square_that_carries_the_layers_of_the_cell_below_it():
     [((), set()), ((2,), {(2, 2)}), ((0, 2), {(0, 2), (2, 0)}), ((0, 1, 2), set())],
 )
 def test_the_workspace_layers_are_outlined_where_they_are_a_cell(selected, outlined):
-    shapes = figures.pair_heatmap(cells(3), 3, None, selected).layout.shapes
+    shapes = figures.pair_heatmap(cells(3), 3, [], selected).layout.shapes
     assert {(shape.y0 + 0.5, shape.x0 + 0.5) for shape in shapes} == outlined
 
 
 def test_an_undefined_cell_is_blank_and_says_so():
     undefined = dict.fromkeys(cells(2), None)
-    figure = figures.pair_heatmap(undefined, 2, None)
+    figure = figures.pair_heatmap(undefined, 2, [])
     assert not written(figure)
     assert set(squares(figure).text) == {"undefined"}
     assert "no score defined" in figure.layout.meta["alt"]
     assert [note.text for note in figure.layout.annotations] == ["no score is defined"]  # an empty map says it is
-    assert not figures.pair_heatmap(undefined | {(0, 0): 1.0}, 2, None).layout.annotations
+    assert not figures.pair_heatmap(undefined | {(0, 0): 1.0}, 2, []).layout.annotations
 
 
 @pytest.mark.parametrize("drawn", [figures.pair_heatmap, figures.difference_heatmap])
 def test_every_number_is_written_in_its_cell_and_can_be_read_on_its_colour(drawn):
     values = {(i, j): 3.0 * i - 2.9 * j for i in range(9) for j in range(i, 9)}
-    figure = drawn(values, 9, *[None] * (drawn is figures.pair_heatmap))
+    figure = drawn(values, 9, *[[]] * (drawn is figures.pair_heatmap))
     heat, numbers = figure.data[0], written(figure)
     assert {(y, x): float(text) for y, x, text, _ in numbers} == pytest.approx(
         {(y, x): round(heat.z[y][x], 2) for y in range(9) for x in range(9)}, abs=0.051
@@ -74,8 +75,16 @@ def test_every_number_is_written_in_its_cell_and_can_be_read_on_its_colour(drawn
 
 
 def test_two_heatmaps_can_share_a_scale():
-    heat = figures.pair_heatmap(cells(2), 2, None, (), (0.0, 90.0)).data[0]
+    heat = figures.pair_heatmap(cells(2), 2, [], (), (0.0, 90.0)).data[0]
     assert (heat.zmin, heat.zmax) == (0.0, 90.0)
+
+
+@pytest.mark.parametrize(
+    "drawn", [figures.difference_heatmap, lambda cells, n: figures.pair_heatmap(cells, n, [], gain=True)]
+)
+def test_differences_of_hundredths_stay_pale(drawn):
+    heat = drawn({(0, 0): 0.01, (0, 1): -0.02, (1, 1): 0.0}, 2).data[0]
+    assert (heat.zmin, heat.zmax) == (-0.5, 0.5)
 
 
 # Layer subsets

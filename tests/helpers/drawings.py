@@ -49,7 +49,7 @@ def all_figures() -> dict[str, go.Figure]:
             np.array([[1.0, 0.6, math.nan], [0.6, 1.0, 0.7], [math.nan, 0.7, 1.0]]), "Raw"
         ),
         "plane": figures.plane(rows, LABELS, -3.9, 1),
-        "pair_heatmap": figures.pair_heatmap(cells(3), 3, (0, 2), (1, 2)),
+        "pair_heatmap": figures.pair_heatmap(cells(3), 3, [(0, 2)], (1, 2)),
         "k_curves": figures.k_curves(curve, {"a": curve}, "pca", "PCA whitening", k_marks(5, 8, 3), 8, 39.0),
         "search_costs": figures.search_costs(costs(), "pca", 4, 10),
         "size_curves": figures.size_curves({name: sizes(50.0 + i) for i, name in enumerate(names)}, LABELS, 4),

@@ -19,7 +19,17 @@ from whitelab.figures.marks import (
     variant_line,
     variant_marker,
 )
-from whitelab.figures.panels import BARE, CLICKABLE, Scale, finish, in_words, layer_heatmap, layer_step, symmetric
+from whitelab.figures.panels import (
+    BARE,
+    CLICKABLE,
+    Scale,
+    finish,
+    in_words,
+    layer_heatmap,
+    layer_step,
+    reach,
+    symmetric,
+)
 from whitelab.figures.style import DIFFERENCE_SCALE, RULE, SCORE, layer_colour, variant_dashes
 
 _EDGE = {"color": RULE, "width": 2}  # the first layers are nearly as dark as a dark page, the last as light as a light
@@ -28,22 +38,24 @@ _EDGE = {"color": RULE, "width": 2}  # the first layers are nearly as dark as a 
 def pair_heatmap(
     cells: Mapping[tuple[int, int], float | None],
     n_layers: int,
-    best: tuple[int, int] | None,
+    best: Sequence[tuple[int, int]],
     selected: tuple[int, ...] = (),
     scale: tuple[float, float] | None = None,
     gain: bool = False,
 ) -> go.Figure:
-    """Spearman of every layer pair, symmetric; `best` and what ties with it starred, selected cell outlined.
+    """Spearman of every layer pair, symmetric; `best`, more than one where they tie, starred, selected cell outlined.
 
     Every cell can be clicked and carries its layers in `customdata`. With `gain` the cells are differences, coloured
     from loss to gain around 0.
     """
-    tied = [pair for pair, value in cells.items() if best and value is not None and abs(value - cells[best]) < 1e-9]
-    more = f", and {len(tied) - 1} more tie with it" if len(tied) > 1 else ""
-    words = [f"best {best[0]} and {best[1]} with {cells[best]:{'+' if gain else ''}.2f}{more}"] if best else []
+    words = []
+    if best:
+        (i, j), *tied = best
+        more = f", and {len(tied)} more tie with it" if tied else ""
+        words = [f"best {i} and {j} with {cells[i, j]:{'+' if gain else ''}.2f}{more}"]
     colours = Scale(limits=scale or (None, None))
     if gain:
-        far = max((abs(value) for value in cells.values() if value is not None), default=1.0)
+        far = reach(value for value in cells.values() if value is not None)
         colours = Scale("Points gained over raw", (-far, far), DIFFERENCE_SCALE)
     figure = layer_heatmap(
         symmetric(cells, n_layers),
@@ -56,7 +68,7 @@ def pair_heatmap(
         "+.1f" if gain else ".1f",
     )
     if best:
-        pairs = list(dict.fromkeys(place for pair in tied for place in (pair, pair[::-1])))
+        pairs = list(dict.fromkeys(place for pair in best for place in (pair, pair[::-1])))
         stars(figure, [(j, i + 0.34) for i, j in pairs], size=11, customdata=pairs)
     if 1 <= len(selected) <= 2:
         i, j = selected[0], selected[-1]

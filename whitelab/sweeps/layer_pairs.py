@@ -1,6 +1,6 @@
 """Which layers to average: the score of every pair of layers, a layer with itself among them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -44,18 +44,14 @@ class LayerPairs:
 
     @property
     def best(self) -> LayerCell | None:
-        """The cell with the highest score; None when no score is defined.
-
-        Of equals a layer alone before two, then the lower layers, as in a ranking of subsets.
-        """
-        return min(self.equals, key=lambda cell: len(set(cell.layers)), default=None)
+        """The cell with the highest score, of equals the first; None when no score is defined."""
+        return next(iter(self.equals), None)
 
     @property
     def equals(self) -> tuple[LayerCell, ...]:
         """The cells with the highest score, more than one where they tie; none when no score is defined."""
-        scores = {c: round(c.spearman, SCORE_DECIMALS) for c in self.cells if c.spearman is not None}
-        top = max(scores.values(), default=None)
-        return tuple(cell for cell, one in scores.items() if one == top)
+        cells = {cell.layers: cell for cell in self.cells}
+        return tuple(cells[layers] for layers in highest({layers: one.spearman for layers, one in cells.items()}))
 
     def __getitem__(self, layers: tuple[int, int]) -> LayerCell:
         wanted = tuple(sorted(layers))
@@ -63,6 +59,16 @@ class LayerPairs:
             if cell.layers == wanted:
                 return cell
         raise KeyError(f"layers={layers} must be two of the layers scored")
+
+
+def highest(scores: Mapping[tuple[int, int], float | None]) -> list[tuple[int, int]]:
+    """The pairs of layers with the highest score, more than one where they tie; none when no score is defined.
+
+    Of equals a layer alone comes before two, then the lower layers, as in a ranking of subsets.
+    """
+    rounded = {pair: round(score, SCORE_DECIMALS) for pair, score in scores.items() if score is not None}
+    top = max(rounded.values(), default=None)
+    return sorted((pair for pair, one in rounded.items() if one == top), key=lambda pair: len(set(pair)))
 
 
 def every_pair(n_layers: int) -> list[tuple[int, int]]:

@@ -8,7 +8,7 @@ from whitelab.figures import heights
 from whitelab.scoring.fit_scopes import is_starved
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.dimensions import pair_curves, pairs_at
-from whitelab.sweeps.layer_pairs import LayerPairs, layer_pairs
+from whitelab.sweeps.layer_pairs import LayerPairs, highest, layer_pairs
 from whitelab.ui.results.jobs import follow, known
 from whitelab.ui.results.scores import shared
 from whitelab.ui.results.study import named, study_job
@@ -99,7 +99,7 @@ def _map(
     """The map, and its numbers to download."""
     scores = {cell.layers: cell.spearman for cell in pairs.cells}
     n_layers = 1 + max(cell.layers[1] for cell in pairs.cells)
-    best = pairs.best.layers if pairs.best and not says_nothing(space, pairs) else None
+    best = [] if says_nothing(space, pairs) else [cell.layers for cell in pairs.equals]
     chart(
         figures.pair_heatmap(scores, n_layers, best, layers, scale),
         place,
@@ -118,8 +118,7 @@ def _gain(space: LayerEmbeddings, raw: LayerPairs, pairs: LayerPairs, layers: tu
         cell.layers: None if None in (cell.spearman, before[cell.layers]) else cell.spearman - before[cell.layers]
         for cell in pairs.cells
     }
-    known = {pair: gain for pair, gain in gains.items() if gain is not None}
-    best = max(known, key=known.get) if known and not says_nothing(space, pairs) else None
+    best = [] if says_nothing(space, pairs) else highest(gains)
     chart(
         figures.pair_heatmap(gains, 1 + max(j for _, j in gains), best, layers, gain=True),
         place,

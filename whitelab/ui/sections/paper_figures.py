@@ -19,7 +19,7 @@ from whitelab.statistics import geometry
 from whitelab.store.embedding_store import Store
 from whitelab.sweeps import layer_subsets
 from whitelab.sweeps.dimensions import KCurve
-from whitelab.sweeps.layer_pairs import LayerPairs
+from whitelab.sweeps.layer_pairs import LayerPairs, highest
 from whitelab.sweeps.layer_subsets import SubsetSearch
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.study import study_job
@@ -100,17 +100,17 @@ def pair_heatmaps(figure: Figure) -> str:
     def draw(maps) -> None:
         ours = drawn.pair_average(maps)
         layers = 1 + max(j for _, j in ours)
-        best = max((pair for pair, s in ours.items() if s is not None), key=ours.get, default=None)
         values = [s for s in (*ours.values(), *printed.values()) if s is not None]
         left, right = st.columns(2)
         with left:
             st.markdown(f"Measured: **{figure.name}**, {', '.join(maps)}")
             scale = (min(values), max(values))
-            chart(figures.pair_heatmap(ours, layers, best, scale=scale), "paper-pairs", lambda: _cells(ours, own))
+            map_ours = figures.pair_heatmap(ours, layers, highest(ours), scale=scale)
+            chart(map_ours, "paper-pairs", lambda: _cells(ours, own))
         with right:
             st.markdown(f"Printed: **{panels[beside]}**, seven tasks")
-            size, top = 1 + max(j for _, j in printed), max(printed, key=printed.get)
-            chart(figures.pair_heatmap(printed, size, top, scale=scale), "paper-printed", lambda: _cells({}, printed))
+            map_printed = figures.pair_heatmap(printed, 1 + max(j for _, j in printed), highest(printed), scale=scale)
+            chart(map_printed, "paper-printed", lambda: _cells({}, printed))
         if own and set(maps) == SEVEN:
             gaps = {pair: ours[pair] - value for pair, value in own.items() if ours.get(pair) is not None}
             chart(figures.difference_heatmap(gaps, layers), "paper-pair-differences", lambda: _cells(ours, own))
