@@ -281,7 +281,7 @@ def test_pairs_that_all_share_one_sentence_have_no_half_to_set_apart():
 def test_what_counts_as_right_beside_the_answer_is_measured_too():
     ask, answer = Choice(("a", "b", "c", "d")), Answer("b", "", {}, accepted=("a", "b"))
     assert ask.measured(answer) == "b or a"
-    assert ask.measured(Answer("b", "", {}, accepted=("a", "b", "c", "d"))) == "b"
+    assert ask.measured(Answer("b", "", {}, accepted=("a", "b", "c", "d"))) == "b or one of 3 others"
     assert ask.measured(Answer("b", "", {})) == "b"
 
 
@@ -316,7 +316,7 @@ def test_the_first_step_on_the_gain_asks_for_the_lowest_layer_that_has_a_score(s
         torch.cat([space.values[:1] * 0 + 1, space.values[1:]]), space.first, space.second, space.gold, space.subset,
         space.subset_names,
     )  # fmt: skip
-    assert asked(4, 1, alike)[0].count("Layer 1 of this model scores") == 1
+    assert asked(4, 1, alike)[0].count("Layer 1 scores") == 1
     assert answered(4, 1, alike).value == score(alike, "L1:pca")
 
 
@@ -451,6 +451,15 @@ def test_runs_are_drawn_by_their_alignment_only_where_gold_says_which_pairs_are_
     assert set(answered(8, 2, space).paths) == set(training_lesson.OBJECTIVES)
     for scale in (0.2, 20.0):
         assert not answered(8, 2, replace(space, gold=scale * space.gold)).paths
+
+
+def test_there_is_no_hub_among_so_few_sentences_that_ten_are_many(space):
+    few = replace(
+        space, first=space.first[:12], second=space.second[:12], gold=space.gold[:12], subset=space.subset[:12]
+    )
+    for ask in (asked, answered):
+        with pytest.raises(NoAnswer, match=r"^\d\d sentences are too few for lists of ten neighbours: 30 are needed$"):
+            ask(7, 1, few)
 
 
 @pytest.mark.parametrize(

@@ -176,6 +176,7 @@ def test_data_without_an_answer_say_why_and_the_page_is_there(place):
     query = {"lesson": "7", "step": "3", "model": str(place / "model"), "data": str(data), "guess3": "0"}
     at = until(start(**query))
     assert said(at, "no pair here has gold >= 4")
+    assert "lesson-again" not in keys(at)  # nothing was measured that a prediction could meet
     assert not failed(at, "score")
     assert titles(at) == [QUESTIONS["uniformity"]]
 

@@ -57,7 +57,7 @@ def _ask_narrowest(space: LayerEmbeddings) -> str:
     lowest = "Layer 0 holds the plain word vectors, the" if space.origin.pooling in ("mean", f"{UNIT}mean") else "The"
     return (
         f"A language model makes one such cloud in each of its layers, here in {space.dim} dimensions instead of two. "
-        f"**Which layer of this model is the narrowest cone?** {lowest} last layer is what is usually taken."
+        f"**Which of them is the narrowest cone?** {lowest} last layer is what is usually taken."
     )
 
 

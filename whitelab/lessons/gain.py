@@ -37,7 +37,7 @@ def _raw(space: LayerEmbeddings, text: str) -> float:
 
 def _lowest(space: LayerEmbeddings) -> int:
     """The lowest layer with a score: word vectors at [CLS] are the same for every sentence."""
-    why = NoAnswer("the model has one layer, and none below it")
+    why = NoAnswer("it has one layer only, and none below it")
     for layer in range(space.n_layers - 1):
         try:
             _raw(space, f"L{layer}")
@@ -53,7 +53,7 @@ def _ask_lower(space: LayerEmbeddings) -> str:
     words = ", its plain word vectors averaged," if layer == 0 and space.origin.pooling == "mean" else ""
     return (
         "The **score** says how well cosines rank pairs of sentences the way people do: 100 is perfect, 0 is chance. "
-        f"Layer {layer} of this model{words} scores {written(_raw(space, f'L{layer}'))} raw. "
+        f"Layer {layer}{words} scores {written(_raw(space, f'L{layer}'))} raw. "
         "**What does it score once it is whitened**: moved so that the mean is the origin, and stretched so that every "
         "direction counts alike?"
     )

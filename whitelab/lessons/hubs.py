@@ -82,8 +82,8 @@ def partners_in(space: LayerEmbeddings, rows: Int[Tensor, "m"]) -> tuple[Int[Ten
 def looked_at(space: LayerEmbeddings) -> Int[Tensor, "m"]:
     """The sentences of the task's pairs; of many pairs, those of the first."""
     rows = torch.cat([space.first, space.second]).reshape(2, -1).T.flatten()[:_MOST].unique()
-    if len(rows) <= geometry.TOP + 1:
-        raise NoAnswer(f"{len(rows)} sentences are too few to have ten neighbours each")
+    if len(rows) < (least := 3 * geometry.TOP):  # else a list of ten is no small part of them
+        raise NoAnswer(f"{len(rows)} sentences are too few for lists of ten neighbours: {least} are needed")
     return rows
 
 

@@ -120,9 +120,11 @@ class Choice:
         return guess if isinstance(guess, str) else ", ".join(guess)
 
     def measured(self, answer: Answer) -> str:
-        """The answer for people, with what else counts as right where that is little."""
+        """The answer for people, with what else counts as right: how much, where that is not little."""
         others = () if self.several > 1 else [one for one in answer.accepted or () if one != answer.value]
-        return " or ".join([self.shown(answer.value), *others]) if len(others) < 3 else self.shown(answer.value)
+        if len(others) >= 3:
+            others = [f"one of {len(others)} others"]
+        return " or ".join([self.shown(answer.value), *others])
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ def _directions(space: LayerEmbeddings) -> Number:
 def _ask_ratio(space: LayerEmbeddings) -> str:
     (layer,) = setting_on(space, "L1:center").numbers(space.n_layers)
     return (
-        f"Back to the sentences. Layer {layer} of the model has {space.dim} dimensions. Centre it: move the mean of "
+        f"Back to the sentences. Layer {layer} has {space.dim} dimensions. Centre it: move the mean of "
         "the sentences to the origin. **How many directions share the variance, by the participation ratio?** It would "
         f"be 1 if one direction held everything, and {space.span} at most, if all that they span held the same."
     )

@@ -219,7 +219,7 @@ def against_whitening(space: LayerEmbeddings) -> Answer:
         f"SimCSE's map goes from {written(path[0].spearman)} to {written(after)}; W-MSE's ends at "
         f"{written(ends['W-MSE'].spearman)}, plain MSE's at {written(ends['Plain MSE'].spearman)}. The raw layer "
         f"scores {written(raw)}, and PCA whitening to as many directions, which takes one formula and no step, "
-        f"{written(white)}: after these steps training is {side} it.{slip} Training the model itself, on the page "
+        f"{written(white)}: after these steps training is {side} it.{slip} Training a whole model, on the page "
         "below, can change what the directions mean, and a linear map cannot."
     )
     numbers = {"start": path[0].spearman, "raw": raw, "PCA whitening": white} | {n: p.spearman for n, p in ends.items()}

@@ -155,7 +155,7 @@ def _step(here: Place) -> bool:
                 _result(here, ask, guess, answer, opened)
     except NoAnswer as error:
         st.warning(f"This step has no answer here: {plain(str(error))}.", icon=":material/block:")
-        _ways(here, ready=True)
+        _ways(here, ready=True, answerable=False)
         return here.step == len(lesson.steps)
     _ways(here, ready=guess is not None)
     return answer is not None and f"guess{len(lesson.steps)}" in st.query_params
@@ -339,13 +339,13 @@ def _runs(answer: Answer) -> list[dict]:
     ]
 
 
-def _ways(here: Place, ready: bool) -> None:
-    """Back, again, next and leave."""
+def _ways(here: Place, ready: bool, answerable: bool = True) -> None:
+    """Back, again where there is an answer to predict, next and leave."""
     last = here.step == len(here.lesson.steps)
     with st.container(horizontal=True, vertical_alignment="center", key="lesson-ways"):
         if here.step > 1:
             st.button("Back", key="lesson-back", icon=":material/arrow_back:", on_click=_go, args=(here.step - 1,))
-        if ready:
+        if ready and answerable:
             st.button("Predict again", key="lesson-again", icon=":material/replay:", on_click=_again, args=(here,))
         if ready and not last:
             st.button(
