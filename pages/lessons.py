@@ -1,58 +1,21 @@
 """The list of lessons, and what a teacher needs of them."""
 
-from urllib.parse import urlencode, urlsplit
-
 import streamlit as st
 
-from whitelab.base.wording import plain
-from whitelab.datasets import DataError
-from whitelab.lessons import LESSONS, Cloud, NoAnswer, answered, asked
-from whitelab.ui.results.shelf import shelf
-from whitelab.ui.results.study import study
-from whitelab.ui.sections.lesson_strip import link, open_answered
+from whitelab.lessons import LESSONS
+from whitelab.ui.sections import teaching
+from whitelab.ui.sections.lesson_strip import link
 from whitelab.ui.sidebar import workspace
-from whitelab.ui.sidebar.address import told
-from whitelab.ui.sidebar.opening import Opened, chosen_pairs, task_name
-from whitelab.ui.sidebar.workspace import moved_by_put
 from whitelab.ui.widgets.page import open_aside
-from whitelab.whitening import starved, too_few
 
 open_aside(
     "What is there to learn, and how long does it take?",
     "A lesson asks what you expect and shows what is measured beside it, step by step; after the last it hands you the "
     "real page. Nothing is graded and nothing leaves this page.",
 )
-chosen = workspace.current()
-uploaded = chosen is not None and chosen.own is not None
 learn, teach = st.tabs(
     ["Lessons", "For teachers"], default="For teachers" if st.query_params.get("teacher") == "yes" else "Lessons"
 )
-
-
-def embedded() -> Opened | None:
-    """The workspace's space if it is there; the bar shows how far it is otherwise."""
-    if chosen is None:
-        return None
-    if chosen.given:
-        return open_answered(chosen)
-    try:
-        return shelf().get(task_name(chosen, chosen.data.task, chosen_pairs(chosen)))
-    except DataError:
-        return None
-
-
-def address(page: str, query: dict) -> str:
-    """A link that can be copied."""
-    parts = urlsplit(st.context.url or "")
-    home = f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
-    return f"{home}/{'' if page == 'overview' else page}?{urlencode(query, doseq=True)}"
-
-
-def carried() -> dict[str, list[str]]:
-    """What a link says of the bar, but for the knobs that a lesson moves itself."""
-    left = ("data",) if uploaded else ()
-    return {knob: words for knob, words in told().items() if knob not in left and not moved_by_put(knob)}
-
 
 with learn:
     for lesson in LESSONS.values():
@@ -68,55 +31,4 @@ with learn:
             )
 
 with teach:
-    st.subheader("A link for a class")
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        number = st.selectbox(
-            "Lesson",
-            list(LESSONS),
-            key="teach-lesson",
-            format_func=lambda one: f"{one}. {LESSONS[one].title}",
-            width=340,
-        )
-        step = st.number_input("Step", 1, len(LESSONS[number].steps), 1, key=f"teach-step-{number}", width=120)
-    with st.container(horizontal=True):
-        wishes = {
-            "answers": "hidden" if st.toggle("Hide the answers", key="teach-hidden") else "",
-            "fixed": "yes" if st.toggle("Fix the setting", key="teach-fixed") else "",
-            "present": "yes" if st.toggle("For a projector", key="teach-present") else "",
-        }
-    wishes = {name: wish for name, wish in wishes.items() if wish}
-    st.code(address(LESSONS[number].page, link(number, step, **wishes) | carried()), language=None)
-    st.caption(
-        "The link opens on the model and the data of the bar, at the lesson's layers, variant, k and fit. "
-        "Hidden answers: predictions are taken, and neither the answer nor the page is shown. A fixed setting: the knobs "
-        "of layers, variant, k and fit go back to the lesson's. For a projector: larger type, and no bar."
-    )
-    if uploaded:
-        st.info(
-            "An upload cannot be shared: whoever opens the link sees the demonstration set.", icon=":material/info:"
-        )
-    st.subheader("Answers on the present data")
-    st.caption("They are computed when you ask, with the model and the data of the bar.")
-    opened = embedded()
-    if opened and starved("pca", opened.space.n_sentences, opened.space.span):
-        st.warning(too_few(opened.space.span, opened.space.dim), icon=":material/warning:")
-    for lesson in LESSONS.values():
-        with st.expander(f"{lesson.number}. {lesson.title} · {lesson.minutes} minutes"):
-            st.markdown(f"**What learners expect.** {lesson.misconception}")
-            st.code(address(lesson.page, link(lesson.number, **wishes) | carried()), language=None)
-            if not st.toggle("Show the answers", key=f"answers-{lesson.number}"):
-                continue
-            if opened is None:
-                st.caption("They come once the sentences are embedded: the bar says how far that is.")
-                continue
-            for i, part in enumerate(lesson.steps, 1):
-                try:
-                    question, wanted = study(asked, lesson.number, i, opened.space)
-                    st.markdown(f"**Step {i}.** {question}")
-                    if isinstance(wanted, Cloud):
-                        st.markdown(wanted.rule)
-                        continue
-                    answer = study(answered, lesson.number, i, opened.space if part.needs else None)
-                    st.info(f"**{wanted.shown(answer.value)}.** {answer.words}")
-                except NoAnswer as error:
-                    st.warning(f"This step has no answer here: {plain(str(error))}.")
+    teaching.draw(workspace.current())
