@@ -22,6 +22,7 @@ from .visiting import (
     data,
     downloads,
     failed,
+    go_to,
     live,
     press,
     said,
@@ -89,6 +90,8 @@ def test_a_comparison_shows_the_scores_and_why_some_are_missing_and_tests_row_ag
         "pairs": pytest.approx(43.21),
     }
     assert "MTEB" in downloads(at)
+    until(go_to(until(go_to(at, "data")), "compare"))
+    assert table(at, "Setting").to_dict("records")[-1]["Model"] == "someone/model"  # on another visit too
     low, high = drawn.interval(rows[0], "pairs")
     assert table(choose(at, shown="95 % interval"), "Setting")["pairs"][0] == f"{low:.2f} to {high:.2f}"
 

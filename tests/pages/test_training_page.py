@@ -480,6 +480,18 @@ def test_a_visitors_own_pairs_are_trained_and_scored_on_and_their_file_is_named_
     assert at.button(key="start-run").disabled
 
 
+def test_an_uploaded_text_is_there_again_when_the_page_is(visit):
+    at = visit(lambda at: said(at, "Choose a file to train on"), corpus="Uploaded text file")
+    text = "".join(f"A sentence with the number {i}.\n" for i in range(40)).encode()
+    upload(at, text, "many.txt", "corpus-file")
+    for _ in range(2):
+        assert not at.button(key="start-run").disabled
+        assert said(at, "40 sentences (an uploaded text)")
+        until(go_to(until(go_to(at, "data")), "training"), drawn)
+    click(at, "forget-corpus-file")
+    assert at.button(key="start-run").disabled
+
+
 def test_the_objective_of_the_form_is_not_offered_beside_itself(visit):
     at = visit()
     beside = at.multiselect(key="beside")

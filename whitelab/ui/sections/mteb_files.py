@@ -12,6 +12,7 @@ from whitelab.base.wording import plain
 from whitelab.compare import AVERAGE, Cell, MtebScore, mteb_rows, read_mteb, write_mteb
 from whitelab.compare.mteb_results import META
 from whitelab.datasets import DataError
+from whitelab.ui.widgets.uploader import uploader
 
 LIMIT_MB = 5  # a file; those of the seven tasks have some kB
 Row = tuple[str, str, dict]
@@ -20,14 +21,8 @@ Row = tuple[str, str, dict]
 def rows(tasks: Sequence[str]) -> list[Row]:
     """The rows of the files that the visitor gives, on `tasks`; none where nothing is given or can be read."""
     with st.expander("Beside results of MTEB", icon=":material/upload_file:"):
-        files = st.file_uploader(
-            "Result files of one model",
-            type="json",
-            accept_multiple_files=True,
-            key="mteb-files",
-            max_upload_size=LIMIT_MB,
-            help=f"TASK.json as mteb writes them; {META} among them says which model it was. Test scores become a row.",
-        )
+        words = f"TASK.json as mteb writes them; {META} among them says which model it was. Test scores become a row."
+        files = uploader("Result files of one model", ["json"], "mteb-files", several=True, most=LIMIT_MB, help=words)
     if not files:
         return []
     try:

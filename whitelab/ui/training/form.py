@@ -9,7 +9,6 @@ from itertools import cycle
 import streamlit as st
 
 from whitelab import datasets
-from whitelab.base import upload_limits
 from whitelab.base.wording import plain, spaced
 from whitelab.datasets import BUNDLED_SETS, DEMO, DataError, SentencePairs, TaskInfo, Upload
 from whitelab.datasets.layouts import file_at
@@ -31,6 +30,7 @@ from whitelab.ui.training.background import Entry
 from whitelab.ui.training.request import Corpus, Scored, Text, TrainingPlan
 from whitelab.ui.widgets import asking
 from whitelab.ui.widgets.typed import typed_choice
+from whitelab.ui.widgets.uploader import uploader
 
 EVERY = "All tasks"
 KEPT = "The run keeps a copy on this machine to be resumed from; the name of your file stays with you."
@@ -210,16 +210,11 @@ def _sentences(data: str, task: str, stamp: str) -> Text:
 
 
 def _uploaded() -> Corpus | None:
-    file = st.file_uploader(
-        "Text, one sentence a line",
-        type=["txt"],
-        max_upload_size=upload_limits.TABLE_MB,
-        key="corpus-file",
-        help=f"At most {upload_limits.TABLE_MB} MB. The run keeps a copy to be resumed from; its name stays with you.",
-    )
-    if file is None:
+    files = uploader("Text, one sentence a line", ["txt"], "corpus-file", help=KEPT)
+    if not files:
         st.caption("Choose a file to train on its sentences.")
         return None
+    (file,) = files
     upload = Upload(file.name, file.getvalue())
     try:
         text = kept("training-text", file.file_id, lambda: Text(datasets.load_text(upload)))

@@ -8,20 +8,31 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from whitelab.base import upload_limits
 from whitelab.base.wording import plain
 
+OURS = "It stays in this session; nobody else sees it."
 
-def uploader(label: str, kinds: Sequence[str], key: str, *, several: bool = False) -> list[UploadedFile]:
+
+def uploader(
+    label: str,
+    kinds: Sequence[str],
+    key: str,
+    *,
+    several: bool = False,
+    most: int = upload_limits.TABLE_MB,
+    help: str = OURS,
+) -> list[UploadedFile]:
     """Ask for a file, or for `several`; what was brought, with a button that lets go of it once the box is empty.
 
-    While a file takes the place of another the box is empty: were there nothing then, the knobs that come after it
-    would be gone for a moment, and Streamlit may show them at their defaults when they return.
+    A file has at most so many MB; `help` says what becomes of it. While one takes the place of another the box is
+    empty: were there nothing then, the knobs that come after it would be gone for a moment, and Streamlit may show
+    them at their defaults when they return.
     """
     given = st.file_uploader(
         label,
         type=list(kinds),
         accept_multiple_files=several,
-        max_upload_size=upload_limits.TABLE_MB,
+        max_upload_size=most,
         key=key,
-        help=f"At most {upload_limits.TABLE_MB} MB a file. It stays in this session; nobody else sees it.",
+        help=f"At most {most} MB a file. {help}",
     )
     if given:
         st.session_state[_name(key)] = given if several else [given]
