@@ -45,8 +45,8 @@ STYLE = """<style>
 [data-testid=stMetric] div:has(> [data-testid=stMetricDelta]) { flex-wrap: wrap; row-gap: 0.25rem; }
 [data-testid=stMetricDelta], [data-testid=stMetricDeltaDescription] { height: auto; max-width: 100%; }
 [data-testid=stMetricDelta] { border-radius: 0.75rem; }
-[data-testid=stMetric] { min-height: 10rem; }
 @media (min-width: 1101px) {
+    [data-testid=stMetric] { min-height: 10rem; }
     .st-key-explanation { flex-wrap: nowrap; }
     .st-key-explanation [data-testid=stAlertContainer] { min-height: 6.5rem; }
 }
