@@ -81,13 +81,6 @@ def test_every_page_asks_its_question_and_answers_with_numbers_and_charts_that_a
             assert code(at).startswith("import whitelab")
 
 
-def test_every_table_fits_beside_the_bar(small, subtests):
-    at = start(**small)
-    for page in tour(at):
-        with subtests.test(page):
-            assert max(table_widths(at), default=0) <= ROOM
-
-
 def test_every_page_of_the_app_is_tested():
     assert {file.stem for file in (ROOT / "pages").glob("*.py")} == {
         *QUESTIONS,
@@ -108,6 +101,13 @@ def test_nothing_is_encoded_twice(small, forward_calls):
     forward_calls.clear()
     choose(until(go_to(visit(), "overview")), k=7)
     assert forward_calls == []
+
+
+def test_every_table_fits_beside_the_bar(small, subtests):
+    at = start(**small)
+    for page in tour(at):
+        with subtests.test(page):
+            assert max(table_widths(at), default=0) <= ROOM
 
 
 # The address
