@@ -26,7 +26,7 @@ SENTENCE_NAMES = (
     ("first", "second"),
 )
 # Of sentences that come without a gold score: pairs with a label, and what sentence-transformers calls triplets.
-TEXT_NAMES = (
+UNSCORED_NAMES = (
     ("anchor", "positive", "negative"),
     ("query", "positive", "negative"),
     ("anchor", "positive"),
@@ -105,12 +105,12 @@ def find_columns(table: Table, header: bool | None = None) -> Columns:
 
 
 def read_unscored(table: Table) -> tuple[list[tuple[str, ...]], list[Problem]] | None:
-    """The sentences of each usable row of a table that has no gold score but columns of known names (`TEXT_NAMES`),
+    """The sentences of each usable row of a table that has no gold score but columns of known names (`UNSCORED_NAMES`),
     and the other rows with their reasons; None for any other table.
     """
     names, header, _ = name_columns(table)
     plain = [plain_name(name) for name in names]
-    known = next((wanted for wanted in TEXT_NAMES if set(wanted) <= set(plain)), None)
+    known = next((wanted for wanted in UNSCORED_NAMES if set(wanted) <= set(plain)), None)
     body = table.rows[1:] if header else table.rows
     if known is None or not body or _has_gold(table, [row for _, row in body if len(row) == len(names)]):
         return None
@@ -202,7 +202,7 @@ def name_columns(table: Table, header: bool | None = None) -> tuple[tuple[str, .
     if header:
         return top, True, False
     if header is None and table.rows[0][0] == 1 and not any(as_number(cell) is not None for cell in top):
-        known = {name for names in TEXT_NAMES for name in names} | {
+        known = {name for names in UNSCORED_NAMES for name in names} | {
             *SCORE_NAMES,
             *SUBSET_NAMES,
             *KIND_NAMES,
