@@ -256,8 +256,8 @@ def test_training_cuts_sentences_and_scoring_does_not(place, config):
     assert batches(place).truncated == 0
     trainer = Trainer(replace(config, max_length=5), SENTENCES, device="cpu")
     assert trainer.encoder.max_length > 5
-    assert f"{found.truncated} sentences were cut to 5 tokens" in trainer.untrained().note
-    assert "cut" not in Trainer(config, SENTENCES, device="cpu").untrained().note
+    assert f"{found.truncated} sentences were cut to 5 tokens" in trainer.start().note
+    assert "cut" not in Trainer(config, SENTENCES, device="cpu").start().note
 
 
 ON_A_GPU = """
