@@ -155,9 +155,9 @@ def away_and_back(at):
 # A link
 
 
-def test_a_link_says_what_the_whitening_is_fitted_on(small, probed):
-    at = until(start("probe", **small, **{"probe-fit": "All texts"}))
-    assert accuracies(at) == probed("act", How("knn", fit="all"), "L1;L1:pca")
+def test_a_link_says_which_labels_are_probed_and_what_the_whitening_is_fitted_on(small, probed):
+    at = until(start("probe", **small, **{"probe-fit": "All texts", "labelled-task": "domain"}))
+    assert accuracies(at) == probed("domain", How("knn", fit="all"), "L1;L1:pca")
 
 
 def test_a_link_says_which_columns_are_read_and_that_malformed_rows_are_left_out(small, tmp_path):

@@ -9,7 +9,7 @@ from whitelab.ui.results.files import file_stamp
 from whitelab.ui.results.kept import kept
 from whitelab.ui.results.study import remembered
 from whitelab.ui.sidebar import malformed
-from whitelab.ui.sidebar.address import among, bound
+from whitelab.ui.sidebar.address import among, bound, spelt
 from whitelab.ui.sidebar.own_data import UPLOADED
 from whitelab.ui.widgets.typed import typed_choice
 from whitelab.ui.widgets.uploader import uploader
@@ -56,14 +56,12 @@ def choose() -> LabelledTexts | None:
             return _uploaded()
         tasks = {task.name: task for task in datasets.discover_labelled(data)}
         among("labelled-task", tasks, next(iter(tasks)))
-        with right:
-            name = st.selectbox(
-                "Labels",
-                list(tasks),
-                key="labelled-task",
-                bind="query-params",
-                format_func=lambda name: tasks[name].title if name in tasks and tasks[name].layout == DEMO else name,
-            )
+
+        def shown(name: str) -> str:
+            return tasks[name].title if name in tasks and tasks[name].layout == DEMO else name
+
+        with right, spelt("labelled-task", tasks, shown):
+            name = st.selectbox("Labels", list(tasks), key="labelled-task", bind="query-params", format_func=shown)
         name = name if name in tasks else next(iter(tasks))
         columns, positive = _columns() if tasks[name].layout == "table" else (ColumnNames(), None)
         keep = malformed.left_out(data, malformed.LABELLED, KEEP)
