@@ -170,6 +170,6 @@ def protocol_line(plan: TrainingPlan) -> str:
         f"({spaced(plan.scored.pairs.n_pairs)} pairs), "
         "aggregate all, no whitening · "
         f"{names}, {spaced(config.steps)} steps of {config.batch * config.accumulation} of "
-        f"{spaced(len(plan.corpus.sentences))} sentences ({config.corpus}), each cut to {config.max_length} tokens, "
-        f"AdamW, rate {config.lr:g}, seed {config.seed}"
+        f"{spaced(len(plan.corpus.sentences))} sentences ({config.corpus}), at most {config.max_length} tokens of each"
+        f", AdamW, rate {config.lr:g}, seed {config.seed}"
     )
