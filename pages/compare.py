@@ -5,11 +5,11 @@ import streamlit as st
 from whitelab import datasets
 from whitelab.base.wording import plain
 from whitelab.compare import PRESETS, Grid, lacking_splits
-from whitelab.encoding.checkpoints import on_disk, shown_name
 from whitelab.scoring.setting import parse_settings
 from whitelab.statistics.correlation import AGGREGATE_LABELS
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.sections import compare_grid, paper_figures, preset_walk
+from whitelab.ui.sections.one_model import OneModel
 from whitelab.ui.sidebar import address, model
 from whitelab.ui.widgets.page import close_page, need_a_model, open_page
 from whitelab.ui.widgets.recipe import data_in_code
@@ -80,30 +80,14 @@ try:
 except ValueError as error:
     st.error(plain(str(error)))
     st.stop()
-first = next(filter(on_disk, models), chosen.model.name)  # nothing is downloaded before anybody asks
-figure = paper_figures.Figure.on(grid, first)
-
-
-def of_one_model(section):
-    """A section that is of one model, which it says where others are chosen; its code loads that model."""
-
-    def drawn() -> str:
-        if models != [first]:
-            why = "the first under Models" if first in models else "the bar's: none under Models is"
-            st.caption(plain(f"Of one model: {shown_name(first)}, {why} on this machine."))
-        load = f"encoder = whitelab.load_encoder({first!r}, dtype={chosen.dtype!r})\n"
-        lines = section()
-        return load * (lines != "" and first != chosen.model.name) + lines
-
-    return drawn
-
-
+one = OneModel(tuple(models), chosen.model.name, chosen.dtype)
+figure = paper_figures.Figure.on(grid, one.name)
 sections = {
     "Grid": lambda: compare_grid.section(grid),
-    "Two presets": of_one_model(lambda: preset_walk.side_by_side(grid, first)),
-    "WhiteningBERT, Figure 1": of_one_model(lambda: paper_figures.pair_heatmaps(figure)),
-    "WhiteningBERT, Figure 2": of_one_model(lambda: paper_figures.size_curve(figure)),
-    "BERT-whitening, Figure 1": of_one_model(lambda: paper_figures.k_curves(figure)),
+    "Two presets": one.part(lambda: preset_walk.side_by_side(grid, one.name)),
+    "WhiteningBERT, Figure 1": one.part(lambda: paper_figures.pair_heatmaps(figure)),
+    "WhiteningBERT, Figure 2": one.part(lambda: paper_figures.size_curve(figure)),
+    "BERT-whitening, Figure 1": one.part(lambda: paper_figures.k_curves(figure)),
     "WhitenedCSE, Figures 1 and 3": lambda: paper_figures.losses(grid),
 }
 made = tabs(sections, "part") or ""
