@@ -50,6 +50,13 @@ def test_the_line_of_bits_says_what_codes_are_trained_on_of_raw_vectors_too(run,
     assert out.splitlines()[-1].endswith(f"codes trained on {words}")
 
 
+def test_other_text_that_codes_are_trained_on_keeps_its_name(run, options, tmp_path):
+    text = tmp_path / "Mine.txt"
+    text.write_text("".join(f"a man number {i} plays\n" for i in range(40)))
+    _, out, _ = run("bits", *options, "--layers", "2", "--whitening", "none", "--codes", "int8", "--fit", str(text))
+    assert out.splitlines()[-1].endswith("Mine.txt")
+
+
 def test_searches_are_timed_on_request(document, options):
     record = document("bits", *options, "--layers", "2", "--codes", "hamming", "--corpus", "500")["search"]
     assert [one["code"] for one in record["rows"]] == ["float32", "hamming"]

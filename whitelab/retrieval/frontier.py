@@ -66,9 +66,9 @@ class CodedScore:
 
     def setting_line(self) -> str:
         """The same of every code of the setting; codes of raw vectors, too, are trained on what a map is fitted on."""
-        made, labels = self.protocol, FIT_SCOPES | FITS
+        made, fit, labels = self.protocol, self.setting.fit, FIT_SCOPES | FITS
         line = made.line(self.fitted, self.rank) if isinstance(made, Protocol) else made.line()
-        return f"{line} · codes trained on {labels.get(self.setting.fit, self.setting.fit).lower()}"
+        return f"{line} · codes trained on {labels[fit].lower() if fit in labels else fit}"
 
     def as_dict(self) -> dict:
         """A JSON-ready record."""
