@@ -17,7 +17,8 @@ from whitelab.corpus.chunks import CHUNK_TEXTS
 from whitelab.corpus.fitting import fit_corpus
 from whitelab.corpus.manifest import status
 from whitelab.datasets import discover, load
-from whitelab.encoding.encoders import embed, load_encoder
+from whitelab.encoding.embed import embed
+from whitelab.encoding.encoders import load_encoder
 
 MEMORY = ("most memory in the second fifth of the time", "in the last fifth")  # of all processes
 ENGINES = ("serial", "processes", "ray")

@@ -14,8 +14,9 @@ from benchmarks import rivals
 from benchmarks.harness import Options, Table, compared, side_by_side
 from benchmarks.spaces import asked, tasks
 from whitelab.base.threads import single_threads
+from whitelab.encoding.embed import embed, passes
 from whitelab.encoding.embeddings import with_pairs
-from whitelab.encoding.encoders import Encoder, embed, load_encoder, passes
+from whitelab.encoding.encoders import Encoder, load_encoder
 from whitelab.scoring.setting import Setting
 
 OURS, OURS_BF16 = "whitelab, float32", "whitelab, bfloat16"

@@ -109,13 +109,14 @@ def _attempt(work: Work, folder: Path, after: float | None) -> float | None:
 def embedding(few: bool) -> Work:
     """Sentences into the store, in many small shards."""
     from whitelab.datasets import load
-    from whitelab.encoding import encoders
+    from whitelab.encoding import embed
+    from whitelab.encoding.encoders import load_encoder
     from whitelab.store.embedding_store import Store
 
-    encoders.SHARD_SENTENCES = 16
+    embed.SHARD_SENTENCES = 16
     texts = list(load("demo").sentences)[: 160 if few else 600]
-    encoder = encoders.load_encoder("bundled:1", device="cpu")
-    expected, _ = encoders.embed(encoder, texts)
+    encoder = load_encoder("bundled:1", device="cpu")
+    expected, _ = embed.embed(encoder, texts)
 
     def there(folder: Path) -> list[str]:
         spaces = [Store(folder / "store").space(encoder.key(pooling)) for pooling in encoder.poolings]
@@ -126,7 +127,7 @@ def embedding(few: bool) -> Work:
 
     def do(folder: Path) -> None:
         before = len(there(folder))
-        _, report = encoders.embed(encoder, texts, store=Store(folder / "store"))
+        _, report = embed.embed(encoder, texts, store=Store(folder / "store"))
         (folder / "done").write_text(f"{report.encoded} {before}")
 
     def left(folder: Path) -> int:

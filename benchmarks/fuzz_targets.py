@@ -303,7 +303,8 @@ def commands(folder: Path) -> Case:
 
 def models(folder: Path) -> Case:
     """A folder of a model: configuration, tokenizer, modules and the header of its weights."""
-    from whitelab.encoding.encoders import embed, load_encoder
+    from whitelab.encoding.embed import embed
+    from whitelab.encoding.encoders import load_encoder
 
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     sound = _tiny(folder / "sound")

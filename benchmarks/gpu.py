@@ -19,7 +19,8 @@ from benchmarks.encoding import flops_a_token
 from benchmarks.harness import Options, Spread, Table, figures
 from benchmarks.searching import BERT_ON_STSB, PCA, RAW, SMALL, megabytes
 from benchmarks.spaces import afresh, made_up
-from whitelab.encoding.encoders import embed, load_encoder, passes
+from whitelab.encoding.embed import embed, passes
+from whitelab.encoding.encoders import load_encoder
 from whitelab.statistics import linalg
 from whitelab.statistics.moments import Moments
 from whitelab.sweeps.layer_profiles import shape

@@ -6,7 +6,8 @@ from sklearn.linear_model import LogisticRegression
 from benchmarks.harness import Options, Table, figures, side_by_side
 from benchmarks.spaces import asked, tasks
 from whitelab import whitening
-from whitelab.encoding.encoders import embed, load_encoder
+from whitelab.encoding.embed import embed
+from whitelab.encoding.encoders import load_encoder
 from whitelab.probe.classifiers import GRID, TEST_GRID, best_c, stratified
 from whitelab.statistics.moments import Moments
 

@@ -164,7 +164,7 @@ def test_every_folder_of_the_package_is_a_station_and_every_station_is_there():
     ("file", "line", "complaint"),
     [
         ("statistics/linalg.py", "import streamlit as st", "whitelab/statistics/linalg.py: imports streamlit"),
-        ("statistics/linalg.py", "from whitelab.encoding.encoders import embed", "encoders.embed, which is above it"),
+        ("statistics/linalg.py", "from whitelab.encoding.embed import embed", "embed.embed, which is above it"),
         ("statistics/linalg.py", "from whitelab import encoding", "imports whitelab.encoding, which is above it"),
         ("statistics/linalg.py", "from whitelab import score", "imports whitelab.score, which is above it"),
         ("statistics/linalg.py", "from ..whitening import fit", "imports whitelab.whitening.fit, which is above it"),
@@ -175,7 +175,7 @@ def test_every_folder_of_the_package_is_a_station_and_every_station_is_there():
         ("figures/style.py", "import torch.nn", "whitelab/figures/style.py: imports torch"),
         ("cli/score.py", "from whitelab.ui.results import jobs", "imports whitelab.ui.results.jobs, which is above it"),
         ("ui/widgets/chart.py", "import pages.layers", "imports pages.layers, which is above it"),
-        ("__init__.py", "from whitelab.encoding.encoders import embed", "loads its public names on first use"),
+        ("__init__.py", "from whitelab.encoding.embed import embed", "loads its public names on first use"),
         ("helpers.py", "", "helpers has no place in STATIONS"),
         ("base/checks.py", "from whitelab import helpers", "imports whitelab.helpers, which is above it"),
         ("../pages/layers.py", "import app", "imports app, which is above it"),

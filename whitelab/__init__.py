@@ -56,7 +56,7 @@ _HOMES = {
     "LayerEmbeddings": "whitelab.encoding.embeddings",
     "LayerRows": "whitelab.encoding.embeddings",
     "Encoder": "whitelab.encoding.encoders",
-    "embed": "whitelab.encoding.encoders",
+    "embed": "whitelab.encoding.embed",
     "embed_pairs": "whitelab.encoding.embeddings",
     "embed_scope": "whitelab.encoding.embeddings",
     "embed_corpus": "whitelab.corpus.embedding",

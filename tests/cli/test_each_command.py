@@ -14,7 +14,8 @@ from processes import ROOT, free_port, run_python
 
 from whitelab.cli import COMMANDS
 from whitelab.cli.app import HOSTED
-from whitelab.encoding.encoders import embed, load_encoder
+from whitelab.encoding.embed import embed
+from whitelab.encoding.encoders import load_encoder
 from whitelab.statistics.moments import Moments
 from whitelab.whitening import fit
 from whitelab.whitening.export import from_npz

@@ -11,9 +11,10 @@ from commandline import ANALYSES
 from processes import ROOT, fresh_process
 
 import whitelab
+from whitelab.base.devices import DEVICES, DTYPES
 from whitelab.cli import COMMANDS, main
 from whitelab.corpus.embedding import embed_corpus
-from whitelab.encoding.encoders import BATCH_BYTES, DTYPES, MAX_LENGTH
+from whitelab.encoding.encoders import MAX_LENGTH
 from whitelab.encoding.pooling import POOLING_LABELS, UNIT
 from whitelab.retrieval.embedded import DOCUMENT_TOKENS
 from whitelab.scoring.setting import FIT_SCOPES
@@ -70,7 +71,7 @@ OFFERED = {
     "--pooling": POOLING_LABELS,
     "--aggregate": AGGREGATES,
     "--dtype": DTYPES,
-    "--device": BATCH_BYTES,
+    "--device": DEVICES,
     "--positives": POSITIVES,
 }
 

@@ -6,7 +6,7 @@ from commandline import ANALYSES
 from processes import run_python
 
 from whitelab.cli import COMMANDS, main, models
-from whitelab.encoding import architectures, encoders
+from whitelab.encoding import architectures, embed
 
 WRONG = {
     "no command": ([], "the following arguments are required: COMMAND"),
@@ -165,7 +165,7 @@ def test_no_text_is_embedded_and_no_model_loaded_that_is_not_needed_to_refuse(
     def needless(*_, **__):
         raise AssertionError(f"{words}: refused too late")
 
-    monkeypatch.setattr(encoders, "_open_spaces", needless)
+    monkeypatch.setattr(embed, "_open_spaces", needless)
     if (words, message) in BY_OPTIONS.values():
         monkeypatch.setattr(architectures, "load", needless)
     name, *words = words.format(place=place).split()

@@ -25,8 +25,9 @@ from whitelab.compare import (
 )
 from whitelab.compare.bench import TEXTS, Bench
 from whitelab.datasets import load
+from whitelab.encoding.embed import embed
 from whitelab.encoding.embeddings import embed_scope, with_pairs
-from whitelab.encoding.encoders import embed, load_encoder
+from whitelab.encoding.encoders import load_encoder
 from whitelab.encoding.sentence_modules import write_modules
 from whitelab.scoring.fit_scopes import scope_text
 from whitelab.scoring.score import score

@@ -13,7 +13,8 @@ from transformers.utils import logging
 
 from whitelab.encoding import architectures
 from whitelab.encoding.checkpoints import ModelError
-from whitelab.encoding.encoders import BATCH_BYTES, embed, load_encoder
+from whitelab.encoding.embed import embed
+from whitelab.encoding.encoders import BATCH_BYTES, load_encoder
 from whitelab.statistics.moments import Moments
 from whitelab.store.embedding_store import Store
 from whitelab.whitening import fit

@@ -105,7 +105,8 @@ for name in sys.argv[1:]:
 
 ENCODE = """
 import sys
-from whitelab.encoding.encoders import embed, load_encoder
+from whitelab.encoding.embed import embed
+from whitelab.encoding.encoders import load_encoder
 for name in sys.argv[1:]:
     encoder = load_encoder(name, device="cpu", allow_bin=True)
     print(embed(encoder, ["a man plays a guitar"])[0].sum().item())
@@ -115,7 +116,8 @@ for name in sys.argv[1:]:
 NOTES = """
 import sys
 from whitelab.encoding.checkpoints import on_disk
-from whitelab.encoding.encoders import embed, load_encoder
+from whitelab.encoding.embed import embed
+from whitelab.encoding.encoders import load_encoder
 for name in sys.argv[1:]:
     encoder = load_encoder(name, device="cpu")
     print(*embed(encoder, ["a man plays a guitar"])[1].notes, on_disk(name), on_disk(f"output:{name}"))

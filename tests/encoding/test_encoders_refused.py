@@ -12,7 +12,8 @@ from transformers import AutoModel, OPTConfig
 
 from whitelab.encoding import architectures
 from whitelab.encoding.checkpoints import ModelError, PickledWeights
-from whitelab.encoding.encoders import embed, load_encoder
+from whitelab.encoding.embed import embed
+from whitelab.encoding.encoders import load_encoder
 
 
 def rewrite(folder, change):

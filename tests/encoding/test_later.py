@@ -8,7 +8,8 @@ import torch
 
 from whitelab.encoding import later
 from whitelab.encoding.checkpoints import ModelError
-from whitelab.encoding.encoders import Encoder, embed, load_encoder
+from whitelab.encoding.embed import embed
+from whitelab.encoding.encoders import Encoder, load_encoder
 from whitelab.encoding.later import FOLDER, LaterEncoder, encoder_for_store
 from whitelab.store.embedding_store import Store
 

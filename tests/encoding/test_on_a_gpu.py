@@ -6,7 +6,8 @@ from tiny import SENTENCES, TEXTS, build_model
 
 from whitelab.base.machine import available_memory
 from whitelab.encoding import encoders
-from whitelab.encoding.encoders import embed, load_encoder
+from whitelab.encoding.embed import embed
+from whitelab.encoding.encoders import load_encoder
 from whitelab.store.embedding_store import Store
 
 pytestmark = pytest.mark.cuda

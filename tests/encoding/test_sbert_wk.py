@@ -6,7 +6,8 @@ import torch
 from tiny import TEXTS, build_model, write_pairs
 
 from whitelab import Setting, embed_pairs, load, score
-from whitelab.encoding.encoders import embed, load_encoder
+from whitelab.encoding.embed import embed
+from whitelab.encoding.encoders import load_encoder
 from whitelab.store.embedding_store import Store
 
 BLOCKS = 8

@@ -5,8 +5,9 @@ import pytest
 from tiny import build_model, write_pairs
 
 from whitelab.datasets import load
+from whitelab.encoding.embed import embed
 from whitelab.encoding.embeddings import embed_pairs
-from whitelab.encoding.encoders import embed, load_encoder
+from whitelab.encoding.encoders import load_encoder
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting

@@ -11,7 +11,8 @@ from families import build_family
 from tiny import SENTENCES, build_model
 
 from whitelab.encoding.checkpoints import ModelError
-from whitelab.encoding.encoders import embed, load_encoder
+from whitelab.encoding.embed import embed
+from whitelab.encoding.encoders import load_encoder
 from whitelab.store.embedding_store import Store
 from whitelab.training import Trainer, train
 from whitelab.training.checkpoints import CheckpointError, checkpoints

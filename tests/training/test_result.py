@@ -13,8 +13,9 @@ from transformers import AutoTokenizer
 import whitelab
 from whitelab import whitening
 from whitelab.encoding.checkpoints import origin_note
+from whitelab.encoding.embed import embed
 from whitelab.encoding.embeddings import embed_pairs
-from whitelab.encoding.encoders import embed, load_encoder
+from whitelab.encoding.encoders import load_encoder
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_profiles import losses, shape
 from whitelab.training import COLLAPSED, DIVERGED, StepRecord, Trainer, train

@@ -1,4 +1,4 @@
-"""THE device policy: where statistics are computed, in how large parts, and with how many threads.
+"""THE device policy: which there are, where statistics are computed, in how large parts, and with how many threads.
 
 A space knows its device, that of its `values`. Maps, cosines, scores and sweeps are computed there, in float64, and
 what they make is allocated there; a score, a curve and a figure leave it as plain numbers. On a CPU parts are as small
@@ -17,8 +17,43 @@ from torch import Tensor
 
 from whitelab.base.machine import available_memory, is_device_full, product_rate, within_memory
 
+DEVICES = ("cpu", "cuda", "mps")
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 PART_BYTES = 2**30  # of a part on a GPU, where a quarter of what is free is not less
 IN_ONE_LAUNCH = 3 * 10**9  # multiplications of float64 that a GPU is given at once
+
+
+def available_devices() -> tuple[str, ...]:
+    """The devices torch can use here, `cpu` always among them."""
+    has = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    return tuple(name for name in DEVICES if has[name])
+
+
+def choose_device() -> str:
+    """`cuda` or `mps` when there is one, else `cpu`."""
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def device_name(device: str) -> str:
+    """What to show: the GPU's name, or the number of processor threads."""
+    if device == "cuda":
+        return torch.cuda.get_device_name()
+    threads = torch.get_num_threads()
+    return "Apple GPU" if device == "mps" else f"CPU, {threads} thread{'s' if threads > 1 else ''}"
+
+
+def dtypes_for(device: str) -> tuple[str, ...]:
+    """The compute types that make sense on `device`, the default (float32) first.
+
+    What is emulated is not offered: float16 on a CPU, about a hundred times slower; bfloat16 on GPUs before Ampere.
+    """
+    if device == "cpu":
+        return ("float32", "bfloat16")
+    if device == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False):
+        return ("float32", "bfloat16", "float16")
+    return ("float32", "float16")
 
 
 def at_once(device: torch.device, on_cpu: int, bytes_each: int) -> int:

@@ -168,8 +168,8 @@ def _sentences(args):
 
     from whitelab.advice import advise_sentences
     from whitelab.datasets import load_text
+    from whitelab.encoding.embed import embed
     from whitelab.encoding.embeddings import LayerRows
-    from whitelab.encoding.encoders import embed
 
     sentences, chosen = list(dict.fromkeys(load_text(args.data))), _setting(args)
     encoder = load_model(args, chosen)

@@ -99,7 +99,7 @@ def depth_option(parser: argparse.ArgumentParser) -> None:
 
 
 def dtype_option(parser: argparse.ArgumentParser) -> None:
-    from whitelab.encoding.encoders import DTYPES
+    from whitelab.base.devices import DTYPES
 
     parser.add_argument(
         "--dtype", default="float32", choices=tuple(DTYPES), help="type to compute in (default: float32)"
@@ -107,10 +107,10 @@ def dtype_option(parser: argparse.ArgumentParser) -> None:
 
 
 def device_option(parser: argparse.ArgumentParser, default: str | None = None) -> None:
-    from whitelab.encoding.encoders import BATCH_BYTES
+    from whitelab.base.devices import DEVICES
 
     usual = default or "the best there is"
-    parser.add_argument("--device", default=default, choices=tuple(BATCH_BYTES), help=f"default: {usual}")
+    parser.add_argument("--device", default=default, choices=DEVICES, help=f"default: {usual}")
 
 
 def store_options(parser: argparse.ArgumentParser) -> None:

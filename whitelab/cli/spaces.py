@@ -92,8 +92,7 @@ def _check_vectors(args, setting) -> None:
 
 def statistics_device(args) -> str:
     """Where `--device` has statistics computed, by default on the best there is (`base.devices`)."""
-    from whitelab.base.devices import for_statistics
-    from whitelab.encoding.encoders import choose_device
+    from whitelab.base.devices import choose_device, for_statistics
 
     return for_statistics("cpu" if args.on_cpu else getattr(args, "device", None) or choose_device())
 
@@ -231,7 +230,7 @@ def with_fit_text(args, encoder, space, setting):
 
 def _embedder(args, encoder, setting):
     """What embeds more sentences as those of the space were."""
-    from whitelab.encoding.encoders import embed
+    from whitelab.encoding.embed import embed
 
     return lambda sentences: embed(encoder, sentences, setting.pooling, store=open_store(args), progress=progress())[0]
 

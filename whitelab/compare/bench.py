@@ -14,8 +14,9 @@ from whitelab.base.progress import Progress, silent
 from whitelab.base.wording import cut_note
 from whitelab.compare.presets import Preset
 from whitelab.datasets import Problem, SentencePairs, load
+from whitelab.encoding.embed import EmbedReport, embed
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, origin_of, with_pairs
-from whitelab.encoding.encoders import LONGEST, EmbedReport, Encoder, OutputEncoder, StaticEncoder, embed
+from whitelab.encoding.encoders import LONGEST, Encoder, OutputEncoder, StaticEncoder
 from whitelab.scoring.fit_scopes import fit_rows
 from whitelab.scoring.score import Score, reversal, score
 from whitelab.scoring.setting import Setting

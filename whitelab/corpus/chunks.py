@@ -22,7 +22,8 @@ from torch import Tensor
 
 from whitelab.base.threads import one_thread
 from whitelab.datasets.pairs import DataError
-from whitelab.encoding.encoders import Encoder, embed
+from whitelab.encoding.embed import embed
+from whitelab.encoding.encoders import Encoder
 from whitelab.statistics.moments import Moments
 from whitelab.store.shards import hashes_of, write_aside
 

@@ -17,7 +17,8 @@ from whitelab.corpus.chunks import TEXTS, rows_of
 from whitelab.corpus.manifest import MANIFEST
 from whitelab.datasets.layouts import existing_path
 from whitelab.datasets.pairs import DataError
-from whitelab.encoding.encoders import embed, load_encoder
+from whitelab.encoding.embed import embed
+from whitelab.encoding.encoders import load_encoder
 from whitelab.whitening.export import from_npz
 
 INDEX = "index.faiss"

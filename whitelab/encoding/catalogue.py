@@ -11,13 +11,14 @@ from pathlib import Path
 
 import torch
 
+from whitelab.base.devices import DTYPES, choose_device
 from whitelab.base.installation import shipped
 from whitelab.base.machine import available_memory, product_rate
 from whitelab.base.wording import duration
 from whitelab.datasets import DataError
 from whitelab.datasets.tables import read_records
 from whitelab.encoding.checkpoints import ModelName, first_number, layers_and_dim
-from whitelab.encoding.encoders import BATCH_BYTES, DTYPES, choose_device
+from whitelab.encoding.encoders import BATCH_BYTES
 
 FILE = shipped("data/models/models.csv")
 GROUPS = {

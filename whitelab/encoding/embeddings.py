@@ -17,7 +17,8 @@ from whitelab.base.lazy import cached_property
 from whitelab.base.progress import Progress, silent
 from whitelab.base.wording import layers_in_words
 from whitelab.datasets import RetrievalSet, SentencePairs
-from whitelab.encoding.encoders import EmbedReport, Encoder, StaticEncoder, embed
+from whitelab.encoding.embed import EmbedReport, embed
+from whitelab.encoding.encoders import Encoder, StaticEncoder
 from whitelab.encoding.pooling import GIVEN, UNIT, check_pooling
 from whitelab.statistics.correlation import Judged
 from whitelab.statistics.linalg import distinct_rows, exact

@@ -12,8 +12,9 @@ from whitelab.base.progress import Progress, silent
 from whitelab.compare import AVERAGE, tried
 from whitelab.compare.published import ACCURACY, PrintedRow, lookup
 from whitelab.datasets import LabelledTexts
+from whitelab.encoding.embed import EmbedReport, embed
 from whitelab.encoding.embeddings import LayerRows
-from whitelab.encoding.encoders import EmbedReport, Encoder, embed, load_encoder
+from whitelab.encoding.encoders import Encoder, load_encoder
 from whitelab.probe.options import FITS, How, usual
 from whitelab.probe.rows import occurrences
 from whitelab.probe.scores import ProbeScore

@@ -11,8 +11,9 @@ from torch import Tensor
 from whitelab.base.lazy import cached_property
 from whitelab.base.progress import Progress, silent
 from whitelab.datasets import RetrievalSet
+from whitelab.encoding.embed import EmbedReport, embed
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, Origin, origin_of
-from whitelab.encoding.encoders import EmbedReport, Encoder, embed
+from whitelab.encoding.encoders import Encoder
 from whitelab.retrieval.metrics import Relevant
 from whitelab.scoring.setting import Setting, check_is_setting
 from whitelab.store.embedding_store import Store

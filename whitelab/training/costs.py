@@ -7,9 +7,9 @@ from statistics import median
 
 import torch
 
+from whitelab.base.devices import choose_device
 from whitelab.base.machine import product_rate
 from whitelab.encoding.catalogue import EFFICIENCY, Size
-from whitelab.encoding.encoders import choose_device
 from whitelab.training import StepRecord, TrainConfig, objectives
 
 # Of the rate of one large matrix product: what training reaches on a CPU, in batches cut in parts.

@@ -11,10 +11,9 @@ from typing import Any
 import streamlit as st
 
 from whitelab.base.budget import total_memory
-from whitelab.base.devices import for_statistics
+from whitelab.base.devices import choose_device, for_statistics
 from whitelab.base.machine import available_memory, is_device_full, within_memory
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows
-from whitelab.encoding.encoders import choose_device
 from whitelab.ui.results.memory import Memory
 from whitelab.ui.results.shelf import shelf
 

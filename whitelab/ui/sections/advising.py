@@ -21,8 +21,8 @@ from whitelab.advice import (
 from whitelab.base import upload_limits
 from whitelab.base.progress import Progress
 from whitelab.base.wording import capitalised, layers_in_words, plain, spaced
+from whitelab.encoding.embed import embed
 from whitelab.encoding.embeddings import LayerRows
-from whitelab.encoding.encoders import embed
 from whitelab.figures import heights
 from whitelab.retrieval.compression import Code
 from whitelab.scoring.calibration import gold_middle

@@ -6,6 +6,7 @@ from contextlib import suppress
 import streamlit as st
 
 from whitelab.base import threads
+from whitelab.base.devices import choose_device
 from whitelab.base.installation import program
 from whitelab.base.user_folders import expanded
 from whitelab.base.wording import amount, layers_in_words, plain, spaced
@@ -17,7 +18,7 @@ from whitelab.datasets import DataError
 from whitelab.datasets.layouts import data_path
 from whitelab.datasets.offered import is_limited
 from whitelab.encoding.checkpoints import OUTPUT, ModelError, ModelName, check_alone, shown_name
-from whitelab.encoding.encoders import MAX_LENGTH, choose_device
+from whitelab.encoding.encoders import MAX_LENGTH
 from whitelab.ui.results import long_runs
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.results.jobs import redraw

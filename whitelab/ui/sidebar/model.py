@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from whitelab import datasets
+from whitelab.base.devices import choose_device
 from whitelab.base.wording import plain
 from whitelab.datasets import DataError
 from whitelab.encoding import catalogue
@@ -27,7 +28,7 @@ from whitelab.encoding.checkpoints import (
     trained_models,
     version,
 )
-from whitelab.encoding.encoders import Encoder, choose_device
+from whitelab.encoding.encoders import Encoder
 from whitelab.encoding.later import encoder_for_store
 from whitelab.ui.results.jobs import FIRST_SECONDS, forget_finished, jobs, wait
 from whitelab.ui.results.study import remembered

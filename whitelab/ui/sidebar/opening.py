@@ -8,8 +8,8 @@ from whitelab.base.progress import Progress, part_of
 from whitelab.base.wording import spaced
 from whitelab.corpus.fitting import CORPUS, corpus_rows
 from whitelab.datasets import DataError, SentencePairs
+from whitelab.encoding.embed import EmbedReport
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows, embed_pairs, embed_scope
-from whitelab.encoding.encoders import EmbedReport
 from whitelab.encoding.pooling import UNIT
 from whitelab.scoring.fit_scopes import folds, scope_text
 from whitelab.scoring.setting import TOKENS, Setting

@@ -11,6 +11,7 @@ import streamlit as st
 
 from whitelab import datasets
 from whitelab.base import upload_limits
+from whitelab.base.devices import choose_device, device_name, dtypes_for
 from whitelab.base.wording import plain, spaced
 from whitelab.corpus.fitting import CORPUS
 from whitelab.corpus.manifest import MANIFEST, Manifest, finished
@@ -18,7 +19,7 @@ from whitelab.datasets import DataError, Upload
 from whitelab.datasets.layouts import MEMORY, file_at
 from whitelab.encoding.checkpoints import WORD_TABLES, ModelName, shown_name
 from whitelab.encoding.embeddings import held_in_words, layers_held
-from whitelab.encoding.encoders import Encoder, choose_device, device_name, dtypes_for
+from whitelab.encoding.encoders import Encoder
 from whitelab.encoding.pooling import GIVEN, POOLING_LABELS, UNIT
 from whitelab.scoring.setting import FIT_SCOPES, OWN_SENTENCES, TOKENS, Setting
 from whitelab.statistics.correlation import AGGREGATE_LABELS

@@ -12,7 +12,8 @@ from whitelab.base.checks import check_layers
 from whitelab.base.wording import layers_in_words
 from whitelab.encoding.architectures import quiet
 from whitelab.encoding.checkpoints import origin_note
-from whitelab.encoding.encoders import Encoder, embed
+from whitelab.encoding.embed import embed
+from whitelab.encoding.encoders import Encoder
 from whitelab.encoding.pooling import POOLING_LABELS, UNIT, WK
 from whitelab.whitening import Map, Whitener
 from whitelab.whitening.export.contents import as_affine, as_float32, as_numpy, kept_matrix

@@ -13,8 +13,9 @@ from processes import ROOT, run_python
 from tiny import ARCHITECTURES, DIM, SENTENCES, TEXTS, build_model
 from transformers import AutoModel, AutoTokenizer, ByT5Tokenizer, T5EncoderModel
 
-from whitelab.encoding import encoders
-from whitelab.encoding.encoders import BATCH_BYTES, dtypes_for, embed, load_encoder
+from whitelab.base.devices import dtypes_for
+from whitelab.encoding.embed import embed, passes
+from whitelab.encoding.encoders import BATCH_BYTES, load_encoder
 from whitelab.store.embedding_store import Space, Store, StoreError
 
 POOLINGS = ("mean", "cls")  # of a model whose first token sees the whole sentence
@@ -25,7 +26,7 @@ BYTES_A_TOKEN = 4 * DIM * 4  # layers x dimensions x float32, of the model with 
 def small_steps(monkeypatch):
     """Batches of about four sentences and shards of eight, so that a run has many of both."""
     monkeypatch.setitem(BATCH_BYTES, "cpu", 28 * BYTES_A_TOKEN)
-    monkeypatch.setattr(encoders, "SHARD_SENTENCES", 8)
+    monkeypatch.setattr("whitelab.encoding.embed.SHARD_SENTENCES", 8)
 
 
 def count_rows(encoder, monkeypatch):
@@ -404,7 +405,7 @@ def test_a_gpu_computes_one_batch_at_a_time_and_the_next_while_one_is_used(encod
     monkeypatch.setattr(encoder, "device", "cuda")
     monkeypatch.setitem(BATCH_BYTES, "cuda", 28 * BYTES_A_TOKEN)
     monkeypatch.setattr(encoder, "forward", counted)
-    with closing(encoders.passes(encoder, ids)) as batches:
+    with closing(passes(encoder, ids)) as batches:
         next(batches)
         assert begun.wait(60)  # though nobody has asked for it
         assert sum(1 for _ in batches) > 3
@@ -479,15 +480,15 @@ KILLED = """
 import os, sys
 sys.path.insert(0, sys.argv[3])
 from tiny import SENTENCES
-from whitelab.encoding import encoders
+from whitelab.encoding import embed, encoders
 from whitelab.store.embedding_store import Store
-encoders.SHARD_SENTENCES = 8
+embed.SHARD_SENTENCES = 8
 encoders.BATCH_BYTES["cpu"] = 28 * 512
 def die(done, total):
     if done > total / 2:
         os._exit(9)
 encoder = encoders.load_encoder(sys.argv[1], device="cpu")
-encoders.embed(encoder, list(SENTENCES[:60]), store=Store(sys.argv[2]), progress=die)
+embed.embed(encoder, list(SENTENCES[:60]), store=Store(sys.argv[2]), progress=die)
 """
 
 
