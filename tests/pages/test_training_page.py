@@ -293,6 +293,20 @@ def test_scores_that_run_the_other_way_are_noted_by_the_curve(visit, config, tmp
     assert said(visit(), "Note on simcse-1: the pairs scored highest are the least alike")
 
 
+def test_of_a_run_without_pairs_to_be_scored_on_only_the_loss_is_drawn_which_is_said(visit, config, tmp_path):
+    for _ in create(replace(config, steps=1), ["word " * 200, *SENTENCES]).follow():
+        pass
+    at = visit()
+    assert [alt.partition(" by ")[0] for alt in alts(at) if "simcse-1" in alt] == ["Loss"]
+    assert not [alt for alt in alts(at) if "nothing measured" in alt or "no value" in alt]
+    assert said(at, "No pairs to be scored on were given to simcse-1", "1 sentence was cut to 32 tokens")
+    assert not [label for label in metrics(at) if "simcse-1" in label]
+    put(create(config, SENTENCES), 4, FINISHED)
+    at = visit(runs="simcse-1,simcse-2")
+    assert [alt for alt in alts(at) if "simcse-1" in alt] == [alt for alt in alts(at) if alt.startswith("Loss")]
+    assert metrics(at)["Spearman, simcse-2"] == "50.00"
+
+
 # Several runs
 
 

@@ -67,6 +67,11 @@ class Entry:
         return self.summary.step > 0 or self.summary.start is not None
 
     @property
+    def unscored(self) -> bool:
+        """Whether it is trained without pairs to be scored on, as its start on record shows."""
+        return bool(self.records) and self.records[0].uniformity is None
+
+    @property
     def open(self) -> bool:
         """Whether it is trained now or waits for its turn, here or in another process."""
         return self.summary.state == RUNNING or (self.job is not None and not self.job.finished)

@@ -84,7 +84,8 @@ def _board(found: list[Entry]) -> None:
     if not chosen:
         st.info("Choose runs in the table to see them. Several are drawn over each other.")
         return
-    _headlines(_foremost(chosen))
+    if not (foremost := _foremost(chosen)).unscored:
+        _headlines(foremost)
     _pictures(chosen)
 
 
@@ -270,7 +271,8 @@ def _ended(one: Entry) -> None:
             on_click=_use,
             args=(found.model,),
             icon=":material/model_training:",
-            help=f"Every page then shows {found.model}: the encoder at the step that scored best.",
+            help=f"Every page then shows {found.model}: the encoder at "
+            + ("its last checkpoint." if found.best is None else "the step that scored best."),
         )
     if found.resumable or one.state == NOT_STARTED:
         st.button(
@@ -373,35 +375,37 @@ def _headlines(one: Entry) -> None:
 
 
 def _pictures(chosen: Sequence[Entry]) -> None:
-    runs = [as_mapping(one) for one in chosen]
-    if len({one.summary.config.evaluation for one in chosen}) > 1:
+    scored = [one for one in chosen if not one.unscored]
+    if len({one.summary.config.evaluation for one in scored}) > 1:
         st.warning("These runs were scored on different pairs: compare their shapes, not their heights.")
-    left, right = st.columns(2)
-    with left:
-        chart(
-            figures.training_curve(runs, "spearman", "Spearman x 100", from_zero=False, start=True),
-            "training-spearman",
-        )
+    if unscored := [one.name for one in chosen if one.unscored]:
+        st.info(f"No pairs to be scored on were given to {', '.join(unscored)}: only the loss is drawn.")
+    runs, every = [as_mapping(one) for one in scored], [as_mapping(one) for one in chosen]
+    pictures = {"training-loss": figures.training_curve(every, "loss", "Loss")}
+    if scored:
+        curve = figures.training_curve(runs, "spearman", "Spearman x 100", from_zero=False, start=True)
+        above = {"training-spearman": curve, "training-plane": figures.training_plane(runs)}
+        rank = figures.training_curve(runs, "effective_rank", "Effective rank")
+        pictures = above | pictures | {"training-rank": rank, "training-spectrum": figures.training_spectrum(runs)}
+    places = [place for _ in range(0, len(pictures) + 1, 2) for place in st.columns(2)]
+    for place, (key, figure) in zip(places, pictures.items(), strict=False):  # the last place is for words
+        with place:
+            chart(figure, key)
+    with places[0]:
         for one in chosen:
-            if said := _known(one.summary.start, "note"):
+            if one.records and (said := one.records[0].note):
                 st.caption(f"Note on {one.name}: {said}.")
-    with right:
-        chart(figures.training_plane(runs), "training-plane")
-    left, right = st.columns(2)
-    with left:
-        chart(figures.training_curve(runs, "loss", "Loss"), "training-loss")
-    with right:
-        chart(figures.training_curve(runs, "effective_rank", "Effective rank"), "training-rank")
-    left, right = st.columns(2)
-    with left:
-        chart(figures.training_spectrum(runs), "training-spectrum")
-    with right:
+    with places[-1]:
         st.caption(
-            "Colour is the objective, the dash tells its seeds apart. Losses of different objectives cannot be "
-            "compared; Spearman, alignment, uniformity and rank can, when they are measured on the same pairs. "
-            "Training towards the lower left of the plane spreads sentences without driving similar ones apart; a "
-            "collapse runs to the lower right, where every sentence is the same. The spectrum shows the share of the "
-            "variance along the 1st, 2nd, 4th, ... principal direction: flatter uses more of the space."
+            "Colour is the objective, the dash tells its seeds apart. Losses of different objectives cannot be compared"
+            + (
+                "; Spearman, alignment, uniformity and rank can, when they are measured on the same pairs. "
+                "Training towards the lower left of the plane spreads sentences without driving similar ones apart; a "
+                "collapse runs to the lower right, where every sentence is the same. The spectrum shows the share of "
+                "the variance along the 1st, 2nd, 4th, ... principal direction: flatter uses more of the space."
+                if scored
+                else "."
+            )
         )
         csv_button(lambda: rows(chosen), "training")
 
