@@ -22,6 +22,7 @@ from whitelab.compare import (
     starved_note,
     written,
 )
+from whitelab.compare.grid import average
 from whitelab.datasets import discover, load
 from whitelab.encoding.embeddings import embed_pairs
 from whitelab.encoding.encoders import load_encoder
@@ -204,6 +205,24 @@ def test_the_best_of_a_task_is_bold_and_ties_are_all_best():
     assert markdown[0] == "| model | setting | stsb | avg |"
     assert markdown[2:] == ["| a_b | mean/L1 | **50.12** | **40.00** |", "| c | mean/L1:pca | **50.12** | - |"]
     assert "**" not in written([row("a", "L1", "stsb", 1.0), row("b", "L1", "stsb", 2.0)], "markdown").splitlines()[2]
+
+
+def test_a_starved_score_is_the_best_of_nothing_nor_is_an_average_over_it(place, tasks):
+    (first, *_) = cells(place, tasks, "L1:pca")
+    preset, starved = PRESETS["whiteningbert"], replace(first.score, starved=True)
+
+    def line(model, *scores):
+        found = [replace(first, model=model, task=task, spearman=s, score=one) for task, s, one in scores]
+        return [*found, average(found, preset)]
+
+    table = [
+        *line("a", ("one", 50.0, first.score), ("two", 50.0, first.score)),
+        *line("b", ("one", 99.0, starved), ("two", 99.0, first.score)),
+    ]
+    assert [one.split(" | ")[2:] for one in written(table, "markdown").splitlines()[2:4]] == [
+        ["**50.00**", "50.00", "**50.00** |"],
+        ["99.00", "**99.00**", "99.00 |"],
+    ]
 
 
 ORDERED = [

@@ -1,5 +1,6 @@
 """Tables beside charts and cards: their numbers are printed as those of the cards are."""
 
+import re
 from decimal import ROUND_HALF_DOWN, ROUND_HALF_UP, Decimal
 
 from streamlit import dataframe_util
@@ -30,7 +31,8 @@ def page(values, styled=True):
         "gone": st.column_config.NumberColumn(format="%.2f"),
     }
     rows = [{"Score": value, "Gain": value, "Left": value, "Count": 12345} for value in values]
-    more = {"best": ["Score"], "printed": {"Count": "{:_}".format}} if styled else {}
+    best = {"Score": [value != 78.375 for value in values]}
+    more = {"best": best, "printed": {"Count": "{:_}".format}} if styled else {}
     rounded_table(rows, columns, placeholder="-", **more)
 
 
@@ -50,6 +52,12 @@ def test_a_table_shows_a_number_as_a_card_does_also_at_a_half_and_keeps_all_its_
     assert table.value.iloc[-1, :3].isna().all()
     shown = dataframe_util.convert_arrow_bytes_to_pandas_df(table.proto.arrow_data.styler.display_values)
     assert (shown["Left"].tolist()[-2:], set(shown["Count"])) == (["61", "-"], {"12_345"})
+
+
+def test_the_best_as_printed_stands_out_among_the_rows_that_may_be_and_ties_all_do():
+    (table,) = AppTest.from_function(page, args=([*VALUES, None],)).run().dataframe
+    cells = re.findall(r"_row(\d+)_col(\d+)", table.proto.arrow_data.styler.styles)
+    assert cells == [("0", "0"), ("3", "0")]  # 78.125 and 78.124, below a 78.375 that may not
 
 
 def test_a_table_that_only_rounds_is_not_styled_which_takes_time():

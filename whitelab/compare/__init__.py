@@ -19,7 +19,17 @@ from whitelab.compare.presets import (
     preset_line,
     worded,
 )
-from whitelab.compare.tables import FORMATS, arranged, notes_of, pivot, ranked, reasons_of, starved_note, written
+from whitelab.compare.tables import (
+    FORMATS,
+    arranged,
+    notes_of,
+    pivot,
+    ranked,
+    reasons_of,
+    starved_note,
+    starved_places,
+    written,
+)
 
 __all__ = [
     "ALIKE",
@@ -56,6 +66,7 @@ __all__ = [
     "notes_of",
     "reasons_of",
     "starved_note",
+    "starved_places",
     "printed",
     "walk",
     "walks",

@@ -33,8 +33,8 @@ class Cell:
     """One score of the table, or the reason there is none. `task` is `avg` for the mean over the tasks.
 
     `published` is what a paper prints for the same model, setting, task and aggregation. `score` and `judged`
-    are what a test between two rows needs; an average has neither. `notes` is what to know of the pairs and the
-    embeddings, `problems` the rows left out of the task so far.
+    are what a test between two rows needs; an average has neither, and is `of_starved` where one of its cells is
+    starved. `notes` is what to know of the pairs and the embeddings, `problems` the rows left out of the task so far.
     """
 
     model: str
@@ -50,6 +50,7 @@ class Cell:
     n_layers: int = field(default=0, repr=False, compare=False)
     notes: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = field(default=(), repr=False, compare=False)
+    of_starved: bool = field(default=False, repr=False, compare=False)
 
     @property
     def row(self) -> Row:
@@ -59,7 +60,7 @@ class Cell:
     @property
     def starved(self) -> bool:
         """Whether its map is starved (`whitening.starved`), so that the score says nothing about meaning."""
-        return self.score is not None and self.score.starved
+        return self.of_starved or (self.score is not None and self.score.starved)
 
     def as_dict(self, interval: tuple[float, float] | None = None, resamples: int = 0) -> dict:
         """A JSON-ready record, with the ends of an `interval` from so many `resamples` where there is one."""
@@ -273,4 +274,5 @@ def average(cells: Sequence[Cell], preset: Preset) -> Cell:
     seven = {cell.task for cell in cells} == SEVEN
     paper = seven and printed(first.model, first.n_layers, first.score.dim, first.setting, AVERAGE, preset)
     value = mean_over_tasks([cell.spearman for cell in cells], preset)
-    return Cell(first.model, first.setting, AVERAGE, value, published=paper or None)
+    starved = any(cell.starved for cell in cells)
+    return Cell(first.model, first.setting, AVERAGE, value, published=paper or None, of_starved=starved)

@@ -24,10 +24,9 @@ def pivot(cells: Sequence[Cell]) -> tuple[list[str], list[tuple[str, str, dict[s
     return tasks, [(model, setting, scores) for (model, setting), scores in rows.items()]
 
 
-def best_scores(rows: Sequence[tuple[str, str, dict[str, float | None]]], task: str) -> float | None:
-    """The highest score of a task as printed, with two decimals; ties are all best."""
-    found = [round(scores[task], 2) for *_, scores in rows if scores.get(task) is not None]
-    return max(found, default=None)
+def starved_places(cells: Iterable[Cell]) -> set[tuple[str, str, str]]:
+    """Model, setting and task of each score that is starved, so that it is the best of nothing."""
+    return {(*cell.row, cell.task) for cell in cells if cell.starved}
 
 
 def starved_note(cells: Iterable[Cell]) -> str:
@@ -128,8 +127,9 @@ def written(
     """The table as text: CSV with every digit, Markdown or LaTeX with two decimals and the best in bold.
 
     With `preset` the table says what it was made under, CSV in a column of its own; with `drawn` every score
-    has the ends of its 95 % interval beside it. What is starved (`starved_note`) is said beneath, in CSV by a column
-    with each row's starved tasks. Rows `given` from elsewhere (`mteb_rows`) follow, on the same tasks.
+    has the ends of its 95 % interval beside it. What is starved is never the best, and is said beneath
+    (`starved_note`), in CSV by a column with each row's starved tasks. Rows `given` from elsewhere (`mteb_rows`)
+    follow, on the same tasks.
     """
     check_choice(form, "format", FORMATS)
     tasks, rows = pivot(cells)
@@ -137,14 +137,17 @@ def written(
     ends = {(m, s, task): drawn.interval((m, s), task) for m, s, _ in rows for task in tasks} if drawn else {}
     if form == "csv":
         return _csv(tasks, rows, len(rows) - len(given), preset, ends, [cell for cell in cells if cell.starved])
-    top = {task: best_scores(rows, task) for task in tasks}
+    few = starved_places(cells)
+    known = [(m, s, task, value) for m, s, scores in rows for task, value in scores.items() if value is not None]
+    top = dict(sorted((task, round(value, 2)) for *row, task, value in known if (*row, task) not in few))
     bold = ("**", "**") if form == "markdown" else (r"\textbf{", "}")
 
     def shown(model: str, setting: str, task: str, value: float | None) -> str:
         if value is None:
             return "-"
         number, around = f"{value:.2f}", ends.get((model, setting, task))
-        number = number.join(bold) if round(value, 2) == top[task] else number
+        is_best = (model, setting, task) not in few and round(value, 2) == top[task]
+        number = number.join(bold) if is_best else number
         return number + (f" [{around[0]:.2f}, {around[1]:.2f}]" if around else "")
 
     body = [[m, s, *(shown(m, s, task, scores.get(task)) for task in tasks)] for m, s, scores in rows]

@@ -249,12 +249,17 @@ def table(
             for model, made, scores in given
         ]
     keep_rows(lambda: records, "grid")
-    names = [_title(task) for task in columns]
+    names, few = [_title(task) for task in columns], comparing.starved_places(shown)
+    best = {
+        _title(task): [(one["Model"], one["Setting"], task) not in few for one in records]
+        for task in columns
+        if view.shows == "Measured"
+    }
     number = st.column_config.NumberColumn(format="%+.2f" if view.shows == "Difference" else "%.2f")
     rounded_table(
         records,
         {name: number for name in names if view.shows != "95 % interval"},
-        best=names if view.shows == "Measured" else (),
+        best=best,
         hide_index=True,
         height=heights.table(max(len(records), 1)),
         placeholder="-",

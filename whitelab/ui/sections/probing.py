@@ -268,14 +268,14 @@ def _typed(pooling: str) -> tuple[Setting, ...]:
 
 
 def table(scores: Sequence[ProbeScore]) -> None:
-    """Settings side by side, the best marked."""
+    """Settings side by side, the best marked of those whose map is not starved."""
     records = [_record(score) for score in scores]
     numbers = [name for name in dict.fromkeys(key for row in records for key in row) if name not in ("Setting", "Why")]
     marked = [name for name in numbers if name in ("Accuracy", "Best accuracy", "Average precision", "F1", "Best F1")]
     rounded_table(
         records,
         {name: st.column_config.NumberColumn(format="%.3f" if name == "at" else "%.2f") for name in numbers},
-        best=marked,
+        best=dict.fromkeys(marked, [not score.starved for score in scores]),
         hide_index=True,
         height=heights.table(max(len(records), 1)),
         placeholder="-",

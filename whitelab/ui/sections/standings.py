@@ -11,6 +11,7 @@ from whitelab.base.lazy import cached_property
 from whitelab.base.wording import ratio, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.paired import LEVEL, RESAMPLES, VERDICTS, Standing
+from whitelab.scoring.score import Score
 from whitelab.scoring.setting import FIT_SCOPES, OWN_SENTENCES, Setting
 from whitelab.ui.results.scores import scored, standing
 from whitelab.ui.results.study import study
@@ -84,11 +85,11 @@ def record(standing: Standing) -> dict:
 
 def draw(standings: Standings) -> None:
     """Dots, what must agree, and the table."""
-    rows = [record(standings.standing(setting)) for setting in standings.settings]
-    top = max((round(row["spearman"], 2) for row in rows if row["spearman"] is not None), default=None)
+    found = [standings.standing(setting) for setting in standings.settings]
+    rows = [record(one) for one in found]
     rows[standings.settings.index(standings.baseline)]["verdict"] = "Baseline"
-    for row in rows:
-        row["best"] = row["spearman"] is not None and round(row["spearman"], 2) == top
+    for row, best in zip(rows, are_best([one.score for one in found]), strict=True):
+        row["best"] = best
     titles = {setting.whitening: LABELS.at(setting) for setting in standings.settings}
     baseline = LABELS.inline(standings.baseline.whitening)
     left, right = st.columns(2)
@@ -109,6 +110,13 @@ def draw(standings: Standings) -> None:
     # Said once: behind the longest name there is no room for it.
     k = next((f", k = {setting.k}" for setting in standings.settings if setting.k), "")
     table(rows, f"Variant{k}", [LABELS[row["whitening"]] for row in rows])
+
+
+def are_best(scores: Sequence[Score]) -> list[bool]:
+    """Whether each score is, as printed, the highest that is defined and not starved; ties all are."""
+    known = [None if one.spearman is None or one.starved else round(one.spearman, 2) for one in scores]
+    top = max((score for score in known if score is not None), default=None)
+    return [score is not None and score == top for score in known]
 
 
 def _agreements(standings: Standings) -> None:

@@ -102,14 +102,15 @@ def rounded_table(
     rows: Sequence[dict] | dict[str, list],
     column_config: Mapping[str, Any],
     *,
-    best: Sequence[str] = (),
+    best: Mapping[str, Sequence[bool]] | None = None,
     printed: Mapping[str, Callable[[Any], str]] | None = None,
     **options: Any,
 ) -> Any:
     """`st.dataframe`, whose decimals read as those of the cards beside it.
 
-    The highest number of each column in `best`, as printed, stands out; ties all do. `printed` are functions for
-    columns that want another form. `options` and what comes back are `st.dataframe`'s.
+    The highest number of each column in `best`, as printed, stands out, ties all do: among the rows of which it says
+    that they may. `printed` are functions for columns that want another form. `options` and what comes back are
+    `st.dataframe`'s.
     """
     table = pd.DataFrame(rows)
     forms = {name: column_config[name]["type_config"].get("format") or "" for name in table if name in column_config}
@@ -118,7 +119,7 @@ def rounded_table(
         table[name] = [_for_a_browser(form, value) for value in pd.to_numeric(table[name])]
 
     def bold(column: pd.Series) -> list[str]:
-        shown = column.map(lambda value: float(forms[column.name] % value))
+        shown = column.map(lambda value: float(forms[column.name] % value)).where(best[column.name])
         return [BEST if value == shown.max() else "" for value in shown]
 
     shown = table
