@@ -213,9 +213,13 @@ def test_what_is_of_one_model_takes_the_first_chosen_that_is_here_and_says_so(sm
     assert not said(choose(at, models=[small["model"]]), "Of one model")
 
 
-def test_what_a_model_cannot_do_is_one_line_below_the_losses_with_every_reason_behind_it(small):
+def test_losses_of_a_model_that_is_not_here_wait_for_a_click_and_what_it_cannot_do_is_one_line_with_every_reason(small):
     at = start("compare", **small, models=[small["model"], "nowhere"], part="WhitenedCSE, Figures 1 and 3")
     at = until(at, lambda at: len(alts(at)) >= 2 and complete(at))
+    assert not said(at, "settings left out")
+    assert "nowhere" not in code(at)
+    assert said(at, "Left out, as not on this machine: nowhere.")
+    press(at, "losses-download", lambda at: said(at, "settings left out") and complete(at))
     at.text_area[0].set_value("L3\nL9\nL1+L9").run()
     until(at, lambda at: said(at, "2 settings left out") and complete(at))
     own, other = (one for one in at.caption if "left out" in one.value)

@@ -11,7 +11,7 @@ from whitelab.base.progress import Progress
 from whitelab.base.wording import layer_names, plain, spaced
 from whitelab.compare import PRESETS, SEVEN, Bench, Grid, tried
 from whitelab.compare import papers as drawn
-from whitelab.encoding.checkpoints import shown_name
+from whitelab.encoding.checkpoints import on_disk, shown_name
 from whitelab.encoding.encoders import Encoder
 from whitelab.figures import heights
 from whitelab.scoring.setting import Setting, parse_settings
@@ -24,10 +24,12 @@ from whitelab.sweeps.layer_subsets import SubsetSearch
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.study import study_job
 from whitelab.ui.sidebar.model import shared_encoder
+from whitelab.ui.widgets import asking
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.variants import LABELS
 
+_ABSENT = "losses-download"  # what is asked for: models that are not here yet
 SPREAD = ("L-1", "L-1:shuffled_group", "L-1:pca")  # WhitenedCSE's own whitening in the middle, without its training
 SUBSETS = PRESETS["whiteningbert"].applied(Setting())  # its own layers do not count
 EVERY_K = Setting.parse("L1+L-1:pca")
@@ -264,7 +266,7 @@ def _task_curves(figure: Figure, progress: Progress) -> Iterator[dict[str, KCurv
 def losses(grid: Grid) -> str:
     """Alignment and uniformity of every setting of every model, and how random cosines spread.
 
-    Returns the lines that make the losses.
+    A model that is not on this machine is downloaded on request only. Returns the lines that make the losses.
     """
     st.markdown(
         "**Closer together, or further apart?** Both losses of every setting of every model; lower left is better."
@@ -275,6 +277,13 @@ def losses(grid: Grid) -> str:
         positives = choice(
             "Positive pairs", geometry.POSITIVES, key="losses-positives", format_func=geometry.POSITIVES.get
         )
+    absent = [model for model in grid.models if not on_disk(model)]
+    if absent and not asking.asked(_ABSENT, absent):
+        st.caption(plain(f"Left out, as not on this machine: {', '.join(map(shown_name, absent))}."))
+        asking.button("Download and measure", _ABSENT, absent, "download")
+        grid = replace(grid, models=[model for model in grid.models if model not in absent], versions=())
+        if not grid.models:
+            return ""
     title = "Measuring alignment and uniformity"
     job = study_job(_losses, grid, task, positives, title=title, unit="settings", place="paper-losses")
     note = lambda found: f"{len(found.spots)} settings on {task}."  # noqa: E731
