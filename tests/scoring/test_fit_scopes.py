@@ -60,6 +60,14 @@ def test_a_scope_leaves_the_machine_without_a_path(tmp_path, monkeypatch):
     assert scope_name("corpus:.") == f"corpus:{tmp_path.name}"
 
 
+@pytest.mark.parametrize("name", OF_MOMENTS)
+def test_a_vector_has_as_many_numbers_as_is_said_before_the_map_is_made(name):
+    for space in (make_space(), make_space(n=6, sizes=(5,))):  # the second varies along 5 directions at most
+        for k in (None, 3) if WHITENERS[name].takes_k else (None,):
+            fitted = fit_scope(space, Setting((1, 3), name, k))
+            assert fitted.columns == fitted.whiteners[0].columns, (name, k)
+
+
 def by_hand(space, corpus, fit, variant, k=None, layers=(1, 3)):
     """Cosines of every pair, each fold fitted and scored by the plain oracle."""
     x, first, second = reference.combined(space, layers), space.first.numpy(), space.second.numpy()

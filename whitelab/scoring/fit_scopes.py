@@ -171,6 +171,11 @@ class Fitted:
         return min(whitener.rank for whitener in self.whiteners)
 
     @property
+    def columns(self) -> int:
+        """m, the numbers of a vector under the maps (`Map.columns`), the fewest of any fold."""
+        return self.rank if whitening.variant(self.setting.whitening).narrows else self.space.dim
+
+    @property
     def starved(self) -> bool:
         """Whether the maps set all texts they are fitted on equally far apart."""
         return whitening.whitens(self.setting.whitening) and is_starved(self.space, self.setting, self.rank)

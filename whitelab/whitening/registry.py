@@ -29,7 +29,8 @@ class Variant:
 
     `fit(moments, k, **parameters)` (without k where `directions` is None); `directions(moments, **parameters)`
     lists the weighted directions whose first k (`Directions.kept`) are the variant with it. `whitens` says that the
-    covariance afterwards is the identity on the whole kept subspace. With `of_rows` it is
+    covariance afterwards is the identity on the whole kept subspace, `narrows` that a vector afterwards has a number
+    for each direction kept, where it has d otherwise. With `of_rows` it is
     `fit(x, counts, progress=..., **parameters)`: no moments say enough, no matrix is the map, and it takes a while.
     Without `fits` the map is the same whatever the data, and its count 0.
     """
@@ -41,6 +42,7 @@ class Variant:
     hint: str
     directions: Callable[..., Directions] | None = None
     whitens: bool = False
+    narrows: bool = False
     parameters: tuple[Parameter, ...] = ()
     of_rows: bool = False
     fits: bool = True
@@ -62,6 +64,7 @@ WHITENERS: dict[str, Variant] = {
         "Baseline",
         "Subtracts the mean, which is what all sentences share.",
         directions=spectral.center_directions,
+        narrows=True,
     ),
     "standardize": Variant(
         groups.fit_standardize,
@@ -78,6 +81,7 @@ WHITENERS: dict[str, Variant] = {
         "Rotates to the principal directions and scales each to variance 1.",
         directions=spectral.pca_directions,
         whitens=True,
+        narrows=True,
     ),
     "zca": Variant(
         spectral.fit_zca,
@@ -96,6 +100,7 @@ WHITENERS: dict[str, Variant] = {
         "A triangular whitening: each coordinate is freed from those before it.",
         directions=spectral.pca_directions,
         whitens=True,
+        narrows=True,
     ),
     "pca_cor": Variant(
         spectral.fit_pca_cor,
@@ -105,6 +110,7 @@ WHITENERS: dict[str, Variant] = {
         "Standardises first, then rotates to the principal directions of the correlation.",
         directions=spectral.correlation_directions,
         whitens=True,
+        narrows=True,
     ),
     "zca_cor": Variant(
         spectral.fit_zca_cor,
@@ -193,6 +199,7 @@ WHITENERS: dict[str, Variant] = {
         "The first k coordinates as they are: for models trained so that prefixes serve, and the control for PCA at "
         "equal k. Nothing is fitted.",
         directions=coordinates.prefix_directions,
+        narrows=True,
         fits=False,
     ),
     "clusters": Variant(

@@ -68,7 +68,8 @@ def _introduced(parcel: Parcel, why: str = "") -> bool:
     setting, fitted = parcel.setting, parcel.fitted
     st.markdown(
         f"The map of **{LABELS.inline(setting.whitening)}**, {layers_in_words(setting.layers)}, {fitted.rank} of "
-        f"{parcel.space.dim} directions, fitted on {parcel.fitted_on}{why}. The protocol goes with it."
+        f"{parcel.space.dim} directions, fitted on {parcel.fitted_on}{why}. After it a vector has {fitted.columns} "
+        "numbers. The protocol goes with it."
     )
     if not fitted.rank:
         st.warning("What it was fitted on does not vary, so the map keeps no direction and there is nothing to export.")
