@@ -130,6 +130,18 @@ def test_what_was_stopped_goes_on_as_it_was_begun_whatever_the_bar_says(small, t
     assert at.session_state["layers"] == [1]
 
 
+def test_texts_that_changed_since_they_were_read_are_noted_until_they_are_read_again(small, tmp_path):
+    made = embed(small_text(tmp_path / "text.txt"), tmp_path / "out", small["model"], layers=(1,))
+    words, asked = "Files of its text came, went or were written again since", {"embedded": str(tmp_path / "out")}
+    assert not said(until(start("corpus", **small, **asked)), words)
+    with (tmp_path / "text.txt").open("a") as file:
+        file.write("one more\n")
+    at = until(start("corpus", **small, **asked))
+    assert said(at, words)
+    press(at, "go-on-corpus", lambda at: said(at, "Finished") and not said(at, words))
+    assert Manifest.read(tmp_path / "out").sentences == made.sentences + 1
+
+
 def test_what_cannot_be_begun_says_why(small, tmp_path):
     (tmp_path / "text.txt").write_text("\n\n")
     asked = {"texts": str(tmp_path / "text.txt"), "embedded": str(tmp_path / "out")}

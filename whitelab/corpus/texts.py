@@ -59,6 +59,9 @@ def stamp_of(source: str | Path) -> str:
     return blake2b(json.dumps(states).encode(), digest_size=16).hexdigest()
 
 
+CHANGED = "files of its text came, went or were written again since: embed again reads them"
+
+
 def changed_since(manifest: Manifest) -> bool | None:
     """Whether the texts were written again since they were read; None where they are not there, or nobody noted it."""
     try:

@@ -9,6 +9,7 @@ from whitelab.base.wording import capitalised, duration, plain, spaced
 from whitelab.corpus.fitting import CORPUS
 from whitelab.corpus.manifest import Manifest, Status, status
 from whitelab.corpus.settling import Settling, settling
+from whitelab.corpus.texts import CHANGED, changed_since
 from whitelab.datasets import DataError
 from whitelab.encoding.checkpoints import shown_name
 from whitelab.encoding.embeddings import held_in_words
@@ -43,7 +44,7 @@ def draw(chosen: Workspace, folder: str) -> str:
     """The corpus in a folder, or how one is begun there; the lines that do the same in Python."""
     job = corpus_begin.job_of(folder) if folder else None
     if folder and (_is_open(job) or _status(folder)):
-        _watch(folder, chosen.setting.fit if not chosen.given else None)
+        _watch(folder, chosen.setting.fit if not chosen.given else None, _outdated(folder))
         return (
             "from whitelab.corpus.manifest import status\nfrom whitelab.corpus.settling import settling\n\n"
             f"print(status({folder!r}))\nprint(settling({folder!r}).isotropy)\n"
@@ -89,11 +90,21 @@ def _status(folder: str) -> Status | None:
         return None
 
 
+def _outdated(folder: str) -> str:
+    """The stamp of the texts that were read, where these have changed since; empty where not."""
+    try:
+        manifest = Manifest.read(folder)
+    except DataError:
+        return ""
+    return manifest.stamp if changed_since(manifest) else ""
+
+
 @st.fragment(run_every=EVERY)
-def _watch(folder: str, fit: str | None) -> None:
+def _watch(folder: str, fit: str | None, outdated: str) -> None:
     """Draw the folder's state, again every few seconds: that asks the folder and nothing else.
 
     `fit` is what the bar's maps are fitted on, None where vectors stand for a model: no map of a corpus goes with them.
+    `outdated` is the stamp of texts that have changed since.
     """
     job, found = corpus_begin.job_of(folder), _status(folder)
     under_way = _is_open(job)
@@ -105,7 +116,7 @@ def _watch(folder: str, fit: str | None) -> None:
         return
     headlines(*_numbers(found))
     manifest = Manifest.read(folder)
-    if found.done < found.chunks:
+    if found.done < found.chunks or under_way:
         st.progress(found.sentences_done / max(found.sentences, 1), text=_state(found, job))
         if under_way:
             _stop(job)
@@ -115,6 +126,10 @@ def _watch(folder: str, fit: str | None) -> None:
             st.error(f"It could not go on: {plain(job.message)}")
     else:
         st.caption("Finished: every chunk is there.")
+    if manifest.stamp and manifest.stamp == outdated and not (under_way or found.running):
+        st.warning(f"{capitalised(CHANGED)}.", icon=":material/edit_document:")
+        if found.done == found.chunks:
+            _go_on(folder, manifest, "Embed again")
     for name, why in list(found.failed.items())[:_FAILED_SHOWN]:
         st.warning(f"Chunk {name[:12]} is missing: {plain(why)}", icon=":material/error:")
     if found.refused:
@@ -226,11 +241,11 @@ def _stop(job: Job) -> None:
     )
 
 
-def _go_on(folder: str, manifest: Manifest) -> None:
+def _go_on(folder: str, manifest: Manifest, label: str = "Go on") -> None:
     """Take it up where it was, in the model and layers that it holds, whatever the bar says."""
     if corpus_begin.may_begin() and manifest.reading:
         st.button(
-            "Go on",
+            label,
             key="go-on-corpus",
             on_click=corpus_begin.submit,
             args=(folder, manifest.arguments),
