@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from whitelab.base.wording import plain, spaced
+from whitelab.base.wording import plain, quantity, spaced
 from whitelab.datasets import BUNDLED_SETS, DataError, MalformedRows, SentencePairs
 from whitelab.encoding.precomputed import npz_bytes
 from whitelab.ui.results.kept import kept
@@ -51,14 +51,14 @@ if pairs is not None:
         if not note.startswith("malformed rows"):  # they are listed
             st.caption(f"Note: {plain(note)}")
     if pairs.problems:
-        with st.expander(f"{spaced(len(pairs.problems))} rows were rejected", icon=":material/rule:"):
+        with st.expander(f"{quantity(len(pairs.problems), 'row was', 'rows were')} rejected", icon=":material/rule:"):
             malformed.table(pairs.problems)
 
 st.subheader("Bring your own")
 if own := own_data.current():
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(
-            f"You brought **{plain(own.pairs.source)}**, {spaced(own.pairs.n_pairs)} pairs. "
+            f"You brought **{plain(own.pairs.source)}**, {quantity(own.pairs.n_pairs, 'pair')}. "
             + ("" if chosen and chosen.own else "Choose it under *Data* in the bar. ")
             + "Another upload takes its place."
         )

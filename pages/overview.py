@@ -3,7 +3,7 @@
 import streamlit as st
 
 from whitelab import figures
-from whitelab.base.wording import plain, spaced
+from whitelab.base.wording import plain, quantity
 from whitelab.ui.results.scores import doubt_of, number_of, scored, shape_of
 from whitelab.ui.sections import explanation, layer_gains, space_views
 from whitelab.ui.sidebar import workspace
@@ -33,7 +33,7 @@ scores = {spec: number_of(space, setting) for spec, setting in settings.items()}
 raw, now = scores["none"], scored(space, compared)
 before, after = (shape_of(space, one) for one in (compared.raw, compared))
 
-fitted = f"fitted on {spaced(now.fitted)} sentences" if now.setting.fits else "nothing fitted"
+fitted = f"fitted on {quantity(now.fitted, 'sentence')}" if now.setting.fits else "nothing fitted"
 isotropy = f", held-out isotropy {now.isotropy:.2f}" if now.isotropy is not None else ""
 headlines(
     score_metric("Spearman, raw", raw),

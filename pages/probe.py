@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from whitelab.base.wording import layers_in_words, plain, spaced
+from whitelab.base.wording import layers_in_words, plain, quantity
 from whitelab.datasets import DEMO
 from whitelab.figures import heights
 from whitelab.ui.results.jobs import follow
@@ -63,7 +63,7 @@ if shown:
     probing.mistakes(shown, data, layers)
 probing.more(texts, compared.pooling, plan, of)
 if shown and shown[-1].protocol:
-    st.caption(f"{plain(shown[-1].protocol)} · {plain(data.source)} · {spaced(shown[-1].scored)} rows scored")
+    st.caption(f"{plain(shown[-1].protocol)} · {plain(data.source)} · {quantity(shown[-1].scored, 'row')} scored")
 if data.layout == DEMO:
     st.caption(probing.EXAMPLE)
 

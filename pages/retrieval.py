@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from whitelab.base.wording import layers_in_words, plain, spaced
+from whitelab.base.wording import layers_in_words, plain, quantity, spaced
 from whitelab.figures import heights
 from whitelab.retrieval.metrics import METRICS
 from whitelab.retrieval.relevance import retrieval_curve
@@ -40,7 +40,7 @@ compared = comparison.of(chosen.compared)
 here = (compared.raw, compared)
 curved = over_k(compared).with_(k=None)
 layers = layers_in_words(compared.layers)
-sizes = f"{spaced(len(data.documents))} documents, {spaced(len(data.queries))} queries"
+sizes = f"{quantity(len(data.documents), 'document')}, {quantity(len(data.queries), 'query', 'queries')}"
 of = f"{named(space)} {comparison}"
 results = follow(
     rankings.ranked(space, here, "ranked-here"),

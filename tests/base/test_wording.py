@@ -2,7 +2,7 @@
 
 import pytest
 
-from whitelab.base.wording import amount, duration, ratio, spaced
+from whitelab.base.wording import amount, cut_note, duration, quantity, ratio, spaced
 
 
 def test_thousands_are_set_apart_by_spaces_at_which_no_line_breaks():
@@ -14,6 +14,20 @@ def test_thousands_are_set_apart_by_spaces_at_which_no_line_breaks():
         "-2\u202f000",
     ]
     assert [spaced(value, "+") for value in (2000, -0.5)] == ["+2\u202f000", "-0.5"]
+
+
+def test_of_one_thing_the_noun_is_singular_and_of_none_or_several_plural():
+    assert [quantity(count, "pair") for count in (0, 1, 2, 1379)] == [
+        "0 pairs",
+        "1 pair",
+        "2 pairs",
+        "1\u202f379 pairs",
+    ]
+    assert [quantity(count, "query", "queries") for count in (1, 2)] == ["1 query", "2 queries"]
+    assert [cut_note(count, "text", 9) for count in (1, 2)] == [
+        "1 text was cut to 9 tokens",
+        "2 texts were cut to 9 tokens",
+    ]
 
 
 def test_a_ratio_that_is_not_nothing_does_not_read_as_nothing():

@@ -10,6 +10,11 @@ def spaced(count: int | float, sign: str = "") -> str:
     return text.replace(",", "\u202f")
 
 
+def quantity(count: int, one: str, many: str = "") -> str:
+    """`1 pair`, `1 240 pairs`; `many` of what does not only take an s: `query`, `queries`."""
+    return f"{spaced(count)} {one if count == 1 else many or f'{one}s'}"
+
+
 def ratio(value: float) -> str:
     """`7.5`, and below 1 two significant digits, so that no small one reads as nothing: `0.042`."""
     return f"{value:.1f}" if value >= 1 else f"{value:.2g}"
@@ -62,7 +67,7 @@ def counted(done: int, total: int, unit: str) -> str:
 
 def cut_note(count: int, what: str, tokens: int) -> str:
     """`12 sentences were cut to 128 tokens`; `what` is one of them."""
-    return f"{spaced(count)} {what}{'s were' if count > 1 else ' was'} cut to {tokens} tokens"
+    return f"{quantity(count, f'{what} was', f'{what}s were')} cut to {tokens} tokens"
 
 
 def layer_names(layers: Iterable[int]) -> str:

@@ -14,7 +14,7 @@ import torch
 from whitelab.base.devices import DTYPES, choose_device
 from whitelab.base.installation import shipped
 from whitelab.base.machine import available_memory, product_rate
-from whitelab.base.wording import duration
+from whitelab.base.wording import duration, quantity
 from whitelab.datasets import DataError
 from whitelab.datasets.tables import read_records
 from whitelab.encoding.checkpoints import ModelName, first_number, layers_and_dim
@@ -56,7 +56,7 @@ class Entry:
     def line(self) -> str:
         """Size and licence in one line."""
         licence = f"licence {self.licence}" if self.licence else "licence not stated"
-        return f"{self.layers} layers, d {self.dim}, {self.parameters:g} M parameters, {licence}"
+        return f"{quantity(self.layers, 'layer')}, d {self.dim}, {self.parameters:g} M parameters, {licence}"
 
 
 @cache

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from whitelab.base.checks import check_choice, check_int
 from whitelab.base.progress import Progress, silent
-from whitelab.base.wording import layers_in_words, spaced
+from whitelab.base.wording import layers_in_words, quantity, spaced
 from whitelab.retrieval import ranking
 from whitelab.retrieval.embedded import FITS, RetrievalSpace
 from whitelab.retrieval.metrics import METRICS, measured
@@ -67,12 +67,12 @@ class RetrievalProtocol:
             variant += f" nothing fitted {kept}"
         made = made_by(origin.pooling)
         cut = "" if origin.max_length is None else f" · at most {origin.max_length} tokens"
-        cut += f", {spaced(self.truncated)} document{'s' * (self.truncated > 1)} cut" if self.truncated else ""
+        cut += f", {quantity(self.truncated, 'document')} cut" if self.truncated else ""
         cut += " · prompts {!r} and {!r}".format(*self.prompts) if any(self.prompts) else ""
         return (
             f"{origin.model} · {layers_in_words(setting.layers)} · {made} · {origin.data} "
-            f"({origin.split}) · {spaced(self.documents)} documents, {spaced(self.queries)} queries, "
-            f"{spaced(self.judgements)} judgements · cosine · {variant} · {origin.dtype}{cut}"
+            f"({origin.split}) · {quantity(self.documents, 'document')}, {quantity(self.queries, 'query', 'queries')}, "
+            f"{quantity(self.judgements, 'judgement')} · cosine · {variant} · {origin.dtype}{cut}"
         )
 
 

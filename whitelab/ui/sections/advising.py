@@ -20,7 +20,7 @@ from whitelab.advice import (
 )
 from whitelab.base import upload_limits
 from whitelab.base.progress import Progress
-from whitelab.base.wording import capitalised, layers_in_words, plain, spaced
+from whitelab.base.wording import capitalised, layers_in_words, plain, quantity, spaced
 from whitelab.encoding.embed import embed
 from whitelab.encoding.embeddings import LayerRows
 from whitelab.figures import heights
@@ -164,7 +164,7 @@ def _sentences(chosen: Workspace, purpose: str) -> Question | None:
         values, _ = embed(chosen.encoder(), sentences, chosen.setting.pooling, progress=progress)
         return LayerRows(values, torch.ones(len(sentences), dtype=torch.float64))
 
-    rows = shelved(name, f"Embedding {spaced(len(sentences))} sentences", work, "tokens", key="advice-embed")
+    rows = shelved(name, f"Embedding {quantity(len(sentences), 'sentence')}", work, "tokens", key="advice-embed")
     if rows is None:
         return None
     code = (

@@ -9,7 +9,7 @@ import streamlit as st
 from whitelab import compare as comparing
 from whitelab import figures
 from whitelab.base.progress import Progress
-from whitelab.base.wording import plain, spaced
+from whitelab.base.wording import plain, quantity, spaced
 from whitelab.compare import AVERAGE, Cell, Grid, Resampled
 from whitelab.compare.grid import mean_over_tasks
 from whitelab.datasets import BUNDLED_SETS
@@ -91,14 +91,15 @@ def filled(grid: Grid, progress: Progress) -> Iterator[tuple[Cell, ...]]:
 
 def _counted(cells: Sequence[Cell]) -> str:
     averages = sum(cell.task == AVERAGE for cell in cells)
-    return f"{len(cells) - averages} cells" + (f" and {averages} averages." if averages else ".")
+    own = quantity(len(cells) - averages, "cell")
+    return f"{own} and {quantity(averages, 'average')}." if averages else f"{own}."
 
 
 def section(grid: Grid) -> str:
     """The button, and the grid where it was asked for or is known from before. Returns the lines that make it."""
     there = known(grid)
     drawn = unasked(grid) or len(there) == grid.size
-    label = f"Compare {grid.size} cell{'s' if grid.size > 1 else ''}"
+    label = f"Compare {quantity(grid.size, 'cell')}"
     if st.button(label, type="secondary" if drawn else "primary", key="compare", on_click=ask_again, args=(grid,)):
         st.session_state["grid"] = grid
     if drawn or st.session_state.get("grid") == grid:
@@ -297,8 +298,9 @@ def _beside(cells: Sequence[Cell]) -> None:
         return
     worst = max(known, key=lambda cell: abs(cell.spearman - cell.published.value))
     st.caption(
-        f"{len(known)} cells have a published number ({known[0].published.place}). The largest difference is "
-        f"{worst.spearman - worst.published.value:+.2f}: {worst.model}, {worst.setting}, {worst.task}."
+        f"{quantity(len(known), 'cell has', 'cells have')} a published number ({known[0].published.place}). "
+        f"The largest difference is {worst.spearman - worst.published.value:+.2f}: {worst.model}, {worst.setting}, "
+        f"{worst.task}."
     )
 
 
@@ -352,7 +354,7 @@ def intervals(grid: Grid, cells: Sequence[Cell]) -> Resampled | None:
     key = _stand(grid, cells)
     claim("resampled", key)
     job = jobs().submit(key, "Resampling the pairs of each task", work, "tasks")
-    note = lambda found: f"{spaced(RESAMPLES)} resamples of {len(found.tasks)} task{'s' * (len(found.tasks) != 1)}."  # noqa: E731
+    note = lambda found: f"{spaced(RESAMPLES)} resamples of {quantity(len(found.tasks), 'task')}."  # noqa: E731
     return follow(job, lambda found: None, key="resampled", note=note, room=1)
 
 

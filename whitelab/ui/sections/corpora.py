@@ -5,7 +5,7 @@ import time
 import streamlit as st
 
 from whitelab import figures
-from whitelab.base.wording import capitalised, duration, plain, spaced
+from whitelab.base.wording import capitalised, duration, plain, quantity, spaced
 from whitelab.corpus.fitting import CORPUS
 from whitelab.corpus.manifest import Manifest, Status, status
 from whitelab.corpus.settling import Settling, settling
@@ -134,7 +134,7 @@ def _watch(folder: str, fit: str | None, outdated: str) -> None:
         st.warning(f"Chunk {name[:12]} is missing: {plain(why)}", icon=":material/error:")
     if found.refused:
         st.caption(
-            f"{spaced(found.refused)} lines were left out: too long, not UTF-8 or not a record. "
+            f"{quantity(found.refused, 'line was', 'lines were')} left out: too long, not UTF-8 or not a record. "
             "The manifest has the first thousand of them."
         )
     _use(folder, manifest, found, fit)
@@ -279,7 +279,7 @@ def _state(found: Status, job: Job | None) -> str:
     if _is_open(job):
         return "The model is being loaded."
     if found.failed:
-        return f"Ended with {len(found.failed)} chunks missing."
+        return f"Ended with {quantity(len(found.failed), 'chunk')} missing."
     if found.running is None:
         last = f", and its last chunk came {duration(time.time() - found.mtime)} ago" if found.mtime else ""
         return f"Whether a process works on it cannot be told by the user who runs this app{last}."

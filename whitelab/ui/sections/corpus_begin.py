@@ -9,7 +9,7 @@ from whitelab.base import threads
 from whitelab.base.devices import choose_device
 from whitelab.base.installation import program
 from whitelab.base.user_folders import expanded
-from whitelab.base.wording import amount, layers_in_words, plain, spaced
+from whitelab.base.wording import amount, layers_in_words, plain, quantity
 from whitelab.corpus.fitting import CORPUS
 from whitelab.corpus.manifest import place_for
 from whitelab.corpus.own_process import embedded_apart
@@ -177,7 +177,7 @@ def _texts(source: str, arguments: dict) -> bool:
     except (DataError, OSError) as error:
         st.error(plain(str(error)))
         return False
-    st.caption(f"{spaced(len(kinds))} file{'s' if len(kinds) > 1 else ''}, {amount(size)}.")
+    st.caption(f"{quantity(len(kinds), 'file')}, {amount(size)}.")
     arguments["source"] = source
     if set(kinds) != {".txt"}:
         left, right = st.columns(2)

@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from whitelab import figures
-from whitelab.base.wording import spaced
+from whitelab.base.wording import quantity, spaced
 from whitelab.datasets import SentencePairs
 from whitelab.figures import heights
 from whitelab.ui.sidebar.workspace import Workspace
@@ -29,13 +29,13 @@ def numbers(chosen: Workspace, pairs: SentencePairs, lengths: np.ndarray | None)
         Metric(
             "Pairs",
             spaced(pairs.n_pairs),
-            f"{subsets} subset{'s' if subsets > 1 else ''}",
+            quantity(subsets, "subset"),
             help="Each pair is two sentences and a gold score.",
         ),
         Metric(
             "Different vectors" if lengths is None else "Different sentences",
             spaced(n),
-            f"{spaced(repeated)} repetition{'' if repeated == 1 else 's'}",
+            quantity(repeated, "repetition"),
             help="A map is fitted on every occurrence, so repeated sentences count as often as they occur.",
         ),
         Metric(
@@ -45,7 +45,10 @@ def numbers(chosen: Workspace, pairs: SentencePairs, lengths: np.ndarray | None)
             help="Spearman reads their order only. Pairs of equal gold share a rank.",
         ),
         Metric(
-            "Dimensions", str(chosen.model.dim), f"{chosen.model.n_layers} layers", help="d and l of the vectors given."
+            "Dimensions",
+            str(chosen.model.dim),
+            quantity(chosen.model.n_layers, "layer"),
+            help="d and l of the vectors given.",
         )
         if lengths is None
         else Metric(
@@ -142,6 +145,6 @@ def search(pairs: SentencePairs) -> None:
     )
     shown = min(FOUND, len(hits))
     st.caption(
-        f"{spaced(len(hits))} of {spaced(pairs.n_pairs)} pairs"
+        f"{spaced(len(hits))} of {quantity(pairs.n_pairs, 'pair')}"
         + (f", the first {shown} of them shown." if shown < len(hits) else ".")
     )

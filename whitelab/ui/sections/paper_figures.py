@@ -8,7 +8,7 @@ import streamlit as st
 
 from whitelab import figures
 from whitelab.base.progress import Progress
-from whitelab.base.wording import layer_names, plain, spaced
+from whitelab.base.wording import layer_names, plain, quantity, spaced
 from whitelab.compare import PRESETS, SEVEN, Bench, Grid, tried
 from whitelab.compare import papers as drawn
 from whitelab.encoding.checkpoints import on_disk, shown_name
@@ -286,7 +286,7 @@ def losses(grid: Grid) -> str:
             return ""
     title = "Measuring alignment and uniformity"
     job = study_job(_losses, grid, task, positives, title=title, unit="settings", place="paper-losses")
-    note = lambda found: f"{len(found.spots)} settings on {task}."  # noqa: E731
+    note = lambda found: f"{quantity(len(found.spots), 'setting')} on {task}."  # noqa: E731
     follow(job, _draw_losses, key="paper-losses-part", note=note, room=heights.room(heights.PLANE))
     st.caption(
         "Zhuo et al. 2023 (WhitenedCSE), Figures 1 and 3, Eq. 9 and 10. The paper draws the losses during training, "
@@ -369,7 +369,7 @@ def _draw_losses(found: Losses) -> None:
 
 def _say_left_out(model: str, reasons: dict[str, str]) -> None:
     """How many settings a model does without, and why: in the line where the reason is one, else behind it."""
-    line = f"{model}: {len(reasons)} {'setting' if len(reasons) == 1 else 'settings'} left out"
+    line = f"{model}: {quantity(len(reasons), 'setting')} left out"
     each = "\n\n".join(plain(f"{setting}: {reason}") for setting, reason in reasons.items())
     if len(set(reasons.values())) == 1:
         st.caption(plain(f"{line}: {next(iter(reasons.values()))}"))

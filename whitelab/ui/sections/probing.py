@@ -8,7 +8,7 @@ import streamlit as st
 from whitelab import figures
 from whitelab import probe as probes
 from whitelab.base.progress import Progress
-from whitelab.base.wording import capitalised, cut_note, layers_in_words, plain, spaced
+from whitelab.base.wording import capitalised, cut_note, layers_in_words, plain, quantity, spaced
 from whitelab.datasets import LabelledTexts
 from whitelab.encoding.embeddings import LayerRows
 from whitelab.figures import heights
@@ -110,7 +110,7 @@ def open_texts(chosen: Workspace, data: LabelledTexts) -> Texts | None:
         note = cut_note(report.truncated, "text", encoder.max_length) if report.truncated else ""
         return Texts(data, space, encoder.name, note)
 
-    title = f"Embedding {spaced(len(data.sentences))} texts of {'an upload' if own else data.task}"
+    title = f"Embedding {quantity(len(data.sentences), 'text')} of {'an upload' if own else data.task}"
     texts = shelved(name, title, work, "texts", key="texts")
     if texts is not None and texts.note:
         st.caption(f"Note: {texts.note}.")
@@ -152,13 +152,13 @@ def accuracies(scores: Sequence[ProbeScore]) -> None:
         Metric(
             "Most frequent class",
             number(raw.baseline),
-            f"{spaced(raw.scored)} rows scored",
+            f"{quantity(raw.scored, 'row')} scored",
             help="The accuracy of always saying the class that is most frequent among the training rows.",
         ),
         Metric(
             "p of the gap",
             bare(p_value(p)),
-            f"{spaced(gained)} rows gained, {spaced(lost)} lost",
+            f"{quantity(gained, 'row')} gained, {spaced(lost)} lost",
             help="Two-sided exact McNemar test: had whitening no effect, how often a gap at least this large would "
             "appear.",
         ),
@@ -169,7 +169,7 @@ def accuracies(scores: Sequence[ProbeScore]) -> None:
 
 def verdict(name: str, gap: float, above: float, p: float, gained: int, lost: int) -> str:
     """What the gap of `name` from raw says, by McNemar's test at `LEVEL`; it stands `above` the most frequent class."""
-    rows = f"{spaced(gained)} rows gained and {spaced(lost)} lost, {p_value(p)}"
+    rows = f"{quantity(gained, 'row')} gained and {spaced(lost)} lost, {p_value(p)}"
     if p >= LEVEL:
         return f"**No proof of a gap.** {gap:+.2f} points with {name} against raw may be chance: {rows}."
     if gap > 0 >= above:

@@ -9,7 +9,7 @@ import streamlit as st
 
 from whitelab import figures
 from whitelab.base.progress import Progress
-from whitelab.base.wording import plain, spaced
+from whitelab.base.wording import plain, quantity, spaced
 from whitelab.datasets import RetrievalSet
 from whitelab.figures.style import wrapped
 from whitelab.retrieval.embedded import FITS, RetrievalSpace, embed_retrieval, for_documents
@@ -99,7 +99,7 @@ def embedded(chosen: Workspace, data: RetrievalSet) -> RetrievalSpace | None:
         encoder = for_documents(chosen.encoder())
         return embed_retrieval(encoder, data, chosen.setting.pooling, store=Store(), progress=progress)[0]
 
-    title = f"Embedding {spaced(len(data.sentences))} texts of {'an upload' if upload else data.task}"
+    title = f"Embedding {quantity(len(data.sentences), 'text')} of {'an upload' if upload else data.task}"
     return shelved(name, title, work, "tokens", key="retrieval")
 
 

@@ -8,7 +8,7 @@ import streamlit as st
 
 from whitelab import figures
 from whitelab.base.lazy import cached_property
-from whitelab.base.wording import ratio, spaced
+from whitelab.base.wording import quantity, ratio, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.paired import LEVEL, RESAMPLES, VERDICTS, Standing
 from whitelab.scoring.score import Score
@@ -101,10 +101,10 @@ def draw(standings: Standings) -> None:
         st.subheader(f"Difference from {baseline}")
         chart(figures.difference_dots(rows, titles, baseline), "differences")
     st.caption(
-        f"Whiskers are 95 % intervals from {spaced(RESAMPLES)} resamples of the {spaced(standings.space.n_pairs)} "
-        "pairs, the same resamples for every variant, so differences are paired and narrower than the scores' own "
-        "intervals. An open mark could be chance, or has no verdict. The dashed line is raw. Each difference is tested "
-        "alone: of twenty variants without any effect, one would look real."
+        f"Whiskers are 95 % intervals from {spaced(RESAMPLES)} resamples of the "
+        f"{quantity(standings.space.n_pairs, 'pair')}, the same resamples for every variant, so differences are paired "
+        "and narrower than the scores' own intervals. An open mark could be chance, or has no verdict. The dashed line "
+        "is raw. Each difference is tested alone: of twenty variants without any effect, one would look real."
     )
     _agreements(standings)
     # Said once: behind the longest name there is no room for it.

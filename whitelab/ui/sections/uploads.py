@@ -7,7 +7,7 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from whitelab.base import upload_limits
-from whitelab.base.wording import plain, spaced
+from whitelab.base.wording import plain, quantity, spaced
 from whitelab.datasets import DataError, MalformedRows, SentencePairs, Sheet, Upload, open_pasted, open_sheet
 from whitelab.datasets.arrays import ARRAYS, TABLES
 from whitelab.datasets.tables import SUFFIXES
@@ -113,9 +113,9 @@ def _choose(sheet: Sheet, place: str, name: str) -> None:
 def _summary(pairs: SentencePairs) -> None:
     """What was read, and what was not."""
     kept, rejected = len(pairs.first), len(pairs.problems)
-    words = f"**{spaced(kept)} pairs** of {spaced(len(pairs.sentences))} different sentences"
+    words = f"**{quantity(kept, 'pair')}** of {quantity(len(pairs.sentences), 'different sentence')}"
     words += f", {len(pairs.subset_names)} subsets" if len(pairs.subset_names) > 1 else ""
-    st.markdown(words + (f". **{spaced(rejected)} rows rejected**:" if rejected else ", no row rejected."))
+    st.markdown(words + (f". **{quantity(rejected, 'row')} rejected**:" if rejected else ", no row rejected."))
     malformed.table(pairs.problems, named=False)
     for note in pairs.notes:
         if not note.startswith("malformed rows"):
@@ -166,7 +166,7 @@ def _paste() -> None:
 def _sentences(found: tuple[str, ...], digest: str) -> None:
     """Sentences without scores, and what they are good for."""
     st.markdown(
-        f"**{spaced(len(found))} sentences**, {spaced(len(set(found)))} of them different, and no score. "
+        f"**{quantity(len(found), 'sentence')}**, {spaced(len(set(found)))} of them different, and no score. "
         "Without gold scores nothing can be ranked, so they cannot be the data of a page; they can be the text a map "
         "is fitted on, which is then scored on the data in the bar."
     )
@@ -237,10 +237,10 @@ def _read(files: Sequence[UploadedFile], gold: UploadedFile | None) -> None:
         st.error(plain(str(error)))
         return
     space = found.space
-    layers = f"{space.n_layers} layer{'s' if space.n_layers > 1 else ''} of "
+    layers = quantity(space.n_layers, "layer")
     st.markdown(
-        f"**{layers}{spaced(space.n_sentences)} vectors**, d = {space.dim}, {found.dtype}, for "
-        f"**{spaced(space.n_pairs)} pairs**" + (", with their sentences." if found.has_text else ", without text.")
+        f"**{layers} of {quantity(space.n_sentences, 'vector')}**, d = {space.dim}, {found.dtype}, for "
+        f"**{quantity(space.n_pairs, 'pair')}**" + (", with their sentences." if found.has_text else ", without text.")
     )
     for note in found.pairs.notes:
         st.caption(f"Note: {plain(note)}")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from whitelab.base.wording import spaced
+from whitelab.base.wording import quantity, spaced
 from whitelab.datasets import MalformedRows, Problem
 from whitelab.figures import heights
 from whitelab.ui.sidebar.address import bound
@@ -31,7 +31,7 @@ def say(error: MalformedRows, data: str, key: str = BAR) -> None:
     """List what is wrong with the rows of `data`; `key` then offers to leave them out, see `found`."""
     n = len(error.problems)
     place = " in the bar" if key == BAR else ""
-    st.error(f"{n} row{'s' if n != 1 else ''} cannot be read. Mend the file, or leave these rows out{place}.")
+    st.error(f"{quantity(n, 'row')} cannot be read. Mend the file, or leave these rows out{place}.")
     table(error.problems)
     if not found(data, key):
         st.session_state[key] = data

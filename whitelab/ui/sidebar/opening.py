@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from whitelab import datasets
 from whitelab.base.progress import Progress, part_of
-from whitelab.base.wording import spaced
+from whitelab.base.wording import quantity
 from whitelab.corpus.fitting import CORPUS, corpus_rows
 from whitelab.datasets import DataError, SentencePairs
 from whitelab.encoding.embed import EmbedReport
@@ -82,7 +82,7 @@ def _open_task(workspace: Workspace) -> Opened | None:
         return Opened(own.pairs, space, EmbedReport(0, 0, (), 0.0), "", own=True)
     pairs = chosen_pairs(workspace)
     # Others who wait read the title.
-    title = f"Embedding {spaced(len(pairs.sentences))} sentences of {'an upload' if own else workspace.data.task}"
+    title = f"Embedding {quantity(len(pairs.sentences), 'sentence')} of {'an upload' if own else workspace.data.task}"
     name = task_name(workspace, workspace.data.task, pairs)
     return shelved(name, title, lambda progress: _embed(workspace, pairs, name, progress), "tokens", key="embed")
 

@@ -12,7 +12,7 @@ import streamlit as st
 from whitelab import datasets
 from whitelab.base import upload_limits
 from whitelab.base.devices import choose_device, device_name, dtypes_for
-from whitelab.base.wording import plain, spaced
+from whitelab.base.wording import plain, quantity
 from whitelab.corpus.fitting import CORPUS
 from whitelab.corpus.manifest import MANIFEST, Manifest, finished
 from whitelab.datasets import DataError, Upload
@@ -389,7 +389,7 @@ def _uploaded_text() -> tuple[str, str]:
     text = own_data.fit_text()
     if file is None:
         if text:
-            st.caption(f"Fitted on {plain(text[1])}, {spaced(text[2].total())} sentences.")
+            st.caption(f"Fitted on {plain(text[1])}, {quantity(text[2].total(), 'sentence')}.")
             return text[1], text[0]
         st.caption("Until a file is there, or sentences are pasted on the Data page, the task's sentences are used.")
         return "task", "task"

@@ -9,7 +9,7 @@ from itertools import cycle
 import streamlit as st
 
 from whitelab import datasets
-from whitelab.base.wording import plain, spaced
+from whitelab.base.wording import plain, quantity, spaced
 from whitelab.datasets import BUNDLED_SETS, DEMO, DataError, SentencePairs, TaskInfo, Upload
 from whitelab.datasets.layouts import file_at
 from whitelab.encoding.catalogue import Size, guess_tokens
@@ -78,7 +78,7 @@ def draw(known: Sequence[Entry]) -> TrainingPlan | None:
         settings |= {
             "model": model,
             "corpus": corpus.name,
-            "evaluation": f"{scored.name} ({scored.pairs.n_pairs} pairs)",
+            "evaluation": f"{scored.name} ({quantity(scored.pairs.n_pairs, 'pair')})",
         }
         configs = tuple(TrainConfig(objective=one, **settings) for one in specs)
         if corpus.text.unique < settings["batch"]:
@@ -252,7 +252,7 @@ def _scored() -> Scored | None:
         st.error(plain(str(error)))
         return None
     if pairs.problems:
-        st.caption(f"{spaced(len(pairs.problems))} malformed rows are left out.")
+        st.caption(f"{quantity(len(pairs.problems), 'malformed row is', 'malformed rows are')} left out.")
     return Scored.of(data, name, split, pairs, _tokens(*asked))
 
 
@@ -307,7 +307,7 @@ def _apart(corpus: Corpus, scored: Scored) -> Corpus:
     if not rest.sentences:
         st.caption(f"{shared}. No label is used, but on pairs it has not read the model may do worse.")
         return corpus
-    if not st.toggle(f"Leave out what is scored ({spaced(both)} sentences)", key="apart", bind="query-params"):
+    if not st.toggle(f"Leave out what is scored ({quantity(both, 'sentence')})", key="apart", bind="query-params"):
         st.caption(f"{shared}, without their labels.")
         return corpus
     code = corpus.code + "sentences = [one for one in sentences if one not in set(scored.sentences)]\n"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from textwrap import indent
 
 from whitelab.base.lazy import cached_property
-from whitelab.base.wording import amount, duration, spaced
+from whitelab.base.wording import amount, duration, quantity, spaced
 from whitelab.datasets import BUNDLED_SETS, SentencePairs, tabs_note
 from whitelab.encoding.catalogue import guess_tokens
 from whitelab.training import TrainConfig, objectives
@@ -167,9 +167,9 @@ def protocol_line(plan: TrainingPlan) -> str:
     config, names = plan.config, " | ".join(objectives.label(one.objective) for one in plan.configs)
     return (
         f"{model.label(config.model)}, last layer, {config.pooling} pooling · scored on {plan.scored.name} "
-        f"({spaced(plan.scored.pairs.n_pairs)} pairs), "
+        f"({quantity(plan.scored.pairs.n_pairs, 'pair')}), "
         "aggregate all, no whitening · "
-        f"{names}, {spaced(config.steps)} steps of {config.batch * config.accumulation} of "
+        f"{names}, {quantity(config.steps, 'step')} of {config.batch * config.accumulation} of "
         f"{spaced(len(plan.corpus.sentences))} sentences ({config.corpus}), at most {config.max_length} tokens of each"
         f", AdamW, rate {config.lr:g}, seed {config.seed}"
     )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 
-from whitelab.base.wording import cut_note, plain, spaced
+from whitelab.base.wording import cut_note, plain, quantity
 from whitelab.datasets import BUNDLED_SETS, DEMO, DataError, MalformedRows
 from whitelab.scoring.score import Score, reversed_note
 from whitelab.statistics.significance import few_note
@@ -72,7 +72,9 @@ def open_page(
     for note in (*opened.pairs.notes, *opened.report.notes, *said):
         st.caption(f"Note: {plain(note)}")
     if opened.pairs.problems:
-        with st.expander(f"{spaced(len(opened.pairs.problems))} malformed rows were left out"):
+        with st.expander(
+            f"{quantity(len(opened.pairs.problems), 'malformed row was', 'malformed rows were')} left out"
+        ):
             malformed.table(opened.pairs.problems)
     if opened.report.truncated:
         st.caption(f"Note: {cut_note(opened.report.truncated, 'sentence', chosen.model.max_length)}.")
@@ -180,7 +182,7 @@ def fitted_on(score: Score) -> str:
     if not score.setting.fits:
         return f"nothing fitted, d {score.dim}" + f", rank {score.rank}" * (score.rank < score.dim)
     return (
-        f"fitted on {spaced(score.fitted)} sentences, d {score.dim}, rank {score.rank}, "
+        f"fitted on {quantity(score.fitted, 'sentence')}, d {score.dim}, rank {score.rank}, "
         f"held-out isotropy {number(score.isotropy)}"
     )
 
@@ -219,6 +221,6 @@ def close_page(
             icon=":material/folder_zip:",
             help="Settings and score with their protocol, every figure as HTML, its data as CSV, and the code.",
         )
-    st.caption(f"Live score: {plain(score.line())} · {spaced(score.pairs)} pairs")
+    st.caption(f"Live score: {plain(score.line())} · {quantity(score.pairs, 'pair')}")
     if is_demo(opened):
         st.caption(DEMO_NOTE)
