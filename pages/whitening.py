@@ -68,7 +68,8 @@ headlines(
 words = verdict.sentence(now, name, against, spaced(space.n_pairs), RESAMPLES, held_out)
 if now.verdict == "gain" and compared.k and curve_of(space, compared).best_k == compared.k:
     words += f" And k = {compared.k} is the best on these very pairs, which flatters it."
-st.markdown(f"{verdict.ICONS['unclear' if held_out else now.verdict]} {words}")
+with st.container(key="said-verdict"):
+    st.markdown(f"{verdict.ICONS['unclear' if held_out else now.verdict]} {words}")
 st.caption(plain(capitalised(fitted_on(now.score))) + ".")
 explanation.draw(space, compared, explanation.HELD_OUT if held_out else found.standing(compared, compared.raw).verdict)
 standings.draw(found)

@@ -4,7 +4,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from driving import LIVE, SIDEBAR, K
+from driving import CHART, LIVE, SIDEBAR, K
 from playwright.sync_api import TimeoutError
 
 import whitelab
@@ -209,17 +209,26 @@ def test_on_release_the_address_the_pages_and_a_typed_k_follow(app, visit, demo)
     assert (shown.k(), shown.live()) == (77, wanted[76])
 
 
-@pytest.mark.parametrize("name", ["whitening", "layers", "dimensions"])
-def test_the_charts_stand_still_while_k_moves(app, visit, name):
-    shown = visit(app)
-    page = shown.open(f"{name}?k=100")
-    typed, places = page.locator(f"{SIDEBAR} .wl-typed"), []
-    for k in (100, 20):
-        typed.fill(str(k))
-        typed.press("Enter")
+@pytest.mark.parametrize(
+    ("name", "width"),
+    [
+        *((name, 1440) for name in ("overview", "whitening", "layers", "dimensions")),
+        *((name, width) for name in ("overview", "whitening") for width in (1024, 390)),
+    ],
+)
+def test_the_charts_stand_still_while_k_moves(app, visit, name, width):
+    shown = visit(app, "light", width)
+    page = shown.open(f"{name}?k=200")
+    knob, places = page.locator(f"{STRIP} input" if width == 390 else f"{SIDEBAR} .wl-typed"), []
+    for k in (200, 20, 100):
+        knob.fill(str(k))
+        knob.press("Enter")
         shown.settle()
-        places.append(shown.charts()[0].bounding_box()["y"])
-    assert places[0] == places[1]
+        charts = page.locator(CHART).evaluate_all("all => all.map(one => one.getBoundingClientRect().top)")
+        assert len(charts) > 1
+        scrolled = page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop")
+        places.append([round(top + scrolled) for top in charts])
+    assert places[1:] == places[:2]
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (768, "light")])

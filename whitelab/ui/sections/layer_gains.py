@@ -158,7 +158,8 @@ def _picture(space: LayerEmbeddings, setting: Setting, gains: Sequence[LayerGain
     )
     chart(figure, "layer-gains", lambda: rows(gains), on_select=lambda: take(clicked("layer-gains")))
     against = partial(_against, space)
-    st.markdown(kept("layer-gains-said", (tuple(gains), setting), lambda: finding(gains, setting, against)))
+    with st.container(key="said-gains"):
+        st.markdown(kept("layer-gains-said", (tuple(gains), setting), lambda: finding(gains, setting, against)))
 
 
 def _against(space: LayerEmbeddings, gain: LayerGain, score: Score) -> str:

@@ -62,6 +62,10 @@ STYLE = """<style>
     [data-testid=stColumn]:has(
         > [data-testid=stVerticalBlock] > [data-testid=stElementContainer] > [data-testid=stMetric]
     ) { min-width: calc(50% - 1rem); }
+    .st-key-explanation { min-height: 13rem; }
+}
+@media (max-width: 640px) {
+    .st-key-explanation { min-height: 17.5rem; }
 }
 @media (min-width: 641px) and (max-width: 1400px) {
     .st-key-new-run [data-testid=stColumn]:has(
@@ -85,11 +89,12 @@ STYLE = """<style>
 .st-key-layers button[data-gain="+0.0"]::after { color: light-dark(#566070, #A9B1BC); }
 </style>"""
 
-MENDS = "".join(Path(__file__).with_name(name).read_text("utf-8") for name in ("fingers.js", "steps.js"))
+MENDS = "".join(Path(__file__).with_name(name).read_text("utf-8") for name in ("fingers.js", "steps.js", "rooms.js"))
 
 
 def mend() -> None:
-    """Let fingers scroll over charts and close the bar by choosing a page, and let one go back, where it takes no room.
+    """Let fingers scroll over charts and close the bar by choosing a page, let one go back, and keep the room of texts,
+    where it takes no room.
 
     Not a component: those load their script after the page is there to be tapped.
     """
