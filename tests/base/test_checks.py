@@ -144,6 +144,37 @@ def test_what_is_no_matrix_of_numbers_is_refused(x, message):
         check_matrix(x, "rows")
 
 
+@pytest.mark.parametrize("x", ["text", None, ["a", "b"], [[1.0], [1.0, 2.0]], [None]])
+def test_what_holds_no_numbers_is_refused_by_its_name(x):
+    kind = type(x).__name__
+    with pytest.raises(TypeError, match=f"rows must be a tensor, an array or a list of numbers, got {kind}"):
+        check_matrix(x, "rows")
+
+
+NAMES_FOR_WHAT_THEY_NAME = """
+import whitelab
+encoder = whitelab.load_encoder("bundled", num_layers=1)
+for wrong in (
+    lambda: whitelab.embed("bundled", ["a"]),
+    lambda: whitelab.embed_pairs("bundled", whitelab.load("demo")),
+    lambda: whitelab.embed_pairs(encoder, "demo"),
+    lambda: whitelab.pair_cosines("a", "b"),
+):
+    try:
+        wrong()
+    except TypeError as error:
+        print(error)
+"""
+
+
+def test_a_name_is_not_taken_for_what_it_names():
+    said = run_python(NAMES_FOR_WHAT_THEY_NAME).stdout.splitlines()  # here signatures are checked before it can speak
+    encoder = "encoder must be Encoder, such as load_encoder('bundled') gives, got str"
+    pairs = "pairs must be SentencePairs, such as load('demo') gives, got str"
+    assert said[:3] == [encoder, encoder, pairs]
+    assert said[3].startswith("a must be a tensor, an array or a list of numbers, got str")
+
+
 def test_too_few_rows_are_refused():
     with pytest.raises(ValueError, match=r"x must have at least 2 row\(s\)"):
         check_batch(torch.zeros(1, 3), rows=2)

@@ -14,7 +14,7 @@ from tests.conftest import AT_ONE_DIMENSION, OF_MOMENTS, with_only
 from whitelab.encoding.embeddings import Origin
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.score import reversal, score
-from whitelab.scoring.setting import Protocol, Setting
+from whitelab.scoring.setting import Protocol, Setting, check_settings
 from whitelab.statistics import correlation, geometry
 from whitelab.statistics.correlation import AGGREGATES
 from whitelab.statistics.moments import Moments
@@ -95,31 +95,77 @@ def test_the_interval_of_a_mean_uses_the_sizes_of_the_subsets(space):
     assert found.half_width == pytest.approx(100 * correlation.half_width(found.spearman / 100, [40, 25, 15]))
 
 
-TEXT_FOR_A_SETTING = """
+DOORS = """
+from importlib import import_module
 from inspect import isfunction, signature
+from pkgutil import walk_packages
 import whitelab
-from whitelab import probe
+from whitelab import probe, scoring, sweeps
 from whitelab.retrieval.embedded import RetrievalSpace
 
-for f in (*(getattr(whitelab, name) for name in whitelab.__all__), probe.probe):
-    named = signature(f).parameters.values() if isfunction(f) else ()
-    needed = [one.name for one in named if one.default is one.empty and one.kind < one.VAR_KEYWORD]
-    for taken in {"setting", "settings", "chosen"} & {*needed}:
-        given = dict.fromkeys(needed) | {taken: ["L1:pca"] if taken == "settings" else "L1:pca"}
-        given |= {"space": RetrievalSpace(None, None, None, None, 0)} if "space" in given else {}
-        try:
-            next(f(**given))  # the first of what comes one by one
-        except Exception as error:
-            print(f.__name__, type(error).__name__, error)
+def functions(package):
+    modules = [import_module(one.name) for one in walk_packages(package.__path__, package.__name__ + ".")]
+    return {f for module in modules for f in vars(module).values() if isfunction(f) and f.__name__[0] != "_"}
+
+def needed(f):
+    named = signature(f).parameters.values()
+    return {one.name for one in named if one.default is one.empty and one.kind < one.VAR_KEYWORD}
+
+def said(f, **given):
+    try:
+        next(f(**given))  # the first of what comes one by one
+    except Exception as error:
+        print(f.__name__, type(error).__name__, error)
+
+exported = {f for f in (getattr(whitelab, name) for name in whitelab.__all__) if isfunction(f)}
+names = {"space", "setting", "settings", "sizes"}
+of_a_space = {f for f in functions(scoring) | functions(sweeps) if needed(f) <= names}
+"""
+
+TEXT_FOR_A_SETTING = """
+for f in of_a_space | exported | {probe.probe}:
+    given = dict.fromkeys(needed(f)) | ({"space": RetrievalSpace(*[None] * 4, 0)} if "space" in needed(f) else {})
+    for taken in {"setting", "settings", "chosen"} & {*given}:
+        said(f, **given | {taken: ["L1:pca"] if taken == "settings" else "L1:pca"})
+"""
+
+PAIRS_FOR_A_SPACE = """
+chosen = whitelab.Setting(whitening="clusters")
+given = {"space": whitelab.load("demo"), "setting": chosen, "settings": [chosen], "sizes": [3]}
+for f in of_a_space:
+    if "space" in needed(f) != {"space"}:
+        said(f, **{name: given[name] for name in needed(f)})
 """
 
 
 def test_text_that_names_a_setting_is_none():
-    said = run_python(TEXT_FOR_A_SETTING).stdout.splitlines()  # here signatures are checked before it can speak
+    said = run_python(DOORS + TEXT_FOR_A_SETTING).stdout.splitlines()  # here signatures are checked before it can speak
     must = "'L1:pca' must be a Setting, such as Setting.parse('L1+L6:zca') gives"
-    assert {"score", "k_curve", "layer_pairs", "retrieve", "frontier", "probe"} <= {line.split()[0] for line in said}
+    for named in ("score", "k_curve", "layer_pairs", "retrieve", "frontier", "probe", "cones", "held_out_isotropy"):
+        assert any(line.startswith(f"{named} ") for line in said), named
     for line in said:
-        assert re.fullmatch(rf"\w+ TypeError (setting|chosen)={re.escape(must)}", line), line
+        assert re.fullmatch(rf"\w+ TypeError (setting|settings.0.|chosen)={re.escape(must)}", line), line
+
+
+def test_pairs_that_are_not_embedded_are_no_space():
+    said = run_python(DOORS + PAIRS_FOR_A_SPACE).stdout.splitlines()
+    must = "space must be LayerEmbeddings, such as embed_pairs(encoder, pairs) gives, got SentencePairs"
+    assert {"score", "k_curve", "layer_gains", "fit_sizes"} <= {line.split()[0] for line in said}
+    for line in said:
+        assert re.fullmatch(rf"\w+ TypeError {re.escape(must)}", line), line
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "message"),
+    [
+        (Setting(), TypeError, "must be a sequence of Settings"),
+        ("L1:pca", TypeError, "must be a sequence of Settings"),
+        ([], ValueError, "must hold at least one setting, got none"),
+    ],
+)
+def test_settings_are_several(wrong, error, message):
+    with pytest.raises(error, match=f"settings.*{message}"):
+        check_settings(wrong)
 
 
 # Scores that are not defined

@@ -43,6 +43,13 @@ def check_choice(value: str, name: str, choices: Collection[str]) -> str:
     return value
 
 
+def check_is(value, name: str, kind: type, such_as: str):
+    """Return `value` if it is of a `kind`. Raises TypeError for all else, with what gives one."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be {kind.__name__}, such as {such_as}, got {type(value).__name__}")
+    return value
+
+
 def check_layers(layers: Iterable[int], count: int) -> tuple[int, ...]:
     """Return distinct layer numbers in ascending order, each within `0..count - 1`."""
     if isinstance(layers, str) or not isinstance(layers, Iterable):
@@ -63,14 +70,19 @@ def is_whole(value) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def as_tensor(x) -> Tensor:
+def as_tensor(x, name: str = "x") -> Tensor:
     """`x` as a tensor, a list in float64: Python's floats have 64 bits, of which torch would keep 32.
 
-    An array whose rows or columns run backwards is copied, which torch would refuse.
+    An array whose rows or columns run backwards is copied, which torch would refuse. Raises TypeError for what holds
+    no numbers, such as text, and for lists of different lengths.
     """
     if min(getattr(x, "strides", ()), default=0) < 0:
         x = x.copy()
-    return torch.as_tensor(x, dtype=torch.float64 if isinstance(x, (list, tuple)) else None)
+    try:
+        return torch.as_tensor(x, dtype=torch.float64 if isinstance(x, (list, tuple)) else None)
+    except (TypeError, ValueError, RuntimeError) as error:
+        kind = type(x).__name__
+        raise TypeError(f"{name} must be a tensor, an array or a list of numbers, got {kind}: {error}") from None
 
 
 def check_matrix(x, name: str = "x") -> Tensor:
@@ -84,7 +96,7 @@ def check_batch(x, name: str = "x", rows: int = 1) -> Tensor:
     Integers become float64. float16 and bfloat16 become float32, because their squares overflow or
     lose their digits. Gradients pass through.
     """
-    x = as_tensor(x)
+    x = as_tensor(x, name)
     if x.ndim != 2:
         raise ValueError(f"{name} must have the shape [n, d], got {list(x.shape)}")
     if x.shape[0] < rows or x.shape[1] < 1:

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from whitelab.base.checks import check_strings
+from whitelab.base.checks import check_is, check_strings
 from whitelab.base.devices import to_host
 from whitelab.base.machine import within_memory
 from whitelab.base.progress import Progress, silent
@@ -69,9 +69,10 @@ def embed(
     are made faster than they are read, and those of `sif:` depend on all of `sentences`, each of which counts as often
     as it is there.
     With `unit_` before a pooling every vector has length 1, before layers are averaged and anything is fitted.
-    Raises TypeError for `sentences` that are one string, or not all strings.
+    Raises TypeError for `sentences` that are one string, or not all strings, and for what is no encoder, such as the
+    name of a model.
     """
-    encoder.check_pooling(pooling)
+    check_is(encoder, "encoder", Encoder, "load_encoder('bundled') gives").check_pooling(pooling)
     sentences = check_strings(sentences, "sentences")
     if pooling.startswith(UNIT):
         values, report = embed(encoder, sentences, pooling.removeprefix(UNIT), store=store, progress=progress)

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from whitelab.base.checks import check_layers
+from whitelab.base.checks import check_is, check_layers
 from whitelab.base.devices import is_on
 from whitelab.base.lazy import cached_property
 from whitelab.base.progress import Progress, silent
@@ -401,6 +401,11 @@ class LayerEmbeddings(_Layers):
         return LayerEmbeddings(*moved, self.subset_names, self.origin, texts, words)
 
 
+def check_space(space) -> LayerEmbeddings:
+    """Return `space` if it is one. Raises TypeError for all else, such as pairs that are not embedded."""
+    return check_is(space, "space", LayerEmbeddings, "embed_pairs(encoder, pairs) gives")
+
+
 def embed_pairs(
     encoder: Encoder,
     pairs: SentencePairs,
@@ -409,7 +414,11 @@ def embed_pairs(
     store: Store | None = None,
     progress: Progress = silent,
 ) -> tuple[LayerEmbeddings, EmbedReport]:
-    """Embed every unique sentence of `pairs` once, in all layers; of a table of word embeddings keep the words too."""
+    """Embed every unique sentence of `pairs` once, in all layers; of a table of word embeddings keep the words too.
+
+    Raises TypeError as `embed`, and for what are no pairs, such as the name that `load` reads.
+    """
+    check_is(pairs, "pairs", SentencePairs, "load('demo') gives")
     values, report = embed(encoder, pairs.sentences, pooling, store=store, progress=progress)
     space = with_pairs(values, pairs, origin_of(encoder, pairs, pooling))
     if isinstance(encoder, StaticEncoder) and not pooling.startswith(UNIT):  # else it is no mean of words

@@ -20,7 +20,7 @@ from whitelab.retrieval.relevance import RetrievalProtocol, protocol_of
 from whitelab.retrieval.search_cost import Steps, unit_rows
 from whitelab.scoring.fit_scopes import Fitted, Fold, folds
 from whitelab.scoring.paired import RESAMPLES, judged, unless_starved
-from whitelab.scoring.setting import FIT_SCOPES, Protocol, Setting, check_is_setting
+from whitelab.scoring.setting import FIT_SCOPES, Protocol, Setting, check_settings
 from whitelab.statistics.correlation import at_once
 from whitelab.statistics.linalg import exact
 from whitelab.statistics.significance import Bootstrap, Difference, WilliamsTest, bootstrap, bootstrap_means, williams
@@ -133,7 +133,7 @@ def frontier(
     """
     check_int(seed, "seed", 0)
     check_choice(metric, "metric", METRICS)
-    settings = tuple(dict.fromkeys(map(check_is_setting, settings)))
+    settings = tuple(dict.fromkeys(check_settings(settings)))
     raw = settings[0].with_(whitening="none")
     if len({(one.fit, one.aggregate) for one in settings}) > 1:
         raise ValueError("settings must share one fit scope and one aggregate")

@@ -23,8 +23,8 @@ from whitelab.corpus.fitting import CORPUS, corpus_rows, isotropy
 from whitelab.corpus.manifest import finished
 from whitelab.datasets import DataError, all_published, discover, load_sentences, load_text
 from whitelab.datasets.layouts import BUNDLED_SETS, existing_path
-from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows, NotMeasuredError
-from whitelab.scoring.setting import FIT_SCOPES, OWN_SENTENCES, TOKENS, Setting, check_is_setting
+from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows, NotMeasuredError, check_space
+from whitelab.scoring.setting import FIT_SCOPES, OWN_SENTENCES, TOKENS, Setting, check_is_setting, check_settings
 from whitelab.statistics import geometry
 from whitelab.statistics.moments import Moments
 
@@ -55,6 +55,7 @@ def folds(space: LayerEmbeddings, fit: str = "task") -> tuple[Fold, ...]:
 
     Raises ValueError where the scope needs text that the space does not carry, and where the pairs cannot be halved.
     """
+    check_space(space)
     if fit == "cross":
         return space.kept("cross", lambda: _halved(space))
     if fit == TOKENS:
@@ -74,7 +75,7 @@ def fitted_vectors(space: LayerEmbeddings, setting: Setting) -> int:
 
     Raises ValueError as `folds`, and for layers the space does not have.
     """
-    setting = setting.on(space)
+    setting = check_is_setting(setting).on(space)
     return min(fold.rows.different(setting.layers) for fold in folds(space, setting.fit))
 
 
@@ -83,7 +84,7 @@ def is_starved(space: LayerEmbeddings, setting: Setting, rank: int) -> bool:
 
     Raises ValueError as `fitted_vectors`.
     """
-    return whitening.whitens(setting.whitening) and whitening.starved(
+    return whitening.whitens(check_is_setting(setting).whitening) and whitening.starved(
         setting.whitening, fitted_vectors(space, setting), rank
     )
 
@@ -274,7 +275,7 @@ def along(
 
 def weighs_directions(setting: Setting) -> bool:
     """Whether the map is made of weighted eigen-directions: not where centring keeps every direction."""
-    spec = setting.whitening
+    spec = check_is_setting(setting).whitening
     return whitening.variant(spec).takes_k and not (spec == "center" and setting.k is None)
 
 
@@ -341,7 +342,7 @@ def at_hand(space: LayerEmbeddings, settings: Sequence[Setting]) -> bool:
 def _maps_of_rows(
     space: LayerEmbeddings, settings: Sequence[Setting], isotropy: bool
 ) -> Iterator[tuple[LayerEmbeddings | LayerRows | MeasuredRows, Setting]]:
-    for setting in settings:
+    for setting in check_settings(settings):
         if whitening.of_rows(setting.whitening):
             setting = setting.on(space)
             scope = [fold.rows for fold in folds(space, setting.fit)]
@@ -367,7 +368,7 @@ def held_out_isotropy(space: LayerEmbeddings, setting: Setting) -> float:
     an F-matrix, Bai and Silverstein 2010, section 4.4): few rows of either kind keep it low. NaN where fewer than two
     directions are kept or two sentences are left. Raises ValueError as `fit_scope`.
     """
-    setting = setting.on(space)
+    setting = check_is_setting(setting).on(space)
     scope = folds(space, setting.fit)
     if setting.fit in ("task", "splits"):
         if scope[0].rows.n_sentences < 2:
@@ -477,7 +478,7 @@ def with_fit_text(
     keep_going: bool = False,
 ) -> LayerEmbeddings:
     """`space`, carrying the embedded text of the setting's fit where that is not the task's own sentences."""
-    if setting.fit in (*OWN_SENTENCES, TOKENS):
+    if check_is_setting(setting).fit in (*OWN_SENTENCES, TOKENS):
         return space
     return space.with_text(setting.fit, fit_rows(setting.fit, embed, data, task, keep_going))
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from whitelab.base.records import without_nan
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import fit_scope, held_out_isotropy
-from whitelab.scoring.setting import Protocol, Setting
+from whitelab.scoring.setting import Protocol, Setting, check_is_setting
 from whitelab.statistics import correlation
 
 # Scores (x 100) are compared rounded here, so that those which tie in exact arithmetic (layers held twice) tie.
@@ -137,13 +137,13 @@ def reversed_note(spearman: float | None, pairs: int) -> str:
 
 def reversal(space: LayerEmbeddings, setting: Setting) -> str:
     """`reversed_note` of a setting's layers as they are."""
-    raw = score(space, setting.raw, isotropy=False)
+    raw = score(space, check_is_setting(setting).raw, isotropy=False)
     return reversed_note(raw.by_pairs, raw.pairs)
 
 
 def isotropy_of(space: LayerEmbeddings, setting: Setting) -> float | None:
     """`fit_scopes.held_out_isotropy`, None for `none` and where it is not defined."""
-    return None if setting.whitening == "none" else without_nan(held_out_isotropy(space, setting))
+    return None if check_is_setting(setting).whitening == "none" else without_nan(held_out_isotropy(space, setting))
 
 
 def percent(value: float) -> float | None:

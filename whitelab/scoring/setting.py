@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote
 from whitelab import whitening
 from whitelab.base.checks import check_choice, check_layers, is_whole
 from whitelab.base.wording import layers_in_words, spaced
-from whitelab.encoding.embeddings import OWN_SENTENCES, TOKENS, LayerEmbeddings, Origin
+from whitelab.encoding.embeddings import OWN_SENTENCES, TOKENS, LayerEmbeddings, Origin, check_space
 from whitelab.encoding.pooling import GIVEN, UNIT, check_pooling
 from whitelab.statistics import correlation
 
@@ -129,9 +129,9 @@ class Setting:
     def on(self, space: LayerEmbeddings) -> "Setting":
         """The setting as it is on `space`: `sized`.
 
-        Raises ValueError as `sized`, and for another pooling than the space was made with.
+        Raises ValueError as `sized`, and for another pooling than the space was made with, TypeError as `check_space`.
         """
-        if self.pooling != space.origin.pooling:
+        if self.pooling != check_space(space).origin.pooling:
             raise ValueError(f"pooling={self.pooling!r} must be {space.origin.pooling!r}, that of the embeddings")
         return self.sized(space.n_layers, space.dim)
 
@@ -153,6 +153,16 @@ def check_is_setting(value, name: str = "setting") -> Setting:
     if not isinstance(value, Setting):
         raise TypeError(f"{name}={value!r} must be a Setting, such as Setting.parse('L1+L6:zca') gives")
     return value
+
+
+def check_settings(values, name: str = "settings") -> tuple[Setting, ...]:
+    """Return `values` as a tuple of settings. Raises TypeError for one setting or text, ValueError for none."""
+    if isinstance(values, (str, Setting)) or not isinstance(values, Iterable):
+        raise TypeError(f"{name}={values!r} must be a sequence of Settings")
+    settings = tuple(check_is_setting(value, f"{name}[{place}]") for place, value in enumerate(values))
+    if not settings:
+        raise ValueError(f"{name} must hold at least one setting, got none")
+    return settings
 
 
 def made_by(pooling: str) -> str:

@@ -53,7 +53,7 @@ def spearman(x: Float[Tensor | np.ndarray, "... p"], gold: Float[Tensor | np.nda
     the correlation is not defined there. A row of `x` is constant when `is_constant` says so, `gold` when
     all its values are equal.
     """
-    x, gold = as_tensor(x), as_tensor(gold)
+    x, gold = as_tensor(x), as_tensor(gold, "gold")
     if x.shape[-1] != gold.shape[0]:
         raise ValueError(f"x must have p={gold.shape[0]} values a row, got {x.shape[-1]}")
     b = average_ranks(gold) - (gold.shape[0] + 1) / 2

@@ -129,7 +129,8 @@ def bootstrap(
     """
     check_choice(how, "how", correlation.AGGREGATES)
     check_int(n_subsets, "n_subsets", 1)
-    cosines, gold, subset = as_tensor(cosines), as_tensor(gold), as_tensor(subset)
+    cosines, gold = as_tensor(cosines, "cosines"), as_tensor(gold, "gold")
+    subset = as_tensor(subset, "subset")
     _check_lengths(cosines.shape[-1], "cosines", gold=gold, subset=subset)
     if subset.numel() and not 0 <= int(subset.min()) <= int(subset.max()) < n_subsets:
         raise ValueError(f"subset must hold numbers from 0 to {n_subsets - 1}, got {subset.unique().tolist()}")
@@ -369,7 +370,8 @@ def williams(
     below 0.05 in 8 of 100 draws for correlations of 0.8 (1,379 pairs), in 5 for 0.6 (30 pairs).
     Raises ValueError for lengths that differ.
     """
-    a, b, gold = as_tensor(cosines_a), as_tensor(cosines_b), as_tensor(gold)
+    a, b = as_tensor(cosines_a, "cosines_a"), as_tensor(cosines_b, "cosines_b")
+    gold = as_tensor(gold, "gold")
     p = gold.shape[0]
     _check_lengths(p, "gold", cosines_a=a, cosines_b=b)
     a, b, gold = exact(a), exact(b), exact(gold)
@@ -468,7 +470,8 @@ def moved(
     and `top` < 1.
     """
     check_int(top, "top", 1)
-    before, after, gold = as_tensor(before), as_tensor(after), as_tensor(gold)
+    before, after = as_tensor(before, "before"), as_tensor(after, "after")
+    gold = as_tensor(gold, "gold")
     _check_lengths(gold.shape[0], "gold", before=before, after=after)
     rows = [_ranks(values, name) for name, values in (("before", before), ("after", after))]
     ranks = torch.stack([*rows, _ranks(gold, "gold")])

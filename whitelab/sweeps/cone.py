@@ -12,7 +12,7 @@ from torch import Tensor
 from whitelab import whitening
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import fit_scope
-from whitelab.scoring.setting import Setting
+from whitelab.scoring.setting import Setting, check_settings
 from whitelab.statistics import linalg
 
 
@@ -51,7 +51,8 @@ def cones(
     Who keeps planes says where they come from: `plane_of(space, layers)`. Raises ValueError for a map that is not
     affine.
     """
-    layers = settings[0].numbers(space.n_layers)
+    settings = check_settings(settings)
+    layers = settings[0].on(space).layers
     x, mean = space.combine(layers), space.moments(layers).mean
     axes = plane_of(space, layers).to(x.device)
     return tuple(_cone(x, mean, axes, *_map(space, setting)) for setting in settings)

@@ -11,7 +11,7 @@ from whitelab import whitening
 from whitelab.base.devices import at_once, threads_on
 from whitelab.base.progress import Progress, silent
 from whitelab.base.threads import side_by_side
-from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.encoding.embeddings import LayerEmbeddings, check_space
 from whitelab.scoring.fit_scopes import Fold, along, folds
 from whitelab.scoring.score import percent
 from whitelab.scoring.setting import Setting, check_is_setting
@@ -97,7 +97,7 @@ def k_curves(
     """
     check_is_setting(setting)
     if layer_sets is None:
-        layer_sets = [(layer,) for layer in range(space.n_layers)]
+        layer_sets = [(layer,) for layer in range(check_space(space).n_layers)]
     settings = [setting.with_(k=None, layers=tuple(layers)).on(space) for layers in layer_sets]
     scope, curves = folds(space, setting.fit), []
     many = len(settings) > space.n_layers * (space.n_layers + 1) // 2
@@ -112,7 +112,7 @@ def k_curves(
 def pair_curves(space: LayerEmbeddings, setting: Setting, progress: Progress = silent) -> dict[tuple[int, int], KCurve]:
     """The k-curve of every cell i <= j of `layer_pairs`, so that a heatmap at any k is read off: `pairs_at`."""
     check_is_setting(setting)
-    pairs = every_pair(space.n_layers)
+    pairs = every_pair(check_space(space).n_layers)
     layer_sets = [tuple(dict.fromkeys(layers)) for layers in pairs]
     return dict(zip(pairs, k_curves(space, setting, layer_sets, by_subset=False, progress=progress), strict=True))
 

@@ -10,10 +10,10 @@ from torch import Tensor
 from whitelab.base.checks import check_int
 from whitelab.base.progress import Progress, silent
 from whitelab.base.records import without_nan
-from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
+from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, check_space
 from whitelab.scoring.fit_scopes import Fitted, Fold, folds, isotropy_between, unseen_by
 from whitelab.scoring.score import Score, percent, score
-from whitelab.scoring.setting import Setting
+from whitelab.scoring.setting import Setting, check_is_setting, check_settings
 from whitelab.sweeps.fitted_maps import fits_anew_for
 
 # Sizes of a curve, in sentences per dimension: close where a covariance becomes whole, then wider.
@@ -59,10 +59,10 @@ def sentence_scores(
 
     All settings see the same samples. Raises ValueError for sizes the task does not have.
     """
-    columns = []
+    settings, columns = check_settings(settings), []
     for size in sizes:
         name = f"{size} sentences"
-        sampled = space.with_text(name, LayerRows(space.values, sample_counts(space, size)))
+        sampled = check_space(space).with_text(name, LayerRows(space.values, sample_counts(space, size)))
         columns.append([score(sampled, setting.with_(fit=name), isotropy=False) for setting in settings])
     return tuple(zip(*columns, strict=True))
 
@@ -78,6 +78,7 @@ def usual_sizes(space: LayerEmbeddings, fit: str = "task") -> tuple[int, ...]:
 
 def with_shrunk(setting: Setting) -> tuple[Setting, ...]:
     """A setting beside the two that fill the dip of full whitening: a shrunk and a soft map."""
+    check_is_setting(setting)
     return tuple(dict.fromkeys((setting, *(setting.with_(whitening=name) for name in ("shrunk", "soft")))))
 
 
@@ -96,6 +97,7 @@ def fit_sizes(
     them up: the dip that shrinkage fills. `fit="cross"` is `task`: cross-fitted scores stand beside it. Raises
     ValueError for sizes that the scope does not have, for settings of several scopes, and for a corpus.
     """
+    settings = check_settings(settings)
     settings = [setting.with_(fit="task") if setting.fit == "cross" else setting for setting in settings]
     fit = settings[0].fit
     if any(setting.fit != fit for setting in settings):

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from whitelab.base.progress import Progress, silent
-from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.encoding.embeddings import LayerEmbeddings, check_space
 from whitelab.scoring.score import Score, score
-from whitelab.scoring.setting import Setting
+from whitelab.scoring.setting import Setting, check_is_setting
 from whitelab.statistics import geometry
 from whitelab.sweeps.fitted_maps import EVERY_LAYER, fits_anew_for
 from whitelab.whitening import variant
@@ -57,8 +57,8 @@ def layer_gains(
     Who keeps scores and cosines says where they come from: `number_of(space, setting)`, `mean_cosine_of(space, layer)`.
     """
     gains: tuple[LayerGain, ...] = ()
-    cuttable = setting.k is None and variant(setting.whitening).takes_k and space.dim >= CUT
-    for layer in range(space.n_layers):
+    cuttable = check_is_setting(setting).k is None and variant(setting.whitening).takes_k and space.dim >= CUT
+    for layer in range(check_space(space).n_layers):
         alone = setting.with_(layers=(layer,))
         settings = (alone.raw, alone, *([alone.with_(k=space.dim // CUT)] if cuttable else []))
         raw, whitened, *cut = (number_of(space, each) for each in settings)

@@ -12,9 +12,9 @@ from torch import Tensor
 from whitelab.base.progress import Progress, part_of, silent
 from whitelab.base.records import without_nan
 from whitelab.base.threads import side_by_side
-from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
+from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, check_space
 from whitelab.scoring.fit_scopes import fit_scope
-from whitelab.scoring.setting import Setting, check_is_setting
+from whitelab.scoring.setting import Setting, check_is_setting, check_settings
 from whitelab.statistics import geometry, linalg
 from whitelab.sweeps.fitted_maps import EVERY_LAYER, fits_anew_for
 
@@ -79,8 +79,8 @@ def layer_measures(
 
     `progress(done, total)` counts in hundredths of a layer under a setting, and may raise to cancel.
     """
-    settings = [check_is_setting(setting) for setting in settings]
-    chosen = [setting.with_(layers=(layer,)) for layer in range(space.n_layers) for setting in settings]
+    settings = check_settings(settings)
+    chosen = [setting.with_(layers=(layer,)) for layer in range(check_space(space).n_layers) for setting in settings]
     done, lock = [0] * len(chosen), Lock()
 
     def one(number: int) -> Measures:
@@ -170,7 +170,7 @@ def layer_similarity(
     check_is_setting(setting)
     if other is not None and other.n_sentences != space.n_sentences:
         raise ValueError(f"other must hold the same n={space.n_sentences} sentences, got {other.n_sentences}")
-    kept, columns = space.counts > 0, other or space
+    kept, columns = check_space(space).counts > 0, other or space
 
     def rows(of: LayerEmbeddings, layer: int) -> Float[Tensor, "n m"]:
         here = setting.with_(layers=(layer,), pooling=of.origin.pooling)

@@ -10,9 +10,9 @@ from torch import Tensor
 from whitelab import whitening
 from whitelab.base.progress import Progress, silent
 from whitelab.base.records import without_nan
-from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.encoding.embeddings import LayerEmbeddings, check_space
 from whitelab.scoring.fit_scopes import fit_scope
-from whitelab.scoring.setting import Setting, check_is_setting
+from whitelab.scoring.setting import Setting, check_settings
 from whitelab.statistics import geometry, linalg
 from whitelab.statistics.projection import project
 from whitelab.sweeps.fitted_maps import EVERY_LAYER, fits_anew_for
@@ -132,8 +132,8 @@ def _every_layer(measure: Callable, space: LayerEmbeddings, settings: Sequence[S
     rotation only, which no measure here sees: one of them is computed, and the others are copies under their names.
     Two maps are turned each by itself, so there only those of one `whitening.eigenform` are the same.
     """
-    settings = [check_is_setting(setting) for setting in settings]
-    done, total, found = 0, space.n_layers * len(settings), []
+    settings = check_settings(settings)
+    done, total, found = 0, check_space(space).n_layers * len(settings), []
     for layer in range(space.n_layers):
         measured: dict[tuple, Shape | Losses] = {}
         for setting in settings:

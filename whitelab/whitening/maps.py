@@ -10,17 +10,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from whitelab.base.checks import as_tensor
+from whitelab.base.checks import as_tensor, check_is
 from whitelab.statistics.linalg import exact
 from whitelab.statistics.moments import Moments
 
 
 def check_moments(moments) -> Moments:
     """Return `moments` if they are. Raises TypeError for all else, such as rows."""
-    if not isinstance(moments, Moments):
-        kind = type(moments).__name__
-        raise TypeError(f"moments must be Moments, such as Moments.of(x) makes of rows x, got {kind}")
-    return moments
+    return check_is(moments, "moments", Moments, "Moments.of(x) makes of rows x")
 
 
 def of_moments(fit: Callable) -> Callable:

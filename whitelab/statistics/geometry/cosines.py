@@ -32,7 +32,7 @@ def pair_cosines(a: Float[Tensor | np.ndarray, "p d"], b: Float[Tensor | np.ndar
 
     Raises ValueError for two shapes.
     """
-    a, b = as_tensor(a), as_tensor(b)
+    a, b = as_tensor(a, "a"), as_tensor(b, "b")
     if a.shape != b.shape or a.ndim != 2:
         raise ValueError(f"a and b must share the shape [p, d], got {list(a.shape)} and {list(b.shape)}")
     a, b = exact(a), exact(b)

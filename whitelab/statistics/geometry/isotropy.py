@@ -16,7 +16,7 @@ def participation_ratio(matrix: Float[Tensor | np.ndarray, "d d"]) -> float:
     From traces, no eigenvalues needed. White data of n rows gives about d n / (d + n), not d. NaN for a zero matrix.
     Raises ValueError for a matrix that is not square, as rows are not.
     """
-    matrix = as_tensor(matrix)
+    matrix = as_tensor(matrix, "matrix")
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"matrix must have the shape [d, d], got {list(matrix.shape)}")
     matrix = exact(matrix)

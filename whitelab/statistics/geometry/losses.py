@@ -27,7 +27,7 @@ def alignment(a, b, alpha: float = 2.0) -> float:
 
     Wang and Isola 2020; WhitenedCSE Eq. 9 with alpha = 2. NaN when there is no positive pair.
     """
-    a, b = as_tensor(a), as_tensor(b)
+    a, b = as_tensor(a, "a"), as_tensor(b, "b")
     if a.shape != b.shape or a.ndim != 2:
         raise ValueError(f"a and b must share the shape [p, d], got {list(a.shape)} and {list(b.shape)}")
     if a.shape[0] == 0:
