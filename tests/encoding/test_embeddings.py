@@ -4,13 +4,18 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+import numpy as np
 import pretended_device
 import pytest
+import torch
+from processes import run_python
 
 from tests.conftest import make_space
 from whitelab.encoding import embeddings
-from whitelab.encoding.embeddings import LayerRows, Origin
-from whitelab.scoring.fit_scopes import folds
+from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, Origin
+from whitelab.scoring.fit_scopes import folds, map_of
+from whitelab.scoring.score import score
+from whitelab.scoring.setting import Setting
 
 
 def rows(seed=9, **shape):
@@ -26,6 +31,52 @@ def test_a_space_carries_text_beside_its_own_sentences_and_stays_as_it_was(space
     assert dict(space.texts) == {}
     assert carrying.values is space.values
     assert (carrying.origin, carrying.subset_names) == (space.origin, space.subset_names)
+
+
+NUMBERS = {"values": (2, 5, 3), "first": (4,), "second": (4,), "gold": (4,), "subset": (4,)}
+
+
+def arrays():
+    draw = np.random.default_rng(0)
+    rows = {name: draw.integers(0, 5, NUMBERS[name]) for name in ("first", "second")}
+    return rows | {"values": draw.random(NUMBERS["values"]), "gold": draw.random(4), "subset": np.zeros(4, int)}
+
+
+def test_arrays_are_embeddings_as_tensors_are():
+    given = LayerEmbeddings(**arrays(), subset_names=("all",))
+    same = LayerEmbeddings(**{name: torch.from_numpy(x) for name, x in arrays().items()}, subset_names=("all",))
+    setting = Setting.parse("L1:zca")
+    assert score(given, setting).as_dict() == score(same, setting).as_dict()
+    rows = LayerRows(arrays()["values"], np.ones(5))
+    assert map_of(rows, setting).digest == map_of(LayerRows(same.values, torch.ones(5)), setting).digest
+
+
+NO_SPACE = """
+import numpy as np
+import whitelab
+right = dict.fromkeys(("first", "second", "subset"), np.zeros(4, int))
+right |= {"values": np.zeros((2, 5, 3)), "gold": np.zeros(4)}
+for wrong in ({"values": np.zeros((5, 3))}, {"second": np.zeros(3, int)}, {"first": np.zeros(4)}, {"gold": "demo"}):
+    try:
+        whitelab.LayerEmbeddings(**right | wrong, subset_names=("all",))
+    except (TypeError, ValueError) as error:
+        print(error)
+try:
+    whitelab.LayerRows(np.zeros((2, 5, 3)), np.ones(4))
+except ValueError as error:
+    print(error)
+"""
+
+
+def test_what_is_no_space_is_refused_where_it_is_made():
+    said = run_python(NO_SPACE).stdout.splitlines()  # here signatures are checked before it can speak
+    assert said[:3] == [
+        "values must have the shape [l, n, d], got [5, 3]",
+        "second must have the shape [p=4], got [3]",
+        "first must hold whole numbers, got torch.float64",
+    ]
+    assert said[3].startswith("gold must be a tensor, an array or a list of numbers, got str")
+    assert said[4:] == ["counts must have the shape [n=5], got [4]"]
 
 
 def test_what_is_kept_of_a_space_goes_with_it_and_comes_back(space):

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from whitelab.base.checks import check_is, check_layers
+from whitelab.base.checks import as_tensor, check_is, check_layers
 from whitelab.base.devices import is_on
 from whitelab.base.lazy import cached_property
 from whitelab.base.progress import Progress, silent
@@ -191,14 +191,35 @@ class _Layers:
 
 @dataclass(frozen=True, eq=False)
 class LayerRows(_Layers):
-    """Embeddings of any sentences: `values [l, n, d]` of the unique ones and how often each counts, `[n]`."""
+    """Embeddings of any sentences: `values [l, n, d]` of the unique ones and how often each counts, `[n]`.
 
-    values: Float[Tensor, "l n d"]
-    counts: Float[Tensor, "n"]
+    Tensors or arrays. Raises TypeError for what holds no numbers, ValueError for shapes that do not fit.
+    """
+
+    values: Float[Tensor | np.ndarray, "l n d"]
+    counts: Float[Tensor | np.ndarray, "n"]
+
+    def __post_init__(self) -> None:
+        _as_tensors(self, "n", "counts")
 
     def to(self, device: str | torch.device) -> "LayerRows":
         """The same rows on `device`."""
         return LayerRows(self.values.to(device), self.counts.to(device))
+
+
+def _as_tensors(rows: "LayerRows | LayerEmbeddings", length: str, *names: str) -> None:
+    """Put tensors in place of arrays: `values [l, n, d]`, and of the other `names` one number a sentence or a pair."""
+    for name in ("values", *names):
+        x, numbers_rows = as_tensor(getattr(rows, name), name), name in ("first", "second", "subset")
+        if numbers_rows and x.is_floating_point():
+            raise ValueError(f"{name} must hold whole numbers, got {x.dtype}")
+        object.__setattr__(rows, name, x if numbers_rows or x.is_floating_point() else x.double())
+    if rows.values.ndim != 3:
+        raise ValueError(f"values must have the shape [l, n, d], got {list(rows.values.shape)}")
+    size = rows.values.shape[1] if length == "n" else len(getattr(rows, names[0]))
+    for name in names:
+        if getattr(rows, name).shape != (size,):
+            raise ValueError(f"{name} must have the shape [{length}={size}], got {list(getattr(rows, name).shape)}")
 
 
 class NotMeasuredError(ValueError):
@@ -324,18 +345,21 @@ class LayerEmbeddings(_Layers):
     subset. `counts [n]` says how often each sentence occurs in both columns together. `origin` says where they come
     from, `texts` holds the embedded text, by the name that a setting's `fit` gives it, that maps may be fitted on
     beside the task's own sentences, `words` of a `static:` or `sif:` model the task's tokens and how often each occurs
-    in its unique sentences.
+    in its unique sentences. Tensors or arrays. Raises as `LayerRows`.
     """
 
-    values: Float[Tensor, "l n d"]
-    first: Int[Tensor, "p"]
-    second: Int[Tensor, "p"]
-    gold: Float[Tensor, "p"]
-    subset: Int[Tensor, "p"]
+    values: Float[Tensor | np.ndarray, "l n d"]
+    first: Int[Tensor | np.ndarray, "p"]
+    second: Int[Tensor | np.ndarray, "p"]
+    gold: Float[Tensor | np.ndarray, "p"]
+    subset: Int[Tensor | np.ndarray, "p"]
     subset_names: tuple[str, ...]
     origin: Origin = Origin()
     texts: Mapping[str, LayerRows | MeasuredRows] = field(default_factory=dict)
     words: LayerRows | None = None
+
+    def __post_init__(self) -> None:
+        _as_tensors(self, "p", "first", "second", "gold", "subset")
 
     @property
     def n_pairs(self) -> int:
