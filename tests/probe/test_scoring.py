@@ -209,13 +209,18 @@ def test_wrong_settings_for_the_data_are_refused():
         probe(space, data, WHITE, How(fit="other"))
     with pytest.raises(ValueError, match="space must hold the 30 texts of made, got 90"):
         probe(space, make_texts(30), RAW)
-    level = LayerRows(torch.ones_like(space.values), space.counts)
-    for classifier in ("knn", "linear"):
-        with pytest.raises(ValueError, match="give every text the same vector, so there is nothing to learn from"):
-            probe(level, data, WHITE, How(classifier))
     pairs, space = matched()
     with pytest.raises(ValueError, match="the scored pairs must hold both classes"):
         probe(space, with_y(pairs, np.ones(60, dtype=int)), RAW, How("threshold"))
+
+
+@pytest.mark.parametrize("whitening", ["none", "center", "pca", "zca", "clusters"])
+@pytest.mark.parametrize("classifier", CLASSIFIERS)
+def test_texts_of_one_vector_are_refused(classifier, whitening):
+    data, space = matched() if classifier == "threshold" else (make_texts(), make_rows(make_texts()))
+    level = LayerRows(torch.ones_like(space.values), space.counts)
+    with pytest.raises(ValueError, match=r"layers=\[1\] give every text the same vector, so there is nothing to learn"):
+        probe(level, data, Setting((1,), whitening), How(classifier))
 
 
 def test_other_text_is_what_the_map_is_fitted_on():

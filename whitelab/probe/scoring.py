@@ -5,8 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from sklearn.metrics import average_precision_score, f1_score, precision_recall_curve
 from sklearn.preprocessing import StandardScaler
+from torch import Tensor
 
 from whitelab import whitening
 from whitelab.base.checks import check_layers
@@ -29,7 +31,8 @@ from whitelab.probe.scores import PairMeasures, ProbeScore
 from whitelab.probe.words import line, threshold_line
 from whitelab.scoring.fit_scopes import map_of
 from whitelab.scoring.setting import Setting, check_is_setting
-from whitelab.statistics import geometry
+from whitelab.statistics import geometry, linalg
+from whitelab.whitening import Map
 
 
 def probe(
@@ -74,10 +77,7 @@ def _by_classifier(x, data, setting, how: How, model: str, corpus, progress) -> 
         if own or not ranks:
             whitener = fit_map(x, data, turn.train, setting, how, corpus)
             starved |= is_starved(x, data, turn.train, whitener, how, corpus)
-            seen = features(whitener(x), data)
-            if not seen.shape[1]:
-                layers = list(setting.layers)
-                raise ValueError(f"layers={layers} give every text the same vector, so there is nothing to learn from")
+            seen = features(_mapped(x, whitener, setting), data)
         predicted[turn.test], c = _predict(seen, data, turn, how, x.device)
         chosen += [] if c is None else [c]
         fold.append(percent(predicted[turn.test] == data.y[turn.test]))
@@ -101,6 +101,14 @@ def _by_classifier(x, data, setting, how: How, model: str, corpus, progress) -> 
         protocol=line(data, setting, how, found),
         c=tuple(chosen),
     )
+
+
+def _mapped(x: Float[Tensor, "s d"], whitener: Map, setting: Setting) -> Float[Tensor, "s m"]:
+    """Every text under the map. Raises ValueError where that is one vector: a score of it would be of the labels."""
+    if whitener.rank == 0 or linalg.distinct_rows(x, 2) < 2:
+        layers = list(setting.layers)
+        raise ValueError(f"layers={layers} give every text the same vector, so there is nothing to learn from")
+    return whitener(x)
 
 
 def _predict(
@@ -135,7 +143,7 @@ def _by_threshold(x, data, setting, how: How, model: str, corpus, progress) -> P
     train = data.rows("train") if scored else rows[:0]
     learnt = len(train) > 0
     whitener = fit_map(x, data, train if learnt else rows, setting, how, corpus)
-    z = whitener(x)
+    z = _mapped(x, whitener, setting)
     first, second = torch.tensor(data.first_index), torch.tensor(data.second_index)
     cosines = geometry.pair_cosines(z[first], z[second]).cpu().numpy()
     matches = data.y == data.positive
