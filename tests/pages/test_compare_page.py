@@ -65,7 +65,8 @@ def test_a_comparison_shows_the_scores_and_why_some_are_missing_and_tests_row_ag
         assert f"{by_row[name, f'mean/{text}']:.2f}" == scored(space, f"{text} aggregate=mean")
     assert np.isnan(by_row["nowhere", "mean/L3"])
     assert np.isnan(by_row[name, "mean/L9"])
-    kept = csv.DictReader(io.StringIO(data(at)["grid"]))  # of the page's results
+    kept = list(csv.DictReader(io.StringIO(data(at)["grid"])))  # of the page's results
+    assert {row["Starved"] for row in kept} == {""}  # no map is
     kept = {(row["Model"], row["Setting"]): float(row["pairs"] or "nan") for row in kept}
     assert kept == pytest.approx(by_row, nan_ok=True)
     assert said(at, "nowhere", "mean/L9 on pairs", "must lie between 0 and 3")

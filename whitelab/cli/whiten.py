@@ -40,7 +40,8 @@ def run(args):
     from whitelab.scoring.setting import Protocol
     from whitelab.whitening.export import FORMATS, SEARCHED
 
-    setting, prompts = _setting(args), {}
+    chosen, prompts = _setting(args), {}
+    setting = chosen
     if args.search:
         searched, encoder = open_search(args, setting)
         space, setting = searched.space, searched.on(setting)
@@ -63,6 +64,7 @@ def run(args):
             scale = calibrate(space, setting).arrays()
     _write(args, encoder, fitted.setting, whitener, record, scale)
     result = {
+        "setting": str(fitted.setting.with_(fit=chosen.fit)),
         "out": args.out,
         "export": args.export,
         "rank": fitted.rank,

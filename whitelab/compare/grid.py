@@ -71,6 +71,7 @@ class Cell:
             "spearman": self.spearman,
             "pairs": self.score and self.score.pairs,
             "half_width_95": self.half_width,
+            "starved": self.score and self.score.starved,
             "published": self.published and self.published.value,
             "published_in": self.published and self.published.place,
             "protocol": self.protocol and self.protocol.as_dict(),

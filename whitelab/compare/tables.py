@@ -135,11 +135,14 @@ def written(
     tasks, rows = pivot(cells)
     rows += given
     ends = {(m, s, task): drawn.interval((m, s), task) for m, s, _ in rows for task in tasks} if drawn else {}
-    if form == "csv":
-        return _csv(tasks, rows, len(rows) - len(given), preset, ends, [cell for cell in cells if cell.starved])
     few = starved_places(cells)
-    known = [(m, s, task, value) for m, s, scores in rows for task, value in scores.items() if value is not None]
-    top = dict(sorted((task, round(value, 2)) for *row, task, value in known if (*row, task) not in few))
+    if form == "csv":
+        return _csv(tasks, rows, len(rows) - len(given), preset, ends, few)
+    top: dict[str, float] = {}
+    for model, setting, scores in rows:
+        for task, value in scores.items():
+            if value is not None and (model, setting, task) not in few:
+                top[task] = max(round(value, 2), top.get(task, -math.inf))
     bold = ("**", "**") if form == "markdown" else (r"\textbf{", "}")
 
     def shown(model: str, setting: str, task: str, value: float | None) -> str:
@@ -168,7 +171,7 @@ def _csv(
     own: int,
     preset: str,
     ends: dict,
-    starved: Sequence[Cell],
+    few: set[tuple[str, str, str]],
 ) -> str:
     """The first `own` rows were made under the preset."""
     text = io.StringIO()
@@ -180,8 +183,8 @@ def _csv(
         for task in tasks:
             around = (ends.get((model, setting, task)) or (None, None)) if ends else ()
             values += [scores.get(task), *around]
-        few = "; ".join(cell.task for cell in starved if cell.row == (model, setting))
-        writer.writerow([model, setting, *([protocol] if preset else []), few, *values])
+        starved = "; ".join(task for task in tasks if (model, setting, task) in few)
+        writer.writerow([model, setting, *([protocol] if preset else []), starved, *values])
     return text.getvalue()
 
 

@@ -249,13 +249,11 @@ def table(
             {"Model": model, "Setting": made} | {_title(task): scores.get(task) for task in columns}
             for model, made, scores in given
         ]
-    keep_rows(lambda: records, "grid")
     names, few = [_title(task) for task in columns], comparing.starved_places(shown)
-    best = {
-        _title(task): [(one["Model"], one["Setting"], task) not in few for one in records]
-        for task in columns
-        if view.shows == "Measured"
-    }
+    rows_of = [(one["Model"], one["Setting"]) for one in records]
+    best = {_title(task): [(*row, task) not in few for row in rows_of] for task in columns if view.shows == "Measured"}
+    starved = ["; ".join(task for task in columns if (*row, task) in few) for row in rows_of]
+    keep_rows(lambda: [one | {"Starved": tasks} for one, tasks in zip(records, starved, strict=True)], "grid")
     number = st.column_config.NumberColumn(format="%+.2f" if view.shows == "Difference" else "%.2f")
     rounded_table(
         records,
