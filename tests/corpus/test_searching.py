@@ -233,8 +233,9 @@ def test_a_map_that_is_damaged_in_an_applied_folder_is_made_again(corpus, tmp_pa
     fitted, record = fit_corpus(corpus[0], "pca", 6)
     path = tmp_path / apply_map(corpus[0], tmp_path, fitted, record)["map"]
     path.write_bytes(path.read_bytes()[:-300])
-    with pytest.raises(ValueError, match="must be an .npz written by whitelab"):
-        search_corpus(tmp_path, ["a"])
+    for step in (lambda: search_corpus(tmp_path, ["a"]), lambda: build_index(tmp_path, tmp_path / "x")):
+        with pytest.raises(DataError, match=f"{path.name}: not whole: make it again with `corpus apply`"):
+            step()
     assert apply_map(corpus[0], tmp_path, fitted, record)["written"] == 0
     assert search_corpus(tmp_path, [SENTENCES[30]], 1)[0][0].text == SENTENCES[30]
 

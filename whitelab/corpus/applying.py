@@ -18,7 +18,7 @@ from whitelab.corpus.chunks import Recipe, is_whole, read_vectors, rows_of, vect
 from whitelab.corpus.manifest import MANIFEST, Manifest, finished, place_for
 from whitelab.datasets.pairs import DataError
 from whitelab.store.shards import remove_abandoned, write_aside
-from whitelab.whitening.export import npz_bytes
+from whitelab.whitening.export import ExportError, from_npz, npz_bytes
 
 # What a chunk can hold, all of vectors of length 1. int8 has 127 where a vector is largest, bits are signs, eight to a
 # byte, the first dimension in the highest bit (numpy.packbits): over its length each stands for the vector.
@@ -137,7 +137,21 @@ def map_of(folder: Path, manifest: Mapping) -> Path:
     return folder / manifest.get("map", MAP)  # without one in those written before
 
 
-def check_said(folder: Path, manifest: Mapping, fitted: whitening.Map) -> None:
+def read_map(folder: Path, manifest: Mapping) -> whitening.Whitener:
+    """The map whose vectors are in an applied folder, or in an index of one.
+
+    Raises DataError where it is not whole or not there, and where it is not what the manifest says.
+    """
+    path = map_of(folder, manifest)
+    try:
+        fitted, _ = from_npz(path)
+    except ExportError:
+        raise not_whole(path, manifest) from None
+    _check_said(folder, manifest, fitted)
+    return fitted
+
+
+def _check_said(folder: Path, manifest: Mapping, fitted: whitening.Map) -> None:
     """Raise DataError where a manifest of `apply_map` or of an index says what its chunks and its map do not bear out.
 
     Chunks are named by all that decides them, so that names which follow from what it says show that it is so. What

@@ -11,13 +11,12 @@ from jaxtyping import Float
 
 from whitelab.base.checks import check_choice, check_int
 from whitelab.base.installation import need
-from whitelab.corpus.applying import IDS, MAP, check_said, decoded, decoded_shard, map_of, read_applied
+from whitelab.corpus.applying import IDS, MAP, decoded, decoded_shard, map_of, read_applied, read_map
 from whitelab.corpus.chunks import rows_of, vectors_in
 from whitelab.corpus.manifest import MANIFEST, place_for
 from whitelab.corpus.searching import INDEX, named, nearest
 from whitelab.datasets.layouts import existing_path
 from whitelab.store.shards import folder_aside, write_aside
-from whitelab.whitening.export import from_npz
 
 KINDS = ("flat", "ivfpq")
 _TRAINED = 64  # rows a list, at most, for the centroids
@@ -49,7 +48,7 @@ def build_index(
 
     folder, out = existing_path(folder), place_for(out, "index", frozenset({INDEX, MAP, IDS, MANIFEST}))
     manifest = read_applied(folder)
-    check_said(folder, manifest, from_npz(map_of(folder, manifest))[0])
+    read_map(folder, manifest)
     dim, rows = manifest["dim"], manifest["sentences"]
     if kind == "flat":
         index = faiss.IndexFlatIP(dim)

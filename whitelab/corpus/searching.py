@@ -12,14 +12,13 @@ from jaxtyping import Float, Int
 
 from whitelab.base.checks import check_int
 from whitelab.base.installation import need
-from whitelab.corpus.applying import IDS, check_said, decoded_shard, map_of, not_whole, read_applied
+from whitelab.corpus.applying import IDS, decoded_shard, not_whole, read_applied, read_map
 from whitelab.corpus.chunks import TEXTS, rows_of
 from whitelab.corpus.manifest import MANIFEST
 from whitelab.datasets.layouts import existing_path
 from whitelab.datasets.pairs import DataError
 from whitelab.encoding.embed import embed
 from whitelab.encoding.encoders import load_encoder
-from whitelab.whitening.export import from_npz
 
 INDEX = "index.faiss"
 _DECIMALS = 6  # of a cosine: equal vectors at other places of a float32 product differ by some 1e-7
@@ -66,8 +65,7 @@ def embedded(queries: Sequence[str], folder: Path, manifest: dict, allow_bin: bo
     """
     if not all(query.strip() for query in queries):
         raise ValueError("query must hold text, got an empty one")
-    fitted, _ = from_npz(map_of(folder, manifest))
-    check_said(folder, manifest, fitted)
+    fitted = read_map(folder, manifest)
     loading = {"device": "cpu", "dtype": manifest["compute"], "max_length": manifest["max_length"]}
     encoder = load_encoder(manifest["loaded"], allow_bin=allow_bin, **loading)
     made = manifest.get("embedded", {}).get("encoder")
