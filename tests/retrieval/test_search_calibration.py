@@ -86,6 +86,7 @@ def test_wrong_input_is_one_line(searched):
     for options, message in (
         ({"rate": 1.0}, "rate=1.0 must lie between 0 and 1"),
         ({"grade": float("nan")}, "cut=nan"),
+        ({"seed": -1}, "seed=-1 must be a whole number of at least 0"),
     ):
         with pytest.raises(ValueError, match=message):
             calibrate_search(searched, SETTING, **options)

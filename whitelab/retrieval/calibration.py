@@ -12,7 +12,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from whitelab.base.checks import check_int
 from whitelab.base.progress import Progress, silent
 from whitelab.base.records import without_nan
 from whitelab.base.wording import spaced
@@ -24,7 +23,7 @@ from whitelab.scoring.fit_scopes import Fitted, fit_scope
 from whitelab.scoring.paired import RESAMPLES
 from whitelab.scoring.setting import Setting, check_is_setting
 from whitelab.statistics.random_cosines import BINS, RandomCosines, bin_of
-from whitelab.statistics.significance import interval
+from whitelab.statistics.significance import check_draws, interval
 
 STEPS = 2**13  # equal steps from -1 to 1 among which a threshold is sought: 0.00025 of a cosine
 _COSINES = 2**23  # held at once
@@ -83,7 +82,7 @@ def calibrate_search(
     check_is_setting(setting)
     grade = float(space.relevant.grade.min()) if grade is None else grade
     rate, grade = check_rate(rate, grade)
-    resamples = check_int(resamples, "resamples", 1)
+    resamples, seed = check_draws(resamples, seed)
     setting = space.on(setting)
     fitted = fit_scope(space.space, setting)
     counts, alike, unlike, own = _counted(space, fitted, grade, progress)

@@ -8,7 +8,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from whitelab.base.checks import check_int
 from whitelab.base.records import without_nan
 from whitelab.base.wording import spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
@@ -17,7 +16,7 @@ from whitelab.scoring.paired import RESAMPLES
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Protocol, Setting
 from whitelab.statistics.random_cosines import RandomCosines
-from whitelab.statistics.significance import bootstrap_means
+from whitelab.statistics.significance import bootstrap_means, check_draws
 
 MOST_ALIKE = 0.95  # pairs whose gold is at or above this quantile say where the ceiling is
 RATE = 0.05  # false positives that are accepted unless one says otherwise
@@ -181,7 +180,7 @@ def threshold(
     (Beta, Jeffreys' prior). Raises ValueError for a `rate` outside 0 to 1 and a `cut` that is no number.
     """
     rate, cut = check_rate(rate, cut)
-    resamples, seed = check_int(resamples, "resamples", 1), check_int(seed, "seed", 0)
+    resamples, seed = check_draws(resamples, seed)
     from scipy.special import bdtr  # the binomial distribution; scipy.stats has the same and takes a second to import
 
     unlike, alike = (one.double().sort().values.numpy() for one in (cosines[gold < cut], cosines[gold >= cut]))

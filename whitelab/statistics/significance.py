@@ -137,7 +137,7 @@ def bootstrap(
     # Resamples rank some thousand pairs many times over: on the CPU, wherever the cosines were made.
     cosines, gold, subset = exact(cosines).cpu(), exact(gold).cpu(), subset.cpu()
     seed = crc32(gold.numpy().tobytes()) if seed is None else seed
-    _check_draws(resamples, seed, level)
+    check_draws(resamples, seed, level)
     if how == "all":
         subset, n_subsets = torch.zeros_like(subset), 1
     score = 100 * correlation.aggregate(cosines, gold, subset, n_subsets, how)
@@ -176,7 +176,7 @@ def bootstrap_counts(
     back by its mean excess over the score of all (their section 10.2) where it is to be `unbiased`.
     Raises ValueError for no item at all, and for resamples, seed or level out of range.
     """
-    _check_draws(resamples, seed, level)
+    check_draws(resamples, seed, level)
     check_int(count, "q", 1)
     everything = torch.zeros(count, dtype=torch.int64)
     parts = [scores(counts.T) for counts in drawn_counts(everything, 1, resamples, seed, progress)]
@@ -329,11 +329,12 @@ def interval(samples: Float[Tensor, "b"], level: float = 0.95) -> tuple[float, f
     return low, high
 
 
-def _check_draws(resamples: int, seed: int, level: float) -> None:
-    check_int(resamples, "resamples", 1)
-    check_int(seed, "seed", 0)
+def check_draws(resamples: int, seed: int, level: float = 0.95) -> tuple[int, int]:
+    """Return how many resamples are drawn and their seed. Raises ValueError for what cannot be, `level` included."""
+    resamples, seed = check_int(resamples, "resamples", 1), check_int(seed, "seed", 0)
     if not 0 < level < 1:
         raise ValueError(f"level={level!r} must lie between 0 and 1, both excluded")
+    return resamples, seed
 
 
 def _check_lengths(p: int, like: str, **given: Tensor) -> None:
