@@ -4,6 +4,7 @@ import pytest
 from pair_files import HEADER, reasons, write, write_records
 
 from whitelab.datasets import DataError, MalformedRows, load
+from whitelab.datasets.columns import UnclearColumns
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_a_first_row_with_a_bad_score_is_not_taken_for_names(tmp_path):
     ],
 )
 def test_an_unclear_table_lists_its_columns_and_what_is_needed(tmp_path, text, found):
-    with pytest.raises(DataError, match=f"columns found: .*{found}.*name them sentence1, sentence2 and score"):
+    with pytest.raises(UnclearColumns, match=f"columns found: .*{found}.*name them sentence1, sentence2 and score"):
         load(write(tmp_path / "a.tsv", text))
 
 

@@ -119,7 +119,7 @@ def _pairs(args):
     from whitelab.advice import advise_pairs
     from whitelab.cli.spaces import checked, open_space
     from whitelab.datasets import DataError
-    from whitelab.datasets.columns import NEEDED
+    from whitelab.datasets.columns import UnclearColumns
     from whitelab.scoring.setting import OWN_SENTENCES
 
     chosen = _setting(args)
@@ -128,9 +128,7 @@ def _pairs(args):
     chosen = checked(args, chosen)
     try:
         space, *_ = open_space(args, chosen)
-    except DataError as error:
-        if NEEDED not in str(error):
-            raise
+    except UnclearColumns as error:
         raise DataError(f"{error}; {_labelled()}, and --text and --label name its columns") from None
     return advise_pairs(space, chosen, args.purpose, args.gold_from, progress("measuring", "%"))
 

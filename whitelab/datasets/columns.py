@@ -45,7 +45,10 @@ SCORE_NAMES = (
 )
 SUBSET_NAMES = ("subset", "genre", "dataset")
 KIND_NAMES = ("kind",)  # of what kind a pair is, as the demonstration set says: known, so that it is no sentence
-NEEDED = "two text columns and one number are needed: name them sentence1, sentence2 and score"
+
+
+class UnclearColumns(DataError):
+    """Which columns of a table are two texts and a score, neither names nor content say."""
 
 
 @dataclass(frozen=True)
@@ -284,10 +287,12 @@ def _free(contents: list[str], wanted: str, taken: set[int]) -> list[int]:
     return [column for column, content in enumerate(contents) if content == wanted and column not in taken]
 
 
-def _unclear(table: Table, names: tuple[str, ...], contents: list[str]) -> DataError:
+def _unclear(table: Table, names: tuple[str, ...], contents: list[str]) -> UnclearColumns:
     tabs = any(isinstance(cell, str) and "\t" in cell for _, row in table.rows[:1] for cell in row)
     hint = "; its first line holds tabs: give it the extension .tsv" if tabs else ""
-    return DataError(f"{table.path}: columns found: {listed(table, names, contents)}; {NEEDED}{hint}")
+    found = listed(table, names, contents)
+    needed = "two text columns and one number are needed: name them sentence1, sentence2 and score"
+    return UnclearColumns(f"{table.path}: columns found: {found}; {needed}{hint}")
 
 
 def listed(table: Table, names: tuple[str, ...], contents: list[str]) -> str:
