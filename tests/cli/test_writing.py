@@ -22,13 +22,14 @@ def test_short_numbers_have_four_digits():
     assert [short(value) for value in (None, 12.34567, 0.00012345678)] == ["undefined", "12.35", "0.0001235"]
 
 
-def test_long_work_says_how_far_it_is_in_a_file_too_and_short_work_nothing(monkeypatch, capsys):
+@pytest.mark.parametrize(("even", "left"), [(True, (", 90 s left", ", 80 s left")), (False, ("", ""))])
+def test_long_work_says_how_far_it_is_in_a_file_too_and_short_work_nothing(monkeypatch, capsys, even, left):
     now = 0.0
     monkeypatch.setattr(writing.time, "monotonic", lambda: now)
-    show = progress("measuring", "%")
+    show = progress("measuring", "%", even)
     for now in (1.0, SECONDS, SECONDS + 1.0, 2.0 * SECONDS):
         show(int(now), 100)
-    assert capsys.readouterr().err.splitlines() == ["measuring 10 %, 90 s left", "measuring 20 %, 80 s left"]
+    assert capsys.readouterr().err.splitlines() == [f"measuring 10 %{left[0]}", f"measuring 20 %{left[1]}"]
 
 
 @pytest.mark.parametrize("name", ["naïve ✓.csv", "bad\udcff.csv"])

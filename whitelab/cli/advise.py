@@ -115,6 +115,11 @@ def _setting(args):
     return Setting(**given_parts(args))
 
 
+def _measuring():
+    # No time left: one option takes hundredths of a second, the next half a minute.
+    return progress("measuring", "%", even=False)
+
+
 def _pairs(args):
     from whitelab.advice import advise_pairs
     from whitelab.cli.spaces import checked, open_space
@@ -130,7 +135,7 @@ def _pairs(args):
         space, *_ = open_space(args, chosen)
     except UnclearColumns as error:
         raise DataError(f"{error}; {_labelled()}, and --text and --label name its columns") from None
-    return advise_pairs(space, chosen, args.purpose, args.gold_from, progress("measuring", "%"))
+    return advise_pairs(space, chosen, args.purpose, args.gold_from, _measuring())
 
 
 def _search(args):
@@ -139,7 +144,7 @@ def _search(args):
 
     chosen = _setting(args)
     space, _ = open_search(args, chosen.raw)
-    return advise_search(space, chosen, args.purpose, progress("measuring", "%"))
+    return advise_search(space, chosen, args.purpose, _measuring())
 
 
 def _texts(args):
@@ -157,8 +162,7 @@ def _texts(args):
     space, report = embed_texts(encoder, data, chosen.pooling, store=open_store(args), progress=progress())
     if report.truncated:
         note(cut_note(report.truncated, "text", encoder.max_length))
-    told = progress("measuring", "%")
-    return advise_texts(space, data, chosen, args.purpose, model=encoder.name, progress=told)
+    return advise_texts(space, data, chosen, args.purpose, model=encoder.name, progress=_measuring())
 
 
 def _sentences(args):

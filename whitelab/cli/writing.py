@@ -87,8 +87,11 @@ def _place(row) -> tuple:
     return row.setting, row.task
 
 
-def progress(doing: str = "encoding", unit: str = "tokens") -> Progress:
-    """A line that counts up on a terminal; where stderr is a file, a line every `SECONDS`, and none of short work."""
+def progress(doing: str = "encoding", unit: str = "tokens", even: bool = True) -> Progress:
+    """A line that counts up on a terminal; where stderr is a file, a line every `SECONDS`, and none of short work.
+
+    It ends with the time left where the work is `even`: as much is done in every second.
+    """
     terminal, start = sys.stderr.isatty(), time.monotonic()
     told = start
 
@@ -96,7 +99,7 @@ def progress(doing: str = "encoding", unit: str = "tokens") -> Progress:
         nonlocal told
         now = time.monotonic()
         left = (now - start) * (total - done) / done if done else 0
-        text = f"{doing} {counted(done, total, unit)}, {left:.0f} s left"
+        text = f"{doing} {counted(done, total, unit)}" + (f", {left:.0f} s left" if even else "")
         if terminal:
             print(f"\r{text} ", end="\n" if done == total else "", file=sys.stderr, flush=True)
         elif now - told >= SECONDS:
