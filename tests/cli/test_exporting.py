@@ -48,11 +48,19 @@ def test_an_export_names_the_text_it_was_fitted_on_without_the_path(document, mo
     assert not [one for one in out.rglob("*") if one.is_file() and str(place).encode() in one.read_bytes()]
 
 
-def test_a_cross_fitted_setting_leaves_as_the_map_of_the_whole_task_which_is_said(run, options, space, tmp_path):
-    words = ("--setting", "mean/L1:pca@5 fit=cross", "--export", "npz", "--out", str(tmp_path / "map.npz"))
-    status, _, err = run("whiten", *options, *words)
+@pytest.mark.parametrize(
+    ("chosen", "named"),
+    [
+        (("--setting", "mean/L1:pca@5 fit=cross"), "fit='cross'"),
+        (("--layers", "1", "--whitening", "pca", "--k", "5", "--fit", "cross"), "--fit cross"),
+    ],
+)
+def test_a_cross_fitted_setting_leaves_as_the_map_of_the_whole_task_which_is_said(
+    run, options, space, tmp_path, chosen, named
+):
+    status, _, err = run("whiten", *options, *chosen, "--export", "npz", "--out", str(tmp_path / "map.npz"))
     assert status == 0
-    assert "fit='cross' fits two maps, and an export holds one" in err
+    assert f"note: {named} fits two maps, and an export holds one" in err  # as it was typed
     whitener, protocol = from_npz(tmp_path / "map.npz")
     (expected,) = fit_scope(space[2], Setting((1,), "pca", 5)).whiteners
     assert protocol["fit"] == "task"

@@ -4,8 +4,6 @@ import argparse
 import contextlib
 import json
 import os
-import re
-import shlex
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -13,9 +11,7 @@ from collections.abc import Iterator, Sequence
 import whitelab
 from whitelab.base.installation import MissingLibraryError, not_installed, program
 from whitelab.cli.commands import COMMANDS
-from whitelab.cli.writing import note
-
-_ARGUMENT = re.compile(r"\b(?P<name>\w+)=(?P<value>'[^']*'|\[[^]]*\]|[^\s,;:()]+)")  # as the library's errors name one
+from whitelab.cli.writing import in_options, note, options_of
 
 
 class _Parser(argparse.ArgumentParser):
@@ -46,16 +42,17 @@ def main(argv: Sequence[str] | None = None) -> int:
                 module.add_options(sub)
         args = parser.parse_args(argv)
         warnings.simplefilter("ignore")
-        for result, lines in _results(args):
-            if result is not None:
-                _print(_written(result, lines, args.json))
+        with options_of(args):
+            for result, lines in _results(args):
+                if result is not None:
+                    _print(_written(result, lines, args.json))
     except KeyboardInterrupt:
         print(f"interrupted{_kept(args)}", file=sys.stderr)
         return 130
     except Exception as error:
         if not _is_for_the_user(error):
             raise
-        print(f"{program()} {chosen}: error: {_in_options(' '.join(_worded(error).split()), args)}", file=sys.stderr)
+        print(f"{program()} {chosen}: error: {in_options(' '.join(_worded(error).split()), args)}", file=sys.stderr)
         return 2
     return 0
 
@@ -125,25 +122,6 @@ def _worded(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error)
-
-
-def _in_options(text: str, args) -> str:
-    """The text of an error with `rate=2.0` as `--rate 2.0`, wherever that is what an option of the command says."""
-
-    def spelled(found: re.Match) -> str:
-        name, shown = found["name"], found["value"]
-        if name not in getattr(args, "spelled", ()):
-            return found[0]
-        option, value = args.spelled[name], getattr(args, name)
-        if shown == "True" and value is False or shown == "None" and value is None:  # a switch, or what is missing
-            return option
-        values = value if isinstance(value, (list, tuple)) else [value]
-        given = ",".join(map(str, values))
-        if shown in (repr(value), str(list(values)), given):
-            return f"{option} {shlex.quote(given)}"
-        return f"{option} {shown}" if isinstance(value, float) and shown == f"{value:g}" else found[0]
-
-    return _ARGUMENT.sub(spelled, text)
 
 
 def _is_for_the_user(error: Exception) -> bool:

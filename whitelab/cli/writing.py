@@ -1,12 +1,18 @@
 """How numbers and layers are written, and what is said on stderr while a command works."""
 
+import contextlib
+import re
+import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
 
 from whitelab.base.progress import Progress
 from whitelab.base.wording import counted
 
+_ARGUMENT = re.compile(r"\b(?P<name>\w+)=(?P<value>'[^']*'|\[[^]]*\]|[^\s,;:()]+)")  # as the library's errors name one
+_GIVEN = ContextVar("given", default=None)  # the options of the command at work, in whose words notes are said
 SECONDS = 10  # between two lines of progress in a file
 
 
@@ -33,9 +39,38 @@ def say(line: str) -> None:
     print(line, file=sys.stderr)
 
 
+@contextlib.contextmanager
+def options_of(args) -> Iterator[None]:
+    """Meanwhile notes name an option of `args` where the library names an argument."""
+    token = _GIVEN.set(args)
+    try:
+        yield
+    finally:
+        _GIVEN.reset(token)
+
+
+def in_options(text: str, args) -> str:
+    """A text of the library with `rate=2.0` as `--rate 2.0`, wherever that is what an option of the command says."""
+
+    def spelled(found: re.Match) -> str:
+        name, shown = found["name"], found["value"]
+        if name not in getattr(args, "spelled", ()):
+            return found[0]
+        option, value = args.spelled[name], getattr(args, name)
+        if shown == "True" and value is False or shown == "None" and value is None:  # a switch, or what is missing
+            return option
+        values = value if isinstance(value, (list, tuple)) else [value]
+        given = ",".join(map(str, values))
+        if shown in (repr(value), str(list(values)), given):
+            return f"{option} {shlex.quote(given)}"
+        return f"{option} {shown}" if isinstance(value, float) and shown == f"{value:g}" else found[0]
+
+    return _ARGUMENT.sub(spelled, text)
+
+
 def note(*texts: str) -> None:
     for text in texts:
-        say(f"note: {text}")
+        say(f"note: {in_options(text, _GIVEN.get())}")
 
 
 def left_out(problems: Iterable) -> None:
