@@ -138,7 +138,7 @@ def explained(measures: Measured) -> tuple[str, int | None]:
         return (
             f"**There is no change to explain yet.** {spaced(measures.distinct)} different vectors bear about a tenth "
             "as many directions."
-        ), min(measures.best_k or bearable, bearable)
+        ), measures.best_k and min(measures.best_k, bearable)
     in_a_cone = measures.mean_cosine >= CONE
     lie = "lie in a cone" if in_a_cone else "are spread around already"
     cone = f"Two random sentences have a mean cosine of {cosine} here, so the raw vectors {lie}"
