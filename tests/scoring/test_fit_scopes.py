@@ -420,6 +420,9 @@ TRIPLET = ("A cat sits.", "An animal sits.", "A dog runs.")
         ("snli.tsv", ("gold_label", "sentence1", "sentence2"), [row[::-1] for row in NLI], [row[:2] for row in NLI]),
         ("triplets.csv", ("anchor", "positive", "negative"), [TRIPLET], [TRIPLET]),
         ("pairs.tsv", ("anchor", "positive"), [TRIPLET[:2]], [TRIPLET[:2]]),
+        ("texts.csv", ("text",), [row[:1] for row in NLI], [row[:1] for row in NLI]),
+        ("labelled.csv", ("label", "sentence"), [row[1:][::-1] for row in NLI], [row[1:2] for row in NLI]),
+        ("numbered.jsonl", ("id", "text"), [("1", "A cat sits.")], [("A cat sits.",)]),
     ],
 )
 def test_text_needs_no_gold_scores(tmp_path, name, names, rows, expected):

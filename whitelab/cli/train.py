@@ -54,7 +54,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--corpus",
         metavar="PATH",
-        help="text file, one sentence a line; or pairs or triplets, whose labels stay unused",
+        help="text file, one sentence a line; or a table of pairs, triplets or texts, whose labels stay unused",
     )
     parser.add_argument(
         "--eval", metavar="PATH", help="folder, file or 'demo' to score on (default: nothing is scored)"

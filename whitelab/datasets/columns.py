@@ -25,12 +25,15 @@ SENTENCE_NAMES = (
     ("premise", "hypothesis"),
     ("first", "second"),
 )
-# Of sentences that come without a gold score: pairs with a label, and what sentence-transformers calls triplets.
+# Of sentences that come without a gold score: pairs with a label, what sentence-transformers calls triplets, and
+# single texts.
 UNSCORED_NAMES = (
     ("anchor", "positive", "negative"),
     ("query", "positive", "negative"),
     ("anchor", "positive"),
     *SENTENCE_NAMES,
+    ("text",),
+    ("sentence",),
 )
 SCORE_NAMES = (
     "score",
@@ -211,8 +214,8 @@ def name_columns(table: Table, header: bool | None = None) -> tuple[tuple[str, .
             *KIND_NAMES,
         }
         hits = sum(plain_name(cell) in known for cell in top)
-        # Two known names are a header; a single one could be a one-word sentence.
-        if hits >= 2:
+        # Two known names are a header; a single one could be a one-word sentence, but where it names the only column.
+        if hits >= 2 or hits == len(top) == 1:
             return top, True, False
         # Unknown names: short, different, and a number below one of them. Sentences are rarely this short.
         short = all(cell and len(cell.split()) <= 3 for cell in top) and len(set(top)) == len(top)

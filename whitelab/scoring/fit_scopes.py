@@ -435,8 +435,8 @@ def scope_text(fit: str, data: str, task: str | None, keep_going: bool = False) 
     """The sentences a scope other than the task's own fits on, and how often each occurs.
 
     `splits`: both columns of every split. Otherwise `fit` names a text file (.txt, one sentence a line), a file
-    of pairs or triplets, a folder of tasks (all of them, all splits) or `demo`; gold scores and labels are not used
-    (`load_sentences`). Raises DataError.
+    of pairs, triplets or texts, a folder of tasks (all of them, all splits) or `demo`; gold scores and labels are not
+    used (`load_sentences`). Raises DataError.
     """
     if fit == TOKENS:
         raise DataError("fit='tokens' names no text: it is for the pairs of a task, under a static: or sif: model")

@@ -170,7 +170,7 @@ def _data(title: str, names: list[str], key: str, words: str) -> str:
 def _corpus() -> Corpus | None:
     words = (
         f"What is trained on, at most {TrainConfig.max_length} tokens of each; labels are never used. Type a path: a "
-        ".txt with one sentence a line, or a file or folder of pairs or triplets."
+        ".txt with one sentence a line, or a file or folder of pairs, triplets or texts."
     )
     data = _data("Sentences", [*BUNDLED_SETS, *_own_name(), UPLOADED], "corpus", words)
     if data in (OWN, own_data.LABEL):
