@@ -179,5 +179,6 @@ def test_of_three_labels_of_pairs_the_one_that_says_yes_is_held_against_all_othe
         for one in at.get("plotly_chart")
         if "by label" in one.proto.alt
         for trace in json.loads(one.proto.spec)["data"]
+        if "fill" in trace  # the others name the thresholds
     ]
     assert {trace["name"] for trace in drawn} == {"entailment", "not entailment"}

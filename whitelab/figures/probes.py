@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from whitelab.figures import heights
 from whitelab.figures.drawing import Drawing
-from whitelab.figures.marks import add_shares, in_cells, rule
+from whitelab.figures.marks import add_line, add_shares, in_cells, rule
 from whitelab.figures.panels import BARE, finish, in_words, intervals_by_layer
 from whitelab.figures.style import MARK, RULE, SCORE_SCALE, inks, is_number
 
@@ -73,11 +73,9 @@ def cosines_by_label(
         line = {"color": colour, "dash": "solid" if side else "dash"}
         add_shares(figure, cosines[matches == side], 80, name, line, "its pairs")
     thresholds = (fixed, RULE, "dash", f"fixed {fixed:g}"), (best, MARK, "solid", f"best {best:.2f}")
-    for row, (value, colour, dash, text) in enumerate(thresholds):
+    for value, colour, dash, name in thresholds:  # named in the legend: beside each other there is no room
         figure.add_vline(x=value, line=rule(colour, dash, 2))
-        side = {"xanchor": "right", "xshift": -6} if value > 0.6 else {"xanchor": "left", "xshift": 6}
-        where = {"x": value, "y": 1, "yref": "paper", "yanchor": "top", "yshift": -16 * row} | side
-        figure.add_annotation(text=text, showarrow=False, font={"color": colour, "size": 13}, **where)
+        add_line(figure, [None], [None], name, rule(colour, dash, 2), "")
     figure.update_xaxes(title="Cosine of the pair", range=[-1.01, 1.01])
     figure.update_yaxes(title="Share of the class (%)", rangemode="tozero")
     alt = f"Cosines of pairs by label, {words}: fixed threshold {fixed:g}, best threshold {best:.3f}"
