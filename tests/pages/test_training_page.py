@@ -1,6 +1,7 @@
 """The training page opened without a browser, on a tiny encoder: runs in the background, for all visitors."""
 
 import json
+import re
 import time
 from contextlib import contextmanager
 from dataclasses import replace
@@ -484,7 +485,8 @@ def test_a_visitors_own_pairs_are_trained_and_scored_on_and_their_file_is_named_
     made, pairs = find_run("simcse-1"), whitelab.load(small["data"])
     sentences, scored = made.data()
     assert (sentences, same(scored)) == (pairs.sentences, same(pairs))
-    assert (made.config.corpus, made.config.evaluation) == ("an upload", f"an upload ({pairs.n_pairs} pairs)")
+    assert made.config.corpus == "an upload"
+    assert re.fullmatch(rf"upload \w+ \({pairs.n_pairs} pairs\)", made.config.evaluation)
     assert not [file for file in made.folder.iterdir() if b"secret" in file.read_bytes()]
     monkeypatch.chdir(tmp_path)
     found = {}
@@ -492,6 +494,19 @@ def test_a_visitors_own_pairs_are_trained_and_scored_on_and_their_file_is_named_
     assert (found["sentences"], same(found["scored"])) == (pairs.sentences, same(pairs))
     at = visit(lambda at: said(at, "no upload of sentences in this session"), corpus=LABEL)
     assert at.button(key="start-run").disabled
+
+
+def test_two_uploads_of_equally_many_pairs_are_two_things_to_be_scored_on(small):
+    scored = []
+    for word in ("man", "cat", "man"):
+        rows = "".join(f"a {word} plays {i},a dog runs {i},{i % 5}\n" for i in range(60))
+        at = until(start("data", **small))
+        press(upload(at, f"sentence1,sentence2,score\n{rows}".encode()), "use-file")
+        choose(until(go_to(at, "training"), drawn), drawn, start=small["model"], corpus=OWN, scored=OWN, batch=16)
+        said = "\n".join(one.value.replace("\\", "") for one in at.caption)
+        scored += re.findall(r"scored on (upload \w+ \(60 pairs\))", said)
+    assert len(scored) == 3
+    assert scored[0] == scored[2] != scored[1]
 
 
 def test_an_uploaded_text_is_there_again_when_the_page_is(visit):

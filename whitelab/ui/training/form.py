@@ -237,7 +237,9 @@ def _scored() -> Scored | None:
             return None
         st.caption(KEPT)
         tokens = kept("tokens-own", own.key, lambda: guess_tokens(own.pairs.sentences))
-        return Scored(_unnamed(own.pairs), "an upload", f"{own.code}\nscored = pairs\n", (), tokens)
+        pairs = _unnamed(own.pairs)
+        # Runs of two uploads are told apart by what these hold: a name of its own would say whose it is.
+        return Scored(pairs, f"upload {pairs.fingerprint[:6]}", f"{own.code}\nscored = pairs\n", (), tokens)
     try:
         tasks = {one.name: one for one in datasets.discover(data)}
         name = next(iter(tasks))
