@@ -64,6 +64,9 @@ STYLE = """<style>
     ) { min-width: calc(50% - 1rem); }
     .st-key-explanation { min-height: 13rem; }
 }
+@media (max-width: 768px) {
+    .st-key-explanation { min-height: 10rem; }
+}
 @media (max-width: 640px) {
     .st-key-explanation { min-height: 17.5rem; }
 }
