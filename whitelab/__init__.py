@@ -62,7 +62,7 @@ _HOMES = {
     "embed_corpus": "whitelab.corpus.embedding",
     "corpus_rows": "whitelab.corpus.fitting",
     "fit_corpus": "whitelab.corpus.fitting",
-    "scope_text": "whitelab.scoring.fit_scopes",
+    "scope_text": "whitelab.scoring.fit_text",
     "load_encoder": "whitelab.encoding.encoders",
     "Setting": "whitelab.scoring.setting",
     "Protocol": "whitelab.scoring.setting",

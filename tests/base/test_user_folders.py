@@ -11,7 +11,7 @@ from whitelab.cli import main
 from whitelab.datasets import DataError, discover, discover_labelled, fetch
 from whitelab.datasets.layouts import file_at
 from whitelab.encoding.checkpoints import ModelError, allowed, find_model, on_disk, runs_root, shown_name, version
-from whitelab.scoring import fit_scopes
+from whitelab.scoring.fit_text import scope_text
 from whitelab.statistics.moments import Moments
 from whitelab.store.embedding_store import StoreError, default_root
 from whitelab.training import TrainConfig, runs
@@ -37,7 +37,7 @@ def test_a_pattern_of_the_operator_in_the_home_folder_of_nobody_allows_nothing(t
 
 
 def test_data_in_the_home_folder_of_nobody_is_refused_in_one_line():
-    for read in (discover, discover_labelled, lambda path: fit_scopes.scope_text(path, "demo", None)):
+    for read in (discover, discover_labelled, lambda path: scope_text(path, "demo", None)):
         for path in (NOBODY, f"{NOBODY}.txt"):
             with pytest.raises(DataError, match=r"^~nobody-there/x(\.txt)?: cannot be opened \(.+\)$"):
                 read(path)

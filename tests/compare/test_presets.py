@@ -29,7 +29,7 @@ from whitelab.encoding.embed import embed
 from whitelab.encoding.embeddings import embed_scope, with_pairs
 from whitelab.encoding.encoders import load_encoder
 from whitelab.encoding.sentence_modules import write_modules
-from whitelab.scoring.fit_scopes import scope_text
+from whitelab.scoring.fit_text import scope_text
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
 from whitelab.store.embedding_store import Store

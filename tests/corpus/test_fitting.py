@@ -17,7 +17,7 @@ from whitelab.datasets import load
 from whitelab.datasets.pairs import DataError
 from whitelab.encoding.embeddings import NotMeasuredError, embed_pairs, embed_scope
 from whitelab.encoding.encoders import load_encoder
-from whitelab.scoring.fit_scopes import check_text, fit_rows, scope_text, with_fit_text
+from whitelab.scoring.fit_text import check_text, fit_rows, scope_text, with_fit_text
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.moments import Moments

@@ -23,7 +23,7 @@ from whitelab.datasets import hub as hub_module
 from whitelab.datasets.archives import ArchiveError
 from whitelab.datasets.layouts import PUBLISHED_PAIRS
 from whitelab.datasets.sources import RECORD, data_root
-from whitelab.scoring.fit_scopes import scope_text
+from whitelab.scoring.fit_text import scope_text
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from processes import ROOT
 from whitelab.base import upload_limits
 from whitelab.datasets import DataError, MalformedRows, Upload, discover, hold, load, load_text, open_pasted, open_sheet
 from whitelab.datasets.columns import different
-from whitelab.scoring.fit_scopes import scope_text
+from whitelab.scoring.fit_text import scope_text
 
 ROWS = [("a cat sits", "a cat is sitting", 4.5, "x"), ("a dog runs", "the sun sets", 0.25, "y"), ("b", "c", 3.0, "x")]
 NAMES = ("sentence1", "sentence2", "score", "genre")

@@ -24,10 +24,8 @@ from whitelab.scoring.fit_scopes import (
     halves,
     held_out_isotropy,
     isotropy_between,
-    scope_name,
-    scope_text,
-    with_fit_text,
 )
+from whitelab.scoring.fit_text import scope_name, scope_text, with_fit_text
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.moments import Moments

@@ -11,7 +11,7 @@ from tiny import SENTENCES, build_model, write_pairs
 import whitelab
 from whitelab import embed
 from whitelab.encoding.embeddings import embed_pairs
-from whitelab.scoring.fit_scopes import fit_rows
+from whitelab.scoring.fit_text import fit_rows
 from whitelab.ui.widgets.chart import Shown
 from whitelab.ui.widgets.page_zip import page_zip
 

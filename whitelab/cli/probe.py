@@ -78,7 +78,7 @@ def run(args):
     """Classification beyond STS, raw against whitened."""
     from whitelab.base.wording import cut_note
     from whitelab.probe import FITS, probes
-    from whitelab.scoring.fit_scopes import scope_text
+    from whitelab.scoring.fit_text import scope_text
     from whitelab.whitening import too_few
 
     tasks = _labelled(args)

@@ -31,7 +31,7 @@ def given_parts(args) -> dict:
 def checked(args, setting, scopes=()):
     """The setting as it is on the data of the options, checked as `setting_of`."""
     from whitelab.encoding.pooling import GIVEN
-    from whitelab.scoring.fit_scopes import check_text
+    from whitelab.scoring.fit_text import check_text
     from whitelab.scoring.setting import FIT_SCOPES
 
     if getattr(args, "vectors", None):
@@ -222,10 +222,10 @@ def open_store(args):
 
 def with_fit_text(args, encoder, space, setting):
     """The space, carrying the embedded text of the setting's fit where that is not the task's own sentences."""
-    from whitelab.scoring import fit_scopes
+    from whitelab.scoring import fit_text
 
     embedded = _embedder(args, encoder, setting)
-    return fit_scopes.with_fit_text(space, setting, embedded, args.data, args.task, args.skip_malformed)
+    return fit_text.with_fit_text(space, setting, embedded, args.data, args.task, args.skip_malformed)
 
 
 def _embedder(args, encoder, setting):
@@ -275,7 +275,7 @@ def open_search(args, setting, beside=(), check=None, intervals=False):
     """
     from whitelab.datasets import load_retrieval
     from whitelab.retrieval.embedded import embed_retrieval, for_documents
-    from whitelab.scoring.fit_scopes import fit_rows
+    from whitelab.scoring.fit_text import fit_rows
 
     data = of_split(args.split, partial(load_retrieval, args.data, keep_going=args.skip_malformed))
     left_out(data.problems)

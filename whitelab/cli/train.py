@@ -147,7 +147,7 @@ def _check_resumed(args, config) -> None:
 def _new_run(args):
     from whitelab.cli.spaces import of_split
     from whitelab.datasets import load, tabs_note
-    from whitelab.scoring.fit_scopes import scope_text
+    from whitelab.scoring.fit_text import scope_text
     from whitelab.training import TrainConfig
     from whitelab.training.runs import create
 

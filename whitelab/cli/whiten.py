@@ -36,7 +36,8 @@ def run(args):
     """Fit a map and write it, alone or with its encoder, for another tool."""
     from whitelab.retrieval.calibration import calibrate_search
     from whitelab.scoring.calibration import calibrate, tells_apart
-    from whitelab.scoring.fit_scopes import fit_scope, scope_name
+    from whitelab.scoring.fit_scopes import fit_scope
+    from whitelab.scoring.fit_text import scope_name
     from whitelab.scoring.setting import Protocol
     from whitelab.whitening.export import FORMATS, SEARCHED
 

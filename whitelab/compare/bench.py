@@ -17,7 +17,7 @@ from whitelab.datasets import Problem, SentencePairs, load
 from whitelab.encoding.embed import EmbedReport, embed
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, origin_of, with_pairs
 from whitelab.encoding.encoders import LONGEST, Encoder, OutputEncoder, StaticEncoder
-from whitelab.scoring.fit_scopes import fit_rows
+from whitelab.scoring.fit_text import fit_rows
 from whitelab.scoring.score import Score, reversal, score
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.correlation import Judged

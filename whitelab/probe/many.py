@@ -19,7 +19,7 @@ from whitelab.probe.options import FITS, How, usual
 from whitelab.probe.rows import occurrences
 from whitelab.probe.scores import ProbeScore
 from whitelab.probe.scoring import probe
-from whitelab.scoring.fit_scopes import fit_rows
+from whitelab.scoring.fit_text import fit_rows
 from whitelab.scoring.setting import Setting, parse_settings
 from whitelab.store.embedding_store import Store
 

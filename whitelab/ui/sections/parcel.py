@@ -11,7 +11,8 @@ from whitelab.encoding.encoders import Encoder
 from whitelab.retrieval.calibration import calibrate_search
 from whitelab.retrieval.embedded import FITS, RetrievalSpace, for_documents
 from whitelab.scoring.calibration import calibrate, tells_apart
-from whitelab.scoring.fit_scopes import Fitted, fit_scope, scope_name
+from whitelab.scoring.fit_scopes import Fitted, fit_scope
+from whitelab.scoring.fit_text import scope_name
 from whitelab.scoring.setting import FIT_SCOPES, Protocol, Setting
 from whitelab.ui.results.shelf import shelf
 from whitelab.ui.results.study import study

@@ -11,7 +11,8 @@ from whitelab.datasets import DataError, SentencePairs
 from whitelab.encoding.embed import EmbedReport
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows, embed_pairs, embed_scope
 from whitelab.encoding.pooling import UNIT
-from whitelab.scoring.fit_scopes import folds, scope_text
+from whitelab.scoring.fit_scopes import folds
+from whitelab.scoring.fit_text import scope_text
 from whitelab.scoring.setting import TOKENS, Setting
 from whitelab.store.embedding_store import Store
 from whitelab.ui.results.files import file_stamp

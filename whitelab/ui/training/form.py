@@ -14,7 +14,7 @@ from whitelab.datasets import BUNDLED_SETS, DEMO, DataError, SentencePairs, Task
 from whitelab.datasets.layouts import file_at
 from whitelab.encoding.catalogue import Size, guess_tokens
 from whitelab.encoding.checkpoints import BUNDLED, ONE_LAYER, ModelError, ModelFiles, ModelName, allowed, on_disk
-from whitelab.scoring import fit_scopes
+from whitelab.scoring.fit_text import scope_text
 from whitelab.training import TrainConfig, costs, objectives
 from whitelab.training.config import BATCH
 from whitelab.training.objectives import OBJECTIVES
@@ -206,7 +206,7 @@ def _corpus() -> Corpus | None:
 @remembered()
 def _sentences(data: str, task: str, stamp: str) -> Text:
     """The sentences of a text file, a task or all tasks; `stamp` is that of the files."""
-    return Text(tuple(fit_scopes.scope_text("splits", data, task) if task else fit_scopes.scope_text(data, data, None)))
+    return Text(tuple(scope_text("splits", data, task) if task else scope_text(data, data, None)))
 
 
 def _uploaded() -> Corpus | None:
