@@ -4,6 +4,7 @@ import errno
 import gzip
 import json
 import os
+import zipfile
 from dataclasses import replace
 
 import numpy as np
@@ -54,6 +55,19 @@ def test_moments_that_would_be_larger_than_vectors_are_taken_of_these_with_the_s
     assert all(torch.equal(getattr(one, field), getattr(two, field)) for field in FIELDS)
 
 
+def test_moments_whose_file_is_damaged_are_taken_of_the_vectors_with_the_same_bits(tmp_path, model, text):
+    made = embed(text, tmp_path / "out", model)
+    before = read_moments(tmp_path / "out", made.chunks[0])
+    path = tmp_path / "out" / f"{made.chunks[0]}.npz"
+    whole = bytearray(path.read_bytes())
+    whole[len(whole) // 2] ^= 1  # as long as before
+    path.write_bytes(whole)
+    with pytest.raises(zipfile.BadZipFile), np.load(path) as file:  # the control
+        {name: file[name] for name in file.files}
+    after = read_moments(tmp_path / "out", made.chunks[0])
+    assert all(torch.equal(getattr(before, field), getattr(after, field)) for field in FIELDS)
+
+
 def test_nothing_done_is_done_again_but_what_is_not_whole_and_what_another_recipe_asks(tmp_path, model, text):
     folder = tmp_path / "out"
     first = embed(text, folder, model)
@@ -63,7 +77,9 @@ def test_nothing_done_is_done_again_but_what_is_not_whole_and_what_another_recip
         broken = folder / f"{first.chunks[0]}{end}"
         whole = broken.read_bytes()
         broken.write_bytes(whole[: len(whole) // 2])
+        assert (status(folder).done, status(folder).lost) == (2, 1)
         assert embed(text, folder, model).encoded in (16, 8)
+        assert (status(folder).done, status(folder).lost) == (3, 0)
         assert broken.read_bytes() == whole
     cut = folder / "texts" / f"{first.texts[0]}.parquet"
     cut.write_bytes(cut.read_bytes()[:-9])

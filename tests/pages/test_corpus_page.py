@@ -120,9 +120,11 @@ def test_a_model_that_weighs_words_by_all_texts_embeds_no_corpus(small, tmp_path
     assert "embed_corpus" not in code(at)
 
 
-def test_what_was_stopped_goes_on_as_it_was_begun_whatever_the_bar_says(small, tmp_path):
+@pytest.mark.parametrize("end", ["parquet", "npz"])
+def test_what_was_stopped_or_damaged_goes_on_as_it_was_begun_whatever_the_bar_says(small, tmp_path, end):
     made = embed(small_text(tmp_path / "text.txt"), tmp_path / "out", small["model"], layers=(1,))
-    (tmp_path / "out" / f"{made.chunks[1]}.parquet").unlink()
+    damaged = tmp_path / "out" / f"{made.chunks[1]}.{end}"
+    damaged.write_bytes(damaged.read_bytes()[:-9])
     at = until(start("corpus", **small, layers="2", embedded=str(tmp_path / "out")), waits)
     press(at, "go-on-corpus", lambda at: said(at, "Finished"))
     assert Manifest.read(tmp_path / "out").chunks == made.chunks

@@ -166,12 +166,14 @@ _RUNNING = {
 
 
 def _status(args):
+    from whitelab.base.wording import quantity
     from whitelab.corpus.manifest import Manifest, status
     from whitelab.corpus.texts import CHANGED, changed_since
 
     found, changed = status(args.folder), changed_since(Manifest.read(args.folder))
     lines = [f"{found.done} of {found.chunks} chunks, {found.sentences_done} of {found.sentences} texts"]
     lines += [f"{found.rate:.0f} texts a second, {found.seconds_left or 0:.0f} s left"] if found.rate else []
+    lines += [f"{quantity(found.lost, 'chunk')} damaged or gone since it was finished"] if found.lost else []
     lines += [_RUNNING[found.running]] if found.done < found.chunks else []
     lines += [f"{found.refused} lines were left out"] if found.refused else []
     lines += [CHANGED] if changed else []

@@ -8,7 +8,9 @@ written first: the vectors are what says it is done.
 import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -113,9 +115,19 @@ def is_done(folder: Path, name: str) -> bool:
     """Whether the chunk's vectors are there and end as they should, and its moments where they are kept beside them."""
     path = folder / f"{name}.parquet"
     try:
-        return is_whole(path, name) and _moments_size(folder, name) in (0, _size(folder / f"{name}.npz"))
+        state = path.stat()
+        return _moments_said(path, name, state.st_size, state.st_mtime_ns) in (0, _size(folder / f"{name}.npz"))
     except OSError:
         return False
+
+
+@lru_cache(maxsize=2**17)
+def _moments_said(path: Path, name: str, size: int, mtime_ns: int) -> int | None:
+    """`_moments_size` of a file that ends as it should and is the chunk of that name; None where it is not.
+
+    Kept while the file is as large and as old, so that to look again at a hundred thousand chunks opens none of them.
+    """
+    return _moments_size(path.parent, name) if is_whole(path, name) else None
 
 
 def _moments_size(folder: Path, name: str) -> int:
@@ -223,15 +235,16 @@ def _not_whole(name: str, problem: Exception) -> DataError:
 
 
 def read_moments(folder: Path, name: str) -> Moments:
-    """The moments of a chunk, from beside its vectors or of these. Raises DataError where it is not whole."""
-    try:
+    """The moments of a chunk, from beside its vectors, or of these where they are not kept or their file is damaged.
+
+    Raises DataError where the vectors are not whole.
+    """
+    with suppress(Exception):  # a broken zip raises whatever its bytes lead to
         if _moments_size(folder, name):
             with np.load(folder / f"{name}.npz", allow_pickle=False) as file:
                 # Copied to where torch aligns: products of the same numbers at another alignment have other last bits.
                 arrays = {key: torch.tensor(file[key]) for key in _ARRAYS}
                 return Moments(float(file["count"]), quartic=float(file["quartic"]), **arrays)
-    except Exception as problem:  # a broken zip raises whatever its bytes lead to
-        raise DataError(f"{name}.npz: not whole ({problem}); remove it and run embed again") from None
     table = read_vectors(folder, name, ("hash", "vector"))
     first, rows = np.unique(np.array(table["hash"].to_pylist()), return_index=True, return_inverse=True)[1:]
     order = np.argsort(first)  # in the order of encoding

@@ -129,8 +129,9 @@ def finished(folder: str | Path) -> tuple[Path, Manifest]:
 class Status:
     """How far a folder is: chunks and sentences done of all, sentences a second lately, seconds left (None: unknown).
 
-    `running` says whether a process embeds into it now (None: that cannot be told from here), `mtime` when its last
-    chunk came, in seconds since 1970.
+    `done` counts what is there whole, `finished` says that all of it was when the last embed ended. `running` says
+    whether a process embeds into it now (None: that cannot be told from here), `mtime` when its last chunk came, in
+    seconds since 1970.
     """
 
     chunks: int
@@ -144,6 +145,11 @@ class Status:
     finished: bool
     running: bool | None
     mtime: float | None
+
+    @property
+    def lost(self) -> int:
+        """Chunks that were there whole when the last embed ended, and are damaged or gone now."""
+        return self.chunks - self.done if self.finished else 0
 
     def as_dict(self) -> dict:
         """A JSON-ready record."""
@@ -160,7 +166,8 @@ def status(folder: str | Path, lately: int = 32) -> Status:
     sizes: Counter[str] = Counter()  # a chunk that occurs twice is one file
     for name, size in zip(manifest.chunks, manifest.sizes, strict=True):
         sizes[name] += size
-    times = sorted((path.stat().st_mtime, sizes[path.stem]) for path in folder.glob("*.parquet") if path.stem in sizes)
+    there = [name for name in sizes if is_done(folder, name)]
+    times = sorted(((folder / f"{name}.parquet").stat().st_mtime, sizes[name]) for name in there)
     done, total = sum(size for _, size in times), sum(sizes.values())
     last = times[-lately:]
     gaps = [late - early for (early, _), (late, _) in pairwise(last)]

@@ -278,6 +278,8 @@ def _state(found: Status, job: Job | None) -> str:
         return "Under way."
     if _is_open(job):
         return "The model is being loaded."
+    if found.lost:
+        return f"{quantity(found.lost, 'chunk is', 'chunks are')} damaged or gone since it was finished."
     if found.failed:
         return f"Ended with {quantity(len(found.failed), 'chunk')} missing."
     if found.running is None:
