@@ -62,6 +62,23 @@ def test_whatever_fits_a_map_says_where_so_few_texts_are_no_ground_for_it(run, m
         assert status == 0 or "Spearman is not defined" in err, (command, err)
 
 
+def test_whatever_fits_on_a_corpus_says_that_its_texts_have_changed_since(run, model, place, tmp_path):
+    text, folder = tmp_path / "text.txt", tmp_path / "out"
+    text.write_text("".join(f"a man number {i} plays\n" for i in range(30)))
+    assert run("corpus", "embed", "--text", text, "--out", folder, *model[:2], "--layers", "1")[0] == 0
+    pairs = (*model, "--data", place / "pairs.csv", "--layers", "1", "--whitening", "pca")
+    for changed in (False, True):
+        if changed:
+            text.write_text("one more\n")
+        for command in (
+            ("corpus", "fit", folder),
+            ("corpus", "apply", folder, "--out", tmp_path / "applied"),
+            ("score", *pairs, "--fit", f"corpus:{folder}"),
+        ):
+            status, _, err = run(*command)
+            assert (status, "of its text came, went or were written again" in err) == (0, changed), (command, err)
+
+
 def test_every_measure_of_a_drift_is_explained(run, model, place, tmp_path):
     assert run("corpus", "embed", "--text", place / "text.txt", "--out", tmp_path / "own", *model[:2])[0] == 0
     lines = run("corpus", "drift", tmp_path / "own", tmp_path / "own", "--k", "4")[1].splitlines()

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from whitelab.cli.options import bin_option, device_option, dtype_option, json_option, layers_option, variant_options
+from whitelab.cli.spaces import say_if_changed
 from whitelab.cli.writing import note, progress
 
 STEPS = {
@@ -193,6 +194,7 @@ def _fitted(args):
 
 
 def _fit(args):
+    say_if_changed(args.folder)
     fitted, record = _fitted(args)
     if args.out:
         from whitelab.whitening.export import to_npz
@@ -235,6 +237,7 @@ def _drift(args):
 def _apply(args):
     from whitelab.corpus.applying import apply_map
 
+    say_if_changed(args.folder)
     if args.map:
         from whitelab.corpus.manifest import Manifest
         from whitelab.whitening.export import from_npz

@@ -30,6 +30,7 @@ def given_parts(args) -> dict:
 
 def checked(args, setting, scopes=()):
     """The setting as it is on the data of the options, checked as `setting_of`."""
+    from whitelab.corpus.fitting import CORPUS
     from whitelab.encoding.pooling import GIVEN
     from whitelab.scoring.fit_text import check_text
     from whitelab.scoring.setting import FIT_SCOPES
@@ -42,7 +43,18 @@ def checked(args, setting, scopes=()):
     _check_tokens(args, setting)
     if setting.fit not in (*FIT_SCOPES, *scopes):
         check_text(setting.fit, args.data, getattr(args, "task", None), args.skip_malformed, scopes or FIT_SCOPES)
+        if setting.fit.startswith(CORPUS):
+            say_if_changed(setting.fit.removeprefix(CORPUS))
     return setting
+
+
+def say_if_changed(folder: str) -> None:
+    """Say that the texts of an embedded corpus are others than those that were read, where they are."""
+    from whitelab.corpus.manifest import Manifest
+    from whitelab.corpus.texts import CHANGED, changed_since
+
+    if changed_since(Manifest.read(folder)):
+        note(f"corpus={folder!r}: {CHANGED}")
 
 
 def _whole_setting(args):
