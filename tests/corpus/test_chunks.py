@@ -8,6 +8,7 @@ import zipfile
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
@@ -166,6 +167,18 @@ def test_poisoned_lines_are_refused_by_number_and_the_rest_goes_on(tmp_path, mod
     assert pq.read_table(tmp_path / "out" / f"{name}.parquet")["id"].to_pylist() == ["a.txt:1", "a.txt:6", "7"]
 
 
+def test_what_was_left_out_is_counted_by_reason_and_a_file_is_called_one(tmp_path, model):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_bytes(b"one man\n\xff\n\xfe\n")
+    pq.write_table(pa.table({"body": ["text"] * 200}), tmp_path / "in" / "b.parquet")
+    made = embed(tmp_path / "in", tmp_path / "out", model)
+    assert (made.sentences, made.refused) == (1, 3)
+    found = status(tmp_path / "out")
+    assert found.left_out == ["2 lines: not UTF-8", "1 file: cannot be read on: no column 'text'"]
+    replace(Manifest.read(tmp_path / "out"), refused_kinds={}).write(tmp_path / "out")  # as an older one
+    assert status(tmp_path / "out").left_out == ["3 lines and files"]
+
+
 def test_a_mark_of_the_byte_order_is_no_text(tmp_path):
     (tmp_path / "a.txt").write_text("one man\ntwo men\n", encoding="utf-8-sig")
     (tmp_path / "b.jsonl").write_text('{"id": 3, "text": "three"}\n', encoding="utf-8-sig")
@@ -173,7 +186,7 @@ def test_a_mark_of_the_byte_order_is_no_text(tmp_path):
     (tmp_path / "c.txt").write_text("x" * (LINE_BYTES + 1) + "\nfour\n", encoding="utf-8-sig")
     refused = []
     assert [text for _, text in read_texts(tmp_path / "c.txt", refused.append)] == ["four"]
-    assert [line.partition(":")[2] for line in refused] == [f"1: longer than {LINE_BYTES} bytes"]
+    assert [str(line).partition(":")[2] for line in refused] == [f"1: longer than {LINE_BYTES} bytes"]
 
 
 def test_texts_of_files_that_share_a_name_have_ids_of_their_own(tmp_path):
@@ -277,7 +290,7 @@ def test_a_field_of_ids_that_is_named_must_be_there(tmp_path, model):
     assert list(read_texts(path, pytest.fail)) == [("text.jsonl:1", "a man plays"), ("text.jsonl:2", "water")]
     refused = []
     assert list(read_texts(path, refused.append, id_column="key")) == [("one", "a man plays")]
-    assert refused == ["text.jsonl:2: no 'key' in it"]
+    assert list(map(str, refused)) == ["text.jsonl:2: no 'key' in it"]
 
 
 def test_what_cannot_be_is_refused_at_the_door(tmp_path, model, text):

@@ -144,6 +144,15 @@ def test_texts_that_changed_since_they_were_read_are_noted_until_they_are_read_a
     assert Manifest.read(tmp_path / "out").sentences == made.sentences + 1
 
 
+def test_what_gave_no_text_is_shown_with_the_reason(small, tmp_path, capsys):
+    (tmp_path / "text.jsonl").write_text('{"text": "a man"}\n' + '{"body": "a dog"}\n' * 3)
+    embed(tmp_path / "text.jsonl", tmp_path / "out", small["model"], layers=(1,))
+    at = until(start("corpus", **small, embedded=str(tmp_path / "out")))
+    assert said(at, "3 lines: no 'text' in it")
+    main(["corpus", "status", str(tmp_path / "out")])
+    assert "left out: 3 lines: no 'text' in it" in capsys.readouterr().out
+
+
 def test_what_cannot_be_begun_says_why(small, tmp_path):
     (tmp_path / "text.txt").write_text("\n\n")
     asked = {"texts": str(tmp_path / "text.txt"), "embedded": str(tmp_path / "out")}

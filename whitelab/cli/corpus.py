@@ -176,7 +176,7 @@ def _status(args):
     lines += [f"{found.rate:.0f} texts a second, {found.seconds_left or 0:.0f} s left"] if found.rate else []
     lines += [f"{quantity(found.lost, 'chunk')} damaged or gone since it was finished"] if found.lost else []
     lines += [_RUNNING[found.running]] if found.done < found.chunks else []
-    lines += [f"{found.refused} lines were left out"] if found.refused else []
+    lines += [f"left out: {one}" for one in found.left_out]
     lines += [CHANGED] if changed else []
     lines += [f"failed: {name}: {why}" for name, why in found.failed.items()]
     return found.as_dict() | {"text_changed": changed}, lines

@@ -12,7 +12,7 @@ from whitelab.base.progress import Progress, silent
 from whitelab.corpus.chunks import CHUNK_TEXTS, STORED, TEXTS, Recipe, chunks_of, write_texts
 from whitelab.corpus.engines import Work, check_engine, engine_named
 from whitelab.corpus.manifest import Manifest, place_for
-from whitelab.corpus.texts import read_texts, stamp_of, text_files
+from whitelab.corpus.texts import LeftOut, read_texts, stamp_of, text_files
 from whitelab.datasets.layouts import data_path
 from whitelab.datasets.pairs import DataError
 from whitelab.encoding.checkpoints import ModelName, check_alone
@@ -112,21 +112,23 @@ def _written_by(folder: Path, who) -> ValueError:
 
 
 def _planned(source: str | Path, folder: Path, recipe: Recipe, chunk_texts: int, columns: dict[str, str]) -> tuple:
-    """Write the texts in chunks. Returns what a manifest has of them: `chunks` to `refused_lines`."""
-    refused, lines, planned = 0, [], []
+    """Write the texts in chunks. Returns what a manifest has of them: `chunks` to `refused_kinds`."""
+    kinds: Counter[str] = Counter()
+    lines, planned = [], []
 
-    def refuse(line: str) -> None:
-        nonlocal refused
-        refused += 1
-        lines.extend([line] if refused <= _REFUSED_KEPT else [])
+    def refuse(one: LeftOut) -> None:
+        kinds[one.kind] += 1
+        if len(lines) < _REFUSED_KEPT:
+            lines.append(str(one))
 
     for chunk in chunks_of(read_texts(source, refuse, **columns), chunk_texts):
         texts = write_texts(folder, chunk)
         planned.append((recipe.name(texts), texts, len(chunk.texts)))
+    refused = kinds.total()
     if not planned:
         first = f" ({refused} left out, the first: {lines[0]})" if lines else ""
         raise DataError(f"text={str(source)!r} must hold a text, found none{first}")
-    return *zip(*sorted(planned), strict=True), refused, tuple(lines)
+    return *zip(*sorted(planned), strict=True), refused, tuple(lines), dict(kinds.most_common())
 
 
 def _encoded(manifest: Manifest, folder: Path, run, work: Work, progress: Progress) -> Manifest:

@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import median
 
 from whitelab.base.user_folders import expanded
+from whitelab.base.wording import quantity
 from whitelab.corpus.chunks import Recipe, is_done
 from whitelab.datasets.layouts import existing_path
 from whitelab.datasets.pairs import DataError
@@ -24,9 +25,10 @@ class Manifest:
     """`chunks` names the vectors, `texts` the texts they are of, `sizes` how many those are, each chunk in one place.
 
     `model` was loaded as `loaded` and has `n_layers` of `dim` dimensions; `reading` are the arguments with which
-    `embed_corpus` read the texts, `stamp` what `texts.stamp_of` gave of them then (both empty where an older one wrote
-    this). `encoded` counts the texts that the last call encoded, `failed` says why a chunk could not be, `refused`
-    counts lines that were left out, `refused_lines` has the first of them.
+    `embed_corpus` read the texts, `stamp` what `texts.stamp_of` gave of them then. `encoded` counts the texts that the
+    last call encoded, `failed` says why a chunk could not be. `refused` counts lines and files that were left out,
+    `refused_lines` has the first of them, `refused_kinds` counts them by what they are and why. `reading`, `stamp` and
+    `refused_kinds` are empty where an older one wrote this.
     """
 
     model: str
@@ -41,6 +43,7 @@ class Manifest:
     sizes: tuple[int, ...]
     refused: int = 0
     refused_lines: tuple[str, ...] = ()
+    refused_kinds: dict[str, int] = field(default_factory=dict)
     encoded: int = 0
     failed: dict[str, str] = field(default_factory=dict)
     finished: bool = False
@@ -85,7 +88,8 @@ class Manifest:
         path = existing_path(folder)
         try:
             found = json.loads((path / MANIFEST).read_bytes())
-            later = {"reading": dict(found.get("reading", {})), "stamp": found.get("stamp", "")}
+            later = {name: dict(found.get(name, {})) for name in ("reading", "refused_kinds")}
+            later["stamp"] = found.get("stamp", "")
             known = {one.name: found[one.name] for one in fields(cls) if one.name not in later}
             listed = {name: tuple(known[name]) for name in ("chunks", "texts", "sizes", "refused_lines")}
             recipe = Recipe(**known["recipe"] | {"layers": tuple(known["recipe"]["layers"])})
@@ -142,9 +146,18 @@ class Status:
     seconds_left: float | None
     failed: dict[str, str]
     refused: int
+    refused_kinds: dict[str, int]
     finished: bool
     running: bool | None
     mtime: float | None
+
+    @property
+    def left_out(self) -> list[str]:
+        """What was left out and why, with how often: `4 lines: not UTF-8`."""
+        if self.refused and not self.refused_kinds:
+            return [quantity(self.refused, "line or file", "lines and files")]
+        kinds = ((count, *kind.split(": ", 1)) for kind, count in self.refused_kinds.items())
+        return [f"{quantity(count, one)}: {'cannot be read on: ' * (one == 'file')}{why}" for count, one, why in kinds]
 
     @property
     def lost(self) -> int:
@@ -178,6 +191,6 @@ def status(folder: str | Path, lately: int = 32) -> Status:
     rate = sum(size for _, size in last[1:]) / took if took > 0 else None
     left = (total - done) / rate if rate and total > done else (0.0 if times and total == done else None)
     return Status(
-        len(sizes), len(times), total, done, rate, left, manifest.failed, manifest.refused, manifest.finished,
-        is_held(folder), times[-1][0] if times else None,
+        len(sizes), len(times), total, done, rate, left, manifest.failed, manifest.refused, manifest.refused_kinds,
+        manifest.finished, is_held(folder), times[-1][0] if times else None,
     )  # fmt: skip

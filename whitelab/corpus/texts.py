@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from itertools import takewhile
 from pathlib import Path
+from typing import NamedTuple
 
 from whitelab.corpus.chunks import TEXTS
 from whitelab.corpus.manifest import MANIFEST, Manifest
@@ -25,7 +26,25 @@ _CHUNK = re.compile(r"([0-9a-f]{32}|ids)\.parquet")  # of an embed and of what c
 KINDS = (".txt", ".jsonl", ".parquet")
 
 ID = "id"  # the usual field of ids, which may be missing
-Refuse = Callable[[str], None]
+
+
+class LeftOut(NamedTuple):
+    """A line, or with `whole` a file from where it could not be read on, that gave no text, and why."""
+
+    where: str
+    reason: str
+    whole: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.where}: {'cannot be read on: ' * self.whole}{self.reason}"
+
+    @property
+    def kind(self) -> str:
+        """What is left out, with no place: `line: not UTF-8`."""
+        return f"{'file' if self.whole else 'line'}: {self.reason}"
+
+
+Refuse = Callable[[LeftOut], None]
 
 
 def text_files(source: str | Path) -> list[Path]:
@@ -79,7 +98,7 @@ def read_texts(
 
     Files are named by their path below `source` where that is a folder, or below the folder in which a glob begins.
 
-    `refuse(line)` is told of every line that is left out (too long, not UTF-8, NUL, not a record with a text), and of
+    `refuse` is told of every line that is left out (too long, not UTF-8, NUL, not a record with a text), and of
     a file that cannot be read on. Raises DataError as `text_files`.
     """
     folder = data_path(source)
@@ -101,12 +120,12 @@ def read_texts(
                     if max(len(name.encode()), len(text.encode())) > LINE_BYTES:
                         raise ValueError(f"longer than {LINE_BYTES} bytes")
                 except ValueError as problem:
-                    refuse(f"{where}: {_in_words(problem)}")
+                    refuse(LeftOut(where, _in_words(problem)))
                     continue
                 if text.strip():
                     yield name, text.strip()
         except (OSError, EOFError, zlib.error, lzma.LZMAError, ValueError, KeyError) as problem:
-            refuse(f"{shown}: cannot be read on: {problem}")
+            refuse(LeftOut(shown, str(problem), whole=True))
 
 
 def _in_words(problem: ValueError) -> str:

@@ -7,7 +7,7 @@ import streamlit as st
 from whitelab import figures
 from whitelab.base.wording import capitalised, duration, plain, quantity, spaced
 from whitelab.corpus.fitting import CORPUS
-from whitelab.corpus.manifest import Manifest, Status, status
+from whitelab.corpus.manifest import MANIFEST, Manifest, Status, status
 from whitelab.corpus.settling import Settling, settling
 from whitelab.corpus.texts import CHANGED, changed_since
 from whitelab.datasets import DataError
@@ -25,7 +25,7 @@ from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.metric import Metric, headlines
 
 EVERY = 3.0  # seconds between two looks at a folder
-_FAILED_SHOWN = 20
+_FAILED_SHOWN, _KINDS_SHOWN = 20, 8
 _ROUND, _FALLS = 0.9, 0.1  # isotropy from which on more text changes little; by how much less says that text differs
 
 
@@ -132,11 +132,10 @@ def _watch(folder: str, fit: str | None, outdated: str) -> None:
             _go_on(folder, manifest, "Embed again")
     for name, why in list(found.failed.items())[:_FAILED_SHOWN]:
         st.warning(f"Chunk {name[:12]} is missing: {plain(why)}", icon=":material/error:")
-    if found.refused:
-        st.caption(
-            f"{quantity(found.refused, 'line was', 'lines were')} left out: too long, not UTF-8 or not a record. "
-            "The manifest has the first thousand of them."
-        )
+    if left_out := found.left_out:
+        shown = "".join(f"\n- {plain(one)}" for one in left_out[:_KINDS_SHOWN])
+        more = "\n- and of other kinds" if len(left_out) > _KINDS_SHOWN else ""
+        st.warning(f"Left out, with places in `{MANIFEST}`:\n{shown}{more}", icon=":material/rule:")
     _use(folder, manifest, found, fit)
     try:
         settled = settling(folder)
