@@ -75,7 +75,9 @@ def test_a_score_fitted_on_a_corpus_is_that_fitted_on_its_text(spec, apart, text
     expected = score(space.with_text("here", rows), same)
     found = score(carrying, setting)
     assert found.spearman == pytest.approx(expected.spearman, abs=1e-4)
-    assert found.isotropy == pytest.approx(expected.isotropy, abs=1e-5)
+    assert expected.isotropy > 0
+    assert found.isotropy is None  # which of the task's sentences its moments are of is not known
+    assert "held-out" not in found.line()
     assert found.rank == expected.rank
     assert fit in found.line() or spec.startswith("prefix")
 

@@ -358,7 +358,8 @@ def held_out_isotropy(space: LayerEmbeddings, setting: Setting) -> float:
     the participation ratio of the kept directions. In r directions white data of m rows have about 1 / (1 + r / m),
     and (1 - y) / (1 + z - y z), y = r / f, z = r / m, under a map that was whitened by f rows of them (the moments of
     an F-matrix, Bai and Silverstein 2010, section 4.4): few rows of either kind keep it low. NaN where fewer than two
-    directions are kept or two sentences are left. Raises ValueError as `fit_scope`.
+    directions are kept or two sentences are left, and where a map is fitted on moments alone, such as a corpus's: which
+    sentences they are of is not known. Raises ValueError as `fit_scope`.
     """
     setting = check_is_setting(setting).on(space)
     scope = folds(space, setting.fit)
@@ -371,6 +372,8 @@ def held_out_isotropy(space: LayerEmbeddings, setting: Setting) -> float:
         ways = [(scope[0].rows, scope[1].rows), (scope[1].rows, scope[0].rows)]
     else:
         rows = scope[0].rows
+        if isinstance(rows, MeasuredRows):
+            return float("nan")
         unseen = space.kept_lately(("unseen", setting.fit), rows, lambda: unseen_by(rows, space))
         if unseen.counts.count_nonzero() < 2:
             return float("nan")
@@ -379,10 +382,8 @@ def held_out_isotropy(space: LayerEmbeddings, setting: Setting) -> float:
     return sum(scores) / len(scores)
 
 
-def unseen_by(rows: LayerEmbeddings | LayerRows | MeasuredRows, space: LayerEmbeddings) -> LayerEmbeddings | LayerRows:
-    """The sentences of `space` that are not among `rows`, known by their vectors; all where those are not at hand."""
-    if isinstance(rows, MeasuredRows):
-        return space
+def unseen_by(rows: LayerEmbeddings | LayerRows, space: LayerEmbeddings) -> LayerEmbeddings | LayerRows:
+    """The sentences of `space` that are not among `rows`, known by their vectors."""
     seen = {row.tobytes() for row in rows.values[-1][rows.counts > 0].cpu().numpy()}
     fresh = torch.tensor([row.tobytes() not in seen for row in space.values[-1].cpu().numpy()])
     return space if fresh.all() else LayerRows(space.values, space.counts * fresh.to(space.counts))

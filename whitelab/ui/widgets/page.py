@@ -39,6 +39,7 @@ TERMS = """
   most; a whitening that keeps as many as that sets all of them equally far apart, whatever they say.
 - **Held-out isotropy** (0 to 1) says how round a map makes sentences that it was not fitted on. Near 1 it carries over;
   few sentences keep it low, those it was fitted on and those it is measured on, and so does a map that does not whiten.
+  It is undefined for a map of an embedded corpus, whose sentences this task may hold too.
 - **Participation ratio** counts directions by how much variance each really has: d where all have the same, 1 where one
   has all.
 - **Could be chance** stands by a change from raw where Williams' test of the two rankings leaves p at 0.05 or more;
