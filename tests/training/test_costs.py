@@ -6,7 +6,7 @@ import pytest
 
 from whitelab.encoding.catalogue import Size
 from whitelab.training import StepRecord, TrainConfig
-from whitelab.training.costs import cost, paced_cost
+from whitelab.training.costs import cost, paced_cost, seconds_left
 
 SIZE = Size(3, 384, 1536, 30_522 * 384 + 3 * (4 * 384**2 + 2 * 384 * 1536))
 CONFIG = TrainConfig()
@@ -55,6 +55,17 @@ def test_the_whole_run_is_its_steps_and_its_evaluations():
 def test_evaluations_are_counted_as_the_trainer_takes_them(every):
     config = replace(CONFIG, steps=110, eval_every=every)
     assert of(config).evaluations == sum(config.evaluates(step) for step in range(config.steps + 1))
+
+
+@pytest.mark.parametrize("every", [0, 1, 7, 20, 60])
+def test_what_is_left_of_a_run_counts_steps_and_evaluations_apart(every):
+    config = replace(CONFIG, steps=50, eval_every=every)
+    seconds = [20.0 * config.evaluates(step) + (step > 0) for step in range(config.steps + 1)]
+    records = [StepRecord(step, seconds=took) for step, took in enumerate(seconds)]
+    assert seconds_left(config, records[:1]) is None
+    for done in range(1, config.steps):
+        assert seconds_left(config, records[: done + 1]) == pytest.approx(sum(seconds[done + 1 :])), done
+    assert seconds_left(config, records) is None
 
 
 def test_a_measured_pace_replaces_the_guess_and_is_named():

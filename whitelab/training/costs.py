@@ -1,4 +1,4 @@
-"""What a training run will take, reckoned before it starts: seconds, memory, disk. Rough, and said to be."""
+"""What a training run will take: seconds, memory and disk before it starts, roughly; later what is left."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -18,6 +18,7 @@ _TRAINING = 0.75
 _SECONDS_A_PARAMETER = 3e-8
 # Bytes: a parameter with gradient and two moments; a process with torch and transformers in it.
 _BYTES_A_PARAMETER, _BYTES_OF_A_PROCESS = 16, 350e6
+_LATELY = 32  # steps, and evaluations, whose median is the pace of a run that is under way
 # A sentence of the corpus: its text, its place among the others, its token ids (measured at 64 letters).
 _BYTES_A_SENTENCE = 600
 
@@ -80,6 +81,23 @@ def cost(
         _BYTES_OF_A_PROCESS + copies * _BYTES_A_PARAMETER * size.parameters + kept + _BYTES_A_SENTENCE * sentences,
         float(_BYTES_A_PARAMETER * size.parameters),  # a checkpoint with two moments, and the model
     )
+
+
+def seconds_left(config: TrainConfig, records: Sequence[StepRecord]) -> float | None:
+    """What a run will take yet, by its own latest steps and evaluations; None before its first step, and at its end.
+
+    `records` are all of it so far, the start with them, whose seconds are those of an evaluation alone.
+    """
+    taken = [one for one in records if one.step]
+    if not taken or taken[-1].step >= config.steps:
+        return None
+    scored = [one.seconds for one in taken if config.evaluates(one.step)][-_LATELY:]
+    plain = [one.seconds for one in taken if not config.evaluates(one.step)][-_LATELY:]
+    step = median(plain or scored)  # without a plain one every step has its evaluation in it
+    evaluation = max(median(scored) - step, 0.0) if scored else records[0].seconds
+    done, every = taken[-1].step, config.eval_every
+    due = 1 if not every else config.steps // every - done // every + (config.steps % every > 0)
+    return (config.steps - done) * step + due * evaluation
 
 
 def paced_cost(

@@ -82,13 +82,6 @@ class Run:
         return tuple(found["sentences"]), None if found["pairs"] is None else _pairs(found["pairs"])
 
     @property
-    def steps_done(self) -> int:
-        """How many steps are on record, counted without reading them; the first line is the start."""
-        with suppress(OSError):
-            return max((self.folder / _RECORDS).read_bytes().count(b"\n") - 1, 0)
-        return 0
-
-    @property
     def ended_at(self) -> int | None:
         """When it ended, in nanoseconds as the file system has it; None while it has not."""
         with suppress(OSError):

@@ -39,13 +39,11 @@ def take_turn(
     key: str,
     title: str,
     process: Callable[[], AbstractContextManager[subprocess.Popen]],
-    done: Callable[[], tuple[int, int]] = lambda: (0, 0),
-    unit: str = "",
 ) -> None:
     """Let a process wait for its turn; one of this key that is open already keeps its place.
 
-    `process` makes it, and stops it when a visitor has cancelled; `done` says how much is done, of how much. Nothing
-    where the operator has turned such work off, and where too many wait.
+    `process` makes it, and stops it when a visitor has cancelled. Nothing where the operator has turned such work off,
+    and where too many wait.
     """
     if not allowed() or full():
         return
@@ -53,15 +51,15 @@ def take_turn(
         queue().forget(key)
 
     def work(progress) -> str:
-        progress(*done())
+        progress(0, 0)
         with process() as running:
             while running.poll() is None:
-                progress(*done())  # raises once a visitor has cancelled
+                progress(0, 0)  # raises once a visitor has cancelled
                 with suppress(subprocess.TimeoutExpired):
                     running.wait(_LOOK_SECONDS)
         return title
 
-    queue().submit(key, title, work, unit)
+    queue().submit(key, title, work)
 
 
 def turn(job: Job | None) -> str:

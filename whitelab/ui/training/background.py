@@ -23,8 +23,7 @@ def job_of(run: Run) -> Job | None:
 
 def submit(run: Run) -> None:
     """Let a run wait for its turn; one that is open already keeps its place."""
-    steps = run.config.steps
-    long_runs.take_turn(str(run.folder), run.name, lambda: trained_apart(run), lambda: (run.steps_done, steps), "steps")
+    long_runs.take_turn(str(run.folder), run.name, lambda: trained_apart(run))
 
 
 def submit_all(waiting: Iterable[Run]) -> None:

@@ -11,9 +11,11 @@ from whitelab.base.wording import duration, plain, spaced
 from whitelab.encoding.checkpoints import BUNDLED, ModelError, ModelName, check_model, find_model
 from whitelab.figures import heights
 from whitelab.training import COLLAPSED, DIVERGED, StepRecord
+from whitelab.training.costs import seconds_left
 from whitelab.training.runs import CANCELLED, DIED, FAILED, FINISHED, RUNNING, WAITING, Run, RunError
 from whitelab.ui.results import long_runs
 from whitelab.ui.results.jobs import REDRAW, STREAM_SECONDS, redraw
+from whitelab.ui.results.worker import time_left
 from whitelab.ui.sidebar import address, model, workspace
 from whitelab.ui.training import background
 from whitelab.ui.training.background import NOT_STARTED, Entry
@@ -224,8 +226,9 @@ def _progress(one: Entry) -> None:
     steps = one.summary.config.steps
     words = f"{one.name}: {one.state}"
     if one.state == "running":
-        left = f", {one.job.message.partition(', ')[2]}" if one.job is not None and one.job.seconds_left else ""
-        words = f"{one.name}: step {spaced(one.summary.step)} of {spaced(steps)}{left}"
+        left = seconds_left(one.summary.config, one.records)
+        words = f"{one.name}: step {spaced(one.summary.step)} of {spaced(steps)}"
+        words += f", {time_left(left)}" if left else ""
     elif one.state == "waiting":
         words += long_runs.waits_for(one.job)
     st.progress(min(one.summary.step / steps, 1.0), words)
