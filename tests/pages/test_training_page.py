@@ -211,6 +211,17 @@ def test_where_the_bar_has_a_layer_that_trained_models_lack_their_last_is_scored
     assert said(choose(at, drawn, layers=[1]), "layer 1 as in the bar")
 
 
+def test_what_is_scored_under_the_bars_setting_are_runs_on_the_board_and_another_fit_is_said(visit, small, config):
+    for _ in range(2):
+        for _ in create(replace(config, steps=1), SENTENCES).follow():
+            pass
+    for name in ("simcse-1", "simcse-2"):
+        assert visit(runs=name).selectbox(key="before-after-run").options == [name]
+    asked = {"model": small["model"], "data": small["data"], "fit": "demo-hard"}
+    at = until(visit(**asked), lambda at: drawn(at) and said(at, "raw and under"))
+    assert said(at, "maps fitted on the task's sentences and not on demo-hard")
+
+
 def test_a_run_goes_on_without_its_visitor_another_waits_for_its_turn_and_others_see_stop_and_resume_it(visit):
     click(visit(steps=FOREVER, every="0"))
     other = until_state(visit(steps=FOREVER, every="0"), RUNNING)

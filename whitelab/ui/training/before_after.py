@@ -18,6 +18,7 @@ from whitelab.ui.sidebar.model import shared_encoder
 from whitelab.ui.sidebar.opening import chosen_pairs, task_name
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.training.background import Entry
+from whitelab.ui.training.board import SHOWN
 from whitelab.ui.widgets import asking
 from whitelab.ui.widgets.chart import rounded_table
 from whitelab.ui.widgets.variants import LABELS
@@ -26,8 +27,12 @@ OF = "score-both"  # what is asked for
 
 
 def draw(known: Sequence[Entry]) -> None:
-    """Choose a run that has a model, and score it and its start; nothing where there is no run or no workspace."""
-    here, runs = workspace.current(), {one.name: one.summary for one in known if one.summary.model}
+    """Choose one of the runs on the board that has a model, and score it and its start; nothing where there is none."""
+    shown = st.session_state.get(SHOWN) or ()
+    here, runs = (
+        workspace.current(),
+        {one.name: one.summary for one in known if one.summary.model and one.name in shown},
+    )
     if here is None or here.given or not runs:
         return
     st.subheader("And under the bar's setting?")
@@ -46,7 +51,7 @@ def draw(known: Sequence[Entry]) -> None:
         asking.button("Score both", OF, name)
     words.markdown(
         "The curves above score raw vectors. Here a run's start and its result are scored on "
-        f"{plain(here.data.task)}, {where}, raw and under {LABELS.inline(setting.whitening)}."
+        f"{plain(here.data.task)}, {plain(where)}, raw and under {LABELS.inline(setting.whitening)}."
     )
     if not asking.asked(OF, name):
         return
@@ -68,14 +73,19 @@ def draw(known: Sequence[Entry]) -> None:
 
 
 def _setting(here: Workspace, model: str) -> tuple[Setting, str]:
-    """The bar's setting, cut to what a trained model and its start have, and its layers in words. Raises ModelError."""
+    """The bar's setting, cut to what a trained model and its start have, and its layers and what it replaces in words.
+
+    Raises ModelError.
+    """
     files = find_model(model)  # its start has as many layers
-    setting = here.compared if here.compared.fit in OWN_SENTENCES else here.compared.with_(fit="task")
+    setting, instead = here.compared, ""
+    if setting.fit not in OWN_SENTENCES:
+        setting, instead = setting.with_(fit="task"), f", maps fitted on the task's sentences and not on {setting.fit}"
     setting = setting.with_(k=setting.k and min(setting.k, files.dim))
     if missing := [layer for layer in setting.layers if layer > files.layers]:
         setting = setting.with_(layers=(files.layers,))
-        return setting, f"layer {files.layers} (their last: they have no {layers_in_words(missing)})"
-    return setting, f"{layers_in_words(setting.layers)} as in the bar"
+        return setting, f"layer {files.layers} (their last: they have no {layers_in_words(missing)}){instead}"
+    return setting, f"{layers_in_words(setting.layers)} as in the bar{instead}"
 
 
 def _scores(

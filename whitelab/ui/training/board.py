@@ -139,11 +139,14 @@ def _wanted(found: Sequence[Entry]) -> list[str]:
 
 def _remember(chosen: list[str]) -> None:
     """Keep the choice for this visitor and in the address, so that a reload or a link shows the same."""
-    if st.session_state.get(SHOWN) not in (None, chosen):
+    before = st.session_state.get(SHOWN)
+    if before not in (None, chosen):
         st.session_state[_UNKNOWN] = []  # it was the last choice that had them
     st.session_state[SHOWN] = chosen
     if st.query_params.get(ADDRESS) != ",".join(chosen):
         address.put(ADDRESS, ",".join(chosen))
+    if before is not None and set(before) != set(chosen):
+        st.rerun()  # what stands below the board is of the same runs
 
 
 def _start_all(waiting: Sequence[Entry]) -> None:
