@@ -4,9 +4,13 @@ That one ends by itself with the records of a run here is held by the page (page
 with whoever began it by base/test_own_process.py.
 """
 
+import os
+import subprocess
+import sys
 import time
 
 import pytest
+from processes import ROOT
 from tiny import SENTENCES, build_place
 
 from whitelab.datasets import load
@@ -57,6 +61,23 @@ def test_leaving_stops_the_run_with_a_checkpoint_from_which_it_goes_on_and_kille
     steps = [record.step for record in run.records()]
     assert steps == list(range(len(steps)))
     assert other.state() == WAITING  # nothing else was trained
+
+
+@pytest.mark.skipif(os.name != "posix", reason="only POSIX tells a process that its parent is gone")
+def test_a_run_whose_program_was_killed_says_that_and_not_that_it_was_cancelled(make):
+    run = make(100_000)
+    lines = "import sys, time\nfrom pathlib import Path\nfrom whitelab.training.own_process import trained_apart\n"
+    lines += "from whitelab.training.runs import Run\nwith trained_apart(Run(Path(sys.argv[1]))): time.sleep(1000)\n"
+    program = subprocess.Popen([sys.executable, "-c", lines, str(run.folder)], cwd=ROOT)
+    try:
+        until(lambda: len(run.records()) > 2)
+    finally:
+        program.kill()
+        program.wait()
+    until(lambda: run.state() != RUNNING)
+    reached, found = run.records()[-1].step, run.summary()
+    assert (found.state, found.resumable) == (DIED, True)
+    assert found.message == f"the program that began it ended at step {reached}; it can be resumed from step {reached}"
 
 
 def test_a_run_that_fails_says_so_on_disk(make, tmp_path):

@@ -23,6 +23,7 @@ GRACE_SECONDS = 60.0  # what a process that was asked to stop has to finish the 
 _PRIORITY = 5  # as `nice` counts: a third of what others get
 _IDLE_SECONDS = 600
 _LOOK_SECONDS = 0.1
+_PARENT = os.getppid()  # of this process, as it was begun
 
 
 class ProcessFailed(RuntimeError):
@@ -101,6 +102,11 @@ def asked_to_stop() -> threading.Event:
 
     threading.Thread(target=listen, daemon=True).start()
     return stop
+
+
+def is_orphaned() -> bool:
+    """Whether whoever began this process is gone, as far as the system tells (Windows does not)."""
+    return os.getppid() != _PARENT
 
 
 def serve_apart(work: Callable[[str, threading.Event], None]) -> None:

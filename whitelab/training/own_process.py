@@ -15,8 +15,8 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from whitelab.base.own_process import GRACE_SECONDS, ProcessFailed, begun_apart, serve_apart
-from whitelab.training.runs import Run, RunError
+from whitelab.base.own_process import GRACE_SECONDS, ProcessFailed, begun_apart, is_orphaned, serve_apart
+from whitelab.training.runs import Abandoned, Run, RunError
 
 
 @contextlib.contextmanager
@@ -41,6 +41,9 @@ def _trained(folder: str, stop: threading.Event) -> None:
     with contextlib.closing(run.follow(resume=True)) as steps:
         for record in steps:
             if stop.is_set() and not record.stop and record.step < run.config.steps:
+                if is_orphaned():
+                    with contextlib.suppress(StopIteration):
+                        steps.throw(Abandoned())
                 break
 
 

@@ -44,6 +44,10 @@ class RunError(ValueError):
     """A run that is not there, is somebody else's at the moment, or cannot go on; the message says what to do."""
 
 
+class Abandoned(Exception):
+    """Thrown into `Run.follow` where whoever began the run is gone: it ends as by closing, and says so."""
+
+
 @dataclass(frozen=True)
 class Run:
     """A run on disk; every method reads what is there now."""
@@ -100,7 +104,7 @@ class Run:
         return (self.folder / MODEL / "config.json").is_file()
 
     def state(self) -> str:
-        """waiting, running, finished, cancelled, collapsed, diverged, failed, or died: killed in mid-run.
+        """waiting, running, finished, cancelled, collapsed, diverged, failed, or died: killed, or its app was.
 
         A run whose result is written has ended, even while its process clears up.
         """
@@ -117,12 +121,13 @@ class Run:
         records, config, state, scores = self.records(), self.config, self.state(), Scores()
         for record in records:
             scores.take(record)
-        result = _read(self.folder / _RESULT) if state not in (RUNNING, WAITING, DIED) else {}
+        ended = state not in (RUNNING, WAITING) and (self.folder / _RESULT).is_file()
+        result = _read(self.folder / _RESULT) if ended else {}
         step = records[-1].step if records else 0
         message = result.get("message", "")
         if state == DIED:
             left = f"it can be resumed from step {self.checkpoint}" if self.checkpoint is not None else "it begins anew"
-            message = f"it died at step {step}; {left}"
+            message = f"{message or 'it died'} at step {step}; {left}"
         return Summary(
             name=self.name,
             state=state,
@@ -162,6 +167,8 @@ class Run:
                         yield record
                 end = self.records()[-1]
                 state, message = end.stop or FINISHED, end.message
+            except Abandoned:
+                state, message = DIED, "the program that began it ended"
             except Exception as error:
                 state, message = FAILED, " ".join(str(error).split()) or type(error).__name__
                 raise
