@@ -79,9 +79,10 @@ def test_what_texts_there_are_follows_the_disk(small, tmp_path):
 
 
 def test_what_is_begun_is_what_its_code_and_its_command_line_ask_for(small, tmp_path, monkeypatch):
-    text, folder = small_text(tmp_path / "text.txt"), tmp_path / "new folder"
+    text, folder = tmp_path / "text.txt", tmp_path / "new folder"
+    text.write_text("".join(f"a man number {i % 170} plays\n" for i in range(400)))
     at = until(start("corpus", **small, layers="1", texts=str(text), embedded=str(folder)))
-    by_hand = embed(text, tmp_path / "by hand", small["model"], layers=(1,), chunk_texts=CHUNK_TEXTS)
+    by_hand = embed(text, tmp_path / "by hand", small["model"], layers=(1,), chunk_texts=64)
     asked = []
 
     def record(*words, **options):
@@ -97,10 +98,21 @@ def test_what_is_begun_is_what_its_code_and_its_command_line_ask_for(small, tmp_
     typed, ran = asked
     assert ran.items() <= typed.items()
     press(at, "begin-corpus", lambda at: said(at, "Finished"))
+    assert any("Isotropy of unseen sentences" in one for one in alts(at))  # few as they are, a map can be measured
     made = Manifest.read(folder)
     assert (made.chunks, made.texts) == (by_hand.chunks, by_hand.texts)
     press(at, "fit-on-corpus")
-    assert f"fitted on the 40 sentences of corpus:{folder}" in protocol(at)
+    assert f"fitted on the 400 sentences of corpus:{folder}" in protocol(at)
+
+
+@pytest.mark.parametrize(("sentences", "expected"), [(40, 64), (1400, 175), (8000, 1000), (10**6, CHUNK_TEXTS)])
+def test_a_small_corpus_is_cut_into_small_chunks(sentences, expected):
+    assert corpus_begin._chunk_texts(64 * sentences) == expected
+
+
+def test_a_corpus_of_one_chunk_says_how_it_gets_more(small, tmp_path):
+    embed(small_text(tmp_path / "text.txt"), tmp_path / "out", small["model"], layers=(1,), chunk_texts=CHUNK_TEXTS)
+    assert said(until(start("corpus", **small, embedded=str(tmp_path / "out"))), "Two chunks are needed", "`--chunk`")
 
 
 def test_a_model_or_folder_that_begins_with_a_dash_is_no_option_of_its_lines(small, tmp_path, monkeypatch):

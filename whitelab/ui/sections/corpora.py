@@ -139,7 +139,7 @@ def _watch(folder: str, fit: str | None, outdated: str) -> None:
     _use(folder, manifest, found, fit)
     try:
         settled = settling(folder)
-        _settled(settled, settled.seen < found.sentences)
+        _settled(settled, found)
     except DataError as error:
         st.error(plain(str(error)))
 
@@ -181,8 +181,8 @@ def _fit_on(folder: str, manifest: Manifest) -> None:
     redraw()
 
 
-def _settled(found: Settling, more: bool) -> None:
-    """The two charts of how far its geometry has settled; `more` says that it has sentences they are not of."""
+def _settled(found: Settling, whole: Status) -> None:
+    """The two charts of how far the geometry of a corpus has settled."""
     if not found.seen:
         return
     left, right = st.columns(2)
@@ -202,13 +202,15 @@ def _settled(found: Settling, more: bool) -> None:
                 "falls beyond that, the chunks after are of another kind of text."
             )
         else:
-            st.markdown("Two chunks are needed, one to fit on and one to measure.")
+            alone = "" if whole.chunks > 1 else ": embed it into another folder, in chunks of fewer texts (`--chunk`)"
+            st.markdown(f"Two chunks are needed, one to fit on and one to measure{alone}.")
     with right:
         st.subheader("How is variance spread?")
         label = f"Raw, {spaced(found.seen)} sentences"
         rows = [{"direction": i + 1, "variance": value} for i, value in enumerate(found.spectrum)]
         chart(figures.spectrum({"none": found.spectrum}, {"none": label}), "corpus-spectrum", lambda: rows)
-        st.caption(f"Of the {spaced(found.seen)} sentences that came first." if more else "Of all its sentences.")
+        first = f"the {spaced(found.seen)} sentences that came first" if found.seen < whole.sentences else ""
+        st.caption(f"Of {first or 'all its sentences'}.")
 
 
 def _enough(found: Settling) -> str:

@@ -10,6 +10,7 @@ from whitelab.base.devices import choose_device
 from whitelab.base.installation import program
 from whitelab.base.user_folders import expanded
 from whitelab.base.wording import amount, layers_in_words, plain, quantity
+from whitelab.corpus.chunks import CHUNK_TEXTS
 from whitelab.corpus.fitting import CORPUS
 from whitelab.corpus.manifest import place_for
 from whitelab.corpus.own_process import embedded_apart
@@ -30,7 +31,10 @@ from whitelab.ui.sidebar.workspace import Workspace
 # Arguments of `embed_corpus` whose option has another name, and those that are usual and not said.
 _OPTIONS = {"source": "text", "chunk_texts": "chunk"}
 _USUAL = {"model": "bundled", "pooling": "mean", "apart": False, "dtype": "float32", "device": "cpu"}
-_USUAL |= {"text_column": "text", "id_column": "id", "max_length": MAX_LENGTH, "allow_bin": False}
+_USUAL |= {"chunk_texts": CHUNK_TEXTS, "allow_bin": False}
+_USUAL |= {"text_column": "text", "id_column": "id", "max_length": MAX_LENGTH}
+# Of a small corpus about so many chunks are made, so that it shows how far it is and whether a map settles.
+_CHUNKS, _SENTENCE_BYTES, _FEWEST_TEXTS = 8, 64, 64
 
 
 def may_begin() -> bool:
@@ -178,7 +182,7 @@ def _texts(source: str, arguments: dict) -> bool:
         st.error(plain(str(error)))
         return False
     st.caption(f"{quantity(len(kinds), 'file')}, {amount(size)}.")
-    arguments["source"] = source
+    arguments |= {"source": source, "chunk_texts": _chunk_texts(size)}
     if set(kinds) != {".txt"}:
         left, right = st.columns(2)
         with left:
@@ -187,6 +191,12 @@ def _texts(source: str, arguments: dict) -> bool:
             name = st.text_input("Field with an id, if any", **bound("id-column", "id")).strip()
         arguments |= {"text_column": text or "text", "id_column": name or "id"}
     return True
+
+
+def _chunk_texts(size: int) -> int:
+    """Texts a chunk of so many bytes of text: the usual number, fewer where that would be a chunk or two."""
+    few = size // (_SENTENCE_BYTES * _CHUNKS)
+    return min(CHUNK_TEXTS, max(_FEWEST_TEXTS, few))
 
 
 def _engine(arguments: dict) -> dict:
