@@ -424,6 +424,14 @@ def test_a_run_with_settings_that_were_refused_does_not_stop_the_page(visit, con
     assert "remove-w-mse-1" in keys(at)
 
 
+@pytest.mark.parametrize(("asked", "taken"), [("32", 128), ("150", 256), ("256", 256)])
+def test_a_batch_in_a_link_is_treated_as_a_typed_one(visit, asked, taken):
+    at = visit(objective="w-mse", batch=asked)
+    assert at.number_input(key="batch").value == taken
+    assert said(at, f"The batch was raised from {asked} to {taken}") == (int(asked) != taken)
+    assert not said(at, "must be a multiple")
+
+
 def test_an_objective_brings_its_parameters_its_formula_and_the_batches_it_can_take(visit):
     at = visit()
     assert at.number_input(key="simcse-temperature").value == 0.05

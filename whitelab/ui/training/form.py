@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import cycle
 
@@ -363,7 +364,7 @@ def _batch(place, specs: Sequence[str], size: Size) -> int:
     def taken(batch: int) -> int:
         return max(-(-batch // whole) * whole, least)
 
-    now = st.session_state.get("batch")
+    now = st.session_state.get("batch", _asked("batch"))
     if isinstance(now, int) and (raised := taken(now)) != now:
         st.caption(f"The batch was raised from {now} to {raised}, the next that {names} {takes}.")
         st.session_state["batch"] = raised
@@ -378,6 +379,14 @@ def _batch(place, specs: Sequence[str], size: Size) -> int:
         help=f"{names} {takes} {f'multiples of {whole}' if whole > 1 else f'{least} at least'}. Compare objectives at "
         "equal batches.",
     )
+
+
+def _asked(key: str) -> int | None:
+    """The number that the address has for a widget not drawn yet, where one may be typed there too."""
+    with suppress(ValueError):
+        if 0 < (number := int(st.query_params.get(key, ""))) <= _MOST:
+            return number
+    return None
 
 
 def _least(spec: str, dim: int) -> int:
