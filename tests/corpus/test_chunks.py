@@ -284,6 +284,18 @@ def test_chunks_that_lie_among_the_texts_are_not_read_as_texts(tmp_path, model, 
     assert text_files(tmp_path / "inside" / "texts" / "*.parquet")
 
 
+def test_a_folder_that_another_step_wrote_is_called_by_that_step(tmp_path, model, text):
+    embed(text, tmp_path / "out", model)
+    apply_map(tmp_path / "out", tmp_path / "applied", *fit_corpus(tmp_path / "out", "pca", 4))
+    build_index(tmp_path / "applied", tmp_path / "index")
+    for folder, step in (("applied", "apply"), ("index", "index")):
+        with pytest.raises(DataError, match=f"that embed writes, got one that {step} wrote"):
+            status(tmp_path / folder)
+    (tmp_path / "index" / "manifest.json").write_text("[]")
+    with pytest.raises(DataError, match=r"that embed writes$"):
+        status(tmp_path / "index")
+
+
 def test_a_field_of_ids_that_is_named_must_be_there(tmp_path, model):
     path = tmp_path / "text.jsonl"
     path.write_text('{"text": "a man plays", "key": "one"}\n{"text": "water"}\n')

@@ -85,7 +85,7 @@ class Manifest:
     @classmethod
     def read(cls, folder: str | Path) -> "Manifest":
         """The manifest of a folder. Raises DataError where there is none, and for a folder that may not be read."""
-        path = existing_path(folder)
+        path, found = existing_path(folder), None
         try:
             found = json.loads((path / MANIFEST).read_bytes())
             later = {name: dict(found.get(name, {})) for name in ("reading", "refused_kinds")}
@@ -94,8 +94,16 @@ class Manifest:
             listed = {name: tuple(known[name]) for name in ("chunks", "texts", "sizes", "refused_lines")}
             recipe = Recipe(**known["recipe"] | {"layers": tuple(known["recipe"]["layers"])})
             return cls(**known | listed | {"recipe": recipe} | later)
-        except (OSError, ValueError, KeyError, TypeError):
-            raise DataError(f"corpus={str(folder)!r} must hold a {MANIFEST}, which embed writes") from None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            wrote = _step_of(found)
+            instead = f", got one that {wrote} wrote" if wrote not in (None, "embed") else ""
+            raise DataError(f"corpus={str(folder)!r} must hold a {MANIFEST} that embed writes{instead}") from None
+
+
+def _step_of(manifest) -> str | None:
+    """The step that wrote a manifest; None of what is none."""
+    known = manifest if isinstance(manifest, dict) else {}
+    return next((name for name, entry in _WRITERS.items() if entry in known), None)
 
 
 def place_for(out: str | Path, step: str, replaces: frozenset[str] | None = None) -> Path:
@@ -106,11 +114,10 @@ def place_for(out: str | Path, step: str, replaces: frozenset[str] | None = None
     """
     path = expanded(out)
     try:
-        known = json.loads((path / MANIFEST).read_bytes())
-        wrote = next((name for name, entry in _WRITERS.items() if entry in known), None)
+        wrote = _step_of(json.loads((path / MANIFEST).read_bytes()))
     except FileNotFoundError:
         wrote = step
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError):
         wrote = None
     if wrote == step and (replaces is None or not path.exists() or replaces >= {one.name for one in path.iterdir()}):
         return path
