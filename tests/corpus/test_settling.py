@@ -13,6 +13,7 @@ from whitelab.corpus.chunks import merged_moments, read_moments
 from whitelab.corpus.fitting import isotropy
 from whitelab.corpus.manifest import status
 from whitelab.corpus.settling import settling
+from whitelab.store.held_folder import held
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +58,9 @@ def test_the_rate_and_what_is_left_come_from_the_times_of_files(folder):
     aside = gone.rename(place / "aside")
     try:
         found = status(place)
+        assert (found.done, found.seconds_left) == (6, None)  # nobody works on it
+        with held(place):
+            found = status(place)
         assert (found.rate, found.done, found.seconds_left) == (50, 6, 1)
         assert settling(place).seen == 300
         for late, name in enumerate(names[3:6]):  # taken up again after ten minutes, twice as fast

@@ -138,6 +138,7 @@ def test_what_was_stopped_or_damaged_goes_on_as_it_was_begun_whatever_the_bar_sa
     damaged = tmp_path / "out" / f"{made.chunks[1]}.{end}"
     damaged.write_bytes(damaged.read_bytes()[:-9])
     at = until(start("corpus", **small, layers="2", embedded=str(tmp_path / "out")), waits)
+    assert metrics(at)["Time left"] == metrics(at)["Sentences a second"] == "–"  # nobody works on it
     press(at, "go-on-corpus", lambda at: said(at, "Finished"))
     assert Manifest.read(tmp_path / "out").chunks == made.chunks
     press(at, "fit-on-corpus")

@@ -15,12 +15,16 @@ from whitelab.ui.sections.corpora import _enough
     ],
 )
 def test_the_last_point_is_read_aloud(isotropy, words):
-    said = _enough(Settling((4096, 8192), isotropy, (1.0,) * 64, 12_288))
+    said = _enough(Settling((4096, 8192), isotropy, (1.0,) * 61, 12_288, 64))
     assert f"**{isotropy[-1]:.2f}**" in said
     assert "8\u202f192 sentences, 128 a dimension" in said
     assert words in said
 
 
 def test_a_fall_while_there_are_fewer_sentences_than_dimensions_says_nothing_of_the_text():
-    said = _enough(Settling((200, 400), (0.124, 0.015), (1.0,) * 384, 800))
+    said = _enough(Settling((200, 400), (0.124, 0.015), (1.0,) * 381, 800, 384))
     assert "More text, or a smaller k, would help." in said
+
+
+def test_sentences_a_dimension_are_counted_of_the_vectors_dimensions_and_few_are_not_rounded_up():
+    assert "200 sentences, 0.52 a dimension" in _enough(Settling((200,), (0.1,), (1.0,) * 150, 400, 384))

@@ -173,7 +173,8 @@ def _status(args):
 
     found, changed = status(args.folder), changed_since(Manifest.read(args.folder))
     lines = [f"{found.done} of {found.chunks} chunks, {found.sentences_done} of {found.sentences} texts"]
-    lines += [f"{found.rate:.0f} texts a second, {found.seconds_left or 0:.0f} s left"] if found.rate else []
+    if found.seconds_left:
+        lines += [f"{found.rate:.0f} texts a second, {found.seconds_left:.0f} s left"]
     lines += [f"{quantity(found.lost, 'chunk')} damaged or gone since it was finished"] if found.lost else []
     lines += [_RUNNING[found.running]] if found.done < found.chunks else []
     lines += [f"left out: {one}" for one in found.left_out]

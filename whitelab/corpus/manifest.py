@@ -138,7 +138,8 @@ def finished(folder: str | Path) -> tuple[Path, Manifest]:
 
 @dataclass(frozen=True)
 class Status:
-    """How far a folder is: chunks and sentences done of all, sentences a second lately, seconds left (None: unknown).
+    """How far a folder is: chunks and sentences done of all, sentences a second lately, seconds left (None: unknown, or
+    nobody works on it).
 
     `done` counts what is there whole, `finished` says that all of it was when the last embed ended. `running` says
     whether a process embeds into it now (None: that cannot be told from here), `mtime` when its last chunk came, in
@@ -196,8 +197,10 @@ def status(folder: str | Path, lately: int = 32) -> Status:
     took = last[-1][0] - last[0][0] if len(last) > 1 else 0.0
     # The first of them ends where the time begins.
     rate = sum(size for _, size in last[1:]) / took if took > 0 else None
-    left = (total - done) / rate if rate and total > done else (0.0 if times and total == done else None)
+    running = is_held(folder)
+    under_way = (total - done) / rate if rate and running is not False else None
+    left = under_way if total > done else (0.0 if times else None)
     return Status(
         len(sizes), len(times), total, done, rate, left, manifest.failed, manifest.refused, manifest.refused_kinds,
-        manifest.finished, is_held(folder), times[-1][0] if times else None,
+        manifest.finished, running, times[-1][0] if times else None,
     )  # fmt: skip

@@ -19,13 +19,15 @@ MOST = 128  # chunks looked at, half a million sentences: no spectrum of some th
 class Settling:
     """Of a folder's first chunks to come: `sentences` of the fits, `isotropy` of each fit on the chunks after it.
 
-    `spectrum` is that of all chunks that were looked at, `seen` their sentences.
+    `spectrum` is that of all chunks that were looked at, as many values as they have rank, `seen` their sentences,
+    `dim` the dimensions of their vectors.
     """
 
     sentences: tuple[int, ...]
     isotropy: tuple[float, ...]
     spectrum: tuple[float, ...]
     seen: int
+    dim: int
 
 
 def settling(folder: str | Path, spec: str = "zca", k: int | None = None) -> Settling:
@@ -39,7 +41,7 @@ def settling(folder: str | Path, spec: str = "zca", k: int | None = None) -> Set
     there = sorted((name for name in dict.fromkeys(manifest.chunks) if name in times), key=times.get)
     names = tuple(islice((name for name in there if is_done(folder, name)), MOST))
     if not names:
-        return Settling((), (), (), 0)
+        return Settling((), (), (), 0, manifest.dim)
     recipe = manifest.recipe
 
     def averaged(first: int, last: int):
@@ -54,7 +56,9 @@ def settling(folder: str | Path, spec: str = "zca", k: int | None = None) -> Set
         values.append(isotropy(averaged(count, 2 * count), whitening.fit(spec, seen, k)))
         count *= 2
     whole = averaged(0, len(names))
-    return Settling(tuple(sentences), tuple(values), tuple(whole.eigen.values.tolist()), round(whole.count))
+    return Settling(
+        tuple(sentences), tuple(values), tuple(whole.eigen.values.tolist()), round(whole.count), manifest.dim
+    )
 
 
 @lru_cache(maxsize=24)

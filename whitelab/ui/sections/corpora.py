@@ -5,7 +5,7 @@ import time
 import streamlit as st
 
 from whitelab import figures
-from whitelab.base.wording import capitalised, duration, plain, quantity, spaced
+from whitelab.base.wording import capitalised, duration, plain, quantity, ratio, spaced
 from whitelab.corpus.fitting import CORPUS
 from whitelab.corpus.manifest import MANIFEST, Manifest, Status, status
 from whitelab.corpus.settling import Settling, settling
@@ -198,7 +198,7 @@ def _settled(found: Settling, whole: Status) -> None:
             st.caption(
                 "Full whitening fitted on the first chunks, measured on as many after them, in the order they came. "
                 "New text that comes out round has 1. More text helps as long as the line rises; with few sentences "
-                f"for each of {len(found.spectrum)} dimensions it is low, and may be flat or fall there too. Where it "
+                f"for each of {found.dim} dimensions it is low, and may be flat or fall there too. Where it "
                 "falls beyond that, the chunks after are of another kind of text."
             )
         else:
@@ -216,13 +216,14 @@ def _settled(found: Settling, whole: Status) -> None:
 def _enough(found: Settling) -> str:
     """What the last point of the curve says."""
     isotropy, sentences = found.isotropy[-1], found.sentences[-1]
-    per = sentences / max(len(found.spectrum), 1)
+    per = sentences / found.dim
+    each = f"{per:.0f}" if per >= 10 else ratio(per)
     words = (
-        f"A map fitted on {spaced(sentences)} sentences, {per:.0f} a dimension, leaves the chunks after them with an "
+        f"A map fitted on {spaced(sentences)} sentences, {each} a dimension, leaves the chunks after them with an "
         f"isotropy of **{isotropy:.2f}**; 1 would be round."
     )
     # A map of fewer sentences than dimensions keeps fewer directions: those are another matter than all of them.
-    full = [one for n, one in zip(found.sentences, found.isotropy, strict=True) if n > len(found.spectrum)]
+    full = [one for n, one in zip(found.sentences, found.isotropy, strict=True) if n > found.dim]
     if full and isotropy < max(full) - _FALLS:
         return f"{words} It was higher before: the chunks differ in kind. Mix the lines of your files and embed again."
     return (
@@ -258,15 +259,15 @@ def _go_on(folder: str, manifest: Manifest, label: str = "Go on") -> None:
 
 
 def _numbers(found: Status) -> list[Metric]:
-    left = "unknown" if found.seconds_left is None else duration(found.seconds_left) if found.seconds_left else "0 s"
+    left = "–" if found.seconds_left is None else duration(found.seconds_left) if found.seconds_left else "0 s"
     done = f"{100 * found.sentences_done / max(found.sentences, 1):.0f} %"
     return [
         Metric("Chunks done", f"{spaced(found.done)} of {spaced(found.chunks)}", done),
         Metric("Sentences done", spaced(found.sentences_done), f"of {spaced(found.sentences)}"),
         Metric(
             "Sentences a second",
-            "unknown" if found.rate is None else spaced(round(found.rate)),
-            help="Over the last 32 chunks, by the times of their files.",
+            spaced(round(found.rate)) if found.seconds_left else "–",
+            help="Over the last 32 chunks, by the times of their files, while it is under way.",
         ),
         Metric("Time left", left, help="At that rate."),
     ]
