@@ -120,7 +120,7 @@ def test_a_model_or_folder_that_begins_with_a_dash_is_no_option_of_its_lines(sma
     small_text(tmp_path / "-text.txt")
     (tmp_path / "-m").symlink_to(small["model"])
     at = until(start("corpus", **small | {"model": "-m"}, layers="1", texts="-text.txt", embedded="-out"))
-    assert [main(shlex.split(line)[3:]) for line in shell(at).splitlines()] == [0, 0, 0, 0]
+    assert [main(shlex.split(line)[3:]) for line in shell(at).splitlines()] == [0] * 6
     assert Manifest.read(tmp_path / "-out").texts
 
 
@@ -243,7 +243,7 @@ def test_a_corpus_of_texts_cut_elsewhere_is_for_the_printed_lines_and_not_for_th
     assert "the task's 120 sentence occurrences" in protocol(at)
     lines = shell(until(start("corpus", **small, embedded=str(folder)))).splitlines()
     monkeypatch.chdir(tmp_path)
-    assert [main(shlex.split(line)[3:]) for line in lines] == [0, 0, 0]
+    assert [main(shlex.split(line)[3:]) for line in lines] == [0] * 5
 
 
 def test_the_lines_cut_a_models_own_output_where_the_corpus_is_cut(small, tmp_path, monkeypatch):
@@ -253,7 +253,7 @@ def test_the_lines_cut_a_models_own_output_where_the_corpus_is_cut(small, tmp_pa
     embed(text, tmp_path / "out", f"output:{model}", layers=(0,), max_length=128)
     lines = shell(until(start("corpus", **small, embedded=str(tmp_path / "out")))).splitlines()
     monkeypatch.chdir(tmp_path)
-    assert [main(shlex.split(line)[3:]) for line in lines] == [0, 0, 0]
+    assert [main(shlex.split(line)[3:]) for line in lines] == [0] * 5
 
 
 def test_what_would_need_other_layers_than_a_corpus_holds_says_so_and_one_click_away_is_the_task(small, folder):

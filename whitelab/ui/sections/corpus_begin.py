@@ -153,6 +153,8 @@ def _after(folder: str, arguments: dict) -> tuple[str, ...]:
         _line(f"corpus fit {here}", variant | {"out": "map.npz"}),
         _line("score", same | variant | {"fit": f"{CORPUS}{folder}"}),
         _line(f"corpus apply {here}", variant | {"vectors": "int8", "out": "applied"}),
+        _line("corpus index applied", {"out": "index"}),
+        _line("corpus search index", {"query": "a cat"} | {name: same[name] for name in same if name == "allow_bin"}),
     )
 
 
