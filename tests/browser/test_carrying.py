@@ -168,6 +168,15 @@ def test_a_run_survives_a_reload_and_its_model_becomes_the_workspaces(launch, vi
         whole_page(shown, ARTEFACTS / f"training-run-{width}.png", width)
         assert widest(shown) <= width
     page.set_viewport_size({"width": 1440, "height": 1000})
+    page.reload()  # a link that names the run
+    shown.complete()
+    for chosen in ("", "simcse-1"):
+        table = page.get_by_test_id("stDataFrame").first
+        table.scroll_into_view_if_needed()
+        table.click(position={"x": 16, "y": 52})  # a row's box, painted
+        page.wait_for_function(f"new URLSearchParams(location.search).get('runs') === '{chosen}'")
+        assert page.get_by_test_id("stException").count() == 0
+        page.get_by_text("And under the bar's setting?").wait_for(state="visible" if chosen else "hidden")
     page.get_by_role("button", name="Use this model").click()
     page.wait_for_function("new URLSearchParams(location.search).get('model') === 'trained:simcse-1'")
     shown.complete()

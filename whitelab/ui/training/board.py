@@ -143,10 +143,10 @@ def _remember(chosen: list[str]) -> None:
     if before not in (None, chosen):
         st.session_state[_UNKNOWN] = []  # it was the last choice that had them
     st.session_state[SHOWN] = chosen
+    if before is not None and set(before) != set(chosen):
+        st.rerun()  # of the page: what stands below is of these runs, and a fragment may not write the address
     if st.query_params.get(ADDRESS) != ",".join(chosen):
         address.put(ADDRESS, ",".join(chosen))
-    if before is not None and set(before) != set(chosen):
-        st.rerun()  # what stands below the board is of the same runs
 
 
 def _start_all(waiting: Sequence[Entry]) -> None:
