@@ -14,7 +14,7 @@ from whitelab.lessons import dimensions as dimensions_lesson
 from whitelab.lessons import sentences as sentences_lesson
 from whitelab.lessons import training as training_lesson
 from whitelab.lessons.clouds import KINDS, ghosts, measured, placed
-from whitelab.lessons.lesson import Answer, setting_on, written
+from whitelab.lessons.lesson import Answer, setting_on, similar, written
 from whitelab.scoring.setting import Setting
 from whitelab.statistics import geometry
 from whitelab.statistics.moments import Moments
@@ -23,6 +23,12 @@ from whitelab.sweeps.layer_profiles import transformed
 
 STEPS = [(number, step) for number, lesson in LESSONS.items() for step in range(1, len(lesson.steps) + 1)]
 REACHED = {(1, 2): (1.5, 0.0), (2, 2): (3.0, 0.5), (3, 1): (-26.0, 0.5, 1.8)}  # the goal of each cloud
+
+
+@pytest.fixture
+def space(space):
+    """With enough pairs of two different sentences that count as similar: a lesson needs ten."""
+    return replace(space, gold=(space.gold + 0.5).clamp(max=5.0))
 
 
 def of(number: int, step: int, space):
@@ -383,7 +389,7 @@ def test_hubs_are_counted_under_the_map_and_partners_looked_for_on_their_lists(s
     near = hubs.neighbours(space, setting)
     assert near.largest == int(counts.max())
     assert near.hubs()[0][1] == int(counts.max())
-    alike = [(int(a), int(b)) for a, b, gold in zip(space.first, space.second, space.gold, strict=True) if gold >= 4]
+    alike = [(int(a), int(b)) for a, b, gold in zip(space.first, space.second, space.gold, strict=True) if gold > 4]
     place = {int(row): i for i, row in enumerate(near.rows)}
     hits = [place[b] in near.lists[place[a]].tolist() for a, b in alike if a != b]
     assert near.partners(space).tolist() == hits
@@ -396,10 +402,29 @@ def test_a_lesson_on_hubs_names_the_sentences_and_the_pairs_it_looks_at(space, m
     question, ask = asked(7, 1, space)
     assert f"For each of {len(rows)} sentences" in question
     assert ask.high == len(rows) - 1
-    alike = [(int(a), int(b)) for a, b, gold in zip(space.first, space.second, space.gold, strict=True) if gold >= 4]
+    alike = [(int(a), int(b)) for a, b, gold in zip(space.first, space.second, space.gold, strict=True) if gold > 4]
     pairs = sum(a in rows and b in rows and a != b for a, b in alike)
     assert f"Take {pairs} pairs of two different" in asked(7, 3, space)[0]
     assert f"Of these {pairs} pairs" in answered(7, 3, space).words
+
+
+def test_lists_are_not_said_to_stay_where_only_the_partners_on_them_do(space, monkeypatch):
+    raw, white = (hubs.neighbours(space, setting_on(space, text)).lists.tolist() for text in ("L1", "L1:pca"))
+    kept = [len(set(before) & set(after)) for before, after in zip(raw, white, strict=True)]
+    answer = answered(7, 3, space)
+    assert answer.numbers["shared"] == pytest.approx(sum(kept) / len(kept))
+    assert "lists hardly change" not in answer.words
+    monkeypatch.setattr(hubs, "_NEAR", 100.0)
+    assert "Nearly every partner was on its list already" in answered(7, 3, space).words
+    monkeypatch.setattr(hubs, "_SETTING", "L1")
+    assert answered(7, 3, space).numbers["shared"] == geometry.TOP
+    monkeypatch.setattr(hubs, "_NEAR", 0.0)
+    assert "Whether the partner is found hardly changes here" in answered(7, 3, space).words
+
+
+def test_similar_is_what_the_pages_take_for_positive_at_first(space):
+    edge = replace(space, gold=space.gold.index_fill(0, torch.arange(5), 4.0))
+    assert similar(edge).tolist() == geometry.positives(edge.gold).tolist()
 
 
 def test_the_largest_hub_is_placed_by_its_cosine_to_the_mean_direction(space):
@@ -465,9 +490,9 @@ def test_there_is_no_hub_among_so_few_sentences_that_ten_are_many(space):
 @pytest.mark.parametrize(
     ("gold", "why"),
     [
-        (lambda gold: gold.clamp(max=3.0), "no pair here has gold >= 4"),
-        (lambda gold: gold / 5, "no pair here has gold >= 4"),
-        (lambda gold: gold * 20, "gold scores go up to 100, and similar is a 4 on a scale that ends at 5"),
+        (lambda gold: gold.clamp(max=4.0), "no pair here has gold > 4"),
+        (lambda gold: gold / 5, "no pair here has gold > 4"),
+        (lambda gold: gold * 20, "gold scores go up to 100, and similar is more than 4 on a scale that ends at 5"),
         (lambda gold: gold.clamp(max=3.0).index_fill(0, torch.arange(1, 4), 4.5), "similar sentences are too few"),
     ],
 )

@@ -29,6 +29,7 @@ from whitelab.sweeps.layer_profiles import transformed
 _SETTING = "L1:pca"
 _MOST = 4000  # sentences whose neighbours are looked for; among more of them it would take more than a second
 _LISTED = 5
+_NEAR = 1.0  # percentage points that count as no change
 
 _ENDS = {
     (False, True): "It does not grow, and the score rises",
@@ -39,7 +40,7 @@ _ENDS = {
 _MORE = {
     "rises": "More often than raw",
     "falls": "Less often than raw",
-    "stays": "As often, within one percentage point",
+    "stays": f"As often, within {_NEAR:g} percentage point",
 }
 
 
@@ -65,6 +66,10 @@ class Neighbours:
         """Of each of the `partners_in` the sentences, whether the second is on the first's list."""
         first, second = partners_in(space, self.rows)
         return (self.lists[first] == second[:, None]).any(1)
+
+    def shared(self, other: "Neighbours") -> float:
+        """How many of the ten on a sentence's list are on its list in the other space too, on average."""
+        return float((self.lists[:, :, None] == other.lists[:, None, :]).any(2).sum(1).double().mean())
 
 
 def partners_in(space: LayerEmbeddings, rows: Int[Tensor, "m"]) -> tuple[Int[Tensor, "q"], Int[Tensor, "q"]]:
@@ -155,8 +160,8 @@ def whitened_hub(space: LayerEmbeddings) -> Answer:
 def _ask_partners(space: LayerEmbeddings) -> str:
     first, _ = partners_in(space, looked_at(space))
     return (
-        f"Take {spaced(len(first))} pairs of two different sentences that people call similar, with a gold score of 4 "
-        "or more. **Is the second among the ten nearest of the first more often once the layer is whitened?**"
+        f"Take {spaced(len(first))} pairs of two different sentences that people call similar, with a gold score above "
+        "4. **Is the second among the ten nearest of the first more often once the layer is whitened?**"
     )
 
 
@@ -164,11 +169,14 @@ def partners(space: LayerEmbeddings) -> Answer:
     """Whether whitening brings the partners of similar sentences onto their lists more often."""
     setting = setting_on(space, _SETTING)
     before, after = spearman(space, setting.raw), spearman(space, setting)
-    hits = [side.partners(space) for side in _both(space)]
+    near = _both(space)
+    hits = [side.partners(space) for side in near]
     raw, white = (100 * float(one.double().mean()) for one in hits)
-    way = moved(raw, white, 1.0)
+    way, shared = moved(raw, white, _NEAR), near[0].shared(near[1])
     agree = (
-        "The lists hardly change here, whatever the score does."
+        "Nearly every partner was on its list already, so there was hardly any room to rise."
+        if way == "stays" and raw >= 100 - _NEAR
+        else "Whether the partner is found hardly changes here, whatever the score does."
         if way == "stays"
         else "Search and score agree here."
         if (white - raw) * (after - before) > 0
@@ -176,11 +184,12 @@ def partners(space: LayerEmbeddings) -> Answer:
     )
     words = (
         f"Of these {written(len(hits[0]))} pairs, the partner is on the list for {written(raw)} % raw "
-        f"and for {written(white)} % whitened; the score goes from {written(before)} to {written(after)}. {agree} The "
-        "score is for pairs that are given, such as graded answers; for a search measure a search, as the page "
-        "Retrieval does on queries that were judged."
+        f"and for {written(white)} % whitened; the score goes from {written(before)} to {written(after)}. {agree} "
+        f"Whitened, {written(shared)} of the ten on a list stay on average. The score is for pairs that are given, "
+        "such as graded answers; for a search measure a search, as the page Retrieval does on queries that were judged. The "
+        "page below shows both lists of any sentence, under Neighbours."
     )
-    numbers = {"pairs": len(hits[0]), "on the list, raw": raw, "on the list, whitened": white}
+    numbers = {"pairs": len(hits[0]), "on the list, raw": raw, "on the list, whitened": white, "shared": shared}
     return Answer(_MORE[way], words, numbers | {"score, raw": before, "score, whitened": after})
 
 
@@ -188,7 +197,7 @@ LESSON = Lesson(
     7,
     "Close, but to everything?",
     "Why do some sentences turn up in every search?",
-    "uniformity",
+    "anisotropy",
     _SETTING,
     6,
     "predict on how many lists the largest hub is, raw and whitened",
@@ -204,9 +213,10 @@ LESSON = Lesson(
         ),
         Step(
             _ask_partners,
-            Choice(tuple(_MORE.values()), rule="A change of at most one percentage point counts as none."),
+            Choice(tuple(_MORE.values()), rule=f"A change of at most {_NEAR:g} percentage point counts as none."),
             partners,
             scored=_SETTING,
         ),
     ),
+    opens={"space": "Neighbours"},
 )

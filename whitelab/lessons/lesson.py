@@ -16,6 +16,7 @@ from whitelab.whitening import too_few
 Real = float | int
 FEW = 10  # pairs below which nothing is said of them
 _ROUNDING = 1e-6
+_SIMILAR = "gt4"  # of `geometry.POSITIVES`, as pages and commands have it at first
 _TOP = 5.0  # of the scale on which `geometry.POSITIVES` are
 
 
@@ -256,7 +257,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Lesson:
-    """A question about `page`, opened at `setting`, in steps."""
+    """A question about `page`, opened at `setting`, in steps. `opens` are controls of the page, such as its tab."""
 
     number: int
     title: str
@@ -268,6 +269,7 @@ class Lesson:
     sees: str
     misconception: str
     steps: tuple[Step, ...]
+    opens: Mapping[str, str] = field(default_factory=dict)
 
     def setting_at(self, step: int) -> Setting:
         """Where the page stands in a step, counted from 1."""
@@ -300,13 +302,15 @@ def defined(result: Score) -> Real:
     return result.spearman
 
 
-def similar(space: LayerEmbeddings, rule: str = "ge4") -> Int[Tensor, "m"]:
+def similar(space: LayerEmbeddings) -> Int[Tensor, "m"]:
     """The pairs that count as similar. Raises NoAnswer where there are none, or the scale is another."""
     if (highest := float(space.gold.max())) > _TOP:
-        raise NoAnswer(f"its gold scores go up to {highest:g}, and similar is a 4 on a scale that ends at {_TOP:g}")
-    pairs = geometry.positives(space.gold, rule)
+        raise NoAnswer(
+            f"its gold scores go up to {highest:g}, and similar is more than 4 on a scale that ends at {_TOP:g}"
+        )
+    pairs = geometry.positives(space.gold, _SIMILAR)
     if not len(pairs):
-        raise NoAnswer(f"no pair here has {geometry.POSITIVES[rule]}, so no two sentences count as similar")
+        raise NoAnswer(f"no pair here has {geometry.POSITIVES[_SIMILAR]}, so no two sentences count as similar")
     return pairs
 
 

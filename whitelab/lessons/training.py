@@ -185,7 +185,7 @@ def survivor(space: LayerEmbeddings) -> Answer:
 def _records(space: LayerEmbeddings) -> dict[str, tuple[dict, ...]]:
     """The runs for the plane of alignment and uniformity; none where no pairs are known to be alike."""
     try:
-        similar(space, "gt4")
+        similar(space)
     except NoAnswer:
         return {}
     return {name: tuple(map(asdict, path)) for name, path in paths(space).items()}

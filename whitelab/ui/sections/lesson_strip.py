@@ -86,6 +86,7 @@ def open_lesson(page: str) -> None:
     before, now = st.session_state.get(_AT), (here.lesson.number, here.step)
     if before != now or here.fixed:
         _put(here.lesson.setting_at(here.step), keep_address=before is None and not here.fixed)
+        st.session_state.update(here.lesson.opens)
         st.session_state[_AT] = now
     if here.presented:
         st.html(PRESENTED)
