@@ -378,6 +378,34 @@ def test_the_controls_are_scores_of_raw_coordinates_and_the_curve_is_that_of_k(s
     assert 2 in accepted
 
 
+@pytest.mark.parametrize(
+    ("lead", "wanted"), [(0.6, "The strongest half of the directions, whitened"), (0.4, "None of them leads")]
+)
+def test_a_half_leads_by_more_than_a_tie_or_none_does(lead, wanted, space, monkeypatch):
+    halves = {"prefix": 60.0, "random": 50.0, "pca": 60.0 + lead, "soft": 55.0}
+    monkeypatch.setattr(dimensions_lesson, "halves_of", lambda space: halves)
+    answer = answered(6, 1, space)
+    _, ask = asked(6, 1, space)
+    assert [option for option in ask.options if ask.right(option, answer)] == [wanted]
+
+
+def test_whitening_is_weighed_against_each_control_at_every_k_of_its_curve(space):
+    answer = answered(6, 2, space)
+    for name in ("first coordinates", "random coordinates"):
+        leads = [white - free for white, free in zip(answer.value, answer.curves[name], strict=True)]
+        ahead, behind = sum(lead > 0.5 for lead in leads), sum(lead < -0.5 for lead in leads)
+        level = len(leads) - ahead - behind
+        assert f"against {name} ahead at {ahead}, level at {level} and behind at {behind}" in answer.words
+
+
+def test_all_directions_are_those_that_the_map_keeps(layernorm, monkeypatch):
+    monkeypatch.setattr(dimensions_lesson, "_NEAR", 20.0)
+    for step in (2, 3, 4):
+        words = answered(6, step, layernorm).words
+        assert f"ll {layernorm.dim - 1} directions" in words
+        assert f"ll {layernorm.dim} directions" not in words
+
+
 def test_the_best_exponent_is_the_one_whose_score_is_highest(space):
     scores = {gamma: score(space, f"L-1:soft:gamma={gamma}") for gamma in (0.0, 0.25, 0.5, 0.75, 1.0)}
     assert answered(6, 3, space).value == max(scores, key=scores.get)

@@ -1,5 +1,7 @@
 """Lesson 6: how many dimensions to keep, and which."""
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -8,6 +10,7 @@ from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.lessons.lesson import Answer, Choice, Curve, Lesson, NoAnswer, Number, Step, setting_on, spearman, written
 from whitelab.statistics import geometry
 from whitelab.sweeps.dimensions import KCurve, k_curve
+from whitelab.sweeps.layer_profiles import shape
 
 _SETTING = "L-1:pca"
 _DRAWS = 5  # of random coordinates, averaged
@@ -22,6 +25,7 @@ _KEPT = {
     "soft": "The strongest half of the directions, softly whitened",
 }
 _NO_LEAD = "None of them leads"
+_CONTROLS = ("first coordinates", "random coordinates")
 
 
 def coordinates_score(space: LayerEmbeddings, layers: tuple[int, ...], columns: Tensor) -> float:
@@ -58,12 +62,12 @@ def halves_of(space: LayerEmbeddings) -> dict[str, float]:
 
 
 def which_half(space: LayerEmbeddings) -> Answer:
-    """Which half of the dimensions scores highest."""
+    """Which half of the dimensions leads, if any."""
     raw = spearman(space, setting_on(space, _SETTING).raw)
     scores = halves_of(space)
-    best = max(scores, key=scores.get)
+    second, best = sorted(scores, key=scores.get)[-2:]
+    lead = scores[best] - scores[second]
     controls, made = max(scores["prefix"], scores["random"]), max(scores["pca"], scores["soft"])
-    tied = scores[best] - min(scores.values()) <= _TIE
     why = (
         f"The two controls show what half of the memory gives for free: {written(controls)} at best. The better of the "
         f"two maps has {written(made)}. What a map adds must be compared with the controls, not with nothing."
@@ -71,11 +75,10 @@ def which_half(space: LayerEmbeddings) -> Answer:
     words = (
         f"All {space.dim} raw: {written(raw)}. Half of them: first coordinates {written(scores['prefix'])}, random "
         f"ones {written(scores['random'])}, strongest directions whitened {written(scores['pca'])}, softly whitened "
-        f"{written(scores['soft'])}. {why}"
+        f"{written(scores['soft'])}. The highest is {written(lead)} points above the next. {why}"
     )
-    close = tuple(_KEPT[name] for name, value in scores.items() if value >= scores[best] - _TIE)
-    numbers = {"raw": raw} | {_KEPT[name]: value for name, value in scores.items()}
-    return Answer(_NO_LEAD if tied else _KEPT[best], words, numbers, accepted=(_NO_LEAD,) if tied else close)
+    numbers = {"raw": raw, "lead": lead} | {_KEPT[name]: value for name, value in scores.items()}
+    return Answer(_KEPT[best] if lead > _TIE else _NO_LEAD, words, numbers)
 
 
 def _ks(space: LayerEmbeddings) -> dict[str, int]:
@@ -98,6 +101,13 @@ def _at(curve: KCurve, k: int) -> float:
     return curve.spearman[k - 1]
 
 
+def _against(whitened: Sequence[float], control: Sequence[float]) -> str:
+    """At how many k whitening is ahead of a control, level with it and behind it."""
+    leads = [white - free for white, free in zip(whitened, control, strict=True)]
+    ahead, behind = sum(lead > _TIE for lead in leads), sum(lead < -_TIE for lead in leads)
+    return f"ahead at {ahead}, level at {len(leads) - ahead - behind} and behind at {behind}"
+
+
 def over_k(space: LayerEmbeddings) -> Answer:
     """The whitened score at a few k, beside the same of soft whitening and of the two controls."""
     setting = setting_on(space, _SETTING)
@@ -111,20 +121,23 @@ def over_k(space: LayerEmbeddings) -> Answer:
         "random coordinates": tuple(random_score(space, setting.layers, k) for k in ks.values()),
     }
     top = _at(curve, curve.best_k)
-    shape = (
-        f"More is not better: with all {space.dim} directions the score is {written(top - end)} points lower"
+    every = f"all {curve.rank} directions"
+    if curve.rank < space.dim:
+        every += f" (in the others of {space.dim} the sentences do not differ)"
+    more = (
+        f"More is not better: with {every} the score is {written(top - end)} points lower"
         if top - end > _TIE
-        else f"With all {space.dim} directions it is {written(top - end)} points lower"
+        else f"With {every} it is {written(top - end)} points lower"
     )
-    least, free, few = next(iter(ks)).partition(" (")[0], curves["random coordinates"][0], curves["whitened"][0]
-    every = ", ".join(f"{name} {written(value)}" for name, value in zip(ks, curves["whitened"], strict=True))
+    controls = "; ".join(f"against {name} {_against(curves['whitened'], curves[name])}" for name in _CONTROLS)
+    scores = ", ".join(f"{name} {written(value)}" for name, value in zip(ks, curves["whitened"], strict=True))
     words = (
-        f"Whitened: {every}. Its best is {written(top)} at k = {curve.best_k}. {shape}. Whitening gives the last "
-        f"direction the same weight as the first, however little it holds. The controls choose nothing: with {least} "
-        f"random coordinates of the raw vectors have {written(free)}, the strongest directions whitened {written(few)}."
+        f"Whitened: {scores}. Its best is {written(top)} at k = {curve.best_k}. {more}. Whitening gives the last "
+        f"direction the same weight as the first, however little it holds. The controls choose nothing, and at k = d "
+        f"they are the raw vectors. At these {len(ks)} k, with {_TIE:g} points or less taken for level, whitening is: "
+        f"{controls}."
     )
     numbers = dict(zip(ks, curves["whitened"], strict=True)) | {"best": top, "best above the end": top - end}
-    numbers |= {f"random, {least}": free}
     return Answer(curves["whitened"], words, numbers, curves=curves)
 
 
@@ -150,7 +163,7 @@ def best_gamma(space: LayerEmbeddings) -> Answer:
         else ""
     )
     every = ", ".join(f"γ = {gamma:g} {written(value)}" for gamma, value in scores.items())
-    words = f"All {space.dim} directions: {every}; raw {written(raw)}. {lead}. {at_quarter}."
+    words = f"All {shape(space, setting).rank} directions: {every}; raw {written(raw)}. {lead}. {at_quarter}."
     numbers = {f"γ = {gamma:g}": value for gamma, value in scores.items()}
     numbers |= {"raw": raw, "best γ": best, "spread at a quarter": spread_few}
     return Answer(best, words, numbers, accepted=close)
@@ -179,7 +192,7 @@ def quarter_of_the_memory(space: LayerEmbeddings) -> Answer:
     at_best = "the best of all" if best == curve.best_k else f"against {written(top)} at k = {curve.best_k}, the best"
     words = (
         f"{len(good)} of the {quarter} values up to a quarter of the memory will do, the least of them k = {good[0]}. "
-        f"Of them k = {best} scores highest: {written(_at(curve, best))}, {at_best}. All {space.dim} directions have "
+        f"Of them k = {best} scores highest: {written(_at(curve, best))}, {at_best}. All {curve.rank} directions have "
         f"{written(end)}."
     )
     numbers = {"best": top, "best of at most a quarter": _at(curve, best), "with all": end}
@@ -199,11 +212,8 @@ LESSON = Lesson(
     (
         Step(
             "Memory and search time grow with the number of dimensions. Keep half of them, of the last layer. "
-            "**Which half scores highest?**",
-            Choice(
-                (*_KEPT.values(), _NO_LEAD),
-                rule=f"What is within {_TIE:g} points of the highest counts; where all four are, none leads.",
-            ),
+            "**Which half leads?**",
+            Choice((*_KEPT.values(), _NO_LEAD), rule=f"That is more than {_TIE:g} points above each of the others."),
             which_half,
             scored="L-1",
         ),
