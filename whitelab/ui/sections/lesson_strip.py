@@ -4,7 +4,6 @@ Where a lesson stands is in the address: `?lesson=3&step=2`, the predictions as 
 keeps the answers to the teacher, `fixed=yes` the setting where the lesson has it, `present=yes` is for a projector.
 """
 
-from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
@@ -296,7 +295,8 @@ def _result(here: Place, ask: Ask, guess, answer: Answer, opened: Opened | None)
         inks = {name: figures.variant_colour(_VARIANTS.get(name, "pca")) for name in curves}
         sketch(f"{here.key}-curve", ask.names, guess, (ask.low, ask.high), curves, inks, bars=ask.bars)
         if len(curves) > 1:  # they may lie on each other
-            _table(ask.names, curves)
+            rows = (f"\n- {name}: {' · '.join(map(written, heights))}" for name, heights in curves.items())
+            st.caption("From left to right\n" + "".join(rows))
     elif not isinstance(ask, Cloud):
         said = ("You", ask.shown(guess)), ("Measured", ask.measured(answer))
         for column, (label, words) in zip(st.columns(2), said, strict=True):
@@ -326,13 +326,6 @@ def _hubs(here: Place, answer: Answer, opened: Opened) -> None:
         )
         for place in picked.selection.rows:
             st.markdown("On the lists of\n" + "".join(f"\n- {plain(texts[row])}" for row in rows[place][2]))
-
-
-def _table(names: Sequence[str], curves: Mapping[str, Sequence[float]]) -> None:
-    """The heights of measured curves as numbers, a line for each place."""
-    head = f"| | {' | '.join(curves)} |\n|---|{'---:|' * len(curves)}\n"
-    lines = zip(names, zip(*curves.values(), strict=True), strict=True)
-    st.markdown(head + "".join(f"| {name} | {' | '.join(map(written, heights))} |\n" for name, heights in lines))
 
 
 def _runs(answer: Answer) -> list[dict]:
