@@ -7,7 +7,7 @@ import pytest
 from whitelab import Setting
 from whitelab.scoring.paired import doubt
 from whitelab.sweeps.layer_gains import layer_gains
-from whitelab.ui.sections.layer_gains import _against, finding
+from whitelab.ui.sections.layer_gains import _against, above, finding
 
 
 @pytest.fixture
@@ -80,6 +80,23 @@ def test_a_change_that_may_be_chance_is_neither_a_gain_nor_a_loss_nor_a_cause_of
     for changes in ((3, 0.2, -6, 0.1), (6, 0.2, -4, 0.1)):  # one of the two that differ is chance
         assert "A cone alone" not in said(narrow, changes, against=against)
     assert "A cone alone" in said(narrow, (6, 0.2, -6, 0.1))
+
+
+def test_a_raw_layer_that_scores_higher_than_the_setting_at_hand_is_named_and_no_other(gains):
+    raws = (60.0, 70.0, 88.0, 80.0)
+    made = [
+        replace(gain, raw=replace(gain.raw, spearman=raw), whitened=replace(gain.whitened, spearman=white))
+        for gain, raw, white in zip(gains, raws, (75.0, 80.0, 85.0, 82.0), strict=True)
+    ]
+    now = replace(gains[1].whitened, spearman=80.0)
+    assert above(made, now).startswith(
+        "**Layer 2 scores higher as it is: 88.00 raw, against 80.00 for layer 1 under PCA"
+    )
+    assert above(made, now).endswith("No mark here is higher.")
+    better = [replace(made[0], whitened=replace(now, spearman=90.0)), *made[1:]]
+    assert "No mark" not in above(better, now)
+    for score in (87.9, 88.0, 93.0, None):
+        assert above(made, replace(now, spearman=score)) == ""
 
 
 def test_cones_that_are_as_narrow_in_every_layer_are_not_told_apart(gains):

@@ -6,7 +6,7 @@ from functools import partial
 import streamlit as st
 
 from whitelab import figures
-from whitelab.base.wording import capitalised
+from whitelab.base.wording import capitalised, layers_in_words
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.figures import heights
 from whitelab.scoring.paired import doubt
@@ -15,7 +15,7 @@ from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_gains import LayerGain
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.kept import kept
-from whitelab.ui.results.scores import layer_gains
+from whitelab.ui.results.scores import layer_gains, number_of
 from whitelab.ui.results.study import study_job
 from whitelab.ui.sections.explanation import CONE, SMALL
 from whitelab.ui.sidebar.workspace import take
@@ -30,10 +30,10 @@ GAIN, LOSS, LEVEL, CHANCE, STARVED = "gain", "loss", "level", "chance", "starved
 def draw(space: LayerEmbeddings, setting: Setting, chosen: Sequence[int]) -> None:
     """Every layer alone under `setting` and raw; a click takes a layer into the workspace."""
     st.subheader("Which layers gain?")
-    alone = setting.with_(layers=(0,))
+    alone, now = setting.with_(layers=(0,)), number_of(space, setting)
     follow(
         study_job(layer_gains, space, alone, title="Scoring every layer", unit="layers", place="layer-gains"),
-        lambda gains: _picture(space, setting, gains, chosen),
+        lambda gains: _picture(space, setting, now, gains, chosen),
         key="layer-gains-part",
         note=lambda gains: (
             "Each layer alone, before and after, with 95 % intervals. A click on a layer shows it on every page."
@@ -147,7 +147,28 @@ def rows(gains: Sequence[LayerGain]) -> list[dict]:
     ]
 
 
-def _picture(space: LayerEmbeddings, setting: Setting, gains: Sequence[LayerGain], chosen: Sequence[int]) -> None:
+def above(gains: Sequence[LayerGain], now: Score) -> str:
+    """That a layer scores higher raw than the setting at hand does, where one does."""
+    raw = [gain for gain in gains if gain.raw.spearman is not None]
+    if not raw or now.spearman is None:
+        return ""
+    top = max(raw, key=lambda gain: gain.raw.spearman)
+    highest = top.raw.spearman
+    if highest - now.spearman <= SMALL:
+        return ""
+    setting = now.setting
+    at = f" with k = {setting.k}" if setting.k else ""
+    marks = [score.spearman for gain in gains for score in (gain.whitened, gain.cut) if score is not None]
+    most = " No mark here is higher." if all(mark is None or mark <= highest for mark in marks) else ""
+    return (
+        f"**Layer {top.layer} scores higher as it is: {highest:.2f} raw, against {now.spearman:.2f} for "
+        f"{layers_in_words(setting.layers)} under {LABELS.inline(setting.whitening)}{at}.**{most}"
+    )
+
+
+def _picture(
+    space: LayerEmbeddings, setting: Setting, now: Score, gains: Sequence[LayerGain], chosen: Sequence[int]
+) -> None:
     cut = gains[0].cut if _cuts(gains) else None
     names = {"raw": "Raw", "whitened": LABELS.at(setting), "cut": f"cut to k = {cut.setting.k}" if cut else ""}
     selected = tuple(chosen) if len(chosen) == 1 else ()
@@ -160,6 +181,7 @@ def _picture(space: LayerEmbeddings, setting: Setting, gains: Sequence[LayerGain
     against = partial(_against, space)
     with st.container(key="said-gains"):
         st.markdown(kept("layer-gains-said", (tuple(gains), setting), lambda: finding(gains, setting, against)))
+        st.markdown(above(gains, now))
 
 
 def _against(space: LayerEmbeddings, gain: LayerGain, score: Score) -> str:
