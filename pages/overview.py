@@ -4,6 +4,7 @@ import streamlit as st
 
 from whitelab import figures
 from whitelab.base.wording import plain, quantity
+from whitelab.statistics.geometry import METRICS
 from whitelab.ui.results.scores import doubt_of, number_of, scored, shape_of
 from whitelab.ui.sections import explanation, layer_gains, space_views
 from whitelab.ui.sidebar import workspace
@@ -22,8 +23,8 @@ after_words = (
 )
 chosen, opened = open_page(
     "What does this space look like, and what would whitening change?",
-    "Each number says how well the model ranks pairs of sentences the way people do: 100 is the same order, 0 no relation. "
-    f"Grey dot: a layer's vectors as they are. Filled mark: {after_words}.",
+    "A score (Spearman x 100) says how well cosines rank pairs of sentences the way people do: 100 is the same order, 0 no "
+    f"relation. Grey dot: a layer's vectors as they are. Filled mark: {after_words}.",
     intervals=True,
 )
 space, compared = opened.space, chosen.compared
@@ -45,10 +46,12 @@ headlines(
         help="Anisotropy: near 1 the sentences fill a narrow cone. Centring alone brings it near 0.",
     ),
     Metric(
-        "Rank kept",
+        "Directions kept",
         f"{now.rank} of {now.dim}",
         f"{fitted}{isotropy}",
-        help="Directions the rank policy kept. A single layer after LayerNorm is never of full rank.",
+        help="How many of the vectors' d directions the map keeps. Whitening leaves out those along which the sentences "
+        "differ by no more than rounding. Held-out isotropy (0 to 1) says how round it makes sentences that it was not "
+        "fitted on.",
     ),
 )
 if now.reason:
@@ -80,14 +83,16 @@ with left:
     )
     st.caption(
         equal * ({"pca", "zca", "cholesky"} <= set(known))
-        + "The whitening page compares every variant. Whiskers are 95 % intervals."
+        + "The whitening page compares every variant. Whiskers are 95 % intervals.",
+        help="\n\n".join(f"**{LABELS[spec]}.** {variant(spec).hint}" for spec in known),
     )
 with right:
     st.subheader("Spectrum")
     space_views.spectrum({compared.raw: before.eigenvalues, compared: after.eigenvalues}, "spectrum")
     st.caption(
         f"Participation ratio {before.participation_ratio:.1f} of {space.dim} before and "
-        f"{after.participation_ratio:.1f} of {compared.k or space.dim} after."
+        f"{after.participation_ratio:.1f} of {compared.k or space.dim} after.",
+        help=METRICS["participation_ratio"].hint,
     )
 st.subheader("Where to go next")
 with st.container(horizontal=True):

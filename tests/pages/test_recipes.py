@@ -40,7 +40,7 @@ json.dump(results, sys.stdout)
 
 # The headline numbers that a page's own lines print again, by the beginnings of their labels.
 HEADLINES = {
-    "overview": ("Spearman, ", "Mean cosine", "Rank kept"),
+    "overview": ("Spearman, ", "Mean cosine", "Directions kept"),
     "data": ("Pairs", "Different sentences"),
     "anisotropy": ("Mean cosine", "Participation ratio"),
     "whitening": ("Spearman, ", "Difference"),

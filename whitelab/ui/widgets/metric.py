@@ -18,6 +18,12 @@ _DELTAS = {
 }
 
 
+SPEARMAN = (
+    "Spearman's rank correlation of the pairs' cosines with the gold scores that people gave them, x 100: 100 is the "
+    "same order, 0 no relation."
+)
+
+
 @dataclass(frozen=True)
 class Metric:
     """One number. `delta` stands below it: a change that is good `up`, `down` or not to be judged (`either`), a `gain`
@@ -88,6 +94,6 @@ def score_metric(label: str, score: Score, raw: Score | None = None, doubt: Doub
     compared = raw is not None and raw.setting != score.setting
     delta = change(score.spearman, raw.spearman, words or "against raw") if compared else None
     if not delta:
-        return Metric(label, number(score.spearman), width or None)
+        return Metric(label, number(score.spearman), width or None, help=SPEARMAN)
     description = f"score {width}" if width else None  # the interval is not the change's
-    return Metric(label, number(score.spearman), delta, "either" if words else "up", description=description)
+    return Metric(label, number(score.spearman), delta, "either" if words else "up", SPEARMAN, description)

@@ -48,6 +48,11 @@ TERMS = """
 - Differences are taken before rounding, so their last digit may not follow from two numbers as they are shown.
 """
 
+FITTED = (
+    "d is how many numbers a vector has, rank how many directions the map keeps. Held-out isotropy (0 to 1) says how "
+    "round it makes sentences that it was not fitted on."
+)
+
 
 def open_page(
     question: str, look_for: str, *, intervals: bool = False, of_pairs: bool = True
@@ -173,7 +178,7 @@ def _live(chosen: Workspace, opened: Opened | None, unreadable: bool) -> None:
     now, raw = number_of(space, setting), number_of(space, setting.raw)
     live.draw(*places, setting, space.dim, space, now, raw, doubt=doubt_of(space, setting))
     with st.session_state[workspace.BELOW]:
-        st.caption(plain(fitted_on(scored(space, setting))))
+        st.caption(plain(fitted_on(scored(space, setting))), help=FITTED)
         if is_demo(opened):
             st.caption(DEMO_NOTE)
 
