@@ -212,6 +212,14 @@ def test_few_sentences_share_their_variance_among_as_many_directions_as_they_spa
     assert f"and {thin.span} at most" in asked(2, 3, thin)[0]
 
 
+def test_the_most_directions_that_can_share_the_variance_are_those_that_the_layer_spans(layernorm):
+    most = f"{layernorm.dim - 1} at most"
+    assert most in asked(2, 3, layernorm)[0]
+    answer = answered(2, 3, layernorm)
+    assert most in answer.words
+    assert answer.numbers["participation ratio, whitened"] == pytest.approx(layernorm.dim - 1)
+
+
 def test_the_three_bars_are_the_scores_of_the_three_whitenings_and_signs_are_taken_of_their_vectors(space):
     assert answered(3, 2, space).value == tuple(score(space, f"L2:{name}") for name in ("pca", "zca", "cholesky"))
     bits = torch.sign(transformed(space, Setting.parse("L2:zca")))

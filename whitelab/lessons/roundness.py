@@ -56,11 +56,12 @@ def _directions(space: LayerEmbeddings) -> Number:
 
 
 def _ask_ratio(space: LayerEmbeddings) -> str:
-    (layer,) = setting_on(space, "L1:center").numbers(space.n_layers)
+    setting = setting_on(space, "L1:pca")
     return (
-        f"Back to the sentences. Layer {layer} has {space.dim} dimensions. Centre it: move the mean of "
+        f"Back to the sentences. Layer {setting.layers[0]} has {space.dim} dimensions. Centre it: move the mean of "
         "the sentences to the origin. **How many directions share the variance, by the participation ratio?** It would "
-        f"be 1 if one direction held everything, and {space.span} at most, if all that they span held the same."
+        f"be 1 if one direction held everything, and {shape(space, setting).rank} at most, if all that they span held "
+        "the same."
     )
 
 
@@ -68,10 +69,10 @@ def shared_variance(space: LayerEmbeddings) -> Answer:
     """The participation ratio of the centred layer, and of the whitened one."""
     centred, white = (shape(space, setting_on(space, text)) for text in ("L1:center", "L1:pca"))
     ratio = centred.participation_ratio
-    flat = ": the sentences fill a flat ellipsoid" if ratio < space.span / 2 else ""
+    flat = ": the sentences fill a flat ellipsoid" if ratio < white.rank / 2 else ""
     words = (
         f"Centred, the mean cosine is {written(centred.mean_cosine)} and the participation ratio {written(ratio)} of "
-        f"{space.span} at most{flat}. Whitening stretches every kept direction to the same "
+        f"{white.rank} at most{flat}. Whitening stretches every kept direction to the same "
         f"length: mean cosine {written(white.mean_cosine)}, participation ratio {written(white.participation_ratio)}, "
         "as many as the sentences span. "
         "So the two measures answer two questions, and a space needs both to be round."
