@@ -1,6 +1,7 @@
 """Lesson 5: how many sentences a map needs."""
 
 from collections.abc import Iterable, Sequence
+from operator import sub
 
 from whitelab.base.wording import spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
@@ -24,6 +25,7 @@ from whitelab.sweeps.fit_size import sentence_scores
 _SETTING = "L-1:pca"
 _RATIOS = (0.5, 1.0, 2.0, 4.0)
 _ENOUGH = 0.5  # points that a remedy must be worth
+_DRAWS = 5  # of as many sentences each: one tells nothing of what another gives
 
 
 def sizes(space: LayerEmbeddings) -> dict[str, int]:
@@ -43,11 +45,24 @@ def _names(space: LayerEmbeddings) -> Curve:
     return Curve(names, 0.0, 100.0, (float(min(max(round(raw), 0), 100)),) * len(names), 4.0)
 
 
-def _scores(space: LayerEmbeddings, settings: Sequence[Setting], sizes: Iterable[int]) -> list[tuple[Real, ...]]:
-    """The scores of each setting, at each size. Raises NoAnswer as `spearman`, of all sentences too."""
+Draws = tuple[Real, ...]
+
+
+def _draws(space: LayerEmbeddings, settings: Sequence[Setting], sizes: Iterable[int]) -> list[list[Draws]]:
+    """The scores of each setting, at each size, by draw. Raises NoAnswer as `spearman`, of all sentences too."""
     spearman(space, _SETTING)
-    rows = sentence_scores(space, settings, list(sizes))
-    return [tuple(map(defined, row)) for row in rows]
+    sizes = list(sizes)
+    draws = [sentence_scores(space, settings, sizes, seed) for seed in range(_DRAWS)]
+    return [[tuple(map(defined, size)) for size in zip(*rows, strict=True)] for rows in zip(*draws, strict=True)]
+
+
+def _range(scores: Draws) -> str:
+    """From the lowest score of several draws to the highest; one number where they agree."""
+    return " to ".join(dict.fromkeys((written(min(scores)), written(max(scores)))))
+
+
+def _ends(name: str, scores: Draws) -> dict[str, Real]:
+    return {f"{name}, lowest": min(scores), f"{name}, highest": max(scores)}
 
 
 def _ask_curve(space: LayerEmbeddings) -> str:
@@ -61,10 +76,13 @@ def _ask_curve(space: LayerEmbeddings) -> str:
 
 def by_sentences(space: LayerEmbeddings) -> Answer:
     """The score by the number of sentences the map was fitted on."""
-    (scores,) = _scores(space, [setting_on(space, _SETTING)], sizes(space).values())
-    curve = dict(zip(sizes(space), scores, strict=True))
+    (draws,) = _draws(space, [setting_on(space, _SETTING)], sizes(space).values())
+    curve = {name: scores[0] for name, scores in zip(sizes(space), draws, strict=True)}
     lowest, most = min(curve, key=curve.get), list(curve)[-1]
-    every = "; ".join(f"{name}: {written(value)}" for name, value in curve.items())
+    every = "; ".join(
+        f"{name}: {written(scores[0])}" + f" ({_range(scores)})" * (name != most)
+        for name, scores in zip(curve, draws, strict=True)
+    )
     if lowest == "n = 1 d":
         why = (
             "The lowest point is where there are as many sentences as dimensions. There the weakest directions look "
@@ -76,13 +94,18 @@ def by_sentences(space: LayerEmbeddings) -> Answer:
     else:
         why = f"The lowest point here is at {lowest}, not where n = d."
     rise, weighed = curve[most] - curve[lowest], spearman(space, setting_on(space, _SETTING))
-    words = f"Measured: {every}. {why} From the lowest point to all sentences it is {written(rise)} points."
+    words = (
+        f"Measured on one random draw of sentences, in brackets on {_DRAWS}: {every}. {why} From the lowest point of "
+        f"the one draw to all sentences it is {written(rise)} points."
+    )
     if written(weighed) != written(curve[most]):
         words += (
             f" Each sentence counts once here. Where it counts as often as it occurs, as on the page below, all of "
             f"them give {written(weighed)}."
         )
     numbers = curve | {"from the lowest to all": rise}
+    for name, scores in list(zip(curve, draws, strict=True))[:-1]:
+        numbers |= _ends(name, scores)
     return Answer(tuple(curve.values()), words, numbers, curves={"measured": tuple(curve.values())})
 
 
@@ -103,22 +126,26 @@ def shrunk(space: LayerEmbeddings) -> Answer:
     """The score of the shrunk map by the number of sentences."""
     names, setting = sizes(space), setting_on(space, _SETTING)
     both = [setting, setting.with_(whitening="shrunk")]
-    plain, rescued = _scores(space, both, names.values())
-    (before,), (after,) = _scores(space, both, [_narrow(space)])
+    plain, rescued = (tuple(scores[0] for scores in row) for row in _draws(space, both, names.values()))
+    (few,), (mended,) = _draws(space, both, [_narrow(space)])
+    before, after = few[0], mended[0]
+    gains = [shrunk - unshrunk for shrunk, unshrunk in zip(mended, few, strict=True)]
     effect = (
-        f"shrinkage gains {written(after - before)} points"
-        if after > before
-        else f"shrinkage costs {written(before - after)} points"
+        "shrinkage gains in each"
+        if min(gains) > 0
+        else "shrinkage costs in each"
+        if max(gains) < 0
+        else "whether shrinkage gains hangs on the draw"
     )
     gap = rescued[-1] - plain[-1]
+    less = ": with more to measure from, less has to be mixed in" if abs(gap) < min(map(abs, gains)) else ""
     words = (
-        f"With n = {_narrow(space)}: plain {written(before)}, shrunk {written(after)}, so {effect}. With all sentences "
-        f"the two are {written(abs(gap))} points apart: with more to measure from, less has to be mixed in."
-        if abs(gap) < abs(after - before)
-        else f"With n = {_narrow(space)}: plain {written(before)}, shrunk {written(after)}, so {effect}. With all "
-        f"sentences the two are {written(abs(gap))} points apart."
+        f"With n = {_narrow(space)}: plain {written(before)}, shrunk {written(after)} on the draw of the curves. Over "
+        f"{_DRAWS} draws: plain {_range(few)}, shrunk {_range(mended)}; {effect}. With all sentences the two are "
+        f"{written(abs(gap))} points apart{less}."
     )
     numbers = {"plain": before, "shrunk": after, "apart with all sentences": abs(gap)}
+    numbers |= _ends("plain", few) | _ends("shrunk", mended)
     return Answer(after, words, numbers, curves={"plain": plain, "shrunk": rescued})
 
 
@@ -141,27 +168,31 @@ def remedies(space: LayerEmbeddings) -> Answer:
         plain.with_(whitening="zca"),
         plain.with_(whitening="cholesky"),
     ]
-    few = [score for (score,) in _scores(space, settings, [size])]
-    ((many,),) = _scores(space, [plain], [space.n_sentences])
-    gains = dict(zip(REMEDIES, [many, *few[1:]], strict=True))
-    gains = {name: value - few[0] for name, value in gains.items()}
-    good = tuple(name for name, gain in gains.items() if gain > _ENOUGH)
+    few = [scores for (scores,) in _draws(space, settings, [size])]
+    ((many,),) = _draws(space, [plain], [space.n_sentences])
+    reached = dict(zip(REMEDIES, [many, *few[1:]], strict=True))
+    least = {name: min(map(sub, scores, few[0])) for name, scores in reached.items()}
+    good = tuple(name for name, gain in least.items() if gain > _ENOUGH)
     if len(good) < 2:
         raise NoAnswer(f"fewer than two of the five are worth {_ENOUGH:g} points here, so there are no two to choose")
-    raw, mended = spearman(space, plain.raw), few[0] + max(gains.values())
-    against_raw = f"The best of them comes to {written(mended)}, and the raw layer has {written(raw)}" + (
+    raw, mended = spearman(space, plain.raw), max(sum(scores) / _DRAWS for scores in reached.values())
+    against_raw = f"The highest mean of the draws is {written(mended)}, and the raw layer has {written(raw)}" + (
         f": within {_ENOUGH:g} points, so a mended map is worth no more than none here."
         if abs(mended - raw) <= _ENOUGH
         else ": a mended map is worth having here."
         if mended > raw
         else ": not to whiten is a remedy too, and the best here."
     )
-    every = "; ".join(f"{name[0].lower()}{name[1:]} {written(gain)}" for name, gain in gains.items())
+    every = "; ".join(f"{name[0].lower()}{name[1:]} {_range(scores)}" for name, scores in reached.items())
     words = (
-        f"Points gained over plain PCA whitening on {size} sentences: {every}. ZCA and Cholesky only turn what PCA "
-        f"gives. {len(good)} of the five are worth more than {_ENOUGH:g} points here. " + against_raw
+        f"Plain PCA whitening scores {_range(few[0])} over {_DRAWS} random draws of {size} sentences. With a remedy: "
+        f"{every}. ZCA and Cholesky only turn what PCA gives. {len(good)} of the five are worth more than {_ENOUGH:g} "
+        f"points in every draw; where their ranges overlap, no draw ranks them. {against_raw}"
     )
-    return Answer(good, words, gains | {"raw": raw, "mended": mended}, accepted=good)
+    numbers = {"raw": raw, "mended": mended}
+    for name, scores in {"Plain": few[0], **reached}.items():
+        numbers |= _ends(name, scores)
+    return Answer(good, words, numbers, accepted=good)
 
 
 LESSON = Lesson(
@@ -186,9 +217,14 @@ LESSON = Lesson(
         Step(
             "A map was fitted on as many sentences as there are dimensions, and there is no time for a better model. "
             "**Name two remedies.**",
-            Choice(REMEDIES, several=2, rule=f"Right are two that gain more than {_ENOUGH:g} points each."),
+            Choice(
+                REMEDIES,
+                several=2,
+                rule=f"Right are two that gain more than {_ENOUGH:g} points in each of {_DRAWS} draws.",
+            ),
             remedies,
             scored=_SETTING,
+            slow="Fitting on several draws",
         ),
     ),
 )

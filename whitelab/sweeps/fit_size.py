@@ -53,16 +53,16 @@ def _drawn(among: Int[Tensor, "m"], n: int, sentences: int, seed: int) -> Float[
 
 
 def sentence_scores(
-    space: LayerEmbeddings, settings: Sequence[Setting], sizes: Sequence[int]
+    space: LayerEmbeddings, settings: Sequence[Setting], sizes: Sequence[int], seed: int = 0
 ) -> tuple[tuple[Score, ...], ...]:
     """The scores of each setting, on all pairs, with its map fitted on a random sample of each size.
 
-    All settings see the same samples. Raises ValueError for sizes the task does not have.
+    All settings see the same samples; another `seed` draws others. Raises ValueError for sizes the task does not have.
     """
     settings, columns = check_settings(settings), []
     for size in sizes:
         name = f"{size} sentences"
-        sampled = check_space(space).with_text(name, LayerRows(space.values, sample_counts(space, size)))
+        sampled = check_space(space).with_text(name, LayerRows(space.values, sample_counts(space, size, seed)))
         columns.append([score(sampled, setting.with_(fit=name), isotropy=False) for setting in settings])
     return tuple(zip(*columns, strict=True))
 

@@ -40,7 +40,7 @@ def draw(space: LayerEmbeddings, setting: Setting) -> None:
     )
     st.caption(
         "All pairs are scored; dotted lines are cross-fitted, with maps that saw no sentence they score. Each sentence "
-        "counts once, and a larger sample holds a smaller."
+        "counts once. It is one random draw, in which a larger sample holds a smaller: another gives other scores."
     )
 
 
