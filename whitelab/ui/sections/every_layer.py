@@ -27,7 +27,8 @@ def draw(space: LayerEmbeddings, setting: Setting) -> Sequence[KCurve] | None:
     """
     st.subheader("Does every layer want the same k?")
     st.markdown(
-        "Each layer alone at every k. Look for layers whose best k is small: most of their directions add noise."
+        "Each layer alone at every k. Look for layers that score well above all their directions at a small k: there "
+        "the weaker ones cost points. On a flat curve, whose two scores in the table are close, the best k says little."
     )
     every = shared(setting.with_(k=None, layers=(0,)))
     title, name = "Scoring every k of every layer", LABELS[setting.whitening]
