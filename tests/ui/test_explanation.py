@@ -15,8 +15,9 @@ from whitelab.statistics.significance import williams
 from whitelab.sweeps.dimensions import k_curve
 from whitelab.ui.results.shelf import shelf
 from whitelab.ui.sections.explanation import HELD_OUT, SMALL, Measured, explained, measured
+from whitelab.whitening import variant
 
-GAIN = Measured("PCA whitening", 5.0, 300, 3000, 7.8, 0.6, "", 200, 5.2)
+GAIN = Measured("PCA whitening", 5.0, 300, 3000, 7.8, 0.6, True, 200, 5.2)
 
 measures = st.builds(
     Measured,
@@ -26,7 +27,7 @@ measures = st.builds(
     distinct=st.integers(2, 4000),
     per_dimension=st.floats(0.1, 50),
     mean_cosine=st.floats(-0.1, 1),
-    hint=st.sampled_from(("", "Gives each coordinate variance 1.")),
+    whitens=st.booleans(),
     best_k=st.none(),
     best_gain=st.none(),
 ) | st.builds(replace, st.just(GAIN), gain=st.floats(-50, 50), best_gain=st.floats(-50, 50), rank=st.integers(1, 4000))
@@ -35,7 +36,7 @@ measures = st.builds(
 @given(measures)
 def test_the_words_say_the_sign_of_the_change_and_offer_only_a_k_that_is_better(one):
     words, offered = explained(one)
-    starved = one.rank >= one.distinct - 1 and not one.hint
+    starved = one.rank >= one.distinct - 1 and one.whitens
     assert ("no change to explain yet" in words) is starved
     assert (" gains " in words) is (one.gain > SMALL and not starved)
     assert (" loses " in words) is (one.gain < -SMALL and not starved)
@@ -61,8 +62,32 @@ def test_a_gain_that_centring_has_and_more_is_not_laid_to_the_stretch():
     words = [explained(replace(GAIN, centred=centred))[0] for centred in (8.0, 5.0, 2.0)]
     assert "Centring alone gains 8.00; whitening what is left costs 3.00 of it" in words[0]
     assert ["Giving every kept direction" in one for one in words] == [False, True, True]
-    other, _ = explained(replace(GAIN, centred=8.0, hint="Gives each coordinate variance 1."))
+    other, _ = explained(replace(GAIN, centred=8.0, whitens=False))
     assert "whitening" not in other.removeprefix("**PCA whitening")
+    assert "Centring alone changes the score by +8.00." in other
+
+
+@pytest.mark.parametrize("gain", [3.0, -3.0])
+@pytest.mark.parametrize("spec", ["soft", "group:groups=2", "all_but_the_top:directions=1", "center"])
+def test_what_a_variant_does_is_not_given_as_the_reason_of_what_it_gains_or_loses(spec, gain):
+    space, setting = shelf().call(make_space(), "defined"), Setting((1,), spec)
+    found = replace(measured(space, setting, "gain"), gain=gain)
+    words, _ = explained(found)
+    assert variant(spec).hint not in words
+    raw, centred = (score(space, Setting((1,), name)).spearman for name in ("none", "center"))
+    assert (f"Centring alone changes the score by {centred - raw:+.2f}." in words) is (spec != "center")
+
+
+def test_a_loss_of_a_soft_map_that_its_cut_alone_has_is_laid_to_the_cut():
+    words, _ = explained(replace(GAIN, gain=-0.85, best_gain=None, k=64, whitens=False, centred=-0.92))
+    assert "The cut to k = 64 is what costs: centring and the same cut alone lose 0.92." in words
+    apart, _ = explained(replace(GAIN, gain=-0.85, best_gain=None, k=64, whitens=False, centred=-2.0))
+    assert "the rest of the map wins 1.15 back" in apart
+
+
+def test_coordinates_are_not_said_to_share_their_cut_with_centring():
+    space = shelf().call(make_space(), "coordinates")
+    assert measured(space, Setting((1,), "prefix", 3), "loss").centred is None
 
 
 def test_a_loss_in_a_cone_is_laid_to_weak_directions_and_one_in_a_spread_space_is_not():
@@ -98,7 +123,7 @@ def test_the_measures_are_the_packages_and_undefined_scores_are_not_explained():
     found, (now, raw) = measured(space, setting, "gain"), (score(space, one) for one in (setting, setting.raw))
     curve = k_curve(space, setting.with_(k=None))
     assert found.gain == pytest.approx(now.spearman - raw.spearman)
-    assert (found.rank, found.distinct, found.hint, found.k) == (now.rank, space.dim + 2, "", 6)
+    assert (found.rank, found.distinct, found.whitens, found.k) == (now.rank, space.dim + 2, True, 6)
     centred = score(space, Setting((1,), "center", 6))
     assert found.centred == pytest.approx(centred.spearman - raw.spearman)
     if found.gain > SMALL:  # a gain offers no other k, so none is looked for

@@ -27,11 +27,12 @@ HELD_OUT = "held out"  # a verdict: real on the sentences the map was fitted on,
 
 @dataclass(frozen=True)
 class Measured:
-    """What an explanation is chosen from, of one setting that whitens against raw.
+    """What an explanation is chosen from, of one setting against raw.
 
-    `hint` says what the variant does where it does not whiten. `best_gain` is that over raw at `best_k`; both None
-    where the variant has no k. `centred` is what centring alone gains, with the same cut to `k` where there is one.
-    `doubt` is what tests say against the change; empty where they call it real, and where there is none.
+    `whitens` is False of a variant that does not give all kept directions one variance. `best_gain` is that over raw
+    at `best_k`; both None where the variant has no k. `centred` is what centring alone gains, with the same cut to `k`
+    where there is one; None where that is not asked. `doubt` is what tests say against the change; empty where they
+    call it real, and where there is none.
     """
 
     name: str
@@ -40,7 +41,7 @@ class Measured:
     distinct: int
     per_dimension: float
     mean_cosine: float
-    hint: str = ""
+    whitens: bool = True
     best_k: int | None = None
     best_gain: float | None = None
     centred: float | None = None
@@ -50,7 +51,7 @@ class Measured:
     @property
     def starved(self) -> bool:
         """Whether the map keeps so many directions that it sets all sentences equally far apart."""
-        return not self.hint and self.rank >= self.distinct - 1
+        return self.whitens and self.rank >= self.distinct - 1
 
     @property
     def unsure(self) -> bool:
@@ -74,24 +75,28 @@ def measured(space: LayerEmbeddings, setting: Setting, verdict: str = "") -> Mea
         fitted_vectors(space, setting),
         now.fitted / now.dim,
         shape_of(space, setting.raw).mean_cosine,
-        "" if whitens(setting.whitening) else variant(setting.whitening).hint,
+        whitens(setting.whitening),
         k=setting.k,
     )
     if not measures.starved:
         measures = replace(measures, doubt=_doubt(space, setting, verdict))
     if measures.unsure:
         return measures
+    if not measures.starved and (measures.gain > SMALL or setting.k is not None or not measures.whitens):
+        measures = replace(measures, centred=_centred(space, setting))
     if measures.gain > SMALL and not measures.starved:
-        return measures if measures.hint else replace(measures, centred=_centred(space, setting))
+        return measures
     if not variant(setting.whitening).takes_k:
         return measures
     curve = curve_of(space, setting)
     gain = curve.spearman[curve.best_k - 1] - raw.spearman if curve.best_k else None
-    measures = replace(measures, best_k=curve.best_k, best_gain=gain)
-    return measures if setting.k is None else replace(measures, centred=_centred(space, setting))
+    return replace(measures, best_k=curve.best_k, best_gain=gain)
 
 
 def _centred(space: LayerEmbeddings, setting: Setting) -> float | None:
+    """What centring gains; None of centring itself, and of coordinates, whose cut is another."""
+    if setting.whitening == "center" or not setting.fits:
+        return None
     centred = number_of(space, setting.raw.with_(whitening="center", k=setting.k, fit=setting.fit)).spearman
     return None if centred is None else centred - number_of(space, setting.raw).spearman
 
@@ -148,6 +153,8 @@ def explained(measures: Measured) -> tuple[str, int | None]:
             f"**{title} scores {abs(gain):.2f} points {side} raw here, {measures.doubt}.** So there is no {change} to "
             "explain yet."
         ), None
+    centred, cut = measures.centred, "" if measures.k is None else " and the same cut"
+    part = "" if centred is None else f" Centring{cut} alone change{'' if cut else 's'} the score by {centred:+.2f}."
     if gain > SMALL:
         why = (
             "Giving every kept direction the same variance takes weight from the few strong ones that most sentences "
@@ -155,29 +162,26 @@ def explained(measures: Measured) -> tuple[str, int | None]:
             if in_a_cone
             else "Giving every kept direction the same variance lets the weak ones count as much as the strong ones."
         )
-        cut = "" if measures.k is None else " and the same cut"
-        centred = measures.centred
-        if centred is not None and centred > gain + SMALL and not measures.hint:
+        if centred is not None and centred > gain + SMALL and measures.whitens:
             return (
                 f"**{title} gains {gain:.2f} points here.** {cone}. Centring{cut} alone gains {centred:.2f}; whitening "
                 f"what is left costs {centred - gain:.2f} of it."
             ), None
-        part = "" if centred is None else f" Centring{cut} alone changes the score by {centred:+.2f}."
-        return f"**{title} gains {gain:.2f} points here.** {cone}.{part} {measures.hint or why}", None
+        return f"**{title} gains {gain:.2f} points here.** {cone}.{part}" + f" {why}" * measures.whitens, None
     better = measures.best_gain is not None and measures.best_gain > max(gain, 0) + SMALL
     offered = measures.best_k if better else None
     words = f" At k = {offered} it would gain {measures.best_gain:.2f} points over raw." if better else ""
     if gain >= -SMALL:
         return f"**{title} changes the score by {gain:+.2f} points here.** {cone}.{words}", offered
-    if measures.hint:
-        return f"**{title} loses {-gain:.2f} points here.** {cone}. {measures.hint}{words}", offered
-    cut = measures.centred if measures.k is not None else None
-    if cut is not None and cut < -SMALL and cut <= MOST * gain:
-        back = f"; whitening what is kept wins {gain - cut:.2f} back" if gain > cut + SMALL else ""
+    if measures.k is not None and centred is not None and centred < -SMALL and centred <= MOST * gain:
+        done = "whitening what is kept" if measures.whitens else "the rest of the map"
+        back = f"; {done} wins {gain - centred:.2f} back" if gain > centred + SMALL else ""
         return (
             f"**{title} loses {-gain:.2f} points here.** The cut to k = {measures.k} is what costs: centring and the "
-            f"same cut alone lose {-cut:.2f}{back}.{words}"
+            f"same cut alone lose {-centred:.2f}{back}.{words}"
         ), offered
+    if not measures.whitens:  # what it does is no reason
+        return f"**{title} loses {-gain:.2f} points here.** {cone}.{part}{words}", offered
     why = (
         f", but the weakest of the {measures.rank} directions kept count as much as the strongest now, and "
         f"{ratio(measures.per_dimension)} sentences per dimension were there to tell meaning from noise in them."
