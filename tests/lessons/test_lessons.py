@@ -189,10 +189,10 @@ def test_a_layer_with_one_vector_for_all_sentences_is_no_cone(space):
 
 
 @pytest.mark.parametrize(("pooling", "words"), [("mean", True), ("unit_mean", True), ("cls", False), ("given", False)])
-def test_the_lowest_layer_is_called_word_vectors_only_where_they_are_averaged(pooling, words, space):
+def test_words_have_not_seen_one_another_in_the_lowest_layer_only_where_they_are_averaged(pooling, words, space):
     there = replace(space, origin=replace(space.origin, pooling=pooling))
-    assert ("plain word vectors" in asked(1, 3, there)[0]) is words
-    assert ("plain word vectors" in asked(4, 1, there)[0]) is (pooling == "mean")
+    assert ("no word has seen another yet" in asked(1, 3, there)[0]) is words
+    assert ("no word has seen another yet" in asked(4, 1, there)[0]) is (pooling == "mean")
 
 
 def test_the_shared_variance_is_the_participation_ratio_of_the_centred_layer(space):

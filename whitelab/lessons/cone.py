@@ -54,7 +54,9 @@ def _layers(space: LayerEmbeddings) -> Choice:
 def _ask_narrowest(space: LayerEmbeddings) -> str:
     if space.n_layers < 2:
         raise NoAnswer("it has one layer only, and none to choose from")
-    lowest = "Layer 0 holds the plain word vectors, the" if space.origin.pooling in ("mean", f"{UNIT}mean") else "The"
+    lowest = (
+        "In layer 0 no word has seen another yet; the" if space.origin.pooling in ("mean", f"{UNIT}mean") else "The"
+    )
     return (
         f"A language model makes one such cloud in each of its layers, here in {space.dim} dimensions instead of two. "
         f"**Which of them is the narrowest cone?** {lowest} last layer is what is usually taken."

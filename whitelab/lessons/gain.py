@@ -50,7 +50,7 @@ def _lowest(space: LayerEmbeddings) -> int:
 
 def _ask_lower(space: LayerEmbeddings) -> str:
     layer = _lowest(space)
-    words = ", its plain word vectors averaged," if layer == 0 and space.origin.pooling == "mean" else ""
+    words = ", where no word has seen another yet," if layer == 0 and space.origin.pooling == "mean" else ""
     return (
         "The **score** says how well cosines rank pairs of sentences the way people do: 100 is perfect, 0 is chance. "
         f"Layer {layer}{words} scores {written(_raw(space, f'L{layer}'))} raw. "

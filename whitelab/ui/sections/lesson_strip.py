@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import streamlit as st
 
 from whitelab import figures
-from whitelab.base.wording import plain
+from whitelab.base.wording import plain, quantity
 from whitelab.datasets import DataError
 from whitelab.lessons import LESSONS, Answer, Ask, Choice, Cloud, Curve, Lesson, NoAnswer, Number, Step, answered, asked
 from whitelab.lessons.by_hand import FORMS, ghost_points
@@ -312,20 +312,18 @@ def _result(here: Place, ask: Ask, guess, answer: Answer, opened: Opened | None)
 
 
 def _hubs(here: Place, answer: Answer, opened: Opened) -> None:
-    """The largest hubs, which are to be read; a click on one shows sentences on whose lists it is."""
+    """The largest hubs, which are to be read; choosing one shows sentences on whose lists it is."""
     texts = opened.pairs.sentences
     for name, rows in answer.sentences.items():
-        st.caption(f"The largest hubs, {name}. Choose one to see on whose lists it is.")
-        picked = st.dataframe(
-            [{"lists": count, "sentence": texts[row]} for row, count, _ in rows],
-            hide_index=True,
+        picked = st.radio(  # whose labels wrap: sentences are to be read to their end
+            f"The largest hubs, {name}. Choose one to see on whose lists it is.",
+            rows,
+            index=None,
             key=f"{here.key}-hubs-{name}",
-            on_select="rerun",
-            selection_mode="single-row",
-            column_config={"lists": st.column_config.NumberColumn(width=60)},
+            format_func=lambda hub: f"{plain(texts[hub[0]])} ({quantity(hub[1], 'list')})",
         )
-        for place in picked.selection.rows:
-            st.markdown("On the lists of\n" + "".join(f"\n- {plain(texts[row])}" for row in rows[place][2]))
+        if picked:
+            st.markdown("On the lists of\n" + "".join(f"\n- {plain(texts[row])}" for row in picked[2]))
 
 
 def _runs(answer: Answer) -> list[dict]:
